@@ -1,0 +1,67 @@
+"""Checks of public arguments. The keyword is the argument's name, so messages are free."""
+
+import math
+import numbers
+from typing import Literal, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from privfit.errors import InvalidArgument
+
+FloatArray: TypeAlias = NDArray[np.float64]
+"""Any float64 array; shapes are given in the docstrings."""
+
+RelationName: TypeAlias = Literal["replace", "add_remove"]
+
+
+def _number(name: str, value: object) -> float:
+    if isinstance(value, bool | np.bool_) or not isinstance(value, numbers.Real):
+        raise InvalidArgument(f"{name} must be a number, got {type(value).__name__}")
+    number = float(value)
+    if math.isnan(number):
+        raise InvalidArgument(f"{name} must not be NaN")
+    return number
+
+
+def positive(**kwargs: object) -> float:
+    """Return the single keyword's value as a float > 0 and finite, or raise `InvalidArgument`."""
+    ((name, value),) = kwargs.items()
+    number = _number(name, value)
+    if not 0 < number < math.inf:
+        raise InvalidArgument(f"{name} must be positive and finite, got {number:g}")
+    return number
+
+
+def in_range(low: float, high: float, *, closed: str = "both", **kwargs: object) -> float:
+    """Return the keyword's value as a float within the range, or raise `InvalidArgument`.
+
+    ``closed`` is "both", "left", "right" or "neither", as in pandas.
+    """
+    ((name, value),) = kwargs.items()
+    number = _number(name, value)
+    above = number >= low if closed in ("both", "left") else number > low
+    below = number <= high if closed in ("both", "right") else number < high
+    if not (above and below):
+        opening = "[" if closed in ("both", "left") else "("
+        closing = "]" if closed in ("both", "right") else ")"
+        raise InvalidArgument(f"{name} must lie in {opening}{low:g}, {high:g}{closing}, got {number:g}")
+    return number
+
+
+def whole(minimum: int = 1, **kwargs: object) -> int:
+    """Return the keyword's value as an int >= ``minimum``, or raise `InvalidArgument`."""
+    ((name, value),) = kwargs.items()
+    if isinstance(value, bool | np.bool_) or not isinstance(value, numbers.Integral):
+        raise InvalidArgument(f"{name} must be a whole number, got {type(value).__name__}")
+    if int(value) < minimum:
+        raise InvalidArgument(f"{name} must be at least {minimum}, got {int(value)}")
+    return int(value)
+
+
+def one_of(options: tuple[str, ...], **kwargs: object) -> str:
+    """Return the keyword's value if it is one of ``options``, or raise `InvalidArgument`."""
+    ((name, value),) = kwargs.items()
+    if not isinstance(value, str) or value not in options:
+        raise InvalidArgument(f"{name} must be one of {', '.join(options)}; got {value!r}")
+    return value

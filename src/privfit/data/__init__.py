@@ -1,0 +1,1 @@
+"""Tables on their way to the rows of a regression: declared, read, encoded and bounded."""

@@ -1,0 +1,141 @@
+"""The curator's report: what in a table does not fit its schema. It shows data and must not be released."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+
+from privfit._checks import FloatArray
+from privfit.data.columns import (
+    MISSING,
+    UNKNOWN,
+    ColumnValues,
+    as_number,
+    as_text,
+    holds_numbers,
+    level_codes,
+)
+from privfit.data.declarations import CategoricalColumn, Column, NumericColumn
+from privfit.data.schema import Schema
+from privfit.data.tables import Table
+from privfit.errors import SchemaError
+
+MARK = "[not for release]"
+_SHOWN_LEVELS = 20
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """One thing in a column that does not fit the schema. Private: it counts and quotes cells.
+
+    Parameters
+    ----------
+    column : str
+        Name of the column.
+    kind : str
+        ``below``, ``above``, ``missing``, ``unparseable``, ``unknown level``, ``unknown label``,
+        ``constant``, ``wrong type``, ``not in schema`` or ``not in data``.
+    count : int
+        Number of rows concerned.
+    detail : str
+        What becomes of these rows, or which levels they hold.
+    """
+
+    column: str
+    kind: str
+    count: int
+    detail: str
+
+    def __str__(self) -> str:
+        return f"{MARK} {self.column!r}: {self.kind}, {self.count} row(s); {self.detail}"
+
+
+def check_table(table: Table, schema: Schema) -> list[Finding]:
+    """Compare a table with its schema, column by column in the order of the schema.
+
+    For the curator's eyes only: the findings count and quote private cells. Fitting never calls this.
+
+    Parameters
+    ----------
+    table : Table
+    schema : Schema
+
+    Returns
+    -------
+    list of Finding
+        Empty if every cell fits.
+    """
+    findings: list[Finding] = []
+    for name, column in schema.items():
+        if name not in table.names:
+            findings.append(Finding(name, "not in data", table.n_rows, "add the column, or drop it here"))
+            continue
+        findings.extend(_check_column(name, table.values(name), column))
+    extra = (name for name in table.names if name not in schema)
+    findings.extend(Finding(name, "not in schema", table.n_rows, "the column is ignored") for name in extra)
+    return findings
+
+
+def render_findings(findings: Sequence[Finding]) -> str:
+    """Return the report as text, in which every line is marked as not for release."""
+    lines = [str(finding) for finding in findings] or [f"{MARK} every cell fits the schema"]
+    return "\n".join(lines)
+
+
+def _check_column(name: str, values: ColumnValues, column: Column) -> Iterator[Finding]:
+    try:
+        if isinstance(column, NumericColumn):
+            yield from _check_numeric(name, values, column)
+        else:
+            yield from _check_levels(name, values, column)
+    except SchemaError as error:
+        yield Finding(name, "wrong type", len(values), f"the column {error}")
+
+
+def _check_numeric(name: str, values: ColumnValues, column: NumericColumn) -> Iterator[Finding]:
+    numbers = as_number(values)
+    fate = "weight 0" if column.missing is None else f"taken as {column.missing:g}"
+    if holds_numbers(values):
+        missing, unparseable = int(np.isnan(numbers).sum()), 0
+    else:
+        text = as_text(values)
+        missing = text.null_count
+        unparseable = int(np.isnan(numbers).sum()) - missing
+    yield from _counted(name, "missing", missing, fate)
+    yield from _counted(name, "unparseable", unparseable, f"text that is no number; {fate}")
+    below, above = int((numbers < column.lower).sum()), int((numbers > column.upper).sum())
+    yield from _counted(name, "below", below, f"below {column.lower:g}, clamped")
+    yield from _counted(name, "above", above, f"above {column.upper:g}, clamped")
+    yield from _constant(name, np.clip(numbers, column.lower, column.upper))
+
+
+def _check_levels(name: str, values: ColumnValues, column: CategoricalColumn) -> Iterator[Finding]:
+    codes = level_codes(values, column.levels)
+    missing, unknown = int((codes == MISSING).sum()), int((codes == UNKNOWN).sum())
+    fate = "weight 0" if column.missing is None else f"taken as {column.missing!r}"
+    yield from _counted(name, "missing", missing, fate)
+    if unknown:
+        refused = column.target and column.other is None
+        fate = "refused" if refused else f"taken as {column.levels[column.other_code]!r}"
+        kind = "unknown label" if refused else "unknown level"
+        yield Finding(name, kind, unknown, f"{_spellings(values, codes)}; {fate}")
+    yield from _constant(name, np.where(codes == MISSING, np.nan, codes.astype(np.float64)))
+
+
+def _counted(name: str, kind: str, count: int, detail: str) -> Iterator[Finding]:
+    if count:
+        yield Finding(name, kind, count, detail)
+
+
+def _constant(name: str, numbers: FloatArray) -> Iterator[Finding]:
+    known = numbers[~np.isnan(numbers)]
+    if not known.size or known.min() == known.max():
+        yield Finding(name, "constant", known.size, "all rows are equal; the column cannot be told from 1")
+
+
+def _spellings(values: ColumnValues, codes: np.ndarray) -> str:
+    text = as_text(values).filter(pa.array(codes == UNKNOWN))
+    found = sorted(str(level) for level in text.unique().to_pylist())
+    shown = ", ".join(repr(level) for level in found[:_SHOWN_LEVELS])
+    return f"{shown}, ..." if len(found) > _SHOWN_LEVELS else shown

@@ -1,0 +1,87 @@
+"""Bound the influence of a row, in floating point as on paper."""
+
+import numpy as np
+
+from privfit._checks import FloatArray, in_range
+
+_SHRINK = 1.0 - 2.0**-40
+"""Relative margin that covers the rounding of a norm of up to 2**11 terms and of the division."""
+
+_SMALLEST_NORMAL = float(np.finfo(np.float64).tiny)
+
+
+def influence_weights(
+    x: FloatArray, y: FloatArray, *, norm_bound: float
+) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """Return ``(weight, x, y)`` with ``weight = min(1, norm_bound**2 / norm(x)**2)`` (Mallows).
+
+    Parameters
+    ----------
+    x : array of shape (n, p)
+    y : array of shape (n,)
+    norm_bound : float
+        Between 2**-400 and 2**400, so that its square neither underflows nor overflows.
+
+    Returns
+    -------
+    weight : array of shape (n,)
+        0 for a row with a non-finite entry (its entries are then set to 0), and for one so far out that
+        its weight is below 2**-1022.
+    x, y : arrays
+        Row-major float64; the inputs themselves where nothing had to change.
+
+    Notes
+    -----
+    *Guarantee.* In exact arithmetic ``weight <= 1`` and ``weight * norm(x)**2 <= norm_bound**2``, so also
+    ``weight * norm(x) <= norm_bound``.
+    """
+    in_range(2.0**-400, 2.0**400, norm_bound=norm_bound)
+    x = np.ascontiguousarray(x, dtype=np.float64)
+    y = np.ascontiguousarray(y, dtype=np.float64)
+    with np.errstate(over="ignore", invalid="ignore"):
+        squared = np.einsum("ij,ij->i", x, x)
+    usable = np.isfinite(squared) & np.isfinite(y)
+    if not usable.all():
+        x, y = np.where(usable[:, None], x, 0.0), np.where(usable, y, 0.0)
+        squared[~usable] = 0.0
+    limit = norm_bound**2 * _SHRINK
+    weight = np.where(squared > limit, limit / np.maximum(squared, limit), 1.0)
+    weight[~usable | (weight < _SMALLEST_NORMAL)] = 0.0  # a subnormal quotient has too few bits
+    return weight, x, y
+
+
+def basis_weights(
+    x: FloatArray, basis: FloatArray, *, norm_bound: float, amplification: float
+) -> FloatArray:
+    """Return ``min(1, (norm_bound / norm(basis.T @ x))**2, (amplification / (norm(basis) norm(x)))**2)``.
+
+    Parameters
+    ----------
+    x : array of shape (n, p)
+        Finite rows.
+    basis : array of shape (p, p)
+        Public matrix.
+    norm_bound : float
+        Bound on ``sqrt(weight) * norm(basis.T @ x)``.
+    amplification : float
+        Bound on ``sqrt(weight) * norm(x) * norm(basis)`` (spectral norm), for the rounding of sums.
+
+    Returns
+    -------
+    array of shape (n,)
+
+    Notes
+    -----
+    *Guarantee.* Both bounds hold in exact arithmetic: what rounding can take from the computed
+    ``norm(basis.T @ x)`` is at most ``p * 2**-52 * norm(x) * norm(basis)`` (Frobenius norm; Higham 2002,
+    section 3.5) and is added back before the weight is set.
+    """
+    with np.errstate(over="ignore", invalid="ignore"):
+        turned = x @ basis
+        length = np.sqrt(np.einsum("ij,ij->i", x, x))
+        size = np.sqrt(np.einsum("ij,ij->i", turned, turned))
+        size += x.shape[1] * 2.0**-52 * float(np.linalg.norm(basis)) * length
+        excess = np.maximum(size / norm_bound, length * (float(np.linalg.norm(basis, 2)) / amplification))
+        squared = excess * excess
+        weight = _SHRINK / np.maximum(squared, _SHRINK)
+    return np.where(np.isfinite(squared) & (weight >= _SMALLEST_NORMAL), weight, 0.0)

@@ -1,0 +1,290 @@
+"""One column of raw cells to numbers or level codes. What a cell becomes depends on that cell alone.
+
+How cells are read:
+
+* A cell is *missing* if it is null, NaN, or text that is blank.
+* Text is compared without the whitespace at its ends.
+* Where a number is expected, text counts if it spells a decimal number or an infinity; ``true`` and
+  ``false``, in any case, are 1 and 0. Any other text is no number.
+* Text levels match text by spelling. If the column itself holds numbers, a text level that spells a
+  number matches that number.
+* Number and true/false levels match by value: 1, 1.0, true, ``"1"`` and ``"1.0"`` are the same.
+
+The type of a column is a public fact; the type of a single cell in a column of Python objects is not, so
+such a column is read as text.
+"""
+
+# pyright: reportAttributeAccessIssue=false
+# pyarrow.compute makes its functions when it is imported.
+
+import contextlib
+import math
+import re
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, TypeAlias, TypeVar
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from privfit._checks import FloatArray
+from privfit.data.declarations import WHITESPACE, CategoricalColumn, Level, NumericColumn
+from privfit.errors import SchemaError
+
+ColumnValues: TypeAlias = NDArray[Any] | pa.Array | pa.ChunkedArray
+"""Cells of one column: a 1-D NumPy array, or an Arrow array as it lies in a file or frame."""
+
+CodeArray: TypeAlias = NDArray[np.int32]
+
+_T = TypeVar("_T")
+
+MISSING, UNKNOWN = -1, -2
+"""Codes of `level_codes` for a missing cell and for a value that is no level."""
+
+_NUMBER = r"^[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?$|^[+-]?(?i:inf|infinity)$"
+
+
+@contextlib.contextmanager
+def naming(name: str, what: str = "column") -> Iterator[None]:
+    """Put the name of the column in front of a `SchemaError` raised inside."""
+    try:
+        yield
+    except SchemaError as error:
+        raise type(error)(f"{what} {name!r} {error}") from None
+
+
+def quietly(read: Callable[[], _T], message: str) -> _T:
+    """Return ``read()``; if it fails, raise `SchemaError` that keeps no trace of the first exception.
+
+    Messages of other packages quote cells. ``raise ... from None`` would only hide them: they would stay in
+    ``__context__``. A `SchemaError` of our own passes.
+    """
+    try:
+        return read()
+    except SchemaError:
+        raise
+    except Exception:
+        failure = SchemaError(message)
+    raise failure
+
+
+def encode_numeric(values: ColumnValues, column: NumericColumn) -> FloatArray:
+    """Clamp to the bounds, transform, and fill missing cells.
+
+    Parameters
+    ----------
+    values : array of shape (n,)
+        Raw cells of any type that can hold numbers, text included.
+    column : NumericColumn
+        Its declaration.
+
+    Returns
+    -------
+    array of shape (n,)
+        In transformed units and within ``column.limits``; infinities are clamped. NaN where a cell is
+        missing or no number and no fill value is declared.
+
+    Raises
+    ------
+    SchemaError
+        If the type of the column cannot hold numbers, as dates.
+    """
+    low, high = column.limits
+    out = column.transformed(np.clip(as_number(values), column.lower, column.upper))
+    np.clip(out, low, high, out=out)
+    if column.missing is not None:
+        fill = float(np.clip(column.transformed(np.array([column.missing]))[0], low, high))
+        np.copyto(out, fill, where=np.isnan(out))
+    return out
+
+
+def encode_categorical(values: ColumnValues, column: CategoricalColumn) -> CodeArray:
+    """Return the position of each cell's level in ``column.levels``, shape (n,).
+
+    Unknown values get the code of ``column.other``, missing cells that of ``column.missing``, or -1 where
+    none is declared. Nothing is counted, warned about or logged.
+
+    Raises
+    ------
+    SchemaError
+        If the type of the column cannot hold levels, as lists.
+    """
+    codes = level_codes(values, column.levels)
+    codes[codes == UNKNOWN] = column.other_code
+    codes[codes == MISSING] = column.missing_code
+    return codes
+
+
+def level_codes(values: ColumnValues, levels: Sequence[Level]) -> CodeArray:
+    """Return the position of each cell in ``levels``, `MISSING` or `UNKNOWN`; shape (n,)."""
+    if holds_numbers(values):
+        numbers = as_number(values)
+        return _codes_by_value(numbers, np.isnan(numbers), levels)
+    text = as_text(values)
+    missing = text.is_null().to_numpy(zero_copy_only=False)
+    if not isinstance(levels[0], str):
+        return _codes_by_value(_spelled_numbers(text), missing, levels)
+    found = pc.index_in(text, value_set=pa.array(levels, pa.large_string()))
+    codes = pc.fill_null(found, UNKNOWN).to_numpy(zero_copy_only=False).astype(np.int32)
+    codes[missing] = MISSING
+    return codes
+
+
+def _codes_by_value(numbers: FloatArray, missing: NDArray[np.bool_], levels: Sequence[Level]) -> CodeArray:
+    spelled = np.array([spelled_number(x) if isinstance(x, str) else float(x) for x in levels])
+    order = np.argsort(spelled, kind="stable")
+    ordered = spelled[order]
+    place = np.minimum(np.searchsorted(ordered, numbers), len(levels) - 1)
+    codes = np.where(ordered[place] == numbers, order[place], UNKNOWN).astype(np.int32)
+    codes[missing] = MISSING
+    return codes
+
+
+def holds_numbers(values: ColumnValues) -> bool:
+    """Return True if the type of the column is a number or true/false."""
+    if isinstance(values, np.ndarray):
+        return values.dtype.kind in "biuf"
+    kind = _value_type(values.type)
+    return any(
+        test(kind)
+        for test in (pa.types.is_integer, pa.types.is_floating, pa.types.is_boolean, pa.types.is_decimal)
+    )
+
+
+def as_number(values: ColumnValues) -> FloatArray:
+    """Return the cells as float64, NaN where a cell is missing or no number; maybe a view of the input.
+
+    Raises
+    ------
+    SchemaError
+        If the type of the column cannot hold numbers, as dates.
+    """
+    if not holds_numbers(values):
+        _refuse_other_types(values, "numbers")
+        return _spelled_numbers(as_text(values))
+    with np.errstate(over="ignore"):
+        if isinstance(values, np.ndarray):
+            return values.astype(np.float64, copy=False)
+        plain = values.cast(_value_type(values.type))
+        return plain.cast(pa.float64(), safe=False).to_numpy(zero_copy_only=False)
+
+
+def as_text(values: ColumnValues) -> pa.Array:
+    """Return the cells as Arrow strings without whitespace at the ends, null where a cell is missing.
+
+    Raises
+    ------
+    SchemaError
+        If the type of the column has no spelling, as lists.
+    """
+    text = _arrow_text(values)
+    try:
+        text = pc.utf8_trim(text, characters=WHITESPACE)
+    except pa.ArrowInvalid:  # a file may call bytes text that are none
+        text = pc.utf8_trim(_decoded(text.cast(pa.large_binary())), characters=WHITESPACE)
+    return pc.if_else(pc.equal(text, ""), None, text)
+
+
+def spelled_number(text: str) -> float:
+    """Return the number that stripped text spells, or NaN."""
+    lowered = text.lower()
+    if lowered in ("true", "false"):
+        return float(lowered == "true")
+    return float(text) if re.match(_NUMBER, text) else math.nan
+
+
+def _spelled_numbers(text: pa.Array) -> FloatArray:
+    spelled = pc.match_substring_regex(text, pattern=_NUMBER)
+    digits = pc.if_else(spelled, text, None)
+    try:
+        numbers = digits.cast(pa.float64()).to_numpy(zero_copy_only=False)
+    except pa.ArrowInvalid:  # a spelling that this version of Arrow does not know
+        cells = digits.to_pylist()
+        numbers = np.array([math.nan if cell is None else float(cell) for cell in cells])
+    for word, value in (("true", 1.0), ("false", 0.0)):
+        hit = pc.fill_null(pc.equal(pc.utf8_lower(text), word), False).to_numpy(zero_copy_only=False)
+        if hit.any():
+            numbers = np.where(hit, value, numbers)
+    return numbers
+
+
+def _value_type(kind: pa.DataType) -> pa.DataType:
+    return kind.value_type if pa.types.is_dictionary(kind) else kind
+
+
+def _refuse_other_types(values: ColumnValues, wanted: str) -> None:
+    kind = values.dtype if isinstance(values, np.ndarray) else _value_type(values.type)
+    readable = kind.kind in "OUST" if isinstance(kind, np.dtype) else pa.types.is_null(kind) or _is_text(kind)
+    if not readable:
+        raise SchemaError(f"has the type {kind}, which does not hold {wanted}; convert it first")
+
+
+def _is_text(kind: pa.DataType) -> bool:
+    binary = pa.types.is_binary(kind) or pa.types.is_large_binary(kind) or pa.types.is_fixed_size_binary(kind)
+    return binary or pa.types.is_string(kind) or pa.types.is_large_string(kind) or str(kind) == "string_view"
+
+
+def _arrow_text(values: ColumnValues) -> pa.Array:
+    """Return the cells as a large_string array, not yet stripped."""
+    if isinstance(values, np.ndarray):
+        return _numpy_text(values)
+    kind = _value_type(values.type)
+    if pa.types.is_nested(kind):
+        raise SchemaError(f"has the type {kind}, which does not hold levels; convert it first")
+    plain = values.cast(kind)
+    is_bytes = _is_text(kind) and "binary" in str(kind)
+    if is_bytes:
+        return _one_piece(_text_of_bytes(plain))
+    return _one_piece(
+        quietly(
+            lambda: plain.cast(pa.large_string()),
+            f"has the type {kind}, which does not hold levels; convert it first",
+        )
+    )
+
+
+def _text_of_bytes(cells: pa.Array | pa.ChunkedArray) -> pa.Array | pa.ChunkedArray:
+    try:
+        return cells.cast(pa.large_string())
+    except pa.ArrowInvalid:
+        return _decoded(cells.cast(pa.large_binary()))
+
+
+def _numpy_text(values: NDArray[Any]) -> pa.Array:
+    if values.dtype.kind in "MmcV":
+        raise SchemaError(f"has the type {values.dtype}, which does not hold levels; convert it first")
+    if values.dtype.kind == "S":
+        return _arrow_text(pa.array(values.tolist(), pa.large_binary()))
+    if values.dtype.kind in "biuf":
+        return pa.array(values, from_pandas=True).cast(pa.large_string())
+    cells = values.astype(object, copy=False)
+    try:
+        return pa.array(cells, pa.large_string(), from_pandas=True)
+    except Exception:  # cells of mixed types, or text with half a character
+        null = pd.isna(cells)
+        spelled = [None if gone else _spelling(cell) for cell, gone in zip(cells, null, strict=True)]
+        return pa.array(spelled, pa.large_string())
+
+
+def _spelling(cell: object) -> str | None:
+    """Return the text of one Python object, the same as `pyarrow.array` gives for text and bytes."""
+    try:
+        text = cell.decode("utf-8", "replace") if isinstance(cell, bytes) else str(cell)
+        return text.encode("utf-8", "replace").decode("utf-8")
+    except Exception:  # an object that cannot be printed is a missing cell, not an error
+        return None
+
+
+def _decoded(cells: pa.Array | pa.ChunkedArray) -> pa.Array:
+    """Decode bytes one by one, so that a malformed cell changes no other cell."""
+    spelled = [None if cell is None else cell.decode("utf-8", "replace") for cell in cells.to_pylist()]
+    return pa.array(spelled, pa.large_string())
+
+
+def _one_piece(array: pa.Array | pa.ChunkedArray) -> pa.Array:
+    if not isinstance(array, pa.ChunkedArray):
+        return array
+    joined = array.combine_chunks()
+    return joined if not isinstance(joined, pa.ChunkedArray) else pa.concat_arrays(joined.chunks)

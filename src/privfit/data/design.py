@@ -1,0 +1,101 @@
+"""What is public about an encoded table: its columns, their scaling, and the bound on a row."""
+
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+
+from privfit._checks import FloatArray
+from privfit.errors import SchemaError
+
+INTERCEPT = "Intercept"
+
+
+@dataclass(frozen=True, slots=True)
+class DesignColumn:
+    """One column of the encoded design matrix: ``encoded = (raw - center) / half_width``.
+
+    Parameters
+    ----------
+    name : str
+        Label in results, in formulaic's style: ``age``, ``C(sex)[T.Male]``.
+    center, half_width : float
+        Public numbers, in the unit of the raw column; 0 and 1 for the intercept and for indicators.
+    """
+
+    name: str
+    center: float = 0.0
+    half_width: float = 1.0
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """The encoded response: ``encoded = (raw - center) / half_width``, or 0/1 for two labels.
+
+    ``labels`` are the two raw labels behind 0 and 1, in that order, or None for a numeric response.
+    ``bounded`` is True if a schema keeps the encoded response within [-1, 1].
+    """
+
+    name: str
+    kind: Literal["numeric", "binary"]
+    center: float = 0.0
+    half_width: float = 1.0
+    labels: tuple[object, object] | None = None
+    bounded: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Design:
+    """Public description of an encoded table; made from a schema or from declared facts, never from rows.
+
+    Parameters
+    ----------
+    columns : tuple of DesignColumn
+        In the order of the encoded matrix; the intercept, if any, first and named ``Intercept``.
+    target : Target
+        The response.
+    norm_bound : float
+        ``sqrt(w) * norm(x) <= norm_bound`` for the weight ``w`` that every encoded row carries. Where
+        the schema bounds every row by this number, all weights are 1.
+    bounded : bool
+        True if the schema itself keeps every row within ``norm_bound``.
+    """
+
+    columns: tuple[DesignColumn, ...]
+    target: Target
+    norm_bound: float
+    bounded: bool
+
+    def __post_init__(self) -> None:
+        names = [column.name for column in self.columns]
+        if not names:
+            raise SchemaError("the design has no column; name at least one predictor or an intercept")
+        if len(set(names)) != len(names):
+            raise SchemaError("two columns of the design have the same name; rename one")
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Column labels."""
+        return tuple(column.name for column in self.columns)
+
+    @property
+    def has_intercept(self) -> bool:
+        """True if the first column is the intercept."""
+        return self.columns[0].name == INTERCEPT
+
+    def reporting_map(self) -> tuple[FloatArray, FloatArray]:
+        """Return ``(A, b)`` with ``raw coefficients = A @ encoded coefficients + b``.
+
+        ``A`` has shape (p, p) and ``b`` shape (p,). It undoes the scaling of columns and response; the
+        centres of the columns move into the intercept. Without an intercept all centres are 0.
+        """
+        scale = np.array([1.0 / column.half_width for column in self.columns])
+        matrix = np.diag(scale)
+        shift = np.zeros(len(self.columns))
+        if self.has_intercept:
+            matrix[0, 1:] = [-column.center / column.half_width for column in self.columns[1:]]
+        if self.target.kind == "numeric":
+            matrix *= self.target.half_width
+            if self.has_intercept:
+                shift[0] = self.target.center
+        return matrix, shift

@@ -1,0 +1,346 @@
+"""From raw columns to bounded rows, by public facts alone."""
+
+import math
+from collections.abc import Sequence
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from privfit._checks import FloatArray
+from privfit.data.columns import (
+    MISSING,
+    ColumnValues,
+    as_number,
+    encode_categorical,
+    encode_numeric,
+    level_codes,
+    naming,
+    quietly,
+)
+from privfit.data.declarations import CategoricalColumn, Column, Level, NumericColumn
+from privfit.data.design import INTERCEPT, Design, DesignColumn, Target
+from privfit.data.response import (
+    TargetKind,
+    describe_target,
+    encode_binary,
+    label_pair,
+    labels_to_numbers,
+    scaled,
+    standard_labels,
+)
+from privfit.data.schema import Schema
+from privfit.data.tables import Table, default_names
+from privfit.errors import SchemaError
+
+_ROUNDING = 1.0 + 2.0**-30
+"""Room for the rounding of norms, so that a row on the bound keeps weight 1."""
+
+
+class Encoder(Protocol):
+    """Turns raw columns into encoded rows; what it produces is described by ``design``."""
+
+    @property
+    def design(self) -> Design:
+        """Public description of the encoded rows."""
+        ...
+
+    @property
+    def needed(self) -> tuple[str, ...]:
+        """Names of the raw columns that `encode` reads, the response last."""
+        ...
+
+    def encode(self, table: Table) -> tuple[FloatArray, FloatArray]:
+        """Return ``x`` (n, p), row-major, and ``y`` (n,); NaN marks a row that may not contribute."""
+        ...
+
+    def encode_predictors(self, table: Table) -> FloatArray:
+        """Return ``x`` (n, p) alone; the response need not be in the table."""
+        ...
+
+
+class SchemaEncoder:
+    """Encode the columns of a table by their declarations in a schema.
+
+    Numeric columns are clamped, transformed and scaled to [-1, 1]; without an intercept they are scaled
+    about 0. Categorical columns become indicators of all levels but the first.
+
+    Parameters
+    ----------
+    schema : Schema
+        Public bounds and levels.
+    target : str, optional
+        Name of the response; by default the column marked with ``target=true``.
+    columns : sequence of str, optional
+        Predictors, in this order; by default all columns but the response and the privacy unit.
+    intercept : bool
+        Whether the first encoded column is the constant 1.
+    target_kind : {"numeric", "binary", "count"}
+        How the response is encoded. A binary response is a categorical column with the two levels
+        [negative, positive], or a numeric one with bounds 0, 1 or -1, 1.
+
+    Raises
+    ------
+    SchemaError
+        If a name is not in the schema, or a declaration does not fit the kind of response.
+
+    Notes
+    -----
+    *Guarantee.* A row of ``k`` columns and an intercept has norm at most ``sqrt(1 + k)``, because a
+    numeric entry is at most 1 in size and a block of indicators holds at most one 1. ``norm_bound`` is
+    this number (or ``schema.row_norm``, if that is smaller; then ``bounded`` is False).
+    """
+
+    __slots__ = ("_design", "_kind", "_predictors", "_target", "_target_column")
+
+    def __init__(
+        self,
+        schema: Schema,
+        *,
+        target: str | None = None,
+        columns: Sequence[str] | None = None,
+        intercept: bool = True,
+        target_kind: TargetKind = "numeric",
+    ) -> None:
+        self._target = _target_name(schema, target)
+        self._target_column = schema[self._target]
+        self._kind = target_kind
+        names = _predictor_names(schema, self._target, columns)
+        self._predictors = tuple((name, schema[name]) for name in names)
+        with naming(self._target):
+            described = describe_target(self._target, self._target_column, target_kind, centered=intercept)
+        bound = math.sqrt(max(intercept + len(names), 1)) * _ROUNDING
+        declared = math.inf if schema.row_norm is None else schema.row_norm
+        self._design = Design(
+            columns=_design_columns(self._predictors, intercept=intercept),
+            target=described,
+            norm_bound=min(bound, declared),
+            bounded=bound <= declared,
+        )
+
+    @property
+    def design(self) -> Design:
+        """Public description of the encoded rows."""
+        return self._design
+
+    @property
+    def needed(self) -> tuple[str, ...]:
+        """Names of the raw columns that `encode` reads, the response last."""
+        return (*(name for name, _ in self._predictors), self._target)
+
+    def encode(self, table: Table) -> tuple[FloatArray, FloatArray]:
+        """Return ``x`` (n, p), row-major float64, and ``y`` (n,).
+
+        A row with a missing cell for which no fill value or level is declared holds NaN, in ``x`` or
+        ``y``; `ArraySource` gives it weight 0.
+
+        Raises
+        ------
+        SchemaError
+            If a column is absent or its type holds neither numbers nor levels.
+        LabelError
+            If a binary response holds anything but its two labels and missing cells.
+        """
+        return self.encode_predictors(table), self.encode_target(table)
+
+    def encode_predictors(self, table: Table) -> FloatArray:
+        """Return ``x`` (n, p), row-major float64; the response need not be in the table."""
+        x = np.empty((table.n_rows, len(self._design.columns)))
+        start = 0
+        if self._design.has_intercept:
+            x[:, 0], start = 1.0, 1
+        for name, column in self._predictors:
+            values = table.values(name)
+            with naming(name):
+                if isinstance(column, NumericColumn):
+                    _fill_numeric(x[:, start], values, column, self._design.columns[start])
+                    start += 1
+                else:
+                    width = len(column.levels) - 1
+                    _fill_indicators(x[:, start : start + width], values, column)
+                    start += width
+        return x
+
+    def encode_target(self, table: Table) -> FloatArray:
+        """Return ``y`` (n,)."""
+        values, target = table.values(self._target), self._design.target
+        with naming(self._target):
+            if target.labels is not None:
+                return encode_binary(values, self._target_column)
+            assert isinstance(self._target_column, NumericColumn)  # noqa: S101 -- set by the constructor
+            y = encode_numeric(values, self._target_column)
+            return y if self._kind == "count" else scaled(y, target.center, target.half_width)
+
+
+class UnitScaleEncoder:
+    """Encode numeric predictors as they are, where no schema is declared.
+
+    Parameters
+    ----------
+    names : sequence of str or int
+        Names of the predictors, or their number; they are then called ``x0``, ``x1``, ...
+    norm_bound : float
+        Bound on the norm of an encoded row, the intercept included; rows beyond it get a Mallows weight.
+    intercept : bool
+        Whether the first encoded column is the constant 1.
+    target_kind : {"numeric", "binary"}
+        A numeric response passes through; non-finite entries mark rows that may not contribute.
+    classes : pair of labels, optional
+        [negative, positive], for a binary response whose labels are not 0/1, -1/1 or true/false.
+    target : str
+        Name of the response.
+    """
+
+    __slots__ = ("_classes", "_design", "_names")
+
+    def __init__(
+        self,
+        names: Sequence[str] | int,
+        *,
+        norm_bound: float,
+        intercept: bool = True,
+        target_kind: TargetKind = "numeric",
+        classes: Sequence[Level] | None = None,
+        target: str = "y",
+    ) -> None:
+        self._names = default_names(names) if isinstance(names, int) else tuple(names)
+        if INTERCEPT in self._names:
+            raise SchemaError(f"column {INTERCEPT!r} has the name of the constant column; rename it")
+        if target in self._names:
+            raise SchemaError(f"column {target!r} cannot be both the response and a predictor")
+        if classes is not None and target_kind != "binary":
+            raise SchemaError("classes declares the labels of a binary response; leave it out here")
+        self._classes = None if classes is None else CategoricalColumn(label_pair(classes))
+        labels: tuple[object, object] | None = (0, 1) if target_kind == "binary" else None
+        if self._classes is not None:
+            labels = (self._classes.levels[0], self._classes.levels[1])
+        head = (DesignColumn(INTERCEPT),) if intercept else ()
+        self._design = Design(
+            columns=(*head, *(DesignColumn(name) for name in self._names)),
+            target=Target(target, "numeric" if labels is None else "binary", labels=labels),
+            norm_bound=norm_bound,
+            bounded=False,
+        )
+
+    @property
+    def design(self) -> Design:
+        """Public description of the encoded rows."""
+        return self._design
+
+    @property
+    def needed(self) -> tuple[str, ...]:
+        """Names of the raw columns that `encode` reads, the response last."""
+        return (*self._names, self._design.target.name)
+
+    def encode(self, table: Table) -> tuple[FloatArray, FloatArray]:
+        """Return ``x`` (n, p), row-major float64, and ``y`` (n,), from the named columns of a table."""
+        name = self._design.target.name
+        with naming(name):
+            y = self.encode_target(table.values(name))
+        return self.encode_predictors(table), y
+
+    def encode_predictors(self, table: Table) -> FloatArray:
+        """Return ``x`` (n, p), row-major float64."""
+        x = self._blank(table.n_rows)
+        for k, name in enumerate(self._names):
+            with naming(name):
+                x[:, k + self._design.has_intercept] = as_number(table.values(name))
+        return x
+
+    def encode_arrays(self, x: Any, y: Any) -> tuple[FloatArray, FloatArray]:
+        """Return ``x`` (n, p) with the constant column in front, and ``y`` (n,), from array-likes.
+
+        Raises
+        ------
+        SchemaError
+            If the shapes do not fit or a type holds no numbers.
+        LabelError
+            If a binary response holds anything but its two labels and missing cells.
+        """
+        encoded = self.encode_matrix(x)
+        response = _as_array("y", y)
+        if response.ndim == 2 and response.shape[1] == 1:
+            response = response[:, 0]
+        if response.ndim != 1 or response.size != encoded.shape[0]:
+            raise SchemaError("y must be one-dimensional and as long as X")
+        with naming(self._design.target.name):
+            return encoded, self.encode_target(response)
+
+    def encode_matrix(self, x: Any) -> FloatArray:
+        """Return ``x`` (n, p) with the constant column in front, from a 2-D array-like."""
+        raw = _as_array("X", x)
+        if raw.ndim != 2 or raw.shape[1] != len(self._names) or raw.shape[0] == 0:
+            raise SchemaError(f"X must have at least one row and exactly {len(self._names)} columns")
+        out = self._blank(raw.shape[0])
+        first = int(self._design.has_intercept)
+        with naming("X", "argument"):
+            if raw.dtype.kind in "biuf":
+                with np.errstate(over="ignore"):
+                    out[:, first:] = raw
+            else:
+                for k in range(raw.shape[1]):
+                    out[:, first + k] = as_number(raw[:, k])
+        return out
+
+    def encode_target(self, values: ColumnValues) -> FloatArray:
+        """Return ``y`` (n,)."""
+        if self._classes is not None:
+            return labels_to_numbers(level_codes(values, self._classes.levels))
+        if self._design.target.kind == "binary":
+            return labels_to_numbers(level_codes(values, standard_labels(values)))
+        return np.array(as_number(values), dtype=np.float64)
+
+    def _blank(self, n_rows: int) -> FloatArray:
+        x = np.empty((n_rows, len(self._design.columns)))
+        if self._design.has_intercept:
+            x[:, 0] = 1.0
+        return x
+
+
+def _fill_numeric(out: FloatArray, values: ColumnValues, column: NumericColumn, about: DesignColumn) -> None:
+    out[:] = scaled(encode_numeric(values, column), about.center, about.half_width)
+
+
+def _fill_indicators(out: FloatArray, values: ColumnValues, column: CategoricalColumn) -> None:
+    codes = encode_categorical(values, column)
+    out[:] = 0.0
+    rows = np.flatnonzero(codes > 0)
+    out[rows, codes[rows] - 1] = 1.0
+    out[codes == MISSING, 0] = np.nan
+
+
+def _target_name(schema: Schema, target: str | None) -> str:
+    name = schema.target if target is None else target
+    if name is None:
+        raise SchemaError("target is not given; name it, or mark a column with target=true in the schema")
+    schema.lookup(name)
+    return name
+
+
+def _predictor_names(schema: Schema, target: str, columns: Sequence[str] | None) -> tuple[str, ...]:
+    if columns is None:
+        return tuple(name for name in schema if name != target and not schema[name].unit)
+    if isinstance(columns, str):
+        raise SchemaError("columns must be a list of column names, not one text")
+    for name in columns:
+        if schema.lookup(name).unit:
+            raise SchemaError(f"column {name!r} identifies the privacy unit and cannot be a predictor")
+        if name == target:
+            raise SchemaError(f"column {name!r} cannot be both the response and a predictor")
+    return tuple(columns)
+
+
+def _design_columns(predictors: Sequence[tuple[str, Column]], *, intercept: bool) -> tuple[DesignColumn, ...]:
+    columns = [DesignColumn(INTERCEPT)] if intercept else []
+    for name, column in predictors:
+        if isinstance(column, NumericColumn):
+            columns.append(DesignColumn(column.label(name), *column.scaling(centered=intercept)))
+        else:
+            columns.extend(DesignColumn(label) for label in column.labels(name))
+    return tuple(columns)
+
+
+def _as_array(argument: str, values: Any) -> NDArray[Any]:
+    return quietly(
+        lambda: np.asarray(values), f"{argument} cannot be read as an array; pass equally long rows"
+    )

@@ -1,0 +1,165 @@
+"""Read tables from disk into Arrow memory. No message holds more than the path that the caller gave."""
+
+import csv
+import os
+from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
+from typing import TypeVar
+
+import pyarrow as pa
+import pyarrow.csv as pacsv
+import pyarrow.dataset as pads
+import pyarrow.feather as pafeather
+import pyarrow.ipc as paipc
+
+from privfit.data.columns import quietly
+from privfit.data.declarations import WHITESPACE
+from privfit.data.schema import suggestion
+from privfit.errors import SchemaError
+
+PARQUET_SUFFIXES = (".parquet", ".pq")
+ARROW_SUFFIXES = (".arrow", ".feather", ".ipc", ".arrows")
+
+_T = TypeVar("_T")
+
+_BLOCK_BYTES = 1 << 24
+"""Bytes that are parsed at once; a single row must fit."""
+
+
+def read_file(
+    path: str | os.PathLike[str],
+    *,
+    needed: Sequence[str] | None = None,
+    columns: Sequence[str] | None = None,
+    header: bool = True,
+    sep: str = ",",
+) -> pa.Table:
+    """Read a Parquet file or folder, an Arrow or Feather file, or a CSV file, by its suffix.
+
+    Parameters
+    ----------
+    path : path
+        Suffixes ``.parquet``, ``.pq`` and folders are Parquet, ``.arrow``, ``.feather`` and ``.ipc`` are
+        Arrow, all others are CSV, where ``.gz``, ``.bz2`` and ``.zst`` are unpacked.
+    needed : sequence of str, optional
+        Columns to read, by default all.
+    columns, header, sep
+        As for `privfit.data.tables.open_table`; CSV only.
+
+    Returns
+    -------
+    pyarrow.Table
+        All columns of a CSV file are bytes, so that neither a type nor an error depends on a cell.
+
+    Raises
+    ------
+    SchemaError
+        If the file is absent, damaged or ragged, or lacks a needed column.
+    """
+    shown, file = repr(str(path)), Path(path)
+    if not file.exists():
+        raise SchemaError(f"data file {shown} does not exist; check the path")
+    if file.is_dir() or file.suffix.lower() in PARQUET_SUFFIXES:
+        return _guarded(shown, "Parquet", lambda: _read_parquet(file, needed))
+    if file.suffix.lower() in ARROW_SUFFIXES:
+        return _guarded(shown, "Arrow", lambda: _read_arrow(file, needed))
+    return read_csv(file, shown, needed=needed, columns=columns, header=header, sep=sep)
+
+
+def read_csv(
+    file: Path,
+    shown: str,
+    *,
+    needed: Sequence[str] | None,
+    columns: Sequence[str] | None,
+    header: bool,
+    sep: str,
+) -> pa.Table:
+    """Read a CSV file as bytes; see `read_file`. ``shown`` is the path as messages show it."""
+    if len(sep) != 1 or sep in "\r\n\"'":
+        raise SchemaError("sep must be one character other than a quote or a line end")
+    names, skipped = csv_names(file, shown, columns=columns, header=header, sep=sep)
+    return _guarded(
+        shown,
+        f"CSV with {len(names)} columns separated by {sep!r} in every row",
+        lambda: pacsv.read_csv(
+            file,
+            read_options=pacsv.ReadOptions(
+                column_names=names, skip_rows=skipped, block_size=_BLOCK_BYTES, use_threads=True
+            ),
+            parse_options=pacsv.ParseOptions(delimiter=sep, newlines_in_values=True),
+            convert_options=csv_conversion(present(names, needed)),
+        ),
+    )
+
+
+def csv_conversion(names: Sequence[str]) -> pacsv.ConvertOptions:
+    """Return options that keep the named columns, all of them as bytes and without null codes."""
+    return pacsv.ConvertOptions(
+        include_columns=list(names),
+        column_types=dict.fromkeys(names, pa.binary()),
+        strings_can_be_null=False,
+        check_utf8=False,
+    )
+
+
+def csv_names(
+    file: Path, shown: str, *, columns: Sequence[str] | None, header: bool, sep: str
+) -> tuple[list[str], int]:
+    """Return the column names of a CSV file and the number of lines before its rows."""
+    if not header:
+        if columns is None:
+            raise SchemaError("columns must name the columns of a file without header")
+        return _distinct(list(columns)), 0
+    if columns is not None:
+        raise SchemaError("columns names the columns of a file without header; set header=False too")
+    skipped, line = _guarded(shown, "CSV with a header in UTF-8", lambda: _first_line(file))
+    if not line:
+        raise SchemaError(f"data file {shown} is empty; pass a file with a header and rows")
+    (names,) = csv.reader([line], delimiter=sep, skipinitialspace=True)
+    return _distinct([name.strip(WHITESPACE) for name in names]), skipped
+
+
+def _first_line(file: Path) -> tuple[int, str]:
+    """Return the number of lines up to the first that is not blank, and that line."""
+    with pa.input_stream(file, compression="detect") as stream:
+        head = stream.read(_BLOCK_BYTES // 16)
+    for k, line in enumerate(head.replace(b"\r\n", b"\n").replace(b"\r", b"\n").split(b"\n"), start=1):
+        if line.strip():
+            return k, line.decode("utf-8-sig")
+    return 0, ""
+
+
+def _read_parquet(file: Path, needed: Sequence[str] | None) -> pa.Table:
+    dataset = pads.dataset(file, format="parquet", partitioning="hive")
+    return dataset.to_table(columns=present(_distinct(dataset.schema.names), needed))
+
+
+def _read_arrow(file: Path, needed: Sequence[str] | None) -> pa.Table:
+    try:
+        table = pafeather.read_table(file, memory_map=True)
+    except pa.ArrowInvalid:  # the streaming form has no footer
+        with paipc.open_stream(file.read_bytes()) as reader:
+            table = reader.read_all()
+    return table.select(present(_distinct(table.schema.names), needed))
+
+
+def present(names: Sequence[str], needed: Sequence[str] | None) -> list[str]:
+    """Return the needed columns, each once, or raise `SchemaError` if ``names`` lacks one."""
+    if needed is None:
+        return list(names)
+    for name in needed:
+        if name not in names:
+            raise SchemaError(f"column {name!r} is not in the data{suggestion(name, names)}")
+    return list(dict.fromkeys(needed))
+
+
+def _distinct(names: Iterable[str]) -> list[str]:
+    listed = list(names)
+    if len(set(listed)) != len(listed):
+        raise SchemaError("data has two columns of the same name; rename one")
+    return listed
+
+
+def _guarded(shown: str, form: str, read: Callable[[], _T]) -> _T:
+    return quietly(read, f"data file {shown} cannot be read; it must be {form}")

@@ -1,0 +1,93 @@
+"""The response: how a schema or a pair of labels turns it into numbers."""
+
+from collections.abc import Sequence
+from typing import Literal, TypeAlias
+
+import numpy as np
+
+from privfit._checks import FloatArray
+from privfit.data.columns import MISSING, UNKNOWN, CodeArray, ColumnValues, as_number, level_codes
+from privfit.data.declarations import CategoricalColumn, Column, Level, NumericColumn
+from privfit.data.design import Target
+from privfit.errors import LabelError, SchemaError
+
+TargetKind: TypeAlias = Literal["numeric", "binary", "count"]
+"""numeric: clamped and scaled to [-1, 1]; binary: 0/1; count: clamped to non-negative bounds, not scaled."""
+
+
+def describe_target(name: str, column: Column, kind: TargetKind, *, centered: bool) -> Target:
+    """Return the public description of a response, or raise `SchemaError` if its declaration does not fit.
+
+    Without ``centered`` a numeric response is scaled about 0. Messages start after the column's name.
+    """
+    if kind == "binary":
+        return Target(name, "binary", labels=_binary_labels(column))
+    if isinstance(column, CategoricalColumn):
+        raise SchemaError("is categorical; a numeric response needs type='numeric' with bounds")
+    if kind == "numeric":
+        return Target(column.label(name), "numeric", *column.scaling(centered=centered), bounded=True)
+    if column.lower < 0 or column.transform is not None:
+        raise SchemaError("is a count response; it needs lower of at least 0 and no transform")
+    return Target(name, "numeric")
+
+
+def label_pair(classes: Sequence[Level]) -> tuple[Level, ...]:
+    """Return ``classes`` as a tuple of two labels, or raise `SchemaError`."""
+    if isinstance(classes, str) or len(classes) != 2:
+        raise SchemaError("classes must hold two labels, [negative, positive]")
+    return tuple(classes)
+
+
+def standard_labels(values: ColumnValues) -> tuple[int, int]:
+    """Return (0, 1) or (-1, 1), the pair that holds every label; missing cells and true/false count too.
+
+    Raises
+    ------
+    LabelError
+        If neither pair holds every label.
+    """
+    for pair in ((0, 1), (-1, 1)):
+        if UNKNOWN not in level_codes(values, pair):
+            return pair
+    raise LabelError("holds labels other than 0/1, -1/1 and true/false; declare the two with classes=")
+
+
+def encode_binary(values: ColumnValues, column: Column) -> FloatArray:
+    """Return 0/1, NaN for a missing cell without a declared label."""
+    if isinstance(column, NumericColumn):
+        numbers = as_number(values)
+        if column.missing is not None:
+            numbers = np.where(np.isnan(numbers), column.missing, numbers)
+        return labels_to_numbers(level_codes(numbers, (int(column.lower), int(column.upper))))
+    codes = level_codes(values, column.levels)
+    if column.other is not None:
+        codes[codes == UNKNOWN] = column.other_code
+    codes[codes == MISSING] = column.missing_code
+    return labels_to_numbers(codes)
+
+
+def labels_to_numbers(codes: CodeArray) -> FloatArray:
+    """Return codes 0/1 as numbers and missing cells as NaN."""
+    if UNKNOWN in codes:
+        raise LabelError("holds a label outside the declared pair; declare both labels and clean the column")
+    return np.where(codes == MISSING, np.nan, codes.astype(np.float64))
+
+
+def scaled(values: FloatArray, center: float, half_width: float) -> FloatArray:
+    """Scale in place to [-1, 1], rounding included; NaN stays."""
+    values -= center
+    values /= half_width
+    return np.clip(values, -1.0, 1.0, out=values)
+
+
+def _binary_labels(column: Column) -> tuple[object, object]:
+    if isinstance(column, CategoricalColumn):
+        if len(column.levels) != 2:
+            raise SchemaError("is a binary response; declare exactly two levels, [negative, positive]")
+        return column.levels[0], column.levels[1]
+    pair = (column.lower, column.upper)
+    if pair not in ((0.0, 1.0), (-1.0, 1.0)) or column.transform is not None:
+        raise SchemaError("is a binary response; declare two levels, or the bounds 0, 1 or -1, 1")
+    if column.missing not in (None, *pair):
+        raise SchemaError("is a binary response; missing must be one of its two labels")
+    return int(pair[0]), int(pair[1])

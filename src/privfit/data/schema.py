@@ -1,0 +1,277 @@
+"""A schema: the public facts about a table, the same in Python and in TOML."""
+
+import difflib
+import json
+import numbers
+import os
+import re
+import tomllib
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import MISSING, fields
+from pathlib import Path
+from typing import Any
+
+from privfit.data.declarations import CategoricalColumn, Column, Level, NumericColumn, Transform
+from privfit.data.design import INTERCEPT
+from privfit.errors import SchemaError
+
+__all__ = [
+    "CategoricalColumn",
+    "Column",
+    "Level",
+    "NumericColumn",
+    "Schema",
+    "Transform",
+    "suggestion",
+]
+
+_TYPES: dict[str, type[Column]] = {"numeric": NumericColumn, "categorical": CategoricalColumn}
+_ROW_NORM = "row_norm"
+
+
+class Schema(Mapping[str, Column]):
+    """Immutable mapping from column name to `NumericColumn` or `CategoricalColumn`.
+
+    Parameters
+    ----------
+    mapping : mapping
+        Column name to a table: ``{"type": "numeric", "lower": 17, "upper": 90}`` or
+        ``{"type": "categorical", "levels": ["a", "b"]}``, with the options of `NumericColumn` and
+        `CategoricalColumn`; or to one of these objects. The number ``row_norm``, if given, bounds the
+        Euclidean norm of an encoded row, the intercept included; rows beyond it are weighted down.
+
+    Raises
+    ------
+    SchemaError
+        If a declaration contradicts itself; the message names the column, the rule and the remedy.
+
+    Examples
+    --------
+    >>> schema = Schema({
+    ...     "age": {"type": "numeric", "lower": 17, "upper": 90},
+    ...     "sex": {"type": "categorical", "levels": ["Female", "Male"], "target": True},
+    ... })
+    >>> schema["age"].upper, schema.target
+    (90.0, 'sex')
+    """
+
+    __slots__ = ("_columns", "_row_norm")
+
+    def __init__(self, mapping: Mapping[str, Any]) -> None:
+        if not isinstance(mapping, Mapping):
+            raise SchemaError(f"schema must be a mapping of column names, got {type(mapping).__name__}")
+        entries: dict[Any, Any] = mapping.to_dict() if isinstance(mapping, Schema) else dict(mapping)
+        self._row_norm = _pop_row_norm(entries)
+        if not entries:
+            raise SchemaError("schema declares no column; add a table for each column")
+        self._columns = {_checked_name(name): _column(name, entry) for name, entry in entries.items()}
+        for flag in ("target", "unit"):
+            if sum(getattr(column, flag) for column in self._columns.values()) > 1:
+                raise SchemaError(f"schema marks more than one column with {flag}=true; keep one")
+
+    @classmethod
+    def from_dict(cls, mapping: Mapping[str, Any]) -> "Schema":
+        """Return ``Schema(mapping)``; the inverse of `to_dict`."""
+        return cls(mapping)
+
+    @classmethod
+    def from_toml(cls, path: str | os.PathLike[str]) -> "Schema":
+        """Read a schema from a TOML file.
+
+        Raises
+        ------
+        SchemaError
+            If the file cannot be read, is not TOML, or its contents are no schema.
+        """
+        try:
+            entries = tomllib.loads(Path(path).read_bytes().decode("utf-8-sig"))
+        except OSError as error:
+            raise SchemaError(f"schema file {str(path)!r} cannot be read: {error.strerror}") from None
+        except UnicodeDecodeError:
+            raise SchemaError(f"schema file {str(path)!r} must be UTF-8 text") from None
+        except tomllib.TOMLDecodeError as error:
+            rule = " ".join(str(error).split())
+            raise SchemaError(f"schema file {str(path)!r} is not TOML: {rule}") from None
+        return cls(entries)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain tables, options at their default left out; `from_dict` gives an equal schema."""
+        head: dict[str, Any] = {} if self._row_norm is None else {_ROW_NORM: self._row_norm}
+        return head | {name: _as_table(column) for name, column in self._columns.items()}
+
+    def to_toml(self, path: str | os.PathLike[str]) -> None:
+        """Write the schema as TOML; an existing file is replaced in one step or left alone.
+
+        Raises
+        ------
+        SchemaError
+            If the file cannot be written.
+        """
+        target = Path(path)
+        draft = target.with_name(f".{target.name}.{os.getpid()}.tmp")
+        try:
+            draft.write_text(_toml(self.to_dict()), encoding="utf-8", newline="\n")
+            draft.replace(target)
+        except OSError as error:
+            raise SchemaError(f"schema file {str(path)!r} cannot be written: {error.strerror}") from None
+        finally:
+            draft.unlink(missing_ok=True)
+
+    @property
+    def row_norm(self) -> float | None:
+        """Public bound on the norm of an encoded row, or None."""
+        return self._row_norm
+
+    @property
+    def target(self) -> str | None:
+        """Name of the column marked as response, or None."""
+        return next((name for name, column in self._columns.items() if column.target), None)
+
+    @property
+    def unit(self) -> str | None:
+        """Name of the column that identifies the privacy unit, or None for one row per unit."""
+        return next((name for name, column in self._columns.items() if column.unit), None)
+
+    def lookup(self, name: str) -> Column:
+        """Return the declaration of a column, or raise `SchemaError` that suggests a near name."""
+        if name not in self._columns:
+            raise SchemaError(f"column {name!r} is not in the schema{suggestion(name, self._columns)}")
+        return self._columns[name]
+
+    def __getitem__(self, name: str) -> Column:
+        return self._columns[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._columns)
+
+    def __len__(self) -> int:
+        return len(self._columns)
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Schema):
+            return NotImplemented
+        return self._key() == other._key()
+
+    def __hash__(self) -> int:
+        return hash(self._key())
+
+    def __repr__(self) -> str:
+        return f"Schema({self.to_dict()!r})"
+
+    def __reduce__(self) -> tuple[type["Schema"], tuple[dict[str, Any]]]:
+        return Schema, (self.to_dict(),)
+
+    def _key(self) -> tuple[Any, ...]:
+        return (self._row_norm, *self._columns.items())
+
+
+def suggestion(name: str, known: Iterable[str]) -> str:
+    """Return ``"; did you mean 'x'?"`` if a known name is near, else the known names. Names are public."""
+    names = list(known)
+    near = difflib.get_close_matches(name, names, n=1, cutoff=0.6)
+    if near:
+        return f"; did you mean {near[0]!r}?"
+    shown = ", ".join(repr(known_name) for known_name in names[:8])
+    return f"; known are {shown}{', ...' if len(names) > 8 else ''}"
+
+
+def _pop_row_norm(entries: dict[Any, Any]) -> float | None:
+    value = entries.get(_ROW_NORM)
+    if value is None or isinstance(value, Mapping | NumericColumn | CategoricalColumn):
+        return None  # a column may have this name too
+    del entries[_ROW_NORM]
+    if isinstance(value, bool) or not isinstance(value, numbers.Real):
+        raise SchemaError(f"row_norm must be a number, got {type(value).__name__}")
+    if not 2.0**-100 <= float(value) <= 2.0**100:
+        raise SchemaError("row_norm must be positive and finite, between 2**-100 and 2**100")
+    return float(value)
+
+
+def _checked_name(name: object) -> str:
+    if not isinstance(name, str) or not name:
+        raise SchemaError("schema: a column name must be text and not empty")
+    if name == INTERCEPT:
+        raise SchemaError(f"column {name!r} has the name of the constant column; rename it")
+    if not _is_unicode(name):
+        raise SchemaError("schema: a column name must be valid Unicode text; rename the column")
+    return name
+
+
+def _is_unicode(text: str) -> bool:
+    return not any("\ud800" <= character <= "\udfff" for character in text)
+
+
+def _column(name: str, entry: object) -> Column:
+    if isinstance(entry, NumericColumn | CategoricalColumn):
+        return entry
+    try:
+        return _from_table(entry)
+    except SchemaError as error:
+        raise SchemaError(f"column {name!r}: {error}") from None
+
+
+def _from_table(entry: object) -> Column:
+    if not isinstance(entry, Mapping):
+        raise SchemaError(f"a declaration must be a table with a type, got {type(entry).__name__}")
+    options: dict[str, Any] = dict(entry)
+    if "type" not in options:
+        raise SchemaError('type is missing; give type="numeric" or type="categorical"')
+    kind = options.pop("type")
+    if not isinstance(kind, str) or kind not in _TYPES:
+        raise SchemaError(f"type must be 'numeric' or 'categorical', got {kind!r}")
+    known = fields(_TYPES[kind])
+    for key in options:
+        if key not in {field.name for field in known}:
+            near = suggestion(str(key), [field.name for field in known])
+            raise SchemaError(f"{key!r} is no option of a {kind} column{near}")
+    for field in known:
+        if field.default is MISSING and field.name not in options:
+            raise SchemaError(f"{field.name} is missing; a {kind} column needs it")
+    column = _TYPES[kind](**options)
+    if isinstance(column, CategoricalColumn) and not all(_is_unicode(str(x)) for x in column.levels):
+        raise SchemaError("levels must be valid Unicode text")
+    return column
+
+
+def _as_table(column: Column) -> dict[str, Any]:
+    kind = "numeric" if isinstance(column, NumericColumn) else "categorical"
+    table: dict[str, Any] = {"type": kind}
+    for field in fields(column):
+        value = getattr(column, field.name)
+        if isinstance(value, tuple):
+            table[field.name] = list(value)
+        elif field.default is MISSING or value is not field.default:
+            table[field.name] = _short(value) if isinstance(column, NumericColumn) else value
+    return table
+
+
+def _short(value: Any) -> Any:
+    """Return a bound without a needless ``.0``."""
+    return int(value) if isinstance(value, float) and value.is_integer() and abs(value) < 2**53 else value
+
+
+def _toml(entries: dict[str, Any]) -> str:
+    lines = [f"{_ROW_NORM} = {_toml_value(entries[_ROW_NORM])}\n"] if _has_row_norm(entries) else []
+    for name, table in entries.items():
+        if isinstance(table, dict):
+            body = (f"{key} = {_toml_value(value)}" for key, value in table.items())
+            lines.append("\n".join([f"[{_toml_key(name)}]", *body]) + "\n")
+    return "\n".join(lines)
+
+
+def _has_row_norm(entries: dict[str, Any]) -> bool:
+    return isinstance(entries.get(_ROW_NORM), float)
+
+
+def _toml_key(name: str) -> str:
+    return name if re.fullmatch(r"[A-Za-z0-9_-]+", name) else _toml_value(name)
+
+
+def _toml_value(value: Any) -> str:
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, list):
+        return "[" + ", ".join(_toml_value(item) for item in value) + "]"
+    if isinstance(value, str):
+        return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
+    return repr(value)

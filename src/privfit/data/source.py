@@ -1,0 +1,163 @@
+"""Where rows live: blocks of encoded rows, and one restartable map-reduce over them."""
+
+import os
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+
+from privfit._checks import FloatArray
+from privfit.data.clamp import basis_weights, influence_weights
+
+CHUNK_ROWS = 4096
+"""Rows that a kernel adds up before its partial sum is set aside; it bounds the rounding error of sums."""
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class Block:
+    """Encoded rows: ``x`` (m, p) row-major, ``y`` (m,), ``weight`` (m,), all float64 and finite.
+
+    Every row satisfies ``weight <= 1`` and ``weight * norm(x)**2 <= norm_bound**2`` in exact arithmetic.
+    A row that may not contribute has weight 0.
+    """
+
+    x: FloatArray
+    y: FloatArray
+    weight: FloatArray
+
+
+BlockKernel = Callable[[Block, FloatArray], None]
+"""``kernel(block, out)`` adds the sum of rows ``k*CHUNK_ROWS .. (k+1)*CHUNK_ROWS`` to ``out[k]``.
+
+``out`` has shape (number of chunks, size). A kernel keeps no state and releases the GIL where it can.
+"""
+
+
+class RowSource(Protocol):
+    """A table that can be summed over, as often as wanted."""
+
+    @property
+    def n_rows(self) -> int:
+        """Number of rows, those with weight 0 included."""
+        ...
+
+    @property
+    def norm_bound(self) -> float:
+        """Bound that every row's ``sqrt(weight) * norm(x)`` satisfies."""
+        ...
+
+    def sum(self, kernel: BlockKernel, size: int) -> FloatArray:
+        """Return the sum of the kernel over all rows, shape (size,)."""
+        ...
+
+    def reweighted(self, basis: FloatArray, *, norm_bound: float, amplification: float) -> "RowSource":
+        """Return the same rows with weights that bound ``norm(basis.T @ x)``; see `basis_weights`."""
+        ...
+
+
+def thread_count() -> int:
+    """Return the threads of a pass: ``NUMBA_NUM_THREADS``, ``OMP_NUM_THREADS``, else the usable cores."""
+    for variable in ("NUMBA_NUM_THREADS", "OMP_NUM_THREADS"):
+        value = os.environ.get(variable, "")
+        if value.isdigit() and int(value) > 0:
+            return int(value)
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
+
+
+class ArraySource:
+    """Encoded rows in memory. The constructor sets the weights, so that no unbounded row can exist.
+
+    Parameters
+    ----------
+    x : array of shape (n, p)
+        Encoded predictors, with the intercept column.
+    y : array of shape (n,)
+        Encoded response.
+    norm_bound : float
+        Bound on ``sqrt(weight) * norm(x)``; rows beyond it get the Mallows weight
+        ``norm_bound**2 / norm(x)**2``, rows with a non-finite entry get weight 0.
+    """
+
+    __slots__ = ("_block", "_norm_bound")
+
+    def __init__(self, x: FloatArray, y: FloatArray, *, norm_bound: float) -> None:
+        weight, x, y = influence_weights(x, y, norm_bound=norm_bound)
+        self._block = Block(x, y, weight)
+        self._norm_bound = norm_bound
+
+    def __repr__(self) -> str:
+        return "ArraySource(<private rows>)"
+
+    def __reduce__(self) -> str:
+        raise TypeError("a row source holds private rows and cannot be pickled")
+
+    @property
+    def n_rows(self) -> int:
+        """Number of rows."""
+        return self._block.y.size
+
+    @property
+    def norm_bound(self) -> float:
+        """Bound on ``sqrt(weight) * norm(x)``."""
+        return self._norm_bound
+
+    def reweighted(self, basis: FloatArray, *, norm_bound: float, amplification: float) -> "ArraySource":
+        """Return the same rows with weights that bound ``norm(basis.T @ x)``; see `basis_weights`."""
+        weight = np.empty(self.n_rows)
+        for first in range(0, self.n_rows, CHUNK_ROWS):
+            rows = slice(first, first + CHUNK_ROWS)
+            weight[rows] = basis_weights(
+                self._block.x[rows], basis, norm_bound=norm_bound, amplification=amplification
+            )
+        weight[self._block.weight == 0.0] = 0.0
+        source = ArraySource.__new__(ArraySource)
+        source._block = Block(self._block.x, self._block.y, weight)
+        source._norm_bound = norm_bound
+        return source
+
+    def sum(self, kernel: BlockKernel, size: int) -> FloatArray:
+        """Return the sum of the kernel over all rows, shape (size,); independent of the thread count."""
+        chunks = -(-self.n_rows // CHUNK_ROWS)
+        partial = np.zeros((chunks, size))
+        threads = min(thread_count(), chunks)
+        if threads == 1:
+            kernel(self._block, partial)
+            return _pairwise_sum(partial)
+        edges = np.linspace(0, chunks, threads + 1).astype(int)
+
+        def work(k: int) -> None:
+            rows = slice(edges[k] * CHUNK_ROWS, edges[k + 1] * CHUNK_ROWS)
+            part = Block(self._block.x[rows], self._block.y[rows], self._block.weight[rows])
+            kernel(part, partial[edges[k] : edges[k + 1]])
+
+        with ThreadPoolExecutor(threads) as pool:
+            list(pool.map(work, range(threads)))
+        return _pairwise_sum(partial)
+
+
+def _pairwise_sum(partial: FloatArray) -> FloatArray:
+    """Sum rows of ``partial`` (chunks, size) by a balanced tree, in an order fixed by the shape alone."""
+    while partial.shape[0] > 1:
+        half = partial.shape[0] // 2
+        merged = partial[: 2 * half : 2] + partial[1 : 2 * half : 2]
+        if partial.shape[0] % 2:
+            merged[-1] += partial[-1]
+        partial = merged
+    return partial[0].copy()
+
+
+def summation_error(n_rows: int) -> float:
+    """Return ``g`` such that a sum of ``n_rows`` vectors of norm <= B is off by at most ``g * n_rows * B``.
+
+    Within a chunk the terms are added in any order, which costs at most ``CHUNK_ROWS`` roundings, and the
+    chunks by a tree of depth ``log2(chunks) + 1`` (Higham 2002, *Accuracy and Stability of Numerical
+    Algorithms*, section 4.2); a rounding costs a relative ``2**-53``, and one spare factor 2 covers the
+    higher-order terms.
+    """
+    chunks = -(-n_rows // CHUNK_ROWS)
+    depth = min(n_rows, CHUNK_ROWS) + int(np.ceil(np.log2(max(chunks, 1)))) + 1
+    return 2.0 * depth * 2.0**-53

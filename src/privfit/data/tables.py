@@ -1,0 +1,216 @@
+"""Open what users hold: frames, arrays and files, as one immutable table of raw columns."""
+
+import os
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+import narwhals.stable.v2 as nw
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from privfit.data.columns import ColumnValues, as_number, as_text, holds_numbers, naming, quietly
+from privfit.data.files import present, read_file
+from privfit.data.schema import suggestion
+from privfit.errors import SchemaError
+
+
+class Table:
+    """Named raw columns of equal length. It is private: it prints nothing and cannot be pickled.
+
+    Parameters
+    ----------
+    columns : sequence of (name, values)
+        Values are 1-D NumPy or Arrow arrays; they are not copied.
+
+    Raises
+    ------
+    SchemaError
+        If names repeat or are not text, or columns are not one-dimensional and equally long.
+    """
+
+    __slots__ = ("_columns", "_n_rows")
+
+    def __init__(self, columns: Sequence[tuple[str, ColumnValues]]) -> None:
+        if not columns:
+            raise SchemaError("data has no column; pass a table with at least one")
+        for name, values in columns:
+            if not isinstance(name, str):
+                raise SchemaError("data has a column name that is not text; rename its columns")
+            if isinstance(values, np.ndarray) and values.ndim != 1:
+                raise SchemaError(f"column {name!r} must be one-dimensional")
+        self._columns = dict(columns)
+        if len(self._columns) != len(columns):
+            raise SchemaError("data has two columns of the same name; rename one")
+        if len({len(values) for values in self._columns.values()}) > 1:
+            raise SchemaError("data has columns of different lengths; pass equally long columns")
+        self._n_rows = len(columns[0][1])
+
+    @classmethod
+    def from_arrow(cls, table: "pa.Table | pa.RecordBatch") -> "Table":
+        """Wrap an Arrow table or record batch without copying; it may be empty."""
+        return cls(list(zip(table.schema.names, table.columns, strict=True)))
+
+    def __repr__(self) -> str:
+        return "Table(<private rows>)"
+
+    def __reduce__(self) -> str:
+        raise TypeError("a table holds private rows and cannot be pickled")
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Column names."""
+        return tuple(self._columns)
+
+    @property
+    def n_rows(self) -> int:
+        """Number of rows."""
+        return self._n_rows
+
+    def values(self, name: str) -> ColumnValues:
+        """Return a column as it lies in memory, a NumPy or Arrow array.
+
+        Raises
+        ------
+        SchemaError
+            If there is no such column; near names are suggested.
+        """
+        if name not in self._columns:
+            raise SchemaError(f"column {name!r} is not in the data{suggestion(name, self._columns)}")
+        return self._columns[name]
+
+    def column(self, name: str) -> NDArray[Any]:
+        """Return a column as a read-only NumPy array, shape (n,).
+
+        float64 for numbers and true/false, with NaN for missing cells; otherwise an array of str without
+        whitespace at the ends, with None for missing cells. Columns of CSV files are text.
+        """
+        values = self.values(name)
+        with naming(name):
+            if holds_numbers(values):
+                out = np.array(as_number(values))
+            else:
+                out = np.array(as_text(values).to_pylist(), dtype=object)
+        out.flags.writeable = False
+        return out
+
+
+def open_table(
+    data: object,
+    *,
+    needed: Sequence[str] | None = None,
+    columns: Sequence[str] | None = None,
+    header: bool = True,
+    sep: str = ",",
+) -> Table:
+    """Open a frame, a mapping of arrays, a 2-D array, or a file, reading only what is needed.
+
+    Parameters
+    ----------
+    data : frame, mapping, array or path
+        pandas, polars or Arrow table; mapping of column name to array-like; 2-D NumPy array; `Table`; or
+        the path of a CSV file (compressed or not), a Parquet file or folder, an Arrow or Feather file.
+    needed : sequence of str, optional
+        Columns to keep, by default all.
+    columns : sequence of str, optional
+        Names for what has none: the columns of a 2-D array (default ``x0``, ``x1``, ...) or of a CSV file
+        without header.
+    header : bool
+        Whether the first line of a CSV file holds the names.
+    sep : str
+        Separator of a CSV file, one character.
+
+    Returns
+    -------
+    Table
+        CSV columns are text, whatever they hold, so that types do not depend on the data.
+
+    Raises
+    ------
+    SchemaError
+        If the data cannot be read, is empty or ragged, or lacks a needed column. The message names the
+        argument and the rule and never quotes a cell.
+    """
+    if isinstance(data, Table):
+        table = data
+    elif isinstance(data, str | os.PathLike):
+        table = Table.from_arrow(read_file(data, needed=needed, columns=columns, header=header, sep=sep))
+    elif isinstance(data, Mapping):
+        table = Table([(name, _one_column(name, values)) for name, values in data.items()])
+    elif isinstance(data, np.ndarray):
+        table = _from_matrix(data, columns)
+    else:
+        table = _from_frame(data, needed)
+    if table.n_rows == 0:
+        raise SchemaError("data has no row; pass a table with at least one")
+    if needed is None:
+        return table
+    return Table([(name, table.values(name)) for name in dict.fromkeys(needed)])
+
+
+def default_names(count: int) -> tuple[str, ...]:
+    """Return ``x0``, ``x1``, ... as scikit-learn names columns without a name."""
+    return tuple(f"x{k}" for k in range(count))
+
+
+def _from_matrix(data: NDArray[Any], columns: Sequence[str] | None) -> Table:
+    if data.ndim != 2:
+        raise SchemaError(f"data must be a table or a 2-D array, got an array of {data.ndim} dimension(s)")
+    names = default_names(data.shape[1]) if columns is None else tuple(columns)
+    if len(names) != data.shape[1]:
+        raise SchemaError(f"columns must name all {data.shape[1]} columns of the array, got {len(names)}")
+    return Table([(name, data[:, k]) for k, name in enumerate(names)])
+
+
+def _from_frame(data: object, needed: Sequence[str] | None) -> Table:
+    names, series = quietly(
+        lambda: _named_series(data),
+        f"data of type {type(data).__name__} cannot be read; pass a pandas, polars or Arrow table in "
+        "memory with distinct column names, a mapping of arrays, a 2-D array or a path",
+    )
+    keep = set(present(names, needed))
+    return Table([(name, _series(one)) for name, one in zip(names, series, strict=True) if name in keep])
+
+
+def _named_series(data: Any) -> "tuple[list[str], list[nw.Series[Any]]]":
+    frame = nw.from_native(data, eager_only=True)
+    names = [name if isinstance(name, str) else _number_name(name) for name in frame.columns]
+    return names, list(frame.iter_columns())
+
+
+def _number_name(name: object) -> str:
+    if isinstance(name, int):
+        return str(name)
+    raise SchemaError("data has a column name that is not text; rename its columns")
+
+
+def _series(series: "nw.Series[Any]") -> ColumnValues:
+    """Return the cells without a guess at the type of Python objects."""
+    native = series.to_native()
+    if isinstance(native, pa.ChunkedArray):
+        return native
+    if series.dtype == nw.Object:
+        return np.asarray(native, dtype=object)
+    try:
+        return series.to_arrow()
+    except Exception:  # its message may quote cells
+        return np.asarray(native, dtype=object)
+
+
+def _one_column(name: object, values: object) -> ColumnValues:
+    if isinstance(values, pa.Array | pa.ChunkedArray):
+        return values
+    if isinstance(values, np.ma.MaskedArray):
+        values = np.ma.filled(values.astype(object), None)
+    dtype = getattr(values, "dtype", None)
+    if dtype is not None and not isinstance(dtype, np.dtype):  # a pandas or polars series
+        with_arrow = nw.from_native(values, series_only=True, pass_through=True)
+        if isinstance(with_arrow, nw.Series):
+            return _series(with_arrow)
+    message = f"column {name!r} cannot be read; pass an array or a list with one cell per row"
+    if dtype is not None:
+        return quietly(lambda: np.asarray(values), message)
+    if isinstance(values, str | bytes | Mapping) or not isinstance(values, Iterable):
+        raise SchemaError(message)
+    # The type that NumPy would give a list depends on its cells; a column of objects is read cell by cell.
+    return quietly(lambda: np.fromiter(values, dtype=object), message)

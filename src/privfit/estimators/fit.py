@@ -1,0 +1,240 @@
+"""One fit, from raw columns to a result: encode, plan, reserve, release, infer, report."""
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+
+from privfit._checks import FloatArray, in_range, whole
+from privfit.data.design import Design
+from privfit.data.encode import Encoder
+from privfit.data.source import ArraySource
+from privfit.data.tables import Table
+from privfit.errors import Incompatible, InvalidArgument, TooLittleData
+from privfit.estimators.models import Model
+from privfit.inference.infer import Inference, estimate_only, infer
+from privfit.planning import gaussian_budget, make_plan
+from privfit.privacy.budget import Budget
+from privfit.privacy.composition import GaussianEvent, compose
+from privfit.privacy.ledger import Ledger
+from privfit.privacy.mechanisms import NoiseSource, NoNoise, make_source
+from privfit.privacy.relation import Relation
+from privfit.problem.objective import Problem
+from privfit.problem.oracle import Oracle
+from privfit.problem.plan import Plan
+from privfit.results import FitResult, PrivacyStatement
+from privfit.solvers import NonPrivate, resolve
+
+_LONGEST = 10**10
+"""Rows; more than any machine holds, and far from overflow."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FitOptions:
+    """Everything about a fit but the data and the model.
+
+    Parameters
+    ----------
+    budget : Budget
+        What the fit may spend. Ignored by ``solver="non-private"``.
+    solver : str or AbstractSolver
+        A name (``"auto"``, ``"gradient-descent"``, ``"newton"``, ``"non-private"``) or an instance from
+        `privfit.solvers`.
+    relation : {"replace", "add_remove"}
+        Which tables are neighbours.
+    l2 : float
+        Ridge weight on encoded coefficients, the intercept excepted.
+    inference : bool
+        Whether to buy standard errors.
+    n_rows : int, optional
+        Public number of rows that stands in for the private one under ``add_remove``.
+    ledger : Ledger or path, optional
+        Where the spend is reserved before a row is read.
+    dataset : str, optional
+        Name of the data set in the ledger.
+    random_state : None, int, RandomState or Generator
+        None for private noise; a seed makes the fit repeatable and not private.
+    """
+
+    budget: Budget
+    solver: object = "auto"
+    relation: str = "replace"
+    l2: float = 0.0
+    inference: bool = True
+    n_rows: int | None = None
+    ledger: "Ledger | str | None" = None
+    dataset: str | None = None
+    random_state: object = None
+
+
+def fit(model: Model, encoder: Encoder, table: Table, options: FitOptions) -> tuple[FitResult, FloatArray]:
+    """Fit a model to a table.
+
+    Parameters
+    ----------
+    model : Model
+    encoder : Encoder
+        Built from public facts.
+    table : Table
+        The rows.
+    options : FitOptions
+
+    Returns
+    -------
+    result : FitResult
+    theta : array of shape (p,)
+        Released coefficients of the encoded columns, for prediction.
+
+    Raises
+    ------
+    PrivfitError
+        A named subclass, before any budget is spent, if the table's form, the plan or the ledger do not
+        allow the fit.
+
+    Notes
+    -----
+    *Guarantee.* The result is ``options.budget``-private under ``options.relation``, for one row.
+    """
+    problem = make_problem(model, encoder.design, options, n_rows=public_rows(table.n_rows, options))
+    plan = plan_fit(problem, options)
+    noise = _noise(options)
+    x, y = encoder.encode(table)
+    reservation = _Reservation.make(plan, options)
+    oracle = Oracle(problem, plan, ArraySource(x, y, norm_bound=problem.norm_bound), noise)
+    matrix, shift = encoder.design.reporting_map()
+    solution = resolve(options.solver).run(problem, oracle)
+    if options.inference:
+        inference = infer(solution, oracle, directions=matrix)
+    else:
+        inference = estimate_only(solution)
+    reservation.commit()
+    estimate = matrix @ inference.theta + shift
+    return _result(model, encoder.design, options, oracle, inference, estimate), inference.theta
+
+
+def public_rows(n_rows: int, options: FitOptions) -> int:
+    """Return the public number of rows, or raise where the relation keeps it private and none is given."""
+    if Relation(options.relation) is Relation.REPLACE:
+        if options.n_rows is not None:
+            raise InvalidArgument("n_rows is public under relation='replace' and taken from the data; leave it out")
+        return whole(n_rows=n_rows)
+    if options.n_rows is None:
+        raise InvalidArgument(
+            "n_rows is needed under relation='add_remove', where the number of rows is private: "
+            "give a public approximate number"
+        )
+    return whole(n_rows=options.n_rows)
+
+
+def make_problem(model: Model, design: Design, options: FitOptions, *, n_rows: int) -> Problem:
+    """Return the public problem that a fit solves."""
+    loss = model.loss(design)
+    in_range(0.0, math.inf, closed="left", l2=options.l2)
+    if n_rows > _LONGEST:
+        raise InvalidArgument(f"n_rows must be at most {_LONGEST}")
+    if n_rows < 2 * len(design.columns) and not isinstance(resolve(options.solver), NonPrivate):
+        raise TooLittleData(
+            f"{n_rows} rows cannot support {len(design.columns)} coefficients; "
+            "give at least twice as many rows as coefficients"
+        )
+    start = [0.0] * len(design.columns)
+    if loss.has_scale:
+        start.append(0.5 if design.target.bounded else 1.0)
+    return Problem(
+        loss=loss,
+        columns=design.names,
+        norm_bound=design.norm_bound,
+        n_rows=n_rows,
+        relation=Relation(options.relation),
+        l2=options.l2,
+        start=tuple(start),
+        penalised=tuple(k > 0 or not design.has_intercept for k in range(len(design.columns))),
+    )
+
+
+def plan_fit(problem: Problem, options: FitOptions) -> Plan:
+    """Return the plan of a fit, and check that it is within the budget."""
+    solver = resolve(options.solver)
+    if isinstance(solver, NonPrivate):
+        return make_plan(problem, solver, mu=math.inf, inference=options.inference)
+    plan = make_plan(problem, solver, mu=gaussian_budget(options.budget), inference=options.inference)
+    if not compose(_events(plan)).within(options.budget):
+        raise Incompatible("solver: its plan exceeds the budget")
+    return plan
+
+
+def _events(plan: Plan) -> list[GaussianEvent]:
+    return [GaussianEvent(release.mu) for release in plan.releases]
+
+
+def _noise(options: FitOptions) -> NoiseSource:
+    if isinstance(resolve(options.solver), NonPrivate):
+        return NoNoise()
+    return make_source(options.random_state)
+
+
+@dataclass(frozen=True, slots=True)
+class _Reservation:
+    """A spend that was written to a ledger, or none."""
+
+    ledger: Ledger | None
+    number: int
+
+    @classmethod
+    def make(cls, plan: Plan, options: FitOptions) -> "_Reservation":
+        if options.ledger is None:
+            return cls(None, 0)
+        if not plan.private:
+            raise Incompatible("ledger: a fit without noise cannot be charged to a ledger; leave it out")
+        if options.dataset is None:
+            raise InvalidArgument("dataset is needed with ledger: name the data set that pays")
+        ledger = options.ledger if isinstance(options.ledger, Ledger) else Ledger(options.ledger)
+        return cls(ledger, ledger.reserve(options.dataset, _events(plan), note=plan.model))
+
+    def commit(self) -> None:
+        if self.ledger is not None:
+            self.ledger.commit(self.number)
+
+
+def _result(
+    model: Model,
+    design: Design,
+    options: FitOptions,
+    oracle: Oracle,
+    inference: Inference,
+    estimate: FloatArray,
+) -> FitResult:
+    scale = None if inference.scale is None else inference.scale * design.target.half_width
+    return FitResult(
+        model=model.title,
+        target=design.target.name,
+        names=design.names,
+        estimate=np.asarray(estimate),
+        cov_sampling=inference.cov_sampling,
+        cov_noise=inference.cov_noise,
+        dof=inference.dof,
+        scale=scale,
+        statement=_statement(options, oracle),
+        plan=oracle.plan,
+        releases=oracle.released if oracle.plan.private else (),
+    )
+
+
+def _statement(options: FitOptions, oracle: Oracle) -> PrivacyStatement:
+    budget, mu = options.budget, oracle.plan.mu
+    pair = budget.notion in ("pure", "approximate")
+    delta = budget.delta if pair else 1e-6
+    if not oracle.plan.private:
+        epsilon = math.inf
+    else:
+        epsilon = budget.epsilon if pair else compose(_events(oracle.plan)).epsilon_at(delta)
+    return PrivacyStatement(
+        private=oracle.private,
+        relation=oracle.problem.relation.value,
+        unit="row",
+        notion=budget.notion,
+        epsilon=epsilon,
+        delta=delta,
+        mu=mu,
+        noise=oracle.noise_label,
+    )

@@ -1,0 +1,156 @@
+"""The columns of one term: a product of numeric expressions, spread over the levels of categorical factors."""
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from itertools import product
+
+import numpy as np
+from numpy.typing import NDArray
+
+from privfit._checks import FloatArray
+from privfit.data.columns import MISSING
+from privfit.data.declarations import CategoricalColumn
+from privfit.data.design import INTERCEPT, DesignColumn
+from privfit.data.response import scaled
+from privfit.data.schema import Schema
+from privfit.formula.expressions import Cells, Expression, evaluate
+from privfit.formula.factors import CategoricalFactor, NumericFactor
+from privfit.formula.grammar import ScopedFactor
+from privfit.formula.ranges import product_range
+
+
+@dataclass(frozen=True, slots=True)
+class Coding:
+    """The indicators of a categorical factor: which column, if any, a level code switches on.
+
+    Parameters
+    ----------
+    name : str
+        The column.
+    position : array of shape (levels + 1,)
+        Place among the indicators of each level code, -1 for none; the last entry is for missing cells.
+    width : int
+        Number of indicators.
+    """
+
+    name: str
+    position: NDArray[np.intp]
+    width: int
+
+    @classmethod
+    def make(cls, factor: CategoricalFactor, levels: int, *, reduced: bool) -> "Coding":
+        """Return the treatment coding of a factor."""
+        position = np.arange(levels + 1)
+        if reduced:
+            position[factor.base + 1 :] -= 1
+            position[factor.base] = MISSING
+        position[levels] = MISSING
+        return cls(factor.name, position, levels - reduced)
+
+
+@dataclass(frozen=True, slots=True)
+class TermBlock:
+    """One term of a formula as columns of the design.
+
+    Parameters
+    ----------
+    columns : tuple of DesignColumn
+        They share centre and half-width, because they share the numeric product.
+    codings : tuple of Coding
+        Categorical factors; the first one varies fastest along the columns.
+    expressions : tuple of Expression
+        Numeric factors.
+
+    Notes
+    -----
+    *Guarantee.* The encoded columns of a row have Euclidean norm at most 1, in exact arithmetic: with
+    categorical factors at most one of them is not 0, and every entry is clipped to [-1, 1].
+    """
+
+    columns: tuple[DesignColumn, ...]
+    codings: tuple[Coding, ...]
+    expressions: tuple[Expression, ...]
+
+    @classmethod
+    def make(cls, term: tuple[ScopedFactor, ...], schema: Schema, *, centered: bool) -> "TermBlock":
+        """Return the block of a term, its scale taken from the declared bounds.
+
+        Indicators and their products with numeric factors are scaled about 0, so that rows of other levels
+        stay 0; a purely numeric term is centred if ``centered``.
+
+        Raises
+        ------
+        FormulaError
+            If a numeric product is not finite on all of the bounds, or does not vary.
+        """
+        numeric = [one.factor for one in term if isinstance(one.factor, NumericFactor)]
+        codings = tuple(
+            Coding.make(one.factor, len(_levels(one.factor, schema)), reduced=one.reduced)
+            for one in term
+            if isinstance(one.factor, CategoricalFactor)
+        )
+        expressions = tuple(factor.expression for factor in numeric)
+        center, half_width = 0.0, 1.0
+        if numeric:
+            label = ":".join(factor.label for factor in numeric)
+            low, high = product_range(expressions, schema, label=label)
+            half_width = max(abs(low), abs(high))
+            if centered and not codings:
+                center, half_width = low / 2 + high / 2, high / 2 - low / 2
+        names = _column_names(term, schema)
+        return cls(tuple(DesignColumn(name, center, half_width) for name in names), codings, expressions)
+
+    def fill(self, out: FloatArray, cells: Cells) -> None:
+        """Write the encoded columns of m rows to ``out`` (m, columns), which holds zeros.
+
+        A product that is not finite becomes NaN.
+        """
+        values = self._numeric_product(cells, len(out))
+        if not self.codings:
+            out[:, 0] = values
+            return
+        place = np.zeros(len(out), dtype=np.intp)
+        present = np.ones(len(out), dtype=np.bool_)
+        stride = 1
+        for coding in self.codings:
+            position = coding.position[cells[coding.name]]
+            present &= position != MISSING
+            place += stride * position
+            stride *= coding.width
+        rows = np.flatnonzero(present)
+        out[rows, place[rows]] = values[rows]
+
+    def _numeric_product(self, cells: Cells, n_rows: int) -> FloatArray:
+        values = np.ones(n_rows)
+        if not self.expressions:
+            return values
+        with np.errstate(all="ignore"):
+            for expression in self.expressions:
+                values *= evaluate(expression, cells)
+            values[~np.isfinite(values)] = np.nan
+            return scaled(values, self.columns[0].center, self.columns[0].half_width)
+
+
+def _levels(factor: CategoricalFactor, schema: Schema) -> tuple[object, ...]:
+    column = schema[factor.name]
+    assert isinstance(column, CategoricalColumn)  # noqa: S101 -- the formula was checked against the schema
+    return column.levels
+
+
+def _column_names(term: tuple[ScopedFactor, ...], schema: Schema) -> list[str]:
+    """Return formulaic's names: the first factor varies fastest."""
+    if not term:
+        return [INTERCEPT]
+    parts = [_part_names(one, schema) for one in reversed(term)]
+    return [":".join(reversed(combination)) for combination in product(*parts)]
+
+
+def _part_names(one: ScopedFactor, schema: Schema) -> list[str]:
+    factor = one.factor
+    if isinstance(factor, NumericFactor):
+        return [factor.label]
+    levels = _levels(factor, schema)
+    if not one.reduced:
+        return [f"{factor.label}[{level}]" for level in levels]
+    return [f"{factor.label}[T.{level}]" for code, level in enumerate(levels) if code != factor.base]

@@ -1,0 +1,162 @@
+"""Encode the columns of a table by a formula, from public facts alone."""
+
+import math
+from dataclasses import replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from privfit._checks import FloatArray
+from privfit.data.columns import MISSING, encode_categorical, encode_numeric, naming
+from privfit.data.declarations import Column, NumericColumn
+from privfit.data.design import Design
+from privfit.data.encode import SchemaEncoder
+from privfit.data.response import TargetKind
+from privfit.data.schema import Schema
+from privfit.data.tables import Table
+from privfit.errors import FormulaError
+from privfit.formula.blocks import TermBlock
+from privfit.formula.grammar import factor_columns, parse_formula
+
+_BLOCK_ROWS = 2**14
+"""Rows encoded at a time, so that what is made on the way stays in the processor's cache."""
+_ROUNDING = 1.0 + 2.0**-30
+"""Room for the rounding of norms, so that a row on the bound keeps weight 1."""
+
+
+class FormulaEncoder:
+    """Encode the columns of a table by a formula.
+
+    Every entry of an encoded row is a function of that row and of public facts: the formula and the schema.
+    Levels, ranges and names come from the schema, so that they do not depend on the rows.
+
+    Parameters
+    ----------
+    formula : str
+        Such as ``"y ~ age * C(sex) + np.log1p(gain) - 1"``. The left side is a column name. The right side
+        joins terms by ``+ - * : / **``; ``.`` is the sum of all other columns but the privacy unit. A term is
+        a column, ``C(column)``, or arithmetic on numeric columns in ``I(...)``, braces or one of the
+        functions of `privfit.formula.functions`.
+    schema : Schema
+        Public bounds and levels.
+    target_kind : {"numeric", "binary", "count"}
+        How the response is encoded, as in `SchemaEncoder`.
+
+    Raises
+    ------
+    FormulaError
+        If the formula does not parse, names a column that is not in the schema, uses what is not allowed on
+        private rows, or has a term that is not finite on all of the declared bounds or constant on them.
+    SchemaError
+        If the declaration of the response does not fit its kind.
+
+    Notes
+    -----
+    A column that stands alone is the column of the schema, its transform included; inside a call or
+    arithmetic a name means the clamped number in its raw unit. A row with a missing cell in a column of the
+    formula, for which no fill is declared, is NaN throughout, so that it gets weight 0.
+
+    Numeric terms are scaled to [-1, 1] by their range over the declared bounds; with an intercept they are
+    centred, unless a categorical factor is in the term. Such terms are scaled about 0.
+
+    *Guarantee.* A row of k terms, the intercept among them, has norm at most ``sqrt(k)``, because the columns
+    of one term have norm at most 1. ``norm_bound`` is this number (or ``schema.row_norm``, if that is smaller;
+    then ``bounded`` is False).
+
+    Examples
+    --------
+    >>> from privfit.data.schema import Schema
+    >>> schema = Schema({
+    ...     "age": {"type": "numeric", "lower": 17, "upper": 90},
+    ...     "sex": {"type": "categorical", "levels": ["Female", "Male"]},
+    ...     "hours": {"type": "numeric", "lower": 0, "upper": 80},
+    ... })
+    >>> FormulaEncoder("hours ~ C(sex) * age", schema, target_kind="numeric").design.names
+    ('Intercept', 'C(sex)[T.Male]', 'age', 'C(sex)[T.Male]:age')
+    """
+
+    __slots__ = ("_blocks", "_columns", "_design", "_response")
+
+    def __init__(self, formula: str, schema: Schema, *, target_kind: TargetKind = "numeric") -> None:
+        parsed = parse_formula(formula, schema)
+        has_intercept = () in parsed.terms
+        read = {name for term in parsed.terms for one in term for name in factor_columns(one.factor)}
+        names = [name for name in schema if name in read]
+        self._columns = tuple((name, _untransformed(schema[name])) for name in names)
+        self._blocks = tuple(TermBlock.make(term, schema, centered=has_intercept) for term in parsed.terms)
+        self._response = SchemaEncoder(
+            schema, target=parsed.response, columns=names, intercept=has_intercept, target_kind=target_kind
+        )
+        columns = tuple(column for block in self._blocks for column in block.columns)
+        _check_names([column.name for column in columns])
+        bound = math.sqrt(len(self._blocks)) * _ROUNDING
+        declared = math.inf if schema.row_norm is None else schema.row_norm
+        self._design = Design(
+            columns=columns,
+            target=self._response.design.target,
+            norm_bound=min(bound, declared),
+            bounded=bound <= declared,
+        )
+
+    @property
+    def design(self) -> Design:
+        """Public description of the encoded rows."""
+        return self._design
+
+    @property
+    def needed(self) -> tuple[str, ...]:
+        """Names of the raw columns that `encode` reads, the response last."""
+        return self._response.needed
+
+    def encode(self, table: Table) -> tuple[FloatArray, FloatArray]:
+        """Return ``x`` (n, p), row-major float64, and ``y`` (n,); NaN marks a row that may not contribute.
+
+        Raises
+        ------
+        SchemaError
+            If a column is absent or its type holds neither numbers nor levels.
+        LabelError
+            If a binary response holds anything but its two labels and missing cells.
+        """
+        return self.encode_predictors(table), self._response.encode_target(table)
+
+    def encode_predictors(self, table: Table) -> FloatArray:
+        """Return ``x`` (n, p), row-major float64; the response need not be in the table."""
+        x = np.zeros((table.n_rows, len(self._design.columns)))
+        for start in range(0, table.n_rows, _BLOCK_ROWS):
+            rows = slice(start, start + _BLOCK_ROWS)
+            self._fill(x[rows], table, rows)
+        return x
+
+    def _fill(self, out: FloatArray, table: Table, rows: slice) -> None:
+        cells = {}
+        missing = np.zeros(len(out), dtype=np.bool_)
+        for name, column in self._columns:
+            with naming(name):
+                cells[name], gone = _cells(table, name, column, rows)
+            missing |= gone
+        start = 0
+        for block in self._blocks:
+            stop = start + len(block.columns)
+            block.fill(out[:, start:stop], cells)
+            start = stop
+        out[missing] = np.nan
+
+
+def _cells(table: Table, name: str, column: Column, rows: slice) -> tuple[NDArray, NDArray[np.bool_]]:
+    """Return the numbers or level codes of some rows, and which of them are missing."""
+    values = table.values(name)[rows]
+    if isinstance(column, NumericColumn):
+        numbers = encode_numeric(values, column)
+        return numbers, np.isnan(numbers)
+    codes = encode_categorical(values, column)
+    return codes, codes == MISSING
+
+
+def _untransformed(column: Column) -> Column:
+    return replace(column, transform=None) if isinstance(column, NumericColumn) else column
+
+
+def _check_names(names: list[str]) -> None:
+    if len(set(names)) != len(names):
+        raise FormulaError("formula: two design columns have the same name; rename a column or a level")

@@ -1,0 +1,237 @@
+"""From the text of a formula to its terms.
+
+formulaic knows the algebra of formulas: what ``a*b``, ``(a + b)**2`` and ``- 1`` mean, and which factors lose
+a level so that the design keeps full rank. It sees stand-in names in place of every column and expression,
+and a two-row table of zeros and ones, so that neither code nor a private row ever reaches it.
+"""
+
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import pandas as pd
+from formulaic import Formula
+from formulaic.parser.algos import tokenize
+from formulaic.parser.types import Token
+
+from privfit.data.schema import Schema, suggestion
+from privfit.errors import FormulaError
+from privfit.formula.expressions import column_names
+from privfit.formula.factors import CategoricalFactor, Factor, NumericFactor, named_factor, python_factor
+
+_HIGHEST_POWER = 4
+_OPERATORS = re.compile(r"(?:\*\*|[-+*:/^])+")
+_REMEDIES = {
+    "~": "a formula has one ~, between the response and its predictors",
+    "|": "formulas of several parts are not supported; join the terms with +",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class ScopedFactor:
+    """A factor in a term; ``reduced`` is True if a categorical one leaves out its reference level."""
+
+    factor: Factor
+    reduced: bool
+
+
+@dataclass(frozen=True, slots=True)
+class ParsedFormula:
+    """A formula with its columns resolved.
+
+    Parameters
+    ----------
+    response : str
+        Name of the response.
+    terms : tuple of tuples of ScopedFactor
+        One entry per product of factors, in the order of the design; the empty product is the intercept.
+    """
+
+    response: str
+    terms: tuple[tuple[ScopedFactor, ...], ...]
+
+
+def parse_formula(formula: str, schema: Schema) -> ParsedFormula:
+    """Return what a formula means for tables of this schema.
+
+    Raises
+    ------
+    FormulaError
+        If it does not parse, names an unknown column, or uses what is not allowed on private rows.
+    """
+    if not isinstance(formula, str):
+        raise FormulaError(f"formula must be a text such as 'y ~ a + b', got {type(formula).__name__}")
+    tokens = _tokens(formula)
+    split = next((k for k, token in enumerate(tokens) if _is_operator(token, "~")), None)
+    if split is None:
+        raise FormulaError("formula has no response; write it as 'y ~ a + b'")
+    response = _response(tokens[:split], schema)
+    right = _without_tilde(tokens[split:])
+    if not right:
+        raise FormulaError(f"formula has no right side; write '{response} ~ 1' for an intercept alone")
+    factors = _Factors(schema, response)
+    _check_numbers(right)
+    return ParsedFormula(response, _terms(" ".join(_stand_in(token, factors) for token in right), factors))
+
+
+def _tokens(formula: str) -> list[Token]:
+    try:
+        return list(tokenize(formula))
+    except Exception:  # its message shows the formula over several lines
+        pass
+    raise FormulaError("formula cannot be read; close every bracket and quote")
+
+
+def _is_operator(token: Token, start: str) -> bool:
+    return token.kind is Token.Kind.OPERATOR and token.token.startswith(start)
+
+
+def _response(tokens: Sequence[Token], schema: Schema) -> str:
+    if len(tokens) != 1 or tokens[0].kind is not Token.Kind.NAME:
+        raise FormulaError(
+            "formula: the left side must be one column name; declare a transform of the response in the schema"
+        )
+    name = tokens[0].token
+    if name not in schema:
+        raise FormulaError(f"formula: column {name!r} is not in the schema{suggestion(name, schema)}")
+    if schema[name].unit:
+        raise FormulaError(f"formula: column {name!r} identifies the privacy unit and cannot be the response")
+    return name
+
+
+def _without_tilde(tokens: Sequence[Token]) -> list[Token]:
+    """Return the right side; the tokenizer joins the tilde with a sign that follows it."""
+    rest = tokens[0].token[1:]
+    head = [Token(rest, kind="operator")] if rest else []
+    return [*head, *tokens[1:]]
+
+
+@dataclass(frozen=True, slots=True)
+class _Factors:
+    """The factors of one formula and the names that stand for them."""
+
+    schema: Schema
+    response: str
+    by_name: dict[str, Factor] = field(default_factory=dict)
+
+    def stand_in(self, factor: Factor) -> str:
+        """Return the name for a factor, the same for the same factor."""
+        self._check_columns(factor)
+        for name, known in self.by_name.items():
+            if known == factor:
+                return name
+            if known.label == factor.label or _meaning(known) == _meaning(factor):
+                raise FormulaError(
+                    f"formula: {known.label!r} and {factor.label!r} are two spellings or codings of one thing; "
+                    "use the same one throughout"
+                )
+        name = f"f{len(self.by_name)}"
+        self.by_name[name] = factor
+        return name
+
+    def all_columns(self) -> str:
+        """Return the sum of all columns but the response and the privacy unit."""
+        names = [name for name, column in self.schema.items() if name != self.response and not column.unit]
+        if not names:
+            raise FormulaError("formula: '.' stands for no column; the schema declares no other one")
+        return f"({' + '.join(self.stand_in(named_factor(name, self.schema)) for name in names)})"
+
+    def _check_columns(self, factor: Factor) -> None:
+        for name in factor_columns(factor):
+            if name == self.response:
+                raise FormulaError(f"formula: column {name!r} cannot be both the response and a predictor")
+            if self.schema[name].unit:
+                raise FormulaError(
+                    f"formula: column {name!r} identifies the privacy unit and cannot be a predictor"
+                )
+
+
+def factor_columns(factor: Factor) -> Iterable[str]:
+    """Return the columns that a factor reads."""
+    return (factor.name,) if isinstance(factor, CategoricalFactor) else column_names(factor.expression)
+
+
+def _meaning(factor: Factor) -> object:
+    return factor.name if isinstance(factor, CategoricalFactor) else factor.expression
+
+
+def _check_numbers(tokens: Sequence[Token]) -> None:
+    """Allow 0 and 1 as terms, and small whole powers."""
+    text = ["", *(token.token for token in tokens), ""]
+    for k, token in enumerate(tokens, start=1):
+        if token.kind is not Token.Kind.VALUE or token.token == ".":
+            continue
+        if text[k - 1] in ("**", "^"):
+            if text[k] not in map(str, range(1, _HIGHEST_POWER + 1)):
+                raise FormulaError(
+                    f"formula: the power of terms must be a whole number from 1 to {_HIGHEST_POWER}; "
+                    "write I(x ** 2) for the square of a column"
+                )
+        elif text[k] not in ("0", "1") or not (_joins(text[k - 1], "+-(") and _joins(text[k + 1], "+-)")):
+            raise FormulaError(
+                f"formula: {text[k]} may not be a term; 0 and 1 drop or keep the intercept, and I(2 * x) "
+                "multiplies a column"
+            )
+
+
+def _joins(text: str, allowed: str) -> bool:
+    return all(character in allowed for character in text)
+
+
+def _stand_in(token: Token, factors: _Factors) -> str:
+    """Return what formulaic gets to see of a token."""
+    text = token.token
+    if text == "." and token.kind is Token.Kind.VALUE:
+        return factors.all_columns()
+    match token.kind:
+        case Token.Kind.NAME:
+            return factors.stand_in(named_factor(text, factors.schema))
+        case Token.Kind.PYTHON:
+            return factors.stand_in(python_factor(text, factors.schema))
+        case Token.Kind.OPERATOR if not _OPERATORS.fullmatch(text):
+            unknown = _REMEDIES.get(text[0], "terms are joined by + - * : / and **")
+            raise FormulaError(f"formula: the operator {text!r} is not allowed; {unknown}")
+        case Token.Kind.CONTEXT if text not in ("(", ")"):
+            raise FormulaError("formula: square brackets are not allowed; group terms with ( and )")
+        case _:
+            return text
+
+
+def _terms(right: str, factors: _Factors) -> tuple[tuple[ScopedFactor, ...], ...]:
+    """Return the products of factors that span the right side without redundancy."""
+    frame = pd.DataFrame({name: _example(factor) for name, factor in factors.by_name.items()}, index=[0, 1])
+    try:
+        structure = _structure(right, frame)
+    except Exception as error:
+        reason = _reason(error, factors)
+    else:
+        terms = tuple(
+            tuple(ScopedFactor(factors.by_name[one.factor.expr], one.reduced) for one in scoped.factors)
+            for term in structure
+            for scoped in term.scoped_terms
+        )
+        if terms:
+            return terms
+        reason = "it has neither an intercept nor a predictor; write 'y ~ 1' for an intercept alone"
+    raise FormulaError(f"formula: {reason}")
+
+
+def _example(factor: Factor) -> Any:
+    return [0.0, 1.0] if isinstance(factor, NumericFactor) else pd.Categorical(["a", "b"])
+
+
+def _structure(right: str, frame: pd.DataFrame) -> Sequence[Any]:
+    matrix = Formula(right).get_model_matrix(frame, context={}, na_action="ignore", output="numpy")
+    return matrix.model_spec.structure
+
+
+def _reason(error: Exception, factors: _Factors) -> str:
+    """Return formulaic's first line, with labels for the names that stand for them."""
+    line = (str(error).splitlines() or [""])[0]
+
+    def label(match: re.Match[str]) -> str:
+        factor = factors.by_name.get(match.group())
+        return match.group() if factor is None else factor.label
+
+    return re.sub(r"\bf\d+\b", label, line) or "it cannot be read; check its brackets and operators"

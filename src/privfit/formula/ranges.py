@@ -1,0 +1,70 @@
+"""The public range of a product of expressions, from the declared bounds of the columns alone."""
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+
+from privfit.data.declarations import Column, NumericColumn
+from privfit.errors import FormulaError
+from privfit.formula.expressions import Expression, column_names, enclose
+from privfit.formula.functions import MULTIPLY, Interval
+
+_BOXES = 4096
+"""Boxes that the declared bounds are cut into, because an expression that names a column twice is enclosed
+the more tightly the smaller the box."""
+_NARROWEST = 2.0**-40
+"""As for the bounds of a column in a schema: a relative half-width that still tells values apart."""
+
+
+def product_range(
+    factors: Sequence[Expression], columns: Mapping[str, Column], *, label: str
+) -> tuple[float, float]:
+    """Return bounds on the product of ``factors`` over all rows within the declared bounds.
+
+    Parameters
+    ----------
+    factors : sequence of Expression
+        At least one.
+    columns : mapping of str to Column
+        Declarations of the columns that they read.
+    label : str
+        What error messages call the product.
+
+    Returns
+    -------
+    low, high : float
+        Finite, and apart from each other. They enclose the product for every row (by interval arithmetic,
+        up to rounding), and are sharp for expressions that name each column once.
+
+    Raises
+    ------
+    FormulaError
+        If the product is not finite on all of the bounds, or does not vary.
+    """
+    boxes = _boxes(factors, columns)
+    with np.errstate(all="ignore"):
+        low, high = enclose(factors[0], boxes)
+        for factor in factors[1:]:
+            low, high = MULTIPLY.enclose((low, high), enclose(factor, boxes))
+        lowest, highest = float(np.min(low)), float(np.max(high))
+    if not (np.isfinite(lowest) and np.isfinite(highest)):
+        raise FormulaError(f"formula: {label!r} is not finite on all of the declared bounds; narrow them")
+    half_width = highest / 2 - lowest / 2
+    if not half_width >= max(_NARROWEST * max(abs(lowest), abs(highest)), float(np.finfo(float).tiny)):
+        raise FormulaError(
+            f"formula: {label!r} does not vary within the declared bounds; drop it or widen the bounds"
+        )
+    return lowest, highest
+
+
+def _boxes(factors: Sequence[Expression], columns: Mapping[str, Column]) -> dict[str, Interval]:
+    """Cut the bounds of the numeric columns into a grid of boxes; each array has one entry per box."""
+    names = {name: None for factor in factors for name in column_names(factor)}
+    axes = [(name, column) for name in names if isinstance(column := columns[name], NumericColumn)]
+    if not axes:
+        return {}
+    pieces = max(1, int(_BOXES ** (1 / len(axes))))
+    edges = [np.linspace(column.lower, column.upper, pieces + 1) for _, column in axes]
+    lows = np.meshgrid(*(edge[:-1] for edge in edges), indexing="ij")
+    highs = np.meshgrid(*(edge[1:] for edge in edges), indexing="ij")
+    return {name: (low.ravel(), high.ravel()) for (name, _), low, high in zip(axes, lows, highs, strict=True)}

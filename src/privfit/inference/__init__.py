@@ -1,0 +1,1 @@
+"""Bread, meat, sandwich, the privacy noise left in the estimate, and tests."""

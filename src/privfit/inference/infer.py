@@ -1,0 +1,102 @@
+"""Plan and run the inference after a solver: bread, meat, estimate, covariance."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from privfit._checks import FloatArray
+from privfit.inference.combine import Estimate, anchor, last_iterate, one_step
+from privfit.inference.covariance import Bread, Meat, bread_from, meat_from, sandwich, satterthwaite
+from privfit.problem.objective import Problem
+from privfit.problem.oracle import Oracle
+from privfit.problem.plan import PlannedRelease
+from privfit.problem.schedule import planned_release, split_budget
+from privfit.solvers.base import Solution, keep_scale_positive
+
+BREAD_SHARE = 0.12
+"""Part of the squared budget that buys the bread."""
+
+MEAT_SHARE = 0.12
+"""Part of the squared budget that buys the meat."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Inference:
+    """Estimate and covariance of ``directions @ theta + shift``, for k reported coefficients.
+
+    Parameters
+    ----------
+    theta : array of shape (p,)
+        Coefficients of the encoded columns.
+    scale : float or None
+        Residual scale in units of the encoded response, for losses that estimate one.
+    cov_sampling, cov_noise : array of shape (k, k) or None
+    dof : array of shape (k,) or None
+    """
+
+    theta: FloatArray
+    scale: float | None
+    cov_sampling: FloatArray | None
+    cov_noise: FloatArray | None
+    dof: FloatArray | None
+
+
+def plan_inference(problem: Problem, mu: float) -> tuple[PlannedRelease, ...]:
+    """Plan one bread and one meat, which together are ``mu``-GDP."""
+    for_bread, for_meat = split_budget(mu, [BREAD_SHARE, MEAT_SHARE])
+    return (planned_release(problem, "hessian", for_bread), planned_release(problem, "meat", for_meat))
+
+
+def infer(solution: Solution, oracle: Oracle, *, directions: FloatArray) -> Inference:
+    """Ask for bread and meat and return the estimate with its covariance.
+
+    Parameters
+    ----------
+    solution : Solution
+    oracle : Oracle
+        Holds the planned bread and meat.
+    directions : array of shape (k, p)
+        Reported coefficients as linear functions of the encoded ones.
+    """
+    problem = solution.problem
+    around = anchor(solution.late) if solution.report == "one-step" else None
+    center = solution.theta if around is None else around.theta
+    hessians = [*solution.curvature, oracle.release("hessian", center)]
+    bread = bread_from(problem, hessians)
+    meat = meat_from(oracle.release("meat", center))
+    estimate = last_iterate(solution, bread) if around is None else one_step(around, bread)
+    theta = keep_scale_positive(problem, estimate.theta, center)
+    return Inference(
+        *_parameter(problem, theta), *_covariance(problem, estimate, bread, meat, directions)
+    )
+
+
+def estimate_only(solution: Solution) -> Inference:
+    """Return the estimate without inference: the solver's geometry stands in for the bread."""
+    problem, theta = solution.problem, solution.theta
+    if solution.report == "one-step":
+        around = anchor(solution.late)
+        step = around.theta - around.preconditioner @ around.gradient
+        theta = keep_scale_positive(problem, step, around.theta)
+    return Inference(*_parameter(problem, theta), None, None, None)
+
+
+def _parameter(problem: Problem, theta: FloatArray) -> tuple[FloatArray, float | None]:
+    scale = problem.split(theta)[1] if problem.loss.has_scale else None
+    return problem.coefficients(theta), scale
+
+
+def _covariance(
+    problem: Problem, estimate: Estimate, bread: Bread, meat: Meat, directions: FloatArray
+) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """Return sampling covariance, noise covariance and degrees of freedom of the reported coefficients."""
+    full = np.zeros((directions.shape[0], problem.size))
+    full[:, : problem.n_coef] = directions if problem.basis is None else directions @ problem.basis
+    sampling = sandwich(bread, meat, problem.n_rows)
+    cov_sampling = full @ sampling @ full.T
+    cov_noise = full @ estimate.cov_noise @ full.T
+    total = np.diag(cov_sampling + cov_noise)
+    dof = satterthwaite(
+        full, bread=bread, meat=meat, sampling=sampling, total=total, n_rows=problem.n_rows
+    )
+    return cov_sampling, cov_noise, dof

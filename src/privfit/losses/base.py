@@ -1,0 +1,125 @@
+"""What a loss is: scalar functions of the linear predictor, and the constants that privacy needs.
+
+Conventions
+-----------
+``eta`` is the linear predictor, ``y`` the encoded response, ``s`` a residual scale (1 unless the loss
+estimates one), ``c`` and ``k`` the loss's own constants. The loss of a row is ``value(y, eta, s, c, k)``.
+All scalar functions are compiled to one signature, so one compiled pass over the rows serves every loss.
+"""
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, ClassVar, Literal, TypeAlias
+
+import numpy as np
+from numba import float64, njit
+
+from privfit._checks import FloatArray
+
+SIGNATURE = float64(float64, float64, float64, float64, float64)
+"""``f(y, eta, s, c, k)``."""
+
+ScalarFunction: TypeAlias = Callable[[float, float, float, float, float], float]
+
+
+def scalar(function: ScalarFunction) -> Any:
+    """Compile a scalar function of ``(y, eta, s, c, k)`` to the common signature, cached on disk."""
+    return njit(SIGNATURE, cache=True)(function)
+
+
+@scalar
+def zero(y: float, eta: float, s: float, c: float, k: float) -> float:
+    """Return 0: the scale functions of a loss without a scale."""
+    return 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class ScalarFunctions:
+    """The compiled functions of a loss, each of ``(y, eta, s, c, k)``.
+
+    Parameters
+    ----------
+    value : callable
+        Loss of a row.
+    slope : callable
+        First derivative in ``eta``.
+    curvature : callable
+        ``s`` times the second derivative in ``eta``.
+    scale_slope : callable
+        Derivative in ``s``.
+    scale_direction : callable
+        ``u`` such that the Hessian of a row in ``(theta, s)`` is ``curvature / s * (x, u)(x, u)'``.
+    """
+
+    value: ScalarFunction
+    slope: ScalarFunction
+    curvature: ScalarFunction
+    scale_slope: ScalarFunction = zero
+    scale_direction: ScalarFunction = zero
+
+
+@dataclass(frozen=True, slots=True)
+class LossConstants:
+    """Bounds that hold for every ``y`` and ``eta``. Kernels clamp to them, so privacy never rests on them.
+
+    Parameters
+    ----------
+    slope : float
+        ``sup |slope|``.
+    curvature : float
+        ``sup curvature``.
+    scale_slope : tuple of float
+        ``(inf, sup)`` of ``scale_slope``; it holds 0.
+    scale_direction : float
+        ``sup |scale_direction|`` where the curvature is not 0.
+    scale_curvature : float
+        ``s`` times the expected second derivative in ``s`` under normal errors, at the optimum.
+    self_concordance : float or None
+        ``gamma`` such that the loss of a row with ``norm(x) <= 1`` is (gamma, 2)-self-concordant.
+    """
+
+    slope: float
+    curvature: float
+    scale_slope: tuple[float, float] = (0.0, 0.0)
+    scale_direction: float = 0.0
+    scale_curvature: float = 0.0
+    self_concordance: float | None = None
+
+
+class AbstractLoss(ABC):
+    """A convex loss of a linear predictor. Subclasses are final, frozen and hold their constants only."""
+
+    __slots__ = ()
+
+    target_kind: ClassVar[Literal["numeric", "binary"]]
+    """Which response it takes; binary means 0/1."""
+
+    functions: ClassVar[ScalarFunctions]
+    """Compiled scalar functions."""
+
+    has_scale: ClassVar[bool] = False
+    """True if a residual scale is estimated along."""
+
+    @property
+    @abstractmethod
+    def name(self) -> str:
+        """Name with constants, e.g. ``Huber(threshold=1.345)``."""
+
+    @property
+    @abstractmethod
+    def constants(self) -> LossConstants:
+        """Public bounds."""
+
+    @property
+    @abstractmethod
+    def parameters(self) -> tuple[float, float]:
+        """``(c, k)`` passed to the scalar functions."""
+
+
+def evaluate(
+    function: ScalarFunction, y: FloatArray | float, eta: FloatArray | float, *, s: float, loss: AbstractLoss
+) -> FloatArray:
+    """Apply one of the loss's scalar functions elementwise; ``y`` and ``eta`` broadcast."""
+    c, k = loss.parameters
+    return np.vectorize(lambda a, b: function(a, b, s, c, k), otypes=[np.float64])(y, eta)

@@ -1,0 +1,93 @@
+"""Huber's loss with a concomitant residual scale."""
+
+import math
+from dataclasses import dataclass
+from typing import ClassVar, Literal, final
+
+from privfit._checks import positive
+from privfit.losses.base import AbstractLoss, LossConstants, ScalarFunctions, scalar
+from privfit.losses.huber import GAUSSIAN_95
+
+
+@scalar
+def _value(y: float, eta: float, s: float, c: float, k: float) -> float:
+    u = abs(y - eta) / s
+    rho = 0.5 * u * u if u <= c else c * (u - 0.5 * c)
+    return s * rho + 0.5 * k * s
+
+
+@scalar
+def _slope(y: float, eta: float, s: float, c: float, k: float) -> float:
+    return min(max((eta - y) / s, -c), c)
+
+
+@scalar
+def _curvature(y: float, eta: float, s: float, c: float, k: float) -> float:
+    return 1.0 if abs(y - eta) <= c * s else 0.0
+
+
+@scalar
+def _scale_slope(y: float, eta: float, s: float, c: float, k: float) -> float:
+    u = min(abs(y - eta) / s, c)
+    return 0.5 * (k - u * u)
+
+
+@scalar
+def _scale_direction(y: float, eta: float, s: float, c: float, k: float) -> float:
+    return min(max((y - eta) / s, -c), c)
+
+
+def clipped_second_moment(c: float) -> float:
+    """Return ``E min(Z**2, c**2)`` for a standard normal ``Z``."""
+    inside = math.erf(c / math.sqrt(2.0))
+    density = math.exp(-0.5 * c * c) / math.sqrt(2.0 * math.pi)
+    return inside - 2.0 * c * density + c * c * (1.0 - inside)
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class ConcomitantHuber(AbstractLoss):
+    """``s * rho_c((y - eta) / s) + kappa_c * s / 2``: Huber's joint estimate of coefficients and scale.
+
+    ``rho_c`` is Huber's function and ``kappa_c = E min(Z**2, c**2)`` makes ``s`` the standard deviation
+    under normal errors (Huber 1981, *Robust Statistics*, section 7.7; Avella-Medina, Bradshaw and Loh
+    2023, section 2.3). Jointly convex in coefficients and scale. The slope in ``eta`` is bounded by ``c``,
+    that in ``s`` lies in ``[(kappa_c - c**2) / 2, kappa_c / 2]``, an interval of length ``c**2 / 2``.
+
+    Parameters
+    ----------
+    c : float
+        Threshold in units of the estimated scale.
+    """
+
+    c: float = GAUSSIAN_95
+    target_kind: ClassVar[Literal["numeric", "binary"]] = "numeric"
+    functions: ClassVar[ScalarFunctions] = ScalarFunctions(
+        _value, _slope, _curvature, _scale_slope, _scale_direction
+    )
+    has_scale: ClassVar[bool] = True
+
+    def __post_init__(self) -> None:
+        positive(c=self.c)
+
+    @property
+    def name(self) -> str:
+        """Name with the threshold."""
+        return f"ConcomitantHuber(c={self.c:g})"
+
+    @property
+    def constants(self) -> LossConstants:
+        """Public bounds."""
+        kappa = clipped_second_moment(self.c)
+        return LossConstants(
+            slope=self.c,
+            curvature=1.0,
+            scale_slope=(0.5 * (kappa - self.c**2), 0.5 * kappa),
+            scale_direction=self.c,
+            scale_curvature=kappa,
+        )
+
+    @property
+    def parameters(self) -> tuple[float, float]:
+        """``(c, kappa_c)``."""
+        return (self.c, clipped_second_moment(self.c))

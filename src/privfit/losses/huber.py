@@ -1,0 +1,100 @@
+"""Losses that are quadratic in small residuals and linear in large ones, with a public threshold."""
+
+from dataclasses import dataclass
+from typing import ClassVar, Literal, final
+
+from privfit._checks import positive
+from privfit.losses.base import AbstractLoss, LossConstants, ScalarFunctions, scalar
+
+GAUSSIAN_95 = 1.345
+"""Threshold that keeps 95 % efficiency under normal errors (Huber 1981, *Robust Statistics*, ch. 7)."""
+
+
+@scalar
+def _value(y: float, eta: float, s: float, c: float, k: float) -> float:
+    r = abs(eta - y)
+    return 0.5 * r * r if r <= c else c * (r - 0.5 * c)
+
+
+@scalar
+def _slope(y: float, eta: float, s: float, c: float, k: float) -> float:
+    return min(max(eta - y, -c), c)
+
+
+@scalar
+def _curvature(y: float, eta: float, s: float, c: float, k: float) -> float:
+    return 1.0 if abs(eta - y) <= c else 0.0
+
+
+_FUNCTIONS = ScalarFunctions(_value, _slope, _curvature)
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Huber(AbstractLoss):
+    """``r**2 / 2`` up to ``|r| = threshold`` and linear beyond, ``r = y - eta`` (Huber 1964).
+
+    Parameters
+    ----------
+    threshold : float
+        Public, in units of the encoded response.
+    """
+
+    threshold: float = GAUSSIAN_95
+    target_kind: ClassVar[Literal["numeric", "binary"]] = "numeric"
+    functions: ClassVar[ScalarFunctions] = _FUNCTIONS
+
+    def __post_init__(self) -> None:
+        positive(threshold=self.threshold)
+
+    @property
+    def name(self) -> str:
+        """Name with the threshold."""
+        return f"Huber(threshold={self.threshold:g})"
+
+    @property
+    def constants(self) -> LossConstants:
+        """Public bounds."""
+        return LossConstants(slope=self.threshold, curvature=1.0)
+
+    @property
+    def parameters(self) -> tuple[float, float]:
+        """``(threshold, unused)``."""
+        return (self.threshold, 0.0)
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Squared(AbstractLoss):
+    """``(y - eta)**2 / 2``, continued linearly where ``|y - eta| > bound``.
+
+    The squared loss has no bounded slope, so its gradient has no finite sensitivity. Residuals beyond the
+    public ``bound`` keep the slope ``bound``; where none is that large, this is ordinary least squares.
+
+    Parameters
+    ----------
+    bound : float
+        Largest residual with full influence, in units of the encoded response.
+    """
+
+    bound: float = 1.0
+    target_kind: ClassVar[Literal["numeric", "binary"]] = "numeric"
+    functions: ClassVar[ScalarFunctions] = _FUNCTIONS
+
+    def __post_init__(self) -> None:
+        positive(bound=self.bound)
+
+    @property
+    def name(self) -> str:
+        """Name with the bound."""
+        return f"Squared(bound={self.bound:g})"
+
+    @property
+    def constants(self) -> LossConstants:
+        """Public bounds."""
+        return LossConstants(slope=self.bound, curvature=1.0)
+
+    @property
+    def parameters(self) -> tuple[float, float]:
+        """``(bound, unused)``."""
+        return (self.bound, 0.0)

@@ -1,0 +1,53 @@
+"""Logistic loss."""
+
+import math
+from dataclasses import dataclass
+from typing import ClassVar, Literal, final
+
+from privfit.losses.base import AbstractLoss, LossConstants, ScalarFunctions, scalar
+
+
+@scalar
+def _value(y: float, eta: float, s: float, c: float, k: float) -> float:
+    return max(eta, 0.0) + math.log1p(math.exp(-abs(eta))) - y * eta
+
+
+@scalar
+def _slope(y: float, eta: float, s: float, c: float, k: float) -> float:
+    e = math.exp(-abs(eta))
+    return (1.0 if eta >= 0.0 else e) / (1.0 + e) - y
+
+
+@scalar
+def _curvature(y: float, eta: float, s: float, c: float, k: float) -> float:
+    e = math.exp(-abs(eta))
+    return e / (1.0 + e) ** 2
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Logistic(AbstractLoss):
+    """``log(1 + exp(eta)) - y * eta`` for ``y`` in {0, 1}: the negative log-likelihood of a logit model.
+
+    Slope ``p - y`` with ``p = 1 / (1 + exp(-eta))``, bounded by 1; curvature ``p (1 - p)``, at most 1/4;
+    (1, 2)-self-concordant per unit of ``norm(x)`` (Bach 2010, *Self-concordant analysis for logistic
+    regression*, section 2).
+    """
+
+    target_kind: ClassVar[Literal["numeric", "binary"]] = "binary"
+    functions: ClassVar[ScalarFunctions] = ScalarFunctions(_value, _slope, _curvature)
+
+    @property
+    def name(self) -> str:
+        """Name."""
+        return "Logistic"
+
+    @property
+    def constants(self) -> LossConstants:
+        """Public bounds."""
+        return LossConstants(slope=1.0, curvature=0.25, self_concordance=1.0)
+
+    @property
+    def parameters(self) -> tuple[float, float]:
+        """None used."""
+        return (0.0, 0.0)

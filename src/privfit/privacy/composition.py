@@ -1,0 +1,278 @@
+"""Privacy events and what they cost together. An event that is not known here is refused."""
+
+import math
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import lru_cache
+from typing import Any, Final, TypeAlias, final
+
+from scipy.special import log_expit, ndtri_exp
+
+from privfit._checks import in_range, positive
+from privfit.errors import Incompatible, InvalidArgument
+from privfit.privacy.budget import Budget
+from privfit.privacy.curves import gdp_delta, gdp_epsilon, pair_delta, smallest_epsilon
+
+_LARGEST_LOSS: Final = 300.0
+"""Total privacy loss up to which numerical composition is tried; beyond it exponentials overflow."""
+
+_MOST_GRID_POINTS: Final = 2**19
+
+_TRANSFORM_ERROR: Final = 1e-12
+"""Added to a numerically composed δ: bounds the rounding of the Fourier transforms."""
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class GaussianEvent:
+    """A release that is μ-Gaussian differentially private."""
+
+    mu: float
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "mu", positive(mu=self.mu))
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class PureEvent:
+    """A release that is ε-differentially private."""
+
+    epsilon: float
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "epsilon", positive(epsilon=self.epsilon))
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class ApproximateEvent:
+    """A release that is (ε, δ)-differentially private, and about which no more is known."""
+
+    epsilon: float
+    delta: float
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "epsilon", positive(epsilon=self.epsilon))
+        object.__setattr__(self, "delta", in_range(0.0, 1.0, closed="left", delta=self.delta) + 0.0)
+
+
+Event: TypeAlias = GaussianEvent | PureEvent | ApproximateEvent
+
+
+def compose(events: Iterable[Event]) -> "Guarantee":
+    """Return what releases cost together, each of them chosen after seeing the earlier ones.
+
+    Parameters
+    ----------
+    events : iterable of GaussianEvent, PureEvent or ApproximateEvent
+        Empty for nothing released.
+
+    Raises
+    ------
+    Incompatible
+        If an event is of another type.
+
+    Notes
+    -----
+    *Guarantee.* An upper bound on the cost; the order does not matter. See `Guarantee`.
+    """
+    gaussian = Fraction(0)
+    pairs: list[tuple[float, float]] = []
+    for event in events:
+        match event:
+            case GaussianEvent(mu):
+                gaussian += Fraction(mu) ** 2
+            case PureEvent(epsilon):
+                pairs.append((epsilon, 0.0))
+            case ApproximateEvent(epsilon, delta):
+                pairs.append((epsilon, delta))
+            case _:
+                raise Incompatible(f"an event of type {type(event).__name__} cannot be composed")
+    return Guarantee(_root_above(gaussian), tuple(sorted(pairs)))
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Guarantee:
+    """The cost of a composition.
+
+    Parameters
+    ----------
+    gaussian : float
+        μ of all Gaussian events together, ``sqrt(sum(mu**2))`` rounded up (Dong, Roth and Su 2022,
+        Corollary 3.3); 0 if there are none.
+    pairs : tuple of (float, float)
+        (ε, δ) of the other events, sorted.
+
+    Notes
+    -----
+    *Guarantee.* All answers err on the safe side. Gaussian events alone are composed exactly. With others, δ
+    is the smaller of basic composition (Dwork and Roth 2014, Theorem 3.16) and of the numerical composition
+    of privacy loss distributions, rounded pessimistically (Google's dp-accounting; Kairouz, Oh and Viswanath
+    2015 for the worst case of a pair). In sums, ε and δ are the decimal numbers as they print, so that ten
+    events of 0.1 exhaust a budget of 1 exactly.
+    """
+
+    gaussian: float
+    pairs: tuple[tuple[float, float], ...]
+
+    @property
+    def mu(self) -> float | None:
+        """The composition's μ; None unless all events are Gaussian."""
+        return None if self.pairs else self.gaussian
+
+    def delta_at(self, epsilon: float) -> float:
+        """Return a δ such that the composition is (``epsilon``, δ)-differentially private.
+
+        Raises
+        ------
+        InvalidArgument
+            If ``epsilon`` is not in [0, inf).
+        """
+        epsilon = in_range(0.0, math.inf, closed="left", epsilon=epsilon)
+        basic = self._basic_delta(epsilon)
+        curve = self._numerical()
+        if curve is None or basic <= _TRANSFORM_ERROR:
+            return basic
+        return min(basic, float(curve.get_delta_for_epsilon(epsilon)) + _TRANSFORM_ERROR)
+
+    def epsilon_at(self, delta: float) -> float:
+        """Return an ε such that the composition is (ε, ``delta``)-differentially private, or ``inf``.
+
+        Raises
+        ------
+        InvalidArgument
+            If ``delta`` is not in [0, 1).
+
+        Notes
+        -----
+        *Guarantee.* ``delta_at(epsilon_at(delta)) <= delta`` literally, where finite.
+        """
+        delta = in_range(0.0, 1.0, closed="left", delta=delta)
+        if self._numerical() is None or delta <= _TRANSFORM_ERROR:
+            return self._basic_epsilon(delta)
+        return min(self._basic_epsilon(delta), smallest_epsilon(self.delta_at, delta))
+
+    def within(self, budget: Budget) -> bool:
+        """Return whether the composition is known to cost no more than ``budget``.
+
+        Notes
+        -----
+        *Guarantee.* False where it is not known. A pure event counts as one of ``mu = -2 * ndtri(1 / (1 +
+        exp(epsilon)))`` in a GDP budget (randomised response is a threshold on such a Gaussian release, and
+        dominates: Kairouz, Oh and Viswanath 2015) and as ``rho = epsilon**2 / 2`` in a zCDP budget (Bun and
+        Steinke 2016, Proposition 1.4).
+        """
+        if not self.pairs and self.gaussian <= budget.mu:
+            return True
+        pure = all(delta == 0 for _, delta in self.pairs)
+        match budget.notion:
+            case "pure":
+                return self.gaussian == 0 and pure and self._loss() <= budget.epsilon
+            case "approximate":
+                return self.delta_at(budget.epsilon) <= budget.delta
+            case "gdp":
+                squares = (Fraction(_gdp_of_pure(epsilon)) ** 2 for epsilon, _ in self.pairs)
+                return pure and Fraction(self.gaussian) ** 2 + sum(squares) <= Fraction(budget.mu) ** 2
+            case "zcdp":
+                squares = (Fraction(epsilon) ** 2 for epsilon, _ in self.pairs)
+                return pure and Fraction(self.gaussian) ** 2 + sum(squares) <= 2 * Fraction(budget.rho)
+
+    def describe(self) -> str:
+        """Return the composition in words."""
+        parts = [f"{self.gaussian:.4g}-Gaussian differential privacy"] if self.gaussian > 0 else []
+        for (epsilon, delta), count in Counter(self.pairs).items():
+            each = f"{epsilon:.4g}" if delta == 0 else f"({epsilon:.4g}, {delta:.4g})"
+            parts.append(f"{each}-differential privacy" + (f" {count} times" if count > 1 else ""))
+        return " and ".join(parts) or "nothing released"
+
+    def _loss(self) -> float:
+        return _decimal_sum(epsilon for epsilon, _ in self.pairs)
+
+    def _failure(self) -> float:
+        return _decimal_sum(delta for _, delta in self.pairs)
+
+    def _basic_delta(self, epsilon: float) -> float:
+        loss, failure = self._loss(), self._failure()
+        if self.gaussian == 0:
+            return pair_delta(loss, failure, epsilon) if self.pairs and failure < 1 else min(1.0, failure)
+        if not self.pairs:
+            return gdp_delta(self.gaussian, epsilon)
+        if epsilon < loss:
+            return 1.0
+        rest = gdp_delta(self.gaussian, max(0.0, math.nextafter(epsilon - loss, -math.inf)))
+        return min(1.0, _add_up(failure, rest))
+
+    def _basic_epsilon(self, delta: float) -> float:
+        loss, failure = self._loss(), self._failure()
+        if delta < failure:
+            return math.inf
+        if self.gaussian == 0:
+            return Budget(loss, failure).epsilon_at(delta) if self.pairs else 0.0
+        if not self.pairs:
+            return gdp_epsilon(self.gaussian, delta)
+        return smallest_epsilon(self._basic_delta, delta)
+
+    def _numerical(self) -> Any | None:
+        """Return the privacy loss distribution, or None where it is not needed or would overflow."""
+        total = self._loss() + self.gaussian**2 / 2 + 12 * self.gaussian
+        if not self.pairs or len(self.pairs) + (self.gaussian > 0) == 1 or total > _LARGEST_LOSS:
+            return None
+        return _loss_distribution(self.gaussian, self.pairs)
+
+
+@lru_cache(maxsize=16)
+def _loss_distribution(gaussian: float, pairs: tuple[tuple[float, float], ...]) -> Any:
+    """Compose numerically, on a grid fine against the smallest event and coarse enough for memory."""
+    # Deferred: the import takes half a second, and all-Gaussian analyses never need it.
+    from dp_accounting.pld.common import DifferentialPrivacyParameters  # noqa: PLC0415
+    from dp_accounting.pld.privacy_loss_distribution import (  # noqa: PLC0415
+        from_gaussian_mechanism,
+        from_privacy_parameters,
+    )
+
+    counts = Counter(pairs)
+    span = 2 * sum(epsilon for epsilon, _ in pairs) + gaussian**2 + 24 * gaussian
+    smallest = min([epsilon for epsilon, _ in pairs] + [gaussian] * (gaussian > 0))
+    interval = max(1e-3 * smallest, span / _MOST_GRID_POINTS)
+    parts = [
+        from_privacy_parameters(DifferentialPrivacyParameters(*pair), interval).self_compose(count)
+        for pair, count in counts.items()
+    ]
+    if gaussian > 0:
+        parts.append(from_gaussian_mechanism(1 / gaussian, value_discretization_interval=interval))
+    composed = parts[0]
+    for part in parts[1:]:
+        composed = composed.compose(part)
+    return composed
+
+
+def _gdp_of_pure(epsilon: float) -> float:
+    return -2 * float(ndtri_exp(log_expit(-epsilon))) * (1 + 1e-12)
+
+
+def _decimal_sum(numbers: Iterable[float]) -> float:
+    """Return the smallest float that prints as no less than the sum of the numbers as they print."""
+    total = sum((Fraction(repr(number)) for number in numbers), Fraction(0))
+    result = float(total)
+    while Fraction(repr(result)) < total:
+        result = math.nextafter(result, math.inf)
+    return result
+
+
+def _add_up(a: float, b: float) -> float:
+    return math.nextafter(a + b, math.inf) if a > 0 and b > 0 else a + b
+
+
+def _root_above(square: Fraction) -> float:
+    if square > Fraction(2) ** 1000:
+        raise InvalidArgument("the events' mu must be smaller: their sum overflows")
+    root = math.sqrt(float(square))
+    while Fraction(root) ** 2 < square:
+        root = math.nextafter(root, math.inf)
+    while root > 0 and Fraction(below := math.nextafter(root, 0.0)) ** 2 >= square:
+        root = below
+    return root

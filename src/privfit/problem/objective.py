@@ -1,0 +1,155 @@
+"""The objective: a loss on an encoded table, its bounded queries and its public constants."""
+
+import math
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+import numpy as np
+
+from privfit._checks import FloatArray
+from privfit.data.source import BlockKernel
+from privfit.errors import PlanViolation
+from privfit.losses.base import AbstractLoss
+from privfit.privacy.relation import Relation
+from privfit.problem import kernels
+from privfit.problem.plan import ReleaseKind
+from privfit.problem.queries import BoundedQuery
+
+
+@dataclass(frozen=True, eq=False)
+class Problem:
+    """Everything public about ``min (1/n) sum w_i loss(y_i, x_i'theta) + sum(ridge * theta**2) / 2``.
+
+    The parameter has ``size`` entries: the coefficients of the encoded columns and, for losses with a
+    scale, the scale last.
+
+    Parameters
+    ----------
+    loss : AbstractLoss
+    columns : tuple of str
+        Labels of the encoded columns, the intercept first if there is one.
+    norm_bound : float
+        Bound on ``sqrt(w) * norm(x)`` of every row.
+    n_rows : int
+        Public number of rows.
+    relation : Relation
+    l2 : float
+        Ridge weight on encoded coefficients, the intercept and the scale excepted.
+    start : tuple of float
+        Public starting point, of length ``size``.
+    penalised : tuple of bool
+        Which encoded columns the ridge acts on.
+    basis : array of shape (p, p) or None
+        ``P`` of a change of coordinates: the parameter is ``phi`` with coefficients ``theta = P phi``, rows
+        act through ``P'x``, and ``norm_bound`` bounds ``sqrt(w) * norm(P'x)``. None for the identity.
+    amplification : float
+        Bound on ``sqrt(w) * norm(x) * norm(P)``, which the rounding of sums is stated in.
+    """
+
+    loss: AbstractLoss
+    columns: tuple[str, ...]
+    norm_bound: float
+    n_rows: int
+    relation: Relation
+    l2: float
+    start: tuple[float, ...]
+    penalised: tuple[bool, ...]
+    basis: FloatArray | None = None
+    amplification: float = 0.0
+
+    @property
+    def n_coef(self) -> int:
+        """Number p of encoded columns."""
+        return len(self.columns)
+
+    @property
+    def size(self) -> int:
+        """Number q of parameters: p, or p + 1 with a scale."""
+        return self.n_coef + self.loss.has_scale
+
+    @cached_property
+    def ridge(self) -> FloatArray:
+        """Second derivative of the ridge penalty, shape (size, size)."""
+        weights = np.zeros(self.size)
+        weights[: self.n_coef] = self.l2 * np.array(self.penalised, dtype=np.float64)
+        return self.to_basis(np.diag(weights))
+
+    @property
+    def smoothness(self) -> float:
+        """Largest eigenvalue that the Hessian times the scale can have, ridge excluded."""
+        constants = self.loss.constants
+        return constants.curvature * (self.norm_bound**2 + constants.scale_direction**2)
+
+    def query(self, kind: ReleaseKind) -> BoundedQuery:
+        """Return the bounded query of a kind. Hessians are asked for multiplied by the scale."""
+        constants = self.loss.constants
+        q, p = self.size, self.n_coef
+        if kind == "gradient":
+            summed = constants.slope * self.amplification
+            return BoundedQuery(kind, q, constants.slope * self.norm_bound, constants.scale_slope, summed)
+        if kind == "second_moment":
+            return BoundedQuery(
+                kind, p * (p + 1) // 2, self.norm_bound**2, summed=self.amplification**2
+            )
+        if kind == "hessian":
+            summed = constants.curvature * (self.amplification**2 + constants.scale_direction**2)
+            return BoundedQuery(kind, q * (q + 1) // 2, self.smoothness, summed=summed)
+        side = max(abs(t) for t in constants.scale_slope) ** 2
+        score = (constants.slope * self.norm_bound) ** 2 + side
+        summed = (constants.slope * self.amplification) ** 2 + side
+        return BoundedQuery(kind, q * (q + 1) // 2, score, summed=summed)
+
+    def sensitivity(self, kind: ReleaseKind) -> float:
+        """Return the sensitivity of the mean that a query of this kind asks for."""
+        return self.query(kind).sensitivity(self.relation, self.n_rows)
+
+    def kernel(self, kind: ReleaseKind, at: FloatArray) -> BlockKernel:
+        """Return the block kernel of a query at the parameter ``at`` (size,)."""
+        if at.shape != (self.size,) or not np.isfinite(at).all():
+            raise PlanViolation("a query was asked at a parameter of the wrong shape or not finite")
+        phi, scale = self.split(at)
+        theta = phi if self.basis is None else self.basis @ phi
+        if kind == "gradient":
+            return kernels.gradient_kernel(self.loss, theta, scale)
+        if kind == "second_moment":
+            return kernels.second_moment_kernel()
+        if kind == "hessian":
+            return kernels.hessian_kernel(self.loss, theta, scale)
+        return kernels.meat_kernel(self.loss, theta, scale)
+
+    def sum_length(self, kind: ReleaseKind) -> int:
+        """Return the length of the flat sum that the kernel of a kind produces."""
+        side = {"gradient": 1, "second_moment": self.n_coef, "hessian": self.size, "meat": self.size}[kind]
+        return self.size if kind == "gradient" else side * side
+
+    def mean(self, kind: ReleaseKind, total: FloatArray) -> FloatArray:
+        """Return the mean of a flat sum over the rows, in the coordinates of the parameter."""
+        mean = total / self.n_rows
+        if kind != "gradient":
+            side = round(math.sqrt(mean.size))
+            return self.to_basis(mean.reshape(side, side))
+        if self.basis is None:
+            return mean
+        return np.concatenate([self.basis.T @ mean[: self.n_coef], mean[self.n_coef :]])
+
+    def to_basis(self, matrix: FloatArray) -> FloatArray:
+        """Return ``P' A P`` for a matrix of shape (p, p) or (size, size); a scale keeps its coordinate."""
+        if self.basis is None:
+            return matrix
+        full = np.eye(matrix.shape[0])
+        full[: self.n_coef, : self.n_coef] = self.basis
+        return full.T @ matrix @ full
+
+    def bounded_by(self, norm_bound: float, amplification: float) -> "Problem":
+        """Return the problem in coordinates that are not yet known, for planning: its bounds are right."""
+        return replace(self, norm_bound=norm_bound, amplification=amplification)
+
+    def coefficients(self, phi: FloatArray) -> FloatArray:
+        """Return the coefficients of the encoded columns, shape (p,)."""
+        part = phi[: self.n_coef]
+        return part if self.basis is None else self.basis @ part
+
+    def split(self, parameter: FloatArray) -> tuple[FloatArray, float]:
+        """Return ``(coefficients in the basis (p,), scale)``; the scale is 1 for losses without one."""
+        scale = float(parameter[-1]) if self.loss.has_scale else 1.0
+        return parameter[: self.n_coef], scale

@@ -1,0 +1,109 @@
+"""The plan: every release, its sensitivity and its share of the budget, fixed before a row is read."""
+
+import math
+from dataclasses import asdict, dataclass
+from typing import Any, Literal, TypeAlias
+
+from privfit._checks import FloatArray, RelationName
+
+ReleaseKind: TypeAlias = Literal["gradient", "hessian", "second_moment", "meat"]
+
+
+@dataclass(frozen=True, slots=True)
+class PlannedRelease:
+    """One noisy answer that a fit will ask for.
+
+    Parameters
+    ----------
+    kind : {"gradient", "hessian", "second_moment", "meat"}
+        What is summed over the rows.
+    size : int
+        Length of the released vector; for a symmetric (p, p) matrix ``p * (p + 1) / 2``.
+    sensitivity : float
+        L2 sensitivity of the released mean (Frobenius norm for matrices), in the unit of the mean.
+    mu : float
+        Share of the budget: the release is mu-GDP. ``inf`` in a plan without privacy.
+    sd : float
+        Standard deviation of the Gaussian noise per coordinate (matrices: per diagonal entry, off the
+        diagonal ``sd / sqrt(2)``). 0 in a plan without privacy.
+    """
+
+    kind: ReleaseKind
+    size: int
+    sensitivity: float
+    mu: float
+    sd: float
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """All that a fit will ask of the rows. Made from public facts and the budget alone.
+
+    Parameters
+    ----------
+    model : str
+        Name of the loss, with its constants.
+    solver : str
+        Name of the solver, with its configuration.
+    n_rows : int
+        Public number of rows; under ``add_remove`` the caller's public scale.
+    columns : tuple of str
+        Labels of the encoded parameters.
+    relation : {"replace", "add_remove"}
+        Neighbouring relation of the guarantee.
+    mu : float
+        Total mu-GDP cost of all releases: ``sqrt(sum(mu_k**2))``.
+    solver_releases, inference_releases : tuple of PlannedRelease
+        In the order in which they will be asked.
+    """
+
+    model: str
+    solver: str
+    n_rows: int
+    columns: tuple[str, ...]
+    relation: RelationName
+    mu: float
+    solver_releases: tuple[PlannedRelease, ...]
+    inference_releases: tuple[PlannedRelease, ...]
+
+    @property
+    def releases(self) -> tuple[PlannedRelease, ...]:
+        """All releases, the solver's first."""
+        return self.solver_releases + self.inference_releases
+
+    @property
+    def private(self) -> bool:
+        """False for a plan without noise."""
+        return math.isfinite(self.mu)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the plan as JSON-ready types."""
+        return asdict(self)
+
+    @classmethod
+    def from_dict(cls, data: dict[str, Any]) -> "Plan":
+        """Rebuild a plan from `to_dict`'s output, as read back from JSON."""
+        fields = dict(data)
+        fields["columns"] = tuple(fields["columns"])
+        for key in ("solver_releases", "inference_releases"):
+            fields[key] = tuple(PlannedRelease(**release) for release in fields[key])
+        return cls(**fields)
+
+
+@dataclass(frozen=True, slots=True)
+class Release:
+    """A noisy answer that left the oracle.
+
+    Parameters
+    ----------
+    planned : PlannedRelease
+        The entry of the plan that it used up.
+    at : array of shape (p,)
+        Parameter at which it was asked (public: it comes from earlier releases).
+    value : array
+        Vector of shape (size,), or symmetric matrix of shape (p, p).
+    """
+
+    planned: PlannedRelease
+    at: FloatArray
+    value: FloatArray

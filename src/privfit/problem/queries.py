@@ -1,0 +1,65 @@
+"""Queries with a bound on every row's contribution, and the sensitivity that follows from it."""
+
+import math
+from dataclasses import dataclass
+
+from privfit.data.source import summation_error
+from privfit.problem.plan import ReleaseKind
+from privfit.privacy.relation import Relation
+
+_ROUNDING = 1.0 + 2.0**-40
+"""Covers the division by n and the products in this module."""
+
+
+@dataclass(frozen=True, slots=True)
+class BoundedQuery:
+    """A sum over rows in which no row's contribution exceeds a public bound.
+
+    Parameters
+    ----------
+    kind : {"gradient", "hessian", "second_moment", "meat"}
+        A gradient sums vectors ``(v, t)``, the others sum matrices ``a a'``.
+    size : int
+        Length of the released vector; for a (q, q) matrix its ``q * (q + 1) / 2`` free entries.
+    bound : float
+        ``sup norm(v)``, or ``sup norm(a)**2``.
+    side : tuple of float
+        ``(low, high)`` with ``low <= t <= high`` and ``low <= 0 <= high``; ``(0, 0)`` without a scale.
+    summed : float
+        Bound on a row's term in the sum that is computed, in the unit of the released mean: larger than
+        ``bound`` where a change of basis follows the sum. It only enters the bound on rounding.
+
+    Notes
+    -----
+    *Guarantee.* `sensitivity` bounds the L2 (matrices: Frobenius) distance of the computed means of any
+    two neighbouring tables, the rounding of the parallel sum included. For matrices under ``replace`` it
+    rests on ``|aa' - bb'|_F**2 = |a|**4 + |b|**4 - 2 (a'b)**2 <= 2 bound**2``.
+    """
+
+    kind: ReleaseKind
+    size: int
+    bound: float
+    side: tuple[float, float] = (0.0, 0.0)
+    summed: float = 0.0
+
+    def sensitivity(self, relation: Relation, n_rows: int) -> float:
+        """Return the sensitivity of the sum divided by ``n_rows``.
+
+        Parameters
+        ----------
+        relation : Relation
+            Which tables are neighbours.
+        n_rows : int
+            Public number of rows; under ``ADD_REMOVE`` only a public scale, within a factor 2 of which
+            the number of rows must lie for the bound on rounding.
+        """
+        low, high = self.side
+        if self.kind != "gradient":
+            exact = relation.outer_sensitivity(self.bound)
+        elif relation is Relation.REPLACE:
+            exact = math.hypot(relation.vector_sensitivity(self.bound), high - low)
+        else:
+            exact = math.hypot(relation.vector_sensitivity(self.bound), max(-low, high))
+        largest = math.hypot(max(self.bound, self.summed), max(-low, high))
+        rounding = 2.0 * summation_error(2 * n_rows) * (2 * n_rows) * largest
+        return (exact + rounding) / n_rows * _ROUNDING

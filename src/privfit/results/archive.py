@@ -1,0 +1,256 @@
+"""Frozen dataclasses to strict JSON and back, with every float kept exactly.
+
+Reading trusts nothing: types are checked against the field annotations, no name in the text is ever looked up
+or executed, and a message says where the text is wrong, never what it holds.
+"""
+
+import json
+import math
+import numbers
+import os
+import secrets
+import types
+from dataclasses import MISSING, fields, is_dataclass
+from importlib import metadata
+from pathlib import Path
+from typing import Any, Literal, NoReturn, TypeVar, Union, get_args, get_origin, get_type_hints
+
+import numpy as np
+
+from privfit._checks import FloatArray
+from privfit.errors import InvalidArgument, PrivfitError, SchemaError
+
+T = TypeVar("T")
+
+MAX_BYTES = 2**28
+"""Largest file or text that is read."""
+
+_SPECIAL = {"inf": math.inf, "-inf": -math.inf, "nan": math.nan}
+_PACKAGES = ("privfit", "numpy", "opendp", "dp-accounting")
+
+
+def package_versions() -> dict[str, str]:
+    """Return the versions of the packages that a result depends on."""
+    return {name: _version(name) for name in _PACKAGES}
+
+
+def _version(package: str) -> str:
+    try:
+        return metadata.version(package)
+    except metadata.PackageNotFoundError:
+        return "unknown"
+
+
+# --- writing ------------------------------------------------------------------------------------------------
+
+
+def encode(value: object) -> Any:
+    """Return a value as JSON-ready types; floats that JSON lacks become "inf", "-inf" and "nan"."""
+    if value is None or isinstance(value, str):
+        return value
+    if isinstance(value, bool | np.bool_ | numbers.Real):
+        return _encode_number(value)
+    if isinstance(value, np.ndarray):
+        return _encode_array(value)
+    if isinstance(value, list | tuple):
+        return [encode(item) for item in value]
+    if is_dataclass(value) and not isinstance(value, type):
+        return {field.name: encode(getattr(value, field.name)) for field in fields(value)}
+    raise InvalidArgument(f"a {type(value).__name__} cannot be part of a result's JSON")
+
+
+def _encode_number(value: Any) -> bool | int | float | str:
+    if isinstance(value, bool | np.bool_):
+        return bool(value)
+    return int(value) if isinstance(value, numbers.Integral) else _encode_float(float(value))
+
+
+def _encode_float(value: float) -> float | str:
+    return value if math.isfinite(value) else "nan" if math.isnan(value) else "inf" if value > 0 else "-inf"
+
+
+def _encode_array(array: np.ndarray[Any, Any]) -> Any:
+    if array.ndim == 1:
+        return [_encode_float(item) for item in array.astype(float).tolist()]
+    return [_encode_array(row) for row in array]
+
+
+def dumps(record: dict[str, Any]) -> str:
+    """Return strict JSON: one line per entry of the record, and of the objects in it, to be easy to read."""
+    return _dump(record, depth=0) + "\n"
+
+
+def _dump(value: Any, depth: int) -> str:
+    if isinstance(value, dict) and value and depth < 3:
+        pad = "  " * (depth + 1)
+        lines = [f"{pad}{_scalar(key)}: {_dump(item, depth + 1)}" for key, item in value.items()]
+        return "{\n" + ",\n".join(lines) + "\n" + "  " * depth + "}"
+    return _scalar(value)
+
+
+def _scalar(value: Any) -> str:
+    return json.dumps(value, allow_nan=False, ensure_ascii=False)
+
+
+def write_atomically(path: str | os.PathLike[str], text: str) -> None:
+    """Write a text file so that readers find the old or the new content, never a part."""
+    target = Path(path)
+    draft = target.with_name(f".{target.name}.{secrets.token_hex(6)}.tmp")
+    try:
+        with draft.open("x", encoding="utf-8", newline="\n") as file:
+            file.write(text)
+            file.flush()
+            os.fsync(file.fileno())
+        draft.replace(target)
+    except BaseException:
+        draft.unlink(missing_ok=True)
+        raise
+
+
+# --- reading ------------------------------------------------------------------------------------------------
+
+
+def read_text(text_or_path: object) -> str:
+    """Return JSON text itself, or the content of the file that a path names."""
+    if isinstance(text_or_path, str) and text_or_path.lstrip("\ufeff \t\r\n").startswith("{"):
+        text = text_or_path
+    elif isinstance(text_or_path, str | os.PathLike):
+        text = _read_file(text_or_path)
+    else:
+        raise InvalidArgument("text_or_path must be JSON text (starting with '{') or the path of a file")
+    if len(text) > MAX_BYTES:
+        raise InvalidArgument(f"text_or_path is larger than the limit of {MAX_BYTES} bytes")
+    return text.lstrip("\ufeff")
+
+
+def _read_file(path: Any) -> str:
+    try:
+        file = Path(path)
+        if not file.is_file():
+            raise InvalidArgument(
+                "text_or_path is neither JSON text (starting with '{') nor an existing file"
+            )
+        if file.stat().st_size > MAX_BYTES:
+            raise InvalidArgument(f"text_or_path is larger than the limit of {MAX_BYTES} bytes")
+        return file.read_text(encoding="utf-8")
+    except UnicodeDecodeError:
+        raise SchemaError("text_or_path is not a text file in UTF-8") from None
+    except PrivfitError:
+        raise
+    except (OSError, ValueError, TypeError) as error:
+        raise InvalidArgument(f"text_or_path cannot be read: {type(error).__name__}") from None
+
+
+def loads(text: str) -> dict[str, Any]:
+    """Parse strict JSON (no NaN literals, no key twice) that holds an object, or raise `SchemaError`."""
+    try:
+        record = json.loads(text, parse_constant=_refuse_constant, object_pairs_hook=_unique)
+    except SchemaError:
+        raise
+    except RecursionError:
+        raise SchemaError("the JSON is nested too deeply") from None
+    except json.JSONDecodeError as error:
+        raise SchemaError(
+            f"the JSON is malformed at line {error.lineno}, column {error.colno}: {error.msg}"
+        ) from None
+    except ValueError:
+        raise SchemaError("the JSON holds a number that is too long") from None
+    if not isinstance(record, dict):
+        _refuse("the JSON", "an object")
+    return record
+
+
+def _refuse_constant(_: str) -> NoReturn:
+    raise SchemaError("the JSON holds NaN or Infinity; write them as strings")
+
+
+def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    result = dict(pairs)
+    if len(result) != len(pairs):
+        raise SchemaError("the JSON holds a key twice")
+    return result
+
+
+def decode_dataclass(cls: type[T], value: Any, where: str) -> T:
+    """Build a dataclass from `encode`'s output, checking every field against its annotation.
+
+    ``where`` names the place in messages, e.g. ``"result.plan"``.
+    """
+    if not isinstance(value, dict):
+        _refuse(where, "an object")
+    hints = get_type_hints(cls)
+    wanted = {field.name: field for field in fields(cls)}  # pyright: ignore[reportArgumentType]
+    required = {
+        name
+        for name, field in wanted.items()
+        if field.default is MISSING and field.default_factory is MISSING
+    }
+    check_keys(value, required, set(wanted), where)
+    decoded = {name: _decode(hints[name], item, f"{where}.{name}") for name, item in value.items()}
+    return cls(**decoded)
+
+
+def check_keys(value: dict[str, Any], required: set[str], allowed: set[str], where: str) -> None:
+    """Raise `SchemaError` unless the object has all required keys and no others than the allowed ones."""
+    missing = sorted(required - value.keys())
+    if missing:
+        raise SchemaError(f"{where} lacks {', '.join(missing)}")
+    if value.keys() - allowed:
+        raise SchemaError(f"{where} may only hold {', '.join(sorted(allowed))}")
+
+
+def _decode(hint: Any, value: Any, where: str) -> Any:
+    """Return the value as the annotated type; the order of the cases is from simple to composed."""
+    origin, inner = get_origin(hint), get_args(hint)
+    if hint in (str, bool, int, float) or origin is Literal:
+        return _decode_scalar(hint, value, where)
+    if origin is np.ndarray:
+        return decode_array(value, where)
+    if origin in (Union, types.UnionType):
+        (some,) = (option for option in inner if option is not types.NoneType)
+        return None if value is None else _decode(some, value, where)
+    if origin is tuple:
+        return tuple(_decode(inner[0], item, f"{where}[{i}]") for i, item in enumerate(_list(value, where)))
+    return decode_dataclass(hint, value, where)
+
+
+def _decode_scalar(hint: Any, value: Any, where: str) -> str | bool | int | float:
+    if hint is float:
+        return _decode_float(value, where)
+    if get_origin(hint) is Literal:
+        options = get_args(hint)
+        known = isinstance(value, str) and value in options
+        return value if known else _refuse(where, f"one of {', '.join(options)}")
+    # by identity: true is no whole number although bool is a subclass of int
+    return value if type(value) is hint else _refuse(where, f"of type {hint.__name__}")
+
+
+def _decode_float(value: Any, where: str) -> float:
+    if isinstance(value, str) and value in _SPECIAL:
+        return _SPECIAL[value]
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        _refuse(where, "a number")
+    try:
+        number = float(value)
+    except OverflowError:
+        number = math.inf
+    return number if math.isfinite(number) else _refuse(where, "within the range of a float64")
+
+
+def decode_array(value: Any, where: str) -> FloatArray:
+    """Return a list of numbers, or of equally long lists of numbers, as an array of shape (m,) or (m, k)."""
+    items = _list(value, where)
+    if not items or not isinstance(items[0], list):
+        return np.array([_decode_float(item, where) for item in items], dtype=float)
+    rows = [[_decode_float(item, where) for item in _list(row, where)] for row in items]
+    if len({len(row) for row in rows}) != 1:
+        _refuse(where, "a matrix with rows of the same length")
+    return np.array(rows, dtype=float)
+
+
+def _list(value: Any, where: str) -> list[Any]:
+    return value if isinstance(value, list) else _refuse(where, "a list")
+
+
+def _refuse(where: str, rule: str) -> NoReturn:
+    raise SchemaError(f"{where} must be {rule}")

@@ -1,0 +1,177 @@
+"""Linear hypotheses on coefficients, written as text: ``"age = 0, 2*hours - age = 40"``.
+
+The parser knows the coefficients' names, so that ``C(education)[T.Some-college, no degree]`` needs no quoting
+although it holds operators and a comma. Where a name reads like a number it is put in backquotes.
+formulaic's ``LinearConstraints`` would not do: it refuses interactions (``sex[T.Male]:age``) and ``age=-1``.
+"""
+
+import re
+from collections.abc import Sequence
+from typing import Literal, TypeAlias
+
+import numpy as np
+
+from privfit._checks import FloatArray
+from privfit.errors import InvalidArgument
+
+_NUMBER = re.compile(r"(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?", re.ASCII)
+_MAX_LENGTH = 100_000
+_LARGEST = 1e100
+
+Token: TypeAlias = tuple[Literal["name", "number", "operator"], str]
+
+
+def parse_constraints(text: str, names: Sequence[str]) -> tuple[FloatArray, FloatArray]:
+    """Translate hypotheses separated by commas into a matrix and a vector.
+
+    Each hypothesis is ``expression`` (tested to be 0) or ``expression = expression``; an expression is a sum
+    of terms such as ``3``, ``age``, ``2*age``, ``2 age``, ``age*2``, ``age/10``.
+
+    Parameters
+    ----------
+    text : str
+    names : sequence of q str
+        Names of the coefficients.
+
+    Returns
+    -------
+    R : array of shape (k, q)
+    r : array of shape (k,)
+        ``R @ b = r``.
+    """
+    if len(text) > _MAX_LENGTH:
+        raise InvalidArgument(f"R must be a text of at most {_MAX_LENGTH} characters; pass an array instead")
+    index = {name: position for position, name in enumerate(names)}
+    rows = [_hypothesis(part, index) for part in _split(_tokens(text, names), ",")]
+    combined = np.vstack(rows)
+    return combined[:, :-1], 0.0 - combined[:, -1]
+
+
+def describe_constraints(R: FloatArray, r: FloatArray, names: Sequence[str]) -> str:
+    """Write the hypotheses ``R b = r`` in words, e.g. ``"age = 0, 2*hours - age = 40"``."""
+    return ", ".join(f"{_combination(row, names)} = {value:g}" for row, value in zip(R, r, strict=True))
+
+
+def _combination(row: FloatArray, names: Sequence[str]) -> str:
+    text = ""
+    for weight, name in zip(row, names, strict=True):
+        if weight:
+            sign = ("-" if weight < 0 else "") if not text else (" - " if weight < 0 else " + ")
+            text += sign + (name if abs(weight) == 1 else f"{abs(weight):g}*{name}")
+    return text
+
+
+def _tokens(text: str, names: Sequence[str]) -> list[Token]:
+    by_length = sorted((name for name in names if name), key=len, reverse=True)
+    tokens: list[Token] = []
+    at = 0
+    while at < len(text):
+        if text[at].isspace():
+            at += 1
+            continue
+        token, at = _token(text, at, by_length)
+        tokens.append(token)
+    return tokens
+
+
+def _token(text: str, at: int, names: Sequence[str]) -> tuple[Token, int]:
+    if text[at] == "`":
+        return _quoted(text, at, names)
+    number = _NUMBER.match(text, at)
+    name = next((name for name in names if _stands_at(name, text, at)), None)
+    if name is not None and (number is None or len(name) > number.end() - at):
+        return ("name", name), at + len(name)
+    if number is not None:
+        return ("number", number[0]), number.end()
+    if text[at] in "+-*/=,":
+        return ("operator", text[at]), at + 1
+    raise InvalidArgument(
+        f"R cannot be read at character {at + 1}: expected a coefficient's name, a number or one of +-*/=,"
+    )
+
+
+def _quoted(text: str, at: int, names: Sequence[str]) -> tuple[Token, int]:
+    for name in names:
+        if text.startswith(f"`{name}`", at):
+            return ("name", name), at + len(name) + 2
+    raise InvalidArgument(f"R has no coefficient's name between the backquotes at character {at + 1}")
+
+
+def _stands_at(name: str, text: str, at: int) -> bool:
+    """Tell whether the name stands at this place and does not go on as a longer word."""
+    end = at + len(name)
+    if not text.startswith(name, at):
+        return False
+    return end == len(text) or not (_wordy(name[-1]) and _wordy(text[end]))
+
+
+def _wordy(char: str) -> bool:
+    return char.isalnum() or char in "_.[("
+
+
+def _split(tokens: list[Token], operator: str) -> list[list[Token]]:
+    parts: list[list[Token]] = [[]]
+    for token in tokens:
+        if token == ("operator", operator):
+            parts.append([])
+        else:
+            parts[-1].append(token)
+    return parts
+
+
+def _hypothesis(tokens: list[Token], index: dict[str, int]) -> FloatArray:
+    """Return left minus right side: weights of the q coefficients, then the constant."""
+    sides = _split(tokens, "=")
+    if len(sides) > 2 or not all(sides):
+        raise InvalidArgument('R must hold hypotheses such as "age = 0", separated by commas')
+    row = _expression(sides[0], index)
+    if len(sides) == 2:
+        row = row - _expression(sides[1], index)
+    if not np.any(row[:-1]):
+        raise InvalidArgument("R holds a hypothesis without any coefficient's name")
+    return row
+
+
+def _expression(tokens: list[Token], index: dict[str, int]) -> FloatArray:
+    row = np.zeros(len(index) + 1)
+    sign, factors = 1.0, []
+    for previous, token in zip([("operator", "+"), *tokens], tokens, strict=False):
+        if token in (("operator", "+"), ("operator", "-")):
+            if factors and previous not in (("operator", "*"), ("operator", "/")):
+                _add_term(row, sign, factors, index)
+                sign, factors = 1.0, []
+            sign *= -1.0 if token[1] == "-" else 1.0
+        else:
+            factors.append(token)
+    _add_term(row, sign, factors, index)
+    return row
+
+
+def _add_term(row: FloatArray, sign: float, factors: list[Token], index: dict[str, int]) -> None:
+    """Add one product of numbers and at most one name to the row."""
+    weight, position, divide, operand_next = sign, len(index), False, True
+    for kind, text in factors:
+        if kind == "operator":
+            if operand_next:
+                raise InvalidArgument("R holds an operator without a number or name on each side")
+            divide, operand_next = text == "/", True
+            continue
+        if kind == "name":
+            if position != len(index) or divide:
+                raise InvalidArgument("R must be linear: no products of coefficients, no division by one")
+            position = index[text]
+        else:
+            weight = _times(weight, float(text), divide=divide)
+        divide, operand_next = False, False
+    if operand_next:
+        raise InvalidArgument("R holds an operator without a number or name on each side")
+    row[position] += weight
+
+
+def _times(weight: float, number: float, *, divide: bool) -> float:
+    if divide and number == 0:
+        raise InvalidArgument("R divides by zero")
+    result = weight / number if divide else weight * number
+    if abs(result) > _LARGEST:  # sums of such terms cannot overflow
+        raise InvalidArgument("R holds a number that is too large")
+    return result

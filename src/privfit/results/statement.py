@@ -1,0 +1,85 @@
+"""The guarantee behind a result, in numbers and words."""
+
+import math
+from dataclasses import dataclass
+
+from privfit._checks import RelationName
+from privfit.results.numbers import round_up, significant
+
+
+@dataclass(frozen=True, slots=True)
+class PrivacyStatement:
+    """What is promised to the people in the table.
+
+    Parameters
+    ----------
+    private : bool
+        False if the noise was seeded or absent; nothing is then promised.
+    relation : {"replace", "add_remove"}
+        Neighbouring relation.
+    unit : str
+        What neighbours differ in: ``"row"``.
+    notion : str
+        Notion in which the budget was declared: "pure", "approximate", "gdp" or "zcdp".
+    epsilon, delta : float
+        The (epsilon, delta) pair that the whole set of releases satisfies, at the declared delta.
+    mu : float
+        mu-GDP cost of the whole set of releases.
+    noise : str
+        Label of the noise source, e.g. ``"OpenDP discrete Gaussian"`` or ``"seeded: not private"``.
+    """
+
+    private: bool
+    relation: RelationName
+    unit: str
+    notion: str
+    epsilon: float
+    delta: float
+    mu: float
+    noise: str
+
+    @property
+    def mark(self) -> str | None:
+        """The line that every rendering of a result without privacy carries; None for a private one."""
+        if self.private:
+            return None
+        reason = "seeded noise" if math.isfinite(self.mu) else "no noise"
+        return f"NOT PRIVATE ({reason}) — do not release"
+
+    @property
+    def guarantee(self) -> str:
+        """The guarantee in one line of notation; numbers are rounded up, never down."""
+        pair = f"(ε = {round_up(self.epsilon)}, δ = {round_up(self.delta)})-DP"
+        change = "replace" if self.relation == "replace" else "add or remove"
+        gaussian = f"; μ = {round_up(self.mu)}" if math.isfinite(self.mu) else ""
+        promise = f"{pair}, {change} one {self.unit}"
+        if self.private:
+            return promise + gaussian
+        return f"none; secure noise would give {promise}" if gaussian else "none"
+
+    @property
+    def sentence(self) -> str:
+        """The guarantee in plain words."""
+        if not self.private:
+            return _no_promise(seeded=math.isfinite(self.mu))
+        verb = "Replacing" if self.relation == "replace" else "Adding or removing"
+        who = "any one row" if self.unit == "row" else f"all rows of any one {self.unit}"
+        limit = "" if self.delta == 0 else f", except with probability δ = {round_up(self.delta)}"
+        return (
+            f"{verb} {who} of the table changes the probability of any published result by a factor of at "
+            f"most e^ε ≈ {significant(_exp(self.epsilon))}{limit}. "
+            "This holds for everything released by this fit taken together."
+        )
+
+
+def _no_promise(*, seeded: bool) -> str:
+    reason = (
+        "The noise came from a seed, so that anyone who knows or guesses it can subtract the noise"
+        if seeded
+        else "No noise was added"
+    )
+    return f"{reason}: nothing is promised to the people in the table. For tests and teaching only."
+
+
+def _exp(value: float) -> float:
+    return math.exp(value) if value < 700 else math.inf

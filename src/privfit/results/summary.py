@@ -1,0 +1,167 @@
+"""The summary of a fit: data first, then rendered as text, HTML or LaTeX by one printer."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from privfit._checks import FloatArray, in_range
+from privfit.problem.plan import Plan
+from privfit.results import printer
+from privfit.results.printer import Column
+from privfit.results.statement import PrivacyStatement
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class Summary:
+    """A summary as data. Print it, show it in a notebook, or call one of the ``as_`` methods.
+
+    Parameters
+    ----------
+    title : str
+    mark : str or None
+        The line that warns of a result without privacy, shown first and last.
+    header : tuple of (label, value)
+    columns : tuple of Column
+        Heading and number style of each of the c columns.
+    rows : tuple of (name, c numbers)
+        Full names and unrounded numbers.
+    footers : tuple of str
+        One paragraph each.
+    """
+
+    title: str
+    mark: str | None
+    header: tuple[tuple[str, str], ...]
+    columns: tuple[Column, ...]
+    rows: tuple[tuple[str, tuple[float, ...]], ...]
+    footers: tuple[str, ...]
+
+    def as_text(self) -> str:
+        """Return monospaced text of at most 100 columns."""
+        return printer.to_text(self)
+
+    def as_html(self) -> str:
+        """Return one self-contained HTML element."""
+        return printer.to_html(self)
+
+    def as_latex(self) -> str:
+        """Return LaTeX that needs no package."""
+        return printer.to_latex(self)
+
+    def __str__(self) -> str:
+        return self.as_text()
+
+    __repr__ = __str__
+
+    def _repr_html_(self) -> str:
+        return self.as_html()
+
+    def _repr_latex_(self) -> str:
+        return self.as_latex()
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Uncertainty:
+    """The columns of a summary that need a covariance; arrays of shape (q,)."""
+
+    se: FloatArray
+    z: FloatArray
+    pvalue: FloatArray
+    lower: FloatArray
+    upper: FloatArray
+    noise_share: FloatArray
+    dof: FloatArray
+
+
+def summarize(
+    *,
+    model: str,
+    target: str,
+    names: tuple[str, ...],
+    estimate: FloatArray,
+    scale: float | None,
+    statement: PrivacyStatement,
+    plan: Plan,
+    level: float,
+    uncertainty: Uncertainty | None,
+) -> Summary:
+    """Put released numbers into a summary; ``uncertainty`` is None for a fit without inference."""
+    level = in_range(0, 1, closed="neither", level=level)
+    columns = [estimate]
+    if uncertainty is not None:
+        u = uncertainty
+        columns += [u.se, u.z, u.pvalue, u.lower, u.upper, u.noise_share]
+    numbers = np.column_stack(columns).tolist()
+    return Summary(
+        title=f"{model} results",
+        mark=statement.mark,
+        header=_header(model, target, scale, statement, plan, inference=uncertainty is not None),
+        columns=_columns(level, inference=uncertainty is not None),
+        rows=tuple((name, tuple(row)) for name, row in zip(names, numbers, strict=True)),
+        footers=(statement.sentence, *_reading(uncertainty, level)),
+    )
+
+
+def _header(
+    model: str, target: str, scale: float | None, statement: PrivacyStatement, plan: Plan, *, inference: bool
+) -> tuple[tuple[str, str], ...]:
+    rows = f"{plan.n_rows}" if plan.relation == "replace" else f"{plan.n_rows} (public scale)"
+    header = [("Model", model), ("Dep. variable", target), ("No. rows", rows)]
+    if scale is not None:
+        header.append(("Residual scale", printer.significant(scale)))
+    covariance = "noise-aware sandwich" if inference else "none (inference=False)"
+    header += [
+        ("Method", plan.solver),
+        ("Covariance type", covariance),
+        ("Noise", statement.noise),
+        ("Privacy", statement.guarantee),
+    ]
+    return tuple(header)
+
+
+def _columns(level: float, *, inference: bool) -> tuple[Column, ...]:
+    coef = Column("coef", "significant")
+    if not inference:
+        return (coef,)
+    tail = (1 - level) / 2
+    return (
+        coef,
+        Column("std err", "significant"),
+        Column("z", "statistic"),
+        Column("P>|z|", "pvalue"),
+        Column(f"[{tail:.6g}", "significant"),
+        Column(f"{1 - tail:.6g}]", "significant"),
+        Column("noise %", "percent"),
+    )
+
+
+def _reading(uncertainty: Uncertainty | None, level: float) -> list[str]:
+    """Explain the table to a statistician who has not met privacy noise before."""
+    if uncertainty is None:
+        return [
+            "Coefficients only: they hold privacy noise, and this fit bought no standard errors to tell how "
+            "much. Fit again with inference=True to get standard errors and intervals."
+        ]
+    footers = [
+        f"Standard errors, tests and {100 * level:.6g}% intervals include the privacy noise as well as "
+        "sampling variation. noise %: share of the squared standard error that is privacy noise; the rest is "
+        "sampling variation."
+    ]
+    finite = uncertainty.dof[np.isfinite(uncertainty.dof)]
+    if len(finite):
+        rest = "" if len(finite) == len(uncertainty.dof) else " (the normal for the other coefficients)"
+        footers.append(
+            f"P>|z| and intervals use Student's t with {_span(finite)} degrees of freedom{rest}, because the "
+            "standard errors are themselves estimated with privacy noise."
+        )
+    if not np.all(np.isfinite(uncertainty.se)):
+        footers.append(
+            "std err inf or nan: the privacy noise left no usable standard error, so nothing can be "
+            "concluded about this coefficient. More rows or a larger budget would help."
+        )
+    return footers
+
+
+def _span(values: FloatArray) -> str:
+    low, high = printer.significant(values.min(), 3), printer.significant(values.max(), 3)
+    return low if low == high else f"{low} to {high}"

@@ -1,0 +1,126 @@
+"""What a solver is: immutable configuration that plans its releases and turns them into a solution."""
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+
+from privfit._checks import FloatArray
+from privfit.problem.objective import Problem
+from privfit.problem.oracle import Oracle
+from privfit.problem.plan import PlannedRelease, Release
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Step:
+    """One update ``theta <- theta - preconditioner @ gradient`` of a solver.
+
+    Parameters
+    ----------
+    release : Release
+        The noisy gradient of the data part, and the point at which it was asked.
+    gradient : array of shape (q,)
+        ``release.value`` plus the gradient of the ridge.
+    preconditioner : array of shape (q, q)
+        Step size times the matrix that the gradient was multiplied by.
+    """
+
+    release: Release
+    gradient: FloatArray
+    preconditioner: FloatArray
+
+    @property
+    def weight(self) -> float:
+        """Precision of the gradient: the inverse of its noise variance; 1 without noise."""
+        sd = self.release.planned.sd
+        return 1.0 / sd**2 if sd > 0 else 1.0
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Solution:
+    """What a solver found, all of it a function of releases.
+
+    Parameters
+    ----------
+    problem : Problem
+        The problem in the coordinates that the solver ended in.
+    theta : array of shape (q,)
+        Last iterate, in these coordinates.
+    steps : tuple of Step
+        All steps, in order.
+    curvature : tuple of Release
+        Hessians released near the solution, free for inference to reuse.
+    report : {"one-step", "last"}
+        Which estimate stands for the solution: the late gradients combined in one Newton step, or the
+        last iterate.
+    """
+
+    problem: Problem
+    theta: FloatArray
+    steps: tuple[Step, ...]
+    curvature: tuple[Release, ...]
+    report: Literal["one-step", "last"]
+
+    @property
+    def late(self) -> tuple[Step, ...]:
+        """The second half of the steps, after the transient."""
+        return self.steps[len(self.steps) // 2 :]
+
+
+class AbstractSolver(ABC):
+    """A method that minimises an empirical risk by planned noisy queries.
+
+    Subclasses are final, frozen dataclasses. `plan` sees public facts only; `run` sees releases only.
+    """
+
+    __slots__ = ()
+
+    @property
+    @abstractmethod
+    def name(self) -> str:
+        """Name with configuration, for plans and summaries."""
+
+    @abstractmethod
+    def plan(self, problem: Problem, mu: float) -> tuple[PlannedRelease, ...]:
+        """Return all releases, which together are ``mu``-GDP."""
+
+    def final_problem(self, problem: Problem, releases: tuple[PlannedRelease, ...]) -> Problem:
+        """Return the problem with the bounds that hold when the solver has ended, for planning inference."""
+        del releases
+        return problem
+
+    @abstractmethod
+    def run(self, problem: Problem, oracle: Oracle) -> Solution:
+        """Ask for the planned releases and return the solution."""
+
+
+def take_step(problem: Problem, oracle: Oracle, theta: FloatArray, preconditioner: FloatArray) -> Step:
+    """Release the gradient at ``theta`` and pair it with the preconditioner."""
+    release = oracle.release("gradient", theta)
+    return Step(release, release.value + problem.ridge @ theta, preconditioner)
+
+
+def keep_scale_positive(problem: Problem, theta: FloatArray, previous: FloatArray) -> FloatArray:
+    """Let the scale, if there is one, move by a factor of at most 2 from ``previous``.
+
+    The loss is undefined at scales <= 0, and a Newton step from a scale that is much too large overshoots
+    below 0.
+    """
+    if not problem.loss.has_scale:
+        return theta
+    kept = theta.copy()
+    kept[-1] = np.clip(theta[-1], 0.5 * previous[-1], 2.0 * previous[-1])
+    return kept
+
+
+def noise_norm(sd: float, size: int) -> float:
+    """Return ``sd * sqrt(2 size)``, about the spectral norm of symmetric noise with diagonal sd ``sd``."""
+    return sd * np.sqrt(2.0 * size)
+
+
+def floored_inverse(matrix: FloatArray, floor: float) -> FloatArray:
+    """Return the inverse of a symmetric matrix after raising its eigenvalues to ``floor``."""
+    values, vectors = np.linalg.eigh(matrix)
+    smallest = max(floor, 1e-14 * float(np.abs(values).max(initial=0.0)), 1e-300)
+    return (vectors / np.maximum(values, smallest)) @ vectors.T

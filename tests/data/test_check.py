@@ -1,0 +1,80 @@
+"""The curator's report finds what does not fit and marks every line."""
+
+import numpy as np
+
+from privfit.data.check import MARK, check_table, render_findings
+from privfit.data.schema import Schema
+from privfit.data.synthetic import census, census_schema
+from privfit.data.tables import open_table
+
+SCHEMA = Schema(
+    {
+        "age": {"type": "numeric", "lower": 17, "upper": 90},
+        "hours": {"type": "numeric", "lower": 1, "upper": 99, "missing": 40},
+        "flat": {"type": "numeric", "lower": 0, "upper": 5},
+        "sex": {"type": "categorical", "levels": ["Female", "Male"]},
+        "job": {"type": "categorical", "levels": ["a", "b"], "missing": "b", "other": "b"},
+        "date": {"type": "numeric", "lower": 0, "upper": 1},
+        "gone": {"type": "numeric", "lower": 0, "upper": 1},
+        "y": {"type": "categorical", "levels": ["no", "yes"], "target": True},
+    }
+)
+DATA = {
+    "age": [1.0, 200.0, np.inf, np.nan, 50.0],
+    "hours": ["?", "", "40", "20", "0"],
+    "flat": [7, 8, 9, 5, 6],
+    "sex": ["Male", "Female", "male", "x\ny", "x\ny"],
+    "job": ["a", None, "c", "a", "b"],
+    "date": np.array(["2020-01-01"] * 5, dtype="datetime64[D]"),
+    "y": ["no", "yes", "maybe", "no", ""],
+    "extra": [1] * 5,
+}
+
+
+def test_findings_count_by_kind():
+    found = {(f.column, f.kind): f for f in check_table(open_table(DATA), SCHEMA)}
+    counts = {key: finding.count for key, finding in found.items()}
+    assert counts == {
+        ("age", "missing"): 1,
+        ("age", "below"): 1,
+        ("age", "above"): 2,
+        ("hours", "missing"): 1,
+        ("hours", "unparseable"): 1,
+        ("hours", "below"): 1,
+        ("flat", "above"): 4,
+        ("flat", "constant"): 5,
+        ("sex", "unknown level"): 3,
+        ("job", "missing"): 1,
+        ("job", "unknown level"): 1,
+        ("date", "wrong type"): 5,
+        ("gone", "not in data"): 5,
+        ("y", "missing"): 1,
+        ("y", "unknown label"): 1,
+        ("extra", "not in schema"): 5,
+    }
+    assert found["sex", "unknown level"].detail == "'male', 'x\\ny'; taken as 'Female'"
+    assert found["y", "unknown label"].detail == "'maybe'; refused"
+    assert found["hours", "missing"].detail == "taken as 40"
+
+
+def test_every_line_is_marked():
+    odd = {"odd\nname": [1, 2], "b": ["x", "y"]}
+    text = render_findings(check_table(open_table(DATA), SCHEMA) + check_table(open_table(odd), SCHEMA))
+    assert len(text.splitlines()) > 20
+    assert all(line.startswith(MARK) for line in text.splitlines())
+    assert render_findings([]).startswith(MARK)
+
+
+def test_many_unknown_levels_are_cut_short():
+    schema = Schema({"c": {"type": "categorical", "levels": ["a", "b"]}})
+    (finding, _) = check_table(open_table({"c": [f"level {k:03}" for k in range(500)]}), schema)
+    assert finding.count == 500
+    assert finding.detail.count("level") == 20
+
+
+def test_a_clean_table_has_no_findings_but_the_blemishes_are_found():
+    schema = census_schema()
+    clean = check_table(open_table(census(4000, seed=1, clean=True)), schema)
+    assert [(f.column, f.kind) for f in clean] == [("hourly_wage", "not in schema")]
+    kinds = {(f.column, f.kind) for f in check_table(open_table(census(4000, seed=1)), schema)}
+    assert {("age", "above"), ("hours_per_week", "below"), ("region", "missing")} <= kinds

@@ -1,0 +1,225 @@
+"""What a single cell becomes, and that it depends on that cell alone."""
+
+import datetime
+import decimal
+import math
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from privfit.data.columns import (
+    MISSING,
+    UNKNOWN,
+    as_number,
+    as_text,
+    encode_categorical,
+    encode_numeric,
+    level_codes,
+    spelled_number,
+)
+from privfit.data.schema import CategoricalColumn, NumericColumn
+from privfit.errors import SchemaError
+
+NAN = math.nan
+
+
+def objects(*cells):
+    out = np.empty(len(cells), dtype=object)
+    out[:] = cells
+    return out
+
+
+@pytest.mark.parametrize(
+    ("text", "number"),
+    [
+        ("39", 39.0),
+        (" 39\t", 39.0),
+        ("+5", 5.0),
+        (".5", 0.5),
+        ("5.", 5.0),
+        ("-1.25e+2", -125.0),
+        ("1E5", 1e5),
+        ("0.1", 0.1),
+        ("1e999", math.inf),
+        ("-Infinity", -math.inf),
+        ("inf", math.inf),
+        ("TRUE", 1.0),
+        ("false", 0.0),
+        ("?", NAN),
+        ("", NAN),
+        ("NaN", NAN),
+        ("1,000", NAN),
+        ("1_000", NAN),
+        ("0x10", NAN),
+        ("1 2", NAN),
+        ("١", NAN),
+        ("e5", NAN),
+        (".", NAN),
+        ("39\n40", NAN),
+        ("9" * 400, math.inf),
+    ],
+)
+def test_text_that_spells_a_number(text, number):
+    assert as_number(objects(text, "7"))[0] == pytest.approx(number, nan_ok=True, abs=0, rel=0)
+    assert as_number(pa.array([text.encode()]))[0] == pytest.approx(number, nan_ok=True, abs=0, rel=0)
+    assert spelled_number(text.strip()) == pytest.approx(number, nan_ok=True, abs=0, rel=0)
+
+
+@settings(max_examples=200, deadline=None)
+@given(st.floats(allow_nan=False))
+def test_written_floats_come_back_exactly(number):
+    assert as_number(objects(repr(number), "x"))[0] == number
+
+
+@pytest.mark.parametrize(
+    "values",
+    [
+        np.array([1.0, NAN, 0.0]),
+        np.array([1.0, NAN, 0.0], dtype=np.float32),
+        objects(1, None, False),
+        objects("1", "?", "0"),
+        objects(1.0, pd.NA, decimal.Decimal(0)),
+        objects(b"1", float("nan"), np.float32(0)),
+        np.array(["1", "?", "0.0"]),
+        np.array([b"1", b"\xff", b"0"]),
+        np.array(["1", "", "0"], dtype=np.dtypes.StringDType()),
+        pa.array([1, None, 0]),
+        pa.array([True, None, False]),
+        pa.array(["1", None, "0"]),
+        pa.array(["1", None, "0"], pa.string_view()),
+        pa.array([b"1", b"\xff", b"0"]),
+        pa.array(["1", "??", "0"]).dictionary_encode(),
+        pa.array([1, None, 0]).dictionary_encode(),
+        pa.array([decimal.Decimal("1.0"), None, decimal.Decimal("0.0")]),
+        pa.chunked_array([["1"], [], [None, "0"]]),
+        pa.chunked_array([[1], [None, 0]]),
+    ],
+    ids=repr,
+)
+def test_every_type_that_can_hold_numbers(values):
+    np.testing.assert_array_equal(as_number(values), [1.0, NAN, 0.0])
+    np.testing.assert_array_equal(level_codes(values, (0, 1))[[0, 2]], [1, 0])
+    assert level_codes(values, (0, 1))[1] in (MISSING, UNKNOWN)
+
+
+def test_all_null_columns_are_missing():
+    for values in (pa.nulls(3), objects(None, None, NAN), pa.array([None] * 3, pa.string())):
+        assert np.isnan(as_number(values)).all()
+        assert (level_codes(values, ("a", "b")) == MISSING).all()
+
+
+@pytest.mark.parametrize(
+    "values",
+    [
+        np.array(["2020-01-01"], dtype="datetime64[D]"),
+        np.array([1 + 2j]),
+        pa.array([datetime.date(2020, 1, 1)]),
+        pa.array([[1, 2]]),
+        pa.array([datetime.date(2020, 1, 1)]).dictionary_encode(),
+    ],
+    ids=repr,
+)
+def test_types_without_numbers_are_refused_by_type(values, said):
+    with pytest.raises(SchemaError, match="does not hold numbers") as caught:
+        as_number(values)
+    assert "2020" not in said(caught.value)
+
+
+def test_lists_hold_no_levels():
+    with pytest.raises(SchemaError, match="does not hold levels"):
+        level_codes(pa.array([[1, 2]]), ("a", "b"))
+    assert level_codes(pa.array([datetime.date(2020, 1, 1)]), ("x", "2020-01-01"))[0] == 1
+
+
+def test_numeric_is_clamped_transformed_and_filled():
+    column = NumericColumn(0, 100, transform="log1p", missing=10)
+    values = np.array([-5.0, 0.0, 50.0, 1e9, np.inf, -np.inf, NAN])
+    expected = np.log1p([0, 0, 50, 100, 100, 0, 10])
+    np.testing.assert_allclose(encode_numeric(values, column), expected, rtol=1e-15)
+    assert math.isnan(encode_numeric(values, NumericColumn(0, 100))[-1])
+    np.testing.assert_array_equal(values[:2], [-5.0, 0.0])
+    low, high = column.limits
+    assert ((encode_numeric(values, column) >= low) & (encode_numeric(values, column) <= high)).all()
+
+
+TEXT = CategoricalColumn(("a", "1", "1.50"))
+
+
+@pytest.mark.parametrize(
+    ("values", "levels", "codes"),
+    [
+        (objects("a", " a\t", "A", "1", "1.0", None, "  "), ("a", "1"), [0, 0, -2, 1, -2, -1, -1]),
+        (np.array([1, 2, 3]), ("2", "1"), [1, 0, -2]),
+        (np.array([1.5, NAN, 1.0]), ("a", "1.50"), [1, -1, -2]),
+        (objects("1", "1.0", "true", "01", "x", ""), (0, 1), [1, 1, 1, 1, -2, -1]),
+        (np.array([True, False]), (0, 1), [1, 0]),
+        (np.array([True, False]), ("False", "True"), [1, 0]),
+        (np.array([1.0, 0.0, 2.0]), (False, True), [1, 0, -2]),
+        (objects("True", "FALSE", "0", "yes"), (False, True), [1, 0, 0, -2]),
+        (np.array([-0.0, np.inf]), (0, 5), [0, -2]),
+        (objects(1, 1.0, "1"), ("1", "1.0"), [0, 1, 0]),
+        (np.array([1, 1]), ("1", "1.0"), [0, 0]),
+        (pa.array(["é", "e"]), ("é", "e"), [0, 1]),
+        (pa.array([b"\xc3\xa9", b"\xe9"]), ("é", "e"), [0, -2]),
+    ],
+)
+def test_matching_rules(values, levels, codes):
+    np.testing.assert_array_equal(level_codes(values, levels), codes)
+
+
+def test_unknown_and_missing_go_where_declared():
+    values = objects("a", "z", None, "c")
+    np.testing.assert_array_equal(
+        encode_categorical(values, CategoricalColumn(("a", "b", "c"))), [0, 0, -1, 2]
+    )
+    declared = CategoricalColumn(("a", "b", "c"), missing="b", other="c")
+    np.testing.assert_array_equal(encode_categorical(values, declared), [0, 2, 1, 2])
+
+
+CELLS = st.one_of(
+    st.none(),
+    st.text(max_size=4),
+    st.sampled_from(["1", " 1", "1.0", "a", "a ", "true", "?", "inf", "\ud800", "1e400"]),
+    st.integers(-(10**20), 10**20),
+    st.floats(),
+    st.booleans(),
+    st.binary(max_size=3),
+    st.just(datetime.date(2020, 1, 1)),
+    st.just([1, 2]),
+    st.floats(width=32).map(np.float32),
+    st.just(pd.NaT),
+)
+
+
+@settings(max_examples=300, deadline=None)
+@given(st.lists(CELLS, min_size=1, max_size=6))
+def test_a_cell_is_read_without_regard_to_the_others(cells):
+    """Otherwise a row could change the encoding of another, and the sensitivity would be wrong."""
+    together = objects(*cells)
+    alone = [objects(cell) for cell in cells]
+    np.testing.assert_array_equal(as_number(together), np.concatenate([as_number(a) for a in alone]))
+    for levels in (("a", "1", "1.0"), (0, 1, 2.5), (False, True)):
+        expected = np.concatenate([level_codes(a, levels) for a in alone])
+        np.testing.assert_array_equal(level_codes(together, levels), expected)
+
+
+@settings(max_examples=200, deadline=None)
+@given(st.lists(st.binary(max_size=6), min_size=1, max_size=5))
+def test_bytes_of_a_file_are_read_without_regard_to_the_others(cells):
+    together = as_text(pa.array(cells, pa.binary())).to_pylist()
+    assert together == [as_text(pa.array([cell], pa.binary())).to_pylist()[0] for cell in cells]
+
+
+def test_polars_categories_are_read():
+    series = pl.Series(["a", "b", None], dtype=pl.Categorical).to_arrow()
+    np.testing.assert_array_equal(level_codes(series, ("b", "a")), [1, 0, -1])
+
+
+def test_malformed_text_in_a_text_column_is_no_error():
+    broken = pa.array([b"\xff", b" a "]).view(pa.string())
+    assert as_text(broken).to_pylist() == ["\ufffd", "a"]

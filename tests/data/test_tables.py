@@ -1,0 +1,354 @@
+"""The same data gives the same rows however it is held, and no error tells a cell."""
+
+import copy
+import gzip
+import pickle
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pyarrow.csv as pacsv
+import pyarrow.parquet as pq
+import pytest
+from pyarrow import feather
+
+from privfit.data.encode import SchemaEncoder
+from privfit.data.schema import Schema
+from privfit.data.synthetic import census, census_schema
+from privfit.data.tables import Table, open_table
+from privfit.errors import SchemaError
+
+CANARY = "CANARY7351"
+
+
+@pytest.fixture(scope="module")
+def frame():
+    return pd.DataFrame(census(3000, seed=5))
+
+
+FORMS = [
+    "dict", "pandas", "pandas-nullable", "pandas-category", "polars", "polars-category", "arrow", "csv",
+    "csv.gz", "crlf", "semicolon", "quoted", "no header", "parquet", "folder", "hive", "feather",
+    "stream", "object", "lists",
+]  # fmt: skip
+
+
+def hold(frame, form, path):  # noqa: PLR0911, PLR0912
+    """Return the data in one form, and the options to open it."""
+    arrow = pa.Table.from_pandas(frame, preserve_index=False)
+    text = frame.to_csv(index=False)
+    match form:
+        case "dict":
+            return {name: frame[name].to_numpy() for name in frame}, {}
+        case "pandas":
+            return frame, {}
+        case "pandas-nullable":
+            return frame.convert_dtypes(), {}
+        case "pandas-category":
+            return frame.astype({"sex": "category", "region": "category", "occupation": "category"}), {}
+        case "polars":
+            return pl.from_pandas(frame), {}
+        case "polars-category":
+            return pl.from_pandas(frame).with_columns(pl.col("sex", "region").cast(pl.Categorical)), {}
+        case "arrow":
+            return arrow, {}
+        case "lists":
+            return {name: frame[name].tolist() for name in frame}, {}
+        case "object":
+            return frame.astype(object), {}
+        case "csv":
+            (path / "a.csv").write_text(text)
+            return path / "a.csv", {}
+        case "csv.gz":
+            (path / "a.csv.gz").write_bytes(gzip.compress(text.encode()))
+            return str(path / "a.csv.gz"), {}
+        case "crlf":
+            (path / "a.csv").write_bytes(b"\xef\xbb\xbf" + text.replace("\n", "\r\n").encode() + b"\r\n")
+            return path / "a.csv", {}
+        case "semicolon":
+            frame.to_csv(path / "a.txt", index=False, sep=";")
+            return path / "a.txt", {"sep": ";"}
+        case "quoted":
+            frame.to_csv(path / "a.csv", index=False, quoting=1)
+            return path / "a.csv", {}
+        case "no header":
+            body = text.split("\n", 1)[1].replace(",", ", ") + "\n"
+            (path / "a.data").write_text(body)
+            return path / "a.data", {"header": False, "columns": list(frame)}
+        case "parquet":
+            pq.write_table(arrow, path / "a.parquet", row_group_size=700)
+            return path / "a.parquet", {}
+        case "folder":
+            for k in range(4):
+                pq.write_table(arrow.slice(750 * k, 750), path / f"part-{k}.parquet")
+            return path, {}
+        case "hive":
+            for k in range(2):
+                (path / f"year={k}").mkdir()
+                pq.write_table(arrow.slice(1500 * k, 1500), path / f"year={k}" / "a.parquet")
+            return str(path), {}
+        case "feather":
+            feather.write_feather(arrow, path / "a.feather")
+            return path / "a.feather", {}
+        case "stream":
+            with pa.ipc.new_stream(path / "a.arrow", arrow.schema) as writer:
+                writer.write_table(arrow)
+            return path / "a.arrow", {}
+    raise AssertionError(form)
+
+
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("target", ["income_over_50k", "hourly_wage"])
+def test_same_rows_from_every_form(frame, form, target, tmp_path):
+    kind = "binary" if target == "income_over_50k" else "numeric"
+    encoder = SchemaEncoder(census_schema(target), target_kind=kind)
+    expected = encoder.encode(Table([(name, frame[name].to_numpy(dtype=object)) for name in frame]))
+    data, options = hold(frame, form, tmp_path)
+    for needed in (None, encoder.needed):
+        opened = open_table(data, needed=needed, **options)
+        assert opened.n_rows == 3000
+        if needed is not None:
+            assert opened.names == needed
+        x, y = encoder.encode(opened)
+        np.testing.assert_array_equal(x, expected[0])
+        np.testing.assert_array_equal(y, expected[1])
+
+
+def test_column_gives_numpy(tmp_path):
+    (tmp_path / "a.csv").write_text('n,t\n1,"x, y"\n,"a\nb"\n')
+    from_csv = open_table(tmp_path / "a.csv")
+    assert from_csv.column("t").tolist() == ["x, y", "a\nb"]
+    assert from_csv.column("n").tolist() == ["1", None]
+    memory = open_table(
+        {
+            "n": np.array([1, 2]),
+            "t": ["a", None],
+            "b": pa.array([True, None]),
+            "m": np.ma.array([1, 2], mask=[0, 1]),
+        }
+    )
+    assert memory.column("n").dtype == memory.column("b").dtype == np.float64
+    np.testing.assert_array_equal(memory.column("b"), [1.0, np.nan])
+    assert memory.column("t").tolist() == ["a", None]
+    assert memory.names == ("n", "t", "b", "m")
+    with pytest.raises(ValueError, match="read-only"):
+        memory.column("n")[0] = 3
+    assert open_table(pa.table({"t": ["a", None]})).column("t").tolist() == ["a", None]
+    series = open_table({"s": pd.Series([1.0, None]), "p": pl.Series([1, 2])})
+    np.testing.assert_array_equal(series.column("s"), [1.0, np.nan])
+
+
+def test_a_cell_of_a_list_is_read_without_regard_to_the_others():
+    """NumPy would read the first list as numbers and the second as text."""
+    schema = Schema(
+        {
+            "c": {"type": "categorical", "levels": ["a", "1"]},
+            "y": {"type": "numeric", "lower": 0, "upper": 9, "target": True},
+        }
+    )
+    rows = [
+        SchemaEncoder(schema).encode(open_table({"c": [1.0, other], "y": [1, other]}))
+        for other in (2.0, "a", None)
+    ]
+    assert len({(x[0].tobytes(), y[0].tobytes()) for x, y in rows}) == 1
+
+
+def test_matrices_get_names():
+    data = np.arange(6.0).reshape(3, 2)
+    assert open_table(data).names == ("x0", "x1")
+    assert open_table(data, columns=["a", "b"], needed=["b"]).column("b").tolist() == [1, 3, 5]
+    assert open_table(pd.DataFrame(data)).names == ("0", "1")
+    with pytest.raises(SchemaError, match="name all 2 columns"):
+        open_table(data, columns=["a"])
+    with pytest.raises(SchemaError, match="2-D array"):
+        open_table(data[0])
+
+
+def test_a_table_is_private():
+    data = open_table({"a": [CANARY]})
+    assert CANARY not in repr(data) + str(data)
+    for action in (pickle.dumps, copy.copy, copy.deepcopy):
+        with pytest.raises(TypeError, match="private rows"):
+            action(data)
+    assert open_table(data, needed=["a"]).names == ("a",)
+
+
+def write(path, name, content):
+    (path / name).write_bytes(content if isinstance(content, bytes) else content.encode())
+    return path / name
+
+
+BAD_FILES = [
+    ("ragged.csv", f"a,b\n1,2\n{CANARY}\n", {}, "2 columns separated by ','"),
+    ("long.csv", f"a,b\n1,2\n1,2,{CANARY}\n", {}, "2 columns"),
+    ("sep.csv", f"a;b\n1;{CANARY},3\n", {}, "1 columns separated by ','"),
+    ("empty.csv", "", {}, "is empty"),
+    ("blank.csv", "\n\n", {}, "is empty"),
+    ("header.csv", "a,b\n", {}, "no row"),
+    ("same.csv", "a, a\n1,2\n", {}, "same name"),
+    ("raw.csv", f"{CANARY},2\n", {"header": False}, "columns must name"),
+    ("raw.csv", f"{CANARY},2\n", {"header": False, "columns": ["a"]}, "1 columns"),
+    ("raw.csv", f"{CANARY},2\n", {"header": False, "columns": ["a", "a"]}, "same name"),
+    ("both.csv", "a,b\n1,2\n", {"columns": ["a", "b"]}, "set header=False"),
+    ("sep2.csv", "a,b\n1,2\n", {"sep": ", "}, "one character"),
+    ("a.csv", "alpha,b\n1,2\n", {"needed": ["alhpa"]}, "did you mean 'alpha'"),
+    ("latin.csv", "\xe9,b\n1,2\n".encode("latin-1"), {}, "header in UTF-8"),
+    (
+        "bad.csv.gz",
+        gzip.compress(b"a,b\n" + b"".join(b"%d,7351\n" % k**7 for k in range(9999)))[:-200],
+        {},
+        "cannot be read",
+    ),
+    ("bad.csv.gz", b"plain " + CANARY.encode(), {}, "cannot be read"),
+    ("bad.parquet", CANARY, {}, "must be Parquet"),
+    ("bad.arrow", CANARY, {}, "must be Arrow"),
+]
+
+
+@pytest.mark.parametrize("case", BAD_FILES, ids=lambda case: case[0])
+def test_bad_files_are_refused_without_their_contents(tmp_path, case, said):
+    name, content, options, rule = case
+    path = write(tmp_path, name, content)
+    with pytest.raises(SchemaError, match=rule) as caught:
+        open_table(path, **options)
+    assert CANARY not in said(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+def test_paths_show_as_they_were_given(tmp_path, monkeypatch, said):
+    monkeypatch.chdir(tmp_path)
+    write(tmp_path, "a.csv", f"a,b\n{CANARY}\n")
+    (tmp_path / "folder").mkdir()
+    for given in ("a.csv", "absent.csv", "folder"):
+        with pytest.raises(SchemaError) as caught:
+            open_table(given)
+        assert tmp_path.name not in said(caught.value)
+        assert CANARY not in said(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("data", "rule"),
+    [
+        ({"a": [1, 2], "b": [CANARY]}, "different lengths"),
+        ({"a": CANARY}, "cannot be read"),
+        ({"a": np.zeros((2, 2))}, "one-dimensional"),
+        ({"a": 3}, "cannot be read"),
+        ({3: [1]}, "not text"),
+        ({}, "no column"),
+        ({"a": []}, "no row"),
+        (pd.DataFrame({"a": []}), "no row"),
+        (pd.DataFrame([[1, CANARY]], columns=["a", "a"]), "cannot be read|same name"),
+        (
+            pd.DataFrame([[1, CANARY]], columns=pd.MultiIndex.from_tuples([("a", "b"), ("a", "c")])),
+            "rename|not text",
+        ),
+        (pa.table([[1], [CANARY]], names=["a", "a"]), "cannot be read|same name"),
+        (pl.LazyFrame({"a": [CANARY]}), "in memory"),
+        ([[1, CANARY]], "type list"),
+        (None, "type NoneType"),
+        (CANARY.join(["", ".csv"])[:0] + "absent.csv", "does not exist"),
+    ],
+)
+def test_bad_tables_are_refused(data, rule, said):
+    with pytest.raises(SchemaError, match=rule) as caught:
+        open_table(data)
+    assert CANARY not in said(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+def test_unknown_columns_suggest_names():
+    for data in (pd.DataFrame({"alpha": [1], "beta": [2]}), {"alpha": [1], "beta": [2]}):
+        with pytest.raises(SchemaError, match="did you mean 'alpha'"):
+            open_table(data, needed=["beta", "alhpa"])
+    many = open_table({f"column {k}": [0] for k in range(30)})
+    with pytest.raises(SchemaError, match=r"known are .*, \.\.\.$"):
+        many.values("zzz")
+
+
+def test_dirty_cells_never_raise_or_warn(tmp_path, caplog):
+    schema = Schema(
+        {
+            "n": {"type": "numeric", "lower": 0, "upper": 1},
+            "c": {"type": "categorical", "levels": ["a", "b"]},
+            "y": {"type": "numeric", "lower": 0, "upper": 1, "target": True},
+        }
+    )
+    cells = [
+        b"",
+        b"?",
+        b"1",
+        b" 2 ",
+        b"\xff\xfe",
+        b"NaN",
+        b"1e999",
+        b"NULL",
+        b'"a"',
+        b'"x\ny"',
+        b"0x1",
+        b"\x00",
+        b"b",
+    ]
+    body = b"n,c,y\n" + b"".join(b",".join((x, z, x)) + b"\n" for x in cells for z in cells)
+    path = write(tmp_path, "dirty.csv", body)
+    encoder = SchemaEncoder(schema)
+    x, y = encoder.encode(open_table(path))
+    assert x.shape == (len(cells) ** 2, 3)
+    assert np.nanmax(np.abs(x)) <= 1
+    assert np.isfinite(y).sum() == 3 * len(cells)
+    mixed = pd.DataFrame({"n": [1, "x", None, CANARY, b"\xff", 2.5, [1]], "c": [object()] * 7, "y": [1] * 7})
+    encoder.encode(open_table(mixed))
+    assert not caplog.records
+
+
+def test_adult_raw_file(real_data):
+    names = ["age", "workclass", "fnlwgt", "education", "education_num", "marital", "occupation"]
+    names += ["relationship", "race", "sex", "gain", "loss", "hours", "country", "income"]
+    schema = Schema(
+        {
+            "age": {"type": "numeric", "lower": 17, "upper": 90},
+            "workclass": {"type": "categorical", "levels": ["Private", "Self-emp-not-inc", "?"]},
+            "hours": {"type": "numeric", "lower": 1, "upper": 99},
+            "gain": {"type": "numeric", "lower": 0, "upper": 99999, "transform": "log1p"},
+            "sex": {"type": "categorical", "levels": ["Female", "Male"]},
+            "income": {"type": "categorical", "levels": ["<=50K", ">50K"], "target": True},
+        }
+    )
+    encoder = SchemaEncoder(schema, target_kind="binary")
+    data = open_table(real_data("adult_data.csv.gz"), header=False, columns=names, needed=encoder.needed)
+    x, y = encoder.encode(data)
+    assert x.shape == (32561, 7)
+    assert y.sum() == 7841
+    assert np.isfinite(x).all()
+    assert x[:, encoder.design.names.index("workclass[T.?]")].sum() == 1836
+    assert x[:, encoder.design.names.index("sex[T.Male]")].sum() == 21790
+    age = encoder.design.columns[1]
+    assert (x[:, 1] * age.half_width + age.center).mean() == pytest.approx(38.5816, abs=1e-4)
+
+
+def test_bank_file(real_data):
+    schema = Schema(
+        {
+            "age": {"type": "numeric", "lower": 18, "upper": 95},
+            "balance": {"type": "numeric", "lower": -9000, "upper": 110000},
+            "poutcome": {"type": "categorical", "levels": ["unknown", "failure", "other", "success"]},
+            "y": {"type": "categorical", "levels": ["no", "yes"], "target": True},
+        }
+    )
+    encoder = SchemaEncoder(schema, target_kind="binary")
+    x, y = encoder.encode(open_table(real_data("bank_full.csv.gz"), sep=";", needed=encoder.needed))
+    assert (x.shape, y.sum()) == ((45211, 6), 5289)
+    assert (x[:, 3:].sum(axis=1) == 0).sum() == 36959
+
+
+def test_every_real_file_opens(real_data):
+    rows = {"bike_hour": 17379, "california_housing": 20640, "rand_hie_full": 20190, "insurance": 1338}
+    for name, count in rows.items():
+        assert open_table(real_data(f"{name}.csv.gz")).n_rows == count
+
+
+def test_a_row_larger_than_arrows_default_block(tmp_path):
+    long = "z" * (1 << 21)
+    path = write(tmp_path, "long.csv", f'a,b\n1,"{long}"\n2,c\n')
+    assert open_table(path).column("b")[0] == long
+    assert pacsv.ReadOptions().block_size < len(long)

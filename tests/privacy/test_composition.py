@@ -1,0 +1,201 @@
+import math
+from collections import Counter
+from fractions import Fraction
+from itertools import product
+
+import numpy as np
+import pytest
+
+from privfit.errors import Incompatible, InvalidArgument
+from privfit.privacy.budget import Budget, gdp_delta, gdp_epsilon
+from privfit.privacy.composition import ApproximateEvent, GaussianEvent, PureEvent, compose
+
+
+def exact_delta(mu, pairs, epsilon):
+    """Divergence of a Gaussian release with failing randomised responses, summed over all outcomes."""
+    success, outcomes = 1.0, Counter({0.0: 1.0})
+    for e, delta in pairs:
+        success *= 1 - delta
+        truth = 1 / (1 + math.exp(-e))
+        fresh = Counter()
+        for (loss, weight), (sign, share) in product(outcomes.items(), ((1, truth), (-1, 1 - truth))):
+            fresh[round(loss + sign * e, 12)] += weight * share
+        outcomes = fresh
+
+    def curve(at):
+        if mu == 0:
+            return max(0.0, -math.expm1(at))
+        return gdp_delta(mu, at) if at >= 0 else -math.expm1(at) + math.exp(at) * gdp_delta(mu, -at)
+
+    return 1 - success * (1 - sum(w * curve(epsilon - loss) for loss, w in outcomes.items()))
+
+
+def test_gaussian_events_compose_in_closed_form_rounded_up():
+    rng = np.random.default_rng(4)
+    for size in (1, 2, 7, 100):
+        mus = rng.lognormal(sigma=2, size=size)
+        mu = compose(GaussianEvent(m) for m in mus).mu
+        exact = sum(Fraction(m) ** 2 for m in mus)
+        assert Fraction(math.nextafter(mu, 0)) ** 2 < exact <= Fraction(mu) ** 2
+    assert compose([GaussianEvent(0.3)]).mu == 0.3
+    assert compose([GaussianEvent(0.25)] * 16).mu == 1.0
+
+
+def test_gaussian_composition_has_the_gaussian_curve():
+    guarantee = compose([GaussianEvent(0.3), GaussianEvent(0.4)])
+    for delta in (1e-300, 1e-9, 0.1):
+        assert guarantee.epsilon_at(delta) == gdp_epsilon(guarantee.mu, delta)
+        assert guarantee.delta_at(1.0) == gdp_delta(guarantee.mu, 1.0)
+
+
+MIXTURES = [
+    (0.0, [(0.1, 0.0)] * 10),
+    (0.0, [(0.1, 1e-8)] * 10),
+    (0.0, [(1.0, 0.0), (0.5, 0.0), (0.05, 1e-7)]),
+    (0.5, [(0.3, 0.0)]),
+    (0.5, [(0.3, 0.0)] * 4 + [(0.2, 1e-7)]),
+    (0.05, [(0.001, 0.0)] * 5),
+    (3.0, [(1.0, 1e-6)] * 3),
+]
+
+
+@pytest.mark.parametrize(("mu", "pairs"), MIXTURES)
+def test_mixed_composition_is_an_upper_bound_and_tight(mu, pairs):
+    events = [PureEvent(e) if d == 0 else ApproximateEvent(e, d) for e, d in pairs]
+    events += [GaussianEvent(mu / math.sqrt(3))] * 3 if mu > 0 else []
+    guarantee = compose(events)
+    assert guarantee.mu is None
+    total = sum(e for e, _ in pairs) + mu**2 / 2
+    for epsilon in np.linspace(0, total + 5 * mu, 23):
+        exact, bound = exact_delta(mu, pairs, epsilon), guarantee.delta_at(epsilon)
+        assert bound >= exact - 1e-15
+        assert bound <= 1.02 * exact + 1e-11 or epsilon >= 0.99 * total
+    for delta in (1e-9, 1e-6, 1e-3):
+        epsilon = guarantee.epsilon_at(delta)
+        if math.isfinite(epsilon):
+            assert guarantee.delta_at(epsilon) <= delta
+            assert exact_delta(mu, pairs, epsilon) <= delta
+
+
+def test_order_does_not_matter():
+    events = [PureEvent(0.3), GaussianEvent(0.5), ApproximateEvent(0.1, 1e-8), PureEvent(0.2)]
+    assert compose(events) == compose(reversed(events))
+
+
+def test_every_event_costs():
+    events = [GaussianEvent(0.3), PureEvent(0.2), ApproximateEvent(0.1, 1e-8), GaussianEvent(0.1)]
+    costs = [compose(events[: k + 1]).epsilon_at(1e-6) for k in range(4)]
+    assert np.all(np.diff(costs) > 0)
+
+
+def test_pure_events_exhaust_a_pure_budget_exactly_in_decimals():
+    assert compose([PureEvent(0.1)] * 10).within(Budget(1.0))
+    assert compose([PureEvent(0.1)] * 3).within(Budget(0.3))
+    assert not compose([PureEvent(0.1)] * 11).within(Budget(1.0))
+    assert not compose([PureEvent(0.1)] * 10).within(Budget(math.nextafter(1.0, 0.0)))
+    assert compose([PureEvent(0.1)] * 10).epsilon_at(0.0) == 1.0
+    assert compose([PureEvent(0.1)] * 10).delta_at(1.0) == 0.0
+
+
+def test_advanced_composition_beats_basic_where_delta_allows():
+    guarantee = compose([PureEvent(0.01)] * 400)
+    assert guarantee.epsilon_at(0.0) == 4.0
+    assert guarantee.epsilon_at(1e-6) < 1.0
+    exact = exact_delta(0.0, [(0.01, 0.0)] * 400, 1.0)
+    assert exact <= guarantee.delta_at(1.0) <= exact_delta(0.0, [(0.01, 0.0)] * 400, 0.99)
+
+
+def test_approximate_events_may_use_basic_composition():
+    assert compose([ApproximateEvent(0.1, 1e-7)] * 10).within(Budget(1.0, 1e-6))
+    assert not compose([ApproximateEvent(0.1, 1e-7)] * 11).within(Budget(1.0, 1e-6))
+    assert compose([ApproximateEvent(0.1, 1e-7)] * 10).epsilon_at(9e-7) == math.inf
+
+
+@pytest.mark.parametrize(
+    "budget",
+    [Budget(1.0, 1e-6), Budget(8.0, 1e-9), Budget.gdp(0.7), Budget.zcdp(0.3), Budget.zcdp(1 / 3)],
+    ids=repr,
+)
+def test_gaussian_budget_is_exhausted_exactly(budget):
+    assert compose([GaussianEvent(budget.mu)]).within(budget)
+    assert compose([GaussianEvent(budget.mu / 2)] * 4).within(budget)
+    assert not compose([GaussianEvent(budget.mu * (1 + 1e-9))]).within(budget)
+    assert not compose([GaussianEvent(budget.mu), GaussianEvent(1e-3 * budget.mu)]).within(budget)
+
+
+def test_within_is_literal_over_a_grid():
+    for epsilon in (0.1, 1.0, 5.0):
+        for delta in (1e-9, 1e-5):
+            for share in (0.2, 0.7, 0.999, 1.0, 1.001, 1.5):
+                mu = share * Budget(epsilon, delta).mu
+                guarantee = compose([GaussianEvent(mu / 2)] * 4)
+                assert guarantee.within(Budget(epsilon, delta)) == (share <= 1)
+                if guarantee.within(Budget(epsilon, delta)):
+                    assert gdp_delta(guarantee.mu, epsilon) <= delta
+
+
+def test_no_gaussian_release_is_pure():
+    assert not compose([GaussianEvent(1e-9)]).within(Budget(100.0))
+    assert not compose([ApproximateEvent(0.1, 1e-12)]).within(Budget(100.0))
+
+
+def test_failures_never_fit_concentrated_budgets():
+    for budget in (Budget.gdp(100), Budget.zcdp(100)):
+        assert not compose([ApproximateEvent(0.1, 1e-12)]).within(budget)
+
+
+@pytest.mark.parametrize("epsilon", [1e-3, 0.5, 1.0, 4.0, 30.0, 1e4])
+def test_pure_events_in_gdp_and_zcdp_budgets(epsilon):
+    event = compose([PureEvent(epsilon)])
+    assert event.within(Budget.zcdp(epsilon**2 / 2 * (1 + 1e-12)))
+    assert not event.within(Budget.zcdp(epsilon**2 / 2 * (1 - 1e-12)))
+    low, high = 1e-6, 1e6
+    while high / low > 1 + 1e-9:
+        middle = math.sqrt(low * high)
+        low, high = (low, middle) if event.within(Budget.gdp(middle)) else (middle, high)
+    # Randomised response must not be more distinguishable than the Gaussian pair, at any epsilon.
+    truth = 1 / (1 + math.exp(-epsilon))
+    for at in np.linspace(0, epsilon, 50):
+        assert gdp_delta(high, at) >= truth * -math.expm1(at - epsilon) * (1 - 1e-9)
+    assert gdp_delta(high, 0.0) == pytest.approx(math.tanh(epsilon / 2), rel=1e-6)
+
+
+def test_huge_losses_fall_back_to_basic_composition():
+    guarantee = compose([GaussianEvent(50.0), PureEvent(1.0)])
+    assert guarantee.epsilon_at(1e-6) == pytest.approx(1 + gdp_epsilon(50.0, 1e-6))
+    assert compose([PureEvent(5e5)] * 2).epsilon_at(0.0) == 1e6
+
+
+def test_nothing_released_costs_nothing():
+    guarantee = compose([])
+    assert (guarantee.mu, guarantee.delta_at(0.0), guarantee.epsilon_at(0.0)) == (0.0, 0.0, 0.0)
+    assert all(
+        guarantee.within(b) for b in (Budget(1e-9), Budget(1, 1e-9), Budget.gdp(1e-9), Budget.zcdp(1e-9))
+    )
+    assert guarantee.describe() == "nothing released"
+
+
+def test_description_names_every_part():
+    words = compose(
+        [GaussianEvent(0.5), PureEvent(0.1), PureEvent(0.1), ApproximateEvent(0.2, 1e-8)]
+    ).describe()
+    assert "0.5-Gaussian" in words
+    assert "0.1-differential privacy 2 times" in words
+    assert "(0.2, 1e-08)" in words
+
+
+@pytest.mark.parametrize("event", [None, 0.5, "gaussian", ("gaussian", 0.5), Budget(1.0), object()])
+def test_unknown_events_are_refused(event):
+    with pytest.raises(Incompatible, match="cannot be composed"):
+        compose([GaussianEvent(0.1), event])
+
+
+@pytest.mark.parametrize("bad", [0, -1, math.nan, math.inf, True, "1"])
+def test_events_check_their_numbers(bad):
+    for make in (GaussianEvent, PureEvent, lambda e: ApproximateEvent(e, 1e-6)):
+        with pytest.raises(InvalidArgument):
+            make(bad)
+    with pytest.raises(InvalidArgument):
+        ApproximateEvent(1.0, 1.0)
+    with pytest.raises(InvalidArgument, match="overflows"):
+        compose([GaussianEvent(1e200)])

@@ -1,0 +1,373 @@
+import copy
+import json
+import multiprocessing
+import os
+import pickle
+import shutil
+import sqlite3
+import sys
+import tempfile
+import threading
+from pathlib import Path
+
+import pytest
+
+import privfit.privacy.ledger
+from privfit.errors import BudgetExceeded, Incompatible, InvalidArgument, LedgerError
+from privfit.privacy.budget import Budget
+from privfit.privacy.composition import ApproximateEvent, GaussianEvent, PureEvent, compose
+from privfit.privacy.ledger import Ledger
+
+
+@pytest.fixture
+def path(tmp_path):
+    return tmp_path / "ledger.db"
+
+
+@pytest.fixture
+def ledger(path):
+    return Ledger(path)
+
+
+def reserve_until_refused(path, start, counts):
+    ledger = Ledger(path)
+    start.wait()
+    count = 0
+    for _ in range(15):
+        try:
+            ledger.reserve("census", [PureEvent(0.1)])
+            count += 1
+        except BudgetExceeded:
+            break
+    counts.put(count)
+
+
+def create_and_grant(path, start, failures):
+    start.wait()
+    try:
+        Ledger(path).grant("census", Budget(1.0))
+    except Exception as error:
+        failures.put(repr(error))
+        raise
+
+
+def reserve_and_die(path):
+    Ledger(path).reserve("census", [PureEvent(0.75)])
+    os._exit(9)
+
+
+def run_processes(target, count, *arguments):
+    context = multiprocessing.get_context("spawn")
+    start, results = context.Barrier(count), context.Queue()
+    workers = [context.Process(target=target, args=(*arguments, start, results)) for _ in range(count)]
+    for worker in workers:
+        worker.start()
+    for worker in workers:
+        worker.join(60)
+        assert worker.exitcode == 0, results.get(timeout=5)
+    return results
+
+
+def test_processes_together_never_overspend(path, ledger):
+    ledger.grant("census", Budget(1.0))
+    counts = run_processes(reserve_until_refused, 3, path)
+    assert sum(counts.get(timeout=5) for _ in range(3)) == 10
+    assert ledger.spent("census") == compose([PureEvent(0.1)] * 10)
+    assert ledger.remaining("census") is None
+
+
+def test_processes_can_create_the_same_ledger_at_once(path):
+    run_processes(create_and_grant, 3, path)
+    assert Ledger(path).remaining("census") == Budget(1.0)
+    assert [p.name for p in path.parent.iterdir()] == [path.name]
+
+
+def test_threads_share_one_ledger_object(ledger):
+    ledger.grant("census", Budget(1.0))
+    refused = []
+
+    def spend():
+        for _ in range(4):
+            try:
+                ledger.reserve("census", [PureEvent(0.1)])
+            except BudgetExceeded:
+                refused.append(1)
+
+    threads = [threading.Thread(target=spend) for _ in range(3)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len(refused) == 2
+    assert ledger.spent("census").epsilon_at(0.0) == 1.0
+
+
+def test_a_crash_after_reserving_leaves_the_budget_spent(path, ledger):
+    ledger.grant("census", Budget(1.0))
+    process = multiprocessing.get_context("spawn").Process(target=reserve_and_die, args=(path,))
+    process.start()
+    process.join(60)
+    assert process.exitcode == 9
+    again = Ledger(path)
+    assert again.remaining("census") == Budget(0.25)
+    assert again.export()["reservations"][0]["committed_at"] is None
+    with pytest.raises(BudgetExceeded):
+        again.reserve("census", [PureEvent(0.5)])
+
+
+def test_commit_neither_refunds_nor_charges(ledger):
+    ledger.grant("census", Budget.gdp(1.0))
+    first = ledger.reserve("census", [GaussianEvent(0.5)])
+    before = ledger.spent("census")
+    ledger.commit(first)
+    assert ledger.spent("census") == before
+    with pytest.raises(LedgerError, match="committed already"):
+        ledger.commit(first)
+    with pytest.raises(LedgerError, match="no reservation"):
+        ledger.commit(first + 1)
+    with pytest.raises(InvalidArgument):
+        ledger.commit("1")
+
+
+def test_every_notion_is_exhausted_exactly(ledger):
+    for name, budget, event in (
+        ("pure", Budget(0.3), PureEvent(0.1)),
+        ("pair", Budget(0.3, 3e-7), ApproximateEvent(0.1, 1e-7)),
+    ):
+        ledger.grant(name, budget)
+        for _ in range(3):
+            ledger.reserve(name, [event])
+        with pytest.raises(BudgetExceeded):
+            ledger.reserve(name, [event])
+    for name, budget in (("gdp", Budget.gdp(0.7)), ("zcdp", Budget.zcdp(0.2)), ("dp", Budget(1.0, 1e-6))):
+        ledger.grant(name, budget)
+        for _ in range(4):
+            ledger.reserve(name, [GaussianEvent(budget.mu / 2)])
+        assert ledger.spent(name).within(budget)
+        assert ledger.remaining(name) is None
+        with pytest.raises(BudgetExceeded):
+            ledger.reserve(name, [GaussianEvent(1e-3 * budget.mu)])
+
+
+def test_a_refused_reservation_spends_nothing(ledger):
+    ledger.grant("census", Budget(1.0, 1e-6))
+    before = ledger.export()
+    with pytest.raises(BudgetExceeded, match="census") as caught:
+        ledger.reserve("census", [GaussianEvent(0.5)])
+    assert "\n" not in str(caught.value)
+    assert "0.5-Gaussian" in str(caught.value)
+    with pytest.raises(Incompatible):
+        ledger.reserve("census", [GaussianEvent(0.1), "laplace"])
+    with pytest.raises(InvalidArgument, match="nothing to reserve"):
+        ledger.reserve("census", [])
+    assert ledger.export() == before
+    ledger.reserve("census", [GaussianEvent(0.1)])
+
+
+@pytest.mark.parametrize(
+    ("budget", "event"),
+    [
+        (Budget(1.0), PureEvent(0.3)),
+        (Budget.gdp(1.0), GaussianEvent(0.6)),
+        (Budget.gdp(1.0), PureEvent(0.6)),
+        (Budget.zcdp(0.5), PureEvent(0.6)),
+        (Budget.zcdp(0.5), GaussianEvent(0.3)),
+        (Budget(1.0, 1e-6), GaussianEvent(0.1)),
+        (Budget(1.0, 1e-6), PureEvent(0.2)),
+        (Budget(1.0, 1e-6), ApproximateEvent(0.2, 1e-8)),
+    ],
+    ids=repr,
+)
+def test_what_remains_can_be_reserved_and_little_more(ledger, budget, event):
+    ledger.grant("census", budget)
+    assert ledger.remaining("census") == budget
+    ledger.reserve("census", [event])
+    left = ledger.remaining("census")
+    if left.notion == "pure":
+        more, rest = PureEvent(left.epsilon * 1.01), PureEvent(left.epsilon)
+    else:
+        more, rest = GaussianEvent(left.mu * 1.01), GaussianEvent(left.mu)
+    with pytest.raises(BudgetExceeded):
+        ledger.reserve("census", [more])
+    ledger.reserve("census", [rest])
+    assert ledger.spent("census").within(budget)
+
+
+def test_data_sets_do_not_mix(ledger):
+    ledger.grant("a", Budget(1.0))
+    ledger.grant("b", Budget(1.0))
+    ledger.reserve("a", [PureEvent(1.0)])
+    assert ledger.remaining("b") == Budget(1.0)
+
+
+def test_a_grant_is_final_and_may_be_repeated(ledger):
+    ledger.grant("census", Budget(1.0, 1e-6))
+    ledger.grant("census", Budget(1.0, 1e-6))
+    for other in (Budget(2.0, 1e-6), Budget(1.0), Budget.gdp(1.0)):
+        with pytest.raises(LedgerError, match="a grant is final"):
+            ledger.grant("census", other)
+    assert len(ledger.export()["grants"]) == 1
+
+
+def test_unknown_data_set_comes_with_a_remedy(ledger):
+    for call in (
+        lambda: ledger.reserve("census", [PureEvent(0.1)]),
+        lambda: ledger.spent("census"),
+        lambda: ledger.remaining("census"),
+    ):
+        with pytest.raises(LedgerError, match=r"call ledger\.grant\('census', budget\) first"):
+            call()
+
+
+@pytest.mark.parametrize("bad", ["", "  ", None, 3])
+def test_names_budgets_and_notes_are_checked(ledger, bad):
+    with pytest.raises(InvalidArgument, match="dataset must"):
+        ledger.grant(bad, Budget(1.0))
+    with pytest.raises(InvalidArgument, match="budget must"):
+        ledger.grant("census", bad)
+    ledger.grant("census", Budget(1.0))
+    if not isinstance(bad, str):
+        with pytest.raises(InvalidArgument, match="note must"):
+            ledger.reserve("census", [PureEvent(0.1)], note=bad)
+
+
+def test_export_holds_everything_as_json(ledger):
+    ledger.grant("census", Budget.zcdp(0.5))
+    events = [GaussianEvent(0.1), PureEvent(0.2)]
+    number = ledger.reserve("census", events, note="logit of income")
+    ledger.commit(number)
+    ledger.reserve("census", [GaussianEvent(1 / 3)])
+    exported = json.loads(json.dumps(ledger.export()))
+    assert exported["grants"][0]["budget"] == {"notion": "zcdp", "rho": 0.5}
+    first, second = exported["reservations"]
+    assert (first["id"], first["dataset"], first["note"]) == (number, "census", "logit of income")
+    assert first["events"] == [{"type": "gaussian", "mu": 0.1}, {"type": "pure", "epsilon": 0.2}]
+    assert first["committed_at"] >= first["reserved_at"]
+    assert second["events"] == [{"type": "gaussian", "mu": 1 / 3}]
+    assert second["committed_at"] is None
+
+
+def test_entries_can_neither_be_changed_nor_deleted(path, ledger):
+    ledger.grant("census", Budget(1.0))
+    ledger.commit(ledger.reserve("census", [PureEvent(0.5)]))
+    connection = sqlite3.connect(path)
+    for table in ("grants", "reservations", "commits"):
+        for sql in (f"DELETE FROM {table}", f"UPDATE {table} SET at = ''"):  # noqa: S608
+            with pytest.raises(sqlite3.IntegrityError, match="only grows"):
+                connection.execute(sql)
+    connection.close()
+    source = Path(privfit.privacy.ledger.__file__).read_text()
+    assert "DELETE FROM" not in source
+    assert "UPDATE grants" not in source
+
+
+def test_a_ledger_object_can_be_copied_and_sent(path, ledger):
+    ledger.grant("census", Budget(1.0))
+    for twin in (copy.deepcopy(ledger), pickle.loads(pickle.dumps(ledger))):  # noqa: S301
+        assert twin.remaining("census") == Budget(1.0)
+    with Ledger(path) as opened:
+        assert opened.remaining("census") == Budget(1.0)
+    assert "ledger.db" in repr(ledger)
+
+
+def test_writers_use_a_write_ahead_log(path, ledger):
+    connection = sqlite3.connect(path)
+    assert connection.execute("PRAGMA journal_mode").fetchone() == ("wal",)
+    connection.close()
+
+
+def expect_one_line(call, words):
+    with pytest.raises(LedgerError, match=words) as caught:
+        call()
+    assert "\n" not in str(caught.value)
+
+
+def test_a_locked_file_is_reported_after_the_timeout(path):
+    ledger = Ledger(path, timeout=0.05)
+    ledger.grant("census", Budget(1.0))
+    other = sqlite3.connect(path, isolation_level=None)
+    other.execute("BEGIN IMMEDIATE")
+    expect_one_line(lambda: ledger.reserve("census", [PureEvent(0.1)]), "another process holds it")
+    other.execute("ROLLBACK")
+    other.close()
+    ledger.reserve("census", [PureEvent(0.1)])
+
+
+@pytest.mark.parametrize("content", [b"", b"not a database at all" * 100, b"\0" * 4096])
+def test_a_file_that_is_no_ledger_is_refused_and_left_alone(path, content):
+    path.write_bytes(content)
+    expect_one_line(lambda: Ledger(path), "not a ledger")
+    assert path.read_bytes() == content
+
+
+def test_another_database_is_refused(path):
+    connection = sqlite3.connect(path)
+    connection.execute("CREATE TABLE t (x)")
+    connection.close()
+    expect_one_line(lambda: Ledger(path), "not a ledger")
+
+
+@pytest.mark.parametrize("page", [1, 2, 3, 4, 5])
+def test_damage_to_any_page_is_noticed(path, ledger, page):
+    ledger.grant("census", Budget(1.0))
+    ledger.commit(ledger.reserve("census", [PureEvent(0.1)]))
+    content = bytearray(path.read_bytes())
+    assert len(content) >= 6 * 4096
+    content[page * 4096 : (page + 1) * 4096] = b"\xa5" * 4096
+    path.write_bytes(content)
+    expect_one_line(lambda: ledger.reserve("census", [PureEvent(0.1)]), "corrupt")
+
+
+def test_a_truncated_file_is_refused(path, ledger):
+    ledger.grant("census", Budget(1.0))
+    path.write_bytes(path.read_bytes()[:5000])
+    expect_one_line(lambda: ledger.spent("census"), "corrupt")
+
+
+@pytest.mark.parametrize(
+    "text", ["[", "{}", '[{"type": "free"}]', '[{"type": "pure", "epsilon": -1}]', '[{"mu": 1}]', "3"]
+)
+def test_an_unreadable_entry_is_refused_and_not_skipped(path, ledger, text):
+    ledger.grant("census", Budget(1.0))
+    connection = sqlite3.connect(path)
+    connection.execute("INSERT INTO reservations VALUES (1, 'census', ?, '', '')", (text,))
+    connection.commit()
+    connection.close()
+    if text == "{}":
+        assert ledger.spent("census") == compose([])
+    else:
+        expect_one_line(lambda: ledger.spent("census"), "cannot be read")
+
+
+def test_a_ledger_that_vanished_does_not_come_back_empty(path, ledger):
+    ledger.grant("census", Budget(1.0))
+    path.unlink()
+    expect_one_line(lambda: ledger.spent("census"), "ledger.db")
+    assert not path.exists()
+
+
+def test_paths_that_cannot_be(tmp_path):
+    expect_one_line(lambda: Ledger(tmp_path), "check the path")
+    expect_one_line(lambda: Ledger(tmp_path / "missing" / "ledger.db"), "check the path")
+    Ledger(tmp_path / "odd name #1?.db").grant("x", Budget(1.0))
+    assert [p.name for p in tmp_path.iterdir()] == ["odd name #1?.db"]
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="POSIX rights")
+def test_a_read_only_file_is_reported():
+    folder = Path(tempfile.mkdtemp())
+    user = os.geteuid()
+    try:
+        path = folder / "ledger.db"
+        ledger = Ledger(path)
+        ledger.grant("census", Budget(1.0))
+        path.chmod(0o444)
+        folder.chmod(0o555)
+        if user == 0:
+            os.seteuid(65534)  # the superuser may write anywhere
+        expect_one_line(lambda: ledger.reserve("census", [PureEvent(0.1)]), "check the path, its rights")
+        expect_one_line(lambda: Ledger(folder / "new.db"), "check the path, its rights")
+    finally:
+        os.seteuid(user)
+        folder.chmod(0o755)
+        shutil.rmtree(folder)

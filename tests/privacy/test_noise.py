@@ -1,0 +1,172 @@
+import copy
+import math
+import pickle
+
+import numpy as np
+import pytest
+from scipy.stats import chi2, kstest
+
+from privfit.errors import Incompatible, InvalidArgument
+from privfit.privacy.noise import (
+    LARGEST_SD,
+    LATTICE_BITS,
+    MARGIN,
+    SMALLEST_SD,
+    NoNoise,
+    SecureNoise,
+    SeededNoise,
+    gaussian_mu,
+)
+
+FALSE_ALARM = 1e-8
+"""Of each single check below; SecureNoise cannot be seeded."""
+
+SOURCES = [SecureNoise(), SeededNoise(5)]
+
+
+def scale_is(draws, sd):
+    """Two-sided chi-square test of the scale."""
+    statistic = float(np.sum((draws / sd) ** 2))
+    low, high = chi2.ppf([FALSE_ALARM / 2, 1 - FALSE_ALARM / 2], draws.size)
+    return low < statistic < high
+
+
+def shape_is(draws, sd):
+    """Kolmogorov-Smirnov test of the whole distribution."""
+    return kstest(draws.ravel() / sd, "norm").pvalue > FALSE_ALARM
+
+
+def coordinates_independent(draws):
+    """Correlations of neighbouring coordinates and of successive draws, each within 6 standard errors."""
+    pairs = [(draws[:, 1:], draws[:, :-1]), (draws[1:], draws[:-1]), (draws[:, 1:] ** 2, draws[:, :-1] ** 2)]
+    return all(abs(np.corrcoef(a.ravel(), b.ravel())[0, 1]) < 6 / math.sqrt(a.size) for a, b in pairs)
+
+
+@pytest.mark.statistical
+@pytest.mark.parametrize("source", SOURCES, ids=repr)
+@pytest.mark.parametrize("sd", [1e-19, 0.37, 1.0, 4.2e9])
+def test_noise_has_the_stated_scale_and_shape(source, sd):
+    value = sd * np.linspace(-3, 3, 20)
+    draws = np.array([source.gaussian(value, sd) for _ in range(300)]) - value
+    assert scale_is(draws, sd)
+    assert shape_is(draws, sd)
+    assert coordinates_independent(draws)
+    assert abs(draws.mean()) < 6 * sd / math.sqrt(draws.size)
+
+
+@pytest.mark.parametrize("factor", [2 / 3, 3 / 2])
+def test_the_tests_of_noise_reject_too_little_and_too_much(factor):
+    draws = factor * np.random.default_rng(6).normal(size=(300, 20))
+    assert not scale_is(draws, 1.0)
+    assert not shape_is(draws, 1.0)
+
+
+def test_the_tests_of_noise_reject_other_shapes_and_dependence():
+    rng = np.random.default_rng(7)
+    assert not shape_is(rng.laplace(scale=math.sqrt(0.5), size=(300, 20)), 1.0)
+    assert not coordinates_independent(np.repeat(rng.normal(size=(300, 10)), 2, axis=1))
+    assert not coordinates_independent(np.repeat(rng.normal(size=(150, 20)), 2, axis=0))
+    assert coordinates_independent(rng.normal(size=(300, 20)))
+
+
+@pytest.mark.parametrize("sd", [1e-190, 1e-12, 0.75, 1.0, 1.999, 2.0, 3e8, 1e190])
+def test_secure_output_lies_on_the_lattice_and_on_no_coarser_one(sd):
+    spacing = 2.0 ** (math.floor(math.log2(sd)) - LATTICE_BITS)
+    value = sd * np.random.default_rng(8).normal(size=200)
+    steps = SecureNoise().gaussian(value, sd) / spacing
+    assert np.all(steps == np.rint(steps))
+    assert 50 < np.sum(steps % 2) < 150
+
+
+def test_secure_noise_never_repeats_and_seeded_noise_does():
+    value = np.zeros(50)
+    assert not np.any(SecureNoise().gaussian(value, 1.0) == SecureNoise().gaussian(value, 1.0))
+    source = SeededNoise(1)
+    first = source.gaussian(value, 1.0)
+    assert not np.any(first == source.gaussian(value, 1.0))
+    assert np.array_equal(first, SeededNoise(1).gaussian(value, 1.0))
+    assert not np.any(first == SeededNoise(2).gaussian(value, 1.0))
+
+
+def test_seeds_of_every_kind():
+    value = np.zeros(5)
+    generator = np.random.default_rng(3)
+    assert np.array_equal(SeededNoise(generator).gaussian(value, 1.0), SeededNoise(3).gaussian(value, 1.0))
+    state = np.random.RandomState(3)
+    first, second = SeededNoise(state), SeededNoise(state)
+    again = SeededNoise(np.random.RandomState(3))
+    draw = first.gaussian(value, 1.0)
+    assert np.array_equal(draw, again.gaussian(value, 1.0))
+    assert not np.any(draw == second.gaussian(value, 1.0))
+
+
+@pytest.mark.parametrize("bad", [-1, 1.5, "1", True, (1, 2)])
+def test_bad_seeds_are_refused(bad):
+    with pytest.raises(InvalidArgument, match="random_state must"):
+        SeededNoise(bad)
+
+
+def test_only_secure_noise_calls_itself_private():
+    assert SecureNoise().private
+    for source in (SeededNoise(0), NoNoise()):
+        assert not source.private
+        assert "not private" in source.label
+    assert "not private" not in SecureNoise().label
+
+
+def test_seeded_source_hides_its_state_and_cannot_be_doubled():
+    source = SeededNoise(123456789)
+    assert "123456789" not in repr(source)
+    for double in (copy.copy, copy.deepcopy, pickle.dumps):
+        with pytest.raises(Incompatible, match="repeat"):
+            double(source)
+    assert pickle.loads(pickle.dumps(SecureNoise())) == SecureNoise()  # noqa: S301
+
+
+def test_no_noise_returns_a_copy():
+    value = np.arange(3.0)
+    answer = NoNoise().gaussian(value, 1.0)
+    assert np.array_equal(answer, value)
+    assert answer is not value
+
+
+@pytest.mark.parametrize("source", [SecureNoise(), SeededNoise(0), NoNoise()], ids=repr)
+def test_sources_leave_the_value_alone(source):
+    value = np.arange(4.0)
+    answer = source.gaussian(value, 1.0)
+    assert answer.dtype == np.float64
+    assert answer.shape == (4,)
+    assert np.array_equal(value, np.arange(4.0))
+    assert source.gaussian(np.empty(0), 1.0).shape == (0,)
+
+
+def test_gaussian_mu_counts_margin_and_rounding():
+    for size in (1, 100, 200_000):
+        for sensitivity, sd in ((1.0, 1.0), (1e-9, 1e-5), (3.0, 1e-3), (1e-4, 1.0)):
+            spacing = 2.0 ** (math.floor(math.log2(sd)) - LATTICE_BITS)
+            mu = gaussian_mu(size, sensitivity, sd)
+            exact = (sensitivity + spacing * math.sqrt(size)) / sd * (1 + MARGIN)
+            assert mu >= sensitivity / sd * (1 + MARGIN) * (1 - 1e-15)
+            assert mu == pytest.approx(exact, rel=1e-9)
+
+
+@pytest.mark.parametrize("sd", [0.0, -1.0, math.nan, math.inf, SMALLEST_SD / 10, LARGEST_SD * 10, "1", True])
+def test_sd_outside_the_limits_is_refused(sd):
+    with pytest.raises(InvalidArgument, match="sd must"):
+        gaussian_mu(3, 1.0, sd)
+    with pytest.raises(InvalidArgument, match="sd must"):
+        SecureNoise().gaussian(np.zeros(3), sd)
+
+
+def test_sensitivity_beyond_the_map_is_refused():
+    with pytest.raises(InvalidArgument, match="sensitivity must be smaller"):
+        gaussian_mu(3, 1e200, 1.0)
+    for bad in (0.0, -1.0, math.nan, math.inf):
+        with pytest.raises(InvalidArgument, match="sensitivity must"):
+            gaussian_mu(3, bad, 1.0)
+
+
+def test_limits_of_sd_work():
+    for sd in (SMALLEST_SD, LARGEST_SD):
+        assert np.all(np.isfinite(SecureNoise().gaussian(np.zeros(10), sd)))
+        assert gaussian_mu(10, sd, sd) == pytest.approx(1.0, rel=1e-5)

@@ -1,0 +1,123 @@
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from privfit.errors import InvalidArgument
+from privfit.results.constraints import describe_constraints, parse_constraints
+
+NAMES = (
+    "Intercept",
+    "age",
+    "age.sq",
+    "C(sex)[T.Male]",
+    "C(sex)[T.Male]:age",
+    "edu[Some-college, no degree]",
+    "hours per week",
+    "x",
+    "x[T.1]",
+)
+
+
+def weights(**by_position):
+    row = np.zeros(len(NAMES))
+    for key, value in by_position.items():
+        row[int(key[1:])] = value
+    return row
+
+
+@pytest.mark.parametrize(
+    ("text", "row", "value"),
+    [
+        ("age = 0", weights(_1=1), 0),
+        ("age", weights(_1=1), 0),
+        ("age=-3.5e-2", weights(_1=1), -0.035),
+        ("0 = age", weights(_1=-1), 0),
+        ("age.sq = 1", weights(_2=1), 1),
+        ("C(sex)[T.Male] = 1", weights(_3=1), 1),
+        ("C(sex)[T.Male]:age=.5", weights(_4=1), 0.5),
+        ("edu[Some-college, no degree] - age = 2", weights(_5=1, _1=-1), 2),
+        ("hours per week = 40", weights(_6=1), 40),
+        ("`hours per week` = 40", weights(_6=1), 40),
+        ("x[T.1] = x", weights(_8=1, _7=-1), 0),
+        ("2*age + age/4 - 3 x = 1 + 1", weights(_1=2.25, _7=-3), 2),
+        ("age*2*3 = x + 5 - age", weights(_1=7, _7=-1), 5),
+        ("-age - -x = 0", weights(_1=-1, _7=1), 0),
+        ("2 * -age = 0", weights(_1=-2), 0),
+    ],
+)
+def test_single_hypotheses(text, row, value):
+    R, r = parse_constraints(text, NAMES)
+    np.testing.assert_allclose(R, [row])
+    np.testing.assert_allclose(r, [value])
+    assert not np.any(np.signbit(r) & (r == 0))
+
+
+def test_several_hypotheses():
+    R, r = parse_constraints("age = 0, edu[Some-college, no degree] = 2,x=40", NAMES)
+    np.testing.assert_array_equal(R, [weights(_1=1), weights(_5=1), weights(_7=1)])
+    np.testing.assert_array_equal(r, [0, 2, 40])
+
+
+def test_a_name_that_reads_like_a_number():
+    assert parse_constraints("`1` = 1", ("0", "1"))[0].tolist() == [[0, 1]]
+    with pytest.raises(InvalidArgument, match="without any coefficient"):
+        parse_constraints("1 = 1", ("0", "1"))
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        ",",
+        "age = 0,",
+        "age = ",
+        "= 0",
+        "age = 0 = 0",
+        "1 = 1",
+        "age - age = 0",
+        "height = 0",
+        "ages = 0",
+        "age*x = 0",
+        "1/age = 0",
+        "age x = 0",
+        "age/0 = 0",
+        "age * = 0",
+        "* age = 0",
+        "age + = 0",
+        "age ** 2 = 0",
+        "(age) = 0",
+        "age = 1e999",
+        "`age = 0",
+        "__import__('os') = 0",
+        "age = 0" + " " * 200_000,
+    ],
+)
+def test_malformed_text_is_refused(text):
+    with pytest.raises(InvalidArgument, match=r"^R "):
+        parse_constraints(text, NAMES)
+
+
+@given(st.text(alphabet="age x1.5e+-*/=,`[T]()", max_size=40))
+def test_any_text_is_read_or_refused(text):
+    try:
+        R, r = parse_constraints(text, NAMES)
+    except InvalidArgument:
+        return
+    assert R.shape == (len(r), len(NAMES))
+    assert np.all(np.isfinite(R))
+    assert np.all(np.any(R != 0, axis=1))
+
+
+small = st.integers(-20, 20).map(lambda i: i / 4)
+
+
+@given(
+    st.lists(st.tuples(st.lists(small, min_size=9, max_size=9).filter(any), small), min_size=1, max_size=3)
+)
+def test_description_reads_back(hypotheses):
+    R = np.array([row for row, _ in hypotheses])
+    r = np.array([value for _, value in hypotheses])
+    R_back, r_back = parse_constraints(describe_constraints(R, r, NAMES), NAMES)
+    np.testing.assert_array_equal(R_back, R)
+    np.testing.assert_array_equal(r_back, r)

@@ -1,0 +1,200 @@
+import pickle
+from dataclasses import FrozenInstanceError, replace
+
+import numpy as np
+import pandas as pd
+import pytest
+import statsmodels.api as sm
+
+from privfit.errors import Incompatible, InvalidArgument
+from privfit.results import FitResult
+
+COLUMNS = ["Intercept", "age", "C(sex)[T.Male]", "hours", "C(sex)[T.Male]:age"]
+
+
+@pytest.fixture(scope="module")
+def table():
+    rng = np.random.default_rng(7)
+    X = np.column_stack([np.ones(200), rng.normal(size=(200, 4))])
+    y = X @ [0.3, 1.0, -0.5, 0.0, 0.2] + rng.normal(size=200)
+    return pd.DataFrame(X, columns=COLUMNS), y
+
+
+@pytest.fixture(scope="module", params=["ols", "logit"])
+def reference(request, table):
+    X, y = table
+    if request.param == "ols":
+        return sm.OLS(y, X).fit()
+    return sm.Logit((y > 0).astype(float), X).fit(disp=0)
+
+
+@pytest.fixture
+def same(reference, result):
+    """Our result from statsmodels' estimate and covariance, a quarter of it called noise."""
+    cov = reference.cov_params().to_numpy()
+    dof = np.full(5, reference.df_resid if reference.use_t else np.inf)
+    return replace(result, estimate=reference.params, cov_sampling=0.75 * cov, cov_noise=0.25 * cov, dof=dof)
+
+
+def test_table_agrees_with_statsmodels(same, reference):
+    pd.testing.assert_series_equal(same.params, reference.params, check_names=False)
+    pd.testing.assert_series_equal(same.bse, reference.bse, check_names=False)
+    pd.testing.assert_series_equal(same.zvalues, reference.tvalues, check_names=False)
+    pd.testing.assert_series_equal(same.pvalues, reference.pvalues, check_names=False, rtol=1e-9)
+    pd.testing.assert_frame_equal(same.cov_params(), reference.cov_params())
+    assert same.noise_share.to_numpy() == pytest.approx(0.25)
+
+
+@pytest.mark.parametrize("level", [0.5, 0.9, 0.95, 0.999])
+def test_intervals_agree_with_statsmodels(same, reference, level):
+    ours = same.conf_int(level)
+    assert list(ours.columns) == ["lower", "upper"]
+    theirs = reference.conf_int(alpha=1 - level)
+    pd.testing.assert_frame_equal(ours, theirs.set_axis(["lower", "upper"], axis=1))
+
+
+@pytest.mark.parametrize(
+    ("R", "r"),
+    [
+        (np.eye(5)[1:], np.zeros(4)),
+        (np.array([[0, 1.0, 1, 0, 0], [0, 0, 0, 2, -1]]), np.array([0.4, 0.1])),
+        (np.eye(5)[[3]], np.zeros(1)),
+    ],
+)
+def test_wald_agrees_with_statsmodels(same, reference, R, r):
+    theirs = reference.wald_test((R, r), scalar=True)
+    ours = same.wald_test(R, r)
+    assert ours.statistic == pytest.approx(float(theirs.statistic), rel=1e-9)
+    assert ours.pvalue == pytest.approx(float(theirs.pvalue), rel=1e-8)
+    assert ours.df == len(R)
+    assert ours.distribution.startswith("F" if reference.use_t else "chi2")
+
+
+def test_wald_from_text(same):
+    text = same.wald_test("age = 0.4, 2*hours - C(sex)[T.Male]:age = 0.1")
+    array = same.wald_test([[0, 1, 0, 0, 0], [0, 0, 0, 2, -1]], [0.4, 0.1])
+    assert text == array
+    assert text.null == "age = 0.4, 2*hours - C(sex)[T.Male]:age = 0.1"
+
+
+def test_wald_null_in_words(same):
+    assert same.wald_test([0, 1, 0, 0, 0]).null == "age = 0"
+    assert same.wald_test("age").null == "age = 0"
+
+
+def test_wald_text_and_values_exclude_each_other(result):
+    with pytest.raises(InvalidArgument, match="r must be None"):
+        result.wald_test("age = 0", 1)
+
+
+def test_infinite_noise_concludes_nothing(result):
+    assert result.bse["hours"] == np.inf
+    assert result.zvalues["hours"] == 0
+    assert result.pvalues["hours"] == 1
+    assert result.conf_int().loc["hours"].tolist() == [-np.inf, np.inf]
+    assert result.noise_share["hours"] == 1
+    assert result.wald_test("hours = 0").pvalue == 1
+    assert result.wald_test("age = 0").pvalue < 1e-9
+
+
+def test_negative_noisy_variance_concludes_nothing(result):
+    broken = replace(result, cov_sampling=np.diag([-1.0, -1e-7, 1.0, 1.0, np.nan]))
+    assert broken.bse.isna().tolist() == [True, False, False, False, True]
+    assert broken.pvalues["Intercept"] == 1
+    assert broken.noise_share["age"] == 1  # the noise alone is more than the sum
+    assert broken.noise_share.isna().tolist() == [True, False, False, False, True]
+    assert "no usable standard error" in " ".join(str(broken.summary()).split())
+
+
+def test_finite_dof_widen(result):
+    normal = replace(result, dof=np.full(5, np.inf))
+    t = replace(result, dof=np.full(5, 4.0))
+    width, wider = (r.conf_int()["upper"] - r.conf_int()["lower"] for r in (normal, t))
+    assert (wider / width)["age"] == pytest.approx(2.7764451 / 1.9599640)
+    assert t.pvalues["C(sex)[T.Male]:age"] > normal.pvalues["C(sex)[T.Male]:age"]
+
+
+def test_public_facts(result):
+    assert result.nobs == 48842
+    assert result.private
+    assert result.privacy is result.statement
+    assert repr(result) == (
+        "<FitResult: Logistic regression of income, 5 coefficients, 48842 rows; "
+        "(ε = 1, δ = 1e-06)-DP, replace one row; μ = 0.2367>"
+    )
+
+
+@pytest.mark.parametrize("name", ["bse", "zvalues", "pvalues", "noise_share"])
+def test_properties_need_inference(estimate_only, name):
+    with pytest.raises(Incompatible, match=f"{name}.*inference=True"):
+        getattr(estimate_only, name)
+
+
+def test_methods_need_inference(estimate_only):
+    for call in (
+        estimate_only.conf_int,
+        estimate_only.cov_params,
+        lambda: estimate_only.wald_test("age = 0"),
+    ):
+        with pytest.raises(Incompatible, match="inference=True"):
+            call()
+    assert estimate_only.params["age"] == 0.041234
+    assert "inference=True" in str(estimate_only.summary())
+
+
+@pytest.mark.parametrize("level", [0, 1, 95, "0.95"])
+def test_level_is_checked(result, level):
+    for call in (result.conf_int, result.summary):
+        with pytest.raises(InvalidArgument, match="level"):
+            call(level=level)
+
+
+def test_level_is_checked_without_inference(estimate_only):
+    with pytest.raises(InvalidArgument, match="level"):
+        estimate_only.summary(level=95)
+
+
+def test_frozen(result):
+    with pytest.raises(FrozenInstanceError):
+        result.model = "other"
+    with pytest.raises(ValueError, match="read-only"):
+        result.estimate[0] = 0
+    mine = result.params
+    mine.iloc[0] = 99
+    assert result.params.iloc[0] == -3.4567
+
+
+def test_arguments_are_copied(result):
+    mine = np.zeros(5)
+    other = replace(result, estimate=mine)
+    mine[0] = 1
+    assert other.estimate[0] == 0
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"estimate": np.zeros(4)},
+        {"dof": np.zeros((5, 1))},
+        {"cov_noise": np.zeros(5)},
+        {"cov_noise": None},
+        {"dof": None},
+        {"names": ("a", "a", "b", "c", "d")},
+    ],
+)
+def test_contradicting_fields(result, changes):
+    with pytest.raises(InvalidArgument):
+        replace(result, **changes)
+
+
+def test_a_plan_without_noise_cannot_be_private(result):
+    with pytest.raises(InvalidArgument, match="private"):
+        replace(result, plan=replace(result.plan, mu=np.inf))
+
+
+def test_pickle_keeps_everything_and_does_not_grow_with_rows(result):
+    back = pickle.loads(pickle.dumps(result))  # noqa: S301
+    assert isinstance(back, FitResult)
+    assert back.to_json() == result.to_json()
+    sizes = [len(pickle.dumps(replace(result, plan=replace(result.plan, n_rows=n)))) for n in (100, 10**9)]
+    assert abs(sizes[0] - sizes[1]) <= 8
