@@ -1,7 +1,12 @@
 """Make the plan of a fit from public facts and the budget, and say what it will buy."""
 
 import math
+from dataclasses import dataclass
 
+import numpy as np
+from scipy.special import ndtri
+
+from privfit._checks import FloatArray
 from privfit.errors import Incompatible
 from privfit.inference.infer import BREAD_SHARE, MEAT_SHARE, plan_inference
 from privfit.privacy.budget import Budget
@@ -10,6 +15,9 @@ from privfit.problem.objective import Problem
 from privfit.problem.plan import Plan
 from privfit.problem.schedule import split_budget
 from privfit.solvers.base import AbstractSolver
+
+ASSUMED_RESIDUAL = 0.25
+"""Residual scale that a forecast assumes, in units of the encoded response."""
 
 
 def make_plan(problem: Problem, solver: AbstractSolver, *, mu: float, inference: bool) -> Plan:
@@ -58,3 +66,73 @@ def gaussian_budget(budget: Budget) -> float:
             "or use Budget.gdp or Budget.zcdp"
         )
     return budget.mu
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Forecast:
+    """What a plan is expected to buy, under stated public assumptions.
+
+    Parameters
+    ----------
+    names : tuple of str
+        Labels of the reported coefficients.
+    sampling, noise : array of shape (k,)
+        Expected standard deviation of each coefficient from sampling and from privacy noise, in the
+        reported units.
+    """
+
+    names: tuple[str, ...]
+    sampling: FloatArray
+    noise: FloatArray
+
+    @property
+    def noise_share(self) -> FloatArray:
+        """Share of the squared standard error that is privacy noise."""
+        return self.noise**2 / (self.noise**2 + self.sampling**2)
+
+    def width(self, level: float = 0.95) -> FloatArray:
+        """Expected width of a confidence interval."""
+        return 2.0 * float(ndtri(0.5 + 0.5 * level)) * np.hypot(self.noise, self.sampling)
+
+
+def forecast(
+    problem: Problem, solver: AbstractSolver, plan: Plan, *, moment: FloatArray, directions: FloatArray
+) -> Forecast:
+    """Return the expected standard errors of a plan, without data.
+
+    Parameters
+    ----------
+    problem : Problem
+    solver : AbstractSolver
+        The solver that made the plan.
+    plan : Plan
+    moment : array of shape (p, p)
+        Assumed second moment of the encoded rows, e.g. of independent columns that are uniform over
+        their declared ranges.
+    directions : array of shape (k, p)
+        Reported coefficients as linear functions of the encoded ones.
+
+    Notes
+    -----
+    The curvature is taken at its largest (for a logit, even odds) and the residual scale of a numeric
+    response at a quarter of half the declared range. The noise is that of the gradients of the second
+    half of the steps, combined in one Newton step. A rare level or a rare outcome makes the real
+    intervals wider than this forecast.
+    """
+    basis = solver.expected_basis(moment, plan.solver_releases)
+    gradients = [release for release in plan.solver_releases if release.kind == "gradient"]
+    late = gradients[len(gradients) // 2 :]
+    sd = math.sqrt(1.0 / sum(release.sd**-2 for release in late)) if plan.private else 0.0
+    residual = ASSUMED_RESIDUAL if problem.loss.target_kind == "numeric" else 1.0
+    curvature = problem.loss.constants.curvature / (residual if problem.loss.has_scale else 1.0)
+    score = {"numeric": residual**2, "binary": 0.25}[problem.loss.target_kind]
+    if problem.loss.has_scale:
+        score /= residual**2
+    inverse = np.linalg.pinv(curvature * basis.T @ moment @ basis, hermitian=True)
+    reported = directions @ basis @ inverse
+    meat = score * basis.T @ moment @ basis / problem.n_rows
+    return Forecast(
+        names=problem.columns,
+        sampling=np.sqrt(np.einsum("ij,jk,ik->i", reported, meat, reported)),
+        noise=sd * np.linalg.norm(reported, axis=1),
+    )

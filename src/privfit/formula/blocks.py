@@ -1,7 +1,5 @@
-"""The columns of one term: a product of numeric expressions, spread over the levels of categorical factors."""
+"""The columns of one term: a product of numbers, spread over the levels of its categorical factors."""
 
-import math
-from collections.abc import Mapping
 from dataclasses import dataclass
 from itertools import product
 

@@ -18,8 +18,8 @@ from privfit.errors import FormulaError
 from privfit.formula.blocks import TermBlock
 from privfit.formula.grammar import factor_columns, parse_formula
 
-_BLOCK_ROWS = 2**14
-"""Rows encoded at a time, so that what is made on the way stays in the processor's cache."""
+_BLOCK_ROWS = 2**16
+"""Rows encoded at a time, so that what is made on the way stays small."""
 _ROUNDING = 1.0 + 2.0**-30
 """Room for the rounding of norms, so that a row on the bound keeps weight 1."""
 
@@ -60,8 +60,8 @@ class FormulaEncoder:
     centred, unless a categorical factor is in the term. Such terms are scaled about 0.
 
     *Guarantee.* A row of k terms, the intercept among them, has norm at most ``sqrt(k)``, because the columns
-    of one term have norm at most 1. ``norm_bound`` is this number (or ``schema.row_norm``, if that is smaller;
-    then ``bounded`` is False).
+    of one term have norm at most 1. ``norm_bound`` is this number, or ``schema.row_norm`` if that is smaller;
+    ``bounded`` is then False.
 
     Examples
     --------

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from privfit._checks import FloatArray
 from privfit.errors import FormulaError
 from privfit.formula.functions import Function, Interval
+from privfit.formula.wording import quoted
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,7 +83,7 @@ def enclose(expression: Expression, boxes: Mapping[str, Interval]) -> Interval:
             low, high = function.enclose(*(enclose(argument, boxes) for argument in arguments))
             if not (np.isfinite(low).all() and np.isfinite(high).all()):
                 raise FormulaError(
-                    f"formula: {expression.text!r} is not finite on all of the declared bounds; "
+                    f"formula: {quoted(expression.text)} is not finite on all of the declared bounds; "
                     f"{function.remedy}"
                 )
             return low, high

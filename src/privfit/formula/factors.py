@@ -28,6 +28,7 @@ from privfit.errors import FormulaError
 from privfit.formula import functions
 from privfit.formula.expressions import Apply, Expression, LevelTest, Number, Variable
 from privfit.formula.functions import CALLABLE, Function, integer_power
+from privfit.formula.wording import quoted, shortened
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,6 +60,8 @@ class CategoricalFactor:
 
 Factor: TypeAlias = NumericFactor | CategoricalFactor
 
+_DEEPEST = 60
+"""Levels of a syntax tree; what works on the tree calls itself, and Python bounds the depth of calls."""
 _QUOTED = re.compile(r"""("(?:\\.|[^"\\])*"|'(?:\\.|[^'\\])*')|`([^`]*)`""")
 _OPERATORS: Mapping[type[ast.AST], Function] = {
     ast.Add: functions.ADD,
@@ -75,11 +78,15 @@ _OPERATORS: Mapping[type[ast.AST], Function] = {
 _LEARNS = "it would learn from private rows, and privfit scales columns by the schema anyway; drop it"
 _MIXES = "it would mix private rows; drop it"
 _HINGES = "its knots would be learnt from private rows; write hinges such as np.maximum(x - 40, 0)"
-_REFUSED_CALLS = (
-    dict.fromkeys(("center", "scale", "standardize", "poly", "hashed"), _LEARNS)
-    | dict.fromkeys(("lag", "rank", "mean", "median", "sum", "cumsum", "std", "var", "min", "max"), _MIXES)
-    | dict.fromkeys(("bs", "cr", "cs", "cc", "te"), _HINGES)
-)
+_REFUSED_CALLS = {
+    name: why
+    for names, why in (
+        ("center scale standardize poly hashed", _LEARNS),
+        ("lag shift roll diff rank sort mean median quantile sum cumsum std var min max", _MIXES),
+        ("bs cr cs cc te", _HINGES),
+    )
+    for name in names.split()
+}
 _LOGIC = "multiply comparisons instead: I((x > 1) * (x < 2))"
 _REFUSED_NODES: Mapping[type[ast.AST], tuple[str, str]] = {
     ast.Attribute: ("an attribute", "call a function as np.log(x)"),
@@ -116,15 +123,21 @@ def python_factor(text: str, schema: Schema) -> Factor:
     FormulaError
         If a part of it is not on the list of what is allowed; the message names the part and the remedy.
     """
-    node, quoted = _parse(text)
-    translator = _Translator(schema, quoted)
-    try:
-        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "C":
-            return translator.coding(node)
-        return NumericFactor(translator.text(node), translator.expression(node))
-    except RecursionError:
-        pass
-    raise FormulaError("formula: an expression is nested too deeply; simplify it")
+    node, stand_ins = _parse(text)
+    if _depth(node) > _DEEPEST:
+        raise FormulaError(f"formula: {quoted(text)} is nested too deeply; simplify it")
+    translator = _Translator(schema, stand_ins)
+    if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "C":
+        return translator.coding(node)
+    return NumericFactor(translator.text(node), translator.expression(node))
+
+
+def _depth(node: ast.AST) -> int:
+    depth, generation = 0, [node]
+    while generation:
+        generation = [child for one in generation for child in ast.iter_child_nodes(one)]
+        depth += 1
+    return depth
 
 
 def _parse(text: str) -> tuple[ast.expr, dict[str, str]]:
@@ -132,24 +145,22 @@ def _parse(text: str) -> tuple[ast.expr, dict[str, str]]:
     prefix = "quoted_"
     while prefix in text:
         prefix += "_"
-    quoted: dict[str, str] = {}
+    stand_ins: dict[str, str] = {}
 
     def stand_in(match: re.Match[str]) -> str:
         if match.group(1) is not None:  # a text, in which a backtick is a character
             return match.group(1)
-        quoted[f"{prefix}{len(quoted)}"] = match.group(2)
-        return f" {prefix}{len(quoted) - 1} "
+        stand_ins[f"{prefix}{len(stand_ins)}"] = match.group(2)
+        return f" {prefix}{len(stand_ins) - 1} "
 
     plain = _QUOTED.sub(stand_in, text).strip()
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # on backslashes in texts
-            return ast.parse(plain, mode="eval").body, quoted
+            return ast.parse(plain, mode="eval").body, stand_ins
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         pass
-    raise FormulaError(
-        f"formula: {_shortened(text)!r} is not an expression; check its brackets and operators"
-    )
+    raise FormulaError(f"formula: {quoted(text)} is not an expression; check its brackets and operators")
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,12 +168,12 @@ class _Translator:
     """From allowed nodes of Python's syntax tree to expressions on the columns of a schema."""
 
     schema: Schema
-    quoted: Mapping[str, str]
+    stand_ins: Mapping[str, str]
 
     def text(self, node: ast.AST) -> str:
         """Return how the node is written, spaced as formulaic does."""
         written = " ".join(ast.unparse(node).split("\n"))
-        for stand_in, name in self.quoted.items():
+        for stand_in, name in self.stand_ins.items():
             written = re.sub(rf"\b{stand_in}\b", lambda _, name=name: f"`{name}`", written)
         return written
 
@@ -170,26 +181,20 @@ class _Translator:
         """Return the expression behind a node, or raise `FormulaError`."""
         match node:
             case ast.Constant():
-                return Number(self._number(node))
+                made = Number(self._number(node))
             case ast.Name():
-                return self._variable(node)
-            case ast.UnaryOp(op=ast.UAdd(), operand=operand):
-                return self.expression(operand)
-            case ast.UnaryOp(op=ast.USub(), operand=operand):
-                return Apply(functions.NEGATIVE, (self.expression(operand),), self.text(node))
-            case ast.BinOp(op=ast.Pow()):
-                return self._power(node)
-            case ast.BinOp(left=left, op=op, right=right) if type(op) in _OPERATORS:
-                operands = self.expression(left), self.expression(right)
-                return Apply(_OPERATORS[type(op)], operands, self.text(node))
-            case ast.Compare():
-                return self._comparison(node)
+                made = self._variable(node)
             case ast.Call():
-                return self._call(node)
-            case ast.BinOp(op=op) | ast.UnaryOp(op=op):
-                self._refuse(node, op)
+                made = self._call(node)
+            case ast.Compare():
+                made = self._comparison(node)
+            case ast.BinOp():
+                made = self._arithmetic(node)
+            case ast.UnaryOp():
+                made = self._signed(node)
             case _:
                 self._refuse(node, node)
+        return made
 
     def coding(self, node: ast.Call) -> CategoricalFactor:
         """Return the factor behind ``C(column)`` or ``C(column, contr.treatment("base"))``."""
@@ -202,7 +207,8 @@ class _Translator:
         column = _declared(name, self.schema)
         if isinstance(column, NumericColumn):
             raise FormulaError(
-                f"formula: C({name}) needs a categorical column; declare {name!r} in the schema with levels"
+                f"formula: {self._shown(node)} needs a categorical column; declare levels of {quoted(name)} "
+                "in the schema"
             )
         base = 0 if len(node.args) == 1 else self._code(self._base(node.args[1]), name, column)
         return CategoricalFactor(self.text(node), name, base)
@@ -232,23 +238,35 @@ class _Translator:
         )
 
     def _column_name(self, node: ast.Name) -> str:
-        return self.quoted.get(node.id, node.id)
+        return self.stand_ins.get(node.id, node.id)
 
     def _variable(self, node: ast.Name) -> Variable:
         name = self._column_name(node)
         if isinstance(_declared(name, self.schema), NumericColumn):
             return Variable(name)
         raise FormulaError(
-            f"formula: {name!r} is categorical and cannot enter arithmetic; write {name} or C({name}), "
-            f"or compare it with a level: I({name} == ...)"
+            f"formula: {quoted(name)} is categorical and cannot enter arithmetic; let it stand alone, or "
+            "compare it with a level, as in I(sex == 'Male')"
         )
 
-    def _power(self, node: ast.BinOp) -> Expression:
-        base, exponent = self.expression(node.left), self.expression(node.right)
-        value = _constant(exponent)
-        if value is not None and value.is_integer() and abs(value) <= 2**53:
-            return Apply(integer_power(int(value)), (base,), self.text(node))
-        return Apply(functions.POWER, (base, exponent), self.text(node))
+    def _signed(self, node: ast.UnaryOp) -> Expression:
+        if not isinstance(node.op, ast.UAdd | ast.USub):
+            self._refuse(node, node.op)
+        operand = self.expression(node.operand)
+        if isinstance(node.op, ast.UAdd):
+            return operand
+        return Apply(functions.NEGATIVE, (operand,), self.text(node))
+
+    def _arithmetic(self, node: ast.BinOp) -> Expression:
+        function = functions.POWER if isinstance(node.op, ast.Pow) else _OPERATORS.get(type(node.op))
+        if function is None:
+            self._refuse(node, node.op)
+        left, right = self.expression(node.left), self.expression(node.right)
+        if function is functions.POWER:
+            exponent = _constant(right)
+            if exponent is not None and exponent.is_integer() and abs(exponent) <= 2**53:
+                return Apply(integer_power(int(exponent)), (left,), self.text(node))
+        return Apply(function, (left, right), self.text(node))
 
     def _comparison(self, node: ast.Compare) -> Expression:
         if len(node.ops) > 1:
@@ -278,26 +296,30 @@ class _Translator:
             same_kind = isinstance(level, bool) == isinstance(value, bool)
             if value is not None and same_kind and level == value:
                 return code
-        near = suggestion(str(value), map(str, column.levels))
-        raise FormulaError(f"formula: {self._shown(node)} is no level of {name!r} in the schema{near}")
+        if isinstance(value, str) and isinstance(column.levels[0], str):
+            hint = suggestion(value, map(str, column.levels))
+        else:
+            hint = f"; its levels are {shortened(', '.join(map(repr, column.levels)))}"
+        raise FormulaError(f"formula: {self._shown(node)} is no level of {quoted(name)} in the schema{hint}")
 
     def _call(self, node: ast.Call) -> Expression:
         name = _function_name(node.func)
         if name == "C":
             raise FormulaError("formula: C(...) is a term of its own; join it to others with + * or :")
-        if name == "I" and len(node.args) == 1 and not node.keywords:
-            return self.expression(node.args[0])
         function = CALLABLE.get(name or "")
-        if function is None:
+        if function is None and name != "I":
+            last = node.func.attr if isinstance(node.func, ast.Attribute) else name
             known = f"known functions are I, C, {', '.join(CALLABLE)}"
             raise FormulaError(
                 f"formula: the call {self._shown(node.func)}(...) is not allowed on private rows; "
-                f"{_REFUSED_CALLS.get(name or '', known)}"
+                f"{_REFUSED_CALLS.get(last or '', known)}"
             )
-        if node.keywords or len(node.args) != function.arity:
-            count = "one argument" if function.arity == 1 else "two arguments"
-            raise FormulaError(f"formula: {function.name} takes {count} without a name; rewrite the call")
-        return Apply(function, tuple(self.expression(one) for one in node.args), self.text(node))
+        arity = 1 if function is None else function.arity
+        if node.keywords or len(node.args) != arity:
+            count = "one argument" if arity == 1 else "two arguments"
+            raise FormulaError(f"formula: {name} takes {count}, without a keyword; rewrite the call")
+        arguments = tuple(self.expression(one) for one in node.args)
+        return arguments[0] if function is None else Apply(function, arguments, self.text(node))
 
     def _refuse(self, node: ast.AST, kind: ast.AST) -> NoReturn:
         described = (
@@ -310,12 +332,12 @@ class _Translator:
         )
 
     def _shown(self, node: ast.AST) -> str:
-        return repr(_shortened(self.text(node)))
+        return quoted(self.text(node))
 
 
 def _declared(name: str, schema: Schema) -> NumericColumn | CategoricalColumn:
     if name not in schema:
-        raise FormulaError(f"formula: column {name!r} is not in the schema{suggestion(name, schema)}")
+        raise FormulaError(f"formula: column {quoted(name)} is not in the schema{suggestion(name, schema)}")
     return schema[name]
 
 
@@ -348,8 +370,3 @@ def _level(node: ast.expr) -> Level | None:
     if isinstance(node, ast.Constant) and isinstance(node.value, str | int | float | bool):
         return node.value
     return None
-
-
-def _shortened(text: str) -> str:
-    line = " ".join(text.split())
-    return line if len(line) <= 60 else f"{line[:57]}..."

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import pandas as pd
-from formulaic import Formula
+from formulaic import model_matrix
 from formulaic.parser.algos import tokenize
 from formulaic.parser.types import Token
 
@@ -19,6 +19,7 @@ from privfit.data.schema import Schema, suggestion
 from privfit.errors import FormulaError
 from privfit.formula.expressions import column_names
 from privfit.formula.factors import CategoricalFactor, Factor, NumericFactor, named_factor, python_factor
+from privfit.formula.wording import quoted, shortened
 
 _HIGHEST_POWER = 4
 _OPERATORS = re.compile(r"(?:\*\*|[-+*:/^])+")
@@ -69,7 +70,7 @@ def parse_formula(formula: str, schema: Schema) -> ParsedFormula:
     response = _response(tokens[:split], schema)
     right = _without_tilde(tokens[split:])
     if not right:
-        raise FormulaError(f"formula has no right side; write '{response} ~ 1' for an intercept alone")
+        raise FormulaError("formula has no right side; write 'y ~ 1' for an intercept alone")
     factors = _Factors(schema, response)
     _check_numbers(right)
     return ParsedFormula(response, _terms(" ".join(_stand_in(token, factors) for token in right), factors))
@@ -79,8 +80,7 @@ def _tokens(formula: str) -> list[Token]:
     try:
         return list(tokenize(formula))
     except Exception:  # its message shows the formula over several lines
-        pass
-    raise FormulaError("formula cannot be read; close every bracket and quote")
+        raise FormulaError("formula cannot be read; close every bracket and quote") from None
 
 
 def _is_operator(token: Token, start: str) -> bool:
@@ -90,13 +90,16 @@ def _is_operator(token: Token, start: str) -> bool:
 def _response(tokens: Sequence[Token], schema: Schema) -> str:
     if len(tokens) != 1 or tokens[0].kind is not Token.Kind.NAME:
         raise FormulaError(
-            "formula: the left side must be one column name; declare a transform of the response in the schema"
+            "formula: the left side must be one column name; declare a transform of the response in the "
+            "schema, as transform='log1p'"
         )
     name = tokens[0].token
     if name not in schema:
-        raise FormulaError(f"formula: column {name!r} is not in the schema{suggestion(name, schema)}")
+        raise FormulaError(f"formula: column {quoted(name)} is not in the schema{suggestion(name, schema)}")
     if schema[name].unit:
-        raise FormulaError(f"formula: column {name!r} identifies the privacy unit and cannot be the response")
+        raise FormulaError(
+            f"formula: column {quoted(name)} identifies the privacy unit and cannot be the response"
+        )
     return name
 
 
@@ -116,16 +119,11 @@ class _Factors:
     by_name: dict[str, Factor] = field(default_factory=dict)
 
     def stand_in(self, factor: Factor) -> str:
-        """Return the name for a factor, the same for the same factor."""
+        """Return the name for a factor; ``sex`` and ``C(sex)`` are one, under its first spelling."""
         self._check_columns(factor)
         for name, known in self.by_name.items():
-            if known == factor:
+            if known == factor or _same_coding(known, factor):
                 return name
-            if known.label == factor.label or _meaning(known) == _meaning(factor):
-                raise FormulaError(
-                    f"formula: {known.label!r} and {factor.label!r} are two spellings or codings of one thing; "
-                    "use the same one throughout"
-                )
         name = f"f{len(self.by_name)}"
         self.by_name[name] = factor
         return name
@@ -140,16 +138,24 @@ class _Factors:
     def _check_columns(self, factor: Factor) -> None:
         for name in factor_columns(factor):
             if name == self.response:
-                raise FormulaError(f"formula: column {name!r} cannot be both the response and a predictor")
+                raise FormulaError(
+                    f"formula: column {quoted(name)} cannot be both the response and a predictor"
+                )
             if self.schema[name].unit:
                 raise FormulaError(
-                    f"formula: column {name!r} identifies the privacy unit and cannot be a predictor"
+                    f"formula: column {quoted(name)} identifies the privacy unit and cannot be a predictor"
                 )
 
 
 def factor_columns(factor: Factor) -> Iterable[str]:
     """Return the columns that a factor reads."""
     return (factor.name,) if isinstance(factor, CategoricalFactor) else column_names(factor.expression)
+
+
+def _same_coding(one: Factor, other: Factor) -> bool:
+    if isinstance(one, CategoricalFactor) and isinstance(other, CategoricalFactor):
+        return (one.name, one.base) == (other.name, other.base)
+    return False
 
 
 def _meaning(factor: Factor) -> object:
@@ -160,7 +166,7 @@ def _check_numbers(tokens: Sequence[Token]) -> None:
     """Allow 0 and 1 as terms, and small whole powers."""
     text = ["", *(token.token for token in tokens), ""]
     for k, token in enumerate(tokens, start=1):
-        if token.kind is not Token.Kind.VALUE or token.token == ".":
+        if token.kind is not Token.Kind.VALUE or text[k] == ".":
             continue
         if text[k - 1] in ("**", "^"):
             if text[k] not in map(str, range(1, _HIGHEST_POWER + 1)):
@@ -170,8 +176,8 @@ def _check_numbers(tokens: Sequence[Token]) -> None:
                 )
         elif text[k] not in ("0", "1") or not (_joins(text[k - 1], "+-(") and _joins(text[k + 1], "+-)")):
             raise FormulaError(
-                f"formula: {text[k]} may not be a term; 0 and 1 drop or keep the intercept, and I(2 * x) "
-                "multiplies a column"
+                f"formula: {quoted(text[k])} may not be a term; 0 and 1 drop or keep the intercept, and "
+                "I(2 * x) multiplies a column"
             )
 
 
@@ -191,7 +197,7 @@ def _stand_in(token: Token, factors: _Factors) -> str:
             return factors.stand_in(python_factor(text, factors.schema))
         case Token.Kind.OPERATOR if not _OPERATORS.fullmatch(text):
             unknown = _REMEDIES.get(text[0], "terms are joined by + - * : / and **")
-            raise FormulaError(f"formula: the operator {text!r} is not allowed; {unknown}")
+            raise FormulaError(f"formula: the operator {quoted(text)} is not allowed; {unknown}")
         case Token.Kind.CONTEXT if text not in ("(", ")"):
             raise FormulaError("formula: square brackets are not allowed; group terms with ( and )")
         case _:
@@ -204,26 +210,38 @@ def _terms(right: str, factors: _Factors) -> tuple[tuple[ScopedFactor, ...], ...
     try:
         structure = _structure(right, frame)
     except Exception as error:
-        reason = _reason(error, factors)
-    else:
-        terms = tuple(
-            tuple(ScopedFactor(factors.by_name[one.factor.expr], one.reduced) for one in scoped.factors)
-            for term in structure
-            for scoped in term.scoped_terms
-        )
-        if terms:
-            return terms
-        reason = "it has neither an intercept nor a predictor; write 'y ~ 1' for an intercept alone"
-    raise FormulaError(f"formula: {reason}")
+        raise FormulaError(f"formula: {_reason(error, factors)}") from None
+    terms = tuple(
+        tuple(ScopedFactor(factors.by_name[one.factor.expr], one.reduced) for one in scoped.factors)
+        for term in structure
+        for scoped in term.scoped_terms
+    )
+    if not terms:
+        raise FormulaError("formula has neither an intercept nor a predictor; write 'y ~ 1' for an intercept")
+    _check_distinct({one.factor: None for term in terms for one in term})
+    return terms
+
+
+def _check_distinct(factors: Iterable[Factor]) -> None:
+    """Refuse a column twice under different spellings or codings; what was subtracted does not count."""
+    seen: list[Factor] = []
+    for factor in factors:
+        for known in seen:
+            if known.label == factor.label or _meaning(known) == _meaning(factor):
+                raise FormulaError(
+                    f"formula: {quoted(known.label)} and {quoted(factor.label)} are two codings or spellings "
+                    "of one column; use the same one throughout"
+                )
+        seen.append(factor)
 
 
 def _example(factor: Factor) -> Any:
     return [0.0, 1.0] if isinstance(factor, NumericFactor) else pd.Categorical(["a", "b"])
 
 
-def _structure(right: str, frame: pd.DataFrame) -> Sequence[Any]:
-    matrix = Formula(right).get_model_matrix(frame, context={}, na_action="ignore", output="numpy")
-    return matrix.model_spec.structure
+def _structure(right: str, frame: pd.DataFrame) -> Any:
+    spec: Any = model_matrix(right, frame, context={}, na_action="ignore", output="numpy").model_spec
+    return spec.structure
 
 
 def _reason(error: Exception, factors: _Factors) -> str:
@@ -232,6 +250,7 @@ def _reason(error: Exception, factors: _Factors) -> str:
 
     def label(match: re.Match[str]) -> str:
         factor = factors.by_name.get(match.group())
-        return match.group() if factor is None else factor.label
+        return match.group() if factor is None else shortened(factor.label)
 
-    return re.sub(r"\bf\d+\b", label, line) or "it cannot be read; check its brackets and operators"
+    read = re.sub(r"\bf\d+\b", label, line).rstrip(".") or "it cannot be read"
+    return f"{' '.join(read.split())}; terms are joined by + - * : / and ** and grouped by ( )"

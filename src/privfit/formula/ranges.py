@@ -8,6 +8,7 @@ from privfit.data.declarations import Column, NumericColumn
 from privfit.errors import FormulaError
 from privfit.formula.expressions import Expression, column_names, enclose
 from privfit.formula.functions import MULTIPLY, Interval
+from privfit.formula.wording import quoted
 
 _BOXES = 4096
 """Boxes that the declared bounds are cut into, because an expression that names a column twice is enclosed
@@ -48,11 +49,13 @@ def product_range(
             low, high = MULTIPLY.enclose((low, high), enclose(factor, boxes))
         lowest, highest = float(np.min(low)), float(np.max(high))
     if not (np.isfinite(lowest) and np.isfinite(highest)):
-        raise FormulaError(f"formula: {label!r} is not finite on all of the declared bounds; narrow them")
+        raise FormulaError(
+            f"formula: {quoted(label)} is not finite on all of the declared bounds; narrow them"
+        )
     half_width = highest / 2 - lowest / 2
     if not half_width >= max(_NARROWEST * max(abs(lowest), abs(highest)), float(np.finfo(float).tiny)):
         raise FormulaError(
-            f"formula: {label!r} does not vary within the declared bounds; drop it or widen the bounds"
+            f"formula: {quoted(label)} does not vary within the declared bounds; drop it or widen the bounds"
         )
     return lowest, highest
 

@@ -10,6 +10,12 @@ from privfit.problem.objective import Problem
 from privfit.problem.plan import Release
 from privfit.solvers.base import floored_inverse, noise_norm
 
+LARGEST_CORRECTION = 0.25
+"""Largest relative bias of a variance that `debiased` removes."""
+
+LARGEST_HIDDEN_PART = 0.05
+"""Part of a coefficient's squared direction that may be unresolved before its standard error is infinite."""
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Bread:
@@ -21,11 +27,14 @@ class Bread:
         Both after raising eigenvalues to half the noise's spectral norm.
     sd : float
         Noise standard deviation of a diagonal entry (off the diagonal ``sd / sqrt(2)``).
+    unresolved : array of shape (q, m)
+        Orthonormal directions whose eigenvalue was raised: the noise hides their curvature.
     """
 
     matrix: FloatArray
     inverse: FloatArray
     sd: float
+    unresolved: FloatArray
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -55,8 +64,8 @@ def bread_from(problem: Problem, releases: Sequence[Release]) -> Bread:
     Notes
     -----
     A direction in which the released curvature is below half the noise's spectral norm is not resolved.
-    Its eigenvalue is raised to that level, so its standard error is large: of the order of the gradient's
-    noise over the bread's.
+    Its eigenvalue is raised to that level for the estimate; coefficients that lie in such directions get
+    no interval, see `hidden`.
     """
     scales = np.array([problem.split(release.at)[1] for release in releases])
     sds = np.array([release.planned.sd for release in releases]) / scales
@@ -64,8 +73,27 @@ def bread_from(problem: Problem, releases: Sequence[Release]) -> Bread:
     weights = weights / weights.sum()
     values = np.array([release.value for release in releases]) / scales[:, None, None]
     matrix, sd = np.tensordot(weights, values, axes=1), float(np.sqrt(np.sum((weights * sds) ** 2)))
-    inverse = floored_inverse(matrix + problem.ridge, 0.5 * noise_norm(sd, problem.size))
-    return Bread(np.linalg.inv(inverse), inverse, sd)
+    penalised, floor = matrix + problem.ridge, 0.5 * noise_norm(sd, problem.size)
+    inverse = floored_inverse(penalised, floor)
+    values, vectors = np.linalg.eigh(penalised)
+    return Bread(np.linalg.inv(inverse), inverse, sd, vectors[:, values < floor])
+
+
+def hidden(directions: FloatArray, bread: Bread) -> np.ndarray:
+    """Return which linear combinations lie too much in unresolved directions to be given an interval.
+
+    Parameters
+    ----------
+    directions : array of shape (k, q)
+    bread : Bread
+
+    Returns
+    -------
+    bool array of shape (k,)
+        True where more than `LARGEST_HIDDEN_PART` of the squared length is unresolved.
+    """
+    inside = np.sum((directions @ bread.unresolved) ** 2, axis=1)
+    return inside > LARGEST_HIDDEN_PART * np.sum(directions**2, axis=1)
 
 
 def meat_from(release: Release) -> Meat:
@@ -77,6 +105,39 @@ def meat_from(release: Release) -> Meat:
 def sandwich(bread: Bread, meat: Meat, n_rows: int) -> FloatArray:
     """Return ``M^-1 Q M^-1 / n``, the sampling covariance of the M-estimator (Huber 1967)."""
     return bread.inverse @ meat.matrix @ bread.inverse / n_rows
+
+
+def debiased(covariance: FloatArray, bread: Bread) -> FloatArray:
+    """Remove from ``C = M^-1 A M^-1`` what the noise of ``M`` adds to it on average.
+
+    With ``W = M^-1`` and symmetric noise ``E`` of diagonal sd ``s`` in ``M``, to second order
+    ``E[(M+E)^-1 A (M+E)^-1] = C + B C + C B' + W T(C) W``, where ``T(D) = s**2 / 2 (tr(D) I + D)`` is
+    ``E[E D E]`` and ``B = W T(W)``. The excess is removed multiplicatively, ``C^1/2 (I + K)^-1 C^1/2`` with
+    ``K`` the excess in units of ``C``, so the result stays positive semi-definite. Eigenvalues of ``K``
+    beyond `LARGEST_CORRECTION` are cut to it: there the expansion no longer holds, and too wide is
+    the safe side.
+
+    Parameters
+    ----------
+    covariance : array of shape (q, q)
+    bread : Bread
+    """
+    if bread.sd == 0.0:
+        return covariance
+    inverse, half = bread.inverse, 0.5 * bread.sd**2
+    identity = np.eye(inverse.shape[0])
+
+    def mean_square(matrix: FloatArray) -> FloatArray:
+        return half * (np.trace(matrix) * identity + matrix)
+
+    one_side = inverse @ mean_square(inverse) @ covariance
+    excess = one_side + one_side.T + inverse @ mean_square(covariance) @ inverse
+    values, vectors = np.linalg.eigh(covariance)
+    roots = np.sqrt(np.maximum(values, 1e-14 * max(float(values[-1]), 1e-300)))
+    root, unroot = (vectors * roots) @ vectors.T, (vectors / roots) @ vectors.T
+    relative, directions = np.linalg.eigh(unroot @ excess @ unroot)
+    shrink = 1.0 / (1.0 + np.clip(relative, 0.0, LARGEST_CORRECTION))
+    return root @ (directions * shrink) @ directions.T @ root
 
 
 def satterthwaite(

@@ -6,7 +6,16 @@ import numpy as np
 
 from privfit._checks import FloatArray
 from privfit.inference.combine import Estimate, anchor, last_iterate, one_step
-from privfit.inference.covariance import Bread, Meat, bread_from, meat_from, sandwich, satterthwaite
+from privfit.inference.covariance import (
+    Bread,
+    Meat,
+    bread_from,
+    debiased,
+    hidden,
+    meat_from,
+    sandwich,
+    satterthwaite,
+)
 from privfit.problem.objective import Problem
 from privfit.problem.oracle import Oracle
 from privfit.problem.plan import PlannedRelease
@@ -93,10 +102,13 @@ def _covariance(
     full = np.zeros((directions.shape[0], problem.size))
     full[:, : problem.n_coef] = directions if problem.basis is None else directions @ problem.basis
     sampling = sandwich(bread, meat, problem.n_rows)
-    cov_sampling = full @ sampling @ full.T
-    cov_noise = full @ estimate.cov_noise @ full.T
+    cov_sampling = full @ debiased(sampling, bread) @ full.T
+    cov_noise = full @ debiased(estimate.cov_noise, bread) @ full.T
     total = np.diag(cov_sampling + cov_noise)
     dof = satterthwaite(
         full, bread=bread, meat=meat, sampling=sampling, total=total, n_rows=problem.n_rows
     )
-    return cov_sampling, cov_noise, dof
+    unknown = hidden(full, bread)
+    cov_noise[unknown], cov_noise[:, unknown] = 0.0, 0.0
+    cov_noise[unknown, unknown] = np.inf
+    return cov_sampling, cov_noise, np.where(unknown, np.inf, dof)

@@ -9,7 +9,7 @@ import numpy as np
 from privfit._checks import FloatArray, in_range, positive, whole
 from privfit.problem.objective import Problem
 from privfit.problem.oracle import Oracle
-from privfit.problem.plan import PlannedRelease, Release
+from privfit.problem.plan import PlannedRelease
 from privfit.problem.schedule import growing_shares, planned_release, split_budget
 from privfit.solvers.base import AbstractSolver, Solution, Step, keep_scale_positive, noise_norm, take_step
 
@@ -91,6 +91,14 @@ class WhitenedGradientDescent(AbstractSolver):
         """Return the problem with the bounds that hold after the planned second moments."""
         return self._bounds(problem, [planned for planned in releases if planned.kind == "second_moment"])
 
+    def expected_basis(self, moment: FloatArray, releases: tuple[PlannedRelease, ...]) -> FloatArray:
+        """Return the whitened coordinates for an assumed second moment, shape (p, p)."""
+        basis = np.eye(moment.shape[0])
+        for planned in releases:
+            if planned.kind == "second_moment":
+                basis = basis @ inverse_root(basis.T @ moment @ basis, damping(planned, len(moment)))
+        return basis
+
     def run(self, problem: Problem, oracle: Oracle) -> Solution:
         """Release the geometry, then run the planned steps."""
         start = problem
@@ -99,7 +107,7 @@ class WhitenedGradientDescent(AbstractSolver):
         for _ in range(oracle.remaining("second_moment")):
             moment = oracle.release("second_moment", np.array(problem.start))
             planned.append(moment.planned)
-            basis = basis @ whitening(moment)
+            basis = basis @ inverse_root(moment.value, damping(moment.planned, problem.n_coef))
             problem = replace(self._bounds(start, planned), basis=basis)
             oracle.change_basis(problem)
         return self._descend(problem, oracle)
@@ -135,11 +143,10 @@ def damping(planned: PlannedRelease, n_coef: int) -> float:
     return max(0.5 * noise_norm(planned.sd, n_coef), 1e-10)
 
 
-def whitening(moment: Release) -> FloatArray:
-    """Return ``(S + damping)^(-1/2)`` of a released second moment, negative eigenvalues raised to 0."""
-    values, vectors = np.linalg.eigh(moment.value)
-    values = np.maximum(values, 0.0) + damping(moment.planned, values.size)
-    return (vectors / np.sqrt(values)) @ vectors.T
+def inverse_root(matrix: FloatArray, added: float) -> FloatArray:
+    """Return ``(S + added * I)^(-1/2)`` of a symmetric matrix, negative eigenvalues raised to 0."""
+    values, vectors = np.linalg.eigh(matrix)
+    return (vectors / np.sqrt(np.maximum(values, 0.0) + added)) @ vectors.T
 
 
 def majorising_step(problem: Problem, theta: FloatArray) -> FloatArray:

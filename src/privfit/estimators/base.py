@@ -1,0 +1,168 @@
+"""What the scikit-learn estimators share: from arguments and tables to a fit, and predictions."""
+
+import os
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from sklearn.base import BaseEstimator
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from privfit._checks import FloatArray, in_range, positive
+from privfit.data.declarations import Level
+from privfit.data.encode import Encoder, SchemaEncoder, UnitScaleEncoder
+from privfit.data.schema import Schema
+from privfit.data.tables import Table, open_table
+from privfit.errors import InvalidArgument, SchemaError
+from privfit.estimators.fit import FitOptions, fit
+from privfit.estimators.models import Model
+from privfit.privacy.budget import Budget
+from privfit.results import FitResult
+
+
+class AbstractPrivateRegressor(BaseEstimator, ABC):
+    """Arguments, fitting and the linear predictor of every estimator. Subclasses are final."""
+
+    epsilon: float
+    delta: float
+    budget: Budget | None
+    schema: Schema | None
+    solver: object
+    fit_intercept: bool
+    l2: float
+    relation: str
+    inference: bool
+    norm_bound: float | None
+    n_rows: int | None
+    ledger: object
+    dataset: str | None
+    random_state: object
+
+    result_: FitResult
+    coef_: FloatArray
+    intercept_: FloatArray | float
+    n_features_in_: int
+
+    @abstractmethod
+    def _model(self) -> Model:
+        """Return the model that the arguments describe."""
+
+    def __sklearn_tags__(self) -> Any:
+        """Return the tags: rows with NaN are allowed, they contribute nothing."""
+        tags = super().__sklearn_tags__()
+        tags.input_tags.allow_nan = True
+        tags.target_tags.required = self.schema is None
+        return tags
+
+    def _fit(self, X: Any, y: Any, classes: Sequence[Level] | None) -> FitResult:  # noqa: N803
+        """Fit and set the fitted attributes that every estimator has."""
+        options = self._options()
+        model = self._model()
+        if self.schema is not None:
+            encoder, table = self._open_with_schema(X, y, model)
+        else:
+            encoder, table = self._open_arrays(X, y, model, classes)
+        result, theta = fit(model, encoder, table, options)
+        self._encoder, self._theta = encoder, theta
+        self.result_ = result
+        reported = result.estimate
+        self.intercept_ = float(reported[0]) if self.fit_intercept else 0.0
+        self.coef_ = reported[1:] if self.fit_intercept else reported
+        return result
+
+    def _options(self) -> FitOptions:
+        budget = self.budget if self.budget is not None else Budget(self.epsilon, self.delta)
+        if not isinstance(budget, Budget):
+            raise InvalidArgument("budget must be a privfit.Budget")
+        if self.schema is not None and not isinstance(self.schema, Schema):
+            raise InvalidArgument("schema must be a privfit.Schema; see Schema.from_toml")
+        in_range(0.0, np.inf, closed="left", l2=self.l2)
+        return FitOptions(
+            budget=budget,
+            solver=self.solver,
+            relation=self.relation,
+            l2=self.l2,
+            inference=self.inference,
+            n_rows=self.n_rows,
+            ledger=self.ledger,
+            dataset=self.dataset,
+            random_state=self.random_state,
+        )
+
+    def _open_arrays(
+        self, X: Any, y: Any, model: Model, classes: Sequence[Level] | None  # noqa: N803
+    ) -> tuple[Encoder, Table]:
+        if isinstance(X, str | os.PathLike):
+            raise InvalidArgument("schema is needed to fit a file: it says what the columns are")
+        X, y = validate_data(self, X, y, dtype=np.float64, ensure_all_finite=False, ensure_min_samples=2)
+        p = self.n_features_in_ + self.fit_intercept
+        bound = default_norm_bound(p) if self.norm_bound is None else positive(norm_bound=self.norm_bound)
+        names = list(getattr(self, "feature_names_in_", [f"x{k}" for k in range(self.n_features_in_)]))
+        target = "y" if "y" not in names else "response"
+        encoder = UnitScaleEncoder(
+            names,
+            norm_bound=bound,
+            intercept=self.fit_intercept,
+            target_kind=model.target_kind,
+            classes=classes,
+            target=target,
+        )
+        response = np.asarray(y)
+        if response.ndim != 1:
+            raise SchemaError("y must be one-dimensional")
+        return encoder, Table([*((name, X[:, k]) for k, name in enumerate(names)), (target, response)])
+
+    def _open_with_schema(self, X: Any, y: Any, model: Model) -> tuple[Encoder, Table]:  # noqa: N803
+        assert self.schema is not None  # noqa: S101 -- the caller has checked
+        target = y if isinstance(y, str) else self.schema.target
+        encoder = SchemaEncoder(
+            self.schema, target=target, intercept=self.fit_intercept, target_kind=model.target_kind
+        )
+        names = encoder.needed[:-1]
+        if y is None or isinstance(y, str):
+            table = open_table(X, needed=encoder.needed)
+        else:
+            table = _with_response(open_table(X, needed=names, columns=names_of(X, names)), encoder, y)
+        self.n_features_in_ = len(names)
+        self.feature_names_in_ = np.array(names, dtype=object)
+        return encoder, table
+
+    def _linear_predictor(self, X: Any) -> FloatArray:  # noqa: N803
+        """Return ``x'coefficients`` in the encoded response's unit, shape (n,); NaN for unusable rows."""
+        check_is_fitted(self, "result_")
+        if self.schema is not None:
+            names = self._encoder.needed[:-1]
+            encoded = self._encoder.encode_predictors(
+                open_table(X, needed=names, columns=names_of(X, names))
+            )
+        else:
+            X = validate_data(self, X, reset=False, dtype=np.float64, ensure_all_finite=False)
+            encoded = X if not self.fit_intercept else np.column_stack([np.ones(len(X)), X])
+        return encoded @ self._theta
+
+
+def default_norm_bound(p: int) -> float:
+    """Return the bound on the norm of a row of ``p`` columns on a unit scale, the intercept included.
+
+    ``sqrt(p / 2)``, but at least ``sqrt(2)``: rows of independent columns with unit variance have squared
+    norm about ``p``. Rows beyond the bound are weighted down, not cut, so the estimate stays consistent
+    (Avella-Medina, Bradshaw and Loh 2023 use 2 for p = 4).
+    """
+    return float(np.sqrt(max(0.5 * p, min(p, 2))))
+
+
+def names_of(X: Any, names: Sequence[str]) -> Sequence[str] | None:  # noqa: N803
+    """Return the schema's predictor names for a plain array, which has none; None for tables."""
+    return list(names) if isinstance(X, np.ndarray) else None
+
+
+def _with_response(table: Table, encoder: SchemaEncoder, y: Any) -> Table:
+    response = np.asarray(y)
+    if response.ndim == 2 and response.shape[1] == 1:
+        response = response[:, 0]
+    if response.ndim != 1 or response.size != table.n_rows:
+        raise SchemaError("y must be one-dimensional and as long as X")
+    names = encoder.needed
+    return Table([*((name, table.values(name)) for name in names[:-1]), (names[-1], response)])
+

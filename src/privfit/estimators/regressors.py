@@ -1,0 +1,189 @@
+"""Regressors of a numeric response."""
+
+from typing import Any, Self, final
+
+from sklearn.base import RegressorMixin
+
+from privfit._checks import FloatArray, positive
+from privfit.data.schema import Schema
+from privfit.estimators.base import AbstractPrivateRegressor
+from privfit.estimators.models import Model, huber_regression, linear_regression
+from privfit.losses.huber import GAUSSIAN_95
+from privfit.privacy.budget import Budget
+
+
+class AbstractLinearRegressor(RegressorMixin, AbstractPrivateRegressor):
+    """Fitting and prediction of a linear model of a numeric response."""
+
+    def __sklearn_tags__(self) -> Any:
+        """Return the tags: accuracy is not promised on tiny tables."""
+        tags = super().__sklearn_tags__()
+        tags.regressor_tags.poor_score = True
+        return tags
+
+    def fit(self, X: Any, y: Any = None) -> Self:  # noqa: N803
+        """Fit the model.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, k), frame, or path
+            Rows. With a schema: a frame, a mapping of columns, or a CSV or Parquet file.
+        y : array-like of shape (n,) or str, optional
+            Response. With a schema it may be the name of a column of ``X``, or be left out where the
+            schema marks the target.
+
+        Returns
+        -------
+        the estimator
+
+        Raises
+        ------
+        PrivfitError
+            A named subclass, in one line, before any budget is spent.
+        """
+        if self.schema is None and y is None:
+            raise ValueError("y is needed: this estimator requires y to be passed, but the target y is None")
+        self._fit(X, y, None)
+        return self
+
+    def predict(self, X: Any) -> FloatArray:  # noqa: N803
+        """Return predictions in the unit of the response (of its transform, if the schema has one)."""
+        predictor = self._linear_predictor(X)
+        target = self._encoder.design.target
+        return target.center + target.half_width * predictor
+
+
+@final
+class LinearRegression(AbstractLinearRegressor):
+    """Differentially private least squares with standard errors.
+
+    Least squares has no bounded influence, so residuals beyond a public bound are clipped: the loss goes
+    on linearly there. Where no residual is that large it is ordinary least squares.
+
+    Parameters
+    ----------
+    residual_bound : float, optional
+        In units of the response. Default: half the range that the schema declares, or 3 without a
+        schema, where the response is assumed to be on a unit scale.
+    epsilon, delta, budget, schema, solver, fit_intercept, l2, relation, inference, norm_bound, n_rows, \
+ledger, dataset, random_state
+        As in `LogisticRegression`.
+
+    Attributes
+    ----------
+    coef_ : array of shape (n_columns,)
+    intercept_ : float
+    result_ : FitResult
+    """
+
+    def __init__(
+        self,
+        epsilon: float = 1.0,
+        delta: float = 1e-6,
+        *,
+        residual_bound: float | None = None,
+        budget: Budget | None = None,
+        schema: Schema | None = None,
+        solver: object = "auto",
+        fit_intercept: bool = True,
+        l2: float = 0.0,
+        relation: str = "replace",
+        inference: bool = True,
+        norm_bound: float | None = None,
+        n_rows: int | None = None,
+        ledger: object = None,
+        dataset: str | None = None,
+        random_state: object = None,
+    ) -> None:
+        self.epsilon = epsilon
+        self.delta = delta
+        self.residual_bound = residual_bound
+        self.budget = budget
+        self.schema = schema
+        self.solver = solver
+        self.fit_intercept = fit_intercept
+        self.l2 = l2
+        self.relation = relation
+        self.inference = inference
+        self.norm_bound = norm_bound
+        self.n_rows = n_rows
+        self.ledger = ledger
+        self.dataset = dataset
+        self.random_state = random_state
+
+    def _model(self) -> Model:
+        bound = self.residual_bound
+        return linear_regression(None if bound is None else positive(residual_bound=bound))
+
+
+@final
+class HuberRegressor(AbstractLinearRegressor):
+    """Differentially private robust linear regression (Huber) with standard errors.
+
+    The residual scale is estimated along with the coefficients, unless a public one is given.
+
+    Parameters
+    ----------
+    threshold : float
+        Residuals beyond this many scales have bounded influence; 1.345 keeps 95 % efficiency under
+        normal errors.
+    scale : float, optional
+        Public residual scale, in units of the response.
+    epsilon, delta, budget, schema, solver, fit_intercept, l2, relation, inference, norm_bound, n_rows, \
+ledger, dataset, random_state
+        As in `LogisticRegression`.
+
+    Attributes
+    ----------
+    coef_ : array of shape (n_columns,)
+    intercept_ : float
+    scale_ : float
+        Residual scale in units of the response.
+    result_ : FitResult
+    """
+
+    def __init__(
+        self,
+        epsilon: float = 1.0,
+        delta: float = 1e-6,
+        *,
+        threshold: float = GAUSSIAN_95,
+        scale: float | None = None,
+        budget: Budget | None = None,
+        schema: Schema | None = None,
+        solver: object = "auto",
+        fit_intercept: bool = True,
+        l2: float = 0.0,
+        relation: str = "replace",
+        inference: bool = True,
+        norm_bound: float | None = None,
+        n_rows: int | None = None,
+        ledger: object = None,
+        dataset: str | None = None,
+        random_state: object = None,
+    ) -> None:
+        self.epsilon = epsilon
+        self.delta = delta
+        self.threshold = threshold
+        self.scale = scale
+        self.budget = budget
+        self.schema = schema
+        self.solver = solver
+        self.fit_intercept = fit_intercept
+        self.l2 = l2
+        self.relation = relation
+        self.inference = inference
+        self.norm_bound = norm_bound
+        self.n_rows = n_rows
+        self.ledger = ledger
+        self.dataset = dataset
+        self.random_state = random_state
+
+    def _model(self) -> Model:
+        scale = None if self.scale is None else positive(scale=self.scale)
+        return huber_regression(positive(threshold=self.threshold), scale)
+
+    @property
+    def scale_(self) -> float:
+        """Residual scale in units of the response: the estimate, or the public one."""
+        return self.result_.scale if self.result_.scale is not None else float(self.scale or 1.0)

@@ -1,0 +1,86 @@
+"""One fit by formula: everything that can be checked is checked before the data are opened."""
+
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from privfit.data.schema import Schema
+from privfit.data.tables import open_table
+from privfit.errors import InvalidArgument
+from privfit.estimators.fit import FitOptions, fit, make_problem, public_rows
+from privfit.estimators.models import Model
+from privfit.formula.encoder import FormulaEncoder
+from privfit.planning import gaussian_budget
+from privfit.privacy.budget import Budget
+from privfit.results import FitResult
+from privfit.solvers import NonPrivate, resolve
+
+EPSILON, DELTA = 1.0, 1e-6
+"""Defaults of the functions in `privfit.formula.models`."""
+
+_STAND_IN_ROWS = 10**9
+"""Number of rows for checks that come before the data; larger than any table that would be refused."""
+
+
+@dataclass(frozen=True, slots=True)
+class TextFormat:
+    """How a CSV file is laid out, as in `privfit.data.tables.open_table`."""
+
+    sep: str
+    header: bool
+    columns: Sequence[str] | None
+
+
+def choose_budget(epsilon: float, delta: float, budget: Budget | None) -> Budget:
+    """Return the budget that the arguments of a fit declare together.
+
+    Raises
+    ------
+    InvalidArgument
+        If an argument is outside its range, or ``budget`` stands beside an epsilon or delta of its own.
+    """
+    if budget is None:
+        return Budget(epsilon, delta)
+    if not isinstance(budget, Budget):
+        raise InvalidArgument(f"budget must be a privfit.Budget, got {type(budget).__name__}")
+    if epsilon != EPSILON or delta != DELTA:
+        raise InvalidArgument("budget stands in place of epsilon and delta; give one or the other")
+    return budget
+
+
+def fit_formula(
+    model: Model,
+    formula: str,
+    data: object,
+    *,
+    schema: Schema | Mapping[str, Any] | str | os.PathLike[str],
+    options: FitOptions,
+    text: TextFormat,
+) -> FitResult:
+    """Fit ``model`` to the terms of ``formula``; parameters as in `privfit.formula.models.logit`."""
+    encoder = FormulaEncoder(formula, _as_schema(schema), target_kind=model.target_kind)
+    _check(model, encoder, options)
+    table = open_table(data, needed=encoder.needed, columns=text.columns, header=text.header, sep=text.sep)
+    return fit(model, encoder, table, options)[0]
+
+
+def _as_schema(schema: Schema | Mapping[str, Any] | str | os.PathLike[str]) -> Schema:
+    if isinstance(schema, Schema):
+        return schema
+    return Schema.from_toml(schema) if isinstance(schema, str | os.PathLike) else Schema(schema)
+
+
+def _check(model: Model, encoder: FormulaEncoder, options: FitOptions) -> None:
+    """Raise what `fit` would raise by public facts alone."""
+    private = not isinstance(resolve(options.solver), NonPrivate)
+    n_rows = public_rows(_STAND_IN_ROWS, options)
+    make_problem(model, encoder.design, options, n_rows=n_rows)
+    if private:
+        gaussian_budget(options.budget)
+    if not isinstance(options.inference, bool):
+        raise InvalidArgument(f"inference must be True or False, got {type(options.inference).__name__}")
+    if options.ledger is not None and options.dataset is None:
+        raise InvalidArgument("dataset is needed with ledger: name the data set that pays")
+    if options.ledger is None and options.dataset is not None:
+        raise InvalidArgument("dataset names an account in a ledger; give ledger too, or leave it out")
