@@ -91,7 +91,7 @@ class Forecast:
         return self.noise**2 / (self.noise**2 + self.sampling**2)
 
     def width(self, level: float = 0.95) -> FloatArray:
-        """Expected width of a confidence interval."""
+        """Return the expected width of a confidence interval."""
         return 2.0 * float(ndtri(0.5 + 0.5 * level)) * np.hypot(self.noise, self.sampling)
 
 

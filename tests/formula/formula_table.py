@@ -52,6 +52,8 @@ SAME_AS_FORMULAIC = [
     "y ~ I((age >= 1) * dose) + I(dose <= 2)",
     "y ~ 0 + sex + job + sex:dose",
 ]
+ROW_SCHEMA = Schema({name: column for name, column in SCHEMA.items() if not column.unit})
+"""The schema of a table in which every person has one row."""
 
 
 def table(n: int, seed: int = 0) -> pd.DataFrame:

@@ -7,7 +7,7 @@ import inspect
 import numpy as np
 import pytest
 import statsmodels.api as sm
-from formula_table import SCHEMA, table
+from formula_table import ROW_SCHEMA, SCHEMA, table
 from formulaic import model_matrix
 
 from privfit.data.schema import Schema
@@ -57,7 +57,7 @@ def check(result, reference):
 @pytest.mark.parametrize("right", FORMULAS)
 def test_ols_is_least_squares_with_the_hc0_sandwich(right, data):
     reference = sm.OLS(data["y"], design(right, data)).fit(cov_type="HC0")
-    check(ols(f"y ~ {right}", data, schema=SCHEMA, residual_bound=40, **EXACT), reference)
+    check(ols(f"y ~ {right}", data, schema=ROW_SCHEMA, residual_bound=40, **EXACT), reference)
 
 
 @pytest.mark.parametrize("right", FORMULAS)
@@ -66,11 +66,11 @@ def test_logit_is_maximum_likelihood_with_the_hc0_sandwich(right, data):
     reference = sm.Logit(happened, design(right, data)).fit(
         cov_type="HC0", disp=False, tol=1e-13, maxiter=200
     )
-    check(logit(f"yes ~ {right}", data, schema=SCHEMA, **EXACT), reference)
+    check(logit(f"yes ~ {right}", data, schema=ROW_SCHEMA, **EXACT), reference)
 
 
 def test_huber_with_a_known_scale_solves_hubers_equations(data):
-    result = huber("y ~ age * sex", data, schema=SCHEMA, scale=0.8, threshold=1.5, **EXACT)
+    result = huber("y ~ age * sex", data, schema=ROW_SCHEMA, scale=0.8, threshold=1.5, **EXACT)
     x = design("age * sex", data).to_numpy()
     residual = data["y"].to_numpy() - x @ result.params.to_numpy()
     score = x.T @ np.clip(residual, -1.2, 1.2) / len(data)
@@ -78,14 +78,14 @@ def test_huber_with_a_known_scale_solves_hubers_equations(data):
 
 
 def test_huber_estimates_the_scale_along(data):
-    result = huber("y ~ age + dose + sex + job", data, schema=SCHEMA, **EXACT)
+    result = huber("y ~ age + dose + sex + job", data, schema=ROW_SCHEMA, **EXACT)
     assert 0.5 < result.scale < 2.0
     assert result.params["age"] == pytest.approx(0.6, abs=0.05)
 
 
 @pytest.mark.parametrize("container", ["dict", "polars", "csv", "csv.gz", "parquet", "arrow", "raw csv"])
 def test_any_container_gives_the_same_fit(container, data, tmp_path):
-    formula, options = "y ~ age * C(sex) + np.log(dose)", {"schema": SCHEMA, "random_state": 5}
+    formula, options = "y ~ age * C(sex) + np.log(dose)", {"schema": ROW_SCHEMA, "random_state": 5}
     expected = ols(formula, data, **options)
     layout = {}
     if container == "dict":
@@ -110,10 +110,10 @@ def test_any_container_gives_the_same_fit(container, data, tmp_path):
 
 
 def test_a_seeded_fit_repeats_and_is_marked_and_an_unseeded_one_is_private(data):
-    fits = [logit("yes ~ age + sex", data, schema=SCHEMA, random_state=1) for _ in range(2)]
+    fits = [logit("yes ~ age + sex", data, schema=ROW_SCHEMA, random_state=1) for _ in range(2)]
     assert fits[0].to_json() == fits[1].to_json()
     assert not fits[0].private
-    private = logit("yes ~ age + sex", data, schema=SCHEMA)
+    private = logit("yes ~ age + sex", data, schema=ROW_SCHEMA)
     assert private.private
     assert (private.privacy.epsilon, private.privacy.delta) == (1.0, 1e-6)
     assert private.params["age"] != fits[0].params["age"]
@@ -121,9 +121,10 @@ def test_a_seeded_fit_repeats_and_is_marked_and_an_unseeded_one_is_private(data)
 
 def test_a_schema_may_be_a_mapping_or_a_file(data, tmp_path):
     path = tmp_path / "schema.toml"
-    SCHEMA.to_toml(path)
+    ROW_SCHEMA.to_toml(path)
     fits = [
-        ols("y ~ age", data, schema=schema, **EXACT) for schema in (SCHEMA, SCHEMA.to_dict(), path, str(path))
+        ols("y ~ age", data, schema=schema, **EXACT)
+        for schema in (ROW_SCHEMA, ROW_SCHEMA.to_dict(), path, str(path))
     ]
     assert len({fit.to_json() for fit in fits}) == 1
     with pytest.raises(SchemaError):
@@ -131,7 +132,7 @@ def test_a_schema_may_be_a_mapping_or_a_file(data, tmp_path):
 
 
 def test_budgets_of_other_notions(data):
-    result = ols("y ~ age", data, schema=SCHEMA, budget=Budget.gdp(0.5), random_state=0)
+    result = ols("y ~ age", data, schema=ROW_SCHEMA, budget=Budget.gdp(0.5), random_state=0)
     assert result.plan.mu <= 0.5
     assert result.plan.mu == pytest.approx(0.5, rel=1e-6)
 
@@ -161,13 +162,13 @@ def test_budgets_of_other_notions(data):
         ({"dataset": "census"}, InvalidArgument, "ledger"),
         ({"formula": "RESPONSE ~ agge"}, FormulaError, "did you mean 'age'"),
         ({"formula": "job ~ age"}, SchemaError, "'job'"),
-        ({"schema": Schema({"age": SCHEMA["age"]})}, FormulaError, "not in the schema"),
+        ({"schema": Schema({"age": ROW_SCHEMA["age"]})}, FormulaError, "not in the schema"),
     ],
 )
 def test_arguments_are_checked_before_the_data_are_opened(fit, options, error, names, tmp_path):
     response = "yes" if fit is logit else "y"
     formula = options.get("formula", f"{response} ~ age").replace("RESPONSE", response)
-    given = {"schema": SCHEMA} | {name: value for name, value in options.items() if name != "formula"}
+    given = {"schema": ROW_SCHEMA} | {name: value for name, value in options.items() if name != "formula"}
     with pytest.raises(error) as caught:
         fit(formula, tmp_path / "no such file.csv", **given)
     message = str(caught.value)
@@ -187,13 +188,13 @@ def test_arguments_are_checked_before_the_data_are_opened(fit, options, error, n
 )
 def test_options_of_a_model_are_checked_first(fit, options, tmp_path):
     with pytest.raises(InvalidArgument, match=next(iter(options))):
-        fit("y ~ age", tmp_path / "no such file.csv", schema=SCHEMA, **options)
+        fit("y ~ age", tmp_path / "no such file.csv", schema=ROW_SCHEMA, **options)
 
 
 def test_a_ledger_is_charged_once_and_only_for_a_fit_that_ran(data, tmp_path):
     ledger = Ledger(tmp_path / "ledger.db")
     ledger.grant("people", Budget(2.0, 1e-5))
-    account = {"ledger": ledger, "dataset": "people", "schema": SCHEMA}
+    account = {"ledger": ledger, "dataset": "people", "schema": ROW_SCHEMA}
     before = ledger.remaining("people")
     with pytest.raises(FormulaError):
         ols("y ~ lag(age)", data, **account)
@@ -221,3 +222,8 @@ def test_examples_in_docstrings(module):
     outcome = doctest.testmod(importlib.import_module(f"privfit.formula.{module}"))
     assert outcome.attempted > 0
     assert outcome.failed == 0
+
+
+def test_a_privacy_unit_other_than_the_row_is_refused(data):
+    with pytest.raises(Incompatible, match="'id' declares the privacy unit"):
+        ols("y ~ age", data, schema=SCHEMA)

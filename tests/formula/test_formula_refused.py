@@ -5,7 +5,7 @@ import os
 import numpy as np
 import pandas as pd
 import pytest
-from formula_table import SCHEMA, table
+from formula_table import ROW_SCHEMA, SCHEMA, table
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -281,14 +281,14 @@ def test_columns_with_names_of_functions_are_columns():
 
 def test_a_refused_formula_is_refused_before_the_data_are_opened(tmp_path):
     with pytest.raises(FormulaError):
-        ols("y ~ I(age - np.mean(age))", tmp_path / "no such file.csv", schema=SCHEMA)
+        ols("y ~ I(age - np.mean(age))", tmp_path / "no such file.csv", schema=ROW_SCHEMA)
 
 
 def test_errors_of_a_fit_hold_no_cell():
     data = table(50)
     data["age"] = pd.date_range("1987-06-05", periods=50)
     with pytest.raises(SchemaError, match="'age' has the type") as caught:
-        ols("y ~ age", data, schema=SCHEMA)
+        ols("y ~ age", data, schema=ROW_SCHEMA)
     assert "1987" not in str(caught.value)
 
 

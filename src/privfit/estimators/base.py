@@ -15,10 +15,16 @@ from privfit.data.encode import Encoder, SchemaEncoder, UnitScaleEncoder
 from privfit.data.schema import Schema
 from privfit.data.tables import Table, open_table
 from privfit.errors import InvalidArgument, SchemaError
-from privfit.estimators.fit import FitOptions, fit
+from privfit.estimators.budget import choose_budget
+from privfit.estimators.fit import FitOptions, fit, refuse_unit
 from privfit.estimators.models import Model
 from privfit.privacy.budget import Budget
+from privfit.privacy.ledger import Ledger
 from privfit.results import FitResult
+from privfit.solvers import NonPrivate, resolve
+
+UNWEIGHTED = 2.0**60
+"""Norm bound of the non-private reference, which weights no row down."""
 
 
 class AbstractPrivateRegressor(BaseEstimator, ABC):
@@ -35,7 +41,7 @@ class AbstractPrivateRegressor(BaseEstimator, ABC):
     inference: bool
     norm_bound: float | None
     n_rows: int | None
-    ledger: object
+    ledger: Ledger | str | None
     dataset: str | None
     random_state: object
 
@@ -55,7 +61,7 @@ class AbstractPrivateRegressor(BaseEstimator, ABC):
         tags.target_tags.required = self.schema is None
         return tags
 
-    def _fit(self, X: Any, y: Any, classes: Sequence[Level] | None) -> FitResult:  # noqa: N803
+    def _fit(self, X: Any, y: Any, classes: Sequence[Level] | None) -> FitResult:
         """Fit and set the fitted attributes that every estimator has."""
         options = self._options()
         model = self._model()
@@ -72,9 +78,7 @@ class AbstractPrivateRegressor(BaseEstimator, ABC):
         return result
 
     def _options(self) -> FitOptions:
-        budget = self.budget if self.budget is not None else Budget(self.epsilon, self.delta)
-        if not isinstance(budget, Budget):
-            raise InvalidArgument("budget must be a privfit.Budget")
+        budget = choose_budget(self.epsilon, self.delta, self.budget)
         if self.schema is not None and not isinstance(self.schema, Schema):
             raise InvalidArgument("schema must be a privfit.Schema; see Schema.from_toml")
         in_range(0.0, np.inf, closed="left", l2=self.l2)
@@ -91,13 +95,13 @@ class AbstractPrivateRegressor(BaseEstimator, ABC):
         )
 
     def _open_arrays(
-        self, X: Any, y: Any, model: Model, classes: Sequence[Level] | None  # noqa: N803
+        self, X: Any, y: Any, model: Model, classes: Sequence[Level] | None
     ) -> tuple[Encoder, Table]:
         if isinstance(X, str | os.PathLike):
             raise InvalidArgument("schema is needed to fit a file: it says what the columns are")
         X, y = validate_data(self, X, y, dtype=np.float64, ensure_all_finite=False, ensure_min_samples=2)
         p = self.n_features_in_ + self.fit_intercept
-        bound = default_norm_bound(p) if self.norm_bound is None else positive(norm_bound=self.norm_bound)
+        bound = self._norm_bound(p)
         names = list(getattr(self, "feature_names_in_", [f"x{k}" for k in range(self.n_features_in_)]))
         target = "y" if "y" not in names else "response"
         encoder = UnitScaleEncoder(
@@ -113,8 +117,14 @@ class AbstractPrivateRegressor(BaseEstimator, ABC):
             raise SchemaError("y must be one-dimensional")
         return encoder, Table([*((name, X[:, k]) for k, name in enumerate(names)), (target, response)])
 
-    def _open_with_schema(self, X: Any, y: Any, model: Model) -> tuple[Encoder, Table]:  # noqa: N803
+    def _norm_bound(self, p: int) -> float:
+        if self.norm_bound is not None:
+            return positive(norm_bound=self.norm_bound)
+        return UNWEIGHTED if isinstance(resolve(self.solver), NonPrivate) else default_norm_bound(p)
+
+    def _open_with_schema(self, X: Any, y: Any, model: Model) -> tuple[Encoder, Table]:
         assert self.schema is not None  # noqa: S101 -- the caller has checked
+        refuse_unit(self.schema)
         target = y if isinstance(y, str) else self.schema.target
         encoder = SchemaEncoder(
             self.schema, target=target, intercept=self.fit_intercept, target_kind=model.target_kind
@@ -128,14 +138,12 @@ class AbstractPrivateRegressor(BaseEstimator, ABC):
         self.feature_names_in_ = np.array(names, dtype=object)
         return encoder, table
 
-    def _linear_predictor(self, X: Any) -> FloatArray:  # noqa: N803
+    def _linear_predictor(self, X: Any) -> FloatArray:
         """Return ``x'coefficients`` in the encoded response's unit, shape (n,); NaN for unusable rows."""
         check_is_fitted(self, "result_")
         if self.schema is not None:
             names = self._encoder.needed[:-1]
-            encoded = self._encoder.encode_predictors(
-                open_table(X, needed=names, columns=names_of(X, names))
-            )
+            encoded = self._encoder.encode_predictors(open_table(X, needed=names, columns=names_of(X, names)))
         else:
             X = validate_data(self, X, reset=False, dtype=np.float64, ensure_all_finite=False)
             encoded = X if not self.fit_intercept else np.column_stack([np.ones(len(X)), X])
@@ -152,7 +160,7 @@ def default_norm_bound(p: int) -> float:
     return float(np.sqrt(max(0.5 * p, min(p, 2))))
 
 
-def names_of(X: Any, names: Sequence[str]) -> Sequence[str] | None:  # noqa: N803
+def names_of(X: Any, names: Sequence[str]) -> Sequence[str] | None:
     """Return the schema's predictor names for a plain array, which has none; None for tables."""
     return list(names) if isinstance(X, np.ndarray) else None
 
@@ -165,4 +173,3 @@ def _with_response(table: Table, encoder: SchemaEncoder, y: Any) -> Table:
         raise SchemaError("y must be one-dimensional and as long as X")
     names = encoder.needed
     return Table([*((name, table.values(name)) for name in names[:-1]), (names[-1], response)])
-

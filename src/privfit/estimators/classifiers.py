@@ -16,6 +16,7 @@ from privfit.errors import LabelError
 from privfit.estimators.base import AbstractPrivateRegressor
 from privfit.estimators.models import Model, logistic_regression
 from privfit.privacy.budget import Budget
+from privfit.privacy.ledger import Ledger
 
 
 @final
@@ -28,7 +29,7 @@ class LogisticRegression(ClassifierMixin, AbstractPrivateRegressor):
         The budget: replacing any one row changes the probability of any result by a factor of at most
         ``exp(epsilon)``, except with probability ``delta``.
     budget : Budget, optional
-        A budget in another notion; ``epsilon`` and ``delta`` are then ignored.
+        A budget in another notion, in place of ``epsilon`` and ``delta``.
     schema : Schema, optional
         Public bounds and levels of the columns. Without it, features are assumed to be numbers on a unit
         scale, and rows far out are weighted down; nothing is learned from the data.
@@ -95,7 +96,7 @@ class LogisticRegression(ClassifierMixin, AbstractPrivateRegressor):
         norm_bound: float | None = None,
         classes: Sequence[Level] | None = None,
         n_rows: int | None = None,
-        ledger: object = None,
+        ledger: Ledger | str | None = None,
         dataset: str | None = None,
         random_state: object = None,
     ) -> None:
@@ -125,7 +126,7 @@ class LogisticRegression(ClassifierMixin, AbstractPrivateRegressor):
     def _model(self) -> Model:
         return logistic_regression()
 
-    def fit(self, X: Any, y: Any = None) -> Self:  # noqa: N803
+    def fit(self, X: Any, y: Any = None) -> Self:
         """Fit the model.
 
         Parameters
@@ -162,9 +163,7 @@ class LogisticRegression(ClassifierMixin, AbstractPrivateRegressor):
         if self.classes is not None:
             return tuple(self.classes)
         if type_of_target(y) == "multiclass":
-            raise ValueError(
-                "Only binary classification is supported. The type of the target is multiclass."
-            )
+            raise ValueError("Only binary classification is supported. The type of the target is multiclass.")
         response = np.asarray(y).ravel()
         if response.dtype.kind in "OUS":
             raise LabelError("y has labels other than 0/1, -1/1 and true/false; declare them with classes=")
@@ -172,18 +171,16 @@ class LogisticRegression(ClassifierMixin, AbstractPrivateRegressor):
             return (False, True)
         return standard_labels(response)
 
-    def decision_function(self, X: Any) -> FloatArray:  # noqa: N803
+    def decision_function(self, X: Any) -> FloatArray:
         """Return the log-odds of the positive class, shape (n,)."""
         return self._linear_predictor(X)
 
-    def predict_proba(self, X: Any) -> FloatArray:  # noqa: N803
+    def predict_proba(self, X: Any) -> FloatArray:
         """Return the probabilities of both classes, shape (n, 2)."""
         positive = expit(self._linear_predictor(X))
         return np.column_stack([1.0 - positive, positive])
 
-    def predict(self, X: Any) -> np.ndarray:  # noqa: N803
+    def predict(self, X: Any) -> np.ndarray:
         """Return the more probable class of each row, shape (n,)."""
         positive = (self._linear_predictor(X) > 0).astype(int)
         return self.classes_[positive]
-
-

@@ -8,6 +8,7 @@ import numpy as np
 from privfit._checks import FloatArray, in_range, whole
 from privfit.data.design import Design
 from privfit.data.encode import Encoder
+from privfit.data.schema import Schema
 from privfit.data.source import ArraySource
 from privfit.data.tables import Table
 from privfit.errors import Incompatible, InvalidArgument, TooLittleData
@@ -103,20 +104,35 @@ def fit(model: Model, encoder: Encoder, table: Table, options: FitOptions) -> tu
     oracle = Oracle(problem, plan, ArraySource(x, y, norm_bound=problem.norm_bound), noise)
     matrix, shift = encoder.design.reporting_map()
     solution = resolve(options.solver).run(problem, oracle)
-    if options.inference:
-        inference = infer(solution, oracle, directions=matrix)
-    else:
-        inference = estimate_only(solution)
+    inference = infer(solution, oracle, directions=matrix) if options.inference else estimate_only(solution)
     reservation.commit()
     estimate = matrix @ inference.theta + shift
-    return _result(model, encoder.design, options, oracle, inference, estimate), inference.theta
+    return _result(
+        model=model,
+        design=encoder.design,
+        options=options,
+        oracle=oracle,
+        inference=inference,
+        estimate=estimate,
+    ), inference.theta
+
+
+def refuse_unit(schema: Schema) -> None:
+    """Raise where a schema declares a privacy unit other than the row."""
+    if schema.unit is not None:
+        raise Incompatible(
+            f"schema: column {schema.unit!r} declares the privacy unit, but fits protect single rows; "
+            "remove unit=true only if every person has one row"
+        )
 
 
 def public_rows(n_rows: int, options: FitOptions) -> int:
     """Return the public number of rows, or raise where the relation keeps it private and none is given."""
     if Relation(options.relation) is Relation.REPLACE:
         if options.n_rows is not None:
-            raise InvalidArgument("n_rows is public under relation='replace' and taken from the data; leave it out")
+            raise InvalidArgument(
+                "n_rows is public under relation='replace' and read off the data; leave it out"
+            )
         return whole(n_rows=n_rows)
     if options.n_rows is None:
         raise InvalidArgument(
@@ -197,6 +213,7 @@ class _Reservation:
 
 
 def _result(
+    *,
     model: Model,
     design: Design,
     options: FitOptions,

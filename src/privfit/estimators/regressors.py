@@ -10,6 +10,7 @@ from privfit.estimators.base import AbstractPrivateRegressor
 from privfit.estimators.models import Model, huber_regression, linear_regression
 from privfit.losses.huber import GAUSSIAN_95
 from privfit.privacy.budget import Budget
+from privfit.privacy.ledger import Ledger
 
 
 class AbstractLinearRegressor(RegressorMixin, AbstractPrivateRegressor):
@@ -21,7 +22,7 @@ class AbstractLinearRegressor(RegressorMixin, AbstractPrivateRegressor):
         tags.regressor_tags.poor_score = True
         return tags
 
-    def fit(self, X: Any, y: Any = None) -> Self:  # noqa: N803
+    def fit(self, X: Any, y: Any = None) -> Self:
         """Fit the model.
 
         Parameters
@@ -46,7 +47,7 @@ class AbstractLinearRegressor(RegressorMixin, AbstractPrivateRegressor):
         self._fit(X, y, None)
         return self
 
-    def predict(self, X: Any) -> FloatArray:  # noqa: N803
+    def predict(self, X: Any) -> FloatArray:
         """Return predictions in the unit of the response (of its transform, if the schema has one)."""
         predictor = self._linear_predictor(X)
         target = self._encoder.design.target
@@ -91,7 +92,7 @@ ledger, dataset, random_state
         inference: bool = True,
         norm_bound: float | None = None,
         n_rows: int | None = None,
-        ledger: object = None,
+        ledger: Ledger | str | None = None,
         dataset: str | None = None,
         random_state: object = None,
     ) -> None:
@@ -158,7 +159,7 @@ ledger, dataset, random_state
         inference: bool = True,
         norm_bound: float | None = None,
         n_rows: int | None = None,
-        ledger: object = None,
+        ledger: Ledger | str | None = None,
         dataset: str | None = None,
         random_state: object = None,
     ) -> None:

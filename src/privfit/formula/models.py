@@ -6,9 +6,10 @@ from typing import Any
 
 from privfit._checks import RelationName, positive
 from privfit.data.schema import Schema
+from privfit.estimators.budget import choose_budget
 from privfit.estimators.fit import FitOptions
 from privfit.estimators.models import huber_regression, linear_regression, logistic_regression
-from privfit.formula.run import TextFormat, choose_budget, fit_formula
+from privfit.formula.run import TextFormat, fit_formula
 from privfit.losses.huber import GAUSSIAN_95
 from privfit.privacy.budget import Budget
 from privfit.privacy.ledger import Ledger

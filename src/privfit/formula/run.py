@@ -8,16 +8,12 @@ from typing import Any
 from privfit.data.schema import Schema
 from privfit.data.tables import open_table
 from privfit.errors import InvalidArgument
-from privfit.estimators.fit import FitOptions, fit, make_problem, public_rows
+from privfit.estimators.fit import FitOptions, fit, make_problem, public_rows, refuse_unit
 from privfit.estimators.models import Model
 from privfit.formula.encoder import FormulaEncoder
 from privfit.planning import gaussian_budget
-from privfit.privacy.budget import Budget
 from privfit.results import FitResult
 from privfit.solvers import NonPrivate, resolve
-
-EPSILON, DELTA = 1.0, 1e-6
-"""Defaults of the functions in `privfit.formula.models`."""
 
 _STAND_IN_ROWS = 10**9
 """Number of rows for checks that come before the data; larger than any table that would be refused."""
@@ -32,23 +28,6 @@ class TextFormat:
     columns: Sequence[str] | None
 
 
-def choose_budget(epsilon: float, delta: float, budget: Budget | None) -> Budget:
-    """Return the budget that the arguments of a fit declare together.
-
-    Raises
-    ------
-    InvalidArgument
-        If an argument is outside its range, or ``budget`` stands beside an epsilon or delta of its own.
-    """
-    if budget is None:
-        return Budget(epsilon, delta)
-    if not isinstance(budget, Budget):
-        raise InvalidArgument(f"budget must be a privfit.Budget, got {type(budget).__name__}")
-    if epsilon != EPSILON or delta != DELTA:
-        raise InvalidArgument("budget stands in place of epsilon and delta; give one or the other")
-    return budget
-
-
 def fit_formula(
     model: Model,
     formula: str,
@@ -59,7 +38,9 @@ def fit_formula(
     text: TextFormat,
 ) -> FitResult:
     """Fit ``model`` to the terms of ``formula``; parameters as in `privfit.formula.models.logit`."""
-    encoder = FormulaEncoder(formula, _as_schema(schema), target_kind=model.target_kind)
+    schema = _as_schema(schema)
+    refuse_unit(schema)
+    encoder = FormulaEncoder(formula, schema, target_kind=model.target_kind)
     _check(model, encoder, options)
     table = open_table(data, needed=encoder.needed, columns=text.columns, header=text.header, sep=text.sep)
     return fit(model, encoder, table, options)[0]

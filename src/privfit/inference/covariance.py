@@ -76,7 +76,7 @@ def bread_from(problem: Problem, releases: Sequence[Release]) -> Bread:
     penalised, floor = matrix + problem.ridge, 0.5 * noise_norm(sd, problem.size)
     inverse = floored_inverse(penalised, floor)
     values, vectors = np.linalg.eigh(penalised)
-    return Bread(np.linalg.inv(inverse), inverse, sd, vectors[:, values < floor])
+    return Bread(np.linalg.inv(inverse).astype(np.float64), inverse, sd, vectors[:, values < floor])
 
 
 def hidden(directions: FloatArray, bread: Bread) -> np.ndarray:

@@ -75,9 +75,7 @@ def infer(solution: Solution, oracle: Oracle, *, directions: FloatArray) -> Infe
     meat = meat_from(oracle.release("meat", center))
     estimate = last_iterate(solution, bread) if around is None else one_step(around, bread)
     theta = keep_scale_positive(problem, estimate.theta, center)
-    return Inference(
-        *_parameter(problem, theta), *_covariance(problem, estimate, bread, meat, directions)
-    )
+    return Inference(*_parameter(problem, theta), *_covariance(problem, estimate, bread, meat, directions))
 
 
 def estimate_only(solution: Solution) -> Inference:
@@ -105,9 +103,7 @@ def _covariance(
     cov_sampling = full @ debiased(sampling, bread) @ full.T
     cov_noise = full @ debiased(estimate.cov_noise, bread) @ full.T
     total = np.diag(cov_sampling + cov_noise)
-    dof = satterthwaite(
-        full, bread=bread, meat=meat, sampling=sampling, total=total, n_rows=problem.n_rows
-    )
+    dof = satterthwaite(full, bread=bread, meat=meat, sampling=sampling, total=total, n_rows=problem.n_rows)
     unknown = hidden(full, bread)
     cov_noise[unknown], cov_noise[:, unknown] = 0.0, 0.0
     cov_noise[unknown, unknown] = np.inf

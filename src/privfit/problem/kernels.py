@@ -78,7 +78,15 @@ def _gradient_pass(
     nogil=True,
 )
 def _hessian_factors(
-    y: Any, eta: Any, weight: Any, loss: Any, curvature: Any, direction: Any, bounds: Any, root: Any, side: Any
+    y: Any,
+    eta: Any,
+    weight: Any,
+    loss: Any,
+    curvature: Any,
+    direction: Any,
+    bounds: Any,
+    root: Any,
+    side: Any,
 ) -> None:
     """Fill ``root = sqrt(w * curvature)`` and ``side = root * scale_direction``, clamped to ``bounds``."""
     s, c, k = loss[0], loss[1], loss[2]
@@ -147,14 +155,14 @@ def second_moment_kernel() -> BlockKernel:
     """Sum of ``w * x x'`` over the rows, flattened (p, p)."""
 
     def kernel(block: Block, out: FloatArray) -> None:
-        for chunk, rows in _chunks(block, out):
+        for chunk, rows in _chunks(out):
             scaled = np.sqrt(block.weight[rows])[:, None] * block.x[rows]
             out[chunk] += (scaled.T @ scaled).ravel()
 
     return kernel
 
 
-def _chunks(block: Block, out: FloatArray) -> list[tuple[int, slice]]:
+def _chunks(out: FloatArray) -> list[tuple[int, slice]]:
     return [(chunk, slice(chunk * CHUNK_ROWS, (chunk + 1) * CHUNK_ROWS)) for chunk in range(out.shape[0])]
 
 
@@ -166,7 +174,7 @@ def _outer_kernel(
 
     def kernel(block: Block, out: FloatArray) -> None:
         p = block.x.shape[1]
-        for chunk, rows in _chunks(block, out):
+        for chunk, rows in _chunks(out):
             x, y, weight = block.x[rows], block.y[rows], block.weight[rows]
             with np.errstate(over="ignore", invalid="ignore"):
                 eta = x @ theta

@@ -88,9 +88,7 @@ class Problem:
             summed = constants.slope * self.amplification
             return BoundedQuery(kind, q, constants.slope * self.norm_bound, constants.scale_slope, summed)
         if kind == "second_moment":
-            return BoundedQuery(
-                kind, p * (p + 1) // 2, self.norm_bound**2, summed=self.amplification**2
-            )
+            return BoundedQuery(kind, p * (p + 1) // 2, self.norm_bound**2, summed=self.amplification**2)
         if kind == "hessian":
             summed = constants.curvature * (self.amplification**2 + constants.scale_direction**2)
             return BoundedQuery(kind, q * (q + 1) // 2, self.smoothness, summed=summed)

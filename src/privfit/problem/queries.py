@@ -4,8 +4,8 @@ import math
 from dataclasses import dataclass
 
 from privfit.data.source import summation_error
-from privfit.problem.plan import ReleaseKind
 from privfit.privacy.relation import Relation
+from privfit.problem.plan import ReleaseKind
 
 _ROUNDING = 1.0 + 2.0**-40
 """Covers the division by n and the products in this module."""

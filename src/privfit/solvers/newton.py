@@ -55,7 +55,7 @@ class NoisyNewton(AbstractSolver):
     condition ``lambda_min(H)^(-1/2) * (g' H^-1 g)^(1/2) <= 1 / (16 gamma)``.
     """
 
-    n_steps: int = 8
+    n_steps: int = 14
     damping: float | None = None
     hessian_share: float = 0.4
     growth: float = 1.3

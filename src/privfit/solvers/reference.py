@@ -12,7 +12,14 @@ from privfit.problem.objective import Problem
 from privfit.problem.oracle import Oracle
 from privfit.problem.plan import PlannedRelease
 from privfit.problem.schedule import planned_release
-from privfit.solvers.base import AbstractSolver, Solution, Step, floored_inverse, keep_scale_positive, take_step
+from privfit.solvers.base import (
+    AbstractSolver,
+    Solution,
+    Step,
+    floored_inverse,
+    keep_scale_positive,
+    take_step,
+)
 
 
 @final

@@ -11,10 +11,21 @@ from privfit.problem.objective import Problem
 from privfit.problem.oracle import Oracle
 from privfit.problem.plan import PlannedRelease
 from privfit.problem.schedule import growing_shares, planned_release, split_budget
-from privfit.solvers.base import AbstractSolver, Solution, Step, keep_scale_positive, noise_norm, take_step
+from privfit.solvers.base import (
+    AbstractSolver,
+    Solution,
+    Step,
+    floored_inverse,
+    keep_scale_positive,
+    noise_norm,
+    take_step,
+)
 
 _FAR_ROWS = 16.0
 """Rows without a schema may be this many times longer than the norm bound before it weights them down."""
+
+SMALLEST_SPREAD = 1.2
+"""``c**2 / p`` where privacy noise dominates."""
 
 
 @final
@@ -36,8 +47,11 @@ class WhitenedGradientDescent(AbstractSolver):
         Default ``1.5 log(n mu)``, rounded, between 6 and 40.
     geometry_share : float
         Part of the squared budget that buys the two second moments, in equal parts.
-    spread : float
-        ``c**2 / p``, at least 1.
+    spread : float, optional
+        ``c**2 / p``. By default as large as the noise allows, and at least 1.2: ``c**2`` is raised to
+        ``min(0.002 n mu**2, 0.004 n mu / sqrt(p))``, where the noise of gradients is a few per cent of
+        the sampling variance and that of the bread a few per cent of its eigenvalues. So with a large
+        budget no row is weighted down.
     growth : float
         Ratio of the squared budgets of the last and the first step; the steps between grow evenly.
 
@@ -58,14 +72,15 @@ class WhitenedGradientDescent(AbstractSolver):
 
     n_steps: int | None = None
     geometry_share: float = 0.18
-    spread: float = 1.2
+    spread: float | None = None
     growth: float = 16.0
 
     def __post_init__(self) -> None:
         if self.n_steps is not None:
             whole(n_steps=self.n_steps)
         in_range(0.0, 1.0, closed="neither", geometry_share=self.geometry_share)
-        in_range(1.0, 1e6, spread=self.spread)
+        if self.spread is not None:
+            positive(spread=self.spread)
         positive(growth=self.growth)
 
     @property
@@ -81,15 +96,17 @@ class WhitenedGradientDescent(AbstractSolver):
         shares = [half, half, *(part * (1.0 - self.geometry_share) for part in steps)]
         for_first, for_second, *for_gradients = split_budget(mu, shares)
         first = planned_release(problem, "second_moment", for_first)
-        after_first = self._bounds(problem, [first])
+        squared_bound = self._squared_bound(problem, mu)
+        after_first = whitened_bounds(problem, [first], squared_bound)
         second = planned_release(after_first, "second_moment", for_second)
-        after_second = self._bounds(problem, [first, second])
+        after_second = whitened_bounds(problem, [first, second], squared_bound)
         gradients = (planned_release(after_second, "gradient", part) for part in for_gradients)
         return (first, second, *gradients)
 
     def final_problem(self, problem: Problem, releases: tuple[PlannedRelease, ...]) -> Problem:
         """Return the problem with the bounds that hold after the planned second moments."""
-        return self._bounds(problem, [planned for planned in releases if planned.kind == "second_moment"])
+        moments = [planned for planned in releases if planned.kind == "second_moment"]
+        return whitened_bounds(problem, moments, self._squared_bound(problem, total_mu(releases)))
 
     def expected_basis(self, moment: FloatArray, releases: tuple[PlannedRelease, ...]) -> FloatArray:
         """Return the whitened coordinates for an assumed second moment, shape (p, p)."""
@@ -101,14 +118,14 @@ class WhitenedGradientDescent(AbstractSolver):
 
     def run(self, problem: Problem, oracle: Oracle) -> Solution:
         """Release the geometry, then run the planned steps."""
-        start = problem
-        planned: list[PlannedRelease] = []
+        start, squared_bound = problem, self._squared_bound(problem, total_mu(oracle.plan.solver_releases))
+        moments: list[PlannedRelease] = []
         basis = np.eye(problem.n_coef)
         for _ in range(oracle.remaining("second_moment")):
             moment = oracle.release("second_moment", np.array(problem.start))
-            planned.append(moment.planned)
+            moments.append(moment.planned)
             basis = basis @ inverse_root(moment.value, damping(moment.planned, problem.n_coef))
-            problem = replace(self._bounds(start, planned), basis=basis)
+            problem = replace(whitened_bounds(start, moments, squared_bound), basis=basis)
             oracle.change_basis(problem)
         return self._descend(problem, oracle)
 
@@ -127,15 +144,27 @@ class WhitenedGradientDescent(AbstractSolver):
         signal = problem.n_rows * min(mu, 1e12)
         return int(np.clip(round(1.5 * math.log(max(signal, 1.0))), 6, 40))
 
-    def _bounds(self, problem: Problem, moments: list[PlannedRelease]) -> Problem:
-        """Return the problem with the bounds in whitened coordinates, all from public facts.
+    def _squared_bound(self, problem: Problem, mu: float) -> float:
+        """Return ``c**2`` from public facts."""
+        p, n, mu = problem.n_coef, problem.n_rows, min(mu, 1e12)
+        if self.spread is not None:
+            return self.spread * p
+        return max(SMALLEST_SPREAD * p, min(0.002 * n * mu**2, 0.004 * n * mu / math.sqrt(p)))
 
-        The basis is a product of inverse roots of matrices with eigenvalues of at least the damping, so
-        its norm is at most the product of ``damping**-0.5``.
-        """
-        norm_bound = math.sqrt(self.spread * problem.n_coef)
-        stretch = math.prod(damping(planned, problem.n_coef) ** -0.5 for planned in moments)
-        return problem.bounded_by(norm_bound, _FAR_ROWS * problem.norm_bound * stretch)
+
+def total_mu(releases: tuple[PlannedRelease, ...]) -> float:
+    """Return the mu of releases together."""
+    return math.sqrt(math.fsum(planned.mu**2 for planned in releases))
+
+
+def whitened_bounds(problem: Problem, moments: list[PlannedRelease], squared_bound: float) -> Problem:
+    """Return the problem with the bounds in whitened coordinates, all from public facts.
+
+    The basis is a product of inverse roots of matrices with eigenvalues of at least the damping, so its
+    norm is at most the product of ``damping**-0.5``.
+    """
+    stretch = math.prod(damping(planned, problem.n_coef) ** -0.5 for planned in moments)
+    return problem.bounded_by(math.sqrt(squared_bound), _FAR_ROWS * problem.norm_bound * stretch)
 
 
 def damping(planned: PlannedRelease, n_coef: int) -> float:
@@ -159,4 +188,4 @@ def majorising_step(problem: Problem, theta: FloatArray) -> FloatArray:
     bound = constants.curvature * np.eye(problem.size)
     if problem.loss.has_scale:
         bound[-1, -1] = constants.scale_curvature
-    return np.linalg.inv(bound / problem.split(theta)[1] + problem.ridge)
+    return floored_inverse(bound / problem.split(theta)[1] + problem.ridge, 0.0)

@@ -1,0 +1,45 @@
+# make demo   install into .venv and run the demonstration
+# make test   install with the development tools, then lint, type-check and test
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
+
+.PHONY: demo test lint format readme clean
+
+demo: $(VENV)/installed
+	$(BIN)/privfit demo
+
+test: lint
+	$(BIN)/pytest -n 2
+
+lint: $(VENV)/installed-dev
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/basedpyright
+	$(BIN)/lint-imports
+
+format: $(VENV)/installed-dev
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+# The example in README.md is real output; this writes it anew.
+readme: $(VENV)/installed
+	$(BIN)/python docs/generate_readme_example.py
+
+clean:
+	rm -rf $(VENV) build dist demo-output .pytest_cache .ruff_cache .import_linter_cache .hypothesis
+	find src tests -name __pycache__ -type d -prune -exec rm -rf {} +
+
+$(BIN)/python:
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
+	  { echo "Python 3.11 or newer is needed; name one, as in: make demo PYTHON=python3.11" >&2; exit 1; }
+	$(PYTHON) -m venv $(VENV)
+
+$(VENV)/installed: pyproject.toml | $(BIN)/python
+	$(PIP) -e .
+	touch $@
+
+$(VENV)/installed-dev: pyproject.toml | $(BIN)/python
+	$(PIP) -e '.[dev]'
+	touch $@ $(VENV)/installed

@@ -1,0 +1,5 @@
+"""``python -m privfit``."""
+
+from privfit.cli import main
+
+main()

@@ -1,0 +1,173 @@
+"""The commands and their arguments. What they do is imported when they run."""
+
+import contextlib
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from privfit.cli import options as o
+from privfit.cli.failures import USAGE, OneLineGroup
+from privfit.cli.request import Request, TextFile
+
+app = typer.Typer(
+    cls=OneLineGroup,
+    add_completion=False,
+    invoke_without_command=True,
+    pretty_exceptions_enable=False,
+    help="Differentially private regression with honest confidence intervals.",
+    epilog="Exit codes: 0 done; 1 refused, with a one-line error; 2 the command line makes no sense.",
+)
+
+
+def main() -> None:
+    """Run the command line."""
+    for stream in (sys.stdout, sys.stderr):
+        with contextlib.suppress(AttributeError, ValueError):
+            stream.reconfigure(errors="replace")  # type: ignore[union-attr]
+    app()
+
+
+def _print_version(wanted: bool) -> None:
+    if wanted:
+        from privfit import __version__  # noqa: PLC0415 -- the package is being imported
+
+        typer.echo(f"privfit {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def _root(
+    context: typer.Context,
+    version: Annotated[  # noqa: ARG001
+        bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Show the version.")
+    ] = False,
+) -> None:
+    """Differentially private regression with honest confidence intervals."""
+    if context.invoked_subcommand is None:
+        typer.echo(context.get_help(), err=True)
+        raise typer.Exit(USAGE)
+
+
+@app.command()
+def fit(
+    *,
+    data: o.DataFile,
+    schema: o.SchemaFile,
+    model: o.Model,
+    formula: o.Formula = None,
+    target: o.TargetName = None,
+    solver: o.Solver = "auto",
+    l2: o.Ridge = 0.0,
+    no_inference: o.NoInference = False,
+    level: o.Level = 0.95,
+    epsilon: o.Epsilon = None,
+    delta: o.Delta = None,
+    mu: o.Mu = None,
+    rho: o.Rho = None,
+    relation: o.Relation = o.RelationName.REPLACE,
+    n_rows: o.PublicRows = None,
+    ledger: o.LedgerFile = None,
+    dataset: o.Dataset = None,
+    seed: o.Seed = None,
+    sep: o.Separator = ",",
+    no_header: o.NoHeader = False,
+    columns: o.Columns = None,
+    out: o.OutFile = None,
+    html: o.HtmlFile = None,
+) -> None:
+    """Fit a regression and print its summary."""
+    request = Request(
+        schema=schema,
+        model=model.value,
+        formula=formula,
+        target=target,
+        solver=solver,
+        l2=l2,
+        inference=not no_inference,
+        level=level,
+        epsilon=epsilon,
+        delta=delta,
+        mu=mu,
+        rho=rho,
+        relation=relation.value,
+        n_rows=n_rows,
+        ledger=ledger,
+        dataset=dataset,
+        seed=seed,
+    )
+    from privfit.cli.fit import run_fit  # noqa: PLC0415 -- heavy
+
+    run_fit(request, TextFile.read(data, sep, no_header=no_header, columns=columns), out=out, html=html)
+
+
+@app.command()
+def plan(
+    *,
+    schema: o.SchemaFile,
+    model: o.Model,
+    rows: Annotated[int, typer.Option(help="Number of rows that the table has, or will have.")],
+    formula: o.Formula = None,
+    target: o.TargetName = None,
+    solver: o.Solver = "auto",
+    l2: o.Ridge = 0.0,
+    no_inference: o.NoInference = False,
+    level: o.Level = 0.95,
+    epsilon: o.Epsilon = None,
+    delta: o.Delta = None,
+    mu: o.Mu = None,
+    rho: o.Rho = None,
+    relation: o.Relation = o.RelationName.REPLACE,
+    ledger: o.LedgerFile = None,
+    dataset: o.Dataset = None,
+    out: o.PlanFile = None,
+) -> None:
+    """Show what a fit would ask, spend and buy. Needs no data."""
+    request = Request(
+        schema=schema,
+        model=model.value,
+        formula=formula,
+        target=target,
+        solver=solver,
+        l2=l2,
+        inference=not no_inference,
+        level=level,
+        epsilon=epsilon,
+        delta=delta,
+        mu=mu,
+        rho=rho,
+        relation=relation.value,
+        n_rows=rows if relation is o.RelationName.ADD_REMOVE else None,
+        ledger=ledger,
+        dataset=dataset,
+        seed=None,
+    )
+    from privfit.cli.plan import run_plan  # noqa: PLC0415 -- heavy
+
+    run_plan(request, rows, out=out)
+
+
+@app.command()
+def check(
+    data: o.DataFile,
+    schema: o.SchemaFile,
+    sep: o.Separator = ",",
+    no_header: o.NoHeader = False,
+    columns: o.Columns = None,
+) -> None:
+    """List what in a table does not fit its schema. For the curator: not for release."""
+    from privfit.cli.check import run_check  # noqa: PLC0415 -- heavy
+
+    run_check(schema, TextFile.read(data, sep, no_header=no_header, columns=columns))
+
+
+@app.command()
+def demo(
+    folder: Annotated[Path, typer.Option("--dir", help="Where the files go.")] = Path("demo-output"),
+    rows: Annotated[int, typer.Option(help="Number of simulated people.")] = 20_000,
+) -> None:
+    """Simulate a census-like table, plan, and fit two models to it."""
+    from privfit.cli.demo import run_demo  # noqa: PLC0415 -- heavy
+
+    run_demo(folder, rows)

@@ -1,0 +1,56 @@
+"""How the command line fails: one line on standard error, an exit code, and never a data value."""
+
+import os
+import sys
+import warnings
+from typing import Any
+
+import typer
+from typer.core import TyperGroup
+
+from privfit.errors import PrivfitError
+
+REFUSED, USAGE = 1, 2
+"""Exit codes: a named error or anything unexpected, and a command line that makes no sense."""
+
+
+class OneLineGroup(TyperGroup):
+    """Commands whose every error is one line.
+
+    A traceback, a warning or the text of another package's exception may quote cells, so none is shown.
+    """
+
+    def main(self, *args: Any, standalone_mode: bool = True, **kwargs: Any) -> Any:
+        """Run a command and exit with its code; without ``standalone_mode`` let its exceptions through."""
+        if not standalone_mode:
+            return super().main(*args, standalone_mode=False, **kwargs)
+        try:
+            with warnings.catch_warnings():
+                if not sys.warnoptions:
+                    warnings.simplefilter("ignore")
+                code = super().main(*args, standalone_mode=False, **kwargs)
+        except Exception as error:
+            code, line = describe(error)
+            typer.echo(f"error: {line}", err=True)
+        sys.exit(code if isinstance(code, int) else 0)
+
+
+def describe(error: Exception) -> tuple[int, str]:
+    """Return the exit code of an exception and the line that may be shown."""
+    name = type(error).__name__
+    if isinstance(error, PrivfitError):
+        return REFUSED, f"{name}: {_one_line(str(error))}"
+    if isinstance(error, OSError):
+        where = f": {error.filename}" if isinstance(error.filename, str | os.PathLike) else ""
+        return REFUSED, f"{name}: {_one_line((error.strerror or 'failed') + where)}"
+    if isinstance(error, typer.Abort):
+        return REFUSED, "interrupted"
+    spelled = getattr(error, "format_message", None)  # what a command line that does not parse raises
+    if callable(spelled):
+        return USAGE, f"usage: {_one_line(str(spelled()))} (try --help)"
+    return REFUSED, f"{name}: unexpected, and its message is withheld because it may quote data"
+
+
+def _one_line(text: str) -> str:
+    joined = " ".join(text.split())
+    return "".join(char if char.isprintable() else "\ufffd" for char in joined)

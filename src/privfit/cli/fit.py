@@ -1,0 +1,29 @@
+"""``privfit fit``."""
+
+from pathlib import Path
+
+import typer
+
+from privfit.cli.output import check_writable, waiting, write_html
+from privfit.cli.prepare import prepare
+from privfit.cli.request import Request, TextFile
+from privfit.estimators.fit import fit
+
+
+def run_fit(request: Request, file: TextFile, *, out: Path | None, html: Path | None) -> None:
+    """Fit, print the summary, and write the files that were asked for.
+
+    Everything that can be refused is refused before the fit spends: afterwards only a failing disk can
+    stop the output, and by then the summary is printed.
+    """
+    check_writable(out, option="out")
+    check_writable(html, option="html")
+    with waiting("fitting"):
+        prepared = prepare(request)
+        table = prepared.open(file)
+        result, _ = fit(prepared.model, prepared.encoder, table, prepared.options)
+    typer.echo(result.summary(request.level).as_text())
+    if out is not None:
+        result.to_json(out)
+    if html is not None:
+        write_html(result, html, request.level)

@@ -1,0 +1,103 @@
+"""Options that commands share. Only names and help, so that ``--help`` needs nothing heavy."""
+
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+_MODEL, _PRIVACY, _FILE, _OUTPUT = "Model", "Privacy", "Data file", "Output"
+
+
+class ModelName(StrEnum):
+    """The models that the command line knows."""
+
+    LOGIT = "logit"
+    OLS = "ols"
+    HUBER = "huber"
+
+
+class RelationName(StrEnum):
+    """Neighbouring relations."""
+
+    REPLACE = "replace"
+    ADD_REMOVE = "add_remove"
+
+
+DataFile = Annotated[Path, typer.Argument(help="CSV (also .gz), Parquet file or folder, or Arrow file.")]
+SchemaFile = Annotated[
+    Path, typer.Option("--schema", help="TOML file with the public bounds and levels of the columns.")
+]
+
+Formula = Annotated[
+    str | None,
+    typer.Option(
+        help='Such as "y ~ a + C(b)". Without it: all columns of the schema.', rich_help_panel=_MODEL
+    ),
+]
+TargetName = Annotated[
+    str | None,
+    typer.Option("--target", help="Response, if the schema marks none.", rich_help_panel=_MODEL),
+]
+Model = Annotated[ModelName, typer.Option(help="Regression model.", rich_help_panel=_MODEL)]
+Solver = Annotated[
+    str, typer.Option(help="auto, newton, gradient-descent or non-private.", rich_help_panel=_MODEL)
+]
+Ridge = Annotated[
+    float, typer.Option("--l2", help="Ridge weight on the scaled columns.", rich_help_panel=_MODEL)
+]
+NoInference = Annotated[
+    bool, typer.Option("--no-inference", help="Buy no standard errors.", rich_help_panel=_MODEL)
+]
+Level = Annotated[float, typer.Option(help="Coverage of the intervals.", rich_help_panel=_MODEL)]
+
+Epsilon = Annotated[
+    float | None,
+    typer.Option(help="Budget; smaller is safer and noisier. Default 1.", rich_help_panel=_PRIVACY),
+]
+Delta = Annotated[
+    float | None,
+    typer.Option(help="Probability of failure of epsilon. Default 1e-6.", rich_help_panel=_PRIVACY),
+]
+Mu = Annotated[float | None, typer.Option(help="Budget as Gaussian DP, instead.", rich_help_panel=_PRIVACY)]
+Rho = Annotated[
+    float | None, typer.Option(help="Budget as zero-concentrated DP, instead.", rich_help_panel=_PRIVACY)
+]
+Relation = Annotated[
+    RelationName, typer.Option(help="What neighbouring tables differ in.", rich_help_panel=_PRIVACY)
+]
+PublicRows = Annotated[
+    int | None,
+    typer.Option("--n-rows", help="Public number of rows, for add_remove.", rich_help_panel=_PRIVACY),
+]
+LedgerFile = Annotated[
+    Path | None,
+    typer.Option("--ledger", help="Ledger in which the spend is reserved first.", rich_help_panel=_PRIVACY),
+]
+Dataset = Annotated[
+    str | None, typer.Option(help="Name of the data set in the ledger.", rich_help_panel=_PRIVACY)
+]
+Seed = Annotated[
+    int | None,
+    typer.Option(help="Repeatable noise, for tests: the result is NOT PRIVATE.", rich_help_panel=_PRIVACY),
+]
+
+Separator = Annotated[str, typer.Option("--sep", help="Separator of a CSV file.", rich_help_panel=_FILE)]
+NoHeader = Annotated[
+    bool,
+    typer.Option("--no-header", help="The first line holds no names; give --columns.", rich_help_panel=_FILE),
+]
+Columns = Annotated[
+    str | None,
+    typer.Option(help="Names of the columns, separated by commas.", rich_help_panel=_FILE),
+]
+
+OutFile = Annotated[
+    Path | None, typer.Option("--out", help="Write the result as JSON.", rich_help_panel=_OUTPUT)
+]
+HtmlFile = Annotated[
+    Path | None, typer.Option("--html", help="Write the summary as HTML.", rich_help_panel=_OUTPUT)
+]
+PlanFile = Annotated[
+    Path | None, typer.Option("--out", help="Write the plan as JSON.", rich_help_panel=_OUTPUT)
+]

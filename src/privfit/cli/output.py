@@ -1,0 +1,46 @@
+"""Where results go: standard output, files, and a spinner for people who wait."""
+
+import html
+import os
+from contextlib import AbstractContextManager
+from pathlib import Path
+
+from rich.console import Console
+
+from privfit.errors import InvalidArgument
+from privfit.results import FitResult
+from privfit.results.archive import write_atomically
+
+_PAGE = """<!doctype html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<title>{title}</title>
+</head>
+<body>
+{body}
+</body>
+</html>
+"""
+
+
+def waiting(what: str) -> AbstractContextManager[object]:
+    """Return a spinner on standard error, silent unless that is a terminal. ``what`` must be public."""
+    return Console(stderr=True).status(what)
+
+
+def check_writable(path: Path | None, *, option: str) -> None:
+    """Raise `InvalidArgument` unless a file can be written there; asked before any budget is spent."""
+    if path is None:
+        return
+    folder = path.parent
+    if path.is_dir() or not folder.is_dir() or not os.access(folder, os.W_OK):
+        raise InvalidArgument(f"{option} must name a file in an existing folder that can be written to")
+
+
+def write_html(result: FitResult, path: Path, level: float) -> None:
+    """Write the summary as one self-contained page."""
+    summary = result.summary(level)
+    title = html.escape(f"{summary.title}: {result.target}")
+    write_atomically(path, _PAGE.format(title=title, body=summary.as_html()))

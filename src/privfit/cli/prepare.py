@@ -1,0 +1,95 @@
+"""From a request to the objects of a fit, all of it from public facts."""
+
+from dataclasses import dataclass
+
+from privfit._checks import in_range
+from privfit.cli.request import DELTA, EPSILON, Request, TextFile
+from privfit.data.encode import Encoder, SchemaEncoder
+from privfit.data.schema import Schema
+from privfit.data.tables import Table, open_table
+from privfit.errors import LedgerError
+from privfit.estimators.fit import FitOptions, make_problem, plan_fit, public_rows
+from privfit.estimators.models import Model, huber_regression, linear_regression, logistic_regression
+from privfit.formula import FormulaEncoder
+from privfit.privacy.budget import Budget
+
+_MODELS = {"logit": logistic_regression, "ols": linear_regression, "huber": huber_regression}
+
+_STAND_IN_ROWS = 10**9
+"""Number of rows for checks that come before the data; larger than any table that would be refused."""
+
+
+@dataclass(frozen=True, slots=True)
+class Prepared:
+    """Everything about a fit but the rows."""
+
+    model: Model
+    schema: Schema
+    encoder: Encoder
+    options: FitOptions
+
+    def open(self, file: TextFile) -> Table:
+        """Read the columns that the fit needs."""
+        return open_table(
+            file.path, needed=self.encoder.needed, columns=file.columns, header=file.header, sep=file.sep
+        )
+
+
+def prepare(request: Request, *, rows: int | None = None) -> Prepared:
+    """Build schema, model, encoder and options, and refuse what can be refused without data.
+
+    Parameters
+    ----------
+    request : Request
+    rows : int, optional
+        Number of rows of a plan; a fit learns it from the table.
+
+    Raises
+    ------
+    PrivfitError
+        A named subclass.
+    """
+    in_range(0.0, 1.0, closed="neither", level=request.level)
+    schema = Schema.from_toml(request.schema)
+    model = _MODELS[request.model]()
+    options = FitOptions(
+        budget=_budget(request),
+        solver=request.solver,
+        relation=request.relation,
+        l2=request.l2,
+        inference=request.inference,
+        n_rows=request.n_rows,
+        ledger=_ledger(request),
+        dataset=request.dataset,
+        random_state=request.seed,
+    )
+    encoder = _encoder(request, schema, model)
+    stand_in = _STAND_IN_ROWS if rows is None else rows
+    plan_fit(make_problem(model, encoder.design, options, n_rows=public_rows(stand_in, options)), options)
+    return Prepared(model, schema, encoder, options)
+
+
+def _budget(request: Request) -> Budget:
+    if request.mu is not None:
+        return Budget.gdp(request.mu)
+    if request.rho is not None:
+        return Budget.zcdp(request.rho)
+    epsilon = EPSILON if request.epsilon is None else request.epsilon
+    return Budget(epsilon, DELTA if request.delta is None else request.delta)
+
+
+def _encoder(request: Request, schema: Schema, model: Model) -> Encoder:
+    if request.formula is not None:
+        return FormulaEncoder(request.formula, schema, target_kind=model.target_kind)
+    return SchemaEncoder(schema, target=request.target, target_kind=model.target_kind)
+
+
+def _ledger(request: Request) -> str | None:
+    if request.ledger is None:
+        return None
+    if not request.ledger.is_file():
+        raise LedgerError(
+            f"ledger {str(request.ledger)!r} does not exist; make it and its grant in Python with "
+            "privfit.Ledger(path).grant(dataset, budget)"
+        )
+    return str(request.ledger)

@@ -1,0 +1,66 @@
+"""What a command line asks for, checked for sense before anything is opened."""
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Self
+
+import typer
+
+EPSILON, DELTA = 1.0, 1e-6
+"""Budget of a command line that names none."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Request:
+    """The options of ``fit`` and ``plan`` as they were typed; see `privfit.cli.options`.
+
+    Raises
+    ------
+    typer.BadParameter
+        If two options contradict each other.
+    """
+
+    schema: Path
+    model: str
+    formula: str | None
+    target: str | None
+    solver: str
+    l2: float
+    inference: bool
+    level: float
+    epsilon: float | None
+    delta: float | None
+    mu: float | None
+    rho: float | None
+    relation: str
+    n_rows: int | None
+    ledger: Path | None
+    dataset: str | None
+    seed: int | None
+
+    def __post_init__(self) -> None:
+        pair = self.epsilon is not None or self.delta is not None
+        if sum([pair, self.mu is not None, self.rho is not None]) > 1:
+            raise typer.BadParameter("give the budget once: --epsilon and --delta, or --mu, or --rho")
+        if self.formula is not None and self.target is not None:
+            raise typer.BadParameter("--formula names the response; leave --target out")
+        if (self.ledger is None) != (self.dataset is None):
+            raise typer.BadParameter("--ledger and --dataset go together")
+
+
+@dataclass(frozen=True, slots=True)
+class TextFile:
+    """A data file and, if it is CSV, how it is laid out."""
+
+    path: Path
+    sep: str
+    header: bool
+    columns: tuple[str, ...] | None
+
+    @classmethod
+    def read(cls, path: Path, sep: str, *, no_header: bool, columns: str | None) -> Self:
+        """Return the layout that the options describe."""
+        names = None if columns is None else tuple(name.strip() for name in columns.split(","))
+        if (names is None) != (not no_header):
+            raise typer.BadParameter("--no-header and --columns go together")
+        return cls(path, "\t" if sep == "\\t" else sep, not no_header, names)

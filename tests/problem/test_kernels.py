@@ -1,0 +1,104 @@
+"""Kernels against plain NumPy, and against the derivative of the objective."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from privfit.data.source import CHUNK_ROWS, ArraySource
+from privfit.losses.base import evaluate
+
+from .conftest import LOSSES, make_problem
+
+
+def table(loss, rng, n):
+    x = np.column_stack([np.ones(n), rng.normal(size=(n, 2))])
+    y = rng.integers(0, 2, n).astype(float) if loss.target_kind == "binary" else rng.normal(size=n)
+    return x, y
+
+
+def objective(problem, source, x, y, parameter):
+    weight = np.minimum(1.0, (1.5**2) / np.sum(x * x, axis=1))
+    theta, s = problem.split(parameter)
+    values = evaluate(problem.loss.functions.value, y, x @ theta, s=s, loss=problem.loss)
+    return float(np.mean(weight * values))
+
+
+@pytest.mark.parametrize("loss", LOSSES, ids=lambda loss: loss.name)
+@pytest.mark.parametrize("n", [1, CHUNK_ROWS, CHUNK_ROWS + 1, 3 * CHUNK_ROWS + 17])
+def test_gradient_is_the_derivative_of_the_objective(loss, n, rng):
+    x, y = table(loss, rng, n)
+    source, problem = ArraySource(x, y, norm_bound=1.5), make_problem(loss, n_rows=n)
+    at = 0.3 * rng.normal(size=problem.size)
+    if loss.has_scale:
+        at[-1] = 0.8
+    gradient = problem.mean("gradient", source.sum(problem.kernel("gradient", at), problem.size))
+    h = 1e-6
+    numeric = [
+        (objective(problem, source, x, y, at + h * e) - objective(problem, source, x, y, at - h * e))
+        / (2 * h)
+        for e in np.eye(problem.size)
+    ]
+    np.testing.assert_allclose(gradient, numeric, atol=2e-6 * (1 if n > 1 else 10))
+
+
+@pytest.mark.parametrize("loss", LOSSES, ids=lambda loss: loss.name)
+def test_matrices_match_numpy(loss, rng):
+    n = CHUNK_ROWS + 100
+    x, y = table(loss, rng, n)
+    source, problem = ArraySource(x, y, norm_bound=1.5), make_problem(loss, n_rows=n)
+    at = 0.3 * rng.normal(size=problem.size)
+    if loss.has_scale:
+        at[-1] = 0.8
+    theta, s = problem.split(at)
+    weight = np.minimum(1.0, 1.5**2 / np.sum(x * x, axis=1))
+
+    def of(name):
+        return evaluate(getattr(loss.functions, name), y, x @ theta, s=s, loss=loss)
+
+    def rows(main, side):
+        return np.column_stack([main[:, None] * x, side]) if loss.has_scale else main[:, None] * x
+
+    def released(kind):
+        return problem.mean(kind, source.sum(problem.kernel(kind, at), problem.sum_length(kind)))
+
+    root = np.sqrt(weight * of("curvature"))
+    a = rows(root, root * of("scale_direction"))
+    np.testing.assert_allclose(released("hessian"), a.T @ a / n, atol=1e-12)
+    b = rows(weight * of("slope"), weight * of("scale_slope"))
+    np.testing.assert_allclose(released("meat"), b.T @ b / n, atol=1e-12)
+    np.testing.assert_allclose(released("gradient"), b.mean(axis=0), atol=1e-12)
+    z = np.sqrt(weight)[:, None] * x
+    np.testing.assert_allclose(released("second_moment"), z.T @ z / n, atol=1e-12)
+
+
+@pytest.mark.parametrize("loss", LOSSES, ids=lambda loss: loss.name)
+@pytest.mark.parametrize("kind", ["gradient", "hessian", "meat", "second_moment"])
+def test_a_basis_is_the_same_as_transformed_rows(loss, kind, rng):
+    """Sums in a basis equal the plain sums of the rows ``P'x``."""
+    n = 200
+    x, y = table(loss, rng, n)
+    basis = rng.normal(size=(3, 3))
+    bound, far = 1.3, 1e6
+    problem = replace(make_problem(loss, n_rows=n), basis=basis, norm_bound=bound, amplification=far)
+    source = ArraySource(x, y, norm_bound=1e3).reweighted(basis, norm_bound=bound, amplification=far)
+    plain = make_problem(loss, n_rows=n, norm_bound=bound)
+    turned = ArraySource(x @ basis, y, norm_bound=bound)
+    phi = 0.2 * rng.normal(size=problem.size)
+    if loss.has_scale:
+        phi[-1] = 0.7
+    in_basis = problem.mean(kind, source.sum(problem.kernel(kind, phi), problem.sum_length(kind)))
+    direct = plain.mean(kind, turned.sum(plain.kernel(kind, phi), plain.sum_length(kind)))
+    np.testing.assert_allclose(in_basis, direct, atol=1e-9)
+
+
+@pytest.mark.parametrize("threads", ["1", "2", "3"])
+def test_sums_do_not_depend_on_the_number_of_threads(threads, monkeypatch, rng):
+    loss = LOSSES[0]
+    x, y = table(loss, rng, 5 * CHUNK_ROWS + 3)
+    problem = make_problem(loss, n_rows=len(y))
+    monkeypatch.setenv("NUMBA_NUM_THREADS", "1")
+    source = ArraySource(x, y, norm_bound=1.5)
+    one = source.sum(problem.kernel("gradient", np.ones(3)), 3)
+    monkeypatch.setenv("NUMBA_NUM_THREADS", threads)
+    np.testing.assert_array_equal(source.sum(problem.kernel("gradient", np.ones(3)), 3), one)

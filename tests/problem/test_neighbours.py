@@ -1,0 +1,161 @@
+"""Brute force: no pair of neighbouring tables moves any query by more than its sensitivity."""
+
+import itertools
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from privfit.data.source import ArraySource
+from privfit.privacy.mechanisms import svec
+from privfit.privacy.relation import Relation
+
+from .conftest import LOSSES, make_problem
+
+KINDS = ("gradient", "second_moment", "hessian", "meat")
+P, N = 3, 7
+
+
+def extreme_rows(problem):
+    """Rows on and beyond every bound, in opposite and orthogonal directions, and unusable ones."""
+    loss, norm_bound = problem.loss, problem.norm_bound
+    basis = np.eye(P) if problem.basis is None else problem.basis
+    directions = [*np.eye(P), *(-np.eye(P)), np.ones(P) / np.sqrt(P), np.array([1.0, -1.0, 0.0]) / np.sqrt(2)]
+    lengths = (0.0, 0.3, 1.0, 1.0 + 1e-12, 30.0, 1e200)
+    responses = (0.0, 1.0) if loss.target_kind == "binary" else (-1e9, -1.0, -0.1, 0.0, 0.4, 1.0, 1e9)
+    on_bound = [d * norm_bound / np.linalg.norm(basis.T @ d) for d in directions]
+    rows = [(length * row, y) for row in on_bound for length in lengths for y in responses]
+    return [
+        *rows,
+        (np.array([np.nan, 0.0, 0.0]), 1.0),
+        (np.array([0.0, np.inf, 0.0]), 0.0),
+        (np.ones(P), np.nan),
+    ]
+
+
+def answer(problem, kind, at, rows):
+    """Return the exact mean that the oracle would perturb, as the vector whose norm is bounded."""
+    x, y = np.array([row[0] for row in rows]), np.array([row[1] for row in rows])
+    source = ArraySource(x, y, norm_bound=make_problem(problem.loss).norm_bound)
+    if problem.basis is not None:
+        source = source.reweighted(
+            problem.basis, norm_bound=problem.norm_bound, amplification=problem.amplification
+        )
+    mean = problem.mean(kind, source.sum(problem.kernel(kind, at), problem.sum_length(kind)))
+    return mean if kind == "gradient" else svec(mean)
+
+
+def parameters(problem, rng):
+    points = [np.zeros(problem.size), *rng.normal(size=(3, problem.size)), 50 * rng.normal(size=problem.size)]
+    if problem.loss.has_scale:
+        for point in points:
+            point[-1] = rng.choice([0.05, 0.5, 3.0])
+    return points
+
+
+def bases():
+    turn = np.array([[2.0, 0.3, 0.0], [0.3, 0.7, -0.2], [0.0, -0.2, 5.0]])
+    skew = turn @ np.array([[1.0, 0.5, 0.0], [0.5, 3.0, 0.1], [0.0, 0.1, 0.4]])
+    return [None, turn, skew]
+
+
+@pytest.mark.parametrize("relation", list(Relation))
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("loss", LOSSES, ids=lambda loss: loss.name)
+@pytest.mark.parametrize("which", [0, 1, 2], ids=["encoded", "turned", "skewed"])
+def test_no_neighbour_exceeds_the_sensitivity(loss, kind, relation, which, rng):
+    problem = make_problem(loss, n_rows=N, relation=relation)
+    basis = bases()[which]
+    if basis is not None:
+        problem = replace(problem, basis=basis, norm_bound=2.0, amplification=40.0)
+    rows = extreme_rows(problem)
+    base = [rows[k] for k in rng.choice(len(rows), N - 1)]
+    sensitivity = problem.sensitivity(kind)
+    largest = 0.0
+    for at in parameters(problem, rng):
+        answers = [answer(problem, kind, at, [row]) for row in rows]
+        if relation is Relation.REPLACE:
+            gaps = [np.linalg.norm(a - b) for a, b in itertools.combinations(answers, 2)]
+        else:
+            gaps = [np.linalg.norm(a) for a in answers]
+        largest = max(largest, *gaps)
+        one, other = rows[rng.integers(len(rows))], rows[rng.integers(len(rows))]
+        changed = [*base, other] if relation is Relation.REPLACE else base
+        whole = np.linalg.norm(answer(problem, kind, at, [*base, one]) - answer(problem, kind, at, changed))
+        assert whole <= sensitivity
+    assert largest <= sensitivity
+    assert largest >= (0.75 if kind != "hessian" else 0.5) * sensitivity, "the bound is not tight"
+
+
+def test_orthogonal_rows_attain_the_matrix_sensitivity():
+    """The published sd 1/(mu n) for replace-one (Avella-Medina et al. 2023, lemma 1) is off by sqrt(2)."""
+    problem = make_problem(LOSSES[0], n_rows=N)
+    at = np.zeros(problem.size)
+    one, other = (answer(problem, "second_moment", at, [(1.5 * d, 0.0)]) for d in np.eye(P)[:2])
+    gap = np.linalg.norm(one - other)
+    assert gap == pytest.approx(np.sqrt(2) * 1.5**2 / N, rel=1e-9)
+    assert gap <= problem.sensitivity("second_moment")
+    assert gap > 1.5**2 / N
+
+
+def test_concomitant_gradient_attains_its_joint_sensitivity():
+    """sqrt(4 c**2 norm_bound**2 + c**4 / 4): the joint bound on coefficients and scale."""
+    loss = LOSSES[3]
+    problem = make_problem(loss, n_rows=1)
+    at = np.array([0.0, 0.0, 0.0, 1.0])
+    far = answer(problem, "gradient", at, [(1.5 * np.eye(P)[0], 1e9)])
+    near = answer(problem, "gradient", at, [(-1.5 * np.eye(P)[0], 0.0)])
+    bound = np.hypot(2 * loss.c * 1.5, 0.5 * loss.c**2)
+    assert problem.sensitivity("gradient") == pytest.approx(bound, rel=1e-9)
+    assert np.abs(far[-1] - near[-1]) == pytest.approx(0.5 * loss.c**2)
+    assert np.abs(far[0]) == pytest.approx(loss.c * 1.5)
+
+
+def test_sensitivity_includes_the_rounding_of_the_sum():
+    for n_rows in (10, 10**6, 10**9):
+        problem = make_problem(LOSSES[0], n_rows=n_rows)
+        exact = 2 * problem.norm_bound / n_rows
+        assert problem.sensitivity("gradient") > exact
+        assert problem.sensitivity("gradient") < exact * (1.001 if n_rows < 10**7 else 1.01)
+
+
+def test_wrong_constants_cost_accuracy_never_privacy(rng):
+    """A loss whose functions break their declared constants is clamped row by row."""
+    from dataclasses import dataclass
+    from typing import ClassVar
+
+    from privfit.losses.base import AbstractLoss, LossConstants, ScalarFunctions, scalar
+
+    @scalar
+    def steep(y, eta, s, c, k):
+        return 1e6 * (eta - y)
+
+    @scalar
+    def broken(y, eta, s, c, k):
+        return float("nan") if eta > 0 else 1e12
+
+    @dataclass(frozen=True, slots=True)
+    class Lying(AbstractLoss):
+        target_kind: ClassVar = "numeric"
+        functions: ClassVar = ScalarFunctions(steep, steep, broken)
+
+        @property
+        def name(self):
+            return "lying"
+
+        @property
+        def constants(self):
+            return LossConstants(slope=0.5, curvature=0.25)
+
+        @property
+        def parameters(self):
+            return (0.0, 0.0)
+
+    problem = make_problem(Lying(), n_rows=N)
+    rows = extreme_rows(problem)
+    for kind in KINDS:
+        for at in parameters(problem, rng):
+            answers = [answer(problem, kind, at, [row]) for row in rows]
+            gaps = [np.linalg.norm(a - b) for a, b in itertools.combinations(answers, 2)]
+            assert np.isfinite(gaps).all()
+            assert max(gaps) <= problem.sensitivity(kind)
