@@ -11,7 +11,7 @@ demo: $(VENV)/installed
 	$(BIN)/privfit demo
 
 test: lint
-	$(BIN)/pytest -n 2
+	$(BIN)/pytest
 
 lint: $(VENV)/installed-dev
 	$(BIN)/ruff check .

@@ -99,7 +99,6 @@ def test_written_floats_come_back_exactly(number):
         pa.chunked_array([["1"], [], [None, "0"]]),
         pa.chunked_array([[1], [None, 0]]),
     ],
-    ids=repr,
 )
 def test_every_type_that_can_hold_numbers(values):
     np.testing.assert_array_equal(as_number(values), [1.0, NAN, 0.0])
@@ -122,7 +121,6 @@ def test_all_null_columns_are_missing():
         pa.array([[1, 2]]),
         pa.array([datetime.date(2020, 1, 1)]).dictionary_encode(),
     ],
-    ids=repr,
 )
 def test_types_without_numbers_are_refused_by_type(values, said):
     with pytest.raises(SchemaError, match="does not hold numbers") as caught:

@@ -192,7 +192,7 @@ BAD_FILES = [
     ("raw.csv", f"{CANARY},2\n", {"header": False, "columns": ["a", "a"]}, "same name"),
     ("both.csv", "a,b\n1,2\n", {"columns": ["a", "b"]}, "set header=False"),
     ("sep2.csv", "a,b\n1,2\n", {"sep": ", "}, "one character"),
-    ("a.csv", "alpha,b\n1,2\n", {"needed": ["alhpa"]}, "did you mean 'alpha'"),
+    ("a.csv", "alpha,b\n1,2\n", {"needed": ["alhpa"]}, "'alhpa' is not in the data"),
     ("latin.csv", "\xe9,b\n1,2\n".encode("latin-1"), {}, "header in UTF-8"),
     (
         "bad.csv.gz",
@@ -257,13 +257,14 @@ def test_bad_tables_are_refused(data, rule, said):
     assert "\n" not in str(caught.value)
 
 
-def test_unknown_columns_suggest_names():
+def test_unknown_columns_are_named_and_those_of_the_data_are_not():
     for data in (pd.DataFrame({"alpha": [1], "beta": [2]}), {"alpha": [1], "beta": [2]}):
-        with pytest.raises(SchemaError, match="did you mean 'alpha'"):
+        with pytest.raises(SchemaError, match="is not in the data"):
             open_table(data, needed=["beta", "alhpa"])
     many = open_table({f"column {k}": [0] for k in range(30)})
-    with pytest.raises(SchemaError, match=r"known are .*, \.\.\.$"):
+    with pytest.raises(SchemaError, match="'zzz' is not in the data") as caught:
         many.values("zzz")
+    assert "column 1" not in str(caught.value)
 
 
 def test_dirty_cells_never_raise_or_warn(tmp_path, caplog):

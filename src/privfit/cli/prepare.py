@@ -8,7 +8,7 @@ from privfit.data.encode import Encoder, SchemaEncoder
 from privfit.data.schema import Schema
 from privfit.data.tables import Table, open_table
 from privfit.errors import LedgerError
-from privfit.estimators.fit import FitOptions, make_problem, plan_fit, public_rows
+from privfit.estimators.fit import FitOptions, make_problem, plan_fit, public_rows, refuse_unit
 from privfit.estimators.models import Model, huber_regression, linear_regression, logistic_regression
 from privfit.formula import FormulaEncoder
 from privfit.privacy.budget import Budget
@@ -51,6 +51,7 @@ def prepare(request: Request, *, rows: int | None = None) -> Prepared:
     """
     in_range(0.0, 1.0, closed="neither", level=request.level)
     schema = Schema.from_toml(request.schema)
+    refuse_unit(schema)
     model = _MODELS[request.model]()
     options = FitOptions(
         budget=_budget(request),

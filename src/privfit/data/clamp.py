@@ -50,9 +50,7 @@ def influence_weights(
     return weight, x, y
 
 
-def basis_weights(
-    x: FloatArray, basis: FloatArray, *, norm_bound: float, amplification: float
-) -> FloatArray:
+def basis_weights(x: FloatArray, basis: FloatArray, *, norm_bound: float, amplification: float) -> FloatArray:
     """Return ``min(1, (norm_bound / norm(basis.T @ x))**2, (amplification / (norm(basis) norm(x)))**2)``.
 
     Parameters

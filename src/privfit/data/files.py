@@ -14,7 +14,6 @@ import pyarrow.ipc as paipc
 
 from privfit.data.columns import quietly
 from privfit.data.declarations import WHITESPACE
-from privfit.data.schema import suggestion
 from privfit.errors import SchemaError
 
 PARQUET_SUFFIXES = (".parquet", ".pq")
@@ -144,13 +143,21 @@ def _read_arrow(file: Path, needed: Sequence[str] | None) -> pa.Table:
     return table.select(present(_distinct(table.schema.names), needed))
 
 
+def absent(name: str) -> str:
+    """Return the message for a column that the data lack.
+
+    It names no column that the data have: the first row of a file without header would be taken for names.
+    """
+    return f"column {name!r} is not in the data; check its name, and whether the file has a header line"
+
+
 def present(names: Sequence[str], needed: Sequence[str] | None) -> list[str]:
     """Return the needed columns, each once, or raise `SchemaError` if ``names`` lacks one."""
     if needed is None:
         return list(names)
     for name in needed:
         if name not in names:
-            raise SchemaError(f"column {name!r} is not in the data{suggestion(name, names)}")
+            raise SchemaError(absent(name))
     return list(dict.fromkeys(needed))
 
 

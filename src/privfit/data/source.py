@@ -14,6 +14,9 @@ from privfit.data.clamp import basis_weights, influence_weights
 CHUNK_ROWS = 4096
 """Rows that a kernel adds up before its partial sum is set aside; it bounds the rounding error of sums."""
 
+GROUP_ROWS = 64
+"""Rows whose gradients are added up before their sum is added to the chunk's."""
+
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Block:
@@ -150,14 +153,14 @@ def _pairwise_sum(partial: FloatArray) -> FloatArray:
     return partial[0].copy()
 
 
-def summation_error(n_rows: int) -> float:
+def summation_error(n_rows: int, terms: int = CHUNK_ROWS) -> float:
     """Return ``g`` such that a sum of ``n_rows`` vectors of norm <= B is off by at most ``g * n_rows * B``.
 
-    Within a chunk the terms are added in any order, which costs at most ``CHUNK_ROWS`` roundings, and the
-    chunks by a tree of depth ``log2(chunks) + 1`` (Higham 2002, *Accuracy and Stability of Numerical
-    Algorithms*, section 4.2); a rounding costs a relative ``2**-53``, and one spare factor 2 covers the
-    higher-order terms.
+    Within a chunk a term takes part in at most ``terms`` additions: ``CHUNK_ROWS`` in any order,
+    ``GROUP_ROWS + CHUNK_ROWS / GROUP_ROWS`` where groups are added up first. The chunks are added by a
+    tree of depth ``log2(chunks) + 1`` (Higham 2002, *Accuracy and Stability of Numerical Algorithms*,
+    section 4.2). A rounding costs a relative ``2**-53``; a spare factor 2 covers the higher-order terms.
     """
     chunks = -(-n_rows // CHUNK_ROWS)
-    depth = min(n_rows, CHUNK_ROWS) + int(np.ceil(np.log2(max(chunks, 1)))) + 1
+    depth = min(n_rows, terms) + int(np.ceil(np.log2(max(chunks, 1)))) + 1
     return 2.0 * depth * 2.0**-53

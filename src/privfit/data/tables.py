@@ -10,8 +10,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from privfit.data.columns import ColumnValues, as_number, as_text, holds_numbers, naming, quietly
-from privfit.data.files import present, read_file
-from privfit.data.schema import suggestion
+from privfit.data.files import absent, present, read_file
 from privfit.errors import SchemaError
 
 
@@ -73,10 +72,10 @@ class Table:
         Raises
         ------
         SchemaError
-            If there is no such column; near names are suggested.
+            If there is no such column.
         """
         if name not in self._columns:
-            raise SchemaError(f"column {name!r} is not in the data{suggestion(name, self._columns)}")
+            raise SchemaError(absent(name))
         return self._columns[name]
 
     def column(self, name: str) -> NDArray[Any]:

@@ -7,9 +7,10 @@ from typing import Any
 
 import numpy as np
 from sklearn.base import BaseEstimator
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_consistent_length, check_is_fitted, column_or_1d, validate_data
 
 from privfit._checks import FloatArray, in_range, positive
+from privfit.data.columns import quietly
 from privfit.data.declarations import Level
 from privfit.data.encode import Encoder, SchemaEncoder, UnitScaleEncoder
 from privfit.data.schema import Schema
@@ -25,6 +26,8 @@ from privfit.solvers import NonPrivate, resolve
 
 UNWEIGHTED = 2.0**60
 """Norm bound of the non-private reference, which weights no row down."""
+
+UNREADABLE = "X must hold numbers; declare text columns in a schema"
 
 
 class AbstractPrivateRegressor(BaseEstimator, ABC):
@@ -99,7 +102,9 @@ class AbstractPrivateRegressor(BaseEstimator, ABC):
     ) -> tuple[Encoder, Table]:
         if isinstance(X, str | os.PathLike):
             raise InvalidArgument("schema is needed to fit a file: it says what the columns are")
-        X, y = validate_data(self, X, y, dtype=np.float64, ensure_all_finite=False, ensure_min_samples=2)
+        X = self._numbers(X, ensure_min_samples=2)
+        response = column_or_1d(y, warn=True)
+        check_consistent_length(X, response)
         p = self.n_features_in_ + self.fit_intercept
         bound = self._norm_bound(p)
         names = list(getattr(self, "feature_names_in_", [f"x{k}" for k in range(self.n_features_in_)]))
@@ -112,10 +117,21 @@ class AbstractPrivateRegressor(BaseEstimator, ABC):
             classes=classes,
             target=target,
         )
-        response = np.asarray(y)
-        if response.ndim != 1:
-            raise SchemaError("y must be one-dimensional")
         return encoder, Table([*((name, X[:, k]) for k, name in enumerate(names)), (target, response)])
+
+    def _numbers(self, X: Any, **options: Any) -> FloatArray:
+        """Return what scikit-learn's validation returns, with no message that quotes a cell."""
+        shape = getattr(X, "shape", None) or np.shape(quietly(lambda: np.asarray(X), UNREADABLE))
+        if len(shape) != 2:
+            raise SchemaError("X must be two-dimensional. Reshape your data to (rows, columns)")
+        failure = None
+        try:
+            return np.asarray(validate_data(self, X, dtype=np.float64, ensure_all_finite=False, **options))
+        except ValueError as error:
+            if "could not convert" not in str(error):
+                raise
+            failure = SchemaError(UNREADABLE)
+        raise failure
 
     def _norm_bound(self, p: int) -> float:
         if self.norm_bound is not None:
@@ -145,7 +161,7 @@ class AbstractPrivateRegressor(BaseEstimator, ABC):
             names = self._encoder.needed[:-1]
             encoded = self._encoder.encode_predictors(open_table(X, needed=names, columns=names_of(X, names)))
         else:
-            X = validate_data(self, X, reset=False, dtype=np.float64, ensure_all_finite=False)
+            X = self._numbers(X, reset=False)
             encoded = X if not self.fit_intercept else np.column_stack([np.ones(len(X)), X])
         return encoded @ self._theta
 

@@ -159,11 +159,13 @@ class LogisticRegression(ClassifierMixin, AbstractPrivateRegressor):
             return None
         if y is None:
             raise ValueError("y is needed: this estimator requires y to be passed, but the target y is None")
-        check_classification_targets(y)
         if self.classes is not None:
             return tuple(self.classes)
-        if type_of_target(y) == "multiclass":
-            raise ValueError("Only binary classification is supported. The type of the target is multiclass.")
+        with np.errstate(invalid="ignore"):
+            check_classification_targets(y)
+            kind = type_of_target(y)
+        if kind == "multiclass":
+            raise LabelError("Only binary classification is supported. The type of the target is multiclass.")
         response = np.asarray(y).ravel()
         if response.dtype.kind in "OUS":
             raise LabelError("y has labels other than 0/1, -1/1 and true/false; declare them with classes=")

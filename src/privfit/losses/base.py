@@ -122,4 +122,5 @@ def evaluate(
 ) -> FloatArray:
     """Apply one of the loss's scalar functions elementwise; ``y`` and ``eta`` broadcast."""
     c, k = loss.parameters
-    return np.vectorize(lambda a, b: function(a, b, s, c, k), otypes=[np.float64])(y, eta)
+    with np.errstate(over="ignore"):
+        return np.vectorize(lambda a, b: function(a, b, s, c, k), otypes=[np.float64])(y, eta)

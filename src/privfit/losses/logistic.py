@@ -14,8 +14,7 @@ def _value(y: float, eta: float, s: float, c: float, k: float) -> float:
 
 @scalar
 def _slope(y: float, eta: float, s: float, c: float, k: float) -> float:
-    e = math.exp(-abs(eta))
-    return (1.0 if eta >= 0.0 else e) / (1.0 + e) - y
+    return 1.0 / (1.0 + math.exp(-eta)) - y  # exp overflows to inf, and the quotient to the right 0
 
 
 @scalar

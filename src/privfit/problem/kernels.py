@@ -6,13 +6,14 @@ once and nothing of the length of the table is allocated. Matrices are formed by
 time.
 """
 
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numba import float64, int64, njit, types, void
+from numba import float64, njit, types, void
 
 from privfit._checks import FloatArray
-from privfit.data.source import CHUNK_ROWS, Block, BlockKernel
+from privfit.data.source import CHUNK_ROWS, GROUP_ROWS, Block, BlockKernel
 from privfit.losses.base import SIGNATURE, AbstractLoss
 
 _FUNCTION = types.FunctionType(SIGNATURE)
@@ -23,53 +24,65 @@ _MATRIX = float64[:, ::1]
 @njit(inline="always")
 def _clamp(value: float, low: float, high: float) -> float:
     """Clamp to [low, high], an interval that holds 0; NaN becomes 0."""
-    if value > high:
-        return high
-    if value < low:
-        return low
-    return value if value == value else 0.0  # noqa: PLR0124
+    kept = min(max(value, low), high)
+    return kept if kept == kept else 0.0  # noqa: PLR0124
 
 
 @njit(
-    void(_MATRIX, _VECTOR, _VECTOR, _VECTOR, _VECTOR, _FUNCTION, _FUNCTION, _VECTOR, int64, _MATRIX),
+    void(_MATRIX, _VECTOR, _VECTOR, _VECTOR, _VECTOR, _FUNCTION, float64, _VECTOR),
     cache=True,
     nogil=True,
     fastmath={"reassoc", "contract"},
 )
-def _gradient_pass(
+def _add_gradients(
+    x: Any, y: Any, weight: Any, theta: Any, loss: Any, slope: Any, bound: float, total: Any
+) -> None:
+    """Add the rows' ``w * slope * x`` to ``total``; ``loss`` is (s, c, k)."""
+    n, p = x.shape
+    s, c, k = loss[0], loss[1], loss[2]
+    part = np.zeros(p)
+    for i in range(n):
+        row = x[i]
+        eta = 0.0
+        for j in range(p):
+            eta += row[j] * theta[j]
+        step = weight[i] * _clamp(slope(y[i], eta, s, c, k), -bound, bound)
+        for j in range(p):
+            part[j] += step * row[j]
+        if (i + 1) % GROUP_ROWS == 0 or i + 1 == n:
+            for j in range(p):
+                total[j] += part[j]
+                part[j] = 0.0
+
+
+@njit(
+    void(_MATRIX, _VECTOR, _VECTOR, _VECTOR, _VECTOR, _FUNCTION, float64, float64, _VECTOR),
+    cache=True,
+    nogil=True,
+    fastmath={"reassoc", "contract"},
+)
+def _add_scale_slopes(
     x: Any,
     y: Any,
     weight: Any,
     theta: Any,
     loss: Any,
-    slope: Any,
     scale_slope: Any,
-    bounds: Any,
-    chunk_rows: int,
-    out: Any,
+    low: float,
+    high: float,
+    total: Any,
 ) -> None:
-    """Add ``w * (slope * x, scale_slope)`` to ``out``, a row a chunk.
-
-    ``loss`` is (s, c, k); ``bounds`` is (slope bound, scale-slope low, scale-slope high).
-    """
+    """Add the rows' ``w * scale_slope`` to the last entry of ``total``; ``loss`` is (s, c, k)."""
     n, p = x.shape
     s, c, k = loss[0], loss[1], loss[2]
-    for chunk in range(out.shape[0]):
-        first = chunk * chunk_rows
-        last = min(first + chunk_rows, n)
-        total = out[chunk]
-        side = 0.0
-        for i in range(first, last):
-            eta = 0.0
-            for j in range(p):
-                eta += x[i, j] * theta[j]
-            step = weight[i] * _clamp(slope(y[i], eta, s, c, k), -bounds[0], bounds[0])
-            for j in range(p):
-                total[j] += step * x[i, j]
-            if bounds[1] < bounds[2]:
-                side += weight[i] * _clamp(scale_slope(y[i], eta, s, c, k), bounds[1], bounds[2])
-        if bounds[1] < bounds[2]:
-            total[p] += side
+    side = 0.0
+    for i in range(n):
+        row = x[i]
+        eta = 0.0
+        for j in range(p):
+            eta += row[j] * theta[j]
+        side += weight[i] * _clamp(scale_slope(y[i], eta, s, c, k), low, high)
+    total[p] += side
 
 
 @njit(
@@ -112,51 +125,47 @@ def _score_factors(
 
 
 def gradient_kernel(loss: AbstractLoss, theta: FloatArray, s: float) -> BlockKernel:
-    """Sum of the rows' gradients at ``theta`` (p,) and scale ``s``; size p, or p + 1 with a scale."""
+    """Sum of the rows' gradients at ``theta`` (p,) and scale ``s``; size p, or p + 1 with a scale.
+
+    A chunk fits the cache, so the second loop of a loss with a scale does not read the table again.
+    """
     state = np.array([s, *loss.parameters])
-    bounds = np.array([loss.constants.slope, *loss.constants.scale_slope])
-    functions = loss.functions
+    constants, functions = loss.constants, loss.functions
     theta = np.ascontiguousarray(theta)
 
     def kernel(block: Block, out: FloatArray) -> None:
-        _gradient_pass(
-            block.x,
-            block.y,
-            block.weight,
-            theta,
-            state,
-            functions.slope,
-            functions.scale_slope,
-            bounds,
-            CHUNK_ROWS,
-            out,
-        )
+        for chunk, rows in _chunks(out):
+            x, y, weight, total = block.x[rows], block.y[rows], block.weight[rows], out[chunk]
+            _add_gradients(x, y, weight, theta, state, functions.slope, constants.slope, total)
+            if loss.has_scale:
+                low, high = constants.scale_slope
+                _add_scale_slopes(x, y, weight, theta, state, functions.scale_slope, low, high, total)
 
     return kernel
 
 
-def hessian_kernel(loss: AbstractLoss, theta: FloatArray, s: float) -> BlockKernel:
-    """Sum of ``s`` times the rows' Hessians at ``(theta, s)``, flattened (q, q)."""
+def hessian_kernel(loss: AbstractLoss, theta: FloatArray, s: float, basis: FloatArray | None) -> BlockKernel:
+    """Sum of ``s`` times the rows' Hessians at ``(theta, s)`` in the basis, flattened (q, q)."""
     bounds = np.array([loss.constants.curvature, loss.constants.scale_direction])
     functions = loss.functions
-    return _outer_kernel(
-        loss, theta, s, _hessian_factors, functions.curvature, functions.scale_direction, bounds
-    )
+    factors = _Factors(_hessian_factors, functions.curvature, functions.scale_direction, bounds)
+    return _outer_kernel(loss, theta, s, basis, factors)
 
 
-def meat_kernel(loss: AbstractLoss, theta: FloatArray, s: float) -> BlockKernel:
-    """Sum of the outer products of the rows' gradients at ``(theta, s)``, flattened (q, q)."""
+def meat_kernel(loss: AbstractLoss, theta: FloatArray, s: float, basis: FloatArray | None) -> BlockKernel:
+    """Sum of the outer products of the rows' gradients at ``(theta, s)`` in the basis, flattened (q, q)."""
     bounds = np.array([loss.constants.slope, *loss.constants.scale_slope])
     functions = loss.functions
-    return _outer_kernel(loss, theta, s, _score_factors, functions.slope, functions.scale_slope, bounds)
+    factors = _Factors(_score_factors, functions.slope, functions.scale_slope, bounds)
+    return _outer_kernel(loss, theta, s, basis, factors)
 
 
-def second_moment_kernel() -> BlockKernel:
-    """Sum of ``w * x x'`` over the rows, flattened (p, p)."""
+def second_moment_kernel(basis: FloatArray | None) -> BlockKernel:
+    """Sum of ``w * z z'`` over the rows ``z = P'x`` in the basis, flattened (p, p)."""
 
     def kernel(block: Block, out: FloatArray) -> None:
         for chunk, rows in _chunks(out):
-            scaled = np.sqrt(block.weight[rows])[:, None] * block.x[rows]
+            scaled = np.sqrt(block.weight[rows])[:, None] * _turned(block.x[rows], basis)
             out[chunk] += (scaled.T @ scaled).ravel()
 
     return kernel
@@ -166,10 +175,29 @@ def _chunks(out: FloatArray) -> list[tuple[int, slice]]:
     return [(chunk, slice(chunk * CHUNK_ROWS, (chunk + 1) * CHUNK_ROWS)) for chunk in range(out.shape[0])]
 
 
+def _turned(x: FloatArray, basis: FloatArray | None) -> FloatArray:
+    with np.errstate(over="ignore", invalid="ignore"):
+        return x if basis is None else x @ basis
+
+
+@dataclass(frozen=True, slots=True)
+class _Factors:
+    """A compiled function that fills the factors of ``a``, and what it needs."""
+
+    fill: Any
+    main: Any
+    side: Any
+    bounds: FloatArray
+
+
 def _outer_kernel(
-    loss: AbstractLoss, theta: FloatArray, s: float, factors: Any, main: Any, side: Any, bounds: FloatArray
+    loss: AbstractLoss, theta: FloatArray, s: float, basis: FloatArray | None, factors: _Factors
 ) -> BlockKernel:
-    """Sum of ``a a'`` with ``a = (root * x, side)`` and the factors filled row by row."""
+    """Sum of ``a a'`` with ``a = (root * P'x, side)`` and the factors filled row by row.
+
+    Rows are turned before they are summed, so that the rounding of the sum is relative to the bound on a
+    turned row.
+    """
     state = np.array([s, *loss.parameters])
 
     def kernel(block: Block, out: FloatArray) -> None:
@@ -180,8 +208,8 @@ def _outer_kernel(
                 eta = x @ theta
             a = np.empty((y.size, p + loss.has_scale))
             root, last = np.empty(y.size), np.empty(y.size)
-            factors(y, eta, weight, state, main, side, bounds, root, last)
-            np.multiply(root[:, None], x, out=a[:, :p])
+            factors.fill(y, eta, weight, state, factors.main, factors.side, factors.bounds, root, last)
+            np.multiply(root[:, None], _turned(x, basis), out=a[:, :p])
             if loss.has_scale:
                 a[:, p] = last
             out[chunk] += (a.T @ a).ravel()

@@ -88,14 +88,12 @@ class Problem:
             summed = constants.slope * self.amplification
             return BoundedQuery(kind, q, constants.slope * self.norm_bound, constants.scale_slope, summed)
         if kind == "second_moment":
-            return BoundedQuery(kind, p * (p + 1) // 2, self.norm_bound**2, summed=self.amplification**2)
+            return BoundedQuery(kind, p * (p + 1) // 2, self.norm_bound**2)
         if kind == "hessian":
-            summed = constants.curvature * (self.amplification**2 + constants.scale_direction**2)
-            return BoundedQuery(kind, q * (q + 1) // 2, self.smoothness, summed=summed)
+            return BoundedQuery(kind, q * (q + 1) // 2, self.smoothness)
         side = max(abs(t) for t in constants.scale_slope) ** 2
         score = (constants.slope * self.norm_bound) ** 2 + side
-        summed = (constants.slope * self.amplification) ** 2 + side
-        return BoundedQuery(kind, q * (q + 1) // 2, score, summed=summed)
+        return BoundedQuery(kind, q * (q + 1) // 2, score)
 
     def sensitivity(self, kind: ReleaseKind) -> float:
         """Return the sensitivity of the mean that a query of this kind asks for."""
@@ -110,10 +108,10 @@ class Problem:
         if kind == "gradient":
             return kernels.gradient_kernel(self.loss, theta, scale)
         if kind == "second_moment":
-            return kernels.second_moment_kernel()
+            return kernels.second_moment_kernel(self.basis)
         if kind == "hessian":
-            return kernels.hessian_kernel(self.loss, theta, scale)
-        return kernels.meat_kernel(self.loss, theta, scale)
+            return kernels.hessian_kernel(self.loss, theta, scale, self.basis)
+        return kernels.meat_kernel(self.loss, theta, scale, self.basis)
 
     def sum_length(self, kind: ReleaseKind) -> int:
         """Return the length of the flat sum that the kernel of a kind produces."""
@@ -121,11 +119,14 @@ class Problem:
         return self.size if kind == "gradient" else side * side
 
     def mean(self, kind: ReleaseKind, total: FloatArray) -> FloatArray:
-        """Return the mean of a flat sum over the rows, in the coordinates of the parameter."""
+        """Return the mean of a kernel's flat sum over the rows, in the coordinates of the parameter.
+
+        Matrices are summed in these coordinates; a gradient is turned after the sum.
+        """
         mean = total / self.n_rows
         if kind != "gradient":
             side = round(math.sqrt(mean.size))
-            return self.to_basis(mean.reshape(side, side))
+            return mean.reshape(side, side)
         if self.basis is None:
             return mean
         return np.concatenate([self.basis.T @ mean[: self.n_coef], mean[self.n_coef :]])

@@ -3,7 +3,7 @@
 import math
 from dataclasses import dataclass
 
-from privfit.data.source import summation_error
+from privfit.data.source import CHUNK_ROWS, GROUP_ROWS, summation_error
 from privfit.privacy.relation import Relation
 from privfit.problem.plan import ReleaseKind
 
@@ -61,5 +61,6 @@ class BoundedQuery:
         else:
             exact = math.hypot(relation.vector_sensitivity(self.bound), max(-low, high))
         largest = math.hypot(max(self.bound, self.summed), max(-low, high))
-        rounding = 2.0 * summation_error(2 * n_rows) * (2 * n_rows) * largest
+        terms = GROUP_ROWS + CHUNK_ROWS // GROUP_ROWS if self.kind == "gradient" else CHUNK_ROWS
+        rounding = 2.0 * summation_error(2 * n_rows, terms) * (2 * n_rows) * largest
         return (exact + rounding) / n_rows * _ROUNDING

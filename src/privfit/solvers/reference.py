@@ -64,7 +64,7 @@ class NonPrivate(AbstractSolver):
         while np.linalg.norm(step.gradient) > self.tolerance and oracle.remaining("gradient"):
             scale = problem.split(theta)[1]
             hessian = oracle.release("hessian", theta).value / scale + problem.ridge
-            newton = floored_inverse(hessian, 1e-10 * problem.smoothness)
+            newton = floored_inverse(hessian, 1e-12 * float(np.trace(hessian)))
             following = _shrinking_step(problem, oracle, theta, step, newton)
             if following is None:
                 break

@@ -21,7 +21,7 @@ from privfit.solvers.base import (
     take_step,
 )
 
-_FAR_ROWS = 16.0
+_FAR_ROWS = 4.0
 """Rows without a schema may be this many times longer than the norm bound before it weights them down."""
 
 SMALLEST_SPREAD = 1.2
@@ -49,9 +49,10 @@ class WhitenedGradientDescent(AbstractSolver):
         Part of the squared budget that buys the two second moments, in equal parts.
     spread : float, optional
         ``c**2 / p``. By default as large as the noise allows, and at least 1.2: ``c**2`` is raised to
-        ``min(0.002 n mu**2, 0.004 n mu / sqrt(p))``, where the noise of gradients is a few per cent of
-        the sampling variance and that of the bread a few per cent of its eigenvalues. So with a large
-        budget no row is weighted down.
+        ``min(0.03 n mu**2, 0.015 n mu / sqrt(p), n)``. There the noise is about as large as the sampling
+        variation, that of the bread is about a tenth of its eigenvalues, and ``n`` is the largest
+        squared norm that a whitened row can have. So rows are weighted down only as far as the budget
+        requires, and with a large budget not at all.
     growth : float
         Ratio of the squared budgets of the last and the first step; the steps between grow evenly.
 
@@ -149,7 +150,7 @@ class WhitenedGradientDescent(AbstractSolver):
         p, n, mu = problem.n_coef, problem.n_rows, min(mu, 1e12)
         if self.spread is not None:
             return self.spread * p
-        return max(SMALLEST_SPREAD * p, min(0.002 * n * mu**2, 0.004 * n * mu / math.sqrt(p)))
+        return max(SMALLEST_SPREAD * p, min(0.03 * n * mu**2, 0.015 * n * mu / math.sqrt(p), n))
 
 
 def total_mu(releases: tuple[PlannedRelease, ...]) -> float:

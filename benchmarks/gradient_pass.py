@@ -1,0 +1,96 @@
+"""One gradient pass against reading the array and against the two-pass NumPy gradient, in one process.
+
+    python benchmarks/gradient_pass.py [--rows 1000000] [--columns 50]
+
+Prints the median and minimum of each, and the ratios of the minima, and writes
+benchmarks/results/gradient_pass.json.
+"""
+
+import argparse
+import json
+import time
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import numpy as np
+from numba import njit
+
+from privfit.data.source import ArraySource, thread_count
+from privfit.losses import Logistic
+from privfit.problem.kernels import gradient_kernel
+
+RESULTS = Path(__file__).parent / "results" / "gradient_pass.json"
+
+
+@njit(nogil=True, fastmath=True, cache=True)
+def read(x: np.ndarray, first: int, last: int) -> float:
+    total = 0.0
+    for i in range(first, last):
+        for j in range(x.shape[1]):
+            total += x[i, j]
+    return total
+
+
+def times(action: Callable[[], object], repetitions: int) -> list[float]:
+    out = []
+    for _ in range(repetitions):
+        started = time.perf_counter()
+        action()
+        out.append(time.perf_counter() - started)
+    return out
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
+    parser.add_argument("--rows", type=int, default=1_000_000)
+    parser.add_argument("--columns", type=int, default=50)
+    parser.add_argument("--repetitions", type=int, default=31)
+    options = parser.parse_args()
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=(options.rows, options.columns))
+    y = (x[:, 0] > 0).astype(float)
+    theta = rng.normal(size=options.columns) / 10
+    weight = np.ones(options.rows)
+    source = ArraySource(x, y, norm_bound=100.0)
+    kernel = gradient_kernel(Logistic(), theta, 1.0)
+    edges = np.linspace(0, options.rows, thread_count() + 1).astype(int)
+    pool = ThreadPoolExecutor(thread_count())
+
+    def one_pass() -> np.ndarray:
+        return source.sum(kernel, options.columns)
+
+    def two_pass() -> np.ndarray:
+        probability = 1.0 / (1.0 + np.exp(-(x @ theta)))
+        return x.T @ (weight * (probability - y))
+
+    def read_all() -> float:
+        return sum(pool.map(lambda k: read(x, edges[k], edges[k + 1]), range(thread_count())))
+
+    actions = {"privfit gradient": one_pass, "two-pass NumPy": two_pass, "reading the array": read_all}
+    assert np.allclose(one_pass(), two_pass())
+    for action in actions.values():
+        action()
+    measured: dict[str, list[float]] = {name: [] for name in actions}
+    for _ in range(options.repetitions):  # interleaved, so that a slow moment hits all alike
+        for name, action in actions.items():
+            measured[name] += times(action, 1)
+    best = {name: min(values) for name, values in measured.items()}
+    report = {
+        "rows": options.rows,
+        "columns": options.columns,
+        "threads": thread_count(),
+        "milliseconds_minimum": {name: round(1e3 * value, 2) for name, value in best.items()},
+        "milliseconds_median": {
+            name: round(1e3 * float(np.median(values)), 2) for name, values in measured.items()
+        },
+        "gradient_over_reading": round(best["privfit gradient"] / best["reading the array"], 3),
+        "numpy_over_gradient": round(best["two-pass NumPy"] / best["privfit gradient"], 3),
+    }
+    print(json.dumps(report, indent=2))
+    RESULTS.parent.mkdir(exist_ok=True)
+    RESULTS.write_text(json.dumps(report, indent=2) + "\n")
+
+
+if __name__ == "__main__":
+    main()

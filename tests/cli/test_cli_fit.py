@@ -1,0 +1,129 @@
+import gzip
+import json
+
+import pytest
+
+import privfit as pf
+
+
+def test_fit_prints_the_summary_and_nothing_else(invoke, people, schema):
+    result = invoke("fit", people, "--schema", schema, "--model", "logit", "--epsilon", 5)
+    assert result.exit_code == 0
+    assert result.stderr == ""
+    lines = result.stdout.splitlines()
+    assert lines[0].strip() == "Logistic regression results"
+    assert "(ε = 5, δ = 1e-06)-DP, replace one row" in result.stdout
+    assert "NOT PRIVATE" not in result.stdout
+
+
+def test_all_columns_of_the_schema_are_used_without_a_formula(invoke, people, schema, tmp_path):
+    out = tmp_path / "result.json"
+    assert invoke("fit", people, "--schema", schema, "--model", "logit", "--out", out).exit_code == 0
+    result = pf.FitResult.from_json(out)
+    assert result.names == ("Intercept", "age", "sex[T.Male]", "hours")
+    assert (result.target, result.private, result.nobs) == ("high", True, 600)
+    assert (result.privacy.epsilon, result.privacy.delta) == (1.0, 1e-6)
+
+
+def test_formula_gives_the_same_fit_as_the_function(invoke, people, schema, tmp_path):
+    out = tmp_path / "result.json"
+    formula = "high ~ age * C(sex)"
+    done = invoke(
+        "fit", people, "--schema", schema, "--model", "logit", "--formula", formula, "--seed", 3, "--out", out
+    )
+    assert done.exit_code == 0
+    expected = pf.logit(formula, people, schema=schema, random_state=3)
+    assert pf.FitResult.from_json(out).params.equals(expected.params)
+
+
+@pytest.mark.parametrize("model", ["ols", "huber"])
+def test_numeric_response_and_target_option(invoke, people, schema, model):
+    schema.write_text(schema.read_text().replace("target = true\n", ""))
+    result = invoke("fit", people, "--schema", schema, "--model", model, "--target", "hours", "--mu", 2)
+    assert result.exit_code == 0
+    assert "μ = 2" in result.stdout
+    assert "hours" in result.stdout
+
+
+def test_summary_file_is_a_page_and_level_is_used(invoke, people, schema, tmp_path):
+    page = tmp_path / "summary.html"
+    args = ["--schema", schema, "--model", "logit", "--epsilon", 20, "--level", 0.9, "--html", page]
+    result = invoke("fit", people, *args)
+    assert result.exit_code == 0
+    assert "90% intervals" in result.stdout
+    text = page.read_text(encoding="utf-8")
+    assert text.startswith("<!doctype html>")
+    assert "90% intervals" in text
+
+
+def test_seeded_results_say_so_everywhere(invoke, people, schema, tmp_path):
+    out, page = tmp_path / "result.json", tmp_path / "summary.html"
+    args = ["--schema", schema, "--model", "logit", "--seed", 1, "--out", out, "--html", page]
+    result = invoke("fit", people, *args)
+    assert result.exit_code == 0
+    for text in (result.stdout, out.read_text(encoding="utf-8"), page.read_text(encoding="utf-8")):
+        assert "NOT PRIVATE" in text
+    assert json.loads(out.read_text(encoding="utf-8"))["result"]["statement"]["private"] is False
+    assert invoke("fit", people, *args).stdout == result.stdout
+
+
+def test_non_private_reference_says_so(invoke, people, schema):
+    result = invoke("fit", people, "--schema", schema, "--model", "logit", "--solver", "non-private")
+    assert result.exit_code == 0
+    assert "NOT PRIVATE" in result.stdout
+
+
+def test_raw_compressed_file_without_header(invoke, people, schema, tmp_path):
+    raw = tmp_path / "raw.csv.gz"
+    body = people.read_text().split("\n", 1)[1].replace(",", ";")
+    raw.write_bytes(gzip.compress(body.encode()))
+    columns = "age, sex, hours, high"
+    args = ["--schema", schema, "--model", "logit", "--seed", 1]
+    result = invoke("fit", raw, *args, "--sep", ";", "--no-header", "--columns", columns)
+    assert result.exit_code == 0
+    assert result.stdout == invoke("fit", people, *args).stdout
+
+
+def test_tab_may_be_spelled(invoke, people, schema):
+    people.write_text(people.read_text().replace(",", "\t"))
+    args = ["--schema", schema, "--model", "logit", "--sep", "\\t"]
+    assert invoke("fit", people, *args).exit_code == 0
+
+
+def test_no_inference(invoke, people, schema):
+    result = invoke("fit", people, "--schema", schema, "--model", "logit", "--no-inference")
+    assert result.exit_code == 0
+    assert "std err" not in result.stdout
+
+
+def test_add_remove_reports_the_public_number_of_rows_only(invoke, people, schema):
+    args = ["--schema", schema, "--model", "logit", "--relation", "add_remove", "--n-rows", 550]
+    result = invoke("fit", people, *args)
+    assert result.exit_code == 0
+    assert "550 (public scale)" in result.stdout
+    assert "600" not in result.stdout
+
+
+def test_ledger_is_charged_and_refuses(invoke, people, schema, tmp_path, refused):
+    path = tmp_path / "ledger.db"
+    ledger = pf.Ledger(path)
+    ledger.grant("people", pf.Budget(1.5, 1e-6))
+    args = ["--schema", schema, "--model", "logit", "--ledger", path, "--dataset", "people"]
+    assert invoke("fit", people, *args).exit_code == 0
+    spent = ledger.spent("people").mu
+    assert spent is not None
+    assert 0 < spent <= pf.Budget(1.0, 1e-6).mu
+    plan = ["plan", "--rows", 600, *args]
+    assert "has room for this plan" in invoke(*plan, "--epsilon", 0.1).stdout
+    refused(invoke("fit", people, *args, "--epsilon", 2), 1, "BudgetExceeded: dataset 'people'")
+    assert ledger.spent("people").mu == spent
+
+
+def test_nothing_is_spent_where_the_output_could_not_be_written(invoke, people, schema, tmp_path, refused):
+    path = tmp_path / "ledger.db"
+    ledger = pf.Ledger(path)
+    ledger.grant("people", pf.Budget(1.5, 1e-6))
+    args = ["--schema", schema, "--model", "logit", "--ledger", path, "--dataset", "people"]
+    refused(invoke("fit", people, *args, "--out", tmp_path / "no" / "r.json"), 1, "InvalidArgument: out")
+    refused(invoke("fit", people, *args, "--html", tmp_path), 1, "InvalidArgument: html")
+    assert ledger.spent("people").mu == 0

@@ -1,0 +1,85 @@
+import json
+
+import pytest
+
+import privfit as pf
+from privfit.data.synthetic import census_schema
+from privfit.problem.plan import Plan
+
+
+@pytest.fixture
+def wage_schema(tmp_path):
+    path = tmp_path / "wage.toml"
+    census_schema("hourly_wage").to_toml(path)
+    return path
+
+
+def table(stdout, start):
+    """Return the rows of a printed table whose name starts with a text, split into words."""
+    return [line.split() for line in stdout.splitlines() if line.startswith(start)]
+
+
+def test_plan_shows_releases_and_forecast(invoke, schema):
+    result = invoke("plan", "--schema", schema, "--model", "logit", "--rows", 20_000)
+    assert (result.exit_code, result.stderr) == (0, "")
+    assert "(ε = 1, δ = 1e-06)-DP, replace one row" in result.stdout
+    (age,) = table(result.stdout, "age")
+    sampling, noise, width, share = map(float, age[1:])
+    assert width == pytest.approx(2 * 1.96 * (sampling**2 + noise**2) ** 0.5, rel=0.01)
+    assert share == pytest.approx(100 * noise**2 / (noise**2 + sampling**2), abs=0.6)
+    shares = [float(words[-1]) for words in table(result.stdout, ("solver:", "inference:"))]
+    assert sum(shares) == pytest.approx(100, abs=0.3)
+    assert "both labels equally likely" in result.stdout
+
+
+def test_every_release_of_the_fit_is_in_the_plan(invoke, people, schema, tmp_path):
+    out, fitted = tmp_path / "plan.json", tmp_path / "result.json"
+    args = ["--schema", schema, "--model", "logit", "--formula", "high ~ age + C(sex)", "--mu", 1]
+    assert invoke("plan", *args, "--rows", 600, "--out", out).exit_code == 0
+    assert invoke("fit", people, *args, "--out", fitted).exit_code == 0
+    result = pf.FitResult.from_json(fitted)
+    assert Plan.from_dict(json.loads(out.read_text())) == result.plan
+    assert sorted(release.planned.mu for release in result.releases) == sorted(
+        planned.mu for planned in result.plan.releases
+    )
+
+
+@pytest.mark.parametrize("solver", ["auto", "newton", "gradient-descent"])
+@pytest.mark.parametrize("model", ["ols", "huber"])
+def test_models_and_solvers(invoke, wage_schema, model, solver):
+    args = ["--schema", wage_schema, "--model", model, "--rho", 0.1, "--solver", solver, "--rows", 5000]
+    result = invoke("plan", *args)
+    assert result.exit_code == 0, result.output
+    assert "log(hourly_wage)" in result.stdout
+    assert "a residual scale of 25%" in result.stdout
+
+
+def test_add_remove(invoke, schema):
+    args = ["--schema", schema, "--model", "logit", "--rows", 5000, "--relation", "add_remove"]
+    result = invoke("plan", *args)
+    assert result.exit_code == 0
+    assert "5000 (public scale)" in result.stdout
+
+
+def test_without_inference_fewer_releases(invoke, schema):
+    args = ["plan", "--schema", schema, "--model", "logit", "--rows", 5000]
+    assert table(invoke(*args).stdout, "inference:")
+    assert not table(invoke(*args, "--no-inference").stdout, "inference:")
+
+
+def test_refusals(invoke, schema, refused):
+    args = ["plan", "--schema", schema, "--model", "logit"]
+    refused(invoke(*args, "--rows", 3), 1, "TooLittleData: ")
+    refused(invoke(*args, "--rows", 0), 1, "InvalidArgument: n_rows")
+    refused(invoke(*args, "--rows", 500, "--solver", "non-private"), 1, "Incompatible: solver")
+    refused(invoke(*args, "--rows", 500, "--epsilon", 0), 1, "InvalidArgument: epsilon")
+    refused(invoke(*args, "--rows", 500, "--out", "/no/such/folder/plan.json"), 1, "InvalidArgument: out")
+
+
+def test_full_ledger(invoke, schema, tmp_path, refused):
+    path = tmp_path / "ledger.db"
+    pf.Ledger(path).grant("people", pf.Budget.gdp(0.1))
+    args = ["--schema", schema, "--model", "logit", "--rows", 600, "--ledger", path, "--dataset", "people"]
+    result = invoke("plan", *args, "--mu", 1)
+    assert result.exit_code == 1
+    assert result.stderr.startswith("error: BudgetExceeded: dataset 'people'")

@@ -1,0 +1,164 @@
+"""Whatever is wrong, one line says so, and no cell is in it."""
+
+import pytest
+from conftest_cli import CANARY
+
+from privfit.cli import fit as fit_module
+from privfit.cli.failures import describe
+from privfit.errors import SchemaError
+from privfit.results import FitResult
+
+
+@pytest.fixture
+def fit(invoke, people, schema):
+    """Fit the good table with some options replaced or added."""
+
+    def run(*args, data=people, model="logit", toml=schema):
+        return invoke("fit", data, "--schema", toml, "--model", model, *args)
+
+    return run
+
+
+@pytest.mark.parametrize(
+    ("args", "start"),
+    [
+        (["--epsilon", 0], "InvalidArgument: epsilon"),
+        (["--epsilon", -1], "InvalidArgument: epsilon"),
+        (["--epsilon", "nan"], "InvalidArgument: epsilon"),
+        (["--delta", 1], "InvalidArgument: delta"),
+        (["--delta", 0], "Incompatible: budget"),
+        (["--mu", 0], "InvalidArgument: mu"),
+        (["--rho", "inf"], "InvalidArgument: rho"),
+        (["--l2", -1], "InvalidArgument: l2"),
+        (["--level", 1], "InvalidArgument: level"),
+        (["--solver", "magic"], "InvalidArgument: solver"),
+        (["--seed", -1], "InvalidArgument: random_state"),
+        (["--relation", "add_remove"], "InvalidArgument: n_rows"),
+        (["--n-rows", 600], "InvalidArgument: n_rows"),
+        (["--formula", "high ~ agee"], "FormulaError"),
+        (["--formula", "high ~"], "FormulaError"),
+        (["--formula", "high ~ __import__('os').system('id')"], "FormulaError"),
+        (["--formula", "high ~ center(age)"], "FormulaError"),
+        (["--formula", "high ~ age\nhours"], "FormulaError"),
+        (["--target", "salary"], "SchemaError"),
+        (["--sep", ";;"], "SchemaError: sep"),
+        (["--ledger", "absent.db", "--dataset", "people"], "LedgerError: ledger 'absent.db' does not exist"),
+    ],
+)
+def test_named_errors(fit, refused, args, start):
+    refused(fit(*args), 1, start)
+
+
+@pytest.mark.parametrize(
+    "args",
+    [
+        ["--model", "magic"],
+        ["--epsilon", "much"],
+        ["--relation", "same"],
+        ["--mu", 1, "--rho", 1],
+        ["--mu", 1, "--delta", 0.1],
+        ["--formula", "high ~ age", "--target", "high"],
+        ["--dataset", "people"],
+        ["--no-header"],
+        ["--columns", "a,b"],
+        ["--frobnicate"],
+    ],
+)
+def test_usage_errors(fit, refused, args):
+    refused(fit(*args), 2, "usage: ")
+
+
+def test_missing_arguments_and_unknown_commands(invoke, refused):
+    refused(invoke("fit"), 2, "usage: ")
+    refused(invoke("plan", "--rows", 10), 2, "usage: ")
+    refused(invoke("regress"), 2, "usage: ")
+    assert invoke().exit_code == 2
+
+
+def test_no_such_files(fit, refused, tmp_path):
+    refused(fit(data=tmp_path / "none.csv"), 1, "SchemaError: data file")
+    refused(fit(toml=tmp_path / "none.toml"), 1, "SchemaError: schema file")
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        "",
+        "age,sex,hours,high\n",
+        f"age,sex,hours,high\n1,Male,{CANARY},no,5\n",
+        f'age,sex,hours,high\n1,"{CANARY},40,no\n',
+        f"age,sex,high\n1,{CANARY},no\n",
+        f"age,sex,hours,high,age\n1,{CANARY},40,no,1\n",
+    ],
+    ids=["empty", "no rows", "ragged", "open quote", "lacks a column", "repeated name"],
+)
+def test_broken_tables(fit, refused, tmp_path, content):
+    path = tmp_path / "broken.csv"
+    path.write_text(content)
+    refused(fit(data=path), 1, "SchemaError: ")
+
+
+@pytest.mark.parametrize("suffix", [".parquet", ".arrow", ".csv.gz"])
+def test_damaged_files(fit, refused, tmp_path, suffix):
+    path = tmp_path / f"damaged{suffix}"
+    path.write_text(f"{CANARY}\n" * 100)
+    refused(fit(data=path), 1, "SchemaError: data file")
+
+
+def test_wrong_label(fit, refused, people):
+    people.write_text(people.read_text().replace("yes", CANARY))
+    refused(fit(), 1, "LabelError: column 'high'")
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("upper = 90", "upper = 10"),
+        ("upper = 90", "upper = inf"),
+        ('levels = ["no", "yes"]', 'levels = ["no"]'),
+        ('levels = ["no", "yes"]', 'levels = ["no", "yes", "maybe"]'),
+        ("lower = 17", "lowest = 17"),
+        ("[age]", "[age"),
+        ("target = true", "target = true\nunit = true"),
+    ],
+)
+def test_contradictory_schemas(fit, refused, schema, old, new):
+    schema.write_text(schema.read_text().replace(old, new))
+    refused(fit(), 1, "SchemaError: ")
+
+
+def test_too_few_rows(fit, refused, people):
+    people.write_text("\n".join(people.read_text().split("\n")[:5]))
+    refused(fit(), 1, "TooLittleData: ")
+
+
+def test_odd_cells_are_silent(fit, people):
+    text = people.read_text().replace("17,", "1e400,").replace("Male", CANARY).replace(",0,", ",nan,")
+    people.write_text(text)
+    result = fit()
+    assert (result.exit_code, result.stderr) == (0, "")
+    assert CANARY not in result.stdout
+
+
+def test_unexpected_errors_show_their_type_only(fit, refused, monkeypatch):
+    def fail(*args, **kwargs):
+        raise KeyError(CANARY)
+
+    monkeypatch.setattr(fit_module, "fit", fail)
+    refused(fit(), 1, "KeyError: unexpected")
+
+
+def test_failing_disk_is_one_line(fit, monkeypatch, tmp_path):
+    def full(*args, **kwargs):
+        raise OSError(28, "No space left on device", "result.json")
+
+    monkeypatch.setattr(FitResult, "to_json", full)
+    result = fit("--out", tmp_path / "result.json")
+    assert result.exit_code == 1
+    assert result.stderr == "error: OSError: No space left on device: result.json\n"
+    assert "Logistic regression results" in result.stdout  # what was paid for is not lost
+
+
+def test_lines_are_one_line_and_printable():
+    assert describe(SchemaError("a\nb\x1b[31m")) == (1, "SchemaError: a b\ufffd[31m")
+    assert describe(OSError())[1] == "OSError: failed"

@@ -1,0 +1,294 @@
+"""The scikit-learn estimators: contract, options, guarantees, bad input."""
+
+import pickle
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.base import clone
+from sklearn.model_selection import cross_val_score
+from sklearn.utils.estimator_checks import check_estimator
+
+import privfit as pf
+from privfit.data.synthetic import census, census_schema, linear_model, logistic_model
+
+ESTIMATORS = [pf.LogisticRegression, pf.LinearRegression, pf.HuberRegressor]
+LABELS_ARE_DECLARED = "labels other than 0/1, -1/1 and booleans are declared, not read off the data"
+NO_TELLTALE_ERROR = "a row whose response is not finite contributes nothing; an error would tell of it"
+EXPECTED = {
+    pf.LinearRegression: {"check_supervised_y_no_nan": NO_TELLTALE_ERROR},
+    pf.HuberRegressor: {"check_supervised_y_no_nan": NO_TELLTALE_ERROR},
+    pf.LogisticRegression: {
+        "check_classifier_data_not_an_array": LABELS_ARE_DECLARED,
+        "check_classifiers_classes": LABELS_ARE_DECLARED,
+        "check_estimators_dtypes": LABELS_ARE_DECLARED,
+        "check_fit2d_1feature": LABELS_ARE_DECLARED,
+        "check_classifiers_one_label": "whether a class occurs is private: such a table is fitted like others",
+    },
+}
+
+
+@pytest.mark.parametrize("estimator", ESTIMATORS)
+def test_check_estimator(estimator):
+    expected = EXPECTED[estimator]
+    results = check_estimator(estimator(), expected_failed_checks=expected, on_skip=None)
+    failed = {result["check_name"] for result in results if result["status"] == "xfail"}
+    assert failed == set(expected), "an expected failure passes now; take it off the list"
+
+
+def simulated(estimator, n=4000, seed=1):
+    if estimator is pf.LogisticRegression:
+        return logistic_model(n, (1.0, -0.5), intercept=0.3, seed=seed)
+    return linear_model(n, (1.0, -0.5), intercept=0.3, noise_sd=0.5, seed=seed)
+
+
+@pytest.mark.parametrize("estimator", ESTIMATORS)
+@pytest.mark.parametrize("relation", ["replace", "add_remove"])
+def test_intervals_hold_the_truth(estimator, relation):
+    x, y = simulated(estimator)
+    given = {"n_rows": 4000} if relation == "add_remove" else {}
+    fit = estimator(budget=pf.Budget.gdp(1.0), relation=relation, random_state=3, **given).fit(x, y)
+    interval = fit.result_.conf_int(level=0.9999)
+    assert (interval["lower"] < [0.3, 1.0, -0.5]).all()
+    assert (interval["upper"] > [0.3, 1.0, -0.5]).all()
+    assert (fit.result_.bse < 0.3).all()
+    assert fit.result_.privacy.relation == relation
+
+
+def test_add_remove_needs_less_noise_and_a_public_number_of_rows():
+    x, y = simulated(pf.LogisticRegression)
+    plans = {}
+    for relation, given in (("replace", {}), ("add_remove", {"n_rows": 4000})):
+        fit = pf.LogisticRegression(relation=relation, random_state=0, **given).fit(x, y)
+        plans[relation] = fit.result_.plan.releases
+    for one, other in zip(plans["add_remove"], plans["replace"], strict=True):
+        ratio = other.sd / one.sd
+        assert ratio == pytest.approx(2.0 if one.kind == "gradient" else np.sqrt(2), rel=1e-4)
+    with pytest.raises(pf.InvalidArgument, match="n_rows is needed"):
+        pf.LogisticRegression(relation="add_remove").fit(x, y)
+    with pytest.raises(pf.InvalidArgument, match="n_rows is public"):
+        pf.LogisticRegression(n_rows=10).fit(x, y)
+
+
+@pytest.mark.parametrize("estimator", ESTIMATORS)
+def test_seeded_results_are_marked_and_repeat_and_private_ones_do_neither(estimator):
+    x, y = simulated(estimator, n=500)
+    one, two = (estimator(random_state=7).fit(x, y) for _ in range(2))
+    np.testing.assert_array_equal(one.coef_, two.coef_)
+    for text in (str(one.result_.summary()), one.result_.to_json(), repr(one.result_)):
+        assert "NOT PRIVATE" in text
+    assert not one.result_.private
+    first, second = (estimator().fit(x, y) for _ in range(2))
+    assert first.result_.private
+    assert (first.coef_ != second.coef_).all()
+    assert "NOT PRIVATE" not in str(first.result_.summary()) + first.result_.to_json()
+
+
+@pytest.mark.parametrize("estimator", ESTIMATORS)
+def test_a_fit_spends_what_it_says(estimator):
+    x, y = simulated(estimator, n=500)
+    for budget in (pf.Budget(1.0, 1e-6), pf.Budget(0.1, 1e-9), pf.Budget.gdp(0.3), pf.Budget.zcdp(0.05)):
+        fit = estimator(budget=budget, random_state=0).fit(x, y)
+        plan = fit.result_.plan
+        total = np.sqrt(sum(release.mu**2 for release in plan.releases))
+        assert total <= budget.mu
+        assert len(fit.result_.releases) == len(plan.releases)
+        assert budget.delta_at(1.0) >= 0.0
+        statement = fit.result_.privacy
+        assert pf.Budget.gdp(plan.mu).delta_at(statement.epsilon) <= statement.delta * (1 + 1e-9)
+
+
+def test_a_pure_budget_is_refused_with_a_remedy():
+    x, y = simulated(pf.LogisticRegression, n=100)
+    with pytest.raises(pf.Incompatible, match="delta > 0"):
+        pf.LogisticRegression(delta=0.0).fit(x, y)
+
+
+@pytest.mark.parametrize("estimator", ESTIMATORS)
+def test_the_non_private_solver_agrees_with_the_usual_fit(estimator):
+    import statsmodels.api as sm
+
+    x, y = simulated(estimator)
+    fit = estimator(solver="non-private").fit(x, y)
+    exog = sm.add_constant(x)
+    if estimator is pf.HuberRegressor:
+        weights = np.clip(np.abs(y - fit.predict(x)) / fit.scale_, None, 1.345)
+        assert np.mean(weights**2) == pytest.approx(0.7101645, rel=1e-6)
+        residual = np.clip((y - fit.predict(x)) / fit.scale_, -1.345, 1.345)
+        np.testing.assert_allclose(exog.T @ residual / len(y), 0.0, atol=1e-9)
+        return
+    model = sm.Logit(y, exog) if estimator is pf.LogisticRegression else sm.OLS(y, exog)
+    reference = model.fit(
+        cov_type="HC0", **({"disp": 0, "tol": 1e-12} if estimator is pf.LogisticRegression else {})
+    )
+    np.testing.assert_allclose(fit.result_.params, reference.params, atol=1e-6)
+    np.testing.assert_allclose(fit.result_.bse, reference.bse, rtol=1e-6)
+    assert not fit.result_.private
+    assert fit.result_.releases == ()
+
+
+@pytest.mark.parametrize("estimator", ESTIMATORS)
+def test_a_huge_epsilon_gives_the_non_private_fit(estimator):
+    x, y = simulated(estimator)
+    exact = estimator(solver="non-private").fit(x, y)
+    loud = estimator(epsilon=1e6, delta=1e-6, random_state=0).fit(x, y)
+    np.testing.assert_allclose(loud.result_.params, exact.result_.params, atol=2e-3)
+    louder = estimator(budget=pf.Budget.gdp(1e7), random_state=0).fit(x, y)
+    np.testing.assert_allclose(louder.result_.params, exact.result_.params, atol=1e-6)
+
+
+def test_without_inference_the_whole_budget_goes_to_the_estimate():
+    x, y = simulated(pf.LogisticRegression)
+    fit = pf.LogisticRegression(inference=False, random_state=0).fit(x, y)
+    assert {release.kind for release in fit.result_.plan.releases} == {"second_moment", "gradient"}
+    with pytest.raises(pf.Incompatible, match="inference=True"):
+        fit.result_.bse  # noqa: B018
+    assert "Intercept" in str(fit.result_.summary())
+
+
+class TestSchema:
+    schema = census_schema("income_over_50k")
+
+    @pytest.fixture
+    def frame(self):
+        return pd.DataFrame(census(3000, seed=4))
+
+    def test_fit_predict_from_a_frame(self, frame):
+        model = pf.LogisticRegression(schema=self.schema, epsilon=4, random_state=0).fit(frame)
+        assert set(model.classes_) == set(self.schema[self.schema.target].levels)
+        probability = model.predict_proba(frame)
+        usable = np.isfinite(probability[:, 0])
+        np.testing.assert_allclose(probability[usable].sum(axis=1), 1.0)
+        assert usable.mean() > 0.9
+        assert set(model.predict(frame)) <= set(model.classes_)
+        assert len(model.coef_[0]) == len(model.result_.names) - 1
+        accuracy = np.mean(model.predict(frame) == frame[self.schema.target])
+        assert accuracy > 0.7
+
+    def test_y_may_stand_apart_or_be_named(self, frame):
+        target = self.schema.target
+        fits = [
+            pf.LogisticRegression(schema=self.schema, random_state=0).fit(*arguments).coef_
+            for arguments in ((frame,), (frame, target), (frame.drop(columns=target), frame[target]))
+        ]
+        np.testing.assert_array_equal(fits[0], fits[1])
+        np.testing.assert_array_equal(fits[0], fits[2])
+
+    def test_a_file_is_fitted_like_its_frame(self, frame, tmp_path):
+        frame.to_parquet(tmp_path / "t.parquet")
+        frame.to_csv(tmp_path / "t.csv", index=False)
+        coefs = [
+            pf.LogisticRegression(schema=self.schema, random_state=0).fit(data).coef_
+            for data in (frame, tmp_path / "t.parquet", str(tmp_path / "t.csv"))
+        ]
+        np.testing.assert_array_equal(coefs[0], coefs[1])
+        np.testing.assert_array_equal(coefs[0], coefs[2])
+
+    def test_predictions_agree_with_the_reported_coefficients(self, frame):
+        schema = census_schema("hourly_wage")
+        model = pf.HuberRegressor(schema=schema, random_state=0).fit(frame)
+        raw = model.result_.params
+        columns = {"age": frame["age"].clip(*schema["age"].limits)}
+        moved = frame.assign(age=columns["age"] + 1)
+        inside = (columns["age"] < schema["age"].upper) & frame["age"].notna()
+        change = (model.predict(moved) - model.predict(frame))[inside]
+        change = change[np.isfinite(change)]
+        np.testing.assert_allclose(change, raw["age"], rtol=1e-6)
+
+    def test_unbounded_values_change_nothing_beyond_the_bounds(self, frame):
+        far = frame.assign(age=frame["age"].where(frame["age"] < 60, 1e9))
+        near = frame.assign(age=frame["age"].where(frame["age"] < 60, self.schema["age"].upper))
+        fits = [pf.LogisticRegression(schema=self.schema, random_state=0).fit(t).coef_ for t in (far, near)]
+        np.testing.assert_array_equal(*fits)
+
+    def test_a_unit_column_is_refused(self, frame):
+        schema = pf.Schema(
+            self.schema.to_dict() | {"person": {"type": "numeric", "lower": 0, "upper": 9, "unit": True}}
+        )
+        with pytest.raises(pf.Incompatible, match="privacy unit"):
+            pf.LogisticRegression(schema=schema).fit(frame.assign(person=1))
+
+
+def test_rows_that_are_not_finite_contribute_nothing():
+    x, y = simulated(pf.LinearRegression, n=600)
+    dirty_x, dirty_y = x.copy(), y.copy()
+    dirty_x[::7, 0], dirty_x[1::7, 1], dirty_y[2::7] = np.nan, np.inf, -np.inf
+    usable = np.ones(600, dtype=bool)
+    usable[::7] = usable[1::7] = usable[2::7] = False
+    dirty = pf.LinearRegression(solver="non-private").fit(dirty_x, dirty_y)
+    clean = pf.LinearRegression(solver="non-private").fit(x[usable], y[usable])
+    np.testing.assert_allclose(dirty.result_.params, clean.result_.params, atol=1e-9)
+    np.testing.assert_allclose(dirty.result_.bse, clean.result_.bse, rtol=1e-9)
+    assert dirty.result_.nobs == 600
+
+
+CANARY = 987654321.5
+
+
+@pytest.mark.parametrize(
+    ("arguments", "data", "error", "says"),
+    [
+        ({"epsilon": 0}, None, pf.InvalidArgument, "epsilon"),
+        ({"epsilon": -1.0}, None, pf.InvalidArgument, "epsilon"),
+        ({"epsilon": "one"}, None, pf.InvalidArgument, "epsilon"),
+        ({"delta": 1.0}, None, pf.InvalidArgument, "delta"),
+        ({"l2": -1}, None, pf.InvalidArgument, "l2"),
+        ({"relation": "nearby"}, None, pf.InvalidArgument, "relation"),
+        ({"solver": "magic"}, None, pf.InvalidArgument, "solver"),
+        ({"schema": {"a": 1}}, None, pf.InvalidArgument, "schema"),
+        ({"norm_bound": 0}, None, pf.InvalidArgument, "norm_bound"),
+        ({"budget": 3}, None, pf.InvalidArgument, "budget"),
+        ({"dataset": "d", "ledger": "/nonexistent/ledger.db"}, None, pf.LedgerError, "ledger"),
+        ({}, (np.full((9, 2), CANARY), np.full(9, CANARY)), (pf.LabelError, ValueError), "."),
+        ({}, (np.full((9, 2), CANARY), np.full(8, 1)), ValueError, "."),
+        ({}, (np.full((9, 2, 2), CANARY), np.ones(9)), ValueError, "."),
+        ({}, (np.array([[f"x{CANARY}", "b"]] * 9), np.ones(9)), ValueError, "."),
+        ({}, (np.zeros((0, 2)), np.zeros(0)), ValueError, "."),
+        ({}, (np.zeros((5, 4)), np.array([0, 1, 0, 1, 0])), pf.TooLittleData, "rows"),
+    ],
+)
+def test_bad_input_is_refused_in_one_line_without_a_value(arguments, data, error, says, tmp_path):
+    x, y = data if data is not None else simulated(pf.LogisticRegression, n=60)
+    with pytest.raises(error, match=says) as caught:
+        pf.LogisticRegression(**arguments).fit(x, y)
+    message = str(caught.value)
+    if isinstance(caught.value, pf.PrivfitError):
+        assert "\n" not in message
+    assert "98765" not in message
+
+
+def test_nothing_is_spent_on_a_refused_fit_and_once_on_a_fit_that_ran(tmp_path):
+    ledger = pf.Ledger(tmp_path / "ledger.db")
+    ledger.grant("people", pf.Budget(1.0, 1e-6))
+    x, y = simulated(pf.LogisticRegression, n=60)
+    account = {"ledger": ledger, "dataset": "people"}
+    for bad in (np.full(60, 5.0), np.full(59, 1.0)):
+        with pytest.raises(ValueError, match=r"label|inconsistent"):
+            pf.LogisticRegression(**account).fit(x, bad)
+    assert ledger.remaining("people") == pf.Budget(1.0, 1e-6)
+    pf.LogisticRegression(**account).fit(x, y)
+    with pytest.raises(pf.BudgetExceeded):
+        pf.LogisticRegression(epsilon=0.1, **account).fit(x, y)
+
+
+def test_estimators_clone_pickle_and_cross_validate():
+    x, y = simulated(pf.LogisticRegression, n=400)
+    model = pf.LogisticRegression(epsilon=5.0, random_state=1, l2=0.1)
+    assert clone(model).get_params() == model.get_params()
+    fitted = model.fit(x, y)
+    copy = pickle.loads(pickle.dumps(fitted))  # noqa: S301
+    np.testing.assert_array_equal(copy.predict(x), fitted.predict(x))
+    assert cross_val_score(model, x, y, cv=3).shape == (3,)
+
+
+def test_a_fitted_estimator_holds_no_rows():
+    """Its pickle does not grow with the table, and no attribute holds an array of the table's length."""
+    sizes = []
+    for n in (1000, 20_000):
+        x, y = simulated(pf.LogisticRegression, n=n)
+        fit = pf.LogisticRegression(random_state=0, solver=pf.solvers.NoisyGradientDescent(n_steps=10)).fit(
+            x, y
+        )
+        sizes.append(len(pickle.dumps(fit)))
+        assert all(np.size(value) < 100 for value in vars(fit).values() if isinstance(value, np.ndarray))
+    assert abs(sizes[1] - sizes[0]) < 200

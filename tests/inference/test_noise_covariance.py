@@ -1,0 +1,233 @@
+"""The stated covariance of the privacy noise against simulation, and the pieces of the sandwich."""
+
+import math
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from privfit.inference.combine import anchor, last_iterate, one_step
+from privfit.inference.covariance import (
+    Bread,
+    bread_from,
+    debiased,
+    hidden,
+    meat_from,
+    satterthwaite,
+)
+from privfit.losses import ConcomitantHuber, Huber, Logistic
+from privfit.privacy.mechanisms import gaussian_symmetric, make_source
+from privfit.problem.plan import PlannedRelease, Release
+from privfit.solvers import NoisyGradientDescent, NoisyNewton, NonPrivate, WhitenedGradientDescent
+from privfit.solvers.base import Solution, Step
+from tests.solvers.simulated import inferred, problem_for, rows
+
+
+def exact_bread(problem, x, y):
+    """Bread at the optimum without noise, from the non-private reference."""
+    from tests.solvers.simulated import oracle_for
+
+    oracle = oracle_for(problem, NonPrivate(), x, y, mu=math.inf)
+    solution = NonPrivate().run(problem, oracle)
+    return bread_from(problem, [oracle.release("hessian", solution.theta)])
+
+
+def quadratic_path(hessian, optimum, *, n_steps, step, sd, rng):
+    """Noisy gradient descent on a quadratic, as the solver's own types."""
+    size = len(optimum)
+    planned = PlannedRelease("gradient", size, 1.0, 1.0, sd)
+    theta, steps = np.zeros(size), []
+    for _ in range(n_steps):
+        gradient = hessian @ (theta - optimum) + sd * rng.normal(size=size)
+        steps.append(Step(Release(planned, theta, gradient), gradient, step * np.eye(size)))
+        theta = theta - step * gradient
+    return Solution(None, theta, tuple(steps), (), "last")
+
+
+HESSIAN = np.array([[1.0, 0.3, 0.0], [0.3, 0.5, -0.1], [0.0, -0.1, 0.05]])
+
+
+def law_of(estimates, covariance, truth):
+    """Standardised squared errors of many draws: chi-square if the covariance is right."""
+    whitened = np.linalg.solve(np.linalg.cholesky(covariance), (estimates - truth).T)
+    return float(np.sum(whitened**2)), whitened.size
+
+
+@pytest.mark.statistical
+def test_the_last_iterate_has_the_covariance_of_its_recursion():
+    """False-alarm rate 1e-8; the source's heuristic 8 eta^2 B^2 K / (n mu)^2 is off in flat directions."""
+    rng, optimum = np.random.default_rng(5), np.array([1.0, -2.0, 0.5])
+    bread = Bread(HESSIAN, np.linalg.inv(HESSIAN), 0.0, np.zeros((3, 0)))
+    draws, steps, eta, sd = 3000, 400, 1.0, 0.2
+    paths = [quadratic_path(HESSIAN, optimum, n_steps=steps, step=eta, sd=sd, rng=rng) for _ in range(draws)]
+    transient = np.linalg.matrix_power(np.eye(3) - eta * HESSIAN, steps) @ (-optimum)
+    covariance = last_iterate(paths[0], bread).cov_noise
+    statistic, size = law_of(np.array([path.theta for path in paths]), covariance, optimum + transient)
+    low, high = stats.chi2.ppf([5e-9, 1 - 5e-9], size)
+    assert low <= statistic <= high
+    limit = eta * sd**2 * np.linalg.inv(2 * HESSIAN - eta * HESSIAN @ HESSIAN)
+    np.testing.assert_allclose(covariance, limit, rtol=1e-4)
+    heuristic = eta**2 * sd**2
+    flat = np.linalg.eigvalsh(covariance)[-1]
+    assert flat > 5 * heuristic
+
+
+@pytest.mark.statistical
+def test_the_one_step_estimate_has_the_noise_of_one_release():
+    """Steps far from convergence, unbiased all the same; false-alarm rate 1e-8."""
+    rng, optimum = np.random.default_rng(6), np.array([1.0, -2.0, 0.5])
+    bread = Bread(HESSIAN, np.linalg.inv(HESSIAN), 0.0, np.zeros((3, 0)))
+    draws, steps, sd = 3000, 8, 0.2
+    paths = [quadratic_path(HESSIAN, optimum, n_steps=steps, step=0.5, sd=sd, rng=rng) for _ in range(draws)]
+    estimates = [one_step(anchor(path.late), bread) for path in paths]
+    expected = sd**2 / (steps / 2) * np.linalg.inv(HESSIAN @ HESSIAN)
+    np.testing.assert_allclose(estimates[0].cov_noise, expected, rtol=1e-9)
+    statistic, size = law_of(np.array([e.theta for e in estimates]), expected, optimum)
+    low, high = stats.chi2.ppf([5e-9, 1 - 5e-9], size)
+    assert low <= statistic <= high
+
+
+@pytest.mark.statistical
+def test_the_noise_of_the_bread_enters_the_one_step_estimate():
+    """``cov(E v) = sd^2 / 2 (|v|^2 I + v v')`` for the symmetric mechanism's noise; false-alarm 1e-8."""
+    v, sd, draws = np.array([0.5, -1.5, 2.0]), 0.3, 4000
+    source = make_source(11)
+    blank = np.zeros((3, 3))
+    noise = [
+        gaussian_symmetric(blank, sensitivity=0.2, mu=1.0, sd=sd, source=source) @ v for _ in range(draws)
+    ]
+    covariance = 0.5 * sd**2 * (v @ v * np.eye(3) + np.outer(v, v))
+    statistic, size = law_of(np.array(noise), covariance, np.zeros(3))
+    low, high = stats.chi2.ppf([5e-9, 1 - 5e-9], size)
+    assert low <= statistic <= high
+
+
+@pytest.mark.statistical
+@pytest.mark.parametrize(
+    ("solver", "loss"),
+    [
+        (WhitenedGradientDescent(), Logistic()),
+        (WhitenedGradientDescent(), ConcomitantHuber()),
+        (NoisyGradientDescent(), Huber(0.8)),
+        (NoisyGradientDescent(n_steps=60, report="last"), Logistic()),
+        (NoisyNewton(), Logistic()),
+        (NoisyNewton(report="last"), Huber(0.8)),
+    ],
+    ids=lambda value: getattr(value, "name", None),
+)
+def test_errors_from_noise_have_the_stated_size(solver, loss, rng):
+    """Fixed rows, 200 noises: mean squared standardised error in [0.7, 1.4].
+
+    Its standard error is below 0.06 (3 coordinates of 200 draws, correlation and kurtosis allowed for), so
+    the false-alarm rate is below 1e-6, and both half and twice the variance are rejected.
+    """
+    x, y = rows(loss, 3000, rng)
+    problem = problem_for(loss, x, norm_bound=100.0 if isinstance(solver, WhitenedGradientDescent) else 1.6)
+    fits = [inferred(problem, solver, x, y, mu=1.5, seed=seed) for seed in range(200)]
+    center = inferred(problem, solver, x, y, mu=1e6).theta
+    scaled = [(fit.theta - center) ** 2 / np.diag(fit.cov_noise) for fit in fits]
+    assert 0.7 < np.mean(scaled) < 1.4
+
+
+def test_without_noise_the_covariance_is_the_plain_sandwich(rng):
+    import statsmodels.api as sm
+
+    x, y = rows(Logistic(), 2000, rng)
+    fit = inferred(problem_for(Logistic(), x, norm_bound=1e3), NonPrivate(), x, y, mu=math.inf)
+    reference = sm.Logit(y, x).fit(disp=0, cov_type="HC0", tol=1e-12)
+    np.testing.assert_allclose(fit.theta, reference.params, atol=1e-8)
+    np.testing.assert_allclose(fit.cov_sampling, reference.cov_params(), rtol=1e-6)
+    assert np.isinf(fit.dof).all()
+
+
+@pytest.mark.statistical
+def test_debiased_removes_what_bread_noise_adds_on_average():
+    """Mean over 4,000 breads; the uncorrected mean is 8 % too large, the corrected one within 2 %."""
+    rng, sd = np.random.default_rng(8), 0.06
+    truth = np.diag([1.0, 0.8, 0.7])
+    target = np.linalg.inv(truth) @ np.linalg.inv(truth)
+    plain, corrected = [], []
+    for _ in range(4000):
+        noise = np.triu(rng.normal(size=(3, 3)) * sd / np.sqrt(2), 1)
+        noise = noise + noise.T + np.diag(rng.normal(size=3) * sd)
+        inverse = np.linalg.inv(truth + noise)
+        bread = Bread(truth + noise, inverse, sd, np.zeros((3, 0)))
+        plain.append(inverse @ inverse)
+        corrected.append(debiased(inverse @ inverse, bread))
+    excess = np.diag(np.mean(plain, axis=0)) / np.diag(target) - 1
+    left = np.diag(np.mean(corrected, axis=0)) / np.diag(target) - 1
+    assert (excess > 0.01).all()
+    assert (np.abs(left) < 0.5 * excess).all()
+    np.testing.assert_array_equal(debiased(target, Bread(truth, truth, 0.0, np.zeros((3, 0)))), target)
+
+
+def test_debiased_never_shrinks_by_more_than_its_limit():
+    bread = Bread(np.eye(3), np.eye(3), 5.0, np.zeros((3, 0)))
+    shrunk = debiased(np.diag([4.0, 1.0, 0.1]), bread)
+    values = np.linalg.eigvalsh(np.linalg.solve(np.diag([4.0, 1.0, 0.1]), shrunk))
+    assert values.min() >= 1 / 1.25 - 1e-12
+    assert values.max() <= 1.0 + 1e-12
+
+
+@pytest.mark.statistical
+def test_satterthwaite_matches_the_simulated_variance_of_the_variance():
+    """Degrees of freedom ``2 v^2 / var(v)`` within 15 % of 6,000 simulated breads and meats."""
+    rng = np.random.default_rng(9)
+    truth, meat, n, sd_bread, sd_meat = np.diag([1.0, 0.6]), np.diag([0.5, 0.4]), 100, 0.01, 0.03
+    direction = np.array([[0.7, -0.4]])
+
+    def symmetric(sd):
+        noise = np.triu(rng.normal(size=(2, 2)) * sd / np.sqrt(2), 1)
+        return noise + noise.T + np.diag(rng.normal(size=2) * sd)
+
+    variances = []
+    for _ in range(6000):
+        inverse = np.linalg.inv(truth + symmetric(sd_bread))
+        variances.append(
+            (direction @ inverse @ (meat + symmetric(sd_meat)) @ inverse @ direction.T / n).item()
+        )
+    inverse = np.linalg.inv(truth)
+    bread = Bread(truth, inverse, sd_bread, np.zeros((2, 0)))
+    sampling = inverse @ meat @ inverse / n
+    total = np.diag(direction @ sampling @ direction.T)
+    planned = PlannedRelease("meat", 3, 1.0, 1.0, sd_meat)
+    dof = satterthwaite(
+        direction,
+        bread=bread,
+        meat=meat_from(Release(planned, np.zeros(2), meat)),
+        sampling=sampling,
+        total=total,
+        n_rows=n,
+    )
+    assert dof[0] == pytest.approx(2 * np.mean(variances) ** 2 / np.var(variances), rel=0.15)
+
+
+def test_directions_that_the_noise_hides_get_no_standard_error():
+    turn = np.linalg.qr(np.random.default_rng(0).normal(size=(3, 3)))[0]
+    bread = Bread(np.eye(3), np.eye(3), 0.1, turn[:, :1])
+    directions = np.array([turn[:, 0], turn[:, 1], turn[:, 1] + 0.1 * turn[:, 0], turn[:, 1] + turn[:, 0]])
+    np.testing.assert_array_equal(hidden(directions, bread), [True, False, False, True])
+    nothing = Bread(np.eye(3), np.eye(3), 0.1, np.zeros((3, 0)))
+    assert not hidden(directions, nothing).any()
+
+
+def test_reused_hessians_are_weighted_by_precision(rng):
+    x, _ = rows(Logistic(), 100, rng)
+    problem = problem_for(Logistic(), x)
+    releases = [
+        Release(PlannedRelease("hessian", 6, 1.0, 1.0, sd), np.zeros(3), value * np.eye(3))
+        for sd, value in ((1e-3, 1.0), (2e-3, 2.0))
+    ]
+    bread = bread_from(problem, releases)
+    assert bread.matrix[0, 0] == pytest.approx(0.8 * 1.0 + 0.2 * 2.0)
+    assert bread.sd == pytest.approx(np.sqrt(0.8**2 * 1e-6 + 0.2**2 * 4e-6))
+
+
+def test_unresolved_eigenvalues_are_raised_and_remembered(rng):
+    x, _ = rows(Logistic(), 100, rng)
+    problem = problem_for(Logistic(), x)
+    value = np.diag([1.0, 0.2, 1e-4])
+    bread = bread_from(problem, [Release(PlannedRelease("hessian", 6, 1.0, 1.0, 0.01), np.zeros(3), value)])
+    assert bread.unresolved.shape == (3, 1)
+    np.testing.assert_allclose(np.abs(bread.unresolved[:, 0]), [0, 0, 1], atol=1e-12)
+    assert 1 / bread.inverse[2, 2] == pytest.approx(0.5 * 0.01 * np.sqrt(6))

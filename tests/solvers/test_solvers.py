@@ -1,0 +1,184 @@
+"""Solvers: what they plan, where they converge, and how far the noise moves them."""
+
+import math
+
+import numpy as np
+import pytest
+
+from privfit.errors import Incompatible, InvalidArgument
+from privfit.losses import ConcomitantHuber, Huber, Logistic, Squared
+from privfit.planning import make_plan
+from privfit.privacy.composition import GaussianEvent, compose
+from privfit.solvers import (
+    NoisyGradientDescent,
+    NoisyNewton,
+    NonPrivate,
+    WhitenedGradientDescent,
+    resolve,
+)
+from privfit.solvers.newton import in_basin, trust
+
+from .simulated import inferred, oracle_for, problem_for, rows
+
+LOSSES = [Logistic(), Squared(3.0), Huber(0.8), ConcomitantHuber()]
+PRIVATE = [
+    WhitenedGradientDescent(),
+    NoisyGradientDescent(),
+    NoisyGradientDescent(n_steps=5, growth=1.5),
+    NoisyNewton(),
+    NoisyNewton(n_steps=3, hessian_share=0.2, damping=1.0),
+]
+
+
+@pytest.mark.parametrize("loss", LOSSES, ids=lambda loss: loss.name)
+@pytest.mark.parametrize("solver", PRIVATE, ids=repr)
+@pytest.mark.parametrize("mu", [0.05, 1.0, 30.0])
+def test_plans_cost_at_most_the_budget_and_nearly_all_of_it(solver, loss, mu, rng):
+    problem = problem_for(loss, rows(loss, 2000, rng)[0])
+    plan = make_plan(problem, solver, mu=mu, inference=True)
+    total = compose([GaussianEvent(release.mu) for release in plan.releases]).mu
+    assert total <= mu
+    assert total > mu * (1 - 1e-6)
+    assert plan.mu == total
+
+
+@pytest.mark.parametrize("solver", PRIVATE, ids=repr)
+def test_the_plan_does_not_depend_on_the_data(solver, rng):
+    plans = []
+    for seed in (1, 2):
+        x, y = rows(Logistic(), 400, np.random.default_rng(seed))
+        problem = problem_for(Logistic(), x)
+        oracle = oracle_for(problem, solver, x, y, mu=1.0, seed=seed)
+        solver.run(problem, oracle)
+        used = [release.planned for release in oracle.released]
+        assert sorted(map(repr, used)) == sorted(map(repr, oracle.plan.solver_releases))
+        plans.append(oracle.plan)
+    assert plans[0] == plans[1]
+
+
+@pytest.mark.parametrize("loss", LOSSES, ids=lambda loss: loss.name)
+@pytest.mark.parametrize(
+    "solver",
+    [WhitenedGradientDescent(spread=1e6), NoisyGradientDescent(n_steps=3000), NoisyNewton(n_steps=40)],
+    ids=repr,
+)
+def test_without_noise_a_solver_finds_the_m_estimator(solver, loss, rng):
+    """As the budget grows the private fit becomes the non-private one, to 1e-6."""
+    x, y = rows(loss, 1500, rng)
+    problem = problem_for(loss, x, norm_bound=100.0 if isinstance(solver, WhitenedGradientDescent) else 1.6)
+    reference = inferred(problem, NonPrivate(), x, y, mu=math.inf)
+    found = inferred(problem, solver, x, y, mu=math.inf)
+    np.testing.assert_allclose(found.theta, reference.theta, atol=1e-6)
+    if loss.has_scale:
+        assert found.scale == pytest.approx(reference.scale, abs=1e-6)
+    np.testing.assert_allclose(found.cov_sampling, reference.cov_sampling, rtol=1e-4, atol=1e-9)
+    assert np.abs(found.cov_noise).max() == 0.0
+
+
+@pytest.mark.parametrize("loss", LOSSES, ids=lambda loss: loss.name)
+@pytest.mark.parametrize("solver", [WhitenedGradientDescent(), NoisyNewton(n_steps=40)], ids=repr)
+def test_a_huge_budget_gives_the_non_private_fit(solver, loss, rng):
+    x, y = rows(loss, 1500, rng)
+    problem = problem_for(loss, x, norm_bound=100.0 if isinstance(solver, WhitenedGradientDescent) else 1.6)
+    reference = inferred(problem, NonPrivate(), x, y, mu=math.inf)
+    found = inferred(problem, solver, x, y, mu=1e7)
+    np.testing.assert_allclose(found.theta, reference.theta, atol=1e-6)
+
+
+def test_the_reference_solves_the_estimating_equation(rng):
+    for loss in LOSSES:
+        x, y = rows(loss, 700, rng)
+        problem = problem_for(loss, x)
+        oracle = oracle_for(problem, NonPrivate(), x, y, mu=math.inf)
+        solution = NonPrivate().run(problem, oracle)
+        assert np.linalg.norm(solution.steps[-1].gradient) < 1e-11
+
+
+def test_the_reference_refuses_a_budget(rng):
+    problem = problem_for(Logistic(), rows(Logistic(), 50, rng)[0])
+    with pytest.raises(Incompatible, match="NonPrivate"):
+        make_plan(problem, NonPrivate(), mu=1.0, inference=True)
+
+
+def test_ridge_shrinks_all_but_the_intercept(rng):
+    x, y = rows(Squared(50.0), 500, rng)
+    plain = problem_for(Squared(50.0), x, norm_bound=100.0)
+    heavy = problem_for(Squared(50.0), x, norm_bound=100.0, l2=1e4)
+    for solver in (NonPrivate(), WhitenedGradientDescent(spread=1e6), NoisyNewton(n_steps=30)):
+        theta = inferred(heavy, solver, x, y, mu=math.inf).theta
+        assert np.abs(theta[1:]).max() < 1e-3
+        assert theta[0] == pytest.approx(y.mean(), abs=1e-3)
+    free = inferred(plain, NonPrivate(), x, y, mu=math.inf).theta
+    np.testing.assert_allclose(free, np.linalg.lstsq(x, y)[0], atol=1e-9)
+
+
+def test_whitening_makes_the_fit_equivariant(rng):
+    """Rescaling a column by 20 rescales its coefficient and leaves the noise in the predictions alone."""
+    x, y = rows(Logistic(), 4000, rng)
+    wide = x * np.array([1.0, 20.0, 1.0])
+    errors = []
+    for table in (x, wide):
+        problem = problem_for(Logistic(), table, norm_bound=100.0)
+        reference = inferred(problem, NonPrivate(), table, y, mu=math.inf).theta
+        fits = [
+            inferred(problem, WhitenedGradientDescent(), table, y, mu=20.0, seed=s).theta for s in range(20)
+        ]
+        errors.append(np.sqrt(np.mean([(table @ (fit - reference)) ** 2 for fit in fits])))
+    assert errors[1] < 1.5 * errors[0]
+
+
+def test_newton_is_damped_far_from_the_optimum_and_pure_near_it():
+    loss = Logistic()
+    problem = problem_for(loss, np.ones((100, 3)))
+    inverse, theta = np.eye(3), np.zeros(3)
+    gamma = problem.norm_bound
+    small = np.array([1.0 / (16 * gamma) * 0.999, 0.0, 0.0])
+    assert in_basin(problem, theta, inverse, small)
+    assert not in_basin(problem, theta, inverse, 1.01 * small)
+    direction = np.array([3.0, 0.0, 0.0])
+    beta = gamma * 3.0
+    assert NoisyNewton()._damping(problem, direction) == pytest.approx(math.log1p(beta) / beta)
+    assert NoisyNewton(damping=0.3)._damping(problem, direction) == 0.3
+
+
+def test_newton_on_huber_cannot_leave_the_region_of_trust():
+    problem = problem_for(Huber(0.5), np.ones((100, 3)))
+    change = np.array([100.0, 0.0, 0.0])
+    kept = trust(problem, np.zeros(3), change)
+    assert problem.norm_bound * np.linalg.norm(kept * change) == pytest.approx(2.0)
+    assert trust(problem, np.zeros(3), 1e-3 * change) == 1.0
+    assert in_basin(problem, np.zeros(3), np.eye(3), np.array([1e-3, 0.0, 0.0]))
+    assert not in_basin(problem, np.zeros(3), np.eye(3), np.array([0.1, 0.0, 0.0]))
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_too_little_budget_never_diverges(seed, rng):
+    for loss in LOSSES:
+        x, y = rows(loss, 100, rng)
+        for solver in PRIVATE:
+            found = inferred(problem_for(loss, x), solver, x, y, mu=0.05, seed=seed)
+            assert np.isfinite(found.theta).all()
+            assert np.abs(x @ found.theta).max() < 1e4
+            assert not np.isnan(found.cov_noise).any()
+            if loss.has_scale:
+                assert found.scale > 0
+
+
+def test_names_resolve_and_arguments_are_checked():
+    assert resolve("auto") == WhitenedGradientDescent()
+    assert resolve(NoisyNewton(n_steps=2)).n_steps == 2
+    for bad in ("nope", None, 3, NoisyNewton):
+        with pytest.raises(InvalidArgument, match="solver must be"):
+            resolve(bad)
+    for make in (
+        lambda: NoisyGradientDescent(n_steps=0),
+        lambda: NoisyGradientDescent(step_size=-1.0),
+        lambda: NoisyGradientDescent(report="best"),
+        lambda: NoisyNewton(damping=1.5),
+        lambda: NoisyNewton(hessian_share=1.0),
+        lambda: WhitenedGradientDescent(geometry_share=0.0),
+        lambda: WhitenedGradientDescent(spread=-1.0),
+        lambda: NonPrivate(tolerance=0.0),
+    ):
+        with pytest.raises(InvalidArgument):
+            make()

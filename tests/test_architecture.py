@@ -1,0 +1,104 @@
+"""Rules about the code itself that neither the linter nor the type checker knows."""
+
+import ast
+import importlib
+import inspect
+from pathlib import Path
+
+import pytest
+
+import privfit
+
+SOURCE = Path(privfit.__file__).parent
+MODULES = sorted(SOURCE.rglob("*.py"))
+
+LONGEST_MODULE = 400
+LONGER_MODULES: set[str] = set()
+"""Modules that may be longer, each with its reason. None is."""
+
+RANDOM_MODULES = {"privacy/noise.py", "data/synthetic.py"}
+
+
+def relative(path: Path) -> str:
+    return path.relative_to(SOURCE).as_posix()
+
+
+def dotted(path: Path) -> str:
+    parts = path.relative_to(SOURCE.parent).with_suffix("").parts
+    return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
+
+
+def tree(path: Path) -> ast.Module:
+    return ast.parse(path.read_text(encoding="utf-8"))
+
+
+def decorators(node: ast.ClassDef) -> set[str]:
+    return {ast.unparse(one).split("(")[0].rpartition(".")[2] for one in node.decorator_list}
+
+
+@pytest.mark.parametrize("path", MODULES, ids=relative)
+def test_modules_are_short(path):
+    lines = len(path.read_text(encoding="utf-8").splitlines())
+    assert lines <= LONGEST_MODULE or relative(path) in LONGER_MODULES
+
+
+@pytest.mark.parametrize("path", MODULES, ids=relative)
+def test_modules_say_what_they_are(path):
+    assert ast.get_docstring(tree(path))
+
+
+@pytest.mark.parametrize("package", ["solvers", "losses"])
+def test_classes_are_abstract_or_final(package):
+    for path in sorted((SOURCE / package).glob("*.py")):
+        for node in tree(path).body:
+            if not isinstance(node, ast.ClassDef):
+                continue
+            abstract = any(ast.unparse(base) == "ABC" for base in node.bases)
+            assert abstract == node.name.startswith("Abstract"), node.name
+            strategy = any(ast.unparse(base).startswith("Abstract") for base in node.bases)
+            assert not strategy or "final" in decorators(node), node.name
+
+
+def test_no_class_derives_from_a_final_or_concrete_strategy():
+    for package in ("solvers", "losses"):
+        module = importlib.import_module(f"privfit.{package}")
+        for name in module.__all__:
+            thing = getattr(module, name)
+            if inspect.isclass(thing) and not inspect.isabstract(thing):
+                assert not thing.__subclasses__(), name
+
+
+def draws(path: Path) -> bool:
+    """Return whether a module names NumPy's or Python's generators."""
+    for node in ast.walk(tree(path)):
+        if isinstance(node, ast.Attribute) and ast.unparse(node) in ("np.random", "numpy.random"):
+            return True
+        if isinstance(node, ast.Import) and any(x.name in ("random", "numpy.random") for x in node.names):
+            return True
+        if isinstance(node, ast.ImportFrom) and node.module in ("random", "numpy.random"):
+            return True
+    return False
+
+
+def test_randomness_has_two_homes():
+    assert {relative(path) for path in MODULES if draws(path)} == RANDOM_MODULES
+
+
+@pytest.mark.parametrize("path", [p for p in MODULES if p.name != "__main__.py"], ids=relative)
+def test_public_names_exist_and_are_documented(path):
+    module = importlib.import_module(dotted(path))
+    for name in getattr(module, "__all__", ()):
+        thing = getattr(module, name)
+        if inspect.isclass(thing) or inspect.isroutine(thing) or inspect.ismodule(thing):
+            assert inspect.getdoc(thing), f"{module.__name__}.{name}"
+
+
+@pytest.mark.parametrize("path", MODULES, ids=relative)
+def test_every_public_definition_is_documented(path):
+    for node in tree(path).body:
+        if isinstance(node, ast.FunctionDef | ast.ClassDef) and not node.name.startswith("_"):
+            assert ast.get_docstring(node), node.name
+
+
+def test_surface_is_sorted():
+    assert list(privfit.__all__) == sorted(privfit.__all__)
