@@ -25,7 +25,8 @@ from privfit.data.tables import open_table
 HERE = Path(__file__).parent
 ADULT = [
     "age", "workclass", "fnlwgt", "education", "education_num", "marital_status", "occupation",
-    "relationship", "race", "sex", "capital_gain", "capital_loss", "hours_per_week", "native_country", "income",
+    "relationship", "race", "sex", "capital_gain", "capital_loss", "hours_per_week", "native_country",
+    "income",
 ]  # fmt: skip
 TABLES = {
     "adult": ("adult_data.csv.gz", {"header": False, "columns": ADULT}, pf.logit),

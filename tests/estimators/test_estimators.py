@@ -23,7 +23,7 @@ EXPECTED = {
         "check_classifiers_classes": LABELS_ARE_DECLARED,
         "check_estimators_dtypes": LABELS_ARE_DECLARED,
         "check_fit2d_1feature": LABELS_ARE_DECLARED,
-        "check_classifiers_one_label": "whether a class occurs is private: such a table is fitted like others",
+        "check_classifiers_one_label": "whether a class occurs is private; such a table is fitted too",
     },
 }
 

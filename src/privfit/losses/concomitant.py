@@ -17,7 +17,8 @@ def _value(y: float, eta: float, s: float, c: float, k: float) -> float:
 
 
 @scalar
-def _slope(y: float, eta: float, s: float, c: float, k: float) -> float:
+def concomitant_slope(y: float, eta: float, s: float, c: float, k: float) -> float:
+    """Return the slope of the loss."""
     return min(max((eta - y) / s, -c), c)
 
 
@@ -63,7 +64,7 @@ class ConcomitantHuber(AbstractLoss):
     c: float = GAUSSIAN_95
     target_kind: ClassVar[Literal["numeric", "binary"]] = "numeric"
     functions: ClassVar[ScalarFunctions] = ScalarFunctions(
-        _value, _slope, _curvature, _scale_slope, _scale_direction
+        _value, concomitant_slope, _curvature, _scale_slope, _scale_direction
     )
     has_scale: ClassVar[bool] = True
 

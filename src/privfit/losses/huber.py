@@ -17,7 +17,8 @@ def _value(y: float, eta: float, s: float, c: float, k: float) -> float:
 
 
 @scalar
-def _slope(y: float, eta: float, s: float, c: float, k: float) -> float:
+def huber_slope(y: float, eta: float, s: float, c: float, k: float) -> float:
+    """Return the slope of the loss."""
     return min(max(eta - y, -c), c)
 
 
@@ -26,7 +27,7 @@ def _curvature(y: float, eta: float, s: float, c: float, k: float) -> float:
     return 1.0 if abs(eta - y) <= c else 0.0
 
 
-_FUNCTIONS = ScalarFunctions(_value, _slope, _curvature)
+_FUNCTIONS = ScalarFunctions(_value, huber_slope, _curvature)
 
 
 @final

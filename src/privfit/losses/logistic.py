@@ -13,7 +13,8 @@ def _value(y: float, eta: float, s: float, c: float, k: float) -> float:
 
 
 @scalar
-def _slope(y: float, eta: float, s: float, c: float, k: float) -> float:
+def logistic_slope(y: float, eta: float, s: float, c: float, k: float) -> float:
+    """Return the slope of the loss."""
     return 1.0 / (1.0 + math.exp(-eta)) - y  # exp overflows to inf, and the quotient to the right 0
 
 
@@ -34,7 +35,7 @@ class Logistic(AbstractLoss):
     """
 
     target_kind: ClassVar[Literal["numeric", "binary"]] = "binary"
-    functions: ClassVar[ScalarFunctions] = ScalarFunctions(_value, _slope, _curvature)
+    functions: ClassVar[ScalarFunctions] = ScalarFunctions(_value, logistic_slope, _curvature)
 
     @property
     def name(self) -> str:

@@ -10,11 +10,14 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numba import float64, njit, types, void
+from numba import float64, int64, njit, types, void
 
 from privfit._checks import FloatArray
 from privfit.data.source import CHUNK_ROWS, GROUP_ROWS, Block, BlockKernel
 from privfit.losses.base import SIGNATURE, AbstractLoss
+from privfit.losses.concomitant import concomitant_slope
+from privfit.losses.huber import huber_slope
+from privfit.losses.logistic import logistic_slope
 
 _FUNCTION = types.FunctionType(SIGNATURE)
 _VECTOR = float64[::1]
@@ -28,35 +31,61 @@ def _clamp(value: float, low: float, high: float) -> float:
     return kept if kept == kept else 0.0  # noqa: PLR0124
 
 
+@njit(inline="always")
+def _slope_of(code: int, slope: Any, y: float, eta: float, s: float, c: float, k: float) -> float:
+    """Call the slope with this code directly, which lets the compiler inline it, or else the pointer."""
+    if code == 1:
+        return logistic_slope(y, eta, s, c, k)
+    if code == 2:
+        return huber_slope(y, eta, s, c, k)
+    if code == 3:
+        return concomitant_slope(y, eta, s, c, k)
+    return slope(y, eta, s, c, k)
+
+
+_CODES = {logistic_slope: 1, huber_slope: 2, concomitant_slope: 3}
+"""Slopes that the gradient pass inlines; all others work too, through a function pointer."""
+
+
 @njit(
-    void(_MATRIX, _VECTOR, _VECTOR, _VECTOR, _VECTOR, _FUNCTION, float64, _VECTOR),
+    void(_MATRIX, _VECTOR, _VECTOR, _VECTOR, _VECTOR, int64, _FUNCTION, float64, _MATRIX),
     cache=True,
     nogil=True,
     fastmath={"reassoc", "contract"},
 )
 def _add_gradients(
-    x: Any, y: Any, weight: Any, theta: Any, loss: Any, slope: Any, bound: float, total: Any
+    x: Any,
+    y: Any,
+    weight: Any,
+    theta: Any,
+    loss: Any,
+    code: int,
+    slope: Any,
+    bound: float,
+    out: Any,
 ) -> None:
-    """Add the rows' ``w * slope * x`` to ``total``; ``loss`` is (s, c, k)."""
+    """Add the rows' ``w * slope * x`` to ``out``, a row a chunk, a group at a time; ``loss`` is (s, c, k)."""
     n, p = x.shape
     s, c, k = loss[0], loss[1], loss[2]
     part = np.zeros(p)
-    for i in range(n):
-        row = x[i]
-        eta = 0.0
-        for j in range(p):
-            eta += row[j] * theta[j]
-        step = weight[i] * _clamp(slope(y[i], eta, s, c, k), -bound, bound)
-        for j in range(p):
-            part[j] += step * row[j]
-        if (i + 1) % GROUP_ROWS == 0 or i + 1 == n:
+    for group in range((n + GROUP_ROWS - 1) // GROUP_ROWS):
+        for i in range(group * GROUP_ROWS, min((group + 1) * GROUP_ROWS, n)):
+            row = x[i]
+            eta = 0.0
             for j in range(p):
-                total[j] += part[j]
-                part[j] = 0.0
+                eta += row[j] * theta[j]
+            step = min(max(_slope_of(code, slope, y[i], eta, s, c, k), -bound), bound)
+            step = step * weight[i] if step == step else 0.0  # noqa: PLR0124 -- NaN
+            for j in range(p):
+                part[j] += step * row[j]
+        total = out[group * GROUP_ROWS // CHUNK_ROWS]
+        for j in range(p):
+            total[j] += part[j]
+            part[j] = 0.0
 
 
 @njit(
-    void(_MATRIX, _VECTOR, _VECTOR, _VECTOR, _VECTOR, _FUNCTION, float64, float64, _VECTOR),
+    void(_MATRIX, _VECTOR, _VECTOR, _VECTOR, _VECTOR, _FUNCTION, float64, float64, _MATRIX),
     cache=True,
     nogil=True,
     fastmath={"reassoc", "contract"},
@@ -70,19 +99,20 @@ def _add_scale_slopes(
     scale_slope: Any,
     low: float,
     high: float,
-    total: Any,
+    out: Any,
 ) -> None:
-    """Add the rows' ``w * scale_slope`` to the last entry of ``total``; ``loss`` is (s, c, k)."""
+    """Add the rows' ``w * scale_slope`` to the last column of ``out``; ``loss`` is (s, c, k)."""
     n, p = x.shape
     s, c, k = loss[0], loss[1], loss[2]
-    side = 0.0
-    for i in range(n):
-        row = x[i]
-        eta = 0.0
-        for j in range(p):
-            eta += row[j] * theta[j]
-        side += weight[i] * _clamp(scale_slope(y[i], eta, s, c, k), low, high)
-    total[p] += side
+    for group in range((n + GROUP_ROWS - 1) // GROUP_ROWS):
+        side = 0.0
+        for i in range(group * GROUP_ROWS, min((group + 1) * GROUP_ROWS, n)):
+            row = x[i]
+            eta = 0.0
+            for j in range(p):
+                eta += row[j] * theta[j]
+            side += weight[i] * _clamp(scale_slope(y[i], eta, s, c, k), low, high)
+        out[group * GROUP_ROWS // CHUNK_ROWS, p] += side
 
 
 @njit(
@@ -127,19 +157,18 @@ def _score_factors(
 def gradient_kernel(loss: AbstractLoss, theta: FloatArray, s: float) -> BlockKernel:
     """Sum of the rows' gradients at ``theta`` (p,) and scale ``s``; size p, or p + 1 with a scale.
 
-    A chunk fits the cache, so the second loop of a loss with a scale does not read the table again.
+    A loss with a scale reads the table a second time for it.
     """
     state = np.array([s, *loss.parameters])
     constants, functions = loss.constants, loss.functions
-    theta = np.ascontiguousarray(theta)
+    theta, code = np.ascontiguousarray(theta), _CODES.get(functions.slope, 0)
 
     def kernel(block: Block, out: FloatArray) -> None:
-        for chunk, rows in _chunks(out):
-            x, y, weight, total = block.x[rows], block.y[rows], block.weight[rows], out[chunk]
-            _add_gradients(x, y, weight, theta, state, functions.slope, constants.slope, total)
-            if loss.has_scale:
-                low, high = constants.scale_slope
-                _add_scale_slopes(x, y, weight, theta, state, functions.scale_slope, low, high, total)
+        x, y, weight = block.x, block.y, block.weight
+        _add_gradients(x, y, weight, theta, state, code, functions.slope, constants.slope, out)
+        if loss.has_scale:
+            low, high = constants.scale_slope
+            _add_scale_slopes(x, y, weight, theta, state, functions.scale_slope, low, high, out)
 
     return kernel
 
