@@ -1,5 +1,6 @@
 """Solvers: what they plan, where they converge, and how far the noise moves them."""
 
+import dataclasses
 import math
 
 import numpy as np
@@ -125,6 +126,29 @@ def test_whitening_makes_the_fit_equivariant(rng):
         ]
         errors.append(np.sqrt(np.mean([(table @ (fit - reference)) ** 2 for fit in fits])))
     assert errors[1] < 1.5 * errors[0]
+
+
+def test_rows_are_weighted_down_only_as_far_as_the_budget_requires(rng):
+    """The norm bound grows with the budget, and a bounded table gets more of it; always at least 1.2 p."""
+    x, _ = rows(Logistic(), 2000, rng)
+    problem = problem_for(Logistic(), x)
+    bounded = dataclasses.replace(problem, bounded=True)
+    solver = WhitenedGradientDescent()
+
+    def bound(problem, mu):
+        return solver.final_problem(problem, solver.plan(problem, mu)).norm_bound ** 2
+
+    budgets = (1e-3, 0.1, 0.5, 1.0, 5.0, 1e4)
+    plain = [bound(problem, mu) for mu in budgets]
+    faithful = [bound(bounded, mu) for mu in budgets]
+    assert plain == sorted(plain)
+    assert plain[0] == faithful[0] == pytest.approx(1.2 * 3)
+    assert plain[-1] == faithful[-1] == pytest.approx(2000)
+    assert faithful[3] == pytest.approx(plain[3] * (1 + 5 / 3), rel=1e-6)
+    assert bound(dataclasses.replace(problem), 1.0) == plain[3]
+    assert WhitenedGradientDescent(spread=7.0).final_problem(
+        problem, WhitenedGradientDescent(spread=7.0).plan(problem, 1.0)
+    ).norm_bound ** 2 == pytest.approx(21.0)
 
 
 def test_newton_is_damped_far_from_the_optimum_and_pure_near_it():

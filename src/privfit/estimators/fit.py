@@ -164,6 +164,7 @@ def make_problem(model: Model, design: Design, options: FitOptions, *, n_rows: i
         relation=Relation(options.relation),
         l2=options.l2,
         start=tuple(start),
+        bounded=design.bounded,
         penalised=tuple(k > 0 or not design.has_intercept for k in range(len(design.columns))),
     )
 

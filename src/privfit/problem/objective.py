@@ -39,6 +39,9 @@ class Problem:
         Public starting point, of length ``size``.
     penalised : tuple of bool
         Which encoded columns the ridge acts on.
+    bounded : bool
+        Whether declared bounds keep every row within ``norm_bound`` by themselves, so that the plain,
+        unweighted fit is the one to come close to.
     basis : array of shape (p, p) or None
         ``P`` of a change of coordinates: the parameter is ``phi`` with coefficients ``theta = P phi``, rows
         act through ``P'x``, and ``norm_bound`` bounds ``sqrt(w) * norm(P'x)``. None for the identity.
@@ -54,6 +57,7 @@ class Problem:
     l2: float
     start: tuple[float, ...]
     penalised: tuple[bool, ...]
+    bounded: bool = False
     basis: FloatArray | None = None
     amplification: float = 0.0
 
