@@ -90,10 +90,12 @@ def hidden(directions: FloatArray, bread: Bread) -> np.ndarray:
     Returns
     -------
     bool array of shape (k,)
-        True where more than `LARGEST_HIDDEN_PART` of the squared length is unresolved.
+        True where more than `LARGEST_HIDDEN_PART` of the squared length is unresolved, or more than half
+        of the part ``1 / q`` that one unresolved direction has of a random one.
     """
+    limit = min(LARGEST_HIDDEN_PART, 0.5 / directions.shape[1])
     inside = np.sum((directions @ bread.unresolved) ** 2, axis=1)
-    return inside > LARGEST_HIDDEN_PART * np.sum(directions**2, axis=1)
+    return inside > limit * np.sum(directions**2, axis=1)
 
 
 def meat_from(release: Release) -> Meat:
