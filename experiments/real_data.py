@@ -85,7 +85,7 @@ def rates(name: str, formula: str, epsilon: float, *, table: object, repetitions
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
     parser.add_argument("--data", type=Path, required=True, help="folder with the public tables")
-    parser.add_argument("--repetitions", type=int, default=40)
+    parser.add_argument("--repetitions", type=int, default=25)
     parser.add_argument("--out", type=Path, default=HERE / "results" / "real_data.csv")
     options = parser.parse_args()
     options.out.parent.mkdir(exist_ok=True)

@@ -243,7 +243,7 @@ def ols(
     ...     "dose": {"type": "numeric", "lower": -1, "upper": 1},
     ...     "age": {"type": "numeric", "lower": -1, "upper": 1},
     ... })
-    >>> result = ols("response ~ dose + age", data, schema=schema, epsilon=1.0, random_state=0)
+    >>> result = ols("response ~ dose + age", data, schema=schema, epsilon=4.0, random_state=0)
     >>> result.params.round(1).to_dict()
     {'Intercept': 2.0, 'dose': 1.0, 'age': -0.5}
     >>> result.private  # because the noise is seeded
