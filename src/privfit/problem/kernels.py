@@ -67,18 +67,31 @@ def _add_gradients(
     """Add the rows' ``w * slope * x`` to ``out``, a row a chunk, a group at a time; ``loss`` is (s, c, k)."""
     n, p = x.shape
     s, c, k = loss[0], loss[1], loss[2]
-    part = np.zeros(p)
+    part, steps = np.zeros(p), np.empty(GROUP_ROWS)
     for group in range((n + GROUP_ROWS - 1) // GROUP_ROWS):
-        for i in range(group * GROUP_ROWS, min((group + 1) * GROUP_ROWS, n)):
-            row = x[i]
+        first = group * GROUP_ROWS
+        rows = min(GROUP_ROWS, n - first)
+        for i in range(rows):
+            row = x[first + i]
             eta = 0.0
             for j in range(p):
                 eta += row[j] * theta[j]
-            step = min(max(_slope_of(code, slope, y[i], eta, s, c, k), -bound), bound)
-            step = step * weight[i] if step == step else 0.0  # noqa: PLR0124 -- NaN
+            steps[i] = eta
+        for i in range(rows):
+            step = _slope_of(code, slope, y[first + i], steps[i], s, c, k)
+            step = min(max(step, -bound), bound)
+            steps[i] = step * weight[first + i] if step == step else 0.0  # noqa: PLR0124 -- NaN
+        for quad in range(rows // 4):
+            i = 4 * quad
+            r0, r1, r2, r3 = x[first + i], x[first + i + 1], x[first + i + 2], x[first + i + 3]
+            s0, s1, s2, s3 = steps[i], steps[i + 1], steps[i + 2], steps[i + 3]
+            for j in range(p):
+                part[j] += (s0 * r0[j] + s1 * r1[j]) + (s2 * r2[j] + s3 * r3[j])
+        for i in range(rows - rows % 4, rows):
+            row, step = x[first + i], steps[i]
             for j in range(p):
                 part[j] += step * row[j]
-        total = out[group * GROUP_ROWS // CHUNK_ROWS]
+        total = out[first // CHUNK_ROWS]
         for j in range(p):
             total[j] += part[j]
             part[j] = 0.0
