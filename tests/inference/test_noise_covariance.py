@@ -23,15 +23,6 @@ from privfit.solvers.base import Solution, Step
 from tests.solvers.simulated import inferred, problem_for, rows
 
 
-def exact_bread(problem, x, y):
-    """Bread at the optimum without noise, from the non-private reference."""
-    from tests.solvers.simulated import oracle_for
-
-    oracle = oracle_for(problem, NonPrivate(), x, y, mu=math.inf)
-    solution = NonPrivate().run(problem, oracle)
-    return bread_from(problem, [oracle.release("hessian", solution.theta)])
-
-
 def quadratic_path(hessian, optimum, *, n_steps, step, sd, rng):
     """Noisy gradient descent on a quadratic, as the solver's own types."""
     size = len(optimum)

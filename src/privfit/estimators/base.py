@@ -9,7 +9,7 @@ import numpy as np
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_consistent_length, check_is_fitted, column_or_1d, validate_data
 
-from privfit._checks import FloatArray, in_range, positive
+from privfit._checks import FloatArray, positive
 from privfit.data.columns import quietly
 from privfit.data.declarations import Level
 from privfit.data.encode import Encoder, SchemaEncoder, UnitScaleEncoder
@@ -84,7 +84,6 @@ class AbstractPrivateRegressor(BaseEstimator, ABC):
         budget = choose_budget(self.epsilon, self.delta, self.budget)
         if self.schema is not None and not isinstance(self.schema, Schema):
             raise InvalidArgument("schema must be a privfit.Schema; see Schema.from_toml")
-        in_range(0.0, np.inf, closed="left", l2=self.l2)
         return FitOptions(
             budget=budget,
             solver=self.solver,

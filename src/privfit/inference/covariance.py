@@ -8,7 +8,7 @@ import numpy as np
 from privfit._checks import FloatArray
 from privfit.problem.objective import Problem
 from privfit.problem.plan import Release
-from privfit.solvers.base import floored_inverse, noise_norm
+from privfit.solvers.base import noise_norm, raised_eigenvalues
 
 LARGEST_CORRECTION = 0.25
 """Largest relative bias of a variance that `debiased` removes."""
@@ -73,10 +73,15 @@ def bread_from(problem: Problem, releases: Sequence[Release]) -> Bread:
     weights = weights / weights.sum()
     values = np.array([release.value for release in releases]) / scales[:, None, None]
     matrix, sd = np.tensordot(weights, values, axes=1), float(np.sqrt(np.sum((weights * sds) ** 2)))
-    penalised, floor = matrix + problem.ridge, 0.5 * noise_norm(sd, problem.size)
-    inverse = floored_inverse(penalised, floor)
-    values, vectors = np.linalg.eigh(penalised)
-    return Bread(np.linalg.inv(inverse).astype(np.float64), inverse, sd, vectors[:, values < floor])
+    eigenvalues, vectors = np.linalg.eigh(matrix + problem.ridge)
+    floor = 0.5 * noise_norm(sd, problem.size)
+    kept = raised_eigenvalues(eigenvalues, floor)
+    return Bread(
+        matrix=(vectors * kept) @ vectors.T,
+        inverse=(vectors / kept) @ vectors.T,
+        sd=sd,
+        unresolved=vectors[:, eigenvalues < floor],
+    )
 
 
 def hidden(directions: FloatArray, bread: Bread) -> np.ndarray:

@@ -124,8 +124,13 @@ def noise_norm(sd: float, size: int) -> float:
     return sd * np.sqrt(2.0 * size)
 
 
+def raised_eigenvalues(values: FloatArray, floor: float) -> FloatArray:
+    """Return eigenvalues raised to ``floor``, and to what keeps an inverse finite."""
+    smallest = max(floor, 1e-14 * float(np.abs(values).max(initial=0.0)), 1e-300)
+    return np.maximum(values, smallest)
+
+
 def floored_inverse(matrix: FloatArray, floor: float) -> FloatArray:
     """Return the inverse of a symmetric matrix after raising its eigenvalues to ``floor``."""
     values, vectors = np.linalg.eigh(matrix)
-    smallest = max(floor, 1e-14 * float(np.abs(values).max(initial=0.0)), 1e-300)
-    return (vectors / np.maximum(values, smallest)) @ vectors.T
+    return (vectors / raised_eigenvalues(values, floor)) @ vectors.T
