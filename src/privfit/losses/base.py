@@ -7,6 +7,7 @@ estimates one), ``c`` and ``k`` the loss's own constants. The loss of a row is `
 All scalar functions are compiled to one signature, so one compiled pass over the rows serves every loss.
 """
 
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -68,7 +69,7 @@ class LossConstants:
     slope : float
         ``sup |slope|``.
     curvature : float
-        ``sup curvature``.
+        ``sup curvature``; ``inf`` for a loss with a kink, which has no Hessian.
     scale_slope : tuple of float
         ``(inf, sup)`` of ``scale_slope``; it holds 0.
     scale_direction : float
@@ -86,14 +87,26 @@ class LossConstants:
     scale_curvature: float = 0.0
     self_concordance: float | None = None
 
+    @property
+    def smooth(self) -> bool:
+        """Whether the slope is Lipschitz, so that gradient steps have a size and the Hessian exists."""
+        return math.isfinite(self.curvature)
+
 
 class AbstractLoss(ABC):
-    """A convex loss of a linear predictor. Subclasses are final, frozen and hold their constants only."""
+    """A loss of a linear predictor. Subclasses are final, frozen and hold their constants only."""
 
     __slots__ = ()
 
-    target_kind: ClassVar[Literal["numeric", "binary"]]
-    """Which response it takes; binary means 0/1."""
+    target_kind: ClassVar[Literal["numeric", "binary", "count"]]
+    """Which response it takes; binary means 0/1, count means clamped to public bounds and not scaled."""
+
+    convex: ClassVar[bool] = True
+    """Whether the loss is convex in the linear predictor (and the scale)."""
+
+    proven: ClassVar[bool] = True
+    """Whether `constants` and `convex` are known to hold. False for functions from outside: methods whose
+    guarantee rests on more than what kernels clamp row by row must then refuse."""
 
     functions: ClassVar[ScalarFunctions]
     """Compiled scalar functions."""
@@ -115,6 +128,13 @@ class AbstractLoss(ABC):
     @abstractmethod
     def parameters(self) -> tuple[float, float]:
         """``(c, k)`` passed to the scalar functions."""
+
+    def span(self, radius: float) -> float:
+        """Return a bound on ``sup value - inf value`` over ``abs(eta) <= radius``, for any fixed ``y``.
+
+        Rows are held to it where a guarantee needs it.
+        """
+        return 2.0 * self.constants.slope * radius
 
 
 def evaluate(

@@ -51,3 +51,7 @@ class Logistic(AbstractLoss):
     def parameters(self) -> tuple[float, float]:
         """None used."""
         return (0.0, 0.0)
+
+    def span(self, radius: float) -> float:
+        """``log(1 + exp(a)) - log(1 + exp(-a)) = a``."""
+        return radius
