@@ -17,8 +17,8 @@ class BoundedQuery:
 
     Parameters
     ----------
-    kind : {"gradient", "hessian", "second_moment", "meat"}
-        A gradient sums vectors ``(v, t)``, the others sum matrices ``a a'``.
+    kind : {"gradient", "secant", "hessian", "second_moment", "meat"}
+        A gradient sums vectors ``(v, t)``, a secant numbers ``v``, the others sum matrices ``a a'``.
     size : int
         Length of the released vector; for a (q, q) matrix its ``q * (q + 1) / 2`` free entries.
     bound : float

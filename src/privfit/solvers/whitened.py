@@ -7,10 +7,11 @@ from typing import final
 import numpy as np
 
 from privfit._checks import FloatArray, in_range, positive, whole
+from privfit.privacy.allowance import Allowance
 from privfit.problem.objective import Problem
 from privfit.problem.oracle import Oracle
 from privfit.problem.plan import PlannedRelease
-from privfit.problem.schedule import growing_shares, planned_release, split_budget
+from privfit.problem.schedule import growing_shares, planned_release, signal_of
 from privfit.solvers.base import (
     AbstractSolver,
     Solution,
@@ -91,13 +92,14 @@ class WhitenedGradientDescent(AbstractSolver):
         """Name."""
         return "whitened gradient descent"
 
-    def plan(self, problem: Problem, mu: float) -> tuple[PlannedRelease, ...]:
+    def plan(self, problem: Problem, allowance: Allowance) -> tuple[PlannedRelease, ...]:
         """Plan two second moments and one gradient a step."""
+        mu = allowance.signal(problem.size)
         n_steps = self._steps(problem, mu)
         steps = growing_shares(n_steps, self.growth ** (1.0 / n_steps))
         half = 0.5 * self.geometry_share
         shares = [half, half, *(part * (1.0 - self.geometry_share) for part in steps)]
-        for_first, for_second, *for_gradients = split_budget(mu, shares)
+        for_first, for_second, *for_gradients = allowance.split(shares)
         first = planned_release(problem, "second_moment", for_first)
         squared_bound = self._squared_bound(problem, mu)
         after_first = whitened_bounds(problem, [first], squared_bound)
@@ -109,7 +111,9 @@ class WhitenedGradientDescent(AbstractSolver):
     def final_problem(self, problem: Problem, releases: tuple[PlannedRelease, ...]) -> Problem:
         """Return the problem with the bounds that hold after the planned second moments."""
         moments = [planned for planned in releases if planned.kind == "second_moment"]
-        return whitened_bounds(problem, moments, self._squared_bound(problem, total_mu(releases)))
+        return whitened_bounds(
+            problem, moments, self._squared_bound(problem, signal_of(releases, problem.size))
+        )
 
     def expected_basis(self, moment: FloatArray, releases: tuple[PlannedRelease, ...]) -> FloatArray:
         """Return the whitened coordinates for an assumed second moment, shape (p, p)."""
@@ -121,7 +125,8 @@ class WhitenedGradientDescent(AbstractSolver):
 
     def run(self, problem: Problem, oracle: Oracle) -> Solution:
         """Release the geometry, then run the planned steps."""
-        start, squared_bound = problem, self._squared_bound(problem, total_mu(oracle.plan.solver_releases))
+        signal = signal_of(oracle.plan.solver_releases, problem.size)
+        start, squared_bound = problem, self._squared_bound(problem, signal)
         moments: list[PlannedRelease] = []
         basis = np.eye(problem.n_coef)
         for _ in range(oracle.remaining("second_moment")):
@@ -156,11 +161,6 @@ class WhitenedGradientDescent(AbstractSolver):
         if problem.bounded:
             room *= 1.0 + 5.0 / p
         return max(SMALLEST_SPREAD * p, min(room, n))
-
-
-def total_mu(releases: tuple[PlannedRelease, ...]) -> float:
-    """Return the mu of releases together."""
-    return math.sqrt(math.fsum(planned.mu**2 for planned in releases))
 
 
 def whitened_bounds(problem: Problem, moments: list[PlannedRelease], squared_bound: float) -> Problem:
