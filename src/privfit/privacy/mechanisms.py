@@ -27,7 +27,6 @@ __all__ = [
     "calibrate_gaussian",
     "calibrate_radial",
     "gaussian_mu",
-    "gaussian_symmetric",
     "gaussian_vector",
     "make_source",
     "radial_epsilon",
@@ -160,41 +159,6 @@ def gaussian_vector(
             "take sd from calibrate_gaussian"
         )
     return source.gaussian(exact, sd)
-
-
-def gaussian_symmetric(
-    matrix: FloatArray, *, sensitivity: float, mu: float, sd: float, source: NoiseSource
-) -> FloatArray:
-    """Release a symmetric matrix with Gaussian noise in `svec` coordinates.
-
-    The diagonal gets noise of standard deviation ``sd``, an off-diagonal entry and its mirror image the same
-    noise of ``sd / sqrt(2)``; the result is exactly symmetric, and need not be positive definite.
-
-    Parameters
-    ----------
-    matrix : array of shape (p, p)
-        The exact answer; the lower triangle is ignored. A non-finite entry counts as 0.
-    sensitivity : float
-        Its sensitivity in Frobenius norm.
-    mu, sd, source
-        As in `gaussian_vector`; ``sd`` calibrated for ``p * (p + 1) / 2`` coordinates.
-
-    Returns
-    -------
-    array of shape (p, p)
-
-    Raises
-    ------
-    InvalidArgument
-        If ``matrix`` is not square.
-    PlanViolation
-        As in `gaussian_vector`.
-
-    Notes
-    -----
-    *Guarantee.* As in `gaussian_vector`, since ``‖svec(S)‖₂ = ‖S‖_F`` and `smat` is post-processing.
-    """
-    return smat(gaussian_vector(svec(matrix), sensitivity=sensitivity, mu=mu, sd=sd, source=source))
 
 
 def calibrate_radial(*, sensitivity: float, epsilon: float, size: int) -> float:

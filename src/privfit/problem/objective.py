@@ -14,7 +14,7 @@ from privfit.privacy.relation import Relation
 from privfit.problem import kernels
 from privfit.problem.plan import ReleaseKind
 from privfit.problem.queries import BoundedQuery
-from privfit.problem.value_kernels import secant_kernel
+from privfit.problem.value_kernels import Segment, secant_kernel
 
 
 @dataclass(frozen=True, eq=False)
@@ -97,7 +97,8 @@ class Problem:
             summed = constants.slope * self.amplification
             return BoundedQuery(kind, q, constants.slope * self.norm_bound, constants.scale_slope, summed)
         if kind == "secant":
-            return BoundedQuery(kind, 1, constants.slope * self.norm_bound)
+            summed = constants.slope * self.amplification
+            return BoundedQuery(kind, 1, constants.slope * self.norm_bound, summed=summed)
         if kind == "second_moment":
             return BoundedQuery(kind, p * (p + 1) // 2, self.norm_bound**2)
         if kind == "hessian":
@@ -132,8 +133,9 @@ class Problem:
         length = float(np.linalg.norm(second - first))
         if length == 0.0 or self.split(second)[1] != scale:
             raise PlanViolation("a secant needs two different points with the same scale")
-        a, b = self.coefficients(first), self.coefficients(second)
-        return secant_kernel(self.loss, a, b, s=scale, length=length)
+        direction = self.coefficients((second - first) / length)
+        segment = Segment(self.coefficients(first), self.coefficients(second), direction, length)
+        return secant_kernel(self.loss, segment, scale)
 
     def sum_length(self, kind: ReleaseKind) -> int:
         """Return the length of the flat sum that the kernel of a kind produces."""

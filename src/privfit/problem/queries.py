@@ -54,7 +54,7 @@ class BoundedQuery:
             the number of rows must lie for the bound on rounding.
         """
         low, high = self.side
-        if self.kind != "gradient":
+        if self.kind not in ("gradient", "secant"):
             exact = relation.outer_sensitivity(self.bound)
         elif relation is Relation.REPLACE:
             exact = math.hypot(relation.vector_sensitivity(self.bound), high - low)
