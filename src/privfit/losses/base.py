@@ -25,8 +25,11 @@ ScalarFunction: TypeAlias = Callable[[float, float, float, float, float], float]
 
 
 def scalar(function: ScalarFunction) -> Any:
-    """Compile a scalar function of ``(y, eta, s, c, k)`` to the common signature, cached on disk."""
-    return njit(SIGNATURE, cache=True)(function)
+    """Compile a scalar function of ``(y, eta, s, c, k)`` to the common signature, cached on disk.
+
+    Division by zero gives inf or NaN, as in NumPy: a check for it would keep loops from being vectorised.
+    """
+    return njit(SIGNATURE, cache=True, error_model="numpy", fastmath={"contract"})(function)
 
 
 @scalar

@@ -4,6 +4,8 @@ import math
 from dataclasses import dataclass
 from typing import ClassVar, Literal, final
 
+from numba import float64, njit
+
 from privfit.losses.base import AbstractLoss, LossConstants, ScalarFunctions, scalar
 
 
@@ -12,10 +14,26 @@ def _value(y: float, eta: float, s: float, c: float, k: float) -> float:
     return max(eta, 0.0) + math.log1p(math.exp(-abs(eta))) - y * eta
 
 
+@njit(float64(float64), cache=True, error_model="numpy", fastmath={"contract"})
+def _exponential(x: float) -> float:
+    """Return ``exp(x)`` to a relative 2e-14 for ``abs(x) <= 40``, and its value at the bound beyond.
+
+    ``exp(x / 64)`` by its Taylor polynomial, to the power 64. No branch and no call, so that a loop over
+    rows is vectorised; the library's function would take most of the time of a gradient.
+    """
+    z = min(max(x, -40.0), 40.0) / 64.0
+    r = 1.0
+    for order in range(15, 0, -1):
+        r = 1.0 + r * (z * (1.0 / order))
+    for _ in range(6):
+        r = r * r
+    return r
+
+
 @scalar
 def logistic_slope(y: float, eta: float, s: float, c: float, k: float) -> float:
     """Return the slope of the loss."""
-    return 1.0 / (1.0 + math.exp(-eta)) - y  # exp overflows to inf, and the quotient to the right 0
+    return 1.0 / (1.0 + _exponential(-eta)) - y
 
 
 @scalar
