@@ -8,10 +8,10 @@ import numpy as np
 
 from privfit._checks import FloatArray
 from privfit.data.source import BlockKernel
-from privfit.errors import PlanViolation
+from privfit.errors import Incompatible, PlanViolation
 from privfit.losses.base import AbstractLoss
 from privfit.privacy.relation import Relation
-from privfit.problem import kernels
+from privfit.problem import kernels, numpy_kernels
 from privfit.problem.plan import ReleaseKind
 from privfit.problem.queries import BoundedQuery
 
@@ -85,7 +85,13 @@ class Problem:
         return constants.curvature * (self.norm_bound**2 + constants.scale_direction**2)
 
     def query(self, kind: ReleaseKind) -> BoundedQuery:
-        """Return the bounded query of a kind. Hessians are asked for multiplied by the scale."""
+        """Return the bounded query of a kind. Hessians are asked for multiplied by the scale.
+
+        Raises
+        ------
+        Incompatible
+            If a Hessian is asked of a loss that has none, or none that is a sum of positive parts.
+        """
         constants = self.loss.constants
         q, p = self.size, self.n_coef
         if kind == "gradient":
@@ -94,10 +100,25 @@ class Problem:
         if kind == "second_moment":
             return BoundedQuery(kind, p * (p + 1) // 2, self.norm_bound**2)
         if kind == "hessian":
+            self._need_hessian()
             return BoundedQuery(kind, q * (q + 1) // 2, self.smoothness)
         side = max(abs(t) for t in constants.scale_slope) ** 2
         score = (constants.slope * self.norm_bound) ** 2 + side
         return BoundedQuery(kind, q * (q + 1) // 2, score)
+
+    def _need_hessian(self) -> None:
+        loss = self.loss
+        if not loss.constants.smooth:
+            raise Incompatible(
+                f"loss: {loss.name} has kinks, so it has no Hessian for Newton steps or standard errors; "
+                f"take {loss.smoothed}, or solver=ProjectedNoisyGradientDescent() with inference=False"
+            )
+        if not loss.convex:
+            raise Incompatible(
+                f"loss: {loss.name} is not convex, so its Hessian is no sum of positive parts, as Newton "
+                "steps and standard errors need; take NoisyGradientDescent() with inference=False, "
+                "or RandomRoundSGD()"
+            )
 
     def sensitivity(self, kind: ReleaseKind) -> float:
         """Return the sensitivity of the mean that a query of this kind asks for."""
@@ -109,13 +130,14 @@ class Problem:
             raise PlanViolation("a query was asked at a parameter of the wrong shape or not finite")
         phi, scale = self.split(at)
         theta = phi if self.basis is None else self.basis @ phi
-        if kind == "gradient":
-            return kernels.gradient_kernel(self.loss, theta, scale)
         if kind == "second_moment":
             return kernels.second_moment_kernel(self.basis)
+        made = kernels if self.loss.compiled else numpy_kernels
+        if kind == "gradient":
+            return made.gradient_kernel(self.loss, theta, scale)
         if kind == "hessian":
-            return kernels.hessian_kernel(self.loss, theta, scale, self.basis)
-        return kernels.meat_kernel(self.loss, theta, scale, self.basis)
+            return made.hessian_kernel(self.loss, theta, scale, self.basis)
+        return made.meat_kernel(self.loss, theta, scale, self.basis)
 
     def sum_length(self, kind: ReleaseKind) -> int:
         """Return the length of the flat sum that the kernel of a kind produces."""
