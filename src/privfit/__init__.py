@@ -14,7 +14,15 @@ from privfit.errors import (
     SchemaError,
     TooLittleData,
 )
-from privfit.estimators import HuberRegressor, LinearRegression, LogisticRegression
+from privfit.estimators import (
+    HuberRegressor,
+    LinearRegression,
+    LinearSVC,
+    LogisticRegression,
+    MEstimator,
+    PoissonRegressor,
+    QuantileRegressor,
+)
 from privfit.formula import huber, logit, ols
 from privfit.privacy.budget import Budget
 from privfit.privacy.ledger import Ledger
@@ -34,9 +42,13 @@ __all__ = [
     "Ledger",
     "LedgerError",
     "LinearRegression",
+    "LinearSVC",
     "LogisticRegression",
+    "MEstimator",
     "PlanViolation",
+    "PoissonRegressor",
     "PrivfitError",
+    "QuantileRegressor",
     "Schema",
     "SchemaError",
     "TooLittleData",

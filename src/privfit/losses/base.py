@@ -152,6 +152,14 @@ class AbstractLoss(ABC):
     def parameters(self) -> tuple[float, float]:
         """``(c, k)`` passed to the scalar functions."""
 
+    @property
+    def slack(self) -> tuple[float, float]:
+        """How many times looser the bounds on slope and curvature are for typical rows than a logit's.
+
+        A guess from public facts, at least 1, by which a solver may take less room for far rows.
+        """
+        return (1.0, 1.0)
+
     def span(self, radius: float) -> float:
         """Return a bound on ``sup value - inf value`` over ``abs(eta) <= radius``, for any fixed ``y``.
 

@@ -67,6 +67,11 @@ class Poisson(AbstractLoss):
         """``(bound, count_bound)``."""
         return (self.bound, self.count_bound)
 
+    @property
+    def slack(self) -> tuple[float, float]:
+        """Against a mean count of 1, whose slopes have standard deviation 1 and whose curvature is 1."""
+        return (max(0.5 * self.constants.slope, 1.0), max(self.constants.curvature, 1.0))
+
     def span(self, radius: float) -> float:
         """Take the larger of the spans for the counts 0 and ``count_bound``: it is convex in the count."""
         return max(self._span(count, radius) for count in (0.0, self.count_bound))

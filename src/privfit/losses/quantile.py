@@ -122,3 +122,9 @@ class SmoothedQuantile(AbstractLoss):
     def parameters(self) -> tuple[float, float]:
         """``(tau, width)``."""
         return (self.tau, self.width)
+
+    @property
+    def slack(self) -> tuple[float, float]:
+        """Slopes have standard deviation ``sqrt(tau (1 - tau))``, and few rows are near a far quantile."""
+        spread = (self.tau * (1.0 - self.tau)) ** 0.5
+        return (max(0.5 * self.constants.slope / spread, 1.0), 0.5 / spread)
