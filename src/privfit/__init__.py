@@ -23,7 +23,7 @@ from privfit.estimators import (
     PoissonRegressor,
     QuantileRegressor,
 )
-from privfit.formula import huber, logit, ols
+from privfit.formula import huber, logit, ols, poisson, quantile, svm
 from privfit.privacy.budget import Budget
 from privfit.privacy.ledger import Ledger
 from privfit.results import FitResult
@@ -56,5 +56,8 @@ __all__ = [
     "logit",
     "losses",
     "ols",
+    "poisson",
+    "quantile",
     "solvers",
+    "svm",
 ]
