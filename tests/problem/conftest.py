@@ -27,8 +27,8 @@ def wide_value(y, eta):
 
 
 def steep_slope(y, eta):
-    """Larger than its declared bound, and not a number here and there."""
-    return 3.0 * np.arctan(eta - y) + 0.0 / (eta - 0.25)
+    """Larger than its declared bound, and not a number for some rows."""
+    return 3.0 * np.arctan(eta - y) + 0.0 * np.log(2.0 - eta)
 
 
 def steep_curvature(y, eta):

@@ -84,7 +84,8 @@ class SmoothedHinge(AbstractLoss):
     Parameters
     ----------
     width : float
-        Of the parabola, in units of the margin.
+        Of the parabola, in units of the margin. Below 1 the loss is a line at the coefficients 0, where
+        solvers start: Newton's method has no Hessian there.
     """
 
     width: float = 1.0
@@ -110,6 +111,11 @@ class SmoothedHinge(AbstractLoss):
     def parameters(self) -> tuple[float, float]:
         """``(width, unused)``."""
         return (self.width, 0.0)
+
+    @property
+    def slack(self) -> tuple[float, float]:
+        """As many fewer margins lie within the parabola as it is narrower."""
+        return (1.0, max(1.0 / self.width, 1.0))
 
     def span(self, radius: float) -> float:
         """From the value at the margin ``radius`` to the one at ``-radius``."""

@@ -8,7 +8,7 @@ from privfit._checks import FloatArray
 from privfit.errors import Incompatible
 from privfit.losses.base import AbstractLoss, evaluate
 
-_POINTS = 801
+_POINTS = 2001
 _LARGEST_COUNT = 30
 
 

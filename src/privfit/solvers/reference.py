@@ -115,6 +115,6 @@ def _never_climbing(
 ) -> Step | None:
     """Return the step to the minimum of the bound; None where rounding makes its gradient the longer one."""
     inverse = np.linalg.pinv(bound, hermitian=True)
-    following = take_step(problem, oracle, theta - inverse @ step.gradient, np.zeros_like(inverse))
+    following = take_step(problem, oracle, theta - inverse @ step.gradient, np.zeros(bound.shape))
     lengths = [one.gradient @ inverse @ one.gradient for one in (step, following)]
     return following if lengths[1] <= lengths[0] else None
