@@ -47,7 +47,7 @@ def test_modules_say_what_they_are(path):
     assert ast.get_docstring(tree(path))
 
 
-@pytest.mark.parametrize("package", ["solvers", "losses"])
+@pytest.mark.parametrize("package", ["solvers", "procedures", "losses"])
 def test_classes_are_abstract_or_final(package):
     for path in sorted((SOURCE / package).glob("*.py")):
         for node in tree(path).body:
@@ -60,7 +60,7 @@ def test_classes_are_abstract_or_final(package):
 
 
 def test_no_class_derives_from_a_final_or_concrete_strategy():
-    for package in ("solvers", "losses"):
+    for package in ("solvers", "procedures", "losses"):
         module = importlib.import_module(f"privfit.{package}")
         for name in module.__all__:
             thing = getattr(module, name)

@@ -8,65 +8,55 @@ from scipy.special import ndtri
 
 from privfit._checks import FloatArray
 from privfit.errors import Incompatible
-from privfit.inference.infer import BREAD_SHARE, MEAT_SHARE, plan_inference
+from privfit.inference.infer import inference_shares, plan_inference
 from privfit.losses.typical import typical
-from privfit.privacy.budget import Budget
+from privfit.privacy.allowance import Allowance
 from privfit.privacy.composition import GaussianEvent, compose
 from privfit.problem.objective import Problem
 from privfit.problem.plan import Plan
-from privfit.problem.schedule import split_budget
 from privfit.solvers.base import AbstractSolver
 
 ASSUMED_RESIDUAL = 0.25
 """Residual scale that a forecast assumes, in units of the encoded response."""
 
 
-def make_plan(problem: Problem, solver: AbstractSolver, *, mu: float, inference: bool) -> Plan:
-    """Return the plan of a fit that is ``mu``-GDP in all.
+def make_plan(problem: Problem, solver: AbstractSolver, allowance: Allowance, *, inference: bool) -> Plan:
+    """Return the plan of a fit that costs ``allowance`` in all.
 
     Parameters
     ----------
     problem : Problem
         Public description of the objective.
     solver : AbstractSolver
-    mu : float
-        Total; ``inf`` for a fit without privacy.
+    allowance : Allowance
+        Total; without limit for a fit without privacy.
     inference : bool
-        Whether to buy bread and meat with about a quarter of the squared budget.
+        Whether to buy bread and meat with about a quarter of the squared budget, and, for a method that
+        releases its answer as a whole, a gradient with half of the rest.
     """
-    share = BREAD_SHARE + MEAT_SHARE if inference else 0.0
-    solver_mu, inference_mu = split_budget(mu, [1.0 - share, share]) if inference else (mu, 0.0)
-    solver_releases = solver.plan(problem, solver_mu)
+    if inference and solver.no_inference is not None:
+        raise Incompatible(f"inference: {solver.no_inference}; fit with inference=False")
+    shares = inference_shares(solver) if inference else []
+    for_solver, *for_inference = allowance.split([1.0 - math.fsum(shares), *shares])
+    if inference:
+        for_solver = for_solver.next_to(
+            [event for part in for_inference if (event := part.event) is not None]
+        )
+    solver_releases = solver.plan(problem, for_solver if inference else allowance)
     final = solver.final_problem(problem, solver_releases)
-    inference_releases = plan_inference(final, inference_mu) if inference else ()
+    inference_releases = plan_inference(final, for_inference) if inference else ()
     releases = solver_releases + inference_releases
-    total = compose([GaussianEvent(release.mu) for release in releases]).mu if math.isfinite(mu) else mu
+    gaussian = all(math.isfinite(release.mu) for release in releases)
     return Plan(
         model=problem.loss.name,
         solver=solver.name,
         n_rows=problem.n_rows,
         columns=problem.columns,
         relation=problem.relation.value,
-        mu=total if total is not None else math.inf,
+        mu=compose([GaussianEvent(release.mu) for release in releases]).gaussian if gaussian else math.inf,
         solver_releases=solver_releases,
         inference_releases=inference_releases,
     )
-
-
-def gaussian_budget(budget: Budget) -> float:
-    """Return the ``mu`` that a budget leaves for Gaussian releases.
-
-    Raises
-    ------
-    Incompatible
-        For a pure-epsilon budget, which no Gaussian release can meet.
-    """
-    if budget.mu == 0.0:
-        raise Incompatible(
-            "budget: a pure epsilon budget (delta = 0) admits no Gaussian noise; set delta > 0, "
-            "or use Budget.gdp or Budget.zcdp"
-        )
-    return budget.mu
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -115,15 +105,16 @@ def forecast(
 
     Notes
     -----
+    Where a plan without inference holds no gradient, the noise of the outcome is not known beforehand and
+    is given as NaN.
+
     A binary response is taken at even odds, with the largest curvature; a numeric one with a normal
     residual of a quarter of half the declared range; a count with mean 1. The noise is that of the
     gradients of the second half of the steps, combined in one Newton step. A rare level or a rare outcome
     makes the real intervals wider than this forecast.
     """
     basis = solver.expected_basis(moment, plan.solver_releases)
-    gradients = [release for release in plan.solver_releases if release.kind == "gradient"]
-    late = gradients[len(gradients) // 2 :]
-    sd = math.sqrt(1.0 / sum(release.sd**-2 for release in late)) if plan.private else 0.0
+    sd = _gradient_noise(plan)
     curvature, score = typical(problem.loss, residual=ASSUMED_RESIDUAL)
     inverse = np.linalg.pinv(curvature * basis.T @ moment @ basis, hermitian=True)
     reported = directions @ basis @ inverse
@@ -133,3 +124,13 @@ def forecast(
         sampling=np.sqrt(np.einsum("ij,jk,ik->i", reported, meat, reported)),
         noise=sd * np.linalg.norm(reported, axis=1),
     )
+
+
+def _gradient_noise(plan: Plan) -> float:
+    """Return the noise sd of the gradient that the reported estimate rests on; NaN if there is none."""
+    if not plan.private:
+        return 0.0
+    bought = [release for release in plan.inference_releases if release.kind == "gradient"]
+    steps = [release for release in plan.solver_releases if release.kind == "gradient"]
+    late = bought or steps[len(steps) // 2 :]
+    return math.sqrt(1.0 / math.fsum(release.sd**-2 for release in late)) if late else math.nan

@@ -26,7 +26,6 @@ def fit(invoke, people, schema):
         (["--epsilon", -1], "InvalidArgument: epsilon"),
         (["--epsilon", "nan"], "InvalidArgument: epsilon"),
         (["--delta", 1], "InvalidArgument: delta"),
-        (["--delta", 0], "Incompatible: budget"),
         (["--mu", 0], "InvalidArgument: mu"),
         (["--rho", "inf"], "InvalidArgument: rho"),
         (["--l2", -1], "InvalidArgument: l2"),

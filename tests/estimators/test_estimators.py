@@ -98,10 +98,20 @@ def test_a_fit_spends_what_it_says(estimator):
         assert pf.Budget.gdp(plan.mu).delta_at(statement.epsilon) <= statement.delta * (1 + 1e-9)
 
 
-def test_a_pure_budget_is_refused_with_a_remedy():
-    x, y = simulated(pf.LogisticRegression, n=100)
-    with pytest.raises(pf.Incompatible, match="delta > 0"):
-        pf.LogisticRegression(delta=0.0).fit(x, y)
+@pytest.mark.parametrize("estimator", ESTIMATORS)
+def test_a_pure_budget_buys_a_pure_guarantee_and_inference(estimator):
+    """Radial noise everywhere; the epsilons of the releases add up to the budget."""
+    x, y = simulated(estimator, n=3000)
+    result = estimator(epsilon=50.0, delta=0.0).fit(x, y).result_
+    assert result.private
+    assert result.privacy.delta == 0.0
+    assert "δ = 0" in result.privacy.guarantee
+    assert "μ" not in result.privacy.guarantee
+    spent = sum(release.epsilon for release in result.plan.releases)
+    assert 50.0 * (1 - 1e-9) < spent <= 50.0
+    reference = estimator(solver="non-private").fit(x, y).result_.params
+    assert (np.abs(result.params - reference) < 6 * result.bse).all()
+    assert np.isfinite(result.bse).all()
 
 
 @pytest.mark.parametrize("estimator", ESTIMATORS)

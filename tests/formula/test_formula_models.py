@@ -179,7 +179,6 @@ RESPONSE = {logit: "yes", svm: "yes", poisson: "dose"}
         ({"epsilon": "1"}, InvalidArgument, "epsilon"),
         ({"delta": 1.0}, InvalidArgument, "delta"),
         ({"delta": -1e-9}, InvalidArgument, "delta"),
-        ({"delta": 0.0}, Incompatible, "delta > 0"),
         ({"budget": 1.0}, InvalidArgument, "budget"),
         ({"budget": Budget.gdp(1.0), "epsilon": 2.0}, InvalidArgument, "budget"),
         ({"budget": Budget(1.0, 1e-6), "delta": 1e-9}, InvalidArgument, "budget"),

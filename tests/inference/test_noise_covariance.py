@@ -16,7 +16,7 @@ from privfit.inference.covariance import (
     satterthwaite,
 )
 from privfit.losses import ConcomitantHuber, Huber, Logistic
-from privfit.privacy.mechanisms import gaussian_symmetric, make_source
+from privfit.privacy.mechanisms import gaussian_vector, make_source, smat, svec
 from privfit.problem.plan import PlannedRelease, Release
 from privfit.solvers import NoisyGradientDescent, NoisyNewton, NonPrivate, WhitenedGradientDescent
 from privfit.solvers.base import Solution, Step
@@ -85,7 +85,8 @@ def test_the_noise_of_the_bread_enters_the_one_step_estimate():
     source = make_source(11)
     blank = np.zeros((3, 3))
     noise = [
-        gaussian_symmetric(blank, sensitivity=0.2, mu=1.0, sd=sd, source=source) @ v for _ in range(draws)
+        smat(gaussian_vector(svec(blank), sensitivity=0.2, mu=1.0, sd=sd, source=source)) @ v
+        for _ in range(draws)
     ]
     covariance = 0.5 * sd**2 * (v @ v * np.eye(3) + np.outer(v, v))
     statistic, size = law_of(np.array(noise), covariance, np.zeros(3))

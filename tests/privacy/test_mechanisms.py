@@ -10,7 +10,6 @@ from privfit.privacy.mechanisms import (
     NoNoise,
     calibrate_gaussian,
     gaussian_mu,
-    gaussian_symmetric,
     gaussian_vector,
     make_source,
     smat,
@@ -19,6 +18,11 @@ from privfit.privacy.mechanisms import (
 from privfit.privacy.noise import SecureNoise, SeededNoise
 
 FALSE_ALARM = 1e-8
+
+
+def gaussian_symmetric(matrix, **release):
+    """Noise on a symmetric matrix, as the oracle adds it."""
+    return smat(gaussian_vector(svec(matrix), **release))
 
 
 def scale_is(draws, sd):

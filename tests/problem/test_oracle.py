@@ -10,10 +10,11 @@ from scipy import stats
 
 from privfit.data.source import ArraySource
 from privfit.errors import PlanViolation
+from privfit.privacy.allowance import Allowance
 from privfit.privacy.mechanisms import NoNoise, make_source
 from privfit.problem.oracle import Oracle
 from privfit.problem.plan import Plan
-from privfit.problem.schedule import growing_shares, planned_release, split_budget
+from privfit.problem.schedule import growing_shares, planned_release
 
 from .conftest import LOSSES, make_problem
 
@@ -23,7 +24,7 @@ N = 50
 def plan_of(problem, kinds, mu=1.0):
     releases = tuple(
         planned_release(problem, kind, part)
-        for kind, part in zip(kinds, split_budget(mu, [1.0] * len(kinds)), strict=True)
+        for kind, part in zip(kinds, Allowance.gaussian(mu).split([1.0] * len(kinds)), strict=True)
     )
     return Plan("m", "s", problem.n_rows, problem.columns, problem.relation.value, mu, releases, ())
 
@@ -142,7 +143,7 @@ def test_noise_has_the_planned_law(kind, seed, rng):
 @pytest.mark.parametrize("n_steps", [1, 7, 60])
 @pytest.mark.parametrize("growth", [1.0, 1.3])
 def test_budgets_are_split_on_the_safe_side(mu, n_steps, growth):
-    parts = split_budget(mu, growing_shares(n_steps, growth))
+    parts = [part.amount for part in Allowance.gaussian(mu).split(growing_shares(n_steps, growth))]
     assert np.sqrt(np.sum(np.square(parts))) <= mu
     assert np.sqrt(np.sum(np.square(parts))) >= mu * (1 - 1e-9)
     if n_steps > 1:

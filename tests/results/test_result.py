@@ -188,8 +188,10 @@ def test_contradicting_fields(result, changes):
 
 
 def test_a_plan_without_noise_cannot_be_private(result):
+    exact = replace(result.plan.solver_releases[0], mu=np.inf, sd=0.0)
+    plan = replace(result.plan, solver_releases=(exact,))
     with pytest.raises(InvalidArgument, match="private"):
-        replace(result, plan=replace(result.plan, mu=np.inf))
+        replace(result, plan=plan)
 
 
 def test_pickle_keeps_everything_and_does_not_grow_with_rows(result):

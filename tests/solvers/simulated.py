@@ -5,6 +5,7 @@ import numpy as np
 from privfit.data.source import ArraySource
 from privfit.inference.infer import infer
 from privfit.planning import make_plan
+from privfit.privacy.allowance import Allowance
 from privfit.privacy.mechanisms import NoNoise, make_source
 from privfit.privacy.relation import Relation
 from privfit.problem.objective import Problem
@@ -27,7 +28,7 @@ def problem_for(loss, x, *, norm_bound=1.6, l2=0.0):
 
 
 def oracle_for(problem, solver, x, y, *, mu, seed=0):
-    plan = make_plan(problem, solver, mu=mu, inference=True)
+    plan = make_plan(problem, solver, Allowance.gaussian(mu), inference=True)
     noise = make_source(seed) if np.isfinite(mu) else NoNoise()
     return Oracle(problem, plan, ArraySource(x, y, norm_bound=problem.norm_bound), noise)
 

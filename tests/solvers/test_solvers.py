@@ -9,6 +9,7 @@ import pytest
 from privfit.errors import Incompatible, InvalidArgument
 from privfit.losses import ConcomitantHuber, Huber, Logistic, Squared
 from privfit.planning import make_plan
+from privfit.privacy.allowance import Allowance
 from privfit.privacy.composition import GaussianEvent, compose
 from privfit.solvers import (
     NoisyGradientDescent,
@@ -36,7 +37,7 @@ PRIVATE = [
 @pytest.mark.parametrize("mu", [0.05, 1.0, 30.0])
 def test_plans_cost_at_most_the_budget_and_nearly_all_of_it(solver, loss, mu, rng):
     problem = problem_for(loss, rows(loss, 2000, rng)[0])
-    plan = make_plan(problem, solver, mu=mu, inference=True)
+    plan = make_plan(problem, solver, Allowance.gaussian(mu), inference=True)
     total = compose([GaussianEvent(release.mu) for release in plan.releases]).mu
     assert total <= mu
     assert total > mu * (1 - 1e-6)
@@ -98,7 +99,7 @@ def test_the_reference_solves_the_estimating_equation(rng):
 def test_the_reference_refuses_a_budget(rng):
     problem = problem_for(Logistic(), rows(Logistic(), 50, rng)[0])
     with pytest.raises(Incompatible, match="NonPrivate"):
-        make_plan(problem, NonPrivate(), mu=1.0, inference=True)
+        make_plan(problem, NonPrivate(), Allowance.gaussian(1.0), inference=True)
 
 
 def test_ridge_shrinks_all_but_the_intercept(rng):
@@ -136,7 +137,7 @@ def test_rows_are_weighted_down_only_as_far_as_the_budget_requires(rng):
     solver = WhitenedGradientDescent()
 
     def bound(problem, mu):
-        return solver.final_problem(problem, solver.plan(problem, mu)).norm_bound ** 2
+        return solver.final_problem(problem, solver.plan(problem, Allowance.gaussian(mu))).norm_bound ** 2
 
     budgets = (1e-3, 0.1, 0.5, 1.0, 5.0, 1e4)
     plain = [bound(problem, mu) for mu in budgets]
@@ -147,7 +148,7 @@ def test_rows_are_weighted_down_only_as_far_as_the_budget_requires(rng):
     assert faithful[3] == pytest.approx(plain[3] * (1 + 5 / 3), rel=1e-6)
     assert bound(dataclasses.replace(problem), 1.0) == plain[3]
     assert WhitenedGradientDescent(spread=7.0).final_problem(
-        problem, WhitenedGradientDescent(spread=7.0).plan(problem, 1.0)
+        problem, WhitenedGradientDescent(spread=7.0).plan(problem, Allowance.gaussian(1.0))
     ).norm_bound ** 2 == pytest.approx(21.0)
 
 

@@ -15,6 +15,7 @@ from privfit.losses import (
     SmoothedHuber,
     SmoothedQuantile,
 )
+from privfit.privacy.allowance import Allowance
 from privfit.solvers import NoisyGradientDescent, NoisyNewton, NonPrivate, WhitenedGradientDescent
 
 from .simulated import inferred, problem_for
@@ -75,9 +76,11 @@ def test_what_solvers_refuse():
     for solver in (WhitenedGradientDescent(), NoisyGradientDescent(), NoisyNewton(), NonPrivate()):
         mu = np.inf if isinstance(solver, NonPrivate) else 1.0
         with pytest.raises(Incompatible, match="SmoothedHinge"):
-            solver.plan(problem_for(Hinge(), x), mu)
+            solver.plan(problem_for(Hinge(), x), Allowance(mu))
     for solver in (WhitenedGradientDescent(), NoisyNewton()):
         with pytest.raises(Incompatible, match="RandomRoundSGD"):
-            solver.plan(problem_for(Sigmoid(), x), 1.0)
+            solver.plan(problem_for(Sigmoid(), x), Allowance.gaussian(1.0))
     for loss in (Hinge(), Sigmoid()):
-        assert NoisyGradientDescent(step_size=0.1, n_steps=3).plan(problem_for(loss, x), 1.0)
+        assert NoisyGradientDescent(step_size=0.1, n_steps=3).plan(
+            problem_for(loss, x), Allowance.gaussian(1.0)
+        )

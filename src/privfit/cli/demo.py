@@ -18,7 +18,7 @@ from privfit.cli.tables import WIDTH
 from privfit.data.synthetic import CensusTarget, census, census_coefficients, census_schema
 from privfit.estimators.fit import fit, make_problem, plan_fit
 from privfit.privacy.budget import Budget
-from privfit.privacy.composition import GaussianEvent, compose
+from privfit.privacy.composition import compose
 from privfit.problem.plan import Plan
 from privfit.results import FitResult
 from privfit.results.archive import write_atomically
@@ -155,7 +155,7 @@ def _against_truth(study: _Study, result: FitResult) -> str:
 
 def _together(results: list[FitResult]) -> str:
     """Say what the two fits cost together, because they used the same people."""
-    events = [GaussianEvent(release.mu) for result in results for release in result.plan.releases]
+    events = [event for result in results for event in result.plan.events]
     epsilon = round_up(compose(events).epsilon_at(DELTA))
     return (
         f"Both fits used the same people, so their costs add up: together they are (ε = {epsilon}, "

@@ -17,14 +17,26 @@ from privfit.errors import BudgetExceeded, Incompatible
 from privfit.estimators.forecast import PlannedFit, forecast_fit
 from privfit.planning import ASSUMED_RESIDUAL
 from privfit.privacy.budget import Budget
-from privfit.privacy.composition import GaussianEvent, compose
+from privfit.privacy.composition import compose
 from privfit.privacy.ledger import Ledger
 from privfit.problem.plan import Plan, PlannedRelease
 from privfit.results import PrivacyStatement
 from privfit.results.archive import write_atomically
 from privfit.results.numbers import percent, significant
 
-_KINDS = {"second_moment": "second moment", "gradient": "gradient", "hessian": "Hessian", "meat": "meat"}
+_KINDS = {
+    "second_moment": "second moment",
+    "gradient": "gradient",
+    "secant": "secant",
+    "hessian": "Hessian",
+    "meat": "meat",
+    "minimiser": "minimiser",
+    "perturbed_minimiser": "perturbed minimiser",
+    "draw": "random draw",
+    "walk": "sampled steps",
+    "stream": "one pass",
+    "moments": "moments",
+}
 
 
 def run_plan(request: Request, rows: int, *, out: Path | None) -> None:
@@ -65,7 +77,7 @@ def guarantee(plan: Plan, budget: Budget) -> str:
         relation=plan.relation,
         unit="row",
         notion=budget.notion,
-        epsilon=budget.epsilon if pair else Budget.gdp(plan.mu).epsilon_at(delta),
+        epsilon=budget.epsilon if pair else compose(plan.events).epsilon_at(delta),
         delta=delta,
         mu=plan.mu,
         noise="",
@@ -77,7 +89,7 @@ def _header(plan: Plan, budget: Budget) -> list[str]:
     steps = sum(release.kind == "gradient" for release in plan.solver_releases)
     scale = "" if plan.relation == "replace" else " (public scale)"
     return [
-        f"Method:   {plan.solver}, {steps} steps",
+        f"Method:   {plan.solver}" + (f", {steps} steps" if steps else ""),
         f"Rows:     {plan.n_rows}{scale}",
         f"Columns:  {len(plan.columns)} after encoding",
         f"Privacy:  {guarantee(plan, budget)}",
@@ -85,7 +97,7 @@ def _header(plan: Plan, budget: Budget) -> list[str]:
 
 
 def _releases(plan: Plan) -> list[str]:
-    total = math.fsum(release.mu**2 for release in plan.releases)
+    total = math.fsum(map(_cost, plan.releases))
     rows = []
     for phase, releases in (("solver", plan.solver_releases), ("inference", plan.inference_releases)):
         ordered = sorted(releases, key=lambda release: list(_KINDS).index(release.kind))
@@ -95,20 +107,26 @@ def _releases(plan: Plan) -> list[str]:
     table = text_table(["count", "numbers each", "sensitivity", "noise sd", "budget %"], rows)
     note = (
         "Everything that would leave the table. Sensitivity and noise are in the units of the scaled "
-        "columns: numeric ones lie in [-1, 1]. budget %: share of the squared budget."
+        "columns: numeric ones lie in [-1, 1]. budget %: share of the squared budget (of "
+        "epsilon, for a pure budget)."
     )
     return [*table[:-1], "-" * WIDTH, table[-1], *textwrap.wrap(note, WIDTH)]
 
 
 def _release_cells(group: list[PlannedRelease], total: float) -> list[str]:
-    share = math.fsum(release.mu**2 for release in group) / total
+    share = math.fsum(map(_cost, group)) / total
     return [
         str(len(group)),
         str(group[0].size),
         _span([release.sensitivity for release in group]),
         _span([release.sd for release in group]),
-        percent(share),
+        percent(share) if math.isfinite(share) else "",
     ]
+
+
+def _cost(release: PlannedRelease) -> float:
+    """Return what adds up: the squared mu, or epsilon; inf for a method that has neither."""
+    return release.mu**2 if release.epsilon is None else release.epsilon
 
 
 def _span(values: list[float]) -> str:
@@ -147,7 +165,7 @@ def _assumptions(prepared: Prepared) -> str:
 def _ledger_lines(path: Path, dataset: str, plan: Plan) -> list[str]:
     """Say whether a ledger has room for the plan; nothing is reserved."""
     remaining = Ledger(path).remaining(dataset)
-    cost = compose([GaussianEvent(release.mu) for release in plan.releases])
+    cost = compose(plan.events)
     if remaining is None or not cost.within(remaining):
         left = "nothing" if remaining is None else remaining.describe()
         raise BudgetExceeded(f"dataset {dataset!r}: the plan does not fit; left in the ledger: {left}")

@@ -1,12 +1,13 @@
 """Where rows live: blocks of encoded rows, and one restartable map-reduce over them."""
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Protocol
 
 import numpy as np
+from numpy.typing import NDArray
 
 from privfit._checks import FloatArray
 from privfit.data.clamp import basis_weights, influence_weights
@@ -31,6 +32,8 @@ class Block:
     weight: FloatArray
 
 
+IntArray = NDArray[np.int64]
+
 BlockKernel = Callable[[Block, FloatArray], None]
 """``kernel(block, out)`` adds the sum of rows ``k*CHUNK_ROWS .. (k+1)*CHUNK_ROWS`` to ``out[k]``.
 
@@ -53,6 +56,14 @@ class RowSource(Protocol):
 
     def sum(self, kernel: BlockKernel, size: int) -> FloatArray:
         """Return the sum of the kernel over all rows, shape (size,)."""
+        ...
+
+    def blocks(self) -> Iterator[Block]:
+        """Return the rows in their order, in blocks."""
+        ...
+
+    def take(self, indices: IntArray) -> Block:
+        """Return the rows with these numbers."""
         ...
 
     def reweighted(self, basis: FloatArray, *, norm_bound: float, amplification: float) -> "RowSource":
@@ -121,6 +132,15 @@ class ArraySource:
         source._block = Block(self._block.x, self._block.y, weight)
         source._norm_bound = norm_bound
         return source
+
+    def blocks(self) -> Iterator[Block]:
+        """Return the rows in their order, in one block."""
+        yield self._block
+
+    def take(self, indices: IntArray) -> Block:
+        """Return the rows with these numbers."""
+        block = self._block
+        return Block(block.x[indices], block.y[indices], block.weight[indices])
 
     def sum(self, kernel: BlockKernel, size: int) -> FloatArray:
         """Return the sum of the kernel over all rows, shape (size,); independent of the thread count."""

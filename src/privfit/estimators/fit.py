@@ -14,9 +14,10 @@ from privfit.data.tables import Table
 from privfit.errors import Incompatible, InvalidArgument, TooLittleData
 from privfit.estimators.models import Model
 from privfit.inference.infer import Inference, estimate_only, infer
-from privfit.planning import gaussian_budget, make_plan
+from privfit.planning import make_plan
+from privfit.privacy.allowance import Allowance
 from privfit.privacy.budget import Budget
-from privfit.privacy.composition import GaussianEvent, compose
+from privfit.privacy.composition import compose
 from privfit.privacy.ledger import Ledger
 from privfit.privacy.mechanisms import NoiseSource, NoNoise, make_source
 from privfit.privacy.relation import Relation
@@ -173,15 +174,11 @@ def plan_fit(problem: Problem, options: FitOptions) -> Plan:
     """Return the plan of a fit, and check that it is within the budget."""
     solver = resolve(options.solver)
     if isinstance(solver, NonPrivate):
-        return make_plan(problem, solver, mu=math.inf, inference=options.inference)
-    plan = make_plan(problem, solver, mu=gaussian_budget(options.budget), inference=options.inference)
-    if not compose(_events(plan)).within(options.budget):
+        return make_plan(problem, solver, Allowance.unlimited(), inference=options.inference)
+    plan = make_plan(problem, solver, Allowance.of(options.budget), inference=options.inference)
+    if not plan.private or not compose(plan.events).within(options.budget):
         raise Incompatible("solver: its plan exceeds the budget")
     return plan
-
-
-def _events(plan: Plan) -> list[GaussianEvent]:
-    return [GaussianEvent(release.mu) for release in plan.releases]
 
 
 def _noise(options: FitOptions) -> NoiseSource:
@@ -206,7 +203,7 @@ class _Reservation:
         if options.dataset is None:
             raise InvalidArgument("dataset is needed with ledger: name the data set that pays")
         ledger = options.ledger if isinstance(options.ledger, Ledger) else Ledger(options.ledger)
-        return cls(ledger, ledger.reserve(options.dataset, _events(plan), note=plan.model))
+        return cls(ledger, ledger.reserve(options.dataset, plan.events, note=plan.model))
 
     def commit(self) -> None:
         if self.ledger is not None:
@@ -245,7 +242,7 @@ def _statement(options: FitOptions, oracle: Oracle) -> PrivacyStatement:
     if not oracle.plan.private:
         epsilon = math.inf
     else:
-        epsilon = budget.epsilon if pair else compose(_events(oracle.plan)).epsilon_at(delta)
+        epsilon = budget.epsilon if pair else compose(oracle.plan.events).epsilon_at(delta)
     return PrivacyStatement(
         private=oracle.private,
         relation=oracle.problem.relation.value,

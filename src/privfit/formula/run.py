@@ -11,9 +11,8 @@ from privfit.errors import InvalidArgument
 from privfit.estimators.fit import FitOptions, fit, make_problem, public_rows, refuse_unit
 from privfit.estimators.models import Model
 from privfit.formula.encoder import FormulaEncoder
-from privfit.planning import gaussian_budget
 from privfit.results import FitResult
-from privfit.solvers import NonPrivate, resolve
+from privfit.solvers import resolve
 
 _STAND_IN_ROWS = 10**9
 """Number of rows for checks that come before the data; larger than any table that would be refused."""
@@ -54,11 +53,9 @@ def _as_schema(schema: Schema | Mapping[str, Any] | str | os.PathLike[str]) -> S
 
 def _check(model: Model, encoder: FormulaEncoder, options: FitOptions) -> None:
     """Raise what `fit` would raise by public facts alone."""
-    private = not isinstance(resolve(options.solver), NonPrivate)
+    resolve(options.solver)
     n_rows = public_rows(_STAND_IN_ROWS, options)
     make_problem(model, encoder.design, options, n_rows=n_rows)
-    if private:
-        gaussian_budget(options.budget)
     if not isinstance(options.inference, bool):
         raise InvalidArgument(f"inference must be True or False, got {type(options.inference).__name__}")
     if options.ledger is not None and options.dataset is None:

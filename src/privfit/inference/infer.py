@@ -1,6 +1,7 @@
 """Plan and run the inference after a solver: bread, meat, estimate, covariance."""
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -16,17 +17,22 @@ from privfit.inference.covariance import (
     sandwich,
     satterthwaite,
 )
+from privfit.privacy.allowance import Allowance
 from privfit.problem.objective import Problem
 from privfit.problem.oracle import Oracle
 from privfit.problem.plan import PlannedRelease
-from privfit.problem.schedule import planned_release, split_budget
-from privfit.solvers.base import Solution, keep_scale_positive
+from privfit.problem.schedule import planned_release
+from privfit.solvers.base import AbstractSolver, Solution, keep_scale_positive, take_step
 
 BREAD_SHARE = 0.12
 """Part of the squared budget that buys the bread."""
 
 MEAT_SHARE = 0.12
 """Part of the squared budget that buys the meat."""
+
+
+GRADIENT_SHARE = 0.38
+"""Part of the squared budget that buys a gradient, where the solver releases a point as a whole."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -50,10 +56,17 @@ class Inference:
     dof: FloatArray | None
 
 
-def plan_inference(problem: Problem, mu: float) -> tuple[PlannedRelease, ...]:
-    """Plan one bread and one meat, which together are ``mu``-GDP."""
-    for_bread, for_meat = split_budget(mu, [BREAD_SHARE, MEAT_SHARE])
-    return (planned_release(problem, "hessian", for_bread), planned_release(problem, "meat", for_meat))
+def inference_shares(solver: AbstractSolver) -> list[float]:
+    """Return the parts of the squared budget for bread and meat, and for a gradient where one is needed."""
+    return [BREAD_SHARE, MEAT_SHARE] + ([GRADIENT_SHARE] if solver.releases_a_point else [])
+
+
+def plan_inference(problem: Problem, parts: Sequence[Allowance]) -> tuple[PlannedRelease, ...]:
+    """Plan one bread and one meat, and a gradient if there is a third part."""
+    for_bread, for_meat, *for_gradient = parts
+    gradient = tuple(planned_release(problem, "gradient", part) for part in for_gradient)
+    bread, meat = planned_release(problem, "hessian", for_bread), planned_release(problem, "meat", for_meat)
+    return (*gradient, bread, meat)
 
 
 def infer(solution: Solution, oracle: Oracle, *, directions: FloatArray) -> Inference:
@@ -68,6 +81,8 @@ def infer(solution: Solution, oracle: Oracle, *, directions: FloatArray) -> Infe
         Reported coefficients as linear functions of the encoded ones.
     """
     problem = solution.problem
+    if solution.report == "point":
+        solution = _with_gradient(solution, oracle)
     around = anchor(solution.late) if solution.report == "one-step" else None
     center = solution.theta if around is None else around.theta
     hessians = [*solution.curvature, oracle.release("hessian", center)]
@@ -76,6 +91,13 @@ def infer(solution: Solution, oracle: Oracle, *, directions: FloatArray) -> Infe
     estimate = last_iterate(solution, bread) if around is None else one_step(around, bread)
     theta = keep_scale_positive(problem, estimate.theta, center)
     return Inference(*_parameter(problem, theta), *_covariance(problem, estimate, bread, meat, directions))
+
+
+def _with_gradient(solution: Solution, oracle: Oracle) -> Solution:
+    """Return the solution with the gradient at its point as its only step."""
+    size = solution.theta.size
+    step = take_step(solution.problem, oracle, solution.theta, np.zeros((size, size)))
+    return replace(solution, steps=(step,), report="one-step")
 
 
 def estimate_only(solution: Solution) -> Inference:

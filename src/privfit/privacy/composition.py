@@ -6,11 +6,11 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
-from typing import Any, Final, TypeAlias, final
+from typing import Any, Final, Literal, TypeAlias, final
 
 from scipy.special import log_expit, ndtri_exp
 
-from privfit._checks import in_range, positive
+from privfit._checks import in_range, one_of, positive, whole
 from privfit.errors import Incompatible, InvalidArgument
 from privfit.privacy.budget import Budget
 from privfit.privacy.curves import gdp_delta, gdp_epsilon, pair_delta, smallest_epsilon
@@ -59,7 +59,43 @@ class ApproximateEvent:
         object.__setattr__(self, "delta", in_range(0.0, 1.0, closed="left", delta=self.delta) + 0.0)
 
 
-Event: TypeAlias = GaussianEvent | PureEvent | ApproximateEvent
+@final
+@dataclass(frozen=True, slots=True)
+class SampledGaussianEvent:
+    """Noisy sums over rows that are drawn afresh at every step; who was drawn stays secret.
+
+    Parameters
+    ----------
+    scheme : {"one", "poisson"}
+        ``one``: each step uses one row, drawn evenly and with replacement; ``rate`` is 1 over the number of
+        rows. ``poisson``: each row takes part in a step with probability ``rate``, independently.
+    relation : {"replace", "add_remove"}
+        Neighbouring relation. ``one`` needs ``replace``.
+    ratio : float
+        ``mu`` of a step if the differing row were known to take part: the largest change of a step's sum,
+        over the standard deviation of its noise.
+    rate : float
+        In (0, 1].
+    steps : int
+    """
+
+    scheme: Literal["one", "poisson"]
+    relation: Literal["replace", "add_remove"]
+    ratio: float
+    rate: float
+    steps: int
+
+    def __post_init__(self) -> None:
+        one_of(("one", "poisson"), scheme=self.scheme)
+        one_of(("replace", "add_remove"), relation=self.relation)
+        if self.scheme == "one" and self.relation != "replace":
+            raise Incompatible("one row per step is accounted for under relation='replace' only")
+        object.__setattr__(self, "ratio", positive(ratio=self.ratio))
+        object.__setattr__(self, "rate", in_range(0.0, 1.0, closed="right", rate=self.rate))
+        object.__setattr__(self, "steps", whole(steps=self.steps))
+
+
+Event: TypeAlias = GaussianEvent | PureEvent | ApproximateEvent | SampledGaussianEvent
 
 
 def compose(events: Iterable[Event]) -> "Guarantee":

@@ -5,12 +5,14 @@ privacy rests on the functions except that each row's number depends on that row
 """
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
 from privfit._checks import FloatArray
 from privfit.data.source import CHUNK_ROWS, GROUP_ROWS, Block, BlockKernel
 from privfit.losses.base import AbstractLoss, ScalarFunction
+from privfit.problem.value_kernels import Segment
 
 
 def gradient_kernel(loss: AbstractLoss, theta: FloatArray, s: float) -> BlockKernel:
@@ -53,6 +55,23 @@ def meat_kernel(loss: AbstractLoss, theta: FloatArray, s: float, basis: FloatArr
     return kernel
 
 
+def secant_kernel(loss: AbstractLoss, segment: Segment, s: float) -> BlockKernel:
+    """Sum of ``w * (loss(second) - loss(first)) / length`` over the rows; size 1."""
+    points = np.column_stack([segment.first, segment.second, segment.direction])
+
+    def kernel(block: Block, out: FloatArray) -> None:
+        for chunk, rows in _chunks(out):
+            y = block.y[rows]
+            first, second, along = np.ascontiguousarray(_predictor(block.x[rows], points).T)
+            limit = loss.constants.slope * np.abs(along)
+            before, after = (_called(loss, loss.functions.value, s, y, eta) for eta in (first, second))
+            with np.errstate(all="ignore"):
+                secants = np.clip((after - before) / segment.length, -limit, limit)
+            out[chunk, 0] += float(block.weight[rows] @ np.where(np.isnan(secants), 0.0, secants))
+
+    return kernel
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class _Clamped:
     """A function of the loss, clamped to [low, high], an interval that holds 0; NaN becomes 0."""
@@ -64,10 +83,14 @@ class _Clamped:
     high: float
 
     def __call__(self, y: FloatArray, eta: FloatArray) -> FloatArray:
-        values = np.asarray(self.function(y, eta, self.s, *self.loss.parameters))  # type: ignore[arg-type]
+        values = _called(self.loss, self.function, self.s, y, eta)
         with np.errstate(invalid="ignore"):
             kept = np.clip(values, self.low, self.high)
         return np.where(np.isnan(kept), 0.0, kept)
+
+
+def _called(loss: AbstractLoss, function: Any, s: float, y: FloatArray, eta: FloatArray) -> FloatArray:
+    return np.asarray(function(y, eta, s, *loss.parameters))
 
 
 def _chunks(out: FloatArray) -> list[tuple[int, slice]]:

@@ -14,6 +14,7 @@ from privfit.privacy.relation import Relation
 from privfit.problem import kernels, numpy_kernels
 from privfit.problem.plan import ReleaseKind
 from privfit.problem.queries import BoundedQuery
+from privfit.problem.value_kernels import Segment, secant_kernel
 
 
 @dataclass(frozen=True, eq=False)
@@ -87,6 +88,9 @@ class Problem:
     def query(self, kind: ReleaseKind) -> BoundedQuery:
         """Return the bounded query of a kind. Hessians are asked for multiplied by the scale.
 
+        A secant is the mean of ``(loss(b) - loss(a)) / norm(b - a)``, the slope of the loss between two
+        points: its bound, and so its noise, does not depend on their distance.
+
         Raises
         ------
         Incompatible
@@ -97,6 +101,9 @@ class Problem:
         if kind == "gradient":
             summed = constants.slope * self.amplification
             return BoundedQuery(kind, q, constants.slope * self.norm_bound, constants.scale_slope, summed)
+        if kind == "secant":
+            summed = constants.slope * self.amplification
+            return BoundedQuery(kind, 1, constants.slope * self.norm_bound, summed=summed)
         if kind == "second_moment":
             return BoundedQuery(kind, p * (p + 1) // 2, self.norm_bound**2)
         if kind == "hessian":
@@ -125,9 +132,12 @@ class Problem:
         return self.query(kind).sensitivity(self.relation, self.n_rows)
 
     def kernel(self, kind: ReleaseKind, at: FloatArray) -> BlockKernel:
-        """Return the block kernel of a query at the parameter ``at`` (size,)."""
-        if at.shape != (self.size,) or not np.isfinite(at).all():
+        """Return the block kernel of a query at ``at``, of shape (size,), or (2 * size,) for a secant."""
+        points = 2 if kind == "secant" else 1
+        if at.shape != (points * self.size,) or not np.isfinite(at).all():
             raise PlanViolation("a query was asked at a parameter of the wrong shape or not finite")
+        if kind == "secant":
+            return self._secant_kernel(at[: self.size], at[self.size :])
         phi, scale = self.split(at)
         theta = phi if self.basis is None else self.basis @ phi
         if kind == "second_moment":
@@ -139,10 +149,22 @@ class Problem:
             return made.hessian_kernel(self.loss, theta, scale, self.basis)
         return made.meat_kernel(self.loss, theta, scale, self.basis)
 
+    def _secant_kernel(self, first: FloatArray, second: FloatArray) -> BlockKernel:
+        scale = self.split(first)[1]
+        length = float(np.linalg.norm(second - first))
+        if length == 0.0 or self.split(second)[1] != scale:
+            raise PlanViolation("a secant needs two different points with the same scale")
+        direction = self.coefficients((second - first) / length)
+        segment = Segment(self.coefficients(first), self.coefficients(second), direction, length)
+        made = secant_kernel if self.loss.compiled else numpy_kernels.secant_kernel
+        return made(self.loss, segment, scale)
+
     def sum_length(self, kind: ReleaseKind) -> int:
         """Return the length of the flat sum that the kernel of a kind produces."""
-        side = {"gradient": 1, "second_moment": self.n_coef, "hessian": self.size, "meat": self.size}[kind]
-        return self.size if kind == "gradient" else side * side
+        if kind in ("gradient", "secant"):
+            return self.query(kind).size
+        side = self.n_coef if kind == "second_moment" else self.size
+        return side * side
 
     def mean(self, kind: ReleaseKind, total: FloatArray) -> FloatArray:
         """Return the mean of a kernel's flat sum over the rows, in the coordinates of the parameter.
@@ -150,6 +172,8 @@ class Problem:
         Matrices are summed in these coordinates; a gradient is turned after the sum.
         """
         mean = total / self.n_rows
+        if kind == "secant":
+            return mean
         if kind != "gradient":
             side = round(math.sqrt(mean.size))
             return mean.reshape(side, side)

@@ -5,9 +5,12 @@ from collections import deque
 from privfit._checks import FloatArray
 from privfit.data.source import RowSource
 from privfit.errors import PlanViolation
-from privfit.privacy.mechanisms import NoiseSource, gaussian_symmetric, gaussian_vector
+from privfit.privacy.mechanisms import NoiseSource
 from privfit.problem.objective import Problem
+from privfit.problem.perturb import perturb_matrix, perturb_vector
 from privfit.problem.plan import Plan, PlannedRelease, Release, ReleaseKind
+from privfit.problem.procedure import AbstractProcedure
+from privfit.problem.rows import Rows
 
 
 class Oracle:
@@ -26,9 +29,9 @@ class Oracle:
 
     Notes
     -----
-    *Guarantee.* With a private noise source, all answers together are ``plan.mu``-GDP under the problem's
-    relation: each answer uses up one planned release, whose noise is checked against the sensitivity of
-    the query before a row is read.
+    *Guarantee.* With a private noise source, all answers together cost no more than ``plan.events`` under
+    the problem's relation: each answer uses up one planned release, whose noise is checked against the
+    sensitivity of the query before a row is read.
     """
 
     __slots__ = ("_current", "_noise", "_queues", "_released", "_source", "plan", "problem")
@@ -100,8 +103,8 @@ class Oracle:
 
         Parameters
         ----------
-        kind : {"gradient", "hessian", "second_moment", "meat"}
-        at : array of shape (size,)
+        kind : {"gradient", "hessian", "second_moment", "meat", "secant"}
+        at : array of shape (size,), or (2 * size,) for a secant
             Parameter, a function of earlier releases.
 
         Returns
@@ -115,28 +118,43 @@ class Oracle:
         PlanViolation
             If nothing of this kind is left in the plan, or the planned sensitivity is too small.
         """
-        if not self.remaining(kind):
-            raise PlanViolation(f"the plan holds no further {kind} release")
-        planned = self._queues[kind][0]
+        planned = self._next(kind)
         if self.problem.sensitivity(kind) > planned.sensitivity:
             raise PlanViolation(f"the plan understates the sensitivity of a {kind} release")
         kernel = self.problem.kernel(kind, at)
         self._queues[kind].popleft()
         total = self._current.sum(kernel, self.problem.sum_length(kind))
         mean = self.problem.mean(kind, total)
-        release = Release(planned, at.copy(), self._perturb(kind, mean, planned))
+        perturb = perturb_vector if mean.ndim == 1 else perturb_matrix
+        return self._record(planned, at, perturb(mean, planned, self._noise))
+
+    def carry_out(self, procedure: AbstractProcedure, at: FloatArray) -> Release:
+        """Carry out the next planned procedure of its kind.
+
+        Parameters
+        ----------
+        procedure : AbstractProcedure
+        at : array of shape (size,)
+            Public point that it starts from, for the record.
+
+        Raises
+        ------
+        PlanViolation
+            If the plan does not hold this procedure, at the cost that follows from the present problem.
+        """
+        planned = procedure.planned(self.problem)
+        if planned != self._next(planned.kind):
+            raise PlanViolation(f"the plan holds another {planned.kind} than the one asked for")
+        self._queues[planned.kind].popleft()
+        outcome = procedure.carry_out(self.problem, Rows(self.problem, self._current), self._noise)
+        return self._record(planned, at, outcome)
+
+    def _next(self, kind: ReleaseKind) -> PlannedRelease:
+        if not self.remaining(kind):
+            raise PlanViolation(f"the plan holds no further {kind} release")
+        return self._queues[kind][0]
+
+    def _record(self, planned: PlannedRelease, at: FloatArray, value: FloatArray) -> Release:
+        release = Release(planned, at.copy(), value)
         self._released.append(release)
         return release
-
-    def _perturb(self, kind: ReleaseKind, mean: FloatArray, planned: PlannedRelease) -> FloatArray:
-        if kind == "gradient":
-            return gaussian_vector(
-                mean, sensitivity=planned.sensitivity, mu=planned.mu, sd=planned.sd, source=self._noise
-            )
-        return gaussian_symmetric(
-            mean,
-            sensitivity=planned.sensitivity,
-            mu=planned.mu,
-            sd=planned.sd,
-            source=self._noise,
-        )

@@ -5,8 +5,23 @@ from dataclasses import asdict, dataclass
 from typing import Any, Literal, TypeAlias
 
 from privfit._checks import FloatArray, RelationName
+from privfit.privacy.composition import Event, GaussianEvent, PureEvent, SampledGaussianEvent
 
-ReleaseKind: TypeAlias = Literal["gradient", "hessian", "second_moment", "meat"]
+ReleaseKind: TypeAlias = Literal[
+    "gradient",
+    "hessian",
+    "second_moment",
+    "meat",
+    "secant",
+    "minimiser",
+    "perturbed_minimiser",
+    "draw",
+    "walk",
+    "stream",
+    "moments",
+]
+"""What is released. The first five are means over the rows (see `Problem.query`), the others the outcomes of
+procedures (see `AbstractProcedure`)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -15,17 +30,21 @@ class PlannedRelease:
 
     Parameters
     ----------
-    kind : {"gradient", "hessian", "second_moment", "meat"}
-        What is summed over the rows.
+    kind : str
+        What is released.
     size : int
         Length of the released vector; for a symmetric (p, p) matrix ``p * (p + 1) / 2``.
     sensitivity : float
-        L2 sensitivity of the released mean (Frobenius norm for matrices), in the unit of the mean.
+        L2 sensitivity of what noise is added to (Frobenius norm for matrices), in its unit.
     mu : float
-        Share of the budget: the release is mu-GDP. ``inf`` in a plan without privacy.
+        Cost of a Gaussian release: it is mu-GDP. ``inf`` for others, and in a plan without privacy.
     sd : float
-        Standard deviation of the Gaussian noise per coordinate (matrices: per diagonal entry, off the
-        diagonal ``sd / sqrt(2)``). 0 in a plan without privacy.
+        Standard deviation of the noise per coordinate (matrices: per diagonal entry, off the diagonal
+        ``sd / sqrt(2)``). 0 without noise, and where noise is not added to the outcome.
+    epsilon : float or None
+        Cost of a pure release: it is epsilon-differentially private.
+    sampled : SampledGaussianEvent or None
+        Cost of a walk of noisy steps on sampled rows.
     """
 
     kind: ReleaseKind
@@ -33,6 +52,17 @@ class PlannedRelease:
     sensitivity: float
     mu: float
     sd: float
+    epsilon: float | None = None
+    sampled: SampledGaussianEvent | None = None
+
+    @property
+    def event(self) -> Event | None:
+        """What the release costs; None without noise."""
+        if self.sampled is not None:
+            return self.sampled
+        if self.epsilon is not None:
+            return PureEvent(self.epsilon)
+        return GaussianEvent(self.mu) if math.isfinite(self.mu) else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +82,7 @@ class Plan:
     relation : {"replace", "add_remove"}
         Neighbouring relation of the guarantee.
     mu : float
-        Total mu-GDP cost of all releases: ``sqrt(sum(mu_k**2))``.
+        Total mu-GDP cost of all releases: ``sqrt(sum(mu_k**2))``; ``inf`` unless all are Gaussian.
     solver_releases, inference_releases : tuple of PlannedRelease
         In the order in which they will be asked.
     """
@@ -73,8 +103,13 @@ class Plan:
 
     @property
     def private(self) -> bool:
-        """False for a plan without noise."""
-        return math.isfinite(self.mu)
+        """False for a plan with an answer without noise."""
+        return all(release.event is not None for release in self.releases)
+
+    @property
+    def events(self) -> tuple[Event, ...]:
+        """What the releases cost, one event each."""
+        return tuple(event for release in self.releases if (event := release.event) is not None)
 
     def to_dict(self) -> dict[str, Any]:
         """Return the plan as JSON-ready types."""
@@ -86,8 +121,13 @@ class Plan:
         fields = dict(data)
         fields["columns"] = tuple(fields["columns"])
         for key in ("solver_releases", "inference_releases"):
-            fields[key] = tuple(PlannedRelease(**release) for release in fields[key])
+            fields[key] = tuple(_release_from(release) for release in fields[key])
         return cls(**fields)
+
+
+def _release_from(data: dict[str, Any]) -> PlannedRelease:
+    sampled = data.get("sampled")
+    return PlannedRelease(**{**data, "sampled": None if sampled is None else SampledGaussianEvent(**sampled)})
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,8 +17,8 @@ class BoundedQuery:
 
     Parameters
     ----------
-    kind : {"gradient", "hessian", "second_moment", "meat"}
-        A gradient sums vectors ``(v, t)``, the others sum matrices ``a a'``.
+    kind : {"gradient", "secant", "hessian", "second_moment", "meat"}
+        A gradient sums vectors ``(v, t)``, a secant numbers ``v``, the others sum matrices ``a a'``.
     size : int
         Length of the released vector; for a (q, q) matrix its ``q * (q + 1) / 2`` free entries.
     bound : float
@@ -54,7 +54,7 @@ class BoundedQuery:
             the number of rows must lie for the bound on rounding.
         """
         low, high = self.side
-        if self.kind != "gradient":
+        if self.kind not in ("gradient", "secant"):
             exact = relation.outer_sensitivity(self.bound)
         elif relation is Relation.REPLACE:
             exact = math.hypot(relation.vector_sensitivity(self.bound), high - low)

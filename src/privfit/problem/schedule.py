@@ -1,32 +1,39 @@
 """Turn shares of a budget into planned releases."""
 
 import math
+from collections.abc import Sequence
 
 import numpy as np
 
-from privfit.privacy.mechanisms import calibrate_gaussian
+from privfit.privacy.allowance import Allowance
+from privfit.privacy.mechanisms import calibrate_gaussian, calibrate_radial, radial_sd
 from privfit.problem.objective import Problem
 from privfit.problem.plan import PlannedRelease, ReleaseKind
 
-_SLACK = 1.0 - 1e-12
-"""Keeps ``sqrt(sum(mu_k**2))`` at or below the total in floating point."""
+
+def planned_release(problem: Problem, kind: ReleaseKind, allowance: Allowance) -> PlannedRelease:
+    """Return one noisy mean that costs ``allowance``; without noise where that has no limit."""
+    query = problem.query(kind)
+    return planned_noise(kind, query.size, problem.sensitivity(kind), allowance)
 
 
-def planned_release(problem: Problem, kind: ReleaseKind, mu: float) -> PlannedRelease:
-    """Return one release that is ``mu``-GDP; without noise where ``mu`` is infinite."""
-    size, sensitivity = problem.query(kind).size, problem.sensitivity(kind)
-    if math.isinf(mu):
-        return PlannedRelease(kind, size, sensitivity, mu, 0.0)
-    sd = calibrate_gaussian(sensitivity=sensitivity, mu=mu, size=size)
-    return PlannedRelease(kind, size, sensitivity, mu, sd)
+def planned_noise(kind: ReleaseKind, size: int, sensitivity: float, allowance: Allowance) -> PlannedRelease:
+    """Return a release of ``size`` numbers with this L2 sensitivity; its added noise costs ``allowance``."""
+    if math.isinf(allowance.amount):
+        return PlannedRelease(kind, size, sensitivity, math.inf, 0.0)
+    if allowance.pure:
+        scale = calibrate_radial(sensitivity=sensitivity, epsilon=allowance.amount, size=size)
+        sd = radial_sd(scale, size)
+        return PlannedRelease(kind, size, sensitivity, math.inf, sd, epsilon=allowance.amount)
+    sd = calibrate_gaussian(sensitivity=sensitivity, mu=allowance.amount, size=size)
+    return PlannedRelease(kind, size, sensitivity, allowance.amount, sd)
 
 
-def split_budget(mu: float, shares: list[float]) -> list[float]:
-    """Split ``mu`` so that release k gets the part ``shares[k] / sum(shares)`` of ``mu**2``."""
-    if math.isinf(mu):
-        return [math.inf] * len(shares)
-    total = math.fsum(shares)
-    return [mu * math.sqrt(share / total) * _SLACK for share in shares]
+def signal_of(releases: Sequence[PlannedRelease], size: int) -> float:
+    """Return `Allowance.signal` of what the releases cost together; ``inf`` without noise."""
+    if any(planned.epsilon is not None for planned in releases):
+        return math.fsum(planned.epsilon or 0.0 for planned in releases) / math.sqrt(size + 1.0)
+    return math.sqrt(math.fsum(planned.mu**2 for planned in releases))
 
 
 def growing_shares(n_steps: int, growth: float) -> list[float]:

@@ -24,7 +24,7 @@ class PrivacyStatement:
     epsilon, delta : float
         The (epsilon, delta) pair that the whole set of releases satisfies, at the declared delta.
     mu : float
-        mu-GDP cost of the whole set of releases.
+        mu-GDP cost of the whole set of releases; ``inf`` where it is not stated in mu.
     noise : str
         Label of the noise source, e.g. ``"OpenDP discrete Gaussian"`` or ``"seeded: not private"``.
     """
@@ -39,11 +39,15 @@ class PrivacyStatement:
     noise: str
 
     @property
+    def _noisy(self) -> bool:
+        return math.isfinite(self.epsilon)
+
+    @property
     def mark(self) -> str | None:
         """The line that every rendering of a result without privacy carries; None for a private one."""
         if self.private:
             return None
-        reason = "seeded noise" if math.isfinite(self.mu) else "no noise"
+        reason = "seeded noise" if self._noisy else "no noise"
         return f"NOT PRIVATE ({reason}) — do not release"
 
     @property
@@ -55,13 +59,13 @@ class PrivacyStatement:
         promise = f"{pair}, {change} one {self.unit}"
         if self.private:
             return promise + gaussian
-        return f"none; secure noise would give {promise}" if gaussian else "none"
+        return f"none; secure noise would give {promise}" if self._noisy else "none"
 
     @property
     def sentence(self) -> str:
         """The guarantee in plain words."""
         if not self.private:
-            return _no_promise(seeded=math.isfinite(self.mu))
+            return _no_promise(seeded=self._noisy)
         verb = "Replacing" if self.relation == "replace" else "Adding or removing"
         who = "any one row" if self.unit == "row" else f"all rows of any one {self.unit}"
         limit = "" if self.delta == 0 else f", except with probability δ = {round_up(self.delta)}"

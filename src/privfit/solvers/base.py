@@ -2,11 +2,12 @@
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from typing import Literal
+from typing import ClassVar, Literal
 
 import numpy as np
 
 from privfit._checks import FloatArray
+from privfit.privacy.allowance import Allowance
 from privfit.problem.objective import Problem
 from privfit.problem.oracle import Oracle
 from privfit.problem.plan import PlannedRelease, Release
@@ -51,16 +52,16 @@ class Solution:
         All steps, in order.
     curvature : tuple of Release
         Hessians released near the solution, free for inference to reuse.
-    report : {"one-step", "last"}
-        Which estimate stands for the solution: the late gradients combined in one Newton step, or the
-        last iterate.
+    report : {"one-step", "last", "point"}
+        Which estimate stands for the solution: the late gradients combined in one Newton step, the last
+        iterate with the noise that its recursion gives, or a point that was released as a whole.
     """
 
     problem: Problem
     theta: FloatArray
     steps: tuple[Step, ...]
     curvature: tuple[Release, ...]
-    report: Literal["one-step", "last"]
+    report: Literal["one-step", "last", "point"]
 
     @property
     def late(self) -> tuple[Step, ...]:
@@ -76,14 +77,27 @@ class AbstractSolver(ABC):
 
     __slots__ = ()
 
+    releases_a_point: ClassVar[bool] = False
+    """True for methods that release their answer as a whole (`Solution.report` is ``"point"``). Inference
+    then buys one gradient at that point, and reports it after one Newton step, whose noise is known."""
+
+    no_inference: ClassVar[str | None] = None
+    """Why no standard errors can be given, as a sentence that goes on after a colon; None if they can."""
+
     @property
     @abstractmethod
     def name(self) -> str:
         """Name with configuration, for plans and summaries."""
 
     @abstractmethod
-    def plan(self, problem: Problem, mu: float) -> tuple[PlannedRelease, ...]:
-        """Return all releases, which together are ``mu``-GDP."""
+    def plan(self, problem: Problem, allowance: Allowance) -> tuple[PlannedRelease, ...]:
+        """Return all releases, which together cost no more than ``allowance``.
+
+        Raises
+        ------
+        Incompatible
+            If the method cannot serve this loss, relation or kind of budget; the message says what would.
+        """
 
     def final_problem(self, problem: Problem, releases: tuple[PlannedRelease, ...]) -> Problem:
         """Return the problem with the bounds that hold when the solver has ended, for planning inference."""

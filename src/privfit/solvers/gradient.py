@@ -7,12 +7,13 @@ from typing import Literal, final
 import numpy as np
 
 from privfit._checks import one_of, positive, whole
+from privfit.privacy.allowance import Allowance
 from privfit.problem.objective import Problem
 from privfit.problem.oracle import Oracle
 from privfit.problem.plan import PlannedRelease
-from privfit.problem.schedule import growing_shares, planned_release, split_budget
+from privfit.problem.schedule import growing_shares, planned_release
 from privfit.solvers.base import AbstractSolver, Solution, Step, keep_scale_positive, take_step
-from privfit.solvers.demands import need_smooth
+from privfit.solvers.requirements import need_smooth
 
 
 @final
@@ -38,7 +39,8 @@ class NoisyGradientDescent(AbstractSolver):
     Notes
     -----
     *Guarantee.* mu-GDP: each gradient has its sensitivity over ``mu_k`` as noise sd, and
-    ``sqrt(sum(mu_k**2)) <= mu`` (Dong, Roth and Su 2022, corollary 3.3).
+    ``sqrt(sum(mu_k**2)) <= mu`` (Dong, Roth and Su 2022, corollary 3.3). Under a pure budget the noise is
+    radial and the epsilons of the steps add up.
 
     References
     ----------
@@ -67,12 +69,12 @@ class NoisyGradientDescent(AbstractSolver):
     def _steps(self, problem: Problem) -> int:
         return self.n_steps or max(2, round(6 * math.log(problem.n_rows)))
 
-    def plan(self, problem: Problem, mu: float) -> tuple[PlannedRelease, ...]:
+    def plan(self, problem: Problem, allowance: Allowance) -> tuple[PlannedRelease, ...]:
         """Plan one gradient a step; refuses losses with kinks where no step size is given."""
         if self.step_size is None:
             need_smooth(problem, self.name)
         shares = growing_shares(self._steps(problem), self.growth)
-        return tuple(planned_release(problem, "gradient", part) for part in split_budget(mu, shares))
+        return tuple(planned_release(problem, "gradient", part) for part in allowance.split(shares))
 
     def run(self, problem: Problem, oracle: Oracle) -> Solution:
         """Run the planned steps."""

@@ -7,10 +7,11 @@ from typing import Literal, final
 import numpy as np
 
 from privfit._checks import FloatArray, in_range, one_of, positive, whole
+from privfit.privacy.allowance import Allowance
 from privfit.problem.objective import Problem
 from privfit.problem.oracle import Oracle
 from privfit.problem.plan import PlannedRelease, Release
-from privfit.problem.schedule import growing_shares, planned_release, split_budget
+from privfit.problem.schedule import growing_shares, planned_release
 from privfit.solvers.base import (
     AbstractSolver,
     Solution,
@@ -74,12 +75,12 @@ class NoisyNewton(AbstractSolver):
         """Name."""
         return "noisy Newton"
 
-    def plan(self, problem: Problem, mu: float) -> tuple[PlannedRelease, ...]:
+    def plan(self, problem: Problem, allowance: Allowance) -> tuple[PlannedRelease, ...]:
         """Plan one Hessian and one gradient a step."""
         shares = growing_shares(self.n_steps, self.growth)
         planned = []
-        for part in split_budget(mu, shares):
-            for_hessian, for_gradient = split_budget(part, [self.hessian_share, 1.0 - self.hessian_share])
+        for part in allowance.split(shares):
+            for_hessian, for_gradient = part.split([self.hessian_share, 1.0 - self.hessian_share])
             planned.append(planned_release(problem, "hessian", for_hessian))
             planned.append(planned_release(problem, "gradient", for_gradient))
         return tuple(planned)

@@ -8,6 +8,7 @@ import numpy as np
 
 from privfit._checks import FloatArray, positive, whole
 from privfit.errors import Incompatible
+from privfit.privacy.allowance import Allowance
 from privfit.problem.objective import Problem
 from privfit.problem.oracle import Oracle
 from privfit.problem.plan import PlannedRelease
@@ -55,13 +56,13 @@ class NonPrivate(AbstractSolver):
         """Name."""
         return "Newton, without noise"
 
-    def plan(self, problem: Problem, mu: float) -> tuple[PlannedRelease, ...]:
+    def plan(self, problem: Problem, allowance: Allowance) -> tuple[PlannedRelease, ...]:
         """Plan exact answers; refuses a finite budget, which it cannot keep."""
-        if math.isfinite(mu):
+        if math.isfinite(allowance.amount):
             raise Incompatible("solver: NonPrivate adds no noise and cannot keep a budget")
-        gradient = planned_release(problem, "gradient", mu)
-        hessian = planned_release(problem, "hessian", mu)
-        moment = planned_release(problem, "second_moment", mu)
+        gradient = planned_release(problem, "gradient", allowance)
+        hessian = planned_release(problem, "hessian", allowance)
+        moment = planned_release(problem, "second_moment", allowance)
         return (gradient,) * self.max_steps + (hessian,) * self.max_steps + (moment,)
 
     def run(self, problem: Problem, oracle: Oracle) -> Solution:

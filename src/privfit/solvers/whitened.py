@@ -7,10 +7,11 @@ from typing import final
 import numpy as np
 
 from privfit._checks import FloatArray, in_range, positive, whole
+from privfit.privacy.allowance import Allowance
 from privfit.problem.objective import Problem
 from privfit.problem.oracle import Oracle
 from privfit.problem.plan import PlannedRelease
-from privfit.problem.schedule import growing_shares, planned_release, split_budget
+from privfit.problem.schedule import growing_shares, planned_release, signal_of
 from privfit.solvers.base import (
     AbstractSolver,
     Solution,
@@ -20,7 +21,7 @@ from privfit.solvers.base import (
     noise_norm,
     take_step,
 )
-from privfit.solvers.demands import need_convex, need_smooth
+from privfit.solvers.requirements import need_convex, need_smooth
 
 _FAR_ROWS = 4.0
 """Rows without a schema may be this many times longer than the norm bound before it weights them down."""
@@ -97,15 +98,16 @@ class WhitenedGradientDescent(AbstractSolver):
         """Name."""
         return "whitened gradient descent"
 
-    def plan(self, problem: Problem, mu: float) -> tuple[PlannedRelease, ...]:
+    def plan(self, problem: Problem, allowance: Allowance) -> tuple[PlannedRelease, ...]:
         """Plan two second moments and one gradient a step; refuses losses with kinks or several minima."""
         need_smooth(problem, self.name)
         need_convex(problem, self.name)
+        mu = allowance.signal(problem.size)
         n_steps = self._steps(problem, mu)
         steps = growing_shares(n_steps, self.growth ** (1.0 / n_steps))
         half = 0.5 * self.geometry_share
         shares = [half, half, *(part * (1.0 - self.geometry_share) for part in steps)]
-        for_first, for_second, *for_gradients = split_budget(mu, shares)
+        for_first, for_second, *for_gradients = allowance.split(shares)
         first = planned_release(problem, "second_moment", for_first)
         squared_bound = self._squared_bound(problem, mu)
         after_first = whitened_bounds(problem, [first], squared_bound)
@@ -117,7 +119,9 @@ class WhitenedGradientDescent(AbstractSolver):
     def final_problem(self, problem: Problem, releases: tuple[PlannedRelease, ...]) -> Problem:
         """Return the problem with the bounds that hold after the planned second moments."""
         moments = [planned for planned in releases if planned.kind == "second_moment"]
-        return whitened_bounds(problem, moments, self._squared_bound(problem, total_mu(releases)))
+        return whitened_bounds(
+            problem, moments, self._squared_bound(problem, signal_of(releases, problem.size))
+        )
 
     def expected_basis(self, moment: FloatArray, releases: tuple[PlannedRelease, ...]) -> FloatArray:
         """Return the whitened coordinates for an assumed second moment, shape (p, p)."""
@@ -129,7 +133,8 @@ class WhitenedGradientDescent(AbstractSolver):
 
     def run(self, problem: Problem, oracle: Oracle) -> Solution:
         """Release the geometry, then run the planned steps."""
-        start, squared_bound = problem, self._squared_bound(problem, total_mu(oracle.plan.solver_releases))
+        signal = signal_of(oracle.plan.solver_releases, problem.size)
+        start, squared_bound = problem, self._squared_bound(problem, signal)
         moments: list[PlannedRelease] = []
         basis = np.eye(problem.n_coef)
         for _ in range(oracle.remaining("second_moment")):
@@ -166,11 +171,6 @@ class WhitenedGradientDescent(AbstractSolver):
         if problem.bounded:
             room *= 1.0 + 5.0 / p
         return max(SMALLEST_SPREAD * p, min(room, n))
-
-
-def total_mu(releases: tuple[PlannedRelease, ...]) -> float:
-    """Return the mu of releases together."""
-    return math.sqrt(math.fsum(planned.mu**2 for planned in releases))
 
 
 def whitened_bounds(problem: Problem, moments: list[PlannedRelease], squared_bound: float) -> Problem:

@@ -1,0 +1,51 @@
+"""Exact, secret answers about the rows, for procedures that the oracle carries out."""
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from privfit._checks import FloatArray
+from privfit.data.source import Block, IntArray, RowSource
+from privfit.problem.objective import Problem
+from privfit.problem.plan import ReleaseKind
+
+
+class Rows:
+    """The rows of a problem, as a procedure sees them. Nothing here is private.
+
+    Parameters
+    ----------
+    problem : Problem
+    source : RowSource
+    """
+
+    __slots__ = ("_problem", "_source")
+
+    def __init__(self, problem: Problem, source: RowSource) -> None:
+        self._problem, self._source = problem, source
+
+    def __repr__(self) -> str:
+        return "Rows(<private rows>)"
+
+    def __reduce__(self) -> str:
+        raise TypeError("private rows cannot be pickled")
+
+    @property
+    def n_rows(self) -> int:
+        """Number of rows: public under ``replace``, secret under ``add_remove``."""
+        return self._source.n_rows
+
+    def mean(self, kind: ReleaseKind, at: FloatArray) -> FloatArray:
+        """Return the exact mean of a query over the rows, without noise and without the ridge."""
+        problem = self._problem
+        total = self._source.sum(problem.kernel(kind, at), problem.sum_length(kind))
+        mean = problem.mean(kind, total)
+        return np.where(np.isfinite(mean), mean, 0.0)
+
+    def blocks(self) -> Iterator[Block]:
+        """Return the rows in their order, in blocks."""
+        return self._source.blocks()
+
+    def take(self, indices: IntArray) -> Block:
+        """Return the rows with these numbers."""
+        return self._source.take(indices)

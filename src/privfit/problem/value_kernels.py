@@ -1,0 +1,78 @@
+"""Differences of the loss between two points, clamped row by row to what its slope allows."""
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numba import float64, njit, types, void
+
+from privfit._checks import FloatArray
+from privfit.data.source import CHUNK_ROWS, Block, BlockKernel
+from privfit.losses.base import SIGNATURE, AbstractLoss
+
+_FUNCTION = types.FunctionType(SIGNATURE)
+_VECTOR = float64[::1]
+
+
+@njit(
+    void(_VECTOR, _VECTOR, _VECTOR, _VECTOR, _VECTOR, _FUNCTION, float64, float64, _VECTOR),
+    nogil=True,
+    cache=True,
+)
+def _differences(  # noqa: PLR0917 -- compiled
+    y: Any,
+    first: Any,
+    second: Any,
+    along: Any,
+    loss: Any,
+    value: Any,
+    slope: float,
+    length: float,
+    out: Any,
+) -> None:
+    """Fill ``out`` with ``(value(second) - value(first)) / length``, within ``slope * abs(along)``."""
+    s, c, k = loss[0], loss[1], loss[2]
+    for i in range(y.size):
+        secant = (value(y[i], second[i], s, c, k) - value(y[i], first[i], s, c, k)) / length
+        limit = slope * abs(along[i])
+        kept = min(max(secant, -limit), limit)
+        out[i] = kept if kept == kept else 0.0  # noqa: PLR0124 -- NaN
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Segment:
+    """Two points, as coefficients of the encoded columns.
+
+    Parameters
+    ----------
+    first, second : array of shape (p,)
+    direction : array of shape (p,)
+        ``(second - first) / length``, computed before any change of coordinates so that nothing cancels:
+        the clamp of a row rests on it.
+    length : float
+        Distance of the points in the coordinates in which rows are bounded.
+    """
+
+    first: FloatArray
+    second: FloatArray
+    direction: FloatArray
+    length: float
+
+
+def secant_kernel(loss: AbstractLoss, segment: Segment, s: float) -> BlockKernel:
+    """Sum of ``w * (loss(second) - loss(first)) / length`` over the rows, at scale ``s``; size 1."""
+    state = np.array([s, *loss.parameters])
+    points = np.column_stack([segment.first, segment.second, segment.direction])
+    value, slope, length = loss.functions.value, loss.constants.slope, segment.length
+
+    def kernel(block: Block, out: FloatArray) -> None:
+        for chunk in range(out.shape[0]):
+            rows = slice(chunk * CHUNK_ROWS, (chunk + 1) * CHUNK_ROWS)
+            y, weight = block.y[rows], block.weight[rows]
+            with np.errstate(over="ignore", invalid="ignore"):
+                first, second, along = np.ascontiguousarray((block.x[rows] @ points).T)
+            part = np.empty(y.size)
+            _differences(y, first, second, along, state, value, slope, length, part)
+            out[chunk, 0] += float(weight @ part)
+
+    return kernel

@@ -1,0 +1,3 @@
+"""Private computations on the rows, one file per method. The oracle carries them out."""
+
+__all__: list[str] = []

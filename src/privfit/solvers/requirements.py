@@ -1,0 +1,63 @@
+"""What a method may demand of a loss, a relation and a budget; each refusal says what would work."""
+
+from privfit.errors import Incompatible
+from privfit.privacy.allowance import Allowance
+from privfit.privacy.relation import Relation
+from privfit.problem.objective import Problem
+
+
+def need_smooth(problem: Problem, method: str) -> None:
+    """Refuse a loss with a kink."""
+    if not problem.loss.constants.smooth:
+        raise Incompatible(
+            f"solver: {method} needs a loss without kinks, and {problem.loss.name} has one; take "
+            f"{problem.loss.smoothed}, or solver=ProjectedNoisyGradientDescent() with inference=False, which "
+            "takes any convex loss"
+        )
+
+
+def need_convex(problem: Problem, method: str) -> None:
+    """Refuse a loss that is not convex."""
+    if not problem.loss.convex:
+        raise Incompatible(
+            f"solver: {method} needs a convex loss, and {problem.loss.name} is not; "
+            "use solver=RandomRoundSGD() or NoisyGradientDescent() with inference=False"
+        )
+
+
+def need_proven(problem: Problem, method: str) -> None:
+    """Refuse a loss from outside where privacy would rest on its declared curvature or convexity."""
+    if not problem.loss.proven:
+        raise Incompatible(
+            f"solver: the guarantee of {method} rests on the curvature of the loss, which cannot be enforced "
+            "row by row for functions from outside; use solver='auto', NoisyGradientDescent() or another "
+            "method that clamps gradients"
+        )
+
+
+def need_no_scale(problem: Problem, method: str) -> None:
+    """Refuse a loss that estimates a residual scale along."""
+    if problem.loss.has_scale:
+        raise Incompatible(
+            f"solver: {method} cannot estimate a residual scale along, as {problem.loss.name} does; "
+            "give HuberRegressor a public scale=, or use solver='auto', NoisyGradientDescent() or "
+            "NoisyNewton()"
+        )
+
+
+def need_replace(problem: Problem, method: str) -> None:
+    """Refuse the relation that keeps the number of rows private."""
+    if problem.relation is not Relation.REPLACE:
+        raise Incompatible(
+            f"solver: {method} has a guarantee under relation='replace' only; "
+            "use that, or solver='auto' with relation='add_remove'"
+        )
+
+
+def need_gaussian(allowance: Allowance, method: str) -> None:
+    """Refuse a pure budget."""
+    if allowance.pure:
+        raise Incompatible(
+            f"budget: {method} has no pure-epsilon guarantee (delta = 0); set delta > 0, or use "
+            "solver='auto', OutputPerturbation(), ObjectivePerturbation() or ExponentialMechanism()"
+        )

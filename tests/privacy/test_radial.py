@@ -1,0 +1,155 @@
+"""Radial noise: its law, its calibration, and what it is not."""
+
+import math
+
+import numpy as np
+import pytest
+from scipy.stats import chi2, gamma, kstest
+
+from privfit.errors import Incompatible, InvalidArgument, PlanViolation
+from privfit.privacy.mechanisms import (
+    calibrate_radial,
+    make_source,
+    radial_epsilon,
+    radial_scale,
+    radial_sd,
+    radial_vector,
+)
+from privfit.privacy.noise import NoNoise, SecureNoise, SeededNoise
+
+FALSE_ALARM = 1e-8
+SOURCES = [SecureNoise(), SeededNoise(7)]
+
+
+def norms_are(draws, scale):
+    """Kolmogorov-Smirnov test that the norms follow the Gamma law with shape k."""
+    norms = np.linalg.norm(draws, axis=1)
+    return kstest(norms / scale, gamma(draws.shape[1]).cdf).pvalue > FALSE_ALARM
+
+
+@pytest.mark.statistical
+@pytest.mark.parametrize("source", SOURCES, ids=repr)
+@pytest.mark.parametrize("size", [1, 2, 3, 6])
+@pytest.mark.parametrize("scale", [1e-12, 2.5])
+def test_radial_noise_has_a_gamma_norm_and_an_even_direction(source, size, scale):
+    value = np.linspace(-2.0, 3.0, size)
+    draws = np.array([source.radial(value, scale) for _ in range(1500)]) - value
+    assert norms_are(draws, scale)
+    for wrong in (2 / 3, 3 / 2):
+        assert not norms_are(draws * wrong, scale)
+    directions = draws / np.linalg.norm(draws, axis=1, keepdims=True)
+    assert np.abs(directions.mean(axis=0)).max() < 6.5 / math.sqrt(1500 * size)
+
+
+@pytest.mark.statistical
+@pytest.mark.parametrize("size", [1, 2, 9])
+def test_the_stated_standard_deviation_is_that_of_a_coordinate(size):
+    """Against 40,000 draws; the relative error of a second moment of this law is below 1.7 %."""
+    source = SeededNoise(11)
+    draws = np.array([source.radial(np.zeros(size), 3.0) for _ in range(40_000)])
+    assert np.mean(draws**2) == pytest.approx(radial_sd(3.0, size) ** 2, rel=0.1)
+
+
+@pytest.mark.statistical
+def test_radial_noise_is_not_independent_laplace_noise():
+    """Independent Laplace coordinates have another law of the norm; the test of the norm tells them apart."""
+    laplace = np.random.default_rng(3).laplace(size=(20_000, 6))
+    assert not norms_are(laplace, 1.0)
+    assert not norms_are(laplace * radial_sd(1.0, 6) / math.sqrt(2.0), 1.0)
+
+
+def test_calibration_is_literal_and_not_wasteful_over_the_grid():
+    for epsilon in np.logspace(-4, 4, 17):
+        for sensitivity in (1e-15, 0.3, 1e6):
+            for size in (1, 55, 20_000):
+                scale = calibrate_radial(sensitivity=sensitivity, epsilon=epsilon, size=size)
+                assert radial_epsilon(size, sensitivity, scale) <= epsilon
+                assert sensitivity / epsilon < scale < sensitivity / epsilon * (1 + 5e-6)
+                back = radial_scale(radial_sd(scale, size), size)
+                assert radial_epsilon(size, sensitivity, back) <= epsilon
+
+
+@pytest.mark.parametrize("size", [1, 3])
+def test_the_density_changes_by_at_most_epsilon_under_a_shift(size):
+    """log density ratio of a shift by the sensitivity, over points near and far; attained behind it."""
+    epsilon, sensitivity = 0.7, 0.4
+    scale = calibrate_radial(sensitivity=sensitivity, epsilon=epsilon, size=size)
+    shift = np.zeros(size)
+    shift[0] = sensitivity
+    points = np.random.default_rng(1).normal(size=(4000, size)) * np.logspace(-3, 3, 4000)[:, None]
+    ratio = (np.linalg.norm(points - shift, axis=1) - np.linalg.norm(points, axis=1)) / scale
+    assert np.abs(ratio).max() <= epsilon
+    far = np.zeros(size)
+    far[0] = 100.0
+    assert (np.linalg.norm(far) - np.linalg.norm(far - shift)) / scale == pytest.approx(epsilon, rel=1e-5)
+
+
+@pytest.mark.statistical
+def test_neighbouring_answers_give_the_claimed_ratio_of_frequencies():
+    """Counts of the outcome "beyond both answers" under neighbours, within 6 standard errors of exp(eps)."""
+    epsilon, draws = 1.0, 4000
+    scale = calibrate_radial(sensitivity=1.0, epsilon=epsilon, size=1)
+    source = make_source(None)
+
+    def count(value):
+        outcomes = [
+            radial_vector(np.array([value]), sensitivity=1.0, epsilon=epsilon, scale=scale, source=source)[0]
+            for _ in range(draws)
+        ]
+        return sum(outcome > 1.0 for outcome in outcomes)
+
+    near, far = count(1.0), count(0.0)
+    spread = math.sqrt(1 / near + 1 / far)
+    assert abs(math.log(near / far) - epsilon) < 6 * spread
+    assert abs(math.log(near / far) - 1.5 * epsilon) > 6 * spread
+
+
+@pytest.mark.parametrize("source", [make_source(0), make_source(None)])
+def test_a_release_with_too_little_noise_is_refused(source):
+    scale = calibrate_radial(sensitivity=1.0, epsilon=1.0, size=3)
+    ask = {"sensitivity": 1.0, "epsilon": 1.0, "source": source}
+    for quiet in (0.99 * scale, 0.0, math.nan):
+        with pytest.raises((PlanViolation, InvalidArgument)):
+            radial_vector(np.zeros(3), scale=quiet, **ask)
+    with pytest.raises(InvalidArgument, match="vector"):
+        radial_vector(np.zeros((2, 2)), scale=scale, **ask)
+    answer = radial_vector(np.array([np.nan, np.inf, 1.0]), scale=scale, **ask)
+    assert np.isfinite(answer).all()
+
+
+def test_limits_of_calibration():
+    with pytest.raises(Incompatible, match="too small"):
+        calibrate_radial(sensitivity=1.0, epsilon=1e-11, size=1)
+    with pytest.raises(InvalidArgument, match="sensitivity"):
+        calibrate_radial(sensitivity=1e-250, epsilon=1.0, size=1)
+
+
+@pytest.mark.statistical
+def test_sampling_draws_are_even():
+    """Chi-square tests, false-alarm rate 1e-8 each, two-sided."""
+    for source in (SecureNoise(), SeededNoise(2)):
+        numbers = source.integers(7, 70_000)
+        counts = np.bincount(numbers, minlength=7)
+        statistic = float(np.sum((counts - 10_000) ** 2) / 10_000)
+        low, high = chi2.ppf([FALSE_ALARM / 2, 1 - FALSE_ALARM / 2], 6)
+        assert low < statistic < high
+        assert kstest(source.uniform(50_000), "uniform").pvalue > FALSE_ALARM
+        assert source.uniform(1000).max() < 1.0
+        assert source.integers(1, 5).tolist() == [0] * 5
+
+
+def test_the_exact_source_cannot_sample():
+    with pytest.raises(Incompatible, match="draws at random"):
+        NoNoise().uniform(1)
+    with pytest.raises(Incompatible, match="draws at random"):
+        NoNoise().integers(2, 1)
+
+
+def test_outcomes_lie_on_one_lattice_whatever_the_drawn_variance():
+    """The lattice must not tell the variance that was drawn: all outcomes are multiples of one spacing."""
+    scale = 1.0
+    spacing = 2.0 ** (math.frexp(scale)[1] - 1 - 60)
+    draws = [SecureNoise().radial(np.zeros(1), scale)[0] for _ in range(300)]
+    assert all((draw / spacing) % 1 == 0 for draw in draws)
+    small = [draw for draw in draws if abs(draw) < 2.0**-9]
+    assert any((draw / spacing) % 2 == 1 for draw in small) or not small
