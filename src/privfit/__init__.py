@@ -14,8 +14,16 @@ from privfit.errors import (
     SchemaError,
     TooLittleData,
 )
-from privfit.estimators import HuberRegressor, LinearRegression, LogisticRegression
-from privfit.formula import huber, logit, ols
+from privfit.estimators import (
+    HuberRegressor,
+    LinearRegression,
+    LinearSVC,
+    LogisticRegression,
+    MEstimator,
+    PoissonRegressor,
+    QuantileRegressor,
+)
+from privfit.formula import huber, logit, ols, poisson, quantile, svm
 from privfit.privacy.budget import Budget
 from privfit.privacy.ledger import Ledger
 from privfit.results import FitResult
@@ -34,9 +42,13 @@ __all__ = [
     "Ledger",
     "LedgerError",
     "LinearRegression",
+    "LinearSVC",
     "LogisticRegression",
+    "MEstimator",
     "PlanViolation",
+    "PoissonRegressor",
     "PrivfitError",
+    "QuantileRegressor",
     "Schema",
     "SchemaError",
     "TooLittleData",
@@ -44,5 +56,8 @@ __all__ = [
     "logit",
     "losses",
     "ols",
+    "poisson",
+    "quantile",
     "solvers",
+    "svm",
 ]

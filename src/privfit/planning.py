@@ -9,6 +9,7 @@ from scipy.special import ndtri
 from privfit._checks import FloatArray
 from privfit.errors import Incompatible
 from privfit.inference.infer import inference_shares, plan_inference
+from privfit.losses.typical import typical
 from privfit.privacy.allowance import Allowance
 from privfit.privacy.composition import GaussianEvent, compose
 from privfit.problem.objective import Problem
@@ -107,18 +108,14 @@ def forecast(
     Where a plan without inference holds no gradient, the noise of the outcome is not known beforehand and
     is given as NaN.
 
-    The curvature is taken at its largest (for a logit, even odds) and the residual scale of a numeric
-    response at a quarter of half the declared range. The noise is that of the gradients of the second
-    half of the steps, combined in one Newton step. A rare level or a rare outcome makes the real
-    intervals wider than this forecast.
+    A binary response is taken at even odds, with the largest curvature; a numeric one with a normal
+    residual of a quarter of half the declared range; a count with mean 1. The noise is that of the
+    gradients of the second half of the steps, combined in one Newton step. A rare level or a rare outcome
+    makes the real intervals wider than this forecast.
     """
     basis = solver.expected_basis(moment, plan.solver_releases)
     sd = _gradient_noise(plan)
-    residual = ASSUMED_RESIDUAL if problem.loss.target_kind == "numeric" else 1.0
-    curvature = problem.loss.constants.curvature / (residual if problem.loss.has_scale else 1.0)
-    score = {"numeric": residual**2, "binary": 0.25}[problem.loss.target_kind]
-    if problem.loss.has_scale:
-        score /= residual**2
+    curvature, score = typical(problem.loss, residual=ASSUMED_RESIDUAL)
     inverse = np.linalg.pinv(curvature * basis.T @ moment @ basis, hermitian=True)
     reported = directions @ basis @ inverse
     meat = score * basis.T @ moment @ basis / problem.n_rows

@@ -45,6 +45,26 @@ def test_numeric_response_and_target_option(invoke, people, schema, model):
     assert "hours" in result.stdout
 
 
+@pytest.mark.parametrize(
+    ("args", "title"),
+    [
+        (["--model", "svm"], "Linear support vector machine"),
+        (["--model", "quantile", "--target", "hours"], "Quantile regression (quantile 0.5)"),
+        (["--model", "quantile", "--quantile", 0.8, "--formula", "hours ~ age"], "(quantile 0.8)"),
+        (["--model", "poisson", "--formula", "hours ~ age + C(sex)"], "Poisson regression"),
+    ],
+)
+def test_further_models(invoke, people, schema, args, title):
+    if "--target" in args:
+        schema.write_text(schema.read_text().replace("target = true\n", ""))
+    result = invoke("fit", people, "--schema", schema, "--mu", 2, *args)
+    assert (result.exit_code, result.stderr) == (0, "")
+    assert title in result.stdout
+    plan = invoke("plan", "--schema", schema, "--mu", 2, "--rows", 600, *args)
+    assert plan.exit_code == 0, plan.output
+    assert title in plan.stdout
+
+
 def test_summary_file_is_a_page_and_level_is_used(invoke, people, schema, tmp_path):
     page = tmp_path / "summary.html"
     args = ["--schema", schema, "--model", "logit", "--epsilon", 20, "--level", 0.9, "--html", page]

@@ -54,6 +54,18 @@ def test_models_and_solvers(invoke, wage_schema, model, solver):
     assert "a residual scale of 25%" in result.stdout
 
 
+def test_counts_and_quantiles(invoke, schema):
+    args = ["--schema", schema, "--rows", 5000, "--formula", "hours ~ age"]
+    count = invoke("plan", *args, "--model", "poisson")
+    assert "a mean count of 1" in count.stdout
+    default, median = (invoke("plan", *args, "--model", "quantile", *q) for q in ([], ["--quantile", 0.5]))
+    assert default.stdout == median.stdout
+    one, other = (invoke("plan", *args, "--model", "quantile", "--quantile", q) for q in (0.5, 0.9))
+    assert one.exit_code == other.exit_code == 0
+    widths = [float(table(plan.stdout, "age")[0][3]) for plan in (one, other)]
+    assert widths[1] > widths[0]
+
+
 def test_add_remove(invoke, schema):
     args = ["--schema", schema, "--model", "logit", "--rows", 5000, "--relation", "add_remove"]
     result = invoke("plan", *args)

@@ -55,6 +55,7 @@ def test_named_errors(fit, refused, args, start):
         ["--epsilon", "much"],
         ["--relation", "same"],
         ["--mu", 1, "--rho", 1],
+        ["--quantile", 0.5],
         ["--mu", 1, "--delta", 0.1],
         ["--formula", "high ~ age", "--target", "high"],
         ["--dataset", "people"],
@@ -161,3 +162,10 @@ def test_failing_disk_is_one_line(fit, monkeypatch, tmp_path):
 def test_lines_are_one_line_and_printable():
     assert describe(SchemaError("a\nb\x1b[31m")) == (1, "SchemaError: a b\ufffd[31m")
     assert describe(OSError())[1] == "OSError: failed"
+
+
+def test_models_check_their_options_and_their_response(fit, refused):
+    refused(fit("--quantile", 1, model="quantile"), 1, "InvalidArgument: quantile")
+    refused(fit(model="poisson"), 1, "SchemaError: ")
+    refused(fit("--formula", "sex ~ age", model="quantile"), 1, "SchemaError: ")
+    refused(fit("--formula", "hours ~ age", model="svm"), 1, "SchemaError: ")

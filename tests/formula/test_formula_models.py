@@ -12,7 +12,7 @@ from formulaic import model_matrix
 
 from privfit.data.schema import Schema
 from privfit.errors import FormulaError, Incompatible, InvalidArgument, SchemaError
-from privfit.formula import huber, logit, ols
+from privfit.formula import huber, logit, ols, poisson, quantile, svm
 from privfit.privacy.budget import Budget
 from privfit.privacy.ledger import Ledger
 
@@ -83,6 +83,34 @@ def test_huber_estimates_the_scale_along(data):
     assert result.params["age"] == pytest.approx(0.6, abs=0.05)
 
 
+def test_poisson_is_maximum_likelihood_with_the_hc0_sandwich(data):
+    visits = np.random.default_rng(4).poisson(np.exp(0.2 * data["age"] + 0.1 * data["dose"]))
+    rows = data.assign(visits=visits.astype(float))
+    schema = Schema(ROW_SCHEMA.to_dict() | {"visits": {"type": "numeric", "lower": 0, "upper": 200}})
+    x = design("age * sex + dose", data)
+    reference = sm.GLM(rows["visits"], x, family=sm.families.Poisson()).fit(cov_type="HC0", tol=1e-13)
+    check(poisson("visits ~ age * sex + dose", rows, schema=schema, **EXACT), reference)
+    with pytest.raises(SchemaError, match="count response"):
+        poisson("y ~ age", data, schema=ROW_SCHEMA)
+
+
+def test_a_narrow_quantile_regression_is_the_usual_one(data):
+    result = quantile("y ~ age + dose", data, schema=ROW_SCHEMA, quantile=0.3, width=0.05, **EXACT)
+    reference = sm.QuantReg(data["y"], design("age + dose", data)).fit(q=0.3)
+    np.testing.assert_allclose(result.params, reference.params, atol=0.03)
+
+
+def test_svm_is_the_estimator(data):
+    from privfit.estimators import LinearSVC
+    from privfit.losses import SmoothedHinge
+
+    result = svm("yes ~ age + dose", data, schema=ROW_SCHEMA, width=0.6, **EXACT)
+    names = ("yes", "age", "dose")
+    schema = Schema({name: ROW_SCHEMA.to_dict()[name] for name in names})
+    model = LinearSVC(schema=schema, loss=SmoothedHinge(0.6), **EXACT).fit(data[list(names)], "yes")
+    np.testing.assert_allclose(result.params, model.result_.params, rtol=1e-9)
+
+
 @pytest.mark.parametrize("container", ["dict", "polars", "csv", "csv.gz", "parquet", "arrow", "raw csv"])
 def test_any_container_gives_the_same_fit(container, data, tmp_path):
     formula, options = "y ~ age * C(sex) + np.log(dose)", {"schema": ROW_SCHEMA, "random_state": 5}
@@ -137,7 +165,11 @@ def test_budgets_of_other_notions(data):
     assert result.plan.mu == pytest.approx(0.5, rel=1e-6)
 
 
-@pytest.mark.parametrize("fit", [logit, ols, huber])
+RESPONSE = {logit: "yes", svm: "yes", poisson: "dose"}
+"""Responses that the functions take; the others take y."""
+
+
+@pytest.mark.parametrize("fit", [logit, ols, huber, svm, quantile, poisson])
 @pytest.mark.parametrize(
     ("options", "error", "names"),
     [
@@ -165,7 +197,7 @@ def test_budgets_of_other_notions(data):
     ],
 )
 def test_arguments_are_checked_before_the_data_are_opened(fit, options, error, names, tmp_path):
-    response = "yes" if fit is logit else "y"
+    response = RESPONSE.get(fit, "y")
     formula = options.get("formula", f"{response} ~ age").replace("RESPONSE", response)
     given = {"schema": ROW_SCHEMA} | {name: value for name, value in options.items() if name != "formula"}
     with pytest.raises(error) as caught:
@@ -183,11 +215,16 @@ def test_arguments_are_checked_before_the_data_are_opened(fit, options, error, n
         (huber, {"threshold": -1}),
         (huber, {"scale": 0}),
         (huber, {"scale": "a"}),
+        (svm, {"width": 0}),
+        (quantile, {"quantile": 1.0}),
+        (quantile, {"width": -1}),
+        (poisson, {"predictor_bound": 0}),
+        (poisson, {"predictor_bound": 51}),
     ],
 )
 def test_options_of_a_model_are_checked_first(fit, options, tmp_path):
     with pytest.raises(InvalidArgument, match=next(iter(options))):
-        fit("y ~ age", tmp_path / "no such file.csv", schema=ROW_SCHEMA, **options)
+        fit(f"{RESPONSE.get(fit, 'y')} ~ age", tmp_path / "no such file.csv", schema=ROW_SCHEMA, **options)
 
 
 def test_a_ledger_is_charged_once_and_only_for_a_fit_that_ran(data, tmp_path):
@@ -205,7 +242,7 @@ def test_a_ledger_is_charged_once_and_only_for_a_fit_that_ran(data, tmp_path):
 
 
 def test_the_documented_signature():
-    for fit in (logit, ols, huber):
+    for fit in (logit, ols, huber, svm, quantile, poisson):
         parameters = inspect.signature(fit).parameters
         assert list(parameters)[:3] == ["formula", "data", "schema"]
         assert parameters["epsilon"].default == 1.0
@@ -216,7 +253,7 @@ def test_the_documented_signature():
     assert inspect.signature(huber).parameters["threshold"].default == 1.345
 
 
-@pytest.mark.parametrize("module", ["models", "encoder"])
+@pytest.mark.parametrize("module", ["models", "encoder", "margins", "quantiles", "counts"])
 def test_examples_in_docstrings(module):
     outcome = doctest.testmod(importlib.import_module(f"privfit.formula.{module}"))
     assert outcome.attempted > 0

@@ -1,11 +1,78 @@
 import numpy as np
 import pytest
 
-from privfit.losses import ConcomitantHuber, Huber, Logistic, Squared
+from privfit.losses import (
+    ConcomitantHuber,
+    Custom,
+    Hinge,
+    Huber,
+    LogCosh,
+    Logistic,
+    Poisson,
+    PseudoHuber,
+    Quantile,
+    SelfConcordantHuber,
+    Sigmoid,
+    SmoothedHinge,
+    SmoothedHuber,
+    SmoothedQuantile,
+    Squared,
+)
 from privfit.privacy.relation import Relation
 from privfit.problem.objective import Problem
 
-LOSSES = [Logistic(), Squared(0.8), Huber(0.5), ConcomitantHuber()]
+
+def wide_value(y, eta):
+    return 3.0 * np.abs(eta - y)
+
+
+def steep_slope(y, eta):
+    """Larger than its declared bound, and not a number for some rows."""
+    return 3.0 * np.arctan(eta - y) + 0.0 * np.log(2.0 - eta)
+
+
+def steep_curvature(y, eta):
+    return 3.0 / (1.0 + (eta - y) ** 2)
+
+
+LOSSES = [
+    Logistic(),
+    Squared(0.8),
+    Huber(0.5),
+    ConcomitantHuber(),
+    Hinge(),
+    SmoothedHinge(0.7),
+    Sigmoid(),
+    Quantile(0.3),
+    SmoothedQuantile(0.3, 0.4),
+    Poisson(1.2, 4.0),
+    SmoothedHuber(0.5, 0.4),
+    LogCosh(0.5),
+    PseudoHuber(0.5),
+    SelfConcordantHuber(0.5),
+    Custom(wide_value, steep_slope, steep_curvature, slope_bound=1.1, curvature_bound=0.9, name="compiled"),
+    Custom(
+        wide_value,
+        steep_slope,
+        steep_curvature,
+        slope_bound=1.1,
+        curvature_bound=0.9,
+        name="arrays",
+        vectorized=True,
+    ),
+]
+HESSIANS = [loss for loss in LOSSES if loss.constants.smooth and loss.convex]
+"""Those with a Hessian."""
+
+
+def asked(*kinds):
+    """Return every loss with every one of these kinds of query that can be asked of it."""
+    return [
+        pytest.param(loss, kind, id=f"{loss.name}-{kind}")
+        for loss in LOSSES
+        for kind in kinds
+        if kind != "hessian" or loss in HESSIANS
+    ]
 
 
 def make_problem(loss, *, p=3, n_rows=7, norm_bound=1.5, relation=Relation.REPLACE, l2=0.0, **changes):

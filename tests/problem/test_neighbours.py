@@ -10,7 +10,7 @@ from privfit.data.source import ArraySource
 from privfit.privacy.mechanisms import svec
 from privfit.privacy.relation import Relation
 
-from .conftest import LOSSES, make_problem
+from .conftest import LOSSES, asked, make_problem
 
 KINDS = ("gradient", "second_moment", "hessian", "meat", "secant")
 P, N = 3, 7
@@ -25,7 +25,11 @@ def extreme_rows(problem):
     basis = np.eye(P) if problem.basis is None else problem.basis
     directions = [*np.eye(P), *(-np.eye(P)), np.ones(P) / np.sqrt(P), np.array([1.0, -1.0, 0.0]) / np.sqrt(2)]
     lengths = (0.0, 0.3, 1.0, 1.0 + 1e-12, 30.0, 1e200)
-    responses = (0.0, 1.0) if loss.target_kind == "binary" else (-1e9, -1.0, -0.1, 0.0, 0.4, 1.0, 1e9)
+    responses = {
+        "binary": (0.0, 1.0),
+        "numeric": (-1e9, -1.0, -0.1, 0.0, 0.4, 1.0, 1e9),
+        "count": (-1e9, 0.0, 1.0, 4.0, 1e9),
+    }[loss.target_kind]
     on_bound = [d * norm_bound / np.linalg.norm(basis.T @ d) for d in directions]
     rows = [(length * row, y) for row in on_bound for length in lengths for y in responses]
     return [
@@ -73,8 +77,7 @@ def bases():
 
 
 @pytest.mark.parametrize("relation", list(Relation))
-@pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("loss", LOSSES, ids=lambda loss: loss.name)
+@pytest.mark.parametrize(("loss", "kind"), asked(*KINDS))
 @pytest.mark.parametrize("which", [0, 1, 2], ids=["encoded", "turned", "skewed"])
 def test_no_neighbour_exceeds_the_sensitivity(loss, kind, relation, which, rng):
     problem = make_problem(loss, n_rows=N, relation=relation)

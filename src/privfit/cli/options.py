@@ -15,6 +15,9 @@ class ModelName(StrEnum):
     LOGIT = "logit"
     OLS = "ols"
     HUBER = "huber"
+    SVM = "svm"
+    QUANTILE = "quantile"
+    POISSON = "poisson"
 
 
 class RelationName(StrEnum):
@@ -40,6 +43,10 @@ TargetName = Annotated[
     typer.Option("--target", help="Response, if the schema marks none.", rich_help_panel=_MODEL),
 ]
 Model = Annotated[ModelName, typer.Option(help="Regression model.", rich_help_panel=_MODEL)]
+Quantile = Annotated[
+    float | None,
+    typer.Option(help="Which quantile, for --model quantile. Default 0.5.", rich_help_panel=_MODEL),
+]
 Solver = Annotated[
     str, typer.Option(help="auto, newton, gradient-descent or non-private.", rich_help_panel=_MODEL)
 ]

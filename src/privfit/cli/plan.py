@@ -148,6 +148,8 @@ def _forecast(planned: PlannedFit, prepared: Prepared, *, level: float) -> list[
 def _assumptions(prepared: Prepared) -> str:
     if prepared.model.target_kind == "binary":
         response = "both labels equally likely for every row"
+    elif prepared.model.target_kind == "count":
+        response = "a mean count of 1"
     else:
         share = f"{100 * ASSUMED_RESIDUAL:g}%"
         response = f"a residual scale of {share} of half the declared range of the response"

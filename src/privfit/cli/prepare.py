@@ -9,11 +9,26 @@ from privfit.data.schema import Schema
 from privfit.data.tables import Table, open_table
 from privfit.errors import LedgerError
 from privfit.estimators.fit import FitOptions, make_problem, plan_fit, public_rows, refuse_unit
-from privfit.estimators.models import Model, huber_regression, linear_regression, logistic_regression
+from privfit.estimators.models import (
+    Model,
+    huber_regression,
+    linear_regression,
+    logistic_regression,
+    poisson_regression,
+    quantile_regression,
+    support_vector_machine,
+)
 from privfit.formula import FormulaEncoder
 from privfit.privacy.budget import Budget
 
-_MODELS = {"logit": logistic_regression, "ols": linear_regression, "huber": huber_regression}
+_MODELS = {
+    "logit": logistic_regression,
+    "ols": linear_regression,
+    "huber": huber_regression,
+    "svm": support_vector_machine,
+    "quantile": quantile_regression,
+    "poisson": poisson_regression,
+}
 
 _STAND_IN_ROWS = 10**9
 """Number of rows for checks that come before the data; larger than any table that would be refused."""
@@ -52,7 +67,7 @@ def prepare(request: Request, *, rows: int | None = None) -> Prepared:
     in_range(0.0, 1.0, closed="neither", level=request.level)
     schema = Schema.from_toml(request.schema)
     refuse_unit(schema)
-    model = _MODELS[request.model]()
+    model = _model(request)
     options = FitOptions(
         budget=_budget(request),
         solver=request.solver,
@@ -68,6 +83,12 @@ def prepare(request: Request, *, rows: int | None = None) -> Prepared:
     stand_in = _STAND_IN_ROWS if rows is None else rows
     plan_fit(make_problem(model, encoder.design, options, n_rows=public_rows(stand_in, options)), options)
     return Prepared(model, schema, encoder, options)
+
+
+def _model(request: Request) -> Model:
+    if request.quantile is not None:
+        return quantile_regression(in_range(0.0, 1.0, closed="neither", quantile=request.quantile))
+    return _MODELS[request.model]()
 
 
 def _budget(request: Request) -> Budget:

@@ -37,11 +37,14 @@ class Request:
     ledger: Path | None
     dataset: str | None
     seed: int | None
+    quantile: float | None = None
 
     def __post_init__(self) -> None:
         pair = self.epsilon is not None or self.delta is not None
         if sum([pair, self.mu is not None, self.rho is not None]) > 1:
             raise typer.BadParameter("give the budget once: --epsilon and --delta, or --mu, or --rho")
+        if self.quantile is not None and self.model != "quantile":
+            raise typer.BadParameter("--quantile goes with --model quantile")
         if self.formula is not None and self.target is not None:
             raise typer.BadParameter("--formula names the response; leave --target out")
         if (self.ledger is None) != (self.dataset is None):

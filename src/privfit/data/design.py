@@ -33,7 +33,8 @@ class Target:
     """The encoded response: ``encoded = (raw - center) / half_width``, or 0/1 for two labels.
 
     ``labels`` are the two raw labels behind 0 and 1, in that order, or None for a numeric response.
-    ``bounded`` is True if a schema keeps the encoded response within [-1, 1].
+    ``bounded`` is True if a schema keeps the encoded response within [-1, 1]. ``count_bound`` is the largest
+    count that a count response can hold; counts are numbers that are not scaled.
     """
 
     name: str
@@ -42,6 +43,7 @@ class Target:
     half_width: float = 1.0
     labels: tuple[object, object] | None = None
     bounded: bool = False
+    count_bound: float | None = None
 
 
 @dataclass(frozen=True, slots=True)

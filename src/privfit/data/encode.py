@@ -183,12 +183,14 @@ class UnitScaleEncoder:
         Bound on the norm of an encoded row, the intercept included; rows beyond it get a Mallows weight.
     intercept : bool
         Whether the first encoded column is the constant 1.
-    target_kind : {"numeric", "binary"}
+    target_kind : {"numeric", "binary", "count"}
         A numeric response passes through; non-finite entries mark rows that may not contribute.
     classes : pair of labels, optional
         [negative, positive], for a binary response whose labels are not 0/1, -1/1 or true/false.
     target : str
         Name of the response.
+    count_bound : float, optional
+        Public bound that counts are moved into: they become at least 0 and at most this. Needed for them.
     """
 
     __slots__ = ("_classes", "_design", "_names")
@@ -202,7 +204,10 @@ class UnitScaleEncoder:
         target_kind: TargetKind = "numeric",
         classes: Sequence[Level] | None = None,
         target: str = "y",
+        count_bound: float | None = None,
     ) -> None:
+        if (count_bound is None) == (target_kind == "count"):
+            raise SchemaError("count_bound is needed for a count response without a schema, and only there")
         self._names = default_names(names) if isinstance(names, int) else tuple(names)
         if INTERCEPT in self._names:
             raise SchemaError(f"column {INTERCEPT!r} has the name of the constant column; rename it")
@@ -217,7 +222,9 @@ class UnitScaleEncoder:
         head = (DesignColumn(INTERCEPT),) if intercept else ()
         self._design = Design(
             columns=(*head, *(DesignColumn(name) for name in self._names)),
-            target=Target(target, "numeric" if labels is None else "binary", labels=labels),
+            target=Target(
+                target, "numeric" if labels is None else "binary", labels=labels, count_bound=count_bound
+            ),
             norm_bound=norm_bound,
             bounded=False,
         )
@@ -288,7 +295,9 @@ class UnitScaleEncoder:
             return labels_to_numbers(level_codes(values, self._classes.levels))
         if self._design.target.kind == "binary":
             return labels_to_numbers(level_codes(values, standard_labels(values)))
-        return np.array(as_number(values), dtype=np.float64)
+        y = np.array(as_number(values), dtype=np.float64)
+        bound = self._design.target.count_bound
+        return y if bound is None else np.where(np.isfinite(y), np.clip(y, 0.0, bound), np.nan)
 
     def _blank(self, n_rows: int) -> FloatArray:
         x = np.empty((n_rows, len(self._design.columns)))

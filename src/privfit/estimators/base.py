@@ -57,6 +57,15 @@ class AbstractPrivateRegressor(BaseEstimator, ABC):
     def _model(self) -> Model:
         """Return the model that the arguments describe."""
 
+    def _count_bound(self) -> float:
+        """Return the public bound of a count response without a schema."""
+        given = getattr(self, "count_bound", None)
+        if given is None:
+            raise InvalidArgument(
+                "count_bound is needed without a schema: the largest count that is taken as it is"
+            )
+        return positive(count_bound=given)
+
     def __sklearn_tags__(self) -> Any:
         """Return the tags: rows with NaN are allowed, they contribute nothing."""
         tags = super().__sklearn_tags__()
@@ -115,6 +124,7 @@ class AbstractPrivateRegressor(BaseEstimator, ABC):
             target_kind=model.target_kind,
             classes=classes,
             target=target,
+            count_bound=self._count_bound() if model.target_kind == "count" else None,
         )
         return encoder, Table([*((name, X[:, k]) for k, name in enumerate(names)), (target, response)])
 

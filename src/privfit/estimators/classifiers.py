@@ -6,21 +6,73 @@ from typing import Any, Self, final
 import numpy as np
 from scipy.special import expit
 from sklearn.base import ClassifierMixin
-from sklearn.utils.multiclass import check_classification_targets, type_of_target
 
-from privfit._checks import FloatArray
+from privfit._checks import FloatArray, one_of
 from privfit.data.declarations import Level
-from privfit.data.response import standard_labels
 from privfit.data.schema import Schema
-from privfit.errors import LabelError
+from privfit.errors import Incompatible
 from privfit.estimators.base import AbstractPrivateRegressor
-from privfit.estimators.models import Model, logistic_regression
+from privfit.estimators.labels import declared_classes
+from privfit.estimators.models import Model, logistic_regression, support_vector_machine
+from privfit.losses import AbstractLoss, Hinge, SmoothedHinge
 from privfit.privacy.budget import Budget
 from privfit.privacy.ledger import Ledger
 
+_LOSSES = {"smoothed_hinge": SmoothedHinge(), "hinge": Hinge()}
+
+
+class AbstractBinaryClassifier(ClassifierMixin, AbstractPrivateRegressor):
+    """Fitting and prediction of a linear model of two classes."""
+
+    classes: Sequence[Level] | None
+    classes_: np.ndarray
+
+    def __sklearn_tags__(self) -> Any:
+        """Return the tags: binary only, and accuracy is not promised on tiny tables."""
+        tags = super().__sklearn_tags__()
+        tags.classifier_tags.multi_class = False
+        tags.classifier_tags.poor_score = True
+        return tags
+
+    def fit(self, X: Any, y: Any = None) -> Self:
+        """Fit the model.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, k), frame, or path
+            Rows. With a schema: a frame, a mapping of columns, or a CSV or Parquet file.
+        y : array-like of shape (n,) or str, optional
+            Labels. With a schema it may be the name of a column of ``X``, or be left out where the
+            schema marks the target.
+
+        Returns
+        -------
+        the estimator
+
+        Raises
+        ------
+        PrivfitError
+            A named subclass, in one line, before any budget is spent.
+        """
+        classes = None if self.schema is not None else declared_classes(y, self.classes)
+        self._fit(X, y, classes)
+        self.coef_, self.intercept_ = self.coef_.reshape(1, -1), np.array([self.intercept_])
+        labels = self._encoder.design.target.labels
+        self.classes_ = np.array(classes if classes is not None else labels)
+        return self
+
+    def decision_function(self, X: Any) -> FloatArray:
+        """Return the linear predictor, positive where the second class is predicted, shape (n,)."""
+        return self._linear_predictor(X)
+
+    def predict(self, X: Any) -> np.ndarray:
+        """Return the predicted class of each row, shape (n,)."""
+        positive = (self._linear_predictor(X) > 0).astype(int)
+        return self.classes_[positive]
+
 
 @final
-class LogisticRegression(ClassifierMixin, AbstractPrivateRegressor):
+class LogisticRegression(AbstractBinaryClassifier):
     """Differentially private logistic regression with standard errors.
 
     Parameters
@@ -116,73 +168,80 @@ class LogisticRegression(ClassifierMixin, AbstractPrivateRegressor):
         self.dataset = dataset
         self.random_state = random_state
 
-    def __sklearn_tags__(self) -> Any:
-        """Return the tags: binary only, and accuracy is not promised on tiny tables."""
-        tags = super().__sklearn_tags__()
-        tags.classifier_tags.multi_class = False
-        tags.classifier_tags.poor_score = True
-        return tags
-
     def _model(self) -> Model:
         return logistic_regression()
-
-    def fit(self, X: Any, y: Any = None) -> Self:
-        """Fit the model.
-
-        Parameters
-        ----------
-        X : array-like of shape (n, k), frame, or path
-            Rows. With a schema: a frame, a mapping of columns, or a CSV or Parquet file.
-        y : array-like of shape (n,) or str, optional
-            Labels. With a schema it may be the name of a column of ``X``, or be left out where the
-            schema marks the target.
-
-        Returns
-        -------
-        LogisticRegression
-
-        Raises
-        ------
-        PrivfitError
-            A named subclass, in one line, before any budget is spent.
-        """
-        classes = self._declared_classes(y)
-        self._fit(X, y, classes)
-        self.coef_, self.intercept_ = self.coef_.reshape(1, -1), np.array([self.intercept_])
-        labels = self._encoder.design.target.labels
-        self.classes_ = np.array(classes if classes is not None else labels)
-        return self
-
-    def _declared_classes(self, y: Any) -> Sequence[Level] | None:
-        """Return the labels behind 0 and 1 of a fit without a schema; None with one."""
-        if self.schema is not None:
-            return None
-        if y is None:
-            raise ValueError("y is needed: this estimator requires y to be passed, but the target y is None")
-        if self.classes is not None:
-            return tuple(self.classes)
-        with np.errstate(invalid="ignore"):
-            check_classification_targets(y)
-            kind = type_of_target(y)
-        if kind == "multiclass":
-            raise LabelError("Only binary classification is supported. The type of the target is multiclass.")
-        response = np.asarray(y).ravel()
-        if response.dtype.kind in "OUS":
-            raise LabelError("y has labels other than 0/1, -1/1 and true/false; declare them with classes=")
-        if response.dtype.kind == "b":
-            return (False, True)
-        return standard_labels(response)
-
-    def decision_function(self, X: Any) -> FloatArray:
-        """Return the log-odds of the positive class, shape (n,)."""
-        return self._linear_predictor(X)
 
     def predict_proba(self, X: Any) -> FloatArray:
         """Return the probabilities of both classes, shape (n, 2)."""
         positive = expit(self._linear_predictor(X))
         return np.column_stack([1.0 - positive, positive])
 
-    def predict(self, X: Any) -> np.ndarray:
-        """Return the more probable class of each row, shape (n,)."""
-        positive = (self._linear_predictor(X) > 0).astype(int)
-        return self.classes_[positive]
+
+@final
+class LinearSVC(AbstractBinaryClassifier):
+    """Differentially private linear support vector machine with standard errors.
+
+    By default with the smoothed hinge loss. It gives no probabilities: use `LogisticRegression` for them.
+
+    Parameters
+    ----------
+    loss : {"smoothed_hinge", "hinge"} or AbstractLoss
+        ``"smoothed_hinge"`` is `SmoothedHinge` of width 1. ``"hinge"`` has a kink, so that only solvers that
+        allow one, and ``inference=False``, go with it. Or any loss of a binary response.
+    epsilon, delta, budget, schema, solver, fit_intercept, l2, relation, inference, norm_bound, classes, \
+n_rows, ledger, dataset, random_state
+        As in `LogisticRegression`. ``l2`` stands where scikit-learn has ``1 / (C * n)``.
+
+    Attributes
+    ----------
+    coef_ : array of shape (1, n_columns)
+    intercept_ : array of shape (1,)
+    classes_ : array of shape (2,)
+    result_ : FitResult
+        Standard errors and intervals are those of the minimiser of the expected loss.
+    """
+
+    def __init__(
+        self,
+        epsilon: float = 1.0,
+        delta: float = 1e-6,
+        *,
+        loss: str | AbstractLoss = "smoothed_hinge",
+        budget: Budget | None = None,
+        schema: Schema | None = None,
+        solver: object = "auto",
+        fit_intercept: bool = True,
+        l2: float = 0.0,
+        relation: str = "replace",
+        inference: bool = True,
+        norm_bound: float | None = None,
+        classes: Sequence[Level] | None = None,
+        n_rows: int | None = None,
+        ledger: Ledger | str | None = None,
+        dataset: str | None = None,
+        random_state: object = None,
+    ) -> None:
+        self.epsilon = epsilon
+        self.delta = delta
+        self.loss = loss
+        self.budget = budget
+        self.schema = schema
+        self.solver = solver
+        self.fit_intercept = fit_intercept
+        self.l2 = l2
+        self.relation = relation
+        self.inference = inference
+        self.norm_bound = norm_bound
+        self.classes = classes
+        self.n_rows = n_rows
+        self.ledger = ledger
+        self.dataset = dataset
+        self.random_state = random_state
+
+    def _model(self) -> Model:
+        loss = self.loss
+        if not isinstance(loss, AbstractLoss):
+            return support_vector_machine(_LOSSES[one_of(tuple(_LOSSES), loss=loss)])
+        if loss.target_kind != "binary":
+            raise Incompatible(f"loss: {loss.name} is for a {loss.target_kind} response; see MEstimator")
+        return support_vector_machine(loss)

@@ -1,15 +1,32 @@
 """The regression models: a title, a response, and how the loss follows from public facts."""
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 
 from privfit.data.design import Design
 from privfit.data.response import TargetKind
-from privfit.losses import AbstractLoss, ConcomitantHuber, Huber, Logistic, Squared
+from privfit.errors import Incompatible
+from privfit.losses import (
+    AbstractLoss,
+    ConcomitantHuber,
+    Huber,
+    Logistic,
+    Poisson,
+    SmoothedHinge,
+    SmoothedQuantile,
+    Squared,
+)
 from privfit.losses.huber import GAUSSIAN_95
 
 UNIT_SCALE_RESIDUAL = 3.0
 """Residual bound of least squares for a response on a unit scale without declared bounds."""
+
+QUANTILE_WIDTH = 0.4
+"""Smoothing width of quantile regression, in units of the assumed residual scale."""
+
+ASSUMED_SCALE = 0.25
+"""Residual scale that a default width assumes: half of half the declared range (1 without one)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,3 +88,54 @@ def huber_regression(threshold: float = GAUSSIAN_95, scale: float | None = None)
         return Huber(threshold * scale / design.target.half_width)
 
     return Model("Robust linear regression (Huber)", "numeric", loss)
+
+
+def support_vector_machine(loss: AbstractLoss | None = None) -> Model:
+    """Return the linear support vector machine, by default with the smoothed hinge loss."""
+    chosen = SmoothedHinge() if loss is None else loss
+    return Model("Linear support vector machine", "binary", lambda _: chosen)
+
+
+def quantile_regression(quantile: float = 0.5, width: float | None = None) -> Model:
+    """Return smoothed quantile regression.
+
+    Parameters
+    ----------
+    quantile : float
+        In (0, 1).
+    width : float, optional
+        Half-width of the smoothing, in units of the response. Default: 5 % of the declared range, which is
+        0.4 residual scales if that scale is an eighth of the range; 0.4 without declared bounds.
+    """
+
+    def loss(design: Design) -> AbstractLoss:
+        if width is not None:
+            return SmoothedQuantile(quantile, width / design.target.half_width)
+        return SmoothedQuantile(quantile, QUANTILE_WIDTH * (ASSUMED_SCALE if design.target.bounded else 1.0))
+
+    return Model(f"Quantile regression (quantile {quantile:g})", "numeric", loss)
+
+
+def poisson_regression(predictor_bound: float | None = None) -> Model:
+    """Return Poisson regression of a count with a log link.
+
+    Parameters
+    ----------
+    predictor_bound : float, optional
+        Largest log mean in size that is taken as it is. Default: the logarithm of the count's bound, but at
+        least 1.
+    """
+
+    def loss(design: Design) -> AbstractLoss:
+        count_bound = design.target.count_bound
+        if count_bound is None:
+            raise Incompatible("schema: a count needs a public upper bound; declare it, or give count_bound")
+        bound = max(math.log(count_bound), 1.0) if predictor_bound is None else predictor_bound
+        return Poisson(bound, count_bound)
+
+    return Model("Poisson regression", "count", loss)
+
+
+def m_estimation(loss: AbstractLoss) -> Model:
+    """Return the M-estimator of any loss, whose constants are in units of the encoded response."""
+    return Model(f"M-estimation: {loss.name}", loss.target_kind, lambda _: loss)

@@ -1,6 +1,9 @@
 """Formulas on private tables: from ``"y ~ a * C(b)"`` to a design by public facts alone, and to a fit."""
 
+from privfit.formula.counts import poisson
 from privfit.formula.encoder import FormulaEncoder
+from privfit.formula.margins import svm
 from privfit.formula.models import huber, logit, ols
+from privfit.formula.quantiles import quantile
 
-__all__ = ["FormulaEncoder", "huber", "logit", "ols"]
+__all__ = ["FormulaEncoder", "huber", "logit", "ols", "poisson", "quantile", "svm"]

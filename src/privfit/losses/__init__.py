@@ -2,15 +2,33 @@
 
 from privfit.losses.base import AbstractLoss, LossConstants, ScalarFunctions
 from privfit.losses.concomitant import ConcomitantHuber
+from privfit.losses.custom import Custom
+from privfit.losses.hinge import Hinge, SmoothedHinge
 from privfit.losses.huber import Huber, Squared
 from privfit.losses.logistic import Logistic
+from privfit.losses.poisson import Poisson
+from privfit.losses.quantile import Quantile, SmoothedQuantile
+from privfit.losses.self_concordant import LogCosh, PseudoHuber, SelfConcordantHuber
+from privfit.losses.sigmoid import Sigmoid
+from privfit.losses.smoothed_huber import SmoothedHuber
 
 __all__ = [
     "AbstractLoss",
     "ConcomitantHuber",
+    "Custom",
+    "Hinge",
     "Huber",
+    "LogCosh",
     "Logistic",
     "LossConstants",
+    "Poisson",
+    "PseudoHuber",
+    "Quantile",
     "ScalarFunctions",
+    "SelfConcordantHuber",
+    "Sigmoid",
+    "SmoothedHinge",
+    "SmoothedHuber",
+    "SmoothedQuantile",
     "Squared",
 ]

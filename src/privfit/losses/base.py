@@ -21,6 +21,9 @@ from privfit._checks import FloatArray
 SIGNATURE = float64(float64, float64, float64, float64, float64)
 """``f(y, eta, s, c, k)``."""
 
+TargetKind: TypeAlias = Literal["numeric", "binary", "count"]
+"""Which response a loss takes; binary means 0/1, count means clamped to public bounds and not scaled."""
+
 ScalarFunction: TypeAlias = Callable[[float, float, float, float, float], float]
 
 
@@ -80,7 +83,20 @@ class LossConstants:
     scale_curvature : float
         ``s`` times the expected second derivative in ``s`` under normal errors, at the optimum.
     self_concordance : float or None
-        ``gamma`` such that the loss of a row with ``norm(x) <= 1`` is (gamma, 2)-self-concordant.
+        ``gamma`` such that the loss, as a function of ``eta``, is (gamma, 2)-self-concordant.
+    self_concordance_3 : float or None
+        ``gamma`` such that it is (gamma, 3)-self-concordant.
+
+    Notes
+    -----
+    A function of one variable is (gamma, k)-self-concordant if ``|f'''| <= gamma * f''**(k / 2)``
+    everywhere (Sun and Tran-Dinh 2019, *Generalized self-concordant functions*, definition 1).
+
+    For rows with ``norm(x) <= C``, weighted or not, the loss of a row as a function of the coefficients is
+    ``(gamma * C, 2)``-self-concordant if the loss is of order 2, and
+    ``(gamma * C * sqrt(curvature), 2)``-self-concordant if it is of order 3, and so is their mean. With
+    Schweppe weights, which scale a row and its residual by ``v``, the same holds with ``norm(v * x) <= C``
+    (Avella-Medina, Bradshaw and Loh 2023, lemmas 2, 3, 8, 9 and 10).
     """
 
     slope: float
@@ -89,6 +105,7 @@ class LossConstants:
     scale_direction: float = 0.0
     scale_curvature: float = 0.0
     self_concordance: float | None = None
+    self_concordance_3: float | None = None
 
     @property
     def smooth(self) -> bool:
@@ -101,8 +118,8 @@ class AbstractLoss(ABC):
 
     __slots__ = ()
 
-    target_kind: ClassVar[Literal["numeric", "binary", "count"]]
-    """Which response it takes; binary means 0/1, count means clamped to public bounds and not scaled."""
+    target_kind: ClassVar[TargetKind]
+    """Which response it takes."""
 
     convex: ClassVar[bool] = True
     """Whether the loss is convex in the linear predictor (and the scale)."""
@@ -111,8 +128,14 @@ class AbstractLoss(ABC):
     """Whether `constants` and `convex` are known to hold. False for functions from outside: methods whose
     guarantee rests on more than what kernels clamp row by row must then refuse."""
 
+    compiled: ClassVar[bool] = True
+    """Whether `functions` are compiled. Those that are not take arrays and go through NumPy."""
+
+    smoothed: ClassVar[str] = "a loss with a finite curvature bound"
+    """What to take instead where a Hessian is needed and this loss has none; for messages."""
+
     functions: ClassVar[ScalarFunctions]
-    """Compiled scalar functions."""
+    """Scalar functions."""
 
     has_scale: ClassVar[bool] = False
     """True if a residual scale is estimated along."""
@@ -131,6 +154,14 @@ class AbstractLoss(ABC):
     @abstractmethod
     def parameters(self) -> tuple[float, float]:
         """``(c, k)`` passed to the scalar functions."""
+
+    @property
+    def slack(self) -> tuple[float, float]:
+        """How many times looser the bounds on slope and curvature are for typical rows than a logit's.
+
+        A guess from public facts, at least 1, by which a solver may take less room for far rows.
+        """
+        return (1.0, 1.0)
 
     def span(self, radius: float) -> float:
         """Return a bound on ``sup value - inf value`` over ``abs(eta) <= radius``, for any fixed ``y``.

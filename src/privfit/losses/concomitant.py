@@ -2,10 +2,10 @@
 
 import math
 from dataclasses import dataclass
-from typing import ClassVar, Literal, final
+from typing import ClassVar, final
 
 from privfit._checks import positive
-from privfit.losses.base import AbstractLoss, LossConstants, ScalarFunctions, scalar
+from privfit.losses.base import AbstractLoss, LossConstants, ScalarFunctions, TargetKind, scalar
 from privfit.losses.huber import GAUSSIAN_95
 
 
@@ -62,7 +62,7 @@ class ConcomitantHuber(AbstractLoss):
     """
 
     c: float = GAUSSIAN_95
-    target_kind: ClassVar[Literal["numeric", "binary"]] = "numeric"
+    target_kind: ClassVar[TargetKind] = "numeric"
     functions: ClassVar[ScalarFunctions] = ScalarFunctions(
         _value, concomitant_slope, _curvature, _scale_slope, _scale_direction
     )

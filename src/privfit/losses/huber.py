@@ -1,10 +1,10 @@
 """Losses that are quadratic in small residuals and linear in large ones, with a public threshold."""
 
 from dataclasses import dataclass
-from typing import ClassVar, Literal, final
+from typing import ClassVar, final
 
 from privfit._checks import positive
-from privfit.losses.base import AbstractLoss, LossConstants, ScalarFunctions, scalar
+from privfit.losses.base import AbstractLoss, LossConstants, ScalarFunctions, TargetKind, scalar
 
 GAUSSIAN_95 = 1.345
 """Threshold that keeps 95 % efficiency under normal errors (Huber 1981, *Robust Statistics*, ch. 7)."""
@@ -42,7 +42,7 @@ class Huber(AbstractLoss):
     """
 
     threshold: float = GAUSSIAN_95
-    target_kind: ClassVar[Literal["numeric", "binary"]] = "numeric"
+    target_kind: ClassVar[TargetKind] = "numeric"
     functions: ClassVar[ScalarFunctions] = _FUNCTIONS
 
     def __post_init__(self) -> None:
@@ -79,7 +79,7 @@ class Squared(AbstractLoss):
     """
 
     bound: float = 1.0
-    target_kind: ClassVar[Literal["numeric", "binary"]] = "numeric"
+    target_kind: ClassVar[TargetKind] = "numeric"
     functions: ClassVar[ScalarFunctions] = _FUNCTIONS
 
     def __post_init__(self) -> None:

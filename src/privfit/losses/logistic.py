@@ -2,11 +2,11 @@
 
 import math
 from dataclasses import dataclass
-from typing import ClassVar, Literal, final
+from typing import ClassVar, final
 
 from numba import float64, njit
 
-from privfit.losses.base import AbstractLoss, LossConstants, ScalarFunctions, scalar
+from privfit.losses.base import AbstractLoss, LossConstants, ScalarFunctions, TargetKind, scalar
 
 
 @scalar
@@ -52,7 +52,7 @@ class Logistic(AbstractLoss):
     regression*, section 2).
     """
 
-    target_kind: ClassVar[Literal["numeric", "binary"]] = "binary"
+    target_kind: ClassVar[TargetKind] = "binary"
     functions: ClassVar[ScalarFunctions] = ScalarFunctions(_value, logistic_slope, _curvature)
 
     @property

@@ -8,10 +8,10 @@ import numpy as np
 
 from privfit._checks import FloatArray
 from privfit.data.source import BlockKernel
-from privfit.errors import PlanViolation
+from privfit.errors import Incompatible, PlanViolation
 from privfit.losses.base import AbstractLoss
 from privfit.privacy.relation import Relation
-from privfit.problem import kernels
+from privfit.problem import kernels, numpy_kernels
 from privfit.problem.plan import ReleaseKind
 from privfit.problem.queries import BoundedQuery
 from privfit.problem.value_kernels import Segment, secant_kernel
@@ -90,6 +90,11 @@ class Problem:
 
         A secant is the mean of ``(loss(b) - loss(a)) / norm(b - a)``, the slope of the loss between two
         points: its bound, and so its noise, does not depend on their distance.
+
+        Raises
+        ------
+        Incompatible
+            If a Hessian is asked of a loss that has none, or none that is a sum of positive parts.
         """
         constants = self.loss.constants
         q, p = self.size, self.n_coef
@@ -102,10 +107,25 @@ class Problem:
         if kind == "second_moment":
             return BoundedQuery(kind, p * (p + 1) // 2, self.norm_bound**2)
         if kind == "hessian":
+            self._need_hessian()
             return BoundedQuery(kind, q * (q + 1) // 2, self.smoothness)
         side = max(abs(t) for t in constants.scale_slope) ** 2
         score = (constants.slope * self.norm_bound) ** 2 + side
         return BoundedQuery(kind, q * (q + 1) // 2, score)
+
+    def _need_hessian(self) -> None:
+        loss = self.loss
+        if not loss.constants.smooth:
+            raise Incompatible(
+                f"loss: {loss.name} has kinks, so it has no Hessian for Newton steps or standard errors; "
+                f"take {loss.smoothed}, or solver=ProjectedNoisyGradientDescent() with inference=False"
+            )
+        if not loss.convex:
+            raise Incompatible(
+                f"loss: {loss.name} is not convex, so its Hessian is no sum of positive parts, as Newton "
+                "steps and standard errors need; take NoisyGradientDescent() with inference=False, "
+                "or RandomRoundSGD()"
+            )
 
     def sensitivity(self, kind: ReleaseKind) -> float:
         """Return the sensitivity of the mean that a query of this kind asks for."""
@@ -120,13 +140,14 @@ class Problem:
             return self._secant_kernel(at[: self.size], at[self.size :])
         phi, scale = self.split(at)
         theta = phi if self.basis is None else self.basis @ phi
-        if kind == "gradient":
-            return kernels.gradient_kernel(self.loss, theta, scale)
         if kind == "second_moment":
             return kernels.second_moment_kernel(self.basis)
+        made = kernels if self.loss.compiled else numpy_kernels
+        if kind == "gradient":
+            return made.gradient_kernel(self.loss, theta, scale)
         if kind == "hessian":
-            return kernels.hessian_kernel(self.loss, theta, scale, self.basis)
-        return kernels.meat_kernel(self.loss, theta, scale, self.basis)
+            return made.hessian_kernel(self.loss, theta, scale, self.basis)
+        return made.meat_kernel(self.loss, theta, scale, self.basis)
 
     def _secant_kernel(self, first: FloatArray, second: FloatArray) -> BlockKernel:
         scale = self.split(first)[1]
@@ -135,7 +156,8 @@ class Problem:
             raise PlanViolation("a secant needs two different points with the same scale")
         direction = self.coefficients((second - first) / length)
         segment = Segment(self.coefficients(first), self.coefficients(second), direction, length)
-        return secant_kernel(self.loss, segment, scale)
+        made = secant_kernel if self.loss.compiled else numpy_kernels.secant_kernel
+        return made(self.loss, segment, scale)
 
     def sum_length(self, kind: ReleaseKind) -> int:
         """Return the length of the flat sum that the kernel of a kind produces."""

@@ -13,6 +13,7 @@ from privfit.problem.oracle import Oracle
 from privfit.problem.plan import PlannedRelease
 from privfit.problem.schedule import growing_shares, planned_release
 from privfit.solvers.base import AbstractSolver, Solution, Step, keep_scale_positive, take_step
+from privfit.solvers.requirements import need_smooth
 
 
 @final
@@ -26,7 +27,8 @@ class NoisyGradientDescent(AbstractSolver):
         Default ``round(6 log n)``.
     step_size : float, optional
         Default ``1 / L``, with ``L`` the largest eigenvalue that the Hessian can have by the loss's
-        constants and the norm bound. With a scale the step is multiplied by the current scale.
+        constants and the norm bound. With a scale the step is multiplied by the current scale. A loss
+        with kinks has no such ``L`` and needs a step size.
     growth : float
         Factor by which the squared budget of a step grows; 1 splits evenly.
     report : {"one-step", "last"}
@@ -68,7 +70,9 @@ class NoisyGradientDescent(AbstractSolver):
         return self.n_steps or max(2, round(6 * math.log(problem.n_rows)))
 
     def plan(self, problem: Problem, allowance: Allowance) -> tuple[PlannedRelease, ...]:
-        """Plan one gradient a step."""
+        """Plan one gradient a step; refuses losses with kinks where no step size is given."""
+        if self.step_size is None:
+            need_smooth(problem, self.name)
         shares = growing_shares(self._steps(problem), self.growth)
         return tuple(planned_release(problem, "gradient", part) for part in allowance.split(shares))
 

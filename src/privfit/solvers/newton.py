@@ -136,10 +136,12 @@ def inverse_hessian(problem: Problem, release: Release) -> FloatArray:
 def trust(problem: Problem, theta: FloatArray, change: FloatArray) -> float:
     """Return the factor that keeps any row's predictor from moving by more than 4 thresholds at once.
 
+    A threshold is the length over which the slope can rise by its bound: Huber's, or the width of a bend.
     Far from the optimum the Hessian of a Huber loss counts only the rows with small residuals, and a full
     step may lead to where it counts none.
     """
-    largest = 4.0 * problem.loss.constants.slope * problem.split(theta)[1]
+    constants = problem.loss.constants
+    largest = 4.0 * constants.slope / constants.curvature * problem.split(theta)[1]
     predicted = problem.norm_bound * float(np.linalg.norm(change[: problem.n_coef]))
     return min(1.0, largest / predicted) if predicted > 0 else 1.0
 

@@ -5,15 +5,14 @@ from privfit.privacy.allowance import Allowance
 from privfit.privacy.relation import Relation
 from privfit.problem.objective import Problem
 
-_SMOOTHED = "smooth loss (SmoothedHinge, SmoothedQuantile, Huber)"
-
 
 def need_smooth(problem: Problem, method: str) -> None:
     """Refuse a loss with a kink."""
     if not problem.loss.constants.smooth:
         raise Incompatible(
-            f"solver: {method} needs a {_SMOOTHED}, and {problem.loss.name} has a kink; "
-            "or use solver=ProjectedNoisyGradientDescent(), which takes any convex loss"
+            f"solver: {method} needs a loss without kinks, and {problem.loss.name} has one; take "
+            f"{problem.loss.smoothed}, or solver=ProjectedNoisyGradientDescent() with inference=False, which "
+            "takes any convex loss"
         )
 
 

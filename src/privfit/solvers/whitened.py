@@ -21,12 +21,16 @@ from privfit.solvers.base import (
     noise_norm,
     take_step,
 )
+from privfit.solvers.requirements import need_convex, need_smooth
 
 _FAR_ROWS = 4.0
 """Rows without a schema may be this many times longer than the norm bound before it weights them down."""
 
 SMALLEST_SPREAD = 1.2
 """``c**2 / p`` where privacy noise dominates."""
+
+_MOST_STEPS = 100
+"""For losses whose curvature bound makes steps short."""
 
 
 @final
@@ -45,7 +49,8 @@ class WhitenedGradientDescent(AbstractSolver):
     Parameters
     ----------
     n_steps : int, optional
-        Default ``1.5 log(n mu)``, rounded, between 6 and 40.
+        Default ``1.5 log(n mu)``, rounded, between 6 and 40; up to 100 where the bound on the curvature,
+        and so the length of a step, is far from what is typical (`AbstractLoss.slack`).
     geometry_share : float
         Part of the squared budget that buys the two second moments, in equal parts.
     spread : float, optional
@@ -55,7 +60,8 @@ class WhitenedGradientDescent(AbstractSolver):
         squared norm that a whitened row can have. So rows are weighted down only as far as the budget
         requires, and with a large budget not at all. Where a schema bounds the rows, so that the
         unweighted fit is what the user knows, the first two are ``1 + 5 / p`` times as large: with few
-        columns that costs little.
+        columns that costs little. Where a loss's bounds are loose (`AbstractLoss.slack`), as for counts,
+        they are as much smaller as the noise is larger.
     growth : float
         Ratio of the squared budgets of the last and the first step; the steps between grow evenly.
 
@@ -93,7 +99,9 @@ class WhitenedGradientDescent(AbstractSolver):
         return "whitened gradient descent"
 
     def plan(self, problem: Problem, allowance: Allowance) -> tuple[PlannedRelease, ...]:
-        """Plan two second moments and one gradient a step."""
+        """Plan two second moments and one gradient a step; refuses losses with kinks or several minima."""
+        need_smooth(problem, self.name)
+        need_convex(problem, self.name)
         mu = allowance.signal(problem.size)
         n_steps = self._steps(problem, mu)
         steps = growing_shares(n_steps, self.growth ** (1.0 / n_steps))
@@ -150,14 +158,16 @@ class WhitenedGradientDescent(AbstractSolver):
         if self.n_steps is not None:
             return self.n_steps
         signal = problem.n_rows * min(mu, 1e12)
-        return int(np.clip(round(1.5 * math.log(max(signal, 1.0))), 6, 40))
+        usual = int(np.clip(round(1.5 * math.log(max(signal, 1.0))), 6, 40))
+        return min(math.ceil(usual * problem.loss.slack[1]), max(usual, _MOST_STEPS))
 
     def _squared_bound(self, problem: Problem, mu: float) -> float:
         """Return ``c**2`` from public facts."""
         p, n, mu = problem.n_coef, problem.n_rows, min(mu, 1e12)
         if self.spread is not None:
             return self.spread * p
-        room = min(0.03 * n * mu**2, 0.015 * n * mu / math.sqrt(p))
+        of_slope, of_curvature = problem.loss.slack
+        room = min(0.03 * n * (mu / of_slope) ** 2, 0.015 * n * mu / (math.sqrt(p) * of_curvature))
         if problem.bounded:
             room *= 1.0 + 5.0 / p
         return max(SMALLEST_SPREAD * p, min(room, n))

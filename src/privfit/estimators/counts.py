@@ -1,0 +1,95 @@
+"""Regression of counts."""
+
+from typing import Any, final
+
+import numpy as np
+
+from privfit._checks import FloatArray, in_range
+from privfit.data.schema import Schema
+from privfit.estimators.models import Model, poisson_regression
+from privfit.estimators.regressors import AbstractLinearRegressor
+from privfit.privacy.budget import Budget
+from privfit.privacy.ledger import Ledger
+
+LARGEST_PREDICTOR = 50.0
+"""Log mean; its exponential has 22 digits."""
+
+
+@final
+class PoissonRegressor(AbstractLinearRegressor):
+    """Differentially private Poisson regression of a count, with a log link and standard errors.
+
+    Counts are moved into public bounds, and beyond a public size of the log mean the loss goes on linearly.
+    Standard errors are right for counts of any variance. Noise grows with the bound on the count, so declare
+    one that few counts exceed.
+
+    Parameters
+    ----------
+    count_bound : float, optional
+        Without a schema: the largest count that is taken as it is. A schema declares ``lower`` and
+        ``upper`` of the response.
+    predictor_bound : float, optional
+        Largest log mean in size that is taken as it is. Default: the logarithm of the bound on the count.
+    epsilon, delta, budget, schema, solver, fit_intercept, l2, relation, inference, norm_bound, n_rows, \
+ledger, dataset, random_state
+        As in `LogisticRegression`.
+
+    Attributes
+    ----------
+    coef_ : array of shape (n_columns,)
+        Changes of the log mean.
+    intercept_ : float
+    result_ : FitResult
+    """
+
+    def __init__(
+        self,
+        epsilon: float = 1.0,
+        delta: float = 1e-6,
+        *,
+        count_bound: float | None = None,
+        predictor_bound: float | None = None,
+        budget: Budget | None = None,
+        schema: Schema | None = None,
+        solver: object = "auto",
+        fit_intercept: bool = True,
+        l2: float = 0.0,
+        relation: str = "replace",
+        inference: bool = True,
+        norm_bound: float | None = None,
+        n_rows: int | None = None,
+        ledger: Ledger | str | None = None,
+        dataset: str | None = None,
+        random_state: object = None,
+    ) -> None:
+        self.epsilon = epsilon
+        self.delta = delta
+        self.count_bound = count_bound
+        self.predictor_bound = predictor_bound
+        self.budget = budget
+        self.schema = schema
+        self.solver = solver
+        self.fit_intercept = fit_intercept
+        self.l2 = l2
+        self.relation = relation
+        self.inference = inference
+        self.norm_bound = norm_bound
+        self.n_rows = n_rows
+        self.ledger = ledger
+        self.dataset = dataset
+        self.random_state = random_state
+
+    def _model(self) -> Model:
+        bound = self.predictor_bound
+        if bound is not None:
+            in_range(0.0, LARGEST_PREDICTOR, closed="right", predictor_bound=bound)
+        return poisson_regression(bound)
+
+    def predict(self, X: Any) -> FloatArray:
+        """Return expected counts, shape (n,)."""
+        return expected_count(self._linear_predictor(X))
+
+
+def expected_count(predictor: FloatArray) -> FloatArray:
+    """Return the mean of a count with a log link; log means beyond 50 in size are moved there."""
+    return np.exp(np.clip(predictor, -LARGEST_PREDICTOR, LARGEST_PREDICTOR))

@@ -1,0 +1,36 @@
+"""The two labels of a response without a schema."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from sklearn.utils.multiclass import check_classification_targets, type_of_target
+
+from privfit.data.declarations import Level
+from privfit.data.response import standard_labels
+from privfit.errors import LabelError
+
+
+def declared_classes(y: Any, classes: Sequence[Level] | None) -> Sequence[Level]:
+    """Return the labels behind 0 and 1: the given ones, or the standard pair that holds every label.
+
+    Raises
+    ------
+    LabelError
+        If none are given and the labels are not 0/1, -1/1 or true/false.
+    """
+    if y is None:
+        raise ValueError("y is needed: this estimator requires y to be passed, but the target y is None")
+    if classes is not None:
+        return tuple(classes)
+    with np.errstate(invalid="ignore"):
+        check_classification_targets(y)
+        kind = type_of_target(y)
+    if kind == "multiclass":
+        raise LabelError("Only binary classification is supported. The type of the target is multiclass.")
+    response = np.asarray(y).ravel()
+    if response.dtype.kind in "OUS":
+        raise LabelError("y has labels other than 0/1, -1/1 and true/false; declare them with classes=")
+    if response.dtype.kind == "b":
+        return (False, True)
+    return standard_labels(response)

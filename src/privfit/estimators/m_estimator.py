@@ -1,0 +1,178 @@
+"""M-estimation with any loss."""
+
+from collections.abc import Sequence
+from typing import Any, Self, final
+
+import numpy as np
+from sklearn.metrics import accuracy_score, r2_score
+from sklearn.utils import ClassifierTags, RegressorTags
+from sklearn.utils.metaestimators import available_if
+
+from privfit._checks import FloatArray
+from privfit.data.declarations import Level
+from privfit.data.schema import Schema
+from privfit.errors import InvalidArgument
+from privfit.estimators.base import AbstractPrivateRegressor
+from privfit.estimators.counts import expected_count
+from privfit.estimators.labels import declared_classes
+from privfit.estimators.models import Model, m_estimation
+from privfit.losses import AbstractLoss
+from privfit.privacy.budget import Budget
+from privfit.privacy.ledger import Ledger
+
+
+@final
+class MEstimator(AbstractPrivateRegressor):
+    """Differentially private M-estimator of a linear model: any loss of the linear predictor.
+
+    What it predicts follows from the response that the loss is for. Numeric: the response. Binary: a label,
+    by the sign of ``decision_function``; it then is a classifier. Count: the exponential of the linear
+    predictor.
+
+    Parameters
+    ----------
+    loss : AbstractLoss
+        From `privfit.losses`, with constants in units of the *encoded* response: a schema scales a numeric
+        response to [-1, 1]. Your own functions: `privfit.losses.Custom`.
+    count_bound : float, optional
+        For a count without a schema: the largest that is taken as it is. Default: the loss's, if it has one.
+    classes : pair of labels, optional
+        For a binary response: [negative, positive], as in `LogisticRegression`.
+    epsilon, delta, budget, schema, solver, fit_intercept, l2, relation, inference, norm_bound, n_rows, \
+ledger, dataset, random_state
+        As in `LogisticRegression`. Losses with kinks, or that are not convex, need ``inference=False`` and
+        a solver for them; the error says which.
+
+    Attributes
+    ----------
+    coef_ : array of shape (n_columns,), or (1, n_columns) for a binary response
+    intercept_ : float, or array of shape (1,) for a binary response
+    classes_ : array of shape (2,)
+        For a binary response.
+    result_ : FitResult
+
+    Examples
+    --------
+    >>> import numpy as np, privfit as pf
+    >>> X = np.random.default_rng(0).normal(size=(5000, 2))
+    >>> model = pf.MEstimator(loss=pf.losses.PseudoHuber(0.5), random_state=1).fit(X, X @ [1.0, -1.0])
+    >>> model.coef_.round(1).tolist()
+    [1.0, -1.0]
+    """
+
+    classes_: np.ndarray
+
+    def __init__(
+        self,
+        epsilon: float = 1.0,
+        delta: float = 1e-6,
+        *,
+        loss: AbstractLoss | None = None,
+        count_bound: float | None = None,
+        budget: Budget | None = None,
+        schema: Schema | None = None,
+        solver: object = "auto",
+        fit_intercept: bool = True,
+        l2: float = 0.0,
+        relation: str = "replace",
+        inference: bool = True,
+        norm_bound: float | None = None,
+        classes: Sequence[Level] | None = None,
+        n_rows: int | None = None,
+        ledger: Ledger | str | None = None,
+        dataset: str | None = None,
+        random_state: object = None,
+    ) -> None:
+        self.epsilon = epsilon
+        self.delta = delta
+        self.loss = loss
+        self.count_bound = count_bound
+        self.budget = budget
+        self.schema = schema
+        self.solver = solver
+        self.fit_intercept = fit_intercept
+        self.l2 = l2
+        self.relation = relation
+        self.inference = inference
+        self.norm_bound = norm_bound
+        self.classes = classes
+        self.n_rows = n_rows
+        self.ledger = ledger
+        self.dataset = dataset
+        self.random_state = random_state
+
+    def __sklearn_tags__(self) -> Any:
+        """Return the tags of a binary classifier or of a regressor, as the loss says."""
+        tags = super().__sklearn_tags__()
+        if self._binary:
+            tags.estimator_type, tags.classifier_tags = (
+                "classifier",
+                ClassifierTags(poor_score=True, multi_class=False),
+            )
+        else:
+            tags.estimator_type, tags.regressor_tags = "regressor", RegressorTags(poor_score=True)
+        return tags
+
+    @property
+    def _binary(self) -> bool:
+        return isinstance(self.loss, AbstractLoss) and self.loss.target_kind == "binary"
+
+    def _model(self) -> Model:
+        if not isinstance(self.loss, AbstractLoss):
+            raise InvalidArgument("loss is needed: one of privfit.losses, such as PseudoHuber(0.5)")
+        return m_estimation(self.loss)
+
+    def _count_bound(self) -> float:
+        declared = getattr(self.loss, "count_bound", None)
+        return super()._count_bound() if self.count_bound is not None or declared is None else declared
+
+    def fit(self, X: Any, y: Any = None) -> Self:
+        """Fit the model.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, k), frame, or path
+            Rows. With a schema: a frame, a mapping of columns, or a CSV or Parquet file.
+        y : array-like of shape (n,) or str, optional
+            Response. With a schema it may be the name of a column of ``X``, or be left out where the
+            schema marks the target.
+
+        Returns
+        -------
+        the estimator
+
+        Raises
+        ------
+        PrivfitError
+            A named subclass, in one line, before any budget is spent.
+        """
+        if self.schema is None and y is None:
+            raise ValueError("y is needed: this estimator requires y to be passed, but the target y is None")
+        if not self._binary:
+            self._fit(X, y, None)
+            return self
+        classes = None if self.schema is not None else declared_classes(y, self.classes)
+        self._fit(X, y, classes)
+        self.coef_, self.intercept_ = self.coef_.reshape(1, -1), np.array([self.intercept_])
+        labels = self._encoder.design.target.labels
+        self.classes_ = np.array(classes if classes is not None else labels)
+        return self
+
+    @available_if(lambda self: self._binary)
+    def decision_function(self, X: Any) -> FloatArray:
+        """Return the linear predictor, for losses of a binary response only, shape (n,)."""
+        return self._linear_predictor(X)
+
+    def predict(self, X: Any) -> np.ndarray:
+        """Return the predicted response, label or count of each row, shape (n,)."""
+        predictor, target = self._linear_predictor(X), self._encoder.design.target
+        if self._binary:
+            return self.classes_[(predictor > 0).astype(int)]
+        if target.count_bound is not None:
+            return expected_count(predictor)
+        return target.center + target.half_width * predictor
+
+    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
+        """Return the accuracy for a binary response, and R squared for others."""
+        measure = accuracy_score if self._binary else r2_score
+        return float(measure(y, self.predict(X), sample_weight=sample_weight))

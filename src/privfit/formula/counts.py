@@ -1,0 +1,138 @@
+"""Poisson regression by formula under differential privacy: `poisson`."""
+
+import os
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from privfit._checks import RelationName, in_range
+from privfit.data.schema import Schema
+from privfit.estimators.budget import choose_budget
+from privfit.estimators.fit import FitOptions
+from privfit.estimators.models import poisson_regression
+from privfit.formula.run import TextFormat, fit_formula
+from privfit.privacy.budget import Budget
+from privfit.privacy.ledger import Ledger
+from privfit.results import FitResult
+
+
+def poisson(
+    formula: str,
+    data: object,
+    *,
+    schema: Schema | Mapping[str, Any] | str | os.PathLike[str],
+    epsilon: float = 1.0,
+    delta: float = 1e-6,
+    budget: Budget | None = None,
+    solver: object = "auto",
+    relation: RelationName = "replace",
+    l2: float = 0.0,
+    inference: bool = True,
+    n_rows: int | None = None,
+    ledger: Ledger | str | None = None,
+    dataset: str | None = None,
+    random_state: object = None,
+    predictor_bound: float | None = None,
+    sep: str = ",",
+    header: bool = True,
+    columns: Sequence[str] | None = None,
+) -> FitResult:
+    """Fit a Poisson regression of a count, with a log link.
+
+    The model of `statsmodels.formula.api.poisson`, with noise that hides every single row.
+
+    Parameters
+    ----------
+    formula : str
+        Response and terms in the notation of R and statsmodels: ``"visits ~ age + I(age ** 2) + C(sex)"``.
+        Categorical columns are coded by indicators against their first level. Inside a term, arithmetic,
+        comparisons and functions of one row (``np.log``, ``np.sqrt``, ``np.maximum`` ...) are allowed;
+        anything that looks across rows, such as a mean, is not, because it would mix private rows.
+    data : frame, mapping, array or path
+        pandas, polars or Arrow table, mapping of arrays, or the path of a CSV, Parquet or Arrow file. Only
+        columns in the formula are read.
+    schema : Schema, mapping or path
+        What is publicly known of each column: its bounds or its levels; see `privfit.Schema`. Values beyond
+        the bounds are moved to the nearest bound. Bounds must come from outside knowledge, never from these
+        data.
+    epsilon : float, default 1.0
+        How much the published numbers may reveal of any one row. The odds that anyone would give for what a
+        row contains, after seeing the result, differ by a factor of at most ``exp(epsilon)`` from what they
+        would be had another row stood in its place. Smaller is safer and noisier; 0.1 to 3 is usual.
+    delta : float, default 1e-6
+        Probability with which that limit may fail; take it well below one over the number of rows.
+    budget : Budget, optional
+        In place of ``epsilon`` and ``delta``, for other notions: ``Budget.gdp(mu)``, ``Budget.zcdp(rho)``.
+    solver : str or solver, default "auto"
+        How the coefficients are found. ``"non-private"`` gives the ordinary estimate without noise, for
+        comparison on data that need no protection.
+    relation : {"replace", "add_remove"}
+        What is hidden: the contents of a row, or also whether it is in the table at all.
+    l2 : float, default 0.0
+        Ridge weight on the coefficients of the scaled columns, the intercept excepted.
+    inference : bool, default True
+        Whether to spend about a quarter of the budget on standard errors.
+    n_rows : int, optional
+        Public approximate number of rows, needed under ``relation="add_remove"``, where the exact one is
+        private.
+    ledger : Ledger or path, optional
+        Account that the fit is charged to, before a row is read.
+    dataset : str, optional
+        Name of the data in the ledger.
+    random_state : int, RandomState or Generator, optional
+        Makes the noise repeatable, for tests and teaching. The result is then marked *not private*.
+    predictor_bound : float, optional
+        Largest log mean in size that is taken as it is, at most 50; the loss goes on linearly beyond.
+        Default: the logarithm of the declared upper bound of the count.
+    sep, header, columns
+        Layout of a CSV file: its separator, whether its first line holds the names, and the names if not.
+
+    Returns
+    -------
+    FitResult
+        Coefficients in the units of the columns, standard errors and intervals that include the privacy
+        noise, and the guarantee: ``params``, ``bse``, ``conf_int()``, ``summary()``, ``privacy``.
+
+    Raises
+    ------
+    PrivfitError
+        A named subclass. Arguments, schema and formula are checked before the data are opened, and nothing is
+        spent unless the fit can go ahead.
+
+    Notes
+    -----
+    *Guarantee.* The result as a whole is ``(epsilon, delta)``-differentially private for one row, whatever
+    the data. Bounds that do not fit the data cost accuracy, never privacy.
+
+    The response is a numeric column with bounds of at least 0. Counts beyond them are moved to the nearest
+    bound, and noise grows with the upper one, so declare one that few counts exceed. Coefficients are changes
+    of the log mean. Standard errors do not need the variance to equal the mean.
+
+    Examples
+    --------
+    >>> from privfit.data.schema import Schema
+    >>> from privfit.data.synthetic import census
+    >>> people = census(n_rows=50_000, seed=1)
+    >>> schema = Schema({
+    ...     "hours_per_week": {"type": "numeric", "lower": 0, "upper": 60},
+    ...     "age": {"type": "numeric", "lower": 17, "upper": 90},
+    ... })
+    >>> result = poisson("hours_per_week ~ age", people, schema=schema, epsilon=4.0, random_state=0)
+    >>> result.params.index.tolist()
+    ['Intercept', 'age']
+    """
+    options = FitOptions(
+        budget=choose_budget(epsilon, delta, budget),
+        solver=solver,
+        relation=relation,
+        l2=l2,
+        inference=inference,
+        n_rows=n_rows,
+        ledger=ledger,
+        dataset=dataset,
+        random_state=random_state,
+    )
+    if predictor_bound is not None:
+        in_range(0.0, 50.0, closed="right", predictor_bound=predictor_bound)
+    model = poisson_regression(predictor_bound)
+    text = TextFormat(sep, header, columns)
+    return fit_formula(model, formula, data, schema=schema, options=options, text=text)

@@ -1,0 +1,93 @@
+"""Poisson regression with a bounded predictor."""
+
+import math
+from dataclasses import dataclass
+from typing import ClassVar, final
+
+from privfit._checks import in_range, positive
+from privfit.losses.base import AbstractLoss, LossConstants, ScalarFunctions, TargetKind, scalar
+
+
+@scalar
+def _value(y: float, eta: float, s: float, c: float, k: float) -> float:
+    inside = min(max(eta, -c), c)
+    return math.exp(inside) * (1.0 + (eta - inside)) - min(max(y, 0.0), k) * eta
+
+
+@scalar
+def _slope(y: float, eta: float, s: float, c: float, k: float) -> float:
+    return math.exp(min(max(eta, -c), c)) - min(max(y, 0.0), k)
+
+
+@scalar
+def _curvature(y: float, eta: float, s: float, c: float, k: float) -> float:
+    return math.exp(eta) if abs(eta) <= c else 0.0
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Poisson(AbstractLoss):
+    """``exp(eta) - y * eta``: the negative log-likelihood of a count with mean ``exp(eta)``.
+
+    It has no bounded slope, so both of its parts are bounded by public numbers: counts are moved into
+    ``[0, count_bound]``, and where ``|eta| > bound`` the exponential goes on along its tangent. Convex.
+    The slope lies in ``[exp(-bound) - count_bound, exp(bound)]``, the curvature is at most ``exp(bound)``.
+    Where no count and no fitted mean is beyond the bounds, this is the Poisson regression.
+
+    Parameters
+    ----------
+    bound : float
+        Largest predictor (log mean) in size that is taken as it is; at most 50.
+    count_bound : float
+        Largest count that is taken as it is.
+    """
+
+    bound: float = 3.0
+    count_bound: float = 20.0
+    target_kind: ClassVar[TargetKind] = "count"
+    functions: ClassVar[ScalarFunctions] = ScalarFunctions(_value, _slope, _curvature)
+
+    def __post_init__(self) -> None:
+        in_range(0.0, 50.0, closed="right", bound=self.bound)
+        positive(count_bound=self.count_bound)
+
+    @property
+    def name(self) -> str:
+        """Name with the bounds."""
+        return f"Poisson(bound={self.bound:g}, count_bound={self.count_bound:g})"
+
+    @property
+    def constants(self) -> LossConstants:
+        """Public bounds."""
+        steepest = max(math.exp(self.bound), self.count_bound - math.exp(-self.bound))
+        return LossConstants(slope=steepest, curvature=math.exp(self.bound))
+
+    @property
+    def parameters(self) -> tuple[float, float]:
+        """``(bound, count_bound)``."""
+        return (self.bound, self.count_bound)
+
+    @property
+    def slack(self) -> tuple[float, float]:
+        """Against a mean count of 1, whose slopes have standard deviation 1 and whose curvature is 1."""
+        return (max(0.5 * self.constants.slope, 1.0), max(self.constants.curvature, 1.0))
+
+    def span(self, radius: float) -> float:
+        """Take the larger of the spans for the counts 0 and ``count_bound``: it is convex in the count."""
+        return max(self._span(count, radius) for count in (0.0, self.count_bound))
+
+    def _span(self, count: float, radius: float) -> float:
+        bottom = self._at(count, self._lowest(count, radius))
+        return max(self._at(count, radius), self._at(count, -radius)) - bottom
+
+    def _lowest(self, count: float, radius: float) -> float:
+        """Return where in ``[-radius, radius]`` the loss of a count is smallest."""
+        if count >= math.exp(self.bound):
+            return radius
+        if count <= math.exp(-self.bound):
+            return -radius
+        return min(max(math.log(count), -radius), radius)
+
+    def _at(self, count: float, eta: float) -> float:
+        inside = min(max(eta, -self.bound), self.bound)
+        return math.exp(inside) * (1.0 + (eta - inside)) - count * eta

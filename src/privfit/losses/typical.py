@@ -1,0 +1,74 @@
+"""What slopes and curvatures are like for typical rows, under public assumptions; for forecasts."""
+
+import math
+
+import numpy as np
+
+from privfit._checks import FloatArray
+from privfit.errors import Incompatible
+from privfit.losses.base import AbstractLoss, evaluate
+
+_POINTS = 2001
+_LARGEST_COUNT = 30
+
+
+def typical(loss: AbstractLoss, *, residual: float) -> tuple[float, float]:
+    """Return the expected curvature and the expected squared slope of a row at the optimum.
+
+    Parameters
+    ----------
+    loss : AbstractLoss
+    residual : float
+        Assumed residual scale of a numeric response, in units of the encoded one.
+
+    Returns
+    -------
+    curvature : float
+        Second derivative in the linear predictor: its bound for a binary response, its mean otherwise.
+    score : float
+        Mean squared slope.
+
+    Notes
+    -----
+    A numeric response is normal about a linear predictor that is right: about a quantile, for losses that
+    estimate one. A binary response has even odds, a count mean 1.
+
+    Raises
+    ------
+    Incompatible
+        For a loss with kinks, whose curvature says nothing.
+    """
+    if not loss.constants.smooth:
+        raise Incompatible(f"loss: {loss.name} has kinks, so there is no forecast; take {loss.smoothed}")
+    y, eta, chance = _rows(loss, residual)
+    s = residual if loss.has_scale else 1.0
+    slopes = np.nan_to_num(evaluate(loss.functions.slope, y, eta, s=s, loss=loss))
+    score = float(chance @ np.clip(slopes, -loss.constants.slope, loss.constants.slope) ** 2)
+    if loss.target_kind == "binary":
+        return loss.constants.curvature, score
+    curvatures = np.nan_to_num(evaluate(loss.functions.curvature, y, eta, s=s, loss=loss))
+    return float(chance @ np.clip(curvatures, 0.0, loss.constants.curvature)) / s, score
+
+
+def _rows(loss: AbstractLoss, residual: float) -> tuple[FloatArray, FloatArray | float, FloatArray]:
+    """Return responses, their predictor and their probabilities."""
+    if loss.target_kind == "binary":
+        return np.array([0.0, 1.0]), 0.0, np.array([0.5, 0.5])
+    if loss.target_kind == "count":
+        counts = np.arange(_LARGEST_COUNT)
+        return counts.astype(float), 0.0, np.array([math.exp(-1.0) / math.factorial(k) for k in counts])
+    z = np.linspace(-8.0, 8.0, _POINTS)
+    chance = np.exp(-0.5 * z * z)
+    chance /= chance.sum()
+    y = residual * z
+    return y, _center(loss, y, chance, residual), chance
+
+
+def _center(loss: AbstractLoss, y: FloatArray, chance: FloatArray, residual: float) -> float:
+    """Return where the expected slope is 0, by bisection within four residual scales."""
+    low, high, s = -4.0 * residual, 4.0 * residual, residual if loss.has_scale else 1.0
+    for _ in range(40):
+        middle = 0.5 * (low + high)
+        slope = chance @ np.nan_to_num(evaluate(loss.functions.slope, y, middle, s=s, loss=loss))
+        low, high = (middle, high) if slope < 0.0 else (low, middle)
+    return 0.5 * (low + high)

@@ -1,0 +1,108 @@
+"""The kernels of losses that are functions of arrays: the same sums as `kernels`, by NumPy.
+
+Rows are clamped to the loss's bounds here too, and what is not a number becomes 0, so that nothing about
+privacy rests on the functions except that each row's number depends on that row alone.
+"""
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from privfit._checks import FloatArray
+from privfit.data.source import CHUNK_ROWS, GROUP_ROWS, Block, BlockKernel
+from privfit.losses.base import AbstractLoss, ScalarFunction
+from privfit.problem.value_kernels import Segment
+
+
+def gradient_kernel(loss: AbstractLoss, theta: FloatArray, s: float) -> BlockKernel:
+    """Sum of the rows' gradients at ``theta`` (p,); size p. Losses with a scale are always compiled."""
+    slope = _Clamped(loss, loss.functions.slope, s, -loss.constants.slope, loss.constants.slope)
+
+    def kernel(block: Block, out: FloatArray) -> None:
+        for chunk, rows in _chunks(out):
+            x = block.x[rows]
+            steps = block.weight[rows] * slope(block.y[rows], _predictor(x, theta))
+            groups = np.add.reduceat(steps[:, None] * x, np.arange(0, steps.size, GROUP_ROWS), axis=0)
+            out[chunk] += groups.sum(axis=0)
+
+    return kernel
+
+
+def hessian_kernel(loss: AbstractLoss, theta: FloatArray, s: float, basis: FloatArray | None) -> BlockKernel:
+    """Sum of the rows' Hessians at ``theta`` in the basis, flattened (p, p)."""
+    curvature = _Clamped(loss, loss.functions.curvature, s, 0.0, loss.constants.curvature)
+
+    def kernel(block: Block, out: FloatArray) -> None:
+        for chunk, rows in _chunks(out):
+            x = block.x[rows]
+            root = np.sqrt(block.weight[rows] * curvature(block.y[rows], _predictor(x, theta)))
+            out[chunk] += _outer(root, x, basis)
+
+    return kernel
+
+
+def meat_kernel(loss: AbstractLoss, theta: FloatArray, s: float, basis: FloatArray | None) -> BlockKernel:
+    """Sum of the outer products of the rows' gradients at ``theta`` in the basis, flattened (p, p)."""
+    slope = _Clamped(loss, loss.functions.slope, s, -loss.constants.slope, loss.constants.slope)
+
+    def kernel(block: Block, out: FloatArray) -> None:
+        for chunk, rows in _chunks(out):
+            x = block.x[rows]
+            root = block.weight[rows] * slope(block.y[rows], _predictor(x, theta))
+            out[chunk] += _outer(root, x, basis)
+
+    return kernel
+
+
+def secant_kernel(loss: AbstractLoss, segment: Segment, s: float) -> BlockKernel:
+    """Sum of ``w * (loss(second) - loss(first)) / length`` over the rows; size 1."""
+    points = np.column_stack([segment.first, segment.second, segment.direction])
+
+    def kernel(block: Block, out: FloatArray) -> None:
+        for chunk, rows in _chunks(out):
+            y = block.y[rows]
+            first, second, along = np.ascontiguousarray(_predictor(block.x[rows], points).T)
+            limit = loss.constants.slope * np.abs(along)
+            before, after = (_called(loss, loss.functions.value, s, y, eta) for eta in (first, second))
+            with np.errstate(all="ignore"):
+                secants = np.clip((after - before) / segment.length, -limit, limit)
+            out[chunk, 0] += float(block.weight[rows] @ np.where(np.isnan(secants), 0.0, secants))
+
+    return kernel
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Clamped:
+    """A function of the loss, clamped to [low, high], an interval that holds 0; NaN becomes 0."""
+
+    loss: AbstractLoss
+    function: ScalarFunction
+    s: float
+    low: float
+    high: float
+
+    def __call__(self, y: FloatArray, eta: FloatArray) -> FloatArray:
+        values = _called(self.loss, self.function, self.s, y, eta)
+        with np.errstate(invalid="ignore"):
+            kept = np.clip(values, self.low, self.high)
+        return np.where(np.isnan(kept), 0.0, kept)
+
+
+def _called(loss: AbstractLoss, function: Any, s: float, y: FloatArray, eta: FloatArray) -> FloatArray:
+    return np.asarray(function(y, eta, s, *loss.parameters))
+
+
+def _chunks(out: FloatArray) -> list[tuple[int, slice]]:
+    return [(chunk, slice(chunk * CHUNK_ROWS, (chunk + 1) * CHUNK_ROWS)) for chunk in range(out.shape[0])]
+
+
+def _predictor(x: FloatArray, theta: FloatArray) -> FloatArray:
+    with np.errstate(over="ignore", invalid="ignore"):
+        return x @ theta
+
+
+def _outer(root: FloatArray, x: FloatArray, basis: FloatArray | None) -> FloatArray:
+    with np.errstate(over="ignore", invalid="ignore"):
+        a = root[:, None] * (x if basis is None else x @ basis)
+    return (a.T @ a).ravel()

@@ -1,0 +1,49 @@
+"""What forecasts assume of a loss, and how loose its bounds are."""
+
+import pytest
+
+from privfit.errors import Incompatible
+from privfit.losses import (
+    ConcomitantHuber,
+    Hinge,
+    Huber,
+    Logistic,
+    Poisson,
+    Quantile,
+    SmoothedHinge,
+    SmoothedQuantile,
+    Squared,
+)
+from privfit.losses.typical import typical
+
+
+@pytest.mark.parametrize(
+    ("loss", "curvature", "score"),
+    [
+        (Logistic(), 0.25, 0.25),
+        (SmoothedHinge(0.5), 2.0, 1.0),
+        (Squared(2.0), 1.0, 0.0625),
+        (Huber(10.0), 1.0, 0.0625),
+        (ConcomitantHuber(8.0), 4.0, 1.0),
+        (Poisson(3.0, 20.0), 1.0, 1.0),
+        # The smoothed slope's square falls short of tau (1 - tau) by density * width / 3 to first order.
+        (SmoothedQuantile(0.5, 0.05), 1.5958, 0.25 - 1.5958 * 0.05 / 3),
+        (SmoothedQuantile(0.9, 0.05), 0.7020, 0.09 - 0.7020 * 0.05 / 3),
+    ],
+)
+def test_typical_curvatures_and_scores(loss, curvature, score):
+    assert typical(loss, residual=0.25) == pytest.approx((curvature, score), rel=0.03)
+
+
+@pytest.mark.parametrize("loss", [Hinge(), Quantile()])
+def test_kinks_have_no_forecast(loss):
+    with pytest.raises(Incompatible, match=loss.smoothed):
+        typical(loss, residual=0.25)
+
+
+def test_slack_is_at_least_one_and_grows_with_loose_bounds():
+    assert Logistic().slack == Squared(0.1).slack == SmoothedHinge().slack == (1.0, 1.0)
+    assert SmoothedQuantile().slack == (1.0, 1.0)
+    assert Poisson(3.0, 20.0).slack == pytest.approx((10.04, 20.09), rel=1e-3)
+    assert SmoothedHinge(0.25).slack == (1.0, 4.0)
+    assert SmoothedQuantile(0.9).slack == pytest.approx((1.5, 1.667), rel=1e-3)
