@@ -13,6 +13,7 @@ from privfit.problem.oracle import Oracle
 from privfit.problem.plan import PlannedRelease
 from privfit.problem.schedule import growing_shares, planned_release
 from privfit.solvers.base import AbstractSolver, Solution, Step, keep_scale_positive, take_step
+from privfit.solvers.requirements import need_smooth
 
 
 @final
@@ -69,6 +70,7 @@ class NoisyGradientDescent(AbstractSolver):
 
     def plan(self, problem: Problem, allowance: Allowance) -> tuple[PlannedRelease, ...]:
         """Plan one gradient a step."""
+        need_smooth(problem, "NoisyGradientDescent")
         shares = growing_shares(self._steps(problem), self.growth)
         return tuple(planned_release(problem, "gradient", part) for part in allowance.split(shares))
 

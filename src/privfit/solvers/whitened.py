@@ -21,6 +21,7 @@ from privfit.solvers.base import (
     noise_norm,
     take_step,
 )
+from privfit.solvers.requirements import need_convex, need_smooth
 
 _FAR_ROWS = 4.0
 """Rows without a schema may be this many times longer than the norm bound before it weights them down."""
@@ -94,6 +95,8 @@ class WhitenedGradientDescent(AbstractSolver):
 
     def plan(self, problem: Problem, allowance: Allowance) -> tuple[PlannedRelease, ...]:
         """Plan two second moments and one gradient a step."""
+        need_smooth(problem, "WhitenedGradientDescent")
+        need_convex(problem, "WhitenedGradientDescent")
         mu = allowance.signal(problem.size)
         n_steps = self._steps(problem, mu)
         steps = growing_shares(n_steps, self.growth ** (1.0 / n_steps))
