@@ -113,8 +113,8 @@ def forecast(
 
     Notes
     -----
-    Where a plan without inference holds no gradient, or the solver releases its answer as a whole, the noise
-    of the outcome is not known beforehand and is given as NaN; so is all for a loss with a kink.
+    Where a plan without inference holds no gradient, or the solver averages its iterates, the noise of the
+    outcome is not known beforehand and is given as NaN; so is all for a loss with a kink.
 
     The curvature is taken at its largest (for a logit, even odds) and the residual scale of a numeric
     response at a quarter of half the declared range. The noise is that of the gradients of the second
@@ -147,5 +147,5 @@ def _gradient_noise(plan: Plan, solver: AbstractSolver) -> float:
         return 0.0
     bought = [release for release in plan.inference_releases if release.kind == "gradient"]
     steps = [release for release in plan.solver_releases if release.kind == "gradient"]
-    late = bought or ([] if solver.releases_a_point else steps[len(steps) // 2 :])
+    late = bought or ([] if solver.averages and not plan.inference_releases else steps[len(steps) // 2 :])
     return math.sqrt(1.0 / math.fsum(release.sd**-2 for release in late)) if late else math.nan

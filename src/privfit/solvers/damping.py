@@ -1,7 +1,7 @@
 """How long the steps of noisy Newton are: small rules that see released quantities only.
 
-Each rule is exact about what it may spend: all but `Backtracking` decide from the Hessian and gradient that the
-step has already paid for, which is post-processing and free.
+All but `Backtracking` decide from the Hessian and gradient that the step has already paid for, which is
+post-processing and free.
 """
 
 import math
@@ -54,7 +54,7 @@ class Proposal:
         return self.inverse @ self.gradient
 
     def with_ridge(self, l2: float) -> "Proposal":
-        """Return the derivatives of the objective plus ``l2 / 2`` times the squared norm of the coefficients."""
+        """Return the derivatives of the objective plus ``l2 / 2 norm(coefficients)**2``."""
         added = np.zeros(self.problem.size)
         added[: self.problem.n_coef] = l2
         return replace(self, gradient=self.gradient + added * self.theta, matrix=self.matrix + np.diag(added))
@@ -201,9 +201,10 @@ class SelfConcordantDamping(AbstractDamping):
 @final
 @dataclass(frozen=True, slots=True)
 class RidgeTwoStep(AbstractDamping):
-    """First minimise the objective plus ``l2 / 2 norm(theta)**2`` by damped steps, then take pure steps without.
+    """First minimise the objective plus ``l2 / 2 norm(theta)**2`` by damped steps, then the objective by full ones.
 
-    The added ridge, which spares no coefficient but a scale, keeps the Hessian away from 0 where the loss is flat.
+    The added ridge, which spares nothing but a scale, keeps the Hessian away from 0 where the loss is flat.
+    For a loss that is not self-concordant the full steps keep within the region of `trust` until `in_basin`.
     The second part starts when the released derivatives of the objective itself show that full steps converge
     (`in_basin`), and after ``first`` of the steps at the latest. The result is that of the objective.
 
@@ -213,7 +214,8 @@ class RidgeTwoStep(AbstractDamping):
         In units of the loss. Default: ``n**-0.25`` times the largest curvature; it tends to 0, as the source
         asks, slower than the noise.
     first : float
-        Largest part of the steps that the first problem gets, in (0, 1).
+        Largest part of the steps that the first problem gets, in (0, 1). Below 1/2, so that the gradients of
+        the second half, on which inference rests, come after the change.
 
     References
     ----------
@@ -221,7 +223,7 @@ class RidgeTwoStep(AbstractDamping):
     """
 
     l2: float | None = None
-    first: float = 0.5
+    first: float = 0.35
 
     def __post_init__(self) -> None:
         if self.l2 is not None:
@@ -230,8 +232,10 @@ class RidgeTwoStep(AbstractDamping):
 
     def move(self, proposal: Proposal, last: Move | None, *, done: float, oracle: Oracle) -> Move:
         """Return a damped step on the first problem or a full one on the second."""
-        if (last is not None and last.pure) or done >= self.first or in_basin(proposal):
+        if (last is not None and last.pure) or in_basin(proposal):
             return Move.along(proposal, 1.0, pure=True)
+        if done >= self.first:
+            return Move.along(proposal, trust(proposal, proposal.direction))
         problem = proposal.problem
         l2 = self.l2 or problem.smoothness * problem.n_rows**-0.25
         damped = default_damping(problem).move(proposal.with_ridge(l2), None, done=done, oracle=oracle)
@@ -244,8 +248,8 @@ class Backtracking(AbstractDamping):
     """Private backtracking: shrink ``eta`` from 1 until the loss falls enough, as noisy differences show it.
 
     The test is Armijo's: ``F(theta - eta d) - F(theta) <= -armijo * eta * g'd``, with the released ``g`` and
-    ``d = H^-1 g`` and a noisy difference. After the first full step that passes there are no further tests. When
-    the planned tests are used up, the last ``eta`` stays.
+    ``d = H^-1 g`` and a noisy difference. After the first full step that passes there are no further
+    tests. When the planned tests are used up, the last ``eta`` stays.
 
     Parameters
     ----------
@@ -261,13 +265,15 @@ class Backtracking(AbstractDamping):
     Notes
     -----
     *Guarantee.* A test asks for the mean of ``(loss(theta - eta d) - loss(theta)) / (eta norm(d))``, whose
-    sensitivity ``2 B / n`` does not depend on the points (`Problem.query`), as the loss of a row moves by at most
-    ``B`` times their distance. So each has the noise that was planned, whatever ``eta`` and ``d``; in units of the
-    loss its sd is ``2 B eta norm(d) sqrt(tests) / (n mu)``. Tests that are not needed cost what was planned.
+    sensitivity ``2 B / n`` does not depend on the points (`Problem.query`), as the loss of a row moves by at
+    most ``B`` times their distance. So each has the noise that was planned, whatever ``eta`` and ``d``; in
+    units of the loss its sd is ``2 B eta norm(d) sqrt(tests) / (n mu)``. Tests that are not needed cost what
+    was planned.
 
     References
     ----------
-    Avella-Medina, Bradshaw and Loh 2023, appendix G, equation (71); Boyd and Vandenberghe 2004, section 9.5.2.
+    Avella-Medina, Bradshaw and Loh 2023, appendix G, equation (71); Boyd and Vandenberghe 2004, *Convex
+    optimization*, section 9.5.2.
     """
 
     max_tests: int = 10
@@ -352,7 +358,7 @@ def in_basin(proposal: Proposal) -> bool:
 
 
 def _within(proposal: Proposal, thresholds: float, change: FloatArray) -> float:
-    """Return the factor, at most 1, by which ``change`` moves no predictor by more than so many thresholds."""
+    """Return the factor, at most 1, with which ``change`` moves no predictor by more than that many."""
     problem = proposal.problem
     largest = thresholds * problem.loss.constants.slope * problem.split(proposal.theta)[1]
     predicted = problem.norm_bound * float(np.linalg.norm(change[: problem.n_coef]))

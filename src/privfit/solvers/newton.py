@@ -49,9 +49,9 @@ class NoisyNewton(AbstractSolver):
         As in `NoisyGradientDescent`.
     constants : {"proven", "source"}
         ``"source"`` budgets as the source prints it: an even split over ``2K`` releases, each of
-        ``mu / sqrt(2K)``, and a Hessian of sensitivity ``2 Bbar / n`` where ``sqrt(2) Bbar / n`` is proven. It has
-        more noise for the same guarantee and is there to compare. ``hessian_share`` and ``growth`` must be
-        left alone.
+        ``mu / sqrt(2K)``, and a Hessian of sensitivity ``2 Bbar / n`` where ``sqrt(2) Bbar / n`` is proven.
+        It has more noise for the same guarantee and is there to compare. ``hessian_share`` and ``growth``
+        must be left alone.
 
     Notes
     -----
@@ -143,7 +143,7 @@ def propose(problem: Problem, hessian: Release, step: Step) -> Proposal:
         theta=hessian.at,
         gradient=step.gradient,
         matrix=hessian.value / scale + problem.ridge,
-        floor=noise_norm(hessian.planned.sd, problem.size) / scale,
+        floor=max(noise_norm(hessian.planned.sd, problem.size), 1e-12 * problem.smoothness) / scale,
     )
 
 

@@ -13,7 +13,7 @@ from privfit.problem.objective import Problem
 from privfit.problem.oracle import Oracle
 from privfit.problem.plan import PlannedRelease
 from privfit.problem.schedule import planned_release
-from privfit.solvers.base import AbstractSolver, Solution, take_step
+from privfit.solvers.base import AbstractSolver, Solution, Step, take_step
 from privfit.solvers.requirements import need_convex, need_no_scale
 
 DEFAULT_RADIUS = 4.0
@@ -53,8 +53,12 @@ class ProjectedNoisyGradientDescent(AbstractSolver):
     functions of releases and public numbers. Both neighbouring relations.
 
     *Error.* Let ``C`` bound the gradient of the objective in the ball and ``B**2 = C**2 + (1 - 1/T) q sd**2``
-    with ``sd`` the noise of each of q entries. Then ``E F(average) - min F <= R**2 / (2 T eta) + eta B**2 / 2``,
-    which is ``R B / sqrt(T)`` for the default step (see `error_bound`).
+    with ``sd`` the noise of each of q entries. Then ``E F(average) - min F`` is at most
+    ``R**2 / (2 T eta) + eta B**2 / 2``, which is ``R B / sqrt(T)`` for the default step (see `error_bound`).
+
+    *Inference* needs a smooth loss. The average keeps a part ``1 / T`` of every early iterate, too much of the
+    way from 0 for one Newton step to take back, so standard errors and the estimate that comes with them rest on the gradients of the second half of the steps, as in `NoisyGradientDescent`.
+    The average is what is reported with ``inference=False``; the error bound is about it.
 
     References
     ----------
@@ -65,7 +69,7 @@ class ProjectedNoisyGradientDescent(AbstractSolver):
     radius: float | None = None
     n_steps: int | None = None
     step_size: float | None = None
-    releases_a_point: ClassVar[bool] = True
+    averages: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         if self.radius is not None:
@@ -97,11 +101,12 @@ class ProjectedNoisyGradientDescent(AbstractSolver):
         preconditioner = eta * np.eye(problem.size)
         theta = np.zeros(problem.size)
         total = np.zeros(problem.size)
+        steps: list[Step] = []
         for _ in planned:
             total += theta
-            step = take_step(problem, oracle, theta, preconditioner)
-            theta = project(theta - eta * step.gradient, radius)
-        return Solution(problem, (total + theta) / n_steps, (), (), "point")
+            steps.append(take_step(problem, oracle, theta, preconditioner))
+            theta = project(theta - eta * steps[-1].gradient, radius)
+        return Solution(problem, (total + theta) / n_steps, tuple(steps), (), "average")
 
     def ball(self, problem: Problem) -> float:
         """Return the radius of the ball that the method stays in."""
@@ -127,9 +132,9 @@ class ProjectedNoisyGradientDescent(AbstractSolver):
 
         Notes
         -----
-        With ``z_t`` the noisy gradient, ``|theta_t - u|**2 <= |theta_{t-1} - u|**2 - 2 eta z_t'(theta_{t-1} - u)
-        + eta**2 |z_t|**2`` for any ``u`` in the ball, as projection brings points closer. Summed over
-        ``t = 1..T`` and with ``E z_t'(theta_{t-1} - u) >= E F(theta_{t-1}) - F(u)`` this gives the bound. The
+        With ``z_t`` the noisy gradient, ``|theta_t - u|**2`` is at most ``|theta_{t-1} - u|**2
+        - 2 eta z_t'(theta_{t-1} - u) + eta**2 |z_t|**2`` for any ``u`` in the ball, as projection brings
+        points closer. Summed over ``t = 1..T`` and with ``E z_t'(theta_{t-1} - u) >= E F(theta_{t-1}) - F(u)`` this gives the bound. The
         ``T``-th step is not taken, so its gradient needs no noise: hence ``1 - 1/T``. The source has the
         larger ``B**2 = C**2 + q sd**2`` with the noise of T steps.
         """
@@ -163,8 +168,9 @@ class ProjectedNoisyGradientDescent(AbstractSolver):
         Returns
         -------
         int
-            ``4 R C sqrt(q) / (accuracy mu)`` for a Gaussian and ``4 R C sqrt(q (q + 1) T) / (accuracy epsilon)``
-            for a pure allowance under ``replace``, half of that under ``add_remove``; rounded up.
+            Under ``replace`` ``4 R C sqrt(q) / (accuracy mu)`` for a Gaussian allowance and
+            ``4 R C sqrt(q (q + 1) T) / (accuracy epsilon)`` for a pure one, rounded up; under ``add_remove``
+            half of that.
         """
         reach = 2.0 * self.ball(problem) * problem.sensitivity("gradient") * problem.n_rows
         noise = _noise_growth(problem, allowance, self.steps_for(accuracy, problem))

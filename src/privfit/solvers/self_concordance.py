@@ -1,7 +1,7 @@
 """Self-concordance: how fast a Hessian can change, and so how long a Newton step may be.
 
-A convex ``f`` is (gamma, nu)-self-concordant if ``|D^3 f(t)[v] u'u| <= gamma |u|_H^2 |v|_H^(nu-2) |v|^(3-nu)``
-(Sun and Tran-Dinh 2019, *Generalized self-concordant functions*, definition 2). For a loss ``rho`` of one
+A convex ``f`` with Hessian ``H`` is (gamma, nu)-self-concordant if for all u and v
+``|u' D^3f[v] u| <= gamma |u|_H^2 |v|_H^(nu-2) |v|^(3-nu)`` (Sun and Tran-Dinh 2019, *Generalized self-concordant functions*, definition 2). For a loss ``rho`` of one
 number this is ``|rho'''| <= gamma rho''`` with nu = 2 and ``|rho'''| <= gamma (rho'')^(3/2)`` with nu = 3.
 """
 
@@ -12,7 +12,7 @@ from privfit.problem.objective import Problem
 
 
 def along_rows(gamma: float, norm_bound: float) -> float:
-    """Return the gamma of ``w(x) rho(y - x'theta)`` for a loss of the second kind and rows of norm at most this.
+    """Return the gamma of ``w(x) rho(y - x'theta)``, rho of the second kind, for rows of this norm.
 
     The weights of Mallows multiply both sides of the inequality, so only ``norm(x)`` of rows with
     ``w(x) > 0`` counts. For the weights of Schweppe, ``rho((y - x'theta) v(x))``, give the bound on
