@@ -276,7 +276,7 @@ def test_a_forecast_does_not_pass_an_average_off_as_a_late_step(rng):
 @pytest.mark.statistical
 @pytest.mark.parametrize("budget", [Budget.gdp(3.0), Budget(30.0)], ids=repr)
 def test_intervals_cover(budget):
-    """95 % intervals of 40 fits hold 160 coefficients at least 132 times: a miss has a chance of 2e-9.
+    """95 % intervals of 40 fits hold 160 coefficients at least 132 times: a miss: 2e-9.
 
     Intervals from one Newton step at the average of all iterates, which has kept part of the way from 0, would
     hold about 117 after 60 steps.

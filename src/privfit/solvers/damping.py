@@ -201,7 +201,7 @@ class SelfConcordantDamping(AbstractDamping):
 @final
 @dataclass(frozen=True, slots=True)
 class RidgeTwoStep(AbstractDamping):
-    """First minimise the objective plus ``l2 / 2 norm(theta)**2`` by damped steps, then the objective by full ones.
+    """Damped steps on the objective plus ``l2 / 2 norm(theta)**2`` first, then full ones on the objective.
 
     The added ridge, which spares nothing but a scale, keeps the Hessian away from 0 where the loss is flat.
     For a loss that is not self-concordant the full steps keep within the region of `trust` until `in_basin`.

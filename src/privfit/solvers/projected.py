@@ -56,8 +56,9 @@ class ProjectedNoisyGradientDescent(AbstractSolver):
     with ``sd`` the noise of each of q entries. Then ``E F(average) - min F`` is at most
     ``R**2 / (2 T eta) + eta B**2 / 2``, which is ``R B / sqrt(T)`` for the default step (see `error_bound`).
 
-    *Inference* needs a smooth loss. The average keeps a part ``1 / T`` of every early iterate, too much of the
-    way from 0 for one Newton step to take back, so standard errors and the estimate that comes with them rest on the gradients of the second half of the steps, as in `NoisyGradientDescent`.
+    *Inference* needs a smooth loss. The average keeps a part ``1 / T`` of every early iterate, too much of
+    the way from 0 for one Newton step to take back. So standard errors, and the estimate that comes with
+    them, rest on the gradients of the second half of the steps, as in `NoisyGradientDescent`.
     The average is what is reported with ``inference=False``; the error bound is about it.
 
     References
@@ -134,7 +135,8 @@ class ProjectedNoisyGradientDescent(AbstractSolver):
         -----
         With ``z_t`` the noisy gradient, ``|theta_t - u|**2`` is at most ``|theta_{t-1} - u|**2
         - 2 eta z_t'(theta_{t-1} - u) + eta**2 |z_t|**2`` for any ``u`` in the ball, as projection brings
-        points closer. Summed over ``t = 1..T`` and with ``E z_t'(theta_{t-1} - u) >= E F(theta_{t-1}) - F(u)`` this gives the bound. The
+        points closer. Summed over ``t = 1..T`` and with
+        ``E z_t'(theta_{t-1} - u) >= E F(theta_{t-1}) - F(u)`` this gives the bound. The
         ``T``-th step is not taken, so its gradient needs no noise: hence ``1 - 1/T``. The source has the
         larger ``B**2 = C**2 + q sd**2`` with the noise of T steps.
         """

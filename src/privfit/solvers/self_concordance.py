@@ -1,7 +1,8 @@
 """Self-concordance: how fast a Hessian can change, and so how long a Newton step may be.
 
 A convex ``f`` with Hessian ``H`` is (gamma, nu)-self-concordant if for all u and v
-``|u' D^3f[v] u| <= gamma |u|_H^2 |v|_H^(nu-2) |v|^(3-nu)`` (Sun and Tran-Dinh 2019, *Generalized self-concordant functions*, definition 2). For a loss ``rho`` of one
+``|u' D^3f[v] u| <= gamma |u|_H^2 |v|_H^(nu-2) |v|^(3-nu)``
+(Sun and Tran-Dinh 2019, *Generalized self-concordant functions*, definition 2). For a loss ``rho`` of one
 number this is ``|rho'''| <= gamma rho''`` with nu = 2 and ``|rho'''| <= gamma (rho'')^(3/2)`` with nu = 3.
 """
 
