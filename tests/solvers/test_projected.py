@@ -278,8 +278,8 @@ def test_a_forecast_does_not_pass_an_average_off_as_a_late_step(rng):
 def test_intervals_cover(budget):
     """95 % intervals of 40 fits hold 160 coefficients at least 132 times: a miss: 2e-9.
 
-    Intervals from one Newton step at the average of all iterates, which has kept part of the way from 0, would
-    hold about 117 after 60 steps.
+    Intervals from one Newton step at the average of all iterates, which keeps part of the way from 0,
+    would hold about 117 after 60 steps.
     """
     beta, hits = np.array([0.5, 1.0, -0.5, 0.3]), 0
     solver = ProjectedNoisyGradientDescent(n_steps=150)
