@@ -9,7 +9,7 @@ import numpy as np
 from common import HUBER, Table, arguments, figure, fit, save, table
 
 from privfit.losses import ConcomitantHuber, Huber
-from privfit.solvers import ConstantStep, NoisyGradientDescent, NoisyNewton
+from privfit.solvers import ConstantStep, FixedDamping, NoisyGradientDescent, NoisyNewton
 
 NAME, N, BETA, MU = "pi3_newton_against_gradient", 1000, np.ones(4), 2.0
 LENGTHS = (0.1, 0.25, 0.5, 0.75, 1.0)
@@ -22,6 +22,7 @@ def main() -> None:
     x, y = table(N, BETA, seed=1, sd=2.0, spread=2.0)
     methods = {
         "Newton, 8 steps": NoisyNewton(n_steps=8, damping=ConstantStep(), constants="source"),
+        "Newton, 8 steps, damped first": NoisyNewton(n_steps=8, damping=FixedDamping(), constants="source"),
         "gradient, 80 steps": NoisyGradientDescent(n_steps=80, step_size=1.0),
     }
     for name, solver in methods.items():

@@ -34,7 +34,7 @@ RULES: dict[str, AbstractDamping] = {
     "backtracking, 0.3": Backtracking(armijo=0.3),
     "backtracking, 0.45": Backtracking(armijo=0.45),
     "ridge, two steps": RidgeTwoStep(),
-    "fixed and trust": FixedDamping(),
+    "fixed 0.5": FixedDamping(),
     "self-concordant": SelfConcordantDamping(),
 }
 
@@ -84,7 +84,7 @@ def draw(paths: Table, cells: Table) -> None:
         "damped, 0.1",
         "backtracking, 0.1",
         "ridge, two steps",
-        "fixed and trust",
+        "fixed 0.5",
         "self-concordant",
     )
     for axis, model in zip(axes, MODELS, strict=False):
