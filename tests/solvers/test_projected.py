@@ -97,6 +97,28 @@ def test_it_takes_the_steps_of_the_source(loss, step_size, rng):
     assert step_size is None or max(norms) == pytest.approx(0.4)
 
 
+@pytest.mark.parametrize("relation", list(Relation))
+@pytest.mark.parametrize("loss", [PlainHinge(), Absolute()], ids=lambda loss: loss.name)
+def test_no_neighbour_moves_a_subgradient_by_more_than_its_sensitivity(loss, relation, rng):
+    """Rows on and beyond the bound, responses on the kink included; some pair comes within 1 %."""
+    n = 5 if relation is Relation.REPLACE else 4
+    problem = dataclasses.replace(problem_for(loss, np.ones((n, 3))), relation=relation)
+    extreme = [side * length * axis for axis in np.eye(3) for side in (1, -1) for length in (0.5, 1.6, 40.0)]
+    targets = (0.0, 1.0) if loss.target_kind == "binary" else (0.0, 1e9, -1e9)
+    largest = 0.0
+    for theta in (np.zeros(3), np.array([1.0, -2.0, 0.5]), 100 * rng.normal(size=3)):
+        kernel = problem.kernel("gradient", theta)
+        means = [np.zeros(3)] if relation is Relation.ADD_REMOVE else []
+        for row in extreme:
+            for y in targets:
+                source = ArraySource(row[None, :], np.array([y]), norm_bound=problem.norm_bound)
+                means.append(problem.mean("gradient", source.sum(kernel, 3)))
+        found = np.array(means)
+        pairs = found[:1] if relation is Relation.ADD_REMOVE else found
+        largest = max(largest, np.linalg.norm(found[:, None] - pairs[None], axis=2).max())
+    assert 0.99 * problem.sensitivity("gradient") <= largest <= problem.sensitivity("gradient")
+
+
 def optimum_in_ball(problem, x, y, radius):
     """Return the least risk over the ball, by a linear program for a kink and a smooth solver else."""
     risk = risk_of(problem, x, y)
