@@ -15,6 +15,7 @@ from privfit.privacy.composition import GaussianEvent, compose
 from privfit.problem.objective import Problem
 from privfit.problem.plan import Plan
 from privfit.solvers.base import AbstractSolver
+from privfit.solvers.requirements import need_hessian
 
 ASSUMED_RESIDUAL = 0.25
 """Residual scale that a forecast assumes, in units of the encoded response."""
@@ -33,9 +34,17 @@ def make_plan(problem: Problem, solver: AbstractSolver, allowance: Allowance, *,
     inference : bool
         Whether to buy bread and meat with about a quarter of the squared budget, and, for a method that
         releases its answer as a whole, a gradient with half of the rest.
+
+    Raises
+    ------
+    Incompatible
+        If the solver cannot serve the loss, relation or budget, or the loss or solver gives no standard
+        errors. Solvers do not know whether inference is wanted, so what it needs of the loss is checked here.
     """
     if inference and solver.no_inference is not None:
         raise Incompatible(f"inference: {solver.no_inference}; fit with inference=False")
+    if inference:
+        need_hessian(problem)
     shares = inference_shares(solver) if inference else []
     for_solver, *for_inference = allowance.split([1.0 - math.fsum(shares), *shares])
     if inference:
@@ -105,16 +114,19 @@ def forecast(
 
     Notes
     -----
-    Where a plan without inference holds no gradient, the noise of the outcome is not known beforehand and
-    is given as NaN.
+    Where a plan without inference holds no gradient, or the solver averages its iterates, the noise of the
+    outcome is not known beforehand and is given as NaN; so is all for a loss with a kink.
 
     A binary response is taken at even odds, with the largest curvature; a numeric one with a normal
     residual of a quarter of half the declared range; a count with mean 1. The noise is that of the
     gradients of the second half of the steps, combined in one Newton step. A rare level or a rare outcome
     makes the real intervals wider than this forecast.
     """
+    if not problem.loss.constants.smooth:
+        unknown = np.full(len(directions), math.nan)
+        return Forecast(names=problem.columns, sampling=unknown, noise=unknown)
     basis = solver.expected_basis(moment, plan.solver_releases)
-    sd = _gradient_noise(plan)
+    sd = _gradient_noise(plan, solver)
     curvature, score = typical(problem.loss, residual=ASSUMED_RESIDUAL)
     inverse = np.linalg.pinv(curvature * basis.T @ moment @ basis, hermitian=True)
     reported = directions @ basis @ inverse
@@ -126,11 +138,11 @@ def forecast(
     )
 
 
-def _gradient_noise(plan: Plan) -> float:
+def _gradient_noise(plan: Plan, solver: AbstractSolver) -> float:
     """Return the noise sd of the gradient that the reported estimate rests on; NaN if there is none."""
     if not plan.private:
         return 0.0
     bought = [release for release in plan.inference_releases if release.kind == "gradient"]
     steps = [release for release in plan.solver_releases if release.kind == "gradient"]
-    late = bought or steps[len(steps) // 2 :]
+    late = bought or ([] if solver.averages and not plan.inference_releases else steps[len(steps) // 2 :])
     return math.sqrt(1.0 / math.fsum(release.sd**-2 for release in late)) if late else math.nan

@@ -18,7 +18,6 @@ from privfit.solvers import (
     WhitenedGradientDescent,
     resolve,
 )
-from privfit.solvers.newton import in_basin, trust
 
 from .simulated import inferred, oracle_for, problem_for, rows
 
@@ -150,30 +149,6 @@ def test_rows_are_weighted_down_only_as_far_as_the_budget_requires(rng):
     assert WhitenedGradientDescent(spread=7.0).final_problem(
         problem, WhitenedGradientDescent(spread=7.0).plan(problem, Allowance.gaussian(1.0))
     ).norm_bound ** 2 == pytest.approx(21.0)
-
-
-def test_newton_is_damped_far_from_the_optimum_and_pure_near_it():
-    loss = Logistic()
-    problem = problem_for(loss, np.ones((100, 3)))
-    inverse, theta = np.eye(3), np.zeros(3)
-    gamma = problem.norm_bound
-    small = np.array([1.0 / (16 * gamma) * 0.999, 0.0, 0.0])
-    assert in_basin(problem, theta, inverse, small)
-    assert not in_basin(problem, theta, inverse, 1.01 * small)
-    direction = np.array([3.0, 0.0, 0.0])
-    beta = gamma * 3.0
-    assert NoisyNewton()._damping(problem, direction) == pytest.approx(math.log1p(beta) / beta)
-    assert NoisyNewton(damping=0.3)._damping(problem, direction) == 0.3
-
-
-def test_newton_on_huber_cannot_leave_the_region_of_trust():
-    problem = problem_for(Huber(0.5), np.ones((100, 3)))
-    change = np.array([100.0, 0.0, 0.0])
-    kept = trust(problem, np.zeros(3), change)
-    assert problem.norm_bound * np.linalg.norm(kept * change) == pytest.approx(2.0)
-    assert trust(problem, np.zeros(3), 1e-3 * change) == 1.0
-    assert in_basin(problem, np.zeros(3), np.eye(3), np.array([1e-3, 0.0, 0.0]))
-    assert not in_basin(problem, np.zeros(3), np.eye(3), np.array([0.1, 0.0, 0.0]))
 
 
 @pytest.mark.parametrize("seed", range(5))

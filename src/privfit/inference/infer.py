@@ -83,7 +83,7 @@ def infer(solution: Solution, oracle: Oracle, *, directions: FloatArray) -> Infe
     problem = solution.problem
     if solution.report == "point":
         solution = _with_gradient(solution, oracle)
-    around = anchor(solution.late) if solution.report == "one-step" else None
+    around = anchor(solution.late) if solution.report in ("one-step", "average") else None
     center = solution.theta if around is None else around.theta
     hessians = [*solution.curvature, oracle.release("hessian", center)]
     bread = bread_from(problem, hessians)

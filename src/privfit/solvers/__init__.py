@@ -2,16 +2,32 @@
 
 from privfit.errors import InvalidArgument
 from privfit.solvers.base import AbstractSolver, Solution, Step
+from privfit.solvers.damping import (
+    AbstractDamping,
+    Backtracking,
+    ConstantStep,
+    FixedDamping,
+    RidgeTwoStep,
+    SelfConcordantDamping,
+)
 from privfit.solvers.gradient import NoisyGradientDescent
 from privfit.solvers.newton import NoisyNewton
+from privfit.solvers.projected import ProjectedNoisyGradientDescent
 from privfit.solvers.reference import NonPrivate
 from privfit.solvers.whitened import WhitenedGradientDescent
 
 __all__ = [
+    "AbstractDamping",
     "AbstractSolver",
+    "Backtracking",
+    "ConstantStep",
+    "FixedDamping",
     "NoisyGradientDescent",
     "NoisyNewton",
     "NonPrivate",
+    "ProjectedNoisyGradientDescent",
+    "RidgeTwoStep",
+    "SelfConcordantDamping",
     "Solution",
     "Step",
     "WhitenedGradientDescent",
@@ -23,6 +39,7 @@ BY_NAME: dict[str, AbstractSolver] = {
     "gradient-descent": NoisyGradientDescent(),
     "newton": NoisyNewton(),
     "non-private": NonPrivate(),
+    "projected-gradient-descent": ProjectedNoisyGradientDescent(),
     "whitened": WhitenedGradientDescent(),
 }
 """Solvers that the command line and ``solver="..."`` know by name, with their defaults."""

@@ -52,16 +52,17 @@ class Solution:
         All steps, in order.
     curvature : tuple of Release
         Hessians released near the solution, free for inference to reuse.
-    report : {"one-step", "last", "point"}
+    report : {"one-step", "last", "point", "average"}
         Which estimate stands for the solution: the late gradients combined in one Newton step, the last
-        iterate with the noise that its recursion gives, or a point that was released as a whole.
+        iterate with the noise that its recursion gives, a point that was released as a whole, or, without
+        inference, the average ``theta`` of the iterates, and with inference the one Newton step.
     """
 
     problem: Problem
     theta: FloatArray
     steps: tuple[Step, ...]
     curvature: tuple[Release, ...]
-    report: Literal["one-step", "last", "point"]
+    report: Literal["one-step", "last", "point", "average"]
 
     @property
     def late(self) -> tuple[Step, ...]:
@@ -80,6 +81,10 @@ class AbstractSolver(ABC):
     releases_a_point: ClassVar[bool] = False
     """True for methods that release their answer as a whole (`Solution.report` is ``"point"``). Inference
     then buys one gradient at that point, and reports it after one Newton step, whose noise is known."""
+
+    averages: ClassVar[bool] = False
+    """True for methods that report an average of iterates where no inference is asked for; how much noise is
+    left in it is not known beforehand (`Solution.report` is ``"average"``)."""
 
     no_inference: ClassVar[str | None] = None
     """Why no standard errors can be given, as a sentence that goes on after a colon; None if they can."""

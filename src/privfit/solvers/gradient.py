@@ -70,9 +70,9 @@ class NoisyGradientDescent(AbstractSolver):
         return self.n_steps or max(2, round(6 * math.log(problem.n_rows)))
 
     def plan(self, problem: Problem, allowance: Allowance) -> tuple[PlannedRelease, ...]:
-        """Plan one gradient a step; refuses losses with kinks where no step size is given."""
+        """Plan one gradient a step."""
         if self.step_size is None:
-            need_smooth(problem, self.name)
+            need_smooth(problem, "NoisyGradientDescent")
         shares = growing_shares(self._steps(problem), self.growth)
         return tuple(planned_release(problem, "gradient", part) for part in allowance.split(shares))
 

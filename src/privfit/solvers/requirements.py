@@ -25,6 +25,21 @@ def need_convex(problem: Problem, method: str) -> None:
         )
 
 
+def need_hessian(problem: Problem) -> None:
+    """Refuse standard errors where there is no positive definite Hessian that they could rest on."""
+    name = problem.loss.name
+    if not problem.loss.constants.smooth:
+        raise Incompatible(
+            f"inference: standard errors need the Hessian of the loss, and {name} has a kink; "
+            f"fit with inference=False, or take {problem.loss.smoothed}"
+        )
+    if not problem.loss.convex:
+        raise Incompatible(
+            f"inference: standard errors need a convex loss, whose optimum is one point, and {name} is not; "
+            "fit with inference=False, or use Huber or Logistic"
+        )
+
+
 def need_proven(problem: Problem, method: str) -> None:
     """Refuse a loss from outside where privacy would rest on its declared curvature or convexity."""
     if not problem.loss.proven:

@@ -99,9 +99,9 @@ class WhitenedGradientDescent(AbstractSolver):
         return "whitened gradient descent"
 
     def plan(self, problem: Problem, allowance: Allowance) -> tuple[PlannedRelease, ...]:
-        """Plan two second moments and one gradient a step; refuses losses with kinks or several minima."""
-        need_smooth(problem, self.name)
-        need_convex(problem, self.name)
+        """Plan two second moments and one gradient a step."""
+        need_smooth(problem, "WhitenedGradientDescent")
+        need_convex(problem, "WhitenedGradientDescent")
         mu = allowance.signal(problem.size)
         n_steps = self._steps(problem, mu)
         steps = growing_shares(n_steps, self.growth ** (1.0 / n_steps))
