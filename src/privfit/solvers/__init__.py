@@ -2,27 +2,35 @@
 
 from privfit.errors import InvalidArgument
 from privfit.solvers.base import AbstractSolver, Solution, Step
+from privfit.solvers.clipped import ClippedGradientDescent
 from privfit.solvers.gradient import NoisyGradientDescent
 from privfit.solvers.newton import NoisyNewton
 from privfit.solvers.reference import NonPrivate
+from privfit.solvers.statistics import AdaSSP, SufficientStatistics
 from privfit.solvers.whitened import WhitenedGradientDescent
 
 __all__ = [
     "AbstractSolver",
+    "AdaSSP",
+    "ClippedGradientDescent",
     "NoisyGradientDescent",
     "NoisyNewton",
     "NonPrivate",
     "Solution",
     "Step",
+    "SufficientStatistics",
     "WhitenedGradientDescent",
     "resolve",
 ]
 
 BY_NAME: dict[str, AbstractSolver] = {
+    "adassp": AdaSSP(),
     "auto": WhitenedGradientDescent(),
+    "clipped-gradient-descent": ClippedGradientDescent(),
     "gradient-descent": NoisyGradientDescent(),
     "newton": NoisyNewton(),
     "non-private": NonPrivate(),
+    "sufficient-statistics": SufficientStatistics(),
     "whitened": WhitenedGradientDescent(),
 }
 """Solvers that the command line and ``solver="..."`` know by name, with their defaults."""

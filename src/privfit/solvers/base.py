@@ -81,6 +81,10 @@ class AbstractSolver(ABC):
     """True for methods that release their answer as a whole (`Solution.report` is ``"point"``). Inference
     then buys one gradient at that point, and reports it after one Newton step, whose noise is known."""
 
+    weights_rows: ClassVar[bool] = True
+    """Whether the method bounds rows by Mallows weights. False for methods that bound a row's influence by
+    other means, for which rows without declared bounds are then not weighted down."""
+
     no_inference: ClassVar[str | None] = None
     """Why no standard errors can be given, as a sentence that goes on after a colon; None if they can."""
 
