@@ -1,7 +1,8 @@
 """PI-9: logistic regression by noisy gradient descent, clipping and objective perturbation (section H.3).
 
 Avella-Medina, Bradshaw and Loh 2023. x = (1, z), z ~ N(0, I_3), beta = (1, -1, 0.5, -0.5), mu = 0.5, K =
-round(6 log n), step 1 / L.
+round(6 log n), step 1 / L for the largest L that the norm bound allows; "step 4" is 1 / L for columns of
+unit variance.
 
 *Scenario 1*: z pulled into the ball of radius sqrt(3), norm(x) <= 2; norm bound and clipping at 2, which
 touch no row. *Scenario 2*: radius sqrt(15), norm(x) <= 4; norm bound and clipping at 3; objective
@@ -39,6 +40,8 @@ STYLES = {
     "noisy GD": ("C0", "-"),
     "auto (whitened)": ("C2", "-"),
     "clipped GD": ("C1", "-"),
+    "GD without noise": ("C0", ":"),
+    "noisy GD, step 4": ("C0", "--"),
     OBJECTIVE: ("C3", "-"),
     OBJECTIVE_SOURCE: ("C3", ":"),
     "non-private": ("0.4", ":"),
@@ -58,16 +61,21 @@ def one(setting: str, method: str, n: int, seed: int) -> np.ndarray:
     bound = BOUND[setting]
     make = partial(fit, Logistic(), x=x, y=y, seed=seed)
     room = bound * (1 + 1e-9)
+    gradient = {
+        "auto (whitened)": resolve("auto"),
+        "noisy GD": NoisyGradientDescent(report="last"),
+        "noisy GD, step 4": NoisyGradientDescent(report="last", step_size=4.0),
+    }
     match method:
         case "non-private":
             return make(NonPrivate(), norm_bound=UNWEIGHTED, budget=None)
-        case "noisy GD":
-            return make(NoisyGradientDescent(report="last"), norm_bound=room, budget=Budget.gdp(MU))
-        case "auto (whitened)":
-            return make(resolve("auto"), norm_bound=room, budget=Budget.gdp(MU))
+        case "GD without noise":
+            return make(gradient["noisy GD"], norm_bound=room, budget=None)
         case "clipped GD":
             solver = ClippedGradientDescent(room, step_size=4.0 / bound**2)
             return make(solver, norm_bound=UNWEIGHTED, budget=Budget.gdp(MU))
+    if method in gradient:
+        return make(gradient[method], norm_bound=room, budget=Budget.gdp(MU))
     delta = n**-1.1
     budget = Budget(gdp_epsilon(MU, delta), delta)
     extra = {"constants": "source"} if method == OBJECTIVE_SOURCE else {}
