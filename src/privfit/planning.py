@@ -33,7 +33,7 @@ def make_plan(problem: Problem, solver: AbstractSolver, allowance: Allowance, *,
         Total; without limit for a fit without privacy.
     inference : bool
         Whether to buy bread and meat with about a quarter of the squared budget, and, for a method that
-        releases its answer as a whole, a gradient with half of the rest.
+        releases its answer as a whole, Newton steps from there with another half.
 
     Raises
     ------
@@ -114,8 +114,8 @@ def forecast(
 
     Notes
     -----
-    Where a plan without inference holds no gradient, or the solver averages its iterates, the noise of the
-    outcome is not known beforehand and is given as NaN; so is all for a loss with a kink.
+    Where a solver releases its answer as a whole and no inference is asked for, the noise of the outcome is
+    not known beforehand and is given as NaN; so is all for a loss with a kink.
 
     A binary response is taken at even odds, with the largest curvature; a numeric one with a normal
     residual of a quarter of half the declared range; a count with mean 1. The noise is that of the
@@ -144,5 +144,6 @@ def _gradient_noise(plan: Plan, solver: AbstractSolver) -> float:
         return 0.0
     bought = [release for release in plan.inference_releases if release.kind == "gradient"]
     steps = [release for release in plan.solver_releases if release.kind == "gradient"]
-    late = bought or ([] if solver.averages and not plan.inference_releases else steps[len(steps) // 2 :])
+    gradients = bought or ([] if solver.releases_a_point else steps)
+    late = gradients[len(gradients) // 2 :]
     return math.sqrt(1.0 / math.fsum(release.sd**-2 for release in late)) if late else math.nan

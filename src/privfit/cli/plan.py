@@ -36,6 +36,8 @@ _KINDS = {
     "walk": "sampled steps",
     "stream": "one pass",
     "moments": "moments",
+    "eigenvalue": "smallest eigenvalue",
+    "clipped_gradient": "clipped gradient",
 }
 
 
@@ -86,7 +88,7 @@ def guarantee(plan: Plan, budget: Budget) -> str:
 
 
 def _header(plan: Plan, budget: Budget) -> list[str]:
-    steps = sum(release.kind == "gradient" for release in plan.solver_releases)
+    steps = sum(release.kind in ("gradient", "clipped_gradient") for release in plan.solver_releases)
     scale = "" if plan.relation == "replace" else " (public scale)"
     return [
         f"Method:   {plan.solver}" + (f", {steps} steps" if steps else ""),

@@ -10,6 +10,7 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_consistent_length, check_is_fitted, column_or_1d, validate_data
 
 from privfit._checks import FloatArray, positive
+from privfit.data.clamp import default_norm_bound
 from privfit.data.columns import quietly
 from privfit.data.declarations import Level
 from privfit.data.encode import Encoder, SchemaEncoder, UnitScaleEncoder
@@ -22,10 +23,10 @@ from privfit.estimators.models import Model
 from privfit.privacy.budget import Budget
 from privfit.privacy.ledger import Ledger
 from privfit.results import FitResult
-from privfit.solvers import NonPrivate, resolve
+from privfit.solvers import resolve
 
 UNWEIGHTED = 2.0**60
-"""Norm bound of the non-private reference, which weights no row down."""
+"""Norm bound for solvers that weight no row down."""
 
 UNREADABLE = "X must hold numbers; declare text columns in a schema"
 
@@ -145,7 +146,7 @@ class AbstractPrivateRegressor(BaseEstimator, ABC):
     def _norm_bound(self, p: int) -> float:
         if self.norm_bound is not None:
             return positive(norm_bound=self.norm_bound)
-        return UNWEIGHTED if isinstance(resolve(self.solver), NonPrivate) else default_norm_bound(p)
+        return default_norm_bound(p) if resolve(self.solver).weights_rows else UNWEIGHTED
 
     def _open_with_schema(self, X: Any, y: Any, model: Model) -> tuple[Encoder, Table]:
         assert self.schema is not None  # noqa: S101 -- the caller has checked
@@ -173,16 +174,6 @@ class AbstractPrivateRegressor(BaseEstimator, ABC):
             X = self._numbers(X, reset=False)
             encoded = X if not self.fit_intercept else np.column_stack([np.ones(len(X)), X])
         return encoded @ self._theta
-
-
-def default_norm_bound(p: int) -> float:
-    """Return the bound on the norm of a row of ``p`` columns on a unit scale, the intercept included.
-
-    ``sqrt(p / 2)``, but at least ``sqrt(2)``: rows of independent columns with unit variance have squared
-    norm about ``p``. Rows beyond the bound are weighted down, not cut, so the estimate stays consistent
-    (Avella-Medina, Bradshaw and Loh 2023 use 2 for p = 4).
-    """
-    return float(np.sqrt(max(0.5 * p, min(p, 2))))
 
 
 def names_of(X: Any, names: Sequence[str]) -> Sequence[str] | None:

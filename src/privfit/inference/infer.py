@@ -1,7 +1,7 @@
 """Plan and run the inference after a solver: bread, meat, estimate, covariance."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -17,22 +17,19 @@ from privfit.inference.covariance import (
     sandwich,
     satterthwaite,
 )
+from privfit.inference.polish import GRADIENT_SHARES, HESSIAN_SHARE, arrived, polished
 from privfit.privacy.allowance import Allowance
 from privfit.problem.objective import Problem
 from privfit.problem.oracle import Oracle
 from privfit.problem.plan import PlannedRelease
 from privfit.problem.schedule import planned_release
-from privfit.solvers.base import AbstractSolver, Solution, keep_scale_positive, take_step
+from privfit.solvers.base import AbstractSolver, Solution, keep_scale_positive
 
 BREAD_SHARE = 0.12
 """Part of the squared budget that buys the bread."""
 
 MEAT_SHARE = 0.12
 """Part of the squared budget that buys the meat."""
-
-
-GRADIENT_SHARE = 0.38
-"""Part of the squared budget that buys a gradient, where the solver releases a point as a whole."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -57,16 +54,20 @@ class Inference:
 
 
 def inference_shares(solver: AbstractSolver) -> list[float]:
-    """Return the parts of the squared budget for bread and meat, and for a gradient where one is needed."""
-    return [BREAD_SHARE, MEAT_SHARE] + ([GRADIENT_SHARE] if solver.releases_a_point else [])
+    """Return the parts of the squared budget that inference needs, in the order of `plan_inference`."""
+    steps = [HESSIAN_SHARE, *GRADIENT_SHARES] if solver.releases_a_point else []
+    return [BREAD_SHARE, MEAT_SHARE, *steps]
 
 
 def plan_inference(problem: Problem, parts: Sequence[Allowance]) -> tuple[PlannedRelease, ...]:
-    """Plan one bread and one meat, and a gradient if there is a third part."""
-    for_bread, for_meat, *for_gradient = parts
-    gradient = tuple(planned_release(problem, "gradient", part) for part in for_gradient)
+    """Plan bread and meat, after a Hessian and gradients for Newton steps if there are parts for them."""
+    for_bread, for_meat, *for_steps = parts
     bread, meat = planned_release(problem, "hessian", for_bread), planned_release(problem, "meat", for_meat)
-    return (*gradient, bread, meat)
+    if not for_steps:
+        return (bread, meat)
+    for_hessian, *for_gradients = for_steps
+    gradients = (planned_release(problem, "gradient", part) for part in for_gradients)
+    return (planned_release(problem, "hessian", for_hessian), *gradients, bread, meat)
 
 
 def infer(solution: Solution, oracle: Oracle, *, directions: FloatArray) -> Inference:
@@ -81,23 +82,19 @@ def infer(solution: Solution, oracle: Oracle, *, directions: FloatArray) -> Infe
         Reported coefficients as linear functions of the encoded ones.
     """
     problem = solution.problem
-    if solution.report == "point":
-        solution = _with_gradient(solution, oracle)
-    around = anchor(solution.late) if solution.report in ("one-step", "average") else None
+    from_point = solution.report == "point"
+    if from_point:
+        solution = polished(solution, oracle)
+    around = anchor(solution.late) if solution.report == "one-step" else None
     center = solution.theta if around is None else around.theta
     hessians = [*solution.curvature, oracle.release("hessian", center)]
     bread = bread_from(problem, hessians)
     meat = meat_from(oracle.release("meat", center))
     estimate = last_iterate(solution, bread) if around is None else one_step(around, bread)
     theta = keep_scale_positive(problem, estimate.theta, center)
-    return Inference(*_parameter(problem, theta), *_covariance(problem, estimate, bread, meat, directions))
-
-
-def _with_gradient(solution: Solution, oracle: Oracle) -> Solution:
-    """Return the solution with the gradient at its point as its only step."""
-    size = solution.theta.size
-    step = take_step(solution.problem, oracle, solution.theta, np.zeros((size, size)))
-    return replace(solution, steps=(step,), report="one-step")
+    lost = from_point and not arrived(problem, center - theta)
+    covariance = _covariance(problem, estimate, bread, meat, directions, lost=lost)
+    return Inference(*_parameter(problem, theta), *covariance)
 
 
 def estimate_only(solution: Solution) -> Inference:
@@ -116,7 +113,7 @@ def _parameter(problem: Problem, theta: FloatArray) -> tuple[FloatArray, float |
 
 
 def _covariance(
-    problem: Problem, estimate: Estimate, bread: Bread, meat: Meat, directions: FloatArray
+    problem: Problem, estimate: Estimate, bread: Bread, meat: Meat, directions: FloatArray, *, lost: bool
 ) -> tuple[FloatArray, FloatArray, FloatArray]:
     """Return sampling covariance, noise covariance and degrees of freedom of the reported coefficients."""
     full = np.zeros((directions.shape[0], problem.size))
@@ -126,7 +123,7 @@ def _covariance(
     cov_noise = full @ debiased(estimate.cov_noise, bread) @ full.T
     total = np.diag(cov_sampling + cov_noise)
     dof = satterthwaite(full, bread=bread, meat=meat, sampling=sampling, total=total, n_rows=problem.n_rows)
-    unknown = hidden(full, bread)
+    unknown = hidden(full, bread) | lost
     cov_noise[unknown], cov_noise[:, unknown] = 0.0, 0.0
     cov_noise[unknown, unknown] = np.inf
     return cov_sampling, cov_noise, np.where(unknown, np.inf, dof)

@@ -248,6 +248,7 @@ class NoNoise:
         raise Incompatible("solver: a method that draws at random has no version without noise")
 
 
+@lru_cache(maxsize=4096, typed=True)
 def gaussian_mu(size: int, sensitivity: float, sd: float) -> float:
     """Return the μ of a `SecureNoise` release, by OpenDP's own map, with the margin of this module.
 
@@ -291,6 +292,7 @@ def _measurement(size: int, sd: float) -> Measurement:
     return make_gaussian(domain, l2_distance(T=float), scale=sd, k=exponent)
 
 
+@lru_cache(maxsize=4096, typed=True)
 def radial_epsilon(size: int, sensitivity: float, scale: float) -> float:
     """Return the ε of a `SecureNoise.radial` release, lattice and rounding included.
 

@@ -43,6 +43,8 @@ class Problem:
     bounded : bool
         Whether declared bounds keep every row within ``norm_bound`` by themselves, so that the plain,
         unweighted fit is the one to come close to.
+    response_bound : float or None
+        Bound on the size of the encoded response, where a schema sets one.
     basis : array of shape (p, p) or None
         ``P`` of a change of coordinates: the parameter is ``phi`` with coefficients ``theta = P phi``, rows
         act through ``P'x``, and ``norm_bound`` bounds ``sqrt(w) * norm(P'x)``. None for the identity.
@@ -59,6 +61,7 @@ class Problem:
     start: tuple[float, ...]
     penalised: tuple[bool, ...]
     bounded: bool = False
+    response_bound: float | None = None
     basis: FloatArray | None = None
     amplification: float = 0.0
 

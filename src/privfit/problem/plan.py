@@ -19,6 +19,8 @@ ReleaseKind: TypeAlias = Literal[
     "walk",
     "stream",
     "moments",
+    "eigenvalue",
+    "clipped_gradient",
 ]
 """What is released. The first five are means over the rows (see `Problem.query`), the others the outcomes of
 procedures (see `AbstractProcedure`)."""

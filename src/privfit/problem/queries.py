@@ -62,5 +62,26 @@ class BoundedQuery:
             exact = math.hypot(relation.vector_sensitivity(self.bound), max(-low, high))
         largest = math.hypot(max(self.bound, self.summed), max(-low, high))
         terms = GROUP_ROWS + CHUNK_ROWS // GROUP_ROWS if self.kind == "gradient" else CHUNK_ROWS
-        rounding = 2.0 * summation_error(2 * n_rows, terms) * (2 * n_rows) * largest
-        return (exact + rounding) / n_rows * _ROUNDING
+        return mean_sensitivity(exact, largest=largest, n_rows=n_rows, terms=terms)
+
+
+def mean_sensitivity(exact: float, *, largest: float, n_rows: int, terms: int = CHUNK_ROWS) -> float:
+    """Return the sensitivity of a computed mean from that of the exact sum.
+
+    Parameters
+    ----------
+    exact : float
+        Sensitivity of the sum in exact arithmetic.
+    largest : float
+        Bound on the norm of a row's term.
+    n_rows : int
+        Public number of rows that the sum is divided by; see `BoundedQuery.sensitivity`.
+    terms : int
+        Additions that a term takes part in within a chunk.
+
+    Notes
+    -----
+    *Guarantee.* Holds for sums by `RowSource.sum`, whose rounding `summation_error` bounds.
+    """
+    rounding = 2.0 * summation_error(2 * n_rows, terms) * (2 * n_rows) * largest
+    return (exact + rounding) / n_rows * _ROUNDING

@@ -29,6 +29,13 @@ def planned_noise(kind: ReleaseKind, size: int, sensitivity: float, allowance: A
     return PlannedRelease(kind, size, sensitivity, allowance.amount, sd)
 
 
+def allowance_of(planned: PlannedRelease) -> Allowance:
+    """Return the allowance that a planned release with added noise was made from."""
+    if planned.epsilon is not None:
+        return Allowance(planned.epsilon, pure=True)
+    return Allowance(planned.mu)
+
+
 def signal_of(releases: Sequence[PlannedRelease], size: int) -> float:
     """Return `Allowance.signal` of what the releases cost together; ``inf`` without noise."""
     if any(planned.epsilon is not None for planned in releases):

@@ -1,3 +1,6 @@
 """Private computations on the rows, one file per method. The oracle carries them out."""
 
-__all__: list[str] = []
+from privfit.procedures.clipped_gradient import ClippedGradient
+from privfit.procedures.moments import JointMoments, SmallestEigenvalue
+
+__all__ = ["ClippedGradient", "JointMoments", "SmallestEigenvalue"]

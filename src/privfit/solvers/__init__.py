@@ -2,6 +2,7 @@
 
 from privfit.errors import InvalidArgument
 from privfit.solvers.base import AbstractSolver, Solution, Step
+from privfit.solvers.clipped import ClippedGradientDescent
 from privfit.solvers.damping import (
     AbstractDamping,
     Backtracking,
@@ -14,12 +15,15 @@ from privfit.solvers.gradient import NoisyGradientDescent
 from privfit.solvers.newton import NoisyNewton
 from privfit.solvers.projected import ProjectedNoisyGradientDescent
 from privfit.solvers.reference import NonPrivate
+from privfit.solvers.statistics import AdaSSP, SufficientStatistics
 from privfit.solvers.whitened import WhitenedGradientDescent
 
 __all__ = [
     "AbstractDamping",
     "AbstractSolver",
+    "AdaSSP",
     "Backtracking",
+    "ClippedGradientDescent",
     "ConstantStep",
     "FixedDamping",
     "NoisyGradientDescent",
@@ -30,16 +34,20 @@ __all__ = [
     "SelfConcordantDamping",
     "Solution",
     "Step",
+    "SufficientStatistics",
     "WhitenedGradientDescent",
     "resolve",
 ]
 
 BY_NAME: dict[str, AbstractSolver] = {
+    "adassp": AdaSSP(),
     "auto": WhitenedGradientDescent(),
+    "clipped-gradient-descent": ClippedGradientDescent(),
     "gradient-descent": NoisyGradientDescent(),
     "newton": NoisyNewton(),
     "non-private": NonPrivate(),
     "projected-gradient-descent": ProjectedNoisyGradientDescent(),
+    "sufficient-statistics": SufficientStatistics(),
     "whitened": WhitenedGradientDescent(),
 }
 """Solvers that the command line and ``solver="..."`` know by name, with their defaults."""

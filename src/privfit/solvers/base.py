@@ -52,17 +52,16 @@ class Solution:
         All steps, in order.
     curvature : tuple of Release
         Hessians released near the solution, free for inference to reuse.
-    report : {"one-step", "last", "point", "average"}
+    report : {"one-step", "last", "point"}
         Which estimate stands for the solution: the late gradients combined in one Newton step, the last
-        iterate with the noise that its recursion gives, a point that was released as a whole, or, without
-        inference, the average ``theta`` of the iterates, and with inference the one Newton step.
+        iterate with the noise that its recursion gives, or a point whose noise is not described.
     """
 
     problem: Problem
     theta: FloatArray
     steps: tuple[Step, ...]
     curvature: tuple[Release, ...]
-    report: Literal["one-step", "last", "point", "average"]
+    report: Literal["one-step", "last", "point"]
 
     @property
     def late(self) -> tuple[Step, ...]:
@@ -79,12 +78,13 @@ class AbstractSolver(ABC):
     __slots__ = ()
 
     releases_a_point: ClassVar[bool] = False
-    """True for methods that release their answer as a whole (`Solution.report` is ``"point"``). Inference
-    then buys one gradient at that point, and reports it after one Newton step, whose noise is known."""
+    """True for methods whose answer is a point with noise that is not described (`Solution.report` is
+    ``"point"``), such as one that is released as a whole. Inference then buys Newton steps from that point,
+    and reports where they lead, with noise that is known; see `privfit.inference.polish`."""
 
-    averages: ClassVar[bool] = False
-    """True for methods that report an average of iterates where no inference is asked for; how much noise is
-    left in it is not known beforehand (`Solution.report` is ``"average"``)."""
+    weights_rows: ClassVar[bool] = True
+    """Whether the method bounds rows by Mallows weights. False for methods that bound a row's influence by
+    other means, for which rows without declared bounds are then not weighted down."""
 
     no_inference: ClassVar[str | None] = None
     """Why no standard errors can be given, as a sentence that goes on after a colon; None if they can."""

@@ -56,10 +56,8 @@ class ProjectedNoisyGradientDescent(AbstractSolver):
     with ``sd`` the noise of each of q entries. Then ``E F(average) - min F`` is at most
     ``R**2 / (2 T eta) + eta B**2 / 2``, which is ``R B / sqrt(T)`` for the default step (see `error_bound`).
 
-    *Inference* needs a smooth loss. The average keeps a part ``1 / T`` of every early iterate, too much of
-    the way from 0 for one Newton step to take back. So standard errors, and the estimate that comes with
-    them, rest on the gradients of the second half of the steps, as in `NoisyGradientDescent`.
-    The average is what is reported with ``inference=False``; the error bound is about it.
+    *Inference* needs a smooth loss, and takes Newton steps from the average, see `privfit.inference.polish`.
+    The average itself is what is reported with ``inference=False``; the error bound is about it.
 
     References
     ----------
@@ -70,7 +68,7 @@ class ProjectedNoisyGradientDescent(AbstractSolver):
     radius: float | None = None
     n_steps: int | None = None
     step_size: float | None = None
-    averages: ClassVar[bool] = True
+    releases_a_point: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         if self.radius is not None:
@@ -107,7 +105,7 @@ class ProjectedNoisyGradientDescent(AbstractSolver):
             total += theta
             steps.append(take_step(problem, oracle, theta, preconditioner))
             theta = project(theta - eta * steps[-1].gradient, radius)
-        return Solution(problem, (total + theta) / n_steps, tuple(steps), (), "average")
+        return Solution(problem, (total + theta) / n_steps, tuple(steps), (), "point")
 
     def ball(self, problem: Problem) -> float:
         """Return the radius of the ball that the method stays in."""

@@ -2,7 +2,7 @@
 
 import math
 from dataclasses import dataclass
-from typing import final
+from typing import ClassVar, final
 
 import numpy as np
 
@@ -43,6 +43,8 @@ class NonPrivate(AbstractSolver):
     max_steps : int
         Bound on gradient evaluations.
     """
+
+    weights_rows: ClassVar[bool] = False
 
     tolerance: float = 1e-12
     max_steps: int = 400

@@ -1,6 +1,7 @@
 """What a method may demand of a loss, a relation and a budget; each refusal says what would work."""
 
 from privfit.errors import Incompatible
+from privfit.losses import Squared
 from privfit.privacy.allowance import Allowance
 from privfit.privacy.relation import Relation
 from privfit.problem.objective import Problem
@@ -47,6 +48,15 @@ def need_proven(problem: Problem, method: str) -> None:
             f"solver: the guarantee of {method} rests on the curvature of the loss, which cannot be enforced "
             "row by row for functions from outside; use solver='auto', NoisyGradientDescent() or another "
             "method that clamps gradients"
+        )
+
+
+def need_squared(problem: Problem, method: str) -> None:
+    """Refuse every loss but the squared one."""
+    if not isinstance(problem.loss, Squared):
+        raise Incompatible(
+            f"solver: {method} solves least squares only, and the loss is {problem.loss.name}; "
+            "use LinearRegression() with it, or solver='auto', which takes this loss"
         )
 
 

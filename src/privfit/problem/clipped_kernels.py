@@ -1,0 +1,103 @@
+"""Sums of per-row gradients, each clipped to a norm before it is added."""
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from numba import float64, njit, types, void
+from numba.extending import is_jitted
+
+from privfit._checks import FloatArray
+from privfit.data.source import CHUNK_ROWS, GROUP_ROWS, Block, BlockKernel
+from privfit.losses.base import SIGNATURE, AbstractLoss
+
+_FUNCTION = types.FunctionType(SIGNATURE)
+_VECTOR = float64[::1]
+_MATRIX = float64[:, ::1]
+
+_SHRINK = 1.0 - 2.0**-40
+"""Covers the rounding of a norm of up to 2**11 entries, of the quotient and of the product."""
+
+_SMALLEST = 1e-280
+"""Squared norms are raised to it: below, squares of entries underflow and the norm is not known."""
+
+
+@njit(
+    void(_MATRIX, _VECTOR, _VECTOR, _VECTOR, _VECTOR, _FUNCTION, float64, float64, _MATRIX),
+    cache=True,
+    nogil=True,
+    fastmath={"reassoc", "contract"},
+)
+def _add_clipped(  # noqa: PLR0917 -- compiled
+    x: Any, y: Any, weight: Any, theta: Any, loss: Any, slope: Any, bound: float, clip: float, out: Any
+) -> None:
+    """Add the rows' ``w * slope * x``, shortened to norm ``clip``; ``loss`` is (s, c, k)."""
+    n, p = x.shape
+    s, c, k = loss[0], loss[1], loss[2]
+    part, steps = np.zeros(p), np.empty(GROUP_ROWS)
+    for group in range((n + GROUP_ROWS - 1) // GROUP_ROWS):
+        first = group * GROUP_ROWS
+        rows = min(GROUP_ROWS, n - first)
+        for i in range(rows):
+            row = x[first + i]
+            eta, squared = 0.0, 0.0
+            for j in range(p):
+                eta += row[j] * theta[j]
+                squared += row[j] * row[j]
+            step = slope(y[first + i], eta, s, c, k)
+            step = min(max(step, -bound), bound) * weight[first + i]
+            limit = clip / np.sqrt(max(squared, _SMALLEST)) if squared < np.inf else 0.0
+            step = min(max(step, -limit), limit)
+            steps[i] = step if step == step else 0.0  # noqa: PLR0124 -- NaN
+        for i in range(rows):
+            row, step = x[first + i], steps[i]
+            for j in range(p):
+                part[j] += step * row[j]
+        total = out[first // CHUNK_ROWS]
+        for j in range(p):
+            total[j] += part[j]
+            part[j] = 0.0
+
+
+def clipped_gradient_kernel(loss: AbstractLoss, theta: FloatArray, clip: float) -> BlockKernel:
+    """Sum of ``g * min(1, clip / norm(g))`` over the rows' gradients ``g = w * slope * x``; size p.
+
+    Parameters
+    ----------
+    loss : AbstractLoss
+        Without a scale. Its slope need not be bounded: rows are clipped whatever it says.
+    theta : array of shape (p,)
+        Coefficients of the encoded columns.
+    clip : float
+        Bound on the norm of a row's term, which holds in exact arithmetic for what is added.
+    """
+    state = np.array([1.0, *loss.parameters])
+    slope, bound = loss.functions.slope, loss.constants.slope
+    theta, limit = np.ascontiguousarray(theta), clip * _SHRINK
+    if not is_jitted(slope):
+        return _array_kernel(lambda y, eta: np.asarray(slope(y, eta, *state)), theta, bound, limit)
+
+    def kernel(block: Block, out: FloatArray) -> None:
+        _add_clipped(block.x, block.y, block.weight, theta, state, slope, bound, limit, out)
+
+    return kernel
+
+
+def _array_kernel(
+    slope: Callable[[Any, Any], FloatArray], theta: FloatArray, bound: float, limit: float
+) -> BlockKernel:
+    """Return the same sum for a slope that takes arrays and is not compiled."""
+
+    def kernel(block: Block, out: FloatArray) -> None:
+        for chunk in range(out.shape[0]):
+            rows = slice(chunk * CHUNK_ROWS, (chunk + 1) * CHUNK_ROWS)
+            x = block.x[rows]
+            with np.errstate(all="ignore"):
+                squared = np.einsum("ij,ij->i", x, x)
+                steps = np.clip(slope(block.y[rows], x @ theta), -bound, bound) * block.weight[rows]
+                limits = np.where(np.isfinite(squared), limit / np.sqrt(np.maximum(squared, _SMALLEST)), 0.0)
+                steps = np.clip(steps, -limits, limits)
+                terms = np.where(np.isnan(steps), 0.0, steps)[:, None] * x
+            out[chunk] += np.add.reduceat(terms, np.arange(0, len(terms), GROUP_ROWS), axis=0).sum(axis=0)
+
+    return kernel
