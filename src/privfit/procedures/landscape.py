@@ -108,7 +108,7 @@ class Landscape:
         turns into a slope; a slope function is taken to be accurate to 64 units of its bound.
         """
         summed = 0.5 * max(0.0, self.sensitivity - 2.0 * self.slope / self.n_rows)
-        predictor = 4.0 * (self.size + 8) * self.curvature * radius
+        predictor = 1.01 * (self.size + 4) * self.curvature * radius
         rest = 64.0 * self.slope + 8.0 * (self.l2 * radius + self.tilt)
         return (summed + _UNIT * (predictor + rest)) * (1.0 + 1e-9)
 

@@ -241,9 +241,9 @@ class CertifiedMinimiser(AbstractMinimiser):
                 "below which rounding hides the ridge; or use GradientDescent()"
             )
         filled = replace(self, radius=self.radius or 10.0 * math.sqrt(landscape.size))
-        floor = 4.0 * filled.floor(landscape)
+        floor = 2.0 * filled.floor(landscape)
         if self.tolerance is None:
-            return replace(filled, tolerance=max(2.0 * floor, 1e-4 * landscape.sensitivity))
+            return replace(filled, tolerance=max(4.0 * floor, 1e-4 * landscape.sensitivity))
         if self.tolerance < floor:
             raise InvalidArgument(
                 f"tolerance must be at least {floor:.3g}, below which rounding hides the gradient; "
@@ -268,7 +268,7 @@ class CertifiedMinimiser(AbstractMinimiser):
     def error(self, landscape: Landscape) -> float:
         """Return a bound on the distance of the outcome from the minimiser in the ball."""
         tolerance, _ = self._numbers()
-        if 4.0 * self.floor(landscape) > tolerance * _SAFE or landscape.l2 <= 0:
+        if 2.0 * self.floor(landscape) > tolerance * _SAFE or landscape.l2 <= 0:
             raise PlanViolation("a minimiser's tolerance is below what rounding allows")
         return tolerance / landscape.l2 * _SAFE
 
@@ -341,7 +341,7 @@ class CertifiedMinimiser(AbstractMinimiser):
     def fallback_steps(self, landscape: Landscape) -> int:
         """Return the gradient steps that bring any table's iterate within `error`: half of it by contraction.
 
-        The other half covers rounding, since the tolerance is at least 4 times `floor`.
+        The other half covers rounding, since the tolerance is at least twice `floor`.
         """
         contraction = -math.log1p(-landscape.longest_step * (1.0 - 1e-9) * landscape.l2)
         return math.ceil(self._orders(landscape, landscape.l2) / contraction) + 1

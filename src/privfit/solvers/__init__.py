@@ -4,6 +4,7 @@ from privfit.errors import InvalidArgument
 from privfit.solvers.base import AbstractSolver, Solution, Step
 from privfit.solvers.gradient import NoisyGradientDescent
 from privfit.solvers.newton import NoisyNewton
+from privfit.solvers.objective_perturbation import ObjectivePerturbation
 from privfit.solvers.output_perturbation import OutputPerturbation
 from privfit.solvers.reference import NonPrivate
 from privfit.solvers.whitened import WhitenedGradientDescent
@@ -13,6 +14,7 @@ __all__ = [
     "NoisyGradientDescent",
     "NoisyNewton",
     "NonPrivate",
+    "ObjectivePerturbation",
     "OutputPerturbation",
     "Solution",
     "Step",
@@ -25,6 +27,7 @@ BY_NAME: dict[str, AbstractSolver] = {
     "gradient-descent": NoisyGradientDescent(),
     "newton": NoisyNewton(),
     "non-private": NonPrivate(),
+    "objective-perturbation": ObjectivePerturbation(),
     "output-perturbation": OutputPerturbation(),
     "whitened": WhitenedGradientDescent(),
 }
