@@ -2,6 +2,7 @@
 
 import math
 from abc import ABC, abstractmethod
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import final
 
@@ -118,7 +119,9 @@ class GradientDescent(AbstractMinimiser):
 
         return min(candidates, key=error)
 
-    def _candidates(self, landscape: Landscape, distance: float, spread: float) -> "list[GradientDescent]":
+    def _candidates(
+        self, landscape: Landscape, distance: float, spread: float
+    ) -> "Sequence[GradientDescent]":
         """Return settings worth comparing, the optimal ones of theory among them."""
         if self.step_size is not None:
             sizes = [self.step_size]

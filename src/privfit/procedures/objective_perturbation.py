@@ -2,40 +2,42 @@
 
 Why the minimiser may be released
 ---------------------------------
-Let ``b`` be the random vector over n, ``F_S`` the objective of table S with ridge ``l2`` and without the linear
-term, and θ the minimiser of ``F_S(θ) + b'θ``. Then ``b = -∇F_S(θ)``, a bijection whose Jacobian determinant is
-that of the Hessian ``H_S(θ)``, so θ has the density ``ν(-∇F_S(θ)) |det H_S(θ)|``. Replace row x by row z.
+Let ``b`` be the random vector over n, ``F_S`` the objective of table S with ridge ``l2`` and without the
+linear term, and θ the minimiser of ``F_S(θ) + b'θ``. Then ``b = -∇F_S(θ)``, a bijection whose Jacobian
+determinant is that of the Hessian ``H_S(θ)``, so θ has the density ``ν(-∇F_S(θ)) |det H_S(θ)|``. Replace
+row x by row z.
 
 *Determinants.* A row adds a matrix of rank one, ``aa'/n`` with ``|a|² <= h``, to a Hessian that is at least
-``l2 I`` without it. So ``det H_S / det H_S'`` is a quotient of two numbers between 1 and ``1 + h / (n l2)``, and
-its logarithm is at most ``J = log(1 + h / (n l2))`` in absolute value.
+``l2 I`` without it. So ``det H_S / det H_S'`` is a quotient of two numbers between 1 and ``1 + h / (n
+l2)``, and its logarithm is at most ``J = log(1 + h / (n l2))`` in absolute value.
 
-*Noise.* ``∇F_S - ∇F_S' = v`` with ``v = s x + t z`` and ``s, t`` in fixed intervals around 0, so v lies in a
-parallelogram around 0 with sides of at most ``2 L / n``, and ``|v| <= D = 2 L / n``. For noise of density
+*Noise.* ``∇F_S - ∇F_S' = v`` with ``v = s x + t z`` and ``s, t`` in fixed intervals around 0, so v lies in
+a parallelogram around 0 with sides of at most ``2 L / n``, and ``|v| <= D = 2 L / n``. For noise of density
 ``exp(-|b| / scale)`` the log ratio is at most ``D / scale``, hence ``ε = D / scale + J`` in all (Chaudhuri,
 Monteleoni and Sarwate 2011, theorem 9, have ``2 J``).
 
-*Gaussian noise.* In the coordinate b the hockey-stick divergence is at most the integral of
-``max(0, ν(b) - exp(ε - J) ν(b - v(b)))``. Since ``|b - v|²`` is convex in v it is at most the sum of that over the
-four corners ±v1, ±v2 of the parallelogram: ``2 H(|v1| / σ) + 2 H(|v2| / σ)``, with ``H(m)`` the divergence of an
-m-GDP Gaussian at ``ε - J``. By the parallelogram law ``|v1|² + |v2|² <= D²``. As a function of ``m²``, H has the
-derivative ``φ(e / m - m / 2) / (2 m)``, ``e = ε - J``, which grows as long as ``m sqrt(1 + m² / 4) <= e``; so H is
-convex there, 0 at 0, hence superadditive, and ``δ(ε) <= 2 H(μ)`` with ``μ = D / σ`` wherever
-``μ sqrt(1 + μ² / 4) <= ε - J``. For one row added this is the bound of Redberg, Koskela and Wang 2023, *Improving
-the privacy and practicality of objective perturbation*, theorem 3.1. The factor 2 is needed: noise can end on
-either side, and the slope of a row may have the sign that is worse on both.
+*Gaussian noise.* In the coordinate b the hockey-stick divergence is at most the integral of ``max(0, ν(b) -
+exp(ε - J) ν(b - v(b)))``. Since ``|b - v|²`` is convex in v it is at most the sum of that over the four
+corners ±v1, ±v2 of the parallelogram: ``2 H(|v1| / σ) + 2 H(|v2| / σ)``, with ``H(m)`` the divergence of an
+m-GDP Gaussian at ``ε - J``. By the parallelogram law ``|v1|² + |v2|² <= D²``. As a function of ``m²``, H
+has the derivative ``φ(e / m - m / 2) / (2 m)``, ``e = ε - J``, which grows as long as ``m sqrt(1 + m² / 4)
+<= e``; so H is convex there, 0 at 0, hence superadditive, and ``δ(ε) <= 2 H(μ)`` with ``μ = D / σ``
+wherever ``μ sqrt(1 + μ² / 4) <= ε - J``. For one row added this is the bound of Redberg, Koskela and Wang
+2023, *Improving the privacy and practicality of objective perturbation*, theorem 3.1. The factor 2 is
+needed: noise can end on either side, and the slope of a row may have the sign that is worse on both.
 
 *A ball* as domain is the limit of smooth convex penalties, which add to both Hessians alike; bounds on
 divergences survive limits.
 
 Why an approximate minimiser may be released
 --------------------------------------------
-What is computed lies within a public distance r of the exact minimiser. For any value of the latter, outcomes
-of two tables are within 2 r; noise of their own is added to the outcome (Iyengar et al. 2019, *Towards practical
-differentially private convex optimization*, algorithm 1). r covers the tolerance of the minimiser, rounding,
-and the lattice on which the noise is drawn: that noise is a continuous one with the stated law, but for a factor
-of ``exp(±exp(-1000))``, plus a rounding of less than 64 times 8 lattice spacings a coordinate, but for a
-probability of ``exp(-2000)``. These two, and the same for the tail of the noise, are neglected.
+What is computed lies within a public distance r of the exact minimiser. For any value of the latter,
+outcomes of two tables are within 2 r; noise of their own is added to the outcome (Iyengar et al. 2019,
+*Towards practical differentially private convex optimization*, algorithm 1). r covers the tolerance of the
+minimiser, rounding, and the lattice on which the noise is drawn: that noise is a continuous one with the
+stated law, but for a factor of ``exp(±exp(-1000))``, plus a rounding of less than 64 times 8 lattice
+spacings a coordinate, but for a probability of ``exp(-2000)``. These two, and the same for the tail of the
+noise, are neglected.
 """
 
 import math

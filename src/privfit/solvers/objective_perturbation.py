@@ -66,7 +66,7 @@ class ObjectivePerturbation(AbstractSolver):
     Koskela and Wang 2023.
     """
 
-    curvature_share: float = 0.2
+    curvature_share: float = 0.15
     output_share: float = 0.02
     radius: float | None = None
     constants: Literal["derived", "source"] = "derived"
