@@ -109,7 +109,7 @@ def test_output_noise_has_the_planned_law(minimiser, pure):
     budget = PURE if pure else APPROXIMATE
     plan = plan_of(problem, solver, budget)
     planned = plan.releases[0]
-    settled = solver._settled(problem, planned)
+    settled = solver.settled_minimiser(problem, planned)
     ridged = fully_penalised(problem)
     exact = settled.minimise(
         Landscape.of(ridged), Objective(ridged, Rows(ridged, ArraySource(x, y, norm_bound=1.6)))
@@ -127,7 +127,7 @@ def test_output_noise_has_the_planned_law(minimiser, pure):
 
 
 def test_independent_laplace_noise_of_the_same_scale_would_not_be_private():
-    """A shift along the diagonal changes its density by exp(sqrt(d) epsilon), that of ours by exp(epsilon)."""
+    """A diagonal shift changes its density by exp(sqrt(d) epsilon), that of ours by exp(epsilon)."""
     size, epsilon, sensitivity = 9, 1.0, 1.0
     shift = np.full(size, sensitivity / math.sqrt(size))
     laplace = (np.abs(shift + 5).sum() - np.full(size, 5.0).sum()) * epsilon / sensitivity
@@ -165,7 +165,7 @@ def test_published_constants_cost_more_noise_and_are_refused_where_false():
     with pytest.raises(Incompatible, match="inference=False"):
         plan_of(problem, source, APPROXIMATE, inference=True)
     convex = problem_for(Logistic(), rows(Logistic(), 600, np.random.default_rng(4))[0])
-    settled = source._settled(convex, plan_of(convex, source, PURE).releases[0])
+    settled = source.settled_minimiser(convex, plan_of(convex, source, PURE).releases[0])
     assert plan_of(convex, source, PURE).releases[0].sensitivity == pytest.approx(
         3 * slope * settled.n_steps * settled.step_size / 600, rel=1e-9
     )
@@ -266,7 +266,7 @@ def test_the_linear_term_has_the_planned_law(budget):
     x, y = rows(Logistic(), 400, np.random.default_rng(6))
     problem = problem_for(Logistic(), x, l2=0.05)
     solver = ObjectivePerturbation()
-    procedure = solver._rebuilt(problem, plan_of(problem, solver, budget).releases[0])
+    procedure = solver.procedure_of(problem, plan_of(problem, solver, budget).releases[0])
     ridged = fully_penalised(problem, procedure.l2)
     weight = np.minimum(1.0, 1.6**2 / np.sum(x * x, axis=1))
     norms = []
@@ -285,7 +285,7 @@ def test_the_noise_on_the_outcome_is_far_below_that_of_the_linear_term():
         names = tuple(f"x{k}" for k in range(20))
         problem = Problem(Logistic(), names, 4.5, n, Relation.REPLACE, 0.0, (0.0,) * 20, (True,) * 20)
         solver = ObjectivePerturbation()
-        procedure = solver._rebuilt(problem, plan_of(problem, solver, APPROXIMATE).releases[0])
+        procedure = solver.procedure_of(problem, plan_of(problem, solver, APPROXIMATE).releases[0])
         outcome = procedure.output_scale(problem) * math.sqrt(21)
         curvature = 0.25 / 3  # of a logit with columns spread evenly over [-1, 1]
         assert outcome < 0.1 * procedure.spread / curvature
@@ -321,12 +321,12 @@ def test_published_objective_perturbation_needs_more_noise():
         plans = [plan_of(problem, solver, budget) for solver in (source, derived)]
         assert all(compose(plan.events).within(budget) for plan in plans)
         spreads = [
-            s._rebuilt(problem, plan.releases[0]).spread
+            s.procedure_of(problem, plan.releases[0]).spread
             for s, plan in zip((source, derived), plans, strict=True)
         ]
         assert spreads[0] > spreads[1]
     epsilon, ridge = 0.98, 0.01
-    published = source._rebuilt(problem, plan_of(problem, source, PURE).releases[0])
+    published = source.procedure_of(problem, plan_of(problem, source, PURE).releases[0])
     quotient = 0.25 * 1.6**2 / (600 * ridge)
     left = epsilon - math.log1p(2 * quotient + quotient**2)
     assert published.spread == pytest.approx(2 * 1.6 / 600 / left, rel=1e-5)

@@ -23,7 +23,7 @@ m-GDP Gaussian at ``ε - J``. By the parallelogram law ``|v1|² + |v2|² <= D²`
 has the derivative ``φ(e / m - m / 2) / (2 m)``, ``e = ε - J``, which grows as long as ``m sqrt(1 + m² / 4)
 <= e``; so H is convex there, 0 at 0, hence superadditive, and ``δ(ε) <= 2 H(μ)`` with ``μ = D / σ``
 wherever ``μ sqrt(1 + μ² / 4) <= ε - J``. For one row added this is the bound of Redberg, Koskela and Wang
-2023, *Improving the privacy and practicality of objective perturbation*, theorem 3.1. The factor 2 is
+2023, *Improving the privacy and practicality of objective perturbation*, theorem 3.1. A factor above 1 is
 needed: noise can end on either side, and the slope of a row may have the sign that is worse on both.
 
 *A ball* as domain is the limit of smooth convex penalties, which add to both Hessians alike; bounds on

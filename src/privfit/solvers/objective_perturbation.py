@@ -105,16 +105,17 @@ class ObjectivePerturbation(AbstractSolver):
 
     def final_problem(self, problem: Problem, releases: tuple[PlannedRelease, ...]) -> Problem:
         """Return the problem with the ridge that the release was minimised with."""
-        return fully_penalised(problem, self._rebuilt(problem, releases[0]).l2)
+        return fully_penalised(problem, self.procedure_of(problem, releases[0]).l2)
 
     def run(self, problem: Problem, oracle: Oracle) -> Solution:
         """Carry the release out."""
         planned = oracle.plan.solver_releases[0]
-        procedure = self._rebuilt(problem, planned)
+        procedure = self.procedure_of(problem, planned)
         release = oracle.carry_out(procedure, np.array(problem.start))
         return Solution(fully_penalised(problem, procedure.l2), release.value, (), (), "point")
 
-    def _rebuilt(self, problem: Problem, planned: PlannedRelease) -> PerturbedObjective:
+    def procedure_of(self, problem: Problem, planned: PlannedRelease) -> PerturbedObjective:
+        """Return the procedure of a planned release, with its ridge and noise."""
         return self._procedure(problem, planned.epsilon or math.inf, planned.delta)
 
     def _procedure(self, problem: Problem, epsilon: float, delta: float) -> PerturbedObjective:

@@ -92,7 +92,7 @@ class OutputPerturbation(AbstractSolver):
     def run(self, problem: Problem, oracle: Oracle) -> Solution:
         """Carry the release out."""
         planned = oracle.plan.solver_releases[0]
-        minimiser = self._settled(problem, planned)
+        minimiser = self.settled_minimiser(problem, planned)
         release = oracle.carry_out(PerturbedOutput(minimiser, planned), np.array(problem.start))
         return Solution(self.final_problem(problem, ()), release.value, (), (), "point")
 
@@ -124,7 +124,8 @@ class OutputPerturbation(AbstractSolver):
     def _distance(self, problem: Problem) -> float:
         return self.distance or math.sqrt(problem.size)
 
-    def _settled(self, problem: Problem, release: PlannedRelease) -> AbstractMinimiser:
+    def settled_minimiser(self, problem: Problem, release: PlannedRelease) -> AbstractMinimiser:
+        """Return the inner method of a planned release, with all its settings: steps, step size, tolerance."""
         landscape = Landscape.of(fully_penalised(problem))
         minimiser = self.minimiser
         if self.constants == "source" and isinstance(minimiser, GradientDescent):
@@ -140,7 +141,7 @@ class OutputPerturbation(AbstractSolver):
         published = self.constants == "source"
         unit = _published_unit(problem.size, allowance) if published else None
         unit = unit or planned_noise("minimiser", problem.size, 1.0, allowance)
-        minimiser = self._settled(problem, unit)
+        minimiser = self.settled_minimiser(problem, unit)
         landscape = Landscape.of(fully_penalised(problem))
         sensitivity = minimiser.sensitivity(landscape)
         if published:
