@@ -83,7 +83,7 @@ def encoded(folder: Path, name: str) -> tuple[np.ndarray, np.ndarray]:
         else:
             columns += [(column == level).to_numpy(dtype=float) for level in sorted(column.unique())]
     x = np.column_stack(columns)
-    y = response.to_numpy()
+    y = np.array(response, dtype=float)
     if TABLES[name][1].target_kind == "numeric":
         y = (2.0 * y - y.min() - y.max()) / (y.max() - y.min())
     return np.ascontiguousarray(x / np.linalg.norm(x, axis=1).max()), y

@@ -125,7 +125,7 @@ class OutputPerturbation(AbstractSolver):
         return self.distance or math.sqrt(problem.size)
 
     def settled_minimiser(self, problem: Problem, release: PlannedRelease) -> AbstractMinimiser:
-        """Return the inner method of a planned release, with all its settings: steps, step size, tolerance."""
+        """Return the inner method of a planned release with all its settings: steps, step size, tolerance."""
         landscape = Landscape.of(fully_penalised(problem))
         minimiser = self.minimiser
         if self.constants == "source" and isinstance(minimiser, GradientDescent):
