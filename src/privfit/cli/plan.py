@@ -128,7 +128,9 @@ def _release_cells(group: list[PlannedRelease], total: float) -> list[str]:
 
 def _cost(release: PlannedRelease) -> float:
     """Return what adds up: the squared mu, or epsilon; inf for a method that has neither."""
-    return release.mu**2 if release.epsilon is None else release.epsilon
+    if release.epsilon is None:
+        return release.mu**2
+    return release.epsilon if release.delta == 0 else math.inf
 
 
 def _span(values: list[float]) -> str:

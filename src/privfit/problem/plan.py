@@ -5,7 +5,13 @@ from dataclasses import asdict, dataclass
 from typing import Any, Literal, TypeAlias
 
 from privfit._checks import FloatArray, RelationName
-from privfit.privacy.composition import Event, GaussianEvent, PureEvent, SampledGaussianEvent
+from privfit.privacy.composition import (
+    ApproximateEvent,
+    Event,
+    GaussianEvent,
+    PureEvent,
+    SampledGaussianEvent,
+)
 
 ReleaseKind: TypeAlias = Literal[
     "gradient",
@@ -47,6 +53,8 @@ class PlannedRelease:
         Cost of a pure release: it is epsilon-differentially private.
     sampled : SampledGaussianEvent or None
         Cost of a walk of noisy steps on sampled rows.
+    delta : float
+        With ``epsilon``, the cost of a release that is (epsilon, delta)-differentially private; 0 if pure.
     """
 
     kind: ReleaseKind
@@ -56,6 +64,7 @@ class PlannedRelease:
     sd: float
     epsilon: float | None = None
     sampled: SampledGaussianEvent | None = None
+    delta: float = 0.0
 
     @property
     def event(self) -> Event | None:
@@ -63,7 +72,7 @@ class PlannedRelease:
         if self.sampled is not None:
             return self.sampled
         if self.epsilon is not None:
-            return PureEvent(self.epsilon)
+            return ApproximateEvent(self.epsilon, self.delta) if self.delta > 0 else PureEvent(self.epsilon)
         return GaussianEvent(self.mu) if math.isfinite(self.mu) else None
 
 

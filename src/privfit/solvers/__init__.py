@@ -13,6 +13,8 @@ from privfit.solvers.damping import (
 )
 from privfit.solvers.gradient import NoisyGradientDescent
 from privfit.solvers.newton import NoisyNewton
+from privfit.solvers.objective_perturbation import ObjectivePerturbation
+from privfit.solvers.output_perturbation import OutputPerturbation
 from privfit.solvers.projected import ProjectedNoisyGradientDescent
 from privfit.solvers.reference import NonPrivate
 from privfit.solvers.statistics import AdaSSP, SufficientStatistics
@@ -29,6 +31,8 @@ __all__ = [
     "NoisyGradientDescent",
     "NoisyNewton",
     "NonPrivate",
+    "ObjectivePerturbation",
+    "OutputPerturbation",
     "ProjectedNoisyGradientDescent",
     "RidgeTwoStep",
     "SelfConcordantDamping",
@@ -46,6 +50,8 @@ BY_NAME: dict[str, AbstractSolver] = {
     "gradient-descent": NoisyGradientDescent(),
     "newton": NoisyNewton(),
     "non-private": NonPrivate(),
+    "objective-perturbation": ObjectivePerturbation(),
+    "output-perturbation": OutputPerturbation(),
     "projected-gradient-descent": ProjectedNoisyGradientDescent(),
     "sufficient-statistics": SufficientStatistics(),
     "whitened": WhitenedGradientDescent(),

@@ -1,0 +1,245 @@
+"""Output perturbation against mini-batch noisy SGD on five tables (Zhang et al. 2017, section 6, table 3).
+
+    python experiments/output_perturbation/compare.py --data FOLDER [--rounds 100] [--tables bank wine]
+
+Every row of experiments/results/output_perturbation.csv is one table, ridge weight, epsilon and method: mean
+and standard error over the rounds of ``F(released) - min F``, and seconds of CPU time of one fit. Rows that
+are there are not done again. Two runs:
+
+* ``source``: the constants as published, 3 and 5, ``sigma = sqrt(2 ln(2 / delta)) Delta / epsilon``, against
+  the published calibration of the baseline (`baseline.py`).
+* ``tight``: derived constants and exact calibration, for every private solver in `SOLVERS`. A solver of noisy
+  mini-batches joins as one more entry there.
+
+    python experiments/output_perturbation/compare.py --figure
+
+draws experiments/results/output_perturbation.png from the CSV.
+"""
+
+import argparse
+import csv
+import math
+import os
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from pathlib import Path
+
+os.environ.setdefault("OMP_NUM_THREADS", "1")
+
+import numpy as np
+from baseline import bassily
+from scipy.optimize import minimize
+from tables import TABLES, encoded, objective, problem_of
+
+from privfit.data.source import ArraySource
+from privfit.errors import Incompatible
+from privfit.planning import make_plan
+from privfit.privacy.allowance import Allowance
+from privfit.privacy.budget import Budget
+from privfit.privacy.composition import compose
+from privfit.privacy.mechanisms import NoNoise, make_source
+from privfit.problem.objective import Problem
+from privfit.problem.oracle import Oracle
+from privfit.problem.perturb import perturb_vector
+from privfit.problem.plan import PlannedRelease
+from privfit.problem.rows import Rows
+from privfit.procedures.minimise import CertifiedMinimiser
+from privfit.procedures.output_perturbation import PerturbedOutput
+from privfit.solvers import AbstractSolver, ObjectivePerturbation, OutputPerturbation
+
+RESULTS = Path(__file__).parent.parent / "results"
+CSV = RESULTS / "output_perturbation.csv"
+EPSILONS = (0.1, 0.5, 1.0, 2.0)
+DELTA = 1e-3
+"""As far as known that of the source."""
+
+SOLVERS: dict[str, dict[str, AbstractSolver]] = {
+    "source": {"gradient descent": OutputPerturbation(constants="source")},
+    "tight": {
+        "gradient descent": OutputPerturbation(),
+        "certified minimiser": OutputPerturbation(CertifiedMinimiser()),
+        "objective perturbation": ObjectivePerturbation(),
+    },
+}
+FIELDS = [
+    "run", "table", "rows", "columns", "l2", "epsilon", "delta", "method", "rounds", "error", "error_se",
+    "cpu_seconds",
+]  # fmt: skip
+
+Fit = Callable[[int], np.ndarray]
+
+
+class Task:
+    """A table with one ridge weight, and its minimum."""
+
+    def __init__(self, name: str, x: np.ndarray, y: np.ndarray, l2: float) -> None:
+        self.name, self.x, self.y = name, x, y
+        self.problem: Problem = problem_of(name, x, l2)
+        self.source = ArraySource(x, y, norm_bound=self.problem.norm_bound)
+        self.minimising = 0.0
+        self.minimum = self._least()
+
+    def _least(self) -> float:
+        """Return the minimum, by L-BFGS, since collinear levels and constant leave many minimisers."""
+        rows, problem = Rows(self.problem, self.source), self.problem
+
+        def value_and_gradient(theta: np.ndarray) -> tuple[float, np.ndarray]:
+            gradient = rows.mean("gradient", theta) + problem.l2 * theta
+            return objective(problem, self.x, self.y, theta), gradient
+
+        options = {"maxiter": 20_000, "maxfun": 40_000, "ftol": 0.0, "gtol": 1e-10}
+        start = np.zeros(problem.size)
+        found = minimize(value_and_gradient, start, jac=True, method="L-BFGS-B", options=options)
+        return float(found.fun)
+
+    def fit_with(self, solver: AbstractSolver, budget: Budget) -> Fit:
+        """Return a function of the seed; the plan is checked against the budget first."""
+        plan = make_plan(self.problem, solver, Allowance.of(budget), inference=False)
+        if not compose(plan.events).within(budget):
+            raise Incompatible("a solver's plan exceeds the budget")
+
+        if isinstance(solver, OutputPerturbation):
+            return self._noise_alone(solver, plan.releases[0])
+
+        def fit(seed: int) -> np.ndarray:
+            oracle = Oracle(self.problem, plan, self.source, make_source(seed))
+            return solver.run(self.problem, oracle).theta
+
+        return fit
+
+    def _noise_alone(self, solver: OutputPerturbation, release: PlannedRelease) -> Fit:
+        """Minimise once; rounds differ in the noise alone."""
+        minimiser = solver.settled_minimiser(self.problem, release)
+        quiet = replace(release, mu=math.inf, sd=0.0, epsilon=None)
+        rows = Rows(self.problem, self.source)
+        started = time.process_time()
+        exact = PerturbedOutput(minimiser, quiet).carry_out(self.problem, rows, NoNoise())
+        self.minimising = time.process_time() - started
+        return lambda seed: perturb_vector(exact, release, make_source(seed))
+
+    def measured(self, fit: Fit, rounds: int) -> dict[str, object]:
+        """Return error and CPU time."""
+        errors, started = [], time.process_time()
+        for seed in range(rounds):
+            errors.append(objective(self.problem, self.x, self.y, fit(seed)) - self.minimum)
+        spent = (time.process_time() - started) / rounds + self.minimising
+        spread = np.std(errors, ddof=1) / math.sqrt(rounds)
+        return {
+            "table": self.name, "rows": self.x.shape[0], "columns": self.x.shape[1], "l2": self.problem.l2,
+            "rounds": rounds, "error": f"{np.mean(errors):.5g}", "error_se": f"{spread:.2g}",
+            "cpu_seconds": f"{spent:.3g}",
+        }  # fmt: skip
+
+
+def methods(task: Task, budget: Budget, most: int) -> Iterator[tuple[str, str, Callable[[], Fit]]]:
+    for run, solvers in SOLVERS.items():
+        for label, solver in solvers.items():
+            needs_ridge = isinstance(getattr(solver, "minimiser", None), CertifiedMinimiser)
+            if not (needs_ridge and task.problem.l2 == 0.0):
+                yield run, label, lambda solver=solver: task.fit_with(solver, budget)
+
+    def published(seed: int) -> np.ndarray:
+        return bassily(
+            task.problem, task.x, task.y, epsilon=budget.epsilon, delta=budget.delta, seed=seed, most=most
+        )
+
+    yield "source", "mini-batch SGD" + (f", at most {most} steps" if most else ""), lambda: published
+
+
+def done() -> set[tuple[str, ...]]:
+    if not CSV.exists():
+        return set()
+    with CSV.open(newline="") as file:
+        return {key_of(row) for row in csv.DictReader(file)}
+
+
+def key_of(row: dict[str, str]) -> tuple[str, ...]:
+    return row["run"], row["table"], f"{float(row['l2']):g}", f"{float(row['epsilon']):g}", row["method"]
+
+
+def compare(folder: Path, names: list[str], *, rounds: int, slow_rounds: int, most: int) -> None:
+    RESULTS.mkdir(exist_ok=True)
+    finished, fresh = done(), not CSV.exists()
+    with CSV.open("a", newline="") as file:
+        writer = csv.DictWriter(file, FIELDS)
+        if fresh:
+            writer.writeheader()
+        for name in names:
+            x, y = encoded(folder, name)
+            for l2 in (0.0, TABLES[name][2]):
+                task = Task(name, x, y, l2)
+                for epsilon in EPSILONS:
+                    for run, label, prepare in methods(task, Budget(epsilon, DELTA), most):
+                        key = (run, name, f"{l2:g}", f"{epsilon:g}", label)
+                        if key in finished:
+                            continue
+                        task.minimising = 0.0
+                        fit = prepare()
+                        row = task.measured(fit, rounds if task.minimising else slow_rounds)
+                        writer.writerow(
+                            {**row, "run": run, "epsilon": epsilon, "delta": DELTA, "method": label}
+                        )
+                        file.flush()
+                        print(*key, row["error"], row["cpu_seconds"], flush=True)
+
+
+def figure() -> None:
+    import matplotlib as mpl
+
+    mpl.use("Agg")
+    from matplotlib import pyplot as plt
+
+    with CSV.open(newline="") as file:
+        rows = list(csv.DictReader(file))
+    names = [name for name in TABLES if any(row["table"] == name for row in rows)]
+    plot, axes = plt.subplots(2, len(names), figsize=(2.6 * len(names), 5), sharex=True, squeeze=False)
+    labels = sorted({(row["run"], row["method"]) for row in rows})
+    for column, name in enumerate(names):
+        for axis, l2 in zip(axes[:, column], (0.0, TABLES[name][2]), strict=True):
+            for number, (run, method) in enumerate(labels):
+                points = sorted(
+                    (float(row["epsilon"]), float(row["error"]))
+                    for row in rows
+                    if (row["run"], row["method"], row["table"], float(row["l2"])) == (run, method, name, l2)
+                )
+                style = "--" if run == "source" else "-"
+                if points:
+                    axis.loglog(
+                        *zip(*points, strict=True),
+                        style,
+                        color=f"C{number}",
+                        marker=".",
+                        label=f"{run}: {method}",
+                    )
+            axis.set_title(f"{name}, l2 = {l2:g}", fontsize=8)
+            axis.tick_params(labelsize=7)
+    axes[1, 0].set_xlabel("epsilon")
+    axes[0, 0].set_ylabel("excess risk")
+    handles = {
+        text: line for axis in axes.flat for line, text in zip(*axis.get_legend_handles_labels(), strict=True)
+    }
+    plot.legend(handles.values(), handles.keys(), loc="lower center", ncol=3, fontsize=7)
+    plot.tight_layout(rect=(0, 0.1, 1, 1))
+    plot.savefig(RESULTS / "output_perturbation.png", dpi=90)
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--data", type=Path)
+    parser.add_argument("--tables", nargs="+", choices=TABLES, default=list(TABLES))
+    parser.add_argument("--rounds", type=int, default=100)
+    parser.add_argument("--slow-rounds", type=int, default=100, help="where each round minimises anew")
+    parser.add_argument("--most-steps", type=int, default=0, help="cap on the baseline's steps; 0 for none")
+    parser.add_argument("--figure", action="store_true")
+    arguments = parser.parse_args()
+    if arguments.figure:
+        figure()
+    else:
+        compare(
+            arguments.data,
+            arguments.tables,
+            rounds=arguments.rounds,
+            slow_rounds=arguments.slow_rounds,
+            most=arguments.most_steps,
+        )

@@ -1,0 +1,152 @@
+"""Public bounds on a smooth convex objective with a ridge, and the objective itself on the rows."""
+
+import math
+from dataclasses import dataclass, replace
+from typing import final
+
+import numpy as np
+
+from privfit._checks import FloatArray
+from privfit.errors import PlanViolation
+from privfit.problem.objective import Problem
+from privfit.problem.rows import Rows
+
+_UNIT = 2.0**-53
+
+
+def fully_penalised(problem: Problem, l2: float | None = None) -> Problem:
+    """Return the problem with the ridge on every coefficient, the intercept included.
+
+    Parameters
+    ----------
+    problem : Problem
+    l2 : float, optional
+        Ridge weight, if another one than the problem's.
+
+    Notes
+    -----
+    Without a penalty on the intercept the objective is not strongly convex, whatever the weight.
+    """
+    weight = problem.l2 if l2 is None else l2
+    return replace(problem, l2=weight, penalised=(True,) * problem.n_coef)
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Landscape:
+    """What is publicly known of ``F(w) = mean of the rows + l2 |w|**2 / 2 + tilt'w``.
+
+    Parameters
+    ----------
+    size : int
+        Number of coefficients.
+    slope : float
+        Bound on the norm of a row's gradient, ridge excluded.
+    curvature : float
+        Bound on the largest eigenvalue of a row's Hessian, ridge excluded.
+    l2 : float
+        Second derivative of the ridge, the same in all directions.
+    sensitivity : float
+        How far the computed mean gradients of two neighbouring tables can be apart at one point, the
+        rounding of their sums included.
+    n_rows : int
+    start : tuple of float
+        Public point that every method starts from.
+    tilt : float
+        Bound on the norm of the linear term.
+    """
+
+    size: int
+    slope: float
+    curvature: float
+    l2: float
+    sensitivity: float
+    n_rows: int
+    start: tuple[float, ...]
+    tilt: float = 0.0
+
+    @classmethod
+    def of(cls, problem: Problem, *, tilt: float = 0.0) -> "Landscape":
+        """Return the bounds on a problem, with its ridge on every coefficient."""
+        if problem.basis is not None or problem.loss.has_scale:
+            raise PlanViolation("a minimiser is released in encoded coordinates and without a scale")
+        return cls(
+            size=problem.size,
+            slope=problem.loss.constants.slope * problem.norm_bound,
+            curvature=problem.smoothness,
+            l2=problem.l2,
+            sensitivity=problem.sensitivity("gradient"),
+            n_rows=problem.n_rows,
+            start=problem.start,
+            tilt=tilt,
+        )
+
+    @property
+    def smoothness(self) -> float:
+        """Largest eigenvalue of the Hessian, ridge included."""
+        return self.curvature + self.l2
+
+    @property
+    def longest_step(self) -> float:
+        """``2 / (curvature + 2 l2)``: up to it a gradient step contracts distances by ``1 - step * l2``.
+
+        For ``l2 = 0`` this is ``2 / smoothness``, and in general ``2 / (l2 + smoothness)``.
+        """
+        return 2.0 / (self.curvature + 2.0 * self.l2)
+
+    @property
+    def reach(self) -> float:
+        """Bound on the distance from the start to the minimiser; ``inf`` without a ridge."""
+        pull = self.slope + self.tilt + self.l2 * math.hypot(*self.start)
+        return pull / self.l2 if self.l2 > 0 else math.inf
+
+    def rounding(self, radius: float) -> float:
+        """Return how far a computed mean gradient can be off within ``radius`` of the origin.
+
+        The sum is off by its share of ``sensitivity``. A predictor is off by a relative ``size * 2**-53`` of
+        ``norm(x) * radius`` in any order of its terms (Higham 2002, section 3.1), which a row's curvature
+        turns into a slope; a slope function is taken to be accurate to 64 units of its bound.
+        """
+        summed = 0.5 * max(0.0, self.sensitivity - 2.0 * self.slope / self.n_rows)
+        predictor = 1.01 * (self.size + 4) * self.curvature * radius
+        rest = 64.0 * self.slope + 8.0 * (self.l2 * radius + self.tilt)
+        return (summed + _UNIT * (predictor + rest)) * (1.0 + 1e-9)
+
+    def update_rounding(self, radius: float, step_size: float) -> float:
+        """Return how far one step, projection included, can end from where exact arithmetic would."""
+        length = step_size * (self.slope + self.tilt + self.l2 * radius)
+        return 16.0 * (1.0 + self.size * _UNIT) * _UNIT * (radius + length)
+
+
+@final
+class Objective:
+    """Exact, secret derivatives of a ridged objective with a linear term.
+
+    Parameters
+    ----------
+    problem : Problem
+        With its ridge on every coefficient.
+    rows : Rows
+    tilt : array of shape (size,), optional
+        Linear term.
+    """
+
+    __slots__ = ("_problem", "_rows", "_tilt")
+
+    def __init__(self, problem: Problem, rows: Rows, tilt: FloatArray | None = None) -> None:
+        self._problem, self._rows = problem, rows
+        self._tilt = np.zeros(problem.size) if tilt is None else tilt
+
+    def __repr__(self) -> str:
+        return "Objective(<private rows>)"
+
+    def __reduce__(self) -> str:
+        raise TypeError("an objective holds private rows and cannot be pickled")
+
+    def gradient(self, at: FloatArray) -> FloatArray:
+        """Return the gradient, shape (size,)."""
+        return self._rows.mean("gradient", at) + self._problem.l2 * at + self._tilt
+
+    def hessian(self, at: FloatArray) -> FloatArray:
+        """Return the Hessian, shape (size, size)."""
+        return self._rows.mean("hessian", at) + self._problem.l2 * np.eye(at.size)

@@ -1,0 +1,6 @@
+"""Property tests draw the same examples every time and are never timed: no test may depend on luck or load."""
+
+from hypothesis import settings
+
+settings.register_profile("repeatable", deadline=None, derandomize=True)
+settings.load_profile("repeatable")

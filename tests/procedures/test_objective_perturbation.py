@@ -1,0 +1,168 @@
+"""The density of a perturbed minimiser, integrated numerically for worst-case neighbours."""
+
+import math
+
+import numpy as np
+import pytest
+
+from privfit.errors import PlanViolation
+from privfit.losses import Huber, Logistic
+from privfit.privacy.curves import gdp_delta
+from privfit.procedures.landscape import Landscape
+from privfit.procedures.objective_perturbation import (
+    PerturbedObjective,
+    calibrate_spread,
+    determinant_loss,
+    profile_delta,
+    profile_mu,
+    ridge_for,
+)
+
+from .test_minimise import problem_of
+
+
+def clipped(eta, y):
+    return np.clip(eta - y, -1.0, 1.0), (np.abs(eta - y) <= 1.0).astype(float)
+
+
+def log_densities(rows, others, sigma, *, points, span):
+    """Log densities of the minimiser of ``theta' others theta / 2 + row + b'theta`` on a grid, for each row.
+
+    The grid is even in ``others @ theta``; ``b`` is Gaussian. Returns them with the volume of a cell.
+    """
+    side = np.linspace(-span, span, points)
+    grid = np.stack(np.meshgrid(*[side] * others.shape[0]), axis=-1)
+    inverse = np.linalg.inv(others)
+    theta = grid @ inverse.T
+    found = []
+    for x, y in rows:
+        slope, curvature = clipped(theta @ x, y)
+        b = grid + slope[..., None] * x
+        jacobian = np.linalg.det(others) * (1 + curvature * (x @ inverse @ x))
+        normal = -0.5 * np.sum(b * b, axis=-1) / sigma**2 - len(x) * math.log(sigma * math.sqrt(2 * math.pi))
+        found.append(normal + np.log(jacobian))
+    return found, (side[1] - side[0]) ** others.shape[0] / np.linalg.det(others)
+
+
+def divergence(one, other, cell, epsilon):
+    p, q = np.exp(one), np.exp(other)
+    assert p.sum() * cell == pytest.approx(1.0, abs=0.02)
+    return (
+        max(np.maximum(p - math.exp(epsilon) * q, 0).sum(), np.maximum(q - math.exp(epsilon) * p, 0).sum())
+        * cell
+    )
+
+
+@pytest.mark.parametrize(("epsilon", "loss"), [(1.0, 0.2), (1.0, 0.02), (2.0, 0.4), (0.3, 0.03)])
+@pytest.mark.parametrize("share", [0.25, 0.4])
+def test_one_coefficient_by_quadrature(epsilon, loss, share):
+    """All pairs of rows on a grid: never above the claim; of epsilon at that delta at least 60 % is real."""
+    ridge, mu = 1 / math.expm1(loss), share * epsilon
+    sigma = 2 / mu
+    claim = profile_delta(mu, epsilon - loss)
+    assert claim < 1
+    rows = [(np.array([x]), y) for x in (-1.0, 0.0, 1.0) for y in (-1e6, -3.0, -1.0, 0.0, 0.5, 2.0, 1e6)]
+    found, cell = log_densities(rows, np.array([[ridge]]), sigma, points=4001, span=9 * sigma + 2)
+    worst, real = 0.0, 0.0
+    for i in range(len(rows)):
+        for j in range(i):
+            worst = max(worst, divergence(found[i], found[j], cell, epsilon))
+            real = max(real, divergence(found[i], found[j], cell, 0.6 * epsilon))
+    assert worst <= claim
+    assert real > claim, "the claimed epsilon is more than 1 / 0.6 of the real one"
+
+
+def test_the_determinants_attain_their_bound():
+    problem = problem_of(Huber(1.0), n=10, l2=0.05, norm_bound=1.0, p=1)
+    bound = determinant_loss(Landscape.of(problem))
+    ridge = 10 * 0.05
+    assert bound == pytest.approx(math.log((ridge + 1) / ridge), rel=1e-9)
+    ridged = problem_of(Huber(1.0), n=10, l2=ridge_for(Landscape.of(problem), 0.3), norm_bound=1.0, p=1)
+    assert 0.3 * (1 - 1e-6) < determinant_loss(Landscape.of(ridged)) <= 0.3
+
+
+# mu, epsilon, loss of the determinants, directions of the rows, stretch of the others along a direction
+TWO_COEFFICIENTS = [
+    (0.25, 1.0, 0.2, 0.0, 0.45, 1e3, 0.9),
+    (0.25, 1.0, 0.2, 0.3, -0.3, 3e2, 1.7),
+    (0.35, 1.0, 0.05, 0.0, math.pi / 2, 10.0, 0.4),
+    (0.5, 2.0, 0.4, 0.2, 0.5, 1e3, 1.4),
+]
+
+
+@pytest.mark.parametrize("case", TWO_COEFFICIENTS, ids=str)
+def test_two_coefficients_by_quadrature(case):
+    """Rows in different directions, others stretched: the rank-two case that four corners stand for."""
+    mu, epsilon, loss, first, second, stretch, turn = case
+    ridge, sigma = 1 / math.expm1(loss), 2 / mu
+    axis = np.array([math.cos(turn), math.sin(turn)])
+    others = ridge * (np.eye(2) + stretch * np.outer(axis, axis))
+    claim = profile_delta(mu, epsilon - loss)
+    rows = [
+        (sign * np.array([math.cos(a), math.sin(a)]), y)
+        for a in (first, second)
+        for sign in (1.0, -1.0)
+        for y in (-1e6, 0.0, 1e6)
+    ]
+    found, cell = log_densities(rows, others, sigma, points=160, span=6.5 * sigma + 2)
+    worst = max(divergence(found[i], found[j], cell, epsilon) for i in range(len(rows)) for j in range(i))
+    assert 0.01 * claim < worst <= claim
+
+
+def test_one_side_is_not_enough():
+    """``H(mu)`` at epsilon, the curve of a Gaussian release, understates a two-sided neighbour.
+
+    A row that is added where there was none pulls to either side, with its steepest slope in both tails.
+    """
+    mu, epsilon, loss = 0.25, 1.0, 0.2
+    sigma, ridge = 1 / mu, 1 / math.expm1(loss)
+    found, cell = log_densities(
+        [(np.zeros(1), 0.0), (np.ones(1), 0.0)], np.array([[ridge]]), sigma, points=8001, span=9 * sigma + 2
+    )
+    real = divergence(found[0], found[1], cell, epsilon)
+    assert real > 1.5 * gdp_delta(mu, epsilon)
+    assert real <= profile_delta(mu, epsilon - loss)
+
+
+def test_the_calibration_keeps_its_delta_literally():
+    for epsilon in (0.01, 0.3, 1.0, 5.0, 40.0):
+        for delta in (1e-12, 1e-6, 1e-3, 0.05, 0.4):
+            mu = profile_mu(epsilon, delta)
+            assert profile_delta(mu, epsilon) <= delta
+            assert profile_delta(1.01 * mu, epsilon) > delta
+    assert profile_delta(1.0, 0.0) == 1.0
+    assert profile_delta(1.0, 1.1) == 1.0
+
+
+def test_pure_noise_by_quadrature():
+    """One coefficient, radial noise: the log density ratio stays within epsilon and comes near it."""
+    epsilon = 0.8
+    bare = Landscape.of(problem_of(Huber(1.0), n=10, norm_bound=1.0, p=1))
+    problem = problem_of(Huber(1.0), n=10, l2=ridge_for(bare, 0.2), norm_bound=1.0, p=1)
+    landscape = Landscape.of(problem)
+    scale = 10 * calibrate_spread(landscape, epsilon=epsilon - determinant_loss(landscape), delta=0.0)
+    ridge, theta = 10 * problem.l2, np.linspace(-8, 8, 20001)
+    worst = 0.0
+    densities = []
+    for x in (-1.0, 0.0, 1.0):
+        for y in (-1e6, -1.0, 0.0, 0.7, 1e6):
+            slope, curvature = clipped(x * theta, y)
+            densities.append(-np.abs(ridge * theta + slope * x) / scale + np.log(ridge + curvature * x * x))
+    for one in densities:
+        worst = max(worst, *(np.abs(one - other).max() for other in densities))
+    assert 0.75 * epsilon < worst <= epsilon
+
+
+def test_noise_below_its_cost_is_refused():
+    problem = problem_of(Logistic(), n=100, l2=0.1)
+    spread = calibrate_spread(Landscape.of(problem), epsilon=0.5, delta=1e-6)
+    good = PerturbedObjective(1.0, 1e-6, 0.1, spread, 0.02, 10.0)
+    assert good.planned(problem).event is not None
+    for bad in (
+        PerturbedObjective(1.0, 1e-6, 0.1, 0.4 * spread, 0.02, 10.0),
+        PerturbedObjective(1.0, 1e-6, 1e-3, spread, 0.02, 10.0),
+        PerturbedObjective(0.4, 1e-6, 0.1, spread, 0.02, 10.0),
+        PerturbedObjective(1.0, 0.0, 0.1, 1e-3, 0.02, 10.0),
+    ):
+        with pytest.raises(PlanViolation, match="cost"):
+            bad.planned(problem)
