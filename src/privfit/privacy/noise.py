@@ -284,6 +284,7 @@ def gaussian_mu(size: int, sensitivity: float, sd: float) -> float:
     return math.nextafter(math.sqrt(2 * rho), math.inf) * (1 + MARGIN)
 
 
+@lru_cache(maxsize=64)
 def _measurement(size: int, sd: float) -> Measurement:
     sd = in_range(SMALLEST_SD, LARGEST_SD, sd=sd)
     exponent = math.frexp(sd)[1] - 1 - LATTICE_BITS

@@ -4,6 +4,7 @@ from privfit.errors import InvalidArgument
 from privfit.solvers.base import AbstractSolver, Solution, Step
 from privfit.solvers.gradient import NoisyGradientDescent
 from privfit.solvers.newton import NoisyNewton
+from privfit.solvers.online_to_batch import OnlineToBatch
 from privfit.solvers.reference import NonPrivate
 from privfit.solvers.whitened import WhitenedGradientDescent
 
@@ -12,6 +13,7 @@ __all__ = [
     "NoisyGradientDescent",
     "NoisyNewton",
     "NonPrivate",
+    "OnlineToBatch",
     "Solution",
     "Step",
     "WhitenedGradientDescent",
@@ -23,6 +25,7 @@ BY_NAME: dict[str, AbstractSolver] = {
     "gradient-descent": NoisyGradientDescent(),
     "newton": NoisyNewton(),
     "non-private": NonPrivate(),
+    "online-to-batch": OnlineToBatch(),
     "whitened": WhitenedGradientDescent(),
 }
 """Solvers that the command line and ``solver="..."`` know by name, with their defaults."""

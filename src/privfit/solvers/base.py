@@ -81,6 +81,9 @@ class AbstractSolver(ABC):
     """True for methods that release their answer as a whole (`Solution.report` is ``"point"``). Inference
     then buys one gradient at that point, and reports it after one Newton step, whose noise is known."""
 
+    one_pass: ClassVar[bool] = False
+    """True for methods that read every row once, in order, and so can fit a stream of rows."""
+
     no_inference: ClassVar[str | None] = None
     """Why no standard errors can be given, as a sentence that goes on after a colon; None if they can."""
 

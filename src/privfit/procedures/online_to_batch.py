@@ -1,0 +1,230 @@
+"""One pass over the rows: an online learner steered by noisy sums of gradient differences."""
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Literal, final
+
+import numpy as np
+
+from privfit._checks import FloatArray
+from privfit.data.source import Block
+from privfit.learners.base import AbstractLearner, Feedback, Game
+from privfit.privacy.mechanisms import NoiseSource, calibrate_gaussian, calibrate_radial, radial_sd
+from privfit.privacy.repeated import AbstractRepeatedNoise, ExactRepeated, RepeatedGaussian, RepeatedRadial
+from privfit.problem.objective import Problem
+from privfit.problem.plan import PlannedRelease
+from privfit.problem.procedure import AbstractProcedure
+from privfit.problem.rows import Rows
+from privfit.procedures.differences import Bounds, mean_difference
+from privfit.procedures.tree import NoisyTree, depth
+
+NoiseMode = Literal["tight", "source"]
+
+_SLACK = 1.0 - 1e-12
+"""Keeps the cost of all nodes of a row at or below the whole in floating point."""
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class OnePass(AbstractProcedure):
+    """Anytime online-to-batch conversion with tree aggregation. Each row is used in one round.
+
+    In round t, with weights ``b_t = (t / T)**power``, the learner plays w, the iterate becomes the weighted
+    mean x of all plays, and the rows of the round add ``b_t grad(x_t) - b_(t-1) grad(x_(t-1))`` to a sum
+    whose noisy value goes back to the learner. The outcome is ``x_(T+1)``, which depends on all rows.
+
+    Parameters
+    ----------
+    learner : AbstractLearner
+    power : float
+        Growth of the weights, at least 1.
+    center : tuple of float
+        Public starting point, of length ``problem.size``.
+    radius : float
+        Of the ball around it that the iterates stay in.
+    batch : int
+        Rows a round.
+    mode : {"tight", "source"}
+        Whether a node's noise follows from the balls that differences are held to, or from the looser
+        bound of the source, equation (6).
+    amount : float
+        Cost: ``mu``, or ``epsilon`` if ``pure``; ``inf`` for no noise.
+    pure : bool
+
+    Notes
+    -----
+    *Guarantee.* Under ``replace``, mu-GDP (or epsilon-DP) for any rows and any loss, at the planned cost. A
+    row enters one difference, which is held to a ball whose centre and radius r are functions of earlier
+    releases; so replacing the row changes the difference by at most ``2 r / rows of the round``, and with
+    it at most ``U = floor(log2 T) + 1`` released sums. Each is ``mu / sqrt(U)``-GDP (``epsilon / U``-DP)
+    given the earlier ones, and composes (Dong, Roth and Su 2022, corollary 3.3). Iterates, noise levels and
+    the learner are functions of releases. Convexity, independence of rows, and G and H being right matter
+    to accuracy only.
+
+    References
+    ----------
+    Zhang, Tran and Cutkosky 2022, *Differentially private online-to-batch for smooth losses*, algorithm 1
+    and theorem 3.
+    """
+
+    learner: AbstractLearner
+    power: float
+    center: tuple[float, ...]
+    radius: float
+    batch: int
+    mode: NoiseMode
+    amount: float
+    pure: bool = False
+
+    def planned(self, problem: Problem) -> PlannedRelease:
+        """Return the planned outcome, at the cost of the whole pass.
+
+        Its sensitivity is a bound on that of a round's difference.
+        """
+        game = self.game(problem)
+        sensitivity = 2.0 * game.increment / self.batch
+        mu = math.inf if self.pure else self.amount
+        epsilon = self.amount if self.pure else None
+        return PlannedRelease("stream", problem.size, sensitivity, mu, 0.0, epsilon=epsilon)
+
+    def game(self, problem: Problem) -> Game:
+        """Return the public facts that the learner is told."""
+        return Game(
+            center=np.array(self.center),
+            radius=self.radius,
+            rounds=self.rounds(problem),
+            power=self.power,
+            lipschitz=problem.loss.constants.slope * problem.norm_bound,
+            smoothness=problem.smoothness,
+            strength=max(0.0, float(np.linalg.eigvalsh(problem.ridge)[0])),
+            batch=self.batch,
+            deviation=self._deviation(problem),
+        )
+
+    def rounds(self, problem: Problem) -> int:
+        """Return the number of rounds, T."""
+        return -(-problem.n_rows // self.batch)
+
+    def node_amount(self, rounds: int) -> float:
+        """Return the cost of a node."""
+        count = depth(rounds) if self.mode == "tight" else math.log2(2.0 * rounds)
+        return self.amount / (count if self.pure else math.sqrt(count)) * _SLACK
+
+    def carry_out(self, problem: Problem, rows: Rows, noise: NoiseSource) -> FloatArray:
+        """Make the pass."""
+        game = self.game(problem)
+        rounds, player = game.rounds, self.learner.start(game)
+        tree = NoisyTree(problem.size, rounds, self._noise(problem, noise))
+        leaf = _Leaf(problem, game, self.mode)
+        point = before = player.predict()
+        played, total, beta = before, 0.0, 0.0
+        for t, batch in enumerate(_batches(rows, self.batch, problem.basis), start=1):
+            last, beta = beta, (t / rounds) ** self.power
+            total += beta
+            before, point = point, point + (beta / total) * (played - point)
+            apart = played - before
+            vector, sensitivity = leaf.difference(batch, (point, before), (beta, last), apart)
+            total_vector, spread = tree.step(vector, sensitivity)
+            gradient = total_vector + beta * (problem.ridge @ point)
+            player.update(Feedback(gradient, point, beta, spread))
+            played = player.predict()
+        beta = ((rounds + 1) / rounds) ** self.power
+        return point + (beta / (total + beta)) * (played - point)
+
+    def _noise(self, problem: Problem, source: NoiseSource) -> AbstractRepeatedNoise:
+        if math.isinf(self.amount):
+            return ExactRepeated(problem.size, source)
+        node = self.node_amount(self.rounds(problem))
+        make = RepeatedRadial if self.pure else RepeatedGaussian
+        return make(problem.size, node, source)
+
+    def _deviation(self, problem: Problem) -> float:
+        if math.isinf(self.amount):
+            return 0.0
+        node = self.node_amount(self.rounds(problem))
+        if self.pure:
+            scale = calibrate_radial(sensitivity=1.0, epsilon=node, size=problem.size)
+            return radial_sd(scale, problem.size)
+        return calibrate_gaussian(sensitivity=1.0, mu=node, size=problem.size)
+
+
+class _Leaf:
+    """Differences of a round and their sensitivities."""
+
+    __slots__ = ("_bounds", "_farthest", "_game", "_loss", "_mode", "_out", "_state")
+
+    def __init__(self, problem: Problem, game: Game, mode: NoiseMode) -> None:
+        loss = problem.loss
+        self._bounds = Bounds(game.lipschitz, game.smoothness, loss.convex)
+        self._game, self._mode, self._loss, self._farthest = game, mode, loss, 0.0
+        self._state, self._out = np.array([1.0, *loss.parameters]), np.empty(game.dimension)
+
+    def difference(
+        self,
+        batch: "_Batch",
+        points: tuple[FloatArray, FloatArray],
+        betas: tuple[float, float],
+        apart: FloatArray,
+    ) -> tuple[FloatArray, float]:
+        """Return the mean difference of a round, and its sensitivity.
+
+        ``apart`` is the learner's play minus the iterate before. Where the source has ``norm(w_1 - x_0)``
+        with an ``x_0`` that may lie outside of the ball, the first round has 0: its weight before is 0.
+        """
+        center, radius = self._bounds.ball(points[0] - points[1], *betas)
+        block, count = batch.block, batch.last - batch.first
+        mean_difference(
+            block.x, block.y, block.weight, batch.first, batch.last, np.stack(points), np.array(betas),
+            self._state, self._loss.functions.slope, self._loss.constants.slope, center, radius, self._out,
+        )  # fmt: skip
+        if self._mode == "source":
+            self._farthest = max(self._farthest, math.sqrt(float(apart @ apart)))
+            radius = max(radius, self._source_bound(betas[0]))
+        return self._out, 2.0 * radius / count * (1.0 + count * count * 2.0**-50)
+
+    def _source_bound(self, beta: float) -> float:
+        """Return ``(k + 1) t**(k-1) (G + H max norm(w_i - x_(i-1)))`` over ``T**k``."""
+        game = self._game
+        growth = (game.power + 1.0) * beta ** ((game.power - 1.0) / game.power) / game.rounds
+        return growth * (game.lipschitz + game.smoothness * self._farthest)
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class _Batch:
+    """Rows ``first .. last - 1`` of a block."""
+
+    block: Block
+    first: int
+    last: int
+
+
+def _batches(rows: Rows, size: int, basis: FloatArray | None) -> Iterator[_Batch]:
+    """Return all rows in rounds of ``size``, the last one shorter, whatever blocks they come in."""
+    rest: Block | None = None
+    for block in rows.blocks():
+        block = _turned(block, basis)
+        if rest is not None:
+            block = _joined(rest, block)
+        whole = block.y.size - block.y.size % size
+        for first in range(0, whole, size):
+            yield _Batch(block, first, first + size)
+        rest = None
+        if whole < block.y.size:
+            rest = Block(block.x[whole:], block.y[whole:], block.weight[whole:])
+    if rest is not None:
+        yield _Batch(rest, 0, rest.y.size)
+
+
+def _turned(block: Block, basis: FloatArray | None) -> Block:
+    if basis is None:
+        return block
+    return Block(np.ascontiguousarray(block.x @ basis), block.y, block.weight)
+
+
+def _joined(one: Block, other: Block) -> Block:
+    return Block(
+        np.concatenate([one.x, other.x]),
+        np.concatenate([one.y, other.y]),
+        np.concatenate([one.weight, other.weight]),
+    )
