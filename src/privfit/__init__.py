@@ -1,7 +1,8 @@
 """Differentially private regression and M-estimation, with honest confidence intervals."""
 
-from privfit import losses, solvers
+from privfit import learners, losses, solvers
 from privfit.data.schema import Schema
+from privfit.data.stream import RowStream
 from privfit.errors import (
     BudgetExceeded,
     FormulaError,
@@ -37,10 +38,12 @@ __all__ = [
     "LogisticRegression",
     "PlanViolation",
     "PrivfitError",
+    "RowStream",
     "Schema",
     "SchemaError",
     "TooLittleData",
     "huber",
+    "learners",
     "logit",
     "losses",
     "ols",

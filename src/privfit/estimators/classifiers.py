@@ -12,6 +12,7 @@ from privfit._checks import FloatArray
 from privfit.data.declarations import Level
 from privfit.data.response import standard_labels
 from privfit.data.schema import Schema
+from privfit.data.stream import RowStream
 from privfit.errors import LabelError
 from privfit.estimators.base import AbstractPrivateRegressor
 from privfit.estimators.models import Model, logistic_regression
@@ -131,8 +132,9 @@ class LogisticRegression(ClassifierMixin, AbstractPrivateRegressor):
 
         Parameters
         ----------
-        X : array-like of shape (n, k), frame, or path
-            Rows. With a schema: a frame, a mapping of columns, or a CSV or Parquet file.
+        X : array-like of shape (n, k), frame, path, or RowStream
+            Rows. With a schema: a frame, a mapping of columns, or a CSV or Parquet file. A stream holds the
+            labels, too.
         y : array-like of shape (n,) or str, optional
             Labels. With a schema it may be the name of a column of ``X``, or be left out where the
             schema marks the target.
@@ -146,12 +148,18 @@ class LogisticRegression(ClassifierMixin, AbstractPrivateRegressor):
         PrivfitError
             A named subclass, in one line, before any budget is spent.
         """
-        classes = self._declared_classes(y)
+        classes = self._stream_classes() if isinstance(X, RowStream) else self._declared_classes(y)
         self._fit(X, y, classes)
         self.coef_, self.intercept_ = self.coef_.reshape(1, -1), np.array([self.intercept_])
         labels = self._encoder.design.target.labels
         self.classes_ = np.array(classes if classes is not None else labels)
         return self
+
+    def _stream_classes(self) -> Sequence[Level] | None:
+        """Return the labels of a stream, which are public: declared, or else 0 and 1."""
+        if self.schema is not None:
+            return None
+        return (0, 1) if self.classes is None else tuple(self.classes)
 
     def _declared_classes(self, y: Any) -> Sequence[Level] | None:
         """Return the labels behind 0 and 1 of a fit without a schema; None with one."""

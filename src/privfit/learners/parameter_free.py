@@ -10,6 +10,8 @@ from privfit._checks import FloatArray, positive
 from privfit.learners.base import AbstractLearner, AbstractPlayer, Feedback, Game, into_ball, length
 from privfit.learners.penalties import AbstractPenalty, NoPenalty
 
+_NONE = NoPenalty()
+
 
 @final
 @dataclass(frozen=True, slots=True)
@@ -37,7 +39,7 @@ class ParameterFree(AbstractLearner):
     """
 
     stake: float = 1.0
-    penalty: AbstractPenalty = NoPenalty()
+    penalty: AbstractPenalty = _NONE
 
     def __post_init__(self) -> None:
         positive(stake=self.stake)
@@ -53,7 +55,7 @@ class ParameterFree(AbstractLearner):
 
 
 class _Bettor(AbstractPlayer):
-    __slots__ = ("_bet", "_game", "_gains", "_limit", "_point", "_round", "_rule", "_wealth")
+    __slots__ = ("_bet", "_gains", "_game", "_limit", "_point", "_round", "_rule", "_wealth")
 
     def __init__(self, game: Game, learner: ParameterFree) -> None:
         self._game, self._rule = game, learner.penalty.start(game)

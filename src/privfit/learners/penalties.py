@@ -1,4 +1,4 @@
-"""Penalties ``xi * norm(w) + nu * norm(w)**2`` that keep a parameter-free learner where the noise is small."""
+"""Penalties ``xi * norm(w) + nu * norm(w)**2`` on the distance from a parameter-free learner's start."""
 
 import math
 from abc import ABC, abstractmethod

@@ -58,8 +58,9 @@ class AbstractRepeatedNoise(ABC):
         """
         if not 0.0 < sensitivity < math.inf:
             raise PlanViolation("the sensitivity of a repeated release must be positive and finite")
-        scaled = np.where(np.isfinite(value), value, 0.0) / sensitivity
-        return sensitivity * self._perturb(scaled)
+        if not np.isfinite(value).all():
+            value = np.where(np.isfinite(value), value, 0.0)
+        return sensitivity * self._perturb(value / sensitivity)
 
 
 @final

@@ -5,12 +5,12 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numba import float64, int64, njit, types, void
+from numba import float64, int64, njit, void
 
 from privfit._checks import FloatArray
-from privfit.losses.base import SIGNATURE
+from privfit.data.source import Block
+from privfit.losses.base import AbstractLoss
 
-_FUNCTION = types.FunctionType(SIGNATURE)
 _VECTOR = float64[::1]
 _MATRIX = float64[:, ::1]
 
@@ -18,60 +18,99 @@ _SHRINK = 1.0 - 2.0**-40
 """Covers the rounding of the norm that a difference is held to."""
 
 
-@njit(
-    void(
-        _MATRIX, _VECTOR, _VECTOR, int64, int64, _MATRIX, _VECTOR, _VECTOR, _FUNCTION, float64, _VECTOR, float64,
-        _VECTOR,
-    ),
-    cache=True,
-    nogil=True,
-)  # fmt: skip
-def mean_difference(  # noqa: PLR0917 -- compiled
-    x: Any,
-    y: Any,
-    weight: Any,
-    first: int,
-    last: int,
-    points: Any,
-    betas: Any,
-    loss: Any,
-    slope: Any,
-    bound: float,
-    center: Any,
-    radius: float,
-    out: Any,
-) -> None:
-    """Fill ``out`` with the mean over rows ``first .. last - 1`` of their held differences.
+@njit(void(_MATRIX, int64, int64, _VECTOR, _VECTOR, _MATRIX), cache=True, nogil=True)
+def _predictors(x: Any, first: int, last: int, point: Any, before: Any, out: Any) -> None:  # noqa: PLR0917
+    """Fill ``out[i]`` with the linear predictors of row ``first + i`` at both points."""
+    for i in range(last - first):
+        new, old = 0.0, 0.0
+        for j in range(x.shape[1]):
+            new += x[first + i, j] * point[j]
+            old += x[first + i, j] * before[j]
+        out[i, 0], out[i, 1] = new, old
 
-    A row's difference is ``betas[0] * grad(points[0]) - betas[1] * grad(points[1])`` with gradients
-    ``weight * slope * x``, the slope held to ``bound``; it is projected on the ball of ``center`` and
-    ``radius``. ``loss`` is (s, c, k).
-    """
-    p = x.shape[1]
-    s, c, k = loss[0], loss[1], loss[2]
+
+@njit(void(_MATRIX, _VECTOR, int64, int64, _VECTOR, _VECTOR, float64, _VECTOR), cache=True, nogil=True)
+def _mean_held(  # noqa: PLR0917 -- compiled
+    x: Any, weight: Any, first: int, last: int, steps: Any, center: Any, radius: float, out: Any
+) -> None:
+    """Fill ``out`` with the mean of ``weight * step * x``, each row's projected on a ball."""
     limit = radius * _SHRINK
     out[:] = 0.0
     for i in range(first, last):
-        new, old = 0.0, 0.0
-        for j in range(p):
-            new += x[i, j] * points[0, j]
-            old += x[i, j] * points[1, j]
-        a = min(max(slope(y[i], new, s, c, k), -bound), bound)
-        b = min(max(slope(y[i], old, s, c, k), -bound), bound)
-        step = betas[0] * (a if a == a else 0.0)  # noqa: PLR0124 -- NaN
-        step -= betas[1] * (b if b == b else 0.0)  # noqa: PLR0124
-        step *= weight[i]
-        squared = 0.0
-        for j in range(p):
+        step, squared = weight[i] * steps[i - first], 0.0
+        for j in range(x.shape[1]):
             away = step * x[i, j] - center[j]
             squared += away * away
-        factor = 1.0
-        if not squared <= limit * limit:
-            factor = limit / math.sqrt(squared)
-        for j in range(p):
+        factor = 1.0 if squared <= limit * limit else limit / math.sqrt(squared)
+        for j in range(x.shape[1]):
             out[j] += center[j] + factor * (step * x[i, j] - center[j])
-    for j in range(p):
+    for j in range(out.size):
         out[j] /= last - first
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class RoundRows:
+    """Rows ``first .. last - 1`` of a block: those of one round."""
+
+    block: Block
+    first: int
+    last: int
+
+
+class WeightedDifference:
+    """The mean over some rows of ``beta * grad(point) - before * grad(earlier)``, held row by row to a ball.
+
+    Slopes are asked one by one: a compiled function that takes the slope as an argument is slower to call
+    than to run.
+
+    Parameters
+    ----------
+    loss : AbstractLoss
+        Without a scale.
+    size : int
+        Number of coefficients.
+    batch : int
+        Largest number of rows at once.
+    """
+
+    __slots__ = ("_constants", "_etas", "_limit", "_out", "_slope", "_steps")
+
+    def __init__(self, loss: AbstractLoss, size: int, batch: int) -> None:
+        self._slope, self._limit = loss.functions.slope, loss.constants.slope
+        self._constants = (1.0, *loss.parameters)
+        self._etas, self._steps, self._out = np.empty((batch, 2)), np.empty(batch), np.empty(size)
+
+    def mean(
+        self,
+        rows: RoundRows,
+        points: tuple[FloatArray, FloatArray],
+        betas: tuple[float, float],
+        ball: tuple[FloatArray, float],
+    ) -> FloatArray:
+        """Return the mean difference, shape (size,), valid until the next call.
+
+        Parameters
+        ----------
+        rows : RoundRows
+        points : pair of array of shape (size,)
+            The later and the earlier point.
+        betas : pair of float
+            Their weights.
+        ball : (centre, radius)
+        """
+        block, first, last = rows.block, rows.first, rows.last
+        _predictors(block.x, first, last, *points, self._etas)
+        for i, (y, (new, old)) in enumerate(
+            zip(block.y[first:last].tolist(), self._etas[: last - first].tolist(), strict=True)
+        ):
+            self._steps[i] = betas[0] * self._held_slope(y, new) - betas[1] * self._held_slope(y, old)
+        _mean_held(block.x, block.weight, first, last, self._steps, *ball, self._out)
+        return self._out
+
+    def _held_slope(self, y: float, eta: float) -> float:
+        """Return the slope within its bound; 0 for NaN."""
+        slope = self._slope(y, eta, *self._constants)
+        return min(max(slope, -self._limit), self._limit) if slope == slope else 0.0  # noqa: PLR0124 -- NaN
 
 
 @dataclass(frozen=True, slots=True, eq=False)

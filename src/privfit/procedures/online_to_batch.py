@@ -16,7 +16,7 @@ from privfit.problem.objective import Problem
 from privfit.problem.plan import PlannedRelease
 from privfit.problem.procedure import AbstractProcedure
 from privfit.problem.rows import Rows
-from privfit.procedures.differences import Bounds, mean_difference
+from privfit.procedures.differences import Bounds, RoundRows, WeightedDifference
 from privfit.procedures.tree import NoisyTree, depth
 
 NoiseMode = Literal["tight", "source"]
@@ -115,7 +115,7 @@ class OnePass(AbstractProcedure):
         """Make the pass."""
         game = self.game(problem)
         rounds, player = game.rounds, self.learner.start(game)
-        tree = NoisyTree(problem.size, rounds, self._noise(problem, noise))
+        tree = NoisyTree(problem.size, rounds, self._noise(problem, noise), ratio=self.batch)
         leaf = _Leaf(problem, game, self.mode)
         point = before = player.predict()
         played, total, beta = before, 0.0, 0.0
@@ -152,17 +152,16 @@ class OnePass(AbstractProcedure):
 class _Leaf:
     """Differences of a round and their sensitivities."""
 
-    __slots__ = ("_bounds", "_farthest", "_game", "_loss", "_mode", "_out", "_state")
+    __slots__ = ("_bounds", "_differences", "_farthest", "_game", "_mode")
 
     def __init__(self, problem: Problem, game: Game, mode: NoiseMode) -> None:
-        loss = problem.loss
-        self._bounds = Bounds(game.lipschitz, game.smoothness, loss.convex)
-        self._game, self._mode, self._loss, self._farthest = game, mode, loss, 0.0
-        self._state, self._out = np.array([1.0, *loss.parameters]), np.empty(game.dimension)
+        self._bounds = Bounds(game.lipschitz, game.smoothness, problem.loss.convex)
+        self._differences = WeightedDifference(problem.loss, game.dimension, game.batch)
+        self._game, self._mode, self._farthest = game, mode, 0.0
 
     def difference(
         self,
-        batch: "_Batch",
+        batch: RoundRows,
         points: tuple[FloatArray, FloatArray],
         betas: tuple[float, float],
         apart: FloatArray,
@@ -172,16 +171,13 @@ class _Leaf:
         ``apart`` is the learner's play minus the iterate before. Where the source has ``norm(w_1 - x_0)``
         with an ``x_0`` that may lie outside of the ball, the first round has 0: its weight before is 0.
         """
-        center, radius = self._bounds.ball(points[0] - points[1], *betas)
-        block, count = batch.block, batch.last - batch.first
-        mean_difference(
-            block.x, block.y, block.weight, batch.first, batch.last, np.stack(points), np.array(betas),
-            self._state, self._loss.functions.slope, self._loss.constants.slope, center, radius, self._out,
-        )  # fmt: skip
+        ball = self._bounds.ball(points[0] - points[1], *betas)
+        vector = self._differences.mean(batch, points, betas, ball)
+        radius, count = ball[1], batch.last - batch.first
         if self._mode == "source":
             self._farthest = max(self._farthest, math.sqrt(float(apart @ apart)))
             radius = max(radius, self._source_bound(betas[0]))
-        return self._out, 2.0 * radius / count * (1.0 + count * count * 2.0**-50)
+        return vector, 2.0 * radius / count * (1.0 + count * count * 2.0**-50)
 
     def _source_bound(self, beta: float) -> float:
         """Return ``(k + 1) t**(k-1) (G + H max norm(w_i - x_(i-1)))`` over ``T**k``."""
@@ -190,30 +186,17 @@ class _Leaf:
         return growth * (game.lipschitz + game.smoothness * self._farthest)
 
 
-@dataclass(frozen=True, slots=True, eq=False, repr=False)
-class _Batch:
-    """Rows ``first .. last - 1`` of a block."""
-
-    block: Block
-    first: int
-    last: int
-
-
-def _batches(rows: Rows, size: int, basis: FloatArray | None) -> Iterator[_Batch]:
+def _batches(rows: Rows, size: int, basis: FloatArray | None) -> Iterator[RoundRows]:
     """Return all rows in rounds of ``size``, the last one shorter, whatever blocks they come in."""
     rest: Block | None = None
-    for block in rows.blocks():
-        block = _turned(block, basis)
-        if rest is not None:
-            block = _joined(rest, block)
+    for one in rows.blocks():
+        block = _joined(rest, _turned(one, basis))
         whole = block.y.size - block.y.size % size
         for first in range(0, whole, size):
-            yield _Batch(block, first, first + size)
-        rest = None
-        if whole < block.y.size:
-            rest = Block(block.x[whole:], block.y[whole:], block.weight[whole:])
-    if rest is not None:
-        yield _Batch(rest, 0, rest.y.size)
+            yield RoundRows(block, first, first + size)
+        rest = Block(block.x[whole:], block.y[whole:], block.weight[whole:])
+    if rest is not None and rest.y.size:
+        yield RoundRows(rest, 0, rest.y.size)
 
 
 def _turned(block: Block, basis: FloatArray | None) -> Block:
@@ -222,7 +205,9 @@ def _turned(block: Block, basis: FloatArray | None) -> Block:
     return Block(np.ascontiguousarray(block.x @ basis), block.y, block.weight)
 
 
-def _joined(one: Block, other: Block) -> Block:
+def _joined(one: Block | None, other: Block) -> Block:
+    if one is None or one.y.size == 0:
+        return other
     return Block(
         np.concatenate([one.x, other.x]),
         np.concatenate([one.y, other.y]),

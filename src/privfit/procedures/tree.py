@@ -1,10 +1,16 @@
 """Running sums of secret vectors with noise that grows with the logarithm of their number."""
 
+from typing import Any
+
 import numpy as np
+from numba import float64, int64, njit, void
 
 from privfit._checks import FloatArray
 from privfit.errors import PlanViolation
 from privfit.privacy.repeated import AbstractRepeatedNoise
+
+_VECTOR = float64[::1]
+_MATRIX = float64[:, ::1]
 
 
 class NoisyTree:
@@ -22,22 +28,24 @@ class NoisyTree:
         Largest number of rounds, T.
     noise : AbstractRepeatedNoise
         Releases a node, at a fixed cost.
+    ratio : float
+        Bound on the norm of a vector over its sensitivity.
 
     Notes
     -----
     *Guarantee.* A round is in at most ``floor(log2 T) + 1`` nodes (`depth`), and every node is released with
     the largest sensitivity among its rounds: replacing one row changes one round, so each of these nodes
     costs its price and all others nothing (Dwork, Naor, Pitassi and Rothblum 2010; Chan, Shi and Song 2011).
-    The sum over a node is that of a balanced tree; its rounding, at most ``2**j (j + 2) 2**-53`` times the
-    largest difference for ``2**j`` rounds, is added to the sensitivity for both neighbours, as is that of
-    the division by the sensitivity.
+    In the sum of a node of ``2**j`` rounds a vector takes part in at most ``(j + 1) (j + 2) / 2`` additions,
+    so the rounding is at most ``2**j (j + 1) (j + 2) / 2 * 2**-53`` times the longest vector. That is added
+    to the sensitivity for both neighbours, with the rounding of the division by the sensitivity.
     """
 
-    __slots__ = ("_deviations", "_exact", "_noise", "_noisy", "_round", "_rounds", "_sensitivities")
+    __slots__ = ("_deviations", "_exact", "_noise", "_noisy", "_ratio", "_round", "_rounds", "_sensitivities")
 
-    def __init__(self, size: int, rounds: int, noise: AbstractRepeatedNoise) -> None:
+    def __init__(self, size: int, rounds: int, noise: AbstractRepeatedNoise, *, ratio: float = 1.0) -> None:
         levels = depth(rounds)
-        self._noise, self._rounds, self._round = noise, rounds, 0
+        self._noise, self._ratio, self._rounds, self._round = noise, ratio, rounds, 0
         self._exact, self._noisy = np.zeros((levels, size)), np.zeros((levels, size))
         self._sensitivities, self._deviations = [0.0] * levels, [0.0] * levels
 
@@ -60,8 +68,7 @@ class NoisyTree:
         vector : array of shape (d,)
             Secret.
         sensitivity : float
-            By how much replacing a row can change it; a function of earlier releases. The vector itself is
-            no longer.
+            By how much replacing a row can change it; a function of earlier releases.
 
         Returns
         -------
@@ -69,6 +76,7 @@ class NoisyTree:
             Noisy sum of all vectors so far: released.
         spread : float
             Sum over the nodes in it of the noise's standard deviation per coordinate.
+
         Raises
         ------
         PlanViolation
@@ -78,15 +86,38 @@ class NoisyTree:
             raise PlanViolation("a tree takes no more rounds than it was planned for")
         self._round += 1
         level = (self._round & -self._round).bit_length() - 1
-        total = vector + self._exact[:level].sum(axis=0) if level else vector
         largest = max([sensitivity, *self._sensitivities[:level]])
-        bound = largest * (1.0 + (level + 4) * 2.0 ** (level - 50))
-        self._exact[:level], self._noisy[:level] = 0.0, 0.0
+        bound = largest * (1.0 + self._ratio * (level + 2) ** 2 * 2.0 ** (level - 52))
+        _merge(self._exact, level, vector)
+        fresh = self._noise.release(self._exact[level], bound)
+        total = np.empty(fresh.size)
+        _replace(self._noisy, level, fresh, total)
         self._deviations[:level] = [0.0] * level
-        self._exact[level], self._sensitivities[level] = total, largest
-        self._noisy[level] = self._noise.release(total, bound)
-        self._deviations[level] = bound * self._noise.deviation
-        return self._noisy.sum(axis=0), sum(self._deviations)
+        self._sensitivities[level], self._deviations[level] = largest, bound * self._noise.deviation
+        return total, sum(self._deviations)
+
+
+@njit(void(_MATRIX, int64, _VECTOR), cache=True, nogil=True)
+def _merge(sums: Any, level: int, vector: Any) -> None:
+    """Set ``sums[level]`` to the vector plus all lower sums, and these to 0."""
+    for j in range(vector.size):
+        total = vector[j]
+        for k in range(level):
+            total += sums[k, j]
+            sums[k, j] = 0.0
+        sums[level, j] = total
+
+
+@njit(void(_MATRIX, int64, _VECTOR, _VECTOR), cache=True, nogil=True)
+def _replace(sums: Any, level: int, fresh: Any, total: Any) -> None:
+    """Set ``sums[level]``, the lower sums to 0, and ``total`` to the sum of all."""
+    for j in range(fresh.size):
+        sums[level, j] = fresh[j]
+        total[j] = 0.0
+        for k in range(level):
+            sums[k, j] = 0.0
+        for k in range(level, sums.shape[0]):
+            total[j] += sums[k, j]
 
 
 def depth(rounds: int) -> int:

@@ -18,6 +18,8 @@ from privfit.procedures.online_to_batch import NoiseMode, OnePass
 from privfit.solvers.base import AbstractSolver, Solution
 from privfit.solvers.requirements import need_no_scale, need_replace, need_smooth
 
+_DEFAULT = AdaGradNorm()
+
 
 @final
 @dataclass(frozen=True, slots=True)
@@ -58,7 +60,7 @@ class OnlineToBatch(AbstractSolver):
     Zhang, Tran and Cutkosky 2022, *Differentially private online-to-batch for smooth losses*.
     """
 
-    learner: AbstractLearner = AdaGradNorm()
+    learner: AbstractLearner = _DEFAULT
     power: float | None = None
     radius: float = 4.0
     start: Sequence[float] | None = None
@@ -69,7 +71,9 @@ class OnlineToBatch(AbstractSolver):
 
     def __post_init__(self) -> None:
         if not isinstance(self.learner, AbstractLearner):
-            raise InvalidArgument(f"learner must be one of privfit.learners, got {type(self.learner).__name__}")
+            raise InvalidArgument(
+                f"learner must be one of privfit.learners, got {type(self.learner).__name__}"
+            )
         if self.power is not None:
             in_range(1.0, 20.0, power=self.power)
         positive(radius=self.radius)
@@ -118,6 +122,6 @@ class OnlineToBatch(AbstractSolver):
         """Make the pass."""
         (planned,) = [release for release in oracle.plan.solver_releases if release.kind == "stream"]
         pure = planned.epsilon is not None
-        one = self.procedure(problem, planned.epsilon if pure else planned.mu, pure=pure)
+        one = self.procedure(problem, planned.mu if planned.epsilon is None else planned.epsilon, pure=pure)
         theta = oracle.carry_out(one, np.array(one.center)).value
         return Solution(problem, theta, (), (), "point")
