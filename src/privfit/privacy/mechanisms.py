@@ -18,6 +18,7 @@ from privfit.privacy.noise import (
     SecureNoise,
     SeededNoise,
     gaussian_mu,
+    laplace_epsilon,
     radial_epsilon,
 )
 
@@ -29,6 +30,7 @@ __all__ = [
     "gaussian_mu",
     "gaussian_symmetric",
     "gaussian_vector",
+    "laplace_epsilon",
     "make_source",
     "radial_epsilon",
     "radial_scale",

@@ -48,6 +48,30 @@ def _mean_held(  # noqa: PLR0917 -- compiled
         out[j] /= last - first
 
 
+@njit(void(_MATRIX, _VECTOR, int64, int64, _VECTOR, float64, float64, _VECTOR), cache=True, nogil=True)
+def _mean_shortened(  # noqa: PLR0917 -- compiled
+    x: Any, weight: Any, first: int, last: int, steps: Any, norm: float, radius: float, out: Any
+) -> None:
+    """Fill ``out`` with the mean of ``weight * step * x``, each row's shortened to a norm of ``radius``."""
+    limit = radius * _SHRINK
+    out[:] = 0.0
+    for i in range(first, last):
+        step, largest, power = weight[i] * steps[i - first], 0.0, 0.0
+        for j in range(x.shape[1]):
+            largest = max(largest, abs(x[i, j]))
+        if largest == 0.0:
+            continue
+        if not math.isinf(norm):
+            for j in range(x.shape[1]):
+                power += (abs(x[i, j]) / largest) ** norm
+            largest *= power ** (1.0 / norm)
+        factor = min(1.0, limit / max(abs(step) * largest, limit))
+        for j in range(x.shape[1]):
+            out[j] += factor * step * x[i, j]
+    for j in range(out.size):
+        out[j] /= last - first
+
+
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class RoundRows:
     """Rows ``first .. last - 1`` of a block: those of one round."""
@@ -71,11 +95,14 @@ class WeightedDifference:
         Number of coefficients.
     batch : int
         Largest number of rows at once.
+    norm : float
+        Exponent of the norm of the ball; its centre is 0 unless this is 2.
     """
 
-    __slots__ = ("_constants", "_etas", "_limit", "_out", "_slope", "_steps")
+    __slots__ = ("_constants", "_etas", "_limit", "_norm", "_out", "_slope", "_steps")
 
-    def __init__(self, loss: AbstractLoss, size: int, batch: int) -> None:
+    def __init__(self, loss: AbstractLoss, size: int, batch: int, norm: float) -> None:
+        self._norm = norm
         self._slope, self._limit = loss.functions.slope, loss.constants.slope
         self._constants = (1.0, *loss.parameters)
         self._etas, self._steps, self._out = np.empty((batch, 2)), np.empty(batch), np.empty(size)
@@ -104,7 +131,10 @@ class WeightedDifference:
             zip(block.y[first:last].tolist(), self._etas[: last - first].tolist(), strict=True)
         ):
             self._steps[i] = betas[0] * self._held_slope(y, new) - betas[1] * self._held_slope(y, old)
-        _mean_held(block.x, block.weight, first, last, self._steps, *ball, self._out)
+        if self._norm == 2.0:
+            _mean_held(block.x, block.weight, first, last, self._steps, *ball, self._out)
+        else:
+            _mean_shortened(block.x, block.weight, first, last, self._steps, self._norm, ball[1], self._out)
         return self._out
 
     def _held_slope(self, y: float, eta: float) -> float:
@@ -123,13 +153,13 @@ class Bounds:
         G, bound on a row's gradient.
     smoothness : float
         H, bound on how fast it changes.
-    convex : bool
-        Whether the loss is convex in the coefficients.
+    centred : bool
+        Whether the loss is convex in the coefficients and G and H are in the Euclidean norm.
     """
 
     lipschitz: float
     smoothness: float
-    convex: bool
+    centred: bool
 
     def ball(self, move: FloatArray, beta: float, before: float) -> tuple[FloatArray, float]:
         """Return centre and radius of a ball that holds ``beta * grad(x) - before * grad(x - move)``.
@@ -147,12 +177,13 @@ class Bounds:
         norm ``(beta - before) G`` at most. The second is in the ball of radius ``before H norm(move)``
         around 0; for a convex loss it is in the ball around ``before H move / 2`` of half that radius, as
         ``norm(g)**2 <= H g'move`` for a difference g of its gradients (Nesterov 2004, theorem 2.1.5). Or
-        else ``(beta + before) G`` bounds it. Projection on the ball does not change a gradient that keeps
+        else ``(beta + before) G`` bounds it. In other norms G and H are those of the gradient in that norm,
+        for a Euclidean length of the move. Projection on the ball does not change a gradient that keeps
         the stated bounds, and makes the bound hold for one that does not.
         """
         length = math.sqrt(float(move @ move))
         rise, reach = (beta - before) * self.lipschitz, before * self.smoothness * length
         plain = (beta + before) * self.lipschitz
-        if self.convex and rise + 0.5 * reach < plain:
+        if self.centred and rise + 0.5 * reach < plain:
             return (0.5 * before * self.smoothness) * move, rise + 0.5 * reach
         return np.zeros_like(move), min(rise + reach, plain)

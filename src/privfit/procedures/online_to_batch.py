@@ -1,7 +1,7 @@
 """One pass over the rows: an online learner steered by noisy sums of gradient differences."""
 
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Literal, final
 
@@ -10,8 +10,15 @@ import numpy as np
 from privfit._checks import FloatArray
 from privfit.data.source import Block
 from privfit.learners.base import AbstractLearner, Feedback, Game
-from privfit.privacy.mechanisms import NoiseSource, calibrate_gaussian, calibrate_radial, radial_sd
-from privfit.privacy.repeated import AbstractRepeatedNoise, ExactRepeated, RepeatedGaussian, RepeatedRadial
+from privfit.privacy.mechanisms import NoiseSource, NoNoise
+from privfit.privacy.repeated import (
+    AbstractRepeatedNoise,
+    ExactRepeated,
+    RepeatedCube,
+    RepeatedGaussian,
+    RepeatedLaplace,
+    RepeatedRadial,
+)
 from privfit.problem.objective import Problem
 from privfit.problem.plan import PlannedRelease
 from privfit.problem.procedure import AbstractProcedure
@@ -51,6 +58,12 @@ class OnePass(AbstractProcedure):
     amount : float
         Cost: ``mu``, or ``epsilon`` if ``pure``; ``inf`` for no noise.
     pure : bool
+    norm : float
+        Exponent q of the norm that differences are held to and that the noise follows: in [1, inf], for
+        pure noise 1, 2 or inf.
+    row_bound : float, optional
+        Bound on this norm of the rows, times the root of their weight. Default: what follows from
+        ``problem.norm_bound``.
 
     Notes
     -----
@@ -59,7 +72,9 @@ class OnePass(AbstractProcedure):
     releases; so replacing the row changes the difference by at most ``2 r / rows of the round``, and with
     it at most ``U = floor(log2 T) + 1`` released sums. Each is ``mu / sqrt(U)``-GDP (``epsilon / U``-DP)
     given the earlier ones, and composes (Dong, Roth and Su 2022, corollary 3.3). Iterates, noise levels and
-    the learner are functions of releases. Convexity, independence of rows, and G and H being right matter
+    the learner are functions of releases. With another norm than the Euclidean, pure noise has the density
+    ``exp(-norm(z) / scale)`` of that norm; Gaussian noise is larger by ``d**(1/2 - 1/q)`` for q > 2, since
+    ``norm(v)_2 <= d**(1/2 - 1/q) norm(v)_q``. Convexity, independence of rows, and G and H being right matter
     to accuracy only.
 
     References
@@ -76,6 +91,8 @@ class OnePass(AbstractProcedure):
     mode: NoiseMode
     amount: float
     pure: bool = False
+    norm: float = 2.0
+    row_bound: float | None = None
 
     def planned(self, problem: Problem) -> PlannedRelease:
         """Return the planned outcome, at the cost of the whole pass.
@@ -99,7 +116,7 @@ class OnePass(AbstractProcedure):
             smoothness=problem.smoothness,
             strength=max(0.0, float(np.linalg.eigvalsh(problem.ridge)[0])),
             batch=self.batch,
-            deviation=self._deviation(problem),
+            deviation=self._noise(problem, NoNoise()).deviation * self._inflation(problem),
         )
 
     def rounds(self, problem: Problem) -> int:
@@ -116,7 +133,8 @@ class OnePass(AbstractProcedure):
         game = self.game(problem)
         rounds, player = game.rounds, self.learner.start(game)
         tree = NoisyTree(problem.size, rounds, self._noise(problem, noise), ratio=self.batch)
-        leaf = _Leaf(problem, game, self.mode)
+        leaf = _Leaf(problem, game, self._bounds(problem), mode=self.mode, norm=self.norm)
+        inflation = self._inflation(problem)
         point = before = player.predict()
         played, total, beta = before, 0.0, 0.0
         for t, batch in enumerate(_batches(rows, self.batch, problem.basis), start=1):
@@ -125,7 +143,7 @@ class OnePass(AbstractProcedure):
             before, point = point, point + (beta / total) * (played - point)
             apart = played - before
             vector, sensitivity = leaf.difference(batch, (point, before), (beta, last), apart)
-            total_vector, spread = tree.step(vector, sensitivity)
+            total_vector, spread = tree.step(vector, sensitivity * inflation)
             gradient = total_vector + beta * (problem.ridge @ point)
             player.update(Feedback(gradient, point, beta, spread))
             played = player.predict()
@@ -136,17 +154,31 @@ class OnePass(AbstractProcedure):
         if math.isinf(self.amount):
             return ExactRepeated(problem.size, source)
         node = self.node_amount(self.rounds(problem))
-        make = RepeatedRadial if self.pure else RepeatedGaussian
-        return make(problem.size, node, source)
+        if not self.pure:
+            return RepeatedGaussian(problem.size, node, source)
+        return PURE_NOISE[self.norm](problem.size, node, source)
 
-    def _deviation(self, problem: Problem) -> float:
-        if math.isinf(self.amount):
-            return 0.0
-        node = self.node_amount(self.rounds(problem))
-        if self.pure:
-            scale = calibrate_radial(sensitivity=1.0, epsilon=node, size=problem.size)
-            return radial_sd(scale, problem.size)
-        return calibrate_gaussian(sensitivity=1.0, mu=node, size=problem.size)
+    def _inflation(self, problem: Problem) -> float:
+        """Return by how much the norm that noise is calibrated in can exceed the norm of the ball."""
+        exponent = 0.0 if self.pure else max(0.0, 0.5 - 1.0 / self.norm)
+        return math.nextafter(problem.size**exponent, math.inf) if exponent > 0.0 else 1.0
+
+    def _bounds(self, problem: Problem) -> Bounds:
+        constants, euclidean = problem.loss.constants, problem.norm_bound
+        if self.norm == 2.0 and self.row_bound is None:
+            return Bounds(constants.slope * euclidean, problem.smoothness, problem.loss.convex)
+        largest = self.row_bound
+        if largest is None:
+            largest = euclidean * problem.size ** max(0.0, 1.0 / self.norm - 0.5)
+        return Bounds(constants.slope * largest, constants.curvature * euclidean * largest, centred=False)
+
+
+PURE_NOISE: dict[float, Callable[[int, float, NoiseSource], AbstractRepeatedNoise]] = {
+    1.0: RepeatedLaplace,
+    2.0: RepeatedRadial,
+    math.inf: RepeatedCube,
+}
+"""Noise of density ``exp(-norm(z) / scale)`` by the exponent of the norm, where it can be drawn exactly."""
 
 
 class _Leaf:
@@ -154,9 +186,9 @@ class _Leaf:
 
     __slots__ = ("_bounds", "_differences", "_farthest", "_game", "_mode")
 
-    def __init__(self, problem: Problem, game: Game, mode: NoiseMode) -> None:
-        self._bounds = Bounds(game.lipschitz, game.smoothness, problem.loss.convex)
-        self._differences = WeightedDifference(problem.loss, game.dimension, game.batch)
+    def __init__(self, problem: Problem, game: Game, bounds: Bounds, *, mode: NoiseMode, norm: float) -> None:
+        self._bounds = bounds
+        self._differences = WeightedDifference(problem.loss, game.dimension, game.batch, norm)
         self._game, self._mode, self._farthest = game, mode, 0.0
 
     def difference(

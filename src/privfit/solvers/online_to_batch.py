@@ -1,5 +1,6 @@
 """One private pass over the rows, by any online learner."""
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar, final
@@ -7,14 +8,14 @@ from typing import ClassVar, final
 import numpy as np
 
 from privfit._checks import in_range, one_of, positive, whole
-from privfit.errors import InvalidArgument
+from privfit.errors import Incompatible, InvalidArgument
 from privfit.learners.base import AbstractLearner
 from privfit.learners.subgradient import AdaGradNorm
 from privfit.privacy.allowance import Allowance
 from privfit.problem.objective import Problem
 from privfit.problem.oracle import Oracle
 from privfit.problem.plan import PlannedRelease
-from privfit.procedures.online_to_batch import NoiseMode, OnePass
+from privfit.procedures.online_to_batch import PURE_NOISE, NoiseMode, OnePass
 from privfit.solvers.base import AbstractSolver, Solution
 from privfit.solvers.requirements import need_no_scale, need_replace, need_smooth
 
@@ -48,6 +49,14 @@ class OnlineToBatch(AbstractSolver):
     noise : {"tight", "source"}
         ``"tight"`` has the noise that the differences need. ``"source"`` has that of the source's equation
         (6), which is larger, for comparison.
+    noise_norm : float
+        Exponent of the norm that gradients are bounded in and that the noise follows. 2 serves best under
+        a Gaussian budget. Under a pure one ``inf`` has less noise where rows are bounded entry by entry,
+        and 1 where few entries of a row are not 0; others than 1, 2 and ``inf`` are refused there.
+    row_bound : float, optional
+        Public bound on this norm of the encoded rows, for example 1 for ``inf`` where a schema bounds
+        every column. Gradients are held to it, so a wrong one costs accuracy only. Default: what follows
+        from the Euclidean bound.
 
     Notes
     -----
@@ -66,6 +75,8 @@ class OnlineToBatch(AbstractSolver):
     start: Sequence[float] | None = None
     batch_size: int = 1
     noise: NoiseMode = "tight"
+    noise_norm: float = 2.0
+    row_bound: float | None = None
     releases_a_point: ClassVar[bool] = True
     one_pass: ClassVar[bool] = True
 
@@ -81,6 +92,9 @@ class OnlineToBatch(AbstractSolver):
             object.__setattr__(self, "start", tuple(float(value) for value in self.start))
         whole(batch_size=self.batch_size)
         one_of(("tight", "source"), noise=self.noise)
+        in_range(1.0, math.inf, noise_norm=self.noise_norm)
+        if self.row_bound is not None:
+            positive(row_bound=self.row_bound)
 
     @property
     def name(self) -> str:
@@ -107,6 +121,8 @@ class OnlineToBatch(AbstractSolver):
             mode=self.noise,
             amount=amount,
             pure=pure,
+            norm=self.noise_norm,
+            row_bound=self.row_bound,
         )
 
     def plan(self, problem: Problem, allowance: Allowance) -> tuple[PlannedRelease, ...]:
@@ -114,6 +130,11 @@ class OnlineToBatch(AbstractSolver):
         need_no_scale(problem, "OnlineToBatch")
         need_replace(problem, "OnlineToBatch")
         need_smooth(problem, "OnlineToBatch")
+        if allowance.pure and self.noise_norm not in PURE_NOISE:
+            raise Incompatible(
+                "noise_norm: pure noise can be drawn exactly for 1, 2 and inf only; take one of them, "
+                "or set delta > 0"
+            )
         one = self.procedure(problem, allowance.amount, pure=allowance.pure)
         self.learner.start(one.game(problem))  # refuses what it cannot play
         return (one.planned(problem),)
