@@ -195,9 +195,7 @@ def test_strong_convexity_has_to_come_from_somewhere():
 
 def test_flag_a6_the_source_penalty_has_free_multipliers_and_is_vacuous_at_moderate_size():
     """With the open constant at 1 and D H = G, 2 D nu_T is 27.7 times the largest gradient at T = 1e4."""
-    game = Game(
-        np.zeros(5), 0.5, 10_000, power=3.0, lipschitz=1.0, smoothness=1.0, deviation=math.sqrt(14.0)
-    )
+    game = Game(np.zeros(5), 0.5, 10_000, power=3.0, lipschitz=1.0, smoothness=1.0, deviation=math.sqrt(14.0))
     feedback = Feedback(np.zeros(5), np.zeros(5))
 
     def last(penalty):
