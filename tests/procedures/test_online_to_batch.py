@@ -293,7 +293,7 @@ def test_blocks_do_not_matter_and_a_basis_is_a_change_of_coordinates():
     ("rho", "delta", "claimed", "true"), [(5.0, 0.01, 21.46, 0.0250), (10.0, 1e-5, 67.86, 0.0302)]
 )
 def test_flag_a1_the_printed_conversion_fails_and_ours_holds(rho, delta, claimed, true):
-    """The source says (2 rho sqrt(log(1/delta)), delta) for all delta >= exp(-rho**2): the wrong way round."""
+    """The source says (2 rho sqrt(log(1/delta)), delta) for delta >= exp(-rho**2): the wrong way round."""
     epsilon = 2 * rho * math.sqrt(math.log(1 / delta))
     assert delta >= math.exp(-(rho**2))
     assert epsilon == pytest.approx(claimed, abs=0.005)

@@ -124,8 +124,8 @@ class AbstractPrivateRegressor(BaseEstimator, ABC):
             encoder = self._unit_encoder(stream.columns, model, classes)
         else:
             encoder = self._schema_encoder(self.schema, y if isinstance(y, str) else None, model)
+            self.feature_names_in_ = np.array(encoder.needed[:-1], dtype=object)
         self.n_features_in_ = len(encoder.needed) - 1
-        self.feature_names_in_ = np.array(encoder.needed[:-1], dtype=object)
         return encoder
 
     def _unit_encoder(

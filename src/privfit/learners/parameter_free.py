@@ -26,12 +26,16 @@ class ParameterFree(AbstractLearner):
     stake : float
         Money at the start, in units of the coefficients: what is lost at most (times the size of the
         vectors) if the start was the best point.
+    largest : float, optional
+        V, a guess at the size of the vectors at the end, for weights that end at 1. Default: what the
+        bounds of the loss and the noise allow, which real gradients do not come near. A smaller one learns
+        faster; vectors are cut to it.
     penalty : AbstractPenalty
         Makes playing far from the start pay for the noise there.
 
     Notes
     -----
-    Vectors (penalty included) are cut to norm V, the size that they are expected to have at the end.
+    Vectors (penalty included) are cut to norm V.
     Regret against u, of the vectors that were cut, with ``r = norm(u - center)``, at most
     ``V (r sqrt(T log(1 + 24 T**2 r**2 / stake**2)) + stake)`` (Orabona and Pal 2016, corollary 5). Points
     outside the ball are projected, and the part of the vector that points further out is left out, which
@@ -39,10 +43,13 @@ class ParameterFree(AbstractLearner):
     """
 
     stake: float = 1.0
+    largest: float | None = None
     penalty: AbstractPenalty = _NONE
 
     def __post_init__(self) -> None:
         positive(stake=self.stake)
+        if self.largest is not None:
+            positive(largest=self.largest)
 
     @property
     def name(self) -> str:
@@ -59,7 +66,8 @@ class _Bettor(AbstractPlayer):
 
     def __init__(self, game: Game, learner: ParameterFree) -> None:
         self._game, self._rule = game, learner.penalty.start(game)
-        self._limit, self._wealth, self._round = game.largest, learner.stake, 1
+        self._limit = game.largest if learner.largest is None else learner.largest
+        self._wealth, self._round = learner.stake, 1
         self._gains, self._bet = np.zeros(game.dimension), np.zeros(game.dimension)
         self._point = game.center
 
