@@ -159,6 +159,7 @@ def report() -> None:
 def figure() -> None:
     """Draw the excess risk against rows, columns and budget."""
     from matplotlib import pyplot as plt
+    from matplotlib.ticker import NullFormatter
 
     rows = known()
     _, axes = plt.subplots(1, 3, figsize=(10, 3.4), sharey=True, layout="constrained")
@@ -170,9 +171,10 @@ def figure() -> None:
                 at = [[float(row[name]) for row in chosen] for name in (varied, "excess_risk")]
                 axis.loglog(*at, marker=".", linewidth=1, label=label)
             axis.set_xlabel(varied)
+            axis.xaxis.set_minor_formatter(NullFormatter())
     axes[0].set_ylabel("mean excess risk")
     axes[0].legend(fontsize=6)
-    plt.savefig(FIGURE, dpi=110)
+    plt.savefig(FIGURE, dpi=80)
 
 
 def main() -> None:
