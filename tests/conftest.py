@@ -1,4 +1,4 @@
-"""Property tests draw the same examples every time and are never timed: no test may depend on luck or load."""
+"""Property tests draw the same examples every time and are never timed."""
 
 from hypothesis import settings
 

@@ -1,7 +1,8 @@
 """Differentially private regression and M-estimation, with honest confidence intervals."""
 
-from privfit import losses, solvers
+from privfit import learners, losses, solvers
 from privfit.data.schema import Schema
+from privfit.data.stream import RowStream
 from privfit.errors import (
     BudgetExceeded,
     FormulaError,
@@ -49,10 +50,12 @@ __all__ = [
     "PoissonRegressor",
     "PrivfitError",
     "QuantileRegressor",
+    "RowStream",
     "Schema",
     "SchemaError",
     "TooLittleData",
     "huber",
+    "learners",
     "logit",
     "losses",
     "ols",

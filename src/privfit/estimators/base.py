@@ -15,6 +15,7 @@ from privfit.data.columns import quietly
 from privfit.data.declarations import Level
 from privfit.data.encode import Encoder, SchemaEncoder, UnitScaleEncoder
 from privfit.data.schema import Schema
+from privfit.data.stream import RowStream
 from privfit.data.tables import Table, open_table
 from privfit.errors import InvalidArgument, SchemaError
 from privfit.estimators.budget import choose_budget
@@ -78,7 +79,9 @@ class AbstractPrivateRegressor(BaseEstimator, ABC):
         """Fit and set the fitted attributes that every estimator has."""
         options = self._options()
         model = self._model()
-        if self.schema is not None:
+        if isinstance(X, RowStream):
+            encoder, table = self._open_stream(X, y, model, classes), X
+        elif self.schema is not None:
             encoder, table = self._open_with_schema(X, y, model)
         else:
             encoder, table = self._open_arrays(X, y, model, classes)
@@ -114,20 +117,48 @@ class AbstractPrivateRegressor(BaseEstimator, ABC):
         X = self._numbers(X, ensure_min_samples=2)
         response = column_or_1d(y, warn=True)
         check_consistent_length(X, response)
-        p = self.n_features_in_ + self.fit_intercept
-        bound = self._norm_bound(p)
         names = list(getattr(self, "feature_names_in_", [f"x{k}" for k in range(self.n_features_in_)]))
-        target = "y" if "y" not in names else "response"
-        encoder = UnitScaleEncoder(
+        encoder = self._unit_encoder(names, model, classes)
+        columns = [*((name, X[:, k]) for k, name in enumerate(names)), (encoder.needed[-1], response)]
+        return encoder, Table(columns)
+
+    def _open_stream(
+        self, stream: RowStream, y: object, model: Model, classes: Sequence[Level] | None
+    ) -> Encoder:
+        """Return the encoder of a stream, which holds the response, too."""
+        if y is not None and (self.schema is None or not isinstance(y, str)):
+            raise InvalidArgument(
+                "y must be left out with a stream, whose batches hold it; with a schema it may be a name"
+            )
+        if self.schema is None:
+            encoder = self._unit_encoder(stream.columns, model, classes)
+        else:
+            encoder = self._schema_encoder(self.schema, y if isinstance(y, str) else None, model)
+            self.feature_names_in_ = np.array(encoder.needed[:-1], dtype=object)
+        self.n_features_in_ = len(encoder.needed) - 1
+        return encoder
+
+    def _unit_encoder(
+        self, names: Sequence[str], model: Model, classes: Sequence[Level] | None
+    ) -> UnitScaleEncoder:
+        return UnitScaleEncoder(
             names,
-            norm_bound=bound,
+            norm_bound=self._norm_bound(len(names) + self.fit_intercept),
             intercept=self.fit_intercept,
             target_kind=model.target_kind,
             classes=classes,
-            target=target,
+            target="y" if "y" not in names else "response",
             count_bound=self._count_bound() if model.target_kind == "count" else None,
         )
-        return encoder, Table([*((name, X[:, k]) for k, name in enumerate(names)), (target, response)])
+
+    def _schema_encoder(self, schema: Schema, target: str | None, model: Model) -> SchemaEncoder:
+        refuse_unit(schema)
+        return SchemaEncoder(
+            schema,
+            target=schema.target if target is None else target,
+            intercept=self.fit_intercept,
+            target_kind=model.target_kind,
+        )
 
     def _numbers(self, X: Any, **options: Any) -> FloatArray:
         """Return what scikit-learn's validation returns, with no message that quotes a cell."""
@@ -150,11 +181,7 @@ class AbstractPrivateRegressor(BaseEstimator, ABC):
 
     def _open_with_schema(self, X: Any, y: Any, model: Model) -> tuple[Encoder, Table]:
         assert self.schema is not None  # noqa: S101 -- the caller has checked
-        refuse_unit(self.schema)
-        target = y if isinstance(y, str) else self.schema.target
-        encoder = SchemaEncoder(
-            self.schema, target=target, intercept=self.fit_intercept, target_kind=model.target_kind
-        )
+        encoder = self._schema_encoder(self.schema, y if isinstance(y, str) else None, model)
         names = encoder.needed[:-1]
         if y is None or isinstance(y, str):
             table = open_table(X, needed=encoder.needed)

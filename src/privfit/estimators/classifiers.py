@@ -39,8 +39,9 @@ class AbstractBinaryClassifier(ClassifierMixin, AbstractPrivateRegressor):
 
         Parameters
         ----------
-        X : array-like of shape (n, k), frame, or path
-            Rows. With a schema: a frame, a mapping of columns, or a CSV or Parquet file.
+        X : array-like of shape (n, k), frame, path, or RowStream
+            Rows. With a schema: a frame, a mapping of columns, or a CSV or Parquet file. A stream holds the
+            labels, too.
         y : array-like of shape (n,) or str, optional
             Labels. With a schema it may be the name of a column of ``X``, or be left out where the
             schema marks the target.
@@ -54,7 +55,7 @@ class AbstractBinaryClassifier(ClassifierMixin, AbstractPrivateRegressor):
         PrivfitError
             A named subclass, in one line, before any budget is spent.
         """
-        classes = None if self.schema is not None else declared_classes(y, self.classes)
+        classes = None if self.schema is not None else declared_classes(X, y, self.classes)
         self._fit(X, y, classes)
         self.coef_, self.intercept_ = self.coef_.reshape(1, -1), np.array([self.intercept_])
         labels = self._encoder.design.target.labels

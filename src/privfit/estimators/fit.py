@@ -9,7 +9,8 @@ from privfit._checks import FloatArray, in_range, whole
 from privfit.data.design import Design
 from privfit.data.encode import Encoder
 from privfit.data.schema import Schema
-from privfit.data.source import ArraySource
+from privfit.data.source import ArraySource, RowSource
+from privfit.data.stream import RowStream
 from privfit.data.tables import Table
 from privfit.errors import Incompatible, InvalidArgument, TooLittleData
 from privfit.estimators.models import Model
@@ -69,7 +70,9 @@ class FitOptions:
     random_state: object = None
 
 
-def fit(model: Model, encoder: Encoder, table: Table, options: FitOptions) -> tuple[FitResult, FloatArray]:
+def fit(
+    model: Model, encoder: Encoder, table: Table | RowStream, options: FitOptions
+) -> tuple[FitResult, FloatArray]:
     """Fit a model to a table.
 
     Parameters
@@ -77,7 +80,7 @@ def fit(model: Model, encoder: Encoder, table: Table, options: FitOptions) -> tu
     model : Model
     encoder : Encoder
         Built from public facts.
-    table : Table
+    table : Table or RowStream
         The rows.
     options : FitOptions
 
@@ -97,12 +100,14 @@ def fit(model: Model, encoder: Encoder, table: Table, options: FitOptions) -> tu
     -----
     *Guarantee.* The result is ``options.budget``-private under ``options.relation``, for one row.
     """
+    if isinstance(table, RowStream):
+        refuse_many_passes(options)
     problem = make_problem(model, encoder.design, options, n_rows=public_rows(table.n_rows, options))
     plan = plan_fit(problem, options)
     noise = _noise(options)
-    x, y = encoder.encode(table)
+    source = _encoded(encoder, table, norm_bound=problem.norm_bound)
     reservation = _Reservation.make(plan, options)
-    oracle = Oracle(problem, plan, ArraySource(x, y, norm_bound=problem.norm_bound), noise)
+    oracle = Oracle(problem, plan, source, noise)
     matrix, shift = encoder.design.reporting_map()
     solution = resolve(options.solver).run(problem, oracle)
     inference = infer(solution, oracle, directions=matrix) if options.inference else estimate_only(solution)
@@ -125,6 +130,25 @@ def refuse_unit(schema: Schema) -> None:
             f"schema: column {schema.unit!r} declares the privacy unit, but fits protect single rows; "
             "remove unit=true only if every person has one row"
         )
+
+
+def refuse_many_passes(options: FitOptions) -> None:
+    """Raise unless a fit reads every row once, as a stream allows."""
+    if not resolve(options.solver).one_pass:
+        raise Incompatible("solver: a stream of rows is read once; use solver=OnlineToBatch()")
+    if options.inference:
+        raise Incompatible(
+            "inference: a stream of rows is read once, and standard errors need another pass; "
+            "fit with inference=False"
+        )
+
+
+def _encoded(encoder: Encoder, table: Table | RowStream, *, norm_bound: float) -> RowSource:
+    """Return the bounded rows; those of a stream are read later, those of a table now."""
+    if isinstance(table, RowStream):
+        return table.source(encoder, norm_bound=norm_bound)
+    x, y = encoder.encode(table)
+    return ArraySource(x, y, norm_bound=norm_bound)
 
 
 def public_rows(n_rows: int, options: FitOptions) -> int:

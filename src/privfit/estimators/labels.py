@@ -8,17 +8,22 @@ from sklearn.utils.multiclass import check_classification_targets, type_of_targe
 
 from privfit.data.declarations import Level
 from privfit.data.response import standard_labels
+from privfit.data.stream import RowStream
 from privfit.errors import LabelError
 
 
-def declared_classes(y: Any, classes: Sequence[Level] | None) -> Sequence[Level]:
+def declared_classes(X: Any, y: Any, classes: Sequence[Level] | None) -> Sequence[Level]:
     """Return the labels behind 0 and 1: the given ones, or the standard pair that holds every label.
+
+    A stream is read once, by the fit, so its labels are 0 and 1 unless others are given.
 
     Raises
     ------
     LabelError
         If none are given and the labels are not 0/1, -1/1 or true/false.
     """
+    if isinstance(X, RowStream):
+        return (0, 1) if classes is None else tuple(classes)
     if y is None:
         raise ValueError("y is needed: this estimator requires y to be passed, but the target y is None")
     if classes is not None:

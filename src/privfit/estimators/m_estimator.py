@@ -11,6 +11,7 @@ from sklearn.utils.metaestimators import available_if
 from privfit._checks import FloatArray
 from privfit.data.declarations import Level
 from privfit.data.schema import Schema
+from privfit.data.stream import RowStream
 from privfit.errors import InvalidArgument
 from privfit.estimators.base import AbstractPrivateRegressor
 from privfit.estimators.counts import expected_count
@@ -146,12 +147,12 @@ ledger, dataset, random_state
         PrivfitError
             A named subclass, in one line, before any budget is spent.
         """
-        if self.schema is None and y is None:
+        if self.schema is None and y is None and not isinstance(X, RowStream):
             raise ValueError("y is needed: this estimator requires y to be passed, but the target y is None")
         if not self._binary:
             self._fit(X, y, None)
             return self
-        classes = None if self.schema is not None else declared_classes(y, self.classes)
+        classes = None if self.schema is not None else declared_classes(X, y, self.classes)
         self._fit(X, y, classes)
         self.coef_, self.intercept_ = self.coef_.reshape(1, -1), np.array([self.intercept_])
         labels = self._encoder.design.target.labels

@@ -6,6 +6,7 @@ from sklearn.base import RegressorMixin
 
 from privfit._checks import FloatArray, positive
 from privfit.data.schema import Schema
+from privfit.data.stream import RowStream
 from privfit.estimators.base import AbstractPrivateRegressor
 from privfit.estimators.models import Model, huber_regression, linear_regression
 from privfit.losses.huber import GAUSSIAN_95
@@ -27,8 +28,9 @@ class AbstractLinearRegressor(RegressorMixin, AbstractPrivateRegressor):
 
         Parameters
         ----------
-        X : array-like of shape (n, k), frame, or path
-            Rows. With a schema: a frame, a mapping of columns, or a CSV or Parquet file.
+        X : array-like of shape (n, k), frame, path, or RowStream
+            Rows. With a schema: a frame, a mapping of columns, or a CSV or Parquet file. A stream holds the
+            response, too.
         y : array-like of shape (n,) or str, optional
             Response. With a schema it may be the name of a column of ``X``, or be left out where the
             schema marks the target.
@@ -42,7 +44,7 @@ class AbstractLinearRegressor(RegressorMixin, AbstractPrivateRegressor):
         PrivfitError
             A named subclass, in one line, before any budget is spent.
         """
-        if self.schema is None and y is None:
+        if self.schema is None and y is None and not isinstance(X, RowStream):
             raise ValueError("y is needed: this estimator requires y to be passed, but the target y is None")
         self._fit(X, y, None)
         return self

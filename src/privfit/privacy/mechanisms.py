@@ -18,6 +18,7 @@ from privfit.privacy.noise import (
     SecureNoise,
     SeededNoise,
     gaussian_mu,
+    laplace_epsilon,
     radial_epsilon,
 )
 
@@ -28,6 +29,7 @@ __all__ = [
     "calibrate_radial",
     "gaussian_mu",
     "gaussian_vector",
+    "laplace_epsilon",
     "make_source",
     "radial_epsilon",
     "radial_scale",

@@ -36,7 +36,7 @@ import numpy as np
 from numpy.typing import NDArray
 from opendp.domains import atom_domain, vector_domain
 from opendp.measurements import make_gaussian, make_laplace
-from opendp.metrics import absolute_distance, l2_distance
+from opendp.metrics import absolute_distance, l1_distance, l2_distance
 from opendp.mod import Measurement, OpenDPException, enable_features
 
 from privfit._checks import FloatArray, in_range, positive, whole
@@ -83,6 +83,10 @@ class NoiseSource(Protocol):
 
     def radial(self, value: FloatArray, scale: float) -> FloatArray:
         """Return ``value``, of shape (k,), plus noise of density ``exp(-norm(z) / scale)``."""
+        ...
+
+    def laplace(self, value: FloatArray, scale: float) -> FloatArray:
+        """Return ``value``, of shape (k,), plus independent noise of density ``exp(-abs(z) / scale)``."""
         ...
 
     def uniform(self, size: int) -> FloatArray:
@@ -145,6 +149,17 @@ class SecureNoise:
         sd = scale * math.sqrt(2.0 * _secure_gamma(value.size + 1))
         return np.array(_radial_measurement(value.size, sd, scale)(value.tolist()), dtype=np.float64)
 
+    def laplace(self, value: FloatArray, scale: float) -> FloatArray:
+        """Return a new array: ``value`` rounded to the lattice, plus discrete Laplace noise.
+
+        Notes
+        -----
+        *Guarantee.* `laplace_epsilon` for this size, this ``scale`` and the L1 sensitivity of ``value``.
+        """
+        if value.size == 0:
+            return value.copy()
+        return np.array(_laplace_measurement(value.size, scale)(value.tolist()), dtype=np.float64)
+
     def uniform(self, size: int) -> FloatArray:
         """Return ``size`` numbers in [0, 1) from the operating system's entropy."""
         return (_random_bits(size) >> np.uint64(11)).astype(np.float64) * 2.0**-53
@@ -201,6 +216,10 @@ class SeededNoise:
         variance = 2.0 * scale**2 * self._generator.gamma(0.5 * (value.size + 1))
         return value + self._generator.normal(scale=math.sqrt(variance), size=value.shape)
 
+    def laplace(self, value: FloatArray, scale: float) -> FloatArray:
+        """Return a new array: ``value`` plus continuous Laplace noise."""
+        return value + self._generator.laplace(scale=scale, size=value.shape)
+
     def uniform(self, size: int) -> FloatArray:
         """Return ``size`` numbers in [0, 1)."""
         return self._generator.random(size)
@@ -236,6 +255,10 @@ class NoNoise:
         return value.copy()
 
     def radial(self, value: FloatArray, scale: float) -> FloatArray:  # noqa: ARG002 - the protocol's signature
+        """Return a copy of ``value``."""
+        return value.copy()
+
+    def laplace(self, value: FloatArray, scale: float) -> FloatArray:  # noqa: ARG002 - the protocol's signature
         """Return a copy of ``value``."""
         return value.copy()
 
@@ -285,6 +308,7 @@ def gaussian_mu(size: int, sensitivity: float, sd: float) -> float:
     return math.nextafter(math.sqrt(2 * rho), math.inf) * (1 + MARGIN)
 
 
+@lru_cache(maxsize=64)
 def _measurement(size: int, sd: float) -> Measurement:
     sd = in_range(SMALLEST_SD, LARGEST_SD, sd=sd)
     exponent = math.frexp(sd)[1] - 1 - LATTICE_BITS
@@ -326,6 +350,19 @@ def _radial_measurement(size: int, sd: float, scale: float) -> Measurement:
     domain = vector_domain(atom_domain(T=float, nan=False), size=size)
     exponent = math.frexp(scale)[1] - 1 - RADIAL_BITS
     return make_gaussian(domain, l2_distance(T=float), scale=sd, k=exponent)
+
+
+def laplace_epsilon(size: int, sensitivity: float, scale: float) -> float:
+    """Return the ε of a `SecureNoise.laplace` release for an L1 sensitivity, by OpenDP's own map."""
+    return float(_laplace_measurement(whole(size=size), scale).map(positive(sensitivity=sensitivity)))
+
+
+@lru_cache(maxsize=16)
+def _laplace_measurement(size: int, scale: float) -> Measurement:
+    scale = in_range(SMALLEST_SD, LARGEST_SD, scale=scale)
+    domain = vector_domain(atom_domain(T=float, nan=False), size=size)
+    exponent = math.frexp(scale)[1] - 1 - RADIAL_BITS
+    return make_laplace(domain, l1_distance(T=float), scale=scale, k=exponent)
 
 
 def _secure_gamma(doubled_shape: int) -> float:

@@ -14,6 +14,7 @@ from privfit.solvers.damping import (
 from privfit.solvers.gradient import NoisyGradientDescent
 from privfit.solvers.newton import NoisyNewton
 from privfit.solvers.objective_perturbation import ObjectivePerturbation
+from privfit.solvers.online_to_batch import OnlineToBatch
 from privfit.solvers.output_perturbation import OutputPerturbation
 from privfit.solvers.projected import ProjectedNoisyGradientDescent
 from privfit.solvers.reference import NonPrivate
@@ -32,6 +33,7 @@ __all__ = [
     "NoisyNewton",
     "NonPrivate",
     "ObjectivePerturbation",
+    "OnlineToBatch",
     "OutputPerturbation",
     "ProjectedNoisyGradientDescent",
     "RidgeTwoStep",
@@ -51,6 +53,7 @@ BY_NAME: dict[str, AbstractSolver] = {
     "newton": NoisyNewton(),
     "non-private": NonPrivate(),
     "objective-perturbation": ObjectivePerturbation(),
+    "online-to-batch": OnlineToBatch(),
     "output-perturbation": OutputPerturbation(),
     "projected-gradient-descent": ProjectedNoisyGradientDescent(),
     "sufficient-statistics": SufficientStatistics(),

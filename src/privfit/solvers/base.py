@@ -86,6 +86,9 @@ class AbstractSolver(ABC):
     """Whether the method bounds rows by Mallows weights. False for methods that bound a row's influence by
     other means, for which rows without declared bounds are then not weighted down."""
 
+    one_pass: ClassVar[bool] = False
+    """True for methods that read every row once, in order, and so can fit a stream of rows."""
+
     no_inference: ClassVar[str | None] = None
     """Why no standard errors can be given, as a sentence that goes on after a colon; None if they can."""
 

@@ -32,12 +32,13 @@ def need_hessian(problem: Problem) -> None:
     if not problem.loss.constants.smooth:
         raise Incompatible(
             f"inference: standard errors need the Hessian of the loss, and {name} has a kink; "
-            f"fit with inference=False, or take {problem.loss.smoothed}"
+            f"take {problem.loss.smoothed}, or fit with inference=False and "
+            "solver=ProjectedNoisyGradientDescent(), which takes any convex loss"
         )
     if not problem.loss.convex:
         raise Incompatible(
             f"inference: standard errors need a convex loss, whose optimum is one point, and {name} is not; "
-            "fit with inference=False, or use Huber or Logistic"
+            "fit with inference=False and solver=RandomRoundSGD() or NoisyGradientDescent()"
         )
 
 

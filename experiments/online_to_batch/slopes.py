@@ -1,0 +1,209 @@
+"""How the excess risk of one private pass falls with rows, columns and budget, for every learner.
+
+Linear regression with known risk: x uniform on the sphere of radius 1, y = x'u + noise with norm(u) = 1/2,
+Huber's loss with a threshold that no residual passes, so that the excess risk is norm(theta - u)**2 / (2 d).
+Noise is seeded, as for any simulation. The comparison with another method at the same cost takes any solver
+of privfit.solvers by name; those that this version does not have are left out.
+
+    python experiments/online_to_batch/slopes.py
+    python experiments/online_to_batch/slopes.py --figure
+
+Adds to experiments/results/online_to_batch.csv; resumable.
+"""
+
+import argparse
+import csv
+import math
+import time
+from concurrent.futures import ProcessPoolExecutor
+from pathlib import Path
+
+import numpy as np
+
+from privfit import learners, solvers
+from privfit.data.source import ArraySource
+from privfit.losses import Huber
+from privfit.planning import make_plan
+from privfit.privacy.allowance import Allowance
+from privfit.privacy.mechanisms import NoNoise, make_source
+from privfit.privacy.relation import Relation
+from privfit.problem.objective import Problem
+from privfit.problem.oracle import Oracle
+
+RESULTS = Path(__file__).parents[1] / "results" / "online_to_batch.csv"
+FIGURE = RESULTS.with_suffix(".png")
+FIELDS = [
+    "method",
+    "noise",
+    "rows",
+    "columns",
+    "rho",
+    "repetitions",
+    "excess_risk",
+    "standard_error",
+    "seconds",
+]
+LEARNERS = {
+    "AdaGrad-norm": learners.AdaGradNorm(),
+    "subgradient": learners.OnlineSubgradientDescent(),
+    "FTRL": learners.FollowTheRegularizedLeader(),
+    "optimistic": learners.OptimisticFTRL(),
+    "mirror descent": learners.OnlineMirrorDescent(),
+    "strongly convex": None,  # its strength is that of the problem, 1 / d
+    "betting": learners.ParameterFree(),
+}
+OTHERS = {"gradient descent": "NoisyGradientDescent", "noisy SGD": "NoisySGD"}
+ROWS, COLUMNS, BUDGETS = (256, 512, 1024, 2048, 4096, 8192), (2, 4, 8, 16, 32), (0.25, 0.5, 1.0, 2.0, 4.0)
+BASE = (4096, 4, 1.0)
+
+
+def solver_of(method: str, noise: str, columns: int):
+    """Return the solver, or None if this version has none of that name."""
+    if method in OTHERS:
+        made = getattr(solvers, OTHERS[method], None)
+        return None if made is None else made()
+    learner = LEARNERS[method] or learners.StronglyConvexOSD(strength=1.0 / columns)
+    return solvers.OnlineToBatch(learner, radius=1.0, noise=noise)
+
+
+def excess(solver, rows: int, columns: int, rho: float, seed: int) -> float:
+    """Return the excess risk of one fit."""
+    rng = np.random.default_rng(seed)
+    x = rng.normal(size=(rows, columns))
+    x /= np.linalg.norm(x, axis=1)[:, None]
+    truth = np.full(columns, 0.5 / math.sqrt(columns))
+    y = x @ truth + rng.uniform(-0.3, 0.3, size=rows)
+    names = tuple(f"x{k}" for k in range(columns))
+    problem = Problem(
+        Huber(1.8), names, 1.0, rows, Relation.REPLACE, 0.0, (0.0,) * columns, (True,) * columns
+    )
+    plan = make_plan(problem, solver, Allowance.gaussian(rho), inference=False)
+    noise = make_source(seed) if math.isfinite(rho) else NoNoise()
+    oracle = Oracle(problem, plan, ArraySource(x, y, norm_bound=1.0), noise)
+    return float(np.sum((solver.run(problem, oracle).theta - truth) ** 2) / (2 * columns))
+
+
+def cell(arguments: tuple[str, str, int, int, float, int]) -> dict[str, object] | None:
+    """Return a row of the table."""
+    method, noise, rows, columns, rho, repetitions = arguments
+    solver = solver_of(method, noise, columns)
+    if solver is None:
+        return None
+    began = time.perf_counter()
+    found = [excess(solver, rows, columns, rho, seed) for seed in range(repetitions)]
+    return {
+        "method": method, "noise": noise, "rows": rows, "columns": columns, "rho": rho,
+        "repetitions": repetitions, "excess_risk": f"{np.mean(found):.4g}",
+        "standard_error": f"{np.std(found, ddof=1) / math.sqrt(repetitions):.2g}",
+        "seconds": f"{(time.perf_counter() - began) / repetitions:.3g}",
+    }  # fmt: skip
+
+
+def grid(repetitions: int) -> list[tuple[str, str, int, int, float, int]]:
+    """Return all cells: one thing varied at a time."""
+    points = [(n, BASE[1], BASE[2]) for n in ROWS] + [(n, BASE[1], math.inf) for n in ROWS]
+    points += [(BASE[0], d, BASE[2]) for d in COLUMNS] + [(BASE[0], BASE[1], rho) for rho in BUDGETS]
+    points = list(dict.fromkeys(points))
+    cells = [(name, "tight", *point, repetitions) for name in (*LEARNERS, *OTHERS) for point in points]
+    return cells + [("AdaGrad-norm", "source", n, BASE[1], BASE[2], repetitions) for n in ROWS]
+
+
+def key(row: dict[str, object]) -> tuple[str, ...]:
+    return tuple(str(row[field]) for field in FIELDS[:5])
+
+
+def known() -> list[dict[str, str]]:
+    if not RESULTS.exists():
+        return []
+    with RESULTS.open(encoding="utf-8") as file:
+        return list(csv.DictReader(file))
+
+
+def slope(rows: list[dict[str, str]], of: str) -> float:
+    """Return the least-squares slope of log risk in the log of a column."""
+    points = np.log([[float(row[of]), float(row["excess_risk"])] for row in rows])
+    return float(np.polyfit(points[:, 0], points[:, 1], 1)[0])
+
+
+def select(
+    rows: list[dict[str, str]], method: str, noise: str, varied: str, rho: float
+) -> list[dict[str, str]]:
+    """Return the cells in which one thing varies."""
+    fixed = {"rows": BASE[0], "columns": BASE[1], "rho": rho}
+    fixed.pop(varied)
+    return [
+        row
+        for row in rows
+        if (row["method"], row["noise"]) == (method, noise)
+        and math.isfinite(float(row["rho"])) == math.isfinite(rho)
+        and all(float(row[name]) == value for name, value in fixed.items())
+    ]
+
+
+def report() -> None:
+    """Print the slopes."""
+    rows = known()
+    print(f"{'method':18}{'noise':8}{'T, no noise':>12}{'T, rho=1':>10}{'d':>8}{'1/rho':>8}")
+    for method, noise in dict.fromkeys((row["method"], row["noise"]) for row in rows):
+        line = f"{method:18}{noise:8}"
+        for varied, rho, sign, width in (
+            ("rows", math.inf, 1, 12), ("rows", 1.0, 1, 10), ("columns", 1.0, 1, 8), ("rho", 1.0, -1, 8),
+        ):  # fmt: skip
+            chosen = select(rows, method, noise, varied, rho)
+            line += (
+                f"{sign * slope(chosen, varied):{width}.2f}" if len(chosen) > 2 else " " * (width - 1) + "-"
+            )
+        print(line)
+
+
+def figure() -> None:
+    """Draw the excess risk against rows, columns and budget."""
+    from matplotlib import pyplot as plt
+    from matplotlib.ticker import NullFormatter
+
+    rows = known()
+    _, axes = plt.subplots(1, 3, figsize=(10, 3.4), sharey=True, layout="constrained")
+    for method, noise in dict.fromkeys((row["method"], row["noise"]) for row in rows):
+        for axis, varied in zip(axes, ("rows", "columns", "rho"), strict=True):
+            chosen = sorted(select(rows, method, noise, varied, 1.0), key=lambda row: float(row[varied]))
+            if chosen:
+                label = method + (" (source's noise)" if noise == "source" else "")
+                at = [[float(row[name]) for row in chosen] for name in (varied, "excess_risk")]
+                axis.loglog(*at, marker=".", linewidth=1, label=label)
+            axis.set_xlabel(varied)
+            axis.xaxis.set_minor_formatter(NullFormatter())
+    axes[0].set_ylabel("mean excess risk")
+    axes[0].legend(fontsize=6)
+    plt.savefig(FIGURE, dpi=80)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--repetitions", type=int, default=20)
+    parser.add_argument("--jobs", type=int, default=2)
+    parser.add_argument("--figure", action="store_true", help="only draw and print what is there")
+    options = parser.parse_args()
+    if not options.figure:
+        done = {key(row) for row in known()}
+        todo = [one for one in grid(options.repetitions) if tuple(str(part) for part in one[:5]) not in done]
+        RESULTS.parent.mkdir(exist_ok=True)
+        fresh = not RESULTS.exists()
+        with (
+            RESULTS.open("a", newline="", encoding="utf-8") as file,
+            ProcessPoolExecutor(options.jobs) as pool,
+        ):
+            writer = csv.DictWriter(file, FIELDS)
+            if fresh:
+                writer.writeheader()
+            for count, row in enumerate(pool.map(cell, todo), start=1):
+                if row is not None:
+                    writer.writerow(row)
+                    file.flush()
+                print(f"\r{count} of {len(todo)}", end="", flush=True)
+        print()
+    report()
+    figure()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,238 @@
+"""Rows that are read once, in order, and need not fit in memory."""
+
+import os
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import Any, TypeVar
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.csv as pacsv
+import pyarrow.dataset as pads
+
+from privfit._checks import FloatArray, whole
+from privfit.data.clamp import influence_weights
+from privfit.data.columns import quietly
+from privfit.data.encode import Encoder, UnitScaleEncoder
+from privfit.data.files import ARROW_SUFFIXES, PARQUET_SUFFIXES, csv_conversion, csv_names, present
+from privfit.data.source import CHUNK_ROWS, Block, BlockKernel, IntArray
+from privfit.data.tables import Table, default_names, open_table
+from privfit.errors import PlanViolation, SchemaError
+
+_BATCH_ROWS = 1 << 14
+"""Rows that are read from a Parquet or Arrow file at once."""
+
+_BLOCK_BYTES = 1 << 20
+"""Bytes of a CSV file that are parsed at once; a single row must fit."""
+
+_T = TypeVar("_T")
+
+
+class RowStream:
+    """Rows in batches, for a fit that reads them once: a generator, or a file larger than memory.
+
+    Parameters
+    ----------
+    batches : path or iterable
+        A CSV, Parquet or Arrow file; or an iterable of batches: with a schema, tables as estimators take
+        them, each with all columns, and without one, pairs ``(X, y)`` of arrays.
+    n_rows : int
+        Public number of rows, fixed in advance. Rows beyond it are not used; if there are fewer, those
+        that are missing count as rows that contribute nothing.
+    columns : int or sequence of str, optional
+        Number or names of the columns of ``X``, needed without a schema. With a schema, the names of the
+        columns of a CSV file without header.
+    header : bool
+        Whether the first line of a CSV file holds the names.
+    sep : str
+        Separator of a CSV file, one character.
+
+    Notes
+    -----
+    *Guarantee.* That of a table of ``n_rows`` rows under ``replace``, where whatever is in place of a row is
+    replaced, nothing included. It says nothing of a row that is left out so that all later ones move up.
+    How often the iterable is asked depends on ``n_rows`` and the sizes of its batches alone.
+    """
+
+    __slots__ = ("_batches", "_columns", "_header", "_n_rows", "_sep", "_started")
+
+    def __init__(
+        self,
+        batches: "str | os.PathLike[str] | Iterable[Any]",
+        *,
+        n_rows: int,
+        columns: int | Sequence[str] | None = None,
+        header: bool = True,
+        sep: str = ",",
+    ) -> None:
+        self._batches, self._n_rows = batches, whole(n_rows=n_rows)
+        self._columns: tuple[str, ...] | None = None
+        if columns is not None:
+            by_number = isinstance(columns, int)
+            self._columns = default_names(whole(columns=columns)) if by_number else tuple(columns)
+        self._header, self._sep, self._started = header, sep, False
+
+    def __repr__(self) -> str:
+        return f"RowStream(<private rows>, n_rows={self._n_rows})"
+
+    def __reduce__(self) -> str:
+        raise TypeError("a stream holds private rows and cannot be pickled")
+
+    @property
+    def n_rows(self) -> int:
+        """Declared number of rows."""
+        return self._n_rows
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """Names of the columns of ``X``, for a stream without a schema.
+
+        Raises
+        ------
+        SchemaError
+            If they were not declared.
+        """
+        if self._columns is None:
+            raise SchemaError(
+                "columns must give the number or the names of the columns of a stream of arrays"
+            )
+        return self._columns
+
+    def source(self, encoder: Encoder, *, norm_bound: float) -> "StreamSource":
+        """Return the encoded rows. The stream is then used up.
+
+        Raises
+        ------
+        PlanViolation
+            If it was used before.
+        SchemaError
+            If there is no such file.
+        """
+        if self._started:
+            raise PlanViolation("a stream of rows can be read once only; make another one")
+        if isinstance(self._batches, str | os.PathLike) and not Path(self._batches).exists():
+            raise SchemaError(f"data file {str(self._batches)!r} does not exist; check the path")
+        self._started = True
+        size = len(encoder.design.columns)
+        return StreamSource(self._encoded(encoder), self._n_rows, size, norm_bound=norm_bound)
+
+    def _encoded(self, encoder: Encoder) -> Iterator[tuple[FloatArray, FloatArray]]:
+        if isinstance(self._batches, str | os.PathLike):
+            for batch in self._read(Path(self._batches), encoder.needed):
+                yield encoder.encode(Table.from_arrow(batch))
+            return
+        for batch in self._batches:
+            if isinstance(encoder, UnitScaleEncoder):
+                yield encoder.encode_arrays(*_pair(batch))
+            else:
+                yield encoder.encode(open_table(batch, needed=encoder.needed))
+
+    def _read(self, file: Path, needed: Sequence[str]) -> Iterator[pa.RecordBatch]:
+        shown = repr(str(self._batches))
+        message = f"data file {shown} cannot be read; check its form, and that every row has all columns"
+        batches = quietly(lambda: iter(self._open(file, shown, needed)), message)
+        while (batch := quietly(lambda: next(batches, None), message)) is not None:
+            yield batch
+
+    def _open(self, file: Path, shown: str, needed: Sequence[str]) -> Iterable[pa.RecordBatch]:
+        suffix = file.suffix.lower()
+        if file.is_dir() or suffix in PARQUET_SUFFIXES or suffix in ARROW_SUFFIXES:
+            form = "feather" if suffix in ARROW_SUFFIXES else "parquet"
+            dataset = pads.dataset(file, format=form, partitioning="hive" if form == "parquet" else None)
+            names = present(dataset.schema.names, needed)
+            return dataset.to_batches(
+                columns=names, batch_size=_BATCH_ROWS, batch_readahead=1, fragment_readahead=1
+            )
+        names, skipped = csv_names(file, shown, columns=self._columns, header=self._header, sep=self._sep)
+        return pacsv.open_csv(
+            file,
+            read_options=pacsv.ReadOptions(
+                column_names=names, skip_rows=skipped, block_size=_BLOCK_BYTES, use_threads=False
+            ),
+            parse_options=pacsv.ParseOptions(delimiter=self._sep, newlines_in_values=True),
+            convert_options=csv_conversion(present(names, needed)),
+        )
+
+
+class StreamSource:
+    """Encoded rows of a stream: they can be read once, and not be summed over again.
+
+    Parameters
+    ----------
+    batches : iterator of (x (m, p), y (m,))
+    n_rows : int
+        Declared number of rows.
+    size : int
+        Number p of encoded columns.
+    norm_bound : float
+        As for `privfit.data.source.ArraySource`.
+    """
+
+    __slots__ = ("_batches", "_n_rows", "_norm_bound", "_size")
+
+    def __init__(
+        self, batches: Iterator[tuple[FloatArray, FloatArray]], n_rows: int, size: int, *, norm_bound: float
+    ) -> None:
+        self._batches: Iterator[tuple[FloatArray, FloatArray]] | None = batches
+        self._n_rows, self._size, self._norm_bound = n_rows, size, norm_bound
+
+    def __repr__(self) -> str:
+        return "StreamSource(<private rows>)"
+
+    def __reduce__(self) -> str:
+        raise TypeError("a row source holds private rows and cannot be pickled")
+
+    @property
+    def n_rows(self) -> int:
+        """Declared number of rows."""
+        return self._n_rows
+
+    @property
+    def norm_bound(self) -> float:
+        """Bound on ``sqrt(weight) * norm(x)``."""
+        return self._norm_bound
+
+    def blocks(self) -> Iterator[Block]:
+        """Return exactly ``n_rows`` rows, those that are missing with weight 0. Only once.
+
+        Raises
+        ------
+        PlanViolation
+            At the second call.
+        """
+        batches, self._batches = self._batches, None
+        if batches is None:
+            raise PlanViolation("a stream of rows can be read once only")
+        return self._blocks(batches)
+
+    def _blocks(self, batches: Iterator[tuple[FloatArray, FloatArray]]) -> Iterator[Block]:
+        left = self._n_rows
+        while left > 0 and (batch := next(batches, None)) is not None:
+            weight, x, y = influence_weights(batch[0][:left], batch[1][:left], norm_bound=self._norm_bound)
+            left -= y.size
+            yield Block(x, y, weight)
+        while left > 0:
+            m = min(left, CHUNK_ROWS)
+            left -= m
+            yield Block(np.zeros((m, self._size)), np.zeros(m), np.zeros(m))
+
+    def sum(self, kernel: BlockKernel, size: int) -> FloatArray:
+        """Refuse: a stream is read once, by the pass itself."""
+        del kernel, size
+        raise PlanViolation("a stream of rows cannot be summed over")
+
+    def take(self, indices: IntArray) -> Block:
+        """Refuse: rows of a stream come in their order."""
+        del indices
+        raise PlanViolation("rows of a stream cannot be picked out")
+
+    def reweighted(self, basis: FloatArray, *, norm_bound: float, amplification: float) -> "StreamSource":
+        """Refuse: a stream is read once."""
+        del basis, norm_bound, amplification
+        raise PlanViolation("a stream of rows cannot be weighted again")
+
+
+def _pair(batch: object) -> tuple[Any, Any]:
+    if not isinstance(batch, tuple) or len(batch) != 2:
+        raise SchemaError("a stream without a schema must give pairs (X, y) of arrays")
+    return batch

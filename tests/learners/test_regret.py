@@ -1,0 +1,297 @@
+"""Regret of every learner against its stated constant, on easy, alternating and adversarial sequences."""
+
+import math
+
+import numpy as np
+import pytest
+from scipy.stats import chi2
+
+from privfit.errors import Incompatible, InvalidArgument
+from privfit.learners import (
+    AbstractLearner,
+    AdaGradNorm,
+    ConcentrationPenalty,
+    Feedback,
+    FollowTheRegularizedLeader,
+    Game,
+    NoPenalty,
+    OnlineMirrorDescent,
+    OnlineSubgradientDescent,
+    OptimisticFTRL,
+    ParameterFree,
+    SourcePenalty,
+    StronglyConvexOSD,
+)
+from privfit.learners.base import p_norm
+from privfit.learners.parameter_free import regret_bound
+
+ROUNDS = 200
+LEARNERS = [
+    OnlineSubgradientDescent(),
+    OnlineSubgradientDescent(step_size=0.05),
+    AdaGradNorm(),
+    FollowTheRegularizedLeader(),
+    OptimisticFTRL(),
+    OnlineMirrorDescent(),
+    OnlineMirrorDescent(p=1.2),
+    OnlineMirrorDescent(p=2.0),
+    ParameterFree(),
+    ParameterFree(stake=0.01),
+]
+
+
+def game_of(k, seed, **changes):
+    rng = np.random.default_rng(seed)
+    facts = {"center": rng.normal(size=4), "radius": 1.5, "rounds": ROUNDS, "power": float(k), **changes}
+    return Game(**facts)
+
+
+def vectors(kind, game, rng, wrong=1.0):
+    """Yield functions from the play to the vector of the round, which grows like ``t**k``."""
+    d = game.dimension
+    fixed = rng.normal(size=d)
+    for t in range(1, game.rounds + 1):
+        size = (t / game.rounds) ** game.power
+        if kind == "random":
+            v = rng.normal(size=d)
+            yield lambda _, v=v, size=size: size * v / np.linalg.norm(v)
+        elif kind == "drift":
+            v = fixed / np.linalg.norm(fixed) + 0.3 * rng.normal(size=d) / math.sqrt(d)
+            yield lambda _, v=v, size=size: size * v / 1.5
+        elif kind == "alternating":
+            v = np.eye(d)[0] * (-1) ** t
+            yield lambda _, v=v, size=size: size * v
+        else:
+
+            def against(w, size=size):
+                away = w - game.center
+                norm = np.linalg.norm(away)
+                return size * (away / norm if norm > 0 else fixed / np.linalg.norm(fixed))
+
+            yield against
+
+
+def play(learner, game, kind, seed=0):
+    """Return plays and vectors, both (T, d)."""
+    player = learner.start(game)
+    plays, seen = [], []
+    for vector_at in vectors(kind, game, np.random.default_rng(seed)):
+        w = player.predict()
+        v = vector_at(w)
+        plays.append(w)
+        seen.append(v)
+        player.update(Feedback(v, w))
+    return np.array(plays), np.array(seen)
+
+
+def bound_of(learner, game, v, radius):
+    """Return the stated bound on the regret against the best point within ``radius`` of the start."""
+    squares = float((v**2).sum())
+    d = game.diameter
+    if isinstance(learner, OnlineSubgradientDescent):
+        eta = learner.step(game)
+        return d**2 / (2 * eta) + eta / 2 * squares
+    if isinstance(learner, AdaGradNorm):
+        return math.sqrt(2.0) * d * math.sqrt(squares)
+    if isinstance(learner, FollowTheRegularizedLeader):
+        return 3 / math.sqrt(2.0) * d * math.sqrt(squares)
+    if isinstance(learner, OptimisticFTRL):
+        changes = np.diff(v, axis=0, prepend=0.0)
+        return 3 / math.sqrt(2.0) * d * math.sqrt(float((changes**2).sum()))
+    if isinstance(learner, OnlineMirrorDescent):
+        p = learner.exponent(game.dimension)
+        q = p / (p - 1)
+        return d * math.sqrt(2 / (p - 1)) * math.sqrt(sum(p_norm(one, q) ** 2 for one in v))
+    return regret_bound(largest=game.largest, distance=radius, stake=learner.stake, rounds=len(v))
+
+
+@pytest.mark.parametrize("learner", LEARNERS, ids=repr)
+@pytest.mark.parametrize("kind", ["random", "drift", "alternating", "adversarial"])
+@pytest.mark.parametrize("k", [0, 1, 3])
+def test_regret_is_within_the_stated_constant(learner, kind, k):
+    ratios = []
+    for seed in range(5):
+        game = game_of(k, seed)
+        plays, v = play(learner, game, kind, seed)
+        p = learner.exponent(4) if isinstance(learner, OnlineMirrorDescent) else 2.0
+        q = math.inf if p == 1 else p / (p - 1)
+        paid = float((v * (plays - game.center)).sum())
+        for radius in (game.radius, 0.1 * game.radius, 0.0):
+            regret = paid + radius * p_norm(v.sum(axis=0), q)
+            ratios.append(regret / bound_of(learner, game, v, radius))
+        assert max(p_norm(w - game.center, p) for w in plays) <= game.radius * (1 + 1e-12)
+    assert max(ratios) <= 1.0
+
+
+@pytest.mark.parametrize("learner", [AdaGradNorm(), OptimisticFTRL(), FollowTheRegularizedLeader()], ids=repr)
+def test_the_constants_are_not_vacuous(learner):
+    """Some sequence comes within a factor 8 of the bound."""
+    game = game_of(0, 0)
+    worst = 0.0
+    for kind in ("alternating", "adversarial", "random", "drift"):
+        plays, v = play(learner, game, kind)
+        regret = float((v * (plays - game.center)).sum()) + game.radius * np.linalg.norm(v.sum(axis=0))
+        worst = max(worst, regret / bound_of(learner, game, v, game.radius))
+    assert worst > 1 / 8
+
+
+def test_the_optimist_pays_for_changes_only():
+    game = game_of(0, 0)
+    v = np.array([0.6, -0.8, 0.0, 0.0])
+    player = OptimisticFTRL().start(game)
+    paid = 0.0
+    for _ in range(ROUNDS):
+        paid += float(v @ (player.predict() - game.center))
+        player.update(Feedback(v, game.center))
+    assert paid + ROUNDS * game.radius <= 3 / math.sqrt(2) * game.diameter * 1.0
+
+
+@pytest.mark.parametrize("kind", ["random", "drift", "alternating", "adversarial"])
+@pytest.mark.parametrize("k", [1, 2, 3])
+def test_strongly_convex_regret(kind, k):
+    mu = 0.4
+    for seed in range(5):
+        game = game_of(k, seed)
+        rng = np.random.default_rng(seed)
+        player = StronglyConvexOSD(strength=mu).start(game)
+        losses, bound, total = [], 0.0, 0.0
+        for t, vector_at in enumerate(vectors(kind, game, rng), start=1):
+            beta = (t / game.rounds) ** k
+            w = player.predict()
+            v, x = vector_at(w), game.center + rng.uniform(-0.5, 0.5, size=4)
+            losses.append((w, v, x, beta))
+            total += beta * mu / 2
+            bound += np.linalg.norm(v + beta * mu / 2 * (w - x)) ** 2 / (2 * total)
+            player.update(Feedback(v, x, beta))
+        pull = sum(beta * mu / 2 * x - v for _, v, x, beta in losses) / total
+        away = pull - game.center
+        best = game.center + away * min(1.0, game.radius / np.linalg.norm(away))
+
+        def paid(point, losses=losses):
+            return sum(
+                v @ (w - point) + beta * mu / 4 * (np.sum((w - x) ** 2) - np.sum((point - x) ** 2))
+                for w, v, x, beta in losses
+            )
+
+        assert paid(best) <= bound
+        assert paid(game.center) <= bound
+
+
+def test_flag_a2_the_sum_of_the_source_needs_k_of_2():
+    """Theorem 8 of the source uses sum t**(k-2) <= T**(k-1), which fails for k = 1."""
+    t = np.arange(1.0, 1001.0)
+    assert (1 / t).sum() == pytest.approx(7.49, abs=0.01)
+    assert (1 / t).sum() > 1000.0**0
+    for k in (2, 3, 4):
+        assert (t ** (k - 2)).sum() <= 1000.0 ** (k - 1)
+    assert StronglyConvexOSD.power == 2.0
+
+
+def test_strong_convexity_has_to_come_from_somewhere():
+    with pytest.raises(Incompatible, match="strength="):
+        StronglyConvexOSD().start(game_of(2, 0))
+    StronglyConvexOSD().start(game_of(2, 0, strength=0.1))
+
+
+def test_flag_a6_the_source_penalty_has_free_multipliers_and_is_vacuous_at_moderate_size():
+    """With the open constant at 1 and D H = G, 2 D nu_T is 27.7 times the largest gradient at T = 1e4."""
+    game = Game(np.zeros(5), 0.5, 10_000, power=3.0, lipschitz=1.0, smoothness=1.0, deviation=math.sqrt(14.0))
+    feedback = Feedback(np.zeros(5), np.zeros(5))
+
+    def last(penalty):
+        rule = penalty.start(game)
+        for _ in range(game.rounds):
+            xi, nu = rule(feedback)
+        return xi, nu
+
+    xi, nu = last(SourcePenalty(c_xi=1.0, c_nu=1.0))
+    assert 2 * game.diameter * nu == pytest.approx(27.7, rel=0.01)
+    phi = math.sqrt(math.log(20 * 5 * 1e4 * math.log(2 * 2 * 1e4) / 0.05))
+    plain = 8 * math.sqrt(2) * phi * 1e4**-0.5
+    assert xi == pytest.approx(plain + 8 * math.sqrt(5) * 2 * phi * math.log2(2e4) / 1e4, rel=1e-9)
+    assert nu == pytest.approx(28 * plain, rel=1e-9)
+    half, none = last(SourcePenalty(c_xi=0.5))
+    assert half == pytest.approx(0.5 * xi)
+    assert none == 0.0
+    assert last(NoPenalty()) == (0.0, 0.0)
+
+
+def test_the_concentration_penalty_has_explicit_constants():
+    game = Game(np.zeros(3), 0.5, 4, power=1.0, lipschitz=2.0, smoothness=3.0)
+    rule = ConcentrationPenalty(failure=0.1).start(game)
+    b1, b2 = 2 * 0.25 * 2, 2 * (0.25 * 2 + 0.5**2 / 0.75 * 3 * 1)
+    spread = math.sqrt(2 * math.log(16 / 0.1))
+    tail = math.sqrt(3) + math.sqrt(2 * math.log(8 / 0.1))
+    assert rule(Feedback(np.zeros(3), np.zeros(3), 0.25, 0.7)) == (
+        pytest.approx(spread * b1 + tail * 0.7),
+        0.0,
+    )
+    xi, _ = rule(Feedback(np.zeros(3), np.zeros(3), 0.5, 0.0))
+    assert xi == pytest.approx(spread * math.hypot(b1, b2))
+
+
+def test_flag_a8_sub_gaussian_tails_hold_direction_by_direction():
+    """With the supremum over directions inside the probability, N(0, I) would not be 1-sub-Gaussian."""
+    assert chi2.sf(2.0**2, 10) > 2 * math.exp(-(2.0**2) / 2)
+    assert chi2.sf(2.0**2, 1) <= 2 * math.exp(-(2.0**2) / 2)
+    for d in (1, 5, 50):
+        for failure in (0.5, 0.05, 1e-6):
+            radius = math.sqrt(d) + math.sqrt(2 * math.log(1 / failure))
+            assert chi2.sf(radius**2, d) <= failure
+
+
+def test_a_penalty_keeps_the_bettor_near_its_start():
+    game = game_of(1, 0)
+    far, near = (
+        np.linalg.norm(play(learner, game, "drift")[0][-1] - game.center)
+        for learner in (ParameterFree(), ParameterFree(penalty=SourcePenalty()))
+    )
+    assert near < 0.1 * far
+
+
+def test_a_good_start_is_worth_its_distance():
+    """The bound of the bettor, unlike that of others, does not know the radius of the ball."""
+    small = regret_bound(largest=1.0, distance=0.01, stake=0.01, rounds=1000)
+    assert small < 0.02 * regret_bound(largest=1.0, distance=1.0, stake=0.01, rounds=1000)
+
+
+def test_the_theory_step_size():
+    game = game_of(2, 0, lipschitz=3.0)
+    step = OnlineSubgradientDescent().step(game)
+    assert step == pytest.approx(game.diameter * math.sqrt(5) / (math.sqrt(3 * ROUNDS) * 3.0))
+
+
+def test_norms_do_not_overflow():
+    assert p_norm(np.array([3e200, -4e200]), 2.0) == pytest.approx(5e200)
+    assert p_norm(np.array([1.0, -7.0]), math.inf) == 7.0
+    assert p_norm(np.array([1.0, -7.0]), 1.0) == pytest.approx(8.0)
+    assert p_norm(np.zeros(2), 3.0) == 0.0
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda: OnlineSubgradientDescent(step_size=0.0),
+        lambda: OnlineMirrorDescent(p=1.0),
+        lambda: OnlineMirrorDescent(p=3.0),
+        lambda: StronglyConvexOSD(strength=-1.0),
+        lambda: ParameterFree(stake=0.0),
+        lambda: SourcePenalty(c_xi=-1.0),
+        lambda: ConcentrationPenalty(failure=0.0),
+    ],
+)
+def test_arguments_are_checked(make):
+    with pytest.raises(InvalidArgument):
+        make()
+
+
+@pytest.mark.parametrize("learner", LEARNERS, ids=repr)
+def test_learners_are_configuration_and_players_are_not_shared(learner):
+    assert isinstance(learner, AbstractLearner)
+    assert learner.name
+    game = game_of(1, 0)
+    first, second = learner.start(game), learner.start(game)
+    for _ in range(3):
+        first.update(Feedback(np.array([1.0, 0.0, 0.0, 0.0]), game.center))
+    np.testing.assert_array_equal(second.predict(), game.center)
+    assert np.linalg.norm(first.predict() - game.center) > 0
