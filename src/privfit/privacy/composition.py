@@ -184,8 +184,15 @@ class Guarantee:
         """The composition's μ; None unless all events are Gaussian."""
         return None if self.pairs or self.sampled else self.gaussian
 
-    def delta_at(self, epsilon: float) -> float:
+    def delta_at(self, epsilon: float, *, rough: bool = False) -> float:
         """Return a δ such that the composition is (``epsilon``, δ)-differentially private.
+
+        Parameters
+        ----------
+        epsilon : float
+            At least 0.
+        rough : bool
+            Whether a larger δ will do, for searches: saves most of the time where rows are sampled.
 
         Raises
         ------
@@ -194,7 +201,7 @@ class Guarantee:
         """
         epsilon = in_range(0.0, math.inf, closed="left", epsilon=epsilon)
         if self.sampled:
-            return self._sampled_delta(epsilon)
+            return self._sampled_delta(epsilon, rough=rough)
         basic = self._basic_delta(epsilon)
         curve = self._numerical()
         if curve is None or basic <= _TRANSFORM_ERROR:
@@ -263,7 +270,7 @@ class Guarantee:
         ]
         return " and ".join(parts) or "nothing released"
 
-    def _sampled_delta(self, epsilon: float) -> float:
+    def _sampled_delta(self, epsilon: float, *, rough: bool) -> float:
         if self._loss() > _LARGEST_LOSS:
             return 1.0
         steps = [
@@ -272,7 +279,8 @@ class Guarantee:
         ]
         if self.gaussian > 0:
             steps.append(Steps("all", one_sided=False, ratio=self.gaussian, rate=1.0, count=1))
-        return sampled_curve(tuple(steps), self.pairs).delta_at(epsilon)
+        scale = 2.0 ** math.ceil(math.log2(min(epsilon, _LARGEST_LOSS))) if epsilon > 1e-6 else 0.0
+        return sampled_curve(tuple(steps), self.pairs, scale=scale, rough=rough).delta_at(epsilon)
 
     def _loss(self) -> float:
         return _decimal_sum(epsilon for epsilon, _ in self.pairs)
