@@ -35,6 +35,11 @@ def make_plan(problem: Problem, solver: AbstractSolver, allowance: Allowance, *,
     """
     if inference and solver.no_inference is not None:
         raise Incompatible(f"inference: {solver.no_inference}; fit with inference=False")
+    if inference and not problem.loss.convex:
+        raise Incompatible(
+            f"inference: standard errors rest on one minimum, and {problem.loss.name} is not convex; "
+            "fit with inference=False"
+        )
     shares = inference_shares(solver) if inference else []
     for_solver, *for_inference = allowance.split([1.0 - math.fsum(shares), *shares])
     if inference:

@@ -4,6 +4,8 @@ from privfit.errors import InvalidArgument
 from privfit.solvers.base import AbstractSolver, Solution, Step
 from privfit.solvers.gradient import NoisyGradientDescent
 from privfit.solvers.newton import NoisyNewton
+from privfit.solvers.noisy_sgd import NoisySGD
+from privfit.solvers.random_round import RandomRoundSGD
 from privfit.solvers.reference import NonPrivate
 from privfit.solvers.whitened import WhitenedGradientDescent
 
@@ -11,7 +13,9 @@ __all__ = [
     "AbstractSolver",
     "NoisyGradientDescent",
     "NoisyNewton",
+    "NoisySGD",
     "NonPrivate",
+    "RandomRoundSGD",
     "Solution",
     "Step",
     "WhitenedGradientDescent",
@@ -22,7 +26,9 @@ BY_NAME: dict[str, AbstractSolver] = {
     "auto": WhitenedGradientDescent(),
     "gradient-descent": NoisyGradientDescent(),
     "newton": NoisyNewton(),
+    "noisy-sgd": NoisySGD(),
     "non-private": NonPrivate(),
+    "random-round": RandomRoundSGD(),
     "whitened": WhitenedGradientDescent(),
 }
 """Solvers that the command line and ``solver="..."`` know by name, with their defaults."""
