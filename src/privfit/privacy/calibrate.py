@@ -21,7 +21,9 @@ _RANGE: Final = (1e-6, 30.0)
 
 
 @lru_cache(maxsize=64)
-def calibrate_sampled(event: SampledGaussianEvent, budget: Budget, beside: tuple[Event, ...]) -> SampledGaussianEvent:
+def calibrate_sampled(
+    event: SampledGaussianEvent, budget: Budget, beside: tuple[Event, ...]
+) -> SampledGaussianEvent:
     """Return the event with the largest ratio, so the least noise, that fits into a budget.
 
     Parameters

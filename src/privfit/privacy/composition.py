@@ -264,8 +264,8 @@ class Guarantee:
             each = f"{epsilon:.4g}" if delta == 0 else f"({epsilon:.4g}, {delta:.4g})"
             parts.append(f"{each}-differential privacy" + (f" {count} times" if count > 1 else ""))
         parts += [
-            f"{event.steps} steps of {event.ratio:.4g}-Gaussian differential privacy on rows sampled at a rate of "
-            f"{event.rate:.4g}"
+            f"{event.steps} steps of {event.ratio:.4g}-Gaussian differential privacy on rows sampled at a "
+            f"rate of {event.rate:.4g}"
             for event in self.sampled
         ]
         return " and ".join(parts) or "nothing released"

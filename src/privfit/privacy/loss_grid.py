@@ -27,7 +27,7 @@ from typing import Final, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 from scipy.fft import irfft, next_fast_len, rfft
-from scipy.optimize import brentq
+from scipy.optimize import root_scalar
 
 from privfit._checks import FloatArray
 
@@ -128,8 +128,9 @@ class Convolution:
         self._interval = interval
         self._parts = [_trimmed(part) for part in parts]
         self._infinite = min(1.0, math.fsum(part.count * part.infinite for part in parts) * (1 + 1e-12))
-        self._laws = [
-            ((part.first + np.arange(part.mass.size)) * interval, part.mass, part.count) for part in self._parts
+        self._laws: list[Law] = [
+            ((part.first + np.arange(part.mass.size, dtype=np.float64)) * interval, part.mass, part.count)
+            for part in self._parts
         ]
         self._rough = [_thinned(losses, mass, count) for losses, mass, count in self._laws]
         self._largest = max(float(np.abs(losses).max(initial=0.0)) for losses, _, _ in self._laws)
@@ -145,7 +146,7 @@ class Convolution:
         return min(1.0, self._infinite + tilted.tail(epsilon))
 
     def _tail_bound(self, tilt: float, high: float, step: float, enough: float) -> float:
-        """Return the logarithm of a bound on the mass above ``high``: the best of Chernoff's at a few tilts."""
+        """Return the logarithm of a bound on the mass above ``high``: Chernoff's best at a few tilts."""
         guesses: list[tuple[float, float]] = []
         for factor in _FACTORS:
             tried = tilt + factor * step
@@ -154,6 +155,17 @@ class Convolution:
                 break
         tried = min(guesses)[1]
         return min(0.0, self._log_mean(tried, self._laws) - tried * high)
+
+    def _wraps_little(self, tilt: float, low: float, size: int, step: float) -> bool:
+        """Return whether the mass below the window, which is counted at its top, is negligible there.
+
+        It would raise δ, never lower it.
+        """
+        if tilt * size * self._interval > 40.0:
+            return True
+        norm = self._log_mean(tilt, self._rough)
+        tried = (factor * step for factor in _FACTORS)
+        return any(self._log_mean(tilt - less, self._rough) + less * low <= norm - 25.0 for less in tried)
 
     def _log_mean(self, tilt: float, laws: list[Law]) -> float:
         """Return K(tilt), the logarithm of the mean of ``exp(tilt * loss)``."""
@@ -175,16 +187,17 @@ class Convolution:
             size = high - low + 1
             enough = log_norm - tilt * epsilon - 35.0
             beyond = self._tail_bound(tilt, high * self._interval, width / sd, enough)
-            if beyond <= enough or 2 * size > _MOST_POINTS:
+            whole = beyond <= enough and self._wraps_little(tilt, low * self._interval, size, width / sd)
+            if whole or 2 * size > _MOST_POINTS:
                 break
         size = int(next_fast_len(size, real=True))
         powers, error = self._powers(tilt, size)
-        law = np.maximum(np.roll(irfft(powers, size), -low % size), 0.0)
+        law = np.maximum(np.roll(np.asarray(irfft(powers, size)), -low % size), 0.0)
         each = float(2 * np.sum(error + _transform_error(size) * np.abs(powers))) / size
         return _Tilted(
             tilt=tilt,
             log_norm=log_norm + self._rounding(tilt),
-            losses=(low + np.arange(size)) * self._interval,
+            losses=(low + np.arange(size, dtype=np.float64)) * self._interval,
             law=law + each,
             beyond=math.exp(beyond),
         )
@@ -206,7 +219,7 @@ class Convolution:
             exponent = tilt * losses
             weights = mass * np.exp(exponent - exponent.max())
             index = (part.first + np.arange(mass.size)) % size
-            transform = rfft(np.bincount(index, weights=weights / weights.sum(), minlength=size))
+            transform = np.asarray(rfft(np.bincount(index, weights=weights / weights.sum(), minlength=size)))
             with np.errstate(divide="ignore", invalid="ignore"):
                 logarithm += count * np.log(transform)
             modulus = np.abs(transform) + each
@@ -228,8 +241,8 @@ def tilt_towards(epsilon: float, laws: list[Law]) -> float:
         return 0.0
     if short(most) <= 0.0:
         return most
-    exact = float(brentq(short, 0.0, most, rtol=1e-3, xtol=1e-12 * most))  # pyright: ignore[reportArgumentType]
-    return min(most, 2.0 ** (round(4 * math.log2(exact)) / 4)) if exact > 0 else 0.0
+    exact = float(root_scalar(short, bracket=(0.0, most), rtol=1e-3, xtol=1e-12 * most).root)
+    return min(most, 2.0 ** (math.floor(4 * math.log2(exact) + 0.5) / 4)) if exact > 0 else 0.0
 
 
 def _moments(tilt: float, laws: list[Law]) -> tuple[float, float, float]:

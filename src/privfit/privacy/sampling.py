@@ -15,10 +15,11 @@ theorem 2), with ``α' = 1 + γ(α−1)``, ``α >= 1``, ``β = α'/α``::
     H_α'(P‖Q) = γ H_α(A ‖ (1−β)R + βB) <= γ H_r(α) =: h(α')
 
 since each component of R, and B, lies within r of A. Below α' = 1, ``H_α'(P‖Q) = 1 − α' + α' H_1/α'(Q‖P)
-<= 1 − α' + α' h(1/α') =: h(α')``. This h is convex: on either side as H_r is, and at 1 because its slope jumps
-by ``(1−γ)(2Φ(r/2) − 1) >= 0``. So it is the curve of a pair itself, which is then symmetric and dominates. Its
-loss has, above 0, the law of ``log(1−γ+γ exp(y))`` with ``y > 0`` the loss of N(r, 1) against N(0, 1); below
-0 the mirror image; and the mass of the jump at 0. This is ``C_γ(G_r)`` of Dong, Roth and Su (2022, section 4).
+<= 1 − α' + α' h(1/α') =: h(α')``. This h is convex: on either side as H_r is, and at 1 because its slope
+jumps by ``(1−γ)(2Φ(r/2) − 1) >= 0``. So it is the curve of a pair itself, which is then symmetric and
+dominates. Its loss has, above 0, the law of ``log(1−γ+γ exp(y))`` with ``y > 0`` the loss of N(r, 1) against
+N(0, 1); below 0 the mirror image; and the mass of the jump at 0. This is ``C_γ(G_r)`` of Dong, Roth and Su
+(2022, section 4).
 
 Poisson sampling, replace
 -------------------------
@@ -67,6 +68,9 @@ _BLUR: Final = {False: 1e-3, True: 0.05}
 
 _RAISE: Final = {False: 0.01, True: 0.2}
 """Alternatively, relative amount by which that may raise δ."""
+
+_SCALE_POINTS: Final = {False: 2**18, True: 2**14}
+"""Most points between 0 and the ε that is asked for."""
 
 _POINTS: Final = {False: (2**14, 2**21), True: (2**11, 2**17)}
 """Fewest and most points that 20 standard deviations of the total loss are laid out on."""
@@ -121,7 +125,7 @@ class SampledCurve:
     Notes
     -----
     *Guarantee.* `delta_at` is an upper bound, errors of the grid, of truncation and of rounding included. It
-    exceeds the exact value by about a part in 100, or what a relative 5e-4 more signal would do, and by 1e-17.
+    exceeds the exact value by about a part in 100, or what a relative 5e-4 more signal would do, and 1e-17.
     """
 
     def __init__(
@@ -228,7 +232,7 @@ def _step_grid(steps: Steps, interval: float, *, added: bool) -> LossGrid:
     top = min(LARGEST_LOSS, _edge(steps, tail)) + interval
     last = math.ceil(top / interval)
     if not steps.asymmetric:
-        p, q = _half(steps, np.arange(last + 1) * interval)
+        p, q = _half(steps, np.arange(last + 1.0) * interval)
         upper = Cells(0, p, q)
         infinite = _beyond(steps, last * interval)
         atom = max(0.0, 1.0 - float(p.sum()) - float(q.sum()) - infinite)
@@ -237,7 +241,7 @@ def _step_grid(steps: Steps, interval: float, *, added: bool) -> LossGrid:
             [upper, upper.mirrored()], interval=interval, atom=atom, infinite=infinite, count=steps.count
         )
     first = math.floor(math.log1p(-steps.rate) / interval)
-    p, q = _half(steps, np.arange(first, last + 1) * interval)
+    p, q = _half(steps, np.arange(first, last + 1.0) * interval)
     cells = Cells(first, p, q)
     if added:
         cells = cells.mirrored()
@@ -258,9 +262,7 @@ def _pair_grid(epsilon: float, delta: float, interval: float, count: int) -> Los
     """Return the law of the loss of randomised response that fails with probability ``delta``."""
     high, low = (1 - delta) / (1 + math.exp(-epsilon)), (1 - delta) / (1 + math.exp(epsilon))
     cell = Cells(math.floor(epsilon / interval), np.array([high]), np.array([low]))
-    return connect_dots(
-        [cell, cell.mirrored()], interval=interval, atom=0.0, infinite=delta, count=count
-    )
+    return connect_dots([cell, cell.mirrored()], interval=interval, atom=0.0, infinite=delta, count=count)
 
 
 def _interval(
@@ -279,6 +281,7 @@ def _interval(
     tilt = tilt_towards(scale, laws)
     allowed = max(_BLUR[rough] * total**2, 2 * _RAISE[rough] / max(tilt, 1e-9) ** 2 if tilt > 0 else 0.0)
     interval, least = (20 * max(total, 0.02 * scale) / points for points in _POINTS[rough])
+    least = max(least, scale / _SCALE_POINTS[rough])
     while interval > least:
         if math.fsum(count * min(interval**2 / 6, size * interval) for size, count in sizes) <= allowed:
             break
@@ -289,7 +292,7 @@ def _interval(
 def _outline(steps: Steps) -> Law:
     """Return roughly the law of a step's loss."""
     top = min(LARGEST_LOSS, _edge(steps, 1e-12))
-    losses = np.concatenate([[0.0], np.geomspace(1e-9 * top, top, 3000)])
+    losses: FloatArray = np.append(0.0, np.geomspace(1e-9 * top, top, 3000))
     if steps.asymmetric:
         losses = np.concatenate([math.log1p(-steps.rate) * np.linspace(1, 0, 1000, endpoint=False), losses])
     p, q = _half(steps, losses)

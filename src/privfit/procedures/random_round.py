@@ -96,7 +96,18 @@ class RandomRoundWalk(AbstractProcedure):
                 source=noise,
             )
             bounds = np.array([loss.constants.slope, spacing])
-            _walk(block.x, block.y, block.weight, steps, added, constants, loss.functions.slope, bounds, ridge, point)
+            _walk(
+                block.x,
+                block.y,
+                block.weight,
+                steps,
+                added,
+                constants,
+                loss.functions.slope,
+                bounds,
+                ridge,
+                point,
+            )
         return point
 
 
@@ -122,7 +133,7 @@ def walk_event(problem: Problem, n_steps: int, ratio: float) -> SampledGaussianE
     cache=True,
     nogil=True,
 )
-def _walk(
+def _walk(  # noqa: PLR0917 -- compiled functions take positional arguments
     x: Any,
     y: Any,
     weight: Any,
