@@ -411,8 +411,15 @@ def test_steps_on_sampled_rows_need_a_grant_in_epsilon_and_delta(ledger, grant):
 
 @pytest.mark.parametrize(
     "changes",
-    [{"scheme": "all"}, {"relation": "swap"}, {"ratio": -1}, {"rate": 2.0}, {"steps": 0.5}, {"extra": 1}]
-    + [{"scheme": "one", "relation": "add_remove"}],
+    [
+        {"scheme": "all"},
+        {"relation": "swap"},
+        {"ratio": -1},
+        {"rate": 2.0},
+        {"steps": 0.5},
+        {"extra": 1},
+        {"relation": "add_remove"},
+    ],
     ids=repr,
 )
 def test_a_stored_walk_that_makes_no_sense_is_refused(path, ledger, changes):

@@ -36,7 +36,7 @@ class RandomRoundSGD(AbstractSolver):
     Parameters
     ----------
     n_steps : int, optional
-        N, at least 2. Default ``n**2 mu**2 / (8 p)``, beyond which more steps do not help, but at least n
+        N, at least 2. Default ``n**2 mu**2 / (4 p)``, beyond which more steps help little, but at least n
         and at most ``max(1e4, 1e6 / p)``.
     step_size : float, optional
         ``eta``, less than ``2 / beta``. Default ``min(1 / beta, D / (S sqrt(N)))``; see *Notes*.
