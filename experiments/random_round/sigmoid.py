@@ -10,6 +10,7 @@ accountant asks for; the noise of the source (constant 32) for comparison. Noise
 Adds to experiments/results/random_round.csv, and draws experiments/results/random_round.png; resumable.
 """
 
+# ruff: noqa: ARG001 -- all scalar functions of a loss share one signature
 import argparse
 import csv
 import math

@@ -223,13 +223,13 @@ def test_nobody_tells_neighbours_apart_better_than_claimed(kind):
     The lower confidence bound on delta, from the event that the outcome is positive, stays below the claim
     (Clopper and Pearson, 1e-7 a side); a claim with a sixteenth of the ratio is refuted.
     """
-    n, runs, ratio = 2, 1500, 6.0
+    n, runs, ratio = 2, 700, 6.0
     x, hits = np.full((n, 1), 2.0), []
     problem = problem_of(Huber(1e-3), x)
     if kind == "walk":
         procedure = walk_of(problem, n_steps=2, step_size=1e-3, ratio=ratio)
     else:
-        procedure = descent_of(problem, n_steps=1, rate=0.25, step_size=1e-3, ratio=ratio)
+        procedure = descent_of(problem, n_steps=1, rate=0.5, step_size=1e-3, ratio=ratio)
     for changed in (-1e6, 1e6):
         rows = rows_of(problem, x, np.array([changed, -1e6]))
         source = make_source(0 if changed > 0 else 1)

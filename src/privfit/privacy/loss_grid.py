@@ -190,7 +190,7 @@ class Convolution:
             whole = beyond <= enough and self._wraps_little(tilt, low * self._interval, size, width / sd)
             if whole or 2 * size > _MOST_POINTS:
                 break
-        size = int(next_fast_len(size, real=True))
+        size = int(next_fast_len(size, real=True) or size)
         powers, error = self._powers(tilt, size)
         law = np.maximum(np.roll(np.asarray(irfft(powers, size)), -low % size), 0.0)
         each = float(2 * np.sum(error + _transform_error(size) * np.abs(powers))) / size
