@@ -15,7 +15,13 @@ import pytest
 import privfit.privacy.ledger
 from privfit.errors import BudgetExceeded, Incompatible, InvalidArgument, LedgerError
 from privfit.privacy.budget import Budget
-from privfit.privacy.composition import ApproximateEvent, GaussianEvent, PureEvent, compose
+from privfit.privacy.composition import (
+    ApproximateEvent,
+    GaussianEvent,
+    PureEvent,
+    SampledGaussianEvent,
+    compose,
+)
 from privfit.privacy.ledger import Ledger
 
 
@@ -371,3 +377,64 @@ def test_a_read_only_file_is_reported():
         os.seteuid(user)
         folder.chmod(0o755)
         shutil.rmtree(folder)
+
+
+def test_steps_on_sampled_rows_are_stored_and_spent(path, ledger):
+    ledger.grant("census", Budget(1.0, 1e-6))
+    event = SampledGaussianEvent("poisson", "replace", 0.3, 0.05, 200)
+    ledger.reserve("census", [event, GaussianEvent(0.02)])
+    assert Ledger(path).spent("census") == compose([event, GaussianEvent(0.02)])
+    stored = ledger.export()["reservations"][0]["events"][0]
+    assert stored == {
+        "type": "sampled",
+        "scheme": "poisson",
+        "relation": "replace",
+        "ratio": 0.3,
+        "rate": 0.05,
+        "steps": 200,
+    }
+    left = ledger.remaining("census")
+    assert left is not None
+    with pytest.raises(BudgetExceeded, match="200 steps"):
+        ledger.reserve("census", [GaussianEvent(1.01 * left.mu)])
+    with pytest.raises(Incompatible, match="cannot be composed"):
+        ledger.reserve("census", [SampledGaussianEvent("poisson", "add_remove", 0.1, 0.05, 2)])
+    ledger.reserve("census", [GaussianEvent(left.mu)])
+
+
+@pytest.mark.parametrize("grant", [Budget(9.0), Budget.gdp(9.0), Budget.zcdp(9.0)], ids=repr)
+def test_steps_on_sampled_rows_need_a_grant_in_epsilon_and_delta(ledger, grant):
+    ledger.grant("census", grant)
+    with pytest.raises(BudgetExceeded):
+        ledger.reserve("census", [SampledGaussianEvent("one", "replace", 0.01, 0.001, 2)])
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"scheme": "all"},
+        {"relation": "swap"},
+        {"ratio": -1},
+        {"rate": 2.0},
+        {"steps": 0.5},
+        {"extra": 1},
+        {"relation": "add_remove"},
+    ],
+    ids=repr,
+)
+def test_a_stored_walk_that_makes_no_sense_is_refused(path, ledger, changes):
+    ledger.grant("census", Budget(1.0, 1e-6))
+    good = {
+        "type": "sampled",
+        "scheme": "one",
+        "relation": "replace",
+        "ratio": 0.3,
+        "rate": 0.05,
+        "steps": 2,
+    }
+    connection = sqlite3.connect(path)
+    text = json.dumps([{**good, **changes}])
+    connection.execute("INSERT INTO reservations VALUES (1, 'census', ?, '', '')", (text,))
+    connection.commit()
+    connection.close()
+    expect_one_line(lambda: ledger.spent("census"), "cannot be read")

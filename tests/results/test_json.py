@@ -11,6 +11,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from privfit.errors import InvalidArgument, SchemaError
+from privfit.privacy.composition import SampledGaussianEvent
+from privfit.problem.plan import PlannedRelease
 from privfit.results import FitResult, archive
 
 TEXT = make_result().to_json()
@@ -233,3 +235,40 @@ def test_any_text(text, brace):
 def test_signed_infinities_are_kept(result):
     back = FitResult.from_json(replace(result, estimate=[math.inf, -math.inf, math.nan, -0.0, 0.0]).to_json())
     assert repr(back.estimate.tolist()) == "[inf, -inf, nan, -0.0, 0.0]"
+
+
+def walked():
+    result = make_result()
+    event = SampledGaussianEvent("one", "replace", 0.25, 1 / 48842, 10**6)
+    walk = PlannedRelease("walk", 5, 2e-4, math.inf, 8e-4, sampled=event)
+    plan = replace(result.plan, mu=math.inf, solver_releases=(walk,))
+    releases = (replace(result.releases[0], planned=walk), *result.releases[1:])
+    return replace(result, plan=plan, releases=releases)
+
+
+def test_sampled_steps_are_kept_exactly():
+    back = FitResult.from_json(walked().to_json())
+    assert back.plan == walked().plan
+    assert back.plan.solver_releases[0].event == SampledGaussianEvent(
+        "one", "replace", 0.25, 1 / 48842, 10**6
+    )
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ('"scheme": "one"', '"scheme": "two"'),
+        ('"relation": "replace", "ratio"', '"relation": "add_remove", "ratio"'),
+        ('"ratio": 0.25', '"ratio": -0.25'),
+        ('"ratio": 0.25', '"ratio": "nan"'),
+        ('"steps": 1000000', '"steps": 1e6'),
+        ('"steps": 1000000', '"steps": 0'),
+        ('"steps": 1000000', '"steps": 1000000, "more": 1'),
+        ('"ratio": 0.25, ', ""),
+    ],
+)
+def test_sampled_steps_that_make_no_sense_are_refused(old, new):
+    text = walked().to_json()
+    assert old in text
+    with pytest.raises((SchemaError, InvalidArgument)):
+        FitResult.from_json(text.replace(old, new))

@@ -149,7 +149,7 @@ class ArraySource:
         threads = min(thread_count(), chunks)
         if threads == 1:
             kernel(self._block, partial)
-            return _pairwise_sum(partial)
+            return pairwise_sum(partial)
         edges = np.linspace(0, chunks, threads + 1).astype(int)
 
         def work(k: int) -> None:
@@ -159,10 +159,10 @@ class ArraySource:
 
         with ThreadPoolExecutor(threads) as pool:
             list(pool.map(work, range(threads)))
-        return _pairwise_sum(partial)
+        return pairwise_sum(partial)
 
 
-def _pairwise_sum(partial: FloatArray) -> FloatArray:
+def pairwise_sum(partial: FloatArray) -> FloatArray:
     """Sum rows of ``partial`` (chunks, size) by a balanced tree, in an order fixed by the shape alone."""
     while partial.shape[0] > 1:
         half = partial.shape[0] // 2

@@ -14,6 +14,7 @@ from privfit._checks import in_range, one_of, positive, whole
 from privfit.errors import Incompatible, InvalidArgument
 from privfit.privacy.budget import Budget
 from privfit.privacy.curves import gdp_delta, gdp_epsilon, pair_delta, smallest_epsilon
+from privfit.privacy.sampling import Steps, sampled_curve
 
 _LARGEST_LOSS: Final = 300.0
 """Total privacy loss up to which numerical composition is tried; beyond it exponentials overflow."""
@@ -22,6 +23,12 @@ _MOST_GRID_POINTS: Final = 2**19
 
 _TRANSFORM_ERROR: Final = 1e-12
 """Added to a numerically composed δ: bounds the rounding of the Fourier transforms."""
+
+_SAMPLED_TOLERANCE: Final = 1e-6
+"""Relative precision of an ε of sampled steps, each evaluation of whose curve takes a tenth of a second."""
+
+_SMALLEST_SAMPLED_DELTA: Final = 1e-15
+"""Below it the curve of sampled steps is not tight, and no ε is sought."""
 
 
 @final
@@ -77,6 +84,11 @@ class SampledGaussianEvent:
     rate : float
         In (0, 1].
     steps : int
+
+    Notes
+    -----
+    Under ``replace`` every row's term is at most half of ``ratio`` times the standard deviation, so that two
+    of them are at most ``ratio`` apart. See `privfit.privacy.sampling` for what the steps cost.
     """
 
     scheme: Literal["one", "poisson"]
@@ -103,13 +115,13 @@ def compose(events: Iterable[Event]) -> "Guarantee":
 
     Parameters
     ----------
-    events : iterable of GaussianEvent, PureEvent or ApproximateEvent
+    events : iterable of GaussianEvent, PureEvent, ApproximateEvent or SampledGaussianEvent
         Empty for nothing released.
 
     Raises
     ------
     Incompatible
-        If an event is of another type.
+        If an event is of another type, or steps on sampled rows are accounted for under different relations.
 
     Notes
     -----
@@ -117,6 +129,7 @@ def compose(events: Iterable[Event]) -> "Guarantee":
     """
     gaussian = Fraction(0)
     pairs: list[tuple[float, float]] = []
+    sampled: Counter[tuple[str, str, float, float]] = Counter()
     for event in events:
         match event:
             case GaussianEvent(mu):
@@ -125,9 +138,16 @@ def compose(events: Iterable[Event]) -> "Guarantee":
                 pairs.append((epsilon, 0.0))
             case ApproximateEvent(epsilon, delta):
                 pairs.append((epsilon, delta))
+            case SampledGaussianEvent(scheme, relation, ratio, rate, steps):
+                sampled[scheme, relation, ratio, rate] += steps
             case _:
                 raise Incompatible(f"an event of type {type(event).__name__} cannot be composed")
-    return Guarantee(_root_above(gaussian), tuple(sorted(pairs)))
+    if len({relation for _, relation, _, _ in sampled}) > 1:
+        raise Incompatible(
+            "steps on sampled rows under relation='replace' and relation='add_remove' cannot be composed"
+        )
+    merged = tuple(SampledGaussianEvent(*key, count) for key, count in sorted(sampled.items()))  # pyright: ignore[reportArgumentType]
+    return Guarantee(_root_above(gaussian), tuple(sorted(pairs)), merged)
 
 
 @final
@@ -141,12 +161,15 @@ class Guarantee:
         μ of all Gaussian events together, ``sqrt(sum(mu**2))`` rounded up (Dong, Roth and Su 2022,
         Corollary 3.3); 0 if there are none.
     pairs : tuple of (float, float)
-        (ε, δ) of the other events, sorted.
+        (ε, δ) of the pure and approximate events, sorted.
+    sampled : tuple of SampledGaussianEvent
+        Steps on sampled rows, equal ones merged, sorted.
 
     Notes
     -----
-    *Guarantee.* All answers err on the safe side. Gaussian events alone are composed exactly. With others, δ
-    is the smaller of basic composition (Dwork and Roth 2014, Theorem 3.16) and of the numerical composition
+    *Guarantee.* All answers err on the safe side. Gaussian events alone are composed exactly. With steps on
+    sampled rows all is composed numerically (`privfit.privacy.sampling`). With other events, δ is the smaller
+    of basic composition (Dwork and Roth 2014, Theorem 3.16) and of the numerical composition
     of privacy loss distributions, rounded pessimistically (Google's dp-accounting; Kairouz, Oh and Viswanath
     2015 for the worst case of a pair). In sums, ε and δ are the decimal numbers as they print, so that ten
     events of 0.1 exhaust a budget of 1 exactly.
@@ -154,14 +177,22 @@ class Guarantee:
 
     gaussian: float
     pairs: tuple[tuple[float, float], ...]
+    sampled: tuple[SampledGaussianEvent, ...] = ()
 
     @property
     def mu(self) -> float | None:
         """The composition's μ; None unless all events are Gaussian."""
-        return None if self.pairs else self.gaussian
+        return None if self.pairs or self.sampled else self.gaussian
 
-    def delta_at(self, epsilon: float) -> float:
+    def delta_at(self, epsilon: float, *, rough: bool = False) -> float:
         """Return a δ such that the composition is (``epsilon``, δ)-differentially private.
+
+        Parameters
+        ----------
+        epsilon : float
+            At least 0.
+        rough : bool
+            Whether a larger δ will do, for searches: saves most of the time where rows are sampled.
 
         Raises
         ------
@@ -169,6 +200,8 @@ class Guarantee:
             If ``epsilon`` is not in [0, inf).
         """
         epsilon = in_range(0.0, math.inf, closed="left", epsilon=epsilon)
+        if self.sampled:
+            return self._sampled_delta(epsilon, rough=rough)
         basic = self._basic_delta(epsilon)
         curve = self._numerical()
         if curve is None or basic <= _TRANSFORM_ERROR:
@@ -188,6 +221,10 @@ class Guarantee:
         *Guarantee.* ``delta_at(epsilon_at(delta)) <= delta`` literally, where finite.
         """
         delta = in_range(0.0, 1.0, closed="left", delta=delta)
+        if self.sampled:
+            if delta <= max(self._failure(), _SMALLEST_SAMPLED_DELTA):
+                return math.inf
+            return smallest_epsilon(self.delta_at, delta, tolerance=_SAMPLED_TOLERANCE)
         if self._numerical() is None or delta <= _TRANSFORM_ERROR:
             return self._basic_epsilon(delta)
         return min(self._basic_epsilon(delta), smallest_epsilon(self.delta_at, delta))
@@ -200,8 +237,11 @@ class Guarantee:
         *Guarantee.* False where it is not known. A pure event counts as one of ``mu = -2 * ndtri(1 / (1 +
         exp(epsilon)))`` in a GDP budget (randomised response is a threshold on such a Gaussian release, and
         dominates: Kairouz, Oh and Viswanath 2015) and as ``rho = epsilon**2 / 2`` in a zCDP budget (Bun and
-        Steinke 2016, Proposition 1.4).
+        Steinke 2016, Proposition 1.4). Steps on sampled rows are not within a pure budget, and not known to
+        be within one in GDP or zCDP.
         """
+        if self.sampled:
+            return budget.notion == "approximate" and self.delta_at(budget.epsilon) <= budget.delta
         if not self.pairs and self.gaussian <= budget.mu:
             return True
         pure = all(delta == 0 for _, delta in self.pairs)
@@ -223,7 +263,24 @@ class Guarantee:
         for (epsilon, delta), count in Counter(self.pairs).items():
             each = f"{epsilon:.4g}" if delta == 0 else f"({epsilon:.4g}, {delta:.4g})"
             parts.append(f"{each}-differential privacy" + (f" {count} times" if count > 1 else ""))
+        parts += [
+            f"{event.steps} steps of {event.ratio:.4g}-Gaussian differential privacy on rows sampled at a "
+            f"rate of {event.rate:.4g}"
+            for event in self.sampled
+        ]
         return " and ".join(parts) or "nothing released"
+
+    def _sampled_delta(self, epsilon: float, *, rough: bool) -> float:
+        if self._loss() > _LARGEST_LOSS:
+            return 1.0
+        steps = [
+            Steps(event.scheme, event.relation == "add_remove", event.ratio, event.rate, event.steps)
+            for event in self.sampled
+        ]
+        if self.gaussian > 0:
+            steps.append(Steps("all", one_sided=False, ratio=self.gaussian, rate=1.0, count=1))
+        scale = 2.0 ** math.ceil(math.log2(min(epsilon, _LARGEST_LOSS))) if epsilon > 1e-6 else 0.0
+        return sampled_curve(tuple(steps), self.pairs, scale=scale, rough=rough).delta_at(epsilon)
 
     def _loss(self) -> float:
         return _decimal_sum(epsilon for epsilon, _ in self.pairs)

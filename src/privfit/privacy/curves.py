@@ -164,7 +164,9 @@ def pair_delta(epsilon: float, delta: float, at: float) -> float:
     return min(1.0, (delta + (1 - delta) * step) * (1 + 16 * _UNIT))
 
 
-def smallest_epsilon(delta_at: Callable[[float], float], delta: float) -> float:
+def smallest_epsilon(
+    delta_at: Callable[[float], float], delta: float, *, tolerance: float = 4 * _UNIT
+) -> float:
     """Return the smallest ε with ``delta_at(ε) <= delta``, or ``inf`` if there is none.
 
     Parameters
@@ -173,6 +175,8 @@ def smallest_epsilon(delta_at: Callable[[float], float], delta: float) -> float:
         A privacy curve: a decreasing function from [0, inf) to [0, 1].
     delta : float
         In [0, 1).
+    tolerance : float
+        Relative precision of the result.
 
     Notes
     -----
@@ -186,12 +190,14 @@ def smallest_epsilon(delta_at: Callable[[float], float], delta: float) -> float:
         high *= 2
         if high > 1e15:
             return math.inf
-    return _boundary(lambda epsilon: delta_at(epsilon) > delta, 0.0, high)[1]
+    return _boundary(lambda epsilon: delta_at(epsilon) > delta, 0.0, high, tolerance)[1]
 
 
-def _boundary(predicate: Callable[[float], bool], low: float, high: float) -> tuple[float, float]:
-    """Narrow ``low`` (true) and ``high`` (false) until they agree to 4 units of rounding."""
-    while high - low > 4 * _UNIT * high:
+def _boundary(
+    predicate: Callable[[float], bool], low: float, high: float, tolerance: float = 4 * _UNIT
+) -> tuple[float, float]:
+    """Narrow ``low`` (true) and ``high`` (false) until they agree to a relative ``tolerance``."""
+    while high - low > tolerance * high:
         middle = math.sqrt(low) * math.sqrt(high) if 0 < low < high / 4 else low + (high - low) / 2
         if not low < middle < high:
             break

@@ -21,6 +21,7 @@ from privfit.privacy.composition import (
     GaussianEvent,
     Guarantee,
     PureEvent,
+    SampledGaussianEvent,
     compose,
 )
 
@@ -28,7 +29,12 @@ _T = TypeVar("_T")
 
 _APPLICATION: Final = 0x70666974
 _VERSION: Final = 1
-_EVENTS: Final = {"gaussian": GaussianEvent, "pure": PureEvent, "approximate": ApproximateEvent}
+_EVENTS: Final = {
+    "gaussian": GaussianEvent,
+    "pure": PureEvent,
+    "approximate": ApproximateEvent,
+    "sampled": SampledGaussianEvent,
+}
 _EXACT_ROUNDS: Final = 64
 _NUMERICAL_ROUNDS: Final = 30
 _NEGLIGIBLE: Final = 1e-6
@@ -108,7 +114,7 @@ class Ledger:
         ----------
         dataset : str
             A data set with a grant.
-        events : iterable of GaussianEvent, PureEvent or ApproximateEvent
+        events : iterable of GaussianEvent, PureEvent, ApproximateEvent or SampledGaussianEvent
             At least one.
         note : str, optional
             What it is for. Stored as it is, so it must not hold data.

@@ -23,6 +23,7 @@ from privfit.privacy.noise import (
 )
 
 __all__ = [
+    "LATTICE_BITS",
     "NoNoise",
     "NoiseSource",
     "calibrate_gaussian",

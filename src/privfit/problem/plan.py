@@ -48,7 +48,8 @@ class PlannedRelease:
         Cost of a Gaussian release: it is mu-GDP. ``inf`` for others, and in a plan without privacy.
     sd : float
         Standard deviation of the noise per coordinate (matrices: per diagonal entry, off the diagonal
-        ``sd / sqrt(2)``). 0 without noise, and where noise is not added to the outcome.
+        ``sd / sqrt(2)``). 0 without noise, and where noise is not added to the outcome. For a walk, that of
+        every step, as is the sensitivity.
     epsilon : float or None
         Cost of a pure release: it is epsilon-differentially private.
     sampled : SampledGaussianEvent or None

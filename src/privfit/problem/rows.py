@@ -5,7 +5,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from privfit._checks import FloatArray
-from privfit.data.source import Block, BlockKernel, IntArray, RowSource
+from privfit.data.source import CHUNK_ROWS, Block, BlockKernel, IntArray, RowSource, pairwise_sum
 from privfit.problem.objective import Problem
 from privfit.problem.plan import ReleaseKind
 
@@ -46,6 +46,15 @@ class Rows:
         """Return the exact sum of a procedure's own kernel over the rows, shape (length,)."""
         total = self._source.sum(kernel, length)
         return np.where(np.isfinite(total), total, 0.0)
+
+    def sum_over(self, indices: IntArray, kind: ReleaseKind, at: FloatArray) -> FloatArray:
+        """Return the exact flat sum of a query over the rows with these numbers."""
+        problem = self._problem
+        if indices.size == 0:
+            return np.zeros(problem.sum_length(kind))
+        partial = np.zeros((-(-indices.size // CHUNK_ROWS), problem.sum_length(kind)))
+        problem.kernel(kind, at)(self._source.take(indices), partial)
+        return pairwise_sum(partial)
 
     def blocks(self) -> Iterator[Block]:
         """Return the rows in their order, in blocks."""

@@ -18,7 +18,7 @@ from typing import Any, Literal, NoReturn, TypeVar, Union, get_args, get_origin,
 import numpy as np
 
 from privfit._checks import FloatArray
-from privfit.errors import InvalidArgument, PrivfitError, SchemaError
+from privfit.errors import Incompatible, InvalidArgument, PrivfitError, SchemaError
 
 T = TypeVar("T")
 
@@ -187,7 +187,10 @@ def decode_dataclass(cls: type[T], value: Any, where: str) -> T:
     }
     check_keys(value, required, set(wanted), where)
     decoded = {name: _decode(hints[name], item, f"{where}.{name}") for name, item in value.items()}
-    return cls(**decoded)
+    try:
+        return cls(**decoded)
+    except Incompatible:
+        raise SchemaError(f"{where} holds entries that do not go together") from None
 
 
 def check_keys(value: dict[str, Any], required: set[str], allowed: set[str], where: str) -> None:

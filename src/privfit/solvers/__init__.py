@@ -13,10 +13,12 @@ from privfit.solvers.damping import (
 )
 from privfit.solvers.gradient import NoisyGradientDescent
 from privfit.solvers.newton import NoisyNewton
+from privfit.solvers.noisy_sgd import NoisySGD
 from privfit.solvers.objective_perturbation import ObjectivePerturbation
 from privfit.solvers.online_to_batch import OnlineToBatch
 from privfit.solvers.output_perturbation import OutputPerturbation
 from privfit.solvers.projected import ProjectedNoisyGradientDescent
+from privfit.solvers.random_round import RandomRoundSGD
 from privfit.solvers.reference import NonPrivate
 from privfit.solvers.statistics import AdaSSP, SufficientStatistics
 from privfit.solvers.whitened import WhitenedGradientDescent
@@ -31,11 +33,13 @@ __all__ = [
     "FixedDamping",
     "NoisyGradientDescent",
     "NoisyNewton",
+    "NoisySGD",
     "NonPrivate",
     "ObjectivePerturbation",
     "OnlineToBatch",
     "OutputPerturbation",
     "ProjectedNoisyGradientDescent",
+    "RandomRoundSGD",
     "RidgeTwoStep",
     "SelfConcordantDamping",
     "Solution",
@@ -51,11 +55,13 @@ BY_NAME: dict[str, AbstractSolver] = {
     "clipped-gradient-descent": ClippedGradientDescent(),
     "gradient-descent": NoisyGradientDescent(),
     "newton": NoisyNewton(),
+    "noisy-sgd": NoisySGD(),
     "non-private": NonPrivate(),
     "objective-perturbation": ObjectivePerturbation(),
     "online-to-batch": OnlineToBatch(),
     "output-perturbation": OutputPerturbation(),
     "projected-gradient-descent": ProjectedNoisyGradientDescent(),
+    "random-round": RandomRoundSGD(),
     "sufficient-statistics": SufficientStatistics(),
     "whitened": WhitenedGradientDescent(),
 }

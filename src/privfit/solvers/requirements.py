@@ -3,6 +3,7 @@
 from privfit.errors import Incompatible
 from privfit.losses import Squared
 from privfit.privacy.allowance import Allowance
+from privfit.privacy.budget import Budget
 from privfit.privacy.relation import Relation
 from privfit.problem.objective import Problem
 
@@ -87,3 +88,16 @@ def need_gaussian(allowance: Allowance, method: str) -> None:
             f"budget: {method} has no pure-epsilon guarantee (delta = 0); set delta > 0, or use "
             "solver='auto', OutputPerturbation(), ObjectivePerturbation() or ExponentialMechanism()"
         )
+
+
+def need_pair(allowance: Allowance, method: str) -> Budget:
+    """Return the (epsilon, delta) budget, or refuse one that was declared otherwise."""
+    need_gaussian(allowance, method)
+    if allowance.budget is None:
+        raise Incompatible(f"solver: {method} draws rows at random and has no version without noise")
+    if allowance.budget.notion != "approximate":
+        raise Incompatible(
+            f"budget: the cost of {method} is neither a mu nor a rho; give epsilon and delta, "
+            "or use solver='auto'"
+        )
+    return allowance.budget

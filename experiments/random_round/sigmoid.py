@@ -1,0 +1,161 @@
+"""Random-round SGD on the sigmoid loss, which is not convex: squared gradient against its bound.
+
+Design: x = (1, z), z ~ N(0, I_3), labels from a logit with beta = (1, -1, 0.5, -0.5), n = 1000 rows, norm
+bound 2, loss 1 / (1 + exp(margin)). For each budget and number of steps N the mean over repetitions of
+norm(grad F(w_R))**2, its standard error, and the bound of Ghadimi and Lan (2013) with the noise that the
+accountant asks for; the noise of the source (constant 32) for comparison. Noise is seeded.
+
+    python experiments/random_round/sigmoid.py --repetitions 100
+
+Adds to experiments/results/random_round.csv, and draws experiments/results/random_round.png; resumable.
+"""
+
+# ruff: noqa: ARG001 -- all scalar functions of a loss share one signature
+import argparse
+import csv
+import math
+from dataclasses import dataclass
+from pathlib import Path
+from typing import ClassVar
+
+import numpy as np
+
+from privfit.data.source import ArraySource
+from privfit.data.synthetic import logistic_model
+from privfit.losses.base import AbstractLoss, LossConstants, ScalarFunctions, scalar
+from privfit.planning import make_plan
+from privfit.privacy.allowance import Allowance
+from privfit.privacy.budget import Budget
+from privfit.privacy.mechanisms import make_source
+from privfit.privacy.relation import Relation
+from privfit.problem.objective import Problem
+from privfit.problem.oracle import Oracle
+from privfit.solvers import RandomRoundSGD
+from privfit.solvers.random_round import smoothness
+
+RESULTS = Path(__file__).parent.parent / "results" / "random_round.csv"
+FIELDS = ["n", "epsilon", "steps", "repetitions", "sd", "source_sd", "squared_gradient", "error", "bound"]
+ROWS, DELTA, GAP = 1000, 1e-5, 0.5
+EPSILONS = (0.5, 1.0, 2.0, 8.0)
+STEPS = (100, 300, 1000, 3000, 10_000, 30_000)
+
+
+@scalar
+def _value(y: float, eta: float, s: float, c: float, k: float) -> float:
+    return 1.0 / (1.0 + math.exp(min(700.0, (2.0 * y - 1.0) * eta)))
+
+
+@scalar
+def _slope(y: float, eta: float, s: float, c: float, k: float) -> float:
+    e = math.exp(-abs(eta))
+    return -(2.0 * y - 1.0) * e / (1.0 + e) ** 2
+
+
+@scalar
+def _curvature(y: float, eta: float, s: float, c: float, k: float) -> float:
+    p = 1.0 / (1.0 + math.exp(min(700.0, (2.0 * y - 1.0) * eta)))
+    return p * (1.0 - p) * (1.0 - 2.0 * p)
+
+
+@dataclass(frozen=True, slots=True)
+class Sigmoid(AbstractLoss):
+    """``1 / (1 + exp(margin))``."""
+
+    target_kind: ClassVar = "binary"
+    convex: ClassVar[bool] = False
+    functions: ClassVar[ScalarFunctions] = ScalarFunctions(_value, _slope, _curvature)
+
+    @property
+    def name(self) -> str:
+        """Name."""
+        return "Sigmoid"
+
+    @property
+    def constants(self) -> LossConstants:
+        """Public bounds."""
+        return LossConstants(slope=0.25, curvature=1 / (6 * math.sqrt(3)))
+
+    @property
+    def parameters(self) -> tuple[float, float]:
+        """None used."""
+        return (0.0, 0.0)
+
+
+def study(epsilon: float, n_steps: int, repetitions: int) -> dict[str, float]:
+    """Return one line of the results."""
+    z, y = logistic_model(ROWS, (-1.0, 0.5, -0.5), intercept=1.0, seed=1)
+    x = np.column_stack([np.ones(ROWS), z])
+    names = tuple(f"x{k}" for k in range(4))
+    penalised = (False, True, True, True)
+    problem = Problem(Sigmoid(), names, 2.0, ROWS, Relation.REPLACE, 0.0, (0.0,) * 4, penalised)
+    source = ArraySource(x, y, norm_bound=2.0)
+    solver = RandomRoundSGD(n_steps=n_steps, initial_gap=GAP)  # F(0) = 1/2 and F >= 0
+    plan = make_plan(problem, solver, Allowance.of(Budget(epsilon, DELTA)), inference=False)
+    squares = []
+    for seed in range(repetitions):
+        theta = solver.run(problem, Oracle(problem, plan, source, make_source(seed))).theta
+        gradient = problem.mean("gradient", source.sum(problem.kernel("gradient", theta), 4))
+        squares.append(float(gradient @ gradient))
+    beta, slope, sd = smoothness(problem), 0.25 * 2.0, plan.solver_releases[0].sd
+    reach, noise = math.sqrt(2 * GAP / beta), math.sqrt(slope**2 + 4 * sd**2)
+    return {
+        "n": ROWS,
+        "epsilon": epsilon,
+        "steps": n_steps,
+        "repetitions": repetitions,
+        "sd": sd,
+        "source_sd": math.sqrt(32 * math.log(ROWS / DELTA) * math.log(1 / DELTA)) * slope / epsilon,
+        "squared_gradient": float(np.mean(squares)),
+        "error": float(np.std(squares, ddof=1) / math.sqrt(repetitions)),
+        "bound": beta * (beta * reach**2 / n_steps + 2 * reach * noise / math.sqrt(n_steps)),
+    }
+
+
+def draw(lines: list[dict[str, str]]) -> None:
+    """Draw the squared gradient and its bound against N."""
+    import matplotlib as mpl
+
+    mpl.use("Agg")
+    import matplotlib.pyplot as plt
+
+    figure, axes = plt.subplots(figsize=(6, 4))
+    for k, epsilon in enumerate(EPSILONS):
+        chosen = sorted(
+            (float(line["steps"]), float(line["squared_gradient"]), float(line["bound"]))
+            for line in lines
+            if float(line["epsilon"]) == epsilon
+        )
+        if not chosen:
+            continue
+        steps, squares, bounds = zip(*chosen, strict=True)
+        axes.loglog(steps, squares, "o-", color=f"C{k}", label=f"ε = {epsilon:g}")
+        axes.loglog(steps, bounds, "--", color=f"C{k}")
+    axes.set(xlabel="steps N", ylabel="mean squared gradient (dashed: bound)", title="Sigmoid loss, n = 1000")
+    axes.legend()
+    figure.tight_layout()
+    figure.savefig(RESULTS.with_suffix(".png"), dpi=80)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--repetitions", type=int, default=100)
+    repetitions = parser.parse_args().repetitions
+    done = list(csv.DictReader(RESULTS.open())) if RESULTS.exists() else []
+    known = {(float(line["epsilon"]), int(line["steps"])) for line in done}
+    for epsilon in EPSILONS:
+        for n_steps in STEPS:
+            if (epsilon, n_steps) in known:
+                continue
+            line = study(epsilon, n_steps, repetitions)
+            fresh = not RESULTS.exists()
+            with RESULTS.open("a", newline="") as file:
+                writer = csv.DictWriter(file, FIELDS)
+                if fresh:
+                    writer.writeheader()
+                writer.writerow(line)
+            print({key: round(value, 5) for key, value in line.items()}, flush=True)
+    draw(list(csv.DictReader(RESULTS.open())))
+
+
+if __name__ == "__main__":
+    main()

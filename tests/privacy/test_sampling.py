@@ -1,0 +1,278 @@
+"""What steps on sampled rows cost: upper bounds, against brute force, references and approximations."""
+
+import itertools
+import math
+import time
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from privfit.errors import Incompatible
+from privfit.privacy.allowance import Allowance
+from privfit.privacy.budget import Budget, gdp_delta, gdp_epsilon
+from privfit.privacy.calibrate import calibrate_sampled
+from privfit.privacy.composition import (
+    ApproximateEvent,
+    GaussianEvent,
+    PureEvent,
+    SampledGaussianEvent,
+    compose,
+)
+from privfit.privacy.sampling import Steps, clt_mu
+
+EPSILONS = (0.0, 1e-4, 0.01, 0.1, 0.3, 1.0, 2.0, 4.0)
+EVENTS = [
+    SampledGaussianEvent("one", "replace", 1.0, 0.2, 1),
+    SampledGaussianEvent("one", "replace", 3.0, 0.01, 1),
+    SampledGaussianEvent("poisson", "replace", 1.0, 0.2, 1),
+    SampledGaussianEvent("poisson", "replace", 4.0, 0.05, 1),
+    SampledGaussianEvent("poisson", "add_remove", 1.0, 0.2, 1),
+    SampledGaussianEvent("poisson", "add_remove", 3.0, 0.05, 1),
+]
+
+
+def one_step_delta(event, epsilon):
+    """Largest hockey-stick divergence of a step's worst pairs on a line, by a fine Riemann sum."""
+    r, q = event.ratio, event.rate
+    x = np.linspace(-12 - r, 12 + 2 * r, 400_001)
+
+    def mixture(first, second):
+        return (1 - q) * stats.norm.pdf(x, first) + q * stats.norm.pdf(x, second)
+
+    if event.scheme == "one":
+        pairs = [(mixture(0.0, r), mixture(0.0, 0.0)), (mixture(0.0, 0.0), mixture(0.0, r))]
+    elif event.relation == "replace":
+        pairs = [(mixture(0.0, -r / 2), mixture(0.0, r / 2))]
+    else:
+        pairs = [(mixture(0.0, r), mixture(0.0, 0.0)), (mixture(0.0, 0.0), mixture(0.0, r))]
+    return max(float(np.maximum(p - math.exp(epsilon) * q_, 0.0).sum() * (x[1] - x[0])) for p, q_ in pairs)
+
+
+@pytest.mark.parametrize("event", EVENTS, ids=repr)
+@pytest.mark.parametrize("epsilon", EPSILONS)
+def test_one_step_is_an_upper_bound_and_tight(event, epsilon):
+    exact, bound = one_step_delta(event, epsilon), compose([event]).delta_at(epsilon)
+    assert bound >= exact * (1 - 1e-7) - 1e-16
+    assert bound <= exact * 1.011 + 1e-15
+
+
+@pytest.mark.parametrize("rate", [0.1, 0.5])
+@pytest.mark.parametrize("epsilon", [0.0, 0.05, 0.3, 1.0])
+def test_no_two_rows_beat_the_worst_pair_of_poisson_samples(rate, epsilon):
+    """Terms of any length and direction within the bound, in the plane, by a Riemann sum."""
+    r = 3.0
+    bound = compose([SampledGaussianEvent("poisson", "replace", r, rate, 1)]).delta_at(epsilon)
+    axis = np.linspace(-7.5, 7.5, 301)
+    x, y = np.meshgrid(axis, axis)
+
+    def normal(length, angle):
+        a, b = length * math.cos(angle), length * math.sin(angle)
+        return np.exp(-((x - a) ** 2 + (y - b) ** 2) / 2) / (2 * math.pi)
+
+    largest = 0.0
+    for one, two, angle in itertools.product((0.0, 0.7, r / 2), (0.0, 0.7, r / 2), np.linspace(0, np.pi, 9)):
+        p = (1 - rate) * normal(0.0, 0.0) + rate * normal(one, 0.0)
+        q = (1 - rate) * normal(0.0, 0.0) + rate * normal(two, angle)
+        largest = max(largest, float(np.maximum(p - math.exp(epsilon) * q, 0.0).sum()) * 0.05**2)
+    assert largest <= bound * (1 + 1e-3)  # the error of the sum
+    assert largest >= 0.98 * bound
+
+
+def test_no_three_rows_beat_the_worst_pair_of_single_draws():
+    """The differing rows and the other one anywhere within the bound, both directions."""
+    r, rate = 2.0, 0.3
+    x = np.linspace(-9, 9, 4001)
+    for epsilon in (0.0, 0.1, 0.4):
+        bound = compose([SampledGaussianEvent("one", "replace", r, rate, 1)]).delta_at(epsilon)
+        largest = 0.0
+        for a, b, other in itertools.product(np.linspace(-r / 2, r / 2, 5), repeat=3):
+            rest = (1 - rate) * stats.norm.pdf(x, other)
+            p, q = rest + rate * stats.norm.pdf(x, a), rest + rate * stats.norm.pdf(x, b)
+            largest = max(largest, float(np.maximum(p - math.exp(epsilon) * q, 0.0).sum()) * (x[1] - x[0]))
+        assert 0.98 * bound <= largest <= bound * (1 + 1e-5)
+
+
+def composed_pair_delta(event, epsilon):
+    """Lower bound on the worst δ of several steps: a pair of inputs, the law of its loss rounded down."""
+    r, q, h = event.ratio, event.rate, 2e-4
+    x = np.linspace(-12 - r, 12 + 2 * r, 200_001)
+    if event.scheme == "poisson" and event.relation == "replace":
+        first, second = -r / 2, r / 2
+    else:
+        first, second = r, 0.0
+    p = (1 - q) * stats.norm.pdf(x, 0.0) + q * stats.norm.pdf(x, first)
+    loss = np.log(p) - np.log((1 - q) * stats.norm.pdf(x, 0.0) + q * stats.norm.pdf(x, second))
+    index = np.floor(loss / h).astype(int)
+    size = 2**18
+    law = np.bincount(index % size, weights=p * (x[1] - x[0]), minlength=size)
+    total = np.fft.irfft(np.fft.rfft(law) ** event.steps, size)
+    losses = np.arange(size) * h
+    losses[size // 2 :] -= size * h
+    kept = losses > epsilon
+    return float(total[kept] @ -np.expm1(epsilon - losses[kept]))
+
+
+@pytest.mark.parametrize("steps", [2, 30])
+@pytest.mark.parametrize("event", EVENTS[2:], ids=repr)
+def test_several_steps_are_an_upper_bound_and_tight(event, steps):
+    event = SampledGaussianEvent(event.scheme, event.relation, event.ratio, event.rate, steps)
+    for epsilon in (0.05, 0.5, 1.5):
+        lower, bound = composed_pair_delta(event, epsilon), compose([event]).delta_at(epsilon)
+        assert bound >= lower - 1e-12
+        # Rounding down loses up to 2e-4 of loss a step.
+        reachable = composed_pair_delta(event, max(0.0, epsilon - 2e-4 * steps))
+        if event.scheme == "poisson" and event.relation == "replace":
+            assert bound <= 1.02 * reachable + 1e-9
+
+
+def test_the_reference_value_of_single_draws():
+    """C_gamma(G_mu)^N at gamma=.01, N=1e4, mu=.2, delta=1e-5: .799 with a bias of .01 at most."""
+    event = SampledGaussianEvent("one", "replace", 0.2, 0.01, 10_000)
+    epsilon = compose([event]).epsilon_at(1e-5)
+    assert 0.789 <= epsilon <= 0.799
+    assert epsilon == pytest.approx(0.7946, abs=2e-4)
+    steps = Steps("one", one_sided=False, ratio=0.2, rate=0.01, count=10_000)
+    assert clt_mu(steps) == pytest.approx(0.2175, abs=1e-4)
+    assert epsilon == pytest.approx(gdp_epsilon(clt_mu(steps), 1e-5), rel=0.005)
+
+
+def test_accounting_for_add_or_remove_would_understate_single_draws():
+    poisson = SampledGaussianEvent("poisson", "add_remove", 0.2, 0.01, 10_000)
+    assert compose([poisson]).epsilon_at(1e-5) == pytest.approx(0.734, abs=0.01)
+
+
+def test_the_noise_of_the_source_is_ten_times_what_is_needed():
+    """Zhang, Zheng, Mou and Wang (2017) with the constant 32, n=1000, N=n**2, delta=1e-5, epsilon=1."""
+    n, delta = 1000, 1e-5
+    source = math.sqrt(32 * math.log(n / delta) * math.log(1 / delta)) / 2
+    assert source == pytest.approx(41, abs=0.3)
+    steps = [SampledGaussianEvent("one", "replace", 1 / x, 1 / n, n**2) for x in (source, 4.13)]
+    assert compose([steps[0]]).epsilon_at(delta) == pytest.approx(0.07, abs=0.005)
+    assert compose([steps[1]]).epsilon_at(delta) == pytest.approx(1.0, abs=0.005)
+
+
+def test_poisson_samples_agree_with_dp_accounting():
+    from dp_accounting.pld.privacy_loss_distribution import from_gaussian_mechanism
+
+    for steps, rate, ratio in ((500, 0.01, 1.0), (100, 0.1, 0.5)):
+        theirs = from_gaussian_mechanism(
+            1 / ratio, sampling_prob=rate, value_discretization_interval=1e-4
+        ).self_compose(steps)
+        ours = compose([SampledGaussianEvent("poisson", "add_remove", ratio, rate, steps)])
+        for epsilon in (0.1, 0.5, 1.0, 2.0):
+            delta = theirs.get_delta_for_epsilon(epsilon)
+            assert 0.998 * delta <= ours.delta_at(epsilon) <= 1.02 * delta
+
+
+def test_without_sampling_it_is_the_gaussian_release():
+    for scheme, relation in (("one", "replace"), ("poisson", "replace"), ("poisson", "add_remove")):
+        ours = compose([SampledGaussianEvent(scheme, relation, 0.1, 1.0, 25)])
+        for epsilon in (0.0, 0.1, 0.5, 1.0, 2.0, 3.0):
+            exact = gdp_delta(0.5, epsilon)
+            assert exact * (1 - 1e-12) <= ours.delta_at(epsilon) <= exact * 1.01
+
+
+def test_other_releases_add_to_the_cost():
+    steps = SampledGaussianEvent("poisson", "replace", 0.3, 0.02, 400)
+    events = [steps, GaussianEvent(0.2), PureEvent(0.1), ApproximateEvent(0.05, 1e-8), GaussianEvent(0.1)]
+    costs = [compose(events[: k + 1]).epsilon_at(1e-6) for k in range(len(events))]
+    assert np.all(np.diff(costs) > 0)
+    assert compose(events) == compose(reversed(events))
+    total = compose(events)
+    assert total.mu is None
+    apart = compose([steps]).epsilon_at(0.4e-6) + compose(events[1:]).epsilon_at(0.6e-6)
+    assert costs[-1] <= apart
+    assert compose([SampledGaussianEvent("one", "replace", 0.1, 1.0, 9), GaussianEvent(0.4)]).delta_at(
+        1.0
+    ) == pytest.approx(gdp_delta(0.5, 1.0), rel=0.01)
+    assert total.delta_at(1.0) >= 1e-8
+    assert total.epsilon_at(1e-8) == math.inf
+    assert total.delta_at(0.7, rough=True) >= total.delta_at(0.7)
+
+
+def test_equal_steps_are_merged():
+    half = SampledGaussianEvent("one", "replace", 0.3, 0.01, 50)
+    whole = SampledGaussianEvent("one", "replace", 0.3, 0.01, 100)
+    assert compose([half, half]) == compose([whole])
+    assert "100 steps of 0.3-Gaussian" in compose([whole]).describe()
+
+
+def test_epsilon_is_monotone():
+    def epsilon(ratio=0.5, rate=0.01, steps=1000, scheme="one"):
+        return compose([SampledGaussianEvent(scheme, "replace", ratio, rate, steps)]).epsilon_at(1e-6)
+
+    for scheme in ("one", "poisson"):
+        for name, values in (
+            ("ratio", (0.2, 0.6, 1.6)),
+            ("rate", (0.001, 0.01, 0.1)),
+            ("steps", (30, 1000, 5000)),
+        ):
+            costs = [epsilon(**{name: value}, scheme=scheme) for value in values]
+            assert np.all(np.diff(costs) > 0), (scheme, name)
+
+
+def test_the_curve_falls_and_its_inverse_is_literal():
+    guarantee = compose([SampledGaussianEvent("poisson", "add_remove", 0.8, 0.03, 300)])
+    deltas = [guarantee.delta_at(epsilon) for epsilon in np.linspace(0, 4, 17)]
+    assert np.all(np.diff(deltas) < 0)
+    for delta in (1e-12, 1e-6, 1e-2):
+        assert guarantee.delta_at(guarantee.epsilon_at(delta)) <= delta
+    assert guarantee.epsilon_at(0.0) == math.inf
+
+
+def test_only_pairs_of_epsilon_and_delta_can_pay():
+    guarantee = compose([SampledGaussianEvent("one", "replace", 0.01, 0.001, 10)])
+    assert guarantee.within(Budget(1.0, 1e-6))
+    assert not guarantee.within(Budget(1e-9, 1e-12))
+    for budget in (Budget(50.0), Budget.gdp(50.0), Budget.zcdp(50.0)):
+        assert not guarantee.within(budget)
+
+
+def test_relations_do_not_mix():
+    events = [
+        SampledGaussianEvent("poisson", "replace", 0.1, 0.1, 1),
+        SampledGaussianEvent("poisson", "add_remove", 0.1, 0.1, 1),
+    ]
+    with pytest.raises(Incompatible, match="cannot be composed"):
+        compose(events)
+
+
+def test_a_million_steps_take_seconds():
+    started = time.perf_counter()
+    compose([SampledGaussianEvent("one", "replace", 0.19, 1e-3, 10**6)]).delta_at(1.0)
+    assert time.perf_counter() - started < 10.0  # 0.2 s on an idle machine
+
+
+@pytest.mark.parametrize(
+    "event",
+    [
+        SampledGaussianEvent("one", "replace", 1.0, 1e-3, 10**6),
+        SampledGaussianEvent("one", "replace", 1.0, 1e-4, 10**4),
+        SampledGaussianEvent("poisson", "replace", 1.0, 0.1, 300),
+        SampledGaussianEvent("poisson", "add_remove", 1.0, 0.01, 2000),
+    ],
+    ids=repr,
+)
+def test_calibration_is_literal_and_uses_the_budget(event):
+    budget = Budget(1.0, 1e-6)
+    beside = (GaussianEvent(0.5 * budget.mu), PureEvent(0.01))
+    found = calibrate_sampled(event, budget, beside)
+    assert compose([found, *beside]).within(budget)
+    more = SampledGaussianEvent(event.scheme, event.relation, 1.003 * found.ratio, event.rate, event.steps)
+    assert not compose([more, *beside]).within(budget)
+
+
+def test_calibration_refuses_where_nothing_is_left():
+    budget = Budget(1.0, 1e-6)
+    with pytest.raises(Incompatible, match="nothing is left"):
+        calibrate_sampled(EVENTS[0], budget, (GaussianEvent(1.001 * budget.mu),))
+    assert Allowance.of(budget).budget == budget
+
+
+@pytest.mark.parametrize("huge", [1e-6, 29.0])
+def test_extreme_ratios_give_numbers(huge):
+    for scheme, relation in (("one", "replace"), ("poisson", "replace"), ("poisson", "add_remove")):
+        delta = compose([SampledGaussianEvent(scheme, relation, huge, 1e-3, 100)]).delta_at(0.5)
+        assert 0.0 <= delta <= 1.0
+        assert delta < 1e-15 or huge > 1
