@@ -35,8 +35,9 @@ from typing import Final, NoReturn, Protocol, TypeAlias, final
 import numpy as np
 from numpy.typing import NDArray
 from opendp.domains import atom_domain, vector_domain
-from opendp.measurements import make_gaussian, make_laplace
-from opendp.metrics import absolute_distance, l2_distance
+from opendp.measurements import make_gaussian, make_laplace, make_noisy_max
+from opendp.measures import zero_concentrated_divergence
+from opendp.metrics import absolute_distance, l2_distance, linf_distance
 from opendp.mod import Measurement, OpenDPException, enable_features
 
 from privfit._checks import FloatArray, in_range, positive, whole
@@ -91,6 +92,10 @@ class NoiseSource(Protocol):
 
     def integers(self, high: int, size: int) -> IntArray:
         """Return ``size`` whole numbers, each of 0 .. high - 1 equally likely."""
+        ...
+
+    def select(self, scores: FloatArray, scale: float) -> int:
+        """Return k with probability proportional to ``exp(-scores[k] / scale)``."""
         ...
 
 
@@ -159,6 +164,16 @@ class SecureNoise:
             drawn = np.concatenate([drawn, bits[bits <= limit]])
         return (drawn % np.uint64(high)).astype(np.int64)
 
+    def select(self, scores: FloatArray, scale: float) -> int:
+        """Return k with probability proportional to ``exp(-scores[k] / scale)``; scores are finite.
+
+        Notes
+        -----
+        *Guarantee.* `selection_epsilon` for this ``scale``. OpenDP compares Gumbel variables exactly, digit by
+        digit, so that nothing is rounded.
+        """
+        return int(_selection(scale)(scores.tolist()))
+
 
 @final
 class SeededNoise:
@@ -209,6 +224,10 @@ class SeededNoise:
         """Return ``size`` whole numbers below ``high``."""
         return self._generator.integers(high, size=size)
 
+    def select(self, scores: FloatArray, scale: float) -> int:
+        """Return k with probability proportional to ``exp(-scores[k] / scale)``."""
+        return int(np.argmax(self._generator.gumbel(size=scores.size) - scores / scale))
+
     def __repr__(self) -> str:
         return "SeededNoise(...)"
 
@@ -244,6 +263,10 @@ class NoNoise:
         raise Incompatible("solver: a method that draws at random has no version without noise")
 
     def integers(self, high: int, size: int) -> IntArray:  # noqa: ARG002 - the protocol's signature
+        """Refuse: a method that samples has no exact answer."""
+        raise Incompatible("solver: a method that draws at random has no version without noise")
+
+    def select(self, scores: FloatArray, scale: float) -> int:  # noqa: ARG002 - the protocol's signature
         """Refuse: a method that samples has no exact answer."""
         raise Incompatible("solver: a method that draws at random has no version without noise")
 
@@ -318,6 +341,35 @@ def radial_epsilon(size: int, sensitivity: float, scale: float) -> float:
     scale = in_range(SMALLEST_SD, LARGEST_SD, scale=scale)
     rounding = math.sqrt(size) * 2.0**-RADIAL_BITS
     return (sensitivity / scale + rounding) * (1 + RADIAL_MARGIN)
+
+
+def selection_epsilon(sensitivity: float, scale: float) -> float:
+    """Return the ε of a `SecureNoise.select`, by OpenDP's own map.
+
+    Parameters
+    ----------
+    sensitivity : float
+        Largest change of a score between neighbouring tables.
+    scale : float
+        In the same unit.
+
+    Notes
+    -----
+    *Guarantee.* The selection is ε-differentially private for the returned ε, at least ``2 * sensitivity /
+    scale`` (McSherry and Talwar 2007, Theorem 6). OpenDP states the same as ``rho = ε² / 8`` of
+    zero-concentrated privacy (Cesar and Rogers 2021, Lemma 2).
+    """
+    rho = float(_selection(scale).map(positive(sensitivity=sensitivity)))
+    return math.nextafter(max(math.sqrt(8.0 * rho), 2.0 * sensitivity / scale), math.inf)
+
+
+@lru_cache(maxsize=16)
+def _selection(scale: float) -> Measurement:
+    scale = in_range(SMALLEST_SD, LARGEST_SD, scale=scale)
+    domain = vector_domain(atom_domain(T=float, nan=False))
+    return make_noisy_max(
+        domain, linf_distance(T=float), zero_concentrated_divergence(), scale=scale, negate=True
+    )
 
 
 def _radial_measurement(size: int, sd: float, scale: float) -> Measurement:

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from privfit._checks import FloatArray
-from privfit.data.source import Block, IntArray, RowSource
+from privfit.data.source import Block, BlockKernel, IntArray, RowSource
 from privfit.problem.objective import Problem
 from privfit.problem.plan import ReleaseKind
 
@@ -41,6 +41,10 @@ class Rows:
         total = self._source.sum(problem.kernel(kind, at), problem.sum_length(kind))
         mean = problem.mean(kind, total)
         return np.where(np.isfinite(mean), mean, 0.0)
+
+    def total(self, kernel: BlockKernel, size: int) -> FloatArray:
+        """Return the exact sum of a block kernel over the rows, shape (size,)."""
+        return self._source.sum(kernel, size)
 
     def blocks(self) -> Iterator[Block]:
         """Return the rows in their order, in blocks."""

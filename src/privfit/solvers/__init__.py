@@ -2,6 +2,7 @@
 
 from privfit.errors import InvalidArgument
 from privfit.solvers.base import AbstractSolver, Solution, Step
+from privfit.solvers.exponential import ExponentialMechanism
 from privfit.solvers.gradient import NoisyGradientDescent
 from privfit.solvers.newton import NoisyNewton
 from privfit.solvers.reference import NonPrivate
@@ -9,6 +10,7 @@ from privfit.solvers.whitened import WhitenedGradientDescent
 
 __all__ = [
     "AbstractSolver",
+    "ExponentialMechanism",
     "NoisyGradientDescent",
     "NoisyNewton",
     "NonPrivate",
@@ -20,6 +22,7 @@ __all__ = [
 
 BY_NAME: dict[str, AbstractSolver] = {
     "auto": WhitenedGradientDescent(),
+    "exponential-mechanism": ExponentialMechanism(),
     "gradient-descent": NoisyGradientDescent(),
     "newton": NoisyNewton(),
     "non-private": NonPrivate(),

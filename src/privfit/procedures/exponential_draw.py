@@ -1,0 +1,81 @@
+"""The exponential mechanism for convex losses on a ball, drawn exactly."""
+
+import math
+from dataclasses import dataclass
+from typing import final
+
+import numpy as np
+
+from privfit._checks import FloatArray
+from privfit.privacy.mechanisms import NoiseSource
+from privfit.problem.objective import Problem
+from privfit.problem.plan import PlannedRelease
+from privfit.problem.procedure import AbstractProcedure
+from privfit.problem.rows import Rows
+from privfit.problem.score_kernels import slope_kernel
+from privfit.procedures.score import lattice_bits, lattice_margin, range_over_ball, score_range
+from privfit.procedures.tangent_boxes import Exponent, Lattice, draw_from_ball
+
+_SPARE_BITS = 6
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class ExponentialDraw(AbstractProcedure):
+    """A point of the ball of density proportional to ``exp(-rate * (sum of losses + n * ridge))``.
+
+    Parameters
+    ----------
+    epsilon : float
+    radius : float
+        Of the feasible ball in encoded coordinates.
+
+    Notes
+    -----
+    *Guarantee.* epsilon-differentially private: the log density of neighbouring tables differs by at most
+    ``rate * (sup h - inf h)`` (McSherry and Talwar 2007, Theorem 6), every row being held to a public range,
+    and the rate leaves room for `lattice_margin`. The drawing algorithm needs a convex loss.
+    """
+
+    epsilon: float
+    radius: float
+
+    def planned(self, problem: Problem) -> PlannedRelease:
+        """Return the entry of the plan."""
+        moved = score_range(problem, range_over_ball(problem, self.radius))
+        return PlannedRelease(
+            "draw", problem.size, moved / problem.n_rows, mu=math.inf, sd=0.0, epsilon=self.epsilon
+        )
+
+    def rate(self, problem: Problem) -> float:
+        """Return what the summed losses are multiplied by: epsilon, less the margin, over their range."""
+        margin = 2.0 * lattice_margin(problem.size, self.lattice(problem).bits)
+        return (self.epsilon - margin) / score_range(problem, range_over_ball(problem, self.radius))
+
+    def lattice(self, problem: Problem) -> Lattice:
+        """Return the public lattice that the answer lies on."""
+        whole = score_range(problem, range_over_ball(problem, self.radius))
+        slope = problem.loss.constants.slope * problem.norm_bound + problem.l2 * self.radius
+        steepest = self.epsilon / whole * problem.n_rows * slope
+        bits = lattice_bits(steepest, self.radius, _SPARE_BITS)
+        return Lattice(problem.size, self.radius * 2.0**-bits, bits)
+
+    def carry_out(self, problem: Problem, rows: Rows, noise: NoiseSource) -> FloatArray:
+        """Draw the point."""
+        span = range_over_ball(problem, self.radius)
+        exponent = scaled_objective(problem, rows, rate=self.rate(problem), radius=self.radius, span=span)
+        return draw_from_ball(exponent, self.lattice(problem), noise)
+
+
+def scaled_objective(problem: Problem, rows: Rows, *, rate: float, radius: float, span: float) -> Exponent:
+    """Return ``rate * (sum of losses + n * ridge)`` and its gradient, as a function of points (m, p)."""
+    n, ridge = problem.n_rows, problem.ridge
+
+    def exponent(points: FloatArray) -> tuple[FloatArray, FloatArray]:
+        m, p = points.shape
+        total = rows.total(*slope_kernel(problem.loss, points, radius=radius, span=span))
+        pull = points @ ridge
+        value = total[:m] + 0.5 * n * np.einsum("ij,ij->i", points, pull)
+        return rate * value, rate * (total[m:].reshape(m, p) + n * pull)
+
+    return exponent
