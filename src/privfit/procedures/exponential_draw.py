@@ -14,9 +14,8 @@ from privfit.problem.procedure import AbstractProcedure
 from privfit.problem.rows import Rows
 from privfit.problem.score_kernels import slope_kernel
 from privfit.procedures.score import lattice_bits, lattice_margin, range_over_ball, score_range
-from privfit.procedures.tangent_boxes import Exponent, Lattice, draw_from_ball
-
-_SPARE_BITS = 6
+from privfit.procedures.frame import frame_of
+from privfit.procedures.tangent_boxes import Exponent, draw_from_ball
 
 
 @final
@@ -47,24 +46,32 @@ class ExponentialDraw(AbstractProcedure):
             "draw", problem.size, moved / problem.n_rows, mu=math.inf, sd=0.0, epsilon=self.epsilon
         )
 
-    def rate(self, problem: Problem) -> float:
-        """Return what the summed losses are multiplied by: epsilon, less the margin, over their range."""
-        margin = 2.0 * lattice_margin(problem.size, self.lattice(problem).bits)
-        return (self.epsilon - margin) / score_range(problem, range_over_ball(problem, self.radius))
-
-    def lattice(self, problem: Problem) -> Lattice:
-        """Return the public lattice that the answer lies on."""
+    def bits(self, problem: Problem) -> int:
+        """Return b of the public lattice of spacing ``radius * 2**-b`` that the answer is rounded to."""
         whole = score_range(problem, range_over_ball(problem, self.radius))
         slope = problem.loss.constants.slope * problem.norm_bound + problem.l2 * self.radius
-        steepest = self.epsilon / whole * problem.n_rows * slope
-        bits = lattice_bits(steepest, self.radius, _SPARE_BITS)
-        return Lattice(problem.size, self.radius * 2.0**-bits, bits)
+        return lattice_bits(self.epsilon / whole * problem.n_rows * slope, self.radius)
+
+    def rate(self, problem: Problem) -> float:
+        """Return what the summed losses are multiplied by: epsilon, less the margin, over their range."""
+        margin = 2.0 * lattice_margin(problem.size, self.bits(problem))
+        return (self.epsilon - margin) / score_range(problem, range_over_ball(problem, self.radius))
 
     def carry_out(self, problem: Problem, rows: Rows, noise: NoiseSource) -> FloatArray:
         """Draw the point."""
         span = range_over_ball(problem, self.radius)
         exponent = scaled_objective(problem, rows, rate=self.rate(problem), radius=self.radius, span=span)
-        return draw_from_ball(exponent, self.lattice(problem), noise)
+        return rounded_draw(problem, rows, exponent, noise, radius=self.radius, bits=self.bits(problem))
+
+
+def rounded_draw(
+    problem: Problem, rows: Rows, exponent: Exponent, noise: NoiseSource, *, radius: float, bits: int
+) -> FloatArray:
+    """Return a point of the ball of density ``exp(-exponent)``, rounded to the public lattice."""
+    moment = rows.mean("second_moment", np.zeros(problem.size)) + problem.ridge
+    drawn = draw_from_ball(exponent, frame_of(exponent, moment, radius), noise)
+    step = radius * 2.0**-bits
+    return np.rint(drawn / step) * step
 
 
 def scaled_objective(problem: Problem, rows: Rows, *, rate: float, radius: float, span: float) -> Exponent:

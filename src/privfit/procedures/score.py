@@ -71,10 +71,13 @@ def range_over_ball(problem: Problem, radius: float) -> float:
     return problem.loss.span(problem.norm_bound * radius) * _ROUNDING
 
 
-def lattice_bits(steepest: float, radius: float, spare: int) -> int:
-    """Return b such that the exponent changes by at most ``2**-spare`` between neighbours on the lattice.
+_SPARE_BITS = 6
 
-    The spacing is ``radius * 2**-b``; b is between ``spare`` and 30.
+
+def lattice_bits(steepest: float, radius: float) -> int:
+    """Return b such that the exponent changes by at most ``2**-6`` between neighbours on the lattice.
+
+    The spacing is ``radius * 2**-b``; b is between 6 and 30.
 
     Parameters
     ----------
@@ -82,16 +85,15 @@ def lattice_bits(steepest: float, radius: float, spare: int) -> int:
         Bound on the norm of the exponent's gradient.
     radius : float
         Of the feasible ball.
-    spare : int
     """
-    return min(30, spare + max(0, math.ceil(math.log2(steepest * radius))))
+    return min(30, _SPARE_BITS + max(0, math.ceil(math.log2(steepest * radius))))
 
 
 def lattice_margin(size: int, bits: int) -> float:
-    """Return a bound on the relative error of the probability of a point, from the rounding of a draw.
+    """Return the relative error that rounding can make in the probability of a point of the lattice.
 
-    A coordinate is drawn by inverting the distribution function of up to ``2**(bits + 1)`` points in
-    arithmetic with a relative rounding of ``2**-53``, of which a few take part; exponents of up to 1e6 are
-    rounded to 2**-33.
+    A draw is a float with a relative rounding of a few times ``2**-53`` of the radius in each coordinate, in
+    a cell that is ``2**-bits`` radii wide; exponents are rounded to less than ``2**-31``. This is an
+    estimate with room to spare, not a proof.
     """
     return size * 2.0 ** (bits - 46) + 2.0**-30

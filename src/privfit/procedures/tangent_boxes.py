@@ -1,14 +1,11 @@
-"""Exact draws from a log-concave law on a lattice in a ball, by rejection from tangents on boxes.
+"""Exact draws from a log-concave density on a ball, by rejection from tangents on boxes.
 
 The exponent g of the density ``exp(-g)`` is convex, so on each box of a partition it lies above its tangent
 at one point. A point of the box is drawn from ``exp(-tangent)``, coordinate by coordinate, and accepted with
-probability ``exp(-(g - tangent))``; every accepted point has the law ``exp(-g)``, whatever the partition
+probability ``exp(-(g - tangent))``; every accepted point has the density ``exp(-g)``, whatever the partition
 (Gilks and Wild 1992, *Adaptive rejection sampling*, in one dimension). Boxes where points were rejected are
 split, so that acceptance grows until a point is accepted. Nothing is assumed but convexity: kinks do not
-matter.
-
-The points are those of a public lattice, at which g is a plain function of the rows: the law that is drawn
-from is discrete, and its probabilities are right but for `lattice_margin`.
+matter. The coordinates z of the boxes (`Frame`) and the partition that is started from only save time.
 """
 
 from collections.abc import Callable
@@ -29,76 +26,119 @@ Exponent: TypeAlias = Callable[[FloatArray], tuple[FloatArray, FloatArray]]
 _SLACK = 2.0**-10
 """Lowers every tangent, so that the rounding of its slope cannot lift it above g."""
 
-_FEWEST, _MOST = 16, 512
+_FEWEST, _MOST = 8, 512
 """Proposals that are evaluated in one pass."""
 
 
-@dataclass(frozen=True, slots=True)
-class Lattice:
-    """The points ``step * j``, j whole, in the ball of radius ``step * 2**bits``."""
+@dataclass(frozen=True, slots=True, eq=False)
+class Frame:
+    """Coordinates ``theta = center + turn @ z`` in which the density has about unit width, in a ball.
 
-    size: int
-    step: float
-    bits: int
+    Parameters
+    ----------
+    center : array of shape (p,)
+        A point of the ball, near the mode.
+    turn : array of shape (p, p)
+        Orthogonal columns.
+    radius : float
+        Of the ball around 0 in which theta lies.
+    """
 
-    @property
-    def reach(self) -> int:
-        """Largest index of a coordinate."""
-        return 2**self.bits
+    center: FloatArray
+    turn: FloatArray
+    radius: float
 
-    def holds(self, index: IntArray) -> NDArray[np.bool_]:
-        """Return which rows of ``index`` (m, p) are points in the ball."""
-        return (index * index).sum(axis=1) <= self.reach**2
+    def points(self, z: FloatArray) -> FloatArray:
+        """Return the theta of points z, shape (m, p)."""
+        return self.center + z @ self.turn.T
+
+    def coordinates(self, theta: FloatArray) -> FloatArray:
+        """Return the z of points theta, shape (m, p)."""
+        return (theta - self.center) @ self.turn / (self.turn**2).sum(axis=0)
+
+    def holds(self, theta: FloatArray) -> NDArray[np.bool_]:
+        """Return which points lie in the ball."""
+        return (theta * theta).sum(axis=1) <= self.radius**2
+
+    def towards(self, theta: FloatArray) -> FloatArray:
+        """Return the points, those outside of the ball moved to it."""
+        norm = np.sqrt((theta * theta).sum(axis=1))
+        shrink = np.minimum(1.0, self.radius / np.maximum(norm, 1e-300) * (1 - 2.0**-40))
+        return theta * shrink[:, None]
+
+    def meets(self, low: FloatArray, high: FloatArray) -> NDArray[np.bool_]:
+        """Return which boxes of z may have points in the ball; never wrongly False."""
+        reach = 0.5 * (high - low) @ np.sqrt((self.turn**2).sum(axis=0))
+        middle = self.points(0.5 * (low + high))
+        return np.sqrt((middle * middle).sum(axis=1)) <= (self.radius + reach) * (1 + 2.0**-40)
+
+    def extent(self) -> FloatArray:
+        """Return h such that ``abs(z) <= h`` in the ball, coordinate by coordinate."""
+        length = np.sqrt((self.turn**2).sum(axis=0))
+        return (self.radius + float(np.linalg.norm(self.center))) / length * (1 + 2.0**-40)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class _Boxes:
-    """Boxes ``low <= j <= high`` (K, p) and a tangent each: at ``anchor``, ``value``, ``slope`` per index."""
+    """Boxes ``low <= z <= high`` (K, p) with a tangent each: at ``anchor``, with ``value`` and ``slope``."""
 
-    low: IntArray
-    high: IntArray
-    anchor: IntArray
+    low: FloatArray
+    high: FloatArray
+    anchor: FloatArray
     value: FloatArray
     slope: FloatArray
+    log_mass: FloatArray
+
+    @classmethod
+    def over(cls, low: FloatArray, high: FloatArray, exponent: Exponent, frame: Frame) -> "_Boxes":
+        """Return those boxes that meet the ball, with tangents at their middle, or near it in the ball."""
+        meets = frame.meets(low, high)
+        low, high = low[meets], high[meets]
+        theta = frame.towards(frame.points(0.5 * (low + high)))
+        value, gradient = exponent(theta)
+        anchor, slope = frame.coordinates(theta), gradient @ frame.turn
+        nearest = np.where(slope >= 0, low, high)
+        height = value + (slope * (nearest - anchor)).sum(axis=1)
+        mass = log_exponential(np.abs(slope), high - low).sum(axis=1) - height
+        return cls(low, high, anchor, value, slope, mass)
 
     @property
     def count(self) -> int:
-        return self.value.size
+        return self.log_mass.size
 
-    def log_mass(self) -> FloatArray:
-        """Return the logarithm of the sum of ``exp(-tangent)`` over the points of each box."""
-        nearest = np.where(self.slope >= 0, self.low, self.high)
-        best = self.value + (self.slope * (nearest - self.anchor)).sum(axis=1)
-        return log_geometric(np.abs(self.slope), self.high - self.low + 1).sum(axis=1) - best
+    def tangent(self, box: IntArray, z: FloatArray) -> FloatArray:
+        """Return the tangents of boxes at a point of each."""
+        return self.value[box] + (self.slope[box] * (z - self.anchor[box])).sum(axis=1)
 
-    def tangent(self, box: IntArray, index: IntArray) -> FloatArray:
-        """Return the tangents of the boxes at points of theirs."""
-        return self.value[box] + (self.slope[box] * (index - self.anchor[box])).sum(axis=1)
-
-    def draw(self, box: IntArray, noise: NoiseSource) -> IntArray:
-        """Return one point of each of the boxes, shape (m, p), of law ``exp(-tangent)``."""
+    def draw(self, box: IntArray, noise: NoiseSource) -> FloatArray:
+        """Return one point of each of the boxes, shape (m, p), of density ``exp(-tangent)``."""
         slope, low, high = self.slope[box], self.low[box], self.high[box]
-        steps = draw_geometric(np.abs(slope), high - low + 1, noise)
+        steps = draw_exponential(np.abs(slope), high - low, noise)
         return np.where(slope >= 0, low + steps, high - steps)
 
-    def with_split(self, taken: IntArray, children: "_Boxes") -> "_Boxes":
-        """Return the boxes with those of number ``taken`` replaced."""
+    def without(self, taken: IntArray) -> "_Boxes":
+        """Return all boxes but these."""
         kept = np.ones(self.count, dtype=bool)
         kept[taken] = False
-        return _Boxes(*(np.concatenate([getattr(self, f)[kept], getattr(children, f)]) for f in _FIELDS))
+        return _Boxes(*(part[kept] for part in self._parts()))
+
+    def and_also(self, others: "_Boxes") -> "_Boxes":
+        """Return these boxes and the others."""
+        pairs = zip(self._parts(), others._parts(), strict=True)
+        return _Boxes(*(np.concatenate(pair) for pair in pairs))
+
+    def _parts(self) -> tuple[FloatArray, ...]:
+        return self.low, self.high, self.anchor, self.value, self.slope, self.log_mass
 
 
-_FIELDS = ("low", "high", "anchor", "value", "slope")
-
-
-def draw_from_ball(exponent: Exponent, lattice: Lattice, noise: NoiseSource) -> FloatArray:
-    """Return a point of the lattice, of probability proportional to ``exp(-g)``.
+def draw_from_ball(exponent: Exponent, frame: Frame, noise: NoiseSource) -> FloatArray:
+    """Return a point of the ball with density proportional to ``exp(-g)``.
 
     Parameters
     ----------
     exponent : callable
         Convex on the ball; never asked outside of it.
-    lattice : Lattice
+    frame : Frame
     noise : NoiseSource
 
     Returns
@@ -109,85 +149,80 @@ def draw_from_ball(exponent: Exponent, lattice: Lattice, noise: NoiseSource) -> 
     -----
     The number of passes is random and depends on the rows; see ``docs/solvers/exponential.md``.
     """
-    whole = np.full((1, lattice.size), lattice.reach, dtype=np.int64)
-    boxes = _with_tangents(-whole, whole, exponent, lattice)
+    boxes = _Boxes.over(*_shells(frame.extent()), exponent, frame)
     while True:
-        proposals = min(_MOST, max(_FEWEST, boxes.count // 4))
-        box = pick(boxes.log_mass(), proposals, noise)
-        index = boxes.draw(box, noise)
-        patience = -np.log(fine_uniform(proposals, noise))
-        inside = lattice.holds(index)
-        value, gradient = np.full(proposals, np.inf), np.zeros(index.shape)
+        box = pick(boxes.log_mass, min(_MOST, max(_FEWEST, boxes.count // 8)), noise)
+        z = boxes.draw(box, noise)
+        patience = -np.log(fine_uniform(box.size, noise))
+        theta = frame.points(z)
+        inside = frame.holds(theta)
+        value, gradient = np.full(box.size, np.inf), np.zeros(z.shape)
         if inside.any():
-            value[inside], gradient[inside] = exponent(index[inside] * lattice.step)
-        excess = value - boxes.tangent(box, index) + _SLACK
-        accepted = np.flatnonzero(excess < patience)
+            value[inside], gradient[inside] = exponent(theta[inside])
+        accepted = np.flatnonzero(value - boxes.tangent(box, z) + _SLACK < patience)
         if accepted.size:
-            return index[accepted[0]] * lattice.step
-        bend = np.abs((gradient * lattice.step - boxes.slope[box]) * (index - boxes.anchor[box]))
-        bend[~inside] = 0.0
-        boxes = _split(boxes, box, bend, exponent, lattice)
+            return theta[accepted[0]]
+        bend = np.abs((gradient @ frame.turn - boxes.slope[box]) * (z - boxes.anchor[box]))
+        bend[~inside] = (boxes.high - boxes.low)[box][~inside]
+        boxes = _split(boxes, box, bend, exponent, frame)
 
 
-def _split(
-    boxes: _Boxes, box: IntArray, bend: FloatArray, exponent: Exponent, lattice: Lattice
-) -> _Boxes:
-    """Halve the boxes that proposals were drawn from, each where its tangent failed most."""
+def _shells(extent: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Return boxes that fill ``abs(z) <= extent``: the inner ``abs(z) <= 2`` and shells that double in width."""
+    low, high = -extent, extent.copy()
+    lows, highs = [], []
+    width = 2.0 ** np.ceil(np.log2(max(float(extent.max()), 4.0)))
+    while width > 2.0:
+        width /= 2.0
+        for axis in range(extent.size):
+            if high[axis] > width:
+                for end, other in ((low, high), (high, low)):
+                    inner = np.copysign(width, end[axis])
+                    slab = end.copy(), other.copy()
+                    slab[1][axis] = inner
+                    lows.append(np.minimum(*slab))
+                    highs.append(np.maximum(*slab))
+                low[axis], high[axis] = -width, width
+    return np.array([*lows, low]), np.array([*highs, high])
+
+
+def _split(boxes: _Boxes, box: IntArray, bend: FloatArray, exponent: Exponent, frame: Frame) -> _Boxes:
+    """Halve the boxes that proposals came from, each along the axis where its tangent failed most."""
     taken, first = np.unique(box, return_index=True)
-    low, high, bend = boxes.low[taken], boxes.high[taken], bend[first]
-    length = high - low
-    bend = np.where(length > 0, bend, -1.0)
-    axis = np.where(bend.max(axis=1) > 0, bend.argmax(axis=1), length.argmax(axis=1))
+    low, high, axis = boxes.low[taken], boxes.high[taken], bend[first].argmax(axis=1)
     row = np.arange(taken.size)
-    splits = length[row, axis] > 0
-    taken, low, high, axis = taken[splits], low[splits], high[splits], axis[splits]
-    row = np.arange(taken.size)
-    middle = (low[row, axis] + high[row, axis]) // 2
+    middle = 0.5 * (low[row, axis] + high[row, axis])
     upper, lower = low.copy(), high.copy()
-    upper[row, axis], lower[row, axis] = middle + 1, middle
-    children = np.concatenate([low, upper]), np.concatenate([lower, high])
-    return boxes.with_split(taken, _with_tangents(*children, exponent, lattice))
+    upper[row, axis] = lower[row, axis] = middle
+    halves = np.concatenate([low, upper]), np.concatenate([lower, high])
+    return boxes.without(taken).and_also(_Boxes.over(*halves, exponent, frame))
 
 
-def _with_tangents(low: IntArray, high: IntArray, exponent: Exponent, lattice: Lattice) -> _Boxes:
-    """Return boxes with tangents at their centres, or at the point of the ball towards them; none outside."""
-    meets = lattice.holds(np.clip(0, low, high))
-    low, high = low[meets], high[meets]
-    center = (low + high) // 2
-    norm = np.sqrt((center.astype(np.float64) ** 2).sum(axis=1))
-    shrink = np.minimum(1.0, lattice.reach / np.maximum(norm, 1.0))[:, None]
-    anchor = np.where(lattice.holds(center)[:, None], center, np.trunc(center * shrink * (1 - 2.0**-40)))
-    anchor = anchor.astype(np.int64)
-    value, gradient = exponent(anchor * lattice.step)
-    return _Boxes(low, high, anchor, value, gradient * lattice.step)
+def log_exponential(rate: FloatArray, length: FloatArray) -> FloatArray:
+    """Return the logarithm of the integral of ``exp(-rate * t)`` over [0, length], elementwise."""
+    small = rate * length < 1e-300
+    safe = np.where(small, 1.0, rate)
+    with np.errstate(divide="ignore"):
+        return np.log(np.where(small, length, -np.expm1(-safe * length) / safe))
 
 
-def log_geometric(rate: FloatArray, count: IntArray) -> FloatArray:
-    """Return ``log(sum(exp(-rate * i) for i in range(count)))``, elementwise; rates are at least 0."""
-    tiny = rate < 1e-300
-    safe = np.where(tiny, 1.0, rate)
-    return np.where(tiny, np.log(count), np.log(np.expm1(-safe * count) / np.expm1(-safe)))
-
-
-def draw_geometric(rate: FloatArray, count: IntArray, noise: NoiseSource) -> IntArray:
-    """Return whole numbers below ``count`` of probability proportional to ``exp(-rate * i)``, elementwise.
+def draw_exponential(rate: FloatArray, length: FloatArray, noise: NoiseSource) -> FloatArray:
+    """Return points of [0, length] with density proportional to ``exp(-rate * t)``, elementwise.
 
     The distribution function is inverted from whichever end is nearer, so that neither end is cut off.
     """
     shape = rate.shape
-    uniform = fine_uniform(rate.size, noise).reshape(shape)
+    half = 0.5 * fine_uniform(rate.size, noise).reshape(shape)
     from_above = noise.integers(2, rate.size).reshape(shape) == 1
-    half = 0.5 * uniform
-    tiny = rate < 1e-300
-    safe = np.where(tiny, 1.0, rate)
-    whole = -np.expm1(-safe * count)
+    small = rate * length < 1e-300
+    safe = np.where(small, 1.0, rate)
+    whole = -np.expm1(-safe * length)
     near = -np.log1p(-half * whole)
-    beyond = np.maximum(np.exp(-safe * count) + half * whole, 5e-324)
-    passed = np.minimum((1.0 - half) * whole, 0.5)
-    far = np.where(beyond > 0.5, -np.log1p(-passed), -np.log(beyond))
+    beyond = np.maximum(np.exp(-safe * length) + half * whole, 5e-324)
+    far = np.where(beyond > 0.5, -np.log1p(-np.minimum((1.0 - half) * whole, 0.5)), -np.log(beyond))
     drawn = np.where(from_above, far, near) / safe
-    even = np.where(from_above, 1.0 - half, half) * count
-    return np.clip(np.floor(np.where(tiny, even, drawn)), 0, count - 1).astype(np.int64)
+    even = np.where(from_above, 1.0 - half, half) * length
+    return np.clip(np.where(small, even, drawn), 0.0, length)
 
 
 def pick(log_weights: FloatArray, times: int, noise: NoiseSource) -> IntArray:
@@ -197,7 +232,7 @@ def pick(log_weights: FloatArray, times: int, noise: NoiseSource) -> IntArray:
     indices, have full relative precision.
     """
     centered = log_weights - log_weights.max()
-    likely = np.flatnonzero(centered > -200.0)  # the others have arrival times beyond any that is drawn
+    likely = np.flatnonzero(centered > -100.0)  # the others have arrival times beyond any that is drawn
     arrival = -np.log1p(-fine_uniform(times * likely.size, noise)).reshape(times, likely.size)
     return likely[np.argmin(np.log(arrival) - centered[likely], axis=1)]
 

@@ -6,6 +6,7 @@ from privfit.solvers.exponential import ExponentialMechanism
 from privfit.solvers.gradient import NoisyGradientDescent
 from privfit.solvers.newton import NoisyNewton
 from privfit.solvers.reference import NonPrivate
+from privfit.solvers.regularised_exponential import RegularisedExponentialMechanism
 from privfit.solvers.whitened import WhitenedGradientDescent
 
 __all__ = [
@@ -14,6 +15,7 @@ __all__ = [
     "NoisyGradientDescent",
     "NoisyNewton",
     "NonPrivate",
+    "RegularisedExponentialMechanism",
     "Solution",
     "Step",
     "WhitenedGradientDescent",
@@ -26,6 +28,7 @@ BY_NAME: dict[str, AbstractSolver] = {
     "gradient-descent": NoisyGradientDescent(),
     "newton": NoisyNewton(),
     "non-private": NonPrivate(),
+    "regularised-exponential-mechanism": RegularisedExponentialMechanism(),
     "whitened": WhitenedGradientDescent(),
 }
 """Solvers that the command line and ``solver="..."`` know by name, with their defaults."""

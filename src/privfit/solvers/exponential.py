@@ -21,7 +21,7 @@ from privfit.procedures.score import LossScore, lattice_margin
 from privfit.solvers.base import AbstractSolver, Solution
 from privfit.solvers.requirements import need_convex, need_no_scale, need_proven
 
-MOST_COLUMNS = 4
+MOST_COLUMNS = 6
 """Columns up to which a draw from a ball takes seconds, not hours; see ``docs/solvers/exponential.md``."""
 
 _NUMERIC_RADIUS, _BINARY_RADIUS = 2.0, 4.0
@@ -32,7 +32,7 @@ _NUMERIC_RADIUS, _BINARY_RADIUS = 2.0, 4.0
 class ExponentialMechanism(AbstractSolver):
     """Draw the answer itself, with density proportional to ``exp(-rate * objective)``. Pure privacy.
 
-    In up to 4 columns the draw is from a ball, by exact rejection sampling; over public ``candidates`` it
+    In up to 6 columns the draw is from a ball, by exact rejection sampling; over public ``candidates`` it
     is an exact selection, in any dimension.
 
     Parameters
@@ -230,7 +230,7 @@ def _gamma_tail(size: int, failure: float) -> float:
 
 
 def _need_margin(problem: Problem, procedure: ExponentialDraw) -> None:
-    margin = lattice_margin(problem.size, procedure.lattice(problem).bits)
+    margin = lattice_margin(problem.size, procedure.bits(problem))
     if procedure.epsilon < 100.0 * margin:
         raise Incompatible(
             f"budget: epsilon={procedure.epsilon:.3g} is too small against the rounding of a draw; raise it"
