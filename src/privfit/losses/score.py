@@ -1,4 +1,4 @@
-"""Bounded scores of a row, for selection among finitely many candidates. They need be neither convex nor smooth."""
+"""Bounded scores of a row, convex or not, for selection among finitely many candidates."""
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
@@ -20,8 +20,10 @@ class AbstractScore(ABC):
     target_kind: ClassVar[Literal["numeric", "binary", "count"]]
     """Which response it takes, as for a loss."""
 
-    value: ClassVar[ScalarFunction]
-    """Compiled score of ``(y, eta, s, c, k)``."""
+    @property
+    @abstractmethod
+    def value(self) -> ScalarFunction:
+        """Compiled score of ``(y, eta, s, c, k)``."""
 
     @property
     @abstractmethod
@@ -47,7 +49,11 @@ class ZeroOne(AbstractScore):
     """
 
     target_kind: ClassVar[Literal["numeric", "binary", "count"]] = "binary"
-    value: ClassVar[ScalarFunction] = _wrong_side
+
+    @property
+    def value(self) -> ScalarFunction:
+        """The compiled score."""
+        return _wrong_side
 
     @property
     def name(self) -> str:

@@ -296,7 +296,7 @@ def calibrate_selection(*, sensitivity: float, epsilon: float) -> float:
 def select_index(
     scores: FloatArray, *, sensitivity: float, epsilon: float, scale: float, source: NoiseSource
 ) -> int:
-    """Return an index by the exponential mechanism: k has probability proportional to ``exp(-scores[k] / scale)``.
+    """Return k with probability proportional to ``exp(-scores[k] / scale)``: the exponential mechanism.
 
     Parameters
     ----------

@@ -169,7 +169,7 @@ class SecureNoise:
 
         Notes
         -----
-        *Guarantee.* `selection_epsilon` for this ``scale``. OpenDP compares Gumbel variables exactly, digit by
+        *Guarantee.* `selection_epsilon` for this ``scale``. OpenDP compares Gumbel variables digit by
         digit, so that nothing is rounded.
         """
         return int(_selection(scale)(scores.tolist()))

@@ -13,8 +13,8 @@ from privfit.problem.plan import PlannedRelease
 from privfit.problem.procedure import AbstractProcedure
 from privfit.problem.rows import Rows
 from privfit.problem.score_kernels import slope_kernel
+from privfit.procedures.frame import about_minimum, frame_around
 from privfit.procedures.score import lattice_bits, lattice_margin, range_over_ball, score_range
-from privfit.procedures.frame import frame_of
 from privfit.procedures.tangent_boxes import Exponent, draw_from_ball
 
 
@@ -69,7 +69,10 @@ def rounded_draw(
 ) -> FloatArray:
     """Return a point of the ball of density ``exp(-exponent)``, rounded to the public lattice."""
     moment = rows.mean("second_moment", np.zeros(problem.size)) + problem.ridge
-    drawn = draw_from_ball(exponent, frame_of(exponent, moment, radius), noise)
+    center = about_minimum(exponent, moment, radius)
+    if problem.loss.constants.smooth:
+        moment = rows.mean("hessian", center) + problem.ridge
+    drawn = draw_from_ball(exponent, frame_around(exponent, center, moment, radius), noise)
     step = radius * 2.0**-bits
     return np.rint(drawn / step) * step
 

@@ -1,4 +1,4 @@
-"""Coordinates in which a log-concave density on a ball has about unit width. They save time and nothing else."""
+"""Coordinates in which a log-concave density on a ball has about unit width; they only save time."""
 
 import numpy as np
 
@@ -10,31 +10,54 @@ _SIZES = 4.0 ** -np.arange(10.0)
 _HALVINGS = 2.0 ** -np.arange(0.0, 22.0)
 
 
-def frame_of(exponent: Exponent, moment: FloatArray, radius: float) -> Frame:
-    """Return a frame around about the minimum of the exponent, on the axes of a second moment.
+def about_minimum(exponent: Exponent, moment: FloatArray, radius: float) -> FloatArray:
+    """Return a point of the ball near the minimum of the exponent, after a fixed number of descents.
 
     Parameters
     ----------
     exponent : callable
-        Convex on the ball; asked a fixed number of times.
+        Convex on the ball.
     moment : array of shape (p, p)
-        Second moment of the rows, ridge included: the shape of the Hessian where rows bend alike.
+        Second moment of the rows, ridge included: the metric of the descents.
     radius : float
     """
-    p = moment.shape[0]
-    size, turn = np.linalg.eigh(0.5 * (moment + moment.T))
-    size = np.maximum(size, 1e-12 * max(float(size[-1]), 1e-300))
-    frame = Frame(np.zeros(p), turn / np.sqrt(size), radius)
+    frame = Frame(np.zeros(moment.shape[0]), _axes(moment), radius)
     for _ in range(_DESCENTS):
         frame = Frame(_lower(exponent, frame), frame.turn, radius)
+    return frame.center
+
+
+def frame_around(exponent: Exponent, center: FloatArray, shape: FloatArray, radius: float) -> Frame:
+    """Return the frame on the axes of a matrix, each as wide as the exponent takes to rise by 1/2.
+
+    Parameters
+    ----------
+    exponent : callable
+        Convex on the ball; asked once, at a fixed number of points.
+    center : array of shape (p,)
+        In the ball.
+    shape : array of shape (p, p)
+        About proportional to the Hessian of the exponent.
+    radius : float
+    """
+    p = center.size
+    turn = _axes(shape)
+    turn /= np.linalg.norm(turn, axis=0)
+    frame = Frame(center, turn, radius)
     unit = turn.T[None, :, :] * (_HALVINGS * radius)[:, None, None]
     steps = np.concatenate([unit, -unit], axis=1).reshape(-1, p)
-    at = frame.center + steps
-    value = exponent(np.concatenate([frame.center[None], frame.towards(at)]))[0]
+    value = exponent(np.concatenate([center[None], frame.towards(center + steps)]))[0]
     rise = (value[1:] - value[0]).reshape(_HALVINGS.size, 2, p).max(axis=1)
-    wide = np.where(rise <= 0.5, _HALVINGS[:, None], 0.0).max(axis=0)
-    width = np.maximum(wide, _HALVINGS[-1]) * radius
-    return Frame(frame.center, turn * width, radius)
+    first = np.where((rise <= 0.5).any(axis=0), (rise <= 0.5).argmax(axis=0), _HALVINGS.size - 1)
+    at_first = np.maximum(rise[first, np.arange(p)], 1e-3)
+    wide = _HALVINGS[first] * np.clip(np.sqrt(0.5 / at_first), 1.0, 2.0)  # as if the rise were quadratic
+    return Frame(center, turn * (wide * radius), radius)
+
+
+def _axes(shape: FloatArray) -> FloatArray:
+    """Return the eigenvectors of a symmetric matrix, over the roots of its eigenvalues."""
+    size, turn = np.linalg.eigh(0.5 * (shape + shape.T))
+    return turn / np.sqrt(np.maximum(size, 1e-12 * max(float(size[-1]), 1e-300)))
 
 
 def _lower(exponent: Exponent, frame: Frame) -> FloatArray:

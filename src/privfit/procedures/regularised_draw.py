@@ -20,7 +20,7 @@ MARGIN = 1e-6
 """Relative margin on mu for rounding."""
 
 _PROPOSALS = 64
-_NEWTON_STEPS = 20
+_NEWTON_STEPS = 12
 _SHORTENED = 2.0 ** -np.arange(12.0)
 
 
@@ -93,7 +93,7 @@ class RegularisedGaussianDraw(AbstractProcedure):
     """A point of the whole space with density ``exp(-k (objective + strength * norm(theta)**2 / 2))``.
 
     Proposals are Gaussian with variance ``1 / (k strength)``: with ``a`` any point and f the objective,
-    ``f(theta) >= f(a) + f'(a)(theta - a)`` by convexity, and the right-hand side with the quadratic is the
+    ``f(theta) >= f(a) + f'(a)(theta - a)`` by convexity, and that with the quadratic is the
     exponent of a Gaussian around ``-f'(a) / strength``. A proposal is accepted with probability ``exp(-k
     (f(theta) - f(a) - f'(a)(theta - a)))``. The answer is exact for every ``a``; at the minimum, acceptance is
     best.

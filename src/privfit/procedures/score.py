@@ -22,7 +22,7 @@ class LossScore(AbstractScore):
     target_kind: ClassVar[Literal["numeric", "binary", "count"]] = "numeric"
 
     @property
-    def value(self) -> ScalarFunction:  # type: ignore[override]  # of the loss, not of the class
+    def value(self) -> ScalarFunction:
         """Compiled value of the loss."""
         return self.loss.functions.value
 
@@ -62,7 +62,7 @@ def score_range(problem: Problem, span: float) -> float:
 
 
 def range_over_ball(problem: Problem, radius: float) -> float:
-    """Return the range that rows are held to on a ball: the loss's own over ``abs(eta) <= norm_bound * radius``.
+    """Return the range that rows are held to on a ball: over ``abs(eta) <= norm_bound * radius``.
 
     A row of weight w < 1 reaches ``abs(eta) <= norm_bound * radius / sqrt(w)``, and its term is w times the
     loss: the same bound where ``span(c a) <= c**2 span(a)`` for ``c >= 1``, as for every span that is at

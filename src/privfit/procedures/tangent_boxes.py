@@ -168,7 +168,7 @@ def draw_from_ball(exponent: Exponent, frame: Frame, noise: NoiseSource) -> Floa
 
 
 def _shells(extent: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Return boxes that fill ``abs(z) <= extent``: the inner ``abs(z) <= 2`` and shells that double in width."""
+    """Return boxes that fill ``abs(z) <= extent``: ``abs(z) <= 2`` and shells that double in width."""
     low, high = -extent, extent.copy()
     lows, highs = [], []
     width = 2.0 ** np.ceil(np.log2(max(float(extent.max()), 4.0)))

@@ -41,9 +41,9 @@ class RegularisedExponentialMechanism(AbstractSolver):
 
     Notes
     -----
-    *Guarantee.* mu-GDP with ``mu = s sqrt(k / strength)``, s the sensitivity of the mean gradient: ``2 G / n``
-    where a row is replaced (Gopi, Lee and Liu 2022, Theorem 4.1). The expected excess of the regularised
-    objective is at most ``p / k``.
+    *Guarantee.* mu-GDP with ``mu = s sqrt(k / strength)``, s the sensitivity of the mean gradient:
+    ``2 G / n`` where a row is replaced (Gopi, Lee and Liu 2022, Theorem 4.1). The expected excess of the
+    regularised objective is at most ``p / k``.
 
     References
     ----------
@@ -110,6 +110,6 @@ def _need_acceptance(problem: Problem, procedure: RegularisedGaussianDraw) -> No
     raise Incompatible(
         f"solver: with strength={procedure.strength:.3g} in {problem.size} columns, a proposal of the "
         f"regularised exponential mechanism may be accepted less than once in {1 / LEAST_ACCEPTANCE:.0f} "
-        f"times; give strength= at least {math.nextafter(enough, math.inf) * 1.001:.4g}, at most {MOST_COLUMNS} "
-        "columns, or use OutputPerturbation() or solver='auto'"
+        f"times; give strength= at least {math.nextafter(enough, math.inf) * 1.001:.4g}, at most "
+        f"{MOST_COLUMNS} columns, or use OutputPerturbation() or solver='auto'"
     )
