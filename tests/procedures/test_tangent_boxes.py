@@ -132,3 +132,59 @@ def test_the_frame_is_centered_on_the_mode_and_as_wide_as_the_density():
     np.testing.assert_allclose(frame.turn.T @ hessian @ frame.turn, np.eye(2), atol=1e-2)
     theta = np.array([[0.5, 0.1]])
     np.testing.assert_allclose(frame.points(frame.coordinates(theta)), theta, atol=1e-12)
+
+
+def counted(p, slope, curvature):
+    """A quadratic whose minimum may lie outside of the unit ball, and a count of its evaluations."""
+    calls = []
+
+    def exponent(x):
+        calls.append(len(x))
+        return (
+            -slope * x.sum(axis=1) + 0.5 * curvature * (x * x).sum(axis=1),
+            curvature * x - slope,
+        )
+
+    return exponent, calls
+
+
+@pytest.mark.statistical
+def test_a_density_that_piles_up_at_the_sphere_is_drawn_exactly_too():
+    """The part along the gradient against its marginal law in 3-D; KS, false alarm 1e-8."""
+    exponent, _ = counted(3, 40.0, 3.0)
+    center = about_minimum(exponent, np.eye(3), 1.0)
+    assert np.linalg.norm(center - 1 / np.sqrt(3)) < 1e-3
+    frame = frame_around(exponent, center, np.eye(3), 1.0)
+    drawn = draws(exponent, frame, 1000, make_source(8)) @ np.ones(3) / np.sqrt(3)
+    t = np.linspace(-1, 1, 200_001)
+    cross = 2 * np.pi / 3.0 * (1 - np.exp(-1.5 * (1 - t * t)))  # a disc, Gaussian across
+    density = np.exp(40 * np.sqrt(3) * (t - 1) - 1.5 * t * t) * cross
+    mass = np.cumsum(density) / density.sum()
+    assert stats.kstest(drawn, lambda s: np.interp(s, t, mass)).pvalue > 1e-8
+    assert stats.kstest(1 - 1.3 * (1 - drawn), lambda s: np.interp(s, t, mass)).pvalue < 1e-4
+
+
+@pytest.mark.parametrize("slope", [0.0, 300.0, 3e4])
+@pytest.mark.parametrize("p", [1, 2, 4])
+def test_evaluations_stay_few_however_narrow_the_density(p, slope):
+    exponent, calls = counted(p, slope, 1e5 if slope < 1e4 else 1.0)
+    frame = frame_around(exponent, about_minimum(exponent, np.eye(p), 1.0), np.eye(p), 1.0)
+    draw_from_ball(exponent, frame, make_source(1))
+    assert sum(calls) < 1500
+
+
+def test_a_box_is_dropped_only_if_it_misses_the_ball(rng):
+    frame = Frame(np.array([0.5, 0.2]), np.array([[0.3, 0.1], [-0.3, 0.1]]), 1.0)
+    low = rng.uniform(-8, 8, size=(300, 2))
+    high = low + rng.uniform(0, 3, size=(300, 2))
+    side = np.linspace(0, 1, 40)
+    inner = np.stack(np.meshgrid(side, side), axis=-1).reshape(-1, 2)
+    seen = [frame.holds(frame.points(a + (b - a) * inner)).any() for a, b in zip(low, high, strict=True)]
+    meets = frame.meets(low, high)
+    assert (meets >= np.array(seen)).all()
+    assert (meets != np.array(seen)).sum() < 10
+    low, high = frame.extent()
+    angle = np.linspace(0, 2 * np.pi, 500)
+    z = frame.coordinates(np.column_stack([np.cos(angle), np.sin(angle)]))
+    assert (z >= low).all()
+    assert (z <= high).all()

@@ -5,9 +5,10 @@ import numpy as np
 from privfit._checks import FloatArray
 from privfit.procedures.tangent_boxes import Exponent, Frame
 
-_DESCENTS = 7
+_DESCENTS = 9
 _SIZES = 4.0 ** -np.arange(10.0)
 _HALVINGS = 2.0 ** -np.arange(0.0, 22.0)
+_AT_SPHERE = 0.9999
 
 
 def about_minimum(exponent: Exponent, moment: FloatArray, radius: float) -> FloatArray:
@@ -30,6 +31,8 @@ def about_minimum(exponent: Exponent, moment: FloatArray, radius: float) -> Floa
 def frame_around(exponent: Exponent, center: FloatArray, shape: FloatArray, radius: float) -> Frame:
     """Return the frame on the axes of a matrix, each as wide as the exponent takes to rise by 1/2.
 
+    At the sphere one axis is its normal.
+
     Parameters
     ----------
     exponent : callable
@@ -41,7 +44,9 @@ def frame_around(exponent: Exponent, center: FloatArray, shape: FloatArray, radi
     radius : float
     """
     p = center.size
-    turn = _axes(shape)
+    normal = _normal(center, radius)
+    along = np.eye(p) - np.outer(normal, normal)
+    turn = _axes(along @ shape @ along + 2.0 * np.trace(shape) * np.outer(normal, normal))
     turn /= np.linalg.norm(turn, axis=0)
     frame = Frame(center, turn, radius)
     unit = turn.T[None, :, :] * (_HALVINGS * radius)[:, None, None]
@@ -61,12 +66,24 @@ def _axes(shape: FloatArray) -> FloatArray:
 
 
 def _lower(exponent: Exponent, frame: Frame) -> FloatArray:
-    """Return the lowest of points downhill of the centre, in the metric of the frame."""
+    """Return the lowest of points downhill of the centre, in the metric of the frame.
+
+    On the sphere, where downhill is outwards, the descent goes along the sphere.
+    """
     gradient = exponent(frame.center[None])[1][0]
-    direction = frame.turn @ (frame.turn.T @ gradient)
+    normal = _normal(frame.center, frame.radius)
+    along = np.eye(gradient.size) - np.outer(normal, normal)
+    keep = along if normal @ gradient < 0.0 else np.eye(gradient.size)
+    direction = keep @ frame.turn @ (frame.turn.T @ (keep @ gradient))
     length = float(np.linalg.norm(direction))
     if not length > 0:
         return frame.center
     steps = frame.center - (2.0 * frame.radius / length * _SIZES)[:, None] * direction
     tried = np.concatenate([frame.center[None], frame.towards(steps)])
     return tried[exponent(tried)[0].argmin()]
+
+
+def _normal(center: FloatArray, radius: float) -> FloatArray:
+    """Return the unit vector away from 0 for a point at the sphere, and 0 for others."""
+    norm = float(np.linalg.norm(center))
+    return center / norm if norm > _AT_SPHERE * radius else np.zeros_like(center)

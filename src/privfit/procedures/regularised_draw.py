@@ -95,8 +95,8 @@ class RegularisedGaussianDraw(AbstractProcedure):
     Proposals are Gaussian with variance ``1 / (k strength)``: with ``a`` any point and f the objective,
     ``f(theta) >= f(a) + f'(a)(theta - a)`` by convexity, and that with the quadratic is the
     exponent of a Gaussian around ``-f'(a) / strength``. A proposal is accepted with probability ``exp(-k
-    (f(theta) - f(a) - f'(a)(theta - a)))``. The answer is exact for every ``a``; at the minimum, acceptance is
-    best.
+    (f(theta) - f(a) - f'(a)(theta - a)))``. The answer is exact for every ``a``, acceptance
+    best at the minimum.
 
     Parameters
     ----------

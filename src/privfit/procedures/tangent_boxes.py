@@ -67,15 +67,16 @@ class Frame:
         return theta * shrink[:, None]
 
     def meets(self, low: FloatArray, high: FloatArray) -> NDArray[np.bool_]:
-        """Return which boxes of z may have points in the ball; never wrongly False."""
-        reach = 0.5 * (high - low) @ np.sqrt((self.turn**2).sum(axis=0))
-        middle = self.points(0.5 * (low + high))
-        return np.sqrt((middle * middle).sum(axis=1)) <= (self.radius + reach) * (1 + 2.0**-40)
+        """Return which boxes of z have points in the ball: the axes being orthogonal, by the nearest to 0."""
+        middle = self.coordinates(np.zeros((1, self.center.size)))
+        nearest = self.points(np.clip(middle, low, high))
+        return (nearest * nearest).sum(axis=1) <= self.radius**2 * (1 + 2.0**-40)
 
-    def extent(self) -> FloatArray:
-        """Return h such that ``abs(z) <= h`` in the ball, coordinate by coordinate."""
-        length = np.sqrt((self.turn**2).sum(axis=0))
-        return (self.radius + float(np.linalg.norm(self.center))) / length * (1 + 2.0**-40)
+    def extent(self) -> tuple[FloatArray, FloatArray]:
+        """Return the smallest box of z around the ball."""
+        middle = self.coordinates(np.zeros((1, self.center.size)))[0]
+        reach = self.radius / np.sqrt((self.turn**2).sum(axis=0)) * (1 + 2.0**-40)
+        return middle - reach, middle + reach
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -149,7 +150,7 @@ def draw_from_ball(exponent: Exponent, frame: Frame, noise: NoiseSource) -> Floa
     -----
     The number of passes is random and depends on the rows; see ``docs/solvers/exponential.md``.
     """
-    boxes = _Boxes.over(*_shells(frame.extent()), exponent, frame)
+    boxes = _Boxes.over(*_shells(*frame.extent()), exponent, frame)
     while True:
         box = pick(boxes.log_mass, min(_MOST, max(_FEWEST, boxes.count // 8)), noise)
         z = boxes.draw(box, noise)
@@ -167,22 +168,26 @@ def draw_from_ball(exponent: Exponent, frame: Frame, noise: NoiseSource) -> Floa
         boxes = _split(boxes, box, bend, exponent, frame)
 
 
-def _shells(extent: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Return boxes that fill ``abs(z) <= extent``: ``abs(z) <= 2`` and shells that double in width."""
-    low, high = -extent, extent.copy()
+def _shells(low: FloatArray, high: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Return boxes that fill ``low <= z <= high``: ``abs(z) <= 2`` and shells that double in width."""
+    low, high = low.copy(), high.copy()
     lows, highs = [], []
-    width = 2.0 ** np.ceil(np.log2(max(float(extent.max()), 4.0)))
+    width = 2.0 ** np.ceil(np.log2(max(float(np.abs([low, high]).max()), 4.0)))
     while width > 2.0:
         width /= 2.0
-        for axis in range(extent.size):
+        for axis in range(low.size):
             if high[axis] > width:
-                for end, other in ((low, high), (high, low)):
-                    inner = np.copysign(width, end[axis])
-                    slab = end.copy(), other.copy()
-                    slab[1][axis] = inner
-                    lows.append(np.minimum(*slab))
-                    highs.append(np.maximum(*slab))
-                low[axis], high[axis] = -width, width
+                cut = low.copy()
+                cut[axis] = high_now = max(width, low[axis])
+                lows.append(cut)
+                highs.append(high.copy())
+                high[axis] = high_now
+            if low[axis] < -width:
+                cut = high.copy()
+                cut[axis] = low_now = min(-width, high[axis])
+                lows.append(low.copy())
+                highs.append(cut)
+                low[axis] = low_now
     return np.array([*lows, low]), np.array([*highs, high])
 
 
