@@ -7,16 +7,8 @@ import pytest
 from scipy.stats import chi2, kstest
 
 from privfit.errors import Incompatible, InvalidArgument
-from privfit.privacy.noise import (
-    LARGEST_SD,
-    LATTICE_BITS,
-    MARGIN,
-    SMALLEST_SD,
-    NoNoise,
-    SecureNoise,
-    SeededNoise,
-    gaussian_mu,
-)
+from privfit.privacy.noise import NoNoise, SecureNoise, SeededNoise
+from privfit.privacy.samplers import LARGEST_SD, LATTICE_BITS, MARGIN, SMALLEST_SD, gaussian_mu
 
 FALSE_ALARM = 1e-8
 """Of each single check below; SecureNoise cannot be seeded."""

@@ -8,12 +8,14 @@ from privfit.losses.huber import Huber, Squared
 from privfit.losses.logistic import Logistic
 from privfit.losses.poisson import Poisson
 from privfit.losses.quantile import Quantile, SmoothedQuantile
+from privfit.losses.score import AbstractScore, ZeroOne
 from privfit.losses.self_concordant import LogCosh, PseudoHuber, SelfConcordantHuber
 from privfit.losses.sigmoid import Sigmoid
 from privfit.losses.smoothed_huber import SmoothedHuber
 
 __all__ = [
     "AbstractLoss",
+    "AbstractScore",
     "ConcomitantHuber",
     "Custom",
     "Hinge",
@@ -31,4 +33,5 @@ __all__ = [
     "SmoothedHuber",
     "SmoothedQuantile",
     "Squared",
+    "ZeroOne",
 ]

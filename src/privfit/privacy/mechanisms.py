@@ -7,19 +7,17 @@ import numpy as np
 
 from privfit._checks import FloatArray, positive, whole
 from privfit.errors import Incompatible, InvalidArgument, PlanViolation
-from privfit.privacy.noise import (
+from privfit.privacy.noise import NoiseSource, NoNoise, SecureNoise, SeededNoise
+from privfit.privacy.samplers import (
     LARGEST_SD,
     LATTICE_BITS,
     MARGIN,
     RADIAL_MARGIN,
     SMALLEST_SD,
-    NoiseSource,
-    NoNoise,
-    SecureNoise,
-    SeededNoise,
     gaussian_mu,
     laplace_epsilon,
     radial_epsilon,
+    selection_epsilon,
 )
 
 __all__ = [
@@ -28,6 +26,7 @@ __all__ = [
     "NoiseSource",
     "calibrate_gaussian",
     "calibrate_radial",
+    "calibrate_selection",
     "gaussian_mu",
     "gaussian_vector",
     "laplace_epsilon",
@@ -36,6 +35,8 @@ __all__ = [
     "radial_scale",
     "radial_sd",
     "radial_vector",
+    "select_index",
+    "selection_epsilon",
     "smat",
     "svec",
 ]
@@ -269,6 +270,67 @@ def radial_vector(
             f"epsilon={epsilon:.6g}; take scale from calibrate_radial"
         )
     return source.radial(np.where(np.isfinite(value), value, 0.0), scale)
+
+
+def calibrate_selection(*, sensitivity: float, epsilon: float) -> float:
+    """Return the scale of an ε-differentially private selection by `select_index`.
+
+    Parameters
+    ----------
+    sensitivity : float
+        Largest change of a score between neighbouring tables.
+    epsilon : float
+        The guarantee asked for.
+
+    Notes
+    -----
+    *Guarantee.* ``selection_epsilon(sensitivity, scale) <= epsilon`` literally.
+    """
+    sensitivity, epsilon = positive(sensitivity=sensitivity), positive(epsilon=epsilon)
+    scale = 2.0 * sensitivity / epsilon
+    while selection_epsilon(sensitivity, scale) > epsilon:
+        scale *= 1.0 + 2.0**-50
+    return scale
+
+
+def select_index(
+    scores: FloatArray, *, sensitivity: float, epsilon: float, scale: float, source: NoiseSource
+) -> int:
+    """Return k with probability proportional to ``exp(-scores[k] / scale)``: the exponential mechanism.
+
+    Parameters
+    ----------
+    scores : array of shape (m,)
+        Smaller is better. A non-finite score counts as 0.
+    sensitivity : float
+        Largest change of a score between neighbouring tables.
+    epsilon : float
+        The planned guarantee.
+    scale : float
+        From `calibrate_selection`.
+    source : NoiseSource
+        From `make_source`.
+
+    Raises
+    ------
+    InvalidArgument
+        If ``scores`` is not a vector with at least one entry.
+    PlanViolation
+        If ``scale`` is too small for ``sensitivity`` and ``epsilon``.
+
+    Notes
+    -----
+    *Guarantee.* If ``source.private``, the selection is ε-differentially private (McSherry and Talwar 2007,
+    Theorem 6): ``selection_epsilon(sensitivity, scale) <= epsilon`` is verified first.
+    """
+    if scores.ndim != 1 or scores.size == 0:
+        raise InvalidArgument("scores must be a vector with at least one entry")
+    if not scale > 0 or selection_epsilon(sensitivity, scale) > epsilon:
+        raise PlanViolation(
+            f"a scale of {scale:.6g} on a sensitivity of {sensitivity:.6g} does not give "
+            f"epsilon={epsilon:.6g}; take scale from calibrate_selection"
+        )
+    return source.select(np.where(np.isfinite(scores), scores, 0.0), scale)
 
 
 def svec(matrix: FloatArray) -> FloatArray:

@@ -1,63 +1,22 @@
-"""Where noise is drawn: the only module that knows OpenDP and NumPy's generators.
-
-The private source adds noise by OpenDP's discrete Gaussian, from the operating system's entropy, on a lattice
-of spacing ``2**k`` far below the standard deviation: which floats can come out then does not depend on the
-value (Mironov 2012; Haney, Desfontaines, Hartman, Shrestha and Hay 2022 attack noise that is merely rounded).
-
-Why μ may be claimed for lattice noise
---------------------------------------
-OpenDP's map bounds zero-concentrated divergence, ρ = (Δ'/sd)²/2, where Δ' is the sensitivity plus the
-rounding of both neighbours to the lattice. The claim made here, μ-GDP with μ = sqrt(2ρ) × (1 + 1e-6), is
-stronger, and rests on this: with s and r in units of the spacing, the discrete Gaussian of variance s² around
-a lattice point is a continuous Gaussian of variance s² − r² around it, rounded at random to the lattice (a
-step that does not see the data), but for a factor of ``exp(± 5 exp(−2π² r²))`` per coordinate, at every point
-(by Poisson summation; a case of Peikert 2010, Theorem 3.1). The continuous mechanism's μ is larger by s /
-sqrt(s² − r²), and the rounding is post-processing. Here s >= 2**40. Taking r = 1e-3 s uses up half the margin
-of 1e-6; the factor then differs from 1 by less than exp(−1e19), for any size that fits in memory. That, not a
-bound, is what the claim neglects.
-
-Pure differential privacy
--------------------------
-Noise of density proportional to ``exp(-norm(z) / b)`` is a Gaussian whose variance is drawn first:
-``W = 2 b² G`` with ``G`` of the Gamma law with shape ``(k + 1) / 2`` (from the Laplace transform of
-``exp(-sqrt(u))``). Both draws are OpenDP's exact ones: ``G`` is a sum of exponentials on a lattice of spacing
-``2**-60`` (and, for even k, half a squared Gaussian), and the Gaussian of variance W is drawn on one lattice
-that does not depend on W. By the identity above the mixture has the stated density on the lattice, but for a
-relative ``2**-30``: what the lattice of G takes from the density near 0. `RADIAL_MARGIN` covers it.
-"""
+"""Where noise is drawn: private, seeded, or none. The only module that knows NumPy's generators."""
 
 import math
-import os
 from dataclasses import dataclass
-from functools import lru_cache
-from typing import Final, NoReturn, Protocol, TypeAlias, final
+from typing import NoReturn, Protocol, TypeAlias, final
 
 import numpy as np
 from numpy.typing import NDArray
-from opendp.domains import atom_domain, vector_domain
-from opendp.measurements import make_gaussian, make_laplace
-from opendp.metrics import absolute_distance, l1_distance, l2_distance
-from opendp.mod import Measurement, OpenDPException, enable_features
 
-from privfit._checks import FloatArray, in_range, positive, whole
-from privfit.errors import Incompatible, InvalidArgument
-
-enable_features("contrib")
-
-LATTICE_BITS: Final = 40
-"""The lattice's spacing is between ``2**-41`` and ``2**-40`` standard deviations."""
-
-MARGIN: Final = 1e-6
-"""Relative margin on μ (so on the standard deviation), for the lattice and the rounding of the value."""
-
-RADIAL_BITS: Final = 60
-"""The lattice of radial noise has a spacing between ``2**-61`` and ``2**-60`` scales."""
-
-RADIAL_MARGIN: Final = 1e-6
-"""Relative margin on ε of radial noise, for the lattices and the rounding of the value."""
-
-SMALLEST_SD: Final = 1e-200
-LARGEST_SD: Final = 1e200
+from privfit._checks import FloatArray, whole
+from privfit.errors import Incompatible
+from privfit.privacy.samplers import (
+    gaussian_sampler,
+    laplace_sampler,
+    radial_sampler,
+    random_bits,
+    secure_gamma,
+    selection_sampler,
+)
 
 IntArray: TypeAlias = NDArray[np.int64]
 
@@ -95,6 +54,10 @@ class NoiseSource(Protocol):
 
     def integers(self, high: int, size: int) -> IntArray:
         """Return ``size`` whole numbers, each of 0 .. high - 1 equally likely."""
+        ...
+
+    def select(self, scores: FloatArray, scale: float) -> int:
+        """Return k with probability proportional to ``exp(-scores[k] / scale)``."""
         ...
 
 
@@ -135,7 +98,7 @@ class SecureNoise:
         """
         if value.size == 0:
             return value.copy()
-        return np.array(_measurement(value.size, sd)(value.tolist()), dtype=np.float64)
+        return np.array(gaussian_sampler(value.size, sd)(value.tolist()), dtype=np.float64)
 
     def radial(self, value: FloatArray, scale: float) -> FloatArray:
         """Return a new array: ``value`` rounded to the lattice, plus radial lattice noise.
@@ -146,8 +109,8 @@ class SecureNoise:
         """
         if value.size == 0:
             return value.copy()
-        sd = scale * math.sqrt(2.0 * _secure_gamma(value.size + 1))
-        return np.array(_radial_measurement(value.size, sd, scale)(value.tolist()), dtype=np.float64)
+        sd = scale * math.sqrt(2.0 * secure_gamma(value.size + 1))
+        return np.array(radial_sampler(value.size, sd, scale)(value.tolist()), dtype=np.float64)
 
     def laplace(self, value: FloatArray, scale: float) -> FloatArray:
         """Return a new array: ``value`` rounded to the lattice, plus discrete Laplace noise.
@@ -158,11 +121,11 @@ class SecureNoise:
         """
         if value.size == 0:
             return value.copy()
-        return np.array(_laplace_measurement(value.size, scale)(value.tolist()), dtype=np.float64)
+        return np.array(laplace_sampler(value.size, scale)(value.tolist()), dtype=np.float64)
 
     def uniform(self, size: int) -> FloatArray:
         """Return ``size`` numbers in [0, 1) from the operating system's entropy."""
-        return (_random_bits(size) >> np.uint64(11)).astype(np.float64) * 2.0**-53
+        return (random_bits(size) >> np.uint64(11)).astype(np.float64) * 2.0**-53
 
     def integers(self, high: int, size: int) -> IntArray:
         """Return ``size`` whole numbers below ``high``, exactly uniform, by rejection."""
@@ -170,9 +133,19 @@ class SecureNoise:
         limit = np.uint64(2**64 - 2**64 % high - 1)
         drawn = np.empty(0, dtype=np.uint64)
         while drawn.size < size:
-            bits = _random_bits(size - drawn.size)
+            bits = random_bits(size - drawn.size)
             drawn = np.concatenate([drawn, bits[bits <= limit]])
         return (drawn % np.uint64(high)).astype(np.int64)
+
+    def select(self, scores: FloatArray, scale: float) -> int:
+        """Return k with probability proportional to ``exp(-scores[k] / scale)``; scores are finite.
+
+        Notes
+        -----
+        *Guarantee.* `selection_epsilon` for this ``scale``. OpenDP compares Gumbel variables digit by
+        digit, so that nothing is rounded.
+        """
+        return int(selection_sampler(scale)(scores.tolist()))
 
 
 @final
@@ -228,6 +201,10 @@ class SeededNoise:
         """Return ``size`` whole numbers below ``high``."""
         return self._generator.integers(high, size=size)
 
+    def select(self, scores: FloatArray, scale: float) -> int:
+        """Return k with probability proportional to ``exp(-scores[k] / scale)``."""
+        return int(np.argmax(self._generator.gumbel(size=scores.size) - scores / scale))
+
     def __repr__(self) -> str:
         return "SeededNoise(...)"
 
@@ -270,116 +247,6 @@ class NoNoise:
         """Refuse: a method that samples has no exact answer."""
         raise Incompatible("solver: a method that draws at random has no version without noise")
 
-
-@lru_cache(maxsize=4096, typed=True)
-def gaussian_mu(size: int, sensitivity: float, sd: float) -> float:
-    """Return the μ of a `SecureNoise` release, by OpenDP's own map, with the margin of this module.
-
-    Parameters
-    ----------
-    size : int
-        Number of coordinates.
-    sensitivity : float
-        L2 sensitivity of the value, in its unit.
-    sd : float
-        Standard deviation, in the same unit.
-
-    Raises
-    ------
-    InvalidArgument
-        If ``sd`` is outside [1e-200, 1e200], or the map cannot take the sensitivity.
-
-    Notes
-    -----
-    *Guarantee.* The release is μ-GDP for the returned μ: at least ``sqrt(2 rho) * (1 + 1e-6)``, where
-    OpenDP's ρ counts the rounding to the lattice (relative ``2**-40 * sqrt(size) * sd / sensitivity`` at
-    most).
-    """
-    sensitivity = positive(sensitivity=sensitivity)
-    measurement = _measurement(whole(size=size), sd)
-    try:
-        rho = float(measurement.map(sensitivity))
-    except OpenDPException:
-        rho = math.inf
-    if not math.isfinite(rho):
-        raise InvalidArgument(
-            f"sensitivity must be smaller for a noise of sd {sd:.4g}, got {sensitivity:.4g}"
-        )
-    return math.nextafter(math.sqrt(2 * rho), math.inf) * (1 + MARGIN)
-
-
-@lru_cache(maxsize=64)
-def _measurement(size: int, sd: float) -> Measurement:
-    sd = in_range(SMALLEST_SD, LARGEST_SD, sd=sd)
-    exponent = math.frexp(sd)[1] - 1 - LATTICE_BITS
-    domain = vector_domain(atom_domain(T=float, nan=False), size=size)
-    return make_gaussian(domain, l2_distance(T=float), scale=sd, k=exponent)
-
-
-@lru_cache(maxsize=4096, typed=True)
-def radial_epsilon(size: int, sensitivity: float, scale: float) -> float:
-    """Return the ε of a `SecureNoise.radial` release, lattice and rounding included.
-
-    Parameters
-    ----------
-    size : int
-        Number of coordinates.
-    sensitivity : float
-        L2 sensitivity of the value, in its unit.
-    scale : float
-        ``b`` of the density ``exp(-norm(z) / b)``, in the same unit.
-
-    Raises
-    ------
-    InvalidArgument
-        If ``scale`` is outside [1e-200, 1e200].
-
-    Notes
-    -----
-    *Guarantee.* The release is ε-differentially private for the returned ε: the log density changes by at
-    most ``sensitivity / scale`` (Chaudhuri, Monteleoni and Sarwate 2011, section 2), to which rounding both
-    neighbours to the lattice adds at most ``sqrt(size) * 2**-60``.
-    """
-    sensitivity, size = positive(sensitivity=sensitivity), whole(size=size)
-    scale = in_range(SMALLEST_SD, LARGEST_SD, scale=scale)
-    rounding = math.sqrt(size) * 2.0**-RADIAL_BITS
-    return (sensitivity / scale + rounding) * (1 + RADIAL_MARGIN)
-
-
-def _radial_measurement(size: int, sd: float, scale: float) -> Measurement:
-    domain = vector_domain(atom_domain(T=float, nan=False), size=size)
-    exponent = math.frexp(scale)[1] - 1 - RADIAL_BITS
-    return make_gaussian(domain, l2_distance(T=float), scale=sd, k=exponent)
-
-
-def laplace_epsilon(size: int, sensitivity: float, scale: float) -> float:
-    """Return the ε of a `SecureNoise.laplace` release for an L1 sensitivity, by OpenDP's own map."""
-    return float(_laplace_measurement(whole(size=size), scale).map(positive(sensitivity=sensitivity)))
-
-
-@lru_cache(maxsize=16)
-def _laplace_measurement(size: int, scale: float) -> Measurement:
-    scale = in_range(SMALLEST_SD, LARGEST_SD, scale=scale)
-    domain = vector_domain(atom_domain(T=float, nan=False), size=size)
-    exponent = math.frexp(scale)[1] - 1 - RADIAL_BITS
-    return make_laplace(domain, l1_distance(T=float), scale=scale, k=exponent)
-
-
-def _secure_gamma(doubled_shape: int) -> float:
-    """Return a Gamma variable of shape ``doubled_shape / 2`` and scale 1."""
-    whole_part, half = divmod(doubled_shape, 2)
-    total = math.fsum(abs(_lattice_laplace()(0.0)) for _ in range(whole_part))
-    if half:
-        total += 0.5 * _measurement(1, 1.0)([0.0])[0] ** 2
-    return max(total, 2.0**-RADIAL_BITS)
-
-
-@lru_cache(maxsize=1)
-def _lattice_laplace() -> Measurement:
-    """Return a sampler whose absolute value is exponential with mean 1, on a lattice of ``2**-60``."""
-    domain = atom_domain(T=float, nan=False)
-    return make_laplace(domain, absolute_distance(T=float), scale=1.0, k=-RADIAL_BITS)
-
-
-def _random_bits(size: int) -> NDArray[np.uint64]:
-    return np.frombuffer(os.urandom(8 * size), dtype=np.uint64)
+    def select(self, scores: FloatArray, scale: float) -> int:  # noqa: ARG002 - the protocol's signature
+        """Refuse: a method that samples has no exact answer."""
+        raise Incompatible("solver: a method that draws at random has no version without noise")

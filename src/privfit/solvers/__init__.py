@@ -11,6 +11,7 @@ from privfit.solvers.damping import (
     RidgeTwoStep,
     SelfConcordantDamping,
 )
+from privfit.solvers.exponential import ExponentialMechanism
 from privfit.solvers.gradient import NoisyGradientDescent
 from privfit.solvers.newton import NoisyNewton
 from privfit.solvers.noisy_sgd import NoisySGD
@@ -20,6 +21,7 @@ from privfit.solvers.output_perturbation import OutputPerturbation
 from privfit.solvers.projected import ProjectedNoisyGradientDescent
 from privfit.solvers.random_round import RandomRoundSGD
 from privfit.solvers.reference import NonPrivate
+from privfit.solvers.regularised_exponential import RegularisedExponentialMechanism
 from privfit.solvers.statistics import AdaSSP, SufficientStatistics
 from privfit.solvers.whitened import WhitenedGradientDescent
 
@@ -30,6 +32,7 @@ __all__ = [
     "Backtracking",
     "ClippedGradientDescent",
     "ConstantStep",
+    "ExponentialMechanism",
     "FixedDamping",
     "NoisyGradientDescent",
     "NoisyNewton",
@@ -40,6 +43,7 @@ __all__ = [
     "OutputPerturbation",
     "ProjectedNoisyGradientDescent",
     "RandomRoundSGD",
+    "RegularisedExponentialMechanism",
     "RidgeTwoStep",
     "SelfConcordantDamping",
     "Solution",
@@ -53,6 +57,7 @@ BY_NAME: dict[str, AbstractSolver] = {
     "adassp": AdaSSP(),
     "auto": WhitenedGradientDescent(),
     "clipped-gradient-descent": ClippedGradientDescent(),
+    "exponential-mechanism": ExponentialMechanism(),
     "gradient-descent": NoisyGradientDescent(),
     "newton": NoisyNewton(),
     "noisy-sgd": NoisySGD(),
@@ -62,6 +67,7 @@ BY_NAME: dict[str, AbstractSolver] = {
     "output-perturbation": OutputPerturbation(),
     "projected-gradient-descent": ProjectedNoisyGradientDescent(),
     "random-round": RandomRoundSGD(),
+    "regularised-exponential-mechanism": RegularisedExponentialMechanism(),
     "sufficient-statistics": SufficientStatistics(),
     "whitened": WhitenedGradientDescent(),
 }

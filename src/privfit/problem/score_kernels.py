@@ -1,0 +1,126 @@
+"""Scores of many points in one pass over the rows, each row held to a public range."""
+
+from typing import Any
+
+import numpy as np
+from numba import float64, njit, types, void
+
+from privfit._checks import FloatArray
+from privfit.data.source import CHUNK_ROWS, Block, BlockKernel
+from privfit.losses.base import SIGNATURE, AbstractLoss, ScalarFunction, zero
+from privfit.losses.score import AbstractScore
+
+_FUNCTION = types.FunctionType(SIGNATURE)
+_VECTOR = float64[::1]
+_MATRIX = float64[:, ::1]
+
+
+@njit(cache=True, nogil=True)
+def _within(value: float, limit: float) -> float:
+    if value != value:  # noqa: PLR0124 -- NaN
+        return 0.0
+    return min(max(value, -limit), limit)
+
+
+@njit(
+    void(
+        _MATRIX, _VECTOR, _VECTOR, _MATRIX, _FUNCTION, _FUNCTION, _VECTOR, float64, float64, float64, _VECTOR
+    ),
+    cache=True,
+    nogil=True,
+)
+def _scores(  # noqa: PLR0917 -- compiled
+    x: Any,
+    y: Any,
+    weight: Any,
+    points: Any,
+    value: Any,
+    slope: Any,
+    state: Any,
+    radius: float,
+    limit: float,
+    steepest: float,
+    out: Any,
+) -> None:
+    """Add to ``out`` the scores of the points, then their gradients point by point."""
+    c, k = state[0], state[1]
+    m, p = points.shape
+    shift = limit if limit < np.inf else 0.0
+    gradient = steepest > 0.0
+    for i in range(y.size):
+        w = weight[i]
+        if w == 0.0:
+            continue
+        length = 0.0
+        for d in range(p):
+            length += x[i, d] * x[i, d]
+        reach = radius * np.sqrt(length)
+        top = w * max(value(y[i], reach, 1.0, c, k), value(y[i], -reach, 1.0, c, k))
+        for j in range(m):
+            eta = 0.0
+            for d in range(p):
+                eta += x[i, d] * points[j, d]
+            out[j] += _within(w * value(y[i], eta, 1.0, c, k) - top + shift, limit)
+            if gradient:
+                pull = w * _within(slope(y[i], eta, 1.0, c, k), steepest)
+                for d in range(p):
+                    out[m + j * p + d] += pull * x[i, d]
+
+
+def score_kernel(
+    score: AbstractScore, points: FloatArray, *, radius: float, span: float
+) -> tuple[BlockKernel, int]:
+    """Return a kernel that sums the scores of points over the rows, and its size.
+
+    A row adds ``w * value(x'theta) - top + span / 2``, clamped to ``[-span / 2, span / 2]``, where ``top`` is
+    the larger of its weighted values at ``x'theta = +-radius * norm(x)``: for a convex function the largest
+    on the ball. What is subtracted does not depend on the point, so it does not change which is better.
+
+    Parameters
+    ----------
+    score : AbstractScore
+    points : array of shape (m, p)
+    radius : float
+        At least the norm of every point.
+    span : float
+        The public range that a row's term is held to.
+
+    Notes
+    -----
+    *Guarantee.* Every row's term lies within ``[-span / 2, span / 2]`` in floating point, whatever the score
+    does, and depends on no other row.
+    """
+    state = np.array(score.parameters)
+    return _kernel(score.value, zero, state, points, (radius, 0.5 * span, 0.0)), points.shape[0]
+
+
+def slope_kernel(
+    loss: AbstractLoss, points: FloatArray, *, radius: float, span: float
+) -> tuple[BlockKernel, int]:
+    """Return a kernel that sums values and gradients of a loss at points, and its size ``m * (1 + p)``.
+
+    As `score_kernel`, with the gradients in ``theta``, point by point, after the values. An infinite span
+    asks for values that are not clamped, relative to those at ``radius`` 0.
+    """
+    m, p = points.shape
+    state = np.array(loss.parameters)
+    limits = (radius, 0.5 * span, loss.constants.slope)
+    return _kernel(loss.functions.value, loss.functions.slope, state, points, limits), m * (1 + p)
+
+
+def _kernel(
+    value: ScalarFunction,
+    slope: ScalarFunction,
+    state: FloatArray,
+    points: FloatArray,
+    limits: tuple[float, float, float],
+) -> BlockKernel:
+    points = np.ascontiguousarray(points, dtype=np.float64)
+
+    def kernel(block: Block, out: FloatArray) -> None:
+        for chunk in range(out.shape[0]):
+            rows = slice(chunk * CHUNK_ROWS, (chunk + 1) * CHUNK_ROWS)
+            x, y, weight = block.x[rows], block.y[rows], block.weight[rows]
+            _scores(x, y, weight, points, value, slope, state, *limits, out[chunk])
+
+    return kernel
