@@ -157,8 +157,11 @@ class ArraySource:
             part = Block(self._block.x[rows], self._block.y[rows], self._block.weight[rows])
             kernel(part, partial[edges[k] : edges[k + 1]])
 
-        with ThreadPoolExecutor(threads) as pool:
-            list(pool.map(work, range(threads)))
+        with ThreadPoolExecutor(threads - 1) as pool:  # this thread is one of them
+            others = [pool.submit(work, k) for k in range(1, threads)]
+            work(0)
+            for other in others:
+                other.result()
         return pairwise_sum(partial)
 
 

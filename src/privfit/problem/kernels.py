@@ -18,6 +18,7 @@ from privfit.losses.base import SIGNATURE, AbstractLoss
 from privfit.losses.concomitant import concomitant_slope
 from privfit.losses.huber import huber_slope
 from privfit.losses.logistic import logistic_slope
+from privfit.problem.prefetch import LINE, prefetch
 
 _FUNCTION = types.FunctionType(SIGNATURE)
 _VECTOR = float64[::1]
@@ -73,9 +74,10 @@ def _add_gradients(
     """Add the rows' ``w * slope * x`` to ``out``, a row a chunk, a group at a time; ``loss`` is (s, c, k).
 
     Four rows share each load of the coefficients and of the sum. Slices of the group let the compiler see
-    that no index is negative.
+    that no index is negative. While a group is added up, the next one is on its way from memory.
     """
     n, p = x.shape
+    start, width = x.ctypes.data, 8 * p
     s, c, k = loss[0], loss[1], loss[2]
     part, buffer = np.zeros(p), np.empty(GROUP_ROWS)
     for first in range(0, n, GROUP_ROWS):
@@ -85,6 +87,9 @@ def _add_gradients(
         whole = rows - rows % 4
         for i in range(0, whole, 4):
             r0, r1, r2, r3 = group[i], group[i + 1], group[i + 2], group[i + 3]
+            ahead = start + (first + GROUP_ROWS + i) * width
+            for offset in range(0, 2 * width, LINE):
+                prefetch(ahead + offset)
             eta0, eta1, eta2, eta3 = 0.0, 0.0, 0.0, 0.0
             for j in range(p):
                 eta0 += r0[j] * theta[j]
@@ -104,6 +109,9 @@ def _add_gradients(
         for i in range(0, whole, 4):
             r0, r1, r2, r3 = group[i], group[i + 1], group[i + 2], group[i + 3]
             s0, s1, s2, s3 = steps[i], steps[i + 1], steps[i + 2], steps[i + 3]
+            ahead = start + (first + GROUP_ROWS + i + 2) * width
+            for offset in range(0, 2 * width, LINE):
+                prefetch(ahead + offset)
             for j in range(p):
                 part[j] += (s0 * r0[j] + s1 * r1[j]) + (s2 * r2[j] + s3 * r3[j])
         for i in range(whole, rows):

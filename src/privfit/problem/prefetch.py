@@ -1,0 +1,35 @@
+"""Ask the processor for memory ahead of its use, from compiled code."""
+
+from typing import Any
+
+from llvmlite import ir
+from numba import types
+from numba.extending import intrinsic
+
+LINE = 64
+"""Bytes of a cache line."""
+
+
+def _prefetch(typing_context: Any, address: Any) -> Any:
+    """Start loading the cache line at an address, an int64. It need not be valid: nothing is read or written.
+
+    A loop that computes on what it loads leaves the memory idle in between; the hardware's own prefetching
+    does not look far enough ahead to fill that time.
+    """
+    del typing_context
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        del signature
+        pointer, number = ir.IntType(8).as_pointer(), ir.IntType(32)
+        function = builder.module.declare_intrinsic(
+            "llvm.prefetch", (pointer,), ir.FunctionType(ir.VoidType(), [pointer, number, number, number])
+        )
+        read, keep, data = number(0), number(3), number(1)
+        builder.call(function, [builder.inttoptr(arguments[0], pointer), read, keep, data])
+        return context.get_dummy_value()
+
+    return types.void(address), generate
+
+
+prefetch: Any = intrinsic(_prefetch)
+"""``prefetch(address)``; see `_prefetch`."""
