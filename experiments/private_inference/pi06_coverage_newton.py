@@ -1,6 +1,6 @@
 """PI-6: coverage of intervals from noisy Newton, known scale, with and without correction.
 
-    python experiments/private_inference/pi6_coverage_newton.py --repetitions 400
+    python experiments/private_inference/pi06_coverage_newton.py --repetitions 400
 
 Avella-Medina, Bradshaw and Loh (2023), figure 6.
 """
@@ -22,7 +22,7 @@ def published(run: Run) -> np.ndarray:
 def main() -> None:
     repetitions = arguments(__doc__, 400).repetitions
     study(
-        "pi6_coverage_newton",
+        "pi06_coverage_newton",
         Huber(HUBER * SD),
         lambda _: NoisyNewton(
             n_steps=8, damping=FixedDamping(), growth=1.0, hessian_share=0.5, report="last"

@@ -1,6 +1,6 @@
 """PI-4: a start far from the truth; damped Newton with a self-concordant loss against gradient descent.
 
-    python experiments/private_inference/pi4_far_start.py
+    python experiments/private_inference/pi04_far_start.py
 
 Avella-Medina, Bradshaw and Loh (2023), figure 4. Each repetition is a path, with and without privacy.
 """
@@ -16,7 +16,7 @@ from privfit.losses.base import AbstractLoss, LossConstants, ScalarFunctions, sc
 from privfit.solvers import NoisyGradientDescent, NoisyNewton, SelfConcordantDamping
 from privfit.solvers.self_concordance import second_kind
 
-NAME, N, BETA, SD, MU = "pi4_far_start", 1000, (10.0, -11.0, 9.0, -11.0), 2.0, 2.0
+NAME, N, BETA, SD, MU = "pi04_far_start", 1000, (10.0, -11.0, 9.0, -11.0), 2.0, 2.0
 
 
 @scalar

@@ -1,6 +1,6 @@
 """PI-7: private backtracking against pure and damped Newton from far starts.
 
-    python experiments/private_inference/pi7_backtracking.py --repetitions 400
+    python experiments/private_inference/pi07_backtracking.py --repetitions 400
 
 Avella-Medina, Bradshaw and Loh (2023), appendix G, figures 10 and 11.
 """
@@ -21,7 +21,7 @@ from privfit.solvers import (
     SelfConcordantDamping,
 )
 
-NAME, N, BETA, STEPS, MU = "pi7_backtracking", 2000, np.ones(4), 12, 2.0
+NAME, N, BETA, STEPS, MU = "pi07_backtracking", 2000, np.ones(4), 12, 2.0
 MODELS = {
     "linear": (Huber(HUBER), 1.0, (4.0, -2.0, 0.0, 4.0)),
     "logistic": (Logistic(), None, (-4.0, 6.0, -5.0, 6.0)),

@@ -1,6 +1,6 @@
 """PI-3: noisy Newton against gradient descent, and when pure Newton diverges.
 
-    python experiments/private_inference/pi3_newton_against_gradient.py --repetitions 500
+    python experiments/private_inference/pi03_newton_against_gradient.py --repetitions 500
 
 Avella-Medina, Bradshaw and Loh (2023), figure 2: 2-GDP in 8 Newton steps or 80 gradient steps, known scale.
 """
@@ -11,7 +11,7 @@ from common import HUBER, Table, arguments, figure, fit, save, table
 from privfit.losses import ConcomitantHuber, Huber
 from privfit.solvers import ConstantStep, FixedDamping, NoisyGradientDescent, NoisyNewton
 
-NAME, N, BETA, MU = "pi3_newton_against_gradient", 1000, np.ones(4), 2.0
+NAME, N, BETA, MU = "pi03_newton_against_gradient", 1000, np.ones(4), 2.0
 LENGTHS = (0.1, 0.25, 0.5, 0.75, 1.0)
 SCALES = ("known", "unknown")
 

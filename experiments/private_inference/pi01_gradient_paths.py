@@ -1,6 +1,6 @@
 """PI-1: paths of noisy gradient descent for linear regression with unknown scale, private and not.
 
-    python experiments/private_inference/pi1_gradient_paths.py
+    python experiments/private_inference/pi01_gradient_paths.py
 
 Avella-Medina, Bradshaw and Loh (2023), figure 1. Each repetition is a path.
 """
@@ -13,7 +13,7 @@ from common import Table, arguments, figure, fit, save, table
 from privfit.losses import ConcomitantHuber
 from privfit.solvers import NoisyGradientDescent
 
-NAME, STEPS, N, BETA = "pi1_gradient_paths", 100, 1000, (1.0, 1.0, 1.0, 1.0)
+NAME, STEPS, N, BETA = "pi01_gradient_paths", 100, 1000, (1.0, 1.0, 1.0, 1.0)
 BUDGETS = (math.inf, 2.0, 1.0, 0.5)
 
 

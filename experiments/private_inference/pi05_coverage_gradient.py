@@ -1,6 +1,6 @@
 """PI-5: coverage of intervals from noisy gradient descent, with and without correction.
 
-    python experiments/private_inference/pi5_coverage_gradient.py --repetitions 400
+    python experiments/private_inference/pi05_coverage_gradient.py --repetitions 400
 
 Avella-Medina, Bradshaw and Loh (2023), figure 5: linear model with unknown scale, the last iterate.
 """
@@ -24,7 +24,7 @@ def published(run: Run) -> np.ndarray:
 def main() -> None:
     repetitions = arguments(__doc__, 400).repetitions
     study(
-        "pi5_coverage_gradient",
+        "pi05_coverage_gradient",
         ConcomitantHuber(),
         lambda n: NoisyGradientDescent(n_steps=round(6 * math.log(n)), report="last"),
         published,
