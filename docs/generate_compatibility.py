@@ -150,8 +150,8 @@ def page() -> str:
         [
             "# Loss × solver × guarantee",
             "",
-            "Written by `python docs/generate_compatibility.py`. `tests/test_compatibility.py` fits what is said",
-            "to work here, and checks that all else is refused.",
+            "Written by `python docs/generate_compatibility.py`. `tests/test_compatibility.py` fits what is",
+            "said to work here, and checks that all else is refused.",
             "",
             "**P**: pure ε (`Budget(1.0)`). **D**: (ε, δ). **G**: μ-GDP, and likewise ρ-zCDP. In bold: with",
             "standard errors (`inference=True`, the default); plain: with `inference=False`. —: refused.",
