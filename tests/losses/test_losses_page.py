@@ -32,7 +32,7 @@ def test_every_loss_has_a_row():
     assert sorted(rows("response")) == CONCRETE
 
 
-@pytest.mark.parametrize("name", [name for name in CONCRETE if name != "Custom"])
+@pytest.mark.parametrize("name", [name for name in CONCRETE if name not in ("Custom", "Schweppe")])
 def test_rows_agree_with_the_code(name):
     loss, row = getattr(losses, name)(), rows("response")[name]
     constants = loss.constants
@@ -42,7 +42,7 @@ def test_rows_agree_with_the_code(name):
     assert ("kink" in row[4]) == (not constants.smooth)
 
 
-@pytest.mark.parametrize("name", [name for name in CONCRETE if name != "Custom"])
+@pytest.mark.parametrize("name", [name for name in CONCRETE if name not in ("Custom", "Schweppe")])
 def test_self_concordance_agrees_with_the_code(name):
     constants, row = getattr(losses, name)().constants, rows("order 2").get(name)
     orders = [constants.self_concordance is not None, constants.self_concordance_3 is not None]

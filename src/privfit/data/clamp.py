@@ -1,5 +1,7 @@
 """Bound the influence of a row, in floating point as on paper."""
 
+from collections.abc import Callable
+
 import numpy as np
 
 from privfit._checks import FloatArray, in_range
@@ -58,6 +60,31 @@ def influence_weights(
     weight = np.where(squared > limit, limit / np.maximum(squared, limit), 1.0)
     weight[~usable | (weight < _SMALLEST_NORMAL)] = 0.0  # a subnormal quotient has too few bits
     return weight, x, y
+
+
+def schweppe_weights(
+    x: FloatArray, y: FloatArray, *, norm_bound: float
+) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """Return ``(weight, v x, v y)`` with ``v = min(1, norm_bound / norm(x))`` (Schweppe).
+
+    A loss of the residual, taken of these rows, is ``loss(v (y - x'theta))``: a row far out in the
+    predictors has its residual measured on a coarser scale, rather than its loss multiplied.
+
+    Parameters, errors and guarantee are those of `influence_weights`, which has the last word on the scaled
+    rows; their weights are 1, but for rows that are not usable.
+    """
+    usable, x, y = influence_weights(x, y, norm_bound=norm_bound)
+    with np.errstate(over="ignore", invalid="ignore"):
+        length = np.sqrt(np.einsum("ij,ij->i", x, x))
+        factor = np.where(length > norm_bound, norm_bound * _SHRINK / np.maximum(length, norm_bound), 1.0)
+        scaled, response = x * factor[:, None], y * factor
+    weight, scaled, response = influence_weights(scaled, response, norm_bound=norm_bound)
+    weight[usable == 0.0] = 0.0
+    return weight, scaled, response
+
+
+Weighting = Callable[..., tuple[FloatArray, FloatArray, FloatArray]]
+"""``weighting(x, y, norm_bound=c)`` bounds rows: `influence_weights` or `schweppe_weights`."""
 
 
 def basis_weights(x: FloatArray, basis: FloatArray, *, norm_bound: float, amplification: float) -> FloatArray:

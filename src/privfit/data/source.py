@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privfit._checks import FloatArray
-from privfit.data.clamp import basis_weights, influence_weights
+from privfit.data.clamp import Weighting, basis_weights, influence_weights
 
 CHUNK_ROWS = 4096
 """Rows that a kernel adds up before its partial sum is set aside; it bounds the rounding error of sums."""
@@ -94,12 +94,16 @@ class ArraySource:
     norm_bound : float
         Bound on ``sqrt(weight) * norm(x)``; rows beyond it get the Mallows weight
         ``norm_bound**2 / norm(x)**2``, rows with a non-finite entry get weight 0.
+    weighting : callable
+        `influence_weights`, or `schweppe_weights`, which scales rows instead.
     """
 
     __slots__ = ("_block", "_norm_bound")
 
-    def __init__(self, x: FloatArray, y: FloatArray, *, norm_bound: float) -> None:
-        weight, x, y = influence_weights(x, y, norm_bound=norm_bound)
+    def __init__(
+        self, x: FloatArray, y: FloatArray, *, norm_bound: float, weighting: Weighting = influence_weights
+    ) -> None:
+        weight, x, y = weighting(x, y, norm_bound=norm_bound)
         self._block = Block(x, y, weight)
         self._norm_bound = norm_bound
 

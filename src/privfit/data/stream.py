@@ -11,7 +11,7 @@ import pyarrow.csv as pacsv
 import pyarrow.dataset as pads
 
 from privfit._checks import FloatArray, whole
-from privfit.data.clamp import influence_weights
+from privfit.data.clamp import Weighting, influence_weights
 from privfit.data.columns import quietly
 from privfit.data.encode import Encoder, UnitScaleEncoder
 from privfit.data.files import ARROW_SUFFIXES, PARQUET_SUFFIXES, csv_conversion, csv_names, present
@@ -98,7 +98,9 @@ class RowStream:
             )
         return self._columns
 
-    def source(self, encoder: Encoder, *, norm_bound: float) -> "StreamSource":
+    def source(
+        self, encoder: Encoder, *, norm_bound: float, weighting: Weighting = influence_weights
+    ) -> "StreamSource":
         """Return the encoded rows. The stream is then used up.
 
         Raises
@@ -114,7 +116,8 @@ class RowStream:
             raise SchemaError(f"data file {str(self._batches)!r} does not exist; check the path")
         self._started = True
         size = len(encoder.design.columns)
-        return StreamSource(self._encoded(encoder), self._n_rows, size, norm_bound=norm_bound)
+        batches = self._encoded(encoder)
+        return StreamSource(batches, self._n_rows, size, norm_bound=norm_bound, weighting=weighting)
 
     def _encoded(self, encoder: Encoder) -> Iterator[tuple[FloatArray, FloatArray]]:
         if isinstance(self._batches, str | os.PathLike):
@@ -164,17 +167,24 @@ class StreamSource:
         Declared number of rows.
     size : int
         Number p of encoded columns.
-    norm_bound : float
+    norm_bound, weighting
         As for `privfit.data.source.ArraySource`.
     """
 
-    __slots__ = ("_batches", "_n_rows", "_norm_bound", "_size")
+    __slots__ = ("_batches", "_n_rows", "_norm_bound", "_size", "_weighting")
 
     def __init__(
-        self, batches: Iterator[tuple[FloatArray, FloatArray]], n_rows: int, size: int, *, norm_bound: float
+        self,
+        batches: Iterator[tuple[FloatArray, FloatArray]],
+        n_rows: int,
+        size: int,
+        *,
+        norm_bound: float,
+        weighting: Weighting = influence_weights,
     ) -> None:
         self._batches: Iterator[tuple[FloatArray, FloatArray]] | None = batches
         self._n_rows, self._size, self._norm_bound = n_rows, size, norm_bound
+        self._weighting = weighting
 
     def __repr__(self) -> str:
         return "StreamSource(<private rows>)"
@@ -208,7 +218,7 @@ class StreamSource:
     def _blocks(self, batches: Iterator[tuple[FloatArray, FloatArray]]) -> Iterator[Block]:
         left = self._n_rows
         while left > 0 and (batch := next(batches, None)) is not None:
-            weight, x, y = influence_weights(batch[0][:left], batch[1][:left], norm_bound=self._norm_bound)
+            weight, x, y = self._weighting(batch[0][:left], batch[1][:left], norm_bound=self._norm_bound)
             left -= y.size
             yield Block(x, y, weight)
         while left > 0:

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from privfit._checks import FloatArray, in_range, whole
+from privfit.data.clamp import influence_weights, schweppe_weights
 from privfit.data.design import Design
 from privfit.data.encode import Encoder
 from privfit.data.schema import Schema
@@ -105,7 +106,7 @@ def fit(
     problem = make_problem(model, encoder.design, options, n_rows=public_rows(table.n_rows, options))
     plan = plan_fit(problem, options)
     noise = _noise(options)
-    source = _encoded(encoder, table, norm_bound=problem.norm_bound)
+    source = _encoded(encoder, table, problem)
     reservation = _Reservation.make(plan, options)
     oracle = Oracle(problem, plan, source, noise)
     matrix, shift = encoder.design.reporting_map()
@@ -143,12 +144,13 @@ def refuse_many_passes(options: FitOptions) -> None:
         )
 
 
-def _encoded(encoder: Encoder, table: Table | RowStream, *, norm_bound: float) -> RowSource:
+def _encoded(encoder: Encoder, table: Table | RowStream, problem: Problem) -> RowSource:
     """Return the bounded rows; those of a stream are read later, those of a table now."""
+    weighting = schweppe_weights if problem.loss.scales_rows else influence_weights
     if isinstance(table, RowStream):
-        return table.source(encoder, norm_bound=norm_bound)
+        return table.source(encoder, norm_bound=problem.norm_bound, weighting=weighting)
     x, y = encoder.encode(table)
-    return ArraySource(x, y, norm_bound=norm_bound)
+    return ArraySource(x, y, norm_bound=problem.norm_bound, weighting=weighting)
 
 
 def public_rows(n_rows: int, options: FitOptions) -> int:

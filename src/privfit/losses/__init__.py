@@ -8,6 +8,7 @@ from privfit.losses.huber import Huber, Squared
 from privfit.losses.logistic import Logistic
 from privfit.losses.poisson import Poisson
 from privfit.losses.quantile import Quantile, SmoothedQuantile
+from privfit.losses.schweppe import Schweppe
 from privfit.losses.score import AbstractScore, ZeroOne
 from privfit.losses.self_concordant import LogCosh, PseudoHuber, SelfConcordantHuber
 from privfit.losses.sigmoid import Sigmoid
@@ -27,6 +28,7 @@ __all__ = [
     "PseudoHuber",
     "Quantile",
     "ScalarFunctions",
+    "Schweppe",
     "SelfConcordantHuber",
     "Sigmoid",
     "SmoothedHinge",

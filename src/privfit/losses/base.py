@@ -137,6 +137,12 @@ class AbstractLoss(ABC):
     functions: ClassVar[ScalarFunctions]
     """Scalar functions."""
 
+    of_residual: ClassVar[bool] = False
+    """Whether it depends on ``y - eta`` alone."""
+
+    scales_rows: ClassVar[bool] = False
+    """Whether rows far out are scaled (Schweppe) rather than weighted down (Mallows); see `Schweppe`."""
+
     has_scale: ClassVar[bool] = False
     """True if a residual scale is estimated along."""
 

@@ -56,6 +56,7 @@ class Quantile(AbstractLoss):
 
     tau: float = 0.5
     target_kind: ClassVar[TargetKind] = "numeric"
+    of_residual: ClassVar[bool] = True
     functions: ClassVar[ScalarFunctions] = ScalarFunctions(_value, _slope, zero)
     smoothed: ClassVar[str] = "SmoothedQuantile"
 
@@ -100,6 +101,7 @@ class SmoothedQuantile(AbstractLoss):
     tau: float = 0.5
     width: float = 0.1
     target_kind: ClassVar[TargetKind] = "numeric"
+    of_residual: ClassVar[bool] = True
     functions: ClassVar[ScalarFunctions] = ScalarFunctions(
         _smoothed_value, _smoothed_slope, _smoothed_curvature
     )

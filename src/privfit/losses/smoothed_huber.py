@@ -55,6 +55,7 @@ class SmoothedHuber(AbstractLoss):
     c: float = GAUSSIAN_95
     h: float = 0.5
     target_kind: ClassVar[TargetKind] = "numeric"
+    of_residual: ClassVar[bool] = True
     functions: ClassVar[ScalarFunctions] = ScalarFunctions(_value, _slope, _curvature)
 
     def __post_init__(self) -> None:
