@@ -1,6 +1,7 @@
 """Coverage of 95 % confidence intervals on simulated tables.
 
-Design: x = (1, z), z ~ N(0, I_3); logistic beta = (1, -1, 0.5, -0.5); linear beta = (1, 1, 1, 1) with
+Design: x = (1, z), z ~ N(0, I_3); logistic beta = (1, -1, 0.5, -0.5), and with strong signals
+(1, 2, -2, 1.5); linear beta = (1, 1, 1, 1) with
 N(0, 1) errors. No schema: rows on a unit scale. Noise is seeded, as for any simulation.
 
     python experiments/coverage.py --solvers auto
@@ -27,6 +28,7 @@ FIELDS = [
 ]  # fmt: skip
 MODELS = {
     "logistic": (LogisticRegression, logistic_model, (-1.0, 0.5, -0.5)),
+    "logistic, strong": (LogisticRegression, logistic_model, (2.0, -2.0, 1.5)),
     "huber": (HuberRegressor, linear_model, (1.0, 1.0, 1.0)),
     "least squares": (LinearRegression, linear_model, (1.0, 1.0, 1.0)),
 }

@@ -64,6 +64,10 @@ class WhitenedGradientDescent(AbstractSolver):
         they are as much smaller as the noise is larger.
     growth : float
         Ratio of the squared budgets of the last and the first step; the steps between grow evenly.
+    momentum : float
+        In [0, 1). Each step starts this part of the last move further on (Nesterov 2004, section 2.2). It
+        costs no privacy. Where predictors are far from even odds the Hessian is much smaller than its bound
+        in some directions, and plain steps would not get there in time.
 
     Notes
     -----
@@ -84,6 +88,7 @@ class WhitenedGradientDescent(AbstractSolver):
     geometry_share: float = 0.18
     spread: float | None = None
     growth: float = 16.0
+    momentum: float = 0.4
 
     def __post_init__(self) -> None:
         if self.n_steps is not None:
@@ -92,6 +97,7 @@ class WhitenedGradientDescent(AbstractSolver):
         if self.spread is not None:
             positive(spread=self.spread)
         positive(growth=self.growth)
+        in_range(0.0, 1.0, closed="left", momentum=self.momentum)
 
     @property
     def name(self) -> str:
@@ -146,13 +152,22 @@ class WhitenedGradientDescent(AbstractSolver):
         return self._descend(problem, oracle)
 
     def _descend(self, problem: Problem, oracle: Oracle) -> Solution:
-        theta = np.array(problem.start)
+        theta = point = np.array(problem.start)
         steps: list[Step] = []
         for _ in range(oracle.remaining("gradient")):
-            step = take_step(problem, oracle, theta, majorising_step(problem, theta))
+            step = take_step(problem, oracle, point, majorising_step(problem, point))
             steps.append(step)
-            theta = keep_scale_positive(problem, theta - step.preconditioner @ step.gradient, theta)
+            following = keep_scale_positive(problem, point - step.preconditioner @ step.gradient, point)
+            point = self._extrapolated(problem, following, theta)
+            theta = following
         return Solution(problem, theta, tuple(steps), (), "one-step")
+
+    def _extrapolated(self, problem: Problem, theta: FloatArray, previous: FloatArray) -> FloatArray:
+        """Go on beyond ``theta``, away from ``previous``; a scale, which must stay positive, stays."""
+        p = problem.n_coef
+        point = theta.copy()
+        point[:p] += self.momentum * (theta[:p] - previous[:p])
+        return point
 
     def _steps(self, problem: Problem, mu: float) -> int:
         if self.n_steps is not None:
