@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from privfit._checks import FloatArray
-from privfit.inference.combine import Estimate, anchor, last_iterate, one_step
+from privfit.inference.combine import anchor, last_iterate, one_step
 from privfit.inference.covariance import (
     Bread,
     Meat,

@@ -85,21 +85,26 @@ def settle(solution: Solution, bread: Bread, directions: FloatArray, sampling: F
     sampling : array of shape (k,)
         Their sampling variances.
     """
-    for count in range(N_COMBINED, 0, -1):
+    noisy = solution.steps[-1].release.planned.sd > 0.0
+    count = N_COMBINED if noisy else 1
+    while True:
         steps = solution.steps[-count:]
         estimate = one_step(anchor(steps), bread)
         noise = np.einsum("ij,jk,ik->i", directions, estimate.cov_noise, directions)
-        far = _unsettled(solution, count, estimate, bread, directions, sampling + noise)
-        if not far.any():
-            break
-    return Polished(estimate, far)
+        far = _unsettled(
+            solution, estimate, bread, count=count, directions=directions, variance=sampling + noise
+        )
+        if count == 1 or not far.any():
+            return Polished(estimate, far)
+        count -= 1
 
 
 def _unsettled(
     solution: Solution,
-    count: int,
     estimate: Estimate,
     bread: Bread,
+    *,
+    count: int,
     directions: FloatArray,
     variance: FloatArray,
 ) -> np.ndarray:
