@@ -1,4 +1,4 @@
-"""Write the tables of docs/experiments.md from the committed results.
+"""Write the tables of docs/experiments.md and docs/solvers/inference-from-a-point.md from committed results.
 
 python docs/generate_tables.py
 """
@@ -6,10 +6,12 @@ python docs/generate_tables.py
 import csv
 import json
 import re
+from collections.abc import Callable
 from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
 PAGE = ROOT / "docs" / "experiments.md"
+POINT_PAGE = ROOT / "docs" / "solvers" / "inference-from-a-point.md"
 
 
 def rows(path: str) -> list[dict[str, str]]:
@@ -70,14 +72,40 @@ def gradient_pass() -> str:
     return table(["", "time"], body) + ratios
 
 
+def point_solvers() -> str:
+    """Return coverage, share of infinite intervals and standard errors of solvers that release a point."""
+    body = [
+        [
+            row["model"],
+            row["solver"],
+            f"{int(row['n']):,}",
+            row["budget"].replace("mu", "μ"),
+            row["repetitions"],
+            f"{100 * float(row['coverage_of_finite']):.1f} %",
+            f"{100 * float(row['infinite']):.1f} %",
+            f"{float(row['se_over_auto']):.2f}",
+        ]
+        for row in rows("experiments/results/point_solvers.csv")
+        if not row["refused"]
+    ]
+    header = ["model", "solver", "n", "budget", "tables", "coverage of finite", "infinite", "s.e. over auto"]
+    return table(header, sorted(body, key=lambda line: (line[0], line[2], line[3])))
+
+
 def main() -> None:
     """Replace what stands between the markers."""
-    text = PAGE.read_text(encoding="utf-8")
-    for name, make in (("coverage", coverage), ("real", real), ("pass", gradient_pass)):
+    fill(PAGE, {"coverage": coverage, "real": real, "pass": gradient_pass})
+    fill(POINT_PAGE, {"point_solvers": point_solvers})
+
+
+def fill(page: Path, tables: dict[str, Callable[[], str]]) -> None:
+    """Replace what stands between the markers of a page."""
+    text = page.read_text(encoding="utf-8")
+    for name, make in tables.items():
         block = f"<!-- {name}: start -->\n{make()}\n<!-- {name}: end -->"
         pattern = rf"<!-- {name}: start -->.*<!-- {name}: end -->"
         text = re.sub(pattern, lambda _, block=block: block, text, flags=re.DOTALL)
-    PAGE.write_text(text, encoding="utf-8")
+    page.write_text(text, encoding="utf-8")
 
 
 if __name__ == "__main__":

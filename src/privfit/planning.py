@@ -9,6 +9,7 @@ from scipy.special import ndtri
 from privfit._checks import FloatArray
 from privfit.errors import Incompatible
 from privfit.inference.infer import inference_shares, plan_inference
+from privfit.inference.polish import N_COMBINED
 from privfit.losses.typical import typical
 from privfit.privacy.allowance import Allowance
 from privfit.privacy.composition import GaussianEvent, compose
@@ -144,6 +145,5 @@ def _gradient_noise(plan: Plan, solver: AbstractSolver) -> float:
         return 0.0
     bought = [release for release in plan.inference_releases if release.kind == "gradient"]
     steps = [release for release in plan.solver_releases if release.kind == "gradient"]
-    gradients = bought or ([] if solver.releases_a_point else steps)
-    late = gradients[len(gradients) // 2 :]
+    late = bought[-N_COMBINED:] if solver.releases_a_point else steps[len(steps) // 2 :]
     return math.sqrt(1.0 / math.fsum(release.sd**-2 for release in late)) if late else math.nan

@@ -287,7 +287,7 @@ def test_arguments_are_checked(model, says):
         model.fit(x, y)
 
 
-def test_an_array_loss_that_fails_on_a_row_stops_the_fit_without_a_value():
+def test_an_array_loss_that_fails_on_a_row_does_not_stop_the_fit():
     def failing(y, eta):
         if (np.abs(y - 7341.5) < 0.1).any():
             raise ValueError(str(y))
@@ -298,8 +298,5 @@ def test_an_array_loss_that_fails_on_a_row_stops_the_fit_without_a_value():
     )
     x, y = simulated("numeric", n=200)
     y[5] = 7341.5
-    with pytest.raises(pf.InvalidArgument, match="slope failed") as caught:
-        pf.MEstimator(loss=loss).fit(x, y)
-    chain = [caught.value, caught.value.__cause__, caught.value.__context__]
-    assert chain[1:] == [None, None]
-    assert "7341" not in str(caught.value)
+    fitted = pf.MEstimator(loss=loss).fit(x, y)
+    assert np.isfinite(fitted.coef_).all()

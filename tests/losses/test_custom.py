@@ -83,18 +83,36 @@ def test_a_compiled_function_that_fails_gives_nan_and_no_error():
     assert divides.functions.slope(0.0, 0.0, 1.0, 0.0, 0.0) == math.inf
 
 
-def test_an_array_function_that_fails_on_rows_says_so_without_a_value_or_a_chain():
-    def raising(y, eta):
-        if (y == CANARY).any():
-            raise ValueError(f"found {y}")
-        return eta - y
+def fails_at_canary(y, eta):
+    if (y == CANARY).any():
+        raise ValueError(f"found {y}")
+    return eta - y
 
-    loss = Custom(array_value, raising, slope_bound=1.0, vectorized=True)
-    with pytest.raises(InvalidArgument, match="slope failed") as caught:
-        loss.functions.slope(np.array([0.0, CANARY]), np.zeros(2), 1.0, 0.0, 0.0)
-    assert "7341" not in str(caught.value)
-    assert caught.value.__cause__ is None
-    assert caught.value.__context__ is None
+
+def shrinks_at_canary(y, eta):
+    return (eta - y)[y != CANARY]
+
+
+def widens_at_canary(y, eta):
+    return np.stack([eta, y]) if (y == CANARY).any() else eta - y
+
+
+def names_the_canary(y, eta):
+    return np.array(["canary" if one else "1.5" for one in y == CANARY])
+
+
+@pytest.mark.parametrize(
+    "broken",
+    [fails_at_canary, shrinks_at_canary, widens_at_canary, names_the_canary],
+    ids=lambda f: f.__name__,
+)
+def test_a_row_on_which_an_array_function_fails_is_nan_and_the_others_are_what_they_were(broken):
+    loss = Custom(array_value, broken, slope_bound=1.0, vectorized=True)
+    y, eta = np.array([0.0, CANARY, 2.0]), np.array([0.5, 0.0, 1.0])
+    out = loss.functions.slope(y, eta, 1.0, 0.0, 0.0)
+    assert np.isnan(out[1])
+    np.testing.assert_array_equal(out[[0, 2]], broken(y[[0, 2]], eta[[0, 2]]).astype(float))
+    assert math.isnan(loss.functions.slope(CANARY, 0.0, 1.0, 0.0, 0.0))
 
 
 def test_warnings_of_array_functions_are_silenced(recwarn):

@@ -1,10 +1,12 @@
-"""Options that commands share. Only names and help, so that ``--help`` needs nothing heavy."""
+"""Options that commands share: names and help."""
 
 from enum import StrEnum
 from pathlib import Path
 from typing import Annotated
 
 import typer
+
+from privfit.solvers import BY_NAME
 
 _MODEL, _PRIVACY, _FILE, _OUTPUT = "Model", "Privacy", "Data file", "Output"
 
@@ -47,9 +49,7 @@ Quantile = Annotated[
     float | None,
     typer.Option(help="Which quantile, for --model quantile. Default 0.5.", rich_help_panel=_MODEL),
 ]
-Solver = Annotated[
-    str, typer.Option(help="auto, newton, gradient-descent or non-private.", rich_help_panel=_MODEL)
-]
+Solver = Annotated[str, typer.Option(help=f"One of {', '.join(sorted(BY_NAME))}.", rich_help_panel=_MODEL)]
 Ridge = Annotated[
     float, typer.Option("--l2", help="Ridge weight on the scaled columns.", rich_help_panel=_MODEL)
 ]

@@ -23,6 +23,7 @@ from privfit.problem.plan import Plan, PlannedRelease
 from privfit.results import PrivacyStatement
 from privfit.results.archive import write_atomically
 from privfit.results.numbers import percent, significant
+from privfit.solvers import resolve
 
 _KINDS = {
     "second_moment": "second moment",
@@ -142,11 +143,35 @@ def _forecast(planned: PlannedFit, prepared: Prepared, *, level: float) -> list[
     expected = planned.forecast
     numbers = np.column_stack([expected.sampling, expected.noise, expected.width(level)]).tolist()
     rows = [
-        (name, [*(significant(value, 3) for value in values), percent(share)])
+        (
+            name,
+            [_or_unknown(value, significant(value, 3)) for value in values]
+            + [_or_unknown(share, percent(share))],
+        )
         for name, values, share in zip(expected.names, numbers, expected.noise_share.tolist(), strict=True)
     ]
     table = text_table(["sampling sd", "noise sd", f"{100 * level:.6g}% width", "noise %"], rows)
-    return [*table, "=" * WIDTH, *textwrap.wrap(_assumptions(prepared), WIDTH)]
+    notes = [_assumptions(prepared), *_not_known(planned, prepared)]
+    wrapped = [line for note in notes for line in textwrap.wrap(note, WIDTH)]
+    return [*table, "=" * WIDTH, *wrapped]
+
+
+def _or_unknown(value: float, shown: str) -> str:
+    return "unknown" if math.isnan(value) else shown
+
+
+def _not_known(planned: PlannedFit, prepared: Prepared) -> list[str]:
+    """Say why numbers of the forecast are missing, and what to do about it."""
+    if np.isnan(planned.forecast.sampling).any():
+        return [
+            "Unknown: a loss with a kink has no Hessian, so its standard errors cannot be told beforehand."
+        ]
+    if not np.isnan(planned.forecast.noise).any():
+        return []
+    reason = f"Unknown: the noise in what {planned.plan.solver} leads to cannot be told beforehand"
+    if resolve(prepared.options.solver).no_inference is not None:
+        return [f"{reason}; that of --solver auto can."]
+    return [f"{reason}. Without --no-inference Newton steps with known noise are planned from there."]
 
 
 def _assumptions(prepared: Prepared) -> str:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from privfit._checks import FloatArray
-from privfit.inference.combine import Estimate, anchor, last_iterate, one_step
+from privfit.inference.combine import anchor, last_iterate, one_step
 from privfit.inference.covariance import (
     Bread,
     Meat,
@@ -17,7 +17,7 @@ from privfit.inference.covariance import (
     sandwich,
     satterthwaite,
 )
-from privfit.inference.polish import GRADIENT_SHARES, HESSIAN_SHARE, arrived, polished
+from privfit.inference.polish import GRADIENT_SHARES, HESSIAN_SHARES, polished, settle
 from privfit.privacy.allowance import Allowance
 from privfit.problem.objective import Problem
 from privfit.problem.oracle import Oracle
@@ -55,19 +55,20 @@ class Inference:
 
 def inference_shares(solver: AbstractSolver) -> list[float]:
     """Return the parts of the squared budget that inference needs, in the order of `plan_inference`."""
-    steps = [HESSIAN_SHARE, *GRADIENT_SHARES] if solver.releases_a_point else []
+    steps = [*HESSIAN_SHARES, *GRADIENT_SHARES] if solver.releases_a_point else []
     return [BREAD_SHARE, MEAT_SHARE, *steps]
 
 
 def plan_inference(problem: Problem, parts: Sequence[Allowance]) -> tuple[PlannedRelease, ...]:
-    """Plan bread and meat, after a Hessian and gradients for Newton steps if there are parts for them."""
+    """Plan bread and meat, after Hessians and gradients for Newton steps if there are parts for them."""
     for_bread, for_meat, *for_steps = parts
     bread, meat = planned_release(problem, "hessian", for_bread), planned_release(problem, "meat", for_meat)
     if not for_steps:
         return (bread, meat)
-    for_hessian, *for_gradients = for_steps
-    gradients = (planned_release(problem, "gradient", part) for part in for_gradients)
-    return (planned_release(problem, "hessian", for_hessian), *gradients, bread, meat)
+    count = len(HESSIAN_SHARES)
+    hessians = (planned_release(problem, "hessian", part) for part in for_steps[:count])
+    gradients = (planned_release(problem, "gradient", part) for part in for_steps[count:])
+    return (*hessians, *gradients, bread, meat)
 
 
 def infer(solution: Solution, oracle: Oracle, *, directions: FloatArray) -> Inference:
@@ -81,20 +82,29 @@ def infer(solution: Solution, oracle: Oracle, *, directions: FloatArray) -> Infe
     directions : array of shape (k, p)
         Reported coefficients as linear functions of the encoded ones.
     """
-    problem = solution.problem
+    problem, reported = solution.problem, _of_parameter(solution.problem, directions)
     from_point = solution.report == "point"
     if from_point:
         solution = polished(solution, oracle)
     around = anchor(solution.late) if solution.report == "one-step" else None
-    center = solution.theta if around is None else around.theta
+    center = solution.theta if around is None or from_point else around.theta
     hessians = [*solution.curvature, oracle.release("hessian", center)]
     bread = bread_from(problem, hessians)
     meat = meat_from(oracle.release("meat", center))
-    estimate = last_iterate(solution, bread) if around is None else one_step(around, bread)
+    cov_sampling = reported @ debiased(sandwich(bread, meat, problem.n_rows), bread) @ reported.T
+    unknown = hidden(reported, bread)
+    if from_point:
+        settled = settle(solution, bread, reported, np.diag(cov_sampling))
+        estimate, unknown = settled.estimate, unknown | settled.unsettled
+    else:
+        estimate = last_iterate(solution, bread) if around is None else one_step(around, bread)
     theta = keep_scale_positive(problem, estimate.theta, center)
-    lost = from_point and not arrived(problem, center - theta)
-    covariance = _covariance(problem, estimate, bread, meat, directions, lost=lost)
-    return Inference(*_parameter(problem, theta), *covariance)
+    cov_noise = reported @ debiased(estimate.cov_noise, bread) @ reported.T
+    total = np.diag(cov_sampling + cov_noise)
+    dof = _degrees_of_freedom(problem, bread, meat, reported, total)
+    cov_noise[unknown], cov_noise[:, unknown] = 0.0, 0.0
+    cov_noise[unknown, unknown] = np.inf
+    return Inference(*_parameter(problem, theta), cov_sampling, cov_noise, np.where(unknown, np.inf, dof))
 
 
 def estimate_only(solution: Solution) -> Inference:
@@ -112,18 +122,15 @@ def _parameter(problem: Problem, theta: FloatArray) -> tuple[FloatArray, float |
     return problem.coefficients(theta), scale
 
 
-def _covariance(
-    problem: Problem, estimate: Estimate, bread: Bread, meat: Meat, directions: FloatArray, *, lost: bool
-) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """Return sampling covariance, noise covariance and degrees of freedom of the reported coefficients."""
+def _of_parameter(problem: Problem, directions: FloatArray) -> FloatArray:
+    """Return directions in the encoded coefficients, shape (k, p), as ones in the parameter, shape (k, q)."""
     full = np.zeros((directions.shape[0], problem.size))
     full[:, : problem.n_coef] = directions if problem.basis is None else directions @ problem.basis
-    sampling = sandwich(bread, meat, problem.n_rows)
-    cov_sampling = full @ debiased(sampling, bread) @ full.T
-    cov_noise = full @ debiased(estimate.cov_noise, bread) @ full.T
-    total = np.diag(cov_sampling + cov_noise)
-    dof = satterthwaite(full, bread=bread, meat=meat, sampling=sampling, total=total, n_rows=problem.n_rows)
-    unknown = hidden(full, bread) | lost
-    cov_noise[unknown], cov_noise[:, unknown] = 0.0, 0.0
-    cov_noise[unknown, unknown] = np.inf
-    return cov_sampling, cov_noise, np.where(unknown, np.inf, dof)
+    return full
+
+
+def _degrees_of_freedom(
+    problem: Problem, bread: Bread, meat: Meat, reported: FloatArray, total: FloatArray
+) -> FloatArray:
+    sampling, n_rows = sandwich(bread, meat, problem.n_rows), problem.n_rows
+    return satterthwaite(reported, bread=bread, meat=meat, sampling=sampling, total=total, n_rows=n_rows)

@@ -75,9 +75,9 @@ class Custom(AbstractLoss):
     -----
     *Guarantee.* Slopes and curvatures are clamped to the declared bounds row by row where sums are formed,
     and what is not a number becomes 0, so that wrong bounds or derivatives cost accuracy, never privacy.
-    An error inside a compiled function makes that row's term 0. An error inside a function of arrays
-    cannot be pinned to a row: the fit stops with an `InvalidArgument` that says so and nothing else, which
-    tells that it happened; write functions that cannot fail.
+    An error inside a function makes the term of the row at fault 0, and no fit stops for it: a function of
+    arrays that fails on rows together, or returns anything but a number for each, is asked row by row. That
+    is slow, and how long a fit takes is not protected.
 
     What rests on you: functions are called with private rows, so they must not store or send them, and a
     function of arrays must work row by row; that it does is tried out on public points, which finds
@@ -129,8 +129,8 @@ class Custom(AbstractLoss):
     def _made(self, name: str, function: LossFunction) -> ScalarFunction:
         if not self.vectorized:
             return _compiled(name, function)
-        guarded = _Guarded(name, function)
-        _try_out(guarded, _PROBE_Y[self.target_kind], _PROBE_ETA)
+        guarded = _Guarded(function)
+        _try_out(name, guarded, _PROBE_Y[self.target_kind], _PROBE_ETA)
         return guarded
 
     def __repr__(self) -> str:
@@ -176,27 +176,31 @@ class Custom(AbstractLoss):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Guarded:
-    """A function of arrays ``f(y, eta)`` whose failures tell nothing about the rows."""
+    """A function of arrays ``f(y, eta)`` that is NaN for a row on which it fails, and raises for none.
 
-    name: str
+    Where it fails on rows together, or returns another shape, it is asked row by row.
+    """
+
     function: LossFunction
 
     def __call__(self, y: Any, eta: Any, *_: float) -> Any:
         single = np.ndim(eta) == 0
-        y, eta = (np.atleast_1d(np.asarray(value, dtype=np.float64)).view() for value in (y, eta))
+        y, eta = (np.atleast_1d(np.asarray(value, dtype=np.float64)) for value in (y, eta))
+        out = self.answered(y, eta)
+        if out is None or out.shape != y.shape:
+            alone = (self.answered(y[[i]], eta[[i]]) for i in range(y.size))
+            out = np.array([np.nan if one is None or one.shape != (1,) else one[0] for one in alone])
+        return out[0] if single else out
+
+    def answered(self, y: FloatArray, eta: FloatArray) -> FloatArray | None:
+        """Return what the function does, in whatever shape; None where it fails."""
+        y, eta = y.view(), eta.view()
         y.flags.writeable = eta.flags.writeable = False
-        out = None
         with _ONE_AT_A_TIME, np.errstate(all="ignore"), warnings.catch_warnings():
             warnings.simplefilter("ignore")
             with suppress(Exception):
-                out = np.array(self.function(y, eta), dtype=np.float64)
-        if out is None:
-            raise InvalidArgument(
-                f"{self.name} failed; write it so that it returns a number, or NaN, for every (y, eta)"
-            )
-        if out.shape != y.shape:
-            raise InvalidArgument(f"{self.name} must return one number a row, in the shape of y and eta")
-        return out[0] if single else out
+                return np.array(self.function(y, eta), dtype=np.float64)
+        return None
 
 
 def _compiled(name: str, function: LossFunction) -> ScalarFunction:
@@ -220,14 +224,20 @@ def _compiled(name: str, function: LossFunction) -> ScalarFunction:
     return compiled
 
 
-def _try_out(function: _Guarded, y: FloatArray, eta: FloatArray) -> None:
+def _try_out(name: str, function: _Guarded, y: FloatArray, eta: FloatArray) -> None:
     """Raise `InvalidArgument` if a function of arrays does not work row by row on public points."""
-    together = function(y, eta)
+    together = function.answered(y, eta)
+    if together is None:
+        raise InvalidArgument(
+            f"{name} failed; write it so that it returns a number, or NaN, for every (y, eta)"
+        )
+    if together.shape != y.shape:
+        raise InvalidArgument(f"{name} must return one number a row, in the shape of y and eta")
     turned = function(y[::-1].copy(), eta[::-1].copy())[::-1]
     alone = np.array([function(y[[i]], eta[[i]])[0] for i in range(y.size)])
     for other in (turned, alone):
         if not np.allclose(together, other, rtol=1e-9, atol=1e-12, equal_nan=True):
-            raise InvalidArgument(f"{function.name} must work row by row: a row's number depends on others")
+            raise InvalidArgument(f"{name} must work row by row: a row's number depends on others")
 
 
 def _nothing(y: Any, eta: Any) -> Any:

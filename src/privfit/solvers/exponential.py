@@ -19,7 +19,7 @@ from privfit.procedures.exponential_candidates import ExponentialSelection
 from privfit.procedures.exponential_draw import ExponentialDraw
 from privfit.procedures.score import LossScore, lattice_margin
 from privfit.solvers.base import AbstractSolver, Solution
-from privfit.solvers.requirements import need_convex, need_no_scale, need_proven
+from privfit.solvers.requirements import need_compiled, need_convex, need_no_scale, need_proven
 
 MOST_COLUMNS = 6
 """Columns up to which a draw from a ball takes seconds, not hours; see ``docs/solvers/exponential.md``."""
@@ -156,6 +156,8 @@ class ExponentialMechanism(AbstractSolver):
     def _check_set(self, problem: Problem) -> None:
         p = problem.n_coef
         if self.candidates is not None:
+            if self.score is None:
+                need_compiled(problem, "the exponential mechanism")
             if len(self.candidates[0]) != p:
                 raise InvalidArgument(
                     f"candidates must have one number per encoded column ({p}, the intercept first), "

@@ -39,6 +39,8 @@ class ObjectivePerturbation(AbstractSolver):
 
     **The ridge acts on the intercept too** in this method, and is raised to what the guarantee needs where
     ``l2`` is smaller: ``curvature / (n (exp(curvature_share * epsilon) - 1))``, a term that vanishes as 1/n.
+    The released point has both; with inference, Newton steps lead from there to the optimum of the objective
+    that was asked for, and intervals are for that.
 
     Parameters
     ----------
@@ -103,16 +105,12 @@ class ObjectivePerturbation(AbstractSolver):
                 "use constants='derived'"
             ) from None
 
-    def final_problem(self, problem: Problem, releases: tuple[PlannedRelease, ...]) -> Problem:
-        """Return the problem with the ridge that the release was minimised with."""
-        return fully_penalised(problem, self.procedure_of(problem, releases[0]).l2)
-
     def run(self, problem: Problem, oracle: Oracle) -> Solution:
         """Carry the release out."""
         planned = oracle.plan.solver_releases[0]
         procedure = self.procedure_of(problem, planned)
         release = oracle.carry_out(procedure, np.array(problem.start))
-        return Solution(fully_penalised(problem, procedure.l2), release.value, (), (), "point")
+        return Solution(problem, release.value, (), (), "point")
 
     def procedure_of(self, problem: Problem, planned: PlannedRelease) -> PerturbedObjective:
         """Return the procedure of a planned release, with its ridge and noise."""

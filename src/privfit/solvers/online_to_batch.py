@@ -61,8 +61,8 @@ class OnlineToBatch(AbstractSolver):
     Notes
     -----
     *Guarantee.* mu-GDP, or epsilon-DP under a pure budget, under ``replace``: see
-    `privfit.procedures.online_to_batch.OnePass`. With inference, a gradient is released at the outcome, and
-    the estimate reported is a Newton step from there.
+    `privfit.procedures.online_to_batch.OnePass`. With inference, Newton steps are bought at the outcome, and
+    the estimate that they lead to is reported.
 
     References
     ----------

@@ -30,7 +30,9 @@ class OutputPerturbation(AbstractSolver):
     """Minimise on the rows without noise, then add noise to the outcome, once.
 
     With ``l2 > 0`` **the ridge acts on the intercept too**, in this method: otherwise the objective would not
-    be strongly convex, and replacing a row could move the minimiser arbitrarily far.
+    be strongly convex, and replacing a row could move the minimiser arbitrarily far. The released point has
+    that ridge; with inference, Newton steps lead from there to the optimum of the objective that was asked
+    for, and intervals are for that.
 
     Parameters
     ----------
@@ -84,17 +86,12 @@ class OutputPerturbation(AbstractSolver):
         """Plan one release."""
         return (self._procedure(problem, allowance).release,)
 
-    def final_problem(self, problem: Problem, releases: tuple[PlannedRelease, ...]) -> Problem:
-        """Return the problem with the ridge on the intercept too."""
-        del releases
-        return fully_penalised(problem)
-
     def run(self, problem: Problem, oracle: Oracle) -> Solution:
         """Carry the release out."""
         planned = oracle.plan.solver_releases[0]
         minimiser = self.settled_minimiser(problem, planned)
         release = oracle.carry_out(PerturbedOutput(minimiser, planned), np.array(problem.start))
-        return Solution(self.final_problem(problem, ()), release.value, (), (), "point")
+        return Solution(problem, release.value, (), (), "point")
 
     def utility_bound(self, problem: Problem, allowance: Allowance) -> float:
         """Return a bound on the expected excess ``F(released) - min F`` of the objective.

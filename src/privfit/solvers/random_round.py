@@ -18,7 +18,7 @@ from privfit.problem.oracle import Oracle
 from privfit.problem.plan import PlannedRelease
 from privfit.procedures.random_round import RandomRoundWalk, walk_event
 from privfit.solvers.base import AbstractSolver, Solution
-from privfit.solvers.requirements import need_no_scale, need_pair, need_replace, need_smooth
+from privfit.solvers.requirements import need_compiled, need_no_scale, need_pair, need_replace, need_smooth
 
 _METHOD = "random-round SGD"
 _MOST_NUMBERS = 10**6
@@ -93,6 +93,7 @@ class RandomRoundSGD(AbstractSolver):
         need_replace(problem, _METHOD)
         need_no_scale(problem, _METHOD)
         need_smooth(problem, _METHOD)
+        need_compiled(problem, _METHOD)
         budget = need_pair(allowance, _METHOD)
         if self.step_size is not None and self.step_size * smoothness(problem) >= 2.0:
             raise Incompatible(

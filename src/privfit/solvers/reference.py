@@ -23,7 +23,18 @@ from privfit.solvers.base import (
 )
 
 _SMALLEST = 1e-9
-"""Part of its bound that is added to a Hessian, so that a step has a length where it is singular."""
+"""Least part of its bound that is added to a Hessian, so that a step has a length where it is singular."""
+
+_FIRST, _LARGEST = 1e-7, 16.0
+"""What is added after the first failure, and the most that is tried: 1 is enough but for rounding."""
+
+_LONG_TRIES = 32
+"""Halvings of a long step that the plan allows for, a step."""
+
+_LONG = 1e-3
+"""Steps that may move a row's predictor by more than this part of ``slope / curvature`` are long."""
+
+_ARMIJO = 1e-4
 
 
 @final
@@ -31,10 +42,12 @@ _SMALLEST = 1e-9
 class NonPrivate(AbstractSolver):
     """The M-estimator itself, without noise: what the private solvers approximate. Not private.
 
-    Newton steps, halved while the gradient does not shrink or they overshoot, until its norm is below
-    ``tolerance``. Where that leads nowhere, as where the loss is a line for most rows, the Hessian is
-    replaced by its bound ``curvature * S``, ``S`` the second moment of the rows, whose steps never climb
-    (Böhning and Lindsay 1988, *Monotonicity of quadratic-approximation algorithms*).
+    Newton steps until the norm of the gradient is below ``tolerance``, damped by adding a multiple of a bound
+    on the Hessian, ``curvature * S`` with ``S`` the second moment of the rows, that falls while steps succeed
+    and rises while they fail (Levenberg 1944; Moré 1978, *The Levenberg-Marquardt algorithm*). A long step
+    succeeds if it lowers the objective, a short one if it shrinks the gradient; with the whole bound added no
+    step climbs (Böhning and Lindsay 1988, *Monotonicity of quadratic-approximation algorithms*). For losses
+    with a scale, Newton steps halved until the gradient shrinks.
 
     Parameters
     ----------
@@ -65,25 +78,47 @@ class NonPrivate(AbstractSolver):
         gradient = planned_release(problem, "gradient", allowance)
         hessian = planned_release(problem, "hessian", allowance)
         moment = planned_release(problem, "second_moment", allowance)
-        return (gradient,) * self.max_steps + (hessian,) * self.max_steps + (moment,)
+        secant = planned_release(problem, "secant", allowance)
+        steps = (gradient,) * self.max_steps + (hessian,) * self.max_steps
+        return (*steps, moment, *(secant,) * (_LONG_TRIES * self.max_steps))
 
     def run(self, problem: Problem, oracle: Oracle) -> Solution:
         """Iterate to convergence."""
         theta = np.array(problem.start)
         step = take_step(problem, oracle, theta, np.zeros((problem.size, problem.size)))
         bound = _hessian_bound(problem, oracle)
+        damping = _SMALLEST
         while np.linalg.norm(step.gradient) > self.tolerance and oracle.remaining("gradient"):
-            scale = problem.split(theta)[1]
-            hessian = oracle.release("hessian", theta).value / scale + problem.ridge
-            floored = hessian if bound is None else hessian + _SMALLEST * bound
-            newton = floored_inverse(floored, 1e-12 * float(np.trace(hessian)))
-            following = _shrinking_step(problem, oracle, theta, step, newton)
-            if following is None and bound is not None and oracle.remaining("gradient"):
-                following = _never_climbing(problem, oracle, theta, step, bound)
+            hessian = oracle.release("hessian", theta).value / problem.split(theta)[1] + problem.ridge
+            if bound is None:
+                newton = floored_inverse(hessian, 1e-12 * float(np.trace(hessian)))
+                following = _shrinking_step(problem, oracle, theta, step, newton)
+            else:
+                following, damping = _damped_step(
+                    problem, oracle, step, hessian, bound=bound, damping=damping
+                )
             if following is None:
                 break
             step, theta = following, following.release.at
         return Solution(problem, theta, (step,), (), "last")
+
+
+def _damped_step(
+    problem: Problem, oracle: Oracle, step: Step, hessian: FloatArray, *, bound: FloatArray, damping: float
+) -> tuple[Step | None, float]:
+    """Return the first step with a damped Hessian that succeeds, if any, and the damping to go on with."""
+    theta = step.release.at
+    while damping <= _LARGEST and oracle.remaining("gradient"):
+        inverse = np.linalg.pinv(hessian + damping * bound, hermitian=True, rcond=1e-14)
+        candidate = theta - inverse @ step.gradient
+        descent = float(step.gradient @ inverse @ step.gradient)
+        if _descends(problem, oracle, theta, candidate, least=_ARMIJO * descent):
+            following = take_step(problem, oracle, candidate, np.zeros(bound.shape))
+            left = float(following.gradient @ inverse @ following.gradient)
+            if left < descent or _is_long(problem, candidate - theta):
+                return following, max(_SMALLEST, 0.1 * damping)
+        damping = max(4.0 * damping, _FIRST)
+    return None, damping
 
 
 def _shrinking_step(
@@ -91,18 +126,42 @@ def _shrinking_step(
 ) -> Step | None:
     """Return the step at the first of 1, 1/2, 1/4 ... Newton steps with a smaller gradient, if any.
 
-    Its slope along the step may have changed sign, but not to more than half its size.
+    For losses with a scale, whose objective cannot be compared at two points by the planned queries.
     """
-    size, descent = 1.0, step.gradient @ newton @ step.gradient
+    size = 1.0
     while size > 1e-9 and oracle.remaining("gradient"):
         candidate = keep_scale_positive(problem, theta - size * newton @ step.gradient, theta)
         following = take_step(problem, oracle, candidate, np.zeros_like(newton))
-        left = following.gradient @ newton @ step.gradient
-        shrinks = np.linalg.norm(following.gradient) < np.linalg.norm(step.gradient)
-        if shrinks and (problem.loss.has_scale or left >= -0.5 * descent):
+        if np.linalg.norm(following.gradient) < np.linalg.norm(step.gradient):
             return following
         size /= 2
     return None
+
+
+def _descends(
+    problem: Problem, oracle: Oracle, theta: FloatArray, candidate: FloatArray, *, least: float
+) -> bool:
+    """Return whether a long step lowers the objective by ``least``; short ones are judged by gradients.
+
+    The gradient of a loss that grows like a line saturates, so that it may shrink on the way up; and the
+    difference of the objective drowns in rounding where the step is short.
+    """
+    if not np.isfinite(candidate).all():
+        return False
+    length = float(np.linalg.norm(candidate - theta))
+    if not _is_long(problem, candidate - theta):
+        return True
+    if not oracle.remaining("secant"):
+        return False
+    secant = float(oracle.release("secant", np.concatenate([theta, candidate])).value[0])
+    ridge = 0.5 * float(candidate @ problem.ridge @ candidate - theta @ problem.ridge @ theta)
+    return length * secant + ridge <= -least
+
+
+def _is_long(problem: Problem, move: FloatArray) -> bool:
+    constants = problem.loss.constants
+    reach = float(np.linalg.norm(move)) * problem.norm_bound
+    return reach * constants.curvature > _LONG * constants.slope
 
 
 def _hessian_bound(problem: Problem, oracle: Oracle) -> FloatArray | None:
@@ -111,13 +170,3 @@ def _hessian_bound(problem: Problem, oracle: Oracle) -> FloatArray | None:
         return None
     moment = oracle.release("second_moment", np.array(problem.start)).value
     return problem.loss.constants.curvature * moment + problem.ridge
-
-
-def _never_climbing(
-    problem: Problem, oracle: Oracle, theta: FloatArray, step: Step, bound: FloatArray
-) -> Step | None:
-    """Return the step to the minimum of the bound; None where rounding makes its gradient the longer one."""
-    inverse = np.linalg.pinv(bound, hermitian=True)
-    following = take_step(problem, oracle, theta - inverse @ step.gradient, np.zeros(bound.shape))
-    lengths = [one.gradient @ inverse @ one.gradient for one in (step, following)]
-    return following if lengths[1] <= lengths[0] else None

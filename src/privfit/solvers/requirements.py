@@ -53,6 +53,15 @@ def need_proven(problem: Problem, method: str) -> None:
         )
 
 
+def need_compiled(problem: Problem, method: str) -> None:
+    """Refuse functions of arrays where rows are visited one by one in compiled code."""
+    if not problem.loss.compiled:
+        raise Incompatible(
+            f"solver: {method} needs a compiled loss, and the functions of {problem.loss.name} take arrays; "
+            "write them for numbers, without vectorized=True, or use solver='auto' or NoisySGD()"
+        )
+
+
 def need_squared(problem: Problem, method: str) -> None:
     """Refuse every loss but the squared one."""
     if not isinstance(problem.loss, Squared):
