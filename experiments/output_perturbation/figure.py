@@ -6,7 +6,7 @@ python experiments/output_perturbation/figure.py
 import csv
 
 import matplotlib as mpl
-from compare import BASELINE, CSV
+from compare import BASELINE, CSV, LONG
 from tables import TABLES
 
 mpl.use("Agg")
@@ -17,6 +17,7 @@ LINES = {
     ("source", BASELINE): ("C1", "--", "mini-batch SGD, published noise"),
     ("source", "gradient descent"): ("C0", "--", "output perturbation, published noise"),
     ("tight", BASELINE): ("C1", "-", "mini-batch SGD, exact accounting"),
+    ("tight", LONG): ("C1", ":", "the same, 10,000 steps"),
     ("tight", "gradient descent"): ("C0", "-", "output perturbation, derived constants"),
     ("tight", "objective perturbation"): ("C3", ":", "objective perturbation"),
 }
@@ -45,13 +46,13 @@ def main() -> None:
             axis.set_xticklabels(("0.1", "0.5", "1", "2"))
             axis.xaxis.set_minor_formatter(NullFormatter())
             axis.set_title(f"{name}, $\\mu$ = {l2:g}", fontsize=9)
-            axis.tick_params(labelsize=7)
+            axis.tick_params(which="both", labelsize=7)
             axis.grid(visible=True, alpha=0.25)
         axes[1, column].set_xlabel("$\\varepsilon$")
     for row in axes:
         row[0].set_ylabel("excess risk")
     figure.legend(
-        *axes[0, 0].get_legend_handles_labels(), loc="lower center", ncols=3, fontsize=8, frameon=False
+        *axes[0, -1].get_legend_handles_labels(), loc="lower center", ncols=3, fontsize=8, frameon=False
     )
     figure.tight_layout(rect=(0, 0.08, 1, 1))
     figure.savefig(CSV.with_suffix(".png"), dpi=90)
