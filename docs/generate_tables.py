@@ -1,17 +1,19 @@
-"""Write the tables of docs/experiments.md and docs/solvers/inference-from-a-point.md from committed results.
+"""Write the tables of the pages on experiments from the committed results.
 
 python docs/generate_tables.py
 """
 
 import csv
 import json
+import math
 import re
+import statistics
 from collections.abc import Callable
 from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
-PAGE = ROOT / "docs" / "experiments.md"
-POINT_PAGE = ROOT / "docs" / "solvers" / "inference-from-a-point.md"
+FIVE_SETS = "experiments/results/output_perturbation.csv"
+OUTPUT, SGD, LONG = "gradient descent", "mini-batch SGD", "mini-batch SGD, 10,000 steps"
 
 
 def rows(path: str) -> list[dict[str, str]]:
@@ -92,20 +94,95 @@ def point_solvers() -> str:
     return table(header, sorted(body, key=lambda line: (line[0], line[2], line[3])))
 
 
+Cell = tuple[str, float, float]
+"""Table, ridge weight, epsilon."""
+
+
+def five_sets() -> dict[Cell, dict[tuple[str, str], dict[str, str]]]:
+    """Return the rows of the comparison on five tables, by cell, then by run and method."""
+    found: dict[Cell, dict[tuple[str, str], dict[str, str]]] = {}
+    for row in rows(FIVE_SETS):
+        cell = (row["table"], float(row["l2"]), float(row["epsilon"]))
+        found.setdefault(cell, {})[row["run"], row["method"]] = row
+    order = ["bank", "adult", "credit", "wine", "bike"]
+    return dict(sorted(found.items(), key=lambda item: (order.index(item[0][0]), item[0][1:])))
+
+
+def cells() -> str:
+    """Return errors and times of all cells, the lower error of a run in bold."""
+    body = []
+    for (name, l2, epsilon), found in five_sets().items():
+        line = [name, f"{l2:g}", f"{epsilon:g}"]
+        for run in ("source", "tight"):
+            pair = [found[run, method] for method in (OUTPUT, SGD)]
+            errors = [float(row["error"]) for row in pair]
+            line += [f"**{e:.2g}**" if e == min(errors) else f"{e:.2g}" for e in errors]
+            line.append(" / ".join(_seconds(row) for row in pair))
+        line.append(f"{float(found['tight', 'objective perturbation']['error']):.2g}")
+        long = found.get(("tight", LONG))
+        line.append(f"{float(long['error']):.2g}" if long else "")
+        line.append(" / ".join(found[run, SGD]["rounds"] for run in ("source", "tight")))
+        body.append(line)
+    run = ["output", "SGD", "s"]
+    return table(
+        ["set", "μ", "ε", *run, *(f"{label}, tight" for label in run), "objective", "SGD, long", "rounds"],
+        body,
+    )
+
+
+def counts() -> str:
+    """Return in how many cells output perturbation has the lower error, and how much less time it takes."""
+    body = []
+    for run in ("source", "tight"):
+        for label, ridge in (("μ = 0", False), ("μ > 0", True)):
+            pairs = [
+                (found[run, OUTPUT], found[run, SGD])
+                for (_, l2, _), found in five_sets().items()
+                if (l2 > 0.0) == ridge
+            ]
+            lower = sum(float(ours["error"]) < float(theirs["error"]) for ours, theirs in pairs)
+            signs = [_beyond_noise(ours, theirs) for ours, theirs in pairs]
+            errors = [float(theirs["error"]) / float(ours["error"]) for ours, theirs in pairs]
+            times = [float(theirs["cpu_seconds"]) / float(ours["cpu_seconds"]) for ours, theirs in pairs]
+            faster = sum(time > 1.0 for time in times)
+            body.append(
+                [run, label, f"{lower} of {len(pairs)}", str(signs.count(1)), str(signs.count(-1))]
+                + [f"{min(r):.2g} … {statistics.median(r):.2g} … {max(r):.2g}" for r in (errors, times)]
+                + [f"{faster} of {len(pairs)}"]
+            )
+    header = ["run", "", "output lower", "by over 2 s.e.", "SGD lower by over 2 s.e."]
+    return table([*header, "SGD's error / output's", "SGD's time / output's", "output faster"], body)
+
+
+def _seconds(row: dict[str, str]) -> str:
+    return f"{float(row['cpu_seconds']):.2g}"
+
+
+def _beyond_noise(ours: dict[str, str], theirs: dict[str, str]) -> int:
+    """Return 1 or -1 where ours or theirs is lower by more than 2 standard errors of the difference, or 0."""
+    spread = math.hypot(float(ours["error_se"]), float(theirs["error_se"]))
+    gain = float(theirs["error"]) - float(ours["error"])
+    return (gain > 2.0 * spread) - (gain < -2.0 * spread)
+
+
+PAGES: dict[str, dict[str, Callable[[], str]]] = {
+    "experiments.md": {"coverage": coverage, "real": real, "pass": gradient_pass},
+    "experiments/output-perturbation.md": {"cells": cells, "counts": counts},
+    "solvers/inference-from-a-point.md": {"point_solvers": point_solvers},
+}
+"""What stands between which markers of which page."""
+
+
 def main() -> None:
     """Replace what stands between the markers."""
-    fill(PAGE, {"coverage": coverage, "real": real, "pass": gradient_pass})
-    fill(POINT_PAGE, {"point_solvers": point_solvers})
-
-
-def fill(page: Path, tables: dict[str, Callable[[], str]]) -> None:
-    """Replace what stands between the markers of a page."""
-    text = page.read_text(encoding="utf-8")
-    for name, make in tables.items():
-        block = f"<!-- {name}: start -->\n{make()}\n<!-- {name}: end -->"
-        pattern = rf"<!-- {name}: start -->.*<!-- {name}: end -->"
-        text = re.sub(pattern, lambda _, block=block: block, text, flags=re.DOTALL)
-    page.write_text(text, encoding="utf-8")
+    for page, tables in PAGES.items():
+        path = ROOT / "docs" / page
+        text = path.read_text(encoding="utf-8")
+        for name, make in tables.items():
+            block = f"<!-- {name}: start -->\n{make()}\n<!-- {name}: end -->"
+            pattern = rf"<!-- {name}: start -->.*<!-- {name}: end -->"
+            text = re.sub(pattern, lambda _, block=block: block, text, flags=re.DOTALL)
+        path.write_text(text, encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -22,9 +22,9 @@ BATCH = 50
 def _walk(x, y, l2, threshold, sd, steps, batch, strong, scale, radius, seed):  # noqa: PLR0917
     np.random.seed(seed)  # noqa: NPY002
     n, p = x.shape
-    theta = np.zeros(p)
+    theta, g = np.zeros(p), np.empty(p)
     for t in range(1, steps + 1):
-        g = np.zeros(p)
+        g[:] = 0.0
         for _ in range(batch):
             i = np.random.randint(n)  # noqa: NPY002
             eta = 0.0

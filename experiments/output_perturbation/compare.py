@@ -3,17 +3,16 @@
     python experiments/output_perturbation/compare.py --data FOLDER [--rounds 100] [--tables bank wine]
 
 Every row of experiments/results/output_perturbation.csv is one table, ridge weight, epsilon and method: mean
-and standard error over the rounds of ``F(released) - min F``, and seconds of CPU time of one fit. Rows that
-are there are not done again. Two runs:
+and standard error over the rounds of ``F(released) - min F``, and seconds of CPU time of one fit, without
+planning and without the evaluation of F. Rows that are there are not done again. Two runs:
 
 * ``source``: the constants as published, 3 and 5, ``sigma = sqrt(2 ln(2 / delta)) Delta / epsilon``, against
   the published calibration of the baseline (`baseline.py`).
-* ``tight``: derived constants and exact calibration, for every private solver in `SOLVERS`. A solver of noisy
-  mini-batches joins as one more entry there.
+* ``tight``: derived constants and exact calibration. `NoisySGD` draws Poisson samples, and takes its default
+  numbers of steps and of rows at the public guess ``sqrt(p)`` of the distance to the minimum, which is that
+  of output perturbation.
 
-    python experiments/output_perturbation/compare.py --figure
-
-draws experiments/results/output_perturbation.png from the CSV.
+`figure.py` draws the CSV.
 """
 
 import argparse
@@ -46,7 +45,7 @@ from privfit.problem.plan import PlannedRelease
 from privfit.problem.rows import Rows
 from privfit.procedures.minimise import CertifiedMinimiser
 from privfit.procedures.output_perturbation import PerturbedOutput
-from privfit.solvers import AbstractSolver, ObjectivePerturbation, OutputPerturbation
+from privfit.solvers import AbstractSolver, NoisySGD, ObjectivePerturbation, OutputPerturbation
 
 RESULTS = Path(__file__).parent.parent / "results"
 CSV = RESULTS / "output_perturbation.csv"
@@ -54,14 +53,25 @@ EPSILONS = (0.1, 0.5, 1.0, 2.0)
 DELTA = 1e-3
 """As far as known that of the source."""
 
-SOLVERS: dict[str, dict[str, AbstractSolver]] = {
-    "source": {"gradient descent": OutputPerturbation(constants="source")},
-    "tight": {
+BASELINE = "mini-batch SGD"
+LONG = f"{BASELINE}, 10,000 steps"
+"""Without a ridge the default of 1,000 steps ends far from the minimum."""
+
+
+def solvers(n_columns: int, *, ridge: bool) -> dict[str, dict[str, AbstractSolver]]:
+    """Return the private solvers of each run."""
+    tight: dict[str, AbstractSolver] = {
         "gradient descent": OutputPerturbation(),
-        "certified minimiser": OutputPerturbation(CertifiedMinimiser()),
         "objective perturbation": ObjectivePerturbation(),
-    },
-}
+        BASELINE: NoisySGD(radius=math.sqrt(n_columns)),
+    }
+    if ridge:
+        tight["certified minimiser"] = OutputPerturbation(CertifiedMinimiser())
+    else:
+        tight[LONG] = NoisySGD(n_steps=10_000, radius=math.sqrt(n_columns))
+    return {"source": {"gradient descent": OutputPerturbation(constants="source")}, "tight": tight}
+
+
 FIELDS = [
     "run", "table", "rows", "columns", "l2", "epsilon", "delta", "method", "rounds", "error", "error_se",
     "cpu_seconds",
@@ -109,10 +119,11 @@ class Task:
         return fit
 
     def _noise_alone(self, solver: OutputPerturbation, release: PlannedRelease) -> Fit:
-        """Minimise once; rounds differ in the noise alone."""
+        """Minimise once, after once to warm up; rounds differ in the noise alone."""
         minimiser = solver.settled_minimiser(self.problem, release)
         quiet = replace(release, mu=math.inf, sd=0.0, epsilon=None)
         rows = Rows(self.problem, self.source)
+        PerturbedOutput(minimiser, quiet).carry_out(self.problem, rows, NoNoise())
         started = time.process_time()
         exact = PerturbedOutput(minimiser, quiet).carry_out(self.problem, rows, NoNoise())
         self.minimising = time.process_time() - started
@@ -120,10 +131,12 @@ class Task:
 
     def measured(self, fit: Fit, rounds: int) -> dict[str, object]:
         """Return error and CPU time."""
-        errors, started = [], time.process_time()
+        errors, spent = [], self.minimising
         for seed in range(rounds):
-            errors.append(objective(self.problem, self.x, self.y, fit(seed)) - self.minimum)
-        spent = (time.process_time() - started) / rounds + self.minimising
+            started = time.process_time()
+            theta = fit(seed)
+            spent += (time.process_time() - started) / rounds
+            errors.append(objective(self.problem, self.x, self.y, theta) - self.minimum)
         spread = np.std(errors, ddof=1) / math.sqrt(rounds)
         return {
             "table": self.name, "rows": self.x.shape[0], "columns": self.x.shape[1], "l2": self.problem.l2,
@@ -133,18 +146,30 @@ class Task:
 
 
 def methods(task: Task, budget: Budget, most: int) -> Iterator[tuple[str, str, Callable[[], Fit]]]:
-    for run, solvers in SOLVERS.items():
-        for label, solver in solvers.items():
-            needs_ridge = isinstance(getattr(solver, "minimiser", None), CertifiedMinimiser)
-            if not (needs_ridge and task.problem.l2 == 0.0):
-                yield run, label, lambda solver=solver: task.fit_with(solver, budget)
+    """Yield run, label and what makes the fit."""
+    for run, chosen in solvers(task.problem.size, ridge=task.problem.l2 > 0.0).items():
+        for label, solver in chosen.items():
+            yield run, label, lambda solver=solver: task.fit_with(solver, budget)
 
-    def published(seed: int) -> np.ndarray:
+    def published(seed: int, most: int = most) -> np.ndarray:
         return bassily(
             task.problem, task.x, task.y, epsilon=budget.epsilon, delta=budget.delta, seed=seed, most=most
         )
 
-    yield "source", "mini-batch SGD" + (f", at most {most} steps" if most else ""), lambda: published
+    def prepare() -> Fit:
+        published(0, most=1)
+        return published
+
+    yield "source", BASELINE + (f", at most {most} steps" if most else ""), prepare
+
+
+def speed(run: str, label: str) -> str:
+    """Return which number of rounds a method gets; with 0 it is left out."""
+    if label == LONG:
+        return "long"
+    if label.startswith(BASELINE) and run == "source":
+        return "source"
+    return "slow" if label in {BASELINE, "objective perturbation"} else "quick"
 
 
 def done() -> set[tuple[str, ...]]:
@@ -158,7 +183,7 @@ def key_of(row: dict[str, str]) -> tuple[str, ...]:
     return row["run"], row["table"], f"{float(row['l2']):g}", f"{float(row['epsilon']):g}", row["method"]
 
 
-def compare(folder: Path, names: list[str], *, rounds: int, slow_rounds: int, most: int) -> None:
+def compare(folder: Path, names: list[str], *, rounds: dict[str, int], most: int) -> None:
     RESULTS.mkdir(exist_ok=True)
     finished, fresh = done(), not CSV.exists()
     with CSV.open("a", newline="") as file:
@@ -172,11 +197,12 @@ def compare(folder: Path, names: list[str], *, rounds: int, slow_rounds: int, mo
                 for epsilon in EPSILONS:
                     for run, label, prepare in methods(task, Budget(epsilon, DELTA), most):
                         key = (run, name, f"{l2:g}", f"{epsilon:g}", label)
-                        if key in finished:
+                        repeats = rounds[speed(run, label)]
+                        if key in finished or not repeats:
                             continue
                         task.minimising = 0.0
                         fit = prepare()
-                        row = task.measured(fit, rounds if task.minimising else slow_rounds)
+                        row = task.measured(fit, repeats)
                         writer.writerow(
                             {**row, "run": run, "epsilon": epsilon, "delta": DELTA, "method": label}
                         )
@@ -184,62 +210,20 @@ def compare(folder: Path, names: list[str], *, rounds: int, slow_rounds: int, mo
                         print(*key, row["error"], row["cpu_seconds"], flush=True)
 
 
-def figure() -> None:
-    import matplotlib as mpl
-
-    mpl.use("Agg")
-    from matplotlib import pyplot as plt
-
-    with CSV.open(newline="") as file:
-        rows = list(csv.DictReader(file))
-    names = [name for name in TABLES if any(row["table"] == name for row in rows)]
-    plot, axes = plt.subplots(2, len(names), figsize=(2.6 * len(names), 5), sharex=True, squeeze=False)
-    labels = sorted({(row["run"], row["method"]) for row in rows})
-    for column, name in enumerate(names):
-        for axis, l2 in zip(axes[:, column], (0.0, TABLES[name][2]), strict=True):
-            for number, (run, method) in enumerate(labels):
-                points = sorted(
-                    (float(row["epsilon"]), float(row["error"]))
-                    for row in rows
-                    if (row["run"], row["method"], row["table"], float(row["l2"])) == (run, method, name, l2)
-                )
-                style = "--" if run == "source" else "-"
-                if points:
-                    axis.loglog(
-                        *zip(*points, strict=True),
-                        style,
-                        color=f"C{number}",
-                        marker=".",
-                        label=f"{run}: {method}",
-                    )
-            axis.set_title(f"{name}, l2 = {l2:g}", fontsize=8)
-            axis.tick_params(labelsize=7)
-    axes[1, 0].set_xlabel("epsilon")
-    axes[0, 0].set_ylabel("excess risk")
-    handles = {
-        text: line for axis in axes.flat for line, text in zip(*axis.get_legend_handles_labels(), strict=True)
-    }
-    plot.legend(handles.values(), handles.keys(), loc="lower center", ncol=3, fontsize=7)
-    plot.tight_layout(rect=(0, 0.1, 1, 1))
-    plot.savefig(RESULTS / "output_perturbation.png", dpi=90)
-
-
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--data", type=Path)
+    parser.add_argument("--data", type=Path, required=True)
     parser.add_argument("--tables", nargs="+", choices=TABLES, default=list(TABLES))
     parser.add_argument("--rounds", type=int, default=100)
     parser.add_argument("--slow-rounds", type=int, default=100, help="where each round minimises anew")
+    parser.add_argument("--source-rounds", type=int, default=20, help="of the published mini-batch SGD")
+    parser.add_argument("--long-rounds", type=int, default=5, help=f"of {LONG}")
     parser.add_argument("--most-steps", type=int, default=0, help="cap on the baseline's steps; 0 for none")
-    parser.add_argument("--figure", action="store_true")
     arguments = parser.parse_args()
-    if arguments.figure:
-        figure()
-    else:
-        compare(
-            arguments.data,
-            arguments.tables,
-            rounds=arguments.rounds,
-            slow_rounds=arguments.slow_rounds,
-            most=arguments.most_steps,
-        )
+    numbers = {
+        "quick": arguments.rounds,
+        "slow": arguments.slow_rounds,
+        "source": arguments.source_rounds,
+        "long": arguments.long_rounds,
+    }
+    compare(arguments.data, arguments.tables, rounds=numbers, most=arguments.most_steps)

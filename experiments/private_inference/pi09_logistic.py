@@ -8,7 +8,7 @@ unit variance.
 touch no row. *Scenario 2*: radius sqrt(15), norm(x) <= 4; norm bound and clipping at 3; objective
 perturbation has no weights and needs 4. *Unbounded*: norm bound and clipping at sqrt(2), weights for
 objective perturbation too. Objective perturbation gets (epsilon, delta) on the curve of mu = 0.5 with delta
-= n**-1.1. It takes part where privfit has it; run again to add it.
+= n**-1.1.
 
     python experiments/private_inference/pi09_logistic.py
 
@@ -21,12 +21,17 @@ from functools import partial
 import numpy as np
 from shared_comparators import UNWEIGHTED, Cell, error_row, fill, fit, options, plot_errors
 
-import privfit.solvers as available
 from privfit import Budget
 from privfit.data.synthetic import logistic_model
 from privfit.losses import Logistic
 from privfit.privacy.curves import gdp_epsilon
-from privfit.solvers import ClippedGradientDescent, NoisyGradientDescent, NonPrivate, resolve
+from privfit.solvers import (
+    ClippedGradientDescent,
+    NoisyGradientDescent,
+    NonPrivate,
+    ObjectivePerturbation,
+    resolve,
+)
 
 BETA = np.array([1.0, -1.0, 0.5, -0.5])
 MU = 0.5
@@ -78,8 +83,7 @@ def one(setting: str, method: str, n: int, seed: int) -> np.ndarray:
         return make(gradient[method], norm_bound=room, budget=Budget.gdp(MU))
     delta = n**-1.1
     budget = Budget(gdp_epsilon(MU, delta), delta)
-    extra = {"constants": "source"} if method == OBJECTIVE_SOURCE else {}
-    solver = available.ObjectivePerturbation(**extra)  # pyright: ignore[reportAttributeAccessIssue]
+    solver = ObjectivePerturbation(constants="source" if method == OBJECTIVE_SOURCE else "derived")
     return make(solver, norm_bound=OBJECTIVE_BOUND[setting] * (1 + 1e-9), budget=budget)
 
 
@@ -90,9 +94,7 @@ def run(cell: Cell, repetitions: int) -> list[dict[str, object]]:
 
 def main() -> None:
     chosen = options(__doc__, repetitions=200, name="pi09")
-    present = hasattr(available, "ObjectivePerturbation")
-    methods = [method for method in STYLES if present or not method.startswith(OBJECTIVE)]
-    cells = [(setting, method, n) for setting in RADIUS for n in ROWS for method in methods]
+    cells = [(setting, method, n) for setting in RADIUS for n in ROWS for method in STYLES]
     rows = fill(chosen.out, cells, partial(run, repetitions=chosen.repetitions), workers=chosen.workers)
     titles = {
         "scenario 1": "scenario 1: norm(x) <= 2",
