@@ -59,9 +59,8 @@ class WhitenedGradientDescent(AbstractSolver):
         variation, that of the bread is about a tenth of its eigenvalues, and ``n`` is the largest
         squared norm that a whitened row can have. So rows are weighted down only as far as the budget
         requires, and with a large budget not at all. Where a schema bounds the rows, so that the
-        unweighted fit is what the user knows, the first two are ``1 + 5 / p`` times as large: with few
-        columns that costs little. Where a loss's bounds are loose (`AbstractLoss.slack`), as for counts,
-        they are as much smaller as the noise is larger.
+        unweighted fit is what the user knows, the first is ``1 + 5 / p + 15 / p**2`` and the second
+        ``1 + 5 / p`` times as large: with few columns that costs little.
     growth : float
         Ratio of the squared budgets of the last and the first step; the steps between grow evenly.
     momentum : float
@@ -182,10 +181,12 @@ class WhitenedGradientDescent(AbstractSolver):
         if self.spread is not None:
             return self.spread * p
         of_slope, of_curvature = problem.loss.slack
-        room = min(0.03 * n * (mu / of_slope) ** 2, 0.015 * n * mu / (math.sqrt(p) * of_curvature))
+        for_noise = 0.03 * n * (mu / of_slope) ** 2
+        for_bread = 0.015 * n * mu / (math.sqrt(p) * of_curvature)
         if problem.bounded:
-            room *= 1.0 + 5.0 / p
-        return max(SMALLEST_SPREAD * p, min(room, n))
+            for_noise *= 1.0 + 5.0 / p + 15.0 / p**2
+            for_bread *= 1.0 + 5.0 / p
+        return max(SMALLEST_SPREAD * p, min(for_noise, for_bread, n))
 
 
 def whitened_bounds(problem: Problem, moments: list[PlannedRelease], squared_bound: float) -> Problem:
