@@ -110,9 +110,11 @@ def _releases(plan: Plan) -> list[str]:
     table = text_table(["count", "numbers each", "sensitivity", "noise sd", "budget %"], rows)
     note = (
         "Everything that would leave the table. Sensitivity and noise are in the units of the scaled "
-        "columns: numeric ones lie in [-1, 1]. budget %: share of the squared budget (of "
-        "epsilon, for a pure budget)."
+        "columns: numeric ones lie in [-1, 1]. budget %: share of the squared budget (of epsilon, for a pure "
+        "budget)."
     )
+    if any(release.sd == 0.0 for release in plan.releases):
+        note += " inside: the noise is part of the method and not added to its outcome."
     return [*table[:-1], "-" * WIDTH, table[-1], *textwrap.wrap(note, WIDTH)]
 
 
@@ -122,7 +124,7 @@ def _release_cells(group: list[PlannedRelease], total: float) -> list[str]:
         str(len(group)),
         str(group[0].size),
         _span([release.sensitivity for release in group]),
-        _span([release.sd for release in group]),
+        "inside" if group[0].sd == 0.0 else _span([release.sd for release in group]),
         percent(share) if math.isfinite(share) else "",
     ]
 
