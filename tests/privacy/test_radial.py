@@ -16,6 +16,7 @@ from privfit.privacy.mechanisms import (
     radial_vector,
 )
 from privfit.privacy.noise import NoNoise, SecureNoise, SeededNoise
+from privfit.privacy.samplers import RADIAL_BITS, radial_sampler
 
 FALSE_ALARM = 1e-8
 SOURCES = [SecureNoise(), SeededNoise(7)]
@@ -146,10 +147,17 @@ def test_the_exact_source_cannot_sample():
 
 
 def test_outcomes_lie_on_one_lattice_whatever_the_drawn_variance():
-    """The lattice must not tell the variance that was drawn: all outcomes are multiples of one spacing."""
+    """The lattice must not tell the variance that was drawn: it follows from the scale alone.
+
+    Noise of a few spacings shows that the lattice is no coarser; that 64 draws are all even has
+    probability 2**-64.
+    """
     scale = 1.0
-    spacing = 2.0 ** (math.frexp(scale)[1] - 1 - 60)
-    draws = [SecureNoise().radial(np.zeros(1), scale)[0] for _ in range(300)]
-    assert all((draw / spacing) % 1 == 0 for draw in draws)
-    small = [draw for draw in draws if abs(draw) < 2.0**-9]
-    assert any((draw / spacing) % 2 == 1 for draw in small) or not small
+    spacing = 2.0 ** (math.frexp(scale)[1] - 1 - RADIAL_BITS)
+    for sd in (30 * spacing, 1e-3, 1.0, 50.0):
+        sampler = radial_sampler(1, sd, scale)
+        draws = [sampler([0.0])[0] / spacing for _ in range(64)]
+        assert all(draw % 1 == 0 for draw in draws)
+        assert sd > 1e-6 or any(draw % 2 == 1 for draw in draws)
+    drawn = [SecureNoise().radial(np.zeros(1), scale)[0] for _ in range(100)]
+    assert all((draw / spacing) % 1 == 0 for draw in drawn)

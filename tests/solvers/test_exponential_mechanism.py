@@ -5,6 +5,7 @@ import math
 import numpy as np
 import pytest
 
+import privfit as pf
 from privfit import LinearRegression, LogisticRegression, Schema, ols
 from privfit.data.source import ArraySource
 from privfit.errors import Incompatible, InvalidArgument
@@ -208,3 +209,19 @@ def test_linear_regression_with_inference_reports_intervals(rng):
     assert (fit.result_.bse > 0).all()
     assert np.isfinite(fit.result_.bse).all()
     assert fit.coef_[0] == pytest.approx(0.5, abs=0.1)
+
+
+@pytest.mark.parametrize("level", [0.1, 0.5, 0.9])
+def test_a_private_quantile_by_formula_and_by_estimator(level):
+    """At epsilon = 2 and 5,000 rows within 2 % of the rows of the exact quantile; seeded."""
+    income = np.minimum(np.random.default_rng(0).lognormal(10.3, 0.6, 5000), 200_000)
+    schema = pf.Schema({"income": {"type": "numeric", "lower": 0, "upper": 200_000}})
+    solver = pf.solvers.ExponentialMechanism(radius=1.0)
+    options = {"epsilon": 2.0, "delta": 0.0, "solver": solver, "inference": False, "random_state": 4}
+    by_formula = pf.quantile(
+        "income ~ 1", {"income": income}, schema=schema, quantile=level, width=100.0, **options
+    )
+    model = pf.MEstimator(loss=pf.losses.Quantile(level), fit_intercept=False, norm_bound=1.0, **options)
+    by_estimator = model.fit(np.ones((5000, 1)), income / 100_000 - 1.0)
+    for found in (by_formula.params["Intercept"], 100_000 * (1.0 + by_estimator.coef_[0])):
+        assert abs(np.mean(income <= found) - level) < 0.02
