@@ -87,9 +87,6 @@ def _add_gradients(  # noqa: PLR0912 -- one fused pass
         whole = rows - rows % 4
         for i in range(0, whole, 4):
             r0, r1, r2, r3 = group[i], group[i + 1], group[i + 2], group[i + 3]
-            ahead = start + (first + GROUP_ROWS + i) * width
-            for offset in range(0, 2 * width, LINE):
-                prefetch(ahead + offset)
             eta0, eta1, eta2, eta3 = 0.0, 0.0, 0.0, 0.0
             for j in range(p):
                 eta0 += r0[j] * theta[j]
@@ -109,8 +106,8 @@ def _add_gradients(  # noqa: PLR0912 -- one fused pass
         for i in range(0, whole, 4):
             r0, r1, r2, r3 = group[i], group[i + 1], group[i + 2], group[i + 3]
             s0, s1, s2, s3 = steps[i], steps[i + 1], steps[i + 2], steps[i + 3]
-            ahead = start + (first + GROUP_ROWS + i + 2) * width
-            for offset in range(0, 2 * width, LINE):
+            ahead = start + (first + GROUP_ROWS + i) * width
+            for offset in range(0, 4 * width, LINE):
                 prefetch(ahead + offset)
             for j in range(p):
                 part[j] += (s0 * r0[j] + s1 * r1[j]) + (s2 * r2[j] + s3 * r3[j])
