@@ -60,7 +60,7 @@ _CODES = {logistic_slope: 1, huber_slope: 2, concomitant_slope: 3}
     error_model="numpy",
     fastmath={"reassoc", "contract"},
 )
-def _add_gradients(  # noqa: PLR0912 -- one fused pass
+def _add_gradients(
     x: Any,
     y: Any,
     weight: Any,
