@@ -10,19 +10,16 @@ accountant asks for; the noise of the source (constant 32) for comparison. Noise
 Adds to experiments/results/random_round.csv, and draws experiments/results/random_round.png; resumable.
 """
 
-# ruff: noqa: ARG001 -- all scalar functions of a loss share one signature
 import argparse
 import csv
 import math
-from dataclasses import dataclass
 from pathlib import Path
-from typing import ClassVar
 
 import numpy as np
 
 from privfit.data.source import ArraySource
 from privfit.data.synthetic import logistic_model
-from privfit.losses.base import AbstractLoss, LossConstants, ScalarFunctions, scalar
+from privfit.losses import Sigmoid
 from privfit.planning import make_plan
 from privfit.privacy.allowance import Allowance
 from privfit.privacy.budget import Budget
@@ -31,54 +28,12 @@ from privfit.privacy.relation import Relation
 from privfit.problem.objective import Problem
 from privfit.problem.oracle import Oracle
 from privfit.solvers import RandomRoundSGD
-from privfit.solvers.random_round import smoothness
 
 RESULTS = Path(__file__).parent.parent / "results" / "random_round.csv"
 FIELDS = ["n", "epsilon", "steps", "repetitions", "sd", "source_sd", "squared_gradient", "error", "bound"]
 ROWS, DELTA, GAP = 1000, 1e-5, 0.5
 EPSILONS = (0.5, 1.0, 2.0, 8.0)
 STEPS = (100, 300, 1000, 3000, 10_000, 30_000)
-
-
-@scalar
-def _value(y: float, eta: float, s: float, c: float, k: float) -> float:
-    return 1.0 / (1.0 + math.exp(min(700.0, (2.0 * y - 1.0) * eta)))
-
-
-@scalar
-def _slope(y: float, eta: float, s: float, c: float, k: float) -> float:
-    e = math.exp(-abs(eta))
-    return -(2.0 * y - 1.0) * e / (1.0 + e) ** 2
-
-
-@scalar
-def _curvature(y: float, eta: float, s: float, c: float, k: float) -> float:
-    p = 1.0 / (1.0 + math.exp(min(700.0, (2.0 * y - 1.0) * eta)))
-    return p * (1.0 - p) * (1.0 - 2.0 * p)
-
-
-@dataclass(frozen=True, slots=True)
-class Sigmoid(AbstractLoss):
-    """``1 / (1 + exp(margin))``."""
-
-    target_kind: ClassVar = "binary"
-    convex: ClassVar[bool] = False
-    functions: ClassVar[ScalarFunctions] = ScalarFunctions(_value, _slope, _curvature)
-
-    @property
-    def name(self) -> str:
-        """Name."""
-        return "Sigmoid"
-
-    @property
-    def constants(self) -> LossConstants:
-        """Public bounds."""
-        return LossConstants(slope=0.25, curvature=1 / (6 * math.sqrt(3)))
-
-    @property
-    def parameters(self) -> tuple[float, float]:
-        """None used."""
-        return (0.0, 0.0)
 
 
 def study(epsilon: float, n_steps: int, repetitions: int) -> dict[str, float]:
@@ -96,7 +51,7 @@ def study(epsilon: float, n_steps: int, repetitions: int) -> dict[str, float]:
         theta = solver.run(problem, Oracle(problem, plan, source, make_source(seed))).theta
         gradient = problem.mean("gradient", source.sum(problem.kernel("gradient", theta), 4))
         squares.append(float(gradient @ gradient))
-    beta, slope, sd = smoothness(problem), 0.25 * 2.0, plan.solver_releases[0].sd
+    beta, slope, sd = problem.ridged_smoothness, 0.25 * 2.0, plan.solver_releases[0].sd
     reach, noise = math.sqrt(2 * GAP / beta), math.sqrt(slope**2 + 4 * sd**2)
     return {
         "n": ROWS,

@@ -22,7 +22,6 @@ from privfit.privacy.mechanisms import NoNoise, make_source
 from privfit.privacy.relation import Relation
 from privfit.problem.oracle import Oracle
 from privfit.solvers import NoisySGD, NonPrivate, RandomRoundSGD, resolve
-from privfit.solvers.random_round import smoothness
 
 from .simulated import inferred, problem_for, rows
 
@@ -144,7 +143,10 @@ def test_random_rounds_need_replace_and_small_steps(rng):
         )
     with pytest.raises(Incompatible, match="step_size"):
         make_plan(
-            problem, RandomRoundSGD(step_size=2 / smoothness(problem)), Allowance.of(BUDGET), inference=False
+            problem,
+            RandomRoundSGD(step_size=2 / problem.ridged_smoothness),
+            Allowance.of(BUDGET),
+            inference=False,
         )
 
 
@@ -236,7 +238,7 @@ def test_the_expected_gradient_is_within_the_bound_of_ghadimi_and_lan(rng):
         squares.append(float(gradient @ gradient))
     slope = problem.loss.constants.slope * problem.norm_bound
     noise = math.sqrt(slope**2 + problem.size * plan.solver_releases[0].sd ** 2)
-    beta, n = smoothness(problem), 4000
+    beta, n = problem.ridged_smoothness, 4000
     reach = math.sqrt(2 * 0.5 / beta)
     bound = beta * (beta * reach**2 / n + 2 * reach * noise / math.sqrt(n))
     assert np.mean(squares) + 6 * np.std(squares) / math.sqrt(40) <= bound

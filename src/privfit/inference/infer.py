@@ -8,8 +8,6 @@ import numpy as np
 from privfit._checks import FloatArray
 from privfit.inference.combine import anchor, last_iterate, one_step
 from privfit.inference.covariance import (
-    Bread,
-    Meat,
     bread_from,
     debiased,
     hidden,
@@ -91,7 +89,8 @@ def infer(solution: Solution, oracle: Oracle, *, directions: FloatArray) -> Infe
     hessians = [*solution.curvature, oracle.release("hessian", center)]
     bread = bread_from(problem, hessians)
     meat = meat_from(oracle.release("meat", center))
-    cov_sampling = reported @ debiased(sandwich(bread, meat, problem.n_rows), bread) @ reported.T
+    sampling = sandwich(bread, meat, problem.n_rows)
+    cov_sampling = reported @ debiased(sampling, bread) @ reported.T
     unknown = hidden(reported, bread)
     if from_point:
         settled = settle(solution, bread, reported, np.diag(cov_sampling))
@@ -101,7 +100,9 @@ def infer(solution: Solution, oracle: Oracle, *, directions: FloatArray) -> Infe
     theta = keep_scale_positive(problem, estimate.theta, center)
     cov_noise = reported @ debiased(estimate.cov_noise, bread) @ reported.T
     total = np.diag(cov_sampling + cov_noise)
-    dof = _degrees_of_freedom(problem, bread, meat, reported, total)
+    dof = satterthwaite(
+        reported, bread=bread, meat=meat, sampling=sampling, total=total, n_rows=problem.n_rows
+    )
     cov_noise[unknown], cov_noise[:, unknown] = 0.0, 0.0
     cov_noise[unknown, unknown] = np.inf
     return Inference(*_parameter(problem, theta), cov_sampling, cov_noise, np.where(unknown, np.inf, dof))
@@ -127,10 +128,3 @@ def _of_parameter(problem: Problem, directions: FloatArray) -> FloatArray:
     full = np.zeros((directions.shape[0], problem.size))
     full[:, : problem.n_coef] = directions if problem.basis is None else directions @ problem.basis
     return full
-
-
-def _degrees_of_freedom(
-    problem: Problem, bread: Bread, meat: Meat, reported: FloatArray, total: FloatArray
-) -> FloatArray:
-    sampling, n_rows = sandwich(bread, meat, problem.n_rows), problem.n_rows
-    return satterthwaite(reported, bread=bread, meat=meat, sampling=sampling, total=total, n_rows=n_rows)

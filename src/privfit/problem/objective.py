@@ -88,6 +88,16 @@ class Problem:
         constants = self.loss.constants
         return constants.curvature * (self.norm_bound**2 + constants.scale_direction**2)
 
+    @property
+    def ridged_smoothness(self) -> float:
+        """Largest eigenvalue that the Hessian times the scale can have, ridge included."""
+        return self.smoothness + float(np.abs(np.diag(self.ridge)).max(initial=0.0))
+
+    @property
+    def gradient_bound(self) -> float:
+        """Largest norm that a row's gradient in the coefficients can have, ridge excluded."""
+        return self.loss.constants.slope * self.norm_bound
+
     def query(self, kind: ReleaseKind) -> BoundedQuery:
         """Return the bounded query of a kind. Hessians are asked for multiplied by the scale.
 
@@ -103,17 +113,17 @@ class Problem:
         q, p = self.size, self.n_coef
         if kind == "gradient":
             summed = constants.slope * self.amplification
-            return BoundedQuery(kind, q, constants.slope * self.norm_bound, constants.scale_slope, summed)
+            return BoundedQuery(kind, q, self.gradient_bound, constants.scale_slope, summed)
         if kind == "secant":
             summed = constants.slope * self.amplification
-            return BoundedQuery(kind, 1, constants.slope * self.norm_bound, summed=summed)
+            return BoundedQuery(kind, 1, self.gradient_bound, summed=summed)
         if kind == "second_moment":
             return BoundedQuery(kind, p * (p + 1) // 2, self.norm_bound**2)
         if kind == "hessian":
             self._need_hessian()
             return BoundedQuery(kind, q * (q + 1) // 2, self.smoothness)
         side = max(abs(t) for t in constants.scale_slope) ** 2
-        score = (constants.slope * self.norm_bound) ** 2 + side
+        score = self.gradient_bound**2 + side
         return BoundedQuery(kind, q * (q + 1) // 2, score)
 
     def _need_hessian(self) -> None:

@@ -72,7 +72,7 @@ class Landscape:
             raise PlanViolation("a minimiser is released in encoded coordinates and without a scale")
         return cls(
             size=problem.size,
-            slope=problem.loss.constants.slope * problem.norm_bound,
+            slope=problem.gradient_bound,
             curvature=problem.smoothness,
             l2=problem.l2,
             sensitivity=problem.sensitivity("gradient"),

@@ -112,7 +112,7 @@ class OnePass(AbstractProcedure):
             radius=self.radius,
             rounds=self.rounds(problem),
             power=self.power,
-            lipschitz=problem.loss.constants.slope * problem.norm_bound,
+            lipschitz=problem.gradient_bound,
             smoothness=problem.smoothness,
             strength=max(0.0, float(np.linalg.eigvalsh(problem.ridge)[0])),
             batch=self.batch,

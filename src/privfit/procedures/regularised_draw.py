@@ -62,7 +62,7 @@ class RegularisedBallDraw(AbstractProcedure):
 
     def bits(self, problem: Problem) -> int:
         """Return b of the public lattice of spacing ``radius * 2**-b`` that the answer is rounded to."""
-        slope = problem.loss.constants.slope * problem.norm_bound
+        slope = problem.gradient_bound
         slope += (problem.l2 + self.strength) * self.radius
         return lattice_bits(inverse_temperature(problem, self.strength, self.mu) * slope, self.radius)
 

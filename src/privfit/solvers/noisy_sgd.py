@@ -124,7 +124,7 @@ class NoisySGD(AbstractSolver):
         fewest, most = _STEPS
         if not problem.loss.constants.smooth:
             return most
-        useful = 2.0 * _smoothness(problem) * self.radius / math.sqrt(2.0 * _noise_per_step(problem, mu))
+        useful = 2.0 * problem.ridged_smoothness * self.radius / math.sqrt(2.0 * _noise_per_step(problem, mu))
         return int(min(max(fewest, round(min(useful, 1e9))), most))
 
     def _descent(self, problem: Problem, n_steps: int, rate: float, ratio: float) -> SampledDescent:
@@ -145,34 +145,28 @@ class NoisySGD(AbstractSolver):
 
         if self.step_size is not None:
             return descent(self.step_size)
-        slope, size = _slope(problem), rate * problem.n_rows
+        slope, size = problem.gradient_bound, rate * problem.n_rows
         noise = problem.size * (descent(1.0).planned(problem).sd / size) ** 2
         if source:
             return descent(self.radius / math.sqrt(slope**2 + noise))
         variance = noise + (1.0 - rate) * slope**2 / size
         if not problem.loss.constants.smooth:
             return descent(self.radius / math.sqrt(n_steps * (slope**2 + variance)))
-        largest = 1.0 / (2.0 * _smoothness(problem))
+        largest = 1.0 / (2.0 * problem.ridged_smoothness)
         return descent(min(largest, self.radius / math.sqrt(2.0 * n_steps * variance)))
-
-
-def _slope(problem: Problem) -> float:
-    return problem.query("gradient").bound
-
-
-def _smoothness(problem: Problem) -> float:
-    return problem.smoothness + float(np.abs(np.diag(problem.ridge)).max(initial=0.0))
 
 
 def _noise_per_step(problem: Problem, mu: float) -> float:
     """Return the squared norm of the noise of a mean gradient that costs all of ``mu``."""
-    change = (2.0 if problem.relation is Relation.REPLACE else 1.0) * _slope(problem)
+    change = (2.0 if problem.relation is Relation.REPLACE else 1.0) * problem.gradient_bound
     return problem.size * (change / (problem.n_rows * mu)) ** 2
 
 
 def _useful_rate(problem: Problem, n_steps: int, mu: float) -> float:
     noise = _noise_per_step(problem, mu) * n_steps
-    return min(1.0, max(4.0 * mu / math.sqrt(n_steps), 2.0 * _slope(problem) ** 2 / (problem.n_rows * noise)))
+    return min(
+        1.0, max(4.0 * mu / math.sqrt(n_steps), 2.0 * problem.gradient_bound**2 / (problem.n_rows * noise))
+    )
 
 
 def _drawable(rate: float) -> float:
@@ -185,7 +179,7 @@ def _source_ratio(
 ) -> float:
     """Return the ratio at the source's noise, or refuse where that noise does not give the budget."""
     logs = math.log(problem.n_rows / budget.delta) * math.log(1.0 / budget.delta)
-    sd = rate * math.sqrt(n_steps) * math.sqrt(32.0 * logs) * _slope(problem) / budget.epsilon
+    sd = rate * math.sqrt(n_steps) * math.sqrt(32.0 * logs) * problem.gradient_bound / budget.epsilon
     ratio = gaussian_mu(problem.size, sum_sensitivity(problem), sd) * (1 + 1e-12)
     if not compose([descent_event(problem, n_steps, rate, ratio), *beside]).within(budget):
         raise Incompatible(

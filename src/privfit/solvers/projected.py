@@ -210,7 +210,7 @@ def minimiser_radius(problem: Problem) -> float:
 
 def gradient_bound(problem: Problem, radius: float) -> float:
     """Return the largest norm that the gradient of the objective, ridge included, can have in the ball."""
-    return problem.loss.constants.slope * problem.norm_bound + problem.l2 * radius
+    return problem.gradient_bound + problem.l2 * radius
 
 
 def _root_mean_square(problem: Problem, radius: float, planned: Sequence[PlannedRelease]) -> float:

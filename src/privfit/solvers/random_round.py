@@ -36,7 +36,7 @@ class RandomRoundSGD(AbstractSolver):
     Parameters
     ----------
     n_steps : int, optional
-        N, at least 2. Default ``n**2 mu**2 / (4 p)``, beyond which more steps help little, but at least n
+        N, at least 2. Default ``n**2 mu**2 / (8 p)``, half of where more steps help little, but at least n
         and at most ``max(1e4, 1e6 / p)``.
     step_size : float, optional
         ``eta``, less than ``2 / beta``. Default ``min(1 / beta, D / (S sqrt(N)))``; see *Notes*.
@@ -95,9 +95,9 @@ class RandomRoundSGD(AbstractSolver):
         need_smooth(problem, _METHOD)
         need_compiled(problem, _METHOD)
         budget = need_pair(allowance, _METHOD)
-        if self.step_size is not None and self.step_size * smoothness(problem) >= 2.0:
+        if self.step_size is not None and self.step_size * problem.ridged_smoothness >= 2.0:
             raise Incompatible(
-                f"step_size: random-round SGD needs less than {2.0 / smoothness(problem):.4g}, "
+                f"step_size: random-round SGD needs less than {2.0 / problem.ridged_smoothness:.4g}, "
                 "2 over the largest curvature, for this loss and row bound"
             )
         n_steps = self._n_steps(problem, allowance)
@@ -128,29 +128,24 @@ class RandomRoundSGD(AbstractSolver):
         return max(2, min(max(n, useful), max(10**4, _MOST_NUMBERS // p)))
 
     def _walk(self, problem: Problem, n_steps: int, ratio: float) -> RandomRoundWalk:
-        beta = smoothness(problem)
+        beta = problem.ridged_smoothness
 
         def walk(step_size: float) -> RandomRoundWalk:
             return RandomRoundWalk(n_steps, step_size, self.decay, beta, ratio, problem.start)
 
         if self.step_size is not None:
             return walk(self.step_size)
-        slope = problem.loss.constants.slope * problem.norm_bound
+        slope = problem.gradient_bound
         noise = math.sqrt(slope**2 + problem.size * walk(1.0).planned(problem).sd ** 2)
         reach = math.sqrt(2.0 * (self.initial_gap or slope) / beta)
         return walk(min(1.0 / beta, reach / (noise * math.sqrt(n_steps))))
-
-
-def smoothness(problem: Problem) -> float:
-    """Return the largest curvature that the objective can have, the ridge included."""
-    return problem.smoothness + float(np.abs(np.diag(problem.ridge)).max(initial=0.0))
 
 
 def _source_ratio(problem: Problem, n_steps: int, budget: Budget, beside: tuple[Event, ...]) -> float:
     """Return the ratio at the source's noise, or refuse where that noise does not give the budget."""
     query = problem.query("gradient")
     logs = math.log(problem.n_rows / budget.delta) * math.log(1.0 / budget.delta)
-    sd = math.sqrt(32.0 * logs) * query.bound / budget.epsilon
+    sd = math.sqrt(32.0 * logs) * problem.gradient_bound / budget.epsilon
     # A part in 1e12 more, from which the plan's calibration comes back to this noise.
     ratio = gaussian_mu(problem.size, query.sensitivity(problem.relation, 1), sd) * (1 + 1e-12)
     if not compose([walk_event(problem, n_steps, ratio), *beside]).within(budget):
