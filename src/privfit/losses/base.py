@@ -57,6 +57,9 @@ class ScalarFunctions:
         Derivative in ``s``.
     scale_direction : callable
         ``u`` such that the Hessian of a row in ``(theta, s)`` is ``curvature / s * (x, u)(x, u)'``.
+    reach : callable or None
+        ``sup |slope|`` over the responses that are possible, for a given ``eta``; ``y`` is ignored. None where
+        that is no better than the bound for every ``eta``.
     """
 
     value: ScalarFunction
@@ -64,6 +67,7 @@ class ScalarFunctions:
     curvature: ScalarFunction
     scale_slope: ScalarFunction = zero
     scale_direction: ScalarFunction = zero
+    reach: ScalarFunction | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,6 +143,9 @@ class AbstractLoss(ABC):
 
     of_residual: ClassVar[bool] = False
     """Whether it depends on ``y - eta`` alone."""
+
+    symmetric: ClassVar[bool] = False
+    """Whether it is an even function of ``y - eta``, so that cutting large slopes leaves the center alone."""
 
     scales_rows: ClassVar[bool] = False
     """Whether rows far out are scaled (Schweppe) rather than weighted down (Mallows); see `Schweppe`."""

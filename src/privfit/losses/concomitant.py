@@ -67,6 +67,7 @@ class ConcomitantHuber(AbstractLoss):
         _value, concomitant_slope, _curvature, _scale_slope, _scale_direction
     )
     has_scale: ClassVar[bool] = True
+    symmetric: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         positive(c=self.c)

@@ -44,6 +44,7 @@ class Huber(AbstractLoss):
     threshold: float = GAUSSIAN_95
     target_kind: ClassVar[TargetKind] = "numeric"
     of_residual: ClassVar[bool] = True
+    symmetric: ClassVar[bool] = True
     functions: ClassVar[ScalarFunctions] = _FUNCTIONS
 
     def __post_init__(self) -> None:
@@ -82,6 +83,7 @@ class Squared(AbstractLoss):
     bound: float = 1.0
     target_kind: ClassVar[TargetKind] = "numeric"
     of_residual: ClassVar[bool] = True
+    symmetric: ClassVar[bool] = True
     functions: ClassVar[ScalarFunctions] = _FUNCTIONS
 
     def __post_init__(self) -> None:

@@ -42,6 +42,11 @@ def _curvature(y: float, eta: float, s: float, c: float, k: float) -> float:
     return e / (1.0 + e) ** 2
 
 
+@scalar
+def _reach(y: float, eta: float, s: float, c: float, k: float) -> float:
+    return 1.0 / (1.0 + math.exp(-abs(eta)))
+
+
 @final
 @dataclass(frozen=True, slots=True)
 class Logistic(AbstractLoss):
@@ -53,7 +58,9 @@ class Logistic(AbstractLoss):
     """
 
     target_kind: ClassVar[TargetKind] = "binary"
-    functions: ClassVar[ScalarFunctions] = ScalarFunctions(_value, logistic_slope, _curvature)
+    functions: ClassVar[ScalarFunctions] = ScalarFunctions(
+        _value, logistic_slope, _curvature, reach=_reach
+    )
 
     @property
     def name(self) -> str:

@@ -20,6 +20,12 @@ def _slope(y: float, eta: float, s: float, c: float, k: float) -> float:
 
 
 @scalar
+def _reach(y: float, eta: float, s: float, c: float, k: float) -> float:
+    mean = math.exp(min(max(eta, -c), c))
+    return max(mean, k - mean)
+
+
+@scalar
 def _curvature(y: float, eta: float, s: float, c: float, k: float) -> float:
     return math.exp(eta) if abs(eta) <= c else 0.0
 
@@ -45,7 +51,7 @@ class Poisson(AbstractLoss):
     bound: float = 3.0
     count_bound: float = 20.0
     target_kind: ClassVar[TargetKind] = "count"
-    functions: ClassVar[ScalarFunctions] = ScalarFunctions(_value, _slope, _curvature)
+    functions: ClassVar[ScalarFunctions] = ScalarFunctions(_value, _slope, _curvature, reach=_reach)
 
     def __post_init__(self) -> None:
         in_range(0.0, 50.0, closed="right", bound=self.bound)

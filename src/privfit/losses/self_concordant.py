@@ -89,6 +89,7 @@ class LogCosh(AbstractLoss):
     c: float = GAUSSIAN_95
     target_kind: ClassVar[TargetKind] = "numeric"
     of_residual: ClassVar[bool] = True
+    symmetric: ClassVar[bool] = True
     functions: ClassVar[ScalarFunctions] = ScalarFunctions(_logcosh_value, _logcosh_slope, _logcosh_curvature)
 
     def __post_init__(self) -> None:
@@ -128,6 +129,7 @@ class PseudoHuber(AbstractLoss):
     c: float = GAUSSIAN_95
     target_kind: ClassVar[TargetKind] = "numeric"
     of_residual: ClassVar[bool] = True
+    symmetric: ClassVar[bool] = True
     functions: ClassVar[ScalarFunctions] = ScalarFunctions(_pseudo_value, _pseudo_slope, _pseudo_curvature)
 
     def __post_init__(self) -> None:
@@ -171,6 +173,7 @@ class SelfConcordantHuber(AbstractLoss):
     c: float = GAUSSIAN_95
     target_kind: ClassVar[TargetKind] = "numeric"
     of_residual: ClassVar[bool] = True
+    symmetric: ClassVar[bool] = True
     functions: ClassVar[ScalarFunctions] = ScalarFunctions(
         _concordant_value, _concordant_slope, _concordant_curvature
     )

@@ -56,6 +56,7 @@ class SmoothedHuber(AbstractLoss):
     h: float = 0.5
     target_kind: ClassVar[TargetKind] = "numeric"
     of_residual: ClassVar[bool] = True
+    symmetric: ClassVar[bool] = True
     functions: ClassVar[ScalarFunctions] = ScalarFunctions(_value, _slope, _curvature)
 
     def __post_init__(self) -> None:

@@ -72,3 +72,49 @@ def _center(loss: AbstractLoss, y: FloatArray, chance: FloatArray, residual: flo
         slope = chance @ np.nan_to_num(evaluate(loss.functions.slope, y, middle, s=s, loss=loss))
         low, high = (middle, high) if slope < 0.0 else (low, middle)
     return 0.5 * (low + high)
+
+
+def constant_predictor(loss: AbstractLoss, mean: float, *, limit: float) -> float:
+    """Return the constant linear predictor that a response with this mean asks for, within ``limit`` of 0.
+
+    Parameters
+    ----------
+    loss : AbstractLoss
+    mean : float
+        Mean of the encoded response; for a binary one the share of ones.
+    limit : float
+        Largest size of the result.
+    """
+
+    def slope(eta: float) -> float:
+        ys, chance = (
+            (np.array([0.0, 1.0]), np.array([1.0 - mean, mean]))
+            if loss.target_kind == "binary"
+            else (np.array([mean]), np.ones(1))
+        )
+        return float(chance @ np.nan_to_num(evaluate(loss.functions.slope, ys, eta, s=1.0, loss=loss)))
+
+    low, high = -limit, limit
+    for _ in range(60):
+        middle = 0.5 * (low + high)
+        low, high = (middle, high) if slope(middle) < 0.0 else (low, middle)
+    return 0.5 * (low + high)
+
+
+def curvature_along(loss: AbstractLoss, eta: FloatArray) -> FloatArray:
+    """Return the mean curvature of rows with these linear predictors, where the model is right.
+
+    Parameters
+    ----------
+    loss : AbstractLoss
+        Smooth and convex, of a binary response or a count.
+    eta : array of shape (m,)
+
+    Returns
+    -------
+    array of shape (m,)
+        For a binary response the mean of both labels', for a count that of a count of 1.
+    """
+    ys = (0.0, 1.0) if loss.target_kind == "binary" else (1.0,)
+    values = [evaluate(loss.functions.curvature, y, eta, s=1.0, loss=loss) for y in ys]
+    return np.clip(np.nan_to_num(np.mean(values, axis=0)), 0.0, loss.constants.curvature)

@@ -11,10 +11,13 @@ from privfit.data.source import BlockKernel
 from privfit.errors import Incompatible, PlanViolation
 from privfit.losses.base import AbstractLoss
 from privfit.privacy.relation import Relation
-from privfit.problem import kernels, numpy_kernels
+from privfit.problem import bounded_kernels, kernels, numpy_kernels
 from privfit.problem.plan import ReleaseKind
 from privfit.problem.queries import BoundedQuery
 from privfit.problem.value_kernels import Segment, secant_kernel
+
+UNIT_SCALE_RESPONSE = 3.0
+"""Size to which a response on a unit scale without declared bounds is cut for its mean and spread."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -83,6 +86,21 @@ class Problem:
         return self.to_basis(np.diag(weights))
 
     @property
+    def has_intercept(self) -> bool:
+        """Whether the first column is a constant that the ridge leaves alone."""
+        return not self.penalised[0]
+
+    @property
+    def response_range(self) -> tuple[float, float]:
+        """What encoded responses are moved into where only their size matters, for `marginals`."""
+        if self.loss.target_kind == "binary":
+            return (0.0, 1.0)
+        if self.loss.target_kind == "count":
+            return (0.0, max(self.loss.parameters))
+        bound = UNIT_SCALE_RESPONSE if self.response_bound is None else self.response_bound
+        return (-bound, bound)
+
+    @property
     def smoothness(self) -> float:
         """Largest eigenvalue that the Hessian times the scale can have, ridge excluded."""
         constants = self.loss.constants
@@ -101,6 +119,14 @@ class Problem:
     def query(self, kind: ReleaseKind) -> BoundedQuery:
         """Return the bounded query of a kind. Hessians are asked for multiplied by the scale.
 
+        A bounded gradient is the mean of terms ``r * P'x`` of norm at most 1. For a symmetric loss of residuals
+        ``r`` is the slope, cut to the bound (Schweppe's form, Huber 1981, *Robust statistics*, section 7.9). For
+        others it is the slope times a weight by which the most extreme response that is possible at this ``x``
+        keeps the bound. It depends on ``x`` and ``theta`` alone, so that a model that is right stays unbiased
+        (Künsch, Stefanski and Carroll 1989, *Conditionally unbiased bounded-influence estimation in general
+        regression models*). Marginals are means of the encoded columns, of their squares, and of the response
+        and its square, see `marginals_kernel`.
+
         A secant is the mean of ``(loss(b) - loss(a)) / norm(b - a)``, the slope of the loss between two
         points: its bound, and so its noise, does not depend on their distance.
 
@@ -114,6 +140,11 @@ class Problem:
         if kind == "gradient":
             summed = constants.slope * self.amplification
             return BoundedQuery(kind, q, self.gradient_bound, constants.scale_slope, summed)
+        if kind == "bounded_gradient":
+            summed = self.amplification / self.norm_bound
+            return BoundedQuery(kind, q, 1.0, constants.scale_slope, summed)
+        if kind == "marginals":
+            return BoundedQuery(kind, 2 * p + 2, 2.0 * self.norm_bound)
         if kind == "secant":
             summed = constants.slope * self.amplification
             return BoundedQuery(kind, 1, self.gradient_bound, summed=summed)
@@ -155,6 +186,10 @@ class Problem:
         theta = phi if self.basis is None else self.basis @ phi
         if kind == "second_moment":
             return kernels.second_moment_kernel(self.basis)
+        if kind == "marginals":
+            return bounded_kernels.marginals_kernel(self.norm_bound, self.response_range)
+        if kind == "bounded_gradient":
+            return bounded_kernels.bounded_gradient_kernel(self.loss, theta, scale, self.norm_bound)
         made = kernels if self.loss.compiled else numpy_kernels
         if kind == "gradient":
             return made.gradient_kernel(self.loss, theta, scale)
@@ -174,7 +209,7 @@ class Problem:
 
     def sum_length(self, kind: ReleaseKind) -> int:
         """Return the length of the flat sum that the kernel of a kind produces."""
-        if kind in ("gradient", "secant"):
+        if kind not in ("second_moment", "hessian", "meat"):
             return self.query(kind).size
         side = self.n_coef if kind == "second_moment" else self.size
         return side * side
@@ -185,9 +220,9 @@ class Problem:
         Matrices are summed in these coordinates; a gradient is turned after the sum.
         """
         mean = total / self.n_rows
-        if kind == "secant":
+        if kind in ("secant", "marginals"):
             return mean
-        if kind != "gradient":
+        if kind not in ("gradient", "bounded_gradient"):
             side = round(math.sqrt(mean.size))
             return mean.reshape(side, side)
         if self.basis is None:

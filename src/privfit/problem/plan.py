@@ -19,6 +19,8 @@ ReleaseKind: TypeAlias = Literal[
     "second_moment",
     "meat",
     "secant",
+    "marginals",
+    "bounded_gradient",
     "minimiser",
     "perturbed_minimiser",
     "draw",
@@ -28,7 +30,7 @@ ReleaseKind: TypeAlias = Literal[
     "eigenvalue",
     "clipped_gradient",
 ]
-"""What is released. The first five are means over the rows (see `Problem.query`), the others the outcomes of
+"""What is released. The first seven are means over the rows (see `Problem.query`), the others the outcomes of
 procedures (see `AbstractProcedure`)."""
 
 

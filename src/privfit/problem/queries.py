@@ -10,6 +10,8 @@ from privfit.problem.plan import ReleaseKind
 _ROUNDING = 1.0 + 2.0**-40
 """Covers the division by n and the products in this module."""
 
+_MATRICES = ("hessian", "second_moment", "meat")
+
 
 @dataclass(frozen=True, slots=True)
 class BoundedQuery:
@@ -17,8 +19,9 @@ class BoundedQuery:
 
     Parameters
     ----------
-    kind : {"gradient", "secant", "hessian", "second_moment", "meat"}
-        A gradient sums vectors ``(v, t)``, a secant numbers ``v``, the others sum matrices ``a a'``.
+    kind : {"gradient", "bounded_gradient", "secant", "marginals", "hessian", "second_moment", "meat"}
+        Gradients sum vectors ``(v, t)``, a secant numbers and marginals vectors ``v``, the others matrices
+        ``a a'``.
     size : int
         Length of the released vector; for a (q, q) matrix its ``q * (q + 1) / 2`` free entries.
     bound : float
@@ -54,14 +57,15 @@ class BoundedQuery:
             the number of rows must lie for the bound on rounding.
         """
         low, high = self.side
-        if self.kind not in ("gradient", "secant"):
+        if self.kind in _MATRICES:
             exact = relation.outer_sensitivity(self.bound)
         elif relation is Relation.REPLACE:
             exact = math.hypot(relation.vector_sensitivity(self.bound), high - low)
         else:
             exact = math.hypot(relation.vector_sensitivity(self.bound), max(-low, high))
         largest = math.hypot(max(self.bound, self.summed), max(-low, high))
-        terms = GROUP_ROWS + CHUNK_ROWS // GROUP_ROWS if self.kind == "gradient" else CHUNK_ROWS
+        grouped = self.kind in ("gradient", "bounded_gradient", "marginals")
+        terms = GROUP_ROWS + CHUNK_ROWS // GROUP_ROWS if grouped else CHUNK_ROWS
         return mean_sensitivity(exact, largest=largest, n_rows=n_rows, terms=terms)
 
 

@@ -11,6 +11,7 @@ from privfit.solvers.damping import (
     RidgeTwoStep,
     SelfConcordantDamping,
 )
+from privfit.solvers.empirical_bayes import EmpiricalBayesDescent
 from privfit.solvers.exponential import ExponentialMechanism
 from privfit.solvers.gradient import NoisyGradientDescent
 from privfit.solvers.newton import NoisyNewton
@@ -32,6 +33,7 @@ __all__ = [
     "Backtracking",
     "ClippedGradientDescent",
     "ConstantStep",
+    "EmpiricalBayesDescent",
     "ExponentialMechanism",
     "FixedDamping",
     "NoisyGradientDescent",
@@ -57,6 +59,7 @@ BY_NAME: dict[str, AbstractSolver] = {
     "adassp": AdaSSP(),
     "auto": WhitenedGradientDescent(),
     "clipped-gradient-descent": ClippedGradientDescent(),
+    "empirical-bayes": EmpiricalBayesDescent(),
     "exponential-mechanism": ExponentialMechanism(),
     "gradient-descent": NoisyGradientDescent(),
     "newton": NoisyNewton(),

@@ -1,0 +1,278 @@
+"""Descent whose released gradients are combined and shrunk by empirical Bayes; the default without inference."""
+
+import math
+from dataclasses import dataclass, field, replace
+from functools import lru_cache
+from typing import ClassVar, final
+
+import numpy as np
+
+from privfit._checks import FloatArray, in_range, positive, whole
+from privfit.losses.base import AbstractLoss
+from privfit.losses.typical import curvature_along, typical
+from privfit.privacy.allowance import Allowance
+from privfit.problem.objective import Problem
+from privfit.problem.oracle import Oracle
+from privfit.problem.plan import PlannedRelease
+from privfit.problem.schedule import growing_shares, planned_release, signal_of
+from privfit.solvers.base import AbstractSolver, Solution, keep_scale_positive
+from privfit.solvers.curvature import model_hessian
+from privfit.solvers.geometry import STRETCH, Frame, Marginals, standardised, whitened
+from privfit.solvers.requirements import need_convex, need_smooth
+from privfit.solvers.shrinkage import shrunk
+
+_CLIP = 2.5
+"""Residuals are cut to this many residual scales."""
+
+_LEAST_SCALE = 2.0**-10
+"""Smallest scale that slopes are cut at, relative to the bound on the slope."""
+
+_SATURATION = 370.0
+"""``n mu**2 / d`` from which on rows are weighted down less, as noise is small beside the sampling error."""
+
+_LEAST_CURVATURE = 0.02
+"""Smallest mean curvature, relative to its bound, that steps are made for."""
+
+_MOST_STEPS = 100
+"""For losses whose curvature bound is far from what is typical."""
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class EmpiricalBayesDescent(AbstractSolver):
+    """Noise-aware shrinkage at every step, in coordinates that released moments have whitened.
+
+    Means and mean squares of the columns and the response are released first, then the second moment of the
+    standardised rows, then K bounded gradients. After every gradient all that is known is combined to an
+    estimate whose noise is known, which is shrunk towards the constant predictor by empirical Bayes; the next
+    gradient is asked for there. So noise in directions without signal is removed rather than followed.
+
+    Made for prediction: the estimate has less error than an unshrunk one, but it is biased, and no standard
+    errors follow from it. With inference it is the point that Newton steps start from.
+
+    Parameters
+    ----------
+    n_steps : int, optional
+        Default ``2.5 log(n mu / p)``, rounded, between 1 and 40: with little budget for many columns a few
+        gradients say all that can be known.
+    marginal_share, geometry_share : float
+        Parts of the squared budget that buy the marginals and the second moment.
+    growth : float
+        Ratio of the squared budgets of the last and the first step.
+    spread : float
+        ``c**2 / d`` where privacy noise dominates: rows are weighted down beyond a norm of ``c`` in whitened
+        coordinates, where ``d`` is their effective dimension. It grows with the budget.
+
+    Notes
+    -----
+    *Guarantee.* That of the allowance, by composition of a vector, a matrix and K vectors. Every later query
+    depends on the rows through its bounded terms alone; coordinates, points and clips are functions of earlier
+    releases.
+
+    References
+    ----------
+    Künsch, Stefanski and Carroll 1989 for the bounded gradients; Stephens 2017 for the prior; Efron 2010,
+    *Large-scale inference*, for empirical Bayes.
+    """
+
+    releases_a_point: ClassVar[bool] = True
+
+    n_steps: int | None = None
+    marginal_share: float = 0.02
+    geometry_share: float = 0.10
+    growth: float = 12.0
+    spread: float = 0.7
+
+    def __post_init__(self) -> None:
+        if self.n_steps is not None:
+            whole(n_steps=self.n_steps)
+        in_range(0.0, 0.5, closed="neither", marginal_share=self.marginal_share)
+        in_range(0.0, 0.5, closed="neither", geometry_share=self.geometry_share)
+        positive(growth=self.growth)
+        positive(spread=self.spread)
+
+    @property
+    def name(self) -> str:
+        """Name."""
+        return "empirical-Bayes descent"
+
+    def plan(self, problem: Problem, allowance: Allowance) -> tuple[PlannedRelease, ...]:
+        """Plan the marginals, a second moment and one bounded gradient a step."""
+        need_smooth(problem, "EmpiricalBayesDescent")
+        need_convex(problem, "EmpiricalBayesDescent")
+        n_steps = self._steps(problem, allowance.signal(problem.size))
+        steps = growing_shares(n_steps, self.growth ** (1.0 / max(n_steps - 1, 1)))
+        rest = 1.0 - self.marginal_share - self.geometry_share
+        shares = [self.marginal_share, self.geometry_share, *(part * rest for part in steps)]
+        for_marginals, for_moment, *for_gradients = allowance.split(shares)
+        return (
+            planned_release(problem, "marginals", for_marginals),
+            planned_release(standardised(problem, None), "second_moment", for_moment),
+            *(planned_release(whitened(problem, None), "bounded_gradient", part) for part in for_gradients),
+        )
+
+    def final_problem(self, problem: Problem, releases: tuple[PlannedRelease, ...]) -> Problem:
+        """Return the problem in whitened coordinates with Mallows weights, in which inference goes on."""
+        del releases
+        return _weighted(problem, None)
+
+    def run(self, problem: Problem, oracle: Oracle) -> Solution:
+        """Release the geometry, then take the planned steps."""
+        start = np.array(problem.start)
+        marginals = Marginals.of(problem, oracle.release("marginals", start))
+        standard, size = marginals.standardising(problem)
+        oracle.change_basis(standardised(problem, standard / math.sqrt(size)))
+        moment = oracle.release("second_moment", start)
+        frame = Frame.of(problem, standard, moment, marginals=marginals, size=size)
+        descent = _Descent(problem, oracle, frame, marginals, self._squared_bound(problem, oracle, frame))
+        parameter = descent.run()
+        final = _weighted(problem, frame.basis)
+        if oracle.remaining("meat"):
+            oracle.change_basis(final)
+        return Solution(final, parameter, (), (), "point")
+
+    def _squared_bound(self, problem: Problem, oracle: Oracle, frame: Frame) -> float:
+        """Return ``c**2``: rows are weighted down beyond the norm ``c``."""
+        mu = min(signal_of(oracle.plan.solver_releases, problem.size), 1e12)
+        relative = problem.n_rows * mu**2 / (frame.dimension * _SATURATION)
+        return min(self.spread * frame.dimension * max(relative, 1.0) ** (2.0 / 3.0), problem.n_rows)
+
+    def _steps(self, problem: Problem, mu: float) -> int:
+        if self.n_steps is not None:
+            return self.n_steps
+        signal = problem.n_rows * min(mu, 1e12) / problem.n_coef
+        usual = int(np.clip(round(2.5 * math.log(max(signal, 1.0))), 1, 40))
+        return min(math.ceil(usual * problem.loss.slack[1]), max(usual, _MOST_STEPS))
+
+
+def _weighted(problem: Problem, basis: FloatArray | None) -> Problem:
+    bound = math.sqrt(1.2 * problem.n_coef)
+    return replace(problem.bounded_by(bound, STRETCH * bound), basis=basis)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Seen:
+    """A released gradient in whitened coordinates, the ridge's included, and the sd of its noise."""
+
+    at: FloatArray
+    gradient: FloatArray
+    sd: float
+
+
+@dataclass(slots=True, eq=False)
+class _Descent:
+    """The steps of one fit; all that it holds is released."""
+
+    problem: Problem
+    oracle: Oracle
+    frame: Frame
+    marginals: Marginals
+    squared_bound: float
+    seen: list[_Seen] = field(default_factory=list)
+
+    def run(self) -> FloatArray:
+        """Take the planned steps and return the parameter in whitened coordinates."""
+        base = self._whitened(self.marginals.start(self.problem))
+        phi, total = base, self.oracle.remaining("bounded_gradient")
+        scale = self._slope_scale(phi)
+        unit = self._change_unit(scale)
+        for step in range(total):
+            if step == total // 2 and self._clips and step > 0:
+                scale = self._slope_scale(phi)
+                unit = self._change_unit(scale)
+            self._ask(phi, unit)
+            phi = self._combined(base, phi)
+        return phi
+
+    @property
+    def _clips(self) -> bool:
+        return self.problem.loss.symmetric and not self.problem.loss.has_scale
+
+    def _whitened(self, theta: FloatArray) -> FloatArray:
+        phi = theta.copy()
+        p = self.problem.n_coef
+        phi[:p] = np.linalg.solve(self.frame.basis, theta[:p])
+        return phi
+
+    def _residual(self, phi: FloatArray) -> float:
+        """Return the residual scale that is left of the response's at ``phi``."""
+        if self.problem.loss.has_scale:
+            return float(phi[-1])
+        if self.problem.loss.target_kind != "numeric":
+            return 1.0
+        p, center, spread = self.problem.n_coef, self.frame.center, self.marginals.response_sd
+        constant = center @ center
+        explained = phi[:p] @ phi[:p] - ((phi[:p] @ center) ** 2 / constant if constant > 0 else 0.0)
+        return math.sqrt(max(spread**2 - explained, 0.05 * spread**2))
+
+    def _slope_scale(self, phi: FloatArray) -> float:
+        """Return what slopes are cut at: public, or from the residual scale where residuals are all there is."""
+        bound = self.problem.loss.constants.slope
+        if not self._clips:
+            return bound
+        return float(np.clip(_CLIP * self._residual(phi), _LEAST_SCALE * bound, bound))
+
+    def _change_unit(self, scale: float) -> float:
+        """Go to coordinates in which terms have norm at most 1, and return how long these units are."""
+        unit = 1.0 / (math.sqrt(self.squared_bound) * scale)
+        self.oracle.change_basis(whitened(self.problem, self.frame.basis * unit))
+        return unit
+
+    def _ask(self, phi: FloatArray, unit: float) -> None:
+        p = self.problem.n_coef
+        at = phi.copy()
+        at[:p] /= unit
+        release = self.oracle.release("bounded_gradient", at)
+        gradient = release.value.copy()
+        gradient[:p] /= unit
+        gradient[:p] += self._ridge @ phi[:p]
+        self.seen.append(_Seen(phi, gradient, release.planned.sd / unit))
+
+    @property
+    def _ridge(self) -> FloatArray:
+        """Second derivative of the ridge in whitened coordinates, shape (p, p)."""
+        p, basis = self.problem.n_coef, self.frame.basis
+        return basis.T @ self.problem.ridge[:p, :p] @ basis
+
+    def _combined(self, base: FloatArray, previous: FloatArray) -> FloatArray:
+        """Return the shrunk estimate that the later half of the gradients gives."""
+        late = self.seen[len(self.seen) // 2 :]
+        weights = np.array([one.sd**-2 if one.sd > 0 else 1.0 for one in late])
+        weights = weights / weights.sum()
+        at = weights @ np.array([one.at for one in late])
+        gradient = weights @ np.array([one.gradient for one in late])
+        sd = math.sqrt(float(np.sum((weights * np.array([one.sd for one in late])) ** 2)))
+        p = self.problem.n_coef
+        inverse = np.linalg.inv(self._hessian(at))
+        raw = at[:p] - inverse @ gradient[:p] - base[:p]
+        phi = at.copy()
+        phi[:p] = base[:p] + (_shrunk(raw, sd**2 * inverse @ inverse) if sd > 0 else raw)
+        if self.problem.loss.has_scale:
+            phi[-1] -= gradient[-1] * at[-1] / self.problem.loss.constants.scale_curvature
+        return keep_scale_positive(self.problem, phi, previous)
+
+    def _hessian(self, phi: FloatArray) -> FloatArray:
+        """Return a Hessian at ``phi`` from released quantities, shape (p, p)."""
+        p, loss = self.problem.n_coef, self.problem.loss
+        if loss.target_kind == "numeric":
+            return _usual_curvature(loss, self._residual(phi)) * np.eye(p) + self._ridge
+
+        def curvature(eta: FloatArray) -> FloatArray:
+            least = _LEAST_CURVATURE * loss.constants.curvature
+            return np.maximum(curvature_along(loss, eta), least)
+
+        return model_hessian(curvature, phi[:p], self.frame.center) + self._ridge
+
+
+def _shrunk(raw: FloatArray, noise: FloatArray) -> FloatArray:
+    """Return the posterior mean of a signal from ``raw`` with the covariance ``noise``, shape (p,)."""
+    prior = shrunk(raw, np.diag(noise)).square + 1e-300
+    return prior * np.linalg.solve(np.diag(prior) + noise, raw)
+
+
+@lru_cache(maxsize=64)
+def _usual_curvature(loss: AbstractLoss, residual: float) -> float:
+    """Return the curvature of a loss of residuals on this scale."""
+    if loss.has_scale:
+        return typical(loss, residual=1.0)[0] / residual
+    return max(typical(loss, residual=residual)[0], _LEAST_CURVATURE * loss.constants.curvature)
