@@ -45,7 +45,7 @@ class Cell:
     @property
     def row_clips(self) -> tuple[float, ...]:
         """Norms that rows may be clipped to, for methods that tune it; a schema bounds rows already."""
-        factors = (1.0, 0.7, 0.5) if self.rows.design.bounded else (2.0, 1.4, 1.0)
+        factors = (1.0, 0.7, 0.5, 0.35) if self.rows.design.bounded else (2.0, 1.4, 1.0, 0.7)
         return tuple(factor * self.rows.norm_bound for factor in factors)
 
     def generator(self, method: str, repetition: int) -> np.random.Generator:

@@ -14,10 +14,10 @@ from privfit.privacy.budget import Budget
 from privfit.privacy.calibrate import calibrate_sampled
 from privfit.privacy.composition import SampledGaussianEvent
 
-_CLIPS = (1.0, 0.4, 0.15)
+_CLIPS = (1.0, 0.4, 0.15, 0.05)
 """Clipping norms of a row's gradient, in units of the public bound on it."""
 
-_RATES = (1.0, 4.0, 16.0, 64.0)
+_RATES = (0.25, 1.0, 4.0, 16.0)
 """Step sizes in units of one over the public bound on the smoothness."""
 
 _UNCLIPPED = float(2**60)

@@ -110,7 +110,7 @@ SOLVERS = (
     Library("noisy SGD", NoisySGD()),
     Library("noisy SGD, 10,000 steps", NoisySGD(n_steps=10_000), most_repetitions=5),
     Library("clipped gradient descent", ClippedGradientDescent()),
-    Library("online-to-batch", OnlineToBatch()),
+    Library("online-to-batch", OnlineToBatch(), most_repetitions=5),
     Library("AdaSSP", AdaSSP(), _SQUARED),
     Library("sufficient statistics", SufficientStatistics(), _SQUARED),
 )

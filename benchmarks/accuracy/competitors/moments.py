@@ -53,7 +53,7 @@ class TunedStatistics(AbstractMethod):
     """Sufficient statistics with exact Gaussian accounting; row clip and ridge tuned.
 
     Half of the squared budget pays for the matrix and half for the vector. Eigenvalues of the ridged matrix
-    are raised to a tenth of the noise's spectral norm.
+    are raised to 3 percent of the noise's spectral norm.
     """
 
     name: str = "sufficient statistics, tuned"
@@ -61,7 +61,7 @@ class TunedStatistics(AbstractMethod):
 
     def settings(self, cell: Cell) -> Sequence[Setting]:
         """Return clipping norms, and ridges in units of the noise's spectral norm."""
-        return grid(clip=cell.row_clips, ridge=(0.03, 0.1, 0.3, 1.0, 3.0))
+        return grid(clip=cell.row_clips, ridge=(0.0, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0))
 
     def fit(self, cell: Cell, runs: Sequence[Run]) -> Array:
         """Solve the noisy normal equations."""
@@ -74,7 +74,7 @@ class TunedStatistics(AbstractMethod):
             vector = cross + 2.0 * setting["clip"] / half * rng.standard_normal(cell.p)
             spectral = sd * math.sqrt(2.0 * cell.p)
             values, vectors = np.linalg.eigh(matrix)
-            values = np.maximum(values + setting["ridge"] * spectral, 0.1 * spectral)
+            values = np.maximum(values + setting["ridge"] * spectral, 0.03 * spectral)
             thetas.append(vectors @ ((vectors.T @ vector) / values))
         return np.array(thetas)
 

@@ -33,7 +33,7 @@ class DoubleNoiseNewton(AbstractMethod):
 
     def settings(self, cell: Cell) -> Sequence[Setting]:  # noqa: ARG002 -- the same everywhere
         """Return numbers of steps, 15 in the source, and kinds of curvature."""
-        return grid(steps=(4, 8, 15), bound=(0, 1))
+        return grid(steps=(2, 4, 8, 15), bound=(0, 1))
 
     def fit(self, cell: Cell, runs: Sequence[Run]) -> Array:
         """Run one after the other."""

@@ -36,7 +36,7 @@ class TunedObjectivePerturbation(AbstractMethod):
 
     def settings(self, cell: Cell) -> Sequence[Setting]:
         """Return clipping norms, and shares of epsilon that a small or a large ridge leaves to pay."""
-        return grid(clip=cell.row_clips, share=(0.2, 0.05, 0.01, 0.002))
+        return grid(clip=cell.row_clips, share=(0.5, 0.2, 0.05, 0.01, 0.002))
 
     def fit(self, cell: Cell, runs: Sequence[Run]) -> Array:
         """Minimise the perturbed objectives."""
