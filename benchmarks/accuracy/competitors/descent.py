@@ -17,8 +17,11 @@ from privfit.privacy.composition import SampledGaussianEvent
 _CLIPS = (1.0, 0.4, 0.15, 0.05, 0.02)
 """Clipping norms of a row's gradient, in units of the public bound on it."""
 
-_RATES = (0.25, 1.0, 4.0, 16.0)
+_RATES = (0.25, 1.0, 4.0, 16.0, 48.0)
 """Step sizes in units of one over the public bound on the smoothness."""
+
+_SAMPLED = ((6, 512), (4, 512), (4, 2048))
+"""Sampling rates, as powers of a half, and numbers of steps."""
 
 _UNCLIPPED = float(2**60)
 
@@ -40,7 +43,7 @@ class TunedGradientDescent(AbstractMethod):
 
     def settings(self, cell: Cell) -> Sequence[Setting]:  # noqa: ARG002 -- the same everywhere
         """Return clipping norms, step sizes and numbers of steps."""
-        return grid(clip=_CLIPS, rate=_RATES, steps=(40, 200))
+        return grid(clip=_CLIPS, rate=_RATES, steps=(40, 200, 500))
 
     def fit(self, cell: Cell, runs: Sequence[Run]) -> Array:
         """Run all with the same number of steps at once."""
@@ -77,7 +80,7 @@ class TunedSGD(AbstractMethod):
 
     def settings(self, cell: Cell) -> Sequence[Setting]:  # noqa: ARG002 -- the same everywhere
         """Return clipping norms, step sizes, and pairs of sampling rate and number of steps."""
-        pairs = [{"sampled": 2.0**-6, "steps": 512}, {"sampled": 2.0**-4, "steps": 512}]
+        pairs = [{"sampled": 2.0**-power, "steps": steps} for power, steps in _SAMPLED]
         return [{**pair, **rest} for pair in pairs for rest in grid(clip=_CLIPS, rate=_RATES)]
 
     def fit(self, cell: Cell, runs: Sequence[Run]) -> Array:

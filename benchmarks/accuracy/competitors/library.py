@@ -108,9 +108,9 @@ SOLVERS = (
     Library("output perturbation", OutputPerturbation()),
     Library("objective perturbation", ObjectivePerturbation(), _SMOOTH),
     Library("noisy SGD", NoisySGD()),
-    Library("noisy SGD, 10,000 steps", NoisySGD(n_steps=10_000), most_repetitions=5),
+    Library("noisy SGD, 10,000 steps", NoisySGD(n_steps=10_000), most_repetitions=3),
     Library("clipped gradient descent", ClippedGradientDescent()),
-    Library("online-to-batch", OnlineToBatch(), most_repetitions=5),
+    Library("online-to-batch", OnlineToBatch(), most_repetitions=3),
     Library("AdaSSP", AdaSSP(), _SQUARED),
     Library("sufficient statistics", SufficientStatistics(), _SQUARED),
 )
