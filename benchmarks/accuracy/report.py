@@ -111,7 +111,8 @@ def write_page(cells: Sequence[CellResult], page: Path) -> None:
     for task in TITLES:
         found = [cell for cell in cells if cell.task == task]
         if found:
-            blocks |= {task: details(found), f"{task}_methods": methods(found)}
+            image = f"![](../benchmarks/accuracy/results/accuracy_{task}.png)"
+            blocks |= {task: f"{image}\n\n{details(found)}", f"{task}_methods": methods(found)}
     text = page.read_text(encoding="utf-8")
     for name, content in blocks.items():
         block = f"<!-- {name}: start -->\n{content}\n<!-- {name}: end -->"

@@ -77,12 +77,17 @@ def work(job: Job, setup: Setup) -> list[dict[str, object]]:
     ]
 
 
-def stored(path: Path, again: set[str]) -> list[dict[str, str]]:
-    """Return earlier results but for the methods to repeat."""
-    if not path.exists():
+def stored(options: argparse.Namespace) -> list[dict[str, str]]:
+    """Return earlier results but for the methods to repeat, in the cells of this run."""
+    if not options.out.exists():
         return []
-    with path.open(newline="") as file:
-        return [row for row in csv.DictReader(file) if row["method"] not in again]
+
+    def to_repeat(row: dict[str, str]) -> bool:
+        here = row["table"] in options.tables and row["task"] in options.tasks
+        return here and float(row["epsilon"]) in options.epsilons and row["method"] in options.again
+
+    with options.out.open(newline="") as file:
+        return [row for row in csv.DictReader(file) if not to_repeat(row)]
 
 
 def jobs(options: argparse.Namespace, done: set[Key]) -> Iterator[Job]:
@@ -120,7 +125,7 @@ def main() -> None:
     options.out.parent.mkdir(exist_ok=True, parents=True)
     if options.diffprivlib is None:
         print("diffprivlib is left out: --diffprivlib PYTHON is not given")
-    rows = stored(options.out, set(options.again))
+    rows = stored(options)
     done = {(row["table"], row["task"], row["epsilon"], row["method"]) for row in rows}
     setup = Setup(options.data, options.diffprivlib, options.repetitions)
     started = time.perf_counter()
