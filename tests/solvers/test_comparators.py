@@ -234,9 +234,9 @@ def test_the_plan_does_not_depend_on_the_data_and_is_used_up():
 
 
 def test_names_resolve_and_arguments_are_checked():
-    assert resolve("sufficient-statistics") == SufficientStatistics()
-    assert resolve("adassp") == AdaSSP()
-    assert resolve("clipped-gradient-descent") == ClippedGradientDescent()
+    assert resolve("sufficient-statistics", inference=True) == SufficientStatistics()
+    assert resolve("adassp", inference=True) == AdaSSP()
+    assert resolve("clipped-gradient-descent", inference=True) == ClippedGradientDescent()
     for make in (
         lambda: SufficientStatistics(response_bound=0.0),
         lambda: SufficientStatistics(balance=1.5),

@@ -145,7 +145,7 @@ def test_arguments_are_checked(changes):
 
 
 def test_it_is_known_by_name():
-    assert resolve("online-to-batch") == OnlineToBatch()
+    assert resolve("online-to-batch", inference=True) == OnlineToBatch()
     assert OnlineToBatch().name == "one pass, AdaGrad-norm"
 
 

@@ -368,4 +368,4 @@ def test_arguments_are_checked():
         with pytest.raises(InvalidArgument):
             ObjectivePerturbation(**arguments)
     for name in ("output-perturbation", "objective-perturbation"):
-        assert resolve(name).releases_a_point
+        assert resolve(name, inference=True).releases_a_point

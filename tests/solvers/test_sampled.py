@@ -183,8 +183,8 @@ def test_arguments_are_checked(wrong):
 
 
 def test_known_by_name():
-    assert resolve("random-round") == RandomRoundSGD()
-    assert resolve("noisy-sgd") == NoisySGD()
+    assert resolve("random-round", inference=True) == RandomRoundSGD()
+    assert resolve("noisy-sgd", inference=True) == NoisySGD()
 
 
 def test_the_noise_of_the_sources_is_used_where_it_holds(rng):

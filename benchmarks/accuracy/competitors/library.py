@@ -83,7 +83,7 @@ class Library(AbstractMethod):
 def _design(cell: Cell, solver: object) -> Design:
     """Return the public facts; solvers that weight no row get no norm bound where no schema gives one."""
     design = cell.rows.design
-    if design.bounded or resolve(solver).weights_rows:
+    if design.bounded or resolve(solver, inference=False).weights_rows:
         return design
     return replace(design, norm_bound=UNWEIGHTED)
 

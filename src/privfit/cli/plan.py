@@ -171,7 +171,7 @@ def _not_known(planned: PlannedFit, prepared: Prepared) -> list[str]:
     if not np.isnan(planned.forecast.noise).any():
         return []
     reason = f"Unknown: the noise in what {planned.plan.solver} leads to cannot be told beforehand"
-    if resolve(prepared.options.solver).no_inference is not None:
+    if prepared.options.method.no_inference is not None:
         return [f"{reason}; that of --solver auto can."]
     return [f"{reason}. Without --no-inference Newton steps with known noise are planned from there."]
 

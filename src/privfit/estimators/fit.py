@@ -27,7 +27,7 @@ from privfit.problem.objective import Problem
 from privfit.problem.oracle import Oracle
 from privfit.problem.plan import Plan
 from privfit.results import FitResult, PrivacyStatement
-from privfit.solvers import NonPrivate, resolve
+from privfit.solvers import AbstractSolver, NonPrivate, resolve
 
 _LONGEST = 10**10
 """Rows; more than any machine holds, and far from overflow."""
@@ -70,6 +70,11 @@ class FitOptions:
     dataset: str | None = None
     random_state: object = None
 
+    @property
+    def method(self) -> AbstractSolver:
+        """The solver behind the name or instance."""
+        return resolve(self.solver, inference=self.inference)
+
 
 def fit(
     model: Model, encoder: Encoder, table: Table | RowStream, options: FitOptions
@@ -110,7 +115,7 @@ def fit(
     reservation = _Reservation.make(plan, options)
     oracle = Oracle(problem, plan, source, noise)
     matrix, shift = encoder.design.reporting_map()
-    solution = resolve(options.solver).run(problem, oracle)
+    solution = options.method.run(problem, oracle)
     inference = infer(solution, oracle, directions=matrix) if options.inference else estimate_only(solution)
     reservation.commit()
     estimate = matrix @ inference.theta + shift
@@ -135,7 +140,7 @@ def refuse_unit(schema: Schema) -> None:
 
 def refuse_many_passes(options: FitOptions) -> None:
     """Raise unless a fit reads every row once, as a stream allows."""
-    if not resolve(options.solver).one_pass:
+    if not options.method.one_pass:
         raise Incompatible("solver: a stream of rows is read once; use solver=OnlineToBatch()")
     if options.inference:
         raise Incompatible(
@@ -175,7 +180,7 @@ def make_problem(model: Model, design: Design, options: FitOptions, *, n_rows: i
     in_range(0.0, math.inf, closed="left", l2=options.l2)
     if n_rows > _LONGEST:
         raise InvalidArgument(f"n_rows must be at most {_LONGEST}")
-    if n_rows < 2 * len(design.columns) and not isinstance(resolve(options.solver), NonPrivate):
+    if n_rows < 2 * len(design.columns) and not isinstance(options.method, NonPrivate):
         raise TooLittleData(
             f"{n_rows} rows cannot support {len(design.columns)} coefficients; "
             "give at least twice as many rows as coefficients"
@@ -199,7 +204,7 @@ def make_problem(model: Model, design: Design, options: FitOptions, *, n_rows: i
 
 def plan_fit(problem: Problem, options: FitOptions) -> Plan:
     """Return the plan of a fit, and check that it is within the budget."""
-    solver = resolve(options.solver)
+    solver = options.method
     if isinstance(solver, NonPrivate):
         return make_plan(problem, solver, Allowance.unlimited(), inference=options.inference)
     plan = make_plan(problem, solver, Allowance.of(options.budget), inference=options.inference)
@@ -209,7 +214,7 @@ def plan_fit(problem: Problem, options: FitOptions) -> Plan:
 
 
 def _noise(options: FitOptions) -> NoiseSource:
-    if isinstance(resolve(options.solver), NonPrivate):
+    if isinstance(options.method, NonPrivate):
         return NoNoise()
     return make_source(options.random_state)
 

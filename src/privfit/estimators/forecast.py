@@ -38,7 +38,7 @@ def forecast_fit(
     x = encoder.encode_predictors(uniform_table(schema, encoder.needed[:-1]))
     x = x[np.isfinite(x).all(axis=1)]
     matrix, _ = encoder.design.reporting_map()
-    expected = forecast(problem, resolve(options.solver), plan, moment=x.T @ x / len(x), directions=matrix)
+    expected = forecast(problem, options.method, plan, moment=x.T @ x / len(x), directions=matrix)
     return PlannedFit(plan, expected)
 
 

@@ -53,7 +53,7 @@ def _as_schema(schema: Schema | Mapping[str, Any] | str | os.PathLike[str]) -> S
 
 def _check(model: Model, encoder: FormulaEncoder, options: FitOptions) -> None:
     """Raise what `fit` would raise by public facts alone."""
-    resolve(options.solver)
+    _ = options.method
     n_rows = public_rows(_STAND_IN_ROWS, options)
     make_problem(model, encoder.design, options, n_rows=n_rows)
     if not isinstance(options.inference, bool):

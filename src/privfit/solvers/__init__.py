@@ -77,8 +77,10 @@ BY_NAME: dict[str, AbstractSolver] = {
 """Solvers that the command line and ``solver="..."`` know by name, with their defaults."""
 
 
-def resolve(solver: object) -> AbstractSolver:
+def resolve(solver: object, *, inference: bool) -> AbstractSolver:
     """Return the solver behind a name or an instance.
+
+    ``"auto"`` is the method without bias where inference is wanted, and else the one with the least error.
 
     Raises
     ------
@@ -87,6 +89,8 @@ def resolve(solver: object) -> AbstractSolver:
     """
     if isinstance(solver, AbstractSolver):
         return solver
+    if solver == "auto" and not inference:
+        return EmpiricalBayesDescent()
     if isinstance(solver, str) and solver in BY_NAME:
         return BY_NAME[solver]
     raise InvalidArgument(

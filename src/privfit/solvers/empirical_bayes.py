@@ -21,13 +21,13 @@ from privfit.solvers.geometry import STRETCH, Frame, Marginals, standardised, wh
 from privfit.solvers.requirements import need_convex, need_smooth
 from privfit.solvers.shrinkage import shrunk
 
-_CLIP = 2.5
-"""Residuals are cut to this many residual scales."""
+_CUT = (1.2, 0.5)
+"""Residuals of typical rows are cut to this many residual scales: at least, and per ``log(n mu / p)``."""
 
 _LEAST_SCALE = 2.0**-10
 """Smallest scale that slopes are cut at, relative to the bound on the slope."""
 
-_SATURATION = 370.0
+_SATURATION = 225.0
 """``n mu**2 / d`` from which on rows are weighted down less, as noise is small beside the sampling error."""
 
 _LEAST_CURVATURE = 0.02
@@ -78,10 +78,10 @@ class EmpiricalBayesDescent(AbstractSolver):
     releases_a_point: ClassVar[bool] = True
 
     n_steps: int | None = None
-    marginal_share: float = 0.02
-    geometry_share: float = 0.10
+    marginal_share: float = 0.05
+    geometry_share: float = 0.14
     growth: float = 12.0
-    spread: float = 0.7
+    spread: float = 0.5
 
     def __post_init__(self) -> None:
         if self.n_steps is not None:
@@ -124,25 +124,30 @@ class EmpiricalBayesDescent(AbstractSolver):
         oracle.change_basis(standardised(problem, standard / math.sqrt(size)))
         moment = oracle.release("second_moment", start)
         frame = Frame.of(problem, standard, moment, marginals=marginals, size=size)
-        descent = _Descent(problem, oracle, frame, marginals, self._squared_bound(problem, oracle, frame))
+        signal = signal_of(oracle.plan.solver_releases, problem.size)
+        bound = self._relative_bound(problem, frame, min(signal, 1e12))
+        cut = max(_CUT[0], _CUT[1] * self._log_signal(problem, signal))
+        descent = _Descent(problem, oracle, frame, marginals, bound, cut / math.sqrt(self.spread))
         parameter = descent.run()
         final = _weighted(problem, frame.basis)
         if oracle.remaining("meat"):
             oracle.change_basis(final)
         return Solution(final, parameter, (), (), "point")
 
-    def _squared_bound(self, problem: Problem, oracle: Oracle, frame: Frame) -> float:
-        """Return ``c**2``: rows are weighted down beyond the norm ``c``."""
-        mu = min(signal_of(oracle.plan.solver_releases, problem.size), 1e12)
+    def _relative_bound(self, problem: Problem, frame: Frame, mu: float) -> float:
+        """Return ``c**2 / d``: rows are weighted down beyond the norm ``c``."""
         relative = problem.n_rows * mu**2 / (frame.dimension * _SATURATION)
-        return min(self.spread * frame.dimension * max(relative, 1.0) ** (2.0 / 3.0), problem.n_rows)
+        return min(self.spread * max(relative, 1.0) ** (2.0 / 3.0), problem.n_rows / frame.dimension)
 
     def _steps(self, problem: Problem, mu: float) -> int:
         if self.n_steps is not None:
             return self.n_steps
-        signal = problem.n_rows * min(mu, 1e12) / problem.n_coef
-        usual = int(np.clip(round(2.5 * math.log(max(signal, 1.0))), 1, 40))
+        log = self._log_signal(problem, mu)
+        usual = int(np.clip(round(min(4.5 * log, 6.0 + 2.0 * log)), 1, 40))
         return min(math.ceil(usual * problem.loss.slack[1]), max(usual, _MOST_STEPS))
+
+    def _log_signal(self, problem: Problem, mu: float) -> float:
+        return math.log(max(problem.n_rows * min(mu, 1e12) / problem.n_coef, 1.0))
 
 
 def _weighted(problem: Problem, basis: FloatArray | None) -> Problem:
@@ -167,25 +172,24 @@ class _Descent:
     oracle: Oracle
     frame: Frame
     marginals: Marginals
-    squared_bound: float
+    relative_bound: float
+    cut: float
     seen: list[_Seen] = field(default_factory=list)
 
     def run(self) -> FloatArray:
         """Take the planned steps and return the parameter in whitened coordinates."""
         base = self._whitened(self.marginals.start(self.problem))
         phi, total = base, self.oracle.remaining("bounded_gradient")
-        scale = self._slope_scale(phi)
-        unit = self._change_unit(scale)
+        unit = self._change_unit(phi)
         for step in range(total):
-            if step == total // 2 and self._clips and step > 0:
-                scale = self._slope_scale(phi)
-                unit = self._change_unit(scale)
+            if step == total // 2 and step > 0 and self._cuts_residuals:
+                unit = self._change_unit(phi)
             self._ask(phi, unit)
             phi = self._combined(base, phi)
         return phi
 
     @property
-    def _clips(self) -> bool:
+    def _cuts_residuals(self) -> bool:
         return self.problem.loss.symmetric and not self.problem.loss.has_scale
 
     def _whitened(self, theta: FloatArray) -> FloatArray:
@@ -205,18 +209,18 @@ class _Descent:
         explained = phi[:p] @ phi[:p] - ((phi[:p] @ center) ** 2 / constant if constant > 0 else 0.0)
         return math.sqrt(max(spread**2 - explained, 0.05 * spread**2))
 
-    def _slope_scale(self, phi: FloatArray) -> float:
-        """Return what slopes are cut at: public, or from the residual scale where residuals are all there is."""
-        bound = self.problem.loss.constants.slope
-        if not self._clips:
-            return bound
-        return float(np.clip(_CLIP * self._residual(phi), _LEAST_SCALE * bound, bound))
-
-    def _change_unit(self, scale: float) -> float:
+    def _change_unit(self, phi: FloatArray) -> float:
         """Go to coordinates in which terms have norm at most 1, and return how long these units are."""
-        unit = 1.0 / (math.sqrt(self.squared_bound) * scale)
+        unit = 1.0 / (math.sqrt(self.relative_bound * self.frame.dimension) * self._slope_scale(phi))
         self.oracle.change_basis(whitened(self.problem, self.frame.basis * unit))
         return unit
+
+    def _slope_scale(self, phi: FloatArray) -> float:
+        """Return the slope of a row of typical length that may just count in full."""
+        bound = self.problem.loss.constants.slope
+        if not self._cuts_residuals:
+            return bound
+        return float(np.clip(self.cut * self._residual(phi), _LEAST_SCALE * bound, bound))
 
     def _ask(self, phi: FloatArray, unit: float) -> None:
         p = self.problem.n_coef
