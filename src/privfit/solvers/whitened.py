@@ -163,7 +163,7 @@ class WhitenedGradientDescent(AbstractSolver):
 
     def _extrapolated(self, problem: Problem, theta: FloatArray, previous: FloatArray) -> FloatArray:
         """Go on beyond ``theta``, away from ``previous``; a scale, which must stay positive, stays."""
-        p = problem.n_coef
+        p = problem.n_linear
         point = theta.copy()
         point[:p] += self.momentum * (theta[:p] - previous[:p])
         return point
@@ -182,7 +182,7 @@ class WhitenedGradientDescent(AbstractSolver):
             return self.spread * p
         of_slope, of_curvature = problem.loss.slack
         for_noise = 0.03 * n * (mu / of_slope) ** 2
-        for_bread = 0.015 * n * mu / (math.sqrt(p) * of_curvature)
+        for_bread = 0.015 * n * mu / (math.sqrt(problem.n_linear) * of_curvature)
         if problem.bounded:
             for_noise *= 1.0 + 5.0 / p + 15.0 / p**2
             for_bread *= 1.0 + 5.0 / p
