@@ -211,9 +211,10 @@ class LogisticRegression(AbstractLinearClassifier):
 
     def predict_proba(self, X: Any) -> FloatArray:
         """Return the probabilities of the classes, shape (n, K)."""
+        predictor = self._linear_predictor(X)
         if self._many:
-            return softmax(self._linear_predictor(X), axis=1)
-        positive = expit(self._linear_predictor(X))
+            return softmax(predictor, axis=1)
+        positive = expit(predictor)
         return np.column_stack([1.0 - positive, positive])
 
 

@@ -47,7 +47,7 @@ class Multinomial(AbstractLoss):
     least 0 with a sum of at most 1, for which both bounds hold.
     """
 
-    n_classes: int
+    n_classes: int = 3
 
     target_kind: ClassVar[TargetKind] = "class"
 
