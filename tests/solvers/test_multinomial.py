@@ -117,6 +117,19 @@ def test_the_noise_does_not_depend_on_which_class_is_the_reference():
     np.testing.assert_allclose(pairs, 2.0 * sd**2)
 
 
+@pytest.mark.parametrize("n_classes", [3, 5, 9])
+def test_a_reference_class_would_cost_noise(n_classes):
+    """At even odds, as `docs/losses.md` says: (K + 2) / 2 times the variance for the same bound."""
+    matrix = np.eye(n_classes) / n_classes - 1.0 / n_classes**2
+    inverse = np.linalg.inv(matrix[1:, 1:])
+    against_first = (inverse @ inverse)[0, 0]
+    contrasts = Multinomial(n_classes).contrasts
+    alike = np.linalg.pinv(contrasts.T @ matrix @ contrasts)
+    way = contrasts[1] - contrasts[0]
+    assert way @ alike @ alike @ way == pytest.approx(2.0 * n_classes**2)
+    assert against_first / (2.0 * n_classes**2) == pytest.approx(0.5 * (n_classes + 2))
+
+
 @pytest.mark.statistical
 @pytest.mark.parametrize("solver", SUPPORTING, ids=lambda one: one.name)
 def test_intervals_hold_the_truth(solver):
