@@ -38,6 +38,7 @@ CELLS = [
     (5, 20_000, 1.0, "auto"),
 ]
 """Classes, rows, budget, solver."""
+REPETITIONS = {5_000: 1000, 20_000: 300}
 
 
 def one_fit(classes: int, n: int, mu: float, solver: str, seed: int) -> np.ndarray:
@@ -93,7 +94,6 @@ def done(path: Path) -> set[tuple[int, int, float, str]]:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
-    parser.add_argument("--repetitions", type=int, default=300)
     parser.add_argument("--out", type=Path, default=RESULTS)
     options = parser.parse_args()
     finished, started = done(options.out), time.monotonic()
@@ -103,7 +103,7 @@ def main() -> None:
             table.writeheader()
         for one in CELLS:
             if one not in finished:
-                row = cell(*one, options.repetitions)
+                row = cell(*one, REPETITIONS[one[1]])
                 table.writerow(row)
                 file.flush()
                 print(f"{time.monotonic() - started:.0f} s {row}", flush=True)

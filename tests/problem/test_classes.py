@@ -190,12 +190,12 @@ def test_the_bounds_hold_for_all_numbers_with_a_sum_of_at_most_one(rng):
 @pytest.mark.parametrize("kind", ["gradient", "hessian", "meat", "secant"])
 def test_wrong_probabilities_cost_accuracy_never_privacy(kind, filling, monkeypatch, rng):
     def broken(self, eta):
-        chances = np.tile(rng.normal(size=self.n_classes), (len(eta), 1))
-        chances[:, 0] = filling
+        chances = np.tile(rng.normal(size=(self.n_classes, 1)), (1, eta.shape[1]))
+        chances[0] = filling
         return chances
 
     monkeypatch.setattr(Multinomial, "chances", broken)
-    monkeypatch.setattr(Multinomial, "values", lambda self, codes, eta: filling * eta[:, 0])
+    monkeypatch.setattr(Multinomial, "values", lambda self, codes, eta: filling * eta[0])
     problem = make_problem(Multinomial(3), n_rows=N)
     alone = source_of(problem, extreme_rows(problem))
     for at in parameters(problem, rng, kind):

@@ -237,7 +237,7 @@ def multinomial_model(
     rng, x, _ = _simulated_design(
         n, np.zeros(slopes.shape[1]), intercept=0.0, design=design, correlation=correlation, seed=seed
     )
-    odds = x @ slopes.T + intercept
+    odds = x @ slopes.T + np.asarray(intercept, dtype=np.float64)
     chances = softmax(np.column_stack([np.zeros(n), odds]), axis=1)
     return x, (rng.random((n, 1)) > np.cumsum(chances, axis=1)[:, :-1]).sum(axis=1).astype(np.float64)
 

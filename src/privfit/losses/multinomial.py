@@ -6,6 +6,7 @@ from functools import cache
 from typing import ClassVar, final
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy.special import logsumexp
 
 from privfit._checks import FloatArray, whole
@@ -99,17 +100,17 @@ class Multinomial(AbstractLoss):
         return self.contrasts[1:] - self.contrasts[0]
 
     def chances(self, eta: FloatArray) -> FloatArray:
-        """Return the probabilities of the classes, shape (n, K), for predictors of shape (n, K - 1)."""
-        predictors = eta @ self.contrasts.T
-        predictors -= predictors.max(axis=1, keepdims=True)
+        """Return the probabilities of the classes, shape (K, n), for predictors of shape (K - 1, n)."""
+        predictors = self.contrasts @ eta
+        predictors -= predictors.max(axis=0)
         np.exp(predictors, out=predictors)
-        predictors /= predictors.sum(axis=1, keepdims=True)
+        predictors /= predictors.sum(axis=0)
         return predictors
 
-    def values(self, codes: np.ndarray, eta: FloatArray) -> FloatArray:
-        """Return the loss of rows of these classes, shape (n,)."""
-        predictors = eta @ self.contrasts.T
-        return logsumexp(predictors, axis=1) - predictors[np.arange(codes.size), codes]
+    def values(self, codes: NDArray[np.int64], eta: FloatArray) -> FloatArray:
+        """Return the loss of rows of these classes, shape (n,), for predictors of shape (K - 1, n)."""
+        predictors = self.contrasts @ eta
+        return logsumexp(predictors, axis=0) - predictors[codes, np.arange(codes.size)]
 
 
 @cache

@@ -4,7 +4,8 @@ What is summed is formed from the classes' probabilities, which are first held t
 a sum of at most 1, row by row. For all of these, and not only for what a softmax gives, a row's gradient
 ``pi - e_y`` has norm at most ``sqrt(2)`` and its ``diag(pi) - pi pi'`` is positive semi-definite with
 Frobenius norm at most 1/2, so that privacy does not rest on the formula for them; see `docs/losses.md`.
-Parameters are the m = K - 1 rows of p coefficients, one after the other; p is fastest.
+Parameters are the m = K - 1 rows of p coefficients, one after the other. What belongs to a class or a
+predictor is a row of n numbers, so that sums over classes run along memory.
 """
 
 import numpy as np
@@ -39,11 +40,11 @@ def hessian_kernel(loss: Multinomial, theta: FloatArray, basis: FloatArray | Non
         for chunk, rows in _chunks(out):
             x, weight = block.x[rows], block.weight[rows]
             chances = _chances(loss, points, x)
-            turned, means = _turned(x, basis), chances @ contrasts
+            turned, means = _turned(x, basis), contrasts.T @ chances
             total = out[chunk].reshape(m, p, m, p)
             for a in range(m):
                 for b in range(a, m):
-                    curvature = chances @ (contrasts[:, a] * contrasts[:, b]) - means[:, a] * means[:, b]
+                    curvature = (contrasts[:, a] * contrasts[:, b]) @ chances - means[a] * means[b]
                     product = (turned * (weight * curvature)[:, None]).T @ turned
                     product = 0.5 * (product + product.T)
                     total[a, :, b] += product
@@ -61,7 +62,7 @@ def meat_kernel(loss: Multinomial, theta: FloatArray, basis: FloatArray | None) 
         for chunk, rows in _chunks(out):
             x = block.x[rows]
             scores = _scores(loss, points, x, block.y[rows], block.weight[rows])
-            gradients = scores[:, :, None] * _turned(x, basis)[:, None, :]
+            gradients = scores.T[:, :, None] * _turned(x, basis)[:, None, :]
             flat = gradients.reshape(x.shape[0], -1)
             out[chunk] += (flat.T @ flat).ravel()
 
@@ -78,7 +79,7 @@ def secant_kernel(loss: Multinomial, segment: Segment) -> BlockKernel:
     def kernel(block: Block, out: FloatArray) -> None:
         for chunk, rows in _chunks(out):
             x, codes = block.x[rows], _codes(loss, block.y[rows])
-            limit = loss.constants.slope * np.linalg.norm(_predictors(x, along), axis=1)
+            limit = loss.constants.slope * np.linalg.norm(_predictors(x, along), axis=0)
             with np.errstate(all="ignore"):
                 before, after = (loss.values(codes, _predictors(x, point)) for point in (first, second))
                 secants = np.clip((after - before) / segment.length, -limit, limit)
@@ -90,19 +91,20 @@ def secant_kernel(loss: Multinomial, segment: Segment) -> BlockKernel:
 def _scores(
     loss: Multinomial, points: FloatArray, x: FloatArray, y: FloatArray, weight: FloatArray
 ) -> FloatArray:
-    """Return the rows' ``w * U'(pi - e_y)``, shape (n, m)."""
+    """Return the rows' ``w * U'(pi - e_y)``, shape (m, n)."""
     residuals = _chances(loss, points, x)
-    residuals[np.arange(y.size), _codes(loss, y)] -= 1.0
-    residuals *= weight[:, None]
-    return residuals @ loss.contrasts
+    residuals[_codes(loss, y), np.arange(y.size)] -= 1.0
+    residuals *= weight
+    return loss.contrasts.T @ residuals
 
 
 def _chances(loss: Multinomial, points: FloatArray, x: FloatArray) -> FloatArray:
-    """Return the classes' probabilities, shape (n, K), held to at least 0 and a sum of at most 1."""
+    """Return the classes' probabilities, shape (K, n), held to at least 0 and a sum of at most 1."""
     with np.errstate(all="ignore"):
         chances = loss.chances(_predictors(x, points))
-    chances = np.clip(np.where(np.isnan(chances), 0.0, chances), 0.0, 1.0)
-    chances /= np.maximum(chances.sum(axis=1, keepdims=True), 1.0)
+        np.copyto(chances, 0.0, where=np.isnan(chances))
+    np.clip(chances, 0.0, 1.0, out=chances)
+    chances /= np.maximum(chances.sum(axis=0), 1.0)
     return chances
 
 
@@ -111,13 +113,13 @@ def _codes(loss: Multinomial, y: FloatArray) -> NDArray[np.int64]:
 
 
 def _grouped_product(scores: FloatArray, x: FloatArray) -> FloatArray:
-    """Return ``scores.T @ x``, groups of rows added up before their sums: less rounding; shape (m, p)."""
-    whole = x.shape[0] - x.shape[0] % GROUP_ROWS
-    total = scores[whole:].T @ x[whole:]
+    """Return ``scores @ x``, groups of rows added up before their sums: less rounding; shape (m, p)."""
+    m, n = scores.shape
+    whole = n - n % GROUP_ROWS
+    total = scores[:, whole:] @ x[whole:]
     if whole:
-        left = scores[:whole].reshape(-1, GROUP_ROWS, scores.shape[1])
-        right = x[:whole].reshape(-1, GROUP_ROWS, x.shape[1])
-        total += (left.transpose(0, 2, 1) @ right).sum(axis=0)
+        groups = scores[:, :whole].reshape(m, -1, GROUP_ROWS).transpose(1, 0, 2)
+        total += (np.ascontiguousarray(groups) @ x[:whole].reshape(-1, GROUP_ROWS, x.shape[1])).sum(axis=0)
     return total
 
 
@@ -126,9 +128,9 @@ def _chunks(out: FloatArray) -> list[tuple[int, slice]]:
 
 
 def _predictors(x: FloatArray, points: FloatArray) -> FloatArray:
-    """Return the linear predictors at ``points`` (m, p), shape (n, m)."""
+    """Return the linear predictors at ``points`` (m, p), shape (m, n)."""
     with np.errstate(over="ignore", invalid="ignore"):
-        return x @ points.T
+        return points @ x.T
 
 
 def _turned(x: FloatArray, basis: FloatArray | None) -> FloatArray:
