@@ -49,11 +49,12 @@ def multinomial_problem(loss, x, **options):
     return replace(problem_for(loss, x, **options), start=(0.0,) * (x.shape[1] * loss.n_outputs))
 
 
-def inferred(problem, solver, x, y, *, mu, seed=0):
+def inferred(problem, solver, x, y, *, mu, seed=0, directions=None):
     plan = make_plan(problem, solver, Allowance.gaussian(mu), inference=True)
     noise = make_source(seed) if np.isfinite(mu) else NoNoise()
     oracle = Oracle(problem, plan, ArraySource(x, y, norm_bound=problem.norm_bound), noise)
-    return infer(solver.run(problem, oracle), oracle, directions=np.eye(problem.n_linear))
+    directions = np.eye(problem.n_linear) if directions is None else directions
+    return infer(solver.run(problem, oracle), oracle, directions=directions)
 
 
 @pytest.mark.parametrize(
@@ -213,6 +214,22 @@ def test_a_solver_takes_classes_or_says_what_would(name):
         else:
             with pytest.raises(Incompatible, match="solver"):
                 solver.plan(problem, mu)
+
+
+def test_a_rare_class_is_reached():
+    """With the steps of a budget of 1, but hardly any noise, the fit is within a standard error."""
+    z, y = multinomial_model(20_000, [[0.5, -0.5], [0.5, 0.5]], intercept=[0.0, -4.0], seed=3)
+    x = np.column_stack([np.ones(len(z)), z])
+    problem = multinomial_problem(Multinomial(3), x, norm_bound=9.0)
+    planned = WhitenedGradientDescent().plan(problem, Allowance.gaussian(1.0))
+    n_steps = sum(release.kind == "gradient" for release in planned)
+    exact = inferred(problem, NonPrivate(), x, y, mu=np.inf)
+    errors = []
+    for count in (n_steps, n_steps // 2):
+        found = inferred(problem, WhitenedGradientDescent(n_steps=count), x, y, mu=1e6)
+        errors.append(np.abs(found.theta - exact.theta) / np.sqrt(np.diag(exact.cov_sampling)))
+    assert errors[0].max() < 1.0
+    assert errors[1].max() > 2.0 * errors[0].max(), "half as many would do, or more are needed"
 
 
 @pytest.mark.parametrize("n", [200, 500])
