@@ -27,6 +27,7 @@ ROWS, COLUMNS = 400, 2
 
 LOSSES: tuple[AbstractLoss, ...] = (
     losses.Logistic(),
+    losses.Multinomial(3),
     losses.SmoothedHinge(),
     losses.Hinge(),
     losses.Sigmoid(),
@@ -74,7 +75,7 @@ def label(loss: AbstractLoss) -> str:
 
 def problem_for(loss: AbstractLoss, relation: Relation = Relation.REPLACE) -> Problem:
     """Return a small bounded problem."""
-    start = (0.0,) * COLUMNS + ((0.5,) if loss.has_scale else ())
+    start = (0.0,) * (COLUMNS * loss.n_outputs) + ((0.5,) if loss.has_scale else ())
     names = ("Intercept", "x")[:COLUMNS]
     return Problem(
         loss, names, 1.5, ROWS, relation, 0.0, start, (False, True), bounded=True, response_bound=1.0

@@ -44,6 +44,24 @@ def coverage() -> str:
     return table(["model", "μ", *(f"n = {n:,}" for n in sizes)], body)
 
 
+def multinomial() -> str:
+    """Return the coverage with several classes."""
+    body = [
+        [
+            row["classes"],
+            f"{int(row['n']):,}",
+            row["mu"],
+            f"`{row['solver']}`",
+            f"{100 * float(row['coverage']):.1f} %",
+            f"{100 * float(row['coverage_non_private']):.1f} %",
+            f"{100 * float(row['noise_share']):.0f} %",
+            row["rmse_over_non_private"],
+        ]
+        for row in rows("experiments/results/multinomial_coverage.csv")
+    ]
+    return table(["classes", "n", "μ", "solver", "coverage", "without noise", "noise", "error ratio"], body)
+
+
 def real() -> str:
     """Return the rates on real tables."""
     body = [
@@ -166,7 +184,7 @@ def _beyond_noise(ours: dict[str, str], theirs: dict[str, str]) -> int:
 
 
 PAGES: dict[str, dict[str, Callable[[], str]]] = {
-    "experiments.md": {"coverage": coverage, "real": real, "pass": gradient_pass},
+    "experiments.md": {"coverage": coverage, "multinomial": multinomial, "real": real, "pass": gradient_pass},
     "experiments/output-perturbation.md": {"cells": cells, "counts": counts},
     "solvers/inference-from-a-point.md": {"point_solvers": point_solvers},
 }

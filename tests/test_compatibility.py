@@ -32,6 +32,8 @@ def rows_for(loss):
     x, eta = np.column_stack([np.ones(table.ROWS), z]), 0.3 + 0.6 * z
     if loss.target_kind == "binary":
         return x, (rng.random(table.ROWS) < 1 / (1 + np.exp(-2 * eta))).astype(float)
+    if loss.target_kind == "class":
+        return x, np.round(1.0 + eta + 0.5 * rng.normal(size=table.ROWS)).clip(0, 2)
     if loss.target_kind == "count":
         return x, np.minimum(rng.poisson(np.exp(eta)), 5).astype(float)
     return x, np.clip(eta + 0.1 * rng.normal(size=table.ROWS), -1.0, 1.0)
@@ -57,7 +59,11 @@ def test_a_combination_works_or_is_refused_with_a_remedy(loss, name):
         oracle = Oracle(problem, chosen.plan, source, make_source(3))
         solution = solver.run(problem, oracle)
         inference = with_errors.plan is not None
-        found = infer(solution, oracle, directions=np.eye(2)) if inference else estimate_only(solution)
+        found = (
+            infer(solution, oracle, directions=np.eye(problem.n_linear))
+            if inference
+            else estimate_only(solution)
+        )
         assert np.isfinite(found.theta).all()
         assert len(oracle.released) <= len(chosen.plan.releases)
         if inference:

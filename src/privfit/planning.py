@@ -97,7 +97,13 @@ class Forecast:
 
 
 def forecast(
-    problem: Problem, solver: AbstractSolver, plan: Plan, *, moment: FloatArray, directions: FloatArray
+    problem: Problem,
+    solver: AbstractSolver,
+    plan: Plan,
+    *,
+    moment: FloatArray,
+    directions: FloatArray,
+    names: tuple[str, ...] | None = None,
 ) -> Forecast:
     """Return the expected standard errors of a plan, without data.
 
@@ -110,8 +116,10 @@ def forecast(
     moment : array of shape (p, p)
         Assumed second moment of the encoded rows, e.g. of independent columns that are uniform over
         their declared ranges.
-    directions : array of shape (k, p)
+    directions : array of shape (k, n_linear)
         Reported coefficients as linear functions of the encoded ones.
+    names : tuple of str, optional
+        Labels of the k reported coefficients. Default: those of the encoded columns.
 
     Notes
     -----
@@ -119,21 +127,24 @@ def forecast(
     not known beforehand and is given as NaN; so is all for a loss with a kink.
 
     A binary response is taken at even odds, with the largest curvature; a numeric one with a normal
-    residual of a quarter of half the declared range; a count with mean 1. The noise is that of the
+    residual of a quarter of half the declared range; a count with mean 1; classes are
+    equally likely. The noise is that of the
     gradients of the second half of the steps, combined in one Newton step. A rare level or a rare outcome
     makes the real intervals wider than this forecast.
     """
+    names = problem.columns if names is None else names
     if not problem.loss.constants.smooth:
         unknown = np.full(len(directions), math.nan)
-        return Forecast(names=problem.columns, sampling=unknown, noise=unknown)
-    basis = solver.expected_basis(moment, plan.solver_releases)
+        return Forecast(names=names, sampling=unknown, noise=unknown)
+    basis = problem.each_output(solver.expected_basis(moment, plan.solver_releases))
+    moment = problem.each_output(moment)
     sd = _gradient_noise(plan, solver)
     curvature, score = typical(problem.loss, residual=ASSUMED_RESIDUAL)
     inverse = np.linalg.pinv(curvature * basis.T @ moment @ basis, hermitian=True)
     reported = directions @ basis @ inverse
     meat = score * basis.T @ moment @ basis / problem.n_rows
     return Forecast(
-        names=problem.columns,
+        names=names,
         sampling=np.sqrt(np.einsum("ij,jk,ik->i", reported, meat, reported)),
         noise=sd * np.linalg.norm(reported, axis=1),
     )

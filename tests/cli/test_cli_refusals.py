@@ -116,7 +116,6 @@ def test_wrong_label(fit, refused, people):
         ("upper = 90", "upper = 10"),
         ("upper = 90", "upper = inf"),
         ('levels = ["no", "yes"]', 'levels = ["no"]'),
-        ('levels = ["no", "yes"]', 'levels = ["no", "yes", "maybe"]'),
         ("lower = 17", "lowest = 17"),
         ("[age]", "[age"),
         ("target = true", "target = true\nunit = true"),
@@ -125,6 +124,11 @@ def test_wrong_label(fit, refused, people):
 def test_contradictory_schemas(fit, refused, schema, old, new):
     schema.write_text(schema.read_text().replace(old, new))
     refused(fit(), 1, "SchemaError: ")
+
+
+def test_a_machine_of_two_classes_refuses_three(fit, refused, schema):
+    schema.write_text(schema.read_text().replace('levels = ["no", "yes"]', 'levels = ["no", "yes", "maybe"]'))
+    assert "exactly two levels" in refused(fit(model="svm"), 1, "SchemaError: ")
 
 
 def test_too_few_rows(fit, refused, people):

@@ -76,6 +76,17 @@ def test_without_intercept_every_centre_is_zero():
     assert encoder.design.target.center == 0.0
 
 
+def test_coefficients_of_classes_have_names_of_their_own():
+    columns = (DesignColumn(INTERCEPT), DesignColumn("a"))
+    many = Design(columns, Target("y", "class", labels=("x", "b", "c")), 1.0, bounded=True)
+    assert many.reported_names == ("b: Intercept", "b: a", "c: Intercept", "c: a")
+    two = Design(columns, Target("y", "binary", labels=("x", "b")), 1.0, bounded=True)
+    assert two.reported_names == two.names == many.names
+    columns = (DesignColumn("a: b"), DesignColumn("b"))
+    with pytest.raises(SchemaError, match="rename a class"):
+        Design(columns, Target("y", "class", labels=("x", "z", "z: a")), 1.0, bounded=True)
+
+
 def test_design_refuses_no_column_and_equal_names():
     target = Target("y", "numeric")
     with pytest.raises(SchemaError, match="no column"):

@@ -303,6 +303,21 @@ class TestUnitScale:
         numbers = UnitScaleEncoder(1, norm_bound=1.0, target_kind="binary", classes=np.array([2, 1]))
         np.testing.assert_array_equal(numbers.encode_arrays(np.zeros((2, 1)), [1, 2])[1], [1, 0])
 
+    def test_more_than_two_classes(self, said):
+        encoder = UnitScaleEncoder(1, norm_bound=1.0, target_kind="class", classes=("no", "maybe", "yes"))
+        assert (encoder.design.target.kind, encoder.design.target.labels) == ("class", ("no", "maybe", "yes"))
+        _, y = encoder.encode_arrays(np.zeros((4, 1)), np.array(["yes", "no", None, " maybe"], dtype=object))
+        np.testing.assert_array_equal(y, [2, 0, np.nan, 1])
+        with pytest.raises(LabelError, match="not declared") as caught:
+            encoder.encode_arrays(np.zeros((2, 1)), ["yes", "CANARY"])
+        assert "CANARY" not in said(caught.value)
+
+    @pytest.mark.parametrize("classes", [None, ("no", "yes")])
+    def test_a_class_with_two_labels_is_binary(self, classes):
+        encoder = UnitScaleEncoder(1, norm_bound=1.0, target_kind="class", classes=classes)
+        assert encoder.design.target.kind == "binary"
+        assert encoder.design.target.labels == ((0, 1) if classes is None else classes)
+
     @pytest.mark.parametrize(
         ("x", "y", "rule"),
         [
@@ -329,6 +344,9 @@ class TestUnitScale:
             ({"names": 1, "classes": (0, 1)}, "classes declares"),
             ({"names": 1, "classes": (0, 1, 2), "target_kind": "binary"}, "two labels"),
             ({"names": 1, "classes": ("a", "a"), "target_kind": "binary"}, "distinct"),
+            ({"names": 1, "classes": ("a",), "target_kind": "class"}, "at least two labels"),
+            ({"names": 1, "classes": "ab", "target_kind": "class"}, "at least two labels"),
+            ({"names": 1, "classes": ("a", 1, "b"), "target_kind": "class"}, "to mix"),
         ],
     )
     def test_refusals(self, options, rule):

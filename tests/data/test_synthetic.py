@@ -6,7 +6,14 @@ import pytest
 import statsmodels.api as sm
 
 from privfit.data.encode import SchemaEncoder
-from privfit.data.synthetic import census, census_coefficients, census_schema, linear_model, logistic_model
+from privfit.data.synthetic import (
+    census,
+    census_coefficients,
+    census_schema,
+    linear_model,
+    logistic_model,
+    multinomial_model,
+)
 from privfit.data.tables import open_table
 from privfit.errors import InvalidArgument
 
@@ -57,6 +64,17 @@ def test_linear_model(design, noise):
         assert np.corrcoef(x.T)[0, 1] > 0.2
     if design in ("uniform", "arcsine", "binary"):
         assert np.abs(x).max() <= 1
+
+
+@pytest.mark.statistical
+def test_multinomial_model():
+    """False alarms: 6 times the 4e-8 of a normal beyond 5.5."""
+    beta, intercept = [[2.0, -1.0], [0.5, 0.5]], [0.5, -0.3]
+    x, y = multinomial_model(40_000, beta, intercept=intercept, design="uniform", seed=2)
+    assert set(np.unique(y)) == {0.0, 1.0, 2.0}
+    fit = sm.MNLogit(y, sm.add_constant(x)).fit(disp=0)
+    truth = np.column_stack([intercept, beta]).T
+    assert (np.abs((fit.params - truth) / fit.bse) < 5.5).all()
 
 
 @pytest.mark.statistical

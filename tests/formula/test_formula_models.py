@@ -192,7 +192,6 @@ RESPONSE = {logit: "yes", svm: "yes", poisson: "dose"}
         ({"ledger": "l.db"}, InvalidArgument, "dataset"),
         ({"dataset": "census"}, InvalidArgument, "ledger"),
         ({"formula": "RESPONSE ~ agge"}, FormulaError, "did you mean 'age'"),
-        ({"formula": "job ~ age"}, SchemaError, "'job'"),
         ({"schema": Schema({"age": ROW_SCHEMA["age"]})}, FormulaError, "not in the schema"),
     ],
 )
@@ -206,6 +205,12 @@ def test_arguments_are_checked_before_the_data_are_opened(fit, options, error, n
     assert names in message
     assert len(message.splitlines()) == 1
     assert "no such file" not in message
+
+
+@pytest.mark.parametrize("fit", [ols, huber, svm, quantile, poisson])
+def test_a_response_with_three_levels_is_for_logit(fit, tmp_path):
+    with pytest.raises(SchemaError, match="'job'"):
+        fit("job ~ age", tmp_path / "no such file.csv", schema=ROW_SCHEMA)
 
 
 @pytest.mark.parametrize(

@@ -29,6 +29,7 @@ def extreme_rows(problem):
         "binary": (0.0, 1.0),
         "numeric": (-1e9, -1.0, -0.1, 0.0, 0.4, 1.0, 1e9),
         "count": (-1e9, 0.0, 1.0, 4.0, 1e9),
+        "class": (-1e9, 0.0, 1.0, 2.0, 1e9),
     }[loss.target_kind]
     on_bound = [d * norm_bound / np.linalg.norm(basis.T @ d) for d in directions]
     rows = [(length * row, y) for row in on_bound for length in lengths for y in responses]

@@ -122,7 +122,7 @@ def _run(study: _Study, data: Path, folder: Path, rows: int) -> FitResult:
         plan = plan_fit(problem, prepared.options)
         table = prepared.open(TextFile(data, ",", header=True, columns=None))
         result, _ = fit(prepared.model, prepared.encoder, table, prepared.options)
-    _say(_plan_in_words(prepared.model.title, plan))
+    _say(_plan_in_words(prepared.model.title_for(prepared.encoder.design), plan))
     typer.echo(f"\n{result.summary(_LEVEL).as_text()}")
     _say(_against_truth(study, result))
     json_file, html_file = _result_files(study, folder)

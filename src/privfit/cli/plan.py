@@ -64,7 +64,10 @@ def run_plan(request: Request, rows: int, *, out: Path | None) -> None:
 def render_plan(prepared: Prepared, planned: PlannedFit, *, level: float) -> str:
     """Return header, releases and forecast as text."""
     plan, double = planned.plan, "=" * WIDTH
-    lines = [f"Plan: {prepared.model.title} of {prepared.encoder.design.target.name}", double]
+    lines = [
+        f"Plan: {prepared.model.title_for(prepared.encoder.design)} of {prepared.encoder.design.target.name}",
+        double,
+    ]
     lines += _header(plan, prepared.options.budget)
     lines += [double, *_releases(plan), double]
     lines += _forecast(planned, prepared, level=level)
@@ -177,8 +180,9 @@ def _not_known(planned: PlannedFit, prepared: Prepared) -> list[str]:
 
 
 def _assumptions(prepared: Prepared) -> str:
-    if prepared.model.target_kind == "binary":
-        response = "both labels equally likely for every row"
+    kind = prepared.encoder.design.target.kind
+    if kind in ("binary", "class"):
+        response = f"{'both' if kind == 'binary' else 'all'} labels equally likely for every row"
     elif prepared.model.target_kind == "count":
         response = "a mean count of 1"
     else:

@@ -30,18 +30,18 @@ class DesignColumn:
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """The encoded response: ``encoded = (raw - center) / half_width``, or 0/1 for two labels.
+    """The encoded response: ``encoded = (raw - center) / half_width``, or a code from 0 for labels.
 
-    ``labels`` are the two raw labels behind 0 and 1, in that order, or None for a numeric response.
+    ``labels`` are the raw labels behind these codes, in that order, or None for a numeric response.
     ``bounded`` is True if a schema keeps the encoded response within [-1, 1]. ``count_bound`` is the largest
     count that a count response can hold; counts are numbers that are not scaled.
     """
 
     name: str
-    kind: Literal["numeric", "binary"]
+    kind: Literal["numeric", "binary", "class"]
     center: float = 0.0
     half_width: float = 1.0
-    labels: tuple[object, object] | None = None
+    labels: tuple[object, ...] | None = None
     bounded: bool = False
     count_bound: float | None = None
 
@@ -74,11 +74,20 @@ class Design:
             raise SchemaError("the design has no column; name at least one predictor or an intercept")
         if len(set(names)) != len(names):
             raise SchemaError("two columns of the design have the same name; rename one")
+        if len(set(self.reported_names)) != len(self.reported_names):
+            raise SchemaError("two coefficients have the same name; rename a class or a column")
 
     @property
     def names(self) -> tuple[str, ...]:
         """Column labels."""
         return tuple(column.name for column in self.columns)
+
+    @property
+    def reported_names(self) -> tuple[str, ...]:
+        """Labels of the coefficients: the columns, or ``class: column`` for every class but the first."""
+        if self.target.kind != "class" or self.target.labels is None:
+            return self.names
+        return tuple(f"{label}: {name}" for label in self.target.labels[1:] for name in self.names)
 
     @property
     def has_intercept(self) -> bool:

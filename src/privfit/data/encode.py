@@ -22,9 +22,10 @@ from privfit.data.declarations import CategoricalColumn, Column, Level, NumericC
 from privfit.data.design import INTERCEPT, Design, DesignColumn, Target
 from privfit.data.response import (
     TargetKind,
+    declared_labels,
     describe_target,
-    encode_binary,
-    label_pair,
+    encode_labels,
+    labelled_target,
     labels_to_numbers,
     scaled,
     standard_labels,
@@ -75,9 +76,10 @@ class SchemaEncoder:
         Predictors, in this order; by default all columns but the response and the privacy unit.
     intercept : bool
         Whether the first encoded column is the constant 1.
-    target_kind : {"numeric", "binary", "count"}
+    target_kind : {"numeric", "binary", "count", "class"}
         How the response is encoded. A binary response is a categorical column with the two levels
-        [negative, positive], or a numeric one with bounds 0, 1 or -1, 1.
+        [negative, positive], or a numeric one with bounds 0, 1 or -1, 1. A class is that, or a categorical
+        column with more levels.
 
     Raises
     ------
@@ -139,7 +141,7 @@ class SchemaEncoder:
         SchemaError
             If a column is absent or its type holds neither numbers nor levels.
         LabelError
-            If a binary response holds anything but its two labels and missing cells.
+            If a binary response or a class holds anything but its labels and missing cells.
         """
         return self.encode_predictors(table), self.encode_target(table)
 
@@ -166,7 +168,7 @@ class SchemaEncoder:
         values, target = table.values(self._target), self._design.target
         with naming(self._target):
             if target.labels is not None:
-                return encode_binary(values, self._target_column)
+                return encode_labels(values, self._target_column)
             assert isinstance(self._target_column, NumericColumn)  # noqa: S101 -- set by the constructor
             y = encode_numeric(values, self._target_column)
             return y if self._kind == "count" else scaled(y, target.center, target.half_width)
@@ -183,10 +185,11 @@ class UnitScaleEncoder:
         Bound on the norm of an encoded row, the intercept included; rows beyond it get a Mallows weight.
     intercept : bool
         Whether the first encoded column is the constant 1.
-    target_kind : {"numeric", "binary", "count"}
+    target_kind : {"numeric", "binary", "count", "class"}
         A numeric response passes through; non-finite entries mark rows that may not contribute.
-    classes : pair of labels, optional
-        [negative, positive], for a binary response whose labels are not 0/1, -1/1 or true/false.
+    classes : sequence of labels, optional
+        [negative, positive], for a binary response whose labels are not 0/1, -1/1 or true/false; all labels
+        of a class.
     target : str
         Name of the response.
     count_bound : float, optional
@@ -213,18 +216,19 @@ class UnitScaleEncoder:
             raise SchemaError(f"column {INTERCEPT!r} has the name of the constant column; rename it")
         if target in self._names:
             raise SchemaError(f"column {target!r} cannot be both the response and a predictor")
-        if classes is not None and target_kind != "binary":
-            raise SchemaError("classes declares the labels of a binary response; leave it out here")
-        self._classes = None if classes is None else CategoricalColumn(label_pair(classes))
-        labels: tuple[object, object] | None = (0, 1) if target_kind == "binary" else None
+        if classes is not None and target_kind not in ("binary", "class"):
+            raise SchemaError("classes declares the labels of a response; leave it out here")
+        self._classes = None if classes is None else CategoricalColumn(declared_labels(classes, target_kind))
         if self._classes is not None:
-            labels = (self._classes.levels[0], self._classes.levels[1])
+            described = labelled_target(target, self._classes)
+        elif target_kind in ("binary", "class"):
+            described = Target(target, "binary", labels=(0, 1))
+        else:
+            described = Target(target, "numeric", count_bound=count_bound)
         head = (DesignColumn(INTERCEPT),) if intercept else ()
         self._design = Design(
             columns=(*head, *(DesignColumn(name) for name in self._names)),
-            target=Target(
-                target, "numeric" if labels is None else "binary", labels=labels, count_bound=count_bound
-            ),
+            target=described,
             norm_bound=norm_bound,
             bounded=False,
         )
@@ -262,7 +266,7 @@ class UnitScaleEncoder:
         SchemaError
             If the shapes do not fit or a type holds no numbers.
         LabelError
-            If a binary response holds anything but its two labels and missing cells.
+            If a binary response or a class holds anything but its labels and missing cells.
         """
         encoded = self.encode_matrix(x)
         response = _as_array("y", y)

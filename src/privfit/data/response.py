@@ -11,8 +11,9 @@ from privfit.data.declarations import CategoricalColumn, Column, Level, NumericC
 from privfit.data.design import Target
 from privfit.errors import LabelError, SchemaError
 
-TargetKind: TypeAlias = Literal["numeric", "binary", "count"]
-"""numeric: clamped and scaled to [-1, 1]; binary: 0/1; count: clamped to non-negative bounds, not scaled."""
+TargetKind: TypeAlias = Literal["numeric", "binary", "count", "class"]
+"""numeric: clamped and scaled to [-1, 1]; binary: 0/1; count: clamped to non-negative bounds, not scaled;
+class: binary where two labels are declared, codes 0 to K - 1 where more are."""
 
 
 def describe_target(name: str, column: Column, kind: TargetKind, *, centered: bool) -> Target:
@@ -20,7 +21,9 @@ def describe_target(name: str, column: Column, kind: TargetKind, *, centered: bo
 
     Without ``centered`` a numeric response is scaled about 0. Messages start after the column's name.
     """
-    if kind == "binary":
+    if kind == "class" and isinstance(column, CategoricalColumn):
+        return labelled_target(name, column)
+    if kind in ("binary", "class"):
         return Target(name, "binary", labels=_binary_labels(column))
     if isinstance(column, CategoricalColumn):
         raise SchemaError("is categorical; a numeric response needs type='numeric' with bounds")
@@ -31,9 +34,17 @@ def describe_target(name: str, column: Column, kind: TargetKind, *, centered: bo
     return Target(name, "numeric", count_bound=column.upper)
 
 
-def label_pair(classes: Sequence[Level]) -> tuple[Level, ...]:
-    """Return ``classes`` as a tuple of two labels, or raise `SchemaError`."""
-    if isinstance(classes, str) or len(classes) != 2:
+def labelled_target(name: str, column: CategoricalColumn) -> Target:
+    """Return the public description of a response whose labels are the levels of a column."""
+    return Target(name, "binary" if len(column.levels) == 2 else "class", labels=column.levels)
+
+
+def declared_labels(classes: Sequence[Level], kind: TargetKind) -> tuple[Level, ...]:
+    """Return ``classes`` as a tuple of labels, two for a binary response, or raise `SchemaError`."""
+    if kind == "class":
+        if isinstance(classes, str) or len(classes) < 2:
+            raise SchemaError("classes must hold at least two labels, the reference class first")
+    elif isinstance(classes, str) or len(classes) != 2:
         raise SchemaError("classes must hold two labels, [negative, positive]")
     return tuple(classes)
 
@@ -52,8 +63,8 @@ def standard_labels(values: ColumnValues) -> tuple[int, int]:
     raise LabelError("holds labels other than 0/1, -1/1 and true/false; declare the two with classes=")
 
 
-def encode_binary(values: ColumnValues, column: Column) -> FloatArray:
-    """Return 0/1, NaN for a missing cell without a declared label."""
+def encode_labels(values: ColumnValues, column: Column) -> FloatArray:
+    """Return 0/1, or codes 0 to K - 1; NaN for a missing cell without a declared label."""
     if isinstance(column, NumericColumn):
         numbers = as_number(values)
         if column.missing is not None:
@@ -67,9 +78,9 @@ def encode_binary(values: ColumnValues, column: Column) -> FloatArray:
 
 
 def labels_to_numbers(codes: CodeArray) -> FloatArray:
-    """Return codes 0/1 as numbers and missing cells as NaN."""
+    """Return codes as numbers and missing cells as NaN."""
     if UNKNOWN in codes:
-        raise LabelError("holds a label outside the declared pair; declare both labels and clean the column")
+        raise LabelError("holds a label that is not declared; declare every label and clean the column")
     return np.where(codes == MISSING, np.nan, codes.astype(np.float64))
 
 

@@ -7,7 +7,7 @@ from typing import Any, Literal, TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.special import expit, ndtr
+from scipy.special import expit, ndtr, softmax
 
 from privfit._checks import FloatArray, in_range, one_of, positive, whole
 from privfit.data.schema import Schema
@@ -214,6 +214,32 @@ def logistic_model(
         n, beta, intercept=intercept, design=design, correlation=correlation, seed=seed
     )
     return x, (rng.random(n) < expit(mean)).astype(np.float64)
+
+
+def multinomial_model(
+    n: int,
+    beta: ArrayLike,
+    *,
+    intercept: ArrayLike = 0.0,
+    design: DesignName = "normal",
+    correlation: float = 0.0,
+    seed: int,
+) -> tuple[FloatArray, FloatArray]:
+    """Simulate labels 0 to K - 1 by a multinomial logit; other parameters as in `linear_model`.
+
+    Parameters
+    ----------
+    beta : array of shape (K - 1, k)
+        Log-odds of classes 1 to K - 1 against class 0, a row each.
+    intercept : float or array of shape (K - 1,)
+    """
+    slopes = np.atleast_2d(np.asarray(beta, dtype=np.float64))
+    rng, x, _ = _simulated_design(
+        n, np.zeros(slopes.shape[1]), intercept=0.0, design=design, correlation=correlation, seed=seed
+    )
+    odds = x @ slopes.T + np.asarray(intercept, dtype=np.float64)
+    chances = softmax(np.column_stack([np.zeros(n), odds]), axis=1)
+    return x, (rng.random((n, 1)) > np.cumsum(chances, axis=1)[:, :-1]).sum(axis=1).astype(np.float64)
 
 
 def _simulated_design(

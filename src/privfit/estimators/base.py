@@ -88,10 +88,13 @@ class AbstractPrivateRegressor(BaseEstimator, ABC):
         result, theta = fit(model, encoder, table, options)
         self._encoder, self._theta = encoder, theta
         self.result_ = result
-        reported = result.estimate
+        self._set_coefficients(result.estimate)
+        return result
+
+    def _set_coefficients(self, reported: FloatArray) -> None:
+        """Set ``coef_`` and ``intercept_`` from the reported coefficients."""
         self.intercept_ = float(reported[0]) if self.fit_intercept else 0.0
         self.coef_ = reported[1:] if self.fit_intercept else reported
-        return result
 
     def _options(self) -> FitOptions:
         budget = choose_budget(self.epsilon, self.delta, self.budget)
@@ -193,14 +196,16 @@ class AbstractPrivateRegressor(BaseEstimator, ABC):
 
     def _linear_predictor(self, X: Any) -> FloatArray:
         """Return ``x'coefficients`` in the encoded response's unit, shape (n,); NaN for unusable rows."""
+        return self._encoded(X) @ self._theta
+
+    def _encoded(self, X: Any) -> FloatArray:
+        """Return the encoded rows, shape (n, p); NaN in unusable ones."""
         check_is_fitted(self, "result_")
         if self.schema is not None:
             names = self._encoder.needed[:-1]
-            encoded = self._encoder.encode_predictors(open_table(X, needed=names, columns=names_of(X, names)))
-        else:
-            X = self._numbers(X, reset=False)
-            encoded = X if not self.fit_intercept else np.column_stack([np.ones(len(X)), X])
-        return encoded @ self._theta
+            return self._encoder.encode_predictors(open_table(X, needed=names, columns=names_of(X, names)))
+        X = self._numbers(X, reset=False)
+        return X if not self.fit_intercept else np.column_stack([np.ones(len(X)), X])
 
 
 def names_of(X: Any, names: Sequence[str]) -> Sequence[str] | None:

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import Any, Self, final
 
 import numpy as np
-from scipy.special import expit
+from scipy.special import expit, softmax
 from sklearn.base import ClassifierMixin
 
 from privfit._checks import FloatArray, one_of
@@ -14,25 +14,29 @@ from privfit.errors import Incompatible
 from privfit.estimators.base import AbstractPrivateRegressor
 from privfit.estimators.labels import declared_classes
 from privfit.estimators.models import Model, logistic_regression, support_vector_machine
-from privfit.losses import AbstractLoss, Hinge, SmoothedHinge
+from privfit.losses import AbstractLoss, Hinge, Multinomial, SmoothedHinge
 from privfit.privacy.budget import Budget
 from privfit.privacy.ledger import Ledger
 
 _LOSSES = {"smoothed_hinge": SmoothedHinge(), "hinge": Hinge()}
 
 
-class AbstractBinaryClassifier(ClassifierMixin, AbstractPrivateRegressor):
-    """Fitting and prediction of a linear model of two classes."""
+class AbstractLinearClassifier(ClassifierMixin, AbstractPrivateRegressor):
+    """Fitting and prediction of a linear model of classes: two, or more where the model takes them."""
 
     classes: Sequence[Level] | None
     classes_: np.ndarray
 
     def __sklearn_tags__(self) -> Any:
-        """Return the tags: binary only, and accuracy is not promised on tiny tables."""
+        """Return the tags: accuracy is not promised on tiny tables, and only declared classes are many."""
         tags = super().__sklearn_tags__()
-        tags.classifier_tags.multi_class = False
+        tags.classifier_tags.multi_class = self._takes_many()
         tags.classifier_tags.poor_score = True
         return tags
+
+    def _takes_many(self) -> bool:
+        """Return whether a response with more than two classes can be fitted as declared."""
+        return False
 
     def fit(self, X: Any, y: Any = None) -> Self:
         """Fit the model.
@@ -57,24 +61,50 @@ class AbstractBinaryClassifier(ClassifierMixin, AbstractPrivateRegressor):
         """
         classes = None if self.schema is not None else declared_classes(X, y, self.classes)
         self._fit(X, y, classes)
-        self.coef_, self.intercept_ = self.coef_.reshape(1, -1), np.array([self.intercept_])
         labels = self._encoder.design.target.labels
         self.classes_ = np.array(classes if classes is not None else labels)
         return self
 
+    @property
+    def _many(self) -> bool:
+        return self._encoder.design.target.kind == "class"
+
+    def _set_coefficients(self, reported: FloatArray) -> None:
+        """Set a row of coefficients for two classes; for more, a row each, which add up to 0."""
+        rows = reported.reshape(-1, len(self._encoder.design.columns))
+        if self._many:
+            rows = np.vstack([np.zeros(rows.shape[1]), rows])
+            rows = rows - rows.mean(axis=0)
+        self.intercept_ = rows[:, 0] if self.fit_intercept else np.zeros(len(rows))
+        self.coef_ = rows[:, 1:] if self.fit_intercept else rows
+
+    def _linear_predictor(self, X: Any) -> FloatArray:
+        """Return the linear predictor, shape (n,), or one for every class, shape (n, K); they add up to 0."""
+        encoded = self._encoded(X)
+        if not self._many:
+            return encoded @ self._theta
+        contrasts = Multinomial(self.coef_.shape[0]).contrasts
+        return encoded @ self._theta.reshape(contrasts.shape[1], -1).T @ contrasts.T
+
     def decision_function(self, X: Any) -> FloatArray:
-        """Return the linear predictor, positive where the second class is predicted, shape (n,)."""
+        """Return the linear predictor, positive where the second class is predicted, shape (n,).
+
+        With more than two classes: one for every class, shape (n, K), the largest where it is predicted.
+        """
         return self._linear_predictor(X)
 
     def predict(self, X: Any) -> np.ndarray:
         """Return the predicted class of each row, shape (n,)."""
-        positive = (self._linear_predictor(X) > 0).astype(int)
-        return self.classes_[positive]
+        predictor = self._linear_predictor(X)
+        return self.classes_[np.argmax(predictor, axis=1) if self._many else (predictor > 0).astype(int)]
 
 
 @final
-class LogisticRegression(AbstractBinaryClassifier):
-    """Differentially private logistic regression with standard errors.
+class LogisticRegression(AbstractLinearClassifier):
+    """Differentially private logistic regression with standard errors, of two classes or more.
+
+    With more than two declared classes the model is the multinomial one, fitted jointly: all classes share
+    one sensitivity and one budget.
 
     Parameters
     ----------
@@ -98,8 +128,10 @@ class LogisticRegression(AbstractBinaryClassifier):
         Whether to spend about a quarter of the squared budget on standard errors.
     norm_bound : float, optional
         Without a schema: norm of a row (constant included) beyond which it is weighted down.
-    classes : pair of labels, optional
-        [negative, positive]. 0/1, -1/1 and booleans need no declaration; a schema declares its own.
+    classes : sequence of labels, optional
+        [negative, positive], or three labels or more, the reference class of ``result_`` first. They are
+        public and never read off the data. 0/1, -1/1 and booleans need no declaration; a schema declares
+        its own, as the levels of the target.
     n_rows : int, optional
         Public number of rows under ``add_remove``.
     ledger, dataset : optional
@@ -110,12 +142,14 @@ class LogisticRegression(AbstractBinaryClassifier):
 
     Attributes
     ----------
-    coef_ : array of shape (1, n_columns)
-        Coefficients in the units of the raw columns, one for each indicator of a categorical column.
-    intercept_ : array of shape (1,)
-    classes_ : array of shape (2,)
+    coef_ : array of shape (1, n_columns), or (K, n_columns) for K > 2 classes
+        Coefficients in the units of the raw columns, one for each indicator of a categorical column. Those
+        of K classes add up to 0 over the classes, as in scikit-learn.
+    intercept_ : array of shape (1,) or (K,)
+    classes_ : array of shape (K,)
     result_ : FitResult
-        Summary, standard errors, intervals, tests, and the guarantee.
+        Summary, standard errors, intervals, tests, and the guarantee. With K > 2 classes its coefficients
+        are named ``class: column`` and are differences from the first class, as in statsmodels' ``MNLogit``.
     n_features_in_ : int
     feature_names_in_ : array, where the input has names
 
@@ -172,14 +206,20 @@ class LogisticRegression(AbstractBinaryClassifier):
     def _model(self) -> Model:
         return logistic_regression()
 
+    def _takes_many(self) -> bool:
+        return self.schema is not None or (self.classes is not None and len(self.classes) > 2)
+
     def predict_proba(self, X: Any) -> FloatArray:
-        """Return the probabilities of both classes, shape (n, 2)."""
-        positive = expit(self._linear_predictor(X))
+        """Return the probabilities of the classes, shape (n, K)."""
+        predictor = self._linear_predictor(X)
+        if self._many:
+            return softmax(predictor, axis=1)
+        positive = expit(predictor)
         return np.column_stack([1.0 - positive, positive])
 
 
 @final
-class LinearSVC(AbstractBinaryClassifier):
+class LinearSVC(AbstractLinearClassifier):
     """Differentially private linear support vector machine with standard errors.
 
     By default with the smoothed hinge loss. It gives no probabilities: use `LogisticRegression` for them.

@@ -93,8 +93,9 @@ def fit(
     Returns
     -------
     result : FitResult
-    theta : array of shape (p,)
-        Released coefficients of the encoded columns, for prediction.
+    theta : array of shape (n_linear,)
+        Released coefficients of the encoded columns, p for each linear predictor of the loss, for
+        prediction.
 
     Raises
     ------
@@ -114,7 +115,7 @@ def fit(
     source = _encoded(encoder, table, problem)
     reservation = _Reservation.make(plan, options)
     oracle = Oracle(problem, plan, source, noise)
-    matrix, shift = encoder.design.reporting_map()
+    matrix, shift = reporting_map(problem, encoder.design)
     solution = options.method.run(problem, oracle)
     inference = infer(solution, oracle, directions=matrix) if options.inference else estimate_only(solution)
     reservation.commit()
@@ -127,6 +128,17 @@ def fit(
         inference=inference,
         estimate=estimate,
     ), inference.theta
+
+
+def reporting_map(problem: Problem, design: Design) -> tuple[FloatArray, FloatArray]:
+    """Return ``(A, b)`` with ``reported = A @ coefficients + b``, for all linear predictors of the loss.
+
+    With several, differences are reported that are free of the response's scale and centre.
+    """
+    matrix, shift = design.reporting_map()
+    return np.asarray(np.kron(problem.loss.reported, matrix), dtype=np.float64), np.tile(
+        shift, problem.loss.n_outputs
+    )
 
 
 def refuse_unit(schema: Schema) -> None:
@@ -180,12 +192,13 @@ def make_problem(model: Model, design: Design, options: FitOptions, *, n_rows: i
     in_range(0.0, math.inf, closed="left", l2=options.l2)
     if n_rows > _LONGEST:
         raise InvalidArgument(f"n_rows must be at most {_LONGEST}")
-    if n_rows < 2 * len(design.columns) and not isinstance(options.method, NonPrivate):
+    n_coef = len(design.columns) * loss.n_outputs
+    if n_rows < 2 * n_coef and not isinstance(options.method, NonPrivate):
         raise TooLittleData(
-            f"{n_rows} rows cannot support {len(design.columns)} coefficients; "
+            f"{n_rows} rows cannot support {n_coef} coefficients; "
             "give at least twice as many rows as coefficients"
         )
-    start = [0.0] * len(design.columns)
+    start = [0.0] * n_coef
     if loss.has_scale:
         start.append(0.5 if design.target.bounded else 1.0)
     return Problem(
@@ -253,9 +266,9 @@ def _result(
 ) -> FitResult:
     scale = None if inference.scale is None else inference.scale * design.target.half_width
     return FitResult(
-        model=model.title,
+        model=model.title_for(design),
         target=design.target.name,
-        names=design.names,
+        names=design.reported_names,
         estimate=np.asarray(estimate),
         cov_sampling=inference.cov_sampling,
         cov_noise=inference.cov_noise,

@@ -9,7 +9,7 @@ from privfit.data.declarations import NumericColumn
 from privfit.data.encode import Encoder
 from privfit.data.schema import Schema
 from privfit.data.tables import Table
-from privfit.estimators.fit import FitOptions, make_problem, plan_fit
+from privfit.estimators.fit import FitOptions, make_problem, plan_fit, reporting_map
 from privfit.estimators.models import Model
 from privfit.planning import Forecast, forecast
 from privfit.problem.plan import Plan
@@ -37,8 +37,15 @@ def forecast_fit(
     plan = plan_fit(problem, options)
     x = encoder.encode_predictors(uniform_table(schema, encoder.needed[:-1]))
     x = x[np.isfinite(x).all(axis=1)]
-    matrix, _ = encoder.design.reporting_map()
-    expected = forecast(problem, options.method, plan, moment=x.T @ x / len(x), directions=matrix)
+    matrix, _ = reporting_map(problem, encoder.design)
+    expected = forecast(
+        problem,
+        options.method,
+        plan,
+        moment=x.T @ x / len(x),
+        directions=matrix,
+        names=encoder.design.reported_names,
+    )
     return PlannedFit(plan, expected)
 
 

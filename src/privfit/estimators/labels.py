@@ -1,4 +1,4 @@
-"""The two labels of a response without a schema."""
+"""The labels of a response without a schema."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -13,7 +13,7 @@ from privfit.errors import LabelError
 
 
 def declared_classes(X: Any, y: Any, classes: Sequence[Level] | None) -> Sequence[Level]:
-    """Return the labels behind 0 and 1: the given ones, or the standard pair that holds every label.
+    """Return the labels behind the codes: the given ones, or the standard pair that holds every label.
 
     A stream is read once, by the fit, so its labels are 0 and 1 unless others are given.
 
@@ -32,7 +32,10 @@ def declared_classes(X: Any, y: Any, classes: Sequence[Level] | None) -> Sequenc
         check_classification_targets(y)
         kind = type_of_target(y)
     if kind == "multiclass":
-        raise LabelError("Only binary classification is supported. The type of the target is multiclass.")
+        raise LabelError(
+            "Only binary classification is supported unless classes= declares the labels. The type of the "
+            "target is multiclass."
+        )
     response = np.asarray(y).ravel()
     if response.dtype.kind in "OUS":
         raise LabelError("y has labels other than 0/1, -1/1 and true/false; declare them with classes=")

@@ -12,6 +12,7 @@ from privfit.losses import (
     ConcomitantHuber,
     Huber,
     Logistic,
+    Multinomial,
     Poisson,
     SmoothedHinge,
     SmoothedQuantile,
@@ -37,21 +38,36 @@ class Model:
     ----------
     title : str
         For summaries.
-    target_kind : {"numeric", "binary", "count"}
+    target_kind : {"numeric", "binary", "count", "class"}
         Which response it takes.
     loss : callable
         Makes the loss from the public design, because thresholds are stated in units of the response and
         losses work on the encoded one.
+    title_of_classes : str or None
+        Title where the response has more than two classes.
     """
 
     title: str
     target_kind: TargetKind
     loss: Callable[[Design], AbstractLoss]
+    title_of_classes: str | None = None
+
+    def title_for(self, design: Design) -> str:
+        """Return the title for a response as it was declared."""
+        many = design.target.kind == "class" and self.title_of_classes is not None
+        return str(self.title_of_classes) if many else self.title
 
 
 def logistic_regression() -> Model:
-    """Return the logistic model of a binary response."""
-    return Model("Logistic regression", "binary", lambda _: Logistic())
+    """Return the logistic model of a response with two classes, and the multinomial one with more."""
+
+    def loss(design: Design) -> AbstractLoss:
+        labels = design.target.labels
+        if design.target.kind == "class" and labels is not None:
+            return Multinomial(len(labels))
+        return Logistic()
+
+    return Model("Logistic regression", "class", loss, "Multinomial logistic regression")
 
 
 def linear_regression(residual_bound: float | None = None) -> Model:
@@ -138,4 +154,6 @@ def poisson_regression(predictor_bound: float | None = None) -> Model:
 
 def m_estimation(loss: AbstractLoss) -> Model:
     """Return the M-estimator of any loss, whose constants are in units of the encoded response."""
+    if loss.target_kind == "class":
+        raise Incompatible(f"loss: {loss.name} is what LogisticRegression(classes=[...]) fits; use that")
     return Model(f"M-estimation: {loss.name}", loss.target_kind, lambda _: loss)

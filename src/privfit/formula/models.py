@@ -36,9 +36,10 @@ def logit(
     header: bool = True,
     columns: Sequence[str] | None = None,
 ) -> FitResult:
-    """Fit a logistic regression of a two-valued response.
+    """Fit a logistic regression of a response with two classes or more.
 
-    The model of `statsmodels.formula.api.logit`, with noise that hides every single row.
+    The model of `statsmodels.formula.api.logit` (`mnlogit` for more than two), with noise that hides every
+    single row.
 
     Parameters
     ----------
@@ -101,7 +102,8 @@ def logit(
     the data. Bounds that do not fit the data cost accuracy, never privacy.
 
     The response is a categorical column with the two levels [negative, positive], or a numeric one with
-    bounds 0, 1. Coefficients are changes in the log odds of the positive one.
+    bounds 0, 1. Coefficients are changes in the log odds of the positive one. With more levels all are fitted
+    together, and coefficients, named ``level: column``, are changes in the log odds against the first level.
 
     Examples
     --------

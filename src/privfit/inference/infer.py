@@ -36,8 +36,8 @@ class Inference:
 
     Parameters
     ----------
-    theta : array of shape (p,)
-        Coefficients of the encoded columns.
+    theta : array of shape (n_linear,)
+        Coefficients of the encoded columns, p for each linear predictor of the loss.
     scale : float or None
         Residual scale in units of the encoded response, for losses that estimate one.
     cov_sampling, cov_noise : array of shape (k, k) or None
@@ -77,7 +77,7 @@ def infer(solution: Solution, oracle: Oracle, *, directions: FloatArray) -> Infe
     solution : Solution
     oracle : Oracle
         Holds the planned bread and meat.
-    directions : array of shape (k, p)
+    directions : array of shape (k, n_linear)
         Reported coefficients as linear functions of the encoded ones.
     """
     problem, reported = solution.problem, _of_parameter(solution.problem, directions)
@@ -124,7 +124,8 @@ def _parameter(problem: Problem, theta: FloatArray) -> tuple[FloatArray, float |
 
 
 def _of_parameter(problem: Problem, directions: FloatArray) -> FloatArray:
-    """Return directions in the encoded coefficients, shape (k, p), as ones in the parameter, shape (k, q)."""
+    """Return directions in the encoded coefficients, (k, n_linear), as ones in the parameter, (k, q)."""
     full = np.zeros((directions.shape[0], problem.size))
-    full[:, : problem.n_coef] = directions if problem.basis is None else directions @ problem.basis
+    in_basis = directions if problem.basis is None else directions @ problem.each_output(problem.basis)
+    full[:, : problem.n_linear] = in_basis
     return full

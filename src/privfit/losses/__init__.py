@@ -6,6 +6,7 @@ from privfit.losses.custom import Custom
 from privfit.losses.hinge import Hinge, SmoothedHinge
 from privfit.losses.huber import Huber, Squared
 from privfit.losses.logistic import Logistic
+from privfit.losses.multinomial import Multinomial
 from privfit.losses.poisson import Poisson
 from privfit.losses.quantile import Quantile, SmoothedQuantile
 from privfit.losses.schweppe import Schweppe
@@ -24,6 +25,7 @@ __all__ = [
     "LogCosh",
     "Logistic",
     "LossConstants",
+    "Multinomial",
     "Poisson",
     "PseudoHuber",
     "Quantile",

@@ -21,8 +21,9 @@ from privfit._checks import FloatArray
 SIGNATURE = float64(float64, float64, float64, float64, float64)
 """``f(y, eta, s, c, k)``."""
 
-TargetKind: TypeAlias = Literal["numeric", "binary", "count"]
-"""Which response a loss takes; binary means 0/1, count means clamped to public bounds and not scaled."""
+TargetKind: TypeAlias = Literal["numeric", "binary", "count", "class"]
+"""Which response a loss takes; binary means 0/1, count means clamped to public bounds and not scaled, class
+means codes 0 to K - 1."""
 
 ScalarFunction: TypeAlias = Callable[[float, float, float, float, float], float]
 
@@ -77,9 +78,10 @@ class LossConstants:
     Parameters
     ----------
     slope : float
-        ``sup |slope|``.
+        ``sup |slope|``; the norm, with several predictors.
     curvature : float
-        ``sup curvature``; ``inf`` for a loss with a kink, which has no Hessian.
+        ``sup curvature``; ``inf`` for a loss with a kink, which has no Hessian. With several predictors the
+        Frobenius norm, which bounds the spectral norm.
     scale_slope : tuple of float
         ``(inf, sup)`` of ``scale_slope``; it holds 0.
     scale_direction : float
@@ -118,7 +120,7 @@ class LossConstants:
 
 
 class AbstractLoss(ABC):
-    """A loss of a linear predictor. Subclasses are final, frozen and hold their constants only."""
+    """A loss of a linear predictor, or of several. Subclasses are final, frozen and hold constants only."""
 
     __slots__ = ()
 
@@ -167,6 +169,16 @@ class AbstractLoss(ABC):
     @abstractmethod
     def parameters(self) -> tuple[float, float]:
         """``(c, k)`` passed to the scalar functions."""
+
+    @property
+    def n_outputs(self) -> int:
+        """Number of linear predictors that the loss is a function of."""
+        return 1
+
+    @property
+    def reported(self) -> FloatArray:
+        """Reported linear predictors as linear functions of the loss's own, shape (n_outputs, n_outputs)."""
+        return np.ones((1, 1))
 
     @property
     def slack(self) -> tuple[float, float]:

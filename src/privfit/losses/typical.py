@@ -7,6 +7,7 @@ import numpy as np
 from privfit._checks import FloatArray
 from privfit.errors import Incompatible
 from privfit.losses.base import AbstractLoss, evaluate
+from privfit.losses.multinomial import Multinomial
 
 _POINTS = 2001
 _LARGEST_COUNT = 30
@@ -31,7 +32,8 @@ def typical(loss: AbstractLoss, *, residual: float) -> tuple[float, float]:
     Notes
     -----
     A numeric response is normal about a linear predictor that is right: about a quantile, for losses that
-    estimate one. A binary response has even odds, a count mean 1.
+    estimate one. A binary response has even odds, a count mean 1. The classes of a multinomial
+    response are equally likely; its numbers hold in every direction.
 
     Raises
     ------
@@ -40,6 +42,8 @@ def typical(loss: AbstractLoss, *, residual: float) -> tuple[float, float]:
     """
     if not loss.constants.smooth:
         raise Incompatible(f"loss: {loss.name} has kinks, so there is no forecast; take {loss.smoothed}")
+    if isinstance(loss, Multinomial):
+        return 1.0 / loss.n_classes, 1.0 / loss.n_classes
     y, eta, chance = _rows(loss, residual)
     s = residual if loss.has_scale else 1.0
     slopes = np.nan_to_num(evaluate(loss.functions.slope, y, eta, s=s, loss=loss))

@@ -10,8 +10,9 @@ from privfit._checks import FloatArray
 from privfit.data.source import BlockKernel
 from privfit.errors import Incompatible, PlanViolation
 from privfit.losses.base import AbstractLoss
+from privfit.losses.multinomial import Multinomial
 from privfit.privacy.relation import Relation
-from privfit.problem import bounded_kernels, kernels, numpy_kernels
+from privfit.problem import bounded_kernels, class_kernels, kernels, numpy_kernels
 from privfit.problem.plan import ReleaseKind
 from privfit.problem.queries import BoundedQuery
 from privfit.problem.value_kernels import Segment, secant_kernel
@@ -24,8 +25,8 @@ UNIT_SCALE_RESPONSE = 3.0
 class Problem:
     """Everything public about ``min (1/n) sum w_i loss(y_i, x_i'theta) + sum(ridge * theta**2) / 2``.
 
-    The parameter has ``size`` entries: the coefficients of the encoded columns and, for losses with a
-    scale, the scale last.
+    The parameter has ``size`` entries: the coefficients of the encoded columns, p for each linear predictor
+    of the loss, and, for losses with a scale, the scale last.
 
     Parameters
     ----------
@@ -49,8 +50,9 @@ class Problem:
     response_bound : float or None
         Bound on the size of the encoded response, where a schema sets one.
     basis : array of shape (p, p) or None
-        ``P`` of a change of coordinates: the parameter is ``phi`` with coefficients ``theta = P phi``, rows
-        act through ``P'x``, and ``norm_bound`` bounds ``sqrt(w) * norm(P'x)``. None for the identity.
+        ``P`` of a change of coordinates: the parameter is ``phi`` with coefficients ``theta = P phi`` for
+        each predictor, rows act through ``P'x``, and ``norm_bound`` bounds
+        ``sqrt(w) * norm(P'x)``. None for the identity.
     amplification : float
         Bound on ``sqrt(w) * norm(x) * norm(P)``, which the rounding of sums is stated in.
     """
@@ -74,15 +76,21 @@ class Problem:
         return len(self.columns)
 
     @property
+    def n_linear(self) -> int:
+        """Number of coefficients: p for each linear predictor of the loss."""
+        return self.n_coef * self.loss.n_outputs
+
+    @property
     def size(self) -> int:
-        """Number q of parameters: p, or p + 1 with a scale."""
-        return self.n_coef + self.loss.has_scale
+        """Number q of parameters: that of coefficients, and 1 for a scale."""
+        return self.n_linear + self.loss.has_scale
 
     @cached_property
     def ridge(self) -> FloatArray:
         """Second derivative of the ridge penalty, shape (size, size)."""
         weights = np.zeros(self.size)
-        weights[: self.n_coef] = self.l2 * np.array(self.penalised, dtype=np.float64)
+        penalised = np.array(self.penalised, dtype=np.float64)
+        weights[: self.n_linear] = self.l2 * np.tile(penalised, self.loss.n_outputs)
         return self.to_basis(np.diag(weights))
 
     @property
@@ -182,12 +190,13 @@ class Problem:
             raise PlanViolation("a query was asked at a parameter of the wrong shape or not finite")
         if kind == "secant":
             return self._secant_kernel(at[: self.size], at[self.size :])
-        phi, scale = self.split(at)
-        theta = phi if self.basis is None else self.basis @ phi
         if kind == "second_moment":
             return kernels.second_moment_kernel(self.basis)
         if kind == "marginals":
             return bounded_kernels.marginals_kernel(self.norm_bound, self.response_range)
+        theta, scale = self.coefficients(at), self.split(at)[1]
+        if isinstance(self.loss, Multinomial):
+            return self._class_kernel(self.loss, kind, theta)
         if kind == "bounded_gradient":
             return bounded_kernels.bounded_gradient_kernel(self.loss, theta, scale, self.norm_bound)
         made = kernels if self.loss.compiled else numpy_kernels
@@ -197,6 +206,12 @@ class Problem:
             return made.hessian_kernel(self.loss, theta, scale, self.basis)
         return made.meat_kernel(self.loss, theta, scale, self.basis)
 
+    def _class_kernel(self, loss: Multinomial, kind: ReleaseKind, theta: FloatArray) -> BlockKernel:
+        if kind == "gradient":
+            return class_kernels.gradient_kernel(loss, theta)
+        made = class_kernels.hessian_kernel if kind == "hessian" else class_kernels.meat_kernel
+        return made(loss, theta, self.basis)
+
     def _secant_kernel(self, first: FloatArray, second: FloatArray) -> BlockKernel:
         scale = self.split(first)[1]
         length = float(np.linalg.norm(second - first))
@@ -204,6 +219,8 @@ class Problem:
             raise PlanViolation("a secant needs two different points with the same scale")
         direction = self.coefficients((second - first) / length)
         segment = Segment(self.coefficients(first), self.coefficients(second), direction, length)
+        if isinstance(self.loss, Multinomial):
+            return class_kernels.secant_kernel(self.loss, segment)
         made = secant_kernel if self.loss.compiled else numpy_kernels.secant_kernel
         return made(self.loss, segment, scale)
 
@@ -227,26 +244,31 @@ class Problem:
             return mean.reshape(side, side)
         if self.basis is None:
             return mean
-        return np.concatenate([self.basis.T @ mean[: self.n_coef], mean[self.n_coef :]])
+        rows = mean[: self.n_linear].reshape(-1, self.n_coef) @ self.basis
+        return np.concatenate([rows.ravel(), mean[self.n_linear :]])
 
     def to_basis(self, matrix: FloatArray) -> FloatArray:
-        """Return ``P' A P`` for a matrix of shape (p, p) or (size, size); a scale keeps its coordinate."""
+        """Return a matrix of shape (size, size) in the basis; a scale keeps its coordinate."""
         if self.basis is None:
             return matrix
         full = np.eye(matrix.shape[0])
-        full[: self.n_coef, : self.n_coef] = self.basis
+        full[: self.n_linear, : self.n_linear] = self.each_output(self.basis)
         return full.T @ matrix @ full
+
+    def each_output(self, matrix: FloatArray) -> FloatArray:
+        """Return the matrix (n_linear, n_linear) that applies one of shape (p, p) for each predictor."""
+        return np.asarray(np.kron(np.eye(self.loss.n_outputs), matrix), dtype=np.float64)
 
     def bounded_by(self, norm_bound: float, amplification: float) -> "Problem":
         """Return the problem in coordinates that are not yet known, for planning: its bounds are right."""
         return replace(self, norm_bound=norm_bound, amplification=amplification)
 
     def coefficients(self, phi: FloatArray) -> FloatArray:
-        """Return the coefficients of the encoded columns, shape (p,)."""
-        part = phi[: self.n_coef]
-        return part if self.basis is None else self.basis @ part
+        """Return the coefficients of the encoded columns, shape (n_linear,)."""
+        part = phi[: self.n_linear]
+        return part if self.basis is None else (part.reshape(-1, self.n_coef) @ self.basis.T).ravel()
 
     def split(self, parameter: FloatArray) -> tuple[FloatArray, float]:
-        """Return ``(coefficients in the basis (p,), scale)``; the scale is 1 for losses without one."""
+        """Return ``(coefficients in the basis (n_linear,), scale)``; the scale is 1 for most losses."""
         scale = float(parameter[-1]) if self.loss.has_scale else 1.0
-        return parameter[: self.n_coef], scale
+        return parameter[: self.n_linear], scale

@@ -20,12 +20,12 @@ class BoundedQuery:
     Parameters
     ----------
     kind : {"gradient", "bounded_gradient", "secant", "marginals", "hessian", "second_moment", "meat"}
-        Gradients sum vectors ``(v, t)``, a secant numbers and marginals vectors ``v``, the others matrices
-        ``a a'``.
+        Gradients sum vectors ``(v, t)``, a secant numbers and marginals vectors ``v``, the others positive
+        semi-definite matrices ``A``, mostly ``a a'``.
     size : int
         Length of the released vector; for a (q, q) matrix its ``q * (q + 1) / 2`` free entries.
     bound : float
-        ``sup norm(v)``, or ``sup norm(a)**2``.
+        ``sup norm(v)``, or the supremum of the Frobenius norm of ``A``, ``norm(a)**2`` for ``a a'``.
     side : tuple of float
         ``(low, high)`` with ``low <= t <= high`` and ``low <= 0 <= high``; ``(0, 0)`` without a scale.
     summed : float
@@ -36,7 +36,8 @@ class BoundedQuery:
     -----
     *Guarantee.* `sensitivity` bounds the L2 (matrices: Frobenius) distance of the computed means of any
     two neighbouring tables, the rounding of the parallel sum included. For matrices under ``replace`` it
-    rests on ``|aa' - bb'|_F**2 = |a|**4 + |b|**4 - 2 (a'b)**2 <= 2 bound**2``.
+    rests on ``|A - B|_F**2 = |A|**2 + |B|**2 - 2 tr(AB) <= 2 bound**2``, as ``tr(AB) >= 0`` for positive
+    semi-definite ``A`` and ``B``.
     """
 
     kind: ReleaseKind

@@ -15,7 +15,7 @@ from privfit.problem.plan import PlannedRelease
 from privfit.problem.schedule import allowance_of, growing_shares
 from privfit.procedures import ClippedGradient
 from privfit.solvers.base import AbstractSolver, Solution, Step
-from privfit.solvers.requirements import need_no_scale, need_smooth
+from privfit.solvers.requirements import need_no_scale, need_one_predictor, need_smooth
 
 
 @final
@@ -79,6 +79,7 @@ class ClippedGradientDescent(AbstractSolver):
     def plan(self, problem: Problem, allowance: Allowance) -> tuple[PlannedRelease, ...]:
         """Plan one clipped gradient a step."""
         need_no_scale(problem, "clipped gradient descent")
+        need_one_predictor(problem, "clipped gradient descent")
         need_smooth(problem, "clipped gradient descent")
         n_steps = self.n_steps or max(2, round(6 * math.log(problem.n_rows)))
         start = np.array(problem.start)

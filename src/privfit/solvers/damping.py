@@ -56,7 +56,7 @@ class Proposal:
     def with_ridge(self, l2: float) -> "Proposal":
         """Return the derivatives of the objective plus ``l2 / 2 norm(coefficients)**2``."""
         added = np.zeros(self.problem.size)
-        added[: self.problem.n_coef] = l2
+        added[: self.problem.n_linear] = l2
         return replace(self, gradient=self.gradient + added * self.theta, matrix=self.matrix + np.diag(added))
 
 
@@ -363,5 +363,5 @@ def _within(proposal: Proposal, thresholds: float, change: FloatArray) -> float:
     constants = problem.loss.constants
     threshold = constants.slope / constants.curvature
     largest = thresholds * threshold * problem.split(proposal.theta)[1]
-    predicted = problem.norm_bound * float(np.linalg.norm(change[: problem.n_coef]))
+    predicted = problem.norm_bound * float(np.linalg.norm(change[: problem.n_linear]))
     return min(1.0, largest / predicted) if predicted > 0 else 1.0

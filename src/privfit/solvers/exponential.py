@@ -19,7 +19,13 @@ from privfit.procedures.exponential_candidates import ExponentialSelection
 from privfit.procedures.exponential_draw import ExponentialDraw
 from privfit.procedures.score import LossScore, lattice_margin
 from privfit.solvers.base import AbstractSolver, Solution
-from privfit.solvers.requirements import need_compiled, need_convex, need_no_scale, need_proven
+from privfit.solvers.requirements import (
+    need_compiled,
+    need_convex,
+    need_no_scale,
+    need_one_predictor,
+    need_proven,
+)
 
 MOST_COLUMNS = 6
 """Columns up to which a draw from a ball takes seconds, not hours; see ``docs/solvers/exponential.md``."""
@@ -89,6 +95,7 @@ class ExponentialMechanism(AbstractSolver):
     def plan(self, problem: Problem, allowance: Allowance) -> tuple[PlannedRelease, ...]:
         """Plan one draw."""
         need_no_scale(problem, "the exponential mechanism")
+        need_one_predictor(problem, "the exponential mechanism")
         if math.isinf(allowance.amount):
             raise Incompatible(
                 "solver: the exponential mechanism draws at random and has no version without noise; "

@@ -19,7 +19,7 @@ from privfit.problem.oracle import Oracle
 from privfit.problem.plan import PlannedRelease
 from privfit.procedures.noisy_sgd import SampledDescent, descent_event, sum_sensitivity
 from privfit.solvers.base import AbstractSolver, Solution
-from privfit.solvers.requirements import need_convex, need_no_scale, need_pair
+from privfit.solvers.requirements import need_convex, need_no_scale, need_one_predictor, need_pair
 
 _METHOD = "noisy SGD"
 _STEPS = (50, 1000)
@@ -97,6 +97,7 @@ class NoisySGD(AbstractSolver):
     def plan(self, problem: Problem, allowance: Allowance) -> tuple[PlannedRelease, ...]:
         """Plan the steps as one release, with the least noise that the whole budget allows."""
         need_no_scale(problem, _METHOD)
+        need_one_predictor(problem, _METHOD)
         need_convex(problem, _METHOD)
         budget = need_pair(allowance, _METHOD)
         if self.constants == "source":

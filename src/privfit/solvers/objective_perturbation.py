@@ -23,7 +23,14 @@ from privfit.procedures.objective_perturbation import (
     ridge_for,
 )
 from privfit.solvers.base import AbstractSolver, Solution
-from privfit.solvers.requirements import need_convex, need_no_scale, need_proven, need_replace, need_smooth
+from privfit.solvers.requirements import (
+    need_convex,
+    need_no_scale,
+    need_one_predictor,
+    need_proven,
+    need_replace,
+    need_smooth,
+)
 
 METHOD = "ObjectivePerturbation()"
 
@@ -91,6 +98,7 @@ class ObjectivePerturbation(AbstractSolver):
         """Plan one release."""
         need_replace(problem, METHOD)
         need_no_scale(problem, METHOD)
+        need_one_predictor(problem, METHOD)
         need_smooth(problem, METHOD)
         need_convex(problem, METHOD)
         need_proven(problem, METHOD)

@@ -17,7 +17,7 @@ from privfit.problem.oracle import Oracle
 from privfit.problem.plan import PlannedRelease
 from privfit.procedures.online_to_batch import PURE_NOISE, NoiseMode, OnePass
 from privfit.solvers.base import AbstractSolver, Solution
-from privfit.solvers.requirements import need_no_scale, need_replace, need_smooth
+from privfit.solvers.requirements import need_no_scale, need_one_predictor, need_replace, need_smooth
 
 _DEFAULT = AdaGradNorm()
 
@@ -128,6 +128,7 @@ class OnlineToBatch(AbstractSolver):
     def plan(self, problem: Problem, allowance: Allowance) -> tuple[PlannedRelease, ...]:
         """Plan the pass."""
         need_no_scale(problem, "OnlineToBatch")
+        need_one_predictor(problem, "OnlineToBatch")
         need_replace(problem, "OnlineToBatch")
         need_smooth(problem, "OnlineToBatch")
         if allowance.pure and self.noise_norm not in PURE_NOISE:

@@ -19,7 +19,14 @@ from privfit.procedures.landscape import Landscape, fully_penalised
 from privfit.procedures.minimise import AbstractMinimiser, CertifiedMinimiser, GradientDescent
 from privfit.procedures.output_perturbation import PerturbedOutput
 from privfit.solvers.base import AbstractSolver, Solution
-from privfit.solvers.requirements import need_convex, need_no_scale, need_proven, need_replace, need_smooth
+from privfit.solvers.requirements import (
+    need_convex,
+    need_no_scale,
+    need_one_predictor,
+    need_proven,
+    need_replace,
+    need_smooth,
+)
 
 METHOD = "OutputPerturbation()"
 
@@ -132,6 +139,7 @@ class OutputPerturbation(AbstractSolver):
     def _procedure(self, problem: Problem, allowance: Allowance) -> PerturbedOutput:
         need_replace(problem, METHOD)
         need_no_scale(problem, METHOD)
+        need_one_predictor(problem, METHOD)
         need_smooth(problem, METHOD)
         need_convex(problem, METHOD)
         need_proven(problem, METHOD)

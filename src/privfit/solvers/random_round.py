@@ -18,7 +18,14 @@ from privfit.problem.oracle import Oracle
 from privfit.problem.plan import PlannedRelease
 from privfit.procedures.random_round import RandomRoundWalk, walk_event
 from privfit.solvers.base import AbstractSolver, Solution
-from privfit.solvers.requirements import need_compiled, need_no_scale, need_pair, need_replace, need_smooth
+from privfit.solvers.requirements import (
+    need_compiled,
+    need_no_scale,
+    need_one_predictor,
+    need_pair,
+    need_replace,
+    need_smooth,
+)
 
 _METHOD = "random-round SGD"
 _MOST_NUMBERS = 10**6
@@ -92,6 +99,7 @@ class RandomRoundSGD(AbstractSolver):
         """Plan one walk, with the least noise that the whole budget allows beside inference."""
         need_replace(problem, _METHOD)
         need_no_scale(problem, _METHOD)
+        need_one_predictor(problem, _METHOD)
         need_smooth(problem, _METHOD)
         need_compiled(problem, _METHOD)
         budget = need_pair(allowance, _METHOD)

@@ -165,8 +165,8 @@ def _is_long(problem: Problem, move: FloatArray) -> bool:
 
 
 def _hessian_bound(problem: Problem, oracle: Oracle) -> FloatArray | None:
-    """Return a bound on the Hessian at every parameter, shape (p, p); None for losses with a scale."""
+    """Return a bound on the Hessian at every parameter, shape (q, q); None for losses with a scale."""
     if problem.loss.has_scale:
         return None
     moment = oracle.release("second_moment", np.array(problem.start)).value
-    return problem.loss.constants.curvature * moment + problem.ridge
+    return problem.loss.constants.curvature * problem.each_output(moment) + problem.ridge

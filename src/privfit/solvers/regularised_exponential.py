@@ -16,7 +16,14 @@ from privfit.procedures.regularised_draw import RegularisedBallDraw, Regularised
 from privfit.procedures.score import lattice_margin
 from privfit.solvers.base import AbstractSolver, Solution
 from privfit.solvers.exponential import MOST_COLUMNS, default_radius
-from privfit.solvers.requirements import need_convex, need_gaussian, need_no_scale, need_proven, need_smooth
+from privfit.solvers.requirements import (
+    need_convex,
+    need_gaussian,
+    need_no_scale,
+    need_one_predictor,
+    need_proven,
+    need_smooth,
+)
 
 LEAST_ACCEPTANCE = 1e-3
 """Smallest public bound on the acceptance of a Gaussian proposal that is not refused."""
@@ -73,6 +80,7 @@ class RegularisedExponentialMechanism(AbstractSolver):
         method = "the regularised exponential mechanism"
         need_gaussian(allowance, method)
         need_no_scale(problem, method)
+        need_one_predictor(problem, method)
         need_convex(problem, method)
         need_proven(problem, method)
         if math.isinf(allowance.amount):

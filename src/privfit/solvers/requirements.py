@@ -62,6 +62,16 @@ def need_compiled(problem: Problem, method: str) -> None:
         )
 
 
+def need_one_predictor(problem: Problem, method: str) -> None:
+    """Refuse a loss of several linear predictors."""
+    if problem.loss.target_kind == "class":
+        raise Incompatible(
+            f"solver: {method} needs a loss of one linear predictor, and {problem.loss.name} has one for "
+            "every class but the first; use solver='auto', NoisyGradientDescent(), NoisyNewton() or "
+            "ProjectedNoisyGradientDescent()"
+        )
+
+
 def need_squared(problem: Problem, method: str) -> None:
     """Refuse every loss but the squared one."""
     if not isinstance(problem.loss, Squared):

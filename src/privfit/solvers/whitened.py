@@ -29,6 +29,9 @@ _FAR_ROWS = 4.0
 SMALLEST_SPREAD = 1.2
 """``c**2 / p`` where privacy noise dominates."""
 
+_RARE_CLASSES = 2.0
+"""Times as many steps with several classes: the rarer a class, the smaller the Hessian in its direction."""
+
 _MOST_STEPS = 100
 """For losses whose curvature bound makes steps short."""
 
@@ -163,7 +166,7 @@ class WhitenedGradientDescent(AbstractSolver):
 
     def _extrapolated(self, problem: Problem, theta: FloatArray, previous: FloatArray) -> FloatArray:
         """Go on beyond ``theta``, away from ``previous``; a scale, which must stay positive, stays."""
-        p = problem.n_coef
+        p = problem.n_linear
         point = theta.copy()
         point[:p] += self.momentum * (theta[:p] - previous[:p])
         return point
@@ -173,7 +176,8 @@ class WhitenedGradientDescent(AbstractSolver):
             return self.n_steps
         signal = problem.n_rows * min(mu, 1e12)
         usual = int(np.clip(round(1.5 * math.log(max(signal, 1.0))), 6, 40))
-        return min(math.ceil(usual * problem.loss.slack[1]), max(usual, _MOST_STEPS))
+        looser = problem.loss.slack[1] * (_RARE_CLASSES if problem.loss.n_outputs > 1 else 1.0)
+        return min(math.ceil(usual * looser), max(usual, _MOST_STEPS))
 
     def _squared_bound(self, problem: Problem, mu: float) -> float:
         """Return ``c**2`` from public facts."""
@@ -182,7 +186,7 @@ class WhitenedGradientDescent(AbstractSolver):
             return self.spread * p
         of_slope, of_curvature = problem.loss.slack
         for_noise = 0.03 * n * (mu / of_slope) ** 2
-        for_bread = 0.015 * n * mu / (math.sqrt(p) * of_curvature)
+        for_bread = 0.015 * n * mu / (math.sqrt(problem.n_linear) * of_curvature)
         if problem.bounded:
             for_noise *= 1.0 + 5.0 / p + 15.0 / p**2
             for_bread *= 1.0 + 5.0 / p

@@ -1,0 +1,113 @@
+"""Coverage of 95 % confidence intervals of multinomial logistic regression on simulated tables.
+
+Design: x = (1, z), z ~ N(0, I_3). Log odds of class k = 1, 2, ... against class 0 have the coefficients
+COEFFICIENTS[k - 1], intercept first. No schema: rows on a unit scale. Noise is seeded, as for any simulation.
+
+    python experiments/multinomial_coverage.py
+
+Adds to experiments/results/multinomial_coverage.csv; resumable.
+"""
+
+import argparse
+import csv
+import time
+from pathlib import Path
+
+import numpy as np
+
+from privfit import Budget, LogisticRegression
+from privfit.data.synthetic import multinomial_model
+
+RESULTS = Path(__file__).parent / "results" / "multinomial_coverage.csv"
+FIELDS = [
+    "classes", "n", "mu", "solver", "repetitions", "coverage", "lowest", "highest", "median_width",
+    "noise_share", "infinite", "rmse_over_non_private",
+    "coverage_non_private",
+]  # fmt: skip
+COEFFICIENTS = np.array(
+    [[0.3, 1.0, -0.5, 0.2], [-0.2, -0.5, 0.4, 0.8], [0.0, 0.5, 0.5, -1.0], [-0.5, -0.3, -0.8, 0.0]]
+)
+CELLS = [
+    (3, 5_000, 0.5, "auto"),
+    (3, 5_000, 1.0, "auto"),
+    (3, 20_000, 0.5, "auto"),
+    (3, 20_000, 1.0, "auto"),
+    (3, 20_000, 1.0, "newton"),
+    (3, 20_000, 1.0, "gradient-descent"),
+    (5, 5_000, 1.0, "auto"),
+    (5, 20_000, 1.0, "auto"),
+]
+"""Classes, rows, budget, solver."""
+REPETITIONS = {5_000: 1000, 20_000: 300}
+
+
+def one_fit(classes: int, n: int, mu: float, solver: str, seed: int) -> np.ndarray:
+    """Return hits, widths, noise shares, errors, and non-private errors and hits of a fit, shape (6, q)."""
+    truth = COEFFICIENTS[: classes - 1]
+    x, y = multinomial_model(n, truth[:, 1:], intercept=truth[:, 0], seed=seed)
+    labels = list(range(classes))
+    fit = LogisticRegression(
+        budget=Budget.gdp(mu), solver=solver, classes=labels, random_state=10**6 + seed
+    ).fit(x, y)
+    exact = LogisticRegression(solver="non-private", classes=labels).fit(x, y)
+    flat = truth.ravel()
+    (lower, upper), exactly = (one.result_.conf_int().to_numpy().T for one in (fit, exact))
+    return np.array(
+        [
+            (lower <= flat) & (flat <= upper),
+            upper - lower,
+            fit.result_.noise_share.to_numpy(),
+            fit.result_.estimate - flat,
+            exact.result_.estimate - flat,
+            (exactly[0] <= flat) & (flat <= exactly[1]),
+        ]
+    )
+
+
+def cell(classes: int, n: int, mu: float, solver: str, repetitions: int) -> dict[str, object]:
+    """Return a row of the table."""
+    fits = [one_fit(classes, n, mu, solver, seed) for seed in range(repetitions)]
+    hits, widths, shares, errors, exact, exact_hits = np.array(fits).transpose(1, 0, 2)
+    return {
+        "classes": classes,
+        "n": n,
+        "mu": mu,
+        "solver": solver,
+        "repetitions": repetitions,
+        "coverage": round(float(hits.mean()), 4),
+        "lowest": round(float(hits.mean(axis=0).min()), 4),
+        "highest": round(float(hits.mean(axis=0).max()), 4),
+        "median_width": round(float(np.median(widths)), 4),
+        "noise_share": round(float(np.median(shares)), 4),
+        "infinite": round(float(1.0 - np.isfinite(widths).mean()), 4),
+        "rmse_over_non_private": round(float(np.sqrt(np.mean(errors**2) / np.mean(exact**2))), 3),
+        "coverage_non_private": round(float(exact_hits.mean()), 4),
+    }
+
+
+def done(path: Path) -> set[tuple[int, int, float, str]]:
+    if not path.exists():
+        return set()
+    with path.open() as file:
+        return {(int(r["classes"]), int(r["n"]), float(r["mu"]), r["solver"]) for r in csv.DictReader(file)}
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
+    parser.add_argument("--out", type=Path, default=RESULTS)
+    options = parser.parse_args()
+    finished, started = done(options.out), time.monotonic()
+    with options.out.open("a", newline="") as file:
+        table = csv.DictWriter(file, FIELDS)
+        if not finished:
+            table.writeheader()
+        for one in CELLS:
+            if one not in finished:
+                row = cell(*one, REPETITIONS[one[1]])
+                table.writerow(row)
+                file.flush()
+                print(f"{time.monotonic() - started:.0f} s {row}", flush=True)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,138 @@
+"""The kernels of a response with K classes: the same sums as `kernels`, by BLAS on a chunk at a time.
+
+What is summed is formed from the classes' probabilities, which are first held to numbers of at least 0 with
+a sum of at most 1, row by row. For all of these, and not only for what a softmax gives, a row's gradient
+``pi - e_y`` has norm at most ``sqrt(2)`` and its ``diag(pi) - pi pi'`` is positive semi-definite with
+Frobenius norm at most 1/2, so that privacy does not rest on the formula for them; see `docs/losses.md`.
+Parameters are the m = K - 1 rows of p coefficients, one after the other. What belongs to a class or a
+predictor is a row of n numbers, so that sums over classes run along memory.
+"""
+
+import numpy as np
+from numpy.typing import NDArray
+
+from privfit._checks import FloatArray
+from privfit.data.source import CHUNK_ROWS, GROUP_ROWS, Block, BlockKernel
+from privfit.losses.multinomial import Multinomial
+from privfit.problem.value_kernels import Segment
+
+
+def gradient_kernel(loss: Multinomial, theta: FloatArray) -> BlockKernel:
+    """Sum of the rows' gradients at ``theta`` (m * p,), of the same size."""
+    points = theta.reshape(loss.n_outputs, -1)
+
+    def kernel(block: Block, out: FloatArray) -> None:
+        for chunk, rows in _chunks(out):
+            x = block.x[rows]
+            scores = _scores(loss, points, x, block.y[rows], block.weight[rows])
+            out[chunk] += _grouped_product(scores, x).ravel()
+
+    return kernel
+
+
+def hessian_kernel(loss: Multinomial, theta: FloatArray, basis: FloatArray | None) -> BlockKernel:
+    """Sum of the rows' Hessians at ``theta`` in the basis, flattened (m p, m p)."""
+    m = loss.n_outputs
+    points, contrasts = theta.reshape(m, -1), loss.contrasts
+
+    def kernel(block: Block, out: FloatArray) -> None:
+        p = block.x.shape[1]
+        for chunk, rows in _chunks(out):
+            x, weight = block.x[rows], block.weight[rows]
+            chances = _chances(loss, points, x)
+            turned, means = _turned(x, basis), contrasts.T @ chances
+            total = out[chunk].reshape(m, p, m, p)
+            for a in range(m):
+                for b in range(a, m):
+                    curvature = (contrasts[:, a] * contrasts[:, b]) @ chances - means[a] * means[b]
+                    product = (turned * (weight * curvature)[:, None]).T @ turned
+                    product = 0.5 * (product + product.T)
+                    total[a, :, b] += product
+                    if b > a:
+                        total[b, :, a] += product
+
+    return kernel
+
+
+def meat_kernel(loss: Multinomial, theta: FloatArray, basis: FloatArray | None) -> BlockKernel:
+    """Sum of the outer products of the rows' gradients at ``theta`` in the basis, flattened (m p, m p)."""
+    points = theta.reshape(loss.n_outputs, -1)
+
+    def kernel(block: Block, out: FloatArray) -> None:
+        for chunk, rows in _chunks(out):
+            x = block.x[rows]
+            scores = _scores(loss, points, x, block.y[rows], block.weight[rows])
+            gradients = scores.T[:, :, None] * _turned(x, basis)[:, None, :]
+            flat = gradients.reshape(x.shape[0], -1)
+            out[chunk] += (flat.T @ flat).ravel()
+
+    return kernel
+
+
+def secant_kernel(loss: Multinomial, segment: Segment) -> BlockKernel:
+    """Sum of ``w * (loss(second) - loss(first)) / length`` over the rows; size 1."""
+    m = loss.n_outputs
+    first, second, along = (
+        part.reshape(m, -1) for part in (segment.first, segment.second, segment.direction)
+    )
+
+    def kernel(block: Block, out: FloatArray) -> None:
+        for chunk, rows in _chunks(out):
+            x, codes = block.x[rows], _codes(loss, block.y[rows])
+            limit = loss.constants.slope * np.linalg.norm(_predictors(x, along), axis=0)
+            with np.errstate(all="ignore"):
+                before, after = (loss.values(codes, _predictors(x, point)) for point in (first, second))
+                secants = np.clip((after - before) / segment.length, -limit, limit)
+            out[chunk, 0] += float(block.weight[rows] @ np.where(np.isnan(secants), 0.0, secants))
+
+    return kernel
+
+
+def _scores(
+    loss: Multinomial, points: FloatArray, x: FloatArray, y: FloatArray, weight: FloatArray
+) -> FloatArray:
+    """Return the rows' ``w * U'(pi - e_y)``, shape (m, n)."""
+    residuals = _chances(loss, points, x)
+    residuals[_codes(loss, y), np.arange(y.size)] -= 1.0
+    residuals *= weight
+    return loss.contrasts.T @ residuals
+
+
+def _chances(loss: Multinomial, points: FloatArray, x: FloatArray) -> FloatArray:
+    """Return the classes' probabilities, shape (K, n), held to at least 0 and a sum of at most 1."""
+    with np.errstate(all="ignore"):
+        chances = loss.chances(_predictors(x, points))
+        np.copyto(chances, 0.0, where=np.isnan(chances))
+    np.clip(chances, 0.0, 1.0, out=chances)
+    chances /= np.maximum(chances.sum(axis=0), 1.0)
+    return chances
+
+
+def _codes(loss: Multinomial, y: FloatArray) -> NDArray[np.int64]:
+    return np.clip(y, 0.0, loss.n_classes - 1.0).astype(np.int64)
+
+
+def _grouped_product(scores: FloatArray, x: FloatArray) -> FloatArray:
+    """Return ``scores @ x``, groups of rows added up before their sums: less rounding; shape (m, p)."""
+    m, n = scores.shape
+    whole = n - n % GROUP_ROWS
+    total = scores[:, whole:] @ x[whole:]
+    if whole:
+        groups = scores[:, :whole].reshape(m, -1, GROUP_ROWS).transpose(1, 0, 2)
+        total += (np.ascontiguousarray(groups) @ x[:whole].reshape(-1, GROUP_ROWS, x.shape[1])).sum(axis=0)
+    return total
+
+
+def _chunks(out: FloatArray) -> list[tuple[int, slice]]:
+    return [(chunk, slice(chunk * CHUNK_ROWS, (chunk + 1) * CHUNK_ROWS)) for chunk in range(out.shape[0])]
+
+
+def _predictors(x: FloatArray, points: FloatArray) -> FloatArray:
+    """Return the linear predictors at ``points`` (m, p), shape (m, n)."""
+    with np.errstate(over="ignore", invalid="ignore"):
+        return points @ x.T
+
+
+def _turned(x: FloatArray, basis: FloatArray | None) -> FloatArray:
+    with np.errstate(over="ignore", invalid="ignore"):
+        return x if basis is None else x @ basis
