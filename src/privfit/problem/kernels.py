@@ -121,28 +121,31 @@ def _add_gradients(
     half, ahead = LANES * width // 2, GROUP_ROWS * width
     s, c, k = loss[0], loss[1], loss[2]
     part, buffer, split = np.zeros(p + LANES), np.empty(GROUP_ROWS), p - p % LANES
+    start, factors = x.ctypes.data, theta.ctypes.data  # each look at `ctypes` counts a reference: not below
+    predicted, summed = buffer.ctypes.data, part.ctypes.data
     for first in range(0, n, GROUP_ROWS):
         rows = min(GROUP_ROWS, n - first)
-        group, steps = x[first : first + rows], buffer[:rows]
+        steps = buffer[:rows]
         y_group, weight_group = y[first : first + rows], weight[first : first + rows]
         whole = rows - rows % LANES if p >= LANES else 0
-        start = group.ctypes.data
         for i in range(0, whole, LANES):
-            row_address = start + i * width
+            eight = start + (first + i) * width
             for offset in range(0, half, LINE):
-                prefetch(row_address + ahead + offset)
-            eight_dots(row_address, theta.ctypes.data, p, steps.ctypes.data + 8 * i)
-        _dots(group[whole:], theta, steps[whole:])
+                prefetch(eight + ahead + offset)
+            eight_dots(eight, factors, p, predicted + 8 * i)
+        if whole < rows:
+            _dots(x[first + whole : first + rows], theta, steps[whole:])
         _fill_slopes(code, slope, y_group, steps, s, c, k)
         for i in range(rows):
             step = min(max(steps[i], -bound), bound)
             steps[i] = step * weight_group[i] if step == step else 0.0  # noqa: PLR0124 -- NaN
         for i in range(0, whole, LANES):
-            row_address = start + i * width
+            eight = start + (first + i) * width
             for offset in range(half, 2 * half, LINE):
-                prefetch(row_address + ahead + offset)
-            add_eight(row_address, steps.ctypes.data + 8 * i, p, part.ctypes.data)
-        _add_rows(group[whole:], steps[whole:], part)
+                prefetch(eight + ahead + offset)
+            add_eight(eight, predicted + 8 * i, p, summed)
+        if whole < rows:
+            _add_rows(x[first + whole : first + rows], steps[whole:], part)
         total = out[first // CHUNK_ROWS]
         for j in range(p):
             total[j] += part[j] + part[j + LANES] if j >= split else part[j]
