@@ -1,8 +1,12 @@
-"""Differentially private regression and M-estimation, with honest confidence intervals."""
+"""Differentially private regression and M-estimation, with honest confidence intervals.
 
-from privfit import learners, losses, solvers
-from privfit.data.schema import Schema
-from privfit.data.stream import RowStream
+Names are imported at first use, so that ``import privfit`` takes no time: the packages that a fit needs take
+a second or two.
+"""
+
+import importlib
+from typing import TYPE_CHECKING
+
 from privfit.errors import (
     BudgetExceeded,
     FormulaError,
@@ -15,19 +19,24 @@ from privfit.errors import (
     SchemaError,
     TooLittleData,
 )
-from privfit.estimators import (
-    HuberRegressor,
-    LinearRegression,
-    LinearSVC,
-    LogisticRegression,
-    MEstimator,
-    PoissonRegressor,
-    QuantileRegressor,
-)
-from privfit.formula import huber, logit, ols, poisson, quantile, svm
-from privfit.privacy.budget import Budget
-from privfit.privacy.ledger import Ledger
-from privfit.results import FitResult
+
+if TYPE_CHECKING:
+    from privfit import learners, losses, solvers
+    from privfit.data.schema import Schema
+    from privfit.data.stream import RowStream
+    from privfit.estimators import (
+        HuberRegressor,
+        LinearRegression,
+        LinearSVC,
+        LogisticRegression,
+        MEstimator,
+        PoissonRegressor,
+        QuantileRegressor,
+    )
+    from privfit.formula import huber, logit, ols, poisson, quantile, svm
+    from privfit.privacy.budget import Budget
+    from privfit.privacy.ledger import Ledger
+    from privfit.results import FitResult
 
 __version__ = "0.1.0"
 
@@ -64,3 +73,43 @@ __all__ = [
     "solvers",
     "svm",
 ]
+
+_PACKAGES = ("learners", "losses", "solvers")
+
+_HOMES = {
+    "Budget": "privacy.budget",
+    "FitResult": "results",
+    "HuberRegressor": "estimators",
+    "Ledger": "privacy.ledger",
+    "LinearRegression": "estimators",
+    "LinearSVC": "estimators",
+    "LogisticRegression": "estimators",
+    "MEstimator": "estimators",
+    "PoissonRegressor": "estimators",
+    "QuantileRegressor": "estimators",
+    "RowStream": "data.stream",
+    "Schema": "data.schema",
+    "huber": "formula",
+    "logit": "formula",
+    "ols": "formula",
+    "poisson": "formula",
+    "quantile": "formula",
+    "svm": "formula",
+}
+"""Where each name that is imported at first use comes from; the same as above, for type checkers."""
+
+if not TYPE_CHECKING:  # they would take every name for one that exists
+
+    def __getattr__(name: str) -> object:
+        """Import a name at its first use (PEP 562)."""
+        if name in _PACKAGES:
+            return importlib.import_module(f"privfit.{name}")
+        if name not in _HOMES:
+            raise AttributeError(f"module 'privfit' has no attribute {name!r}")
+        thing = getattr(importlib.import_module(f"privfit.{_HOMES[name]}"), name)
+        globals()[name] = thing
+        return thing
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

@@ -66,5 +66,6 @@ def test_noise_that_is_not_known_beforehand_is_said_in_words(invoke, few, schema
 def test_help_lists_the_solvers(invoke):
     (option,) = options.Solver.__metadata__
     assert all(name in option.help for name in BY_NAME)
+    assert list(options.SOLVERS) == sorted(BY_NAME)
     for command in ("plan", "fit"):
         assert "adassp" in invoke(command, "--help").stdout

@@ -1,14 +1,16 @@
 """Kernels against plain NumPy, and against the derivative of the objective."""
 
+import math
 from dataclasses import replace
 
 import numpy as np
 import pytest
 
-from privfit.data.source import CHUNK_ROWS, ArraySource
+from privfit.data.source import CHUNK_ROWS, GROUP_ROWS, ArraySource, summation_error
 from privfit.errors import Incompatible
-from privfit.losses import Custom, Hinge, Quantile, Sigmoid
+from privfit.losses import Custom, Hinge, Huber, Logistic, Quantile, Sigmoid
 from privfit.losses.base import evaluate
+from privfit.problem.kernels import gradient_kernel
 
 from .conftest import HESSIANS, LOSSES, asked, make_problem
 
@@ -48,6 +50,32 @@ def test_gradient_is_the_derivative_of_the_objective(loss, n, rng):
         for e in np.eye(problem.size)
     ]
     np.testing.assert_allclose(gradient, numeric, atol=2e-6 * (1 if n > 1 else 10))
+
+
+@pytest.mark.parametrize("columns", [1, 5, 7, 8, 9, 15, 16, 17, 50])
+@pytest.mark.parametrize("n", [1, 7, 8, 64 + 13, CHUNK_ROWS + 71])
+def test_gradient_matches_numpy_at_any_width(columns, n, rng):
+    x, y = rng.normal(size=(n, columns)), rng.integers(0, 2, n).astype(float)
+    theta = rng.normal(size=columns) / columns
+    source = ArraySource(x, y, norm_bound=2.0)
+    weight = next(source.blocks()).weight
+    expected = x.T @ (weight * (1.0 / (1.0 + np.exp(-x @ theta)) - y))
+    found = source.sum(gradient_kernel(Logistic(), theta, 1.0), columns)
+    np.testing.assert_allclose(found, expected, rtol=0.0, atol=1e-13 * n)
+
+
+@pytest.mark.parametrize("columns", [3, 8, 13, 50])
+def test_gradient_loses_no_more_than_the_bound_on_rounding_says(columns, rng):
+    n = 3 * CHUNK_ROWS + 17
+    x = rng.normal(size=(n, columns)) * np.exp(3.0 * rng.normal(size=(n, 1)))
+    y, bound = np.full(n, 1e9), 2.0  # every slope is at the bound, -1
+    source = ArraySource(x, y, norm_bound=bound)
+    block = next(source.blocks())
+    found = source.sum(gradient_kernel(Huber(1.0), np.zeros(columns), 1.0), columns)
+    terms = -block.weight[:, None] * block.x
+    exact = np.array([math.fsum(column) for column in terms.T])
+    error = summation_error(n, GROUP_ROWS + CHUNK_ROWS // GROUP_ROWS) * n * bound
+    assert np.linalg.norm(found - exact) <= error
 
 
 CLAMPS = {"slope": lambda c: (-c.slope, c.slope), "curvature": lambda c: (0.0, c.curvature)}

@@ -6,7 +6,25 @@ from typing import Annotated
 
 import typer
 
-from privfit.solvers import BY_NAME
+SOLVERS = (
+    "adassp",
+    "auto",
+    "clipped-gradient-descent",
+    "exponential-mechanism",
+    "gradient-descent",
+    "newton",
+    "noisy-sgd",
+    "non-private",
+    "objective-perturbation",
+    "online-to-batch",
+    "output-perturbation",
+    "projected-gradient-descent",
+    "random-round",
+    "regularised-exponential-mechanism",
+    "sufficient-statistics",
+    "whitened",
+)
+"""The names in `privfit.solvers.BY_NAME`, spelled out so that ``--help`` need not import them."""
 
 _MODEL, _PRIVACY, _FILE, _OUTPUT = "Model", "Privacy", "Data file", "Output"
 
@@ -49,7 +67,7 @@ Quantile = Annotated[
     float | None,
     typer.Option(help="Which quantile, for --model quantile. Default 0.5.", rich_help_panel=_MODEL),
 ]
-Solver = Annotated[str, typer.Option(help=f"One of {', '.join(sorted(BY_NAME))}.", rich_help_panel=_MODEL)]
+Solver = Annotated[str, typer.Option(help=f"One of {', '.join(SOLVERS)}.", rich_help_panel=_MODEL)]
 Ridge = Annotated[
     float, typer.Option("--l2", help="Ridge weight on the scaled columns.", rich_help_panel=_MODEL)
 ]

@@ -1,8 +1,6 @@
 """Where rows live: blocks of encoded rows, and one restartable map-reduce over them."""
 
-import os
 from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -11,6 +9,7 @@ from numpy.typing import NDArray
 
 from privfit._checks import FloatArray
 from privfit.data.clamp import Weighting, basis_weights, influence_weights
+from privfit.data.threads import PARTS_PER_THREAD, share, thread_count
 
 CHUNK_ROWS = 4096
 """Rows that a kernel adds up before its partial sum is set aside; it bounds the rounding error of sums."""
@@ -69,17 +68,6 @@ class RowSource(Protocol):
     def reweighted(self, basis: FloatArray, *, norm_bound: float, amplification: float) -> "RowSource":
         """Return the same rows with weights that bound ``norm(basis.T @ x)``; see `basis_weights`."""
         ...
-
-
-def thread_count() -> int:
-    """Return the threads of a pass: ``NUMBA_NUM_THREADS``, ``OMP_NUM_THREADS``, else the usable cores."""
-    for variable in ("NUMBA_NUM_THREADS", "OMP_NUM_THREADS"):
-        value = os.environ.get(variable, "")
-        if value.isdigit() and int(value) > 0:
-            return int(value)
-    if hasattr(os, "sched_getaffinity"):
-        return len(os.sched_getaffinity(0))
-    return os.cpu_count() or 1
 
 
 class ArraySource:
@@ -154,18 +142,15 @@ class ArraySource:
         if threads == 1:
             kernel(self._block, partial)
             return pairwise_sum(partial)
-        edges = np.linspace(0, chunks, threads + 1).astype(int)
+        parts = min(chunks, PARTS_PER_THREAD * threads)
+        edges = np.linspace(0, chunks, parts + 1).astype(int)
 
         def work(k: int) -> None:
             rows = slice(edges[k] * CHUNK_ROWS, edges[k + 1] * CHUNK_ROWS)
             part = Block(self._block.x[rows], self._block.y[rows], self._block.weight[rows])
             kernel(part, partial[edges[k] : edges[k + 1]])
 
-        with ThreadPoolExecutor(threads - 1) as pool:  # this thread is one of them
-            others = [pool.submit(work, k) for k in range(1, threads)]
-            work(0)
-            for other in others:
-                other.result()
+        share(work, parts, threads)
         return pairwise_sum(partial)
 
 

@@ -18,6 +18,7 @@ from privfit.losses.base import SIGNATURE, AbstractLoss
 from privfit.losses.concomitant import concomitant_slope
 from privfit.losses.huber import huber_slope
 from privfit.losses.logistic import logistic_slope
+from privfit.problem.lanes import LANES, add_eight, eight_dots
 from privfit.problem.prefetch import LINE, prefetch
 
 _FUNCTION = types.FunctionType(SIGNATURE)
@@ -53,12 +54,51 @@ _CODES = {logistic_slope: 1, huber_slope: 2, concomitant_slope: 3}
 """Slopes that the gradient pass inlines; all others work too, through a function pointer."""
 
 
+_REORDERED: Any = {"error_model": "numpy", "fastmath": {"reassoc", "contract"}}
+
+
+@njit(void(_MATRIX, _VECTOR, _VECTOR), cache=True, **_REORDERED)
+def _dots(x: Any, theta: Any, out: Any) -> None:
+    """Fill ``out`` with the dot products of rows of any width; four share each load of the coefficients."""
+    rows, p = x.shape
+    whole = rows - rows % 4
+    for i in range(0, whole, 4):
+        r0, r1, r2, r3 = x[i], x[i + 1], x[i + 2], x[i + 3]
+        eta0, eta1, eta2, eta3 = 0.0, 0.0, 0.0, 0.0
+        for j in range(p):
+            eta0 += r0[j] * theta[j]
+            eta1 += r1[j] * theta[j]
+            eta2 += r2[j] * theta[j]
+            eta3 += r3[j] * theta[j]
+        out[i], out[i + 1], out[i + 2], out[i + 3] = eta0, eta1, eta2, eta3
+    for i in range(whole, rows):
+        row, eta = x[i], 0.0
+        for j in range(p):
+            eta += row[j] * theta[j]
+        out[i] = eta
+
+
+@njit(void(_MATRIX, _VECTOR, _VECTOR), cache=True, **_REORDERED)
+def _add_rows(x: Any, steps: Any, out: Any) -> None:
+    """Add rows of any width, each times its step; four share each load of the sum."""
+    rows, p = x.shape
+    whole = rows - rows % 4
+    for i in range(0, whole, 4):
+        r0, r1, r2, r3 = x[i], x[i + 1], x[i + 2], x[i + 3]
+        s0, s1, s2, s3 = steps[i], steps[i + 1], steps[i + 2], steps[i + 3]
+        for j in range(p):
+            out[j] += (s0 * r0[j] + s1 * r1[j]) + (s2 * r2[j] + s3 * r3[j])
+    for i in range(whole, rows):
+        row, step = x[i], steps[i]
+        for j in range(p):
+            out[j] += step * row[j]
+
+
 @njit(
     void(_MATRIX, _VECTOR, _VECTOR, _VECTOR, _VECTOR, int64, _FUNCTION, float64, _MATRIX),
     cache=True,
     nogil=True,
-    error_model="numpy",
-    fastmath={"reassoc", "contract"},
+    **_REORDERED,
 )
 def _add_gradients(
     x: Any,
@@ -73,52 +113,43 @@ def _add_gradients(
 ) -> None:
     """Add the rows' ``w * slope * x`` to ``out``, a row a chunk, a group at a time; ``loss`` is (s, c, k).
 
-    Four rows share each load of the coefficients and of the sum. Slices of the group let the compiler see
-    that no index is negative. While a group is added up, the next one is on its way from memory.
+    Rows are taken eight at a time, if they are as wide as that. While a group is added up, the next one is
+    on its way from memory: half of it is asked for in each loop over the rows.
     """
     n, p = x.shape
-    start, width = x.ctypes.data, 8 * p
+    width = 8 * p
+    half, ahead = LANES * width // 2, GROUP_ROWS * width
     s, c, k = loss[0], loss[1], loss[2]
-    part, buffer = np.zeros(p), np.empty(GROUP_ROWS)
+    part, buffer, split = np.zeros(p + LANES), np.empty(GROUP_ROWS), p - p % LANES
+    start, factors = x.ctypes.data, theta.ctypes.data  # each look at `ctypes` counts a reference: not below
+    predicted, summed = buffer.ctypes.data, part.ctypes.data
     for first in range(0, n, GROUP_ROWS):
         rows = min(GROUP_ROWS, n - first)
-        group, steps = x[first : first + rows], buffer[:rows]
+        steps = buffer[:rows]
         y_group, weight_group = y[first : first + rows], weight[first : first + rows]
-        whole = rows - rows % 4
-        for i in range(0, whole, 4):
-            r0, r1, r2, r3 = group[i], group[i + 1], group[i + 2], group[i + 3]
-            eta0, eta1, eta2, eta3 = 0.0, 0.0, 0.0, 0.0
-            for j in range(p):
-                eta0 += r0[j] * theta[j]
-                eta1 += r1[j] * theta[j]
-                eta2 += r2[j] * theta[j]
-                eta3 += r3[j] * theta[j]
-            steps[i], steps[i + 1], steps[i + 2], steps[i + 3] = eta0, eta1, eta2, eta3
-        for i in range(whole, rows):
-            row, eta = group[i], 0.0
-            for j in range(p):
-                eta += row[j] * theta[j]
-            steps[i] = eta
+        whole = rows - rows % LANES if p >= LANES else 0
+        for i in range(0, whole, LANES):
+            eight = start + (first + i) * width
+            for offset in range(0, half, LINE):
+                prefetch(eight + ahead + offset)
+            eight_dots(eight, factors, p, predicted + 8 * i)
+        if whole < rows:
+            _dots(x[first + whole : first + rows], theta, steps[whole:])
         _fill_slopes(code, slope, y_group, steps, s, c, k)
         for i in range(rows):
             step = min(max(steps[i], -bound), bound)
             steps[i] = step * weight_group[i] if step == step else 0.0  # noqa: PLR0124 -- NaN
-        for i in range(0, whole, 4):
-            r0, r1, r2, r3 = group[i], group[i + 1], group[i + 2], group[i + 3]
-            s0, s1, s2, s3 = steps[i], steps[i + 1], steps[i + 2], steps[i + 3]
-            ahead = start + (first + GROUP_ROWS + i) * width
-            for offset in range(0, 4 * width, LINE):
-                prefetch(ahead + offset)
-            for j in range(p):
-                part[j] += (s0 * r0[j] + s1 * r1[j]) + (s2 * r2[j] + s3 * r3[j])
-        for i in range(whole, rows):
-            row, step = group[i], steps[i]
-            for j in range(p):
-                part[j] += step * row[j]
+        for i in range(0, whole, LANES):
+            eight = start + (first + i) * width
+            for offset in range(half, 2 * half, LINE):
+                prefetch(eight + ahead + offset)
+            add_eight(eight, predicted + 8 * i, p, summed)
+        if whole < rows:
+            _add_rows(x[first + whole : first + rows], steps[whole:], part)
         total = out[first // CHUNK_ROWS]
         for j in range(p):
-            total[j] += part[j]
-            part[j] = 0.0
+            total[j] += part[j] + part[j + LANES] if j >= split else part[j]
+        part[:] = 0.0
 
 
 @njit(

@@ -5,9 +5,7 @@ import textwrap
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cache
-from typing import Literal, Protocol, TypeAlias
-
-import jinja2
+from typing import TYPE_CHECKING, Literal, Protocol, TypeAlias
 
 from privfit.results.numbers import (
     clean,
@@ -19,6 +17,9 @@ from privfit.results.numbers import (
     shorten_all,
     significant,
 )
+
+if TYPE_CHECKING:
+    import jinja2
 
 MAX_WIDTH = 100
 _MIN_WIDTH = 78
@@ -182,7 +183,9 @@ padding: .4em .6em; text-align: center; }
 
 
 @cache
-def _html_template() -> jinja2.Template:
+def _html_template() -> "jinja2.Template":
+    import jinja2  # noqa: PLC0415 -- for pages only, and a tenth of a second
+
     return jinja2.Environment(autoescape=True, undefined=jinja2.StrictUndefined).from_string(_HTML)
 
 

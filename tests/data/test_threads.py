@@ -1,0 +1,61 @@
+"""Parts of a pass are worked on once each, whatever the threads do."""
+
+import os
+import threading
+
+import pytest
+
+from privfit.data.threads import share
+
+
+@pytest.mark.parametrize("threads", [1, 2, 5])
+def test_every_part_is_worked_on_once(threads):
+    done = []
+    share(done.append, 40, threads)
+    assert sorted(done) == list(range(40))
+
+
+@pytest.mark.parametrize("parts", [1, 2, 30])
+def test_an_error_is_raised_and_stops_the_work(parts):
+    def work(k):
+        raise ValueError(k)
+
+    with pytest.raises(ValueError, match=r"^[01]$"):
+        share(work, parts, 2)
+
+
+def test_an_error_on_another_thread_is_raised():
+    here, failed = threading.current_thread(), threading.Event()
+
+    def work(_):
+        if threading.current_thread() is here:
+            assert failed.wait(30)
+        else:
+            failed.set()
+            raise KeyError
+
+    with pytest.raises(KeyError):
+        share(work, 4, 2)
+
+
+def test_a_pass_inside_another_and_passes_at_the_same_time_end():
+    done = []
+    share(lambda k: share(lambda j: done.append((k, j)), 3, 3), 10, 3)
+    assert sorted(done) == [(k, j) for k in range(10) for j in range(3)]
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork on this system")
+@pytest.mark.filterwarnings("ignore:.*fork:DeprecationWarning")
+def test_threads_are_started_anew_after_a_fork():
+    meeting = threading.Barrier(2, timeout=30)
+    share(lambda _: meeting.wait(), 2, 2)  # both threads exist
+    child = os.fork()
+    if child == 0:
+        status = 1
+        try:
+            meeting = threading.Barrier(2, timeout=30)
+            share(lambda _: meeting.wait(), 2, 2)
+            status = 0
+        finally:
+            os._exit(status)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0

@@ -1,0 +1,109 @@
+"""What starting up loads, in fresh processes, and that names imported at first use are the right ones."""
+
+import ast
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import privfit
+
+HEAVY = {
+    "dask",
+    "dp_accounting",
+    "formulaic",
+    "jinja2",
+    "llvmlite",
+    "matplotlib",
+    "narwhals",
+    "numba",
+    "numpy",
+    "opendp",
+    "pandas",
+    "polars",
+    "pyarrow",
+    "scipy",
+    "sklearn",
+    "statsmodels",
+}
+COMMAND_LINE = {"click", "rich", "typer"}
+
+IMPORT = "import privfit"
+HELP = "from privfit.cli import main; sys.argv = ['privfit', *{arguments}]; main()"
+LISTED = """
+import atexit, json, pathlib, sys
+atexit.register(lambda: pathlib.Path({path!r}).write_text(json.dumps(sorted(sys.modules))))
+{code}
+"""
+
+
+def loaded(code: str, folder: Path) -> tuple[set[str], str]:
+    """Return the packages that a fresh process has loaded at its end, and what it printed."""
+    path = folder / "modules.json"
+    command = [sys.executable, "-c", LISTED.format(path=str(path), code=code)]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)  # noqa: S603 -- our own code
+    return {name.partition(".")[0] for name in json.loads(path.read_text())}, done.stdout
+
+
+def test_the_list_of_heavy_packages_is_of_what_a_fit_loads(tmp_path):
+    packages, _ = loaded("import privfit; privfit.LogisticRegression; privfit.logit", tmp_path)
+    assert {"numba", "numpy", "pandas", "pyarrow", "scipy", "sklearn"} <= packages & HEAVY
+    assert not packages & {"dp_accounting", "jinja2", "matplotlib", "polars", "statsmodels"}
+
+
+def test_importing_the_package_loads_nothing_heavy(tmp_path):
+    packages, _ = loaded(IMPORT, tmp_path)
+    assert "privfit" in packages
+    assert not packages & (HEAVY | COMMAND_LINE)
+
+
+@pytest.mark.parametrize(
+    "arguments", [["--help"], ["fit", "--help"], ["plan", "--help"], ["--version"]], ids=" ".join
+)
+def test_asking_the_command_for_help_loads_nothing_heavy(arguments, tmp_path):
+    packages, printed = loaded(HELP.format(arguments=arguments), tmp_path)
+    assert "Usage" in printed or printed.strip() == f"privfit {privfit.__version__}"
+    assert "typer" in packages
+    assert not packages & HEAVY
+
+
+def imported_for_type_checkers() -> dict[str, str]:
+    """Return name -> module of the imports in the package under ``if TYPE_CHECKING``."""
+    tree = ast.parse(Path(privfit.__file__).read_text(encoding="utf-8"))
+    blocks = [
+        node for node in tree.body if isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING"
+    ]
+    imports = [node for block in blocks for node in block.body if isinstance(node, ast.ImportFrom)]
+    return {one.name: str(node.module) for node in imports for one in node.names}
+
+
+def test_type_checkers_are_told_of_the_names_that_are_imported():
+    expected = {name: f"privfit.{home}" for name, home in privfit._HOMES.items()}
+    expected |= dict.fromkeys(privfit._PACKAGES, "privfit")
+    assert imported_for_type_checkers() == expected
+
+
+FIRST = {home: name for name, home in privfit._HOMES.items()} | {name: name for name in privfit._PACKAGES}
+
+
+@pytest.mark.parametrize("name", sorted(FIRST.values()))
+def test_any_name_can_be_the_first(name, tmp_path):
+    """A cycle of imports would show in some orders only."""
+    code = (
+        f"import privfit; assert {name!r} in dir(privfit); from privfit import {name} as thing; assert thing"
+    )
+    packages, _ = loaded(code, tmp_path)
+    assert "privfit" in packages
+
+
+def test_all_public_names_exist(tmp_path):
+    code = f"from privfit import *; assert set({privfit.__all__!r}) <= set(globals())"
+    packages, _ = loaded(code, tmp_path)
+    assert "privfit" in packages
+
+
+def test_a_name_that_does_not_exist_is_an_attribute_error():
+    with pytest.raises(AttributeError, match="'privfit' has no attribute 'logistic'"):
+        _ = privfit.logistic
