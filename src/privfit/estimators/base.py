@@ -106,6 +106,7 @@ class AbstractPrivateRegressor(BaseEstimator, ABC):
             n_rows=self.n_rows,
             ledger=self.ledger,
             dataset=self.dataset,
+            schema=self.schema,
             random_state=self.random_state,
         )
 

@@ -56,6 +56,8 @@ class FitOptions:
         Where the spend is reserved before a row is read.
     dataset : str, optional
         Name of the data set in the ledger.
+    schema : Schema, optional
+        Declared form of the table, for the ledger.
     random_state : None, int, RandomState or Generator
         None for private noise; a seed makes the fit repeatable and not private.
     """
@@ -68,7 +70,14 @@ class FitOptions:
     n_rows: int | None = None
     ledger: "Ledger | str | None" = None
     dataset: str | None = None
+    schema: Schema | None = None
     random_state: object = None
+
+    def __post_init__(self) -> None:
+        if self.ledger is not None and self.dataset is None:
+            raise InvalidArgument("dataset is needed with ledger: name the data set that pays")
+        if self.ledger is None and self.dataset is not None:
+            raise InvalidArgument("dataset names an account in a ledger; give ledger too, or leave it out")
 
 
 def fit(
@@ -223,14 +232,14 @@ class _Reservation:
 
     @classmethod
     def make(cls, plan: Plan, options: FitOptions) -> "_Reservation":
-        if options.ledger is None:
+        if options.ledger is None or options.dataset is None:
             return cls(None, 0)
         if not plan.private:
             raise Incompatible("ledger: a fit without noise cannot be charged to a ledger; leave it out")
-        if options.dataset is None:
-            raise InvalidArgument("dataset is needed with ledger: name the data set that pays")
         ledger = options.ledger if isinstance(options.ledger, Ledger) else Ledger(options.ledger)
-        return cls(ledger, ledger.reserve(options.dataset, plan.events, note=plan.model))
+        return cls(
+            ledger, ledger.reserve(options.dataset, plan.events, note=plan.model, schema=options.schema)
+        )
 
     def commit(self) -> None:
         if self.ledger is not None:
