@@ -14,6 +14,7 @@ from privfit.errors import (
     PrivfitError,
     SchemaError,
     TooLittleData,
+    UnexpectedError,
 )
 from privfit.estimators import (
     HuberRegressor,
@@ -54,6 +55,7 @@ __all__ = [
     "Schema",
     "SchemaError",
     "TooLittleData",
+    "UnexpectedError",
     "huber",
     "learners",
     "logit",

@@ -8,6 +8,7 @@ from scipy.special import expit
 from sklearn.base import ClassifierMixin
 
 from privfit._checks import FloatArray, one_of
+from privfit._sealed import sealed
 from privfit.data.declarations import Level
 from privfit.data.schema import Schema
 from privfit.errors import Incompatible
@@ -34,6 +35,7 @@ class AbstractBinaryClassifier(ClassifierMixin, AbstractPrivateRegressor):
         tags.classifier_tags.poor_score = True
         return tags
 
+    @sealed
     def fit(self, X: Any, y: Any = None) -> Self:
         """Fit the model.
 

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from privfit._checks import FloatArray, in_range, whole
+from privfit._sealed import sealed, withheld
 from privfit.data.clamp import influence_weights, schweppe_weights
 from privfit.data.design import Design
 from privfit.data.encode import Encoder
@@ -80,6 +81,7 @@ class FitOptions:
             raise InvalidArgument("dataset names an account in a ledger; give ledger too, or leave it out")
 
 
+@sealed
 def fit(
     model: Model, encoder: Encoder, table: Table | RowStream, options: FitOptions
 ) -> tuple[FitResult, FloatArray]:
@@ -104,12 +106,23 @@ def fit(
     ------
     PrivfitError
         A named subclass, before any budget is spent, if the table's form, the plan or the ledger do not
-        allow the fit.
+        allow the fit. Errors of other packages come as an `UnexpectedError` without their message, and none
+        keeps a frame in which rows are.
 
     Notes
     -----
     *Guarantee.* The result is ``options.budget``-private under ``options.relation``, for one row.
     """
+    try:
+        return _fit(model, encoder, table, options)
+    except Exception as error:
+        failure = withheld(error)
+    raise failure
+
+
+def _fit(
+    model: Model, encoder: Encoder, table: Table | RowStream, options: FitOptions
+) -> tuple[FitResult, FloatArray]:
     if isinstance(table, RowStream):
         refuse_many_passes(options)
     problem = make_problem(model, encoder.design, options, n_rows=public_rows(table.n_rows, options))
@@ -158,8 +171,9 @@ def _encoded(encoder: Encoder, table: Table | RowStream, problem: Problem) -> Ro
     weighting = schweppe_weights if problem.loss.scales_rows else influence_weights
     if isinstance(table, RowStream):
         return table.source(encoder, norm_bound=problem.norm_bound, weighting=weighting)
-    x, y = encoder.encode(table)
-    return ArraySource(x, y, norm_bound=problem.norm_bound, weighting=weighting)
+    with np.errstate(all="ignore"):  # a warning would depend on cells
+        x, y = encoder.encode(table)
+        return ArraySource(x, y, norm_bound=problem.norm_bound, weighting=weighting)
 
 
 def public_rows(n_rows: int, options: FitOptions) -> int:
