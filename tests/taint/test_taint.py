@@ -16,7 +16,7 @@ from tests.test_compatibility import table as compatibility
 
 from .mask import Masking, mask
 from .observe import differences, observe
-from .tables import SCHEMA, N, arrays, frame
+from .tables import ROW, SCHEMA, N, arrays, frame
 
 BUDGETS = {"pure": pf.Budget(2.0), "pair": pf.Budget(2.0, 1e-6), "gdp": pf.Budget.gdp(0.5)}
 
