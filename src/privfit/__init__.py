@@ -1,6 +1,7 @@
 """Differentially private regression and M-estimation, with honest confidence intervals."""
 
-from privfit import learners, losses, solvers
+from privfit import auditing, learners, losses, solvers
+from privfit.auditing import AuditResult, audit
 from privfit.data.schema import Schema
 from privfit.data.stream import RowStream
 from privfit.errors import (
@@ -33,6 +34,7 @@ from privfit.results import FitResult
 __version__ = "0.1.0"
 
 __all__ = [
+    "AuditResult",
     "Budget",
     "BudgetExceeded",
     "FitResult",
@@ -56,6 +58,8 @@ __all__ = [
     "SchemaError",
     "TooLittleData",
     "UnexpectedError",
+    "audit",
+    "auditing",
     "huber",
     "learners",
     "logit",
