@@ -167,6 +167,26 @@ def check(
 
 
 @app.command()
+def audit(
+    *,
+    solver: o.Solver = "auto",
+    trials: Annotated[int, typer.Option(help="Runs on each of two tables.")] = 2_000,
+    confidence: Annotated[float, typer.Option(help="Probability with which the bounds hold.")] = 0.99,
+    epsilon: o.Epsilon = None,
+    delta: o.Delta = None,
+    mu: o.Mu = None,
+    rho: o.Rho = None,
+    relation: o.Relation = o.RelationName.REPLACE,
+    out: o.AuditFile = None,
+) -> None:
+    """Attack a solver and show lower bounds on its privacy loss. Needs no data."""
+    from privfit.cli.audit import run_audit  # noqa: PLC0415 -- heavy
+
+    budget = BudgetText(epsilon, delta, mu, rho)
+    run_audit(solver, budget, relation=relation.value, trials=trials, confidence=confidence, out=out)
+
+
+@app.command()
 def demo(
     folder: Annotated[Path, typer.Option("--dir", help="Where the files go.")] = Path("demo-output"),
     rows: Annotated[int, typer.Option(help="Number of simulated people.")] = 20_000,

@@ -115,3 +115,4 @@ GrantDelta = Annotated[
     float | None, typer.Option("--delta", help="Probability of failure of epsilon; 0 for a pure budget.")
 ]
 LedgerExport = Annotated[Path | None, typer.Option("--out", help="File to write.")]
+AuditFile = Annotated[Path | None, typer.Option("--out", help="Write the finding as JSON.")]
