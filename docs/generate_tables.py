@@ -171,7 +171,9 @@ def audits() -> str:
     body = []
     for row in found:
         measure = "epsilon" if row["claimed_mu"] is None else "mu"
-        budget = row["subject"].partition(", ")[2].rpartition(", ")[2] or row["subject"]
+        budget = re.sub(r".*, (?=\(|\d\S*-)", "", row["subject"].replace(", 1e-", ",1e-")).replace(
+            ",1e", ", 1e"
+        )
         body.append(
             [
                 row["case"],
