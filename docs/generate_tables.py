@@ -183,8 +183,58 @@ def _beyond_noise(ours: dict[str, str], theirs: dict[str, str]) -> int:
     return (gain > 2.0 * spread) - (gain < -2.0 * spread)
 
 
+def audits() -> str:
+    """Return the bounds of the attacks beside their claims."""
+    found = json.loads((ROOT / "benchmarks/audit/results/audit.json").read_text(encoding="utf-8"))
+    body = []
+    for row in found:
+        measure = "epsilon" if row["claimed_mu"] is None else "mu"
+        budget = re.sub(r".*, (?=\(|\d\S*-)", "", row["subject"].replace(", 1e-", ",1e-")).replace(
+            ",1e", ", 1e"
+        )
+        body.append(
+            [
+                row["case"],
+                budget,
+                f"{row['trials']:,}",
+                f"{row[measure]:.3f}",
+                f"{row['claimed_' + measure]:.3f}",
+                f"{100 * row['tightness']:.0f} %" + (" (tight)" if row["tight"] else ""),
+                "yes" if row["violated"] else "no",
+            ]
+        )
+    return table(["case", "budget", "runs", "bound", "claim", "shown", "violated"], body)
+
+
+def kills() -> str:
+    """Return the counts of the kills."""
+    found = json.loads((ROOT / "benchmarks/audit/results/kills.json").read_text(encoding="utf-8"))
+    names = (
+        "kills",
+        "ledgers",
+        "reservations",
+        "commits",
+        "unanswered",
+        "done",
+        "refused",
+        "lost",
+        "doubled",
+    )
+    return table(
+        [name.replace("done", "results") for name in names], [[f"{found[name]:,}" for name in names]]
+    )
+
+
+def elsewhere() -> str:
+    """Return the bound on another library beside its claim."""
+    found = json.loads((ROOT / "benchmarks/audit/results/elsewhere.json").read_text(encoding="utf-8"))
+    line = [found["subject"], f"{found['trials']:,}", f"{found['epsilon']:.2f}"]
+    return table(["what", "runs", "ε at least", "ε claimed"], [[*line, f"{found['claimed_epsilon']:g}"]])
+
+
 PAGES: dict[str, dict[str, Callable[[], str]]] = {
     "experiments.md": {"coverage": coverage, "multinomial": multinomial, "real": real, "pass": gradient_pass},
+    "experiments/audits.md": {"audits": audits, "elsewhere": elsewhere, "kills": kills},
     "experiments/output-perturbation.md": {"cells": cells, "counts": counts},
     "solvers/inference-from-a-point.md": {"point_solvers": point_solvers},
 }

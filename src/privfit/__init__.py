@@ -18,10 +18,12 @@ from privfit.errors import (
     PrivfitError,
     SchemaError,
     TooLittleData,
+    UnexpectedError,
 )
 
 if TYPE_CHECKING:
-    from privfit import learners, losses, solvers
+    from privfit import auditing, learners, losses, solvers
+    from privfit.auditing import AuditResult, audit
     from privfit.data.schema import Schema
     from privfit.data.stream import RowStream
     from privfit.estimators import (
@@ -41,6 +43,7 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 
 __all__ = [
+    "AuditResult",
     "Budget",
     "BudgetExceeded",
     "FitResult",
@@ -63,6 +66,9 @@ __all__ = [
     "Schema",
     "SchemaError",
     "TooLittleData",
+    "UnexpectedError",
+    "audit",
+    "auditing",
     "huber",
     "learners",
     "logit",
@@ -74,9 +80,10 @@ __all__ = [
     "svm",
 ]
 
-_PACKAGES = ("learners", "losses", "solvers")
+_PACKAGES = ("auditing", "learners", "losses", "solvers")
 
 _HOMES = {
+    "AuditResult": "auditing",
     "Budget": "privacy.budget",
     "FitResult": "results",
     "HuberRegressor": "estimators",
@@ -89,6 +96,7 @@ _HOMES = {
     "QuantileRegressor": "estimators",
     "RowStream": "data.stream",
     "Schema": "data.schema",
+    "audit": "auditing",
     "huber": "formula",
     "logit": "formula",
     "ols": "formula",

@@ -39,3 +39,7 @@ class PlanViolation(PrivfitError):
 
 class TooLittleData(PrivfitError):
     """The number of rows and the budget cannot support the analysis, by a rule on public facts."""
+
+
+class UnexpectedError(PrivfitError, RuntimeError):
+    """Something failed that should not have, after rows were opened. Its own message may quote them."""

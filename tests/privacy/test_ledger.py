@@ -12,9 +12,10 @@ from pathlib import Path
 
 import pytest
 
-import privfit.privacy.ledger
+import privfit.privacy.ledger_file
 from privfit.errors import BudgetExceeded, Incompatible, InvalidArgument, LedgerError
 from privfit.privacy.budget import Budget
+from privfit.privacy.chain import Link, next_link
 from privfit.privacy.composition import (
     ApproximateEvent,
     GaussianEvent,
@@ -257,14 +258,20 @@ def test_entries_can_neither_be_changed_nor_deleted(path, ledger):
     ledger.grant("census", Budget(1.0))
     ledger.commit(ledger.reserve("census", [PureEvent(0.5)]))
     connection = sqlite3.connect(path)
-    for table in ("grants", "reservations", "commits"):
-        for sql in (f"DELETE FROM {table}", f"UPDATE {table} SET at = ''"):  # noqa: S608
-            with pytest.raises(sqlite3.IntegrityError, match="only grows"):
-                connection.execute(sql)
+    row = connection.execute("SELECT * FROM entries WHERE number = 2").fetchone()
+    for sql, values in (
+        ("DELETE FROM entries", ()),
+        ("UPDATE entries SET body = ''", ()),
+        ("INSERT OR REPLACE INTO entries VALUES (?, ?, ?)", row),
+    ):
+        with pytest.raises(sqlite3.IntegrityError, match="only grows"):
+            connection.execute(sql, values)
     connection.close()
-    source = Path(privfit.privacy.ledger.__file__).read_text()
-    assert "DELETE FROM" not in source
-    assert "UPDATE grants" not in source
+    folder = Path(privfit.privacy.ledger_file.__file__).parent
+    for name in ("ledger.py", "ledger_file.py"):
+        source = (folder / name).read_text()
+        assert "DELETE FROM" not in source
+        assert "UPDATE entries" not in source
 
 
 def test_a_ledger_object_can_be_copied_and_sent(path, ledger):
@@ -316,7 +323,8 @@ def test_another_database_is_refused(path):
 @pytest.mark.parametrize("page", [1, 2, 3, 4, 5])
 def test_damage_to_any_page_is_noticed(path, ledger, page):
     ledger.grant("census", Budget(1.0))
-    ledger.commit(ledger.reserve("census", [PureEvent(0.1)]))
+    for _ in range(3):
+        ledger.commit(ledger.reserve("census", [PureEvent(0.1)], note="n" * 5000))
     content = bytearray(path.read_bytes())
     assert len(content) >= 6 * 4096
     content[page * 4096 : (page + 1) * 4096] = b"\xa5" * 4096
@@ -330,19 +338,71 @@ def test_a_truncated_file_is_refused(path, ledger):
     expect_one_line(lambda: ledger.spent("census"), "corrupt")
 
 
+def append(path, body):
+    """Add an entry with a correct hash, as somebody can who may write to the file."""
+    connection = sqlite3.connect(path)
+    last = connection.execute("SELECT * FROM entries ORDER BY number DESC LIMIT 1").fetchone()
+    link = next_link(Link(*last), body)
+    connection.execute("INSERT INTO entries VALUES (?, ?, ?)", (link.number, link.body, link.digest))
+    connection.commit()
+    connection.close()
+
+
+def spend(events, **changes):
+    body = {"kind": "reserve", "dataset": "census", "events": events, "schema": None, "note": "", "at": ""}
+    return json.dumps({**body, **changes})
+
+
+PURE = {"type": "pure", "epsilon": 0.1}
+
+
 @pytest.mark.parametrize(
-    "text", ["[", "{}", '[{"type": "free"}]', '[{"type": "pure", "epsilon": -1}]', '[{"mu": 1}]', "3"]
+    "text",
+    [
+        "[",
+        "3",
+        "[" * 100_000,
+        "{}",
+        spend("[]"),
+        spend({}),
+        spend([]),
+        spend([{"type": "free"}]),
+        spend([{"type": "pure", "epsilon": -1}]),
+        spend([{"mu": 1}]),
+        spend([PURE], note=3),
+        spend([PURE], extra=1),
+        spend([PURE], kind="refund"),
+        '{"kind": "commit", "reservation": "2", "at": ""}',
+        '{"kind": "grant", "dataset": "b", "budget": {}, "schema": null, "at": ""}',
+    ],
 )
 def test_an_unreadable_entry_is_refused_and_not_skipped(path, ledger, text):
     ledger.grant("census", Budget(1.0))
-    connection = sqlite3.connect(path)
-    connection.execute("INSERT INTO reservations VALUES (1, 'census', ?, '', '')", (text,))
-    connection.commit()
-    connection.close()
-    if text == "{}":
-        assert ledger.spent("census") == compose([])
-    else:
-        expect_one_line(lambda: ledger.spent("census"), "cannot be read")
+    append(path, text)
+    expect_one_line(lambda: ledger.spent("census"), "cannot be read")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        spend([PURE], dataset="unheard of"),
+        '{"kind": "commit", "reservation": 2, "at": ""}',
+        '{"kind": "open", "ledger": "x", "at": ""}',
+        json.dumps(
+            {"kind": "grant", "dataset": "census", "budget": Budget(9.0).to_dict(), "schema": None, "at": ""}
+        ),
+    ],
+)
+def test_an_entry_that_cannot_follow_the_others_is_refused(path, ledger, text):
+    ledger.grant("census", Budget(1.0))
+    append(path, text)
+    expect_one_line(lambda: ledger.reserve("census", [PureEvent(0.1)]), "cannot follow")
+
+
+def test_a_well_formed_entry_from_outside_counts(path, ledger):
+    ledger.grant("census", Budget(1.0))
+    append(path, spend([PURE]))
+    assert ledger.spent("census") == compose([PureEvent(0.1)])
 
 
 def test_a_ledger_that_vanished_does_not_come_back_empty(path, ledger):
@@ -432,9 +492,5 @@ def test_a_stored_walk_that_makes_no_sense_is_refused(path, ledger, changes):
         "rate": 0.05,
         "steps": 2,
     }
-    connection = sqlite3.connect(path)
-    text = json.dumps([{**good, **changes}])
-    connection.execute("INSERT INTO reservations VALUES (1, 'census', ?, '', '')", (text,))
-    connection.commit()
-    connection.close()
+    append(path, spend([{**good, **changes}]))
     expect_one_line(lambda: ledger.spent("census"), "cannot be read")

@@ -290,3 +290,17 @@ def test_the_ball_and_the_whole_space_give_the_same_regularised_answer(rng):
     samples = [[d.carry_out(problem, rows, noise)[0] for _ in range(400)] for d in (ball, space)]
     assert stats.ks_2samp(*samples).pvalue > 1e-8
     assert stats.ks_2samp(samples[0], 1.4 * np.array(samples[1])).pvalue < 1e-2
+
+
+@pytest.mark.parametrize("columns", [1, 2, 3])
+@pytest.mark.parametrize("solver", ["exponential-mechanism", "regularised-exponential-mechanism"])
+def test_a_table_that_saturates_every_slope_is_fitted(solver, columns):
+    """The Hessian is 0 then, and the minimum at the edge of the ball; a crash would tell."""
+    from privfit import Budget, LinearRegression
+
+    x = np.random.default_rng(0).uniform(0.1, 1.0, (40, columns))
+    for y in (np.full(40, 1e6), np.full(40, -1e6)):
+        model = LinearRegression(
+            solver=solver, fit_intercept=False, inference=False, budget=Budget.gdp(0.5), random_state=1
+        )
+        assert np.isfinite(model.fit(x, y).coef_).all()

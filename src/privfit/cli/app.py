@@ -9,7 +9,7 @@ import typer
 
 from privfit.cli import options as o
 from privfit.cli.failures import USAGE, OneLineGroup
-from privfit.cli.request import Request, TextFile
+from privfit.cli.request import BudgetText, Request, TextFile
 
 app = typer.Typer(
     cls=OneLineGroup,
@@ -19,6 +19,12 @@ app = typer.Typer(
     help="Differentially private regression with honest confidence intervals.",
     epilog="Exit codes: 0 done; 1 refused, with a one-line error; 2 the command line makes no sense.",
 )
+
+
+ledger_app = typer.Typer(
+    invoke_without_command=True, help="Accounts of what may be spent, and was, on each data set."
+)
+app.add_typer(ledger_app, name="ledger")
 
 
 def main() -> None:
@@ -89,10 +95,7 @@ def fit(
         l2=l2,
         inference=not no_inference,
         level=level,
-        epsilon=epsilon,
-        delta=delta,
-        mu=mu,
-        rho=rho,
+        budget=BudgetText(epsilon, delta, mu, rho),
         relation=relation.value,
         n_rows=n_rows,
         ledger=ledger,
@@ -137,10 +140,7 @@ def plan(
         l2=l2,
         inference=not no_inference,
         level=level,
-        epsilon=epsilon,
-        delta=delta,
-        mu=mu,
-        rho=rho,
+        budget=BudgetText(epsilon, delta, mu, rho),
         relation=relation.value,
         n_rows=rows if relation is o.RelationName.ADD_REMOVE else None,
         ledger=ledger,
@@ -167,6 +167,26 @@ def check(
 
 
 @app.command()
+def audit(
+    *,
+    solver: o.Solver = "auto",
+    trials: Annotated[int, typer.Option(help="Runs on each of two tables.")] = 2_000,
+    confidence: Annotated[float, typer.Option(help="Probability with which the bounds hold.")] = 0.99,
+    epsilon: o.Epsilon = None,
+    delta: o.Delta = None,
+    mu: o.Mu = None,
+    rho: o.Rho = None,
+    relation: o.Relation = o.RelationName.REPLACE,
+    out: o.AuditFile = None,
+) -> None:
+    """Attack a solver and show lower bounds on its privacy loss. Needs no data."""
+    from privfit.cli.audit import run_audit  # noqa: PLC0415 -- heavy
+
+    budget = BudgetText(epsilon, delta, mu, rho)
+    run_audit(solver, budget, relation=relation.value, trials=trials, confidence=confidence, out=out)
+
+
+@app.command()
 def demo(
     folder: Annotated[Path, typer.Option("--dir", help="Where the files go.")] = Path("demo-output"),
     rows: Annotated[int, typer.Option(help="Number of simulated people.")] = 20_000,
@@ -175,3 +195,59 @@ def demo(
     from privfit.cli.demo import run_demo  # noqa: PLC0415 -- heavy
 
     run_demo(folder, rows)
+
+
+@ledger_app.callback()
+def _ledger(context: typer.Context) -> None:
+    """Accounts of what may be spent, and was, on each data set."""
+    if context.invoked_subcommand is None:
+        typer.echo(context.get_help(), err=True)
+        raise typer.Exit(USAGE)
+
+
+@ledger_app.command("grant")
+def ledger_grant(
+    *,
+    ledger: o.LedgerPath,
+    dataset: Annotated[str, typer.Option(help="Name of the data set.")],
+    schema: Annotated[
+        Path | None, typer.Option(help="Refuse fits under any other schema than this TOML file.")
+    ] = None,
+    epsilon: o.GrantEpsilon = None,
+    delta: o.GrantDelta = None,
+    mu: o.Mu = None,
+    rho: o.Rho = None,
+) -> None:
+    """Allow a budget to be spent on a data set, for good. Makes the ledger if it is missing."""
+    from privfit.cli.ledger import run_grant  # noqa: PLC0415 -- heavy
+
+    run_grant(ledger, dataset, BudgetText(epsilon, delta, mu, rho), schema)
+
+
+@ledger_app.command("show")
+def ledger_show(ledger: o.LedgerPath) -> None:
+    """Show what was granted, what is spent and what is left."""
+    from privfit.cli.ledger import run_show  # noqa: PLC0415 -- heavy
+
+    run_show(ledger)
+
+
+@ledger_app.command("verify")
+def ledger_verify(
+    ledger: o.LedgerPath,
+    head: Annotated[
+        str | None, typer.Option(help="Head that an earlier verify printed, kept outside of the file.")
+    ] = None,
+) -> None:
+    """Check that no entry was changed, removed or moved; with --head, that none was cut off."""
+    from privfit.cli.ledger import run_verify  # noqa: PLC0415 -- heavy
+
+    run_verify(ledger, head)
+
+
+@ledger_app.command("export")
+def ledger_export(ledger: o.LedgerPath, out: o.LedgerExport = None) -> None:
+    """Write all entries as JSON, to standard output or a file."""
+    from privfit.cli.ledger import run_export  # noqa: PLC0415 -- heavy
+
+    run_export(ledger, out)

@@ -10,10 +10,11 @@ import pandas as pd
 import typer
 
 from privfit._checks import whole
+from privfit.cli.budget import DELTA, EPSILON
 from privfit.cli.output import check_writable, waiting, write_html
 from privfit.cli.plan import guarantee
 from privfit.cli.prepare import prepare
-from privfit.cli.request import DELTA, EPSILON, Request, TextFile
+from privfit.cli.request import BudgetText, Request, TextFile
 from privfit.cli.tables import WIDTH
 from privfit.data.synthetic import CensusTarget, census, census_coefficients, census_schema
 from privfit.estimators.fit import fit, make_problem, plan_fit
@@ -63,10 +64,7 @@ class _Study:
             l2=0.0,
             inference=True,
             level=_LEVEL,
-            epsilon=EPSILON,
-            delta=DELTA,
-            mu=None,
-            rho=None,
+            budget=BudgetText(EPSILON, DELTA, None, None),
             relation="replace",
             n_rows=None,
             ledger=None,

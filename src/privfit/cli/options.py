@@ -126,3 +126,11 @@ HtmlFile = Annotated[
 PlanFile = Annotated[
     Path | None, typer.Option("--out", help="Write the plan as JSON.", rich_help_panel=_OUTPUT)
 ]
+
+LedgerPath = Annotated[Path, typer.Argument(help="Ledger file.")]
+GrantEpsilon = Annotated[float | None, typer.Option("--epsilon", help="Budget, with --delta.")]
+GrantDelta = Annotated[
+    float | None, typer.Option("--delta", help="Probability of failure of epsilon; 0 for a pure budget.")
+]
+LedgerExport = Annotated[Path | None, typer.Option("--out", help="File to write.")]
+AuditFile = Annotated[Path | None, typer.Option("--out", help="Write the finding as JSON.")]

@@ -9,9 +9,10 @@ from pathlib import Path
 import numpy as np
 import typer
 
+from privfit.cli.budget import DELTA
 from privfit.cli.output import check_writable, waiting
 from privfit.cli.prepare import Prepared, prepare
-from privfit.cli.request import DELTA, Request
+from privfit.cli.request import Request
 from privfit.cli.tables import WIDTH, text_table
 from privfit.errors import BudgetExceeded, Incompatible
 from privfit.estimators.forecast import PlannedFit, forecast_fit
@@ -23,7 +24,6 @@ from privfit.problem.plan import Plan, PlannedRelease
 from privfit.results import PrivacyStatement
 from privfit.results.archive import write_atomically
 from privfit.results.numbers import percent, significant
-from privfit.solvers import resolve
 
 _KINDS = {
     "second_moment": "second moment",

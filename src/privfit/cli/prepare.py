@@ -3,7 +3,8 @@
 from dataclasses import dataclass
 
 from privfit._checks import in_range
-from privfit.cli.request import DELTA, EPSILON, Request, TextFile
+from privfit.cli.budget import budget_from
+from privfit.cli.request import Request, TextFile
 from privfit.data.encode import Encoder, SchemaEncoder
 from privfit.data.schema import Schema
 from privfit.data.tables import Table, open_table
@@ -19,7 +20,6 @@ from privfit.estimators.models import (
     support_vector_machine,
 )
 from privfit.formula import FormulaEncoder
-from privfit.privacy.budget import Budget
 
 _MODELS = {
     "logit": logistic_regression,
@@ -69,7 +69,7 @@ def prepare(request: Request, *, rows: int | None = None) -> Prepared:
     refuse_unit(schema)
     model = _model(request)
     options = FitOptions(
-        budget=_budget(request),
+        budget=budget_from(request.budget),
         solver=request.solver,
         relation=request.relation,
         l2=request.l2,
@@ -77,6 +77,7 @@ def prepare(request: Request, *, rows: int | None = None) -> Prepared:
         n_rows=request.n_rows,
         ledger=_ledger(request),
         dataset=request.dataset,
+        schema=schema,
         random_state=request.seed,
     )
     encoder = _encoder(request, schema, model)
@@ -91,15 +92,6 @@ def _model(request: Request) -> Model:
     return _MODELS[request.model]()
 
 
-def _budget(request: Request) -> Budget:
-    if request.mu is not None:
-        return Budget.gdp(request.mu)
-    if request.rho is not None:
-        return Budget.zcdp(request.rho)
-    epsilon = EPSILON if request.epsilon is None else request.epsilon
-    return Budget(epsilon, DELTA if request.delta is None else request.delta)
-
-
 def _encoder(request: Request, schema: Schema, model: Model) -> Encoder:
     if request.formula is not None:
         return FormulaEncoder(request.formula, schema, target_kind=model.target_kind)
@@ -110,8 +102,5 @@ def _ledger(request: Request) -> str | None:
     if request.ledger is None:
         return None
     if not request.ledger.is_file():
-        raise LedgerError(
-            f"ledger {str(request.ledger)!r} does not exist; make it and its grant in Python with "
-            "privfit.Ledger(path).grant(dataset, budget)"
-        )
+        raise LedgerError(f"ledger {str(request.ledger)!r} does not exist; make it with privfit ledger grant")
     return str(request.ledger)

@@ -6,8 +6,26 @@ from typing import Self
 
 import typer
 
-EPSILON, DELTA = 1.0, 1e-6
-"""Budget of a command line that names none."""
+
+@dataclass(frozen=True, slots=True)
+class BudgetText:
+    """The options that state a budget, as they were typed.
+
+    Raises
+    ------
+    typer.BadParameter
+        If the budget is stated twice.
+    """
+
+    epsilon: float | None
+    delta: float | None
+    mu: float | None
+    rho: float | None
+
+    def __post_init__(self) -> None:
+        pair = self.epsilon is not None or self.delta is not None
+        if sum([pair, self.mu is not None, self.rho is not None]) > 1:
+            raise typer.BadParameter("give the budget once: --epsilon and --delta, or --mu, or --rho")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -28,10 +46,7 @@ class Request:
     l2: float
     inference: bool
     level: float
-    epsilon: float | None
-    delta: float | None
-    mu: float | None
-    rho: float | None
+    budget: BudgetText
     relation: str
     n_rows: int | None
     ledger: Path | None
@@ -40,9 +55,6 @@ class Request:
     quantile: float | None = None
 
     def __post_init__(self) -> None:
-        pair = self.epsilon is not None or self.delta is not None
-        if sum([pair, self.mu is not None, self.rho is not None]) > 1:
-            raise typer.BadParameter("give the budget once: --epsilon and --delta, or --mu, or --rho")
         if self.quantile is not None and self.model != "quantile":
             raise typer.BadParameter("--quantile goes with --model quantile")
         if self.formula is not None and self.target is not None:

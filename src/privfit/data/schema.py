@@ -1,6 +1,7 @@
 """A schema: the public facts about a table, the same in Python and in TOML."""
 
 import difflib
+import hashlib
 import json
 import numbers
 import os
@@ -131,6 +132,23 @@ class Schema(Mapping[str, Column]):
     def unit(self) -> str | None:
         """Name of the column that identifies the privacy unit, or None for one row per unit."""
         return next((name for name, column in self._columns.items() if column.unit), None)
+
+    @property
+    def fingerprint(self) -> str:
+        """SHA-256 of the declarations, in hexadecimal: what identifies the form of a table in a ledger.
+
+        The order of the columns does not matter, nor which of them is the response, since one table is
+        analysed for many. No row enters.
+        """
+        columns = {}
+        for name, table in self.to_dict().items():
+            columns[name] = (
+                {key: item for key, item in table.items() if key != "target"}
+                if isinstance(table, dict)
+                else table
+            )
+        text = json.dumps(columns, sort_keys=True, default=str)
+        return hashlib.sha256(text.encode()).hexdigest()
 
     def lookup(self, name: str) -> Column:
         """Return the declaration of a column, or raise `SchemaError` that suggests a near name."""

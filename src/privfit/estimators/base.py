@@ -109,6 +109,7 @@ class AbstractPrivateRegressor(BaseEstimator, ABC):
             n_rows=self.n_rows,
             ledger=self.ledger,
             dataset=self.dataset,
+            schema=self.schema,
             random_state=self.random_state,
         )
 
@@ -180,7 +181,11 @@ class AbstractPrivateRegressor(BaseEstimator, ABC):
     def _norm_bound(self, p: int) -> float:
         if self.norm_bound is not None:
             return positive(norm_bound=self.norm_bound)
-        return default_norm_bound(p) if resolve(self.solver, inference=self.inference).weights_rows else UNWEIGHTED
+        return (
+            default_norm_bound(p)
+            if resolve(self.solver, inference=self.inference).weights_rows
+            else UNWEIGHTED
+        )
 
     def _open_with_schema(self, X: Any, y: Any, model: Model) -> tuple[Encoder, Table]:
         assert self.schema is not None  # noqa: S101 -- the caller has checked

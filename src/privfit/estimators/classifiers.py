@@ -8,6 +8,7 @@ from scipy.special import expit, softmax
 from sklearn.base import ClassifierMixin
 
 from privfit._checks import FloatArray, one_of
+from privfit._sealed import sealed
 from privfit.data.declarations import Level
 from privfit.data.schema import Schema
 from privfit.errors import Incompatible
@@ -38,6 +39,7 @@ class AbstractLinearClassifier(ClassifierMixin, AbstractPrivateRegressor):
         """Return whether a response with more than two classes can be fitted as declared."""
         return False
 
+    @sealed
     def fit(self, X: Any, y: Any = None) -> Self:
         """Fit the model.
 

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from privfit._checks import FloatArray, in_range, whole
+from privfit._sealed import sealed, withheld
 from privfit.data.clamp import influence_weights, schweppe_weights
 from privfit.data.design import Design
 from privfit.data.encode import Encoder
@@ -56,6 +57,8 @@ class FitOptions:
         Where the spend is reserved before a row is read.
     dataset : str, optional
         Name of the data set in the ledger.
+    schema : Schema, optional
+        Declared form of the table, for the ledger.
     random_state : None, int, RandomState or Generator
         None for private noise; a seed makes the fit repeatable and not private.
     """
@@ -68,7 +71,14 @@ class FitOptions:
     n_rows: int | None = None
     ledger: "Ledger | str | None" = None
     dataset: str | None = None
+    schema: Schema | None = None
     random_state: object = None
+
+    def __post_init__(self) -> None:
+        if self.ledger is not None and self.dataset is None:
+            raise InvalidArgument("dataset is needed with ledger: name the data set that pays")
+        if self.ledger is None and self.dataset is not None:
+            raise InvalidArgument("dataset names an account in a ledger; give ledger too, or leave it out")
 
     @property
     def method(self) -> AbstractSolver:
@@ -76,6 +86,7 @@ class FitOptions:
         return resolve(self.solver, inference=self.inference)
 
 
+@sealed
 def fit(
     model: Model, encoder: Encoder, table: Table | RowStream, options: FitOptions
 ) -> tuple[FitResult, FloatArray]:
@@ -101,12 +112,23 @@ def fit(
     ------
     PrivfitError
         A named subclass, before any budget is spent, if the table's form, the plan or the ledger do not
-        allow the fit.
+        allow the fit. Errors of other packages come as an `UnexpectedError` without their message, and none
+        keeps a frame in which rows are.
 
     Notes
     -----
     *Guarantee.* The result is ``options.budget``-private under ``options.relation``, for one row.
     """
+    try:
+        return _fit(model, encoder, table, options)
+    except Exception as error:
+        failure = withheld(error)
+    raise failure
+
+
+def _fit(
+    model: Model, encoder: Encoder, table: Table | RowStream, options: FitOptions
+) -> tuple[FitResult, FloatArray]:
     if isinstance(table, RowStream):
         refuse_many_passes(options)
     problem = make_problem(model, encoder.design, options, n_rows=public_rows(table.n_rows, options))
@@ -166,8 +188,9 @@ def _encoded(encoder: Encoder, table: Table | RowStream, problem: Problem) -> Ro
     weighting = schweppe_weights if problem.loss.scales_rows else influence_weights
     if isinstance(table, RowStream):
         return table.source(encoder, norm_bound=problem.norm_bound, weighting=weighting)
-    x, y = encoder.encode(table)
-    return ArraySource(x, y, norm_bound=problem.norm_bound, weighting=weighting)
+    with np.errstate(all="ignore"):  # a warning would depend on cells
+        x, y = encoder.encode(table)
+        return ArraySource(x, y, norm_bound=problem.norm_bound, weighting=weighting)
 
 
 def public_rows(n_rows: int, options: FitOptions) -> int:
@@ -241,14 +264,14 @@ class _Reservation:
 
     @classmethod
     def make(cls, plan: Plan, options: FitOptions) -> "_Reservation":
-        if options.ledger is None:
+        if options.ledger is None or options.dataset is None:
             return cls(None, 0)
         if not plan.private:
             raise Incompatible("ledger: a fit without noise cannot be charged to a ledger; leave it out")
-        if options.dataset is None:
-            raise InvalidArgument("dataset is needed with ledger: name the data set that pays")
         ledger = options.ledger if isinstance(options.ledger, Ledger) else Ledger(options.ledger)
-        return cls(ledger, ledger.reserve(options.dataset, plan.events, note=plan.model))
+        return cls(
+            ledger, ledger.reserve(options.dataset, plan.events, note=plan.model, schema=options.schema)
+        )
 
     def commit(self) -> None:
         if self.ledger is not None:

@@ -13,7 +13,6 @@ from privfit.estimators.fit import FitOptions, make_problem, plan_fit, reporting
 from privfit.estimators.models import Model
 from privfit.planning import Forecast, forecast
 from privfit.problem.plan import Plan
-from privfit.solvers import resolve
 
 _GRID_ROWS = 4096
 

@@ -9,6 +9,7 @@ from sklearn.utils import ClassifierTags, RegressorTags
 from sklearn.utils.metaestimators import available_if
 
 from privfit._checks import FloatArray
+from privfit._sealed import sealed
 from privfit.data.declarations import Level
 from privfit.data.schema import Schema
 from privfit.data.stream import RowStream
@@ -127,6 +128,7 @@ ledger, dataset, random_state
         declared = getattr(self.loss, "count_bound", None)
         return super()._count_bound() if self.count_bound is not None or declared is None else declared
 
+    @sealed
     def fit(self, X: Any, y: Any = None) -> Self:
         """Fit the model.
 

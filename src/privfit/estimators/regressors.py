@@ -5,6 +5,7 @@ from typing import Any, Self, final
 from sklearn.base import RegressorMixin
 
 from privfit._checks import FloatArray, positive
+from privfit._sealed import sealed
 from privfit.data.schema import Schema
 from privfit.data.stream import RowStream
 from privfit.estimators.base import AbstractPrivateRegressor
@@ -23,6 +24,7 @@ class AbstractLinearRegressor(RegressorMixin, AbstractPrivateRegressor):
         tags.regressor_tags.poor_score = True
         return tags
 
+    @sealed
     def fit(self, X: Any, y: Any = None) -> Self:
         """Fit the model.
 

@@ -5,6 +5,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from privfit._checks import RelationName, in_range
+from privfit._sealed import sealed
 from privfit.data.schema import Schema
 from privfit.estimators.budget import choose_budget
 from privfit.estimators.fit import FitOptions
@@ -15,6 +16,7 @@ from privfit.privacy.ledger import Ledger
 from privfit.results import FitResult
 
 
+@sealed
 def poisson(
     formula: str,
     data: object,

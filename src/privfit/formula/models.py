@@ -5,6 +5,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from privfit._checks import RelationName, positive
+from privfit._sealed import sealed
 from privfit.data.schema import Schema
 from privfit.estimators.budget import choose_budget
 from privfit.estimators.fit import FitOptions
@@ -16,6 +17,7 @@ from privfit.privacy.ledger import Ledger
 from privfit.results import FitResult
 
 
+@sealed
 def logit(
     formula: str,
     data: object,
@@ -143,6 +145,7 @@ def logit(
     return fit_formula(model, formula, data, schema=schema, options=options, text=text)
 
 
+@sealed
 def ols(
     formula: str,
     data: object,
@@ -269,6 +272,7 @@ def ols(
     return fit_formula(model, formula, data, schema=schema, options=options, text=text)
 
 
+@sealed
 def huber(
     formula: str,
     data: object,

@@ -2,7 +2,7 @@
 
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from privfit.data.schema import Schema
@@ -12,7 +12,6 @@ from privfit.estimators.fit import FitOptions, fit, make_problem, public_rows, r
 from privfit.estimators.models import Model
 from privfit.formula.encoder import FormulaEncoder
 from privfit.results import FitResult
-from privfit.solvers import resolve
 
 _STAND_IN_ROWS = 10**9
 """Number of rows for checks that come before the data; larger than any table that would be refused."""
@@ -42,7 +41,7 @@ def fit_formula(
     encoder = FormulaEncoder(formula, schema, target_kind=model.target_kind)
     _check(model, encoder, options)
     table = open_table(data, needed=encoder.needed, columns=text.columns, header=text.header, sep=text.sep)
-    return fit(model, encoder, table, options)[0]
+    return fit(model, encoder, table, replace(options, schema=schema))[0]
 
 
 def _as_schema(schema: Schema | Mapping[str, Any] | str | os.PathLike[str]) -> Schema:
@@ -58,7 +57,3 @@ def _check(model: Model, encoder: FormulaEncoder, options: FitOptions) -> None:
     make_problem(model, encoder.design, options, n_rows=n_rows)
     if not isinstance(options.inference, bool):
         raise InvalidArgument(f"inference must be True or False, got {type(options.inference).__name__}")
-    if options.ledger is not None and options.dataset is None:
-        raise InvalidArgument("dataset is needed with ledger: name the data set that pays")
-    if options.ledger is None and options.dataset is not None:
-        raise InvalidArgument("dataset names an account in a ledger; give ledger too, or leave it out")

@@ -42,6 +42,12 @@ def zero(y: float, eta: float, s: float, c: float, k: float) -> float:
     return 0.0
 
 
+@scalar
+def unlimited(y: float, eta: float, s: float, c: float, k: float) -> float:
+    """Return infinity: the reach of a loss of which only the bound for every ``eta`` is known."""
+    return math.inf
+
+
 @dataclass(frozen=True, slots=True)
 class ScalarFunctions:
     """The compiled functions of a loss, each of ``(y, eta, s, c, k)``.
@@ -58,9 +64,8 @@ class ScalarFunctions:
         Derivative in ``s``.
     scale_direction : callable
         ``u`` such that the Hessian of a row in ``(theta, s)`` is ``curvature / s * (x, u)(x, u)'``.
-    reach : callable or None
-        ``sup |slope|`` over the responses that are possible, for a given ``eta``; ``y`` is ignored. None where
-        that is no better than the bound for every ``eta``.
+    reach : callable
+        ``sup |slope|`` over the responses that are possible at ``eta``, or more; ``y`` is ignored.
     """
 
     value: ScalarFunction
@@ -68,7 +73,7 @@ class ScalarFunctions:
     curvature: ScalarFunction
     scale_slope: ScalarFunction = zero
     scale_direction: ScalarFunction = zero
-    reach: ScalarFunction | None = None
+    reach: ScalarFunction = unlimited
 
 
 @dataclass(frozen=True, slots=True)

@@ -58,9 +58,7 @@ class Logistic(AbstractLoss):
     """
 
     target_kind: ClassVar[TargetKind] = "binary"
-    functions: ClassVar[ScalarFunctions] = ScalarFunctions(
-        _value, logistic_slope, _curvature, reach=_reach
-    )
+    functions: ClassVar[ScalarFunctions] = ScalarFunctions(_value, logistic_slope, _curvature, reach=_reach)
 
     @property
     def name(self) -> str:

@@ -1,56 +1,40 @@
 """A file that remembers what has been spent on each data set, and refuses what was not granted."""
 
-import contextlib
-import json
 import math
 import os
-import sqlite3
-import uuid
-from collections.abc import Callable, Iterable, Iterator
-from datetime import UTC, datetime
+from collections.abc import Callable, Iterable
 from fractions import Fraction
 from pathlib import Path
-from typing import Any, Final, Self, TypeVar
+from typing import Any, Final, Protocol, Self
 
 from privfit._checks import positive, whole
-from privfit.errors import BudgetExceeded, InvalidArgument, LedgerError, PrivfitError
+from privfit.errors import BudgetExceeded, InvalidArgument, LedgerError
 from privfit.privacy.budget import Budget
-from privfit.privacy.composition import (
-    ApproximateEvent,
-    Event,
-    GaussianEvent,
-    Guarantee,
-    PureEvent,
-    SampledGaussianEvent,
-    compose,
-)
+from privfit.privacy.chain import ChainCheck, check_links
+from privfit.privacy.composition import Event, GaussianEvent, Guarantee, PureEvent, compose
+from privfit.privacy.entries import Book, Commit, Grant, Reservation, encode, event_to_dict, now, opening
+from privfit.privacy.ledger_file import LedgerFile
 
-_T = TypeVar("_T")
-
-_APPLICATION: Final = 0x70666974
-_VERSION: Final = 1
-_EVENTS: Final = {
-    "gaussian": GaussianEvent,
-    "pure": PureEvent,
-    "approximate": ApproximateEvent,
-    "sampled": SampledGaussianEvent,
-}
 _EXACT_ROUNDS: Final = 64
 _NUMERICAL_ROUNDS: Final = 30
 _NEGLIGIBLE: Final = 1e-6
-_TABLES: Final = {
-    "grants": "dataset TEXT PRIMARY KEY, budget TEXT NOT NULL, at TEXT NOT NULL",
-    "reservations": "id INTEGER PRIMARY KEY AUTOINCREMENT, dataset TEXT NOT NULL REFERENCES grants, "
-    "events TEXT NOT NULL, note TEXT NOT NULL, at TEXT NOT NULL",
-    "commits": "reservation INTEGER PRIMARY KEY REFERENCES reservations, at TEXT NOT NULL",
-}
+
+
+class Fingerprinted(Protocol):
+    """What identifies the form of a table: a `Schema`."""
+
+    @property
+    def fingerprint(self) -> str:
+        """A digest of public declarations."""
+        ...
 
 
 class Ledger:
     """A SQLite file of grants and spends, safe to share between processes on one machine.
 
     Holds nothing open between calls, so it may be copied, pickled and used from threads. The file must not
-    lie on a network file system, whose locks cannot be relied on.
+    lie on a network file system, whose locks cannot be relied on. While it is in use, and after a crash,
+    files with ``-wal`` and ``-shm`` at the end of the name belong to it.
 
     Parameters
     ----------
@@ -62,53 +46,76 @@ class Ledger:
     Raises
     ------
     LedgerError
-        From here and every method, if the file is locked, read-only, full, corrupt or not a ledger.
+        From here and every method, if the file is locked, read-only, full, corrupt or not a ledger, or its
+        entries were tampered with.
 
     Notes
     -----
     *Guarantee.* For each data set, the composition of all reservations ever made, committed or not, is within
-    the grant. Rows are only ever inserted; nothing refunds a reservation, since an analysis that crashed may
-    have released something. Whoever can write to the file can also forge it.
+    the grant. Entries are only ever added; nothing refunds a reservation, since an analysis that crashed may
+    have released something. Each entry carries a hash over itself and the entry before it, and every call
+    checks them all: a changed, removed or moved entry is refused. Whoever can write to the file can still
+    cut off its end or write it anew; `verify` with a head that was kept elsewhere shows that, too.
     """
 
     def __init__(self, path: str | os.PathLike[str], *, timeout: float = 30.0) -> None:
         self.path = Path(path)
         self.timeout = positive(timeout=timeout)
-        with self._translated():
-            missing = not self.path.exists()
-        if missing:
-            self._create()
-        with self._connect():
-            pass
+        self._file = LedgerFile(self.path, self.timeout)
+        self._file.make(encode(opening()))
+        self._file.read()
 
-    def grant(self, dataset: str, budget: Budget) -> None:
+    def grant(self, dataset: str, budget: Budget, *, schema: Fingerprinted | None = None) -> None:
         """Allow ``budget`` to be spent on ``dataset``, once and for all.
 
-        Granting the same budget again changes nothing.
+        Granting the same again changes nothing.
+
+        Parameters
+        ----------
+        dataset : str
+            Name of the data set. It is the data set's identity: nothing is computed from rows.
+        budget : Budget
+            In any notion.
+        schema : Schema, optional
+            Declared form of the data set. If given, analyses under another schema, or none, are refused:
+            what is fitted is then not the data set that was meant. Which column is the response does not
+            matter.
 
         Raises
         ------
         InvalidArgument
             If ``dataset`` is not a name or ``budget`` not a `Budget`.
         LedgerError
-            If another budget was granted before.
+            If another budget or schema was granted before.
         """
         _check_name(dataset)
         if not isinstance(budget, Budget):
             raise InvalidArgument(f"budget must be a Budget, got {type(budget).__name__}")
-        with self._connect() as connection, _writing(connection):
-            granted = _granted(connection, dataset)
+        fingerprint = _fingerprint(schema)
+        with self._file.appending() as appender:
+            granted = Book.read(appender.links).grants.get(dataset)
             if granted is None:
-                values = (dataset, json.dumps(budget.to_dict()), _now())
-                connection.execute("INSERT INTO grants VALUES (?, ?, ?)", values)
-            elif granted != budget:
+                appender.add(encode(Grant(dataset, budget, fingerprint, now())))
+            elif granted.budget != budget:
                 raise LedgerError(
-                    f"dataset {dataset!r} already has a grant of {granted!r}, and a grant is final; "
+                    f"dataset {dataset!r} already has a grant of {granted.budget!r}, and a grant is final; "
                     "grant under a new name only what may be spent on top of it"
                 )
+            elif granted.schema != fingerprint:
+                raise LedgerError(
+                    f"dataset {dataset!r} was granted with another schema, or with none, and a grant is "
+                    "final; leave schema as it was"
+                )
 
-    def reserve(self, dataset: str, events: Iterable[Event], *, note: str = "") -> int:
-        """Spend the cost of ``events``, before any row is read, and return the reservation's number.
+    def reserve(
+        self,
+        dataset: str,
+        events: Iterable[Event],
+        *,
+        note: str = "",
+        schema: Fingerprinted | None = None,
+    ) -> int:
+        """Spend the cost of ``events``, before any row is used, and return the reservation's number.
 
         Parameters
         ----------
@@ -118,6 +125,8 @@ class Ledger:
             At least one.
         note : str, optional
             What it is for. Stored as it is, so it must not hold data.
+        schema : Schema, optional
+            Declared form of the table of the analysis. Its fingerprint is stored.
 
         Raises
         ------
@@ -128,7 +137,7 @@ class Ledger:
         InvalidArgument
             If there is no event, or an argument is of the wrong type.
         LedgerError
-            If the data set has no grant.
+            If the data set has no grant, or one for another schema.
 
         Notes
         -----
@@ -142,18 +151,21 @@ class Ledger:
         if not new:
             raise InvalidArgument("events must not be empty: there is nothing to reserve")
         compose(new)
-        with self._connect() as connection, _writing(connection):
-            budget, old = _state(connection, dataset)
-            if not compose((*old, *new)).within(budget):
+        fingerprint = _fingerprint(schema)
+        with self._file.appending() as appender:
+            book = Book.read(appender.links)
+            grant, old = book.grant(dataset), book.events(dataset)
+            if grant.schema is not None and grant.schema != fingerprint:
+                raise LedgerError(
+                    f"dataset {dataset!r} was granted with a schema, and this analysis has another one or "
+                    "none; fit with that schema, or name the data set that is meant"
+                )
+            if not compose((*old, *new)).within(grant.budget):
                 raise BudgetExceeded(
                     f"dataset {dataset!r}: {compose(new).describe()} does not fit into the grant of "
-                    f"{budget.describe()}, of which was spent: {compose(old).describe()}"
+                    f"{grant.budget.describe()}, of which was spent: {compose(old).describe()}"
                 )
-            cursor = connection.execute(
-                "INSERT INTO reservations (dataset, events, note, at) VALUES (?, ?, ?, ?)",
-                (dataset, json.dumps([_event_to_dict(event) for event in new]), note, _now()),
-            )
-            return int(cursor.lastrowid or 0)
+            return appender.add(encode(Reservation(dataset, new, fingerprint, note, now())))
 
     def commit(self, reservation: int) -> None:
         """Mark a reservation as done. Its cost was spent when it was reserved, and stays so either way.
@@ -164,18 +176,15 @@ class Ledger:
             If there is no such reservation, or it was committed before (two analyses then shared it).
         """
         reservation = whole(reservation=reservation)
-        with self._connect() as connection, _writing(connection):
-            known = connection.execute("SELECT 1 FROM reservations WHERE id = ?", (reservation,)).fetchone()
-            if known is None:
+        with self._file.appending() as appender:
+            book = Book.read(appender.links)
+            if reservation not in book.reservations:
                 raise LedgerError(f"there is no reservation {reservation}; commit what reserve() returned")
-            done = connection.execute(
-                "SELECT 1 FROM commits WHERE reservation = ?", (reservation,)
-            ).fetchone()
-            if done is not None:
+            if reservation in book.commits:
                 raise LedgerError(
                     f"reservation {reservation} is committed already; reserve once per analysis"
                 )
-            connection.execute("INSERT INTO commits VALUES (?, ?)", (reservation, _now()))
+            appender.add(encode(Commit(reservation, now())))
 
     def spent(self, dataset: str) -> Guarantee:
         """Return the cost of all that was ever reserved on a data set.
@@ -185,8 +194,7 @@ class Ledger:
         LedgerError
             If the data set has no grant.
         """
-        with self._connect() as connection:
-            return compose(_state(connection, _check_name(dataset))[1])
+        return compose(self._state(dataset)[1])
 
     def remaining(self, dataset: str) -> Budget | None:
         """Return the largest budget that a further analysis may still have, or None if it is exhausted.
@@ -205,8 +213,7 @@ class Ledger:
         *Guarantee.* A `GaussianEvent` of the result's ``mu`` (a `PureEvent` of its ``epsilon``, if it is
         pure) can be reserved, if nobody else reserves first.
         """
-        with self._connect() as connection:
-            budget, events = _state(connection, _check_name(dataset))
+        budget, events = self._state(dataset)
         if not events:
             return budget
         kind = PureEvent if budget.notion == "pure" else GaussianEvent
@@ -224,18 +231,62 @@ class Ledger:
             case _:
                 return Budget.gdp(size)
 
+    def verify(self, head: str | None = None) -> ChainCheck:
+        """Check every entry against the chain of hashes.
+
+        Parameters
+        ----------
+        head : str, optional
+            The head of an earlier `verify`, kept outside of the file.
+
+        Returns
+        -------
+        ChainCheck
+            Number of entries, the present head, and how many entries follow ``head``.
+
+        Raises
+        ------
+        LedgerError
+            If an entry was changed, removed, added or moved, or if ``head`` is not among the entries, so
+            that the end was cut off or the file written anew.
+        """
+        if head is not None and not isinstance(head, str):
+            raise InvalidArgument(f"head must be text, got {type(head).__name__}")
+        links = self._file.read()
+        Book.read(links)
+        return check_links(links, head=head)
+
     def export(self) -> dict[str, Any]:
-        """Return all entries as JSON-ready types, oldest first."""
-        with self._connect() as connection:
-            grants = connection.execute("SELECT dataset, budget, at FROM grants ORDER BY rowid").fetchall()
-            rows = connection.execute(
-                "SELECT r.id, r.dataset, r.events, r.note, r.at, c.at FROM reservations r "
-                "LEFT JOIN commits c ON c.reservation = r.id ORDER BY r.id"
-            ).fetchall()
-        names = ("id", "dataset", "events", "note", "reserved_at", "committed_at")
+        """Return all entries as JSON-ready types, oldest first, and the head of the chain."""
+        links = self._file.read()
+        book = Book.read(links)
+        grants = [
+            {
+                "dataset": grant.dataset,
+                "budget": grant.budget.to_dict(),
+                "schema": grant.schema,
+                "granted_at": grant.at,
+            }
+            for grant in book.grants.values()
+        ]
+        reservations = [
+            {
+                "id": number,
+                "dataset": spend.dataset,
+                "events": [event_to_dict(event) for event in spend.events],
+                "schema": spend.schema,
+                "note": spend.note,
+                "reserved_at": spend.at,
+                "committed_at": book.commits[number].at if number in book.commits else None,
+            }
+            for number, spend in book.reservations.items()
+        ]
+        check = check_links(links)
         return {
-            "grants": [{"dataset": d, "budget": _load(b, dict), "granted_at": at} for d, b, at in grants],
-            "reservations": [{**dict(zip(names, r, strict=True)), "events": _load(r[2], list)} for r in rows],
+            "entries": check.entries,
+            "head": check.head,
+            "grants": grants,
+            "reservations": reservations,
         }
 
     def close(self) -> None:
@@ -250,107 +301,9 @@ class Ledger:
     def __repr__(self) -> str:
         return f"Ledger({str(self.path)!r})"
 
-    def _create(self) -> None:
-        """Write an empty ledger aside and link it into place, so that no one ever sees half of one."""
-        draft = self.path.with_name(f".{self.path.name}.{uuid.uuid4().hex}")
-        try:
-            with self._translated(), contextlib.closing(sqlite3.connect(draft)) as connection:
-                connection.execute("PRAGMA journal_mode = WAL")
-                for table, columns in _TABLES.items():
-                    connection.execute(f"CREATE TABLE {table} ({columns}) STRICT")
-                    for change in ("UPDATE", "DELETE"):
-                        connection.execute(
-                            f"CREATE TRIGGER {table}_no_{change.lower()} BEFORE {change} ON {table} "
-                            "BEGIN SELECT RAISE(ABORT, 'a ledger only grows'); END"
-                        )
-                connection.execute(f"PRAGMA application_id = {_APPLICATION}")
-                connection.execute(f"PRAGMA user_version = {_VERSION}")
-            with self._translated(), contextlib.suppress(FileExistsError):
-                os.link(draft, self.path)
-        finally:
-            with contextlib.suppress(OSError):
-                draft.unlink()
-
-    @contextlib.contextmanager
-    def _connect(self) -> Iterator[sqlite3.Connection]:
-        with self._translated():
-            # mode=rw: a ledger that was moved away must not come back empty.
-            uri = f"{self.path.absolute().as_uri()}?mode=rw"
-            connection = sqlite3.connect(uri, uri=True, timeout=self.timeout, isolation_level=None)
-            with contextlib.closing(connection):
-                connection.execute("PRAGMA synchronous = FULL")
-                connection.execute("PRAGMA foreign_keys = ON")
-                application = connection.execute("PRAGMA application_id").fetchone()[0]
-                version = connection.execute("PRAGMA user_version").fetchone()[0]
-                if (application, version) != (_APPLICATION, _VERSION):
-                    raise LedgerError(f"{self.path.name} is not a ledger of this version of privfit")
-                if connection.execute("PRAGMA quick_check(1)").fetchone()[0] != "ok":
-                    raise LedgerError(f"ledger {self.path.name} is corrupt; restore it from a backup")
-                yield connection
-
-    @contextlib.contextmanager
-    def _translated(self) -> Iterator[None]:
-        """Turn the errors of files, SQLite and JSON into `LedgerError` of one line."""
-        try:
-            yield
-        except PrivfitError:
-            raise
-        except sqlite3.OperationalError as error:
-            busy = "locked" in str(error) or "busy" in str(error)
-            remedy = (
-                "another process holds it; try again" if busy else "check the path, its rights and the disk"
-            )
-            raise LedgerError(f"ledger {self.path.name}: {error}; {remedy}") from error
-        except sqlite3.Error as error:
-            raise LedgerError(f"ledger {self.path.name}: {error}; it is corrupt or not a ledger") from error
-        except OSError as error:
-            raise LedgerError(
-                f"ledger {self.path.name}: {error.strerror}; check the path and its rights"
-            ) from error
-
-
-@contextlib.contextmanager
-def _writing(connection: sqlite3.Connection) -> Iterator[None]:
-    connection.execute("BEGIN IMMEDIATE")
-    try:
-        yield
-    except BaseException:
-        if connection.in_transaction:
-            connection.execute("ROLLBACK")
-        raise
-    connection.execute("COMMIT")
-
-
-def _granted(connection: sqlite3.Connection, dataset: str) -> Budget | None:
-    row = connection.execute("SELECT budget FROM grants WHERE dataset = ?", (dataset,)).fetchone()
-    return None if row is None else _load(row[0], Budget.from_dict)
-
-
-def _state(connection: sqlite3.Connection, dataset: str) -> tuple[Budget, tuple[Event, ...]]:
-    budget = _granted(connection, dataset)
-    if budget is None:
-        raise LedgerError(f"dataset {dataset!r} has no grant; call ledger.grant({dataset!r}, budget) first")
-    rows = connection.execute("SELECT events FROM reservations WHERE dataset = ? ORDER BY id", (dataset,))
-    return budget, tuple(event for (text,) in rows for event in _load(text, _events_from_list))
-
-
-def _load(text: str, build: Callable[[Any], _T]) -> _T:
-    try:
-        return build(json.loads(text))
-    except (ValueError, TypeError, KeyError, AttributeError) as error:
-        raise LedgerError("an entry of the ledger cannot be read; restore it from a backup") from error
-
-
-def _event_to_dict(event: Event) -> dict[str, Any]:
-    for kind, cls in _EVENTS.items():
-        if type(event) is cls:
-            return {"type": kind, **{name: getattr(event, name) for name in cls.__slots__}}
-    raise InvalidArgument(f"an event of type {type(event).__name__} cannot be stored")
-
-
-def _events_from_list(data: list[dict[str, Any]]) -> tuple[Event, ...]:
-    items = [dict(item) for item in data]
-    return tuple(_EVENTS[item.pop("type")](**item) for item in items)
+    def _state(self, dataset: str) -> tuple[Budget, tuple[Event, ...]]:
+        book = Book.read(self._file.read())
+        return book.grant(_check_name(dataset)).budget, book.events(dataset)
 
 
 def _largest(fits: Callable[[float], bool], top: float, rounds: int) -> float:
@@ -376,5 +329,10 @@ def _check_name(dataset: object) -> str:
     return dataset
 
 
-def _now() -> str:
-    return datetime.now(UTC).isoformat(timespec="seconds")
+def _fingerprint(schema: Fingerprinted | None) -> str | None:
+    if schema is None:
+        return None
+    fingerprint = getattr(schema, "fingerprint", None)
+    if not isinstance(fingerprint, str):
+        raise InvalidArgument(f"schema must be a privfit.Schema, got {type(schema).__name__}")
+    return fingerprint

@@ -1,6 +1,5 @@
 """Sums in which a row's term is bounded by the most extreme response at its predictors, and first moments."""
 
-import math
 from collections.abc import Callable
 from typing import Any
 
@@ -9,7 +8,7 @@ from numba import float64, njit, types, void
 
 from privfit._checks import FloatArray
 from privfit.data.source import CHUNK_ROWS, GROUP_ROWS, Block, BlockKernel
-from privfit.losses.base import SIGNATURE, AbstractLoss, scalar
+from privfit.losses.base import SIGNATURE, AbstractLoss
 
 _FUNCTION = types.FunctionType(SIGNATURE)
 _VECTOR = float64[::1]
@@ -20,14 +19,12 @@ Steps = Callable[[FloatArray, FloatArray, FloatArray, FloatArray, FloatArray], N
 
 
 @njit(
-    void(
-        _VECTOR, _VECTOR, _VECTOR, _VECTOR, _FUNCTION, _FUNCTION, _FUNCTION, _VECTOR, _VECTOR, _VECTOR
-    ),
+    void(_VECTOR, _VECTOR, _VECTOR, _VECTOR, _FUNCTION, _FUNCTION, _FUNCTION, _VECTOR, _VECTOR, _VECTOR),
     cache=True,
     nogil=True,
     error_model="numpy",
 )
-def _fill_steps(
+def _fill_steps(  # noqa: PLR0917 -- compiled
     y: Any,
     eta: Any,
     room: Any,
@@ -96,20 +93,17 @@ def _add_marginals(x: Any, y: Any, weight: Any, units: Any, out: Any) -> None:
             part[j] = 0.0
 
 
-@scalar
-def _unbounded(y: float, eta: float, s: float, c: float, k: float) -> float:
-    return math.inf
-
-
 def bounded_gradient_kernel(
     loss: AbstractLoss, theta: FloatArray, s: float, norm_bound: float
 ) -> BlockKernel:
     """Sum of the rows' bounded gradients at ``theta`` (p,) and scale ``s``; size p, or p + 1 with a scale.
 
-    The term of a row is ``step * x`` with ``abs(step) <= room = sqrt(w) / norm_bound``, so that its norm in the
-    basis is at most 1. Slopes of a symmetric loss of residuals are cut to that. Those of others are
-    multiplied by ``min(1, room / reach)``, ``reach`` being the largest size that a slope can have at this
-    ``eta``: a weight that does not depend on the response.
+    The term of a row is ``step * x`` with ``abs(step) <= room = sqrt(w) / norm_bound``, so that its norm in
+    the basis is at most 1. Slopes of a symmetric loss of residuals are cut to that (Schweppe's form, Huber
+    1981, *Robust statistics*, section 7.9). Those of others are multiplied by ``min(1, room / reach)``,
+    ``reach`` being the largest size that a slope can have at this ``eta``. That weight does not depend on
+    the response, so that a model that is right stays unbiased (Künsch, Stefanski and Carroll 1989,
+    *Conditionally unbiased bounded-influence estimation in general regression models*).
     """
     fill = _compiled_steps(loss, s) if loss.compiled else _array_steps(loss, s)
 
@@ -147,12 +141,11 @@ def marginals_kernel(norm_bound: float, response_range: tuple[float, float]) -> 
 
 def _compiled_steps(loss: AbstractLoss, s: float) -> Steps:
     state, functions, constants = np.array([s, *loss.parameters]), loss.functions, loss.constants
-    reach = _unbounded if functions.reach is None else functions.reach
     limits = np.array([constants.slope, *constants.scale_slope, float(not loss.symmetric)])
 
     def fill(y: FloatArray, eta: FloatArray, room: FloatArray, step: FloatArray, side: FloatArray) -> None:
         _fill_steps(
-            y, eta, room, state, functions.slope, reach, functions.scale_slope, limits, step, side
+            y, eta, room, state, functions.slope, functions.reach, functions.scale_slope, limits, step, side
         )
 
     return fill

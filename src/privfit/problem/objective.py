@@ -127,13 +127,9 @@ class Problem:
     def query(self, kind: ReleaseKind) -> BoundedQuery:
         """Return the bounded query of a kind. Hessians are asked for multiplied by the scale.
 
-        A bounded gradient is the mean of terms ``r * P'x`` of norm at most 1. For a symmetric loss of residuals
-        ``r`` is the slope, cut to the bound (Schweppe's form, Huber 1981, *Robust statistics*, section 7.9). For
-        others it is the slope times a weight by which the most extreme response that is possible at this ``x``
-        keeps the bound. It depends on ``x`` and ``theta`` alone, so that a model that is right stays unbiased
-        (Künsch, Stefanski and Carroll 1989, *Conditionally unbiased bounded-influence estimation in general
-        regression models*). Marginals are means of the encoded columns, of their squares, and of the response
-        and its square, see `marginals_kernel`.
+        A bounded gradient is the mean of terms ``r * P'x`` of norm at most 1, see `bounded_gradient_kernel`.
+        Marginals are means of the encoded columns, of their squares, and of the response and its square, see
+        `marginals_kernel`.
 
         A secant is the mean of ``(loss(b) - loss(a)) / norm(b - a)``, the slope of the loss between two
         points: its bound, and so its noise, does not depend on their distance.
@@ -143,27 +139,28 @@ class Problem:
         Incompatible
             If a Hessian is asked of a loss that has none, or none that is a sum of positive parts.
         """
-        constants = self.loss.constants
-        q, p = self.size, self.n_coef
+        if kind in ("second_moment", "hessian", "meat"):
+            return self._matrix_query(kind)
+        constants, p = self.loss.constants, self.n_coef
+        summed = constants.slope * self.amplification
         if kind == "gradient":
-            summed = constants.slope * self.amplification
-            return BoundedQuery(kind, q, self.gradient_bound, constants.scale_slope, summed)
+            return BoundedQuery(kind, self.size, self.gradient_bound, constants.scale_slope, summed)
         if kind == "bounded_gradient":
             summed = self.amplification / self.norm_bound
-            return BoundedQuery(kind, q, 1.0, constants.scale_slope, summed)
+            return BoundedQuery(kind, self.size, 1.0, constants.scale_slope, summed)
         if kind == "marginals":
             return BoundedQuery(kind, 2 * p + 2, 2.0 * self.norm_bound)
-        if kind == "secant":
-            summed = constants.slope * self.amplification
-            return BoundedQuery(kind, 1, self.gradient_bound, summed=summed)
+        return BoundedQuery(kind, 1, self.gradient_bound, summed=summed)
+
+    def _matrix_query(self, kind: ReleaseKind) -> BoundedQuery:
         if kind == "second_moment":
-            return BoundedQuery(kind, p * (p + 1) // 2, self.norm_bound**2)
+            return BoundedQuery(kind, self.n_coef * (self.n_coef + 1) // 2, self.norm_bound**2)
+        length = self.size * (self.size + 1) // 2
         if kind == "hessian":
             self._need_hessian()
-            return BoundedQuery(kind, q * (q + 1) // 2, self.smoothness)
-        side = max(abs(t) for t in constants.scale_slope) ** 2
-        score = self.gradient_bound**2 + side
-        return BoundedQuery(kind, q * (q + 1) // 2, score)
+            return BoundedQuery(kind, length, self.smoothness)
+        side = max(abs(t) for t in self.loss.constants.scale_slope) ** 2
+        return BoundedQuery(kind, length, self.gradient_bound**2 + side)
 
     def _need_hessian(self) -> None:
         loss = self.loss
@@ -194,9 +191,11 @@ class Problem:
             return kernels.second_moment_kernel(self.basis)
         if kind == "marginals":
             return bounded_kernels.marginals_kernel(self.norm_bound, self.response_range)
-        theta, scale = self.coefficients(at), self.split(at)[1]
         if isinstance(self.loss, Multinomial):
-            return self._class_kernel(self.loss, kind, theta)
+            return self._class_kernel(self.loss, kind, self.coefficients(at))
+        return self._row_kernel(kind, self.coefficients(at), self.split(at)[1])
+
+    def _row_kernel(self, kind: ReleaseKind, theta: FloatArray, scale: float) -> BlockKernel:
         if kind == "bounded_gradient":
             return bounded_kernels.bounded_gradient_kernel(self.loss, theta, scale, self.norm_bound)
         made = kernels if self.loss.compiled else numpy_kernels

@@ -2,6 +2,8 @@
 
 from collections import deque
 
+import numpy as np
+
 from privfit._checks import FloatArray
 from privfit.data.source import RowSource
 from privfit.errors import PlanViolation
@@ -123,8 +125,9 @@ class Oracle:
             raise PlanViolation(f"the plan understates the sensitivity of a {kind} release")
         kernel = self.problem.kernel(kind, at)
         self._queues[kind].popleft()
-        total = self._current.sum(kernel, self.problem.sum_length(kind))
-        mean = self.problem.mean(kind, total)
+        with np.errstate(all="ignore"):  # a warning would depend on rows
+            total = self._current.sum(kernel, self.problem.sum_length(kind))
+            mean = self.problem.mean(kind, total)
         perturb = perturb_vector if mean.ndim == 1 else perturb_matrix
         return self._record(planned, at, perturb(mean, planned, self._noise))
 
@@ -146,7 +149,8 @@ class Oracle:
         if planned != self._next(planned.kind):
             raise PlanViolation(f"the plan holds another {planned.kind} than the one asked for")
         self._queues[planned.kind].popleft()
-        outcome = procedure.carry_out(self.problem, Rows(self.problem, self._current), self._noise)
+        with np.errstate(all="ignore"):
+            outcome = procedure.carry_out(self.problem, Rows(self.problem, self._current), self._noise)
         return self._record(planned, at, outcome)
 
     def _next(self, kind: ReleaseKind) -> PlannedRelease:

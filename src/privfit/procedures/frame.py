@@ -60,9 +60,12 @@ def frame_around(exponent: Exponent, center: FloatArray, shape: FloatArray, radi
 
 
 def _axes(shape: FloatArray) -> FloatArray:
-    """Return the eigenvectors of a symmetric matrix, over the roots of its eigenvalues."""
+    """Return the eigenvectors of a symmetric matrix, over the roots of its eigenvalues.
+
+    Where every slope is at its bound the Hessian is 0: the floor keeps squared lengths from overflowing.
+    """
     size, turn = np.linalg.eigh(0.5 * (shape + shape.T))
-    return turn / np.sqrt(np.maximum(size, 1e-12 * max(float(size[-1]), 1e-300)))
+    return turn / np.sqrt(np.maximum(size, 1e-12 * max(float(size[-1]), 1e-100)))
 
 
 def _lower(exponent: Exponent, frame: Frame) -> FloatArray:

@@ -1,4 +1,4 @@
-"""Descent whose released gradients are combined and shrunk by empirical Bayes; the default without inference."""
+"""Descent whose estimates are shrunk by empirical Bayes at every step; the default without inference."""
 
 import math
 from dataclasses import dataclass, field, replace
@@ -65,9 +65,9 @@ class EmpiricalBayesDescent(AbstractSolver):
 
     Notes
     -----
-    *Guarantee.* That of the allowance, by composition of a vector, a matrix and K vectors. Every later query
-    depends on the rows through its bounded terms alone; coordinates, points and clips are functions of earlier
-    releases.
+    *Guarantee.* That of the allowance, by composition of a vector, a matrix and K vectors. Every later
+    query depends on the rows through its bounded terms alone; coordinates, points and clips are functions
+    of earlier releases.
 
     References
     ----------

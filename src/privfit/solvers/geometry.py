@@ -80,7 +80,7 @@ class Marginals:
         )
 
     def standardising(self, problem: Problem) -> tuple[FloatArray, float]:
-        """Return the basis in which columns have about unit variance, and the expected squared norm of a row."""
+        """Return the basis in which columns have about unit variance, and a row's expected squared norm."""
         added = self.variance + self.floor
         roots, basis = np.sqrt(added), np.diag(1.0 / np.sqrt(added))
         size = float(np.sum(self.variance / added))

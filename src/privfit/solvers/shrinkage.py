@@ -38,8 +38,8 @@ def shrunk(noisy: FloatArray, variance: FloatArray) -> Posterior:
     -----
     The prior is a mixture of normal distributions about 0 with variances on a grid, its weights fitted by
     maximum likelihood with `NULL_COUNT` observations at variance 0 (Stephens 2017, *False discovery rates: a
-    new deal*). So many small signals are shrunk alike, and a few large ones are left alone. Where the noise is
-    larger than 1, the scale of a whitened coefficient, so is no prior variance.
+    new deal*). So many small signals are shrunk alike, and a few large ones are left alone. Where the noise
+    is larger than 1, the scale of a whitened coefficient, so is no prior variance.
     """
     grid = _grid(noisy, variance)
     spread = grid + variance[:, None]

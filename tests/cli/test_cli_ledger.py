@@ -1,0 +1,101 @@
+import json
+
+import pytest
+
+import privfit as pf
+
+
+@pytest.fixture
+def path(tmp_path):
+    return tmp_path / "account.db"
+
+
+def granted(invoke, path, *more):
+    result = invoke("ledger", "grant", path, "--dataset", "people", "--epsilon", 2, "--delta", 1e-6, *more)
+    assert (result.exit_code, result.stderr) == (0, "")
+    return result
+
+
+def fit(invoke, people, schema, path, *more):
+    args = ["--schema", schema, "--model", "logit", "--ledger", path, "--dataset", "people"]
+    return invoke("fit", people, *args, *more)
+
+
+def head_of(result):
+    (line,) = [line for line in result.stdout.splitlines() if line.startswith("Head: ")]
+    return line.split()[1]
+
+
+def test_from_a_grant_to_an_account(invoke, people, schema, path, refused):
+    assert "(2, 1e-06)-differential privacy granted" in granted(invoke, path).stdout
+    assert pf.Ledger(path).remaining("people") == pf.Budget(2.0, 1e-6)
+    assert fit(invoke, people, schema, path).exit_code == 0
+    shown = invoke("ledger", "show", path)
+    assert shown.exit_code == 0
+    lines = {
+        line.split()[0]: line.split(maxsplit=1)[1] for line in shown.stdout.splitlines() if line[0] == " "
+    }
+    assert lines["granted"] == "(2, 1e-06)-differential privacy"
+    assert lines["spent"] == pf.Ledger(path).spent("people").describe()
+    assert lines["left"] == pf.Ledger(path).remaining("people").describe()
+    assert lines["analyses"] == "1, of which 0 unfinished or crashed"
+    refused(fit(invoke, people, schema, path, "--epsilon", 2), 1, "BudgetExceeded")
+
+
+def test_verify_counts_from_a_head(invoke, people, schema, path, refused):
+    head = head_of(granted(invoke, path))
+    assert fit(invoke, people, schema, path).exit_code == 0
+    done = invoke("ledger", "verify", path, "--head", head)
+    assert done.exit_code == 0
+    assert "4 entries, none changed" in done.stdout
+    assert "2 entries were added since" in done.stdout
+    assert head_of(done) == pf.Ledger(path).verify().head == head_of(invoke("ledger", "show", path))
+    refused(
+        invoke("ledger", "verify", path, "--head", "0" * 64), 1, "LedgerError: the ledger does not contain"
+    )
+    damaged = bytearray(path.read_bytes())
+    at = damaged.index(b'"budget"')
+    damaged[at : at + 8] = b'"bugdet"'
+    path.write_bytes(bytes(damaged))
+    for command in ("verify", "show", "export"):
+        refused(invoke("ledger", command, path), 1, "LedgerError: entry 2 of the ledger was changed")
+
+
+def test_export_is_the_export(invoke, path, tmp_path):
+    granted(invoke, path)
+    out = tmp_path / "account.json"
+    assert json.loads(invoke("ledger", "export", path).stdout) == pf.Ledger(path).export()
+    assert invoke("ledger", "export", path, "--out", out).exit_code == 0
+    assert json.loads(out.read_text(encoding="utf-8")) == pf.Ledger(path).export()
+
+
+def test_a_grant_for_a_schema_binds_fits(invoke, people, schema, path, refused):
+    granted(invoke, path, "--schema", schema)
+    assert "for one schema only" in invoke("ledger", "show", path).stdout
+    assert fit(invoke, people, schema, path).exit_code == 0
+    wider = path.with_name("wider.toml")
+    wider.write_text(schema.read_text().replace("upper = 90", "upper = 99"))
+    before = pf.Ledger(path).spent("people")
+    refused(fit(invoke, people, wider, path), 1, "LedgerError: dataset 'people' was granted with a schema")
+    assert pf.Ledger(path).spent("people") == before
+
+
+def test_what_a_grant_needs(invoke, path, refused):
+    grant = ["ledger", "grant", path, "--dataset", "people"]
+    for budget in ([], ["--epsilon", 1], ["--delta", 1e-6]):
+        refused(invoke(*grant, *budget), 2, "usage: ")
+    refused(invoke(*grant, "--mu", 1, "--rho", 1), 2, "usage: ")
+    refused(invoke("ledger", "grant", path, "--epsilon", 1, "--delta", 0), 2, "usage: ")
+    refused(invoke(*grant, "--mu", -1), 1, "InvalidArgument: mu")
+    assert not path.exists()
+    assert invoke(*grant, "--rho", 0.1).exit_code == 0
+    refused(invoke(*grant, "--rho", 0.2), 1, "LedgerError: dataset 'people' already has a grant")
+
+
+def test_no_command_but_grant_makes_a_ledger(invoke, path, refused):
+    for command in ("show", "verify", "export"):
+        refused(invoke("ledger", command, path), 1, "LedgerError: ledger")
+        assert not path.exists()
+    bare = invoke("ledger")
+    assert bare.exit_code == 2
+    assert "grant" in bare.output

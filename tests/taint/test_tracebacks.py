@@ -1,0 +1,169 @@
+"""Errors of fits carry no frame in which rows or exact sums are, and no message that quotes them."""
+
+import gc
+import pickle
+import sys
+import traceback
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import privfit as pf
+from privfit.data.source import ArraySource
+
+from .observe import rows_of_fits
+from .tables import SCHEMA, arrays, frame
+
+SOURCE = Path(pf.__file__).parent
+QUOTED = "8231"
+"""In every message of a planted failure."""
+
+
+def with_arrays():
+    return pf.LogisticRegression().fit(*arrays("binary", 0))
+
+
+def with_schema():
+    return pf.HuberRegressor(schema=pf.Schema(SCHEMA)).fit(frame(0), "size")
+
+
+def with_formula():
+    return pf.logit("yes ~ a + C(b)", frame(0), schema=SCHEMA)
+
+
+def with_procedure():
+    return pf.MEstimator(loss=pf.losses.Logistic(), solver="output-perturbation").fit(*arrays("binary", 0))
+
+
+PLACES = [
+    (with_arrays, "privfit.problem.oracle.perturb_vector"),
+    (with_arrays, "privfit.problem.perturb.svec"),
+    (with_arrays, "privfit.problem.objective.Problem.mean"),
+    (with_schema, "privfit.data.encode.encode_numeric"),
+    (with_schema, "privfit.data.source.basis_weights"),
+    (with_formula, "privfit.estimators.fit.influence_weights"),
+    (with_formula, "privfit.formula.run.open_table"),
+    (with_formula, "privfit.estimators.fit.infer"),
+    (with_procedure, "privfit.procedures.output_perturbation.perturb_vector"),
+]
+
+
+def caught_from(work):
+    try:
+        work()
+    except BaseException as error:
+        return error
+    pytest.fail("nothing was raised")
+
+
+def own_frames(error):
+    """Return the frames of this package in the tracebacks of an error and all that led to it."""
+    frames, waiting, seen = [], [error], set()
+    while waiting:
+        one = waiting.pop()
+        if one is None or id(one) in seen:
+            continue
+        seen.add(id(one))
+        waiting += [one.__cause__, one.__context__, *getattr(one, "exceptions", ())]
+        for frame_, _ in traceback.walk_tb(one.__traceback__):
+            if Path(frame_.f_code.co_filename).is_relative_to(SOURCE):
+                frames.append(frame_)
+    return frames
+
+
+def assert_clean(error):
+    frames = own_frames(error)
+    assert frames, "the error did not come through the package"
+    for each in frames:
+        assert Path(each.f_code.co_filename).name == "_sealed.py"
+        assert set(each.f_locals) <= {"function", "error", "failure"}
+    assert error.__cause__ is None
+    assert error.__context__ is None
+
+
+@pytest.mark.parametrize(("work", "place"), PLACES)
+@pytest.mark.parametrize("kind", [ValueError, np.linalg.LinAlgError, KeyboardInterrupt, MemoryError])
+def test_a_failure_anywhere_leaves_no_frame(monkeypatch, work, place, kind):
+    def failing(*args, **kwargs):
+        raise kind(f"{QUOTED}: {args}")
+
+    work()
+    monkeypatch.setattr(place, failing)
+    with rows_of_fits(monkeypatch) as rows:
+        error = caught_from(work)
+    assert_clean(error)
+    gc.collect()
+    assert not any(reference() is not None for reference in rows)
+    if kind is not KeyboardInterrupt and not place.endswith("open_table"):
+        assert isinstance(error, pf.UnexpectedError)
+        assert QUOTED not in str(error)
+        assert kind.__name__ in str(error)
+        assert ".py, line " in str(error)
+        assert "\n" not in str(error)
+        assert pickle.loads(pickle.dumps(error)).args == error.args  # noqa: S301
+
+
+def bad_label():
+    columns = frame(0)
+    columns["yes"][3] = f"perhaps-{QUOTED}"
+    return pf.logit("yes ~ a", columns, schema=SCHEMA)
+
+
+def bad_type():
+    columns = frame(0)
+    columns["a"] = np.array(["2024-01-01"] * len(columns["a"]), dtype="datetime64[D]")
+    return pf.ols("size ~ a", columns, schema=SCHEMA)
+
+
+def text_in_array():
+    x, y = arrays("numeric", 0)
+    x = x.astype(object)
+    x[3, 0] = f"cell-{QUOTED}"
+    return pf.LinearRegression().fit(x, y)
+
+
+@pytest.mark.parametrize("work", [bad_label, bad_type, text_in_array])
+def test_a_refusal_leaves_no_frame_either(work):
+    error = caught_from(work)
+    assert isinstance(error, pf.SchemaError)
+    assert QUOTED not in str(error)
+    assert_clean(error)
+
+
+def test_an_overspend_leaves_no_frame(tmp_path, monkeypatch):
+    ledger = pf.Ledger(tmp_path / "account.db")
+    ledger.grant("people", pf.Budget.gdp(0.01))
+
+    def work():
+        return pf.logit("yes ~ a", frame(0), schema=SCHEMA, ledger=ledger, dataset="people")
+
+    with rows_of_fits(monkeypatch) as rows:
+        error = caught_from(work)
+    assert isinstance(error, pf.BudgetExceeded)
+    assert_clean(error)
+    gc.collect()
+    assert not any(reference() is not None for reference in rows)
+
+
+def test_the_check_sees_frames_that_hold_rows(monkeypatch):
+    """What the wrapper is there for: without it the frames of a failing fit hold the rows."""
+    from privfit.estimators.fit import _fit  # what the wrapper wraps
+
+    monkeypatch.setattr("privfit.estimators.base.fit", _fit)
+    unwrapped = pf.LogisticRegression.fit.__wrapped__
+    monkeypatch.setattr("privfit.problem.oracle.perturb_vector", lambda *_: 1 / 0)
+    with rows_of_fits(monkeypatch) as rows:
+        error = caught_from(lambda: unwrapped(pf.LogisticRegression(), *arrays("binary", 0)))
+    held = [value for each in own_frames(error) for value in each.f_locals.values()]
+    assert any(isinstance(value, ArraySource) for value in held)
+    assert any(reference() is not None for reference in rows)
+
+
+def test_no_warning_depends_on_cells(recwarn):
+    """NumPy's warnings about overflow would."""
+    x, y = arrays("numeric", 0)
+    x[2], x[5], y[7] = [1e308, 1e308], [5e-324, -1e308], 1e308
+    pf.LinearRegression(inference=False).fit(x, y)
+    assert not recwarn.list
+    assert sys.exc_info() == (None, None, None)
