@@ -150,7 +150,11 @@ def test_a_huge_epsilon_gives_the_non_private_fit(estimator):
 def test_without_inference_the_whole_budget_goes_to_the_estimate():
     x, y = simulated(pf.LogisticRegression)
     fit = pf.LogisticRegression(inference=False, random_state=0).fit(x, y)
-    assert {release.kind for release in fit.result_.plan.releases} == {"second_moment", "gradient"}
+    assert {release.kind for release in fit.result_.plan.releases} == {
+        "marginals",
+        "second_moment",
+        "bounded_gradient",
+    }
     with pytest.raises(pf.Incompatible, match="inference=True"):
         fit.result_.bse  # noqa: B018
     assert "Intercept" in str(fit.result_.summary())

@@ -316,7 +316,7 @@ def test_intervals_cover(budget):
 
 
 def test_arguments_are_checked_and_the_name_resolves():
-    assert resolve("projected-gradient-descent") == ProjectedNoisyGradientDescent()
+    assert resolve("projected-gradient-descent", inference=False) == ProjectedNoisyGradientDescent()
     for bad in ({"radius": 0.0}, {"n_steps": 1}, {"step_size": -1.0}, {"radius": math.inf}):
         with pytest.raises(InvalidArgument):
             ProjectedNoisyGradientDescent(**bad)

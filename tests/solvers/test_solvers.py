@@ -12,6 +12,7 @@ from privfit.planning import make_plan
 from privfit.privacy.allowance import Allowance
 from privfit.privacy.composition import GaussianEvent, compose
 from privfit.solvers import (
+    EmpiricalBayesDescent,
     NoisyGradientDescent,
     NoisyNewton,
     NonPrivate,
@@ -165,11 +166,12 @@ def test_too_little_budget_never_diverges(seed, rng):
 
 
 def test_names_resolve_and_arguments_are_checked():
-    assert resolve("auto") == WhitenedGradientDescent()
-    assert resolve(NoisyNewton(n_steps=2)).n_steps == 2
+    assert resolve("auto", inference=True) == WhitenedGradientDescent()
+    assert resolve("auto", inference=False) == EmpiricalBayesDescent()
+    assert resolve(NoisyNewton(n_steps=2), inference=True).n_steps == 2
     for bad in ("nope", None, 3, NoisyNewton):
         with pytest.raises(InvalidArgument, match="solver must be"):
-            resolve(bad)
+            resolve(bad, inference=True)
     for make in (
         lambda: NoisyGradientDescent(n_steps=0),
         lambda: NoisyGradientDescent(step_size=-1.0),

@@ -10,6 +10,7 @@ SOLVERS = (
     "adassp",
     "auto",
     "clipped-gradient-descent",
+    "empirical-bayes",
     "exponential-mechanism",
     "gradient-descent",
     "newton",

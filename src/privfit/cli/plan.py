@@ -25,8 +25,12 @@ from privfit.results import PrivacyStatement
 from privfit.results.archive import write_atomically
 from privfit.results.numbers import percent, significant
 
+_STEPS = ("gradient", "bounded_gradient", "clipped_gradient")
+
 _KINDS = {
+    "marginals": "means and spreads",
     "second_moment": "second moment",
+    "bounded_gradient": "bounded gradient",
     "gradient": "gradient",
     "secant": "secant",
     "hessian": "Hessian",
@@ -92,7 +96,7 @@ def guarantee(plan: Plan, budget: Budget) -> str:
 
 
 def _header(plan: Plan, budget: Budget) -> list[str]:
-    steps = sum(release.kind in ("gradient", "clipped_gradient") for release in plan.solver_releases)
+    steps = sum(release.kind in _STEPS for release in plan.solver_releases)
     scale = "" if plan.relation == "replace" else " (public scale)"
     return [
         f"Method:   {plan.solver}" + (f", {steps} steps" if steps else ""),

@@ -38,8 +38,8 @@ def model_hessian(
     Notes
     -----
     The curvature depends on a row through ``eta = phi'z``. So in all directions in which ``z`` is
-    uncorrelated with ``eta`` the Hessian is ``E h(eta)``, and in the plane of the mean and of ``phi`` it is the
-    moment matrix of ``h(eta) (1, u)`` with ``u`` standard normal along ``phi`` (Stein's identity; Brillinger 1982,
+    uncorrelated with ``eta`` the Hessian is ``E h(eta)``, and in the plane of the mean and of ``phi`` it is
+    the moment matrix of ``h(eta) (1, u)`` with ``u`` standard normal along ``phi`` (Brillinger 1982,
     *A generalized linear model with "Gaussian" regressor variables*). With a logit it is the small curvature
     along a strong ``phi`` that makes steps of one length slow.
     """
