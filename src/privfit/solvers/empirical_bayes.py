@@ -21,7 +21,7 @@ from privfit.solvers.geometry import STRETCH, Frame, Marginals, standardised, wh
 from privfit.solvers.requirements import need_convex, need_smooth
 from privfit.solvers.shrinkage import shrunk
 
-_CUT = (1.2, 0.5)
+_CUT = (1.2, 0.45)
 """Residuals of typical rows are cut to this many residual scales: at least, and per ``log(n mu / p)``."""
 
 _LEAST_SCALE = 2.0**-10
@@ -226,7 +226,7 @@ class _Descent:
         bound = self.problem.loss.constants.slope
         if not self._cuts_residuals:
             return bound
-        return float(np.clip(self.cut * self._residual(phi), _LEAST_SCALE * bound, bound))
+        return max(self.cut * self._residual(phi), _LEAST_SCALE * bound)
 
     def _ask(self, phi: FloatArray, unit: float) -> None:
         p = self.problem.n_coef
