@@ -30,6 +30,7 @@ _STEPS = ("gradient", "bounded_gradient", "clipped_gradient")
 _KINDS = {
     "marginals": "means and spreads",
     "second_moment": "second moment",
+    "sizes": "sizes of gradients",
     "bounded_gradient": "bounded gradient",
     "gradient": "gradient",
     "secant": "secant",

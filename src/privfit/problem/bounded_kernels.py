@@ -18,6 +18,13 @@ Steps = Callable[[FloatArray, FloatArray, FloatArray, FloatArray, FloatArray], N
 """``fill(y, eta, room, step, side)`` fills the factors of a chunk of rows."""
 
 
+SIZE_CLASSES = 18
+"""Classes of sizes, each twice as wide as the one before."""
+
+SIZE_ORIGIN = 10
+"""The class of sizes just below 1."""
+
+
 @njit(
     void(_VECTOR, _VECTOR, _VECTOR, _VECTOR, _FUNCTION, _FUNCTION, _FUNCTION, _VECTOR, _VECTOR, _VECTOR),
     cache=True,
@@ -120,6 +127,34 @@ def bounded_gradient_kernel(
             _add_steps(x, step, out[chunk : chunk + 1])
             if loss.has_scale:
                 out[chunk, p] += side.sum()
+
+    return kernel
+
+
+def sizes_kernel(loss: AbstractLoss, theta: FloatArray, s: float, norm_bound: float) -> BlockKernel:
+    """Count rows by the size of their gradient in the basis; size `SIZE_CLASSES`.
+
+    Sizes are ``abs(slope) / room``, relative to the bound on the slope. Class k of 1, 2, ... holds those
+    from ``2**(k - SIZE_ORIGIN - 1)`` on and below ``2**(k - SIZE_ORIGIN)``, the first and the last all
+    beyond. Rows without room are in none.
+    """
+    fill = _compiled_steps(loss, s) if loss.compiled else _array_steps(loss, s)
+    most = loss.constants.slope
+
+    def kernel(block: Block, out: FloatArray) -> None:
+        for chunk in range(out.shape[0]):
+            rows = slice(chunk * CHUNK_ROWS, (chunk + 1) * CHUNK_ROWS)
+            x, y = block.x[rows], block.y[rows]
+            with np.errstate(all="ignore"):
+                eta = x @ theta
+                room = np.sqrt(block.weight[rows]) / norm_bound
+                step, side = np.empty(y.size), np.empty(y.size)
+                fill(y, eta, np.where(room > 0.0, np.inf, 0.0), step, side)
+                size = np.abs(step) / (room * most)
+            usable = room > 0.0
+            order = np.where(size > 0.0, np.frexp(size)[1] + SIZE_ORIGIN, 0)
+            classes = np.clip(order[usable], 0, SIZE_CLASSES - 1)
+            out[chunk] += np.bincount(classes, minlength=SIZE_CLASSES)
 
     return kernel
 

@@ -129,7 +129,7 @@ class Problem:
 
         A bounded gradient is the mean of terms ``r * P'x`` of norm at most 1, see `bounded_gradient_kernel`.
         Marginals are means of the encoded columns, of their squares, and of the response and its square, see
-        `marginals_kernel`.
+        `marginals_kernel`. Sizes are the shares of rows by the size of their gradient, see `sizes_kernel`.
 
         A secant is the mean of ``(loss(b) - loss(a)) / norm(b - a)``, the slope of the loss between two
         points: its bound, and so its noise, does not depend on their distance.
@@ -148,6 +148,8 @@ class Problem:
         if kind == "bounded_gradient":
             summed = self.amplification / self.norm_bound
             return BoundedQuery(kind, self.size, 1.0, constants.scale_slope, summed)
+        if kind == "sizes":
+            return BoundedQuery(kind, bounded_kernels.SIZE_CLASSES, 1.0)
         if kind == "marginals":
             return BoundedQuery(kind, 2 * p + 2, 2.0 * self.norm_bound)
         return BoundedQuery(kind, 1, self.gradient_bound, summed=summed)
@@ -198,6 +200,8 @@ class Problem:
     def _row_kernel(self, kind: ReleaseKind, theta: FloatArray, scale: float) -> BlockKernel:
         if kind == "bounded_gradient":
             return bounded_kernels.bounded_gradient_kernel(self.loss, theta, scale, self.norm_bound)
+        if kind == "sizes":
+            return bounded_kernels.sizes_kernel(self.loss, theta, scale, self.norm_bound)
         made = kernels if self.loss.compiled else numpy_kernels
         if kind == "gradient":
             return made.gradient_kernel(self.loss, theta, scale)
@@ -236,7 +240,7 @@ class Problem:
         Matrices are summed in these coordinates; a gradient is turned after the sum.
         """
         mean = total / self.n_rows
-        if kind in ("secant", "marginals"):
+        if kind in ("secant", "marginals", "sizes"):
             return mean
         if kind not in ("gradient", "bounded_gradient"):
             side = round(math.sqrt(mean.size))

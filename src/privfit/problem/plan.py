@@ -21,6 +21,7 @@ ReleaseKind: TypeAlias = Literal[
     "secant",
     "marginals",
     "bounded_gradient",
+    "sizes",
     "minimiser",
     "perturbed_minimiser",
     "draw",
@@ -30,7 +31,7 @@ ReleaseKind: TypeAlias = Literal[
     "eigenvalue",
     "clipped_gradient",
 ]
-"""What is released. The first seven are means over the rows (see `Problem.query`), the others the outcomes of
+"""What is released. The first eight are means over the rows (see `Problem.query`), the others the outcomes of
 procedures (see `AbstractProcedure`)."""
 
 

@@ -19,9 +19,9 @@ class BoundedQuery:
 
     Parameters
     ----------
-    kind : {"gradient", "bounded_gradient", "secant", "marginals", "hessian", "second_moment", "meat"}
-        Gradients sum vectors ``(v, t)``, a secant numbers and marginals vectors ``v``, the others positive
-        semi-definite matrices ``A``, mostly ``a a'``.
+    kind : str
+        Gradients sum vectors ``(v, t)``, a secant numbers, marginals vectors ``v``, sizes indicators, the
+        others positive semi-definite matrices ``A``, mostly ``a a'``.
     size : int
         Length of the released vector; for a (q, q) matrix its ``q * (q + 1) / 2`` free entries.
     bound : float
@@ -58,7 +58,7 @@ class BoundedQuery:
             the number of rows must lie for the bound on rounding.
         """
         low, high = self.side
-        if self.kind in _MATRICES:
+        if self.kind in _MATRICES or self.kind == "sizes":  # indicators of different classes are orthogonal
             exact = relation.outer_sensitivity(self.bound)
         elif relation is Relation.REPLACE:
             exact = math.hypot(relation.vector_sensitivity(self.bound), high - low)

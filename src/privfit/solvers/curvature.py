@@ -9,7 +9,7 @@ from privfit._checks import FloatArray
 _LONGEST = 6.0
 """Standard deviation of the linear predictor beyond which the model's curvature is not lowered further."""
 
-SMALLEST_PART = 0.3
+SMALLEST_PART = 0.4
 """Smallest curvature, relative to the mean one, that the model may claim: its steps would be too long."""
 
 _NODES = np.linspace(-5.0, 5.0, 101)

@@ -20,18 +20,25 @@ from privfit.solvers.curvature import model_hessian
 from privfit.solvers.geometry import STRETCH, Frame, Marginals, standardised, whitened
 from privfit.solvers.requirements import need_convex, need_smooth
 from privfit.solvers.shrinkage import shrunk
+from privfit.solvers.sizes import quantile_of_sizes
 
-_CUT = (1.2, 0.45)
-"""Residuals of typical rows are cut to this many residual scales: at least, and per ``log(n mu / p)``."""
-
-_LEAST_SCALE = 2.0**-10
-"""Smallest scale that slopes are cut at, relative to the bound on the slope."""
+_LEAST_CUT, _MOST_CUT = 0.5, 2.2
+"""Smallest and largest number of standard deviations at which normal residuals would be cut."""
 
 _SATURATION = 225.0
 """``n mu**2 / d`` from which on rows are weighted down less, as noise is small beside the sampling error."""
 
 _SPREAD_OF_ODDS = 4.0
 """Believable variance of the linear predictor of a binary response or a count."""
+
+_SIZE_SHARE = 0.015
+"""Part of the squared budget that buys a look at the sizes of gradients; there are two."""
+
+_MOMENTUM = 0.7
+"""Part of the last move that a step starts further on (Nesterov 2004, section 2.2)."""
+
+_FALLBACK = 0.35
+"""Size at which gradients are cut where noise hides the sizes, relative to that of the largest slope."""
 
 _LEAST_CURVATURE = 0.02
 """Smallest mean curvature, relative to its bound, that steps are made for."""
@@ -106,13 +113,16 @@ class EmpiricalBayesDescent(AbstractSolver):
         need_convex(problem, "EmpiricalBayesDescent")
         n_steps = self._steps(problem, allowance)
         steps = growing_shares(n_steps, self.growth ** (1.0 / max(n_steps - 1, 1)))
-        rest = 1.0 - self.marginal_share - self.geometry_share
-        shares = [self.marginal_share, self.geometry_share, *(part * rest for part in steps)]
-        for_marginals, for_moment, *for_gradients = allowance.split(shares)
+        looks = [_SIZE_SHARE] * min(n_steps, 2) if _cuts_residuals(problem) else []
+        rest = 1.0 - self.marginal_share - self.geometry_share - math.fsum(looks)
+        shares = [self.marginal_share, self.geometry_share, *looks, *(part * rest for part in steps)]
+        for_marginals, for_moment, *parts = allowance.split(shares)
+        final = whitened(problem, None)
         return (
             planned_release(problem, "marginals", for_marginals),
             planned_release(standardised(problem, None), "second_moment", for_moment),
-            *(planned_release(whitened(problem, None), "bounded_gradient", part) for part in for_gradients),
+            *(planned_release(final, "sizes", part) for part in parts[: len(looks)]),
+            *(planned_release(final, "bounded_gradient", part) for part in parts[len(looks) :]),
         )
 
     def final_problem(self, problem: Problem, releases: tuple[PlannedRelease, ...]) -> Problem:
@@ -130,8 +140,11 @@ class EmpiricalBayesDescent(AbstractSolver):
         frame = Frame.of(problem, standard, moment, marginals=marginals, size=size)
         signal = signal_of(oracle.plan.solver_releases, problem.size)
         bound = self._relative_bound(problem, frame, min(signal, 1e12))
-        cut = max(_CUT[0], _CUT[1] * self._log_signal(problem, signal))
-        descent = _Descent(problem, oracle, frame, marginals, bound, cut / math.sqrt(self.spread))
+        log = self._log_signal(problem, signal)
+        cut = min(_LEAST_CUT + 0.6 * max(log - 3.2, 0.0), _MOST_CUT)
+        quantile = math.erf(cut / math.sqrt(2.0))
+        growth = math.sqrt(bound / self.spread)
+        descent = _Descent(problem, oracle, frame, marginals, bound, quantile, growth)
         parameter = descent.run()
         final = _weighted(problem, frame.basis)
         if oracle.remaining("meat"):
@@ -154,6 +167,10 @@ class EmpiricalBayesDescent(AbstractSolver):
 
     def _log_signal(self, problem: Problem, mu: float) -> float:
         return math.log(max(problem.n_rows * min(mu, 1e12) / problem.n_coef, 1.0))
+
+
+def _cuts_residuals(problem: Problem) -> bool:
+    return problem.loss.symmetric and not problem.loss.has_scale
 
 
 def _weighted(problem: Problem, basis: FloatArray | None) -> Problem:
@@ -179,24 +196,21 @@ class _Descent:
     frame: Frame
     marginals: Marginals
     relative_bound: float
-    cut: float
+    quantile: float
+    growth: float
     seen: list[_Seen] = field(default_factory=list)
 
     def run(self) -> FloatArray:
         """Take the planned steps and return the parameter in whitened coordinates."""
         base = self._whitened(self.marginals.start(self.problem))
-        phi, total = base, self.oracle.remaining("bounded_gradient")
-        unit = self._change_unit(phi)
+        phi = previous = base
+        unit, total = 1.0, self.oracle.remaining("bounded_gradient")
         for step in range(total):
-            if step == total // 2 and step > 0 and self._cuts_residuals:
+            if step == 0 or (step == total // 2 and _cuts_residuals(self.problem)):
                 unit = self._change_unit(phi)
-            self._ask(phi, unit)
-            phi = self._combined(base, phi)
+            self._ask(self._extrapolated(phi, previous), unit)
+            previous, phi = phi, self._combined(base, phi)
         return phi
-
-    @property
-    def _cuts_residuals(self) -> bool:
-        return self.problem.loss.symmetric and not self.problem.loss.has_scale
 
     def _whitened(self, theta: FloatArray) -> FloatArray:
         phi = theta.copy()
@@ -217,16 +231,27 @@ class _Descent:
 
     def _change_unit(self, phi: FloatArray) -> float:
         """Go to coordinates in which terms have norm at most 1, and return how long these units are."""
-        unit = 1.0 / (math.sqrt(self.relative_bound * self.frame.dimension) * self._slope_scale(phi))
-        self.oracle.change_basis(whitened(self.problem, self.frame.basis * unit))
-        return unit
+        bound = math.sqrt(self.relative_bound * self.frame.dimension) * self.problem.loss.constants.slope
+        if _cuts_residuals(self.problem):
+            bound = self._size_bound(phi, bound)
+        self.oracle.change_basis(whitened(self.problem, self.frame.basis / bound))
+        return 1.0 / bound
 
-    def _slope_scale(self, phi: FloatArray) -> float:
-        """Return the slope of a row of typical length that may just count in full."""
-        bound = self.problem.loss.constants.slope
-        if not self._cuts_residuals:
-            return bound
-        return max(self.cut * self._residual(phi), _LEAST_SCALE * bound)
+    def _size_bound(self, phi: FloatArray, fallback: float) -> float:
+        """Return the size at which gradients are cut, larger where noise is far below the sampling error."""
+        self.oracle.change_basis(whitened(self.problem, self.frame.basis))
+        found = quantile_of_sizes(self.oracle.release("sizes", phi), self.quantile)
+        if found is None:
+            return fallback * _FALLBACK
+        return found * self.problem.loss.constants.slope * self.growth
+
+    def _extrapolated(self, phi: FloatArray, previous: FloatArray) -> FloatArray:
+        """Go on beyond ``phi``, away from ``previous``, where steps are those of a bound on the curvature."""
+        point = phi.copy()
+        if self.problem.loss.target_kind == "numeric":
+            p = self.problem.n_coef
+            point[:p] += _MOMENTUM * (phi[:p] - previous[:p])
+        return point
 
     def _ask(self, phi: FloatArray, unit: float) -> None:
         p = self.problem.n_coef
@@ -240,8 +265,9 @@ class _Descent:
 
     @property
     def _energy(self) -> float:
-        """Return the variance of the linear predictor that is believable: the response's, if it is numeric."""
-        return self.marginals.response_sd**2 if self.problem.loss.target_kind == "numeric" else _SPREAD_OF_ODDS
+        """Return the variance of the linear predictor that is believable."""
+        numeric = self.problem.loss.target_kind == "numeric"
+        return self.marginals.response_sd**2 if numeric else _SPREAD_OF_ODDS
 
     @property
     def _ridge(self) -> FloatArray:
@@ -266,11 +292,19 @@ class _Descent:
             phi[-1] -= gradient[-1] * at[-1] / self.problem.loss.constants.scale_curvature
         return keep_scale_positive(self.problem, phi, previous)
 
+    @property
+    def _uncut(self) -> float:
+        """Return the part of the rows whose gradients are not cut."""
+        if not _cuts_residuals(self.problem):
+            return 1.0
+        return self.quantile
+
     def _hessian(self, phi: FloatArray) -> FloatArray:
         """Return a Hessian at ``phi`` from released quantities, shape (p, p)."""
         p, loss = self.problem.n_coef, self.problem.loss
         if loss.target_kind == "numeric":
-            return _usual_curvature(loss, self._residual(phi)) * np.eye(p) + self._ridge
+            usual = _usual_curvature(loss, self._residual(phi))
+            return usual * self._uncut * np.eye(p) + self._ridge
 
         def curvature(eta: FloatArray) -> FloatArray:
             least = _LEAST_CURVATURE * loss.constants.curvature
