@@ -285,7 +285,6 @@ REACHING = [Logistic(), Poisson(), Poisson(1.0, 4.5), Poisson(2.0, 100.0)]
 @pytest.mark.parametrize("loss", LOSSES + REACHING, ids=by_name)
 def test_no_possible_response_is_steeper_than_the_reach(loss):
     eta = np.concatenate([np.linspace(-8.0, 8.0, 161), [-1e9, -60.0, 60.0, 1e9]])
-    c, k = loss.parameters
     reach = evaluate(loss.functions.reach, 0.0, eta, s=1.0, loss=loss)
     steepest = np.zeros(eta.size)
     possible = (0.0, 1.0) if loss.target_kind == "binary" else EVERY_Y
