@@ -1,4 +1,4 @@
-"""What each design choice of the default without inference buys: Adult and Bank with one choice off at a time.
+"""What each design choice of the default without inference buys, on Adult and Bank with one off at a time.
 
 Tables, encoding and epsilons are those of `benchmarks/accuracy`, delta is n^-1.1, neighbours replace a row.
 A variant is the library's own solver with one of its functions replaced for the time of a fit, so that all
