@@ -21,7 +21,7 @@ from privfit.solvers.geometry import STRETCH, Frame, Marginals, standardised, wh
 from privfit.solvers.requirements import need_convex, need_smooth
 from privfit.solvers.shrinkage import shrunk
 
-_CUT = (1.2, 0.5)
+_CUT = (1.2, 0.45)
 """Residuals of typical rows are cut to this many residual scales: at least, and per ``log(n mu / p)``."""
 
 _LEAST_SCALE = 2.0**-10
@@ -29,6 +29,9 @@ _LEAST_SCALE = 2.0**-10
 
 _SATURATION = 225.0
 """``n mu**2 / d`` from which on rows are weighted down less, as noise is small beside the sampling error."""
+
+_SPREAD_OF_ODDS = 4.0
+"""Believable variance of the linear predictor of a binary response or a count."""
 
 _LEAST_CURVATURE = 0.02
 """Smallest mean curvature, relative to its bound, that steps are made for."""
@@ -53,8 +56,9 @@ class EmpiricalBayesDescent(AbstractSolver):
     Parameters
     ----------
     n_steps : int, optional
-        Default ``2.5 log(n mu / p)``, rounded, between 1 and 40: with little budget for many columns a few
-        gradients say all that can be known.
+        Default ``min(4.5 L, 6 + 2 L)`` with ``L = log(n mu / p)``, rounded, between 1 and 40: with little
+        budget for many columns a few gradients say all that can be known. With a pure budget
+        ``1 + L / 2``, at most 6.
     marginal_share, geometry_share : float
         Parts of the squared budget that buy the marginals and the second moment.
     growth : float
@@ -100,7 +104,7 @@ class EmpiricalBayesDescent(AbstractSolver):
         """Plan the marginals, a second moment and one bounded gradient a step."""
         need_smooth(problem, "EmpiricalBayesDescent")
         need_convex(problem, "EmpiricalBayesDescent")
-        n_steps = self._steps(problem, allowance.signal(problem.size))
+        n_steps = self._steps(problem, allowance)
         steps = growing_shares(n_steps, self.growth ** (1.0 / max(n_steps - 1, 1)))
         rest = 1.0 - self.marginal_share - self.geometry_share
         shares = [self.marginal_share, self.geometry_share, *(part * rest for part in steps)]
@@ -139,10 +143,12 @@ class EmpiricalBayesDescent(AbstractSolver):
         relative = problem.n_rows * mu**2 / (frame.dimension * _SATURATION)
         return min(self.spread * max(relative, 1.0) ** (2.0 / 3.0), problem.n_rows / frame.dimension)
 
-    def _steps(self, problem: Problem, mu: float) -> int:
+    def _steps(self, problem: Problem, allowance: Allowance) -> int:
         if self.n_steps is not None:
             return self.n_steps
-        log = self._log_signal(problem, mu)
+        log = self._log_signal(problem, allowance.signal(problem.size))
+        if allowance.pure:  # every step costs a part of epsilon, not of its square
+            return int(np.clip(round(1.0 + 0.5 * log), 1, 6))
         usual = int(np.clip(round(min(4.5 * log, 6.0 + 2.0 * log)), 1, 40))
         return min(math.ceil(usual * problem.loss.slack[1]), max(usual, _MOST_STEPS))
 
@@ -220,7 +226,7 @@ class _Descent:
         bound = self.problem.loss.constants.slope
         if not self._cuts_residuals:
             return bound
-        return float(np.clip(self.cut * self._residual(phi), _LEAST_SCALE * bound, bound))
+        return max(self.cut * self._residual(phi), _LEAST_SCALE * bound)
 
     def _ask(self, phi: FloatArray, unit: float) -> None:
         p = self.problem.n_coef
@@ -231,6 +237,11 @@ class _Descent:
         gradient[:p] /= unit
         gradient[:p] += self._ridge @ phi[:p]
         self.seen.append(_Seen(phi, gradient, release.planned.sd / unit))
+
+    @property
+    def _energy(self) -> float:
+        """Return the variance of the linear predictor that is believable: the response's, if it is numeric."""
+        return self.marginals.response_sd**2 if self.problem.loss.target_kind == "numeric" else _SPREAD_OF_ODDS
 
     @property
     def _ridge(self) -> FloatArray:
@@ -250,7 +261,7 @@ class _Descent:
         inverse = np.linalg.inv(self._hessian(at))
         raw = at[:p] - inverse @ gradient[:p] - base[:p]
         phi = at.copy()
-        phi[:p] = base[:p] + (_shrunk(raw, sd**2 * inverse @ inverse) if sd > 0 else raw)
+        phi[:p] = base[:p] + (_shrunk(raw, sd**2 * inverse @ inverse, self._energy) if sd > 0 else raw)
         if self.problem.loss.has_scale:
             phi[-1] -= gradient[-1] * at[-1] / self.problem.loss.constants.scale_curvature
         return keep_scale_positive(self.problem, phi, previous)
@@ -268,9 +279,9 @@ class _Descent:
         return model_hessian(curvature, phi[:p], self.frame.center) + self._ridge
 
 
-def _shrunk(raw: FloatArray, noise: FloatArray) -> FloatArray:
+def _shrunk(raw: FloatArray, noise: FloatArray, energy: float) -> FloatArray:
     """Return the posterior mean of a signal from ``raw`` with the covariance ``noise``, shape (p,)."""
-    prior = shrunk(raw, np.diag(noise)).square + 1e-300
+    prior = shrunk(raw, np.diag(noise), energy=energy).square + 1e-300
     return prior * np.linalg.solve(np.diag(prior) + noise, raw)
 
 

@@ -17,13 +17,13 @@ ROOM = 2.0**-8
 STRETCH = 4096.0
 """Bound on how much longer than in whitened coordinates a row may be in encoded ones, for rounding."""
 
-_FLOOR = 4.5
+_FLOOR = 2.0
 """Variance that is added to a column's, in standard deviations of the noise in its mean square."""
 
 _LEAST_FLOOR = 1e-6
 """Smallest variance that is added, relative to the squared norm bound."""
 
-_DAMPING = 0.5
+_DAMPING = 0.4
 """What is added to the eigenvalues of a second moment, in spectral norms of its noise."""
 
 _LEAST_DAMPING = 1e-8

@@ -1,5 +1,6 @@
 """Empirical-Bayes shrinkage of a noisy vector whose noise is known: post-processing of releases."""
 
+import math
 from dataclasses import dataclass
 
 import numpy as np
@@ -8,6 +9,9 @@ from privfit._checks import FloatArray
 
 NULL_COUNT = 1.0
 """Coordinates' worth of prior belief that all signal is 0, which keeps noise from being taken for signal."""
+
+_SURE = 3.0
+"""Standard deviations of noise by which squares must exceed it to count as plain to see."""
 
 _RATIO = 2.0
 """Ratio of neighbouring prior variances."""
@@ -24,7 +28,7 @@ class Posterior:
     square: FloatArray
 
 
-def shrunk(noisy: FloatArray, variance: FloatArray) -> Posterior:
+def shrunk(noisy: FloatArray, variance: FloatArray, *, energy: float) -> Posterior:
     """Return the posterior of signals with known normal noise under a prior fitted to all of them.
 
     Parameters
@@ -33,15 +37,19 @@ def shrunk(noisy: FloatArray, variance: FloatArray) -> Posterior:
         Signal plus noise.
     variance : array of shape (k,)
         Variances of the noise; all positive.
+    energy : float
+        What is believable for the sum of the squared signals, unless more is plain to see.
 
     Notes
     -----
     The prior is a mixture of normal distributions about 0 with variances on a grid, its weights fitted by
     maximum likelihood with `NULL_COUNT` observations at variance 0 (Stephens 2017, *False discovery rates: a
-    new deal*). So many small signals are shrunk alike, and a few large ones are left alone. Where the noise
-    is larger than 1, the scale of a whitened coefficient, so is no prior variance.
+    new deal*). So many small signals are shrunk alike, and a few large ones are left alone. Where that prior
+    expects more than ``energy``, and more than noise would hide, weight is moved to variance 0.
     """
-    grid = _grid(noisy, variance)
+    seen = float(np.sum(noisy**2 - variance)) - _SURE * math.sqrt(2.0 * float(np.sum(variance**2)))
+    believable = max(energy, seen)
+    grid = _grid(noisy, variance, believable)
     spread = grid + variance[:, None]
     exponent = -0.5 * (np.log(spread) + noisy[:, None] ** 2 / spread)
     likelihood = np.exp(exponent - exponent.max(axis=1, keepdims=True))
@@ -52,6 +60,10 @@ def shrunk(noisy: FloatArray, variance: FloatArray) -> Posterior:
         weights = part.sum(axis=0)
         weights[0] += NULL_COUNT
         weights /= weights.sum()
+    expected = noisy.size * float(weights @ grid)
+    if expected > believable:
+        weights[1:] *= believable / expected
+        weights[0] = 1.0 - weights[1:].sum()
     part = likelihood * weights
     part /= part.sum(axis=1, keepdims=True)
     kept = grid / spread
@@ -62,11 +74,9 @@ def shrunk(noisy: FloatArray, variance: FloatArray) -> Posterior:
     )
 
 
-def _grid(noisy: FloatArray, variance: FloatArray) -> FloatArray:
-    """Return prior variances from 0 up to the largest square, or what `shrunk` says."""
-    smallest = float(variance.min())
-    largest = max(float(np.max(noisy**2 - variance)), 1e-12)
-    largest = min(largest, max(1.0, 1.0 / smallest))
-    first = smallest / 16.0
-    count = max(int(np.ceil(np.log(4.0 * largest / first) / np.log(_RATIO))), 1)
+def _grid(noisy: FloatArray, variance: FloatArray, believable: float) -> FloatArray:
+    """Return prior variances from 0 up to the largest square or what is believable."""
+    first = float(variance.min()) / 16.0
+    largest = min(max(4.0 * float(np.max(noisy**2 - variance)), 1e-12), believable)
+    count = max(int(np.ceil(np.log(largest / first) / np.log(_RATIO))), 1)
     return np.concatenate([[0.0], first * _RATIO ** np.arange(count)])
