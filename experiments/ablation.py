@@ -30,7 +30,12 @@ from tables import load  # noqa: E402
 
 from privfit.data.source import CHUNK_ROWS  # noqa: E402
 from privfit.problem import bounded_kernels  # noqa: E402
-from privfit.solvers import EmpiricalBayesDescent, WhitenedGradientDescent, empirical_bayes  # noqa: E402
+from privfit.solvers import (  # noqa: E402
+    EmpiricalBayesDescent,
+    WhitenedGradientDescent,
+    empirical_bayes,
+    geometry,
+)
 from privfit.solvers.base import AbstractSolver  # noqa: E402
 from privfit.solvers.geometry import Frame, Marginals  # noqa: E402
 
@@ -44,14 +49,15 @@ TINY = 1e-6
 """Part of the squared budget for releases that a variant makes but does not look at."""
 
 
-def raw(estimate, noise):
+def raw(estimate, noise, *rest):
     """Do not shrink."""
-    del noise
+    del noise, rest
     return estimate
 
 
-def james_stein(estimate, noise):
+def james_stein(estimate, noise, *rest):
     """Multiply all coordinates by one factor: James and Stein's positive part, in the noise's metric."""
+    del rest
     length = estimate @ np.linalg.solve(noise, estimate)
     return max(0.0, 1.0 - max(estimate.size - 2, 0) / length) * estimate
 
@@ -110,7 +116,7 @@ def without_marginals(cls, problem, standard, release, *, marginals, size):
     noise = size * release.planned.sd
     values, vectors = np.linalg.eigh(moment)
     values = np.maximum(values, 0.0)
-    added = max(0.5 * noise * np.sqrt(2.0 * p), 1e-8)
+    added = max(geometry._DAMPING * noise * np.sqrt(2.0 * p), 1e-8)
     basis = (vectors / np.sqrt(values + added)) @ vectors.T
     dimension = max(float(np.sum(values / (values + added))), 1.0)
     return cls(basis, basis.T @ moment[:, 0], dimension)
