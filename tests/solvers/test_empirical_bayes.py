@@ -312,3 +312,12 @@ def test_steps_grow_with_the_signal_and_are_planned_as_told():
     assert counts[0] == 1
     assert counts[-1] == 40
     assert steps(1.0, EmpiricalBayesDescent(n_steps=5)) == 5
+
+
+@pytest.mark.xfail(strict=True, reason="the share of weight that rows keep is taken for at least 0.05")
+@pytest.mark.parametrize("mu", [10.0, 100.0])
+def test_columns_far_off_the_unit_scale_never_make_it_diverge(mu):
+    x, y = table(Logistic(), 20_000, 5)
+    x[:, 1:] *= 30.0
+    found, _ = descended(problem_for(Logistic(), x), x, y, mu=mu)
+    assert mean_loss(Logistic(), x, y, found) < constant_loss(Logistic(), y)
