@@ -232,10 +232,58 @@ def elsewhere() -> str:
     return table(["what", "runs", "ε at least", "ε claimed"], [[*line, f"{found['claimed_epsilon']:g}"]])
 
 
+def ablation(name: str) -> str:
+    """Return the excess of every variant of the default without inference on one table."""
+    found = [row for row in rows("experiments/results/ablation.csv") if row["table"] == name]
+    epsilons = list(dict.fromkeys(row["epsilon"] for row in found))
+    cells = {(row["variant"], row["epsilon"]): row for row in found}
+    body = [
+        [variant, *(f"{1000 * float(cells[variant, eps]['excess']):.3g}" for eps in epsilons)]
+        for variant in dict.fromkeys(row["variant"] for row in found)
+    ]
+    return table(["without", *(f"ε = {eps}" for eps in epsilons)], body)
+
+
+def oracle_ratio() -> str:
+    """Return the largest ratios to the isotropic oracle, by model, design and number of rows."""
+    groups: dict[tuple[str, str, int], list[dict[str, str]]] = {}
+    for row in rows("experiments/results/oracle_ratio.csv"):
+        groups.setdefault((row["model"], row["design"], int(row["n"])), []).append(row)
+    body = []
+    for (model, design, n), found in sorted(groups.items(), key=lambda item: (item[0][2], item[0])):
+        below = [row for row in found if float(row["oracle_over_sampling"]) < 1.0]
+        above = [row for row in found if float(row["oracle_over_sampling"]) >= 1.0]
+        body.append(
+            [
+                model,
+                design,
+                f"{n:,}",
+                f"{len(below)} of {len(found)}",
+                largest(below, "ratio_truth"),
+                largest(above, "ratio_truth"),
+                largest(above, "ratio_fit"),
+            ]
+        )
+    return table(["model", "columns", "n", "cells below", "below", "above", "above, to the fit"], body)
+
+
+def largest(found: list[dict[str, str]], column: str) -> str:
+    """Return the largest ratio and where it is found."""
+    if not found:
+        return ""
+    worst = max(found, key=lambda row: float(row[column]))
+    return f"{float(worst[column]):.2f} (p = {worst['p']}, μ = {worst['mu']})"
+
+
 PAGES: dict[str, dict[str, Callable[[], str]]] = {
     "experiments.md": {"coverage": coverage, "multinomial": multinomial, "real": real, "pass": gradient_pass},
     "experiments/audits.md": {"audits": audits, "elsewhere": elsewhere, "kills": kills},
     "experiments/output-perturbation.md": {"cells": cells, "counts": counts},
+    "solvers/empirical-bayes.md": {
+        "adult": lambda: ablation("adult"),
+        "bank": lambda: ablation("bank"),
+        "oracle_ratio": oracle_ratio,
+    },
     "solvers/inference-from-a-point.md": {"point_solvers": point_solvers},
 }
 """What stands between which markers of which page."""

@@ -277,3 +277,34 @@ def test_kinks():
 def test_constants_are_checked(make, name):
     with pytest.raises(InvalidArgument, match=name):
         make()
+
+
+REACHING = [Logistic(), Poisson(), Poisson(1.0, 4.5), Poisson(2.0, 100.0)]
+
+
+@pytest.mark.parametrize("loss", LOSSES + REACHING, ids=by_name)
+def test_no_possible_response_is_steeper_than_the_reach(loss):
+    eta = np.concatenate([np.linspace(-8.0, 8.0, 161), [-1e9, -60.0, 60.0, 1e9]])
+    reach = evaluate(loss.functions.reach, 0.0, eta, s=1.0, loss=loss)
+    steepest = np.zeros(eta.size)
+    possible = (0.0, 1.0) if loss.target_kind == "binary" else EVERY_Y
+    for y in possible:
+        slope = np.abs(evaluate(loss.functions.slope, y, eta, s=1.0, loss=loss))
+        assert (slope <= reach * (1.0 + 1e-12)).all()
+        steepest = np.maximum(steepest, slope)
+    if loss in REACHING:
+        np.testing.assert_allclose(steepest, reach, rtol=1e-12)
+
+
+SYMMETRIC = [loss for loss in [*LOSSES, Huber(), Squared(0.7)] if loss.symmetric]
+
+
+@pytest.mark.parametrize("loss", SYMMETRIC, ids=by_name)
+def test_symmetric_losses_are_even_functions_of_the_residual(loss):
+    r = np.linspace(-5.0, 5.0, 101)
+    values = evaluate(loss.functions.value, 0.0, r, s=1.0, loss=loss)
+    np.testing.assert_allclose(values, values[::-1], atol=1e-12)
+    for y in (-2.0, 1.5):
+        np.testing.assert_allclose(
+            evaluate(loss.functions.value, y, y + r, s=1.0, loss=loss), values, atol=1e-12
+        )

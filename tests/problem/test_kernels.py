@@ -113,6 +113,87 @@ def test_matrices_match_numpy(loss, rng):
     np.testing.assert_allclose(released("second_moment"), z.T @ z / n, atol=1e-12)
 
 
+def slow_step(loss, y, eta, s, room):
+    """The factor of one row in a bounded gradient, a step at a time."""
+    most, (c, k) = loss.constants.slope, loss.parameters
+    slope = float(loss.functions.slope(y, eta, s, c, k))
+    if math.isnan(slope):
+        return 0.0
+    slope = min(max(slope, -most), most)
+    if loss.symmetric:
+        return math.copysign(min(abs(slope), room), slope)
+    reach = min(float(loss.functions.reach(y, eta, s, c, k)), most)
+    return slope if reach <= room else slope * room / reach
+
+
+@pytest.mark.parametrize("loss", LOSSES, ids=lambda loss: loss.name)
+@pytest.mark.parametrize("norm_bound", [2.0**-8, 1.3, 6.0])
+def test_bounded_gradients_match_a_loop_over_rows(loss, norm_bound, rng):
+    n = CHUNK_ROWS + 300
+    x, y = table(loss, rng, n)
+    x[:40] *= 1e4
+    basis = rng.normal(size=(3, 3))
+    problem = replace(
+        make_problem(loss, n_rows=n), basis=basis, norm_bound=norm_bound, amplification=1e9 * norm_bound
+    )
+    source = ArraySource(x, y, norm_bound=1e9).reweighted(
+        basis, norm_bound=norm_bound, amplification=problem.amplification
+    )
+    phi = 0.2 * rng.normal(size=problem.size)
+    if loss.has_scale:
+        phi[-1] = 0.7
+    s = problem.split(phi)[1]
+    expected = np.zeros(problem.size)
+    for row, response in zip(x, y, strict=True):
+        z = basis.T @ row
+        room = 1.0 / max(float(np.linalg.norm(z)), norm_bound)
+        if not loss.compiled:  # such losses take arrays
+            arrays = np.array([response]), np.array([z @ phi[:3]])
+            with np.errstate(all="ignore"):
+                slope = float(loss.functions.slope(*arrays, s, *loss.parameters)[0])
+            most = loss.constants.slope
+            step = 0.0 if math.isnan(slope) else min(max(slope, -most), most) * min(1.0, room / most)
+        else:
+            step = slow_step(loss, response, float(z @ phi[:3]), s, room)
+        expected[:3] += step * z / n
+        if loss.has_scale:
+            expected[3] += loss.functions.scale_slope(response, float(z @ phi[:3]), s, *loss.parameters) / n
+    total = source.sum(problem.kernel("bounded_gradient", phi), problem.size)
+    np.testing.assert_allclose(problem.mean("bounded_gradient", total), expected, atol=1e-11)
+
+
+@pytest.mark.parametrize("loss", LOSSES, ids=lambda loss: loss.name)
+def test_marginals_match_numpy(loss, rng):
+    n, bound = CHUNK_ROWS + 300, 1.5
+    x, y = table(loss, rng, n)
+    problem = make_problem(loss, n_rows=n, norm_bound=bound)
+    source = ArraySource(x, 3.0 * y, norm_bound=bound)
+    weight = np.minimum(1.0, bound**2 / np.sum(x * x, axis=1))
+    low, high = problem.response_range
+    u = np.clip((3.0 * y - 0.5 * (low + high)) / (0.5 * (high - low)), -1.0, 1.0)
+    expected = weight @ np.column_stack([x, x * x / bound, bound * u, bound * u * u]) / n
+    total = source.sum(problem.kernel("marginals", np.array(problem.start)), 2 * 3 + 2)
+    np.testing.assert_allclose(problem.mean("marginals", total), expected, atol=1e-12)
+
+
+@pytest.mark.parametrize("eta", [-4.0, -0.3, 0.0, 1.5, 12.0])
+@pytest.mark.parametrize("room", [2.0, 0.7, 0.05, 1e-4])
+def test_a_bounded_score_has_no_bias_where_a_logit_is_right(eta, room):
+    """Its weight depends on the predictor alone; a cut of the slope at the same room would be biased."""
+    share, row = 1.0 / (1.0 + math.exp(-eta)), np.array([[1.0 / room]])
+    problem = make_problem(Logistic(), p=1, n_rows=1, norm_bound=2.0**-20)
+    mean = 0.0
+    for y, chance in ((0.0, 1.0 - share), (1.0, share)):
+        source = ArraySource(row, np.array([y]), norm_bound=2.0**-20)
+        step = room * source.sum(problem.kernel("bounded_gradient", np.array([eta * room])), 1)[0]
+        assert step == pytest.approx(slow_step(Logistic(), y, eta, 1.0, room), rel=1e-9)
+        mean += chance * step
+    assert abs(mean) < 1e-13
+    if room < 0.05 and 0.1 < abs(eta) < 5.0:
+        cut = (1.0 - share) * min(share, room) - share * min(1.0 - share, room)
+        assert abs(cut) > 0.1 * room
+
+
 @pytest.mark.parametrize(("loss", "kind"), asked("gradient", "hessian", "meat", "second_moment"))
 def test_a_basis_is_the_same_as_transformed_rows(loss, kind, rng):
     """Sums in a basis equal the plain sums of the rows ``P'x``."""

@@ -13,9 +13,12 @@ from privfit.privacy.relation import Relation
 from .conftest import LOSSES, asked, make_problem
 
 KINDS = ("gradient", "second_moment", "hessian", "meat", "secant")
+OF_ROWS = (*KINDS, "bounded_gradient", "marginals")
+"""With the queries of losses of one linear predictor."""
+
 P, N = 3, 7
 
-TIGHT = {"hessian": 0.5, "secant": 0.6}
+TIGHT = {"hessian": 0.5, "secant": 0.6, "marginals": 0.7}
 """Share of the sensitivity that the rows below attain; 0.75 for the others."""
 
 
@@ -103,9 +106,11 @@ def bases():
 
 
 @pytest.mark.parametrize("relation", list(Relation))
-@pytest.mark.parametrize(("loss", "kind"), asked(*KINDS))
+@pytest.mark.parametrize(("loss", "kind"), asked(*OF_ROWS))
 @pytest.mark.parametrize("which", [0, 1, 2], ids=["encoded", "turned", "skewed"])
 def test_no_neighbour_exceeds_the_sensitivity(loss, kind, relation, which, rng):
+    if kind == "marginals" and which > 0:
+        pytest.skip("marginals are those of the encoded columns, asked for before any change of coordinates")
     problem = make_problem(loss, n_rows=N, relation=relation)
     basis = bases()[which]
     if basis is not None:
@@ -157,6 +162,43 @@ def test_sensitivity_includes_the_rounding_of_the_sum():
         assert problem.sensitivity("gradient") < exact * (1.001 if n_rows < 10**7 else 1.01)
 
 
+@pytest.mark.parametrize("relation", list(Relation))
+@pytest.mark.parametrize("loss", LOSSES, ids=lambda loss: loss.name)
+@pytest.mark.parametrize("norm_bound", [2.0**-8, 0.5, 20.0])
+def test_a_bounded_gradient_is_as_large_as_its_bound_and_no_larger(loss, norm_bound, relation, rng):
+    """With small norm bounds each row leaves just the room that its own length says, as solvers ask for."""
+    turn = bases()[1]
+    problem = make_problem(loss, n_rows=N, relation=relation)
+    problem = replace(problem, basis=turn, norm_bound=norm_bound, amplification=1e6)
+    directions = [d / np.linalg.norm(turn.T @ d) for d in (*np.eye(P), *-np.eye(P), np.ones(P))]
+    responses = [row[1] for row in extreme_rows(problem)]
+    rows = [
+        (length * d, y)
+        for d in directions
+        for length in (1e-3, 0.1, 1.0, 8.0, 300.0, 1e200)
+        for y in dict.fromkeys(responses)
+    ]
+    alone = source_of(problem, [*rows, (np.full(P, np.nan), 0.0)])
+    largest = 0.0
+    for at in parameters(problem, rng, "bounded_gradient"):
+        answers = answers_of_single_rows(problem, "bounded_gradient", at, alone)
+        linear = N * np.linalg.norm(answers[:, :P], axis=1)
+        assert linear.max() <= 1.0 + 1e-12
+        largest = max(largest, largest_gap(answers, relation))
+    sensitivity = problem.sensitivity("bounded_gradient")
+    assert largest <= sensitivity
+    assert largest >= 0.9 * sensitivity, "the bound is not tight"
+
+
+@pytest.mark.parametrize("loss", LOSSES, ids=lambda loss: loss.name)
+def test_marginals_attain_their_sensitivity_without_a_row(loss):
+    problem = make_problem(loss, n_rows=1, relation=Relation.ADD_REMOVE)
+    high = problem.response_range[1]
+    found = answer(problem, "marginals", np.array(problem.start), [(1.5 * np.eye(P)[0], high)])
+    assert np.linalg.norm(found) == pytest.approx(2.0 * 1.5, rel=1e-12)
+    assert np.linalg.norm(found) <= problem.sensitivity("marginals")
+
+
 def test_wrong_constants_cost_accuracy_never_privacy(rng):
     """A loss whose functions break their declared constants is clamped row by row."""
     from dataclasses import dataclass
@@ -172,10 +214,14 @@ def test_wrong_constants_cost_accuracy_never_privacy(rng):
     def broken(y, eta, s, c, k):
         return float("nan") if eta > 0 else 1e12
 
+    @scalar
+    def vanishing(y, eta, s, c, k):
+        return float("nan") if eta > 1 else -1e-300
+
     @dataclass(frozen=True, slots=True)
     class Lying(AbstractLoss):
         target_kind: ClassVar = "numeric"
-        functions: ClassVar = ScalarFunctions(steep, steep, broken)
+        functions: ClassVar = ScalarFunctions(steep, steep, broken, reach=vanishing)
 
         @property
         def name(self):
@@ -191,7 +237,7 @@ def test_wrong_constants_cost_accuracy_never_privacy(rng):
 
     problem = make_problem(Lying(), n_rows=N)
     alone = source_of(problem, extreme_rows(problem))
-    for kind in KINDS:
+    for kind in OF_ROWS:
         for at in parameters(problem, rng, kind):
             answers = answers_of_single_rows(problem, kind, at, alone)
             assert np.isfinite(answers).all()
