@@ -218,7 +218,6 @@ def test_awkward_columns_do_no_harm_to_regressions(kind, loss):
                 assert mean_loss(loss, x, y, found) < constant_loss(loss, y) + 0.02
 
 
-@pytest.mark.xfail(strict=True, reason="the released mean of a numeric response is taken as it is")
 def test_without_budget_a_regression_starts_in_the_middle():
     rng = np.random.default_rng(13)
     x = awkward("plain", 300, 5, rng)
@@ -314,7 +313,6 @@ def test_steps_grow_with_the_signal_and_are_planned_as_told():
     assert steps(1.0, EmpiricalBayesDescent(n_steps=5)) == 5
 
 
-@pytest.mark.xfail(strict=True, reason="the share of weight that rows keep is taken for at least 0.05")
 @pytest.mark.parametrize("mu", [10.0, 100.0])
 def test_columns_far_off_the_unit_scale_never_make_it_diverge(mu):
     x, y = table(Logistic(), 20_000, 5)

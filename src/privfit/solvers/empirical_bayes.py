@@ -248,7 +248,7 @@ class _Descent:
     def _extrapolated(self, phi: FloatArray, previous: FloatArray) -> FloatArray:
         """Go on beyond ``phi``, away from ``previous``, where steps are those of a bound on the curvature."""
         point = phi.copy()
-        if self.problem.loss.target_kind == "numeric":
+        if _cuts_residuals(self.problem):
             p = self.problem.n_coef
             point[:p] += _MOMENTUM * (phi[:p] - previous[:p])
         return point

@@ -62,7 +62,9 @@ class Marginals:
         """Return what a release of marginals says."""
         p, bound, sd = problem.n_coef, problem.norm_bound, release.planned.sd
         value = release.value
-        usable = float(np.clip(value[0], 0.05, 1.0)) if problem.has_intercept else 1.0
+        usable = 1.0
+        if problem.has_intercept:  # the mean weight of a row
+            usable = float(np.clip(value[0], min(max(3.0 * sd, 1e-12), 1.0), 1.0))
         mean = np.clip(value[:p] / usable, -bound, bound)
         square = value[p : 2 * p] * bound / usable
         variance = square - mean**2 if problem.has_intercept else square
@@ -70,6 +72,7 @@ class Marginals:
         half = 0.5 * (high - low)
         u, squared_u = np.clip(value[2 * p :] / (bound * usable), -1.0, 1.0)
         error = sd / (bound * usable)
+        u /= 1.0 + 3.0 * error**2  # the variance of a mean that may be anywhere is 1/3
         return cls(
             mean=mean,
             variance=np.maximum(variance, 0.0),
