@@ -62,6 +62,35 @@ def shrunk(noisy: FloatArray, variance: FloatArray) -> Posterior:
     )
 
 
+def posterior_mean(noisy: FloatArray, noise: FloatArray, contrasts: FloatArray) -> FloatArray:
+    """Return the posterior mean of coefficients from an estimate whose noise has a known covariance.
+
+    Parameters
+    ----------
+    noisy : array of shape (m p,)
+        Coefficients of m predictors, one row of p after the other.
+    noise : array of shape (m p, m p)
+    contrasts : array of shape (K, m)
+        What turns the m predictors into those of K classes, orthonormal columns; ``[[1.0]]`` for one.
+
+    Notes
+    -----
+    Prior variances are found for the coefficients of every class, so that the result does not depend on
+    the order of the classes. They are scaled by ``K / m``, as the contrasts take ``K - m`` directions away.
+    """
+    classes, m = contrasts.shape
+    p = noisy.size // m
+    of_columns = np.einsum("ajbj->jab", noise.reshape(m, p, m, p))
+    variance = np.einsum("ka,jab,kb->kj", contrasts, of_columns, contrasts, optimize=True)
+    squares = shrunk((contrasts @ noisy.reshape(m, p)).ravel(), variance.ravel()).square.reshape(classes, p)
+    prior, column = np.zeros((m, p, m, p)), np.arange(p)
+    prior[:, column, :, column] = (
+        np.einsum("ka,kj,kb->jab", contrasts, squares, contrasts, optimize=True) * classes / m
+    )
+    prior = prior.reshape(noise.shape)
+    return prior @ np.linalg.solve(prior + noise, noisy)
+
+
 def _grid(noisy: FloatArray, variance: FloatArray) -> FloatArray:
     """Return prior variances from 0 up to the largest square, or what `shrunk` says."""
     smallest = float(variance.min())
