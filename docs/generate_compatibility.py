@@ -156,7 +156,7 @@ def page() -> str:
             "",
             "**P**: pure ε (`Budget(1.0)`). **D**: (ε, δ). **G**: μ-GDP, and likewise ρ-zCDP. In bold: with",
             "standard errors (`inference=True`, the default); plain: with `inference=False`. —: refused.",
-            "`auto` is `whitened`.",
+            "`auto` is `whitened` where standard errors are wanted, and else `empirical-bayes`.",
             "",
             *lines,
             "",
