@@ -62,6 +62,25 @@ def multinomial() -> str:
     return table(["classes", "n", "μ", "solver", "coverage", "without noise", "noise", "error ratio"], body)
 
 
+def multinomial_accuracy() -> str:
+    """Return the excess log loss with several classes, a column a method."""
+    found = {
+        (int(row["classes"]), float(row["epsilon"]), row["method"]): row
+        for row in rows("experiments/results/multinomial_accuracy.csv")
+    }
+    methods = list(dict.fromkeys(method for _, _, method in found))
+    body = [
+        [f"{classes}", f"{epsilon:g}"]
+        + [
+            f"{found[classes, epsilon, method]['excess_log_loss']}"
+            f" ± {found[classes, epsilon, method]['standard_error']}"
+            for method in methods
+        ]
+        for classes, epsilon in dict.fromkeys(key[:2] for key in found)
+    ]
+    return table(["classes", "ε", *(f"`{method}`" for method in methods)], body)
+
+
 def real() -> str:
     """Return the rates on real tables."""
     body = [
@@ -276,7 +295,13 @@ def largest(found: list[dict[str, str]], column: str) -> str:
 
 
 PAGES: dict[str, dict[str, Callable[[], str]]] = {
-    "experiments.md": {"coverage": coverage, "multinomial": multinomial, "real": real, "pass": gradient_pass},
+    "experiments.md": {
+        "coverage": coverage,
+        "multinomial": multinomial,
+        "multinomial_accuracy": multinomial_accuracy,
+        "real": real,
+        "pass": gradient_pass,
+    },
     "experiments/audits.md": {"audits": audits, "elsewhere": elsewhere, "kills": kills},
     "experiments/output-perturbation.md": {"cells": cells, "counts": counts},
     "solvers/empirical-bayes.md": {

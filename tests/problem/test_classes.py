@@ -186,8 +186,83 @@ def test_the_bounds_hold_for_all_numbers_with_a_sum_of_at_most_one(rng):
                 assert np.linalg.norm(chances - np.eye(n_classes)[code]) <= constants.slope
 
 
+def bounded_problem(n_classes, relation, which):
+    problem = make_problem(Multinomial(n_classes), n_rows=N, relation=relation, amplification=1.5)
+    basis = bases()[which]
+    if basis is None:
+        return problem
+    return replace(problem, basis=basis, norm_bound=0.05, amplification=1.0)
+
+
+@pytest.mark.parametrize("relation", list(Relation))
+@pytest.mark.parametrize("kind", ["bounded_gradient", "marginals"])
+@pytest.mark.parametrize("n_classes", CLASSES)
+@pytest.mark.parametrize("which", [0, 1, 2], ids=["encoded", "turned", "skewed"])
+def test_no_neighbour_exceeds_the_sensitivity_of_bounded_terms(n_classes, kind, relation, which, rng):
+    problem = bounded_problem(n_classes, relation, which if kind == "bounded_gradient" else 0)
+    rows = extreme_rows(problem)
+    base = [rows[k] for k in rng.choice(len(rows), N - 1)]
+    alone, sensitivity, largest = source_of(problem, rows), problem.sensitivity(kind), 0.0
+    for at in parameters(problem, rng, kind):
+        answers = answers_of_single_rows(problem, kind, at, alone)
+        assert np.isfinite(answers).all()
+        largest = max(largest, largest_gap(answers, relation))
+        one, other = rows[rng.integers(len(rows))], rows[rng.integers(len(rows))]
+        changed = [*base, other] if relation is Relation.REPLACE else base
+        whole = np.linalg.norm(answer(problem, kind, at, [*base, one]) - answer(problem, kind, at, changed))
+        assert whole <= sensitivity
+    assert largest <= sensitivity
+    tight = 0.75 if kind == "bounded_gradient" or relation is Relation.ADD_REMOVE else 0.7
+    assert largest >= tight * sensitivity, "the bound is not tight"
+
+
+@pytest.mark.parametrize("n_classes", CLASSES)
+def test_bounded_gradients_are_gradients_with_weights_that_do_not_depend_on_the_class(n_classes, rng):
+    loss, n = Multinomial(n_classes), CHUNK_ROWS + 100
+    x, y = table(n_classes, rng, n)
+    problem = replace(make_problem(loss, n_rows=n), norm_bound=0.5)
+    source = ArraySource(x, y, norm_bound=0.5)
+    at = rng.normal(size=problem.size)
+    chances = loss.chances(at.reshape(-1, 3) @ x.T)
+    residuals = chances[None] - np.eye(n_classes)[:, :, None]
+    reach = np.linalg.norm(residuals, axis=1).max(axis=0)
+    room = np.minimum(1.0, 0.5 / np.linalg.norm(x, axis=1)) / 0.5
+    factor = np.minimum(1.0, room / reach)
+    scores = loss.contrasts.T @ (factor * residuals[y.astype(int), :, np.arange(n)].T)
+    expected = (scores @ x).ravel() / n
+    np.testing.assert_allclose(released(problem, source, "bounded_gradient", at), expected, atol=1e-8)
+
+
+def test_marginals_are_means_of_columns_squares_and_classes(rng):
+    n = CHUNK_ROWS + 100
+    x, y = table(5, rng, n)
+    problem, source = make_problem(Multinomial(5), n_rows=n), ArraySource(x, y, norm_bound=C)
+    weight = np.minimum(1.0, C**2 / np.sum(x * x, axis=1))
+    shares = [C * np.mean(weight * (y == k)) for k in range(5)]
+    expected = np.concatenate([weight @ x / n, weight @ x**2 / (C * n), shares])
+    found = released(problem, source, "marginals", np.zeros(problem.size))
+    np.testing.assert_allclose(found, expected, atol=1e-12)
+
+
+def test_two_classes_have_the_bounded_gradient_of_the_logistic_loss(rng):
+    """With units so that slopes may be sqrt(2) times as large."""
+    x, y = table(2, rng, 500)
+    root, theta = np.sqrt(2.0), rng.normal(size=3)
+    (sign,) = Multinomial(2).reported[0] / root
+    two = replace(make_problem(Logistic(), n_rows=500), norm_bound=0.5)
+    basis = np.eye(3) / root
+    many = replace(make_problem(Multinomial(2), n_rows=500), norm_bound=0.5, basis=basis, amplification=9.0)
+    expected = released(two, ArraySource(x, y, norm_bound=0.5), "bounded_gradient", theta)
+    weight = np.minimum(1.0, 0.25 / np.sum(x * x, axis=1))
+    assert weight.min() < 0.1
+    turned = ArraySource(x, y, norm_bound=9.0).reweighted(basis, norm_bound=0.5 / root, amplification=9.0)
+    many = replace(many, norm_bound=0.5 / root)
+    found = released(many, turned, "bounded_gradient", sign * theta)
+    np.testing.assert_allclose(found, sign * expected, atol=1e-8)
+
+
 @pytest.mark.parametrize("filling", [np.nan, np.inf, -np.inf, 1e12, -1e12, 0.0])
-@pytest.mark.parametrize("kind", ["gradient", "hessian", "meat", "secant"])
+@pytest.mark.parametrize("kind", ["gradient", "bounded_gradient", "hessian", "meat", "secant"])
 def test_wrong_probabilities_cost_accuracy_never_privacy(kind, filling, monkeypatch, rng):
     def broken(self, eta):
         chances = np.tile(rng.normal(size=(self.n_classes, 1)), (1, eta.shape[1]))
@@ -209,7 +284,7 @@ def test_sums_do_not_depend_on_the_number_of_threads(threads, monkeypatch, rng):
     x, y = table(3, rng, 5 * CHUNK_ROWS + 3)
     problem, source = make_problem(Multinomial(3), n_rows=len(y)), ArraySource(x, y, norm_bound=C)
     at = rng.normal(size=problem.size)
-    for kind in ("gradient", "hessian", "meat"):
+    for kind in ("gradient", "bounded_gradient", "marginals", "hessian", "meat"):
         monkeypatch.setenv("NUMBA_NUM_THREADS", "1")
         one = released(problem, source, kind, at)
         monkeypatch.setenv("NUMBA_NUM_THREADS", threads)

@@ -10,7 +10,7 @@ from scipy.stats import chi2
 from privfit.data.source import ArraySource
 from privfit.data.synthetic import multinomial_model
 from privfit.errors import Incompatible
-from privfit.inference.infer import infer
+from privfit.inference.infer import estimate_only, infer
 from privfit.losses import Logistic, Multinomial
 from privfit.losses.typical import typical
 from privfit.planning import forecast, make_plan
@@ -21,6 +21,7 @@ from privfit.problem.oracle import Oracle
 from privfit.solvers import (
     BY_NAME,
     Backtracking,
+    EmpiricalBayesDescent,
     NoisyGradientDescent,
     NoisyNewton,
     NonPrivate,
@@ -28,6 +29,7 @@ from privfit.solvers import (
     RidgeTwoStep,
     WhitenedGradientDescent,
 )
+from privfit.solvers.shrinkage import posterior_mean
 
 from .simulated import problem_for
 
@@ -209,7 +211,8 @@ def test_a_solver_takes_classes_or_says_what_would(name):
     mu = Allowance.unlimited() if isinstance(solver, NonPrivate) else Allowance.gaussian(1.0)
     for n_classes in (2, 3):
         problem = multinomial_problem(Multinomial(n_classes), x)
-        if any(isinstance(solver, type(one)) for one in (*SUPPORTING, NonPrivate())):
+        supporting = (*SUPPORTING, EmpiricalBayesDescent(), NonPrivate())
+        if any(isinstance(solver, type(one)) for one in supporting):
             assert solver.plan(problem, mu)
         else:
             with pytest.raises(Incompatible, match="solver"):
@@ -241,3 +244,39 @@ def test_far_too_little_budget_gives_numbers_that_claim_nothing(solver, n):
     total = np.diag(found.cov_sampling + found.cov_noise)
     assert not np.isnan(total).any()
     assert (np.abs(found.theta) < 3.0 * np.sqrt(total)).all()
+
+
+def point(problem, x, y, *, mu, seed=1):
+    """The estimate of an empirical-Bayes descent."""
+    plan = make_plan(problem, EmpiricalBayesDescent(), Allowance.gaussian(mu), inference=False)
+    oracle = Oracle(problem, plan, ArraySource(x, y, norm_bound=problem.norm_bound), make_source(seed))
+    return estimate_only(EmpiricalBayesDescent().run(problem, oracle)).theta
+
+
+@pytest.mark.parametrize("n_classes", [2, 3])
+def test_empirical_bayes_finds_the_minimum_with_a_huge_budget(n_classes):
+    x, y = rows()
+    y = np.minimum(y, n_classes - 1.0)
+    problem = multinomial_problem(Multinomial(n_classes), x, norm_bound=9.0)
+    exact = inferred(problem, NonPrivate(), x, y, mu=np.inf).theta
+    np.testing.assert_allclose(point(problem, x, y, mu=1e6), exact, atol=2e-3)
+
+
+def test_empirical_bayes_with_hardly_any_budget_gives_about_the_even_odds():
+    x, y = rows(n=300)
+    problem = multinomial_problem(Multinomial(3), x)
+    errors = [np.abs(point(problem, x, y, mu=0.01, seed=seed)).max() for seed in range(10)]
+    assert np.median(errors) < 1.0
+    assert max(errors) < 10.0
+
+
+def test_shrinkage_does_not_depend_on_the_order_of_the_classes(rng):
+    contrasts = Multinomial(4).contrasts
+    swapped = contrasts[[2, 0, 3, 1]]
+    turn = np.kron(swapped.T @ contrasts, np.eye(5))
+    noisy, root = rng.normal(size=15), rng.normal(size=(15, 15))
+    noise = 0.1 * root @ root.T
+    one = posterior_mean(noisy, noise, contrasts)
+    other = posterior_mean(turn @ noisy, turn @ noise @ turn.T, contrasts)
+    np.testing.assert_allclose(other, turn @ one, atol=1e-10)
+    assert 0.0 < np.linalg.norm(one) < np.linalg.norm(noisy)

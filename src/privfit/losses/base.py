@@ -186,6 +186,11 @@ class AbstractLoss(ABC):
         return np.ones((1, 1))
 
     @property
+    def contrasts(self) -> FloatArray:
+        """What turns the linear predictors into those that are alike, one a class; orthonormal columns."""
+        return np.ones((1, 1))
+
+    @property
     def slack(self) -> tuple[float, float]:
         """How many times looser the bounds on slope and curvature are for typical rows than a logit's.
 

@@ -107,6 +107,13 @@ class Multinomial(AbstractLoss):
         predictors /= predictors.sum(axis=0)
         return predictors
 
+    def curvatures(self, eta: FloatArray) -> FloatArray:
+        """Return the Hessians ``U'(diag(pi) - pi pi')U`` of rows with these predictors, shape (n, m, m)."""
+        chances, contrasts = self.chances(eta), self.contrasts
+        means = contrasts.T @ chances
+        squares = np.einsum("ka,kn,kb->nab", contrasts, chances, contrasts, optimize=True)
+        return np.asarray(squares - np.einsum("an,bn->nab", means, means), dtype=np.float64)
+
     def values(self, codes: NDArray[np.int64], eta: FloatArray) -> FloatArray:
         """Return the loss of rows of these classes, shape (n,), for predictors of shape (K - 1, n)."""
         predictors = self.contrasts @ eta

@@ -70,6 +70,8 @@ def _rows(loss: AbstractLoss, residual: float) -> tuple[FloatArray, FloatArray |
 
 def _center(loss: AbstractLoss, y: FloatArray, chance: FloatArray, residual: float) -> float:
     """Return where the expected slope is 0, by bisection within four residual scales."""
+    if loss.symmetric:
+        return 0.0
     low, high, s = -4.0 * residual, 4.0 * residual, residual if loss.has_scale else 1.0
     for _ in range(40):
         middle = 0.5 * (low + high)
@@ -105,20 +107,29 @@ def constant_predictor(loss: AbstractLoss, mean: float, *, limit: float) -> floa
     return 0.5 * (low + high)
 
 
-def curvature_along(loss: AbstractLoss, eta: FloatArray) -> FloatArray:
-    """Return the mean curvature of rows with these linear predictors, where the model is right.
+def curvatures_along(loss: AbstractLoss, eta: FloatArray, *, least: float) -> FloatArray:
+    """Return the mean Hessians of rows with these linear predictors, where the model is right.
 
     Parameters
     ----------
     loss : AbstractLoss
-        Smooth and convex, of a binary response or a count.
-    eta : array of shape (m,)
+        Smooth and convex, of a binary response, a count or classes.
+    eta : array of shape (m, n)
+    least : float
+        Share of the largest curvature that none is smaller than, with classes of that at even odds.
 
     Returns
     -------
-    array of shape (m,)
+    array of shape (n, m, m)
         For a binary response the mean of both labels', for a count that of a count of 1.
     """
+    if isinstance(loss, Multinomial):
+        return loss.curvatures(eta) + least / loss.n_classes * np.eye(loss.n_outputs)
+    values = np.maximum(_curvature_along(loss, eta[0]), least * loss.constants.curvature)
+    return values[:, None, None]
+
+
+def _curvature_along(loss: AbstractLoss, eta: FloatArray) -> FloatArray:
     ys = (0.0, 1.0) if loss.target_kind == "binary" else (1.0,)
     values = [evaluate(loss.functions.curvature, y, eta, s=1.0, loss=loss) for y in ys]
     return np.clip(np.nan_to_num(np.mean(values, axis=0)), 0.0, loss.constants.curvature)

@@ -16,6 +16,9 @@ from privfit.data.source import CHUNK_ROWS, GROUP_ROWS, Block, BlockKernel
 from privfit.losses.multinomial import Multinomial
 from privfit.problem.value_kernels import Segment
 
+_ROUNDING = 1.0 + 2.0**-30
+"""Room for the rounding of a row's norm, which is a sum over up to 1000 classes."""
+
 
 def gradient_kernel(loss: Multinomial, theta: FloatArray) -> BlockKernel:
     """Sum of the rows' gradients at ``theta`` (m * p,), of the same size."""
@@ -24,8 +27,51 @@ def gradient_kernel(loss: Multinomial, theta: FloatArray) -> BlockKernel:
     def kernel(block: Block, out: FloatArray) -> None:
         for chunk, rows in _chunks(out):
             x = block.x[rows]
-            scores = _scores(loss, points, x, block.y[rows], block.weight[rows])
+            scores = _scores(loss, _chances(loss, points, x), block.y[rows], block.weight[rows])
             out[chunk] += _grouped_product(scores, x).ravel()
+
+    return kernel
+
+
+def bounded_gradient_kernel(loss: Multinomial, theta: FloatArray, norm_bound: float) -> BlockKernel:
+    """Sum of the rows' bounded gradients at ``theta`` (m * p,), of the same size.
+
+    The term of a row is ``v x'`` with ``v = U'(pi - e_y) min(1, room / reach)`` and
+    ``room = sqrt(w) / norm_bound``, so that its norm in the basis is at most 1. ``reach`` is the largest
+    norm that ``pi - e_y`` can have at these predictors, so the weight does not depend on the class, as in
+    `bounded_kernels.bounded_gradient_kernel`.
+    """
+    points = theta.reshape(loss.n_outputs, -1)
+
+    def kernel(block: Block, out: FloatArray) -> None:
+        for chunk, rows in _chunks(out):
+            x = block.x[rows]
+            chances = _chances(loss, points, x)
+            reach = np.sqrt((chances * chances).sum(axis=0) + 1.0 - 2.0 * chances.min(axis=0))
+            room = np.sqrt(block.weight[rows]) / (norm_bound * _ROUNDING)
+            scores = _scores(loss, chances, block.y[rows], np.minimum(1.0, room / reach))
+            out[chunk] += _grouped_product(scores, x).ravel()
+
+    return kernel
+
+
+def marginals_kernel(loss: Multinomial, norm_bound: float) -> BlockKernel:
+    """Sum of ``w * (x, x**2 / C, C e_y)`` over the rows; size ``2 p + K``.
+
+    ``C`` is the norm bound. Since ``w * norm(x)**2 <= C**2`` and ``w <= 1``, each of the three parts has norm
+    at most ``C``.
+    """
+
+    def kernel(block: Block, out: FloatArray) -> None:
+        p = block.x.shape[1]
+        for chunk, rows in _chunks(out):
+            x, weight = block.x[rows], block.weight[rows]
+            ones, weighted = np.ones((x.shape[0], 1)), x * weight[:, None]
+            classes = np.zeros((loss.n_classes, x.shape[0]))
+            classes[_codes(loss, block.y[rows]), np.arange(x.shape[0])] = norm_bound * weight
+            out[chunk, :p] += _grouped_product(ones.T, weighted)[0]
+            out[chunk, p : 2 * p] += _grouped_product(ones.T, weighted * (x / norm_bound))[0]
+            out[chunk, 2 * p :] += _grouped_product(classes, ones)[:, 0]
 
     return kernel
 
@@ -61,7 +107,7 @@ def meat_kernel(loss: Multinomial, theta: FloatArray, basis: FloatArray | None) 
     def kernel(block: Block, out: FloatArray) -> None:
         for chunk, rows in _chunks(out):
             x = block.x[rows]
-            scores = _scores(loss, points, x, block.y[rows], block.weight[rows])
+            scores = _scores(loss, _chances(loss, points, x), block.y[rows], block.weight[rows])
             gradients = scores.T[:, :, None] * _turned(x, basis)[:, None, :]
             flat = gradients.reshape(x.shape[0], -1)
             out[chunk] += (flat.T @ flat).ravel()
@@ -88,11 +134,9 @@ def secant_kernel(loss: Multinomial, segment: Segment) -> BlockKernel:
     return kernel
 
 
-def _scores(
-    loss: Multinomial, points: FloatArray, x: FloatArray, y: FloatArray, weight: FloatArray
-) -> FloatArray:
-    """Return the rows' ``w * U'(pi - e_y)``, shape (m, n)."""
-    residuals = _chances(loss, points, x)
+def _scores(loss: Multinomial, chances: FloatArray, y: FloatArray, weight: FloatArray) -> FloatArray:
+    """Return the rows' ``w * U'(pi - e_y)``, shape (m, n), from ``pi`` (K, n)."""
+    residuals = chances.copy()
     residuals[_codes(loss, y), np.arange(y.size)] -= 1.0
     residuals *= weight
     return loss.contrasts.T @ residuals

@@ -128,8 +128,9 @@ class Problem:
         """Return the bounded query of a kind. Hessians are asked for multiplied by the scale.
 
         A bounded gradient is the mean of terms ``r * P'x`` of norm at most 1, see `bounded_gradient_kernel`.
-        Marginals are means of the encoded columns, of their squares, and of the response and its square, see
-        `marginals_kernel`. Sizes are the shares of rows by the size of their gradient, see `sizes_kernel`.
+        Marginals are means of the encoded columns, of their squares, and of the response and its square or
+        the indicators of its classes, see the two `marginals_kernel`. Sizes are the shares of rows by the size
+        of their gradient, see `sizes_kernel`.
 
         A secant is the mean of ``(loss(b) - loss(a)) / norm(b - a)``, the slope of the loss between two
         points: its bound, and so its noise, does not depend on their distance.
@@ -141,7 +142,7 @@ class Problem:
         """
         if kind in ("second_moment", "hessian", "meat"):
             return self._matrix_query(kind)
-        constants, p = self.loss.constants, self.n_coef
+        constants = self.loss.constants
         summed = constants.slope * self.amplification
         if kind == "gradient":
             return BoundedQuery(kind, self.size, self.gradient_bound, constants.scale_slope, summed)
@@ -151,8 +152,15 @@ class Problem:
         if kind == "sizes":
             return BoundedQuery(kind, bounded_kernels.SIZE_CLASSES, 1.0)
         if kind == "marginals":
-            return BoundedQuery(kind, 2 * p + 2, 2.0 * self.norm_bound)
+            return self._marginals_query()
         return BoundedQuery(kind, 1, self.gradient_bound, summed=summed)
+
+    def _marginals_query(self) -> BoundedQuery:
+        """Return that of parts with norm at most C: columns, squares, response and its square, or class."""
+        if isinstance(self.loss, Multinomial):
+            size = 2 * self.n_coef + self.loss.n_classes
+            return BoundedQuery("marginals", size, math.sqrt(3.0) * self.norm_bound)
+        return BoundedQuery("marginals", 2 * self.n_coef + 2, 2.0 * self.norm_bound)
 
     def _matrix_query(self, kind: ReleaseKind) -> BoundedQuery:
         if kind == "second_moment":
@@ -191,10 +199,12 @@ class Problem:
             return self._secant_kernel(at[: self.size], at[self.size :])
         if kind == "second_moment":
             return kernels.second_moment_kernel(self.basis)
-        if kind == "marginals":
-            return bounded_kernels.marginals_kernel(self.norm_bound, self.response_range)
+        if kind == "marginals" and self.basis is not None:
+            raise PlanViolation("marginals are bounded in encoded coordinates only")
         if isinstance(self.loss, Multinomial):
             return self._class_kernel(self.loss, kind, self.coefficients(at))
+        if kind == "marginals":
+            return bounded_kernels.marginals_kernel(self.norm_bound, self.response_range)
         return self._row_kernel(kind, self.coefficients(at), self.split(at)[1])
 
     def _row_kernel(self, kind: ReleaseKind, theta: FloatArray, scale: float) -> BlockKernel:
@@ -210,6 +220,10 @@ class Problem:
         return made.meat_kernel(self.loss, theta, scale, self.basis)
 
     def _class_kernel(self, loss: Multinomial, kind: ReleaseKind, theta: FloatArray) -> BlockKernel:
+        if kind == "marginals":
+            return class_kernels.marginals_kernel(loss, self.norm_bound)
+        if kind == "bounded_gradient":
+            return class_kernels.bounded_gradient_kernel(loss, theta, self.norm_bound)
         if kind == "gradient":
             return class_kernels.gradient_kernel(loss, theta)
         made = class_kernels.hessian_kernel if kind == "hessian" else class_kernels.meat_kernel

@@ -1,59 +1,108 @@
 """A Hessian from released first and second moments alone, by a normal model of the predictors."""
 
 from collections.abc import Callable
+from functools import cache
 
 import numpy as np
+from scipy.special import ndtri
 
 from privfit._checks import FloatArray
 
 _LONGEST = 6.0
-"""Standard deviation of the linear predictor beyond which the model's curvature is not lowered further."""
+"""Standard deviation of the linear predictors beyond which the model's curvature is not lowered further."""
 
 SMALLEST_PART = 0.4
 """Smallest curvature, relative to the mean one, that the model may claim: its steps would be too long."""
 
-_NODES = np.linspace(-5.0, 5.0, 101)
-_CHANCE = np.exp(-0.5 * _NODES**2) / np.exp(-0.5 * _NODES**2).sum()
+_POINTS = 512
+"""Fixed points that stand for a normal vector of several directions."""
 
 
 def model_hessian(
-    curvature: Callable[[FloatArray], FloatArray], phi: FloatArray, center: FloatArray
+    curvatures: Callable[[FloatArray], FloatArray], phi: FloatArray, center: FloatArray
 ) -> FloatArray:
     """Return the mean Hessian at ``phi`` if rows were ``z ~ N(center, I - center center')``.
 
     Parameters
     ----------
-    curvature : callable
-        Mean curvature of rows with given linear predictors.
-    phi : array of shape (p,)
-        Coefficients in whitened coordinates.
+    curvatures : callable
+        Mean Hessians (n, m, m) of rows with given linear predictors (m, n).
+    phi : array of shape (m, p)
+        Coefficients of every predictor in whitened coordinates.
     center : array of shape (p,)
         Mean of the whitened rows.
 
     Returns
     -------
-    array of shape (p, p)
+    array of shape (m p, m p)
         Symmetric, positive definite.
 
     Notes
     -----
-    The curvature depends on a row through ``eta = phi'z``. So in all directions in which ``z`` is
-    uncorrelated with ``eta`` the Hessian is ``E h(eta)``, and in the plane of the mean and of ``phi`` it is
-    the moment matrix of ``h(eta) (1, u)`` with ``u`` standard normal along ``phi`` (Brillinger 1982,
-    *A generalized linear model with "Gaussian" regressor variables*). With a logit it is the small curvature
-    along a strong ``phi`` that makes steps of one length slow.
+    The curvature depends on a row through ``eta = phi z``. So in all directions in which ``z`` is
+    uncorrelated with ``eta`` the Hessian is ``A = E h(eta)``, and in the span of the mean and of the rows of
+    ``phi`` it is the mean of ``h(eta)`` times the outer products of ``(1, u)`` with ``u`` standard normal
+    along that span (Stein's identity; Brillinger 1982, *A generalized linear model with "Gaussian"
+    regressor variables*). With a logit it is the small curvature along a strong ``phi`` that makes steps of
+    one length slow.
     """
-    p, length = phi.size, float(np.linalg.norm(center))
+    (m, p), length = phi.shape, float(np.linalg.norm(center))
     constant = center / length if length > 1e-6 else np.zeros(p)
-    rest = phi - (phi @ constant) * constant
-    spread = float(np.linalg.norm(rest))
-    eta = phi @ center + min(spread, _LONGEST) * _NODES
-    weight = _CHANCE * curvature(eta)
-    mean = float(weight.sum())
-    if spread < 1e-9:
-        return mean * np.eye(p)
-    plane = np.column_stack([constant, rest / spread])
-    cross = float(weight @ _NODES)
-    values, vectors = np.linalg.eigh(np.array([[mean, cross], [cross, float(weight @ _NODES**2)]]))
-    block = (vectors * np.maximum(values, SMALLEST_PART * mean)) @ vectors.T
-    return mean * np.eye(p) + plane @ (block - mean * np.eye(2)) @ plane.T
+    left, spreads, right = np.linalg.svd(phi - np.outer(phi @ constant, constant), full_matrices=False)
+    found = spreads > 1e-9
+    nodes, chance = _normal_nodes(int(found.sum()))
+    eta = (phi @ center)[:, None] + (left[:, found] * np.minimum(spreads[found], _LONGEST)) @ nodes
+    weighted = chance[:, None, None] * curvatures(eta)
+    mean = weighted.sum(axis=0)
+    whole = np.kron(mean, np.eye(p))
+    if not found.any():
+        return whole
+    plane = np.vstack([constant, right[found]])
+    values = np.vstack([np.ones(chance.size), nodes])
+    side = len(plane)
+    products = (values[:, None] * values).reshape(side * side, -1)
+    block = (products @ weighted.reshape(-1, m * m)).reshape(side, side, m, m)
+    block = block.transpose(2, 0, 3, 1).reshape(m * side, m * side)
+    turn = np.kron(np.eye(m), plane)
+    change = _raised(block, mean, side) - np.kron(mean, np.eye(side))
+    return whole + turn.T @ change @ turn
+
+
+def _raised(block: FloatArray, mean: FloatArray, side: int) -> FloatArray:
+    """Return the block with eigenvalues relative to the mean of at least `SMALLEST_PART`."""
+    root = np.kron(np.linalg.cholesky(mean), np.eye(side))
+    inverse = np.linalg.inv(root)
+    values, vectors = np.linalg.eigh(inverse @ block @ inverse.T)
+    turned = root @ vectors
+    return (turned * np.maximum(values, SMALLEST_PART)) @ turned.T
+
+
+@cache
+def _normal_nodes(directions: int) -> tuple[FloatArray, FloatArray]:
+    """Return points of shape (directions, n), and their probabilities, that stand for a normal vector.
+
+    A grid for one direction. For several the multiples of an irrational vector modulo 1 (Niederreiter 1978,
+    *Quasi-Monte Carlo methods and pseudo-random numbers*, section 4), in pairs of opposite points, scaled to
+    the exact second moment.
+    """
+    if directions == 0:
+        return np.zeros((0, 1)), np.ones(1)
+    if directions == 1:
+        grid = np.linspace(-5.0, 5.0, 101)
+        chance = np.exp(-0.5 * grid**2)
+        return grid[None], chance / chance.sum()
+    count = max(_POINTS // 2, 2 * directions)
+    half = ndtri((np.outer(_roots_of_primes(directions), np.arange(1, count + 1)) + 0.5 / count) % 1.0)
+    half = np.linalg.solve(np.linalg.cholesky(half @ half.T / half.shape[1]), half)
+    nodes = np.hstack([half, -half])
+    return nodes, np.full(nodes.shape[1], 1.0 / nodes.shape[1])
+
+
+def _roots_of_primes(count: int) -> FloatArray:
+    primes: list[int] = []
+    candidate = 2
+    while len(primes) < count:
+        if all(candidate % prime for prime in primes):
+            primes.append(candidate)
+        candidate += 1
+    return np.sqrt(primes)

@@ -2,14 +2,14 @@
 
 import math
 from dataclasses import dataclass, field, replace
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import ClassVar, final
 
 import numpy as np
 
 from privfit._checks import FloatArray, in_range, positive, whole
 from privfit.losses.base import AbstractLoss
-from privfit.losses.typical import curvature_along, typical
+from privfit.losses.typical import curvatures_along, typical
 from privfit.privacy.allowance import Allowance
 from privfit.problem.objective import Problem
 from privfit.problem.oracle import Oracle
@@ -19,7 +19,7 @@ from privfit.solvers.base import AbstractSolver, Solution, keep_scale_positive
 from privfit.solvers.curvature import model_hessian
 from privfit.solvers.geometry import STRETCH, Frame, Marginals, standardised, whitened
 from privfit.solvers.requirements import need_convex, need_smooth
-from privfit.solvers.shrinkage import shrunk
+from privfit.solvers.shrinkage import posterior_mean
 from privfit.solvers.sizes import quantile_of_sizes
 
 _LEAST_CUT, _MOST_CUT = 0.5, 2.2
@@ -166,7 +166,7 @@ class EmpiricalBayesDescent(AbstractSolver):
         return min(math.ceil(usual * problem.loss.slack[1]), max(usual, _MOST_STEPS))
 
     def _log_signal(self, problem: Problem, mu: float) -> float:
-        return math.log(max(problem.n_rows * min(mu, 1e12) / problem.n_coef, 1.0))
+        return math.log(max(problem.n_rows * min(mu, 1e12) / problem.n_linear, 1.0))
 
 
 def _cuts_residuals(problem: Problem) -> bool:
@@ -214,8 +214,9 @@ class _Descent:
 
     def _whitened(self, theta: FloatArray) -> FloatArray:
         phi = theta.copy()
-        p = self.problem.n_coef
-        phi[:p] = np.linalg.solve(self.frame.basis, theta[:p])
+        n = self.problem.n_linear
+        rows = theta[:n].reshape(-1, self.problem.n_coef)
+        phi[:n] = np.linalg.solve(self.frame.basis, rows.T).T.ravel()
         return phi
 
     def _residual(self, phi: FloatArray) -> float:
@@ -224,7 +225,7 @@ class _Descent:
             return float(phi[-1])
         if self.problem.loss.target_kind != "numeric":
             return 1.0
-        p, center, spread = self.problem.n_coef, self.frame.center, self.marginals.response_sd
+        p, center, spread = self.problem.n_coef, self.frame.center, self.marginals.response.sd
         constant = center @ center
         explained = phi[:p] @ phi[:p] - ((phi[:p] @ center) ** 2 / constant if constant > 0 else 0.0)
         return math.sqrt(max(spread**2 - explained, 0.05 * spread**2))
@@ -254,26 +255,26 @@ class _Descent:
         return point
 
     def _ask(self, phi: FloatArray, unit: float) -> None:
-        p = self.problem.n_coef
+        n = self.problem.n_linear
         at = phi.copy()
-        at[:p] /= unit
+        at[:n] /= unit
         release = self.oracle.release("bounded_gradient", at)
         gradient = release.value.copy()
-        gradient[:p] /= unit
-        gradient[:p] += self._ridge @ phi[:p]
+        gradient[:n] /= unit
+        gradient[:n] += self._ridge @ phi[:n]
         self.seen.append(_Seen(phi, gradient, release.planned.sd / unit))
 
     @property
     def _energy(self) -> float:
         """Return the variance of the linear predictor that is believable."""
         numeric = self.problem.loss.target_kind == "numeric"
-        return self.marginals.response_sd**2 if numeric else _SPREAD_OF_ODDS
+        return self.marginals.response.sd**2 if numeric else _SPREAD_OF_ODDS * self.problem.loss.n_outputs
 
     @property
     def _ridge(self) -> FloatArray:
-        """Second derivative of the ridge in whitened coordinates, shape (p, p)."""
+        """Second derivative of the ridge in whitened coordinates, shape (n_linear, n_linear)."""
         p, basis = self.problem.n_coef, self.frame.basis
-        return basis.T @ self.problem.ridge[:p, :p] @ basis
+        return self.problem.each_output(basis.T @ self.problem.ridge[:p, :p] @ basis)
 
     def _combined(self, base: FloatArray, previous: FloatArray) -> FloatArray:
         """Return the shrunk estimate that the later half of the gradients gives."""
@@ -283,13 +284,15 @@ class _Descent:
         at = weights @ np.array([one.at for one in late])
         gradient = weights @ np.array([one.gradient for one in late])
         sd = math.sqrt(float(np.sum((weights * np.array([one.sd for one in late])) ** 2)))
-        p = self.problem.n_coef
+        n, loss = self.problem.n_linear, self.problem.loss
         inverse = np.linalg.inv(self._hessian(at))
-        raw = at[:p] - inverse @ gradient[:p] - base[:p]
+        raw = at[:n] - inverse @ gradient[:n] - base[:n]
         phi = at.copy()
-        phi[:p] = base[:p] + (_shrunk(raw, sd**2 * inverse @ inverse, self._energy) if sd > 0 else raw)
-        if self.problem.loss.has_scale:
-            phi[-1] -= gradient[-1] * at[-1] / self.problem.loss.constants.scale_curvature
+        if sd > 0:
+            raw = posterior_mean(raw, sd**2 * inverse @ inverse, loss.contrasts, energy=self._energy)
+        phi[:n] = base[:n] + raw
+        if loss.has_scale:
+            phi[-1] -= gradient[-1] * at[-1] / loss.constants.scale_curvature
         return keep_scale_positive(self.problem, phi, previous)
 
     @property
@@ -300,23 +303,14 @@ class _Descent:
         return self.quantile
 
     def _hessian(self, phi: FloatArray) -> FloatArray:
-        """Return a Hessian at ``phi`` from released quantities, shape (p, p)."""
+        """Return a Hessian at ``phi`` from released quantities, shape (n_linear, n_linear)."""
         p, loss = self.problem.n_coef, self.problem.loss
         if loss.target_kind == "numeric":
             usual = _usual_curvature(loss, self._residual(phi))
             return usual * self._uncut * np.eye(p) + self._ridge
-
-        def curvature(eta: FloatArray) -> FloatArray:
-            least = _LEAST_CURVATURE * loss.constants.curvature
-            return np.maximum(curvature_along(loss, eta), least)
-
-        return model_hessian(curvature, phi[:p], self.frame.center) + self._ridge
-
-
-def _shrunk(raw: FloatArray, noise: FloatArray, energy: float) -> FloatArray:
-    """Return the posterior mean of a signal from ``raw`` with the covariance ``noise``, shape (p,)."""
-    prior = shrunk(raw, np.diag(noise), energy=energy).square + 1e-300
-    return prior * np.linalg.solve(np.diag(prior) + noise, raw)
+        curvatures = partial(curvatures_along, loss, least=_LEAST_CURVATURE)
+        rows = phi[: self.problem.n_linear].reshape(-1, p)
+        return model_hessian(curvatures, rows, self.frame.center) + self._ridge
 
 
 @lru_cache(maxsize=64)

@@ -6,10 +6,10 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from privfit._checks import FloatArray
-from privfit.losses.typical import constant_predictor
 from privfit.problem.objective import Problem
 from privfit.problem.plan import Release
 from privfit.solvers.base import noise_norm
+from privfit.solvers.response import AbstractResponse, released_response
 
 ROOM = 2.0**-8
 """Norm bound of rows for bounded gradients, so small that weights tell how much room every row leaves."""
@@ -23,18 +23,18 @@ _FLOOR = 2.0
 _LEAST_FLOOR = 1e-6
 """Smallest variance that is added, relative to the squared norm bound."""
 
+_ROOM_FOR_FEW = 6.0
+"""How much larger than expected a squared norm may be before a row is weighted down."""
+
 _DAMPING = 0.4
 """What is added to the eigenvalues of a second moment, in spectral norms of its noise."""
 
 _LEAST_DAMPING = 1e-8
 
-_LONGEST_START = 8.0
-"""Largest size of a constant linear predictor to start from."""
-
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Marginals:
-    """Released means, spreads and the response's mean.
+    """Released means and spreads, and what they say about the response.
 
     Parameters
     ----------
@@ -44,18 +44,13 @@ class Marginals:
         About the mean where there is an intercept, about 0 otherwise; at least 0.
     floor : float
         What the noise in `variance` is worth: added to it before its root is taken.
-    response, response_sd : float
-        Mean and standard deviation of the encoded response.
-    response_error : float
-        Standard deviation of the noise in `response`.
+    response : AbstractResponse
     """
 
     mean: FloatArray
     variance: FloatArray
     floor: float
-    response: float
-    response_sd: float
-    response_error: float
+    response: AbstractResponse
 
     @classmethod
     def of(cls, problem: Problem, release: Release) -> "Marginals":
@@ -68,22 +63,19 @@ class Marginals:
         mean = np.clip(value[:p] / usable, -bound, bound)
         square = value[p : 2 * p] * bound / usable
         variance = square - mean**2 if problem.has_intercept else square
-        low, high = problem.response_range
-        half = 0.5 * (high - low)
-        u, squared_u = np.clip(value[2 * p :] / (bound * usable), -1.0, 1.0)
-        error = sd / (bound * usable)
-        u /= 1.0 + 3.0 * error**2  # the variance of a mean that may be anywhere is 1/3
         return cls(
             mean=mean,
             variance=np.maximum(variance, 0.0),
             floor=max(_FLOOR * sd * bound, _LEAST_FLOOR * bound**2),
-            response=0.5 * (low + high) + half * float(u),
-            response_sd=half * math.sqrt(max(float(squared_u - u**2), error)),
-            response_error=half * error,
+            response=released_response(problem, value[2 * p :] / (bound * usable), sd / (bound * usable)),
         )
 
     def standardising(self, problem: Problem) -> tuple[FloatArray, float]:
-        """Return the basis in which columns have about unit variance, and a row's expected squared norm."""
+        """Return the basis in which columns have about unit variance, and a bound on squared norms.
+
+        The bound is the expected squared norm and some more, so that with few columns, where norms vary
+        much, weights do not hide much of the second moment.
+        """
         added = self.variance + self.floor
         roots, basis = np.sqrt(added), np.diag(1.0 / np.sqrt(added))
         size = float(np.sum(self.variance / added))
@@ -91,24 +83,16 @@ class Marginals:
             basis[0] = -self.mean / roots
             basis[0, 0] = 1.0
             size += 1.0 - self.variance[0] / added[0]
-        return basis, max(size, 1.0)
+        return basis, max(size, 1.0) + _ROOM_FOR_FEW
 
     def start(self, problem: Problem) -> FloatArray:
         """Return the constant predictor, shape (q,): where the descent begins and what it shrinks towards."""
         start = np.array(problem.start)
         if problem.loss.has_scale:
-            start[-1] = max(self.response_sd, 1e-3)
+            start[-1] = max(self.response.sd, 1e-3)
         if problem.has_intercept:
-            start[0] = constant_predictor(problem.loss, self._believable(problem), limit=_LONGEST_START)
+            start[: problem.n_linear : problem.n_coef] = self.response.constant()
         return start
-
-    def _believable(self, problem: Problem) -> float:
-        """Return the mean response, a share of ones as far from 0 and 1 as its noise is large."""
-        if problem.loss.target_kind == "numeric":
-            return self.response
-        low, high = problem.response_range
-        margin = min(max(2.0 * self.response_error, 1e-4 * (high - low)), 0.5 * (high - low))
-        return float(np.clip(self.response, low + margin, high - margin))
 
 
 @dataclass(frozen=True, slots=True, eq=False)

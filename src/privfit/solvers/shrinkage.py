@@ -45,10 +45,12 @@ def shrunk(noisy: FloatArray, variance: FloatArray, *, energy: float) -> Posteri
     The prior is a mixture of normal distributions about 0 with variances on a grid, its weights fitted by
     maximum likelihood with `NULL_COUNT` observations at variance 0 (Stephens 2017, *False discovery rates: a
     new deal*). So many small signals are shrunk alike, and a few large ones are left alone. Where that prior
-    expects more than ``energy``, and more than noise would hide, weight is moved to variance 0.
+    expects more than ``energy``, and more than noise would hide, weight is moved to variance 0; so it is
+    where the noise has more than ``energy``.
     """
+    noise = float(np.sum(variance))
     seen = float(np.sum(noisy**2 - variance)) - _SURE * math.sqrt(2.0 * float(np.sum(variance**2)))
-    believable = max(energy, seen)
+    believable = max(energy, seen) if noise <= energy else energy
     grid = _grid(noisy, variance, believable)
     spread = grid + variance[:, None]
     exponent = -0.5 * (np.log(spread) + noisy[:, None] ** 2 / spread)
@@ -72,6 +74,40 @@ def shrunk(noisy: FloatArray, variance: FloatArray, *, energy: float) -> Posteri
         mean=(part * means).sum(axis=1),
         square=(part * (kept * variance[:, None] + means**2)).sum(axis=1),
     )
+
+
+def posterior_mean(
+    noisy: FloatArray, noise: FloatArray, contrasts: FloatArray, *, energy: float
+) -> FloatArray:
+    """Return the posterior mean of coefficients from an estimate whose noise has a known covariance.
+
+    Parameters
+    ----------
+    noisy : array of shape (m p,)
+        Coefficients of m predictors, one row of p after the other.
+    noise : array of shape (m p, m p)
+    contrasts : array of shape (K, m)
+        What turns the m predictors into those of K classes, orthonormal columns; ``[[1.0]]`` for one.
+    energy : float
+        See `shrunk`.
+
+    Notes
+    -----
+    Prior variances are found for the coefficients of every class, so that the result does not depend on
+    the order of the classes. They are scaled by ``K / m``, as the contrasts take ``K - m`` directions away.
+    """
+    classes, m = contrasts.shape
+    p = noisy.size // m
+    of_columns = np.einsum("ajbj->jab", noise.reshape(m, p, m, p))
+    variance = np.einsum("ka,jab,kb->kj", contrasts, of_columns, contrasts, optimize=True)
+    signals = (contrasts @ noisy.reshape(m, p)).ravel()
+    squares = shrunk(signals, variance.ravel(), energy=energy).square.reshape(classes, p)
+    prior, column = np.zeros((m, p, m, p)), np.arange(p)
+    prior[:, column, :, column] = (
+        np.einsum("ka,kj,kb->jab", contrasts, squares, contrasts, optimize=True) * classes / m
+    )
+    prior = prior.reshape(noise.shape)
+    return prior @ np.linalg.solve(prior + noise, noisy)
 
 
 def _grid(noisy: FloatArray, variance: FloatArray, believable: float) -> FloatArray:

@@ -1,0 +1,115 @@
+"""What released marginals say about the response: the constant predictor to start from and shrink towards."""
+
+import math
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from typing import final
+
+import numpy as np
+
+from privfit._checks import FloatArray
+from privfit.losses.multinomial import Multinomial
+from privfit.losses.typical import constant_predictor
+from privfit.problem.objective import Problem
+
+_LONGEST_START = 8.0
+"""Largest size of a constant linear predictor to start from."""
+
+_RAREST = 1e-4
+"""Smallest share that is believed."""
+
+
+class AbstractResponse(ABC):
+    """The response's part of released marginals."""
+
+    __slots__ = ()
+
+    @property
+    @abstractmethod
+    def sd(self) -> float:
+        """Standard deviation of the encoded response; 1 for one that is not numeric."""
+
+    @abstractmethod
+    def constant(self) -> FloatArray:
+        """Return the constant linear predictors, shape (n_outputs,)."""
+
+
+def released_response(problem: Problem, value: FloatArray, noise: float) -> AbstractResponse:
+    """Return what the last entries of marginals, in units of the norm bound, say; ``noise`` is their sd."""
+    if isinstance(problem.loss, Multinomial):
+        return ClassShares(problem.loss, value, noise)
+    low, high = problem.response_range
+    half = 0.5 * (high - low)
+    u, squared_u = np.clip(value, -1.0, 1.0)
+    u /= 1.0 + 3.0 * noise**2  # the variance of a mean that may be anywhere is 1/3
+    return MeanResponse(
+        problem,
+        mean=0.5 * (low + high) + half * float(u),
+        spread=half * math.sqrt(max(float(squared_u - u**2), noise)),
+        error=half * noise,
+    )
+
+
+@final
+@dataclass(frozen=True, slots=True, eq=False)
+class MeanResponse(AbstractResponse):
+    """Mean and standard deviation of a number, a label or a count.
+
+    Parameters
+    ----------
+    problem : Problem
+    mean, spread : float
+        Mean and standard deviation of the encoded response.
+    error : float
+        Standard deviation of the noise in ``mean``.
+    """
+
+    problem: Problem
+    mean: float
+    spread: float
+    error: float
+
+    @property
+    def sd(self) -> float:
+        """Standard deviation of the encoded response."""
+        return self.spread
+
+    def constant(self) -> FloatArray:
+        """Return the constant linear predictor, shape (1,)."""
+        return np.array([constant_predictor(self.problem.loss, self._believable(), limit=_LONGEST_START)])
+
+    def _believable(self) -> float:
+        """Return the mean response, a share of ones as far from 0 and 1 as its noise is large."""
+        if self.problem.loss.target_kind == "numeric":
+            return self.mean
+        low, high = self.problem.response_range
+        margin = min(max(2.0 * self.error, _RAREST * (high - low)), 0.5 * (high - low))
+        return float(np.clip(self.mean, low + margin, high - margin))
+
+
+@final
+@dataclass(frozen=True, slots=True, eq=False)
+class ClassShares(AbstractResponse):
+    """Shares of the classes.
+
+    Parameters
+    ----------
+    loss : Multinomial
+    shares : array of shape (K,)
+    error : float
+        Standard deviation of the noise in a share.
+    """
+
+    loss: Multinomial
+    shares: FloatArray
+    error: float
+
+    @property
+    def sd(self) -> float:
+        """1."""
+        return 1.0
+
+    def constant(self) -> FloatArray:
+        """Return the logarithms of the shares, none less than its noise, shape (K - 1,)."""
+        margin = min(max(2.0 * self.error, _RAREST), 1.0 / self.loss.n_classes)
+        return self.loss.contrasts.T @ np.log(np.clip(self.shares, margin, 1.0))
