@@ -129,8 +129,8 @@ class Problem:
 
         A bounded gradient is the mean of terms ``r * P'x`` of norm at most 1, see `bounded_gradient_kernel`.
         Marginals are means of the encoded columns, of their squares, and of the response and its square or
-        the indicators of its classes, see the two `marginals_kernel`. Sizes are the shares of rows by the size
-        of their gradient, see `sizes_kernel`.
+        the indicators of its classes, see the two `marginals_kernel`. Sizes are the shares of rows by the
+        size of their gradient, see `sizes_kernel`.
 
         A secant is the mean of ``(loss(b) - loss(a)) / norm(b - a)``, the slope of the loss between two
         points: its bound, and so its noise, does not depend on their distance.

@@ -23,7 +23,7 @@ _FLOOR = 2.0
 _LEAST_FLOOR = 1e-6
 """Smallest variance that is added, relative to the squared norm bound."""
 
-_ROOM_FOR_FEW = 6.0
+_ROOM_FOR_FEW = 3.0
 """How much larger than expected a squared norm may be before a row is weighted down."""
 
 _DAMPING = 0.4
