@@ -12,7 +12,7 @@ from privfit.privacy.relation import Relation
 
 from .conftest import LOSSES, asked, make_problem
 
-KINDS = ("gradient", "second_moment", "hessian", "meat", "secant")
+KINDS = ("gradient", "second_moment", "hessian", "meat", "secant", "sizes")
 OF_ROWS = (*KINDS, "bounded_gradient", "marginals")
 """With the queries of losses of one linear predictor."""
 

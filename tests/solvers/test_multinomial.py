@@ -276,7 +276,7 @@ def test_shrinkage_does_not_depend_on_the_order_of_the_classes(rng):
     turn = np.kron(swapped.T @ contrasts, np.eye(5))
     noisy, root = rng.normal(size=15), rng.normal(size=(15, 15))
     noise = 0.1 * root @ root.T
-    one = posterior_mean(noisy, noise, contrasts)
-    other = posterior_mean(turn @ noisy, turn @ noise @ turn.T, contrasts)
+    one = posterior_mean(noisy, noise, contrasts, energy=4.0)
+    other = posterior_mean(turn @ noisy, turn @ noise @ turn.T, contrasts, energy=4.0)
     np.testing.assert_allclose(other, turn @ one, atol=1e-10)
     assert 0.0 < np.linalg.norm(one) < np.linalg.norm(noisy)

@@ -27,7 +27,10 @@ def test_the_error_is_less_than_that_of_the_noisy_vector(kind, k):
         signal = SIGNALS[kind](rng, k)
         noisy = signal + noise * rng.normal(size=k)
         errors.append(
-            [np.sum((shrunk(noisy, noise**2, energy=1.0).mean - signal) ** 2), np.sum((noisy - signal) ** 2)]
+            [
+                np.sum((shrunk(noisy, noise**2, energy=max(1.0, float(signal @ signal))).mean - signal) ** 2),
+                np.sum((noisy - signal) ** 2),
+            ]
         )
     ours, raw = np.mean(errors, axis=0)
     share = {"none": 0.15, "sparse": 0.45, "dense and small": 0.45, "dense": 1.1 if k < 100 else 0.97}[kind]
