@@ -36,7 +36,7 @@ def slopes(task: Task, y: Array, eta: Array) -> Array:
     """Return the derivative of `losses` in ``eta``."""
     y = y.reshape(-1, *[1] * (eta.ndim - 1))
     if task == "logistic":
-        return expit(eta) - y
+        return 0.5 * np.tanh(0.5 * eta) + (0.5 - y)  # several times as fast as expit in single precision
     residual = eta - y
     return residual if task == "squared" else np.clip(residual, -HUBER_THRESHOLD, HUBER_THRESHOLD)
 

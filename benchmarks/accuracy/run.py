@@ -20,7 +20,7 @@ import time
 from collections.abc import Iterator
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cache
 from multiprocessing import get_context
 from pathlib import Path
 
@@ -61,9 +61,9 @@ def tasks_of(table: str) -> tuple[Task, ...]:
     return ("logistic",) if binary else ("squared", "huber")
 
 
-@lru_cache(maxsize=1)
+@cache
 def rows_of(table: str, data: Path | None) -> Rows:
-    """Return a table; a worker keeps the last one."""
+    """Return a table; a worker keeps all of them."""
     return load(table, data)
 
 
@@ -91,12 +91,12 @@ def stored(options: argparse.Namespace) -> list[dict[str, str]]:
 
 
 def jobs(options: argparse.Namespace, done: set[Key]) -> Iterator[Job]:
-    """Return the cells with something to do, the costliest tables first."""
-    for table in options.tables:
-        for task in tasks_of(table):
-            if task not in options.tasks:
-                continue
-            for epsilon in options.epsilons:
+    """Return the cells with something to do, in the order of the options; all of an epsilon first."""
+    for epsilon in options.epsilons:
+        for table in options.tables:
+            for task in tasks_of(table):
+                if task not in options.tasks:
+                    continue
                 lacking = tuple(
                     method.name
                     for method in methods(options.diffprivlib)

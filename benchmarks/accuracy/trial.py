@@ -13,11 +13,11 @@ from problems import Scores
 
 from privfit.errors import PrivfitError
 
-TUNING_REPETITIONS = 3
-"""Repetitions on which hindsight first looks at every setting."""
+HALVING = ((1, 8), (4, 2))
+"""How hindsight narrows settings down: repetitions that each gets, and how many go on.
 
-FINALISTS = 3
-"""Settings that get all repetitions; the best mean of theirs is reported."""
+Those that are left get all repetitions; the best mean of theirs is reported.
+"""
 
 FIELDS = [
     "table", "task", "epsilon", "method", "role", "tuned", "n", "p", "delta", "repetitions",
@@ -45,9 +45,10 @@ def trial(cell: Cell, method: AbstractMethod, repetitions: int) -> dict[str, obj
     settings = method.settings(cell)
     row = _head(cell, method, tuned=len(settings) > 1)
     try:
-        if len(settings) > 1:
-            first = _outcomes(cell, method, settings, range(min(TUNING_REPETITIONS, repetitions)))
-            settings = [outcome.setting for outcome in sorted(first, key=_rank)[:FINALISTS]]
+        for tries, kept in HALVING:
+            if len(settings) > kept:
+                tried = _outcomes(cell, method, settings, range(min(tries, repetitions)))
+                settings = [outcome.setting for outcome in sorted(tried, key=_rank)[:kept]]
         best = min(_outcomes(cell, method, settings, range(repetitions)), key=_rank)
     except PrivfitError as refusal:
         return {**row, "repetitions": 0, "note": f"refused: {refusal}"}

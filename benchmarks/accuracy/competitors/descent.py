@@ -14,11 +14,14 @@ from privfit.privacy.budget import Budget
 from privfit.privacy.calibrate import calibrate_sampled
 from privfit.privacy.composition import SampledGaussianEvent
 
-_CLIPS = (1.0, 0.4, 0.15, 0.05, 0.02)
+_CLIPS = (1.0, 0.4, 0.15, 0.05, 0.02, 0.008)
 """Clipping norms of a row's gradient, in units of the public bound on it."""
 
-_RATES = (0.25, 1.0, 4.0, 16.0, 48.0)
+_RATES = (0.25, 1.0, 4.0, 16.0, 48.0, 160.0)
 """Step sizes in units of one over the public bound on the smoothness."""
+
+_LONGEST_STEPS = (0.03, 20.0)
+"""Range of clip times rate; beyond it nothing is ever best."""
 
 _SAMPLED = ((6, 512), (4, 512), (4, 2048))
 """Sampling rates, as powers of a half, and numbers of steps."""
@@ -43,7 +46,7 @@ class TunedGradientDescent(AbstractMethod):
 
     def settings(self, cell: Cell) -> Sequence[Setting]:  # noqa: ARG002 -- the same everywhere
         """Return clipping norms, step sizes and numbers of steps."""
-        return grid(clip=_CLIPS, rate=_RATES, steps=(40, 200, 500))
+        return [{**rest, "steps": steps} for rest in _clips_and_rates() for steps in (40, 200, 500)]
 
     def fit(self, cell: Cell, runs: Sequence[Run]) -> Array:
         """Run all with the same number of steps at once."""
@@ -51,6 +54,12 @@ class TunedGradientDescent(AbstractMethod):
         for (steps,), places in grouped(runs, "steps").items():
             thetas[places] = _descend(cell, [runs[place] for place in places], int(steps)).T
         return thetas
+
+
+def _clips_and_rates() -> list[Setting]:
+    """Return the pairs of a clipping norm and a step size that are worth trying."""
+    low, high = _LONGEST_STEPS
+    return [pair for pair in grid(clip=_CLIPS, rate=_RATES) if low <= pair["clip"] * pair["rate"] <= high]
 
 
 def _descend(cell: Cell, runs: Sequence[Run], steps: int) -> Array:
@@ -81,7 +90,7 @@ class TunedSGD(AbstractMethod):
     def settings(self, cell: Cell) -> Sequence[Setting]:  # noqa: ARG002 -- the same everywhere
         """Return clipping norms, step sizes, and pairs of sampling rate and number of steps."""
         pairs = [{"sampled": 2.0**-power, "steps": steps} for power, steps in _SAMPLED]
-        return [{**pair, **rest} for pair in pairs for rest in grid(clip=_CLIPS, rate=_RATES)]
+        return [{**pair, **rest} for pair in pairs for rest in _clips_and_rates()]
 
     def fit(self, cell: Cell, runs: Sequence[Run]) -> Array:
         """Run every setting; those of a group share the samples of rows, not the noise."""

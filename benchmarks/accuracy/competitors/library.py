@@ -103,11 +103,11 @@ DEFAULT = Library("privfit default", "auto", role="default")
 
 SOLVERS = (
     Library("noisy gradient descent", NoisyGradientDescent(report="last")),
-    Library("projected noisy gradient descent", ProjectedNoisyGradientDescent()),
+    Library("projected noisy gradient descent", ProjectedNoisyGradientDescent(), most_repetitions=5),
     Library("noisy Newton", NoisyNewton()),
     Library("output perturbation", OutputPerturbation()),
     Library("objective perturbation", ObjectivePerturbation(), _SMOOTH),
-    Library("noisy SGD", NoisySGD()),
+    Library("noisy SGD", NoisySGD(), most_repetitions=5),
     Library("noisy SGD, 10,000 steps", NoisySGD(n_steps=10_000), most_repetitions=3),
     Library("clipped gradient descent", ClippedGradientDescent()),
     Library("online-to-batch", OnlineToBatch(), most_repetitions=3),

@@ -36,6 +36,7 @@ class DiffPrivLib(AbstractMethod):
     python: str
     name: str = "diffprivlib, tuned"
     tasks: tuple[Task, ...] = _CONSTANTS
+    most_repetitions: int = 3
 
     def settings(self, cell: Cell) -> Sequence[Setting]:
         """Return values of ``C``, 1 by default; linear regression has nothing to tune."""
