@@ -23,7 +23,7 @@ _RATES = (0.25, 1.0, 4.0, 16.0, 48.0, 160.0)
 _LONGEST_STEPS = (0.03, 20.0)
 """Range of clip times rate; beyond it nothing is ever best."""
 
-_SAMPLED = ((6, 512), (4, 512), (4, 2048))
+_SAMPLED = ((6, 512), (4, 512), (4, 2048), (4, 8192))
 """Sampling rates, as powers of a half, and numbers of steps."""
 
 _UNCLIPPED = float(2**60)
