@@ -17,11 +17,14 @@ from privfit.privacy.composition import SampledGaussianEvent
 _CLIPS = (1.0, 0.4, 0.15, 0.05, 0.02, 0.008)
 """Clipping norms of a row's gradient, in units of the public bound on it."""
 
+_LONG_CLIPS = (3.0, 1.7)
+"""More of them where no schema bounds the rows, so that some are longer than the bound."""
+
 _RATES = (0.25, 1.0, 4.0, 16.0, 48.0, 160.0)
 """Step sizes in units of one over the public bound on the smoothness."""
 
-_LONGEST_STEPS = (0.03, 20.0)
-"""Range of clip times rate; beyond it nothing is ever best."""
+_STEP_LENGTHS = (0.03, 20.0)
+"""Range of clip times rate; what lies beyond was never best where it was tried."""
 
 _SAMPLED = ((6, 512), (4, 512), (4, 2048), (4, 8192))
 """Sampling rates, as powers of a half, and numbers of steps."""
@@ -44,9 +47,9 @@ class TunedGradientDescent(AbstractMethod):
 
     name: str = "DP-GD, tuned"
 
-    def settings(self, cell: Cell) -> Sequence[Setting]:  # noqa: ARG002 -- the same everywhere
+    def settings(self, cell: Cell) -> Sequence[Setting]:
         """Return clipping norms, step sizes and numbers of steps."""
-        return [{**rest, "steps": steps} for rest in _clips_and_rates() for steps in (40, 200, 500)]
+        return [{**rest, "steps": steps} for rest in _clips_and_rates(cell) for steps in (40, 200, 500)]
 
     def fit(self, cell: Cell, runs: Sequence[Run]) -> Array:
         """Run all with the same number of steps at once."""
@@ -56,10 +59,11 @@ class TunedGradientDescent(AbstractMethod):
         return thetas
 
 
-def _clips_and_rates() -> list[Setting]:
+def _clips_and_rates(cell: Cell) -> list[Setting]:
     """Return the pairs of a clipping norm and a step size that are worth trying."""
-    low, high = _LONGEST_STEPS
-    return [pair for pair in grid(clip=_CLIPS, rate=_RATES) if low <= pair["clip"] * pair["rate"] <= high]
+    low, high = _STEP_LENGTHS
+    clips = _CLIPS if cell.rows.design.bounded else _LONG_CLIPS + _CLIPS
+    return [pair for pair in grid(clip=clips, rate=_RATES) if low <= pair["clip"] * pair["rate"] <= high]
 
 
 def _descend(cell: Cell, runs: Sequence[Run], steps: int) -> Array:
@@ -87,10 +91,10 @@ class TunedSGD(AbstractMethod):
 
     name: str = "DP-SGD, tuned"
 
-    def settings(self, cell: Cell) -> Sequence[Setting]:  # noqa: ARG002 -- the same everywhere
+    def settings(self, cell: Cell) -> Sequence[Setting]:
         """Return clipping norms, step sizes, and pairs of sampling rate and number of steps."""
         pairs = [{"sampled": 2.0**-power, "steps": steps} for power, steps in _SAMPLED]
-        return [{**pair, **rest} for pair in pairs for rest in _clips_and_rates()]
+        return [{**pair, **rest} for pair in pairs for rest in _clips_and_rates(cell)]
 
     def fit(self, cell: Cell, runs: Sequence[Run]) -> Array:
         """Run every setting; those of a group share the samples of rows, not the noise."""
