@@ -49,15 +49,15 @@ TINY = 1e-6
 """Part of the squared budget for releases that a variant makes but does not look at."""
 
 
-def raw(estimate, noise, *rest):
+def raw(estimate, noise, contrasts, *, energy):
     """Do not shrink."""
-    del noise, rest
+    del noise, contrasts, energy
     return estimate
 
 
-def james_stein(estimate, noise, *rest):
+def james_stein(estimate, noise, contrasts, *, energy):
     """Multiply all coordinates by one factor: James and Stein's positive part, in the noise's metric."""
-    del rest
+    del contrasts, energy
     length = estimate @ np.linalg.solve(noise, estimate)
     return max(0.0, 1.0 - max(estimate.size - 2, 0) / length) * estimate
 
@@ -67,7 +67,7 @@ def only_at_the_end(shrink, combined):
 
     def changed(self, base, previous):
         last = self.oracle.remaining("bounded_gradient") == 0
-        with mock.patch.object(empirical_bayes, "_shrunk", shrink if last else raw):
+        with mock.patch.object(empirical_bayes, "posterior_mean", shrink if last else raw):
             return combined(self, base, previous)
 
     return changed
@@ -170,13 +170,13 @@ VARIANTS = (
         EmpiricalBayesDescent(geometry_share=TINY),
         ((Frame, "of", classmethod(without_moment)),),
     ),
-    Variant("no shrinkage", DEFAULT, ((empirical_bayes, "_shrunk", raw),)),
+    Variant("no shrinkage", DEFAULT, ((empirical_bayes, "posterior_mean", raw),)),
     Variant(
         "shrinkage at the end only",
         DEFAULT,
-        ((DESCENT, "_combined", only_at_the_end(empirical_bayes._shrunk, DESCENT._combined)),),
+        ((DESCENT, "_combined", only_at_the_end(empirical_bayes.posterior_mean, DESCENT._combined)),),
     ),
-    Variant("one factor for all (James-Stein)", DEFAULT, ((empirical_bayes, "_shrunk", james_stein),)),
+    Variant("one factor for all (James-Stein)", DEFAULT, ((empirical_bayes, "posterior_mean", james_stein),)),
     Variant("bound on the curvature, not a model", DEFAULT, ((DESCENT, "_hessian", bound_on_curvature),)),
     Variant(
         "Mallows weights",

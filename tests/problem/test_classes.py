@@ -300,3 +300,9 @@ def test_a_number_of_classes_that_is_none(n_classes):
 def test_a_parameter_of_the_wrong_length_is_refused():
     with pytest.raises(PlanViolation, match="wrong shape"):
         make_problem(Multinomial(3)).kernel("gradient", np.zeros(P))
+
+
+def test_sizes_are_refused_for_classes():
+    problem = make_problem(Multinomial(3))
+    with pytest.raises(PlanViolation, match="sizes"):
+        problem.kernel("sizes", np.zeros(problem.size))

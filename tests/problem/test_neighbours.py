@@ -12,8 +12,8 @@ from privfit.privacy.relation import Relation
 
 from .conftest import LOSSES, asked, make_problem
 
-KINDS = ("gradient", "second_moment", "hessian", "meat", "secant", "sizes")
-OF_ROWS = (*KINDS, "bounded_gradient", "marginals")
+KINDS = ("gradient", "second_moment", "hessian", "meat", "secant")
+OF_ROWS = (*KINDS, "bounded_gradient", "marginals", "sizes")
 """With the queries of losses of one linear predictor."""
 
 P, N = 3, 7

@@ -220,6 +220,8 @@ class Problem:
         return made.meat_kernel(self.loss, theta, scale, self.basis)
 
     def _class_kernel(self, loss: Multinomial, kind: ReleaseKind, theta: FloatArray) -> BlockKernel:
+        if kind == "sizes":
+            raise PlanViolation(f"the sizes of gradients are not counted for {loss.name}")
         if kind == "marginals":
             return class_kernels.marginals_kernel(loss, self.norm_bound)
         if kind == "bounded_gradient":
