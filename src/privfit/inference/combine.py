@@ -14,7 +14,7 @@ import numpy as np
 
 from privfit._checks import FloatArray
 from privfit.inference.covariance import Bread
-from privfit.solvers.base import Solution, Step
+from privfit.solvers.base import Solution, Step, precision_average
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -55,15 +55,12 @@ class Estimate:
 
 def anchor(steps: Sequence[Step]) -> Anchor:
     """Average points and gradients of the steps by the precision of their gradients."""
-    weights = np.array([step.weight for step in steps])
-    weights = weights / weights.sum()
-    sds = np.array([step.release.planned.sd for step in steps])
-    return Anchor(
-        theta=weights @ np.array([step.release.at for step in steps]),
-        gradient=weights @ np.array([step.gradient for step in steps]),
-        preconditioner=steps[-1].preconditioner,
-        sd=float(np.sqrt(np.sum((weights * sds) ** 2))),
+    theta, gradient, sd = precision_average(
+        [step.release.at for step in steps],
+        [step.gradient for step in steps],
+        [step.release.planned.sd for step in steps],
     )
+    return Anchor(theta, gradient, steps[-1].preconditioner, sd)
 
 
 def one_step(around: Anchor, bread: Bread) -> Estimate:

@@ -1,6 +1,7 @@
 """What a solver is: immutable configuration that plans its releases and turns them into a solution."""
 
 from abc import ABC, abstractmethod
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar, Literal
 
@@ -139,6 +140,30 @@ def keep_scale_positive(problem: Problem, theta: FloatArray, previous: FloatArra
     kept = theta.copy()
     kept[-1] = np.clip(theta[-1], 0.5 * previous[-1], 2.0 * previous[-1])
     return kept
+
+
+def precision_average(
+    points: Sequence[FloatArray], gradients: Sequence[FloatArray], sds: Sequence[float]
+) -> tuple[FloatArray, FloatArray, float]:
+    """Average points and gradients by the precision of the gradients' noise.
+
+    Parameters
+    ----------
+    points, gradients : sequences of arrays of shape (q,)
+    sds : sequence of float
+        Standard deviations of the gradients' noise; the averages are plain ones where it is 0.
+
+    Returns
+    -------
+    point, gradient : array of shape (q,)
+    sd : float
+        Standard deviation of the noise in each entry of ``gradient``.
+    """
+    noise = np.array(sds)
+    weights = np.array([1.0 / sd**2 if sd > 0 else 1.0 for sd in sds])
+    weights = weights / weights.sum()
+    sd = float(np.sqrt(np.sum((weights * noise) ** 2)))
+    return weights @ np.array(points), weights @ np.array(gradients), sd
 
 
 def noise_norm(sd: float, size: int) -> float:

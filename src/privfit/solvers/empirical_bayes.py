@@ -2,7 +2,7 @@
 
 import math
 from dataclasses import dataclass, field, replace
-from functools import lru_cache, partial
+from functools import partial
 from typing import ClassVar, final
 
 import numpy as np
@@ -15,12 +15,13 @@ from privfit.problem.objective import Problem
 from privfit.problem.oracle import Oracle
 from privfit.problem.plan import PlannedRelease
 from privfit.problem.schedule import growing_shares, planned_release, signal_of
-from privfit.solvers.base import AbstractSolver, Solution, keep_scale_positive
+from privfit.solvers.base import AbstractSolver, Solution, keep_scale_positive, precision_average
 from privfit.solvers.curvature import model_hessian
 from privfit.solvers.geometry import STRETCH, Frame, Marginals, standardised, whitened
 from privfit.solvers.requirements import need_convex, need_smooth
 from privfit.solvers.shrinkage import posterior_mean
 from privfit.solvers.sizes import quantile_of_sizes
+from privfit.solvers.whitened import SMALLEST_SPREAD
 
 _LEAST_CUT, _MOST_CUT = 0.5, 2.2
 """Smallest and largest number of standard deviations at which normal residuals would be cut."""
@@ -76,9 +77,9 @@ class EmpiricalBayesDescent(AbstractSolver):
 
     Notes
     -----
-    *Guarantee.* That of the allowance, by composition of a vector, a matrix and K vectors. Every later
-    query depends on the rows through its bounded terms alone; coordinates, points and clips are functions
-    of earlier releases.
+    *Guarantee.* That of the allowance, by composition of a vector, a matrix and K vectors, and of two
+    histograms of sizes where residuals are cut. Every later query depends on the rows through its bounded
+    terms alone; coordinates, points and clips are functions of earlier releases.
 
     References
     ----------
@@ -108,7 +109,7 @@ class EmpiricalBayesDescent(AbstractSolver):
         return "empirical-Bayes descent"
 
     def plan(self, problem: Problem, allowance: Allowance) -> tuple[PlannedRelease, ...]:
-        """Plan the marginals, a second moment and one bounded gradient a step."""
+        """Plan marginals, a second moment, looks at sizes where residuals are cut, and a gradient a step."""
         need_smooth(problem, "EmpiricalBayesDescent")
         need_convex(problem, "EmpiricalBayesDescent")
         n_steps = self._steps(problem, allowance)
@@ -144,9 +145,9 @@ class EmpiricalBayesDescent(AbstractSolver):
         cut = min(_LEAST_CUT + 0.6 * max(log - 3.2, 0.0), _MOST_CUT)
         quantile = math.erf(cut / math.sqrt(2.0))
         growth = math.sqrt(bound / self.spread)
-        descent = _Descent(problem, oracle, frame, marginals, bound, quantile, growth)
-        parameter = descent.run()
         final = _weighted(problem, frame.basis)
+        descent = _Descent(problem, final, oracle, frame, marginals, bound, quantile, growth)
+        parameter = descent.run()
         if oracle.remaining("meat"):
             oracle.change_basis(final)
         return Solution(final, parameter, (), (), "point")
@@ -174,7 +175,7 @@ def _cuts_residuals(problem: Problem) -> bool:
 
 
 def _weighted(problem: Problem, basis: FloatArray | None) -> Problem:
-    bound = math.sqrt(1.2 * problem.n_coef)
+    bound = math.sqrt(SMALLEST_SPREAD * problem.n_coef)
     return replace(problem.bounded_by(bound, STRETCH * bound), basis=basis)
 
 
@@ -189,9 +190,13 @@ class _Seen:
 
 @dataclass(slots=True, eq=False)
 class _Descent:
-    """The steps of one fit; all that it holds is released."""
+    """The steps of one fit from the encoded ``problem``; ``final`` is that in whitened coordinates.
+
+    All that it holds is released.
+    """
 
     problem: Problem
+    final: Problem
     oracle: Oracle
     frame: Frame
     marginals: Marginals
@@ -220,11 +225,9 @@ class _Descent:
         return phi
 
     def _residual(self, phi: FloatArray) -> float:
-        """Return the residual scale that is left of the response's at ``phi``."""
+        """Return the residual scale that is left of a numeric response's at ``phi``."""
         if self.problem.loss.has_scale:
             return float(phi[-1])
-        if self.problem.loss.target_kind != "numeric":
-            return 1.0
         p, center, spread = self.problem.n_coef, self.frame.center, self.marginals.response.sd
         constant = center @ center
         explained = phi[:p] @ phi[:p] - ((phi[:p] @ center) ** 2 / constant if constant > 0 else 0.0)
@@ -273,17 +276,15 @@ class _Descent:
     @property
     def _ridge(self) -> FloatArray:
         """Second derivative of the ridge in whitened coordinates, shape (n_linear, n_linear)."""
-        p, basis = self.problem.n_coef, self.frame.basis
-        return self.problem.each_output(basis.T @ self.problem.ridge[:p, :p] @ basis)
+        n = self.problem.n_linear
+        return self.final.ridge[:n, :n]
 
     def _combined(self, base: FloatArray, previous: FloatArray) -> FloatArray:
         """Return the shrunk estimate that the later half of the gradients gives."""
         late = self.seen[len(self.seen) // 2 :]
-        weights = np.array([one.sd**-2 if one.sd > 0 else 1.0 for one in late])
-        weights = weights / weights.sum()
-        at = weights @ np.array([one.at for one in late])
-        gradient = weights @ np.array([one.gradient for one in late])
-        sd = math.sqrt(float(np.sum((weights * np.array([one.sd for one in late])) ** 2)))
+        at, gradient, sd = precision_average(
+            [one.at for one in late], [one.gradient for one in late], [one.sd for one in late]
+        )
         n, loss = self.problem.n_linear, self.problem.loss
         inverse = np.linalg.inv(self._hessian(at))
         raw = at[:n] - inverse @ gradient[:n] - base[:n]
@@ -313,7 +314,6 @@ class _Descent:
         return model_hessian(curvatures, rows, self.frame.center) + self._ridge
 
 
-@lru_cache(maxsize=64)
 def _usual_curvature(loss: AbstractLoss, residual: float) -> float:
     """Return the curvature of a loss of residuals on this scale."""
     if loss.has_scale:
