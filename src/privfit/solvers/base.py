@@ -35,8 +35,7 @@ class Step:
     @property
     def weight(self) -> float:
         """Precision of the gradient: the inverse of its noise variance; 1 without noise."""
-        sd = self.release.planned.sd
-        return 1.0 / sd**2 if sd > 0 else 1.0
+        return _precision(self.release.planned.sd)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -142,6 +141,10 @@ def keep_scale_positive(problem: Problem, theta: FloatArray, previous: FloatArra
     return kept
 
 
+def _precision(sd: float) -> float:
+    return 1.0 / sd**2 if sd > 0 else 1.0
+
+
 def precision_average(
     points: Sequence[FloatArray], gradients: Sequence[FloatArray], sds: Sequence[float]
 ) -> tuple[FloatArray, FloatArray, float]:
@@ -160,7 +163,7 @@ def precision_average(
         Standard deviation of the noise in each entry of ``gradient``.
     """
     noise = np.array(sds)
-    weights = np.array([1.0 / sd**2 if sd > 0 else 1.0 for sd in sds])
+    weights = np.array([_precision(sd) for sd in sds])
     weights = weights / weights.sum()
     sd = float(np.sqrt(np.sum((weights * noise) ** 2)))
     return weights @ np.array(points), weights @ np.array(gradients), sd
