@@ -14,7 +14,7 @@ from privfit.data.threads import PARTS_PER_THREAD, share, thread_count
 CHUNK_ROWS = 4096
 """Rows that a kernel adds up before its partial sum is set aside; it bounds the rounding error of sums."""
 
-GROUP_ROWS = 64
+GROUP_ROWS = 32
 """Rows whose gradients are added up before their sum is added to the chunk's."""
 
 
