@@ -5,7 +5,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 
-.PHONY: demo test lint format readme clean
+.PHONY: demo test lint format readme lock wheel clean
 
 demo: $(VENV)/installed
 	$(BIN)/privfit demo
@@ -26,6 +26,18 @@ format: $(VENV)/installed-dev
 # The example in README.md is real output; this writes it anew.
 readme: $(VENV)/installed
 	$(BIN)/python docs/generate_readme_example.py
+
+# Pins of all packages that are needed at run time, with their hashes.
+lock: $(VENV)/installed-dev
+	$(BIN)/uv pip compile pyproject.toml --universal --generate-hashes --no-annotate --no-header \
+	  --python-version 3.11 --quiet --upgrade -o requirements.lock
+
+# Builds the wheel twice and fails if the two differ.
+wheel: $(VENV)/installed-dev
+	rm -rf dist
+	$(BIN)/python -m build --wheel --outdir dist .
+	$(BIN)/python -m build --wheel --outdir dist/again .
+	cmp dist/*.whl dist/again/*.whl && rm -r dist/again
 
 clean:
 	rm -rf $(VENV) build dist demo-output .pytest_cache .ruff_cache .import_linter_cache .hypothesis

@@ -199,3 +199,10 @@ def test_events_check_their_numbers(bad):
         ApproximateEvent(1.0, 1.0)
     with pytest.raises(InvalidArgument, match="overflows"):
         compose([GaussianEvent(1e200)])
+
+
+@pytest.mark.parametrize("mu", [5e-324, 1e-310, 1e-200, 1e-160, 1.5, 1e140])
+def test_a_single_gaussian_costs_itself_whatever_its_size(mu):
+    assert compose([GaussianEvent(mu)]).gaussian == mu
+    twice = compose([GaussianEvent(mu)] * 2).gaussian
+    assert 2 * Fraction(mu) ** 2 <= Fraction(twice) ** 2 <= 4 * Fraction(mu) ** 2

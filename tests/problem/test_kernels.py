@@ -10,7 +10,7 @@ from privfit.data.source import CHUNK_ROWS, GROUP_ROWS, ArraySource, summation_e
 from privfit.errors import Incompatible
 from privfit.losses import Custom, Hinge, Huber, Logistic, Quantile, Sigmoid
 from privfit.losses.base import evaluate
-from privfit.problem.kernels import gradient_kernel
+from privfit.problem.kernels import gradient_kernel, second_moment_kernel
 
 from .conftest import HESSIANS, LOSSES, asked, make_problem
 
@@ -76,6 +76,46 @@ def test_gradient_loses_no_more_than_the_bound_on_rounding_says(columns, rng):
     exact = np.array([math.fsum(column) for column in terms.T])
     error = summation_error(n, GROUP_ROWS + CHUNK_ROWS // GROUP_ROWS) * n * bound
     assert np.linalg.norm(found - exact) <= error
+
+
+def _sizes(order, n, rng):
+    """Lengths of rows in orders that are hard on sums: their bits fall off the end as the sum grows."""
+    one = np.ones(n)
+    spread = np.exp(rng.uniform(-40.0, 0.0, n))
+    match order:
+        case "equal":
+            return one / 3.0
+        case "growing":
+            return np.sort(spread)
+        case "shrinking":
+            return np.sort(spread)[::-1]
+        case "cancelling":
+            return np.where(np.arange(n) % 2, -1.0, 1.0) * (1.0 + np.repeat(spread, 2)[:n] / 3.0) / 2.0
+        case "one large, then small":
+            return np.where(np.arange(n) % CHUNK_ROWS == 0, 1.0, 2.0**-54)
+        case _:
+            return np.where(np.arange(n) % GROUP_ROWS < GROUP_ROWS // 2, 1.0 / 3.0, -1.0 / 3.0)
+
+
+ORDERS = ("equal", "growing", "shrinking", "cancelling", "one large, then small", "cancelling in blocks")
+
+
+@pytest.mark.parametrize("order", ORDERS)
+@pytest.mark.parametrize("columns", [3, 13])
+def test_no_order_of_the_rows_loses_more_than_the_bound_on_rounding_says(order, columns, rng):
+    n, bound = 3 * CHUNK_ROWS + 17, 1.0
+    direction = rng.normal(size=columns)
+    x = _sizes(order, n, rng)[:, None] * (direction / np.linalg.norm(direction) * (1.0 - 1e-9))
+    source = ArraySource(x, np.full(n, 1e9), norm_bound=bound)
+    assert next(source.blocks()).weight.min() == 1.0
+    gradient = source.sum(gradient_kernel(Huber(1.0), np.zeros(columns), 1.0), columns)
+    exact = np.array([math.fsum(-column) for column in x.T])
+    few = summation_error(n, GROUP_ROWS + CHUNK_ROWS // GROUP_ROWS) * n * bound
+    assert np.linalg.norm(gradient - exact) <= few
+    moments = source.sum(second_moment_kernel(None), columns**2)
+    products = (x[:, :, None] * x[:, None, :]).reshape(n, -1)
+    exact = np.array([math.fsum(column) for column in products.T])
+    assert np.linalg.norm(moments - exact) <= summation_error(n) * n * bound**2
 
 
 CLAMPS = {"slope": lambda c: (-c.slope, c.slope), "curvature": lambda c: (0.0, c.curvature)}

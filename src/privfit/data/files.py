@@ -20,6 +20,7 @@ PARQUET_SUFFIXES = (".parquet", ".pq")
 ARROW_SUFFIXES = (".arrow", ".feather", ".ipc", ".arrows")
 
 _T = TypeVar("_T")
+_Rows = TypeVar("_Rows", pa.Table, pa.RecordBatch)
 
 _BLOCK_BYTES = 1 << 24
 """Bytes that are parsed at once; a single row must fit."""
@@ -140,7 +141,13 @@ def _read_arrow(file: Path, needed: Sequence[str] | None) -> pa.Table:
     except pa.ArrowInvalid:  # the streaming form has no footer
         with paipc.open_stream(file.read_bytes()) as reader:
             table = reader.read_all()
-    return table.select(present(_distinct(table.schema.names), needed))
+    return sound(table.select(present(_distinct(table.schema.names), needed)))
+
+
+def sound(rows: _Rows) -> _Rows:
+    """Return rows of an Arrow file after checking that a damaged file does not point outside its memory."""
+    rows.validate(full=True)
+    return rows
 
 
 def absent(name: str) -> str:

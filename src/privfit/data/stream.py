@@ -14,7 +14,7 @@ from privfit._checks import FloatArray, whole
 from privfit.data.clamp import Weighting, influence_weights
 from privfit.data.columns import quietly
 from privfit.data.encode import Encoder, UnitScaleEncoder
-from privfit.data.files import ARROW_SUFFIXES, PARQUET_SUFFIXES, csv_conversion, csv_names, present
+from privfit.data.files import ARROW_SUFFIXES, PARQUET_SUFFIXES, csv_conversion, csv_names, present, sound
 from privfit.data.source import CHUNK_ROWS, Block, BlockKernel, IntArray
 from privfit.data.tables import Table, default_names, open_table
 from privfit.errors import PlanViolation, SchemaError
@@ -143,9 +143,10 @@ class RowStream:
             form = "feather" if suffix in ARROW_SUFFIXES else "parquet"
             dataset = pads.dataset(file, format=form, partitioning="hive" if form == "parquet" else None)
             names = present(dataset.schema.names, needed)
-            return dataset.to_batches(
+            batches = dataset.to_batches(
                 columns=names, batch_size=_BATCH_ROWS, batch_readahead=1, fragment_readahead=1
             )
+            return map(sound, batches) if form == "feather" else batches
         names, skipped = csv_names(file, shown, columns=self._columns, header=self._header, sep=self._sep)
         return pacsv.open_csv(
             file,

@@ -363,7 +363,8 @@ def _add_up(a: float, b: float) -> float:
 def _root_above(square: Fraction) -> float:
     if square > Fraction(2) ** 1000:
         raise InvalidArgument("the events' mu must be smaller: their sum overflows")
-    root = math.sqrt(float(square))
+    small = max(square.denominator.bit_length() - square.numerator.bit_length(), 0) // 2
+    root = math.ldexp(math.sqrt(float(square * 4**small)), -small)  # the square itself may underflow
     while Fraction(root) ** 2 < square:
         root = math.nextafter(root, math.inf)
     while root > 0 and Fraction(below := math.nextafter(root, 0.0)) ** 2 >= square:

@@ -107,7 +107,7 @@ class LedgerFile:
                 "another process holds it; try again" if busy else "check the path, its rights and the disk"
             )
             raise LedgerError(f"ledger {self.path.name}: {_line(error)}; {remedy}") from error
-        except sqlite3.Error as error:
+        except (sqlite3.Error, UnicodeDecodeError) as error:
             raise LedgerError(
                 f"ledger {self.path.name}: {_line(error)}; it is corrupt or not a ledger"
             ) from error
@@ -135,7 +135,7 @@ class Appender:
 
 
 def _line(error: Exception) -> str:
-    return " ".join(str(error).split())
+    return "".join(c if c.isprintable() else "?" for c in " ".join(str(error).split()))[:200]
 
 
 def _lay_out(connection: sqlite3.Connection) -> None:
