@@ -157,3 +157,14 @@ def m_estimation(loss: AbstractLoss) -> Model:
     if loss.target_kind == "class":
         raise Incompatible(f"loss: {loss.name} is what LogisticRegression(classes=[...]) fits; use that")
     return Model(f"M-estimation: {loss.name}", loss.target_kind, lambda _: loss)
+
+
+BY_NAME: dict[str, Callable[[], Model]] = {
+    "logit": logistic_regression,
+    "ols": linear_regression,
+    "huber": huber_regression,
+    "svm": support_vector_machine,
+    "quantile": quantile_regression,
+    "poisson": poisson_regression,
+}
+"""The models that planner and command line know by name."""

@@ -65,12 +65,14 @@ def _names(doc: Printable) -> list[str]:
     return [clean(name) for name, _ in doc.rows]
 
 
+def cells(columns: Sequence[Column], values: Sequence[float]) -> list[str]:
+    """Return a row of numbers as they are written in columns."""
+    return [_STYLES[column.style](value) for column, value in zip(columns, values, strict=True)]
+
+
 def _cells(doc: Printable) -> list[list[str]]:
     """Return the written numbers, row by row."""
-    return [
-        [_STYLES[column.style](value) for column, value in zip(doc.columns, values, strict=True)]
-        for _, values in doc.rows
-    ]
+    return [cells(doc.columns, values) for _, values in doc.rows]
 
 
 # --- text ---------------------------------------------------------------------------------------------------
