@@ -28,6 +28,7 @@ from privfit.problem.objective import Problem
 from privfit.problem.oracle import Oracle
 from privfit.problem.plan import Plan
 from privfit.results import FitResult, PrivacyStatement
+from privfit.results.form import ModelForm
 from privfit.solvers import AbstractSolver, NonPrivate, resolve
 
 _LONGEST = 10**10
@@ -314,6 +315,13 @@ def _result(
         statement=statement_of(options, oracle.plan, private=oracle.private, noise=oracle.noise_label),
         plan=oracle.plan,
         releases=oracle.released if oracle.plan.private else (),
+        form=ModelForm(
+            columns=design.names,
+            terms=design.terms,
+            link=model.link,
+            classes=() if design.target.labels is None else tuple(map(str, design.target.labels)),
+        ),
+        encoder=encoder,
     )
 
 
