@@ -35,7 +35,9 @@ if TYPE_CHECKING:
         PoissonRegressor,
         QuantileRegressor,
     )
-    from privfit.formula import huber, logit, ols, poisson, quantile, svm
+    from privfit.estimators.assumptions import Assumptions
+    from privfit.formula import huber, logit, ols, plan, poisson, quantile, sample_size, svm
+    from privfit.inference.infer import BudgetSplit
     from privfit.privacy.budget import Budget
     from privfit.privacy.ledger import Ledger
     from privfit.results import FitResult
@@ -43,9 +45,11 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 
 __all__ = [
+    "Assumptions",
     "AuditResult",
     "Budget",
     "BudgetExceeded",
+    "BudgetSplit",
     "FitResult",
     "FormulaError",
     "HuberRegressor",
@@ -74,8 +78,10 @@ __all__ = [
     "logit",
     "losses",
     "ols",
+    "plan",
     "poisson",
     "quantile",
+    "sample_size",
     "solvers",
     "svm",
 ]
@@ -83,8 +89,10 @@ __all__ = [
 _PACKAGES = ("auditing", "learners", "losses", "solvers")
 
 _HOMES = {
+    "Assumptions": "estimators.assumptions",
     "AuditResult": "auditing",
     "Budget": "privacy.budget",
+    "BudgetSplit": "inference.infer",
     "FitResult": "results",
     "HuberRegressor": "estimators",
     "Ledger": "privacy.ledger",
@@ -100,8 +108,10 @@ _HOMES = {
     "huber": "formula",
     "logit": "formula",
     "ols": "formula",
+    "plan": "formula",
     "poisson": "formula",
     "quantile": "formula",
+    "sample_size": "formula",
     "svm": "formula",
 }
 """Where each name that is imported at first use comes from; the same as above, for type checkers."""

@@ -12,13 +12,11 @@ import typer
 from privfit._checks import whole
 from privfit.cli.budget import DELTA, EPSILON
 from privfit.cli.output import check_writable, waiting, write_html
-from privfit.cli.plan import guarantee
 from privfit.cli.prepare import prepare
 from privfit.cli.request import BudgetText, Request, TextFile
 from privfit.cli.tables import WIDTH
 from privfit.data.synthetic import CensusTarget, census, census_coefficients, census_schema
-from privfit.estimators.fit import fit, make_problem, plan_fit
-from privfit.privacy.budget import Budget
+from privfit.estimators.fit import FitOptions, fit, make_problem, plan_fit, statement_of
 from privfit.privacy.composition import compose
 from privfit.problem.plan import Plan
 from privfit.results import FitResult
@@ -120,7 +118,7 @@ def _run(study: _Study, data: Path, folder: Path, rows: int) -> FitResult:
         plan = plan_fit(problem, prepared.options)
         table = prepared.open(TextFile(data, ",", header=True, columns=None))
         result, _ = fit(prepared.model, prepared.encoder, table, prepared.options)
-    _say(_plan_in_words(prepared.model.title_for(prepared.encoder.design), plan))
+    _say(_plan_in_words(prepared.model.title_for(prepared.encoder.design), plan, prepared.options))
     typer.echo(f"\n{result.summary(_LEVEL).as_text()}")
     _say(_against_truth(study, result))
     json_file, html_file = _result_files(study, folder)
@@ -129,12 +127,13 @@ def _run(study: _Study, data: Path, folder: Path, rows: int) -> FitResult:
     return result
 
 
-def _plan_in_words(title: str, plan: Plan) -> str:
+def _plan_in_words(title: str, plan: Plan, options: FitOptions) -> str:
     """Sum a plan up in one sentence."""
+    guarantee = statement_of(options, plan, private=plan.private, noise="").guarantee
     steps = sum(release.kind == "gradient" for release in plan.solver_releases)
     return (
         f"{title}. The plan, made before a row is read: {steps} steps, {len(plan.releases)} noisy answers in "
-        f"all, {guarantee(plan, Budget(EPSILON, DELTA))}. Nothing else leaves the table."
+        f"all, {guarantee}. Nothing else leaves the table."
     )
 
 

@@ -6,22 +6,20 @@ import textwrap
 from itertools import groupby
 from pathlib import Path
 
-import numpy as np
 import typer
 
-from privfit.cli.budget import DELTA
 from privfit.cli.output import check_writable, waiting
-from privfit.cli.prepare import Prepared, prepare
+from privfit.cli.prepare import prepare
 from privfit.cli.request import Request
 from privfit.cli.tables import WIDTH, text_table
-from privfit.errors import BudgetExceeded, Incompatible
-from privfit.estimators.forecast import PlannedFit, forecast_fit
-from privfit.planning import ASSUMED_RESIDUAL
-from privfit.privacy.budget import Budget
+from privfit.errors import BudgetExceeded
+from privfit.estimators.assumptions import Assumptions
+from privfit.estimators.planned import PlannedFit, planned_fit
+from privfit.planning import cost
 from privfit.privacy.composition import compose
 from privfit.privacy.ledger import Ledger
 from privfit.problem.plan import Plan, PlannedRelease
-from privfit.results import PrivacyStatement
+from privfit.results import printer
 from privfit.results.archive import write_atomically
 from privfit.results.numbers import percent, significant
 
@@ -52,63 +50,43 @@ def run_plan(request: Request, rows: int, *, out: Path | None) -> None:
     check_writable(out, option="out")
     with waiting("planning"):
         prepared = prepare(request, rows=rows)
-        planned = forecast_fit(
-            prepared.model, prepared.encoder, prepared.schema, prepared.options, n_rows=rows
+        planned = planned_fit(
+            prepared.model,
+            prepared.encoder,
+            prepared.schema,
+            prepared.options,
+            n_rows=rows,
+            assumptions=Assumptions(),
+            level=request.level,
         )
-    if not planned.plan.private:
-        raise Incompatible(
-            "solver: a fit without noise spends nothing and has no plan; choose another solver"
-        )
-    typer.echo(render_plan(prepared, planned, level=request.level))
+    typer.echo(render_plan(planned))
     if request.ledger is not None and request.dataset is not None:
         typer.echo("\n".join(["", *_ledger_lines(request.ledger, request.dataset, planned.plan)]))
     if out is not None:
         write_atomically(out, json.dumps(planned.plan.to_dict(), indent=2, allow_nan=False) + "\n")
 
 
-def render_plan(prepared: Prepared, planned: PlannedFit, *, level: float) -> str:
+def render_plan(planned: PlannedFit) -> str:
     """Return header, releases and forecast as text."""
-    plan, double = planned.plan, "=" * WIDTH
-    lines = [
-        f"Plan: {prepared.model.title_for(prepared.encoder.design)} of {prepared.encoder.design.target.name}",
-        double,
-    ]
-    lines += _header(plan, prepared.options.budget)
-    lines += [double, *_releases(plan), double]
-    lines += _forecast(planned, prepared, level=level)
-    return "\n".join(lines)
+    double = "=" * WIDTH
+    lines = [f"Plan: {planned.model} of {planned.target}", double, *_header(planned), double]
+    return "\n".join([*lines, *_releases(planned.plan), double, *_forecast(planned)])
 
 
-def guarantee(plan: Plan, budget: Budget) -> str:
-    """Return the guarantee of a plan in one line of notation."""
-    pair = budget.notion in ("pure", "approximate")
-    delta = budget.delta if pair else DELTA
-    statement = PrivacyStatement(
-        private=True,
-        relation=plan.relation,
-        unit="row",
-        notion=budget.notion,
-        epsilon=budget.epsilon if pair else compose(plan.events).epsilon_at(delta),
-        delta=delta,
-        mu=plan.mu,
-        noise="",
-    )
-    return statement.guarantee
-
-
-def _header(plan: Plan, budget: Budget) -> list[str]:
+def _header(planned: PlannedFit) -> list[str]:
+    plan = planned.plan
     steps = sum(release.kind in _STEPS for release in plan.solver_releases)
     scale = "" if plan.relation == "replace" else " (public scale)"
     return [
         f"Method:   {plan.solver}" + (f", {steps} steps" if steps else ""),
         f"Rows:     {plan.n_rows}{scale}",
         f"Columns:  {len(plan.columns)} after encoding",
-        f"Privacy:  {guarantee(plan, budget)}",
+        f"Privacy:  {planned.guarantee}",
     ]
 
 
 def _releases(plan: Plan) -> list[str]:
-    total = math.fsum(map(_cost, plan.releases))
+    total = math.fsum(map(cost, plan.releases))
     rows = []
     for phase, releases in (("solver", plan.solver_releases), ("inference", plan.inference_releases)):
         ordered = sorted(releases, key=lambda release: list(_KINDS).index(release.kind))
@@ -127,7 +105,7 @@ def _releases(plan: Plan) -> list[str]:
 
 
 def _release_cells(group: list[PlannedRelease], total: float) -> list[str]:
-    share = math.fsum(map(_cost, group)) / total
+    share = math.fsum(map(cost, group)) / total
     return [
         str(len(group)),
         str(group[0].size),
@@ -137,69 +115,19 @@ def _release_cells(group: list[PlannedRelease], total: float) -> list[str]:
     ]
 
 
-def _cost(release: PlannedRelease) -> float:
-    """Return what adds up: the squared mu, or epsilon; inf for a method that has neither."""
-    if release.epsilon is None:
-        return release.mu**2
-    return release.epsilon if release.delta == 0 else math.inf
-
-
 def _span(values: list[float]) -> str:
     low, high = significant(min(values), 3), significant(max(values), 3)
     return low if low == high else f"{low} to {high}"
 
 
-def _forecast(planned: PlannedFit, prepared: Prepared, *, level: float) -> list[str]:
-    expected = planned.forecast
-    numbers = np.column_stack([expected.sampling, expected.noise, expected.width(level)]).tolist()
-    rows = [
-        (
-            name,
-            [_or_unknown(value, significant(value, 3)) for value in values]
-            + [_or_unknown(share, percent(share))],
-        )
-        for name, values, share in zip(expected.names, numbers, expected.noise_share.tolist(), strict=True)
-    ]
-    table = text_table(["sampling sd", "noise sd", f"{100 * level:.6g}% width", "noise %"], rows)
-    notes = [_assumptions(prepared), *_not_known(planned, prepared)]
-    wrapped = [line for note in notes for line in textwrap.wrap(note, WIDTH)]
-    return [*table, "=" * WIDTH, *wrapped]
-
-
-def _or_unknown(value: float, shown: str) -> str:
-    return "unknown" if math.isnan(value) else shown
-
-
-def _not_known(planned: PlannedFit, prepared: Prepared) -> list[str]:
-    """Say why numbers of the forecast are missing, and what to do about it."""
-    if np.isnan(planned.forecast.sampling).any():
-        return [
-            "Unknown: a loss with a kink has no Hessian, so its standard errors cannot be told beforehand."
-        ]
-    if not np.isnan(planned.forecast.noise).any():
-        return []
-    reason = f"Unknown: the noise in what {planned.plan.solver} leads to cannot be told beforehand"
-    if prepared.options.method.no_inference is not None:
-        return [f"{reason}; that of --solver auto can."]
-    return [f"{reason}. Without --no-inference Newton steps with known noise are planned from there."]
-
-
-def _assumptions(prepared: Prepared) -> str:
-    kind = prepared.encoder.design.target.kind
-    if kind in ("binary", "class"):
-        response = f"{'both' if kind == 'binary' else 'all'} labels equally likely for every row"
-    elif prepared.model.target_kind == "count":
-        response = "a mean count of 1"
-    else:
-        share = f"{100 * ASSUMED_RESIDUAL:g}%"
-        response = f"a residual scale of {share} of half the declared range of the response"
-    return (
-        "Expected standard deviation of each coefficient from sampling and from privacy noise, in the units "
-        "of the raw columns; width of its interval; noise %: share of the squared standard error that is "
-        "noise. No data were read. Assumed are independent columns, spread evenly over their declared ranges "
-        f"and levels, and {response}. Real tables are less kind: rare levels, a rare outcome, and columns "
-        "that use little of their range make intervals wider."
-    )
+def _forecast(planned: PlannedFit) -> list[str]:
+    summary = planned.summary()
+    notes = [line for note in summary.footers for line in textwrap.wrap(note, WIDTH)]
+    if not planned.forecast.known:
+        return notes
+    labels = [column.label for column in summary.columns]
+    rows = [(name, printer.cells(summary.columns, values)) for name, values in summary.rows]
+    return [*text_table(labels, rows), "=" * WIDTH, *notes]
 
 
 def _ledger_lines(path: Path, dataset: str, plan: Plan) -> list[str]:

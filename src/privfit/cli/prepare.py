@@ -10,25 +10,8 @@ from privfit.data.schema import Schema
 from privfit.data.tables import Table, open_table
 from privfit.errors import LedgerError
 from privfit.estimators.fit import FitOptions, make_problem, plan_fit, public_rows, refuse_unit
-from privfit.estimators.models import (
-    Model,
-    huber_regression,
-    linear_regression,
-    logistic_regression,
-    poisson_regression,
-    quantile_regression,
-    support_vector_machine,
-)
+from privfit.estimators.models import BY_NAME, Model, quantile_regression
 from privfit.formula import FormulaEncoder
-
-_MODELS = {
-    "logit": logistic_regression,
-    "ols": linear_regression,
-    "huber": huber_regression,
-    "svm": support_vector_machine,
-    "quantile": quantile_regression,
-    "poisson": poisson_regression,
-}
 
 _STAND_IN_ROWS = 10**9
 """Number of rows for checks that come before the data; larger than any table that would be refused."""
@@ -89,7 +72,7 @@ def prepare(request: Request, *, rows: int | None = None) -> Prepared:
 def _model(request: Request) -> Model:
     if request.quantile is not None:
         return quantile_regression(in_range(0.0, 1.0, closed="neither", quantile=request.quantile))
-    return _MODELS[request.model]()
+    return BY_NAME[request.model]()
 
 
 def _encoder(request: Request, schema: Schema, model: Model) -> Encoder:

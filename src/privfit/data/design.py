@@ -21,11 +21,14 @@ class DesignColumn:
         Label in results, in formulaic's style: ``age``, ``C(sex)[T.Male]``.
     center, half_width : float
         Public numbers, in the unit of the raw column; 0 and 1 for the intercept and for indicators.
+    term : str or None
+        Term of the model that it belongs to, with the other levels of a factor; None: it is one of its own.
     """
 
     name: str
     center: float = 0.0
     half_width: float = 1.0
+    term: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,6 +84,11 @@ class Design:
     def names(self) -> tuple[str, ...]:
         """Column labels."""
         return tuple(column.name for column in self.columns)
+
+    @property
+    def terms(self) -> tuple[str, ...]:
+        """The term that each column belongs to."""
+        return tuple(column.term or column.name for column in self.columns)
 
     @property
     def reported_names(self) -> tuple[str, ...]:

@@ -51,6 +51,11 @@ class Encoder(Protocol):
         """Names of the raw columns that `encode` reads, the response last."""
         ...
 
+    @property
+    def variables(self) -> tuple[tuple[str, Column | None], ...]:
+        """Names and declarations of the raw predictors; None where nothing is declared."""
+        ...
+
     def encode(self, table: Table) -> tuple[FloatArray, FloatArray]:
         """Return ``x`` (n, p), row-major, and ``y`` (n,); NaN marks a row that may not contribute."""
         ...
@@ -129,6 +134,11 @@ class SchemaEncoder:
     def needed(self) -> tuple[str, ...]:
         """Names of the raw columns that `encode` reads, the response last."""
         return (*(name for name, _ in self._predictors), self._target)
+
+    @property
+    def variables(self) -> tuple[tuple[str, Column | None], ...]:
+        """Names and declarations of the raw predictors; None where nothing is declared."""
+        return self._predictors
 
     def encode(self, table: Table) -> tuple[FloatArray, FloatArray]:
         """Return ``x`` (n, p), row-major float64, and ``y`` (n,).
@@ -243,6 +253,11 @@ class UnitScaleEncoder:
         """Names of the raw columns that `encode` reads, the response last."""
         return (*self._names, self._design.target.name)
 
+    @property
+    def variables(self) -> tuple[tuple[str, Column | None], ...]:
+        """Names and declarations of the raw predictors; None where nothing is declared."""
+        return tuple((name, None) for name in self._names)
+
     def encode(self, table: Table) -> tuple[FloatArray, FloatArray]:
         """Return ``x`` (n, p), row-major float64, and ``y`` (n,), from the named columns of a table."""
         name = self._design.target.name
@@ -349,7 +364,7 @@ def _design_columns(predictors: Sequence[tuple[str, Column]], *, intercept: bool
         if isinstance(column, NumericColumn):
             columns.append(DesignColumn(column.label(name), *column.scaling(centered=intercept)))
         else:
-            columns.extend(DesignColumn(label) for label in column.labels(name))
+            columns.extend(DesignColumn(label, term=name) for label in column.labels(name))
     return tuple(columns)
 
 

@@ -7,7 +7,7 @@ import numpy as np
 
 from privfit._checks import FloatArray, in_range, whole
 from privfit._sealed import sealed, withheld
-from privfit.data.clamp import influence_weights, schweppe_weights
+from privfit.data.clamp import Weighting, influence_weights, schweppe_weights
 from privfit.data.design import Design
 from privfit.data.encode import Encoder
 from privfit.data.schema import Schema
@@ -16,7 +16,7 @@ from privfit.data.stream import RowStream
 from privfit.data.tables import Table
 from privfit.errors import Incompatible, InvalidArgument, TooLittleData
 from privfit.estimators.models import Model
-from privfit.inference.infer import Inference, estimate_only, infer
+from privfit.inference.infer import BudgetSplit, Inference, estimate_only, infer
 from privfit.planning import make_plan
 from privfit.privacy.allowance import Allowance
 from privfit.privacy.budget import Budget
@@ -28,6 +28,7 @@ from privfit.problem.objective import Problem
 from privfit.problem.oracle import Oracle
 from privfit.problem.plan import Plan
 from privfit.results import FitResult, PrivacyStatement
+from privfit.results.form import ModelForm
 from privfit.solvers import AbstractSolver, NonPrivate, resolve
 
 _LONGEST = 10**10
@@ -49,8 +50,8 @@ class FitOptions:
         Which tables are neighbours.
     l2 : float
         Ridge weight on encoded coefficients, the intercept excepted.
-    inference : bool
-        Whether to buy standard errors.
+    inference : bool or BudgetSplit
+        Whether to buy standard errors; the split says with what part of the budget.
     n_rows : int, optional
         Public number of rows that stands in for the private one under ``add_remove``.
     ledger : Ledger or path, optional
@@ -67,7 +68,7 @@ class FitOptions:
     solver: object = "auto"
     relation: str = "replace"
     l2: float = 0.0
-    inference: bool = True
+    inference: bool | BudgetSplit = True
     n_rows: int | None = None
     ledger: "Ledger | str | None" = None
     dataset: str | None = None
@@ -83,7 +84,7 @@ class FitOptions:
     @property
     def method(self) -> AbstractSolver:
         """The solver behind the name or instance."""
-        return resolve(self.solver, inference=self.inference)
+        return resolve(self.solver, inference=bool(self.inference))
 
 
 @sealed
@@ -136,15 +137,23 @@ def _fit(
     noise = _noise(options)
     source = _encoded(encoder, table, problem)
     reservation = _Reservation.make(plan, options)
-    oracle = Oracle(problem, plan, source, noise)
+    outcome = carry_out(model, encoder, options, Oracle(problem, plan, source, noise))
+    reservation.commit()
+    return outcome
+
+
+def carry_out(
+    model: Model, encoder: Encoder, options: FitOptions, oracle: Oracle
+) -> tuple[FitResult, FloatArray]:
+    """Ask an oracle all that is planned and return what `fit` does."""
+    problem = oracle.problem
     matrix, shift = reporting_map(problem, encoder.design)
     solution = options.method.run(problem, oracle)
     inference = infer(solution, oracle, directions=matrix) if options.inference else estimate_only(solution)
-    reservation.commit()
     estimate = matrix @ inference.theta + shift
     return _result(
         model=model,
-        design=encoder.design,
+        encoder=encoder,
         options=options,
         oracle=oracle,
         inference=inference,
@@ -183,9 +192,14 @@ def refuse_many_passes(options: FitOptions) -> None:
         )
 
 
+def weighting_of(problem: Problem) -> Weighting:
+    """Return how a loss has its rows bounded."""
+    return schweppe_weights if problem.loss.scales_rows else influence_weights
+
+
 def _encoded(encoder: Encoder, table: Table | RowStream, problem: Problem) -> RowSource:
     """Return the bounded rows; those of a stream are read later, those of a table now."""
-    weighting = schweppe_weights if problem.loss.scales_rows else influence_weights
+    weighting = weighting_of(problem)
     if isinstance(table, RowStream):
         return table.source(encoder, norm_bound=problem.norm_bound, weighting=weighting)
     with np.errstate(all="ignore"):  # a warning would depend on cells
@@ -281,12 +295,13 @@ class _Reservation:
 def _result(
     *,
     model: Model,
-    design: Design,
+    encoder: Encoder,
     options: FitOptions,
     oracle: Oracle,
     inference: Inference,
     estimate: FloatArray,
 ) -> FitResult:
+    design = encoder.design
     scale = None if inference.scale is None else inference.scale * design.target.half_width
     return FitResult(
         model=model.title_for(design),
@@ -297,27 +312,35 @@ def _result(
         cov_noise=inference.cov_noise,
         dof=inference.dof,
         scale=scale,
-        statement=_statement(options, oracle),
+        statement=statement_of(options, oracle.plan, private=oracle.private, noise=oracle.noise_label),
         plan=oracle.plan,
         releases=oracle.released if oracle.plan.private else (),
+        form=ModelForm(
+            columns=design.names,
+            terms=design.terms,
+            link=model.link,
+            classes=() if design.target.labels is None else tuple(map(str, design.target.labels)),
+        ),
+        encoder=encoder,
     )
 
 
-def _statement(options: FitOptions, oracle: Oracle) -> PrivacyStatement:
-    budget, mu = options.budget, oracle.plan.mu
+def statement_of(options: FitOptions, plan: Plan, *, private: bool, noise: str) -> PrivacyStatement:
+    """Return what a plan promises, with the noise of this name."""
+    budget = options.budget
     pair = budget.notion in ("pure", "approximate")
     delta = budget.delta if pair else 1e-6
-    if not oracle.plan.private:
+    if not plan.private:
         epsilon = math.inf
     else:
-        epsilon = budget.epsilon if pair else compose(oracle.plan.events).epsilon_at(delta)
+        epsilon = budget.epsilon if pair else compose(plan.events).epsilon_at(delta)
     return PrivacyStatement(
-        private=oracle.private,
-        relation=oracle.problem.relation.value,
+        private=private,
+        relation=plan.relation,
         unit="row",
         notion=budget.notion,
         epsilon=epsilon,
         delta=delta,
-        mu=mu,
-        noise=oracle.noise_label,
+        mu=plan.mu,
+        noise=noise,
     )

@@ -1,62 +1,189 @@
-"""Plan a fit without data, and say what it would buy."""
+"""What a plan will buy: it is rehearsed on public rows."""
 
+import math
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.stats import qmc
+from scipy import stats
 
-from privfit.data.declarations import NumericColumn
+from privfit._checks import FloatArray, whole
 from privfit.data.encode import Encoder
 from privfit.data.schema import Schema
-from privfit.data.tables import Table
-from privfit.estimators.fit import FitOptions, make_problem, plan_fit, reporting_map
+from privfit.data.source import ArraySource
+from privfit.errors import Incompatible
+from privfit.estimators.assumptions import Assumptions
+from privfit.estimators.fit import FitOptions, carry_out, make_problem, plan_fit, weighting_of
 from privfit.estimators.models import Model
-from privfit.planning import Forecast, forecast
+from privfit.estimators.stand_in import StandIn, stand_in_rows
+from privfit.inference.wald import critical_value, interval
+from privfit.privacy.mechanisms import make_source
+from privfit.problem.objective import Problem
+from privfit.problem.oracle import Oracle
 from privfit.problem.plan import Plan
+from privfit.results import FitResult
 
-_GRID_ROWS = 4096
+REHEARSALS = 16
+"""Fits of the stand-in rows that a forecast is the mean of; its own error is a quarter of a fit's."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class PlannedFit:
-    """A plan and its forecast."""
+class Forecast:
+    """The uncertainty that a fit is expected to report, from rehearsals.
 
-    plan: Plan
-    forecast: Forecast
-
-
-def forecast_fit(
-    model: Model, encoder: Encoder, schema: Schema, options: FitOptions, *, n_rows: int
-) -> PlannedFit:
-    """Return the plan of a fit of ``n_rows`` rows and what it is expected to buy.
-
-    The forecast assumes independent columns, uniform over their declared ranges and levels.
+    Parameters
+    ----------
+    names : tuple of str
+        Labels of the k reported coefficients.
+    se : array of shape (r, k)
+        Reported standard errors, in the reported units; ``inf`` where the noise left no usable one. NaN
+        without inference.
+    noise_shares : array of shape (r, k)
+        Share of each squared standard error that is privacy noise.
+    dof : array of shape (r, k)
+        Degrees of freedom of its t reference.
     """
-    problem = make_problem(model, encoder.design, options, n_rows=n_rows)
-    plan = plan_fit(problem, options)
-    x = encoder.encode_predictors(uniform_table(schema, encoder.needed[:-1]))
-    x = x[np.isfinite(x).all(axis=1)]
-    matrix, _ = reporting_map(problem, encoder.design)
-    expected = forecast(
-        problem,
-        options.method,
-        plan,
-        moment=x.T @ x / len(x),
-        directions=matrix,
-        names=encoder.design.reported_names,
-    )
-    return PlannedFit(plan, expected)
+
+    names: tuple[str, ...]
+    se: FloatArray
+    noise_shares: FloatArray
+    dof: FloatArray
+
+    @classmethod
+    def of(cls, results: list[FitResult]) -> "Forecast":
+        """Return the forecast that fits of stand-in rows amount to."""
+        names = results[0].names
+        if results[0].dof is None:
+            unknown = np.full((len(results), len(names)), math.nan)
+            return cls(names, unknown, unknown, unknown)
+        return cls(
+            names,
+            np.array([result.bse for result in results]),
+            np.array([result.noise_share for result in results]),
+            np.array([result.dof for result in results]),
+        )
+
+    @property
+    def known(self) -> bool:
+        """False for a fit without inference, which reports no standard errors."""
+        return not bool(np.isnan(self.se).all())
+
+    @property
+    def finite(self) -> FloatArray:
+        """Share of the rehearsals with a finite interval, shape (k,)."""
+        return np.isfinite(self._widths(0.95)).mean(axis=0)
+
+    @property
+    def sampling(self) -> FloatArray:
+        """Expected standard deviation from sampling, shape (k,); ``inf`` where no interval is finite."""
+        return self._root_mean(1.0 - self.noise_shares)
+
+    @property
+    def noise(self) -> FloatArray:
+        """Expected standard deviation from privacy noise, shape (k,); ``inf`` where no interval is finite."""
+        return self._root_mean(self.noise_shares)
+
+    @property
+    def noise_share(self) -> FloatArray:
+        """Expected share of the squared standard error that is privacy noise, shape (k,)."""
+        with np.errstate(invalid="ignore"):
+            share = self.noise**2 / (self.noise**2 + self.sampling**2)
+        return np.where(np.isinf(self.noise), 1.0, share)
+
+    def width(self, level: float = 0.95) -> FloatArray:
+        """Return the expected width of the finite confidence intervals, shape (k,); ``inf`` if none is."""
+        return _mean_of_finite(self._widths(level))
+
+    def power(self, effect: float, level: float = 0.95) -> FloatArray:
+        """Return the expected probability that a coefficient of size ``effect`` is found not to be 0.
+
+        Parameters
+        ----------
+        effect : float
+            Coefficient, in the reported units.
+        level : float
+            1 minus the size of the two-sided test.
+
+        Returns
+        -------
+        array of shape (k,)
+            Mean over the rehearsals of the power of a t test; 0 in those without a finite interval.
+        """
+        critical = critical_value(level, self.dof)
+        usable = np.isfinite(self.se) & np.isfinite(critical)
+        shift = np.where(usable, abs(effect) / np.where(usable, self.se, 1.0), 0.0)
+        dof, critical = np.where(np.isfinite(self.dof), self.dof, 1e9), np.where(usable, critical, 1.0)
+        found = stats.nct.sf(critical, dof, shift) + stats.nct.cdf(-critical, dof, shift)
+        return np.where(usable, found, 0.0).mean(axis=0)
+
+    def _widths(self, level: float) -> FloatArray:
+        lower, upper = interval(np.zeros(self.se.shape), self.se, level, self.dof)
+        return np.where(np.isnan(self.se), math.nan, upper - lower)
+
+    def _root_mean(self, shares: FloatArray) -> FloatArray:
+        """Return the root of the mean of these shares of the squared standard errors, where finite."""
+        finite = np.isfinite(self._widths(0.95))
+        squares = np.where(finite, self.se, 1.0) ** 2 * shares
+        return np.sqrt(_mean_of_finite(np.where(finite, squares, self.se)))
 
 
-def uniform_table(schema: Schema, names: tuple[str, ...]) -> Table:
-    """Return a public table whose columns cover their ranges and levels evenly (a Sobol sequence)."""
-    points = qmc.Sobol(max(len(names), 1), scramble=False).random(_GRID_ROWS)
-    columns = []
-    for k, name in enumerate(names):
-        column = schema[name]
-        if isinstance(column, NumericColumn):
-            columns.append((name, column.lower + points[:, k] * (column.upper - column.lower)))
-        else:
-            levels = np.array(column.levels, dtype=object)
-            columns.append((name, levels[(points[:, k] * len(levels)).astype(int)]))
-    return Table(columns)
+def _mean_of_finite(values: FloatArray) -> FloatArray:
+    """Return the mean of the finite entries of each column, ``inf`` if there is none, NaN if all are NaN."""
+    finite = np.isfinite(values)
+    count = finite.sum(axis=0)
+    total = np.where(finite, values, 0.0).sum(axis=0)
+    none = np.where(np.isnan(values).all(axis=0), math.nan, math.inf)
+    return np.where(count > 0, total / np.maximum(count, 1), none)
+
+
+@dataclass(frozen=True, slots=True)
+class Rehearsal:
+    """A model and stand-in rows, ready to forecast any number of rows and any budget.
+
+    Parameters
+    ----------
+    model : Model
+    encoder : Encoder
+    rows : tuple of array
+        Encoded stand-in rows ``x`` (m, p) and their responses ``y`` (m,).
+    """
+
+    model: Model
+    encoder: Encoder
+    rows: tuple[FloatArray, FloatArray]
+
+    @classmethod
+    def prepare(cls, model: Model, encoder: Encoder, schema: Schema, assumptions: Assumptions) -> "Rehearsal":
+        """Make the stand-in rows."""
+        return cls(model, encoder, stand_in_rows(encoder, schema, assumptions))
+
+    def plan(self, options: FitOptions, *, n_rows: int) -> tuple[Problem, Plan]:
+        """Return the problem and the plan of a fit of ``n_rows`` rows.
+
+        Raises
+        ------
+        Incompatible
+            If the fit would have no noise.
+        PrivfitError
+            Another named subclass, as the fit would raise it.
+        """
+        problem = make_problem(self.model, self.encoder.design, options, n_rows=whole(n_rows=n_rows))
+        plan = plan_fit(problem, options)
+        if not plan.private:
+            raise Incompatible(
+                "solver: a fit without noise spends nothing and has no plan; choose another solver"
+            )
+        return problem, plan
+
+    def forecast(self, options: FitOptions, *, n_rows: int, rehearsals: int = REHEARSALS) -> Forecast:
+        """Return what a fit of ``n_rows`` rows is expected to report.
+
+        The solver and the inference run as they would, with the planned noise, on the stand-in rows.
+        """
+        problem, plan = self.plan(options, n_rows=n_rows)
+        count = rehearsals if options.inference else 1
+        return Forecast.of([self._once(problem, plan, options, seed) for seed in range(count)])
+
+    def _once(self, problem: Problem, plan: Plan, options: FitOptions, seed: int) -> FitResult:
+        rows = ArraySource(*self.rows, norm_bound=problem.norm_bound, weighting=weighting_of(problem))
+        oracle = Oracle(problem, plan, StandIn(rows, problem.n_rows), make_source(seed))
+        return carry_out(self.model, self.encoder, options, oracle)[0]

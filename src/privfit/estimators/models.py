@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from privfit.data.design import Design
 from privfit.data.response import TargetKind
 from privfit.errors import Incompatible
+from privfit.inference.effects import Link
 from privfit.losses import (
     AbstractLoss,
     ConcomitantHuber,
@@ -45,12 +46,15 @@ class Model:
         losses work on the encoded one.
     title_of_classes : str or None
         Title where the response has more than two classes.
+    link : {"identity", "log", "logit", "none"}
+        How the mean, or the quantile, follows from the linear predictor.
     """
 
     title: str
     target_kind: TargetKind
     loss: Callable[[Design], AbstractLoss]
     title_of_classes: str | None = None
+    link: Link = "identity"
 
     def title_for(self, design: Design) -> str:
         """Return the title for a response as it was declared."""
@@ -67,7 +71,7 @@ def logistic_regression() -> Model:
             return Multinomial(len(labels))
         return Logistic()
 
-    return Model("Logistic regression", "class", loss, "Multinomial logistic regression")
+    return Model("Logistic regression", "class", loss, "Multinomial logistic regression", link="logit")
 
 
 def linear_regression(residual_bound: float | None = None) -> Model:
@@ -109,7 +113,7 @@ def huber_regression(threshold: float = GAUSSIAN_95, scale: float | None = None)
 def support_vector_machine(loss: AbstractLoss | None = None) -> Model:
     """Return the linear support vector machine, by default with the smoothed hinge loss."""
     chosen = SmoothedHinge() if loss is None else loss
-    return Model("Linear support vector machine", "binary", lambda _: chosen)
+    return Model("Linear support vector machine", "binary", lambda _: chosen, link="none")
 
 
 def quantile_regression(quantile: float = 0.5, width: float | None = None) -> Model:
@@ -149,11 +153,25 @@ def poisson_regression(predictor_bound: float | None = None) -> Model:
         bound = max(math.log(count_bound), 1.0) if predictor_bound is None else predictor_bound
         return Poisson(bound, count_bound)
 
-    return Model("Poisson regression", "count", loss)
+    return Model("Poisson regression", "count", loss, link="log")
 
 
 def m_estimation(loss: AbstractLoss) -> Model:
     """Return the M-estimator of any loss, whose constants are in units of the encoded response."""
     if loss.target_kind == "class":
         raise Incompatible(f"loss: {loss.name} is what LogisticRegression(classes=[...]) fits; use that")
-    return Model(f"M-estimation: {loss.name}", loss.target_kind, lambda _: loss)
+    link: Link = "identity" if loss.target_kind == "numeric" else "none"
+    if isinstance(loss, Logistic | Poisson):
+        link = "logit" if isinstance(loss, Logistic) else "log"
+    return Model(f"M-estimation: {loss.name}", loss.target_kind, lambda _: loss, link=link)
+
+
+BY_NAME: dict[str, Callable[[], Model]] = {
+    "logit": logistic_regression,
+    "ols": linear_regression,
+    "huber": huber_regression,
+    "svm": support_vector_machine,
+    "quantile": quantile_regression,
+    "poisson": poisson_regression,
+}
+"""The models that planner and command line know by name."""

@@ -97,7 +97,9 @@ class TermBlock:
             if centered and not codings:
                 center, half_width = low / 2 + high / 2, high / 2 - low / 2
         names = _column_names(term, schema)
-        return cls(tuple(DesignColumn(name, center, half_width) for name in names), codings, expressions)
+        label = ":".join(one.factor.label for one in term)
+        columns = tuple(DesignColumn(name, center, half_width, label if codings else None) for name in names)
+        return cls(columns, codings, expressions)
 
     def fill(self, out: FloatArray, cells: Cells) -> None:
         """Write the encoded columns of m rows to ``out`` (m, columns), which holds zeros.

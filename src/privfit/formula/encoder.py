@@ -75,9 +75,10 @@ class FormulaEncoder:
     ('Intercept', 'C(sex)[T.Male]', 'age', 'C(sex)[T.Male]:age')
     """
 
-    __slots__ = ("_blocks", "_columns", "_design", "_response")
+    __slots__ = ("_blocks", "_columns", "_design", "_made_from", "_response")
 
     def __init__(self, formula: str, schema: Schema, *, target_kind: TargetKind = "numeric") -> None:
+        self._made_from = (formula, schema, target_kind)
         parsed = parse_formula(formula, schema)
         has_intercept = () in parsed.terms
         read = {name for term in parsed.terms for one in term for name in factor_columns(one.factor)}
@@ -98,6 +99,9 @@ class FormulaEncoder:
             bounded=bound <= declared,
         )
 
+    def __reduce__(self) -> tuple[object, ...]:
+        return _made_again, self._made_from
+
     @property
     def design(self) -> Design:
         """Public description of the encoded rows."""
@@ -107,6 +111,11 @@ class FormulaEncoder:
     def needed(self) -> tuple[str, ...]:
         """Names of the raw columns that `encode` reads, the response last."""
         return self._response.needed
+
+    @property
+    def variables(self) -> tuple[tuple[str, Column | None], ...]:
+        """Names and declarations of the raw predictors; None where nothing is declared."""
+        return self._columns
 
     def encode(self, table: Table) -> tuple[FloatArray, FloatArray]:
         """Return ``x`` (n, p), row-major float64, and ``y`` (n,); NaN marks a row that may not contribute.
@@ -141,6 +150,11 @@ class FormulaEncoder:
             block.fill(out[:, start:stop], cells)
             start = stop
         out[missing] = np.nan
+
+
+def _made_again(formula: str, schema: Schema, target_kind: TargetKind) -> FormulaEncoder:
+    """Return an encoder that was pickled; what it compiled from the formula cannot be."""
+    return FormulaEncoder(formula, schema, target_kind=target_kind)
 
 
 def _cells(table: Table, name: str, column: Column, rows: slice) -> tuple[NDArray, NDArray[np.bool_]]:

@@ -11,6 +11,7 @@ from privfit.errors import InvalidArgument
 from privfit.estimators.fit import FitOptions, fit, make_problem, public_rows, refuse_unit
 from privfit.estimators.models import Model
 from privfit.formula.encoder import FormulaEncoder
+from privfit.inference.infer import BudgetSplit
 from privfit.results import FitResult
 
 _STAND_IN_ROWS = 10**9
@@ -36,7 +37,7 @@ def fit_formula(
     text: TextFormat,
 ) -> FitResult:
     """Fit ``model`` to the terms of ``formula``; parameters as in `privfit.formula.models.logit`."""
-    schema = _as_schema(schema)
+    schema = as_schema(schema)
     refuse_unit(schema)
     encoder = FormulaEncoder(formula, schema, target_kind=model.target_kind)
     _check(model, encoder, options)
@@ -44,7 +45,8 @@ def fit_formula(
     return fit(model, encoder, table, replace(options, schema=schema))[0]
 
 
-def _as_schema(schema: Schema | Mapping[str, Any] | str | os.PathLike[str]) -> Schema:
+def as_schema(schema: Schema | Mapping[str, Any] | str | os.PathLike[str]) -> Schema:
+    """Return a schema, its declaration as a mapping, or the file of that name as a schema."""
     if isinstance(schema, Schema):
         return schema
     return Schema.from_toml(schema) if isinstance(schema, str | os.PathLike) else Schema(schema)
@@ -55,5 +57,7 @@ def _check(model: Model, encoder: FormulaEncoder, options: FitOptions) -> None:
     _ = options.method
     n_rows = public_rows(_STAND_IN_ROWS, options)
     make_problem(model, encoder.design, options, n_rows=n_rows)
-    if not isinstance(options.inference, bool):
-        raise InvalidArgument(f"inference must be True or False, got {type(options.inference).__name__}")
+    if not isinstance(options.inference, bool | BudgetSplit):
+        raise InvalidArgument(
+            f"inference must be True, False or a BudgetSplit, got {type(options.inference).__name__}"
+        )

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from privfit._checks import FloatArray
+from privfit._checks import FloatArray, in_range
 from privfit.inference.combine import anchor, last_iterate, one_step
 from privfit.inference.covariance import (
     bread_from,
@@ -30,6 +30,27 @@ MEAT_SHARE = 0.12
 """Part of the squared budget that buys the meat."""
 
 
+@dataclass(frozen=True, slots=True)
+class BudgetSplit:
+    """Parts of the squared budget that buy bread and meat; the solver has the rest.
+
+    Give it as ``inference=`` of a fit or a plan, in place of True. A pure budget is split in proportion to
+    the square roots.
+
+    Parameters
+    ----------
+    bread, meat : float
+        In (0, 1), with a sum below 1.
+    """
+
+    bread: float = BREAD_SHARE
+    meat: float = MEAT_SHARE
+
+    def __post_init__(self) -> None:
+        bread = in_range(0.0, 1.0, closed="neither", bread=self.bread)
+        in_range(0.0, 1.0 - bread, closed="neither", meat=self.meat)
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class Inference:
     """Estimate and covariance of ``directions @ theta + shift``, for k reported coefficients.
@@ -51,10 +72,10 @@ class Inference:
     dof: FloatArray | None
 
 
-def inference_shares(solver: AbstractSolver) -> list[float]:
+def inference_shares(solver: AbstractSolver, split: BudgetSplit) -> list[float]:
     """Return the parts of the squared budget that inference needs, in the order of `plan_inference`."""
     steps = [*HESSIAN_SHARES, *GRADIENT_SHARES] if solver.releases_a_point else []
-    return [BREAD_SHARE, MEAT_SHARE, *steps]
+    return [split.bread, split.meat, *steps]
 
 
 def plan_inference(problem: Problem, parts: Sequence[Allowance]) -> tuple[PlannedRelease, ...]:

@@ -22,6 +22,9 @@ from privfit.errors import Incompatible, InvalidArgument, PrivfitError, SchemaEr
 
 T = TypeVar("T")
 
+NOT_SAVED: dict[str, bool] = {"saved": False}
+"""Metadata of a dataclass field that is left out of the JSON; it has a default."""
+
 MAX_BYTES = 2**28
 """Largest file or text that is read."""
 
@@ -55,8 +58,12 @@ def encode(value: object) -> Any:
     if isinstance(value, list | tuple):
         return [encode(item) for item in value]
     if is_dataclass(value) and not isinstance(value, type):
-        return {field.name: encode(getattr(value, field.name)) for field in fields(value)}
+        return {field.name: encode(getattr(value, field.name)) for field in _saved(value)}
     raise InvalidArgument(f"a {type(value).__name__} cannot be part of a result's JSON")
+
+
+def _saved(record: Any) -> list[Any]:
+    return [field for field in fields(record) if field.metadata.get("saved", True)]
 
 
 def _encode_number(value: Any) -> bool | int | float | str:
@@ -179,7 +186,7 @@ def decode_dataclass(cls: type[T], value: Any, where: str) -> T:
     if not isinstance(value, dict):
         _refuse(where, "an object")
     hints = get_type_hints(cls)
-    wanted = {field.name: field for field in fields(cls)}  # pyright: ignore[reportArgumentType]
+    wanted = {field.name: field for field in _saved(cls)}
     required = {
         name
         for name, field in wanted.items()

@@ -24,8 +24,9 @@ Token: TypeAlias = tuple[Literal["name", "number", "operator"], str]
 def parse_constraints(text: str, names: Sequence[str]) -> tuple[FloatArray, FloatArray]:
     """Translate hypotheses separated by commas into a matrix and a vector.
 
-    Each hypothesis is ``expression`` (tested to be 0) or ``expression = expression``; an expression is a sum
-    of terms such as ``3``, ``age``, ``2*age``, ``2 age``, ``age*2``, ``age/10``.
+    Each hypothesis is ``expression`` (tested to be 0) or ``expression = expression``, or a chain of these, of
+    which each but the last is tested to equal the last (``age = hours = 0``); an expression is a sum of
+    terms such as ``3``, ``age``, ``2*age``, ``2 age``, ``age*2``, ``age/10``.
 
     Parameters
     ----------
@@ -42,17 +43,20 @@ def parse_constraints(text: str, names: Sequence[str]) -> tuple[FloatArray, Floa
     if len(text) > _MAX_LENGTH:
         raise InvalidArgument(f"R must be a text of at most {_MAX_LENGTH} characters; pass an array instead")
     index = {name: position for position, name in enumerate(names)}
-    rows = [_hypothesis(part, index) for part in _split(_tokens(text, names), ",")]
+    rows = [row for part in _split(_tokens(text, names), ",") for row in _hypothesis(part, index)]
     combined = np.vstack(rows)
     return combined[:, :-1], 0.0 - combined[:, -1]
 
 
 def describe_constraints(R: FloatArray, r: FloatArray, names: Sequence[str]) -> str:
     """Write the hypotheses ``R b = r`` in words, e.g. ``"age = 0, 2*hours - age = 40"``."""
-    return ", ".join(f"{_combination(row, names)} = {value:g}" for row, value in zip(R, r, strict=True))
+    return ", ".join(
+        f"{describe_combination(row, names)} = {value:g}" for row, value in zip(R, r, strict=True)
+    )
 
 
-def _combination(row: FloatArray, names: Sequence[str]) -> str:
+def describe_combination(row: FloatArray, names: Sequence[str]) -> str:
+    """Write a linear combination of the coefficients in words, e.g. ``"2*hours - age"``."""
     text = ""
     for weight, name in zip(row, names, strict=True):
         if weight:
@@ -119,17 +123,16 @@ def _split(tokens: list[Token], operator: str) -> list[list[Token]]:
     return parts
 
 
-def _hypothesis(tokens: list[Token], index: dict[str, int]) -> FloatArray:
-    """Return left minus right side: weights of the q coefficients, then the constant."""
+def _hypothesis(tokens: list[Token], index: dict[str, int]) -> list[FloatArray]:
+    """Return each side minus the last one: weights of the q coefficients, then the constant."""
     sides = _split(tokens, "=")
-    if len(sides) > 2 or not all(sides):
+    if not all(sides):
         raise InvalidArgument('R must hold hypotheses such as "age = 0", separated by commas')
-    row = _expression(sides[0], index)
-    if len(sides) == 2:
-        row = row - _expression(sides[1], index)
-    if not np.any(row[:-1]):
+    *left, right = (_expression(side, index) for side in sides)
+    rows = [side - right for side in left] or [right]
+    if not all(np.any(row[:-1]) for row in rows):
         raise InvalidArgument("R holds a hypothesis without any coefficient's name")
-    return row
+    return rows
 
 
 def _expression(tokens: list[Token], index: dict[str, int]) -> FloatArray:

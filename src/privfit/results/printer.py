@@ -26,13 +26,14 @@ _MIN_WIDTH = 78
 _LATEX_NAME_WIDTH = 40
 _GAP = "  "
 
-NumberStyle: TypeAlias = Literal["significant", "statistic", "pvalue", "percent"]
+NumberStyle: TypeAlias = Literal["significant", "statistic", "pvalue", "percent", "count"]
 
 _STYLES: dict[NumberStyle, Callable[[float], str]] = {
     "significant": significant,
     "statistic": lambda value: fixed(value, 3),
     "pvalue": pvalue,
     "percent": percent,
+    "count": lambda value: f"{value:.0f}",
 }
 
 
@@ -65,12 +66,14 @@ def _names(doc: Printable) -> list[str]:
     return [clean(name) for name, _ in doc.rows]
 
 
+def cells(columns: Sequence[Column], values: Sequence[float]) -> list[str]:
+    """Return a row of numbers as they are written in columns."""
+    return [_STYLES[column.style](value) for column, value in zip(columns, values, strict=True)]
+
+
 def _cells(doc: Printable) -> list[list[str]]:
     """Return the written numbers, row by row."""
-    return [
-        [_STYLES[column.style](value) for column, value in zip(doc.columns, values, strict=True)]
-        for _, values in doc.rows
-    ]
+    return [cells(doc.columns, values) for _, values in doc.rows]
 
 
 # --- text ---------------------------------------------------------------------------------------------------
@@ -84,7 +87,8 @@ def to_text(doc: Printable) -> str:
     double, single = "=" * width, "-" * width
     mark = [doc.mark.center(width).rstrip()] if doc.mark else []
     title = shorten(clean(doc.title), width).center(width).rstrip()
-    lines = [*mark, title, double, *_text_header(pairs, width), double]
+    header = [double, *_text_header(pairs, width)] if pairs else []
+    lines = [*mark, title, *header, double]
     lines += [table[0], single, *table[1:], double]
     for footer in doc.footers:
         lines += textwrap.wrap(clean(footer), width)
@@ -165,10 +169,10 @@ _HTML = """\
 padding: .4em .6em; text-align: center; }
 </style>
 {% if mark %}<p class="mark" role="alert">{{ mark }}</p>
-{% endif %}<dl>
+{% endif %}{% if header %}<dl>
 {% for label, value in header %}<dt>{{ label }}</dt><dd>{{ value }}</dd>
 {% endfor %}</dl>
-<table>
+{% endif %}<table>
 <caption>{{ title }}</caption>
 <thead><tr><td></td>{% for label in columns %}<th scope="col">{{ label }}</th>{% endfor %}</tr></thead>
 <tbody>
@@ -232,7 +236,8 @@ def latex_escape(text: str) -> str:
 def to_latex(doc: Printable) -> str:
     """Render as LaTeX (UTF-8) that needs no package."""
     mark = [rf"\textbf{{{latex_escape(doc.mark)}}}\\"] if doc.mark else []
-    header = [rf"{latex_escape(label)}: & {latex_escape(value)} \\" for label, value in doc.header]
+    pairs = [rf"{latex_escape(label)}: & {latex_escape(value)} \\" for label, value in doc.header]
+    header = [r"\begin{tabular}{lp{0.7\linewidth}}", *pairs, r"\end{tabular}\\[1ex]"] if pairs else []
     labels = [latex_escape(column.label) for column in doc.columns]
     names = [latex_escape(name) for name in shorten_all(_names(doc), _LATEX_NAME_WIDTH)]
     rows = [
@@ -244,9 +249,7 @@ def to_latex(doc: Printable) -> str:
             r"\begin{center}",
             *mark,
             rf"\textbf{{{latex_escape(doc.title)}}}\\[1ex]",
-            r"\begin{tabular}{lp{0.7\linewidth}}",
             *header,
-            r"\end{tabular}\\[1ex]",
             rf"\begin{{tabular}}{{l{'r' * len(labels)}}}",
             r"\hline",
             " & ".join(["", *labels]) + r" \\",

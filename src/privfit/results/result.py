@@ -1,7 +1,8 @@
 """What a fit returns: released numbers and what follows from them."""
 
 import os
-from dataclasses import dataclass, replace
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -9,18 +10,20 @@ import pandas as pd
 from numpy.typing import ArrayLike
 
 from privfit._checks import FloatArray
-from privfit.errors import Incompatible, InvalidArgument, SchemaError
+from privfit.data.design import INTERCEPT
+from privfit.data.encode import Encoder
+from privfit.errors import Incompatible, InvalidArgument
 from privfit.inference import wald
+from privfit.inference.contrasts import Adjustment, combination_errors
 from privfit.inference.wald import WaldTest
 from privfit.problem.plan import Plan, Release
-from privfit.results import archive
-from privfit.results.constraints import describe_constraints, parse_constraints
+from privfit.results import archive, record
+from privfit.results.constraints import describe_combination, describe_constraints, parse_constraints
+from privfit.results.contrasts import Estimates, TermTests
+from privfit.results.effects import Coefficients, Predictions, marginal_effects
+from privfit.results.form import ModelForm
 from privfit.results.statement import PrivacyStatement
 from privfit.results.summary import Summary, Uncertainty, summarize
-
-_FORMAT = "privfit.FitResult"
-_FORMAT_VERSION = 1
-_RECORD_KEYS = {"format", "format_version", "warning", "guarantee", "versions", "result"}
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
@@ -52,6 +55,10 @@ class FitResult:
     plan : Plan
     releases : tuple of Release
         Everything that left the oracle.
+    form : ModelForm or None
+        Terms and link of the model, for tests of terms and for predictions.
+    encoder : Encoder or None
+        Turns raw covariates into the design by public facts, for predictions. Not part of the JSON.
     """
 
     model: str
@@ -65,6 +72,8 @@ class FitResult:
     statement: PrivacyStatement
     plan: Plan
     releases: tuple[Release, ...]
+    form: ModelForm | None = None
+    encoder: Encoder | None = field(default=None, metadata=archive.NOT_SAVED)
 
     def __post_init__(self) -> None:
         q = len(self.names)
@@ -153,20 +162,118 @@ class FitResult:
         Parameters
         ----------
         R : array of shape (k, q) or (q,), or str
-            One hypothesis per row, or text such as ``"age = 0, 2*hours - C(sex)[T.Male] = 40"``.
+            One hypothesis per row, or text such as ``"age = hours = 0, 2*hours - C(sex)[T.Male] = 40"``.
         r : array of shape (k,), number or None
             Values of ``R @ params`` under the null; None: zeros. Must be None with text.
         """
         covariance = self._covariance("wald_test")
-        if isinstance(R, str):
-            if r is not None:
-                raise InvalidArgument('r must be None where R is a text; write the values in it: "age = 40"')
-            R, r = parse_constraints(R, self.names)
-        matrix = wald.hypothesis_matrix(R, len(self.names))
-        values = wald.hypothesis_values(r, len(matrix))
+        matrix, values = self._hypotheses(R, r)
         null = describe_constraints(matrix, values, self.names)
         test = wald.wald_test(self.estimate, covariance, matrix, values, self._dof(), null=null)
         return replace(test, warning=self.statement.mark)
+
+    def t_test(
+        self,
+        R: ArrayLike | str | None = None,
+        r: ArrayLike | None = None,
+        *,
+        adjust: Adjustment | None = None,
+    ) -> Estimates:
+        """Estimate and test linear combinations of the coefficients one by one.
+
+        Parameters
+        ----------
+        R, r
+            As in `wald_test`, a combination a row; None: every coefficient.
+        adjust : {"bonferroni", "holm", "fdr_bh"}, optional
+            How p-values are adjusted for the number of combinations.
+
+        Returns
+        -------
+        Estimates
+            ``params``, ``bse``, ``pvalues``, ``conf_int()``, ``summary()``. The t reference has the smallest
+            of the degrees of freedom of the coefficients that a combination touches.
+        """
+        covariance = self._covariance("t_test")
+        matrix, values = self._hypotheses(np.eye(len(self.names)) if R is None else R, r)
+        se, dof = combination_errors(matrix, covariance, self._dof())
+        names = tuple(describe_combination(row, self.names) for row in matrix)
+        effect = matrix @ self.estimate
+        nulls = "0" if not values.any() else ", ".join(f"{value:g}" for value in values)
+        note = f"Tested to be {nulls}. Standard errors include the privacy noise."
+        return Estimates(
+            "Linear combinations", names, effect, values, se, dof, adjust, (note,), self.statement.mark
+        )
+
+    def wald_test_terms(self, *, adjust: Adjustment | None = None) -> TermTests:
+        """Test each term of the model, such as all levels of a factor together.
+
+        Parameters
+        ----------
+        adjust : {"bonferroni", "holm", "fdr_bh"}, optional
+            How p-values are adjusted for the number of terms.
+        """
+        form = self._form("wald_test_terms")
+        terms = tuple(term for term in dict.fromkeys(form.terms) if term != INTERCEPT)
+        if not terms:
+            raise InvalidArgument("wald_test_terms needs a term beside the intercept")
+        tests = tuple(self.compare_without(term) for term in terms)
+        return TermTests(terms, tests, adjust, self.statement.mark)
+
+    def compare_without(self, *terms: str) -> WaldTest:
+        """Compare the model with the nested one that lacks these terms, by a Wald test that they are 0.
+
+        It needs no likelihood, and no second fit, which would cost budget.
+
+        Parameters
+        ----------
+        *terms : str
+            Names of terms, as `wald_test_terms` shows them.
+        """
+        form = self._form("compare_without")
+        unknown = [term for term in terms if term not in form.terms]
+        if unknown or not terms:
+            raise InvalidArgument(
+                f"terms must name terms of the model: {', '.join(dict.fromkeys(form.terms))}"
+            )
+        rows = [k for term in dict.fromkeys(terms) for k in form.positions(term)]
+        return self.wald_test(np.eye(len(self.names))[rows])
+
+    def get_prediction(self, exog: object) -> Predictions:
+        """Predict the mean of the response, or the probability of each class, at given covariates.
+
+        Parameters
+        ----------
+        exog : frame, mapping, array or path
+            Public covariates: the raw columns of the model, a row for each prediction. Values beyond declared
+            bounds are moved to them, as in the fit.
+
+        Returns
+        -------
+        Predictions
+            ``summary_frame()`` has means, standard errors by the delta method and intervals that are
+            symmetric on the scale of the linear predictor; all include the privacy noise.
+        """
+        return Predictions.at(self._coefficients("get_prediction"), exog)
+
+    def get_margeff(self, at: object, variables: Sequence[str] | None = None) -> Estimates:
+        """Return average marginal effects on the mean over the rows of a public table.
+
+        Parameters
+        ----------
+        at : frame, mapping, array or path
+            Covariates to average over: public profiles or a public or synthetic reference table. **Never the
+            private rows**: an average over them is a function of them that nothing protects.
+        variables : sequence of str, optional
+            Raw columns; default all. For a number the derivative, polynomials and interactions taken
+            together; for a factor the difference of each level from the first.
+
+        Returns
+        -------
+        Estimates
+            With standard errors by the delta method that include the privacy noise.
+        """
+        return marginal_effects(self._coefficients("get_margeff"), at, variables)
 
     def summary(self, level: float = 0.95) -> Summary:
         """Return the table of coefficients with its guarantee, for print, notebook or paper."""
@@ -188,15 +295,8 @@ class FitResult:
         Floats are kept exactly; those that JSON lacks are the strings "inf", "-inf" and "nan". The file is
         replaced in one step.
         """
-        record = {
-            "format": _FORMAT,
-            "format_version": _FORMAT_VERSION,
-            "warning": self.statement.mark,
-            "guarantee": f"{self.statement.guarantee}. {self.statement.sentence}",
-            "versions": archive.package_versions(),
-            "result": archive.encode(self),
-        }
-        text = archive.dumps(record)
+        guarantee = f"{self.statement.guarantee}. {self.statement.sentence}"
+        text = record.written(self, warning=self.statement.mark, guarantee=guarantee)
         if path is not None:
             archive.write_atomically(path, text)
         return text
@@ -212,9 +312,7 @@ class FitResult:
         InvalidArgument
             The argument is neither text nor a readable file, is too large, or fields contradict each other.
         """
-        record = archive.loads(archive.read_text(text_or_path))
-        _check_record(record)
-        return archive.decode_dataclass(cls, record["result"], "result")
+        return archive.decode_dataclass(cls, record.read(text_or_path), "result")
 
     def __repr__(self) -> str:
         guarantee = self.statement.mark or self.statement.guarantee
@@ -242,6 +340,28 @@ class FitResult:
         if self.dof is None:
             raise _no_inference("dof")
         return self.dof
+
+    def _hypotheses(self, R: ArrayLike | str, r: ArrayLike | None) -> tuple[FloatArray, FloatArray]:
+        if isinstance(R, str):
+            if r is not None:
+                raise InvalidArgument('r must be None where R is a text; write the values in it: "age = 40"')
+            R, r = parse_constraints(R, self.names)
+        matrix = wald.hypothesis_matrix(R, len(self.names))
+        return matrix, wald.hypothesis_values(r, len(matrix))
+
+    def _form(self, asked: str) -> ModelForm:
+        if self.form is None:
+            raise Incompatible(f"{asked} needs the terms of the model, which this result was made without")
+        return self.form
+
+    def _coefficients(self, asked: str) -> Coefficients:
+        covariance, form = self._covariance(asked), self._form(asked)
+        if self.encoder is None:
+            raise Incompatible(
+                f"{asked} needs the schema and formula of the fit, which a result read from JSON lacks; "
+                "use the one that the fit returned"
+            )
+        return Coefficients(self.estimate, covariance, self._dof(), form, self.encoder, self.statement.mark)
 
     def _noise_share(self) -> FloatArray:
         total = np.diagonal(self._covariance("noise_share"))
@@ -278,20 +398,3 @@ def _share(noise: FloatArray, total: FloatArray) -> FloatArray:
     with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
         share = np.where(np.isinf(noise) & np.isinf(total), 1.0, noise / total)
     return np.where(total > 0, np.clip(share, 0.0, 1.0), np.nan)
-
-
-def _check_record(record: dict[str, Any]) -> None:
-    """Raise `SchemaError` unless the outer object is of this format and version."""
-    if record.get("format") != _FORMAT:
-        raise SchemaError(f'format must be "{_FORMAT}": the JSON was not written by FitResult.to_json')
-    version = record.get("format_version")
-    if type(version) is not int or version < 1:
-        raise SchemaError("format_version must be a whole number from 1")
-    if version > _FORMAT_VERSION:
-        raise SchemaError("format_version is newer than this privfit can read; upgrade privfit")
-    archive.check_keys(record, _RECORD_KEYS, _RECORD_KEYS, "the JSON")
-    if not isinstance(record["warning"], str | None) or not isinstance(record["guarantee"], str):
-        raise SchemaError("warning and guarantee must be texts")
-    versions = record["versions"]
-    if not isinstance(versions, dict) or not all(isinstance(item, str) for item in versions.values()):
-        raise SchemaError("versions must be an object of texts")

@@ -112,11 +112,6 @@ class AbstractSolver(ABC):
         del releases
         return problem
 
-    def expected_basis(self, moment: FloatArray, releases: tuple[PlannedRelease, ...]) -> FloatArray:
-        """Return the coordinates that the solver would end in if ``moment`` were the rows' second moment."""
-        del releases
-        return np.eye(moment.shape[0])
-
     @abstractmethod
     def run(self, problem: Problem, oracle: Oracle) -> Solution:
         """Ask for the planned releases and return the solution."""

@@ -131,14 +131,6 @@ class WhitenedGradientDescent(AbstractSolver):
             problem, moments, self._squared_bound(problem, signal_of(releases, problem.size))
         )
 
-    def expected_basis(self, moment: FloatArray, releases: tuple[PlannedRelease, ...]) -> FloatArray:
-        """Return the whitened coordinates for an assumed second moment, shape (p, p)."""
-        basis = np.eye(moment.shape[0])
-        for planned in releases:
-            if planned.kind == "second_moment":
-                basis = basis @ inverse_root(basis.T @ moment @ basis, damping(planned, len(moment)))
-        return basis
-
     def run(self, problem: Problem, oracle: Oracle) -> Solution:
         """Release the geometry, then run the planned steps."""
         signal = signal_of(oracle.plan.solver_releases, problem.size)

@@ -1,0 +1,130 @@
+"""What a planner assumes of a table that nobody has looked at."""
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from privfit._checks import FloatArray, in_range, positive
+from privfit.data.declarations import CategoricalColumn, NumericColumn
+from privfit.data.schema import Schema
+from privfit.errors import InvalidArgument
+
+DEFAULT_SPREAD = 1.0 / 6.0
+"""Standard deviation of a numeric column in units of its declared range: bounds are three of them out."""
+
+DEFAULT_BASE_RATE = 0.25
+"""Share of positive labels."""
+
+DEFAULT_RESIDUAL = 0.25
+"""Residual standard deviation in units of half the declared range of the response (1 without one)."""
+
+DEFAULT_COUNT = 0.1
+"""Mean of a count in units of its bound; but at least a count of 1, or half the bound if that is less."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Assumptions:
+    """Public guesses about a table, for planning. Never take them from the table itself.
+
+    A numeric column is normal about the middle of its declared range and clamped to it, after its transform;
+    a categorical one has the given shares; a common factor correlates them. A response follows the model.
+
+    Parameters
+    ----------
+    mean : float or sequence of float, optional
+        Mean response in its raw unit. For labels the share of the positive one (default 1/4), or those of all
+        classes (default equal). Numbers: default the middle of the declared range. Counts: a tenth of the
+        bound, but at least 1.
+    coefficients : mapping, optional
+        Guesses of coefficients, by their names in results and in raw units; the others are then 0, and the
+        intercept follows from ``mean``.
+    signal : float, optional
+        Without ``coefficients``: standard deviation of the linear predictor, to which all columns add
+        equally; in log odds (default 1), in the log of the mean of a count (default 1/2), or in residual
+        standard deviations (default 1/2).
+    residual_sd : float, optional
+        Residual standard deviation of a numeric response, in its (transformed) unit. Default: an eighth of
+        the declared range.
+    spread : float or mapping
+        Standard deviation of a numeric column in units of its declared range; one for all, or by column.
+        Default 1/6. An even spread has 0.29.
+    shares : mapping, optional
+        For categorical columns: the shares of their levels, in the order of the schema. Default: equal.
+    correlation : float
+        Of any two columns in the underlying normal vector, in [0, 1).
+    reference : frame, mapping or path, optional
+        A public or synthetic table whose rows stand in for yours in place of ``spread``, ``shares`` and
+        ``correlation``. If it holds the response too, that is taken as it is.
+    """
+
+    mean: float | Sequence[float] | None = None
+    coefficients: Mapping[str, float] | None = None
+    signal: float | None = None
+    residual_sd: float | None = None
+    spread: float | Mapping[str, float] = DEFAULT_SPREAD
+    shares: Mapping[str, Sequence[float]] | None = None
+    correlation: float = 0.0
+    reference: object = None
+
+    def __post_init__(self) -> None:
+        for value in self.spread.values() if isinstance(self.spread, Mapping) else (self.spread,):
+            positive(spread=value)
+        if self.signal is not None:
+            in_range(0.0, 10.0, signal=self.signal)
+        if self.residual_sd is not None:
+            positive(residual_sd=self.residual_sd)
+        in_range(0.0, 1.0, closed="left", correlation=self.correlation)
+        if self.signal is not None and self.coefficients is not None:
+            raise InvalidArgument("signal says how large coefficients are; give it or coefficients")
+
+    def spread_of(self, name: str) -> float:
+        """Return the standard deviation of a numeric column in units of its range."""
+        return self.spread.get(name, DEFAULT_SPREAD) if isinstance(self.spread, Mapping) else self.spread
+
+    def shares_of(self, name: str, levels: int) -> FloatArray:
+        """Return the shares of the levels of a categorical column, shape (levels,), with sum 1."""
+        given = None if self.shares is None else self.shares.get(name)
+        return np.full(levels, 1.0 / levels) if given is None else as_shares(given, levels, what=name)
+
+    def check(self, schema: Schema) -> None:
+        """Raise `InvalidArgument` where a guess is about something that the schema does not hold."""
+        if isinstance(self.spread, Mapping):
+            _check_columns("spread", self.spread, schema, NumericColumn, "numeric")
+        for name in _check_columns("shares", self.shares or {}, schema, CategoricalColumn, "categorical"):
+            column = schema[name]
+            assert isinstance(column, CategoricalColumn)  # noqa: S101 -- just checked
+            self.shares_of(name, len(column.levels))
+
+    def describe(self) -> str:
+        """Return the assumptions in one sentence, for reports."""
+        if self.reference is not None:
+            rows = "rows like those of the reference table"
+        else:
+            sds = "as given" if isinstance(self.spread, Mapping) else f"{self.spread:.2g} of their range"
+            levels = "equally common levels" if self.shares is None else "levels as common as given"
+            joint = f", correlation {self.correlation:g}" if self.correlation else ", no correlation"
+            rows = f"numeric columns about the middle of their declared range with standard deviation {sds}, "
+            rows += f"{levels}{joint}"
+        slopes = "" if self.coefficients is None else ", coefficients as given"
+        return f"{rows}{slopes}"
+
+
+def as_shares(given: Sequence[float], count: int, *, what: str) -> FloatArray:
+    """Return positive shares that add up to 1, or raise `InvalidArgument`."""
+    shares = np.array(given, dtype=np.float64)
+    if shares.shape != (count,) or not (np.isfinite(shares).all() and (shares > 0.0).all()):
+        raise InvalidArgument(f"the shares of {what!r} must be {count} positive numbers, in order")
+    if not math.isclose(float(shares.sum()), 1.0, rel_tol=1e-3):
+        raise InvalidArgument(f"the shares of {what!r} must add up to 1")
+    return np.asarray(shares / shares.sum())
+
+
+def _check_columns(
+    argument: str, given: Mapping[str, object], schema: Schema, kind: type, words: str
+) -> Mapping[str, object]:
+    for name in given:
+        if not isinstance(schema.lookup(name), kind):
+            raise InvalidArgument(f"{argument} names {name!r}, which the schema does not declare {words}")
+    return given

@@ -1,0 +1,212 @@
+"""A plan with its forecast, as table and plot."""
+
+import math
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pandas as pd
+
+from privfit._checks import in_range
+from privfit.data.encode import Encoder
+from privfit.data.schema import Schema
+from privfit.estimators.assumptions import Assumptions
+from privfit.estimators.fit import FitOptions, statement_of
+from privfit.estimators.forecast import REHEARSALS, Forecast, Rehearsal
+from privfit.estimators.models import Model
+from privfit.planning import Purpose, budget_split
+from privfit.problem.plan import Plan
+from privfit.results.numbers import percent, significant
+from privfit.results.printer import Column
+from privfit.results.summary import Summary
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+RARE = 0.95
+"""Share of rehearsals with a finite interval below which a table says so."""
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class PlannedFit:
+    """What a fit would ask, spend and buy. No data were read, and nothing is spent.
+
+    Parameters
+    ----------
+    model, target : str
+        Title of the model, name of the response.
+    plan : Plan
+        Every release of the fit.
+    guarantee : str
+        What it would promise.
+    forecast : Forecast
+        What it is expected to report.
+    assumptions : str
+        What the forecast rests on.
+    level : float
+        Coverage of the intervals.
+    """
+
+    model: str
+    target: str
+    plan: Plan
+    guarantee: str
+    forecast: Forecast
+    assumptions: str
+    level: float
+
+    @property
+    def n_rows(self) -> int:
+        """Number of rows."""
+        return self.plan.n_rows
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Labels of the coefficients."""
+        return self.forecast.names
+
+    @property
+    def width(self) -> pd.Series:
+        """Expected width of each coefficient's interval; ``inf`` where none is finite."""
+        return pd.Series(self.forecast.width(self.level), index=list(self.names), name="width")
+
+    @property
+    def budget_split(self) -> dict[Purpose, float]:
+        """Part of the squared budget (of epsilon, for a pure one) that each purpose has."""
+        return budget_split(self.plan)
+
+    def power(self, effect: float) -> pd.Series:
+        """Return the expected probability that a test finds a coefficient of this size, in reported units."""
+        found = self.forecast.power(in_range(-math.inf, math.inf, effect=effect), self.level)
+        return pd.Series(found, index=list(self.names), name="power")
+
+    def table(self) -> pd.DataFrame:
+        """Return the forecast, one row per coefficient.
+
+        Columns: ``sampling`` and ``noise`` (expected standard deviations), ``width``, ``noise_share`` of the
+        squared standard error, and ``finite``, the probability that the interval is finite.
+        """
+        f = self.forecast
+        columns = {
+            "sampling": f.sampling,
+            "noise": f.noise,
+            "width": f.width(self.level),
+            "noise_share": f.noise_share,
+            "finite": f.finite if f.known else np.full(len(self.names), math.nan),
+        }
+        return pd.DataFrame(columns, index=list(self.names))
+
+    def summary(self) -> Summary:
+        """Return the forecast for print or notebook."""
+        table = self.table()
+        return Summary(
+            title="Expected intervals",
+            mark=None,
+            header=self._header(),
+            columns=(
+                Column("sampling sd", "significant"),
+                Column("noise sd", "significant"),
+                Column(f"{100 * self.level:.6g}% width", "significant"),
+                Column("noise %", "percent"),
+                Column("finite %", "percent"),
+            ),
+            rows=tuple(
+                (name, tuple(row)) for name, row in zip(table.index, table.to_numpy().tolist(), strict=True)
+            ),
+            footers=self._footers(table),
+        )
+
+    def plot(self) -> "Figure":
+        """Return a Matplotlib figure of each interval's width, relative to one without privacy noise."""
+        from privfit.estimators.plan_plot import draw  # noqa: PLC0415 -- Matplotlib is slow and optional
+
+        return draw(
+            self.table(), title=f"{self.model} of {self.target}, {self.n_rows:,} rows", level=self.level
+        )
+
+    def __str__(self) -> str:
+        return str(self.summary())
+
+    __repr__ = __str__
+
+    def _repr_html_(self) -> str:
+        return self.summary().as_html()
+
+    def _header(self) -> tuple[tuple[str, str], ...]:
+        split = ", ".join(f"{name} {percent(part)} %" for name, part in self.budget_split.items() if part)
+        return (
+            ("Model", self.model),
+            ("Dep. variable", self.target),
+            ("No. rows", str(self.n_rows)),
+            ("Method", self.plan.solver),
+            ("Privacy", self.guarantee),
+            ("Budget", split),
+        )
+
+    def _footers(self, table: pd.DataFrame) -> tuple[str, ...]:
+        if not self.forecast.known:
+            return (
+                "Unknown: a fit with inference=False buys no standard errors, so there are none to expect.",
+            )
+        notes = [
+            "Expected standard deviation of each coefficient from sampling and from privacy noise, in the "
+            f"units of the raw columns; width of its {100 * self.level:.6g}% interval, Student's t included; "
+            "noise %: share of the squared standard error that is noise; finite %: how often the budget will "
+            "suffice for an interval. No data were read.",
+            f"Assumed: {self.assumptions}. {REHEARSALS} fits of simulated rows, with the planned noise, "
+            "were averaged.",
+        ]
+        if (table["finite"] < RARE).any():
+            notes.append(
+                "Where finite % is low, noise is likely to hide the coefficient altogether: plan more rows "
+                "or a larger budget."
+            )
+        return tuple(notes)
+
+
+def planned_fit(
+    model: Model,
+    encoder: Encoder,
+    schema: Schema,
+    options: FitOptions,
+    *,
+    n_rows: int,
+    assumptions: Assumptions,
+    level: float = 0.95,
+) -> PlannedFit:
+    """Return the plan of a fit of ``n_rows`` rows and what it is expected to buy."""
+    rehearsal = Rehearsal.prepare(model, encoder, schema, assumptions)
+    return described(rehearsal, options, n_rows=n_rows, assumptions=assumptions, level=level)
+
+
+def described(
+    rehearsal: Rehearsal, options: FitOptions, *, n_rows: int, assumptions: Assumptions, level: float
+) -> PlannedFit:
+    """Return `planned_fit` of stand-in rows that are there already."""
+    in_range(0.0, 1.0, closed="neither", level=level)
+    design = rehearsal.encoder.design
+    _, plan = rehearsal.plan(options, n_rows=n_rows)
+    return PlannedFit(
+        model=rehearsal.model.title_for(design),
+        target=design.target.name,
+        plan=plan,
+        guarantee=statement_of(options, plan, private=plan.private, noise="").guarantee,
+        forecast=rehearsal.forecast(options, n_rows=n_rows),
+        assumptions=f"{assumptions.describe()}; {response_in_words(rehearsal)}",
+        level=level,
+    )
+
+
+def response_in_words(rehearsal: Rehearsal) -> str:
+    """Say what the stand-in responses are like."""
+    target, y = rehearsal.encoder.design.target, rehearsal.rows[1]
+    if target.labels is not None and len(target.labels) > 2:
+        shares = ", ".join(percent(float(np.mean(y == k))) for k in range(len(target.labels)))
+        return f"classes with shares of {shares} %"
+    if target.labels is not None:
+        return f"{percent(float(y.mean()))} % of rows with the label {target.labels[1]!r}"
+    if target.count_bound is not None:
+        return f"a mean count of {significant(float(y.mean()), 2)}"
+    spread = significant(float(y.std()) * target.half_width, 2)
+    middle = significant(float(y.mean()) * target.half_width + target.center, 3)
+    return f"a response about {middle} with standard deviation {spread}"

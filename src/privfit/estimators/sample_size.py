@@ -1,0 +1,293 @@
+"""How many rows, or how much budget, a wanted precision needs."""
+
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from privfit._checks import in_range, positive
+from privfit.data.design import INTERCEPT
+from privfit.data.encode import Encoder
+from privfit.errors import Incompatible, InvalidArgument, TooLittleData
+from privfit.estimators.assumptions import Assumptions
+from privfit.estimators.fit import FitOptions, make_problem
+from privfit.estimators.forecast import Forecast, Rehearsal
+from privfit.estimators.models import Model
+from privfit.estimators.planned import RARE, PlannedFit, described
+from privfit.privacy.allowance import Allowance
+from privfit.privacy.budget import Budget
+from privfit.solvers import ProjectedNoisyGradientDescent
+from privfit.solvers.projected import gradient_bound
+
+_SEARCH_REHEARSALS = 8
+_TOLERANCE = 0.01
+"""Relative width of the bracket at which a search ends."""
+
+_STRIDE = math.log(8.0)
+_FAR = 50.0
+"""Size of a logarithm that stands for infinity, so that bisection can go on."""
+
+MOST_ROWS, MOST_EPSILON = 10**9, 64.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Wanted:
+    """What intervals or tests should achieve.
+
+    Parameters
+    ----------
+    width : float or mapping, optional
+        Largest expected width of the interval: of ``coefficient``, or by name.
+    power : float, optional
+        Probability with which a test should find ``effect``.
+    effect : float or mapping, optional
+        Coefficient that should be found, in reported units: of ``coefficient``, or by name.
+    coefficient : str, optional
+        Which coefficient a single number is about; may be left out where there is only one slope.
+    """
+
+    width: float | Mapping[str, float] | None = None
+    power: float | None = None
+    effect: float | Mapping[str, float] | None = None
+    coefficient: str | None = None
+
+    def __post_init__(self) -> None:
+        if (self.power is None) != (self.effect is None):
+            raise InvalidArgument(
+                "power and effect go together: the chance to find a coefficient of that size"
+            )
+        if (self.width is None) == (self.power is None):
+            raise InvalidArgument("give one target: width, or power and effect, or accuracy")
+        if self.power is not None:
+            in_range(0.05, 1.0, closed="neither", power=self.power)
+
+    def targets(self, names: tuple[str, ...]) -> dict[int, float]:
+        """Return the wanted width or effect of each coefficient that matters, by position."""
+        given = self.effect if self.width is None else self.width
+        if isinstance(given, Mapping):
+            if self.coefficient is not None:
+                raise InvalidArgument("coefficient names one; leave it out where targets are given by name")
+            return {self._position(name, names): _size(value) for name, value in given.items()}
+        slopes = [name for name in names if not name.endswith(INTERCEPT)]
+        if self.coefficient is None and len(slopes) != 1:
+            raise InvalidArgument(f"coefficient says which the target is about: one of {', '.join(names)}")
+        name = slopes[0] if self.coefficient is None else self.coefficient
+        return {self._position(name, names): _size(given)}
+
+    @staticmethod
+    def _position(name: str, names: tuple[str, ...]) -> int:
+        if name not in names:
+            raise InvalidArgument(f"coefficient {name!r} is not in the model; it has {', '.join(names)}")
+        return names.index(name)
+
+    def excess(self, forecast: Forecast, level: float) -> float:
+        """Return the logarithm of how far a forecast is from the target; 0 or less where it is met."""
+        targets = self.targets(forecast.names)
+        if any(forecast.finite[k] < RARE for k in targets):
+            return _FAR
+        if self.power is None:
+            widths = forecast.width(level)
+            return max(math.log(widths[k] / wanted) for k, wanted in targets.items())
+        missed = [1.0 - forecast.power(wanted, level)[k] for k, wanted in targets.items()]
+        return math.log(max(*missed, 1e-15) / (1.0 - self.power))
+
+
+def _size(value: object) -> float:
+    return positive(target=abs(value) if isinstance(value, int | float) else value)
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class SampleSize:
+    """The rows or the budget that a target needs, and what a fit with them is expected to report.
+
+    Parameters
+    ----------
+    n_rows : int
+    budget : Budget
+    found : {"rows", "epsilon"}
+        Which of the two was looked for.
+    planned : PlannedFit
+        Its ``summary()``, ``plot()`` and ``plan`` are those of a fit of that size.
+    """
+
+    n_rows: int
+    budget: Budget
+    found: str
+    planned: PlannedFit
+
+    def __str__(self) -> str:
+        answer = f"{self.n_rows:,} rows" if self.found == "rows" else f"epsilon = {self.budget.epsilon:.3g}"
+        return f"Needed: {answer}\n{self.planned}"
+
+    __repr__ = __str__
+
+    def _repr_html_(self) -> str:
+        return self.planned.summary().as_html()
+
+
+def rows_needed(
+    rehearsal: Rehearsal, options: FitOptions, wanted: Wanted, *, assumptions: Assumptions, level: float
+) -> SampleSize:
+    """Return the fewest rows, to about 1 %, with which a forecast meets the target.
+
+    Raises
+    ------
+    Incompatible
+        If a billion rows do not suffice.
+    """
+    smallest = 2 * len(rehearsal.encoder.design.reported_names)
+
+    def excess(log_rows: float) -> float:
+        n_rows = max(math.ceil(math.exp(log_rows)), smallest)
+        return wanted.excess(_forecast(rehearsal, options, n_rows), level)
+
+    wanted.targets(rehearsal.encoder.design.reported_names)
+    log_rows = _least(excess, math.log(smallest), math.log(MOST_ROWS), start=math.log(10_000.0))
+    if log_rows is None:
+        raise Incompatible("width or power: a billion rows do not suffice; ask for less, or give more budget")
+    n_rows = _round_up(math.exp(log_rows))
+    planned = described(rehearsal, options, n_rows=n_rows, assumptions=assumptions, level=level)
+    return SampleSize(n_rows, options.budget, "rows", planned)
+
+
+def epsilon_needed(
+    rehearsal: Rehearsal,
+    options: FitOptions,
+    wanted: Wanted,
+    *,
+    n_rows: int,
+    assumptions: Assumptions,
+    level: float,
+) -> SampleSize:
+    """Return the smallest epsilon, to about 1 %, with which a forecast for ``n_rows`` rows meets the target.
+
+    Raises
+    ------
+    Incompatible
+        If even a budget of 64 does not suffice: the sampling variation alone is too large.
+    """
+    delta = options.budget.delta
+
+    def with_epsilon(epsilon: float) -> FitOptions:
+        return replace(options, budget=Budget(epsilon, delta))
+
+    def excess(log_epsilon: float) -> float:
+        return wanted.excess(_forecast(rehearsal, with_epsilon(math.exp(log_epsilon)), n_rows), level)
+
+    wanted.targets(rehearsal.encoder.design.reported_names)
+    found = _least(excess, math.log(1e-3), math.log(MOST_EPSILON), start=0.0)
+    if found is None:
+        raise Incompatible(
+            f"width or power: with {n_rows} rows no budget up to epsilon {MOST_EPSILON:g} suffices, as "
+            "sampling varies too much; plan more rows"
+        )
+    chosen = with_epsilon(float(f"{math.exp(found) * 1.005:.3g}"))
+    planned = described(rehearsal, chosen, n_rows=n_rows, assumptions=assumptions, level=level)
+    return SampleSize(n_rows, chosen.budget, "epsilon", planned)
+
+
+@dataclass(frozen=True, slots=True)
+class AccuracyPlan:
+    """What a wanted excess risk of constrained empirical risk minimisation needs.
+
+    Parameters
+    ----------
+    accuracy : float
+        Bound on the expected excess risk over the ball, in units of the loss.
+    n_steps : int
+        Iterations ``T = 4 R**2 C**2 / accuracy**2``.
+    n_rows : int
+        Rows ``n = 4 R C sqrt(q) / (accuracy mu)``; for a pure budget see `rows_for`.
+    radius : float
+        ``R``, of the ball in encoded coordinates.
+    gradient_bound : float
+        ``C``, of a row's gradient there.
+    solver : ProjectedNoisyGradientDescent
+        What to give to a fit as ``solver=``, with ``inference=False``.
+    """
+
+    accuracy: float
+    n_steps: int
+    n_rows: int
+    radius: float
+    gradient_bound: float
+    solver: ProjectedNoisyGradientDescent
+
+
+def accuracy_plan(
+    model: Model, encoder: Encoder, options: FitOptions, *, accuracy: float, radius: float | None
+) -> AccuracyPlan:
+    """Return steps and rows for an expected excess risk of ``accuracy``, see `AccuracyPlan`.
+
+    Parameters
+    ----------
+    model : Model
+    encoder : Encoder
+    options : FitOptions
+        Its budget, relation and ridge.
+    accuracy : float
+    radius : float, optional
+        Of the ball in encoded coordinates.
+    """
+    solver = ProjectedNoisyGradientDescent(radius=radius)
+    chosen = replace(options, solver=solver, inference=False, n_rows=None)
+    problem = make_problem(model, encoder.design, chosen, n_rows=MOST_ROWS)
+    n_steps = solver.steps_for(accuracy, problem)
+    ball = solver.ball(problem)
+    return AccuracyPlan(
+        accuracy=accuracy,
+        n_steps=n_steps,
+        n_rows=solver.rows_for(accuracy, problem, Allowance.of(options.budget)),
+        radius=ball,
+        gradient_bound=gradient_bound(problem, ball),
+        solver=replace(solver, n_steps=n_steps),
+    )
+
+
+def _forecast(rehearsal: Rehearsal, options: FitOptions, n_rows: int) -> Forecast:
+    """Return the forecast; that of no finite interval where the rows are too few by a public rule."""
+    try:
+        return rehearsal.forecast(options, n_rows=n_rows, rehearsals=_SEARCH_REHEARSALS)
+    except TooLittleData:
+        names = rehearsal.encoder.design.reported_names
+        return Forecast(names, *(np.full((1, len(names)), value) for value in (math.inf, 1.0, math.inf)))
+
+
+def _least(excess: Callable[[float], float], low: float, high: float, *, start: float) -> float | None:
+    """Return the least point in [low, high], to `_TOLERANCE`, where a falling function is at most 0.
+
+    None if it is positive everywhere. Brackets by strides from ``start``, then by the Illinois method.
+    """
+    at = min(max(start, low), high)
+    value = excess(at)
+    stride = -_STRIDE if value <= 0.0 else _STRIDE
+    while low < at < high or (at == low and stride > 0) or (at == high and stride < 0):
+        following = min(max(at + stride, low), high)
+        new = excess(following)
+        if (new <= 0.0) != (value <= 0.0):
+            bad, good = (at, following) if new <= 0.0 else (following, at)
+            return _narrowed(excess, bad, good, *((value, new) if new <= 0.0 else (new, value)))
+        at, value = following, new
+        if at in (low, high):
+            break
+    return at if value <= 0.0 else None
+
+
+def _narrowed(excess: Callable[[float], float], bad: float, good: float, above: float, below: float) -> float:
+    """Return the good end of a bracket, narrowed to `_TOLERANCE`."""
+    while good - bad > _TOLERANCE:
+        share = above / (above - below) if above < 0.5 * _FAR else 0.5
+        at = bad + min(max(share, 0.1), 0.9) * (good - bad)
+        value = excess(at)
+        if value <= 0.0:
+            good, below = at, value
+        else:
+            bad, above = at, value
+    return good
+
+
+def _round_up(rows: float) -> int:
+    """Return a number of rows with three significant digits, not below ``rows``."""
+    step = 10 ** max(math.floor(math.log10(rows)) - 2, 0)
+    return math.ceil(rows / step) * step

@@ -1,0 +1,228 @@
+"""Plans without data: `plan` and `sample_size`."""
+
+import os
+from collections.abc import Mapping
+from typing import Any
+
+from privfit._checks import RelationName, in_range, one_of
+from privfit.data.encode import Encoder, SchemaEncoder
+from privfit.data.schema import Schema
+from privfit.errors import InvalidArgument
+from privfit.estimators.assumptions import Assumptions
+from privfit.estimators.budget import choose_budget
+from privfit.estimators.fit import FitOptions, refuse_unit
+from privfit.estimators.forecast import Rehearsal
+from privfit.estimators.models import BY_NAME, Model, m_estimation
+from privfit.estimators.planned import PlannedFit, planned_fit
+from privfit.estimators.sample_size import (
+    AccuracyPlan,
+    SampleSize,
+    Wanted,
+    accuracy_plan,
+    epsilon_needed,
+    rows_needed,
+)
+from privfit.formula.encoder import FormulaEncoder
+from privfit.formula.run import as_schema
+from privfit.inference.infer import BudgetSplit
+from privfit.losses import AbstractLoss
+from privfit.privacy.budget import Budget
+
+
+def plan(
+    formula: str | None = None,
+    *,
+    n: int,
+    schema: Schema | Mapping[str, Any] | str | os.PathLike[str],
+    model: str | AbstractLoss,
+    epsilon: float = 1.0,
+    delta: float = 1e-6,
+    budget: Budget | None = None,
+    target: str | None = None,
+    solver: object = "auto",
+    relation: RelationName = "replace",
+    l2: float = 0.0,
+    inference: bool | BudgetSplit = True,
+    assumptions: Assumptions | None = None,
+    level: float = 0.95,
+) -> PlannedFit:
+    """Say what a fit would ask, spend and buy, without data.
+
+    Parameters
+    ----------
+    formula : str, optional
+        Such as ``"y ~ a + C(b)"``. Default: all columns of the schema.
+    n : int
+        Number of rows that the table has, or will have.
+    schema : Schema, mapping or path
+        Public bounds and levels of the columns; see `privfit.Schema`.
+    model : {"logit", "ols", "huber", "svm", "quantile", "poisson"} or loss
+        The regression, or the loss of an M-estimator.
+    epsilon, delta, budget
+        The budget, as in `privfit.logit`.
+    target : str, optional
+        Response without a formula, if the schema marks none.
+    solver, relation, l2 : optional
+        As in `privfit.logit`.
+    inference : bool or BudgetSplit
+        As in `privfit.logit`.
+    assumptions : Assumptions, optional
+        Public guesses about the table: base rate, coefficients, spreads, shares of levels, or a public
+        reference table. The better they are, the better the forecast.
+    level : float
+        Coverage of the intervals.
+
+    Returns
+    -------
+    PlannedFit
+        ``summary()``, ``table()`` and ``plot()`` show the expected width of each coefficient's interval and
+        its parts from sampling and from privacy noise; ``plan`` every release; ``budget_split`` the parts of
+        the budget; ``power(effect)`` the chance to find a coefficient.
+
+    Raises
+    ------
+    PrivfitError
+        A named subclass, as the fit would raise it, or if an assumption contradicts the schema.
+
+    Notes
+    -----
+    *Guarantee.* No data are read and nothing is spent. The plan is the one that the fit will follow.
+
+    The forecast is the mean of fits of simulated rows with the planned noise, so it follows whatever the
+    solver does; see docs/planning.md. It is repeatable: its noise has fixed seeds.
+
+    Examples
+    --------
+    >>> schema = Schema({
+    ...     "high": {"type": "categorical", "levels": ["no", "yes"]},
+    ...     "age": {"type": "numeric", "lower": 17, "upper": 90},
+    ... })
+    >>> planned = plan("high ~ age", n=20_000, schema=schema, model="logit")
+    >>> planned.names
+    ('Intercept', 'age')
+    >>> bool(planned.width["age"] < 0.05)
+    True
+    """
+    guesses = Assumptions() if assumptions is None else assumptions
+    declared, regression, encoder = _regression(formula, schema, model, target)
+    options = FitOptions(
+        budget=choose_budget(epsilon, delta, budget),
+        solver=solver,
+        relation=relation,
+        l2=l2,
+        inference=inference,
+    )
+    return planned_fit(regression, encoder, declared, options, n_rows=n, assumptions=guesses, level=level)
+
+
+def sample_size(
+    formula: str | None = None,
+    *,
+    schema: Schema | Mapping[str, Any] | str | os.PathLike[str],
+    model: str | AbstractLoss,
+    width: float | Mapping[str, float] | None = None,
+    power: float | None = None,
+    effect: float | Mapping[str, float] | None = None,
+    accuracy: float | None = None,
+    coefficient: str | None = None,
+    n: int | None = None,
+    epsilon: float = 1.0,
+    delta: float = 1e-6,
+    budget: Budget | None = None,
+    target: str | None = None,
+    solver: object = "auto",
+    relation: RelationName = "replace",
+    l2: float = 0.0,
+    inference: bool | BudgetSplit = True,
+    radius: float | None = None,
+    assumptions: Assumptions | None = None,
+    level: float = 0.95,
+) -> SampleSize | AccuracyPlan:
+    """Return the rows, or for given rows the epsilon, that a wanted precision needs.
+
+    Parameters
+    ----------
+    formula, schema, model, target, solver, relation, l2, inference, assumptions, level
+        As in `plan`.
+    width : float or mapping, optional
+        Largest expected width of an interval, in reported units: of ``coefficient``, or by name.
+    power, effect : float, optional
+        Probability with which a test of size ``1 - level`` should find a coefficient of size ``effect``.
+        ``effect`` may be a mapping by name.
+    accuracy : float, optional
+        In place of both: a bound on the expected excess risk of projected noisy gradient descent over a ball.
+    coefficient : str, optional
+        Which coefficient is meant; may be left out where there is one slope.
+    n : int, optional
+        Number of rows: then the smallest epsilon at ``delta`` is looked for.
+    epsilon, delta, budget
+        The budget, where rows are looked for.
+    radius : float, optional
+        Of the ball, with ``accuracy``; default 4 in encoded coordinates.
+
+    Returns
+    -------
+    SampleSize or AccuracyPlan
+        ``n_rows``, ``budget`` and the ``planned`` fit; with ``accuracy`` ``n_steps`` and ``n_rows``.
+
+    Raises
+    ------
+    Incompatible
+        If no number of rows, or no budget, suffices.
+    PrivfitError
+        Another named subclass, as in `plan`.
+
+    Examples
+    --------
+    >>> schema = Schema({
+    ...     "high": {"type": "categorical", "levels": ["no", "yes"]},
+    ...     "age": {"type": "numeric", "lower": 17, "upper": 90},
+    ... })
+    >>> needed = sample_size("high ~ age", schema=schema, model="logit", width=0.02)
+    >>> bool(1_000 < needed.n_rows < 100_000)
+    True
+    """
+    guesses = Assumptions() if assumptions is None else assumptions
+    in_range(0.0, 1.0, closed="neither", level=level)
+    declared, regression, encoder = _regression(formula, schema, model, target)
+    options = FitOptions(
+        budget=choose_budget(epsilon, delta, budget),
+        solver=solver,
+        relation=relation,
+        l2=l2,
+        inference=inference,
+    )
+    if accuracy is not None:
+        if width is not None or power is not None or effect is not None or n is not None:
+            raise InvalidArgument(
+                "accuracy asks for steps and rows of its own; leave width, power, effect and n out"
+            )
+        return accuracy_plan(regression, encoder, options, accuracy=accuracy, radius=radius)
+    if radius is not None:
+        raise InvalidArgument("radius goes with accuracy")
+    if not inference:
+        raise InvalidArgument("inference must not be False: without it there is no interval and no test")
+    wanted = Wanted(width=width, power=power, effect=effect, coefficient=coefficient)
+    rehearsal = Rehearsal.prepare(regression, encoder, declared, guesses)
+    if n is None:
+        return rows_needed(rehearsal, options, wanted, assumptions=guesses, level=level)
+    if budget is not None or epsilon != 1.0:
+        raise InvalidArgument("n asks for the epsilon that is needed; leave epsilon and budget out, or n")
+    return epsilon_needed(rehearsal, options, wanted, n_rows=n, assumptions=guesses, level=level)
+
+
+def _regression(
+    formula: str | None, schema: object, model: str | AbstractLoss, target: str | None
+) -> tuple[Schema, Model, Encoder]:
+    declared = as_schema(schema)
+    refuse_unit(declared)
+    if isinstance(model, AbstractLoss):
+        regression = m_estimation(model)
+    else:
+        regression = BY_NAME[one_of(tuple(BY_NAME), model=model)]()
+    if formula is not None:
+        if target is not None:
+            raise InvalidArgument("target is named by the formula; leave it out")
+        return declared, regression, FormulaEncoder(formula, declared, target_kind=regression.target_kind)
+    encoder = SchemaEncoder(declared, target=target, target_kind=regression.target_kind)
+    return declared, regression, encoder

@@ -1,0 +1,199 @@
+"""Results of tests on combinations of coefficients and on terms, as data and as tables."""
+
+from dataclasses import dataclass
+
+import numpy as np
+import pandas as pd
+
+from privfit._checks import FloatArray, in_range
+from privfit.inference import wald
+from privfit.inference.contrasts import Adjustment, adjusted_pvalues, check_adjustment
+from privfit.inference.wald import WaldTest
+from privfit.results.printer import Column
+from privfit.results.summary import Summary
+
+_ADJUSTED = {
+    "bonferroni": "adjusted by Bonferroni, and so are the intervals: the chance that any is wrong is bounded",
+    "holm": "adjusted by Holm: the chance of any false finding is bounded. Intervals are not adjusted",
+    "fdr_bh": "adjusted by Benjamini and Hochberg: the expected share of false ones among the findings is "
+    "bounded. Intervals are not adjusted",
+}
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class Estimates:
+    """Named estimates with standard errors: what `FitResult.t_test` and kin return.
+
+    Parameters
+    ----------
+    title : str
+    names : tuple of k str
+    effect : array of shape (k,)
+        The estimates.
+    null : array of shape (k,)
+        What they are tested to be.
+    se, dof : array of shape (k,)
+        Standard errors, privacy noise included, and degrees of freedom of their t reference.
+    adjust : {"bonferroni", "holm", "fdr_bh"} or None
+        How p-values are adjusted for the number of tests.
+    notes : tuple of str
+        Shown below the table.
+    warning : str or None
+        Shown first; marks a result without privacy.
+    """
+
+    title: str
+    names: tuple[str, ...]
+    effect: FloatArray
+    null: FloatArray
+    se: FloatArray
+    dof: FloatArray
+    adjust: Adjustment | None = None
+    notes: tuple[str, ...] = ()
+    warning: str | None = None
+
+    def __post_init__(self) -> None:
+        check_adjustment(self.adjust)
+
+    @property
+    def params(self) -> pd.Series:
+        """The estimates."""
+        return self._labelled(self.effect, "effect")
+
+    @property
+    def bse(self) -> pd.Series:
+        """Their standard errors, privacy noise included."""
+        return self._labelled(self.se, "std err")
+
+    @property
+    def zvalues(self) -> pd.Series:
+        """Distances from the null in standard errors."""
+        return self._labelled(wald.z_values(self.effect - self.null, self.se), "z")
+
+    @property
+    def pvalues(self) -> pd.Series:
+        """Two-sided p-values, adjusted if asked for."""
+        p = wald.two_sided_pvalue(wald.z_values(self.effect - self.null, self.se), self.dof)
+        return self._labelled(p if self.adjust is None else adjusted_pvalues(p, self.adjust), "P>|z|")
+
+    def conf_int(self, level: float = 0.95) -> pd.DataFrame:
+        """Return two-sided intervals; with Bonferroni's adjustment all hold together at this level."""
+        in_range(0.0, 1.0, closed="neither", level=level)
+        each = 1.0 - (1.0 - level) / len(self.names) if self.adjust == "bonferroni" else level
+        lower, upper = wald.interval(self.effect, self.se, each, self.dof)
+        return pd.DataFrame({"lower": lower, "upper": upper}, index=list(self.names))
+
+    def summary_frame(self, level: float = 0.95) -> pd.DataFrame:
+        """Return all of it as a frame, a row each."""
+        columns = (self.params, self.bse, self.zvalues, self.pvalues, self.conf_int(level))
+        return pd.concat(columns, axis=1)
+
+    def summary(self, level: float = 0.95) -> Summary:
+        """Return the table, for print or notebook."""
+        tail = (1.0 - in_range(0.0, 1.0, closed="neither", level=level)) / 2.0
+        notes = (
+            self.notes if self.adjust is None else (*self.notes, f"P-values are {_ADJUSTED[self.adjust]}.")
+        )
+        return Summary(
+            title=self.title,
+            mark=self.warning,
+            header=(),
+            columns=(
+                Column("effect", "significant"),
+                Column("std err", "significant"),
+                Column("z", "statistic"),
+                Column("P>|z|", "pvalue"),
+                Column(f"[{tail:.6g}", "significant"),
+                Column(f"{1.0 - tail:.6g}]", "significant"),
+            ),
+            rows=_rows(self.summary_frame(level)),
+            footers=notes,
+        )
+
+    def __str__(self) -> str:
+        return str(self.summary())
+
+    __repr__ = __str__
+
+    def _repr_html_(self) -> str:
+        return self.summary().as_html()
+
+    def _labelled(self, values: FloatArray, name: str) -> pd.Series:
+        return pd.Series(values.copy(), index=list(self.names), name=name)
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class TermTests:
+    """Wald tests of the terms of a model, each of all its coefficients together.
+
+    Parameters
+    ----------
+    terms : tuple of str
+    tests : tuple of WaldTest
+    adjust : {"bonferroni", "holm", "fdr_bh"} or None
+    warning : str or None
+    """
+
+    terms: tuple[str, ...]
+    tests: tuple[WaldTest, ...]
+    adjust: Adjustment | None = None
+    warning: str | None = None
+
+    def __post_init__(self) -> None:
+        check_adjustment(self.adjust)
+
+    @property
+    def pvalues(self) -> pd.Series:
+        """P-values, adjusted if asked for."""
+        p = np.array([test.pvalue for test in self.tests])
+        p = p if self.adjust is None else adjusted_pvalues(p, self.adjust)
+        return pd.Series(p, index=list(self.terms), name="P>F")
+
+    def summary_frame(self) -> pd.DataFrame:
+        """Return the tests as a frame: ``F``, ``df``, ``df_denom`` and the p-value of each term.
+
+        ``F`` is the chi-squared statistic divided by ``df``; ``df_denom`` is inf for a chi-squared reference.
+        """
+        columns = {
+            "F": [test.statistic / (test.df if np.isinf(test.df_denom) else 1.0) for test in self.tests],
+            "df": [float(test.df) for test in self.tests],
+            "df_denom": [test.df_denom for test in self.tests],
+        }
+        return pd.DataFrame(columns, index=list(self.terms)).assign(**{"P>F": self.pvalues})
+
+    def summary(self) -> Summary:
+        """Return the table, for print or notebook."""
+        notes = (
+            "Each line tests that all coefficients of a term are 0 in the full model, by a Wald test that "
+            "includes the privacy noise. It compares the model with the one without the term, from this fit "
+            "alone.",
+        )
+        if self.adjust is not None:
+            notes = (*notes, f"P-values are {_ADJUSTED[self.adjust].partition('. ')[0]}.")
+        return Summary(
+            title="Wald tests of terms",
+            mark=self.warning,
+            header=(),
+            columns=(
+                Column("F", "statistic"),
+                Column("df", "count"),
+                Column("df_denom", "significant"),
+                Column("P>F", "pvalue"),
+            ),
+            rows=_rows(self.summary_frame()),
+            footers=notes,
+        )
+
+    def __str__(self) -> str:
+        return str(self.summary())
+
+    __repr__ = __str__
+
+    def _repr_html_(self) -> str:
+        return self.summary().as_html()
+
+
+def _rows(frame: pd.DataFrame) -> tuple[tuple[str, tuple[float, ...]], ...]:
+    return tuple(
+        (str(name), tuple(row)) for name, row in zip(frame.index, frame.to_numpy().tolist(), strict=True)
+    )

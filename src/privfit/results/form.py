@@ -1,0 +1,39 @@
+"""The public form of a fitted model: what its coefficients act on, and how a mean follows."""
+
+from dataclasses import dataclass
+
+from privfit.inference.effects import Link
+
+
+@dataclass(frozen=True, slots=True)
+class ModelForm:
+    """Public facts about the model behind a result.
+
+    Parameters
+    ----------
+    columns, terms : tuple of str
+        Of each of the p columns of the design: its name and the term of the formula that it belongs to.
+    link : {"identity", "log", "logit", "none"}
+        How the mean follows from the linear predictor.
+    classes : tuple of str
+        Labels of a response with classes, the reference first; empty otherwise.
+    """
+
+    columns: tuple[str, ...]
+    terms: tuple[str, ...]
+    link: Link
+    classes: tuple[str, ...] = ()
+
+    def positions(self, term: str) -> list[int]:
+        """Return which coefficients belong to a term, for every class."""
+        count = max(len(self.classes) - 1, 1)
+        each = [k for k, name in enumerate(self.terms) if name == term]
+        return [c * len(self.terms) + k for c in range(count) for k in each]
+
+    @property
+    def outputs(self) -> tuple[str, ...]:
+        """What is predicted: ``mean``, or the probability of every class (of two: of the second)."""
+        if not self.classes:
+            return ("mean",)
+        shown = self.classes[1:] if len(self.classes) == 2 else self.classes
+        return tuple(f"P({label})" for label in shown)
