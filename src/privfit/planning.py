@@ -16,7 +16,7 @@ from privfit.privacy.composition import GaussianEvent, compose
 from privfit.problem.objective import Problem
 from privfit.problem.plan import Plan
 from privfit.solvers.base import AbstractSolver
-from privfit.solvers.requirements import need_hessian
+from privfit.solvers.requirements import need_hessian, need_sums
 
 ASSUMED_RESIDUAL = 0.25
 """Residual scale that a forecast assumes, in units of the encoded response."""
@@ -44,6 +44,7 @@ def make_plan(problem: Problem, solver: AbstractSolver, allowance: Allowance, *,
     """
     if inference and solver.no_inference is not None:
         raise Incompatible(f"inference: {solver.no_inference}; fit with inference=False")
+    need_sums(problem, solver)
     if inference:
         need_hessian(problem)
     shares = inference_shares(solver) if inference else []
@@ -66,6 +67,9 @@ def make_plan(problem: Problem, solver: AbstractSolver, allowance: Allowance, *,
         mu=compose([GaussianEvent(release.mu) for release in releases]).gaussian if gaussian else math.inf,
         solver_releases=solver_releases,
         inference_releases=inference_releases,
+        unit=problem.unit,
+        rows_per_unit=problem.shares.rows_per_unit,
+        weights=None if problem.shares.weights is None else problem.shares.weights[0],
     )
 
 

@@ -21,7 +21,7 @@ from privfit.privacy.budget import Budget
 from privfit.privacy.composition import compose
 from privfit.privacy.ledger import Ledger
 from privfit.problem.plan import Plan, PlannedRelease
-from privfit.results import PrivacyStatement
+from privfit.results import PrivacyStatement, unit_in_words
 from privfit.results.archive import write_atomically
 from privfit.results.numbers import percent, significant
 
@@ -86,7 +86,7 @@ def guarantee(plan: Plan, budget: Budget) -> str:
     statement = PrivacyStatement(
         private=True,
         relation=plan.relation,
-        unit="row",
+        unit=unit_in_words(plan.unit),
         notion=budget.notion,
         epsilon=budget.epsilon if pair else compose(plan.events).epsilon_at(delta),
         delta=delta,
@@ -101,7 +101,7 @@ def _header(plan: Plan, budget: Budget) -> list[str]:
     scale = "" if plan.relation == "replace" else " (public scale)"
     return [
         f"Method:   {plan.solver}" + (f", {steps} steps" if steps else ""),
-        f"Rows:     {plan.n_rows}{scale}",
+        f"{'Rows: ' if plan.unit is None else 'Units:'}    {plan.n_rows}{scale}",
         f"Columns:  {len(plan.columns)} after encoding",
         f"Privacy:  {guarantee(plan, budget)}",
     ]

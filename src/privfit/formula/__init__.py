@@ -3,7 +3,8 @@
 from privfit.formula.counts import poisson
 from privfit.formula.encoder import FormulaEncoder
 from privfit.formula.margins import svm
-from privfit.formula.models import huber, logit, ols
+from privfit.formula.models import logit, ols
 from privfit.formula.quantiles import quantile
+from privfit.formula.robust import huber
 
 __all__ = ["FormulaEncoder", "huber", "logit", "ols", "poisson", "quantile", "svm"]
