@@ -89,7 +89,7 @@ def test_a_person_with_more_rows_than_a_chunk_does_not_either(kind, rng):
     check(Logistic(), kind, 0, 1, rng, longest=CHUNK_ROWS + 5)
 
 
-def check(loss, kind, which, rows_per_unit, rng, longest=50):
+def check(loss, kind, which, rows_per_unit, rng, *, longest=50):
     if kind == "marginals" and which > 0:
         pytest.skip("marginals are those of the encoded columns, asked for before any change of coordinates")
     problem = make_problem(loss, n_rows=N, shares=ShareRule("id", rows_per_unit, WEIGHTS))
