@@ -10,7 +10,7 @@ from privfit.privacy.composition import GaussianEvent, compose
 from privfit.problem.objective import Problem
 from privfit.problem.plan import Plan, PlannedRelease, ReleaseKind
 from privfit.solvers.base import AbstractSolver
-from privfit.solvers.requirements import need_hessian
+from privfit.solvers.requirements import need_hessian, need_sums
 
 Purpose: TypeAlias = Literal["geometry", "estimate", "bread", "meat"]
 """What a release is for."""
@@ -44,6 +44,7 @@ def make_plan(
     """
     if inference and solver.no_inference is not None:
         raise Incompatible(f"inference: {solver.no_inference}; fit with inference=False")
+    need_sums(problem, solver)
     if inference:
         need_hessian(problem)
     split = inference if isinstance(inference, BudgetSplit) else BudgetSplit()
@@ -69,6 +70,9 @@ def make_plan(
         mu=compose([GaussianEvent(release.mu) for release in releases]).gaussian if gaussian else math.inf,
         solver_releases=solver_releases,
         inference_releases=inference_releases,
+        unit=problem.unit,
+        rows_per_unit=problem.shares.rows_per_unit,
+        weights=None if problem.shares.weights is None else problem.shares.weights[0],
     )
 
 

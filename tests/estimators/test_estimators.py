@@ -215,13 +215,6 @@ class TestSchema:
         fits = [pf.LogisticRegression(schema=self.schema, random_state=0).fit(t).coef_ for t in (far, near)]
         np.testing.assert_array_equal(*fits)
 
-    def test_a_unit_column_is_refused(self, frame):
-        schema = pf.Schema(
-            self.schema.to_dict() | {"person": {"type": "numeric", "lower": 0, "upper": 9, "unit": True}}
-        )
-        with pytest.raises(pf.Incompatible, match="privacy unit"):
-            pf.LogisticRegression(schema=schema).fit(frame.assign(person=1))
-
 
 def test_rows_that_are_not_finite_contribute_nothing():
     x, y = simulated(pf.LinearRegression, n=600)

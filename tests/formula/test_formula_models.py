@@ -7,11 +7,11 @@ import inspect
 import numpy as np
 import pytest
 import statsmodels.api as sm
-from formula_table import ROW_SCHEMA, SCHEMA, table
+from formula_table import ROW_SCHEMA, table
 from formulaic import model_matrix
 
 from privfit.data.schema import Schema
-from privfit.errors import FormulaError, Incompatible, InvalidArgument, SchemaError
+from privfit.errors import FormulaError, InvalidArgument, SchemaError
 from privfit.formula import huber, logit, ols, poisson, quantile, svm
 from privfit.privacy.budget import Budget
 from privfit.privacy.ledger import Ledger
@@ -258,13 +258,8 @@ def test_the_documented_signature():
     assert inspect.signature(huber).parameters["threshold"].default == 1.345
 
 
-@pytest.mark.parametrize("module", ["models", "encoder", "margins", "quantiles", "counts"])
+@pytest.mark.parametrize("module", ["models", "encoder", "margins", "quantiles", "counts", "robust"])
 def test_examples_in_docstrings(module):
     outcome = doctest.testmod(importlib.import_module(f"privfit.formula.{module}"))
     assert outcome.attempted > 0
     assert outcome.failed == 0
-
-
-def test_a_privacy_unit_other_than_the_row_is_refused(data):
-    with pytest.raises(Incompatible, match="'id' declares the privacy unit"):
-        ols("y ~ age", data, schema=SCHEMA)

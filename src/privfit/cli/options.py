@@ -96,6 +96,18 @@ PublicRows = Annotated[
     int | None,
     typer.Option("--n-rows", help="Public number of rows, for add_remove.", rich_help_panel=_PRIVACY),
 ]
+Unit = Annotated[
+    str | None,
+    typer.Option(help="Column that identifies a person with several rows.", rich_help_panel=_PRIVACY),
+]
+RowsPerUnit = Annotated[
+    int,
+    typer.Option(help="Rows of a person up to which all rows count alike.", rich_help_panel=_PRIVACY),
+]
+Weights = Annotated[
+    str | None,
+    typer.Option(help="Column of survey weights, bounded by the schema.", rich_help_panel=_MODEL),
+]
 LedgerFile = Annotated[
     Path | None,
     typer.Option("--ledger", help="Ledger in which the spend is reserved first.", rich_help_panel=_PRIVACY),

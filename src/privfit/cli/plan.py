@@ -79,7 +79,7 @@ def _header(planned: PlannedFit) -> list[str]:
     scale = "" if plan.relation == "replace" else " (public scale)"
     return [
         f"Method:   {plan.solver}" + (f", {steps} steps" if steps else ""),
-        f"Rows:     {plan.n_rows}{scale}",
+        f"{'Rows: ' if plan.unit is None else 'Units:'}    {plan.n_rows}{scale}",
         f"Columns:  {len(plan.columns)} after encoding",
         f"Privacy:  {planned.guarantee}",
     ]

@@ -7,9 +7,10 @@ from privfit.cli.budget import budget_from
 from privfit.cli.request import Request, TextFile
 from privfit.data.encode import Encoder, SchemaEncoder
 from privfit.data.schema import Schema
+from privfit.data.shares import ShareRule
 from privfit.data.tables import Table, open_table
 from privfit.errors import LedgerError
-from privfit.estimators.fit import FitOptions, make_problem, plan_fit, public_rows, refuse_unit
+from privfit.estimators.fit import FitOptions, make_problem, plan_fit, public_rows
 from privfit.estimators.models import BY_NAME, Model, quantile_regression
 from privfit.formula import FormulaEncoder
 
@@ -28,9 +29,8 @@ class Prepared:
 
     def open(self, file: TextFile) -> Table:
         """Read the columns that the fit needs."""
-        return open_table(
-            file.path, needed=self.encoder.needed, columns=file.columns, header=file.header, sep=file.sep
-        )
+        needed = (*self.options.shares.columns, *self.encoder.needed)
+        return open_table(file.path, needed=needed, columns=file.columns, header=file.header, sep=file.sep)
 
 
 def prepare(request: Request, *, rows: int | None = None) -> Prepared:
@@ -48,8 +48,7 @@ def prepare(request: Request, *, rows: int | None = None) -> Prepared:
         A named subclass.
     """
     in_range(0.0, 1.0, closed="neither", level=request.level)
-    schema = Schema.from_toml(request.schema)
-    refuse_unit(schema)
+    schema = Schema.from_toml(request.schema).with_roles(unit=request.unit, weights=request.weights)
     model = _model(request)
     options = FitOptions(
         budget=budget_from(request.budget),
@@ -62,6 +61,7 @@ def prepare(request: Request, *, rows: int | None = None) -> Prepared:
         dataset=request.dataset,
         schema=schema,
         random_state=request.seed,
+        shares=ShareRule.of(schema, request.rows_per_unit),
     )
     encoder = _encoder(request, schema, model)
     stand_in = _STAND_IN_ROWS if rows is None else rows

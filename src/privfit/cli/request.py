@@ -53,6 +53,9 @@ class Request:
     dataset: str | None
     seed: int | None
     quantile: float | None = None
+    unit: str | None = None
+    rows_per_unit: int = 1
+    weights: str | None = None
 
     def __post_init__(self) -> None:
         if self.quantile is not None and self.model != "quantile":

@@ -18,6 +18,7 @@ from privfit.data.columns import (
 )
 from privfit.data.declarations import CategoricalColumn, Column, NumericColumn
 from privfit.data.schema import Schema
+from privfit.data.shares import NOBODY, unit_codes
 from privfit.data.tables import Table
 from privfit.errors import SchemaError
 
@@ -67,12 +68,19 @@ def check_table(table: Table, schema: Schema) -> list[Finding]:
         Empty if every cell fits.
     """
     findings: list[Finding] = []
+    if schema.unit is not None and schema.unit in table.names:
+        codes, _ = unit_codes(table.values(schema.unit))
+        findings.extend(
+            _counted(schema.unit, "missing", int((codes == NOBODY).sum()), "rows of nobody; weight 0")
+        )
     for name, column in schema.items():
+        if column.unit and name in table.names:
+            continue
         if name not in table.names:
             findings.append(Finding(name, "not in data", table.n_rows, "add the column, or drop it here"))
             continue
         findings.extend(_check_column(name, table.values(name), column))
-    extra = (name for name in table.names if name not in schema)
+    extra = (name for name in table.names if name not in schema and name != schema.unit)
     findings.extend(Finding(name, "not in schema", table.n_rows, "the column is ignored") for name in extra)
     return findings
 

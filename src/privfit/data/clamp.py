@@ -9,7 +9,7 @@ from privfit._checks import FloatArray, in_range
 _SHRINK = 1.0 - 2.0**-40
 """Relative margin that covers the rounding of a norm of up to 2**11 terms and of the division."""
 
-_SMALLEST_NORMAL = float(np.finfo(np.float64).tiny)
+SMALLEST_NORMAL = float(np.finfo(np.float64).tiny)
 
 
 def default_norm_bound(p: int) -> float:
@@ -58,7 +58,7 @@ def influence_weights(
         squared[~usable] = 0.0
     limit = norm_bound**2 * _SHRINK
     weight = np.where(squared > limit, limit / np.maximum(squared, limit), 1.0)
-    weight[~usable | (weight < _SMALLEST_NORMAL)] = 0.0  # a subnormal quotient has too few bits
+    weight[~usable | (weight < SMALLEST_NORMAL)] = 0.0  # a subnormal quotient has too few bits
     return weight, x, y
 
 
@@ -119,4 +119,4 @@ def basis_weights(x: FloatArray, basis: FloatArray, *, norm_bound: float, amplif
         excess = np.maximum(size / norm_bound, length * (float(np.linalg.norm(basis, 2)) / amplification))
         squared = excess * excess
         weight = _SHRINK / np.maximum(squared, _SHRINK)
-    return np.where(np.isfinite(squared) & (weight >= _SMALLEST_NORMAL), weight, 0.0)
+    return np.where(np.isfinite(squared) & (weight >= SMALLEST_NORMAL), weight, 0.0)

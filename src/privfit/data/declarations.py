@@ -37,13 +37,15 @@ class NumericColumn:
     missing : float, optional
         Fill value within the bounds, in the raw unit, for missing cells and for text that is no number.
         Without it, a row with such a cell gets weight 0.
-    target, unit : bool
-        True on the response, and on the column that identifies the privacy unit.
+    target, unit, weight : bool
+        True on the response, on the column that identifies the privacy unit, and on that of the survey
+        weights, whose upper bound is the largest weight that counts in full.
 
     Raises
     ------
     SchemaError
-        If the bounds are not finite, not in order, too close together or outside the transform's domain.
+        If the bounds are not finite, not in order, too close together or outside the transform's domain, or
+        if weights may be negative or have a transform.
     """
 
     lower: float
@@ -52,6 +54,7 @@ class NumericColumn:
     missing: float | None = None
     target: bool = False
     unit: bool = False
+    weight: bool = False
 
     def __post_init__(self) -> None:
         lower, upper = _finite(lower=self.lower), _finite(upper=self.upper)
@@ -65,7 +68,9 @@ class NumericColumn:
             if not lower <= missing <= upper:
                 raise SchemaError(f"missing must lie within the bounds [{lower:g}, {upper:g}]")
             object.__setattr__(self, "missing", missing)
-        _check_flags(self.target, self.unit)
+        _check_flags(target=self.target, unit=self.unit, weight=self.weight)
+        if self.weight and (lower < 0.0 or self.transform is not None):
+            raise SchemaError("survey weights need lower >= 0 and no transform")
         low, high = self.limits
         if not high / 2 - low / 2 >= max(_NARROWEST * max(abs(low), abs(high)), np.finfo(float).tiny):
             raise SchemaError("lower and upper are too close together to tell values apart; widen them")
@@ -136,7 +141,7 @@ class CategoricalColumn:
             value = getattr(self, option)
             if value is not None:
                 object.__setattr__(self, option, levels[self._position(option, value)])
-        _check_flags(self.target, self.unit)
+        _check_flags(target=self.target, unit=self.unit)
 
     def _position(self, option: str, value: object) -> int:
         level = _level(value)
@@ -184,12 +189,13 @@ def _check_transform(transform: object, lower: float) -> None:
         raise SchemaError(f"lower must be {_DOMAIN_RULE[str(transform)]} for transform {transform!r}")
 
 
-def _check_flags(target: object, unit: object) -> None:
-    for name, value in (("target", target), ("unit", unit)):
+def _check_flags(**flags: object) -> None:
+    for name, value in flags.items():
         if not isinstance(value, bool):
             raise SchemaError(f"{name} must be true or false, got {type(value).__name__}")
-    if target and unit:
-        raise SchemaError("target and unit cannot be the same column; mark only one of them")
+    marked = [name for name, value in flags.items() if value]
+    if len(marked) > 1:
+        raise SchemaError(f"{' and '.join(marked)} cannot be the same column; mark only one of them")
 
 
 def _level(value: Any) -> Level:

@@ -30,7 +30,7 @@ from privfit.data.response import (
     scaled,
     standard_labels,
 )
-from privfit.data.schema import Schema
+from privfit.data.schema import Schema, is_weight
 from privfit.data.tables import Table, default_names
 from privfit.errors import SchemaError
 
@@ -78,7 +78,8 @@ class SchemaEncoder:
     target : str, optional
         Name of the response; by default the column marked with ``target=true``.
     columns : sequence of str, optional
-        Predictors, in this order; by default all columns but the response and the privacy unit.
+        Predictors, in this order; by default all columns but the response, the privacy unit and the
+        survey weights.
     intercept : bool
         Whether the first encoded column is the constant 1.
     target_kind : {"numeric", "binary", "count", "class"}
@@ -347,7 +348,11 @@ def _target_name(schema: Schema, target: str | None) -> str:
 
 def _predictor_names(schema: Schema, target: str, columns: Sequence[str] | None) -> tuple[str, ...]:
     if columns is None:
-        return tuple(name for name in schema if name != target and not schema[name].unit)
+        return tuple(
+            name
+            for name, column in schema.items()
+            if name != target and not column.unit and not is_weight(column)
+        )
     if isinstance(columns, str):
         raise SchemaError("columns must be a list of column names, not one text")
     for name in columns:

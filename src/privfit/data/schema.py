@@ -8,7 +8,7 @@ import os
 import re
 import tomllib
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import MISSING, fields
+from dataclasses import MISSING, fields, replace
 from pathlib import Path
 from typing import Any
 
@@ -28,6 +28,7 @@ __all__ = [
 
 _TYPES: dict[str, type[Column]] = {"numeric": NumericColumn, "categorical": CategoricalColumn}
 _ROW_NORM = "row_norm"
+_IDENTIFIER = {"type": "identifier", "unit": True}
 
 
 class Schema(Mapping[str, Column]):
@@ -38,7 +39,9 @@ class Schema(Mapping[str, Column]):
     mapping : mapping
         Column name to a table: ``{"type": "numeric", "lower": 17, "upper": 90}`` or
         ``{"type": "categorical", "levels": ["a", "b"]}``, with the options of `NumericColumn` and
-        `CategoricalColumn`; or to one of these objects. The number ``row_norm``, if given, bounds the
+        `CategoricalColumn`; or to one of these objects. ``{"type": "identifier"}`` names the column that
+        identifies the privacy unit; nothing is known of its cells, and it is no entry of the mapping. The
+        number ``row_norm``, if given, bounds the
         Euclidean norm of an encoded row, the intercept included; rows beyond it are weighted down.
 
     Raises
@@ -56,18 +59,20 @@ class Schema(Mapping[str, Column]):
     (90.0, 'sex')
     """
 
-    __slots__ = ("_columns", "_row_norm")
+    __slots__ = ("_columns", "_identifier", "_row_norm")
 
     def __init__(self, mapping: Mapping[str, Any]) -> None:
         if not isinstance(mapping, Mapping):
             raise SchemaError(f"schema must be a mapping of column names, got {type(mapping).__name__}")
         entries: dict[Any, Any] = mapping.to_dict() if isinstance(mapping, Schema) else dict(mapping)
         self._row_norm = _pop_row_norm(entries)
+        self._identifier = _pop_identifier(entries)
         if not entries:
             raise SchemaError("schema declares no column; add a table for each column")
         self._columns = {_checked_name(name): _column(name, entry) for name, entry in entries.items()}
-        for flag in ("target", "unit"):
-            if sum(getattr(column, flag) for column in self._columns.values()) > 1:
+        for flag in ("target", "unit", "weight"):
+            marked = sum(getattr(column, flag, False) for column in self._columns.values())
+            if marked + (flag == "unit" and self._identifier is not None) > 1:
                 raise SchemaError(f"schema marks more than one column with {flag}=true; keep one")
 
     @classmethod
@@ -98,7 +103,8 @@ class Schema(Mapping[str, Column]):
     def to_dict(self) -> dict[str, Any]:
         """Return plain tables, options at their default left out; `from_dict` gives an equal schema."""
         head: dict[str, Any] = {} if self._row_norm is None else {_ROW_NORM: self._row_norm}
-        return head | {name: _as_table(column) for name, column in self._columns.items()}
+        tail: dict[str, Any] = {} if self._identifier is None else {self._identifier: dict(_IDENTIFIER)}
+        return head | {name: _as_table(column) for name, column in self._columns.items()} | tail
 
     def to_toml(self, path: str | os.PathLike[str]) -> None:
         """Write the schema as TOML; an existing file is replaced in one step or left alone.
@@ -131,19 +137,54 @@ class Schema(Mapping[str, Column]):
     @property
     def unit(self) -> str | None:
         """Name of the column that identifies the privacy unit, or None for one row per unit."""
-        return next((name for name, column in self._columns.items() if column.unit), None)
+        marked = (name for name, column in self._columns.items() if column.unit)
+        return next(marked, self._identifier)
+
+    @property
+    def weight(self) -> str | None:
+        """Name of the column of survey weights, or None."""
+        return next((name for name, column in self._columns.items() if is_weight(column)), None)
+
+    def with_roles(self, *, unit: str | None = None, weights: str | None = None) -> "Schema":
+        """Return the schema with a column marked as identifier of the privacy unit, or as survey weights.
+
+        Raises
+        ------
+        SchemaError
+            If the schema marks another column, or the weights are not declared as numeric.
+        """
+        entries = self.to_dict()
+        if unit is not None and unit != self.unit:
+            if self.unit is not None:
+                raise SchemaError(
+                    f"unit={unit!r}: the schema marks {self.unit!r}; name that, or change the schema"
+                )
+            known = self._columns.get(unit)
+            entries[unit] = dict(_IDENTIFIER) if known is None else replace(known, unit=True)
+        if weights is not None and weights != self.weight:
+            if self.weight is not None:
+                raise SchemaError(
+                    f"weights={weights!r}: the schema marks {self.weight!r}; name that, or change the schema"
+                )
+            declared = self.lookup(weights)
+            if not isinstance(declared, NumericColumn):
+                raise SchemaError(
+                    f'column {weights!r}: survey weights need type="numeric", with their bound as upper'
+                )
+            entries[weights] = replace(declared, weight=True)
+        return Schema(entries)
 
     @property
     def fingerprint(self) -> str:
         """SHA-256 of the declarations, in hexadecimal: what identifies the form of a table in a ledger.
 
-        The order of the columns does not matter, nor which of them is the response, since one table is
-        analysed for many. No row enters.
+        The order of the columns does not matter, nor which of them is the response or the weight, since one
+        table is analysed for many. The privacy unit does. No row enters.
         """
         columns = {}
         for name, table in self.to_dict().items():
             columns[name] = (
-                {key: item for key, item in table.items() if key != "target"}
+                {key: item for key, item in table.items() if key not in ("target", "weight")}
                 if isinstance(table, dict)
                 else table
             )
@@ -152,6 +193,8 @@ class Schema(Mapping[str, Column]):
 
     def lookup(self, name: str) -> Column:
         """Return the declaration of a column, or raise `SchemaError` that suggests a near name."""
+        if name == self._identifier:
+            raise SchemaError(f"column {name!r} identifies the privacy unit and can be nothing else")
         if name not in self._columns:
             raise SchemaError(f"column {name!r} is not in the schema{suggestion(name, self._columns)}")
         return self._columns[name]
@@ -180,7 +223,12 @@ class Schema(Mapping[str, Column]):
         return Schema, (self.to_dict(),)
 
     def _key(self) -> tuple[Any, ...]:
-        return (self._row_norm, *self._columns.items())
+        return (self._row_norm, self._identifier, *self._columns.items())
+
+
+def is_weight(column: Column) -> bool:
+    """Return whether a column holds survey weights."""
+    return isinstance(column, NumericColumn) and column.weight
 
 
 def suggestion(name: str, known: Iterable[str]) -> str:
@@ -203,6 +251,22 @@ def _pop_row_norm(entries: dict[Any, Any]) -> float | None:
     if not 2.0**-100 <= float(value) <= 2.0**100:
         raise SchemaError("row_norm must be positive and finite, between 2**-100 and 2**100")
     return float(value)
+
+
+def _pop_identifier(entries: dict[Any, Any]) -> str | None:
+    found = [
+        name
+        for name, entry in entries.items()
+        if isinstance(entry, Mapping) and entry.get("type") == _IDENTIFIER["type"]
+    ]
+    if len(found) > 1:
+        raise SchemaError("schema declares more than one identifier; keep the one of the privacy unit")
+    if not found:
+        return None
+    name = _checked_name(found[0])
+    if {**_IDENTIFIER, **entries.pop(name)} != _IDENTIFIER:
+        raise SchemaError(f"column {name!r}: an identifier takes no option but unit=true")
+    return name
 
 
 def _checked_name(name: object) -> str:
@@ -236,7 +300,7 @@ def _from_table(entry: object) -> Column:
         raise SchemaError('type is missing; give type="numeric" or type="categorical"')
     kind = options.pop("type")
     if not isinstance(kind, str) or kind not in _TYPES:
-        raise SchemaError(f"type must be 'numeric' or 'categorical', got {kind!r}")
+        raise SchemaError(f"type must be 'numeric', 'categorical' or 'identifier', got {kind!r}")
     known = fields(_TYPES[kind])
     for key in options:
         if key not in {field.name for field in known}:

@@ -5,10 +5,10 @@ from dataclasses import dataclass
 from typing import Protocol
 
 import numpy as np
-from numpy.typing import NDArray
 
 from privfit._checks import FloatArray
-from privfit.data.clamp import Weighting, basis_weights, influence_weights
+from privfit.data.clamp import SMALLEST_NORMAL, Weighting, basis_weights, influence_weights
+from privfit.data.shares import NOBODY, IntArray, RowShares
 from privfit.data.threads import PARTS_PER_THREAD, share, thread_count
 
 CHUNK_ROWS = 4096
@@ -18,26 +18,52 @@ GROUP_ROWS = 32
 """Rows whose gradients are added up before their sum is added to the chunk's."""
 
 
+MOST_ROWS = 10**10
+"""Rows that a table may have; more than any machine holds, and far from overflow."""
+
+
 @dataclass(frozen=True, slots=True, repr=False)
 class Block:
     """Encoded rows: ``x`` (m, p) row-major, ``y`` (m,), ``weight`` (m,), all float64 and finite.
 
     Every row satisfies ``weight <= 1`` and ``weight * norm(x)**2 <= norm_bound**2`` in exact arithmetic.
     A row that may not contribute has weight 0.
+
+    Where rows count by shares (see `privfit.data.shares`), ``weight`` is ``influence * share``: what a row's
+    loss counts. ``influence`` (m,) alone satisfies the bounds, too, and a term that is bounded by it in
+    another way than as a multiple of it is multiplied by ``share`` (m,). By default the share is 1.
     """
 
     x: FloatArray
     y: FloatArray
     weight: FloatArray
+    parts: tuple[FloatArray, FloatArray] | None = None
+    """``(influence, share)``, where not all shares are 1."""
 
+    @property
+    def influence(self) -> FloatArray:
+        """Weights that bound rows, their shares aside."""
+        return self.weight if self.parts is None else self.parts[0]
 
-IntArray = NDArray[np.int64]
+    @property
+    def share(self) -> FloatArray:
+        """Shares of the rows."""
+        return np.broadcast_to(1.0, self.weight.shape) if self.parts is None else self.parts[1]
+
+    def rows(self, which: slice | IntArray) -> "Block":
+        """Return some of the rows."""
+        parts = None if self.parts is None else (self.parts[0][which], self.parts[1][which])
+        return Block(self.x[which], self.y[which], self.weight[which], parts)
+
 
 BlockKernel = Callable[[Block, FloatArray], None]
 """``kernel(block, out)`` adds the sum of rows ``k*CHUNK_ROWS .. (k+1)*CHUNK_ROWS`` to ``out[k]``.
 
 ``out`` has shape (number of chunks, size). A kernel keeps no state and releases the GIL where it can.
 """
+
+RowTerms = Callable[[Block], FloatArray]
+"""``terms(block)`` returns the terms of the rows one by one, shape (m, size)."""
 
 
 class RowSource(Protocol):
@@ -49,8 +75,22 @@ class RowSource(Protocol):
         ...
 
     @property
+    def unit(self) -> str | None:
+        """Name of the column by which rows were grouped to privacy units; None if every row is one."""
+        ...
+
+    @property
+    def n_units(self) -> int:
+        """Number of privacy units, those that count nothing included."""
+        ...
+
+    @property
     def norm_bound(self) -> float:
         """Bound that every row's ``sqrt(weight) * norm(x)`` satisfies."""
+        ...
+
+    def unit_sums(self, terms: RowTerms, size: int) -> FloatArray:
+        """Return the sums of the terms over the rows of each unit, shape (n_units, size)."""
         ...
 
     def sum(self, kernel: BlockKernel, size: int) -> FloatArray:
@@ -84,16 +124,25 @@ class ArraySource:
         ``norm_bound**2 / norm(x)**2``, rows with a non-finite entry get weight 0.
     weighting : callable
         `influence_weights`, or `schweppe_weights`, which scales rows instead.
+    shares : RowShares, optional
+        How much each row counts, and which unit it belongs to.
     """
 
-    __slots__ = ("_block", "_norm_bound")
+    __slots__ = ("_block", "_norm_bound", "_shares")
 
     def __init__(
-        self, x: FloatArray, y: FloatArray, *, norm_bound: float, weighting: Weighting = influence_weights
+        self,
+        x: FloatArray,
+        y: FloatArray,
+        *,
+        norm_bound: float,
+        weighting: Weighting = influence_weights,
+        shares: RowShares | None = None,
     ) -> None:
         weight, x, y = weighting(x, y, norm_bound=norm_bound)
-        self._block = Block(x, y, weight)
-        self._norm_bound = norm_bound
+        share = None if shares is None else shares.among(weight > 0.0)
+        self._block = Block(x, y, weight) if share is None else _counted(x, y, weight, share)
+        self._norm_bound, self._shares = norm_bound, shares
 
     def __repr__(self) -> str:
         return "ArraySource(<private rows>)"
@@ -105,6 +154,16 @@ class ArraySource:
     def n_rows(self) -> int:
         """Number of rows."""
         return self._block.y.size
+
+    @property
+    def unit(self) -> str | None:
+        """Name of the column that identifies the privacy unit, or None."""
+        return None if self._shares is None else self._shares.rule.unit
+
+    @property
+    def n_units(self) -> int:
+        """Number of privacy units."""
+        return self.n_rows if self._shares is None else self._shares.n_units
 
     @property
     def norm_bound(self) -> float:
@@ -119,10 +178,14 @@ class ArraySource:
             weight[rows] = basis_weights(
                 self._block.x[rows], basis, norm_bound=norm_bound, amplification=amplification
             )
-        weight[self._block.weight == 0.0] = 0.0
-        source = ArraySource.__new__(ArraySource)
-        source._block = Block(self._block.x, self._block.y, weight)
-        source._norm_bound = norm_bound
+        block, source = self._block, ArraySource.__new__(ArraySource)
+        weight[block.influence == 0.0] = 0.0
+        source._block = (
+            Block(block.x, block.y, weight)
+            if self._shares is None
+            else _counted(block.x, block.y, weight, block.share)
+        )
+        source._norm_bound, source._shares = norm_bound, self._shares
         return source
 
     def blocks(self) -> Iterator[Block]:
@@ -131,8 +194,24 @@ class ArraySource:
 
     def take(self, indices: IntArray) -> Block:
         """Return the rows with these numbers."""
-        block = self._block
-        return Block(block.x[indices], block.y[indices], block.weight[indices])
+        return self._block.rows(indices)
+
+    def unit_sums(self, terms: RowTerms, size: int) -> FloatArray:
+        """Return the sums of the terms over the rows of each unit, shape (n_units, size)."""
+        units = None if self._shares is None else self._shares.unit
+        sums = np.zeros((self.n_units, size))
+        for first in range(0, self.n_rows, CHUNK_ROWS):
+            rows = slice(first, first + CHUNK_ROWS)
+            parts = terms(self._block.rows(rows))
+            if units is None:
+                sums[rows] = parts
+                continue
+            order = np.argsort(units[rows], kind="stable")
+            whose = units[rows][order]
+            starts = np.flatnonzero(np.diff(whose, prepend=NOBODY - 1))
+            known = whose[starts] != NOBODY
+            sums[whose[starts][known]] += np.add.reduceat(parts[order], starts, axis=0)[known]
+        return sums
 
     def sum(self, kernel: BlockKernel, size: int) -> FloatArray:
         """Return the sum of the kernel over all rows, shape (size,); independent of the thread count."""
@@ -147,11 +226,17 @@ class ArraySource:
 
         def work(k: int) -> None:
             rows = slice(edges[k] * CHUNK_ROWS, edges[k + 1] * CHUNK_ROWS)
-            part = Block(self._block.x[rows], self._block.y[rows], self._block.weight[rows])
-            kernel(part, partial[edges[k] : edges[k + 1]])
+            kernel(self._block.rows(rows), partial[edges[k] : edges[k + 1]])
 
         share(work, parts, threads)
         return pairwise_sum(partial)
+
+
+def _counted(x: FloatArray, y: FloatArray, influence: FloatArray, share: FloatArray) -> Block:
+    """Return rows that count by their share; a product with too few bits counts nothing."""
+    weight = influence * share
+    weight[weight < SMALLEST_NORMAL] = 0.0
+    return Block(x, y, weight, (influence, share))
 
 
 def pairwise_sum(partial: FloatArray) -> FloatArray:

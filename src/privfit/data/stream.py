@@ -15,7 +15,7 @@ from privfit.data.clamp import Weighting, influence_weights
 from privfit.data.columns import quietly
 from privfit.data.encode import Encoder, UnitScaleEncoder
 from privfit.data.files import ARROW_SUFFIXES, PARQUET_SUFFIXES, csv_conversion, csv_names, present, sound
-from privfit.data.source import CHUNK_ROWS, Block, BlockKernel, IntArray
+from privfit.data.source import CHUNK_ROWS, Block, BlockKernel, IntArray, RowTerms
 from privfit.data.tables import Table, default_names, open_table
 from privfit.errors import PlanViolation, SchemaError
 
@@ -199,6 +199,15 @@ class StreamSource:
         return self._n_rows
 
     @property
+    def unit(self) -> None:
+        """Every row is a privacy unit: the rows of one cannot be gathered from a stream."""
+
+    @property
+    def n_units(self) -> int:
+        """Declared number of rows."""
+        return self._n_rows
+
+    @property
     def norm_bound(self) -> float:
         """Bound on ``sqrt(weight) * norm(x)``."""
         return self._norm_bound
@@ -230,6 +239,11 @@ class StreamSource:
     def sum(self, kernel: BlockKernel, size: int) -> FloatArray:
         """Refuse: a stream is read once, by the pass itself."""
         del kernel, size
+        raise PlanViolation("a stream of rows cannot be summed over")
+
+    def unit_sums(self, terms: RowTerms, size: int) -> FloatArray:
+        """Refuse: a stream is read once, by the pass itself."""
+        del terms, size
         raise PlanViolation("a stream of rows cannot be summed over")
 
     def take(self, indices: IntArray) -> Block:

@@ -19,8 +19,9 @@ from privfit.data.stream import RowStream
 from privfit.data.tables import Table, open_table
 from privfit.errors import InvalidArgument, SchemaError
 from privfit.estimators.budget import choose_budget
-from privfit.estimators.fit import FitOptions, fit, refuse_unit
+from privfit.estimators.fit import FitOptions, fit
 from privfit.estimators.models import Model
+from privfit.estimators.shares import Beside, share_rule, with_unit
 from privfit.privacy.budget import Budget
 from privfit.privacy.ledger import Ledger
 from privfit.results import FitResult
@@ -46,6 +47,10 @@ class AbstractPrivateRegressor(BaseEstimator, ABC):
     inference: bool
     norm_bound: float | None
     n_rows: int | None
+    unit: str | None
+    rows_per_unit: int
+    weights: str | None
+    weight_bound: float | None
     ledger: Ledger | str | None
     dataset: str | None
     random_state: object
@@ -75,16 +80,18 @@ class AbstractPrivateRegressor(BaseEstimator, ABC):
         tags.target_tags.required = self.schema is None
         return tags
 
-    def _fit(self, X: Any, y: Any, classes: Sequence[Level] | None) -> FitResult:
+    def _fit(self, X: Any, y: Any, classes: Sequence[Level] | None, beside: Beside) -> FitResult:
         """Fit and set the fitted attributes that every estimator has."""
-        options = self._options()
+        options = self._options(beside)
         model = self._model()
         if isinstance(X, RowStream):
             encoder, table = self._open_stream(X, y, model, classes), X
-        elif self.schema is not None:
-            encoder, table = self._open_with_schema(X, y, model)
+        elif options.schema is not None:
+            encoder, opened = self._open_with_schema(X, y, model, options, beside)
+            table = beside.join(opened)
         else:
-            encoder, table = self._open_arrays(X, y, model, classes)
+            encoder, opened = self._open_arrays(X, y, model, classes)
+            table = beside.join(opened)
         result, theta = fit(model, encoder, table, options)
         self._encoder, self._theta = encoder, theta
         self.result_ = result
@@ -96,10 +103,11 @@ class AbstractPrivateRegressor(BaseEstimator, ABC):
         self.intercept_ = float(reported[0]) if self.fit_intercept else 0.0
         self.coef_ = reported[1:] if self.fit_intercept else reported
 
-    def _options(self) -> FitOptions:
+    def _options(self, beside: Beside) -> FitOptions:
         budget = choose_budget(self.epsilon, self.delta, self.budget)
         if self.schema is not None and not isinstance(self.schema, Schema):
             raise InvalidArgument("schema must be a privfit.Schema; see Schema.from_toml")
+        schema = with_unit(self.schema, self.unit, self.weights, beside)
         return FitOptions(
             budget=budget,
             solver=self.solver,
@@ -109,8 +117,9 @@ class AbstractPrivateRegressor(BaseEstimator, ABC):
             n_rows=self.n_rows,
             ledger=self.ledger,
             dataset=self.dataset,
-            schema=self.schema,
+            schema=schema,
             random_state=self.random_state,
+            shares=share_rule(schema, self.rows_per_unit, self.weight_bound, beside),
         )
 
     def _open_arrays(
@@ -156,7 +165,6 @@ class AbstractPrivateRegressor(BaseEstimator, ABC):
         )
 
     def _schema_encoder(self, schema: Schema, target: str | None, model: Model) -> SchemaEncoder:
-        refuse_unit(schema)
         return SchemaEncoder(
             schema,
             target=schema.target if target is None else target,
@@ -187,14 +195,19 @@ class AbstractPrivateRegressor(BaseEstimator, ABC):
             else UNWEIGHTED
         )
 
-    def _open_with_schema(self, X: Any, y: Any, model: Model) -> tuple[Encoder, Table]:
-        assert self.schema is not None  # noqa: S101 -- the caller has checked
-        encoder = self._schema_encoder(self.schema, y if isinstance(y, str) else None, model)
+    def _open_with_schema(
+        self, X: Any, y: Any, model: Model, options: FitOptions, beside: Beside
+    ) -> tuple[Encoder, Table]:
+        assert options.schema is not None  # noqa: S101 -- the caller has checked
+        encoder = self._schema_encoder(options.schema, y if isinstance(y, str) else None, model)
+        given = {name for name, _ in beside.columns}
+        counting = tuple(name for name in options.shares.columns if name not in given)
         names = encoder.needed[:-1]
         if y is None or isinstance(y, str):
-            table = open_table(X, needed=encoder.needed)
+            table = open_table(X, needed=(*counting, *encoder.needed))
         else:
-            table = _with_response(open_table(X, needed=names, columns=names_of(X, names)), encoder, y)
+            opened = open_table(X, needed=(*counting, *names), columns=names_of(X, names))
+            table = _with_response(opened, encoder, y)
         self.n_features_in_ = len(names)
         self.feature_names_in_ = np.array(names, dtype=object)
         return encoder, table
@@ -224,5 +237,4 @@ def _with_response(table: Table, encoder: SchemaEncoder, y: Any) -> Table:
         response = response[:, 0]
     if response.ndim != 1 or response.size != table.n_rows:
         raise SchemaError("y must be one-dimensional and as long as X")
-    names = encoder.needed
-    return Table([*((name, table.values(name)) for name in names[:-1]), (names[-1], response)])
+    return Table([*((name, table.values(name)) for name in table.names), (encoder.needed[-1], response)])

@@ -15,6 +15,7 @@ from privfit.errors import Incompatible
 from privfit.estimators.base import AbstractPrivateRegressor
 from privfit.estimators.labels import declared_classes
 from privfit.estimators.models import Model, logistic_regression, support_vector_machine
+from privfit.estimators.shares import Beside
 from privfit.losses import AbstractLoss, Hinge, Multinomial, SmoothedHinge
 from privfit.privacy.budget import Budget
 from privfit.privacy.ledger import Ledger
@@ -40,7 +41,7 @@ class AbstractLinearClassifier(ClassifierMixin, AbstractPrivateRegressor):
         return False
 
     @sealed
-    def fit(self, X: Any, y: Any = None) -> Self:
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None, *, groups: Any = None) -> Self:
         """Fit the model.
 
         Parameters
@@ -51,6 +52,10 @@ class AbstractLinearClassifier(ClassifierMixin, AbstractPrivateRegressor):
         y : array-like of shape (n,) or str, optional
             Labels. With a schema it may be the name of a column of ``X``, or be left out where the
             schema marks the target.
+        sample_weight : array-like of shape (n,), optional
+            Survey weights; ``weight_bound`` is then needed.
+        groups : array-like of shape (n,), optional
+            Identifiers of the persons that rows belong to: the privacy unit.
 
         Returns
         -------
@@ -62,7 +67,7 @@ class AbstractLinearClassifier(ClassifierMixin, AbstractPrivateRegressor):
             A named subclass, in one line, before any budget is spent.
         """
         classes = None if self.schema is not None else declared_classes(X, y, self.classes)
-        self._fit(X, y, classes)
+        self._fit(X, y, classes, Beside(groups, sample_weight))
         labels = self._encoder.design.target.labels
         self.classes_ = np.array(classes if classes is not None else labels)
         return self
@@ -135,7 +140,19 @@ class LogisticRegression(AbstractLinearClassifier):
         public and never read off the data. 0/1, -1/1 and booleans need no declaration; a schema declares
         its own, as the levels of the target.
     n_rows : int, optional
-        Public number of rows under ``add_remove``.
+        Public number of rows, or of values of ``unit``, under ``add_remove``.
+    unit : str, optional
+        Column that identifies a person, where one has several rows: all of them are then protected
+        together. By default the one that the schema marks, or every row for itself. Without a schema, give
+        ``fit(X, y, groups=...)``.
+    rows_per_unit : int, default 1
+        Rows of a person up to which all rows count alike; those of one with more share what this many
+        count. With 1 every person counts alike.
+    weights : str, optional
+        Column of survey weights; its declared upper bound is the largest weight that counts in full. By
+        default the one that the schema marks, or none.
+    weight_bound : float, optional
+        Public bound on the weights that ``fit(X, y, sample_weight=...)`` is given; larger ones are cut to it.
     ledger, dataset : optional
         A `Ledger` (or its path) in which the spend is reserved before a row is used, and the data set's
         name in it.
@@ -185,6 +202,10 @@ class LogisticRegression(AbstractLinearClassifier):
         norm_bound: float | None = None,
         classes: Sequence[Level] | None = None,
         n_rows: int | None = None,
+        unit: str | None = None,
+        rows_per_unit: int = 1,
+        weights: str | None = None,
+        weight_bound: float | None = None,
         ledger: Ledger | str | None = None,
         dataset: str | None = None,
         random_state: object = None,
@@ -201,6 +222,10 @@ class LogisticRegression(AbstractLinearClassifier):
         self.norm_bound = norm_bound
         self.classes = classes
         self.n_rows = n_rows
+        self.unit = unit
+        self.rows_per_unit = rows_per_unit
+        self.weights = weights
+        self.weight_bound = weight_bound
         self.ledger = ledger
         self.dataset = dataset
         self.random_state = random_state
@@ -260,6 +285,10 @@ n_rows, ledger, dataset, random_state
         norm_bound: float | None = None,
         classes: Sequence[Level] | None = None,
         n_rows: int | None = None,
+        unit: str | None = None,
+        rows_per_unit: int = 1,
+        weights: str | None = None,
+        weight_bound: float | None = None,
         ledger: Ledger | str | None = None,
         dataset: str | None = None,
         random_state: object = None,
@@ -277,6 +306,10 @@ n_rows, ledger, dataset, random_state
         self.norm_bound = norm_bound
         self.classes = classes
         self.n_rows = n_rows
+        self.unit = unit
+        self.rows_per_unit = rows_per_unit
+        self.weights = weights
+        self.weight_bound = weight_bound
         self.ledger = ledger
         self.dataset = dataset
         self.random_state = random_state

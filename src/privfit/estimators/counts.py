@@ -31,7 +31,7 @@ class PoissonRegressor(AbstractLinearRegressor):
     predictor_bound : float, optional
         Largest log mean in size that is taken as it is. Default: the logarithm of the bound on the count.
     epsilon, delta, budget, schema, solver, fit_intercept, l2, relation, inference, norm_bound, n_rows, \
-ledger, dataset, random_state
+unit, rows_per_unit, weights, weight_bound, ledger, dataset, random_state
         As in `LogisticRegression`.
 
     Attributes
@@ -58,6 +58,10 @@ ledger, dataset, random_state
         inference: bool = True,
         norm_bound: float | None = None,
         n_rows: int | None = None,
+        unit: str | None = None,
+        rows_per_unit: int = 1,
+        weights: str | None = None,
+        weight_bound: float | None = None,
         ledger: Ledger | str | None = None,
         dataset: str | None = None,
         random_state: object = None,
@@ -75,6 +79,10 @@ ledger, dataset, random_state
         self.inference = inference
         self.norm_bound = norm_bound
         self.n_rows = n_rows
+        self.unit = unit
+        self.rows_per_unit = rows_per_unit
+        self.weights = weights
+        self.weight_bound = weight_bound
         self.ledger = ledger
         self.dataset = dataset
         self.random_state = random_state

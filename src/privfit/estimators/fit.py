@@ -1,7 +1,7 @@
 """One fit, from raw columns to a result: encode, plan, reserve, release, infer, report."""
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 
@@ -11,7 +11,8 @@ from privfit.data.clamp import Weighting, influence_weights, schweppe_weights
 from privfit.data.design import Design
 from privfit.data.encode import Encoder
 from privfit.data.schema import Schema
-from privfit.data.source import ArraySource, RowSource
+from privfit.data.shares import RowShares, ShareRule
+from privfit.data.source import MOST_ROWS, ArraySource, RowSource
 from privfit.data.stream import RowStream
 from privfit.data.tables import Table
 from privfit.errors import Incompatible, InvalidArgument, TooLittleData
@@ -27,12 +28,9 @@ from privfit.privacy.relation import Relation
 from privfit.problem.objective import Problem
 from privfit.problem.oracle import Oracle
 from privfit.problem.plan import Plan
-from privfit.results import FitResult, PrivacyStatement
+from privfit.results import FitResult, PrivacyStatement, unit_in_words
 from privfit.results.form import ModelForm
 from privfit.solvers import AbstractSolver, NonPrivate, resolve
-
-_LONGEST = 10**10
-"""Rows; more than any machine holds, and far from overflow."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -62,6 +60,8 @@ class FitOptions:
         Declared form of the table, for the ledger.
     random_state : None, int, RandomState or Generator
         None for private noise; a seed makes the fit repeatable and not private.
+    shares : ShareRule
+        Which rows make up a privacy unit, and how much each counts.
     """
 
     budget: Budget
@@ -74,6 +74,7 @@ class FitOptions:
     dataset: str | None = None
     schema: Schema | None = None
     random_state: object = None
+    shares: ShareRule = field(default_factory=ShareRule)
 
     def __post_init__(self) -> None:
         if self.ledger is not None and self.dataset is None:
@@ -118,7 +119,8 @@ def fit(
 
     Notes
     -----
-    *Guarantee.* The result is ``options.budget``-private under ``options.relation``, for one row.
+    *Guarantee.* The result is ``options.budget``-private under ``options.relation``, for one row, or for all
+    rows of one value of ``options.shares.unit``.
     """
     try:
         return _fit(model, encoder, table, options)
@@ -132,10 +134,12 @@ def _fit(
 ) -> tuple[FitResult, FloatArray]:
     if isinstance(table, RowStream):
         refuse_many_passes(options)
-    problem = make_problem(model, encoder.design, options, n_rows=public_rows(table.n_rows, options))
+    shares = _shares(table, options)
+    n_units = table.n_rows if shares is None else shares.n_units
+    problem = make_problem(model, encoder.design, options, n_rows=public_rows(n_units, options))
     plan = plan_fit(problem, options)
     noise = _noise(options)
-    source = _encoded(encoder, table, problem)
+    source = _encoded(encoder, table, problem, shares)
     reservation = _Reservation.make(plan, options)
     outcome = carry_out(model, encoder, options, Oracle(problem, plan, source, noise))
     reservation.commit()
@@ -172,15 +176,6 @@ def reporting_map(problem: Problem, design: Design) -> tuple[FloatArray, FloatAr
     )
 
 
-def refuse_unit(schema: Schema) -> None:
-    """Raise where a schema declares a privacy unit other than the row."""
-    if schema.unit is not None:
-        raise Incompatible(
-            f"schema: column {schema.unit!r} declares the privacy unit, but fits protect single rows; "
-            "remove unit=true only if every person has one row"
-        )
-
-
 def refuse_many_passes(options: FitOptions) -> None:
     """Raise unless a fit reads every row once, as a stream allows."""
     if not options.method.one_pass:
@@ -190,6 +185,11 @@ def refuse_many_passes(options: FitOptions) -> None:
             "inference: a stream of rows is read once, and standard errors need another pass; "
             "fit with inference=False"
         )
+    if not options.shares.plain:
+        raise Incompatible(
+            "unit: a stream of rows is read once, so that the rows of a unit cannot be gathered and "
+            "survey weights are not read; pass a table"
+        )
 
 
 def weighting_of(problem: Problem) -> Weighting:
@@ -197,14 +197,26 @@ def weighting_of(problem: Problem) -> Weighting:
     return schweppe_weights if problem.loss.scales_rows else influence_weights
 
 
-def _encoded(encoder: Encoder, table: Table | RowStream, problem: Problem) -> RowSource:
+def _shares(table: Table | RowStream, options: FitOptions) -> RowShares | None:
+    """Return which unit each row belongs to and how much it counts; None if all count alike."""
+    if isinstance(table, RowStream) or options.shares.plain:
+        return None
+    if table.n_rows > MOST_ROWS:
+        raise InvalidArgument(f"data must have at most {MOST_ROWS} rows")
+    with np.errstate(all="ignore"):  # a warning would depend on cells
+        return options.shares.read(table)
+
+
+def _encoded(
+    encoder: Encoder, table: Table | RowStream, problem: Problem, shares: RowShares | None
+) -> RowSource:
     """Return the bounded rows; those of a stream are read later, those of a table now."""
     weighting = weighting_of(problem)
     if isinstance(table, RowStream):
         return table.source(encoder, norm_bound=problem.norm_bound, weighting=weighting)
     with np.errstate(all="ignore"):  # a warning would depend on cells
         x, y = encoder.encode(table)
-        return ArraySource(x, y, norm_bound=problem.norm_bound, weighting=weighting)
+        return ArraySource(x, y, norm_bound=problem.norm_bound, weighting=weighting, shares=shares)
 
 
 def public_rows(n_rows: int, options: FitOptions) -> int:
@@ -227,13 +239,13 @@ def make_problem(model: Model, design: Design, options: FitOptions, *, n_rows: i
     """Return the public problem that a fit solves."""
     loss = model.loss(design)
     in_range(0.0, math.inf, closed="left", l2=options.l2)
-    if n_rows > _LONGEST:
-        raise InvalidArgument(f"n_rows must be at most {_LONGEST}")
+    if n_rows > MOST_ROWS:
+        raise InvalidArgument(f"n_rows must be at most {MOST_ROWS}")
     n_coef = len(design.columns) * loss.n_outputs
     if n_rows < 2 * n_coef and not isinstance(options.method, NonPrivate):
+        rows = "rows" if options.shares.unit is None else f"values of {options.shares.unit!r}"
         raise TooLittleData(
-            f"{n_rows} rows cannot support {n_coef} coefficients; "
-            "give at least twice as many rows as coefficients"
+            f"{n_rows} {rows} cannot support {n_coef} coefficients; give at least twice as many {rows}"
         )
     start = [0.0] * n_coef
     if loss.has_scale:
@@ -249,6 +261,7 @@ def make_problem(model: Model, design: Design, options: FitOptions, *, n_rows: i
         bounded=design.bounded,
         response_bound=1.0 if design.target.bounded else None,
         penalised=tuple(k > 0 or not design.has_intercept for k in range(len(design.columns))),
+        shares=options.shares,
     )
 
 
@@ -337,7 +350,7 @@ def statement_of(options: FitOptions, plan: Plan, *, private: bool, noise: str) 
     return PrivacyStatement(
         private=private,
         relation=plan.relation,
-        unit="row",
+        unit=unit_in_words(plan.unit),
         notion=budget.notion,
         epsilon=epsilon,
         delta=delta,

@@ -1,7 +1,7 @@
 """What a plan will buy: it is rehearsed on public rows."""
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from scipy import stats
@@ -9,6 +9,7 @@ from scipy import stats
 from privfit._checks import FloatArray, whole
 from privfit.data.encode import Encoder
 from privfit.data.schema import Schema
+from privfit.data.shares import ShareRule
 from privfit.data.source import ArraySource
 from privfit.errors import Incompatible
 from privfit.estimators.assumptions import Assumptions
@@ -177,8 +178,10 @@ class Rehearsal:
     def forecast(self, options: FitOptions, *, n_rows: int, rehearsals: int = REHEARSALS) -> Forecast:
         """Return what a fit of ``n_rows`` rows is expected to report.
 
-        The solver and the inference run as they would, with the planned noise, on the stand-in rows.
+        The solver and the inference run as they would, with the planned noise, on the stand-in rows. These
+        count alike: each stands for a privacy unit with one row, and a survey weight at its bound.
         """
+        options = replace(options, shares=ShareRule())
         problem, plan = self.plan(options, n_rows=n_rows)
         count = rehearsals if options.inference else 1
         return Forecast.of([self._once(problem, plan, options, seed) for seed in range(count)])

@@ -18,6 +18,7 @@ from privfit.estimators.base import AbstractPrivateRegressor
 from privfit.estimators.counts import expected_count
 from privfit.estimators.labels import declared_classes
 from privfit.estimators.models import Model, m_estimation
+from privfit.estimators.shares import Beside
 from privfit.losses import AbstractLoss
 from privfit.privacy.budget import Budget
 from privfit.privacy.ledger import Ledger
@@ -41,7 +42,7 @@ class MEstimator(AbstractPrivateRegressor):
     classes : pair of labels, optional
         For a binary response: [negative, positive], as in `LogisticRegression`.
     epsilon, delta, budget, schema, solver, fit_intercept, l2, relation, inference, norm_bound, n_rows, \
-ledger, dataset, random_state
+unit, rows_per_unit, weights, weight_bound, ledger, dataset, random_state
         As in `LogisticRegression`. Losses with kinks, or that are not convex, need ``inference=False`` and
         a solver for them; the error says which.
 
@@ -81,6 +82,10 @@ ledger, dataset, random_state
         norm_bound: float | None = None,
         classes: Sequence[Level] | None = None,
         n_rows: int | None = None,
+        unit: str | None = None,
+        rows_per_unit: int = 1,
+        weights: str | None = None,
+        weight_bound: float | None = None,
         ledger: Ledger | str | None = None,
         dataset: str | None = None,
         random_state: object = None,
@@ -99,6 +104,10 @@ ledger, dataset, random_state
         self.norm_bound = norm_bound
         self.classes = classes
         self.n_rows = n_rows
+        self.unit = unit
+        self.rows_per_unit = rows_per_unit
+        self.weights = weights
+        self.weight_bound = weight_bound
         self.ledger = ledger
         self.dataset = dataset
         self.random_state = random_state
@@ -129,7 +138,7 @@ ledger, dataset, random_state
         return super()._count_bound() if self.count_bound is not None or declared is None else declared
 
     @sealed
-    def fit(self, X: Any, y: Any = None) -> Self:
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None, *, groups: Any = None) -> Self:
         """Fit the model.
 
         Parameters
@@ -139,6 +148,10 @@ ledger, dataset, random_state
         y : array-like of shape (n,) or str, optional
             Response. With a schema it may be the name of a column of ``X``, or be left out where the
             schema marks the target.
+        sample_weight : array-like of shape (n,), optional
+            Survey weights; ``weight_bound`` is then needed.
+        groups : array-like of shape (n,), optional
+            Identifiers of the persons that rows belong to: the privacy unit.
 
         Returns
         -------
@@ -152,10 +165,10 @@ ledger, dataset, random_state
         if self.schema is None and y is None and not isinstance(X, RowStream):
             raise ValueError("y is needed: this estimator requires y to be passed, but the target y is None")
         if not self._binary:
-            self._fit(X, y, None)
+            self._fit(X, y, None, Beside(groups, sample_weight))
             return self
         classes = None if self.schema is not None else declared_classes(X, y, self.classes)
-        self._fit(X, y, classes)
+        self._fit(X, y, classes, Beside(groups, sample_weight))
         self.coef_, self.intercept_ = self.coef_.reshape(1, -1), np.array([self.intercept_])
         labels = self._encoder.design.target.labels
         self.classes_ = np.array(classes if classes is not None else labels)

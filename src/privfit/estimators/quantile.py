@@ -27,7 +27,7 @@ class QuantileRegressor(AbstractLinearRegressor):
         noisier. Default: 5 % of the range that the schema declares, or 0.4 without a schema, where the
         response is assumed to be on a unit scale.
     epsilon, delta, budget, schema, solver, fit_intercept, l2, relation, inference, norm_bound, n_rows, \
-ledger, dataset, random_state
+unit, rows_per_unit, weights, weight_bound, ledger, dataset, random_state
         As in `LogisticRegression`.
 
     Attributes
@@ -53,6 +53,10 @@ ledger, dataset, random_state
         inference: bool = True,
         norm_bound: float | None = None,
         n_rows: int | None = None,
+        unit: str | None = None,
+        rows_per_unit: int = 1,
+        weights: str | None = None,
+        weight_bound: float | None = None,
         ledger: Ledger | str | None = None,
         dataset: str | None = None,
         random_state: object = None,
@@ -70,6 +74,10 @@ ledger, dataset, random_state
         self.inference = inference
         self.norm_bound = norm_bound
         self.n_rows = n_rows
+        self.unit = unit
+        self.rows_per_unit = rows_per_unit
+        self.weights = weights
+        self.weight_bound = weight_bound
         self.ledger = ledger
         self.dataset = dataset
         self.random_state = random_state

@@ -10,6 +10,7 @@ from privfit.data.schema import Schema
 from privfit.data.stream import RowStream
 from privfit.estimators.base import AbstractPrivateRegressor
 from privfit.estimators.models import Model, huber_regression, linear_regression
+from privfit.estimators.shares import Beside
 from privfit.losses.huber import GAUSSIAN_95
 from privfit.privacy.budget import Budget
 from privfit.privacy.ledger import Ledger
@@ -25,7 +26,7 @@ class AbstractLinearRegressor(RegressorMixin, AbstractPrivateRegressor):
         return tags
 
     @sealed
-    def fit(self, X: Any, y: Any = None) -> Self:
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None, *, groups: Any = None) -> Self:
         """Fit the model.
 
         Parameters
@@ -36,6 +37,10 @@ class AbstractLinearRegressor(RegressorMixin, AbstractPrivateRegressor):
         y : array-like of shape (n,) or str, optional
             Response. With a schema it may be the name of a column of ``X``, or be left out where the
             schema marks the target.
+        sample_weight : array-like of shape (n,), optional
+            Survey weights; ``weight_bound`` is then needed.
+        groups : array-like of shape (n,), optional
+            Identifiers of the persons that rows belong to: the privacy unit.
 
         Returns
         -------
@@ -48,7 +53,7 @@ class AbstractLinearRegressor(RegressorMixin, AbstractPrivateRegressor):
         """
         if self.schema is None and y is None and not isinstance(X, RowStream):
             raise ValueError("y is needed: this estimator requires y to be passed, but the target y is None")
-        self._fit(X, y, None)
+        self._fit(X, y, None, Beside(groups, sample_weight))
         return self
 
     def predict(self, X: Any) -> FloatArray:
@@ -71,7 +76,7 @@ class LinearRegression(AbstractLinearRegressor):
         In units of the response. Default: half the range that the schema declares, or 3 without a
         schema, where the response is assumed to be on a unit scale.
     epsilon, delta, budget, schema, solver, fit_intercept, l2, relation, inference, norm_bound, n_rows, \
-ledger, dataset, random_state
+unit, rows_per_unit, weights, weight_bound, ledger, dataset, random_state
         As in `LogisticRegression`.
 
     Attributes
@@ -96,6 +101,10 @@ ledger, dataset, random_state
         inference: bool = True,
         norm_bound: float | None = None,
         n_rows: int | None = None,
+        unit: str | None = None,
+        rows_per_unit: int = 1,
+        weights: str | None = None,
+        weight_bound: float | None = None,
         ledger: Ledger | str | None = None,
         dataset: str | None = None,
         random_state: object = None,
@@ -112,6 +121,10 @@ ledger, dataset, random_state
         self.inference = inference
         self.norm_bound = norm_bound
         self.n_rows = n_rows
+        self.unit = unit
+        self.rows_per_unit = rows_per_unit
+        self.weights = weights
+        self.weight_bound = weight_bound
         self.ledger = ledger
         self.dataset = dataset
         self.random_state = random_state
@@ -135,7 +148,7 @@ class HuberRegressor(AbstractLinearRegressor):
     scale : float, optional
         Public residual scale, in units of the response.
     epsilon, delta, budget, schema, solver, fit_intercept, l2, relation, inference, norm_bound, n_rows, \
-ledger, dataset, random_state
+unit, rows_per_unit, weights, weight_bound, ledger, dataset, random_state
         As in `LogisticRegression`.
 
     Attributes
@@ -163,6 +176,10 @@ ledger, dataset, random_state
         inference: bool = True,
         norm_bound: float | None = None,
         n_rows: int | None = None,
+        unit: str | None = None,
+        rows_per_unit: int = 1,
+        weights: str | None = None,
+        weight_bound: float | None = None,
         ledger: Ledger | str | None = None,
         dataset: str | None = None,
         random_state: object = None,
@@ -180,6 +197,10 @@ ledger, dataset, random_state
         self.inference = inference
         self.norm_bound = norm_bound
         self.n_rows = n_rows
+        self.unit = unit
+        self.rows_per_unit = rows_per_unit
+        self.weights = weights
+        self.weight_bound = weight_bound
         self.ledger = ledger
         self.dataset = dataset
         self.random_state = random_state

@@ -12,7 +12,7 @@ from privfit.data.declarations import CategoricalColumn, NumericColumn
 from privfit.data.design import INTERCEPT, Design
 from privfit.data.encode import Encoder
 from privfit.data.schema import Schema
-from privfit.data.source import Block, BlockKernel, IntArray, RowSource
+from privfit.data.source import Block, BlockKernel, IntArray, RowSource, RowTerms
 from privfit.data.tables import Table, open_table
 from privfit.errors import InvalidArgument
 from privfit.estimators.assumptions import (
@@ -55,6 +55,21 @@ class StandIn:
 
     def __init__(self, rows: RowSource, n_rows: int) -> None:
         self._rows, self.n_rows = rows, n_rows
+
+    @property
+    def unit(self) -> str | None:
+        """Name of the column by which the few rows were grouped, or None."""
+        return self._rows.unit
+
+    @property
+    def n_units(self) -> int:
+        """Number of privacy units that they stand for."""
+        return self.n_rows
+
+    def unit_sums(self, terms: RowTerms, size: int) -> FloatArray:
+        """Return the terms of each unit, as often as it stands for others."""
+        few = self._rows.unit_sums(terms, size)
+        return few[np.arange(self.n_rows) % len(few)]
 
     @property
     def norm_bound(self) -> float:

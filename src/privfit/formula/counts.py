@@ -10,7 +10,7 @@ from privfit.data.schema import Schema
 from privfit.estimators.budget import choose_budget
 from privfit.estimators.fit import FitOptions
 from privfit.estimators.models import poisson_regression
-from privfit.formula.run import TextFormat, fit_formula
+from privfit.formula.run import Roles, TextFormat, fit_formula
 from privfit.privacy.budget import Budget
 from privfit.privacy.ledger import Ledger
 from privfit.results import FitResult
@@ -30,6 +30,9 @@ def poisson(
     l2: float = 0.0,
     inference: bool = True,
     n_rows: int | None = None,
+    unit: str | None = None,
+    rows_per_unit: int = 1,
+    weights: str | None = None,
     ledger: Ledger | str | None = None,
     dataset: str | None = None,
     random_state: object = None,
@@ -74,8 +77,16 @@ def poisson(
     inference : bool, default True
         Whether to spend about a quarter of the budget on standard errors.
     n_rows : int, optional
-        Public approximate number of rows, needed under ``relation="add_remove"``, where the exact one is
-        private.
+        Public approximate number of rows, or of values of ``unit``, needed under
+        ``relation="add_remove"``, where the exact one is private.
+    unit : str, optional
+        Column that identifies a person, where one has several rows: the result then protects all of them
+        together. By default the one that the schema marks, or every row for itself.
+    rows_per_unit : int, default 1
+        Rows of a person up to which all rows count alike; those of one with more share what this many
+        count. With 1 every person counts alike.
+    weights : str, optional
+        Column of survey weights. Its upper bound in the schema is the largest weight that counts in full.
     ledger : Ledger or path, optional
         Account that the fit is charged to, before a row is read.
     dataset : str, optional
@@ -137,4 +148,5 @@ def poisson(
         in_range(0.0, 50.0, closed="right", predictor_bound=predictor_bound)
     model = poisson_regression(predictor_bound)
     text = TextFormat(sep, header, columns)
-    return fit_formula(model, formula, data, schema=schema, options=options, text=text)
+    roles = Roles(unit, rows_per_unit, weights)
+    return fit_formula(model, formula, data, schema=schema, roles=roles, options=options, text=text)

@@ -34,9 +34,9 @@ class FormulaEncoder:
     ----------
     formula : str
         Such as ``"y ~ age * C(sex) + np.log1p(gain) - 1"``. The left side is a column name. The right side
-        joins terms by ``+ - * : / **``; ``.`` is the sum of all other columns but the privacy unit. A term is
-        a column, ``C(column)``, or arithmetic on numeric columns in ``I(...)``, braces or one of the
-        functions of `privfit.formula.functions`.
+        joins terms by ``+ - * : / **``; ``.`` is the sum of all other columns but the privacy unit and the
+        weights. A term is a column, ``C(column)``, or arithmetic on numeric columns in ``I(...)``, braces or
+        one of the functions of `privfit.formula.functions`.
     schema : Schema
         Public bounds and levels.
     target_kind : {"numeric", "binary", "count"}

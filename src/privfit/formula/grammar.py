@@ -94,12 +94,12 @@ def _response(tokens: Sequence[Token], schema: Schema) -> str:
             "schema, as transform='log1p'"
         )
     name = tokens[0].token
-    if name not in schema:
-        raise FormulaError(f"formula: column {quoted(name)} is not in the schema{suggestion(name, schema)}")
-    if schema[name].unit:
+    if name == schema.unit:
         raise FormulaError(
             f"formula: column {quoted(name)} identifies the privacy unit and cannot be the response"
         )
+    if name not in schema:
+        raise FormulaError(f"formula: column {quoted(name)} is not in the schema{suggestion(name, schema)}")
     return name
 
 
@@ -129,8 +129,9 @@ class _Factors:
         return name
 
     def all_columns(self) -> str:
-        """Return the sum of all columns but the response and the privacy unit."""
-        names = [name for name, column in self.schema.items() if name != self.response and not column.unit]
+        """Return the sum of all columns but the response, the privacy unit and the survey weights."""
+        apart = (self.response, self.schema.unit, self.schema.weight)
+        names = [name for name in self.schema if name not in apart]
         if not names:
             raise FormulaError("formula: '.' stands for no column; the schema declares no other one")
         return f"({' + '.join(self.stand_in(named_factor(name, self.schema)) for name in names)})"
@@ -141,7 +142,7 @@ class _Factors:
                 raise FormulaError(
                     f"formula: column {quoted(name)} cannot be both the response and a predictor"
                 )
-            if self.schema[name].unit:
+            if name == self.schema.unit:
                 raise FormulaError(
                     f"formula: column {quoted(name)} identifies the privacy unit and cannot be a predictor"
                 )

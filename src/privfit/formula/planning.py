@@ -7,10 +7,11 @@ from typing import Any
 from privfit._checks import RelationName, in_range, one_of
 from privfit.data.encode import Encoder, SchemaEncoder
 from privfit.data.schema import Schema
+from privfit.data.shares import ShareRule
 from privfit.errors import InvalidArgument
 from privfit.estimators.assumptions import Assumptions
 from privfit.estimators.budget import choose_budget
-from privfit.estimators.fit import FitOptions, refuse_unit
+from privfit.estimators.fit import FitOptions
 from privfit.estimators.forecast import Rehearsal
 from privfit.estimators.models import BY_NAME, Model, m_estimation
 from privfit.estimators.planned import PlannedFit, planned_fit
@@ -111,6 +112,7 @@ def plan(
         relation=relation,
         l2=l2,
         inference=inference,
+        shares=ShareRule.of(declared),
     )
     return planned_fit(regression, encoder, declared, options, n_rows=n, assumptions=guesses, level=level)
 
@@ -191,6 +193,7 @@ def sample_size(
         relation=relation,
         l2=l2,
         inference=inference,
+        shares=ShareRule.of(declared),
     )
     if accuracy is not None:
         if width is not None or power is not None or effect is not None or n is not None:
@@ -212,10 +215,12 @@ def sample_size(
 
 
 def _regression(
-    formula: str | None, schema: object, model: str | AbstractLoss, target: str | None
+    formula: str | None,
+    schema: Schema | Mapping[str, Any] | str | os.PathLike[str],
+    model: str | AbstractLoss,
+    target: str | None,
 ) -> tuple[Schema, Model, Encoder]:
     declared = as_schema(schema)
-    refuse_unit(declared)
     if isinstance(model, AbstractLoss):
         regression = m_estimation(model)
     else:

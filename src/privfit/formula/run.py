@@ -6,9 +6,10 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from privfit.data.schema import Schema
+from privfit.data.shares import ShareRule
 from privfit.data.tables import open_table
 from privfit.errors import InvalidArgument
-from privfit.estimators.fit import FitOptions, fit, make_problem, public_rows, refuse_unit
+from privfit.estimators.fit import FitOptions, fit, make_problem, public_rows
 from privfit.estimators.models import Model
 from privfit.formula.encoder import FormulaEncoder
 from privfit.inference.infer import BudgetSplit
@@ -27,22 +28,34 @@ class TextFormat:
     columns: Sequence[str] | None
 
 
+@dataclass(frozen=True, slots=True)
+class Roles:
+    """Columns that say how much a row counts, as in `privfit.formula.models.logit`."""
+
+    unit: str | None
+    rows_per_unit: int
+    weights: str | None
+
+
 def fit_formula(
     model: Model,
     formula: str,
     data: object,
     *,
     schema: Schema | Mapping[str, Any] | str | os.PathLike[str],
+    roles: Roles,
     options: FitOptions,
     text: TextFormat,
 ) -> FitResult:
     """Fit ``model`` to the terms of ``formula``; parameters as in `privfit.formula.models.logit`."""
-    schema = as_schema(schema)
-    refuse_unit(schema)
+    schema = as_schema(schema).with_roles(unit=roles.unit, weights=roles.weights)
+    shares = ShareRule.of(schema, roles.rows_per_unit)
+    options = replace(options, schema=schema, shares=shares)
     encoder = FormulaEncoder(formula, schema, target_kind=model.target_kind)
     _check(model, encoder, options)
-    table = open_table(data, needed=encoder.needed, columns=text.columns, header=text.header, sep=text.sep)
-    return fit(model, encoder, table, replace(options, schema=schema))[0]
+    needed = (*shares.columns, *encoder.needed)
+    table = open_table(data, needed=needed, columns=text.columns, header=text.header, sep=text.sep)
+    return fit(model, encoder, table, options)[0]
 
 
 def as_schema(schema: Schema | Mapping[str, Any] | str | os.PathLike[str]) -> Schema:

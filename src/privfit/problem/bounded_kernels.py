@@ -121,9 +121,10 @@ def bounded_gradient_kernel(
             x, y = block.x[rows], block.y[rows]
             with np.errstate(over="ignore", invalid="ignore"):
                 eta = x @ theta
-            room = np.sqrt(block.weight[rows]) / norm_bound
+            room, share = np.sqrt(block.influence[rows]) / norm_bound, block.share[rows]
             step, side = np.empty(y.size), np.empty(y.size)
             fill(y, eta, room, step, side)
+            step, side = step * share, side * share
             _add_steps(x, step, out[chunk : chunk + 1])
             if loss.has_scale:
                 out[chunk, p] += side.sum()
@@ -147,14 +148,14 @@ def sizes_kernel(loss: AbstractLoss, theta: FloatArray, s: float, norm_bound: fl
             x, y = block.x[rows], block.y[rows]
             with np.errstate(all="ignore"):
                 eta = x @ theta
-                room = np.sqrt(block.weight[rows]) / norm_bound
+                room = np.sqrt(block.influence[rows]) / norm_bound
                 step, side = np.empty(y.size), np.empty(y.size)
                 fill(y, eta, np.where(room > 0.0, np.inf, 0.0), step, side)
                 size = np.abs(step) / (room * most)
             usable = room > 0.0
             order = np.where(size > 0.0, np.frexp(size)[1] + SIZE_ORIGIN, 0)
             classes = np.clip(order[usable], 0, SIZE_CLASSES - 1)
-            out[chunk] += np.bincount(classes, minlength=SIZE_CLASSES)
+            out[chunk] += np.bincount(classes, block.share[rows][usable], minlength=SIZE_CLASSES)
 
     return kernel
 

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privfit._checks import FloatArray
-from privfit.data.source import CHUNK_ROWS, GROUP_ROWS, Block, BlockKernel
+from privfit.data.source import CHUNK_ROWS, GROUP_ROWS, Block, BlockKernel, RowTerms
 from privfit.losses.multinomial import Multinomial
 from privfit.problem.value_kernels import Segment
 
@@ -48,8 +48,9 @@ def bounded_gradient_kernel(loss: Multinomial, theta: FloatArray, norm_bound: fl
             x = block.x[rows]
             chances = _chances(loss, points, x)
             reach = np.sqrt((chances * chances).sum(axis=0) + 1.0 - 2.0 * chances.min(axis=0))
-            room = np.sqrt(block.weight[rows]) / (norm_bound * _ROUNDING)
-            scores = _scores(loss, chances, block.y[rows], np.minimum(1.0, room / reach))
+            room = np.sqrt(block.influence[rows]) / (norm_bound * _ROUNDING)
+            held = np.minimum(1.0, room / reach) * block.share[rows]
+            scores = _scores(loss, chances, block.y[rows], held)
             out[chunk] += _grouped_product(scores, x).ravel()
 
     return kernel
@@ -100,19 +101,16 @@ def hessian_kernel(loss: Multinomial, theta: FloatArray, basis: FloatArray | Non
     return kernel
 
 
-def meat_kernel(loss: Multinomial, theta: FloatArray, basis: FloatArray | None) -> BlockKernel:
-    """Sum of the outer products of the rows' gradients at ``theta`` in the basis, flattened (m p, m p)."""
+def score_terms(loss: Multinomial, theta: FloatArray, basis: FloatArray | None) -> RowTerms:
+    """Gradients of the rows at ``theta`` in the basis, (n, m p)."""
     points = theta.reshape(loss.n_outputs, -1)
 
-    def kernel(block: Block, out: FloatArray) -> None:
-        for chunk, rows in _chunks(out):
-            x = block.x[rows]
-            scores = _scores(loss, _chances(loss, points, x), block.y[rows], block.weight[rows])
-            gradients = scores.T[:, :, None] * _turned(x, basis)[:, None, :]
-            flat = gradients.reshape(x.shape[0], -1)
-            out[chunk] += (flat.T @ flat).ravel()
+    def terms(block: Block) -> FloatArray:
+        scores = _scores(loss, _chances(loss, points, block.x), block.y, block.weight)
+        gradients = scores.T[:, :, None] * _turned(block.x, basis)[:, None, :]
+        return gradients.reshape(block.y.size, -1)
 
-    return kernel
+    return terms
 
 
 def secant_kernel(loss: Multinomial, segment: Segment) -> BlockKernel:

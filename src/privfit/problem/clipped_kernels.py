@@ -13,6 +13,7 @@ from privfit.losses.base import SIGNATURE, AbstractLoss
 
 _FUNCTION = types.FunctionType(SIGNATURE)
 _VECTOR = float64[::1]
+_STRIDED = types.Array(float64, 1, "A", readonly=True)
 _MATRIX = float64[:, ::1]
 
 _SHRINK = 1.0 - 2.0**-40
@@ -23,15 +24,27 @@ _SMALLEST = 1e-280
 
 
 @njit(
-    void(_MATRIX, _VECTOR, _VECTOR, _VECTOR, _VECTOR, _FUNCTION, float64, float64, _MATRIX),
+    void(_MATRIX, _VECTOR, _VECTOR, _STRIDED, _VECTOR, _VECTOR, _FUNCTION, float64, float64, _MATRIX),
     cache=True,
     nogil=True,
     fastmath={"reassoc", "contract"},
 )
 def _add_clipped(  # noqa: PLR0917 -- compiled
-    x: Any, y: Any, weight: Any, theta: Any, loss: Any, slope: Any, bound: float, clip: float, out: Any
+    x: Any,
+    y: Any,
+    weight: Any,
+    share: Any,
+    theta: Any,
+    loss: Any,
+    slope: Any,
+    bound: float,
+    clip: float,
+    out: Any,
 ) -> None:
-    """Add the rows' ``w * slope * x``, shortened to norm ``clip``; ``loss`` is (s, c, k)."""
+    """Add the rows' ``share * w * slope * x``, ``w * slope * x`` shortened to norm ``clip``.
+
+    ``loss`` is (s, c, k).
+    """
     n, p = x.shape
     s, c, k = loss[0], loss[1], loss[2]
     part, steps = np.zeros(p), np.empty(GROUP_ROWS)
@@ -48,7 +61,7 @@ def _add_clipped(  # noqa: PLR0917 -- compiled
             step = min(max(step, -bound), bound) * weight[first + i]
             limit = clip / np.sqrt(max(squared, _SMALLEST)) if squared < np.inf else 0.0
             step = min(max(step, -limit), limit)
-            steps[i] = step if step == step else 0.0  # noqa: PLR0124 -- NaN
+            steps[i] = share[first + i] * step if step == step else 0.0  # noqa: PLR0124 -- NaN
         for i in range(rows):
             row, step = x[first + i], steps[i]
             for j in range(p):
@@ -61,6 +74,8 @@ def _add_clipped(  # noqa: PLR0917 -- compiled
 
 def clipped_gradient_kernel(loss: AbstractLoss, theta: FloatArray, clip: float) -> BlockKernel:
     """Sum of ``g * min(1, clip / norm(g))`` over the rows' gradients ``g = w * slope * x``; size p.
+
+    Where rows count by shares, each term is multiplied by its share after it is shortened.
 
     Parameters
     ----------
@@ -78,7 +93,7 @@ def clipped_gradient_kernel(loss: AbstractLoss, theta: FloatArray, clip: float) 
         return _array_kernel(lambda y, eta: np.asarray(slope(y, eta, *state)), theta, bound, limit)
 
     def kernel(block: Block, out: FloatArray) -> None:
-        _add_clipped(block.x, block.y, block.weight, theta, state, slope, bound, limit, out)
+        _add_clipped(block.x, block.y, block.influence, block.share, theta, state, slope, bound, limit, out)
 
     return kernel
 
@@ -94,9 +109,9 @@ def _array_kernel(
             x = block.x[rows]
             with np.errstate(all="ignore"):
                 squared = np.einsum("ij,ij->i", x, x)
-                steps = np.clip(slope(block.y[rows], x @ theta), -bound, bound) * block.weight[rows]
+                steps = np.clip(slope(block.y[rows], x @ theta), -bound, bound) * block.influence[rows]
                 limits = np.where(np.isfinite(squared), limit / np.sqrt(np.maximum(squared, _SMALLEST)), 0.0)
-                steps = np.clip(steps, -limits, limits)
+                steps = np.clip(steps, -limits, limits) * block.share[rows]
                 terms = np.where(np.isnan(steps), 0.0, steps)[:, None] * x
             out[chunk] += np.add.reduceat(terms, np.arange(0, len(terms), GROUP_ROWS), axis=0).sum(axis=0)
 

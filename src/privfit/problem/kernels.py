@@ -13,7 +13,7 @@ import numpy as np
 from numba import float64, int64, njit, types, void
 
 from privfit._checks import FloatArray
-from privfit.data.source import CHUNK_ROWS, GROUP_ROWS, Block, BlockKernel
+from privfit.data.source import CHUNK_ROWS, GROUP_ROWS, Block, BlockKernel, RowTerms
 from privfit.losses.base import SIGNATURE, AbstractLoss
 from privfit.losses.concomitant import concomitant_slope
 from privfit.losses.huber import huber_slope
@@ -246,15 +246,26 @@ def hessian_kernel(loss: AbstractLoss, theta: FloatArray, s: float, basis: Float
     bounds = np.array([loss.constants.curvature, loss.constants.scale_direction])
     functions = loss.functions
     factors = _Factors(_hessian_factors, functions.curvature, functions.scale_direction, bounds)
-    return _outer_kernel(loss, theta, s, basis, factors)
+    return outer_kernel(_row_terms(loss, theta, s, basis, factors))
 
 
-def meat_kernel(loss: AbstractLoss, theta: FloatArray, s: float, basis: FloatArray | None) -> BlockKernel:
-    """Sum of the outer products of the rows' gradients at ``(theta, s)`` in the basis, flattened (q, q)."""
+def score_terms(loss: AbstractLoss, theta: FloatArray, s: float, basis: FloatArray | None) -> RowTerms:
+    """Gradients of the rows at ``(theta, s)`` in the basis, (n, q)."""
     bounds = np.array([loss.constants.slope, *loss.constants.scale_slope])
     functions = loss.functions
     factors = _Factors(_score_factors, functions.slope, functions.scale_slope, bounds)
-    return _outer_kernel(loss, theta, s, basis, factors)
+    return _row_terms(loss, theta, s, basis, factors)
+
+
+def outer_kernel(terms: RowTerms) -> BlockKernel:
+    """Sum of ``a a'`` over the rows' terms ``a`` (q,), flattened (q, q)."""
+
+    def kernel(block: Block, out: FloatArray) -> None:
+        for chunk, rows in _chunks(out):
+            a = terms(block.rows(rows))
+            out[chunk] += (a.T @ a).ravel()
+
+    return kernel
 
 
 def second_moment_kernel(basis: FloatArray | None) -> BlockKernel:
@@ -287,28 +298,28 @@ class _Factors:
     bounds: FloatArray
 
 
-def _outer_kernel(
+def _row_terms(
     loss: AbstractLoss, theta: FloatArray, s: float, basis: FloatArray | None, factors: _Factors
-) -> BlockKernel:
-    """Sum of ``a a'`` with ``a = (root * P'x, side)`` and the factors filled row by row.
+) -> RowTerms:
+    """Return ``a = (root * P'x, side)`` of each row, with the factors filled row by row.
 
     Rows are turned before they are summed, so that the rounding of the sum is relative to the bound on a
     turned row.
     """
     state = np.array([s, *loss.parameters])
 
-    def kernel(block: Block, out: FloatArray) -> None:
-        p = block.x.shape[1]
-        for chunk, rows in _chunks(out):
-            x, y, weight = block.x[rows], block.y[rows], block.weight[rows]
-            with np.errstate(over="ignore", invalid="ignore"):
-                eta = x @ theta
-            a = np.empty((y.size, p + loss.has_scale))
-            root, last = np.empty(y.size), np.empty(y.size)
-            factors.fill(y, eta, weight, state, factors.main, factors.side, factors.bounds, root, last)
-            np.multiply(root[:, None], _turned(x, basis), out=a[:, :p])
-            if loss.has_scale:
-                a[:, p] = last
-            out[chunk] += (a.T @ a).ravel()
+    def terms(block: Block) -> FloatArray:
+        n, p = block.x.shape
+        with np.errstate(over="ignore", invalid="ignore"):
+            eta = block.x @ theta
+        a = np.empty((n, p + loss.has_scale))
+        root, last = np.empty(n), np.empty(n)
+        factors.fill(
+            block.y, eta, block.weight, state, factors.main, factors.side, factors.bounds, root, last
+        )
+        np.multiply(root[:, None], _turned(block.x, basis), out=a[:, :p])
+        if loss.has_scale:
+            a[:, p] = last
+        return a
 
-    return kernel
+    return terms

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from privfit._checks import FloatArray
-from privfit.data.source import CHUNK_ROWS, GROUP_ROWS, Block, BlockKernel
+from privfit.data.source import CHUNK_ROWS, GROUP_ROWS, Block, BlockKernel, RowTerms
 from privfit.losses.base import AbstractLoss, ScalarFunction
 from privfit.problem.value_kernels import Segment
 
@@ -37,22 +37,21 @@ def hessian_kernel(loss: AbstractLoss, theta: FloatArray, s: float, basis: Float
         for chunk, rows in _chunks(out):
             x = block.x[rows]
             root = np.sqrt(block.weight[rows] * curvature(block.y[rows], _predictor(x, theta)))
-            out[chunk] += _outer(root, x, basis)
+            a = _scaled(root, x, basis)
+            out[chunk] += (a.T @ a).ravel()
 
     return kernel
 
 
-def meat_kernel(loss: AbstractLoss, theta: FloatArray, s: float, basis: FloatArray | None) -> BlockKernel:
-    """Sum of the outer products of the rows' gradients at ``theta`` in the basis, flattened (p, p)."""
+def score_terms(loss: AbstractLoss, theta: FloatArray, s: float, basis: FloatArray | None) -> RowTerms:
+    """Gradients of the rows at ``theta`` in the basis, (n, p)."""
     slope = _Clamped(loss, loss.functions.slope, s, -loss.constants.slope, loss.constants.slope)
 
-    def kernel(block: Block, out: FloatArray) -> None:
-        for chunk, rows in _chunks(out):
-            x = block.x[rows]
-            root = block.weight[rows] * slope(block.y[rows], _predictor(x, theta))
-            out[chunk] += _outer(root, x, basis)
+    def terms(block: Block) -> FloatArray:
+        steps = block.weight * slope(block.y, _predictor(block.x, theta))
+        return _scaled(steps, block.x, basis)
 
-    return kernel
+    return terms
 
 
 def secant_kernel(loss: AbstractLoss, segment: Segment, s: float) -> BlockKernel:
@@ -102,7 +101,6 @@ def _predictor(x: FloatArray, theta: FloatArray) -> FloatArray:
         return x @ theta
 
 
-def _outer(root: FloatArray, x: FloatArray, basis: FloatArray | None) -> FloatArray:
+def _scaled(factor: FloatArray, x: FloatArray, basis: FloatArray | None) -> FloatArray:
     with np.errstate(over="ignore", invalid="ignore"):
-        a = root[:, None] * (x if basis is None else x @ basis)
-    return (a.T @ a).ravel()
+        return factor[:, None] * (x if basis is None else x @ basis)

@@ -1,13 +1,14 @@
 """The objective: a loss on an encoded table, its bounded queries and its public constants."""
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 import numpy as np
 
 from privfit._checks import FloatArray
-from privfit.data.source import BlockKernel
+from privfit.data.shares import ShareRule
+from privfit.data.source import MOST_ROWS, BlockKernel, RowTerms
 from privfit.errors import Incompatible, PlanViolation
 from privfit.losses.base import AbstractLoss
 from privfit.losses.multinomial import Multinomial
@@ -36,7 +37,7 @@ class Problem:
     norm_bound : float
         Bound on ``sqrt(w) * norm(x)`` of every row.
     n_rows : int
-        Public number of rows.
+        Public number of rows, or of privacy units where several rows can belong to one.
     relation : Relation
     l2 : float
         Ridge weight on encoded coefficients, the intercept and the scale excepted.
@@ -55,6 +56,9 @@ class Problem:
         ``sqrt(w) * norm(P'x)``. None for the identity.
     amplification : float
         Bound on ``sqrt(w) * norm(x) * norm(P)``, which the rounding of sums is stated in.
+    shares : ShareRule
+        How much each row counts: a factor of ``w_i``. It makes the sum over the rows of a unit a term that
+        satisfies all bounds on the term of a row.
     """
 
     loss: AbstractLoss
@@ -69,6 +73,17 @@ class Problem:
     response_bound: float | None = None
     basis: FloatArray | None = None
     amplification: float = 0.0
+    shares: ShareRule = field(default_factory=ShareRule)
+
+    @property
+    def unit(self) -> str | None:
+        """Name of the column that identifies the privacy unit; None if every row is one."""
+        return self.shares.unit
+
+    @property
+    def most_rows(self) -> int:
+        """Number that the rows of a table do not exceed, for the rounding of sums."""
+        return 2 * self.n_rows if self.unit is None else MOST_ROWS
 
     @property
     def n_coef(self) -> int:
@@ -188,7 +203,7 @@ class Problem:
 
     def sensitivity(self, kind: ReleaseKind) -> float:
         """Return the sensitivity of the mean that a query of this kind asks for."""
-        return self.query(kind).sensitivity(self.relation, self.n_rows)
+        return self.query(kind).sensitivity(self.relation, self.n_rows, most_rows=self.most_rows)
 
     def kernel(self, kind: ReleaseKind, at: FloatArray) -> BlockKernel:
         """Return the block kernel of a query at ``at``, of shape (size,), or (2 * size,) for a secant."""
@@ -199,6 +214,8 @@ class Problem:
             return self._secant_kernel(at[: self.size], at[self.size :])
         if kind == "second_moment":
             return kernels.second_moment_kernel(self.basis)
+        if kind == "meat":
+            return kernels.outer_kernel(self.score_terms(at))
         if kind == "marginals" and self.basis is not None:
             raise PlanViolation("marginals are bounded in encoded coordinates only")
         if isinstance(self.loss, Multinomial):
@@ -215,9 +232,15 @@ class Problem:
         made = kernels if self.loss.compiled else numpy_kernels
         if kind == "gradient":
             return made.gradient_kernel(self.loss, theta, scale)
-        if kind == "hessian":
-            return made.hessian_kernel(self.loss, theta, scale, self.basis)
-        return made.meat_kernel(self.loss, theta, scale, self.basis)
+        return made.hessian_kernel(self.loss, theta, scale, self.basis)
+
+    def score_terms(self, at: FloatArray) -> RowTerms:
+        """Return the gradients of single rows at ``at``, of shape (size,), in the basis."""
+        theta, scale = self.coefficients(at), self.split(at)[1]
+        if isinstance(self.loss, Multinomial):
+            return class_kernels.score_terms(self.loss, theta, self.basis)
+        made = kernels if self.loss.compiled else numpy_kernels
+        return made.score_terms(self.loss, theta, scale, self.basis)
 
     def _class_kernel(self, loss: Multinomial, kind: ReleaseKind, theta: FloatArray) -> BlockKernel:
         if kind == "sizes":
@@ -228,8 +251,7 @@ class Problem:
             return class_kernels.bounded_gradient_kernel(loss, theta, self.norm_bound)
         if kind == "gradient":
             return class_kernels.gradient_kernel(loss, theta)
-        made = class_kernels.hessian_kernel if kind == "hessian" else class_kernels.meat_kernel
-        return made(loss, theta, self.basis)
+        return class_kernels.hessian_kernel(loss, theta, self.basis)
 
     def _secant_kernel(self, first: FloatArray, second: FloatArray) -> BlockKernel:
         scale = self.split(first)[1]
@@ -251,7 +273,7 @@ class Problem:
         return side * side
 
     def mean(self, kind: ReleaseKind, total: FloatArray) -> FloatArray:
-        """Return the mean of a kernel's flat sum over the rows, in the coordinates of the parameter.
+        """Return the mean of a flat sum over the rows, in the coordinates of the parameter.
 
         Matrices are summed in these coordinates; a gradient is turned after the sum.
         """

@@ -13,6 +13,7 @@ from privfit.problem.perturb import perturb_matrix, perturb_vector
 from privfit.problem.plan import Plan, PlannedRelease, Release, ReleaseKind
 from privfit.problem.procedure import AbstractProcedure
 from privfit.problem.rows import Rows
+from privfit.problem.totals import query_total
 
 
 class Oracle:
@@ -41,7 +42,9 @@ class Oracle:
     def __init__(self, problem: Problem, plan: Plan, source: RowSource, noise: NoiseSource) -> None:
         if source.norm_bound > problem.norm_bound:
             raise PlanViolation("the rows are bounded less tightly than the problem says")
-        if problem.relation != "add_remove" and source.n_rows != problem.n_rows:
+        if source.unit != problem.unit:
+            raise PlanViolation("the rows are not grouped by the privacy unit of the problem")
+        if problem.relation != "add_remove" and source.n_units != problem.n_rows:
             raise PlanViolation("the table does not have the planned number of rows")
         if noise.private and not plan.private:
             raise PlanViolation("a plan without noise needs a source that is marked not private")
@@ -89,11 +92,7 @@ class Oracle:
         problem : Problem
             The present problem with another ``basis``, ``norm_bound`` and ``amplification``.
         """
-        if problem.basis is None or (problem.loss, problem.n_rows, problem.relation) != (
-            self.problem.loss,
-            self.problem.n_rows,
-            self.problem.relation,
-        ):
+        if problem.basis is None or _fixed(problem) != _fixed(self.problem):
             raise PlanViolation("a change of basis may change nothing but the coordinates")
         self._current = self._source.reweighted(
             problem.basis, norm_bound=problem.norm_bound, amplification=problem.amplification
@@ -123,11 +122,10 @@ class Oracle:
         planned = self._next(kind)
         if self.problem.sensitivity(kind) > planned.sensitivity:
             raise PlanViolation(f"the plan understates the sensitivity of a {kind} release")
-        kernel = self.problem.kernel(kind, at)
+        total = query_total(self.problem, kind, at)
         self._queues[kind].popleft()
         with np.errstate(all="ignore"):  # a warning would depend on rows
-            total = self._current.sum(kernel, self.problem.sum_length(kind))
-            mean = self.problem.mean(kind, total)
+            mean = self.problem.mean(kind, total(self._current))
         perturb = perturb_vector if mean.ndim == 1 else perturb_matrix
         return self._record(planned, at, perturb(mean, planned, self._noise))
 
@@ -162,3 +160,7 @@ class Oracle:
         release = Release(planned, at.copy(), value)
         self._released.append(release)
         return release
+
+
+def _fixed(problem: Problem) -> tuple[object, ...]:
+    return problem.loss, problem.n_rows, problem.relation, problem.shares

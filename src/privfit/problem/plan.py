@@ -91,7 +91,7 @@ class Plan:
     solver : str
         Name of the solver, with its configuration.
     n_rows : int
-        Public number of rows; under ``add_remove`` the caller's public scale.
+        Public number of rows, or of privacy units; under ``add_remove`` the caller's public scale.
     columns : tuple of str
         Labels of the encoded parameters.
     relation : {"replace", "add_remove"}
@@ -100,6 +100,12 @@ class Plan:
         Total mu-GDP cost of all releases: ``sqrt(sum(mu_k**2))``; ``inf`` unless all are Gaussian.
     solver_releases, inference_releases : tuple of PlannedRelease
         In the order in which they will be asked.
+    unit : str or None
+        Name of the column that identifies the privacy unit; None if every row is one.
+    rows_per_unit : int
+        Rows of a unit up to which all rows count alike; see `privfit.data.shares.ShareRule`.
+    weights : str or None
+        Name of the column of survey weights.
     """
 
     model: str
@@ -110,6 +116,9 @@ class Plan:
     mu: float
     solver_releases: tuple[PlannedRelease, ...]
     inference_releases: tuple[PlannedRelease, ...]
+    unit: str | None = None
+    rows_per_unit: int = 1
+    weights: str | None = None
 
     @property
     def releases(self) -> tuple[PlannedRelease, ...]:

@@ -17,6 +17,9 @@ _MATRICES = ("hessian", "second_moment", "meat")
 class BoundedQuery:
     """A sum over rows in which no row's contribution exceeds a public bound.
 
+    Where rows count by shares, what is said of a row holds for the rows of a privacy unit together: see
+    `privfit.data.shares.ShareRule`.
+
     Parameters
     ----------
     kind : str
@@ -46,7 +49,7 @@ class BoundedQuery:
     side: tuple[float, float] = (0.0, 0.0)
     summed: float = 0.0
 
-    def sensitivity(self, relation: Relation, n_rows: int) -> float:
+    def sensitivity(self, relation: Relation, n_rows: int, *, most_rows: int | None = None) -> float:
         """Return the sensitivity of the sum divided by ``n_rows``.
 
         Parameters
@@ -56,6 +59,9 @@ class BoundedQuery:
         n_rows : int
             Public number of rows; under ``ADD_REMOVE`` only a public scale, within a factor 2 of which
             the number of rows must lie for the bound on rounding.
+        most_rows : int, optional
+            Number that the rows of any table do not exceed, where several can belong to one unit and
+            ``n_rows`` counts units; by default ``2 * n_rows``.
         """
         low, high = self.side
         if self.kind in _MATRICES or self.kind == "sizes":  # indicators of different classes are orthogonal
@@ -67,10 +73,12 @@ class BoundedQuery:
         largest = math.hypot(max(self.bound, self.summed), max(-low, high))
         grouped = self.kind in ("gradient", "bounded_gradient", "marginals")
         terms = GROUP_ROWS + CHUNK_ROWS // GROUP_ROWS if grouped else CHUNK_ROWS
-        return mean_sensitivity(exact, largest=largest, n_rows=n_rows, terms=terms)
+        return mean_sensitivity(exact, largest=largest, n_rows=n_rows, terms=terms, most_rows=most_rows)
 
 
-def mean_sensitivity(exact: float, *, largest: float, n_rows: int, terms: int = CHUNK_ROWS) -> float:
+def mean_sensitivity(
+    exact: float, *, largest: float, n_rows: int, terms: int = CHUNK_ROWS, most_rows: int | None = None
+) -> float:
     """Return the sensitivity of a computed mean from that of the exact sum.
 
     Parameters
@@ -83,10 +91,14 @@ def mean_sensitivity(exact: float, *, largest: float, n_rows: int, terms: int = 
         Public number of rows that the sum is divided by; see `BoundedQuery.sensitivity`.
     terms : int
         Additions that a term takes part in within a chunk.
+    most_rows : int, optional
+        See `BoundedQuery.sensitivity`.
 
     Notes
     -----
-    *Guarantee.* Holds for sums by `RowSource.sum`, whose rounding `summation_error` bounds.
+    *Guarantee.* Holds for sums by `RowSource.sum`, whose rounding `summation_error` bounds: it is relative to
+    the sum of the norms of the terms, which is at most ``2 * n_rows * largest`` for rows and for units.
     """
-    rounding = 2.0 * summation_error(2 * n_rows, terms) * (2 * n_rows) * largest
+    relative = summation_error(2 * n_rows if most_rows is None else most_rows, terms)
+    rounding = 2.0 * relative * (2 * n_rows) * largest
     return (exact + rounding) / n_rows * _ROUNDING

@@ -8,6 +8,7 @@ from privfit._checks import FloatArray
 from privfit.data.source import CHUNK_ROWS, Block, BlockKernel, IntArray, RowSource, pairwise_sum
 from privfit.problem.objective import Problem
 from privfit.problem.plan import ReleaseKind
+from privfit.problem.totals import query_total
 
 
 class Rows:
@@ -38,8 +39,7 @@ class Rows:
     def mean(self, kind: ReleaseKind, at: FloatArray) -> FloatArray:
         """Return the exact mean of a query over the rows, without noise and without the ridge."""
         problem = self._problem
-        total = self._source.sum(problem.kernel(kind, at), problem.sum_length(kind))
-        mean = problem.mean(kind, total)
+        mean = problem.mean(kind, query_total(problem, kind, at)(self._source))
         return np.where(np.isfinite(mean), mean, 0.0)
 
     def sum(self, kernel: BlockKernel, length: int) -> FloatArray:

@@ -50,7 +50,9 @@ class ClippedGradient(AbstractProcedure):
         """Return the planned release: one vector of the size of the parameter."""
         exact = problem.relation.vector_sensitivity(self.clip)
         terms = GROUP_ROWS + CHUNK_ROWS // GROUP_ROWS
-        sensitivity = mean_sensitivity(exact, largest=self.clip, n_rows=problem.n_rows, terms=terms)
+        sensitivity = mean_sensitivity(
+            exact, largest=self.clip, n_rows=problem.n_rows, terms=terms, most_rows=problem.most_rows
+        )
         return planned_noise("clipped_gradient", problem.size, sensitivity, self.allowance)
 
     def carry_out(self, problem: Problem, rows: Rows, noise: NoiseSource) -> FloatArray:

@@ -67,7 +67,9 @@ class JointMoments(AbstractProcedure):
         single = math.sqrt(1.0 + 2.0 * self.balance) * squared * _SAFE
         pair = math.sqrt(2.0) * (1.0 + self.balance) * squared * _SAFE
         exact = pair if problem.relation is Relation.REPLACE else single
-        sensitivity = mean_sensitivity(exact, largest=single, n_rows=problem.n_rows)
+        sensitivity = mean_sensitivity(
+            exact, largest=single, n_rows=problem.n_rows, most_rows=problem.most_rows
+        )
         return planned_noise("moments", p * (p + 1) // 2 + p, sensitivity, self.allowance)
 
     def carry_out(self, problem: Problem, rows: Rows, noise: NoiseSource) -> FloatArray:
@@ -110,7 +112,9 @@ class SmallestEigenvalue(AbstractProcedure):
         """Return the planned release of one number."""
         squared, p = problem.norm_bound**2, problem.n_coef
         of_eigenvalue = 2.0 * _EIGENVALUE_ERRORS * p * _UNIT_ROUNDOFF * (2 * problem.n_rows) * squared
-        sensitivity = mean_sensitivity(squared + of_eigenvalue, largest=squared, n_rows=problem.n_rows)
+        sensitivity = mean_sensitivity(
+            squared + of_eigenvalue, largest=squared, n_rows=problem.n_rows, most_rows=problem.most_rows
+        )
         return planned_noise("eigenvalue", 1, sensitivity, self.allowance)
 
     def carry_out(self, problem: Problem, rows: Rows, noise: NoiseSource) -> FloatArray:

@@ -106,7 +106,7 @@ class FitResult:
 
     @property
     def nobs(self) -> int:
-        """Public number of rows; under ``add_remove`` the caller's public scale."""
+        """Public number of rows, or of privacy units; under ``add_remove`` the caller's public scale."""
         return self.plan.n_rows
 
     @property
@@ -316,8 +316,10 @@ class FitResult:
 
     def __repr__(self) -> str:
         guarantee = self.statement.mark or self.statement.guarantee
+        counted = "rows" if self.plan.unit is None else "units"
         return (
-            f"<FitResult: {self.model} of {self.target}, {len(self.names)} coefficients, {self.nobs} rows; "
+            f"<FitResult: {self.model} of {self.target}, {len(self.names)} coefficients, "
+            f"{self.nobs} {counted}; "
             f"{guarantee}>"
         )
 

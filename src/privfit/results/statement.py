@@ -6,6 +6,13 @@ from dataclasses import dataclass
 from privfit._checks import RelationName
 from privfit.results.numbers import round_up, significant
 
+ROW = "row"
+
+
+def unit_in_words(column: str | None) -> str:
+    """Return what neighbours differ in, to follow "one", from the column that identifies the privacy unit."""
+    return ROW if column is None else f"value of {column}"
+
 
 @dataclass(frozen=True, slots=True)
 class PrivacyStatement:
@@ -18,7 +25,7 @@ class PrivacyStatement:
     relation : {"replace", "add_remove"}
         Neighbouring relation.
     unit : str
-        What neighbours differ in: ``"row"``.
+        What neighbours differ in: ``"row"``, or ``"value of patient_id"``.
     notion : str
         Notion in which the budget was declared: "pure", "approximate", "gdp" or "zcdp".
     epsilon, delta : float
@@ -67,7 +74,7 @@ class PrivacyStatement:
         if not self.private:
             return _no_promise(seeded=self._noisy)
         verb = "Replacing" if self.relation == "replace" else "Adding or removing"
-        who = "any one row" if self.unit == "row" else f"all rows of any one {self.unit}"
+        who = "any one row" if self.unit == ROW else f"all rows with any one {self.unit}"
         limit = "" if self.delta == 0 else f", except with probability δ = {round_up(self.delta)}"
         return (
             f"{verb} {who} of the table changes the probability of any published result by a factor of at "

@@ -106,10 +106,11 @@ def _header(
     model: str, target: str, scale: float | None, statement: PrivacyStatement, plan: Plan, *, inference: bool
 ) -> tuple[tuple[str, str], ...]:
     rows = f"{plan.n_rows}" if plan.relation == "replace" else f"{plan.n_rows} (public scale)"
-    header = [("Model", model), ("Dep. variable", target), ("No. rows", rows)]
+    header = [("Model", model), ("Dep. variable", target), *_counting(plan, rows)]
     if scale is not None:
         header.append(("Residual scale", printer.significant(scale)))
-    covariance = "noise-aware sandwich" if inference else "none (inference=False)"
+    sandwich = "noise-aware sandwich" + ("" if plan.unit is None else f", clustered by {plan.unit}")
+    covariance = sandwich if inference else "none (inference=False)"
     header += [
         ("Method", plan.solver),
         ("Covariance type", covariance),
@@ -117,6 +118,17 @@ def _header(
         ("Privacy", statement.guarantee),
     ]
     return tuple(header)
+
+
+def _counting(plan: Plan, n_rows: str) -> list[tuple[str, str]]:
+    """Say what the rows of the table are counted by."""
+    lines = [("No. rows", n_rows)]
+    if plan.unit is not None:
+        alike = "counted alike" if plan.rows_per_unit == 1 else f"counted as up to {plan.rows_per_unit} rows"
+        lines = [("No. units", n_rows), ("Privacy unit", f"{plan.unit}, {alike}")]
+    if plan.weights is not None:
+        lines.append(("Weights", plan.weights))
+    return lines
 
 
 def _columns(level: float, *, inference: bool) -> tuple[Column, ...]:

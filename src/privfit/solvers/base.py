@@ -89,6 +89,10 @@ class AbstractSolver(ABC):
     one_pass: ClassVar[bool] = False
     """True for methods that read every row once, in order, and so can fit a stream of rows."""
 
+    sums_rows: ClassVar[bool] = False
+    """True for methods that ask the rows for sums alone, in which a term is linear in the share of its row.
+    Only they protect a privacy unit of several rows, see `privfit.data.shares`."""
+
     no_inference: ClassVar[str | None] = None
     """Why no standard errors can be given, as a sentence that goes on after a colon; None if they can."""
 

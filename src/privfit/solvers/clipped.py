@@ -64,6 +64,8 @@ class ClippedGradientDescent(AbstractSolver):
     n_steps: int | None = None
     step_size: float | None = None
 
+    sums_rows: ClassVar[bool] = True
+
     def __post_init__(self) -> None:
         positive(clip=self.clip)
         if self.n_steps is not None:

@@ -95,6 +95,8 @@ class EmpiricalBayesDescent(AbstractSolver):
     growth: float = 12.0
     spread: float = 0.5
 
+    sums_rows: ClassVar[bool] = True
+
     def __post_init__(self) -> None:
         if self.n_steps is not None:
             whole(n_steps=self.n_steps)

@@ -2,7 +2,7 @@
 
 import math
 from dataclasses import dataclass
-from typing import Literal, final
+from typing import ClassVar, Literal, final
 
 import numpy as np
 
@@ -52,6 +52,8 @@ class NoisyGradientDescent(AbstractSolver):
     step_size: float | None = None
     growth: float = 1.0
     report: Literal["one-step", "last"] = "one-step"
+
+    sums_rows: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         if self.n_steps is not None:

@@ -2,7 +2,7 @@
 
 import math
 from dataclasses import dataclass, replace
-from typing import Literal, final
+from typing import ClassVar, Literal, final
 
 import numpy as np
 
@@ -72,6 +72,8 @@ class NoisyNewton(AbstractSolver):
     growth: float = _GROWTH
     report: Literal["one-step", "last"] = "one-step"
     constants: Literal["proven", "source"] = "proven"
+
+    sums_rows: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         whole(n_steps=self.n_steps)

@@ -69,6 +69,7 @@ class ProjectedNoisyGradientDescent(AbstractSolver):
     n_steps: int | None = None
     step_size: float | None = None
     releases_a_point: ClassVar[bool] = True
+    sums_rows: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         if self.radius is not None:

@@ -62,6 +62,8 @@ class NonPrivate(AbstractSolver):
     tolerance: float = 1e-12
     max_steps: int = 400
 
+    sums_rows: ClassVar[bool] = True
+
     def __post_init__(self) -> None:
         positive(tolerance=self.tolerance)
         whole(max_steps=self.max_steps)

@@ -6,6 +6,7 @@ from privfit.privacy.allowance import Allowance
 from privfit.privacy.budget import Budget
 from privfit.privacy.relation import Relation
 from privfit.problem.objective import Problem
+from privfit.solvers.base import AbstractSolver
 
 
 def need_smooth(problem: Problem, method: str) -> None:
@@ -40,6 +41,15 @@ def need_hessian(problem: Problem) -> None:
         raise Incompatible(
             f"inference: standard errors need a convex loss, whose optimum is one point, and {name} is not; "
             "fit with inference=False and solver=RandomRoundSGD() or NoisyGradientDescent()"
+        )
+
+
+def need_sums(problem: Problem, solver: AbstractSolver) -> None:
+    """Refuse a privacy unit of several rows where the guarantee of a method is one for single rows."""
+    if problem.unit is not None and not solver.sums_rows:
+        raise Incompatible(
+            f"solver: {solver.name} protects single rows, and unit={problem.unit!r} asks for more; "
+            "use solver='auto', NoisyGradientDescent(), NoisyNewton() or another method of noisy sums"
         )
 
 

@@ -54,6 +54,8 @@ class SufficientStatistics(AbstractSolver):
     response_bound: float | None = None
     balance: float = BALANCE
 
+    sums_rows: ClassVar[bool] = True
+
     def __post_init__(self) -> None:
         _check(self.response_bound, self.balance)
 
@@ -118,6 +120,8 @@ class AdaSSP(AbstractSolver):
     balance: float = BALANCE
     failure: float = 0.05
     eigenvalue_share: float = 1.0 / 3.0
+
+    sums_rows: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         _check(self.response_bound, self.balance)

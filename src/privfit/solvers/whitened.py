@@ -2,7 +2,7 @@
 
 import math
 from dataclasses import dataclass, replace
-from typing import final
+from typing import ClassVar, final
 
 import numpy as np
 
@@ -91,6 +91,8 @@ class WhitenedGradientDescent(AbstractSolver):
     spread: float | None = None
     growth: float = 16.0
     momentum: float = 0.4
+
+    sums_rows: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         if self.n_steps is not None:

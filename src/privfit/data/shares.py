@@ -1,0 +1,155 @@
+"""How much each row counts: the rows of a person together at most as much as one row, by survey weights."""
+
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from privfit._checks import FloatArray, whole
+from privfit.data.columns import ColumnValues, as_text, encode_numeric, holds_numbers, naming
+from privfit.data.declarations import NumericColumn
+from privfit.data.schema import Schema
+from privfit.data.tables import Table
+from privfit.errors import InvalidArgument
+
+_SHRINK = 1.0 - 2.0**-40
+"""Covers the rounding of the quotients, so that the shares of a unit sum to at most 1 in exact arithmetic."""
+
+IntArray = NDArray[np.int64]
+
+NOBODY = -1
+"""Code of a row without an identifier."""
+
+
+@dataclass(frozen=True, slots=True)
+class ShareRule:
+    """Public rule for how much each row counts.
+
+    A row's share is ``weight / upper / max(m, rows_per_unit)``, where ``weight`` is its survey weight within
+    the declared bounds and ``m`` the number of usable rows of its unit. Without survey weights the first
+    quotient is 1, and without a unit the second.
+
+    Parameters
+    ----------
+    unit : str, optional
+        Name of the column that identifies the privacy unit; by default every row is one.
+    rows_per_unit : int
+        Rows up to which all rows count alike. Beyond, those of a unit share what this many count. With 1
+        every unit counts alike, however many rows it has.
+    weights : tuple of (str, NumericColumn), optional
+        Name and declaration of the column of survey weights.
+
+    Notes
+    -----
+    *Guarantee.* Shares are at least 0, those of one unit sum to at most 1, and they depend on the rows of
+    that unit alone. So what a unit adds to a sum of bounded terms is a combination of such terms and of 0
+    with weights that sum to 1: every bound that holds for the term of a row, and the distance of two of
+    them, holds for units.
+    """
+
+    unit: str | None = None
+    rows_per_unit: int = 1
+    weights: tuple[str, NumericColumn] | None = None
+
+    def __post_init__(self) -> None:
+        if whole(rows_per_unit=self.rows_per_unit) > 1 and self.unit is None:
+            raise InvalidArgument(
+                "rows_per_unit goes with unit: name the column that identifies the privacy unit"
+            )
+
+    @classmethod
+    def of(cls, schema: Schema, rows_per_unit: int = 1) -> "ShareRule":
+        """Return the rule for the columns that a schema marks."""
+        declared = None if schema.weight is None else schema[schema.weight]
+        weights = (schema.weight, declared) if schema.weight and isinstance(declared, NumericColumn) else None
+        return cls(schema.unit, rows_per_unit, weights)
+
+    @property
+    def plain(self) -> bool:
+        """Whether all rows count alike, each for itself."""
+        return self.unit is None and self.weights is None
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """Names of the raw columns that the shares are made of."""
+        return tuple(
+            name
+            for name in (self.unit, None if self.weights is None else self.weights[0])
+            if name is not None
+        )
+
+    def read(self, table: Table) -> "RowShares":
+        """Return what a table says about shares.
+
+        Raises
+        ------
+        SchemaError
+            If a column is absent or of a type that holds no identifiers or numbers.
+        """
+        factor = np.full(table.n_rows, _SHRINK)
+        if self.weights is not None:
+            name, column = self.weights
+            with naming(name):
+                weight = encode_numeric(table.values(name), column)
+            factor *= np.where(weight > 0.0, weight / column.upper, 0.0)
+        if self.unit is None:
+            return RowShares(self, factor, None, table.n_rows)
+        with naming(self.unit):
+            codes, n_units = unit_codes(table.values(self.unit))
+        return RowShares(self, factor, codes, n_units)
+
+
+@dataclass(frozen=True, slots=True, repr=False, eq=False)
+class RowShares:
+    """Private: which unit each row belongs to, and its survey weight.
+
+    Parameters
+    ----------
+    rule : ShareRule
+    factor : array of shape (n,)
+        Survey weights relative to their bound; 1 without, less a margin for rounding.
+    unit : array of shape (n,) or None
+        Number of each row's unit; `NOBODY` for a row without an identifier, which then does not count.
+    n_units : int
+        Number of units: public under ``replace``, as the number of rows is without a unit.
+    """
+
+    rule: ShareRule
+    factor: FloatArray
+    unit: IntArray | None
+    n_units: int
+
+    def among(self, usable: NDArray[np.bool_]) -> FloatArray:
+        """Return the shares, shape (n,), where ``usable`` says which rows can count at all."""
+        if self.unit is None:
+            return np.where(usable, self.factor, 0.0)
+        counting = usable & (self.factor > 0.0) & (self.unit != NOBODY)
+        sizes = np.bincount(self.unit[counting], minlength=self.n_units)
+        share = np.zeros(self.factor.size)
+        whose = self.unit[counting]
+        share[counting] = self.factor[counting] / np.maximum(sizes[whose], self.rule.rows_per_unit)
+        return share
+
+
+def unit_codes(values: ColumnValues) -> tuple[IntArray, int]:
+    """Return a number for each distinct identifier, `NOBODY` for missing ones, and how many there are.
+
+    Parameters
+    ----------
+    values : array of shape (n,)
+        Numbers, compared by value, or text, compared without the whitespace at its ends.
+    """
+    if holds_numbers(values):
+        cells = pa.array(values, from_pandas=True) if isinstance(values, np.ndarray) else values
+        if pa.types.is_dictionary(cells.type):
+            cells = cells.cast(cells.type.value_type)
+        if pa.types.is_floating(cells.type):
+            cells = pc.if_else(pc.is_nan(cells), None, cells)  # pyright: ignore[reportAttributeAccessIssue]
+    else:
+        cells = as_text(values)
+    joined = cells.combine_chunks() if isinstance(cells, pa.ChunkedArray) else cells
+    encoded = joined.dictionary_encode()
+    codes = encoded.indices.fill_null(NOBODY).to_numpy(zero_copy_only=False).astype(np.int64)
+    return codes, len(encoded.dictionary)

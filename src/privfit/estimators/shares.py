@@ -1,0 +1,91 @@
+"""How rows count in a fit of an estimator: from its arguments and schema, and what is given beside rows."""
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from privfit._checks import positive
+from privfit.data.columns import ColumnValues, quietly
+from privfit.data.declarations import NumericColumn
+from privfit.data.schema import Schema
+from privfit.data.shares import ShareRule
+from privfit.data.tables import Table
+from privfit.errors import InvalidArgument, SchemaError
+
+GROUPS, SAMPLE_WEIGHT = "groups", "sample_weight"
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class Beside:
+    """Private: identifiers and survey weights that were given beside the rows, one for each row, or None."""
+
+    groups: Any = None
+    sample_weight: Any = None
+
+    @property
+    def columns(self) -> list[tuple[str, ColumnValues]]:
+        """What was given, as columns of a table."""
+        given = ((GROUPS, self.groups), (SAMPLE_WEIGHT, self.sample_weight))
+        return [(name, _one_dimensional(name, values)) for name, values in given if values is not None]
+
+    def join(self, table: Table) -> Table:
+        """Return a table with these columns, too."""
+        beside = self.columns
+        if not beside:
+            return table
+        if any(len(values) != table.n_rows for _, values in beside):
+            raise SchemaError("sample_weight and groups must be as long as X")
+        return Table([*((name, table.values(name)) for name in table.names), *beside])
+
+
+def with_unit(schema: Schema | None, unit: str | None, weights: str | None, beside: Beside) -> Schema | None:
+    """Return the schema that marks the privacy unit and the weights that were named or given beside.
+
+    Raises
+    ------
+    SchemaError or InvalidArgument
+        If one is named twice, or there is no schema that says where to find it.
+    """
+    if schema is None:
+        if unit is not None or weights is not None:
+            raise InvalidArgument(
+                "unit and weights name columns of a table with a schema; without one, "
+                "give fit(X, y, groups=...) and fit(X, y, sample_weight=...)"
+            )
+        return None
+    marked = schema.with_roles(unit=unit, weights=weights)
+    if beside.groups is not None:
+        if marked.unit is not None:
+            raise InvalidArgument(f"groups: the privacy unit is {marked.unit!r}; leave one of them out")
+        marked = marked.with_roles(unit=GROUPS)
+    if beside.sample_weight is not None and marked.weight is not None:
+        raise InvalidArgument(f"sample_weight: the weights are {marked.weight!r}; leave one of them out")
+    return marked
+
+
+def share_rule(
+    schema: Schema | None, rows_per_unit: int, weight_bound: float | None, beside: Beside
+) -> ShareRule:
+    """Return the public rule for how much each row counts."""
+    if schema is not None:
+        rule = ShareRule.of(schema, rows_per_unit)
+    else:
+        rule = ShareRule(None if beside.groups is None else GROUPS, rows_per_unit)
+    if beside.sample_weight is None:
+        if weight_bound is not None:
+            raise InvalidArgument("weight_bound goes with fit(X, y, sample_weight=...); leave it out")
+        return rule
+    if weight_bound is None:
+        raise InvalidArgument(
+            "weight_bound is needed with sample_weight: a public number that no weight is expected to exceed"
+        )
+    column = NumericColumn(0.0, positive(weight_bound=weight_bound), weight=True)
+    return ShareRule(rule.unit, rows_per_unit, (SAMPLE_WEIGHT, column))
+
+
+def _one_dimensional(name: str, values: Any) -> ColumnValues:
+    array = quietly(lambda: np.asarray(values), f"{name} must be a list with one entry for each row")
+    if array.ndim != 1:
+        raise SchemaError(f"{name} must be one-dimensional, with one entry for each row")
+    return array

@@ -1,0 +1,49 @@
+"""The exact, secret sum of a query over the privacy units of a table."""
+
+import math
+from collections.abc import Callable
+
+import numpy as np
+
+from privfit._checks import FloatArray
+from privfit.data.source import ArraySource, RowSource
+from privfit.problem.kernels import second_moment_kernel
+from privfit.problem.objective import Problem
+from privfit.problem.plan import ReleaseKind
+
+Total = Callable[[RowSource], FloatArray]
+
+
+def query_total(problem: Problem, kind: ReleaseKind, at: FloatArray) -> Total:
+    """Return what computes the flat sum of a query, shape (`Problem.sum_length`,), from a source.
+
+    Parameters
+    ----------
+    problem : Problem
+    kind : str
+        Of a query, see `Problem.query`.
+    at : array of shape (size,), or (2 * size,) for a secant
+
+    Raises
+    ------
+    PlanViolation
+        If the query cannot be asked at this point.
+
+    Notes
+    -----
+    The terms of all queries but one add up over the rows of a unit. The meat sums the outer products of the
+    units' scores, each of which is the sum over the rows of that unit (Liang and Zeger 1986, *Longitudinal
+    data analysis using generalized linear models*). It is the second moment of these scores, which are held
+    to the bound of the query as rows are to theirs: so the rounding of the scores cannot matter.
+    """
+    kernel, length = problem.kernel(kind, at), problem.sum_length(kind)
+    if kind != "meat" or problem.unit is None:
+        return lambda source: source.sum(kernel, length)
+    terms, bound = problem.score_terms(at), math.sqrt(problem.query(kind).bound)
+
+    def total(source: RowSource) -> FloatArray:
+        scores = source.unit_sums(terms, problem.size)
+        units = ArraySource(scores, np.zeros(len(scores)), norm_bound=bound)
+        return units.sum(second_moment_kernel(None), length)
+
+    return total

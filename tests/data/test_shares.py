@@ -1,0 +1,184 @@
+"""Shares: at most 1 in a unit in exact arithmetic, and a function of that unit's rows alone."""
+
+from fractions import Fraction
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pytest
+
+from privfit.data.declarations import NumericColumn
+from privfit.data.schema import Schema
+from privfit.data.shares import NOBODY, RowShares, ShareRule, unit_codes
+from privfit.data.source import ArraySource
+from privfit.data.tables import Table, open_table
+from privfit.errors import InvalidArgument, SchemaError
+
+SAME = {
+    "integers": np.array([7, 3, 7, 2**62, 2**62 + 1]),
+    "floats": np.array([0.5, 3.0, 0.5, -1.0, 8.0]),
+    "text": np.array([" a", "b", "a ", "A", "c"], dtype=object),
+    "fixed-width text": np.array(["a", "b", "a", "A", "c"]),
+    "objects": np.array([1, "b", 1, 2, 3], dtype=object),
+    "arrow": pa.array(["a", "b", "a", "d", "e"]),
+    "chunked": pa.chunked_array([["a", "b"], ["a", "d", "e"]]),
+    "dictionary": pa.array(["a", "b", "a", "d", "e"]).dictionary_encode(),
+}
+
+
+@pytest.mark.parametrize("name", SAME)
+def test_identifiers_of_any_type(name):
+    codes, count = unit_codes(SAME[name])
+    assert count == 4
+    assert codes[0] == codes[2]
+    assert len(set(codes.tolist())) == 4
+    assert codes.min() == 0
+
+
+@pytest.mark.parametrize(
+    "values",
+    [
+        np.array(["a", "", "  ", None, "a"], dtype=object),
+        np.array([1.0, np.nan, np.nan, np.nan, 1.0]),
+        pa.array([1, None, None, None, 1]),
+        pa.array([1.0, None, float("nan"), None, 1.0]),
+        pa.chunked_array([["a", None], [" ", "", "a "]]),
+        pd.array([5, None, None, None, 5], dtype="Int64").to_numpy(dtype=object, na_value=None),
+    ],
+)
+def test_missing_identifiers_belong_to_nobody(values):
+    codes, count = unit_codes(values)
+    np.testing.assert_array_equal(codes, [0, NOBODY, NOBODY, NOBODY, 0])
+    assert count == 1
+
+
+def test_dates_are_refused_without_a_cell():
+    with pytest.raises(SchemaError, match="convert it first"):
+        unit_codes(np.array(["2020-01-01"], dtype="M8[D]"))
+
+
+@pytest.mark.parametrize("rows_per_unit", [1, 3, 7])
+def test_the_shares_of_a_unit_sum_to_at_most_one_exactly(rows_per_unit):
+    rng = np.random.default_rng(1)
+    codes = rng.integers(0, 40, 900)
+    codes[:500] = 0
+    table = Table([("id", codes), ("weight", rng.choice([3.0, 2.9, 1e9, -1.0, np.nan, 0.1], 900))])
+    weights = ("weight", NumericColumn(0.0, 3.0, weight=True))
+    for rule in (ShareRule("id", rows_per_unit), ShareRule("id", rows_per_unit, weights)):
+        rows = rule.read(table)
+        share = rows.among(rng.random(900) < 0.9)
+        assert share.min() >= 0.0
+        for unit in range(rows.n_units):
+            assert sum(Fraction(one) for one in share[rows.unit == unit]) <= 1
+
+
+def test_shares_depend_on_the_own_rows_alone():
+    codes = np.array([0, 0, 0, 1, 1, 2])
+    usable = np.array([True, True, False, True, True, True])
+    share = RowShares(ShareRule("id"), np.ones(6), codes, 3).among(usable)
+    np.testing.assert_array_equal(share, [0.5, 0.5, 0.0, 0.5, 0.5, 1.0])
+    codes[3:5] = 2
+    changed = RowShares(ShareRule("id"), np.ones(6), codes, 3).among(usable)
+    np.testing.assert_array_equal(changed[:3], share[:3])
+
+
+def test_a_cap_lets_rows_count_alike_up_to_it():
+    codes = np.array([0] * 2 + [1] * 4 + [2] * 8)
+    share = RowShares(ShareRule("id", 4), np.ones(14), codes, 3).among(np.ones(14, dtype=bool))
+    np.testing.assert_array_equal(share, [0.25] * 6 + [0.125] * 8)
+
+
+def test_weights_are_cut_to_their_bounds():
+    table = Table([("w", np.array([1.0, 5.0, 0.0, -3.0, np.nan, np.inf]))])
+    rows = ShareRule(weights=("w", NumericColumn(0.0, 4.0))).read(table)
+    np.testing.assert_allclose(rows.factor, [0.25, 1.0, 0.0, 0.0, 0.0, 1.0], rtol=1e-11)
+
+
+def test_rows_without_identifier_or_weight_count_nothing():
+    x, y = np.ones((5, 2)), np.zeros(5)
+    x[4] = np.nan
+    shares = RowShares(
+        ShareRule("id"), np.array([1.0, 1.0, 0.0, 1.0, 1.0]), np.array([0, NOBODY, 1, 1, 1]), 2
+    )
+    (block,) = ArraySource(x, y, norm_bound=2.0, shares=shares).blocks()
+    np.testing.assert_array_equal(block.weight, [1.0, 0.0, 0.0, 1.0, 0.0])
+
+
+def test_a_cap_without_a_unit_is_refused():
+    with pytest.raises(InvalidArgument, match="rows_per_unit goes with unit"):
+        ShareRule(None, 3)
+
+
+class TestSchema:
+    plain = Schema(
+        {"y": {"type": "numeric", "lower": 0, "upper": 1}, "w": {"type": "numeric", "lower": 0, "upper": 9}}
+    )
+
+    def test_an_identifier_has_a_name_and_nothing_else(self, tmp_path):
+        schema = Schema(self.plain.to_dict() | {"id": {"type": "identifier"}})
+        assert schema.unit == "id"
+        assert "id" not in schema
+        assert schema == Schema(schema.to_dict())
+        assert schema != self.plain
+        assert schema.fingerprint != self.plain.fingerprint
+        schema.to_toml(tmp_path / "s.toml")
+        assert Schema.from_toml(tmp_path / "s.toml") == schema
+        with pytest.raises(SchemaError, match="can be nothing else"):
+            schema.lookup("id")
+
+    def test_roles_are_added(self):
+        schema = self.plain.with_roles(unit="id", weights="w")
+        assert (schema.unit, schema.weight) == ("id", "w")
+        assert schema == schema.with_roles(unit="id", weights="w")
+        assert schema.fingerprint == self.plain.with_roles(unit="id").fingerprint
+        assert ShareRule.of(schema, 2) == ShareRule("id", 2, ("w", schema["w"]))
+        assert self.plain.with_roles(unit="w").unit == "w"
+
+    @pytest.mark.parametrize(
+        ("roles", "rule"),
+        [
+            ({"unit": "other"}, "marks 'id'"),
+            ({"weights": "y"}, "marks 'w'"),
+            ({"weights": "nowhere"}, "marks 'w'"),
+        ],
+    )
+    def test_roles_are_not_changed(self, roles, rule):
+        with pytest.raises(SchemaError, match=rule):
+            self.plain.with_roles(unit="id", weights="w").with_roles(**roles)
+
+    @pytest.mark.parametrize(
+        ("entries", "rule"),
+        [
+            ({"a": {"type": "identifier"}, "b": {"type": "identifier"}}, "more than one identifier"),
+            ({"a": {"type": "identifier", "lower": 0}}, "no option"),
+            ({"a": {"type": "identifier", "unit": False}}, "no option"),
+            (
+                {"a": {"type": "identifier"}, "b": {"type": "numeric", "lower": 0, "upper": 1, "unit": True}},
+                "more than one column with unit",
+            ),
+            ({"a": {"type": "numeric", "lower": -1, "upper": 1, "weight": True}}, "lower >= 0"),
+            (
+                {"a": {"type": "numeric", "lower": 0, "upper": 1, "weight": True, "transform": "sqrt"}},
+                "no transform",
+            ),
+            ({"a": {"type": "categorical", "levels": ["a", "b"], "weight": True}}, "no option"),
+        ],
+    )
+    def test_contradictions_are_refused(self, entries, rule):
+        with pytest.raises(SchemaError, match=rule):
+            Schema(self.plain.to_dict() | entries)
+
+    def test_weights_need_a_declared_bound(self):
+        with pytest.raises(SchemaError, match="not in the schema"):
+            self.plain.with_roles(weights="z")
+        levels = Schema(self.plain.to_dict() | {"c": {"type": "categorical", "levels": ["a", "b"]}})
+        with pytest.raises(SchemaError, match="survey weights need"):
+            levels.with_roles(weights="c")
+
+
+def test_reading_from_a_file(tmp_path):
+    path = tmp_path / "t.csv"
+    path.write_text("id,w\n007,1\n7,2\n007 ,4\n,1\n")
+    rows = ShareRule("id", 1, ("w", NumericColumn(0.0, 2.0))).read(open_table(path))
+    assert rows.n_units == 2
+    np.testing.assert_allclose(rows.among(np.ones(4, dtype=bool)), [0.25, 1.0, 0.5, 0.0], rtol=1e-11)
