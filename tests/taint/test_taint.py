@@ -16,7 +16,7 @@ from tests.test_compatibility import table as compatibility
 
 from .mask import Masking, mask
 from .observe import differences, observe
-from .tables import ROW, SCHEMA, N, arrays, frame
+from .tables import ROW, SCHEMA, N, arrays, frame, people
 
 BUDGETS = {"pure": pf.Budget(2.0), "pair": pf.Budget(2.0, 1e-6), "gdp": pf.Budget.gdp(0.5)}
 
@@ -124,6 +124,17 @@ def test_formulas_keep_nothing_of_a_row(monkeypatch, name, relation):
     options = {"schema": SCHEMA, "relation": relation, "n_rows": N if relation == "add_remove" else None}
     variants = (0, 1) if relation == "replace" else (0, 2)
     assert_no_difference(monkeypatch, lambda v: function(formula, frame(v), **options), variants)
+
+
+@pytest.mark.parametrize("relation", ["replace", "add_remove"])
+@pytest.mark.parametrize("name", FORMULAS)
+def test_fits_keep_nothing_of_a_person(monkeypatch, name, relation):
+    function, formula = FORMULAS[name]
+    schema = SCHEMA | {"weight": {"type": "numeric", "lower": 0, "upper": 2}}
+    options = {"schema": schema, "unit": "person", "weights": "weight", "relation": relation}
+    options["n_rows"] = N // 2 if relation == "add_remove" else None
+    variants = (0, 1) if relation == "replace" else (0, 2)
+    assert_no_difference(monkeypatch, lambda v: function(formula, people(v), **options), variants)
 
 
 def test_a_stream_keeps_nothing_of_a_row(monkeypatch):
