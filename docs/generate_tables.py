@@ -299,7 +299,8 @@ def private_unit() -> str:
     body = [
         [
             row["model"],
-            "a row" if row["unit"] == "row" else f"a person, up to {row['rows_per_unit']}",
+            "a row" if row["unit"] == "row" else "a person",
+            "persons" if (row["unit"], row["rows_per_unit"]) == ("zper", "1") else "rows",
             row["epsilon"],
             f"{int(row['units']):,}",
             f"{100 * float(row['coverage']):.1f} %",
@@ -309,7 +310,7 @@ def private_unit() -> str:
         ]
         for row in rows("experiments/results/private_unit.csv")
     ]
-    header = ["model", "protected, rows alike", "ε", "units", "coverage", "width", "noise", "difference"]
+    header = ["model", "protected", "alike", "ε", "units", "coverage", "width", "noise", "difference"]
     return table(header, body)
 
 

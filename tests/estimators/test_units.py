@@ -271,7 +271,7 @@ def test_intervals_cover_the_truth(kind):
 
 @pytest.mark.parametrize("rows_per_unit", [1, 5])
 def test_the_rand_health_insurance_experiment(rows_per_unit):
-    """5,912 people, 20,190 rows: the exact fit is the cluster-robust one, and the private one tells as much."""
+    """5,912 people, 20,190 rows: the exact fit is the cluster-robust one; the private one agrees."""
     path = REAL_DATA / "rand_hie_full.csv.gz"
     if not path.exists():
         pytest.skip(f"{path.name} is not here")

@@ -137,6 +137,16 @@ def test_fits_keep_nothing_of_a_person(monkeypatch, name, relation):
     assert_no_difference(monkeypatch, lambda v: function(formula, people(v), **options), variants)
 
 
+def test_an_estimator_keeps_nothing_of_what_is_given_beside_the_rows(monkeypatch):
+    def make(variant):
+        rows = people(variant)
+        beside = {"groups": rows["person"], "sample_weight": rows["weight"]}
+        model = pf.LinearRegression(weight_bound=2.0, rows_per_unit=2)
+        return model.fit(np.array(rows["a"]).reshape(-1, 1), np.array(rows["size"]), **beside)
+
+    assert_no_difference(monkeypatch, make, (0, 1))
+
+
 def test_a_stream_keeps_nothing_of_a_row(monkeypatch):
     def make(variant):
         x, y = arrays("binary", variant)
