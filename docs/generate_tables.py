@@ -294,6 +294,26 @@ def largest(found: list[dict[str, str]], column: str) -> str:
     return f"{float(worst[column]):.2f} (p = {worst['p']}, μ = {worst['mu']})"
 
 
+def private_unit() -> str:
+    """Return coverage and widths where a row or a person is protected."""
+    body = [
+        [
+            row["model"],
+            "a row" if row["unit"] == "row" else "a person",
+            "persons" if (row["unit"], row["rows_per_unit"]) == ("zper", "1") else "rows",
+            row["epsilon"],
+            f"{int(row['units']):,}",
+            f"{100 * float(row['coverage']):.1f} %",
+            row["median_width_ratio"],
+            f"{100 * float(row['median_noise_share']):.0f} %",
+            row["largest_difference"],
+        ]
+        for row in rows("experiments/results/private_unit.csv")
+    ]
+    header = ["model", "protected", "alike", "ε", "units", "coverage", "width", "noise", "difference"]
+    return table(header, body)
+
+
 PAGES: dict[str, dict[str, Callable[[], str]]] = {
     "experiments.md": {
         "coverage": coverage,
@@ -309,6 +329,7 @@ PAGES: dict[str, dict[str, Callable[[], str]]] = {
         "bank": lambda: ablation("bank"),
         "oracle_ratio": oracle_ratio,
     },
+    "privacy-unit.md": {"private_unit": private_unit},
     "solvers/inference-from-a-point.md": {"point_solvers": point_solvers},
 }
 """What stands between which markers of which page."""

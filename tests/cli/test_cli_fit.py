@@ -2,6 +2,7 @@ import gzip
 import json
 
 import pytest
+from conftest_cli import CANARY
 
 import privfit as pf
 
@@ -147,3 +148,47 @@ def test_nothing_is_spent_where_the_output_could_not_be_written(invoke, people, 
     refused(invoke("fit", people, *args, "--out", tmp_path / "no" / "r.json"), 1, "InvalidArgument: out")
     refused(invoke("fit", people, *args, "--html", tmp_path), 1, "InvalidArgument: html")
     assert ledger.spent("people").mu == 0
+
+
+@pytest.fixture
+def visits(tmp_path, people):
+    """The rows of `people`, three a person, with a survey weight."""
+    first, *lines = people.read_text().splitlines()
+    rows = [f"{line},{CANARY}-{k // 3},{1 + k % 4}" for k, line in enumerate(lines)]
+    path = tmp_path / "visits.csv"
+    path.write_text("\n".join([f"{first},person,weight", *rows]) + "\n", encoding="utf-8")
+    return path
+
+
+def test_a_person_with_several_rows_and_survey_weights(invoke, visits, schema, tmp_path):
+    out = tmp_path / "result.json"
+    schema.write_text(schema.read_text() + '\n[weight]\ntype = "numeric"\nlower = 0\nupper = 4\n')
+    roles = ("--unit", "person", "--rows-per-unit", 2, "--weights", "weight")
+    done = invoke("fit", visits, "--schema", schema, "--model", "logit", *roles, "--out", out)
+    assert done.exit_code == 0, done.output
+    assert "replace one value of person" in done.stdout
+    assert CANARY not in done.stdout + out.read_text()
+    plan = pf.FitResult.from_json(out).plan
+    assert (plan.n_rows, plan.unit, plan.rows_per_unit, plan.weights) == (200, "person", 2, "weight")
+    planned = invoke("plan", "--schema", schema, "--model", "logit", "--rows", 200, *roles)
+    assert planned.exit_code == 0, planned.output
+    assert "Units:    200" in planned.stdout
+    assert "replace one value of person" in planned.stdout
+
+
+def test_a_schema_may_name_the_unit(invoke, visits, schema, refused):
+    schema.write_text(schema.read_text() + '\n[person]\ntype = "identifier"\n')
+    done = invoke("fit", visits, "--schema", schema, "--model", "logit", "--formula", "high ~ .")
+    assert "No. units:        200" in done.stdout
+    refused(
+        invoke("fit", visits, "--schema", schema, "--model", "logit", "--unit", "age"),
+        1,
+        "SchemaError: unit='age'",
+    )
+    refused(
+        invoke(
+            "fit", visits, "--schema", schema, "--model", "logit", "--solver", "noisy-sgd", "--no-inference"
+        ),
+        1,
+        "Incompatible: solver: noisy SGD",
+    )

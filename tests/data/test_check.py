@@ -78,3 +78,11 @@ def test_a_clean_table_has_no_findings_but_the_blemishes_are_found():
     assert [(f.column, f.kind) for f in clean] == [("hourly_wage", "not in schema")]
     kinds = {(f.column, f.kind) for f in check_table(open_table(census(4000, seed=1)), schema)}
     assert {("age", "above"), ("hours_per_week", "below"), ("region", "missing")} <= kinds
+
+
+def test_the_column_of_the_privacy_unit():
+    schema = Schema({"a": {"type": "numeric", "lower": 0, "upper": 9}, "id": {"type": "identifier"}})
+    table = open_table({"a": [1.0, 2.0, 3.0], "id": ["p", "", "q"]})
+    assert [(one.column, one.kind, one.count) for one in check_table(table, schema)] == [("id", "missing", 1)]
+    without = open_table({"a": [1.0, 2.0, 3.0]})
+    assert [(one.column, one.kind) for one in check_table(without, schema)] == [("id", "not in data")]

@@ -16,6 +16,7 @@ from privfit.errors import InvalidArgument, SchemaError
 
 SAME = {
     "integers": np.array([7, 3, 7, 2**62, 2**62 + 1]),
+    "half floats": np.array([0.0, 3.0, -0.0, -1.0, 8.0], dtype=np.float16),
     "floats": np.array([0.5, 3.0, 0.5, -1.0, 8.0]),
     "text": np.array([" a", "b", "a ", "A", "c"], dtype=object),
     "fixed-width text": np.array(["a", "b", "a", "A", "c"]),

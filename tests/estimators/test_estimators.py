@@ -15,10 +15,24 @@ from privfit.data.synthetic import census, census_schema, linear_model, logistic
 ESTIMATORS = [pf.LogisticRegression, pf.LinearRegression, pf.HuberRegressor]
 LABELS_ARE_DECLARED = "labels other than 0/1, -1/1 and booleans are declared, not read off the data"
 NO_TELLTALE_ERROR = "a row whose response is not finite contributes nothing; an error would tell of it"
+NO_TELLTALE_WEIGHT = "weights are private; an error would tell that all are 0"
+TINY = "a table of fewer rows than coefficients is refused"
+WEIGHTS = {
+    "check_all_zero_sample_weights_error": NO_TELLTALE_WEIGHT,
+    "check_sample_weight_equivalence_on_dense_data": TINY,
+}
+LABELLED_WEIGHTS = WEIGHTS | {
+    "check_sample_weights_pandas_series": LABELS_ARE_DECLARED,
+    "check_sample_weights_not_an_array": LABELS_ARE_DECLARED,
+    "check_sample_weights_shape": LABELS_ARE_DECLARED,
+    "check_sample_weights_not_overwritten": LABELS_ARE_DECLARED,
+    "check_classifiers_one_label_sample_weights": NO_TELLTALE_WEIGHT,
+}
 EXPECTED = {
-    pf.LinearRegression: {"check_supervised_y_no_nan": NO_TELLTALE_ERROR},
-    pf.HuberRegressor: {"check_supervised_y_no_nan": NO_TELLTALE_ERROR},
-    pf.LogisticRegression: {
+    pf.LinearRegression: WEIGHTS | {"check_supervised_y_no_nan": NO_TELLTALE_ERROR},
+    pf.HuberRegressor: WEIGHTS | {"check_supervised_y_no_nan": NO_TELLTALE_ERROR},
+    pf.LogisticRegression: LABELLED_WEIGHTS
+    | {
         "check_classifier_data_not_an_array": LABELS_ARE_DECLARED,
         "check_classifiers_classes": LABELS_ARE_DECLARED,
         "check_estimators_dtypes": LABELS_ARE_DECLARED,
@@ -31,7 +45,8 @@ EXPECTED = {
 @pytest.mark.parametrize("estimator", ESTIMATORS)
 def test_check_estimator(estimator):
     expected = EXPECTED[estimator]
-    results = check_estimator(estimator(random_state=0), expected_failed_checks=expected, on_skip=None)
+    weighted = estimator(random_state=0, weight_bound=10.0)
+    results = check_estimator(weighted, expected_failed_checks=expected, on_skip=None)
     failed = {result["check_name"] for result in results if result["status"] == "xfail"}
     assert failed == set(expected), "an expected failure passes now; take it off the list"
 

@@ -50,9 +50,9 @@ def rows_of_fits(monkeypatch):
     references, made, turned = [], ArraySource.__init__, ArraySource.reweighted
 
     def note(source):
-        references.extend(
-            weakref.ref(array) for array in (source._block.x, source._block.y, source._block.weight)
-        )
+        block = source._block
+        arrays = (block.x, block.y, block.weight, *(block.parts or ()))
+        references.extend(weakref.ref(array) for array in arrays)
 
     def noted(source, *args, **kwargs):
         made(source, *args, **kwargs)

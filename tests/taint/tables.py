@@ -31,6 +31,22 @@ def arrays(kind, variant):
     return x, y
 
 
+def people(variant):
+    """Return columns in which a person has two rows: one is another person (1), or is missing (2)."""
+    columns = frame(0)
+    person = [f"person-{k // 2}" for k in range(N)]
+    weight = np.random.default_rng(7).uniform(0, 2, N).tolist()
+    columns |= {"person": person, "weight": weight}
+    if variant:
+        for cells in columns.values():
+            del cells[10:12]
+    if variant == 1:
+        other = {"a": -1e300, "b": "unheard-of-8231", "yes": "no", "size": 7e77, "count": 12345.0}
+        for name, cell in (other | {"person": "somebody-8231", "weight": 1e9}).items():
+            columns[name] += [cell] * 5
+    return columns
+
+
 def frame(variant):
     """Return columns of the schema, in the same variants."""
     rng = np.random.default_rng(6)

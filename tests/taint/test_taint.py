@@ -16,7 +16,7 @@ from tests.test_compatibility import table as compatibility
 
 from .mask import Masking, mask
 from .observe import differences, observe
-from .tables import ROW, SCHEMA, N, arrays, frame
+from .tables import ROW, SCHEMA, N, arrays, frame, people
 
 BUDGETS = {"pure": pf.Budget(2.0), "pair": pf.Budget(2.0, 1e-6), "gdp": pf.Budget.gdp(0.5)}
 
@@ -124,6 +124,27 @@ def test_formulas_keep_nothing_of_a_row(monkeypatch, name, relation):
     options = {"schema": SCHEMA, "relation": relation, "n_rows": N if relation == "add_remove" else None}
     variants = (0, 1) if relation == "replace" else (0, 2)
     assert_no_difference(monkeypatch, lambda v: function(formula, frame(v), **options), variants)
+
+
+@pytest.mark.parametrize("relation", ["replace", "add_remove"])
+@pytest.mark.parametrize("name", FORMULAS)
+def test_fits_keep_nothing_of_a_person(monkeypatch, name, relation):
+    function, formula = FORMULAS[name]
+    schema = SCHEMA | {"weight": {"type": "numeric", "lower": 0, "upper": 2}}
+    options = {"schema": schema, "unit": "person", "weights": "weight", "relation": relation}
+    options["n_rows"] = N // 2 if relation == "add_remove" else None
+    variants = (0, 1) if relation == "replace" else (0, 2)
+    assert_no_difference(monkeypatch, lambda v: function(formula, people(v), **options), variants)
+
+
+def test_an_estimator_keeps_nothing_of_what_is_given_beside_the_rows(monkeypatch):
+    def make(variant):
+        rows = people(variant)
+        beside = {"groups": rows["person"], "sample_weight": rows["weight"]}
+        model = pf.LinearRegression(weight_bound=2.0, rows_per_unit=2)
+        return model.fit(np.array(rows["a"]).reshape(-1, 1), np.array(rows["size"]), **beside)
+
+    assert_no_difference(monkeypatch, make, (0, 1))
 
 
 def test_a_stream_keeps_nothing_of_a_row(monkeypatch):

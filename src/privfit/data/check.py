@@ -68,13 +68,10 @@ def check_table(table: Table, schema: Schema) -> list[Finding]:
         Empty if every cell fits.
     """
     findings: list[Finding] = []
-    if schema.unit is not None and schema.unit in table.names:
-        codes, _ = unit_codes(table.values(schema.unit))
-        findings.extend(
-            _counted(schema.unit, "missing", int((codes == NOBODY).sum()), "rows of nobody; weight 0")
-        )
+    if schema.unit is not None:
+        findings.extend(_check_unit(schema.unit, table))
     for name, column in schema.items():
-        if column.unit and name in table.names:
+        if column.unit:
             continue
         if name not in table.names:
             findings.append(Finding(name, "not in data", table.n_rows, "add the column, or drop it here"))
@@ -89,6 +86,18 @@ def render_findings(findings: Sequence[Finding]) -> str:
     """Return the report as text, in which every line is marked as not for release."""
     lines = [str(finding) for finding in findings] or [f"{MARK} every cell fits the schema"]
     return "\n".join(lines)
+
+
+def _check_unit(name: str, table: Table) -> Iterator[Finding]:
+    if name not in table.names:
+        yield Finding(name, "not in data", table.n_rows, "add the column, or drop it here")
+        return
+    try:
+        codes, _ = unit_codes(table.values(name))
+    except SchemaError as error:
+        yield Finding(name, "wrong type", table.n_rows, f"the column {error}")
+        return
+    yield from _counted(name, "missing", int((codes == NOBODY).sum()), "rows of nobody; weight 0")
 
 
 def _check_column(name: str, values: ColumnValues, column: Column) -> Iterator[Finding]:

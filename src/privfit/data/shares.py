@@ -1,5 +1,8 @@
 """How much each row counts: the rows of a person together at most as much as one row, by survey weights."""
 
+# pyright: reportAttributeAccessIssue=false
+# pyarrow.compute makes its functions when it is imported.
+
 from dataclasses import dataclass
 
 import numpy as np
@@ -146,7 +149,8 @@ def unit_codes(values: ColumnValues) -> tuple[IntArray, int]:
         if pa.types.is_dictionary(cells.type):
             cells = cells.cast(cells.type.value_type)
         if pa.types.is_floating(cells.type):
-            cells = pc.if_else(pc.is_nan(cells), None, cells)  # pyright: ignore[reportAttributeAccessIssue]
+            number = pc.add(cells.cast(pa.float64()), 0.0)  # -0 and 0 are one
+            cells = pc.if_else(pc.is_nan(number), None, number)
     else:
         cells = as_text(values)
     joined = cells.combine_chunks() if isinstance(cells, pa.ChunkedArray) else cells

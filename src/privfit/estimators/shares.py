@@ -73,8 +73,6 @@ def share_rule(
     else:
         rule = ShareRule(None if beside.groups is None else GROUPS, rows_per_unit)
     if beside.sample_weight is None:
-        if weight_bound is not None:
-            raise InvalidArgument("weight_bound goes with fit(X, y, sample_weight=...); leave it out")
         return rule
     if weight_bound is None:
         raise InvalidArgument(
