@@ -136,7 +136,7 @@ def forecast(
     if not problem.loss.constants.smooth:
         unknown = np.full(len(directions), math.nan)
         return Forecast(names=names, sampling=unknown, noise=unknown)
-    basis = problem.each_output(solver.expected_basis(moment, plan.solver_releases))
+    basis = problem.each_output(solver.expected_basis(problem, moment, plan.solver_releases))
     moment = problem.each_output(moment)
     sd = _gradient_noise(plan, solver)
     curvature, score = typical(problem.loss, residual=ASSUMED_RESIDUAL)

@@ -11,11 +11,10 @@ from privfit.inference.covariance import (
     bread_from,
     debiased,
     hidden,
-    meat_from,
-    sandwich,
-    satterthwaite,
 )
+from privfit.inference.meat import meat_from
 from privfit.inference.polish import GRADIENT_SHARES, HESSIAN_SHARES, polished, settle
+from privfit.inference.sandwich import sandwich, satterthwaite
 from privfit.privacy.allowance import Allowance
 from privfit.problem.objective import Problem
 from privfit.problem.oracle import Oracle
@@ -85,10 +84,10 @@ def infer(solution: Solution, oracle: Oracle, *, directions: FloatArray) -> Infe
     if from_point:
         solution = polished(solution, oracle)
     around = anchor(solution.late) if solution.report == "one-step" else None
-    center = solution.theta if around is None or from_point else around.theta
+    center = solution.theta if around is None or from_point else 0.5 * (around.theta + solution.theta)
     hessians = [*solution.curvature, oracle.release("hessian", center)]
     bread = bread_from(problem, hessians)
-    meat = meat_from(oracle.release("meat", center))
+    meat = meat_from(oracle.release("meat", center), bread, problem.n_linear)
     sampling = sandwich(bread, meat, problem.n_rows)
     cov_sampling = reported @ debiased(sampling, bread) @ reported.T
     unknown = hidden(reported, bread)

@@ -112,9 +112,11 @@ class AbstractSolver(ABC):
         del releases
         return problem
 
-    def expected_basis(self, moment: FloatArray, releases: tuple[PlannedRelease, ...]) -> FloatArray:
+    def expected_basis(
+        self, problem: Problem, moment: FloatArray, releases: tuple[PlannedRelease, ...]
+    ) -> FloatArray:
         """Return the coordinates that the solver would end in if ``moment`` were the rows' second moment."""
-        del releases
+        del problem, releases
         return np.eye(moment.shape[0])
 
     @abstractmethod
