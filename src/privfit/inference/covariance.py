@@ -13,6 +13,9 @@ from privfit.solvers.base import noise_norm, raised_eigenvalues
 LARGEST_CORRECTION = 0.25
 """Largest relative bias of a variance that `debiased` removes."""
 
+RESOLVED = 0.75
+"""Smallest eigenvalue of a bread, in spectral norms of its noise, that is believed."""
+
 LARGEST_HIDDEN_PART = 0.05
 """Part of a coefficient's squared direction that may be unresolved before its standard error is infinite."""
 
@@ -28,7 +31,8 @@ class Bread:
     sd : float
         Noise standard deviation of a diagonal entry (off the diagonal ``sd / sqrt(2)``).
     unresolved : array of shape (q, m)
-        Orthonormal directions whose eigenvalue was raised: the noise hides their curvature.
+        Orthonormal directions whose curvature the noise hides: their eigenvalue was raised, or is below
+        `RESOLVED` times the noise's spectral norm.
     """
 
     matrix: FloatArray
@@ -65,7 +69,7 @@ def bread_from(problem: Problem, releases: Sequence[Release]) -> Bread:
         matrix=(vectors * kept) @ vectors.T,
         inverse=(vectors / kept) @ vectors.T,
         sd=sd,
-        unresolved=vectors[:, eigenvalues < floor],
+        unresolved=vectors[:, eigenvalues < RESOLVED * noise_norm(sd, problem.size)],
     )
 
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from privfit._checks import FloatArray
-from privfit.inference.combine import anchor, last_iterate, one_step
+from privfit.inference.combine import anchor, last_iterate, widened
 from privfit.inference.covariance import (
     bread_from,
     debiased,
@@ -22,10 +22,10 @@ from privfit.problem.plan import PlannedRelease
 from privfit.problem.schedule import planned_release
 from privfit.solvers.base import AbstractSolver, Solution, keep_scale_positive
 
-BREAD_SHARE = 0.12
+BREAD_SHARE = 0.16
 """Part of the squared budget that buys the bread."""
 
-MEAT_SHARE = 0.12
+MEAT_SHARE = 0.08
 """Part of the squared budget that buys the meat."""
 
 
@@ -95,9 +95,9 @@ def infer(solution: Solution, oracle: Oracle, *, directions: FloatArray) -> Infe
         settled = settle(solution, bread, reported, np.diag(cov_sampling))
         estimate, unknown = settled.estimate, unknown | settled.unsettled
     else:
-        estimate = last_iterate(solution, bread) if around is None else one_step(around, bread)
+        estimate = last_iterate(solution, bread) if around is None else widened(solution.late, bread)
     theta = keep_scale_positive(problem, estimate.theta, center)
-    cov_noise = reported @ debiased(estimate.cov_noise, bread) @ reported.T
+    cov_noise = reported @ estimate.cov_noise @ reported.T
     total = np.diag(cov_sampling + cov_noise)
     dof = satterthwaite(
         reported, bread=bread, meat=meat, sampling=sampling, total=total, n_rows=problem.n_rows

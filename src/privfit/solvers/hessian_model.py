@@ -1,7 +1,7 @@
 """A model of the Hessian from released moments, and coordinates that are even in it."""
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property, partial
 
 import numpy as np
@@ -10,7 +10,10 @@ from privfit._checks import FloatArray
 from privfit.losses.typical import curvatures_along, typical
 from privfit.problem.objective import Problem
 from privfit.solvers.curvature import model_hessian
-from privfit.solvers.geometry import Frame, Marginals, standardised
+from privfit.solvers.geometry import STRETCH, Frame, Marginals
+
+SMALLEST_SPREAD = 1.2
+"""Squared norm, relative to its mean, below which no row is weighted down."""
 
 _SPREAD_OF_ODDS = 4.0
 """Believable variance of the linear predictor of a binary response or a count."""
@@ -94,9 +97,20 @@ class HessianModel:
         return max(typical(loss, residual=residual)[0], _LEAST_CURVATURE * loss.constants.curvature)
 
 
+def norm_limit(problem: Problem) -> float:
+    """Return the norm that rows are weighted down beyond; coordinates are scaled to what that shall mean."""
+    return math.sqrt(SMALLEST_SPREAD * problem.n_coef)
+
+
+def limited(problem: Problem, basis: FloatArray | None) -> Problem:
+    """Return the problem in coordinates in which rows are bounded by `norm_limit`."""
+    limit = norm_limit(problem)
+    return replace(problem.bounded_by(limit, limit * STRETCH), basis=basis)
+
+
 @dataclass(frozen=True, eq=False)
 class View:
-    """Coordinates ``T'z`` of the whitened rows, in which rows are bounded by 1.
+    """Coordinates ``T'z`` of the whitened rows, in which rows are bounded by `norm_limit`.
 
     Parameters
     ----------
@@ -108,10 +122,15 @@ class View:
     model: HessianModel
     turn: FloatArray
 
+    @classmethod
+    def within(cls, model: HessianModel, turn: FloatArray, bound: float) -> "View":
+        """Return the coordinates that are a multiple of ``T'z`` in which rows of norm ``bound`` are at the limit."""
+        return cls(model, turn * (norm_limit(model.problem) / bound))
+
     @cached_property
     def problem(self) -> Problem:
         """The problem in these coordinates."""
-        return standardised(self.model.problem, self.model.frame.basis @ self.turn)
+        return limited(self.model.problem, self.model.frame.basis @ self.turn)
 
     @cached_property
     def each(self) -> FloatArray:

@@ -21,20 +21,10 @@ from privfit.solvers.base import (
     take_step,
 )
 from privfit.solvers.geometry import Frame, Marginals, standardised
-from privfit.solvers.hessian_model import HessianModel, View
+from privfit.solvers.hessian_model import SMALLEST_SPREAD, HessianModel, View, limited, norm_limit
 from privfit.solvers.norms import longest_norm
 from privfit.solvers.requirements import need_convex, need_smooth
 from privfit.solvers.shrinkage import posterior_mean
-
-SMALLEST_SPREAD = 1.2
-"""``c**2 / p`` where privacy noise dominates."""
-
-_MOST_STEPS = 100
-"""For losses whose curvature bound is far from what is typical."""
-
-FIRST_SPREAD = 1.5
-"""``c**2 / p`` of the first half of the gradients, which only lead the way."""
-
 
 @final
 @dataclass(frozen=True, slots=True)
@@ -48,18 +38,19 @@ class WhitenedGradientDescent(AbstractSolver):
     resolves the bread with little budget. How long rows are is looked at too, so that ``c`` need not be
     larger than the longest.
 
-    After each gradient the later half of them is combined to an estimate whose noise is known, and the next
-    one is asked for where that estimate, shrunk as far as noise hides it, leads. Where a gradient is asked
-    for drops out of what is reported: inference combines the late gradients in one Newton step, which is
-    not shrunk.
+    The first half of the gradients only lead the way. After each of them the later ones are combined to an
+    estimate whose noise is known, and the next is asked for where that estimate, shrunk as far as noise hides
+    it, leads. Then rows are turned so that the Hessian there is even: along strong signals, where a logit's
+    Hessian is small, rows become longer, and noise counts less. The second half of the gradients is asked for
+    in these coordinates, without shrinkage. Inference combines them in one Newton step, in which the points
+    drop out.
 
     Parameters
     ----------
     n_steps : int, optional
-        Default ``4 + 1.5 log(n mu / p)``, rounded, between 6 and 40; up to 100 where the bound on the
-        curvature is far from what is typical (`AbstractLoss.slack`).
+        Default ``4 + 1.5 log(n mu / p)``, rounded, between 6 and 40.
     marginal_share, geometry_share, norm_share : float
-        Parts of the squared budget that buy the marginals, the second moment and the look at the norms.
+        Parts of the squared budget that buy the marginals, the second moment and two looks at the norms.
     spread : float, optional
         ``c**2 / p``. By default ``c`` is as long as the longest rows that can be seen, but no longer than
         noise allows, ``c**2 <= min(0.006 n mu**2, 0.015 n mu / sqrt(p), n)``, and ``c**2`` at least 1.2
@@ -73,7 +64,7 @@ class WhitenedGradientDescent(AbstractSolver):
 
     Notes
     -----
-    *Guarantee.* mu-GDP by composition of two vectors, a matrix and K gradients. The basis is a function of
+    *Guarantee.* mu-GDP by composition of marginals, a matrix, two histograms and K gradients. Bases are functions of
     earlier releases; the Mallows weights bound every row in it, so all sensitivities are known beforehand.
 
     The estimate is an M-estimator with weights that are fixed given the released basis. For a correctly
@@ -89,7 +80,7 @@ class WhitenedGradientDescent(AbstractSolver):
     n_steps: int | None = None
     marginal_share: float = 0.04
     geometry_share: float = 0.12
-    norm_share: float = 0.01
+    norm_share: float = 0.02
     spread: float | None = None
     growth: float = 16.0
 
@@ -109,28 +100,29 @@ class WhitenedGradientDescent(AbstractSolver):
         return "whitened gradient descent"
 
     def plan(self, problem: Problem, allowance: Allowance) -> tuple[PlannedRelease, ...]:
-        """Plan marginals, a second moment, norms, and one gradient a step."""
+        """Plan marginals, a second moment, two looks at norms, and one gradient a step."""
         need_smooth(problem, "WhitenedGradientDescent")
         need_convex(problem, "WhitenedGradientDescent")
         n_steps = self._steps(problem, allowance.signal(problem.size))
-        looks = [self.marginal_share, self.geometry_share, self.norm_share]
+        looks = [self.marginal_share, self.geometry_share, 0.5 * self.norm_share, 0.5 * self.norm_share]
         rest = 1.0 - math.fsum(looks)
         steps = growing_shares(n_steps, self.growth ** (1.0 / n_steps))
-        for_marginals, for_moment, for_norms, *parts = allowance.split(
+        for_marginals, for_moment, for_first, for_second, *parts = allowance.split(
             [*looks, *(part * rest for part in steps)]
         )
-        final = standardised(problem, None)
+        final = limited(problem, None)
         return (
             planned_release(problem, "marginals", for_marginals),
-            planned_release(final, "second_moment", for_moment),
-            planned_release(final, "norms", for_norms),
+            planned_release(standardised(problem, None), "second_moment", for_moment),
+            planned_release(final, "norms", for_first),
+            planned_release(final, "norms", for_second),
             *(planned_release(final, "gradient", part) for part in parts),
         )
 
     def final_problem(self, problem: Problem, releases: tuple[PlannedRelease, ...]) -> Problem:
-        """Return the problem with rows bounded by 1, the unit of the coordinates being ``c``."""
+        """Return the problem with the bound that holds in the final coordinates, scaled to suit it."""
         del releases
-        return standardised(problem, None)
+        return limited(problem, None)
 
     def expected_basis(
         self, problem: Problem, moment: FloatArray, releases: tuple[PlannedRelease, ...]
@@ -142,7 +134,7 @@ class WhitenedGradientDescent(AbstractSolver):
         squared = self.squared_bound(problem, float(p), signal_of(releases, problem.size))
         if self.spread is None:
             squared = min(squared, p + 3.0 * math.sqrt(2.0 * p) + 3.0)
-        return root / math.sqrt(squared)
+        return root * (norm_limit(problem) / math.sqrt(squared))
 
     def run(self, problem: Problem, oracle: Oracle) -> Solution:
         """Release the geometry, then the gradients."""
@@ -158,8 +150,7 @@ class WhitenedGradientDescent(AbstractSolver):
         if self.n_steps is not None:
             return self.n_steps
         signal = problem.n_rows * min(mu, 1e12) / problem.n_linear
-        usual = int(np.clip(round(4.0 + 1.5 * math.log(max(signal, 1.0))), 6, 40))
-        return min(math.ceil(usual * problem.loss.slack[1]), max(usual, _MOST_STEPS))
+        return int(np.clip(round(4.0 + 1.5 * math.log(max(signal, 1.0))), 6, 40))
 
     def squared_bound(self, problem: Problem, dimension: float, mu: float) -> float:
         """Return the largest ``c**2`` that noise allows, from public facts and the effective dimension."""
@@ -195,10 +186,9 @@ class _Descent:
 
     def run(self) -> Solution:
         """Ask for the planned gradients, the second half in the metric of the model of the Hessian."""
-        frame, count = self.model.frame, self.oracle.remaining("gradient")
-        view = View(self.model, np.eye(self.problem.n_coef) / math.sqrt(FIRST_SPREAD * frame.dimension))
-        steps, point, known = self._lead(view, count // 2)
-        view = self._turned(point)
+        count = self.oracle.remaining("gradient")
+        steps, point, known = self._lead(self._sized(np.eye(self.problem.n_coef)), count // 2)
+        view = self._sized(self.model.whitening(point))
         later, point = self._arrive(view, point, known, count - count // 2)
         return Solution(view.problem, view.inwards(point), (*steps, *later), (), "one-step")
 
@@ -221,7 +211,7 @@ class _Descent:
         steps: list[Step] = []
         for _ in range(count):
             steps.append(self._step(view, point))
-            point = _joined(known, self._known(view, steps))
+            point = _joined(known, self._known(view, steps[len(steps) // 2 :]))
         return steps, point
 
     def _step(self, view: View, point: FloatArray) -> Step:
@@ -248,18 +238,17 @@ class _Descent:
             phi[:n] = base + away
         return phi
 
-    def _turned(self, point: FloatArray) -> View:
-        """Return the coordinates in which the Hessian at ``point`` is even, ``c`` being their unit."""
-        turn = self.model.whitening(point)
+    def _sized(self, turn: FloatArray) -> View:
+        """Look at the norms of the rows ``turn' z`` and return coordinates along them, in a unit that suits."""
         dimension = self.model.frame.dimension * float(np.mean(np.sum(turn**2, axis=0)))
         usual = 0.5 * math.sqrt(dimension)
-        self.oracle.change_basis(View(self.model, turn / usual).problem)
+        self.oracle.change_basis(View.within(self.model, turn, usual).problem)
         longest = usual * longest_norm(self.oracle.release("norms", np.array(self.problem.start)))
         signal = signal_of(self.oracle.plan.solver_releases, self.problem.size)
         bound = math.sqrt(self.solver.squared_bound(self.problem, dimension, signal))
         if self.solver.spread is None:
             bound = max(min(bound, longest), math.sqrt(SMALLEST_SPREAD * dimension))
-        return View(self.model, turn / bound)
+        return View.within(self.model, turn, bound)
 
 
 def _joined(first: _Known | None, second: _Known) -> FloatArray:
