@@ -1,20 +1,23 @@
 """Coverage and width of 95 % intervals of the default solver over a grid of simulated tables.
 
-*Rows.* x = (1, z) with p entries, z normal with unit variances: "independent", or "correlated" with cov(z_i,
-z_j) = 0.7^|i-j|. The coefficients of z have alternating signs and one size, such that the linear predictor
-has the standard deviation SPREAD of the model; the intercept is 0.5. No schema: rows are on a unit scale.
+*Rows.* x = (1, z) with p entries, z normal with unit variances: "independent", or "correlated" with
+cov(z_i, z_j) = 0.7^|i-j|. The coefficients of z have alternating signs and one size, such that the
+linear predictor has the standard deviation SPREAD of the model; the intercept is 0.5. No schema: rows
+are on a unit scale.
 
-*Truth.* "correct": the response follows the model, with N(0, 1) errors for numeric ones. "misspecified": errors
-with standard deviation sqrt(0.5 + z_1^2 / 2) (least squares, Huber, median); counts with gamma mixed means of
-variance 0.5 m^2 (Poisson); labels that are wrong with probability 0.1 (logistic, whose target is then the
-population's best logistic approximation; as rows are normal it is (a, b beta), found by quadrature). The other
-targets are the coefficients themselves. Intervals are held to these unweighted targets.
+*Truth.* "correct": the response follows the model, with N(0, 1) errors for numeric ones. "misspecified":
+errors with standard deviation sqrt(0.5 + z_1^2 / 2) (least squares, Huber, median); counts with gamma
+mixed means of variance 0.5 m^2 (Poisson); labels that are wrong with probability 0.1 (logistic, whose
+target is then the population's best logistic approximation; as rows are normal it is (a, b beta), found
+by quadrature). The other targets are the coefficients themselves. Intervals are held to these unweighted
+targets.
 
-*Oracle.* It knows the optimum, the exact Hessian and the exact meat, and spends the whole budget on one noisy
-gradient there. Its rows z = H^-1/2 x are even in the Hessian H, and get the Mallows weights min(1, c^2 / |z|^2),
-with the c for which its mean width is smallest. Its interval for coefficient j has the width 2 * 1.96 *
-sqrt(V_jj / n + N_jj), V the sandwich with these weights and N = (2 k c / (n mu))^2 M^-2, k the bound on
-slopes. `width_ratio` is the mean over coefficients and repetitions of the width of finite intervals over it.
+*Oracle.* It knows the optimum, the exact Hessian and the exact meat, and spends the whole budget on one
+noisy gradient there. Its rows z = H^-1/2 x are even in the Hessian H, and get the Mallows weights min(1,
+c^2 / |z|^2), with the c for which its mean width is smallest. Its interval for coefficient j has the
+width 2 * 1.96 * sqrt(V_jj / n + N_jj), V the sandwich with these weights and N = (2 k c / (n mu))^2
+M^-2, k the bound on slopes. `width_ratio` is the mean over coefficients and repetitions of the width of
+finite intervals over it.
 
 `coverage` is that of finite intervals, `infinite` the share of others.
 
@@ -65,7 +68,8 @@ COLUMNS = (2, 5, 20)
 DESIGNS = ("independent", "correlated")
 TRUTHS = ("correct", "misspecified")
 FIELDS = [
-    "model", "n", "mu", "p", "design", "truth", "solver", "repetitions", "coverage", "infinite", "width_ratio",
+    "model", "n", "mu", "p", "design", "truth", "solver",
+    "repetitions", "coverage", "infinite", "width_ratio",
 ]  # fmt: skip
 
 
@@ -101,7 +105,7 @@ def target(model: str, p: int, design: str, truth: str) -> np.ndarray:
 
 
 def simulated(
-    model: str, n: int, p: int, design: str, truth: str, seed: int
+    model: str, n: int, p: int, design: str, truth: str, *, seed: int
 ) -> tuple[np.ndarray, np.ndarray]:
     """Return columns (n, p - 1) and responses (n,)."""
     rng = np.random.default_rng([seed, n, p, DESIGNS.index(design), TRUTHS.index(truth)])
@@ -119,7 +123,7 @@ def simulated(
 
 
 @cache
-def oracle_width(model: str, n: int, mu: float, p: int, design: str, truth: str) -> np.ndarray:
+def oracle_width(model: str, *, n: int, mu: float, p: int, design: str, truth: str) -> np.ndarray:
     """Return the widths (p,) of the oracle's intervals, its moments taken from 20,000 rows."""
     loss, theta = LOSSES[model], target(model, p, design, truth)
     z, y = simulated(model, 20_000, p, design, truth, seed=10**6)
@@ -139,7 +143,7 @@ def oracle_width(model: str, n: int, mu: float, p: int, design: str, truth: str)
     return min(widths, key=np.mean)
 
 
-def fitted(model: str, z: np.ndarray, y: np.ndarray, mu: float, solver: str, seed: int) -> np.ndarray:
+def fitted(model: str, z: np.ndarray, y: np.ndarray, *, mu: float, solver: str, seed: int) -> np.ndarray:
     """Return the ends of the intervals, shape (p, 2)."""
     common = {"budget": Budget.gdp(mu), "solver": solver, "random_state": seed}
     estimator = {
@@ -156,11 +160,12 @@ def fitted(model: str, z: np.ndarray, y: np.ndarray, mu: float, solver: str, see
 def cell(arguments: tuple[str, int, float, int, str, str, str, int]) -> dict[str, object]:
     """Return a row of the table."""
     model, n, mu, p, design, truth, solver, repetitions = arguments
-    wanted, oracle = target(model, p, design, truth), oracle_width(model, n, mu, p, design, truth)
+    wanted = target(model, p, design, truth)
+    oracle = oracle_width(model, n=n, mu=mu, p=p, design=design, truth=truth)
     hits, ratios = [], []
     for seed in range(repetitions):
-        z, y = simulated(model, n, p, design, truth, seed)
-        low, high = fitted(model, z, y, mu, solver, 10**7 + seed).T
+        z, y = simulated(model, n, p, design, truth, seed=seed)
+        low, high = fitted(model, z, y, mu=mu, solver=solver, seed=10**7 + seed).T
         hits.append((low <= wanted) & (wanted <= high))
         ratios.append((high - low) / oracle)
     finite = np.isfinite(ratios)

@@ -61,7 +61,11 @@ def test_the_plan_does_not_depend_on_the_data(solver, rng):
 @pytest.mark.parametrize("loss", LOSSES, ids=lambda loss: loss.name)
 @pytest.mark.parametrize(
     "solver",
-    [WhitenedGradientDescent(n_steps=80, spread=1e6), NoisyGradientDescent(n_steps=3000), NoisyNewton(n_steps=40)],
+    [
+        WhitenedGradientDescent(n_steps=80, spread=1e6),
+        NoisyGradientDescent(n_steps=3000),
+        NoisyNewton(n_steps=40),
+    ],
     ids=repr,
 )
 def test_without_noise_a_solver_finds_the_m_estimator(solver, loss, rng):

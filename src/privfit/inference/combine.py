@@ -17,7 +17,6 @@ from privfit._checks import FloatArray
 from privfit.inference.covariance import Bread
 from privfit.solvers.base import Solution, Step, precision_average
 
-
 _BELIEVED = 0.999
 """Probability with which noise alone passes for agreement of the steps."""
 
@@ -105,9 +104,9 @@ def contradiction(steps: Sequence[Step], bread: Bread) -> float:
     ``T = sum(norm(r_k)**2 / v_k)`` is chi-squared with ``nu = q (K - 1)`` degrees of freedom; ``v_k`` is the
     noise's variance and what that of ``M`` adds to it, ``sd_M**2 / 2 (1 + 1/q) norm(theta_k - theta)**2``.
     Steps that were asked too far from the optimum for one Newton step make it larger. Where it is beyond
-    the quantile `_BELIEVED`, the excess is put down to one direction, which the noise could lie in as well:
-    the factor is ``1 + (T - nu) / (K - 1)``. For one direction that is Birge's ratio (1932, *The calculation of
-    errors by the method of least squares*).
+    the quantile `_BELIEVED`, the excess is put down to one direction, which could be any:
+    the factor is ``1 + (T - nu) / (K - 1)``. For one direction that is Birge's ratio (1932, *The
+    calculation of errors by the method of least squares*).
     """
     around = anchor(steps)
     if len(steps) < 2 or around.sd == 0.0:

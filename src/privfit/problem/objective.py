@@ -149,10 +149,10 @@ class Problem:
         if kind == "bounded_gradient":
             summed = self.amplification / self.norm_bound
             return BoundedQuery(kind, self.size, 1.0, constants.scale_slope, summed)
-        if kind == "sizes":
-            return BoundedQuery(kind, bounded_kernels.SIZE_CLASSES, 1.0)
-        if kind == "norms":
-            return BoundedQuery(kind, bounded_kernels.NORM_CLASSES, 1.0)
+        if kind in ("sizes", "norms"):
+            norms = kind == "norms"
+            classes = bounded_kernels.NORM_CLASSES if norms else bounded_kernels.SIZE_CLASSES
+            return BoundedQuery(kind, classes, 1.0)
         if kind == "marginals":
             return self._marginals_query()
         return BoundedQuery(kind, 1, self.gradient_bound, summed=summed)

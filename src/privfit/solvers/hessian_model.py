@@ -65,12 +65,14 @@ class HessianModel:
         return _SPREAD_OF_ODDS * self.problem.loss.n_outputs
 
     def at(self, phi: FloatArray) -> FloatArray:
-        """Return the Hessian of the coefficients at ``phi`` (q,), the ridge left out, (n_linear, n_linear)."""
+        """Return the Hessian of the coefficients at ``phi`` (q,), without the ridge, (n_linear, n_linear)."""
         loss, n = self.problem.loss, self.problem.n_linear
         if loss.target_kind == "numeric":
             return self._usual_curvature(phi) * np.eye(n)
         curvatures = partial(curvatures_along, loss, least=_LEAST_CURVATURE)
-        return model_hessian(curvatures, phi[:n].reshape(-1, self.problem.n_coef), self.frame.center, smallest=_LEAST_EVEN)
+        return model_hessian(
+            curvatures, phi[:n].reshape(-1, self.problem.n_coef), self.frame.center, smallest=_LEAST_EVEN
+        )
 
     def whitening(self, phi: FloatArray) -> FloatArray:
         """Return ``T`` (p, p) such that the Hessian at ``phi`` is about a multiple of I for ``T'z``.
@@ -124,7 +126,7 @@ class View:
 
     @classmethod
     def within(cls, model: HessianModel, turn: FloatArray, bound: float) -> "View":
-        """Return the coordinates that are a multiple of ``T'z`` in which rows of norm ``bound`` are at the limit."""
+        """Return the multiple of ``T'z`` in which rows of norm ``bound`` are at the limit."""
         return cls(model, turn * (norm_limit(model.problem) / bound))
 
     @cached_property

@@ -26,6 +26,7 @@ from privfit.solvers.norms import longest_norm
 from privfit.solvers.requirements import need_convex, need_smooth
 from privfit.solvers.shrinkage import posterior_mean
 
+
 @final
 @dataclass(frozen=True, slots=True)
 class WhitenedGradientDescent(AbstractSolver):
@@ -64,8 +65,9 @@ class WhitenedGradientDescent(AbstractSolver):
 
     Notes
     -----
-    *Guarantee.* mu-GDP by composition of marginals, a matrix, two histograms and K gradients. Bases are functions of
-    earlier releases; the Mallows weights bound every row in it, so all sensitivities are known beforehand.
+    *Guarantee.* mu-GDP by composition of marginals, a matrix, two histograms and K gradients. Bases are
+    functions of earlier releases; the Mallows weights bound every row in them, so all
+    sensitivities are known beforehand.
 
     The estimate is an M-estimator with weights that are fixed given the released basis. For a correctly
     specified model it estimates the same coefficients as the unweighted one.
@@ -239,7 +241,7 @@ class _Descent:
         return phi
 
     def _sized(self, turn: FloatArray) -> View:
-        """Look at the norms of the rows ``turn' z`` and return coordinates along them, in a unit that suits."""
+        """Look at the norms of the rows ``turn' z`` and return coordinates along them, in a unit to suit."""
         dimension = self.model.frame.dimension * float(np.mean(np.sum(turn**2, axis=0)))
         usual = 0.5 * math.sqrt(dimension)
         self.oracle.change_basis(View.within(self.model, turn, usual).problem)
