@@ -12,9 +12,9 @@ from privfit.inference.covariance import (
     bread_from,
     debiased,
     hidden,
-    meat_from,
-    satterthwaite,
 )
+from privfit.inference.meat import Meat
+from privfit.inference.sandwich import satterthwaite
 from privfit.losses import ConcomitantHuber, Huber, Logistic
 from privfit.privacy.mechanisms import gaussian_vector, make_source, smat, svec
 from privfit.problem.plan import PlannedRelease, Release
@@ -182,11 +182,10 @@ def test_satterthwaite_matches_the_simulated_variance_of_the_variance():
     bread = Bread(truth, inverse, sd_bread, np.zeros((2, 0)))
     sampling = inverse @ meat @ inverse / n
     total = np.diag(direction @ sampling @ direction.T)
-    planned = PlannedRelease("meat", 3, 1.0, 1.0, sd_meat)
     dof = satterthwaite(
         direction,
         bread=bread,
-        meat=meat_from(Release(planned, np.zeros(2), meat)),
+        meat=Meat(meat, np.eye(2), np.full((2, 2), sd_meat**2)),
         sampling=sampling,
         total=total,
         n_rows=n,

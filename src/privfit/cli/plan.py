@@ -29,6 +29,7 @@ _KINDS = {
     "marginals": "means and spreads",
     "second_moment": "second moment",
     "sizes": "sizes of gradients",
+    "norms": "norms of rows",
     "bounded_gradient": "bounded gradient",
     "gradient": "gradient",
     "secant": "secant",

@@ -11,10 +11,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
+from scipy import stats
 
 from privfit._checks import FloatArray
 from privfit.inference.covariance import Bread
 from privfit.solvers.base import Solution, Step, precision_average
+
+_BELIEVED = 0.999
+"""Probability with which noise alone passes for agreement of the steps."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -84,6 +88,38 @@ def one_step(around: Anchor, bread: Bread) -> Estimate:
     of_bread = 0.5 * bread.sd**2 * ((move @ move) * identity + np.outer(move, move))
     core = around.sd**2 * identity + of_bread
     return Estimate(around.theta - move, bread.inverse @ core @ bread.inverse)
+
+
+def widened(steps: Sequence[Step], bread: Bread) -> Estimate:
+    """Return the estimate from all steps, its noise widened as far as they contradict each other."""
+    estimate = one_step(anchor(steps), bread)
+    return Estimate(estimate.theta, estimate.cov_noise * contradiction(steps, bread))
+
+
+def contradiction(steps: Sequence[Step], bread: Bread) -> float:
+    """Return the factor, at least 1, by which disagreement of the steps exceeds what their noise explains.
+
+    If the Hessian is ``M`` wherever gradients were asked, ``r_k = g_k - g - M (theta_k - theta)``, with ``g``
+    and ``theta`` the averages by precision, is the noise of the gradients alone, and
+    ``T = sum(norm(r_k)**2 / v_k)`` is chi-squared with ``nu = q (K - 1)`` degrees of freedom; ``v_k`` is the
+    noise's variance and what that of ``M`` adds to it, ``sd_M**2 / 2 (1 + 1/q) norm(theta_k - theta)**2``.
+    Steps that were asked too far from the optimum for one Newton step make it larger. Where it is beyond
+    the quantile `_BELIEVED`, the excess is put down to one direction, which could be any:
+    the factor is ``1 + (T - nu) / (K - 1)``. For one direction that is Birge's ratio (1932, *The
+    calculation of errors by the method of least squares*).
+    """
+    around = anchor(steps)
+    if len(steps) < 2 or around.sd == 0.0:
+        return 1.0
+    q = around.theta.size
+    moves = np.array([step.release.at for step in steps]) - around.theta
+    left = np.array([step.gradient for step in steps]) - around.gradient - moves @ bread.matrix
+    of_bread = 0.5 * bread.sd**2 * (1.0 + 1.0 / q) * np.sum(moves**2, axis=1)
+    variance = np.array([step.release.planned.sd for step in steps]) ** 2 + of_bread
+    statistic, free = float(np.sum(left**2 / variance[:, None])), len(steps) - 1
+    if statistic <= stats.chi2.ppf(_BELIEVED, q * free):
+        return 1.0
+    return 1.0 + (statistic - q * free) / free
 
 
 def last_iterate(solution: Solution, bread: Bread) -> Estimate:

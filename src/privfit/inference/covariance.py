@@ -13,6 +13,9 @@ from privfit.solvers.base import noise_norm, raised_eigenvalues
 LARGEST_CORRECTION = 0.25
 """Largest relative bias of a variance that `debiased` removes."""
 
+RESOLVED = 0.75
+"""Smallest eigenvalue of a bread, in spectral norms of its noise, that is believed."""
+
 LARGEST_HIDDEN_PART = 0.05
 """Part of a coefficient's squared direction that may be unresolved before its standard error is infinite."""
 
@@ -28,28 +31,14 @@ class Bread:
     sd : float
         Noise standard deviation of a diagonal entry (off the diagonal ``sd / sqrt(2)``).
     unresolved : array of shape (q, m)
-        Orthonormal directions whose eigenvalue was raised: the noise hides their curvature.
+        Orthonormal directions whose curvature the noise hides: their eigenvalue was raised, or is below
+        `RESOLVED` times the noise's spectral norm.
     """
 
     matrix: FloatArray
     inverse: FloatArray
     sd: float
     unresolved: FloatArray
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Meat:
-    """A released second moment ``Q`` of the rows' gradients, made positive semi-definite.
-
-    Parameters
-    ----------
-    matrix : array of shape (q, q)
-    sd : float
-        Noise standard deviation of a diagonal entry.
-    """
-
-    matrix: FloatArray
-    sd: float
 
 
 def bread_from(problem: Problem, releases: Sequence[Release]) -> Bread:
@@ -80,7 +69,7 @@ def bread_from(problem: Problem, releases: Sequence[Release]) -> Bread:
         matrix=(vectors * kept) @ vectors.T,
         inverse=(vectors / kept) @ vectors.T,
         sd=sd,
-        unresolved=vectors[:, eigenvalues < floor],
+        unresolved=vectors[:, eigenvalues < RESOLVED * noise_norm(sd, problem.size)],
     )
 
 
@@ -101,17 +90,6 @@ def hidden(directions: FloatArray, bread: Bread) -> np.ndarray:
     limit = min(LARGEST_HIDDEN_PART, 0.5 / directions.shape[1])
     inside = np.sum((directions @ bread.unresolved) ** 2, axis=1)
     return inside > limit * np.sum(directions**2, axis=1)
-
-
-def meat_from(release: Release) -> Meat:
-    """Project a released meat to the positive semi-definite matrices."""
-    values, vectors = np.linalg.eigh(release.value)
-    return Meat((vectors * np.maximum(values, 0.0)) @ vectors.T, release.planned.sd)
-
-
-def sandwich(bread: Bread, meat: Meat, n_rows: int) -> FloatArray:
-    """Return ``M^-1 Q M^-1 / n``, the sampling covariance of the M-estimator (Huber 1967)."""
-    return bread.inverse @ meat.matrix @ bread.inverse / n_rows
 
 
 def debiased(covariance: FloatArray, bread: Bread) -> FloatArray:
@@ -145,44 +123,3 @@ def debiased(covariance: FloatArray, bread: Bread) -> FloatArray:
     relative, directions = np.linalg.eigh(unroot @ excess @ unroot)
     shrink = 1.0 / (1.0 + np.clip(relative, 0.0, LARGEST_CORRECTION))
     return root @ (directions * shrink) @ directions.T @ root
-
-
-def satterthwaite(
-    directions: FloatArray, *, bread: Bread, meat: Meat, sampling: FloatArray, total: FloatArray, n_rows: int
-) -> FloatArray:
-    """Return the degrees of freedom of the variance of ``directions @ theta``.
-
-    A variance ``v`` that is itself estimated with variance ``var(v)`` is treated as a scaled chi-square
-    with ``2 v**2 / var(v)`` degrees of freedom (Satterthwaite 1946), here with the known variance that
-    the noise of bread and meat gives it. The part of ``v`` that is privacy noise needs no such correction:
-    given the released bread it is exact.
-
-    Parameters
-    ----------
-    directions : array of shape (k, q)
-        Rows are the linear combinations.
-    bread, meat : Bread, Meat
-    sampling : array of shape (q, q)
-        The sandwich.
-    total : array of shape (k,)
-        Variance of each combination, privacy noise included.
-    n_rows : int
-
-    Returns
-    -------
-    array of shape (k,)
-        ``inf`` without noise.
-
-    Notes
-    -----
-    For symmetric noise ``E`` with diagonal sd ``s`` and off-diagonal ``s / sqrt(2)``,
-    ``var(u'E v) = s**2 / 2 (|u|**2 |v|**2 + (u'v)**2)``.
-    """
-    u = directions @ bread.inverse
-    v = directions @ sampling
-    squared_u, squared_v, cross = (u * u).sum(1), (v * v).sum(1), (u * v).sum(1)
-    of_meat = (meat.sd / n_rows) ** 2 * squared_u**2
-    of_bread = 4.0 * 0.5 * bread.sd**2 * (squared_u * squared_v + cross**2)
-    variance = of_meat + of_bread
-    with np.errstate(divide="ignore", invalid="ignore"):
-        return np.where(variance > 0, 2.0 * total**2 / variance, np.inf)

@@ -6,16 +6,15 @@ from dataclasses import dataclass
 import numpy as np
 
 from privfit._checks import FloatArray, in_range
-from privfit.inference.combine import anchor, last_iterate, one_step
+from privfit.inference.combine import anchor, last_iterate, widened
 from privfit.inference.covariance import (
     bread_from,
     debiased,
     hidden,
-    meat_from,
-    sandwich,
-    satterthwaite,
 )
+from privfit.inference.meat import meat_from
 from privfit.inference.polish import GRADIENT_SHARES, HESSIAN_SHARES, polished, settle
+from privfit.inference.sandwich import sandwich, satterthwaite
 from privfit.privacy.allowance import Allowance
 from privfit.problem.objective import Problem
 from privfit.problem.oracle import Oracle
@@ -23,10 +22,10 @@ from privfit.problem.plan import PlannedRelease
 from privfit.problem.schedule import planned_release
 from privfit.solvers.base import AbstractSolver, Solution, keep_scale_positive
 
-BREAD_SHARE = 0.12
+BREAD_SHARE = 0.16
 """Part of the squared budget that buys the bread."""
 
-MEAT_SHARE = 0.12
+MEAT_SHARE = 0.08
 """Part of the squared budget that buys the meat."""
 
 
@@ -106,10 +105,10 @@ def infer(solution: Solution, oracle: Oracle, *, directions: FloatArray) -> Infe
     if from_point:
         solution = polished(solution, oracle)
     around = anchor(solution.late) if solution.report == "one-step" else None
-    center = solution.theta if around is None or from_point else around.theta
+    center = solution.theta if around is None or from_point else 0.5 * (around.theta + solution.theta)
     hessians = [*solution.curvature, oracle.release("hessian", center)]
     bread = bread_from(problem, hessians)
-    meat = meat_from(oracle.release("meat", center))
+    meat = meat_from(oracle.release("meat", center), bread, problem.n_linear)
     sampling = sandwich(bread, meat, problem.n_rows)
     cov_sampling = reported @ debiased(sampling, bread) @ reported.T
     unknown = hidden(reported, bread)
@@ -117,9 +116,9 @@ def infer(solution: Solution, oracle: Oracle, *, directions: FloatArray) -> Infe
         settled = settle(solution, bread, reported, np.diag(cov_sampling))
         estimate, unknown = settled.estimate, unknown | settled.unsettled
     else:
-        estimate = last_iterate(solution, bread) if around is None else one_step(around, bread)
+        estimate = last_iterate(solution, bread) if around is None else widened(solution.late, bread)
     theta = keep_scale_positive(problem, estimate.theta, center)
-    cov_noise = reported @ debiased(estimate.cov_noise, bread) @ reported.T
+    cov_noise = reported @ estimate.cov_noise @ reported.T
     total = np.diag(cov_sampling + cov_noise)
     dof = satterthwaite(
         reported, bread=bread, meat=meat, sampling=sampling, total=total, n_rows=problem.n_rows

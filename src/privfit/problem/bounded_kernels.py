@@ -24,6 +24,12 @@ SIZE_CLASSES = 18
 SIZE_ORIGIN = 10
 """The class of sizes just below 1."""
 
+NORM_CLASSES = 40
+"""Classes of norms."""
+
+NORMS_A_DOUBLING = 4
+"""Classes of norms from one norm to twice that norm."""
+
 
 @njit(
     void(_VECTOR, _VECTOR, _VECTOR, _VECTOR, _FUNCTION, _FUNCTION, _FUNCTION, _VECTOR, _VECTOR, _VECTOR),
@@ -156,6 +162,25 @@ def sizes_kernel(loss: AbstractLoss, theta: FloatArray, s: float, norm_bound: fl
             order = np.where(size > 0.0, np.frexp(size)[1] + SIZE_ORIGIN, 0)
             classes = np.clip(order[usable], 0, SIZE_CLASSES - 1)
             out[chunk] += np.bincount(classes, block.share[rows][usable], minlength=SIZE_CLASSES)
+
+    return kernel
+
+
+def norms_kernel() -> BlockKernel:
+    """Count rows by their norm in the basis; size `NORM_CLASSES`.
+
+    Where a row is longer than the norm bound its influence weight says how much longer: ``w**-0.5`` times. Class k
+    holds the rows with ``2**(k / d) <= w**-0.5 < 2**((k + 1) / d)``, d = `NORMS_A_DOUBLING`; the first has
+    those within the bound too, the last all beyond. Rows of weight 0 are in none.
+    """
+
+    def kernel(block: Block, out: FloatArray) -> None:
+        for chunk in range(out.shape[0]):
+            rows = block.rows(slice(chunk * CHUNK_ROWS, (chunk + 1) * CHUNK_ROWS))
+            usable = rows.influence > 0.0
+            order = -0.5 * NORMS_A_DOUBLING * np.log2(rows.influence[usable])
+            classes = np.clip(np.floor(order).astype(np.int64), 0, NORM_CLASSES - 1)
+            out[chunk] += np.bincount(classes, rows.share[usable], minlength=NORM_CLASSES)
 
     return kernel
 

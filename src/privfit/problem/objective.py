@@ -145,7 +145,7 @@ class Problem:
         A bounded gradient is the mean of terms ``r * P'x`` of norm at most 1, see `bounded_gradient_kernel`.
         Marginals are means of the encoded columns, of their squares, and of the response and its square or
         the indicators of its classes, see the two `marginals_kernel`. Sizes are the shares of rows by the
-        size of their gradient, see `sizes_kernel`.
+        size of their gradient, see `sizes_kernel`; norms are the shares by their norm, see `norms_kernel`.
 
         A secant is the mean of ``(loss(b) - loss(a)) / norm(b - a)``, the slope of the loss between two
         points: its bound, and so its noise, does not depend on their distance.
@@ -164,8 +164,10 @@ class Problem:
         if kind == "bounded_gradient":
             summed = self.amplification / self.norm_bound
             return BoundedQuery(kind, self.size, 1.0, constants.scale_slope, summed)
-        if kind == "sizes":
-            return BoundedQuery(kind, bounded_kernels.SIZE_CLASSES, 1.0)
+        if kind in ("sizes", "norms"):
+            norms = kind == "norms"
+            classes = bounded_kernels.NORM_CLASSES if norms else bounded_kernels.SIZE_CLASSES
+            return BoundedQuery(kind, classes, 1.0)
         if kind == "marginals":
             return self._marginals_query()
         return BoundedQuery(kind, 1, self.gradient_bound, summed=summed)
@@ -216,6 +218,8 @@ class Problem:
             return kernels.second_moment_kernel(self.basis)
         if kind == "meat":
             return kernels.outer_kernel(self.score_terms(at))
+        if kind == "norms":
+            return bounded_kernels.norms_kernel()
         if kind == "marginals" and self.basis is not None:
             raise PlanViolation("marginals are bounded in encoded coordinates only")
         if isinstance(self.loss, Multinomial):
@@ -278,7 +282,7 @@ class Problem:
         Matrices are summed in these coordinates; a gradient is turned after the sum.
         """
         mean = total / self.n_rows
-        if kind in ("secant", "marginals", "sizes"):
+        if kind in ("secant", "marginals", "sizes", "norms"):
             return mean
         if kind not in ("gradient", "bounded_gradient"):
             side = round(math.sqrt(mean.size))

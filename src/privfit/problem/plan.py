@@ -22,6 +22,7 @@ ReleaseKind: TypeAlias = Literal[
     "marginals",
     "bounded_gradient",
     "sizes",
+    "norms",
     "minimiser",
     "perturbed_minimiser",
     "draw",
@@ -31,7 +32,7 @@ ReleaseKind: TypeAlias = Literal[
     "eigenvalue",
     "clipped_gradient",
 ]
-"""What is released. The first eight are means over the rows (see `Problem.query`), the others the outcomes of
+"""What is released. The first nine are means over the rows (see `Problem.query`), the others the outcomes of
 procedures (see `AbstractProcedure`)."""
 
 

@@ -12,6 +12,9 @@ _ROUNDING = 1.0 + 2.0**-40
 
 _MATRICES = ("hessian", "second_moment", "meat")
 
+_SHARES = ("sizes", "norms")
+"""Means of indicators of classes; those of different classes are orthogonal."""
+
 
 @dataclass(frozen=True, slots=True)
 class BoundedQuery:
@@ -23,8 +26,8 @@ class BoundedQuery:
     Parameters
     ----------
     kind : str
-        Gradients sum vectors ``(v, t)``, a secant numbers, marginals vectors ``v``, sizes indicators, the
-        others positive semi-definite matrices ``A``, mostly ``a a'``.
+        Gradients sum vectors ``(v, t)``, a secant numbers, marginals vectors ``v``, sizes and norms indicators,
+        the others positive semi-definite matrices ``A``, mostly ``a a'``.
     size : int
         Length of the released vector; for a (q, q) matrix its ``q * (q + 1) / 2`` free entries.
     bound : float
@@ -64,7 +67,7 @@ class BoundedQuery:
             ``n_rows`` counts units; by default ``2 * n_rows``.
         """
         low, high = self.side
-        if self.kind in _MATRICES or self.kind == "sizes":  # indicators of different classes are orthogonal
+        if self.kind in _MATRICES or self.kind in _SHARES:
             exact = relation.outer_sensitivity(self.bound)
         elif relation is Relation.REPLACE:
             exact = math.hypot(relation.vector_sensitivity(self.bound), high - low)

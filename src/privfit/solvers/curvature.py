@@ -19,7 +19,11 @@ _POINTS = 512
 
 
 def model_hessian(
-    curvatures: Callable[[FloatArray], FloatArray], phi: FloatArray, center: FloatArray
+    curvatures: Callable[[FloatArray], FloatArray],
+    phi: FloatArray,
+    center: FloatArray,
+    *,
+    smallest: float = SMALLEST_PART,
 ) -> FloatArray:
     """Return the mean Hessian at ``phi`` if rows were ``z ~ N(center, I - center center')``.
 
@@ -31,6 +35,8 @@ def model_hessian(
         Coefficients of every predictor in whitened coordinates.
     center : array of shape (p,)
         Mean of the whitened rows.
+    smallest : float
+        Smallest curvature, relative to the mean one, that the model may claim.
 
     Returns
     -------
@@ -64,17 +70,17 @@ def model_hessian(
     block = (products @ weighted.reshape(-1, m * m)).reshape(side, side, m, m)
     block = block.transpose(2, 0, 3, 1).reshape(m * side, m * side)
     turn = np.kron(np.eye(m), plane)
-    change = _raised(block, mean, side) - np.kron(mean, np.eye(side))
+    change = _raised(block, mean, side, smallest) - np.kron(mean, np.eye(side))
     return whole + turn.T @ change @ turn
 
 
-def _raised(block: FloatArray, mean: FloatArray, side: int) -> FloatArray:
-    """Return the block with eigenvalues relative to the mean of at least `SMALLEST_PART`."""
+def _raised(block: FloatArray, mean: FloatArray, side: int, smallest: float) -> FloatArray:
+    """Return the block with eigenvalues relative to the mean of at least ``smallest``."""
     root = np.kron(np.linalg.cholesky(mean), np.eye(side))
     inverse = np.linalg.inv(root)
     values, vectors = np.linalg.eigh(inverse @ block @ inverse.T)
     turned = root @ vectors
-    return (turned * np.maximum(values, SMALLEST_PART)) @ turned.T
+    return (turned * np.maximum(values, smallest)) @ turned.T
 
 
 @cache

@@ -18,10 +18,10 @@ from privfit.problem.schedule import growing_shares, planned_release, signal_of
 from privfit.solvers.base import AbstractSolver, Solution, keep_scale_positive, precision_average
 from privfit.solvers.curvature import model_hessian
 from privfit.solvers.geometry import STRETCH, Frame, Marginals, standardised, whitened
+from privfit.solvers.hessian_model import SMALLEST_SPREAD
 from privfit.solvers.requirements import need_convex, need_smooth
 from privfit.solvers.shrinkage import posterior_mean
 from privfit.solvers.sizes import quantile_of_sizes
-from privfit.solvers.whitened import SMALLEST_SPREAD
 
 _LEAST_CUT, _MOST_CUT = 0.5, 2.2
 """Smallest and largest number of standard deviations at which normal residuals would be cut."""

@@ -1,7 +1,7 @@
-"""Noisy gradient descent in coordinates whitened by a private second moment; the default."""
+"""Noisy descent in coordinates whitened by private moments; the default with inference."""
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import ClassVar, final
 
 import numpy as np
@@ -16,65 +16,58 @@ from privfit.solvers.base import (
     AbstractSolver,
     Solution,
     Step,
-    floored_inverse,
     keep_scale_positive,
-    noise_norm,
+    precision_average,
     take_step,
 )
+from privfit.solvers.geometry import Frame, Marginals, standardised
+from privfit.solvers.hessian_model import SMALLEST_SPREAD, HessianModel, View, limited
+from privfit.solvers.norms import longest_norm
 from privfit.solvers.requirements import need_convex, need_smooth
-
-_FAR_ROWS = 4.0
-"""Rows without a schema may be this many times longer than the norm bound before it weights them down."""
-
-SMALLEST_SPREAD = 1.2
-"""``c**2 / p`` where privacy noise dominates."""
-
-_RARE_CLASSES = 2.0
-"""Times as many steps with several classes: the rarer a class, the smaller the Hessian in its direction."""
-
-_MOST_STEPS = 100
-"""For losses whose curvature bound makes steps short."""
+from privfit.solvers.shrinkage import posterior_mean
 
 
 @final
 @dataclass(frozen=True, slots=True)
 class WhitenedGradientDescent(AbstractSolver):
-    """Gradient steps in coordinates in which the columns have unit variance and no correlation.
+    """Gradients in coordinates in which the columns have unit variance and no correlation.
 
-    Two private second moments ``S = (1/n) sum w x x'``, the second asked for in the coordinates that the
-    first gives, yield ``P ~ S^(-1/2)``. In the coordinates ``P'x`` rows get Mallows weights
-    ``min(1, c**2 / norm(P'x)**2)``, ``c**2 = spread * p``. That bounds the gradient by ``c`` with few
-    rows weighted down, gives the noise the shape of the problem, and makes the Hessian close to a multiple
-    of the identity. So a step of size ``1 / curvature`` needs no tuning and converges at a rate that does
-    not depend on the scale or correlation of the columns, and the bread is resolved with little budget.
-    The inference then combines the late gradients in one Newton step.
+    Means and mean squares of the columns and the response, and one second moment of the standardised rows,
+    give whitened coordinates ``z = P'x``, ``P ~ S^(-1/2)``, the constant predictor to start from, and a
+    model of the Hessian. In these coordinates rows get Mallows weights ``min(1, c**2 / norm(z)**2)``. That
+    bounds the gradient by ``c`` with few rows weighted down, gives the noise the shape of the problem, and
+    resolves the bread with little budget. How long rows are is looked at too, so that ``c`` need not be
+    larger than the longest.
+
+    The first half of the gradients only lead the way. After each of them the later ones are combined to an
+    estimate whose noise is known, and the next is asked for where that estimate, shrunk as far as noise hides
+    it, leads. Then rows are turned so that the Hessian there is even: along strong signals, where a logit's
+    Hessian is small, rows become longer, and noise counts less. The second half of the gradients is asked for
+    in these coordinates, without shrinkage. Inference combines them in one Newton step, in which the points
+    drop out.
 
     Parameters
     ----------
     n_steps : int, optional
-        Default ``1.5 log(n mu)``, rounded, between 6 and 40; up to 100 where the bound on the curvature,
-        and so the length of a step, is far from what is typical (`AbstractLoss.slack`).
-    geometry_share : float
-        Part of the squared budget that buys the two second moments, in equal parts.
+        Default ``4 + 1.5 log(n mu / p)``, rounded, between 6 and 40.
+    marginal_share, geometry_share, norm_share : float
+        Parts of the squared budget that buy the marginals, the second moment and two looks at the norms.
     spread : float, optional
-        ``c**2 / p``. By default as large as the noise allows, and at least 1.2: ``c**2`` is raised to
-        ``min(0.03 n mu**2, 0.015 n mu / sqrt(p), n)``. There the noise is about as large as the sampling
-        variation, that of the bread is about a tenth of its eigenvalues, and ``n`` is the largest
-        squared norm that a whitened row can have. So rows are weighted down only as far as the budget
-        requires, and with a large budget not at all. Where a schema bounds the rows, so that the
-        unweighted fit is what the user knows, the first is ``1 + 5 / p + 15 / p**2`` and the second
-        ``1 + 5 / p`` times as large: with few columns that costs little.
+        ``c**2 / p``. By default ``c`` is as long as the longest rows that can be seen, but no longer than
+        noise allows, ``c**2 <= min(0.006 n mu**2, 0.015 n mu / sqrt(p), n)``, and ``c**2`` at least 1.2
+        times the effective number of columns. There the noise is about a quarter of the sampling variance,
+        that of the bread is about a tenth of its eigenvalues, and ``n`` is the largest squared norm that a
+        whitened row can have. So rows are weighted down only as far as the budget requires, and with a
+        large budget not at all. Where a schema bounds the rows, so that the unweighted fit is what the user
+        knows, the first two are ``1 + 5 / p`` times as large: with few columns that costs little.
     growth : float
         Ratio of the squared budgets of the last and the first step; the steps between grow evenly.
-    momentum : float
-        In [0, 1). Each step starts this part of the last move further on (Nesterov 2004, section 2.2). It
-        costs no privacy. Where predictors are far from even odds the Hessian is much smaller than its bound
-        in some directions, and plain steps would not get there in time.
 
     Notes
     -----
-    *Guarantee.* mu-GDP by composition of two matrices and K gradients. The basis is a function of earlier
-    releases; the Mallows weights bound every row in it, so all sensitivities are known beforehand.
+    *Guarantee.* mu-GDP by composition of marginals, a matrix, two histograms and K gradients. Bases are
+    functions of earlier releases; the Mallows weights bound every row in them, so all
+    sensitivities are known beforehand.
 
     The estimate is an M-estimator with weights that are fixed given the released basis. For a correctly
     specified model it estimates the same coefficients as the unweighted one.
@@ -82,26 +75,28 @@ class WhitenedGradientDescent(AbstractSolver):
     References
     ----------
     Mallows 1975, *On some topics in robustness*, for the weights; Kamath, Li, Singhal and Ullman 2019,
-    *Privately learning high-dimensional distributions*, for repeated private preconditioning; Böhning and
-    Lindsay 1988 for the step size.
+    *Privately learning high-dimensional distributions*, for private preconditioning; Brillinger 1982 for the
+    model of the Hessian; Stephens 2017 for where gradients are asked.
     """
 
     n_steps: int | None = None
-    geometry_share: float = 0.18
+    marginal_share: float = 0.04
+    geometry_share: float = 0.12
+    norm_share: float = 0.02
     spread: float | None = None
     growth: float = 16.0
-    momentum: float = 0.4
 
     sums_rows: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         if self.n_steps is not None:
             whole(n_steps=self.n_steps)
-        in_range(0.0, 1.0, closed="neither", geometry_share=self.geometry_share)
+        in_range(0.0, 0.3, closed="neither", marginal_share=self.marginal_share)
+        in_range(0.0, 0.3, closed="neither", geometry_share=self.geometry_share)
+        in_range(0.0, 0.3, closed="neither", norm_share=self.norm_share)
         if self.spread is not None:
             positive(spread=self.spread)
         positive(growth=self.growth)
-        in_range(0.0, 1.0, closed="left", momentum=self.momentum)
 
     @property
     def name(self) -> str:
@@ -109,113 +104,150 @@ class WhitenedGradientDescent(AbstractSolver):
         return "whitened gradient descent"
 
     def plan(self, problem: Problem, allowance: Allowance) -> tuple[PlannedRelease, ...]:
-        """Plan two second moments and one gradient a step."""
+        """Plan marginals, a second moment, two looks at norms, and one gradient a step."""
         need_smooth(problem, "WhitenedGradientDescent")
         need_convex(problem, "WhitenedGradientDescent")
-        mu = allowance.signal(problem.size)
-        n_steps = self._steps(problem, mu)
+        n_steps = self._steps(problem, allowance.signal(problem.size))
+        looks = [self.marginal_share, self.geometry_share, 0.5 * self.norm_share, 0.5 * self.norm_share]
+        rest = 1.0 - math.fsum(looks)
         steps = growing_shares(n_steps, self.growth ** (1.0 / n_steps))
-        half = 0.5 * self.geometry_share
-        shares = [half, half, *(part * (1.0 - self.geometry_share) for part in steps)]
-        for_first, for_second, *for_gradients = allowance.split(shares)
-        first = planned_release(problem, "second_moment", for_first)
-        squared_bound = self._squared_bound(problem, mu)
-        after_first = whitened_bounds(problem, [first], squared_bound)
-        second = planned_release(after_first, "second_moment", for_second)
-        after_second = whitened_bounds(problem, [first, second], squared_bound)
-        gradients = (planned_release(after_second, "gradient", part) for part in for_gradients)
-        return (first, second, *gradients)
-
-    def final_problem(self, problem: Problem, releases: tuple[PlannedRelease, ...]) -> Problem:
-        """Return the problem with the bounds that hold after the planned second moments."""
-        moments = [planned for planned in releases if planned.kind == "second_moment"]
-        return whitened_bounds(
-            problem, moments, self._squared_bound(problem, signal_of(releases, problem.size))
+        for_marginals, for_moment, for_first, for_second, *parts = allowance.split(
+            [*looks, *(part * rest for part in steps)]
+        )
+        final = limited(problem, None)
+        return (
+            planned_release(problem, "marginals", for_marginals),
+            planned_release(standardised(problem, None), "second_moment", for_moment),
+            planned_release(final, "norms", for_first),
+            planned_release(final, "norms", for_second),
+            *(planned_release(final, "gradient", part) for part in parts),
         )
 
+    def final_problem(self, problem: Problem, releases: tuple[PlannedRelease, ...]) -> Problem:
+        """Return the problem with the bound that holds in the final coordinates, scaled to suit it."""
+        del releases
+        return limited(problem, None)
+
     def run(self, problem: Problem, oracle: Oracle) -> Solution:
-        """Release the geometry, then run the planned steps."""
-        signal = signal_of(oracle.plan.solver_releases, problem.size)
-        start, squared_bound = problem, self._squared_bound(problem, signal)
-        moments: list[PlannedRelease] = []
-        basis = np.eye(problem.n_coef)
-        for _ in range(oracle.remaining("second_moment")):
-            moment = oracle.release("second_moment", np.array(problem.start))
-            moments.append(moment.planned)
-            basis = basis @ inverse_root(moment.value, damping(moment.planned, problem.n_coef))
-            problem = replace(whitened_bounds(start, moments, squared_bound), basis=basis)
-            oracle.change_basis(problem)
-        return self._descend(problem, oracle)
-
-    def _descend(self, problem: Problem, oracle: Oracle) -> Solution:
-        theta = point = np.array(problem.start)
-        steps: list[Step] = []
-        for _ in range(oracle.remaining("gradient")):
-            step = take_step(problem, oracle, point, majorising_step(problem, point))
-            steps.append(step)
-            following = keep_scale_positive(problem, point - step.preconditioner @ step.gradient, point)
-            point = self._extrapolated(problem, following, theta)
-            theta = following
-        return Solution(problem, theta, tuple(steps), (), "one-step")
-
-    def _extrapolated(self, problem: Problem, theta: FloatArray, previous: FloatArray) -> FloatArray:
-        """Go on beyond ``theta``, away from ``previous``; a scale, which must stay positive, stays."""
-        p = problem.n_linear
-        point = theta.copy()
-        point[:p] += self.momentum * (theta[:p] - previous[:p])
-        return point
+        """Release the geometry, then the gradients."""
+        start = np.array(problem.start)
+        marginals = Marginals.of(problem, oracle.release("marginals", start))
+        standard, size = marginals.standardising(problem)
+        oracle.change_basis(standardised(problem, standard / math.sqrt(size)))
+        moment = oracle.release("second_moment", start)
+        frame = Frame.of(problem, standard, moment, marginals=marginals, size=size)
+        return _Descent(self, problem, oracle, HessianModel(problem, frame, marginals)).run()
 
     def _steps(self, problem: Problem, mu: float) -> int:
         if self.n_steps is not None:
             return self.n_steps
-        signal = problem.n_rows * min(mu, 1e12)
-        usual = int(np.clip(round(1.5 * math.log(max(signal, 1.0))), 6, 40))
-        looser = problem.loss.slack[1] * (_RARE_CLASSES if problem.loss.n_outputs > 1 else 1.0)
-        return min(math.ceil(usual * looser), max(usual, _MOST_STEPS))
+        signal = problem.n_rows * min(mu, 1e12) / problem.n_linear
+        return int(np.clip(round(4.0 + 1.5 * math.log(max(signal, 1.0))), 6, 40))
 
-    def _squared_bound(self, problem: Problem, mu: float) -> float:
-        """Return ``c**2`` from public facts."""
+    def squared_bound(self, problem: Problem, dimension: float, mu: float) -> float:
+        """Return the largest ``c**2`` that noise allows, from public facts and the effective dimension."""
         p, n, mu = problem.n_coef, problem.n_rows, min(mu, 1e12)
         if self.spread is not None:
             return self.spread * p
         of_slope, of_curvature = problem.loss.slack
-        for_noise = 0.03 * n * (mu / of_slope) ** 2
-        for_bread = 0.015 * n * mu / (math.sqrt(problem.n_linear) * of_curvature)
+        allowed = min(
+            0.006 * n * (mu / of_slope) ** 2,
+            0.015 * n * mu / (math.sqrt(problem.n_linear) * of_curvature),
+        )
         if problem.bounded:
-            for_noise *= 1.0 + 5.0 / p + 15.0 / p**2
-            for_bread *= 1.0 + 5.0 / p
-        return max(SMALLEST_SPREAD * p, min(for_noise, for_bread, n))
+            allowed *= 1.0 + 5.0 / p
+        return max(SMALLEST_SPREAD * dimension, min(allowed, n))
 
 
-def whitened_bounds(problem: Problem, moments: list[PlannedRelease], squared_bound: float) -> Problem:
-    """Return the problem with the bounds in whitened coordinates, all from public facts.
+@dataclass(frozen=True, slots=True, eq=False)
+class _Known:
+    """An estimate ``phi`` (q,) in whitened coordinates and the covariance of its coefficients' noise."""
 
-    The basis is a product of inverse roots of matrices with eigenvalues of at least the damping, so its
-    norm is at most the product of ``damping**-0.5``.
-    """
-    stretch = math.prod(damping(planned, problem.n_coef) ** -0.5 for planned in moments)
-    return problem.bounded_by(math.sqrt(squared_bound), _FAR_ROWS * problem.norm_bound * stretch)
+    phi: FloatArray
+    noise: FloatArray
 
 
-def damping(planned: PlannedRelease, n_coef: int) -> float:
-    """Return what is added to the eigenvalues of a second moment: its noise's spectral norm, halved."""
-    return max(0.5 * noise_norm(planned.sd, n_coef), 1e-10)
+@dataclass(frozen=True, slots=True, eq=False)
+class _Descent:
+    """The gradients of one fit; ``problem`` is in encoded coordinates."""
+
+    solver: WhitenedGradientDescent
+    problem: Problem
+    oracle: Oracle
+    model: HessianModel
+
+    def run(self) -> Solution:
+        """Ask for the planned gradients, the second half in the metric of the model of the Hessian."""
+        count = self.oracle.remaining("gradient")
+        steps, point, known = self._lead(self._sized(np.eye(self.problem.n_coef)), count // 2)
+        view = self._sized(self.model.whitening(point))
+        later, point = self._arrive(view, point, known, count - count // 2)
+        return Solution(view.problem, view.inwards(point), (*steps, *later), (), "one-step")
+
+    def _lead(self, view: View, count: int) -> tuple[list[Step], FloatArray, _Known | None]:
+        """Take the first steps, each from the last estimate shrunk as far as noise hides it."""
+        self.oracle.change_basis(view.problem)
+        steps: list[Step] = []
+        point, known = self.model.start, None
+        for _ in range(count):
+            steps.append(self._step(view, point))
+            known = self._known(view, steps[len(steps) // 2 :])
+            point = self._shrunk(known)
+        return steps, point, known
+
+    def _arrive(
+        self, view: View, point: FloatArray, known: _Known | None, count: int
+    ) -> tuple[list[Step], FloatArray]:
+        """Take the last steps, each from what all before it say together, unshrunk."""
+        self.oracle.change_basis(view.problem)
+        steps: list[Step] = []
+        for _ in range(count):
+            steps.append(self._step(view, point))
+            point = _joined(known, self._known(view, steps[len(steps) // 2 :]))
+        return steps, point
+
+    def _step(self, view: View, point: FloatArray) -> Step:
+        at = view.inwards(point)
+        return take_step(view.problem, self.oracle, at, np.linalg.inv(view.hessian(at)))
+
+    def _known(self, view: View, steps: list[Step]) -> _Known:
+        """Return the estimate that steps in one set of coordinates give together."""
+        at, gradient, sd = precision_average(
+            [step.release.at for step in steps],
+            [step.gradient for step in steps],
+            [step.release.planned.sd for step in steps],
+        )
+        inverse, n = np.linalg.inv(view.hessian(at)), self.problem.n_linear
+        phi = view.outwards(keep_scale_positive(view.problem, at - inverse @ gradient, at))
+        spread = sd * view.each @ inverse[:n]
+        return _Known(phi, spread @ spread.T)
+
+    def _shrunk(self, known: _Known) -> FloatArray:
+        phi, n = known.phi.copy(), self.problem.n_linear
+        if known.noise.any():
+            base, contrasts = self.model.start[:n], self.problem.loss.contrasts
+            away = posterior_mean(phi[:n] - base, known.noise, contrasts, energy=self.model.energy)
+            phi[:n] = base + away
+        return phi
+
+    def _sized(self, turn: FloatArray) -> View:
+        """Look at the norms of the rows ``turn' z`` and return coordinates along them, in a unit to suit."""
+        dimension = self.model.frame.dimension * float(np.mean(np.sum(turn**2, axis=0)))
+        usual = 0.5 * math.sqrt(dimension)
+        self.oracle.change_basis(View.within(self.model, turn, usual).problem)
+        longest = usual * longest_norm(self.oracle.release("norms", np.array(self.problem.start)))
+        signal = signal_of(self.oracle.plan.solver_releases, self.problem.size)
+        bound = math.sqrt(self.solver.squared_bound(self.problem, dimension, signal))
+        if self.solver.spread is None:
+            bound = max(min(bound, longest), math.sqrt(SMALLEST_SPREAD * dimension))
+        return View.within(self.model, turn, bound)
 
 
-def inverse_root(matrix: FloatArray, added: float) -> FloatArray:
-    """Return ``(S + added * I)^(-1/2)`` of a symmetric matrix, negative eigenvalues raised to 0."""
-    values, vectors = np.linalg.eigh(matrix)
-    return (vectors / np.sqrt(np.maximum(values, 0.0) + added)) @ vectors.T
-
-
-def majorising_step(problem: Problem, theta: FloatArray) -> FloatArray:
-    """Return the inverse of a bound on the Hessian in whitened coordinates, shape (q, q).
-
-    The Hessian of the coefficients is at most ``curvature / scale`` times the second moment, which is at
-    most about the identity; the scale's own second derivative is about ``scale_curvature / scale``.
-    """
-    constants = problem.loss.constants
-    bound = constants.curvature * np.eye(problem.size)
-    if problem.loss.has_scale:
-        bound[-1, -1] = constants.scale_curvature
-    return floored_inverse(bound / problem.split(theta)[1] + problem.ridge, 0.0)
+def _joined(first: _Known | None, second: _Known) -> FloatArray:
+    """Return the average by precision; the scale, and all where there is no noise, are the second's."""
+    phi = second.phi.copy()
+    if first is not None and second.noise.any():
+        n = len(second.noise)
+        part = np.linalg.solve(first.noise + second.noise, first.phi[:n] - phi[:n])
+        phi[:n] += second.noise @ part
+    return phi

@@ -1,0 +1,161 @@
+"""A model of the Hessian from released moments, and coordinates that are even in it."""
+
+import math
+from dataclasses import dataclass, replace
+from functools import cached_property, partial
+
+import numpy as np
+
+from privfit._checks import FloatArray
+from privfit.losses.typical import curvatures_along, typical
+from privfit.problem.objective import Problem
+from privfit.solvers.curvature import model_hessian
+from privfit.solvers.geometry import STRETCH, Frame, Marginals
+
+SMALLEST_SPREAD = 1.2
+"""Squared norm, relative to its mean, below which no row is weighted down."""
+
+_SPREAD_OF_ODDS = 4.0
+"""Believable variance of the linear predictor of a binary response or a count."""
+
+_LEAST_CURVATURE = 0.02
+"""Smallest mean curvature, relative to its bound, that steps are made for."""
+
+_LEAST_EVEN = 0.1
+"""Smallest eigenvalue, relative to the mean, of a model of the Hessian."""
+
+
+@dataclass(frozen=True, eq=False)
+class HessianModel:
+    """The Hessian at any point in the whitened coordinates of ``frame``, from released quantities alone.
+
+    Parameters
+    ----------
+    problem : Problem
+        In encoded coordinates.
+    frame : Frame
+    marginals : Marginals
+
+    Notes
+    -----
+    That of `privfit.solvers.curvature.model_hessian` for binary responses, counts and classes; a multiple
+    of the identity for losses of residuals, whose errors are taken for normal with the variance that the
+    predictors leave of the response's. A heuristic: it decides where gradients are asked and in which
+    coordinates, not what the reported estimate and its covariance are.
+    """
+
+    problem: Problem
+    frame: Frame
+    marginals: Marginals
+
+    @cached_property
+    def start(self) -> FloatArray:
+        """The constant predictor, shape (q,)."""
+        theta = self.marginals.start(self.problem)
+        phi, n = theta.copy(), self.problem.n_linear
+        rows = theta[:n].reshape(-1, self.problem.n_coef)
+        phi[:n] = np.linalg.solve(self.frame.basis, rows.T).T.ravel()
+        return phi
+
+    @property
+    def energy(self) -> float:
+        """Variance of the linear predictor that is believable."""
+        if self.problem.loss.target_kind == "numeric":
+            return self.marginals.response.sd**2
+        return _SPREAD_OF_ODDS * self.problem.loss.n_outputs
+
+    def at(self, phi: FloatArray) -> FloatArray:
+        """Return the Hessian of the coefficients at ``phi`` (q,), without the ridge, (n_linear, n_linear)."""
+        loss, n = self.problem.loss, self.problem.n_linear
+        if loss.target_kind == "numeric":
+            return self._usual_curvature(phi) * np.eye(n)
+        curvatures = partial(curvatures_along, loss, least=_LEAST_CURVATURE)
+        return model_hessian(
+            curvatures, phi[:n].reshape(-1, self.problem.n_coef), self.frame.center, smallest=_LEAST_EVEN
+        )
+
+    def whitening(self, phi: FloatArray) -> FloatArray:
+        """Return ``T`` (p, p) such that the Hessian at ``phi`` is about a multiple of I for ``T'z``.
+
+        With several predictors that is so for the mean of their blocks.
+        """
+        p = self.problem.n_coef
+        blocks = self.at(phi).reshape(-1, p, self.problem.loss.n_outputs, p)
+        mean = np.mean([blocks[k, :, k] for k in range(len(blocks))], axis=0)
+        values, vectors = np.linalg.eigh(mean)
+        usual = float(np.mean(values))
+        return (vectors * np.sqrt(usual / np.maximum(values, _LEAST_EVEN * usual))) @ vectors.T
+
+    def _usual_curvature(self, phi: FloatArray) -> float:
+        """Return the mean curvature of a loss of residuals."""
+        loss = self.problem.loss
+        if loss.has_scale:
+            return typical(loss, residual=1.0)[0] / float(phi[-1])
+        p, center, spread = self.problem.n_coef, self.frame.center, self.marginals.response.sd
+        constant = float(center @ center)
+        explained = float(phi[:p] @ phi[:p])
+        explained -= float(phi[:p] @ center) ** 2 / constant if constant > 0 else 0.0
+        residual = math.sqrt(max(spread**2 - explained, 0.05 * spread**2))
+        return max(typical(loss, residual=residual)[0], _LEAST_CURVATURE * loss.constants.curvature)
+
+
+def norm_limit(problem: Problem) -> float:
+    """Return the norm that rows are weighted down beyond; coordinates are scaled to what that shall mean."""
+    return math.sqrt(SMALLEST_SPREAD * problem.n_coef)
+
+
+def limited(problem: Problem, basis: FloatArray | None) -> Problem:
+    """Return the problem in coordinates in which rows are bounded by `norm_limit`."""
+    limit = norm_limit(problem)
+    return replace(problem.bounded_by(limit, limit * STRETCH), basis=basis)
+
+
+@dataclass(frozen=True, eq=False)
+class View:
+    """Coordinates ``T'z`` of the whitened rows, in which rows are bounded by `norm_limit`.
+
+    Parameters
+    ----------
+    model : HessianModel
+    turn : array of shape (p, p)
+        ``T``, invertible.
+    """
+
+    model: HessianModel
+    turn: FloatArray
+
+    @classmethod
+    def within(cls, model: HessianModel, turn: FloatArray, bound: float) -> "View":
+        """Return the multiple of ``T'z`` in which rows of norm ``bound`` are at the limit."""
+        return cls(model, turn * (norm_limit(model.problem) / bound))
+
+    @cached_property
+    def problem(self) -> Problem:
+        """The problem in these coordinates."""
+        return limited(self.model.problem, self.model.frame.basis @ self.turn)
+
+    @cached_property
+    def each(self) -> FloatArray:
+        """``T`` for each linear predictor, shape (n_linear, n_linear)."""
+        return self.model.problem.each_output(self.turn)
+
+    def inwards(self, phi: FloatArray) -> FloatArray:
+        """Return a parameter in whitened coordinates in these, shape (q,)."""
+        n, found = self.each.shape[0], phi.copy()
+        found[:n] = np.linalg.solve(self.each, phi[:n])
+        return found
+
+    def outwards(self, phi: FloatArray) -> FloatArray:
+        """Return a parameter in these coordinates in whitened ones, shape (q,)."""
+        n, found = self.each.shape[0], phi.copy()
+        found[:n] = self.each @ phi[:n]
+        return found
+
+    def hessian(self, phi: FloatArray) -> FloatArray:
+        """Return the model's Hessian at ``phi`` in these coordinates, ridge included, shape (q, q)."""
+        n, q, loss = self.problem.n_linear, self.problem.size, self.problem.loss
+        whole = np.zeros((q, q))
+        whole[:n, :n] = self.each.T @ self.model.at(self.outwards(phi)) @ self.each
+        if loss.has_scale:
+            whole[-1, -1] = loss.constants.scale_curvature / phi[-1]
+        return whole + self.problem.ridge
