@@ -129,7 +129,7 @@ def test_the_result_says_what_is_protected(frame):
     fit = pf.ols("y ~ x", frame, schema=SCHEMA, unit="person", rows_per_unit=3, weights="w", epsilon=2)
     assert fit.privacy.unit == "value of person"
     assert "replace one value of person" in fit.privacy.guarantee
-    assert "all rows with any one value of person" in fit.privacy.sentence
+    assert "all rows of any one value of person" in fit.privacy.sentence
     text = fit.summary().as_text()
     for words in (
         "No. units:        900",

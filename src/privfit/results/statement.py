@@ -74,7 +74,7 @@ class PrivacyStatement:
         if not self.private:
             return _no_promise(seeded=self._noisy)
         verb = "Replacing" if self.relation == "replace" else "Adding or removing"
-        who = "any one row" if self.unit == ROW else f"all rows with any one {self.unit}"
+        who = "any one row" if self.unit == ROW else f"all rows of any one {self.unit}"
         limit = "" if self.delta == 0 else f", except with probability δ = {round_up(self.delta)}"
         return (
             f"{verb} {who} of the table changes the probability of any published result by a factor of at "
