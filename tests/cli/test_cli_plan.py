@@ -24,12 +24,14 @@ def test_plan_shows_releases_and_forecast(invoke, schema):
     assert (result.exit_code, result.stderr) == (0, "")
     assert "(ε = 1, δ = 1e-06)-DP, replace one row" in result.stdout
     (age,) = table(result.stdout, "age")
-    sampling, noise, width, share = map(float, age[1:])
-    assert width == pytest.approx(2 * 1.96 * (sampling**2 + noise**2) ** 0.5, rel=0.01)
+    sampling, noise, width, share, finite = map(float, age[1:])
+    plain = 2 * 1.96 * (sampling**2 + noise**2) ** 0.5
+    assert 0.97 * plain < width < 1.25 * plain
     assert share == pytest.approx(100 * noise**2 / (noise**2 + sampling**2), abs=0.6)
+    assert finite == 100
     shares = [float(words[-1]) for words in table(result.stdout, ("solver:", "inference:"))]
     assert sum(shares) == pytest.approx(100, abs=0.3)
-    assert "both labels equally likely" in result.stdout
+    assert "of rows with the label 'yes'" in " ".join(result.stdout.split())
 
 
 def test_every_release_of_the_fit_is_in_the_plan(invoke, people, schema, tmp_path):
@@ -51,13 +53,13 @@ def test_models_and_solvers(invoke, wage_schema, model, solver):
     result = invoke("plan", *args)
     assert result.exit_code == 0, result.output
     assert "log(hourly_wage)" in result.stdout
-    assert "a residual scale of 25%" in result.stdout
+    assert "a response about" in " ".join(result.stdout.split())
 
 
 def test_counts_and_quantiles(invoke, schema):
     args = ["--schema", schema, "--rows", 5000, "--formula", "hours ~ age"]
     count = invoke("plan", *args, "--model", "poisson")
-    assert "a mean count of 1" in count.stdout
+    assert "a mean count of" in " ".join(count.stdout.split())
     default, median = (invoke("plan", *args, "--model", "quantile", *q) for q in ([], ["--quantile", 0.5]))
     assert default.stdout == median.stdout
     one, other = (invoke("plan", *args, "--model", "quantile", "--quantile", q) for q in (0.5, 0.9))
