@@ -97,3 +97,27 @@ def test_full_ledger(invoke, schema, tmp_path, refused):
     result = invoke("plan", *args, "--mu", 1)
     assert result.exit_code == 1
     assert result.stderr.startswith("error: BudgetExceeded: dataset 'people'")
+
+
+def test_rows_for_a_target_and_guesses(invoke, schema, tmp_path):
+    args = ["plan", "--schema", schema, "--model", "ols", "--formula", "hours ~ age + C(sex)", "--epsilon", 4]
+    found = invoke(*args, "--width", 0.2, "--coefficient", "age")
+    assert found.exit_code == 0, found.output
+    needed = int(found.stdout.split()[1])
+    assert f"Rows:     {needed}" in found.stdout
+    assert float(table(found.stdout, "age")[0][3]) <= 0.22
+    assert invoke(*args, "--power", 0.8, "--effect", 0.1, "--coefficient", "age").exit_code == 0
+    reference = tmp_path / "reference.csv"
+    reference.write_text("age,sex\n" + "\n".join(f"{40 + k % 5},Male" for k in range(50)) + "\n20,Female\n")
+    narrow = invoke(*args, "--rows", needed, "--reference", reference, "--mean", 30)
+    assert float(table(narrow.stdout, "age")[0][3]) > 0.4
+    assert "a response about 30" in " ".join(narrow.stdout.split())
+
+
+@pytest.mark.parametrize(
+    "target", [[], ["--rows", 500, "--width", 0.1], ["--power", 0.8], ["--rows", 500, "--effect", 0.1]]
+)
+def test_rows_or_a_target(invoke, schema, target):
+    result = invoke("plan", "--schema", schema, "--model", "logit", *target)
+    assert result.exit_code == 2
+    assert "--rows" in result.stderr or "--effect" in result.stderr

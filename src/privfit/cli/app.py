@@ -9,7 +9,7 @@ import typer
 
 from privfit.cli import options as o
 from privfit.cli.failures import USAGE, OneLineGroup
-from privfit.cli.request import BudgetText, Request, TextFile
+from privfit.cli.request import ANY_ROWS, BudgetText, Request, TargetText, TextFile
 
 app = typer.Typer(
     cls=OneLineGroup,
@@ -112,7 +112,7 @@ def plan(
     *,
     schema: o.SchemaFile,
     model: o.Model,
-    rows: Annotated[int, typer.Option(help="Number of rows that the table has, or will have.")],
+    rows: o.PlannedRows = None,
     formula: o.Formula = None,
     target: o.TargetName = None,
     quantile: o.Quantile = None,
@@ -127,9 +127,15 @@ def plan(
     relation: o.Relation = o.RelationName.REPLACE,
     ledger: o.LedgerFile = None,
     dataset: o.Dataset = None,
+    width: o.Width = None,
+    power: o.Power = None,
+    effect: o.Effect = None,
+    coefficient: o.Coefficient = None,
+    mean: o.MeanResponse = None,
+    reference: o.Reference = None,
     out: o.PlanFile = None,
 ) -> None:
-    """Show what a fit would ask, spend and buy. Needs no data."""
+    """Show what a fit would ask, spend and buy, or how many rows a target needs. Needs no data."""
     request = Request(
         schema=schema,
         model=model.value,
@@ -142,14 +148,15 @@ def plan(
         level=level,
         budget=BudgetText(epsilon, delta, mu, rho),
         relation=relation.value,
-        n_rows=rows if relation is o.RelationName.ADD_REMOVE else None,
+        n_rows=(rows or ANY_ROWS) if relation is o.RelationName.ADD_REMOVE else None,
         ledger=ledger,
         dataset=dataset,
         seed=None,
     )
+    goal = TargetText(rows, width, power, effect, coefficient)
     from privfit.cli.plan import run_plan  # noqa: PLC0415 -- heavy
 
-    run_plan(request, rows, out=out)
+    run_plan(request, goal, mean=mean, reference=reference, out=out)
 
 
 @app.command()
