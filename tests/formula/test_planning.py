@@ -218,7 +218,7 @@ def test_more_rows_are_worth_their_root():
         pf.plan("wage ~ age + job", n=n, schema=SCHEMA, model="ols").table() for n in (10**5, 10**7)
     )
     assert (large["width"] < small["width"] / 8).all()
-    np.testing.assert_allclose(large["sampling"], small["sampling"] / 10, rtol=0.15)
+    np.testing.assert_allclose(large["sampling"], small["sampling"] / 10, rtol=0.3)
 
 
 def test_too_small_a_budget_says_so():
