@@ -212,7 +212,10 @@ def sample_size(
 
 
 def _regression(
-    formula: str | None, schema: object, model: str | AbstractLoss, target: str | None
+    formula: str | None,
+    schema: Schema | Mapping[str, Any] | str | os.PathLike[str],
+    model: str | AbstractLoss,
+    target: str | None,
 ) -> tuple[Schema, Model, Encoder]:
     declared = as_schema(schema)
     refuse_unit(declared)
