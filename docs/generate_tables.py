@@ -314,6 +314,74 @@ def private_unit() -> str:
     return table(header, body)
 
 
+def planner_cells(*, finite: bool) -> list[dict[str, str]]:
+    """Return cells of the planner check where nearly all intervals are finite, or more than half only."""
+
+    def share(row: dict[str, str]) -> float:
+        return min(float(row["finite"]), float(row["guesses_finite"]))
+
+    found = rows("experiments/results/planner_check.csv")
+    return [row for row in found if (share(row) >= 0.95 if finite else 0.5 < share(row) < 0.95)]
+
+
+def planner_table(found: list[dict[str, str]]) -> str:
+    """Return how near forecasts are to simulated widths, by law and model."""
+    body = []
+    for law, model in dict.fromkeys((row["law"], row["model"]) for row in found):
+        here = [row for row in found if (row["law"], row["model"]) == (law, model)]
+        ratios = [float(row["guesses_over_simulated"]) for row in here]
+        blind = [float(row["defaults_over_simulated"]) for row in here]
+        within = sum(0.85 <= ratio <= 1.15 for ratio in ratios)
+        body.append(
+            [
+                law,
+                model,
+                f"{within} of {len(here)}",
+                f"{min(ratios):.2f} to {max(ratios):.2f}",
+                f"{min(blind):.2f} to {max(blind):.2f}",
+            ]
+        )
+    return table(["columns", "model", "within 15 %", "ratio, guesses", "ratio, defaults"], body)
+
+
+def planner_finite() -> str:
+    """Return the largest difference between forecast and simulated shares of finite intervals."""
+    found = rows("experiments/results/planner_check.csv")
+    gaps = [abs(float(row["finite"]) - float(row["guesses_finite"])) for row in found]
+    worst = found[gaps.index(max(gaps))]
+    return (
+        f"{max(gaps):.2f} ({worst['model']}, {worst['law']}, p = {worst['p']}, n = {int(worst['n']):,}, "
+        f"ε = {worst['epsilon']}); on average {statistics.mean(gaps):.3f}, over all {len(found)} cells."
+    )
+
+
+def planner_census() -> str:
+    """Return how near forecasts are on the census, over coefficients with finite intervals."""
+    found = rows("experiments/results/planner_check_census.csv")
+    body = []
+    for cell in dict.fromkeys((row["model"], row["n"], row["epsilon"]) for row in found):
+        here = [row for row in found if (row["model"], row["n"], row["epsilon"]) == cell]
+        usual = [row for row in here if min(float(row["finite"]), float(row["reference_finite"])) >= 0.95]
+        ratios = [float(row["reference_over_simulated"]) for row in usual]
+        blind = [float(row["defaults_over_simulated"]) for row in usual]
+        if not usual:
+            body.append([cell[0], f"{int(cell[1]):,}", cell[2], f"0 of {len(here)}", "", "", ""])
+            continue
+        body.append(
+            [
+                cell[0],
+                f"{int(cell[1]):,}",
+                cell[2],
+                f"{len(usual)} of {len(here)}",
+                f"{sum(0.85 <= ratio <= 1.15 for ratio in ratios)} of {len(usual)}",
+                f"{min(ratios):.2f} to {max(ratios):.2f}",
+                f"{min(blind):.2f} to {max(blind):.2f}",
+            ]
+        )
+    header = ["model", "n", "ε", "finite", "within 15 %", "ratio, reference", "ratio, defaults"]
+    return table(header, body)
+
+
 PAGES: dict[str, dict[str, Callable[[], str]]] = {
     "experiments.md": {
         "coverage": coverage,
@@ -324,6 +392,12 @@ PAGES: dict[str, dict[str, Callable[[], str]]] = {
     },
     "experiments/audits.md": {"audits": audits, "elsewhere": elsewhere, "kills": kills},
     "experiments/output-perturbation.md": {"cells": cells, "counts": counts},
+    "planning.md": {
+        "planner": lambda: planner_table(planner_cells(finite=True)),
+        "planner_rare": lambda: planner_table(planner_cells(finite=False)),
+        "planner_finite": planner_finite,
+        "planner_census": planner_census,
+    },
     "solvers/empirical-bayes.md": {
         "adult": lambda: ablation("adult"),
         "bank": lambda: ablation("bank"),

@@ -11,7 +11,7 @@ from privfit.inference.covariance import Bread
 from privfit.inference.infer import infer
 from privfit.inference.polish import GRADIENT_SHARES, HESSIAN_SHARES, bending, settle
 from privfit.losses import ConcomitantHuber, Huber, Logistic, PseudoHuber
-from privfit.planning import forecast, make_plan
+from privfit.planning import make_plan
 from privfit.privacy.allowance import Allowance
 from privfit.privacy.budget import Budget
 from privfit.privacy.composition import compose
@@ -188,24 +188,3 @@ def test_the_plan_keeps_the_budget_and_the_fit_uses_it_up(solver, budget, rng):
     oracle = Oracle(problem, plan, ArraySource(x, y, norm_bound=1.6), make_source(1))
     infer(solver.run(problem, oracle), oracle, directions=np.eye(3))
     assert len(oracle.released) == len(plan.releases)
-
-
-@pytest.mark.parametrize("inference", [True, False])
-@pytest.mark.parametrize("budget", [Budget.gdp(1.0), Budget(1.0, 0.0)], ids=str)
-def test_forecasts_are_numbers_with_inference_and_nan_without(inference, budget, rng):
-    problem = problem_for(Logistic(), rows(Logistic(), 2000, rng)[0])
-    solver = OutputPerturbation()
-    plan = make_plan(problem, solver, Allowance.of(budget), inference=inference)
-    expected = forecast(problem, solver, plan, moment=np.eye(3), directions=np.eye(3))
-    assert np.isfinite(expected.sampling).all()
-    assert np.isfinite(expected.noise).all() == inference
-    assert np.isnan(expected.noise).all() != inference
-
-
-def test_the_forecast_of_the_noise_is_that_of_the_combined_gradients(rng):
-    problem = problem_for(Logistic(), rows(Logistic(), 20_000, rng)[0])
-    solver = OutputPerturbation()
-    plan = make_plan(problem, solver, Allowance.gaussian(1.0), inference=True)
-    late = [one.sd for one in plan.inference_releases if one.kind == "gradient"][-2:]
-    expected = forecast(problem, solver, plan, moment=4.0 * np.eye(3), directions=np.eye(3))
-    assert expected.noise == pytest.approx(np.full(3, sum(sd**-2 for sd in late) ** -0.5))

@@ -13,7 +13,7 @@ from privfit.errors import Incompatible
 from privfit.inference.infer import estimate_only, infer
 from privfit.losses import Logistic, Multinomial
 from privfit.losses.typical import typical
-from privfit.planning import forecast, make_plan
+from privfit.planning import make_plan
 from privfit.privacy.allowance import Allowance
 from privfit.privacy.composition import compose
 from privfit.privacy.mechanisms import NoNoise, make_source
@@ -187,21 +187,6 @@ def test_self_concordance(rng):
         variance = chances @ (h - chances @ h) ** 2
         third = chances @ ((h - chances @ h) ** 2 * (g - chances @ g))
         assert abs(third) <= gamma * np.linalg.norm(g) * variance
-
-
-def test_a_forecast_is_near_what_a_fit_reports():
-    x, y = rows(n=20_000)
-    y = np.random.default_rng(5).integers(0, 3, len(y)).astype(float)
-    problem, solver = multinomial_problem(Multinomial(3), x, norm_bound=3.0), WhitenedGradientDescent()
-    plan = make_plan(problem, solver, Allowance.gaussian(1.0), inference=True)
-    directions = np.kron(Multinomial(3).reported, np.eye(3))
-    names = tuple("abcdef")
-    expected = forecast(problem, solver, plan, moment=x.T @ x / len(x), directions=directions, names=names)
-    assert expected.names == names
-    oracle = Oracle(problem, plan, ArraySource(x, y, norm_bound=3.0), make_source(1))
-    found = infer(solver.run(problem, oracle), oracle, directions=directions)
-    np.testing.assert_allclose(expected.sampling, np.sqrt(np.diag(found.cov_sampling)), rtol=0.15)
-    np.testing.assert_allclose(expected.noise, np.sqrt(np.diag(found.cov_noise)), rtol=0.25)
 
 
 @pytest.mark.parametrize("name", sorted(BY_NAME))

@@ -11,9 +11,9 @@ from privfit import Budget, LogisticRegression
 from privfit.data.source import ArraySource
 from privfit.errors import Incompatible, InvalidArgument
 from privfit.inference.infer import estimate_only
-from privfit.losses import ConcomitantHuber, Huber, Logistic
+from privfit.losses import ConcomitantHuber, Logistic
 from privfit.losses.base import evaluate
-from privfit.planning import forecast, make_plan
+from privfit.planning import make_plan
 from privfit.privacy.allowance import Allowance
 from privfit.privacy.composition import compose
 from privfit.privacy.mechanisms import NoNoise, make_source
@@ -277,22 +277,6 @@ def test_losses_that_a_method_cannot_serve_are_refused_with_a_remedy(rng):
         make_plan(dented, NoisyGradientDescent(), allowance, inference=True)
     with pytest.raises(Incompatible, match=r"kink.*inference=False"):
         make_plan(kinked, ProjectedNoisyGradientDescent(), allowance, inference=True)
-
-
-def test_a_forecast_does_not_pass_an_average_off_as_a_late_step(rng):
-    """Without inference the noise of an average of projected iterates is not known beforehand."""
-    solver, identity = ProjectedNoisyGradientDescent(n_steps=9), np.eye(3)
-    for loss, sampling in ((Logistic(), True), (PlainHinge(), False)):
-        problem = problem_for(loss, np.ones((100, 3)))
-        plan = make_plan(problem, solver, Allowance.gaussian(1.0), inference=False)
-        got = forecast(problem, solver, plan, moment=identity, directions=identity)
-        assert np.isnan(got.noise).all()
-        assert np.isfinite(got.sampling).all() == sampling
-    plan = make_plan(problem_for(Huber(), np.ones((100, 3))), solver, Allowance.gaussian(1.0), inference=True)
-    bought = forecast(
-        problem_for(Huber(), np.ones((100, 3))), solver, plan, moment=identity, directions=identity
-    )
-    assert np.isfinite(bought.noise).all()
 
 
 @pytest.mark.statistical

@@ -9,7 +9,7 @@ import typer
 
 from privfit.cli import options as o
 from privfit.cli.failures import USAGE, OneLineGroup
-from privfit.cli.request import BudgetText, Request, TextFile
+from privfit.cli.request import ANY_ROWS, BudgetText, Request, TargetText, TextFile
 
 app = typer.Typer(
     cls=OneLineGroup,
@@ -118,9 +118,7 @@ def plan(
     *,
     schema: o.SchemaFile,
     model: o.Model,
-    rows: Annotated[
-        int, typer.Option(help="Number of rows, or of persons with --unit, that the table has or will have.")
-    ],
+    rows: o.PlannedRows = None,
     formula: o.Formula = None,
     target: o.TargetName = None,
     quantile: o.Quantile = None,
@@ -138,9 +136,15 @@ def plan(
     weights: o.Weights = None,
     ledger: o.LedgerFile = None,
     dataset: o.Dataset = None,
+    width: o.Width = None,
+    power: o.Power = None,
+    effect: o.Effect = None,
+    coefficient: o.Coefficient = None,
+    mean: o.MeanResponse = None,
+    reference: o.Reference = None,
     out: o.PlanFile = None,
 ) -> None:
-    """Show what a fit would ask, spend and buy. Needs no data."""
+    """Show what a fit would ask, spend and buy, or how many rows a target needs. Needs no data."""
     request = Request(
         schema=schema,
         model=model.value,
@@ -153,7 +157,7 @@ def plan(
         level=level,
         budget=BudgetText(epsilon, delta, mu, rho),
         relation=relation.value,
-        n_rows=rows if relation is o.RelationName.ADD_REMOVE else None,
+        n_rows=(rows or ANY_ROWS) if relation is o.RelationName.ADD_REMOVE else None,
         unit=unit,
         rows_per_unit=rows_per_unit,
         weights=weights,
@@ -161,9 +165,10 @@ def plan(
         dataset=dataset,
         seed=None,
     )
+    goal = TargetText(rows, width, power, effect, coefficient)
     from privfit.cli.plan import run_plan  # noqa: PLC0415 -- heavy
 
-    run_plan(request, rows, out=out)
+    run_plan(request, goal, mean=mean, reference=reference, out=out)
 
 
 @app.command()

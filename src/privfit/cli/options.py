@@ -27,7 +27,7 @@ SOLVERS = (
 )
 """The names in `privfit.solvers.BY_NAME`, spelled out so that ``--help`` need not import them."""
 
-_MODEL, _PRIVACY, _FILE, _OUTPUT = "Model", "Privacy", "Data file", "Output"
+_MODEL, _PRIVACY, _FILE, _OUTPUT, _TARGET = "Model", "Privacy", "Data file", "Output", "Target"
 
 
 class ModelName(StrEnum):
@@ -135,6 +135,36 @@ OutFile = Annotated[
 ]
 HtmlFile = Annotated[
     Path | None, typer.Option("--html", help="Write the summary as HTML.", rich_help_panel=_OUTPUT)
+]
+PlannedRows = Annotated[
+    int | None,
+    typer.Option("--rows", help="Number of rows that the table has, or will have; else give a target."),
+]
+Width = Annotated[
+    float | None,
+    typer.Option(help="Without --rows: find those for an interval this wide.", rich_help_panel=_TARGET),
+]
+Power = Annotated[
+    float | None,
+    typer.Option(
+        help="Without --rows: find those for this chance to find --effect.", rich_help_panel=_TARGET
+    ),
+]
+Effect = Annotated[
+    float | None, typer.Option(help="Coefficient to be found, in raw units.", rich_help_panel=_TARGET)
+]
+Coefficient = Annotated[
+    str | None, typer.Option(help="Which coefficient the target is about.", rich_help_panel=_TARGET)
+]
+Reference = Annotated[
+    Path | None,
+    typer.Option(
+        help="Public or synthetic table whose rows stand in for yours.", rich_help_panel="Assumptions"
+    ),
+]
+MeanResponse = Annotated[
+    float | None,
+    typer.Option("--mean", help="Guess of the mean response, or base rate.", rich_help_panel="Assumptions"),
 ]
 PlanFile = Annotated[
     Path | None, typer.Option("--out", help="Write the plan as JSON.", rich_help_panel=_OUTPUT)

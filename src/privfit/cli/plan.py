@@ -10,11 +10,14 @@ import typer
 
 from privfit.cli.output import check_writable, waiting
 from privfit.cli.prepare import prepare
-from privfit.cli.request import Request
+from privfit.cli.request import Request, TargetText
 from privfit.cli.tables import WIDTH, text_table
-from privfit.errors import BudgetExceeded
+from privfit.errors import BudgetExceeded, InvalidArgument
 from privfit.estimators.assumptions import Assumptions
-from privfit.estimators.planned import PlannedFit, planned_fit
+from privfit.estimators.fit import FitOptions
+from privfit.estimators.forecast import Rehearsal
+from privfit.estimators.planned import PlannedFit, described
+from privfit.estimators.sample_size import MOST_ROWS, Wanted, rows_needed
 from privfit.planning import cost
 from privfit.privacy.composition import compose
 from privfit.privacy.ledger import Ledger
@@ -46,25 +49,38 @@ _KINDS = {
 }
 
 
-def run_plan(request: Request, rows: int, *, out: Path | None) -> None:
+def run_plan(
+    request: Request, target: TargetText, *, mean: float | None, reference: Path | None, out: Path | None
+) -> None:
     """Print the plan and its forecast; write the plan as JSON if asked for."""
     check_writable(out, option="out")
+    assumptions = Assumptions(mean=mean, reference=reference)
     with waiting("planning"):
-        prepared = prepare(request, rows=rows)
-        planned = planned_fit(
-            prepared.model,
-            prepared.encoder,
-            prepared.schema,
-            prepared.options,
-            n_rows=rows,
-            assumptions=Assumptions(),
-            level=request.level,
-        )
+        prepared = prepare(request, rows=MOST_ROWS if target.rows is None else target.rows)
+        rehearsal = Rehearsal.prepare(prepared.model, prepared.encoder, prepared.schema, assumptions)
+        planned = _planned(rehearsal, prepared.options, target, assumptions=assumptions, level=request.level)
+    if target.rows is None:
+        typer.echo(f"Needed: {planned.n_rows} rows\n")
     typer.echo(render_plan(planned))
     if request.ledger is not None and request.dataset is not None:
         typer.echo("\n".join(["", *_ledger_lines(request.ledger, request.dataset, planned.plan)]))
     if out is not None:
         write_atomically(out, json.dumps(planned.plan.to_dict(), indent=2, allow_nan=False) + "\n")
+
+
+def _planned(
+    rehearsal: Rehearsal, options: FitOptions, target: TargetText, *, assumptions: Assumptions, level: float
+) -> PlannedFit:
+    if target.rows is not None:
+        return described(rehearsal, options, n_rows=target.rows, assumptions=assumptions, level=level)
+    if not options.inference:
+        raise InvalidArgument(
+            "width and power are of intervals and tests, so --no-inference cannot meet them"
+        )
+    wanted = Wanted(
+        width=target.width, power=target.power, effect=target.effect, coefficient=target.coefficient
+    )
+    return rows_needed(rehearsal, options, wanted, assumptions=assumptions, level=level).planned
 
 
 def render_plan(planned: PlannedFit) -> str:

@@ -6,6 +6,9 @@ from typing import Self
 
 import typer
 
+ANY_ROWS = 10**9
+"""Public number of rows of a plan whose rows are still looked for; larger than any that would be refused."""
+
 
 @dataclass(frozen=True, slots=True)
 class BudgetText:
@@ -64,6 +67,30 @@ class Request:
             raise typer.BadParameter("--formula names the response; leave --target out")
         if (self.ledger is None) != (self.dataset is None):
             raise typer.BadParameter("--ledger and --dataset go together")
+
+
+@dataclass(frozen=True, slots=True)
+class TargetText:
+    """The number of rows of a plan, or what the number is to be found for.
+
+    Raises
+    ------
+    typer.BadParameter
+        If both are given, or neither.
+    """
+
+    rows: int | None
+    width: float | None
+    power: float | None
+    effect: float | None
+    coefficient: str | None
+
+    def __post_init__(self) -> None:
+        targets = sum(value is not None for value in (self.rows, self.width, self.power))
+        if targets != 1:
+            raise typer.BadParameter("give one of --rows, --width, or --power with --effect")
+        if (self.power is None) != (self.effect is None):
+            raise typer.BadParameter("--power and --effect go together")
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,13 +14,17 @@ from privfit.estimators.assumptions import Assumptions
 from privfit.estimators.fit import FitOptions, make_problem
 from privfit.estimators.forecast import Forecast, Rehearsal
 from privfit.estimators.models import Model
-from privfit.estimators.planned import RARE, PlannedFit, described
+from privfit.estimators.planned import PlannedFit, described
 from privfit.privacy.allowance import Allowance
 from privfit.privacy.budget import Budget
 from privfit.solvers import ProjectedNoisyGradientDescent
 from privfit.solvers.projected import gradient_bound
 
 _SEARCH_REHEARSALS = 8
+
+_OFTEN = 0.75
+"""Share of rehearsals with a finite interval that a search asks for."""
+
 _TOLERANCE = 0.01
 """Relative width of the bracket at which a search ends."""
 
@@ -68,12 +72,17 @@ class Wanted:
         if isinstance(given, Mapping):
             if self.coefficient is not None:
                 raise InvalidArgument("coefficient names one; leave it out where targets are given by name")
-            return {self._position(name, names): _size(value) for name, value in given.items()}
+            return {self._position(name, names): self._size(value) for name, value in given.items()}
         slopes = [name for name in names if not name.endswith(INTERCEPT)]
         if self.coefficient is None and len(slopes) != 1:
             raise InvalidArgument(f"coefficient says which the target is about: one of {', '.join(names)}")
         name = slopes[0] if self.coefficient is None else self.coefficient
-        return {self._position(name, names): _size(given)}
+        return {self._position(name, names): self._size(given)}
+
+    def _size(self, value: object) -> float:
+        if self.width is None:
+            return abs(in_range(-math.inf, math.inf, effect=value))
+        return positive(width=value)
 
     @staticmethod
     def _position(name: str, names: tuple[str, ...]) -> int:
@@ -84,17 +93,13 @@ class Wanted:
     def excess(self, forecast: Forecast, level: float) -> float:
         """Return the logarithm of how far a forecast is from the target; 0 or less where it is met."""
         targets = self.targets(forecast.names)
-        if any(forecast.finite[k] < RARE for k in targets):
+        if any(forecast.finite[k] < _OFTEN for k in targets):
             return _FAR
         if self.power is None:
             widths = forecast.width(level)
             return max(math.log(widths[k] / wanted) for k, wanted in targets.items())
         missed = [1.0 - forecast.power(wanted, level)[k] for k, wanted in targets.items()]
         return math.log(max(*missed, 1e-15) / (1.0 - self.power))
-
-
-def _size(value: object) -> float:
-    return positive(target=abs(value) if isinstance(value, int | float) else value)
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)

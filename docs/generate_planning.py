@@ -1,0 +1,117 @@
+"""Write the picture and the printed output of docs/planning.md and docs/tests-and-effects.md.
+
+    python docs/generate_planning.py
+
+No data are private: tables are simulated and noise is seeded, so that the output is the same every time.
+"""
+
+import contextlib
+import io
+import re
+from pathlib import Path
+
+import privfit as pf
+from privfit.data.synthetic import census, census_schema
+
+DOCS = Path(__file__).resolve().parent
+
+FORMULA = "income_over_50k ~ age + hours_per_week + sex + education"
+
+PLAN = """\
+import privfit as pf
+
+planned = pf.plan(
+    "income_over_50k ~ age + hours_per_week + sex + education",
+    n=20_000,
+    schema="income.toml",
+    model="logit",
+    epsilon=1.0,
+    assumptions=pf.Assumptions(mean=0.25, shares={"education": [0.1, 0.3, 0.25, 0.2, 0.1, 0.05]}),
+)
+print(planned)
+"""
+
+NEEDED = """\
+formula = "income_over_50k ~ age + hours_per_week + sex"
+common = {"schema": "income.toml", "model": "logit"}
+print(pf.sample_size(formula, width=0.01, coefficient="age", **common).n_rows)
+print(pf.sample_size(formula, power=0.8, effect={"sex[T.Male]": 0.3}, **common).n_rows)
+print(pf.sample_size(formula, width=0.01, coefficient="age", n=30_000, **common).budget)
+found = pf.sample_size(formula, accuracy=0.05, radius=2.0, **common)
+print(found.n_steps, found.n_rows)
+"""
+
+TESTS = """\
+result = pf.logit(
+    "income_over_50k ~ age + hours_per_week * sex + education",
+    "census.csv",
+    schema="income.toml",
+    epsilon=2.0,
+)
+print(result.wald_test_terms(adjust="holm"))
+print(result.compare_without("sex", "hours_per_week:sex"))
+print(result.t_test("education[T.Master] - education[T.Bachelor], 10*age = 0.3"))
+"""
+
+EFFECTS = """\
+profiles = {
+    "age": [30, 50],
+    "hours_per_week": [40, 40],
+    "sex": ["Male", "Female"],
+    "education": ["Bachelor", "Bachelor"],
+}
+print(result.get_prediction(profiles))
+print(result.get_margeff(profiles, ["age", "sex"]))
+"""
+
+
+def seeded(formula: str, _path: str, **options: object) -> pf.FitResult:
+    """Fit to the simulated census with seeded noise."""
+    return pf.logit(formula, census(20_000, 1), random_state=0, **{**options, "schema": census_schema()})
+
+
+class Shown:
+    """The package as the pages show it: files are simulated tables."""
+
+    Assumptions = pf.Assumptions
+    logit = staticmethod(seeded)
+
+    @staticmethod
+    def plan(formula: str, **options: object) -> object:
+        """Plan by the schema of the simulated census."""
+        return pf.plan(formula, **{**options, "schema": census_schema()})
+
+    @staticmethod
+    def sample_size(formula: str, **options: object) -> object:
+        """Find rows by the schema of the simulated census."""
+        return pf.sample_size(formula, **{**options, "schema": census_schema()})
+
+
+def printed(code: str, names: dict[str, object]) -> str:
+    """Return a code block and what it prints."""
+    shown = io.StringIO()
+    with contextlib.redirect_stdout(shown):
+        exec(code.replace("import privfit as pf\n", ""), names)  # noqa: S102 -- our own text
+    return f"```python\n{code}```\n\n```text\n{shown.getvalue().rstrip()}\n```"
+
+
+def main() -> None:
+    """Write picture and pages."""
+    names: dict[str, object] = {"pf": Shown}
+    pages = {
+        "planning.md": {"plan": PLAN, "needed": NEEDED},
+        "tests-and-effects.md": {"tests": TESTS, "effects": EFFECTS},
+    }
+    for page, blocks in pages.items():
+        path = DOCS / page
+        text = path.read_text(encoding="utf-8")
+        for mark, code in blocks.items():
+            block = f"<!-- {mark}: start -->\n{printed(code, names)}\n<!-- {mark}: end -->"
+            pattern = rf"<!-- {mark}: start -->.*<!-- {mark}: end -->"
+            text = re.sub(pattern, lambda _, block=block: block, text, flags=re.DOTALL)
+        path.write_text(text, encoding="utf-8")
+    names["planned"].plot().savefig(DOCS / "planning.png", dpi=110)  # pyright: ignore
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,325 @@
+"""Plans without data: stand-in rows, forecasts against fits, budget splits and sample sizes."""
+
+import math
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy.special import expit
+
+import privfit as pf
+from privfit.data.encode import SchemaEncoder
+from privfit.data.source import ArraySource
+from privfit.errors import Incompatible, InvalidArgument
+from privfit.estimators.assumptions import Assumptions
+from privfit.estimators.stand_in import StandIn, stand_in_rows
+from privfit.privacy.composition import compose
+
+SCHEMA = {
+    "age": {"type": "numeric", "lower": 20, "upper": 80},
+    "gain": {"type": "numeric", "lower": 0, "upper": 1000, "transform": "log1p"},
+    "job": {"type": "categorical", "levels": ["a", "b", "c"]},
+    "high": {"type": "categorical", "levels": ["no", "yes"]},
+    "wage": {"type": "numeric", "lower": 0, "upper": 100},
+    "visits": {"type": "numeric", "lower": 0, "upper": 30},
+}
+
+
+COMMON = {"schema": SCHEMA, "model": "logit"}
+
+
+def rows(columns, target, kind, **guesses):
+    """Stand-in rows of some columns, encoded."""
+    schema = pf.Schema({name: SCHEMA[name] for name in (*columns, target)})
+    encoder = SchemaEncoder(schema, target=target, target_kind=kind)
+    return stand_in_rows(encoder, schema, Assumptions(**guesses)), encoder.design
+
+
+@pytest.fixture
+def source():
+    rng = np.random.default_rng(1)
+    return ArraySource(rng.normal(size=(50, 3)), rng.normal(size=50), norm_bound=2.0)
+
+
+def test_a_few_rows_stand_for_many(source):
+    many = StandIn(source, 170)
+
+    def kernel(block, out):
+        out[0] += np.array([block.x.sum(), block.y.sum()])
+
+    np.testing.assert_allclose(many.sum(kernel, 2), 3.4 * source.sum(kernel, 2))
+    assert [block.y.size for block in many.blocks()] == [50, 50, 50, 20]
+    np.testing.assert_array_equal(many.take(np.array([3, 53, 153])).y, source.take(np.array([3, 3, 3])).y)
+    turned = many.reweighted(np.eye(3), norm_bound=1.0, amplification=9.0)
+    assert (turned.n_rows, turned.norm_bound) == (170, 1.0)
+
+
+def test_assumed_columns_have_the_assumed_moments():
+    (x, _), design = rows(
+        ["age", "gain", "job"],
+        "wage",
+        "numeric",
+        spread={"age": 0.1},
+        shares={"job": [0.7, 0.1, 0.2]},
+        correlation=0.5,
+    )
+    assert design.names == ("Intercept", "age", "log1p(gain)", "job[T.b]", "job[T.c]")
+    assert x.mean(axis=0) == pytest.approx([1, 0, 0, 0.1, 0.2], abs=0.01)
+    assert x[:, 1].std() == pytest.approx(0.2, rel=0.02)
+    assert x[:, 2].std() == pytest.approx(1 / 3, rel=0.02)
+    assert np.corrcoef(x[:, 1], x[:, 2])[0, 1] == pytest.approx(0.5, abs=0.02)
+
+
+def test_assumed_responses_have_the_assumed_means():
+    (_, y), _ = rows(["age", "job"], "high", "class", mean=0.1, signal=2.0)
+    assert y.mean() == pytest.approx(0.1, abs=0.003)
+    (_, y), design = rows(["age", "job"], "wage", "numeric", mean=40, residual_sd=10, signal=0.0)
+    assert y.mean() * design.target.half_width + design.target.center == pytest.approx(40, abs=0.2)
+    assert y.std() * design.target.half_width == pytest.approx(10, rel=0.02)
+    (_, y), _ = rows(["age", "job"], "visits", "count", mean=4.0)
+    assert y.mean() == pytest.approx(4.0, rel=0.01)
+    (_, y), _ = rows(["age", "gain"], "job", "class", mean=[0.5, 0.1, 0.4])
+    assert np.bincount(y.astype(int)) / y.size == pytest.approx([0.5, 0.1, 0.4], abs=0.01)
+
+
+def test_given_coefficients_are_those_of_the_stand_in_rows():
+    table = {"age": 0.05, "job[T.c]": -1.0}
+    (x, y), design = rows(["age", "job"], "high", "class", coefficients=table, mean=0.4)
+    b = np.zeros(x.shape[1])
+    for _ in range(30):
+        chance = expit(x @ b)
+        b += np.linalg.solve((x.T * (chance * (1 - chance))) @ x, x.T @ (y - chance))
+    matrix, _ = design.reporting_map()
+    found = dict(zip(design.names, matrix @ b, strict=True))
+    assert found["age"] == pytest.approx(0.05, rel=0.1)
+    assert found["job[T.c]"] == pytest.approx(-1.0, abs=0.1)
+    assert found["job[T.b]"] == pytest.approx(0.0, abs=0.1)
+
+
+def test_a_reference_table_stands_in_as_it_is():
+    reference = pd.DataFrame({"age": np.linspace(30, 40, 200), "job": ["a", "c"] * 100})
+    (x, y), _ = rows(["age", "job"], "high", "class", reference=reference, mean=0.3)
+    assert x.shape == (200, 4)
+    assert x[:, 1].min() >= (30 - 50) / 30
+    assert y.mean() == pytest.approx(0.3, abs=0.01)
+    with_response = reference.assign(high=["yes"] * 50 + ["no"] * 150)
+    (_, y), _ = rows(["age", "job"], "high", "class", reference=with_response)
+    np.testing.assert_array_equal(y, [1.0] * 50 + [0.0] * 150)
+
+
+@pytest.mark.parametrize(
+    ("guesses", "message"),
+    [
+        ({"coefficients": {"agee": 1.0}}, "coefficients names 'agee'"),
+        ({"coefficients": {"Intercept": 1.0}}, "the intercept is from mean"),
+        ({"coefficients": {}, "signal": 1.0}, "give it or coefficients"),
+        ({"spread": {"job": 0.1}}, "spread names 'job'"),
+        ({"shares": {"job": [0.5, 0.5]}}, "3 positive numbers"),
+        ({"shares": {"job": [0.5, 0.5, 0.5]}}, "add up to 1"),
+        ({"mean": 1.5}, "mean must lie in"),
+        ({"correlation": 1.0}, "correlation"),
+        ({"spread": 0.0}, "spread must be positive"),
+    ],
+)
+def test_guesses_that_contradict_the_schema(guesses, message):
+    with pytest.raises(InvalidArgument, match=message):
+        rows(["age", "job"], "high", "class", **guesses)
+
+
+@pytest.mark.parametrize("model", ["logit", "huber"])
+def test_a_forecast_is_what_fits_report(model):
+    """Mean widths of 12 fits within 15 % of the forecast; it has no chance but the noise's fixed seeds."""
+    target = "high" if model == "logit" else "wage"
+    fit = {"logit": pf.logit, "huber": pf.huber}[model]
+    schema = pf.Schema({name: SCHEMA[name] for name in ("age", "job", target)})
+    widths = []
+    for seed in range(12):
+        rng = np.random.default_rng(seed)
+        n = 4000
+        age, job = rng.uniform(35, 65, n), rng.choice(["a", "b", "c"], n, p=[0.6, 0.3, 0.1])
+        eta = 0.04 * (age - 50)
+        high = np.where(rng.random(n) < expit(eta - 1.45), "yes", "no")
+        table = {"age": age, "job": job, "high": high, "wage": 50 + 5 * eta + 6 * rng.normal(size=n)}
+        interval = fit(f"{target} ~ age + job", table, schema=schema, epsilon=4, random_state=seed).conf_int()
+        widths.append(interval["upper"] - interval["lower"])
+    guesses = pf.Assumptions(
+        mean=0.2 if model == "logit" else 50,
+        coefficients={"age": 0.04 if model == "logit" else 0.2},
+        residual_sd=None if model == "logit" else 6,
+        spread=30 / math.sqrt(12) / 60,
+        shares={"job": [0.6, 0.3, 0.1]},
+    )
+    planned = pf.plan(
+        f"{target} ~ age + job", n=4000, schema=schema, model=model, epsilon=4, assumptions=guesses
+    )
+    found = np.mean(widths, axis=0)
+    assert np.isfinite(found).all()
+    np.testing.assert_allclose(planned.width, found, rtol=0.15)
+
+
+def test_the_plan_is_the_one_that_the_fit_follows():
+    rng = np.random.default_rng(0)
+    table = {"age": rng.uniform(20, 80, 900), "high": rng.choice(["no", "yes"], 900)}
+    for inference in (True, pf.BudgetSplit(bread=0.3, meat=0.05)):
+        arguments = {"schema": SCHEMA, "epsilon": 2.0, "inference": inference}
+        planned = pf.plan("high ~ age", n=900, model="logit", **arguments)
+        fitted = pf.logit("high ~ age", table, random_state=1, **arguments)
+        assert fitted.plan == planned.plan
+    assert planned.budget_split["bread"] == pytest.approx(0.3)
+    assert planned.budget_split["meat"] == pytest.approx(0.05)
+    assert sum(planned.budget_split.values()) == pytest.approx(1.0)
+    assert compose(planned.plan.events).within(pf.Budget(2.0, 1e-6))
+    assert "bread 30.0 %" in str(planned)
+
+
+@pytest.mark.parametrize("budget", [pf.Budget.gdp(0.5), pf.Budget(2.0, 0.0)], ids=str)
+def test_a_split_of_any_budget_is_reported(budget):
+    split = pf.BudgetSplit(bread=0.2, meat=0.2)
+    planned = pf.plan("high ~ age", n=5000, schema=SCHEMA, model="logit", budget=budget, inference=split)
+    assert planned.budget_split["bread"] == pytest.approx(planned.budget_split["meat"])
+    assert compose(planned.plan.events).within(budget)
+
+
+@pytest.mark.parametrize(("bread", "meat"), [(0.0, 0.1), (0.6, 0.4), (1.0, 0.1), (0.1, -0.1)])
+def test_a_split_leaves_something_to_the_solver(bread, meat):
+    with pytest.raises(InvalidArgument, match=r"bread|meat"):
+        pf.BudgetSplit(bread=bread, meat=meat)
+
+
+def test_a_split_that_starves_a_solver_is_refused():
+    split = pf.BudgetSplit(bread=0.4, meat=0.4)
+    with pytest.raises(InvalidArgument, match="leaves the solver no budget"):
+        pf.plan(
+            "high ~ age", n=900, schema=SCHEMA, model="logit", solver="output-perturbation", inference=split
+        )
+
+
+@pytest.mark.parametrize(
+    ("solver", "relation"),
+    [("newton", "replace"), ("output-perturbation", "replace"), ("gradient-descent", "add_remove")],
+)
+def test_other_solvers_are_rehearsed_too(solver, relation):
+    planned = pf.plan(
+        "high ~ age", n=50_000, schema=SCHEMA, model="logit", epsilon=8, solver=solver, relation=relation
+    )
+    assert np.isfinite(planned.width).all()
+    assert (planned.table()["finite"] > 0.9).all()
+
+
+def test_without_inference_there_is_no_forecast():
+    planned = pf.plan("high ~ age", n=5000, schema=SCHEMA, model="logit", inference=False)
+    assert not planned.forecast.known
+    assert "inference=False" in str(planned)
+    assert planned.table().isna().all(axis=None)
+
+
+def test_more_rows_are_worth_their_root():
+    small, large = (
+        pf.plan("wage ~ age + job", n=n, schema=SCHEMA, model="ols").table() for n in (10**5, 10**7)
+    )
+    assert (large["width"] < small["width"] / 8).all()
+    np.testing.assert_allclose(large["sampling"], small["sampling"] / 10, rtol=0.3)
+
+
+def test_too_small_a_budget_says_so():
+    planned = pf.plan("high ~ age + gain + job", n=300, schema=SCHEMA, model="logit", epsilon=0.1)
+    assert (planned.table()["finite"] < 0.5).all()
+    assert "hide the coefficient altogether" in " ".join(str(planned).split())
+    assert (planned.power(1.0) < 0.5).all()
+
+
+def test_table_html_and_plot():
+    planned = pf.plan("high ~ age + job", n=5000, schema=SCHEMA, model="logit", level=0.9)
+    table = planned.table()
+    plain = 2 * 1.645 * np.hypot(table["sampling"], table["noise"])
+    assert ((0.97 * plain < table["width"]) & (table["width"] < 1.3 * plain)).all()
+    html = planned._repr_html_()
+    assert "90% width" in html
+    assert "job[T.b]" in html
+    figure = planned.plot()
+    (axes,) = figure.axes
+    assert [label.get_text() for label in axes.get_yticklabels()] == list(planned.names)
+    assert len(axes.patches) == 2 * len(planned.names)
+    ends = [patch.get_x() + patch.get_width() for patch in axes.patches[len(planned.names) :]]
+    np.testing.assert_allclose(ends, table["width"] / (2 * 1.6448536 * table["sampling"]), rtol=1e-6)
+
+
+def test_power_of_a_finite_interval():
+    """An effect of half the width of the interval is found every other time, one of 0 as often as allowed."""
+    planned = pf.plan("wage ~ age + job", n=10**5, schema=SCHEMA, model="ols", epsilon=4)
+    assert planned.power(0.5 * planned.width["age"])["age"] == pytest.approx(0.5, abs=0.05)
+    assert planned.power(0.0)["age"] == pytest.approx(0.05, abs=1e-6)
+
+
+def test_rows_for_a_width():
+    """The forecast of 16 rehearsals at what 8 asked for, and at less."""
+    needed = pf.sample_size("high ~ age + job", width=0.02, coefficient="age", epsilon=4, **COMMON)
+    assert needed.planned.width["age"] <= 0.02 * 1.1
+    fewer = pf.plan("high ~ age + job", n=needed.n_rows // 2, epsilon=4, **COMMON)
+    assert fewer.width["age"] > 0.02
+    assert str(needed).startswith(f"Needed: {needed.n_rows:,} rows")
+
+
+def test_rows_for_power_by_name():
+    common = {"schema": SCHEMA, "model": "ols", "epsilon": 4}
+    needed = pf.sample_size("wage ~ age + job", power=0.8, effect={"job[T.b]": 3}, **common)
+    assert needed.planned.power(3)["job[T.b]"] == pytest.approx(0.8, abs=0.06)
+
+
+def test_epsilon_for_a_width():
+    common = {"schema": SCHEMA, "model": "ols"}
+    needed = pf.sample_size("wage ~ age + job", width={"age": 0.1}, n=20_000, **common)
+    assert needed.n_rows == 20_000
+    assert needed.planned.width["age"] <= 0.1 * 1.1
+    less = pf.plan("wage ~ age + job", n=20_000, epsilon=0.5 * needed.budget.epsilon, **common)
+    assert less.width["age"] > 0.1
+
+
+@pytest.mark.parametrize(("relation", "factor"), [("replace", 4.0), ("add_remove", 2.0)])
+def test_steps_and_rows_for_an_accuracy(relation, factor):
+    """T = 4 R^2 C^2 / a^2 and n = 4 R C sqrt(q) / (a mu), half of that for add or remove."""
+    mu, accuracy, radius = 0.5, 0.05, 2.0
+    found = pf.sample_size(
+        "high ~ age", accuracy=accuracy, radius=radius, budget=pf.Budget.gdp(mu), relation=relation, **COMMON
+    )
+    steepest = math.sqrt(2.0)
+    assert found.n_steps == pytest.approx(4 * radius**2 * steepest**2 / accuracy**2, rel=1e-3)
+    assert found.n_rows == pytest.approx(
+        factor * radius * steepest * math.sqrt(2) / (accuracy * mu), rel=1e-2
+    )
+    assert found.solver.n_steps == found.n_steps
+
+
+@pytest.mark.parametrize(
+    ("arguments", "error", "message"),
+    [
+        ({}, InvalidArgument, "give one target"),
+        ({"width": 1.0, "power": 0.8, "effect": 1.0}, InvalidArgument, "give one target"),
+        ({"power": 0.8}, InvalidArgument, "power and effect go together"),
+        ({"width": 0.1, "coefficient": "wage"}, InvalidArgument, "'wage' is not in the model"),
+        ({"width": {"age": -1.0}}, InvalidArgument, "must be positive"),
+        ({"width": 0.1, "n": 500, "epsilon": 2.0}, InvalidArgument, "leave epsilon and budget out"),
+        ({"width": 0.1, "inference": False}, InvalidArgument, "inference must not be False"),
+        ({"width": 0.1, "radius": 2.0}, InvalidArgument, "radius goes with accuracy"),
+        ({"accuracy": 0.1, "n": 5}, InvalidArgument, "leave width, power, effect and n out"),
+        ({"width": 1e-4, "n": 1000}, Incompatible, "plan more rows"),
+        ({"width": 1e-9, "epsilon": 1.0}, Incompatible, "a billion rows"),
+    ],
+)
+def test_targets_that_make_no_sense(arguments, error, message):
+    with pytest.raises(error, match=message):
+        pf.sample_size("high ~ age", **{**COMMON, **arguments})
+
+
+def test_which_coefficient_must_be_said():
+    with pytest.raises(InvalidArgument, match="coefficient says which"):
+        pf.sample_size("high ~ age + job", width=0.1, **COMMON)
+
+
+def test_a_plan_needs_noise_and_enough_rows():
+    with pytest.raises(Incompatible, match="spends nothing"):
+        pf.plan("high ~ age", n=500, solver="non-private", **COMMON)
+    with pytest.raises(pf.TooLittleData):
+        pf.plan("high ~ age", n=3, **COMMON)
+    with pytest.raises(InvalidArgument, match="model must be one of"):
+        pf.plan("high ~ age", n=500, schema=SCHEMA, model="probit")
