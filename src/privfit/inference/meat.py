@@ -51,14 +51,15 @@ def meat_from(release: Release, bread: Bread, n_linear: int) -> Meat:
 
     Notes
     -----
-    Where a model is right, the meat is a multiple of the bread (the information identity; the variance of
-    the errors for least squares; ``tau (1 - tau)`` over the density for a quantile). The bread is resolved
-    better, as its sensitivity is smaller. So in coordinates in which the bread is the identity, ``A =
-    M^-1/2 Q M^-1/2``, entries are thought of as ``kappa I + D``, ``D`` symmetric with normal entries of
-    standard deviation ``delta`` on and ``delta / sqrt(2)`` off the diagonal. ``kappa`` and ``delta`` are
-    fitted to the released entries, whose noise is known, by the method of moments, and every entry is replaced by
-    its posterior mean (Efron 2010, *Large-scale inference*, chapter 1). ``delta`` is at least `LEAST_SPREAD`
-    times ``kappa``. As noise vanishes the meat is the released one, whatever the model.
+    Where a model is right, the meat is a multiple of the bread (the information identity; the variance
+    of the errors for least squares; ``tau (1 - tau)`` over the density for a quantile). The bread is
+    resolved better, as its sensitivity is smaller. So in coordinates in which the bread is the
+    identity, ``A = M^-1/2 Q M^-1/2``, entries are thought of as ``kappa I + D``, ``D`` symmetric with
+    normal entries of standard deviation ``delta`` on and ``delta / sqrt(2)`` off the diagonal.
+    ``kappa`` and ``delta`` are fitted to the released entries, whose noise is known, by the method of
+    moments, and every entry is replaced by its posterior mean (Efron 2010, *Large-scale inference*,
+    chapter 1). ``delta`` is at least `LEAST_SPREAD` times ``kappa``. As noise vanishes the meat is the
+    released one, whatever the model.
     """
     sd, q, n = release.planned.sd, release.value.shape[0], n_linear
     if sd == 0.0:
