@@ -83,7 +83,8 @@ def _posterior(seen: FloatArray, noise: FloatArray) -> tuple[FloatArray, FloatAr
     identity = np.eye(len(seen))
     part = 0.5 * (1.0 + identity)  # variance of an entry of D, relative to delta**2
     upper = np.triu(np.ones_like(seen, dtype=bool))
-    spread = float(np.mean(np.diag(seen))) ** 2
+    kappa = error = float(np.abs(np.mean(np.diag(seen))))
+    spread = kappa**2
     for _ in range(_ROUNDS):
         weights = 1.0 / (spread * np.diag(part) + np.diag(noise))
         error = 1.0 / float(weights.sum())
