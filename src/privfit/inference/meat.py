@@ -51,14 +51,15 @@ def meat_from(release: Release, bread: Bread, n_linear: int) -> Meat:
 
     Notes
     -----
-    Where a model is right, the meat is a multiple of the bread (the information identity; the variance of
-    the errors for least squares; ``tau (1 - tau)`` over the density for a quantile). The bread is resolved
-    better, as its sensitivity is smaller. So in coordinates in which the bread is the identity, ``A =
-    M^-1/2 Q M^-1/2``, entries are thought of as ``kappa I + D``, ``D`` symmetric with normal entries of
-    standard deviation ``delta`` on and ``delta / sqrt(2)`` off the diagonal. ``kappa`` and ``delta`` are
-    fitted to the released entries, whose noise is known, by the method of moments, and every entry is replaced by
-    its posterior mean (Efron 2010, *Large-scale inference*, chapter 1). ``delta`` is at least `LEAST_SPREAD`
-    times ``kappa``. As noise vanishes the meat is the released one, whatever the model.
+    Where a model is right, the meat is a multiple of the bread (the information identity; the variance
+    of the errors for least squares; ``tau (1 - tau)`` over the density for a quantile). The bread is
+    resolved better, as its sensitivity is smaller. So in coordinates in which the bread is the
+    identity, ``A = M^-1/2 Q M^-1/2``, entries are thought of as ``kappa I + D``, ``D`` symmetric with
+    normal entries of standard deviation ``delta`` on and ``delta / sqrt(2)`` off the diagonal.
+    ``kappa`` and ``delta`` are fitted to the released entries, whose noise is known, by the method of
+    moments, and every entry is replaced by its posterior mean (Efron 2010, *Large-scale inference*,
+    chapter 1). ``delta`` is at least `LEAST_SPREAD` times ``kappa``. As noise vanishes the meat is the
+    released one, whatever the model.
     """
     sd, q, n = release.planned.sd, release.value.shape[0], n_linear
     if sd == 0.0:
@@ -82,7 +83,8 @@ def _posterior(seen: FloatArray, noise: FloatArray) -> tuple[FloatArray, FloatAr
     identity = np.eye(len(seen))
     part = 0.5 * (1.0 + identity)  # variance of an entry of D, relative to delta**2
     upper = np.triu(np.ones_like(seen, dtype=bool))
-    spread = float(np.mean(np.diag(seen))) ** 2
+    kappa = error = float(np.abs(np.mean(np.diag(seen))))
+    spread = kappa**2
     for _ in range(_ROUNDS):
         weights = 1.0 / (spread * np.diag(part) + np.diag(noise))
         error = 1.0 / float(weights.sum())

@@ -16,6 +16,7 @@ from privfit.solvers.base import (
     AbstractSolver,
     Solution,
     Step,
+    floored_inverse,
     keep_scale_positive,
     precision_average,
     take_step,
@@ -208,7 +209,7 @@ class _Descent:
 
     def _step(self, view: View, point: FloatArray) -> Step:
         at = view.inwards(point)
-        return take_step(view.problem, self.oracle, at, np.linalg.inv(view.hessian(at)))
+        return take_step(view.problem, self.oracle, at, floored_inverse(view.hessian(at), 0.0))
 
     def _known(self, view: View, steps: list[Step]) -> _Known:
         """Return the estimate that steps in one set of coordinates give together."""
