@@ -169,7 +169,7 @@ def sizes_kernel(loss: AbstractLoss, theta: FloatArray, s: float, norm_bound: fl
 def norms_kernel() -> BlockKernel:
     """Count rows by their norm in the basis; size `NORM_CLASSES`.
 
-    Where a row is longer than the norm bound its influence weight says how much longer: ``w**-0.5`` times. Class k
+    Where a row is longer than the norm bound its influence weight says how much: ``w**-0.5`` times. Class k
     holds the rows with ``2**(k / d) <= w**-0.5 < 2**((k + 1) / d)``, d = `NORMS_A_DOUBLING`; the first has
     those within the bound too, the last all beyond. Rows of weight 0 are in none.
     """

@@ -212,21 +212,25 @@ class Problem:
         points = 2 if kind == "secant" else 1
         if at.shape != (points * self.size,) or not np.isfinite(at).all():
             raise PlanViolation("a query was asked at a parameter of the wrong shape or not finite")
-        if kind == "secant":
-            return self._secant_kernel(at[: self.size], at[self.size :])
-        if kind == "second_moment":
-            return kernels.second_moment_kernel(self.basis)
-        if kind == "meat":
-            return kernels.outer_kernel(self.score_terms(at))
-        if kind == "norms":
-            return bounded_kernels.norms_kernel()
-        if kind == "marginals" and self.basis is not None:
-            raise PlanViolation("marginals are bounded in encoded coordinates only")
+        match kind:
+            case "secant":
+                return self._secant_kernel(at[: self.size], at[self.size :])
+            case "second_moment" | "norms":
+                return self._geometry_kernel(kind)
+            case "meat":
+                return kernels.outer_kernel(self.score_terms(at))
+            case "marginals" if self.basis is not None:
+                raise PlanViolation("marginals are bounded in encoded coordinates only")
+            case _:
+                pass
         if isinstance(self.loss, Multinomial):
             return self._class_kernel(self.loss, kind, self.coefficients(at))
         if kind == "marginals":
             return bounded_kernels.marginals_kernel(self.norm_bound, self.response_range)
         return self._row_kernel(kind, self.coefficients(at), self.split(at)[1])
+
+    def _geometry_kernel(self, kind: ReleaseKind) -> BlockKernel:
+        return bounded_kernels.norms_kernel() if kind == "norms" else kernels.second_moment_kernel(self.basis)
 
     def _row_kernel(self, kind: ReleaseKind, theta: FloatArray, scale: float) -> BlockKernel:
         if kind == "bounded_gradient":
