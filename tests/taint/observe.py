@@ -9,6 +9,8 @@ import warnings
 import weakref
 from contextlib import contextmanager, redirect_stderr, redirect_stdout
 
+import numpy as np
+
 from privfit.data.source import ArraySource
 
 from .walk import lines_of, surfaces
@@ -50,9 +52,9 @@ def rows_of_fits(monkeypatch):
     references, made, turned = [], ArraySource.__init__, ArraySource.reweighted
 
     def note(source):
-        references.extend(
-            weakref.ref(array) for array in (source._block.x, source._block.y, source._block.weight)
-        )
+        block = source._block
+        rows = (block.x,) if isinstance(block.x, np.ndarray) else (block.x.numbers, block.x.codes)
+        references.extend(weakref.ref(array) for array in (*rows, block.y, block.weight))
 
     def noted(source, *args, **kwargs):
         made(source, *args, **kwargs)

@@ -1,15 +1,15 @@
 """From raw columns to bounded rows, by public facts alone."""
 
 import math
-from collections.abc import Sequence
-from typing import Any, Protocol
+from collections.abc import Callable, Sequence
+from typing import Any, Literal, Protocol, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 from privfit._checks import FloatArray
+from privfit.data.coded import CodedMatrix, Layout
 from privfit.data.columns import (
-    MISSING,
     ColumnValues,
     as_number,
     encode_categorical,
@@ -38,6 +38,13 @@ _ROUNDING = 1.0 + 2.0**-30
 """Room for the rounding of norms, so that a row on the bound keeps weight 1."""
 
 
+Storage: TypeAlias = Literal["float64", "float32"]
+"""The type that numbers of encoded rows are kept in; what is computed with them is computed in float64."""
+
+_BLOCK_ROWS = 2**16
+"""Rows written out at a time, so that what is made on the way stays small."""
+
+
 class Encoder(Protocol):
     """Turns raw columns into encoded rows; what it produces is described by ``design``."""
 
@@ -51,8 +58,22 @@ class Encoder(Protocol):
         """Names of the raw columns that `encode` reads, the response last."""
         ...
 
+    @property
+    def layout(self) -> Layout:
+        """How rows are kept as numbers and codes."""
+        ...
+
+    @property
+    def identity(self) -> str:
+        """Everything that the encoding depends on, in one text: the same for encoders that do the same."""
+        ...
+
     def encode(self, table: Table) -> tuple[FloatArray, FloatArray]:
         """Return ``x`` (n, p), row-major, and ``y`` (n,); NaN marks a row that may not contribute."""
+        ...
+
+    def encode_coded(self, table: Table, storage: Storage = "float64") -> tuple[CodedMatrix, FloatArray]:
+        """Return the same rows as numbers, stored in this type, and codes."""
         ...
 
     def encode_predictors(self, table: Table) -> FloatArray:
@@ -93,7 +114,7 @@ class SchemaEncoder:
     this number (or ``schema.row_norm``, if that is smaller; then ``bounded`` is False).
     """
 
-    __slots__ = ("_design", "_kind", "_predictors", "_target", "_target_column")
+    __slots__ = ("_design", "_identity", "_kind", "_layout", "_predictors", "_target", "_target_column")
 
     def __init__(
         self,
@@ -111,6 +132,8 @@ class SchemaEncoder:
         self._predictors = tuple((name, schema[name]) for name in names)
         with naming(self._target):
             described = describe_target(self._target, self._target_column, target_kind, centered=intercept)
+        self._layout = _layout(self._predictors, intercept=intercept)
+        self._identity = repr((schema.fingerprint, self._target, names, bool(intercept), target_kind))
         bound = math.sqrt(max(intercept + len(names), 1)) * _ROUNDING
         declared = math.inf if schema.row_norm is None else schema.row_norm
         self._design = Design(
@@ -124,6 +147,16 @@ class SchemaEncoder:
     def design(self) -> Design:
         """Public description of the encoded rows."""
         return self._design
+
+    @property
+    def layout(self) -> Layout:
+        """Numbers for numeric columns, codes for categorical ones."""
+        return self._layout
+
+    @property
+    def identity(self) -> str:
+        """Fingerprint of the schema, names, intercept and kind of response."""
+        return self._identity
 
     @property
     def needed(self) -> tuple[str, ...]:
@@ -145,22 +178,31 @@ class SchemaEncoder:
         """
         return self.encode_predictors(table), self.encode_target(table)
 
+    def encode_coded(self, table: Table, storage: Storage = "float64") -> tuple[CodedMatrix, FloatArray]:
+        """Return the same rows as numbers and codes."""
+        return self._rows(table, storage), self.encode_target(table)
+
     def encode_predictors(self, table: Table) -> FloatArray:
         """Return ``x`` (n, p), row-major float64; the response need not be in the table."""
-        x = np.empty((table.n_rows, len(self._design.columns)))
-        start = 0
-        if self._design.has_intercept:
-            x[:, 0], start = 1.0, 1
+        return written_out(self._rows, table, len(self._design.columns))
+
+    def _rows(self, table: Table, storage: Storage) -> CodedMatrix:
+        x = CodedMatrix.empty(self._layout, table.n_rows, storage)
+        start, number, code = int(self._layout.constant), 0, 0
         for name, column in self._predictors:
             values = table.values(name)
             with naming(name):
                 if isinstance(column, NumericColumn):
-                    _fill_numeric(x[:, start], values, column, self._design.columns[start])
-                    start += 1
+                    about = self._design.columns[start]
+                    x.numbers[:, number] = scaled(
+                        encode_numeric(values, column), about.center, about.half_width
+                    )
+                    start, number = start + 1, number + 1
                 else:
-                    width = len(column.levels) - 1
-                    _fill_indicators(x[:, start : start + width], values, column)
-                    start += width
+                    last = start + len(column.levels) - 1  # code -1, for missing cells, is the last place
+                    places = np.array([self._layout.none, *range(start, last), self._layout.missing])
+                    x.codes[:, code] = places[encode_categorical(values, column)]
+                    start, code = last, code + 1
         return x
 
     def encode_target(self, table: Table) -> FloatArray:
@@ -250,6 +292,22 @@ class UnitScaleEncoder:
             y = self.encode_target(table.values(name))
         return self.encode_predictors(table), y
 
+    @property
+    def layout(self) -> Layout:
+        """Numbers only."""
+        size, first = len(self._design.columns), int(self._design.has_intercept)
+        return Layout(size, bool(first), tuple(range(first, size)))
+
+    @property
+    def identity(self) -> str:
+        """Names, labels and bounds."""
+        return repr((self._names, self._design, self._classes))
+
+    def encode_coded(self, table: Table, storage: Storage = "float64") -> tuple[CodedMatrix, FloatArray]:
+        """Return the same rows as numbers."""
+        x, y = self.encode(table)
+        return CodedMatrix.of_array(self.layout, x, storage), y
+
     def encode_predictors(self, table: Table) -> FloatArray:
         """Return ``x`` (n, p), row-major float64."""
         x = self._blank(table.n_rows)
@@ -310,16 +368,23 @@ class UnitScaleEncoder:
         return x
 
 
-def _fill_numeric(out: FloatArray, values: ColumnValues, column: NumericColumn, about: DesignColumn) -> None:
-    out[:] = scaled(encode_numeric(values, column), about.center, about.half_width)
+def written_out(encode: Callable[[Table, Storage], CodedMatrix], table: Table, size: int) -> FloatArray:
+    """Return all encoded columns, shape (n, size), some rows at a time."""
+    x = np.empty((table.n_rows, size))
+    for start in range(0, table.n_rows, _BLOCK_ROWS):
+        rows = slice(start, start + _BLOCK_ROWS)
+        x[rows] = encode(table.part(rows), "float64").dense()
+    return x
 
 
-def _fill_indicators(out: FloatArray, values: ColumnValues, column: CategoricalColumn) -> None:
-    codes = encode_categorical(values, column)
-    out[:] = 0.0
-    rows = np.flatnonzero(codes > 0)
-    out[rows, codes[rows] - 1] = 1.0
-    out[codes == MISSING, 0] = np.nan
+def _layout(predictors: Sequence[tuple[str, Column]], *, intercept: bool) -> Layout:
+    """Return the layout of declared columns."""
+    columns, place = [], int(intercept)
+    for _, column in predictors:
+        if isinstance(column, NumericColumn):
+            columns.append(place)
+        place += 1 if isinstance(column, NumericColumn) else len(column.levels) - 1
+    return Layout(place, intercept, tuple(columns), plain=len(predictors) - len(columns))
 
 
 def _target_name(schema: Schema, target: str | None) -> str:

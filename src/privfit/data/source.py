@@ -2,14 +2,16 @@
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Protocol, final
 
 import numpy as np
 from numpy.typing import NDArray
 
 from privfit._checks import FloatArray
 from privfit.data.clamp import Weighting, basis_weights, influence_weights
-from privfit.data.threads import PARTS_PER_THREAD, share, thread_count
+from privfit.data.coded import CodedMatrix, Matrix
+from privfit.data.reduction import sum_chunks
+from privfit.data.room import AbstractRoom, InMemory
 
 CHUNK_ROWS = 4096
 """Rows that a kernel adds up before its partial sum is set aside; it bounds the rounding error of sums."""
@@ -30,6 +32,31 @@ class Block:
     y: FloatArray
     weight: FloatArray
 
+    def part(self, rows: "slice | IntArray") -> "Block":
+        """Return some of the rows."""
+        return Block(self.x[rows], self.y[rows], self.weight[rows])
+
+    def written_out(self) -> "Block":
+        """Return the block itself."""
+        return self
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class CodedBlock:
+    """As `Block`, with coded rows."""
+
+    x: CodedMatrix
+    y: FloatArray
+    weight: FloatArray
+
+    def part(self, rows: "slice | IntArray") -> "CodedBlock":
+        """Return some of the rows."""
+        return CodedBlock(self.x[rows], self.y[rows], self.weight[rows])
+
+    def written_out(self) -> Block:
+        """Return the rows with all their columns."""
+        return Block(self.x.dense(), self.y, self.weight)
+
 
 IntArray = NDArray[np.int64]
 
@@ -38,6 +65,25 @@ BlockKernel = Callable[[Block, FloatArray], None]
 
 ``out`` has shape (number of chunks, size). A kernel keeps no state and releases the GIL where it can.
 """
+
+
+@final
+@dataclass(frozen=True, slots=True, eq=False)
+class CodedKernel:
+    """A kernel that takes blocks of coded rows as well; other kernels get them written out, chunk by chunk.
+
+    Parameters
+    ----------
+    dense, coded : callable
+        The same sum, of blocks whose ``x`` is an array and of blocks whose ``x`` is a `CodedMatrix`.
+    """
+
+    dense: BlockKernel
+    coded: Callable[["CodedBlock", FloatArray], None]
+
+    def __call__(self, block: Block, out: FloatArray) -> None:
+        """Add the sum of each chunk of rows to a row of ``out``."""
+        self.dense(block, out)
 
 
 class RowSource(Protocol):
@@ -75,7 +121,7 @@ class ArraySource:
 
     Parameters
     ----------
-    x : array of shape (n, p)
+    x : array of shape (n, p), or CodedMatrix
         Encoded predictors, with the intercept column.
     y : array of shape (n,)
         Encoded response.
@@ -84,16 +130,27 @@ class ArraySource:
         ``norm_bound**2 / norm(x)**2``, rows with a non-finite entry get weight 0.
     weighting : callable
         `influence_weights`, or `schweppe_weights`, which scales rows instead.
+
+    Notes
+    -----
+    Coded rows are written out ``CHUNK_ROWS`` at a time, for those kernels that know arrays only.
     """
 
-    __slots__ = ("_block", "_norm_bound")
+    __slots__ = ("_block", "_norm_bound", "_room")
 
     def __init__(
-        self, x: FloatArray, y: FloatArray, *, norm_bound: float, weighting: Weighting = influence_weights
+        self, x: Matrix, y: FloatArray, *, norm_bound: float, weighting: Weighting = influence_weights
     ) -> None:
         weight, x, y = weighting(x, y, norm_bound=norm_bound)
-        self._block = Block(x, y, weight)
-        self._norm_bound = norm_bound
+        self._block = _block(x, y, weight)
+        self._norm_bound, self._room = norm_bound, InMemory()
+
+    @classmethod
+    def of_bounded(cls, block: "Block | CodedBlock", norm_bound: float, room: AbstractRoom) -> "ArraySource":
+        """Return a source of rows that a weighting has bounded by ``norm_bound`` before."""
+        source = cls.__new__(cls)
+        source._block, source._norm_bound, source._room = block, norm_bound, room
+        return source
 
     def __repr__(self) -> str:
         return "ArraySource(<private rows>)"
@@ -113,56 +170,66 @@ class ArraySource:
 
     def reweighted(self, basis: FloatArray, *, norm_bound: float, amplification: float) -> "ArraySource":
         """Return the same rows with weights that bound ``norm(basis.T @ x)``; see `basis_weights`."""
-        weight = np.empty(self.n_rows)
-        for first in range(0, self.n_rows, CHUNK_ROWS):
-            rows = slice(first, first + CHUNK_ROWS)
-            weight[rows] = basis_weights(
-                self._block.x[rows], basis, norm_bound=norm_bound, amplification=amplification
-            )
-        weight[self._block.weight == 0.0] = 0.0
-        source = ArraySource.__new__(ArraySource)
-        source._block = Block(self._block.x, self._block.y, weight)
-        source._norm_bound = norm_bound
-        return source
+        block, weight = self._block, self._room.new(self.n_rows)
+
+        def work(first: int, last: int, out: FloatArray) -> None:
+            del out
+            for rows in chunk_rows(first, last):
+                weights = basis_weights(
+                    block.x[rows], basis, norm_bound=norm_bound, amplification=amplification
+                )
+                weight[rows] = np.where(block.weight[rows] == 0.0, 0.0, weights)
+                self._room.leave(rows)
+
+        sum_chunks(work, self._chunks, 0)
+        return ArraySource.of_bounded(_block(block.x, block.y, weight), norm_bound, self._room)
 
     def blocks(self) -> Iterator[Block]:
-        """Return the rows in their order, in one block."""
-        yield self._block
+        """Return the rows in their order: in one block, or in chunks if they are coded."""
+        if isinstance(self._block, Block):
+            yield self._block
+            return
+        for rows in chunk_rows(0, self._chunks):
+            yield self._block.part(rows).written_out()
+            self._room.leave(rows)
 
     def take(self, indices: IntArray) -> Block:
         """Return the rows with these numbers."""
-        block = self._block
-        return Block(block.x[indices], block.y[indices], block.weight[indices])
+        return self._block.part(indices).written_out()
 
     def sum(self, kernel: BlockKernel, size: int) -> FloatArray:
         """Return the sum of the kernel over all rows, shape (size,); independent of the thread count."""
-        chunks = -(-self.n_rows // CHUNK_ROWS)
-        partial = np.zeros((chunks, size))
-        threads = min(thread_count(), chunks)
-        if threads == 1:
-            kernel(self._block, partial)
-            return pairwise_sum(partial)
-        parts = min(chunks, PARTS_PER_THREAD * threads)
-        edges = np.linspace(0, chunks, parts + 1).astype(int)
 
-        def work(k: int) -> None:
-            rows = slice(edges[k] * CHUNK_ROWS, edges[k + 1] * CHUNK_ROWS)
-            part = Block(self._block.x[rows], self._block.y[rows], self._block.weight[rows])
-            kernel(part, partial[edges[k] : edges[k + 1]])
+        def work(first: int, last: int, out: FloatArray) -> None:
+            rows = slice(first * CHUNK_ROWS, last * CHUNK_ROWS)
+            _add(kernel, self._block.part(rows), out)
+            self._room.leave(rows)
 
-        share(work, parts, threads)
-        return pairwise_sum(partial)
+        return sum_chunks(work, self._chunks, size)
+
+    @property
+    def _chunks(self) -> int:
+        return -(-self.n_rows // CHUNK_ROWS)
 
 
-def pairwise_sum(partial: FloatArray) -> FloatArray:
-    """Sum rows of ``partial`` (chunks, size) by a balanced tree, in an order fixed by the shape alone."""
-    while partial.shape[0] > 1:
-        half = partial.shape[0] // 2
-        merged = partial[: 2 * half : 2] + partial[1 : 2 * half : 2]
-        if partial.shape[0] % 2:
-            merged[-1] += partial[-1]
-        partial = merged
-    return partial[0].copy()
+def _block(x: Matrix, y: FloatArray, weight: FloatArray) -> Block | CodedBlock:
+    return CodedBlock(x, y, weight) if isinstance(x, CodedMatrix) else Block(x, y, weight)
+
+
+def _add(kernel: BlockKernel, part: Block | CodedBlock, out: FloatArray) -> None:
+    """Add the sums of chunks to ``out``; coded rows are written out for kernels that know arrays only."""
+    if isinstance(part, Block):
+        kernel(part, out)
+    elif isinstance(kernel, CodedKernel):
+        kernel.coded(part, out)
+    else:
+        for k, rows in enumerate(chunk_rows(0, out.shape[0])):
+            kernel(part.part(rows).written_out(), out[k : k + 1])
+
+
+def chunk_rows(first: int, last: int) -> list[slice]:
+    """Return the rows of the chunks from ``first`` to before ``last``."""
+    return [slice(chunk * CHUNK_ROWS, (chunk + 1) * CHUNK_ROWS) for chunk in range(first, last)]
 
 
 def summation_error(n_rows: int, terms: int = CHUNK_ROWS) -> float:

@@ -2,12 +2,14 @@
 
 import math
 from dataclasses import dataclass
+from typing import TypeAlias
 
 import numpy as np
 
 from privfit._checks import FloatArray, in_range, whole
 from privfit._sealed import sealed, withheld
-from privfit.data.clamp import influence_weights, schweppe_weights
+from privfit.data.cache import CachedRows, RowCache
+from privfit.data.clamp import Weighting, influence_weights, schweppe_weights
 from privfit.data.design import Design
 from privfit.data.encode import Encoder
 from privfit.data.schema import Schema
@@ -29,6 +31,9 @@ from privfit.problem.oracle import Oracle
 from privfit.problem.plan import Plan
 from privfit.results import FitResult, PrivacyStatement
 from privfit.solvers import AbstractSolver, NonPrivate, resolve
+
+RawRows: TypeAlias = Table | RowStream | RowCache
+"""What a fit can be made of."""
 
 _LONGEST = 10**10
 """Rows; more than any machine holds, and far from overflow."""
@@ -87,9 +92,7 @@ class FitOptions:
 
 
 @sealed
-def fit(
-    model: Model, encoder: Encoder, table: Table | RowStream, options: FitOptions
-) -> tuple[FitResult, FloatArray]:
+def fit(model: Model, encoder: Encoder, table: RawRows, options: FitOptions) -> tuple[FitResult, FloatArray]:
     """Fit a model to a table.
 
     Parameters
@@ -97,7 +100,7 @@ def fit(
     model : Model
     encoder : Encoder
         Built from public facts.
-    table : Table or RowStream
+    table : Table, RowStream or RowCache
         The rows.
     options : FitOptions
 
@@ -126,11 +129,11 @@ def fit(
     raise failure
 
 
-def _fit(
-    model: Model, encoder: Encoder, table: Table | RowStream, options: FitOptions
-) -> tuple[FitResult, FloatArray]:
+def _fit(model: Model, encoder: Encoder, table: RawRows, options: FitOptions) -> tuple[FitResult, FloatArray]:
     if isinstance(table, RowStream):
         refuse_many_passes(options)
+    if isinstance(table, RowCache):
+        table = _cached(model, encoder, table, options)
     problem = make_problem(model, encoder.design, options, n_rows=public_rows(table.n_rows, options))
     plan = plan_fit(problem, options)
     noise = _noise(options)
@@ -183,13 +186,25 @@ def refuse_many_passes(options: FitOptions) -> None:
         )
 
 
-def _encoded(encoder: Encoder, table: Table | RowStream, problem: Problem) -> RowSource:
+def _cached(model: Model, encoder: Encoder, cache: RowCache, options: FitOptions) -> CachedRows:
+    """Return the rows of a file, encoded on the way to the disk, once public facts allow the fit."""
+    problem = make_problem(model, encoder.design, options, n_rows=public_rows(_LONGEST, options))
+    return cache.rows(encoder, norm_bound=problem.norm_bound, weighting=_weighting(problem))
+
+
+def _weighting(problem: Problem) -> Weighting:
+    return schweppe_weights if problem.loss.scales_rows else influence_weights
+
+
+def _encoded(encoder: Encoder, table: Table | RowStream | CachedRows, problem: Problem) -> RowSource:
     """Return the bounded rows; those of a stream are read later, those of a table now."""
-    weighting = schweppe_weights if problem.loss.scales_rows else influence_weights
+    if isinstance(table, CachedRows):
+        return table.source(norm_bound=problem.norm_bound)
+    weighting = _weighting(problem)
     if isinstance(table, RowStream):
         return table.source(encoder, norm_bound=problem.norm_bound, weighting=weighting)
     with np.errstate(all="ignore"):  # a warning would depend on cells
-        x, y = encoder.encode(table)
+        x, y = (encoder.encode_coded if encoder.layout.has_codes else encoder.encode)(table)
         return ArraySource(x, y, norm_bound=problem.norm_bound, weighting=weighting)
 
 

@@ -5,8 +5,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+from privfit.data.cache import RowCache
 from privfit.data.schema import Schema
-from privfit.data.tables import open_table
+from privfit.data.tables import Table, open_table
 from privfit.errors import InvalidArgument
 from privfit.estimators.fit import FitOptions, fit, make_problem, public_rows, refuse_unit
 from privfit.estimators.models import Model
@@ -40,8 +41,12 @@ def fit_formula(
     refuse_unit(schema)
     encoder = FormulaEncoder(formula, schema, target_kind=model.target_kind)
     _check(model, encoder, options)
-    table = open_table(data, needed=encoder.needed, columns=text.columns, header=text.header, sep=text.sep)
+    table = data if isinstance(data, RowCache) else _opened(data, encoder, text)
     return fit(model, encoder, table, replace(options, schema=schema))[0]
+
+
+def _opened(data: object, encoder: FormulaEncoder, text: TextFormat) -> Table:
+    return open_table(data, needed=encoder.needed, columns=text.columns, header=text.header, sep=text.sep)
 
 
 def _as_schema(schema: Schema | Mapping[str, Any] | str | os.PathLike[str]) -> Schema:

@@ -13,13 +13,21 @@ import numpy as np
 from numba import float64, int64, njit, types, void
 
 from privfit._checks import FloatArray
-from privfit.data.source import CHUNK_ROWS, GROUP_ROWS, Block, BlockKernel
+from privfit.data.coded import CodedMatrix, Matrix
+from privfit.data.source import (
+    CHUNK_ROWS,
+    GROUP_ROWS,
+    Block,
+    BlockKernel,
+    CodedBlock,
+    CodedKernel,
+    chunk_rows,
+)
 from privfit.losses.base import SIGNATURE, AbstractLoss
-from privfit.losses.concomitant import concomitant_slope
-from privfit.losses.huber import huber_slope
-from privfit.losses.logistic import logistic_slope
+from privfit.problem import coded_kernels
 from privfit.problem.lanes import LANES, add_eight, eight_dots
 from privfit.problem.prefetch import LINE, prefetch
+from privfit.problem.slopes import SLOPE_CODES, fill_slopes
 
 _FUNCTION = types.FunctionType(SIGNATURE)
 _VECTOR = float64[::1]
@@ -31,27 +39,6 @@ def _clamp(value: float, low: float, high: float) -> float:
     """Clamp to [low, high], an interval that holds 0; NaN becomes 0."""
     kept = min(max(value, low), high)
     return kept if kept == kept else 0.0  # noqa: PLR0124
-
-
-@njit(inline="always")
-def _fill_slopes(code: int, slope: Any, y: Any, steps: Any, s: float, c: float, k: float) -> None:
-    """Replace predictors by slopes. A loop of its own for each slope with a code, which it vectorises."""
-    if code == 1:
-        for i in range(y.size):
-            steps[i] = logistic_slope(y[i], steps[i], s, c, k)
-    elif code == 2:
-        for i in range(y.size):
-            steps[i] = huber_slope(y[i], steps[i], s, c, k)
-    elif code == 3:
-        for i in range(y.size):
-            steps[i] = concomitant_slope(y[i], steps[i], s, c, k)
-    else:
-        for i in range(y.size):
-            steps[i] = slope(y[i], steps[i], s, c, k)
-
-
-_CODES = {logistic_slope: 1, huber_slope: 2, concomitant_slope: 3}
-"""Slopes that the gradient pass inlines; all others work too, through a function pointer."""
 
 
 _REORDERED: Any = {"error_model": "numpy", "fastmath": {"reassoc", "contract"}}
@@ -135,7 +122,7 @@ def _add_gradients(
             eight_dots(eight, factors, p, predicted + 8 * i)
         if whole < rows:
             _dots(x[first + whole : first + rows], theta, steps[whole:])
-        _fill_slopes(code, slope, y_group, steps, s, c, k)
+        fill_slopes(code, slope, y_group, steps, s, c, k)
         for i in range(rows):
             step = min(max(steps[i], -bound), bound)
             steps[i] = step * weight_group[i] if step == step else 0.0  # noqa: PLR0124 -- NaN
@@ -229,7 +216,7 @@ def gradient_kernel(loss: AbstractLoss, theta: FloatArray, s: float) -> BlockKer
     """
     state = np.array([s, *loss.parameters])
     constants, functions = loss.constants, loss.functions
-    theta, code = np.ascontiguousarray(theta), _CODES.get(functions.slope, 0)
+    theta, code = np.ascontiguousarray(theta), SLOPE_CODES.get(functions.slope, 0)
 
     def kernel(block: Block, out: FloatArray) -> None:
         x, y, weight = block.x, block.y, block.weight
@@ -238,7 +225,11 @@ def gradient_kernel(loss: AbstractLoss, theta: FloatArray, s: float) -> BlockKer
             low, high = constants.scale_slope
             _add_scale_slopes(x, y, weight, theta, state, functions.scale_slope, low, high, out)
 
-    return kernel
+    def coded(block: CodedBlock, out: FloatArray) -> None:
+        x, y, weight = block.x, block.y, block.weight
+        coded_kernels.add_gradients(x, y, weight, theta, state, functions.slope, constants.slope, out)
+
+    return kernel if loss.has_scale else CodedKernel(kernel, coded)
 
 
 def hessian_kernel(loss: AbstractLoss, theta: FloatArray, s: float, basis: FloatArray | None) -> BlockKernel:
@@ -260,21 +251,24 @@ def meat_kernel(loss: AbstractLoss, theta: FloatArray, s: float, basis: FloatArr
 def second_moment_kernel(basis: FloatArray | None) -> BlockKernel:
     """Sum of ``w * z z'`` over the rows ``z = P'x`` in the basis, flattened (p, p)."""
 
-    def kernel(block: Block, out: FloatArray) -> None:
-        for chunk, rows in _chunks(out):
-            scaled = np.sqrt(block.weight[rows])[:, None] * _turned(block.x[rows], basis)
-            out[chunk] += (scaled.T @ scaled).ravel()
+    def kernel(block: Block | CodedBlock, out: FloatArray) -> None:
+        for chunk, rows in enumerate(chunk_rows(0, out.shape[0])):
+            x, weight = block.x[rows], block.weight[rows]
+            if basis is None and isinstance(x, CodedMatrix):
+                out[chunk] += coded_kernels.moments(x, weight).ravel()
+            else:
+                scaled = np.sqrt(weight)[:, None] * _turned(x, basis)
+                out[chunk] += (scaled.T @ scaled).ravel()
 
-    return kernel
+    return CodedKernel(kernel, kernel)
 
 
-def _chunks(out: FloatArray) -> list[tuple[int, slice]]:
-    return [(chunk, slice(chunk * CHUNK_ROWS, (chunk + 1) * CHUNK_ROWS)) for chunk in range(out.shape[0])]
-
-
-def _turned(x: FloatArray, basis: FloatArray | None) -> FloatArray:
+def _turned(x: Matrix, basis: FloatArray | None) -> FloatArray:
+    if basis is None:
+        assert not isinstance(x, CodedMatrix)  # noqa: S101 -- its moments are summed by code
+        return x
     with np.errstate(over="ignore", invalid="ignore"):
-        return x if basis is None else x @ basis
+        return x @ basis
 
 
 @dataclass(frozen=True, slots=True)
@@ -297,18 +291,40 @@ def _outer_kernel(
     """
     state = np.array([s, *loss.parameters])
 
-    def kernel(block: Block, out: FloatArray) -> None:
-        p = block.x.shape[1]
-        for chunk, rows in _chunks(out):
+    def kernel(block: Block | CodedBlock, out: FloatArray) -> None:
+        for chunk, rows in enumerate(chunk_rows(0, out.shape[0])):
             x, y, weight = block.x[rows], block.y[rows], block.weight[rows]
             with np.errstate(over="ignore", invalid="ignore"):
                 eta = x @ theta
-            a = np.empty((y.size, p + loss.has_scale))
-            root, last = np.empty(y.size), np.empty(y.size)
-            factors.fill(y, eta, weight, state, factors.main, factors.side, factors.bounds, root, last)
-            np.multiply(root[:, None], _turned(x, basis), out=a[:, :p])
-            if loss.has_scale:
-                a[:, p] = last
-            out[chunk] += (a.T @ a).ravel()
+            root, side = np.empty(y.size), np.empty(y.size)
+            factors.fill(y, eta, weight, state, factors.main, factors.side, factors.bounds, root, side)
+            last = side if loss.has_scale else None
+            if basis is None and isinstance(x, CodedMatrix):
+                out[chunk] += _coded_products(x, root, last).ravel()
+            else:
+                a = _scaled_rows(_turned(x, basis), root, last)
+                out[chunk] += (a.T @ a).ravel()
 
-    return kernel
+    return CodedKernel(kernel, kernel)
+
+
+def _scaled_rows(z: FloatArray, root: FloatArray, last: FloatArray | None) -> FloatArray:
+    """Return the rows ``(root * z, last)``."""
+    p = z.shape[1]
+    a = np.empty((root.size, p + (last is not None)))
+    np.multiply(root[:, None], z, out=a[:, :p])
+    if last is not None:
+        a[:, p] = last
+    return a
+
+
+def _coded_products(x: CodedMatrix, root: FloatArray, last: FloatArray | None) -> FloatArray:
+    """Return the sum of the outer products of the rows ``(root * x, last)``."""
+    products = coded_kernels.moments(x, root * root)
+    if last is None:
+        return products
+    p = x.shape[1]
+    whole, side = np.empty((p + 1, p + 1)), np.zeros((1, p))
+    coded_kernels.add_rows(x, root * last, side)
+    whole[:p, :p], whole[p, :p], whole[:p, p], whole[p, p] = products, side[0], side[0], last @ last
+    return whole
