@@ -12,6 +12,9 @@ import pyarrow.dataset as pads
 from privfit.data.columns import quietly
 from privfit.data.files import ARROW_SUFFIXES, PARQUET_SUFFIXES, csv_conversion, csv_names, present
 
+_UNBUFFERED = pads.ParquetFragmentScanOptions(pre_buffer=False)
+"""Without it, all that is to be read of a file is in memory at once."""
+
 
 @dataclass(frozen=True, slots=True)
 class TextForm:
@@ -71,6 +74,7 @@ def _open(
             batch_size=sizes.rows,
             batch_readahead=sizes.ahead,
             fragment_readahead=1,
+            fragment_scan_options=_UNBUFFERED if form == "parquet" else None,
         )
     names, skipped = csv_names(file, shown, columns=text.columns, header=text.header, sep=text.sep)
     return pacsv.open_csv(

@@ -24,7 +24,7 @@ from privfit.errors import InvalidArgument, SchemaError
 
 _VERSION = 1
 
-_SIZES = BatchSizes(rows=1 << 16, text_bytes=1 << 23, ahead=2)
+_SIZES = BatchSizes(rows=1 << 15, text_bytes=1 << 22, ahead=2)
 
 
 class RowCache:
@@ -129,7 +129,6 @@ class RowCache:
         n_rows, layout = 0, encoder.layout
         for x, y in self._encoded(encoder):
             weight, bounded, response = weighting(x, y, norm_bound=norm_bound)
-            assert isinstance(bounded, CodedMatrix)  # noqa: S101 -- a weighting keeps the kind of its rows
             layout, n_rows = bounded.layout, n_rows + response.size
             draft.add(numbers=bounded.numbers, codes=bounded.codes, y=response, weight=weight)
         if n_rows == 0:

@@ -48,12 +48,12 @@ class Draft:
         if fcntl is not None:
             fcntl.flock(self._lock, fcntl.LOCK_EX)
         self._files = {name: _opened(folder / name) for name in Parts.ALL}
-        self._checksums = dict.fromkeys(Parts.ALL, 0)
+        self._checksums: dict[str, int] = dict.fromkeys(Parts.ALL, 0)
 
     def add(self, **parts: NDArray[Any]) -> None:
         """Append rows to the files, an array a file."""
         for name, rows in parts.items():
-            written = memoryview(np.ascontiguousarray(rows).reshape(-1).view(np.uint8))
+            written = np.ascontiguousarray(rows).tobytes()
             self._files[name].write(written)
             self._checksums[name] = zlib.crc32(written, self._checksums[name])
 

@@ -1,6 +1,7 @@
 """Bound the influence of a row, in floating point as on paper."""
 
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -92,8 +93,9 @@ def _scaled(x: Matrix, factor: FloatArray) -> Matrix:
     return x.scaled(factor) if isinstance(x, CodedMatrix) else x * factor[:, None]
 
 
-Weighting = Callable[..., tuple[FloatArray, Matrix, FloatArray]]
-"""``weighting(x, y, norm_bound=c)`` bounds rows: `influence_weights` or `schweppe_weights`."""
+Weighting = Callable[..., tuple[FloatArray, Any, FloatArray]]
+"""``weighting(x, y, norm_bound=c)`` bounds rows, and returns them as the kind of matrix that they were:
+`influence_weights` or `schweppe_weights`."""
 
 
 def basis_weights(x: Matrix, basis: FloatArray, *, norm_bound: float, amplification: float) -> FloatArray:

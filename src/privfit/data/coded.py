@@ -11,8 +11,6 @@ from privfit._checks import FloatArray
 from privfit.data import coded_loops
 from privfit.errors import SchemaError
 
-Numbers = NDArray[np.float64] | NDArray[np.float32]
-
 MOST_COLUMNS = 2**16 - 2
 """Encoded columns that 16-bit codes can name."""
 
@@ -98,7 +96,7 @@ class CodedMatrix:
     """
 
     layout: Layout
-    numbers: Numbers
+    numbers: NDArray[Any]
     codes: NDArray[Any]
 
     __array_ufunc__ = None  # so that NumPy leaves products to this class

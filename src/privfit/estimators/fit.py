@@ -129,11 +129,10 @@ def fit(model: Model, encoder: Encoder, table: RawRows, options: FitOptions) -> 
     raise failure
 
 
-def _fit(model: Model, encoder: Encoder, table: RawRows, options: FitOptions) -> tuple[FitResult, FloatArray]:
-    if isinstance(table, RowStream):
+def _fit(model: Model, encoder: Encoder, raw: RawRows, options: FitOptions) -> tuple[FitResult, FloatArray]:
+    if isinstance(raw, RowStream):
         refuse_many_passes(options)
-    if isinstance(table, RowCache):
-        table = _cached(model, encoder, table, options)
+    table = _cached(model, encoder, raw, options) if isinstance(raw, RowCache) else raw
     problem = make_problem(model, encoder.design, options, n_rows=public_rows(table.n_rows, options))
     plan = plan_fit(problem, options)
     noise = _noise(options)

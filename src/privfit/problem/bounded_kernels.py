@@ -133,8 +133,10 @@ def bounded_gradient_kernel(
             room = np.sqrt(block.weight[rows]) / norm_bound
             step, side = np.empty(y.size), np.empty(y.size)
             fill(y, eta, room, step, side)
-            add = coded_kernels.add_rows if isinstance(x, CodedMatrix) else _add_steps
-            add(x, step, out[chunk : chunk + 1])
+            if isinstance(x, CodedMatrix):
+                coded_kernels.add_rows(x, step, out[chunk : chunk + 1])
+            else:
+                _add_steps(x, step, out[chunk : chunk + 1])
             if loss.has_scale:
                 out[chunk, p] += side.sum()
 
