@@ -120,9 +120,9 @@ def mixed() -> str:
     ]
     lines = [f"* {name}: {value}" for name, value in report["ratios"].items()]
     sizes = (
-        f"{report['rows']:,} rows, {report['encoded_columns']} encoded columns, threads: {report['threads']}. "
-        f"Rows take {report['bytes_by_code'] / 2**20:.0f} MiB by code, {report['bytes_dense'] / 2**20:.0f} MiB "
-        f"dense and {report['bytes_sparse'] / 2**20:.0f} MiB sparse."
+        f"{report['rows']:,} rows, {report['encoded_columns']} encoded columns, "
+        f"threads: {report['threads']}. Rows take {report['bytes_by_code'] / 2**20:.0f} MiB by code, "
+        f"{report['bytes_dense'] / 2**20:.0f} MiB dense and {report['bytes_sparse'] / 2**20:.0f} MiB sparse."
     )
     times = table(["", "processor time", "clock"], body)
     return "\n\n".join([sizes, times, "Ratios of processor times:", "\n".join(lines)])

@@ -9,9 +9,8 @@ from cells import Cell
 from problems import HUBER_SCALE, Array, Task
 
 from competitors.base import ALL_TASKS, AbstractMethod, Role, Run
-from privfit.data.coded import CodedMatrix, Layout
+from privfit.data.coded import CodedMatrix, Layout, Storage
 from privfit.data.design import Design
-from privfit.data.encode import Storage
 from privfit.data.tables import Table
 from privfit.estimators.base import UNWEIGHTED
 from privfit.estimators.fit import FitOptions, fit

@@ -15,8 +15,8 @@ import numpy as np
 from privfit.data.batches import BatchSizes, TextForm, read_batches
 from privfit.data.cache_files import Draft, Parts, drafted, missing_room, read_facts, verified
 from privfit.data.clamp import Weighting, influence_weights
-from privfit.data.coded import CodedMatrix, Layout
-from privfit.data.encode import Encoder, Storage
+from privfit.data.coded import CodedMatrix, Layout, Storage
+from privfit.data.encode import Encoder
 from privfit.data.room import OnDisk
 from privfit.data.source import ArraySource, CodedBlock
 from privfit.data.tables import Table

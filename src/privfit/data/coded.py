@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, overload
+from typing import Any, Literal, TypeAlias, overload
 
 import numpy as np
 from numpy.typing import NDArray
@@ -10,6 +10,9 @@ from numpy.typing import NDArray
 from privfit._checks import FloatArray
 from privfit.data import coded_loops
 from privfit.errors import SchemaError
+
+Storage: TypeAlias = Literal["float64", "float32"]
+"""The type that numbers of encoded rows are kept in; what is computed with them is computed in float64."""
 
 MOST_COLUMNS = 2**16 - 2
 """Encoded columns that 16-bit codes can name."""

@@ -1,14 +1,14 @@
 """From raw columns to bounded rows, by public facts alone."""
 
 import math
-from collections.abc import Callable, Sequence
-from typing import Any, Literal, Protocol, TypeAlias
+from collections.abc import Sequence
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from privfit._checks import FloatArray
-from privfit.data.coded import CodedMatrix, Layout
+from privfit.data.coded import CodedMatrix, Layout, Storage
 from privfit.data.columns import (
     ColumnValues,
     as_number,
@@ -30,19 +30,13 @@ from privfit.data.response import (
     scaled,
     standard_labels,
 )
+from privfit.data.rows import layout_of, written_out
 from privfit.data.schema import Schema
 from privfit.data.tables import Table, default_names
 from privfit.errors import SchemaError
 
 _ROUNDING = 1.0 + 2.0**-30
 """Room for the rounding of norms, so that a row on the bound keeps weight 1."""
-
-
-Storage: TypeAlias = Literal["float64", "float32"]
-"""The type that numbers of encoded rows are kept in; what is computed with them is computed in float64."""
-
-_BLOCK_ROWS = 2**16
-"""Rows written out at a time, so that what is made on the way stays small."""
 
 
 class Encoder(Protocol):
@@ -132,7 +126,7 @@ class SchemaEncoder:
         self._predictors = tuple((name, schema[name]) for name in names)
         with naming(self._target):
             described = describe_target(self._target, self._target_column, target_kind, centered=intercept)
-        self._layout = _layout(self._predictors, intercept=intercept)
+        self._layout = layout_of([column for _, column in self._predictors], intercept=intercept)
         self._identity = repr((schema.fingerprint, self._target, names, bool(intercept), target_kind))
         bound = math.sqrt(max(intercept + len(names), 1)) * _ROUNDING
         declared = math.inf if schema.row_norm is None else schema.row_norm
@@ -366,25 +360,6 @@ class UnitScaleEncoder:
         if self._design.has_intercept:
             x[:, 0] = 1.0
         return x
-
-
-def written_out(encode: Callable[[Table, Storage], CodedMatrix], table: Table, size: int) -> FloatArray:
-    """Return all encoded columns, shape (n, size), some rows at a time."""
-    x = np.empty((table.n_rows, size))
-    for start in range(0, table.n_rows, _BLOCK_ROWS):
-        rows = slice(start, start + _BLOCK_ROWS)
-        x[rows] = encode(table.part(rows), "float64").dense()
-    return x
-
-
-def _layout(predictors: Sequence[tuple[str, Column]], *, intercept: bool) -> Layout:
-    """Return the layout of declared columns."""
-    columns, place = [], int(intercept)
-    for _, column in predictors:
-        if isinstance(column, NumericColumn):
-            columns.append(place)
-        place += 1 if isinstance(column, NumericColumn) else len(column.levels) - 1
-    return Layout(place, intercept, tuple(columns), plain=len(predictors) - len(columns))
 
 
 def _target_name(schema: Schema, target: str | None) -> str:

@@ -8,12 +8,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privfit._checks import FloatArray
-from privfit.data.coded import CodedMatrix, Layout
+from privfit.data.coded import CodedMatrix, Layout, Storage
 from privfit.data.columns import MISSING, encode_categorical, encode_numeric, naming
 from privfit.data.declarations import Column, NumericColumn
 from privfit.data.design import Design
-from privfit.data.encode import SchemaEncoder, Storage, written_out
+from privfit.data.encode import SchemaEncoder
 from privfit.data.response import TargetKind
+from privfit.data.rows import written_out
 from privfit.data.schema import Schema
 from privfit.data.tables import Table
 from privfit.errors import FormulaError
