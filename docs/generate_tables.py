@@ -111,6 +111,43 @@ def gradient_pass() -> str:
     return table(["", "time"], body) + ratios
 
 
+def mixed() -> str:
+    """Return the times of sums and fits of a table with categorical columns."""
+    report = json.loads((ROOT / "benchmarks/speed/results/mixed.json").read_text())
+    body = [
+        [name, f"{times['processor_ms']:,.0f} ms", f"{times['clock_ms']:,.0f} ms"]
+        for name, times in {**report["sums"], **report["fits"]}.items()
+    ]
+    lines = [f"* {name}: {value}" for name, value in report["ratios"].items()]
+    sizes = (
+        f"{report['rows']:,} rows, {report['encoded_columns']} encoded columns, "
+        f"threads: {report['threads']}. Rows take {report['bytes_by_code'] / 2**20:.0f} MiB by code, "
+        f"{report['bytes_dense'] / 2**20:.0f} MiB dense and {report['bytes_sparse'] / 2**20:.0f} MiB sparse."
+    )
+    times = table(["", "processor time", "clock"], body)
+    return "\n\n".join([sizes, times, "Ratios of processor times:", "\n".join(lines)])
+
+
+def larger_than_memory() -> str:
+    """Return the times and the memory of fits from a file."""
+    report = json.loads((ROOT / "benchmarks/speed/results/larger_than_memory.json").read_text())
+    body = [
+        [
+            f"{int(n_rows):,}",
+            f"{one['scan']['processor_ms']:,.0f} ms",
+            f"{one['encoding']['processor_ms']:,.0f} ms",
+            f"{one['gradient_pass']['processor_ms']:,.0f} ms",
+            f"{one['scan / pass']:.2f}",
+            f"{one['cache_bytes'] / 2**20:.0f} MiB",
+            f"{one['imported_mib']:.0f} MiB",
+            f"{one['high_water_mib']:.0f} MiB",
+        ]
+        for n_rows, one in report["rows"].items()
+    ]
+    header = ["rows", "scan", "encoding, once", "gradient pass", "scan over pass", "files"]
+    return table([*header, "memory before", "most memory"], body)
+
+
 def point_solvers() -> str:
     """Return coverage, share of infinite intervals and standard errors of solvers that release a point."""
     body = [
@@ -390,6 +427,7 @@ PAGES: dict[str, dict[str, Callable[[], str]]] = {
         "real": real,
         "pass": gradient_pass,
     },
+    "speed.md": {"mixed": mixed, "larger": larger_than_memory},
     "experiments/audits.md": {"audits": audits, "elsewhere": elsewhere, "kills": kills},
     "experiments/output-perturbation.md": {"cells": cells, "counts": counts},
     "planning.md": {

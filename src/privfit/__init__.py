@@ -24,6 +24,7 @@ from privfit.errors import (
 if TYPE_CHECKING:
     from privfit import auditing, learners, losses, solvers
     from privfit.auditing import AuditResult, audit
+    from privfit.data.cache import RowCache
     from privfit.data.schema import Schema
     from privfit.data.stream import RowStream
     from privfit.estimators import (
@@ -66,6 +67,7 @@ __all__ = [
     "PoissonRegressor",
     "PrivfitError",
     "QuantileRegressor",
+    "RowCache",
     "RowStream",
     "Schema",
     "SchemaError",
@@ -102,6 +104,7 @@ _HOMES = {
     "MEstimator": "estimators",
     "PoissonRegressor": "estimators",
     "QuantileRegressor": "estimators",
+    "RowCache": "data.cache",
     "RowStream": "data.stream",
     "Schema": "data.schema",
     "audit": "auditing",

@@ -105,6 +105,24 @@ def test_raw_compressed_file_without_header(invoke, people, schema, tmp_path):
     assert result.stdout == invoke("fit", people, *args).stdout
 
 
+def test_a_file_larger_than_memory_is_kept_encoded(invoke, people, schema, tmp_path):
+    folder = tmp_path / "kept"
+    args = ["--schema", schema, "--model", "logit", "--seed", 1, "--cache", folder]
+    first = invoke("fit", people, *args)
+    assert (first.exit_code, first.stderr) == (0, "")
+    files = {file: file.stat().st_mtime_ns for file in folder.rglob("*")}
+    assert len(files) > 4
+    assert invoke("fit", people, *args).stdout == first.stdout
+    assert {file: file.stat().st_mtime_ns for file in folder.rglob("*")} == files
+
+
+def test_a_folder_that_cannot_be_written_is_one_line(invoke, people, schema):
+    result = invoke("fit", people, "--schema", schema, "--model", "logit", "--cache", people / "sub")
+    assert result.exit_code == 1
+    assert "name another folder" in result.stderr
+    assert len(result.stderr.strip().splitlines()) == 1
+
+
 def test_tab_may_be_spelled(invoke, people, schema):
     people.write_text(people.read_text().replace(",", "\t"))
     args = ["--schema", schema, "--model", "logit", "--sep", "\\t"]

@@ -221,3 +221,18 @@ def test_polars_categories_are_read():
 def test_malformed_text_in_a_text_column_is_no_error():
     broken = pa.array([b"\xff", b" a "]).view(pa.string())
     assert as_text(broken).to_pylist() == ["\ufffd", "a"]
+
+
+@pytest.mark.parametrize("levels", [["a", "b", "7"], [7, 1.5, True]])
+@pytest.mark.parametrize(
+    "cells", [["a", " b", None, "7", "7.0", "?", "true"], [7.0, 1.5, None, 1.0, 3.0], [None, None], []]
+)
+def test_dictionaries_are_read_as_the_cells_that_they_stand_for(levels, cells):
+    kind = pa.float64() if cells and isinstance(cells[0], float) else pa.string()
+    plain = pa.array(cells, kind)
+    for encoded in (plain.dictionary_encode(), plain.dictionary_encode(null_encoding="encode")):
+        sliced = pa.chunked_array([encoded, encoded[1:]], encoded.type)
+        expected = level_codes(pa.chunked_array([plain, plain[1:]], kind), levels)
+        np.testing.assert_array_equal(level_codes(sliced, levels), expected)
+        np.testing.assert_array_equal(level_codes(encoded, levels), level_codes(plain, levels))
+        assert level_codes(encoded, levels).dtype == np.int32

@@ -9,6 +9,8 @@ import warnings
 import weakref
 from contextlib import contextmanager, redirect_stderr, redirect_stdout
 
+import numpy as np
+
 from privfit.data.source import ArraySource
 
 from .walk import lines_of, surfaces
@@ -51,7 +53,8 @@ def rows_of_fits(monkeypatch):
 
     def note(source):
         block = source._block
-        arrays = (block.x, block.y, block.weight, *(block.parts or ()))
+        rows = (block.x,) if isinstance(block.x, np.ndarray) else (block.x.numbers, block.x.codes)
+        arrays = (*rows, block.y, block.weight, *(block.parts or ()))
         references.extend(weakref.ref(array) for array in arrays)
 
     def noted(source, *args, **kwargs):

@@ -9,6 +9,7 @@ from cells import Cell
 from problems import HUBER_SCALE, Array, Task
 
 from competitors.base import ALL_TASKS, AbstractMethod, Role, Run
+from privfit.data.coded import CodedMatrix, Layout, Storage
 from privfit.data.design import Design
 from privfit.data.tables import Table
 from privfit.estimators.base import UNWEIGHTED
@@ -42,6 +43,21 @@ class Encoded:
     def needed(self) -> tuple[str, ...]:
         """Names of the raw columns."""
         return (*self.design.names, self.design.target.name)
+
+    @property
+    def layout(self) -> Layout:
+        """Numbers only."""
+        size = len(self.design.columns)
+        return Layout(size, False, tuple(range(size)))
+
+    @property
+    def identity(self) -> str:
+        """Not asked for: such rows are not cached."""
+        return repr(self.design)
+
+    def encode_coded(self, table: Table, storage: Storage = "float64") -> tuple[CodedMatrix, Array]:  # noqa: ARG002
+        """Return the rows as numbers."""
+        return CodedMatrix.of_array(self.layout, self.x, storage), self.y
 
     def encode(self, table: Table) -> tuple[Array, Array]:  # noqa: ARG002 -- encoded before
         """Return the rows."""

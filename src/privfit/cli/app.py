@@ -84,6 +84,7 @@ def fit(
     sep: o.Separator = ",",
     no_header: o.NoHeader = False,
     columns: o.Columns = None,
+    cache: o.Cache = None,
     out: o.OutFile = None,
     html: o.HtmlFile = None,
 ) -> None:
@@ -110,7 +111,8 @@ def fit(
     )
     from privfit.cli.fit import run_fit  # noqa: PLC0415 -- heavy
 
-    run_fit(request, TextFile.read(data, sep, no_header=no_header, columns=columns), out=out, html=html)
+    file = TextFile.read(data, sep, no_header=no_header, columns=columns, cache=cache)
+    run_fit(request, file, out=out, html=html)
 
 
 @app.command()

@@ -7,6 +7,7 @@ import typer
 from privfit.cli.output import check_writable, waiting, write_html
 from privfit.cli.prepare import prepare
 from privfit.cli.request import Request, TextFile
+from privfit.data.cache import RowCache
 from privfit.estimators.fit import fit
 
 
@@ -20,10 +21,14 @@ def run_fit(request: Request, file: TextFile, *, out: Path | None, html: Path | 
     check_writable(html, option="html")
     with waiting("fitting"):
         prepared = prepare(request)
-        table = prepared.open(file)
-        result, _ = fit(prepared.model, prepared.encoder, table, prepared.options)
+        rows = prepared.open(file) if file.cache is None else _cached(file, file.cache)
+        result, _ = fit(prepared.model, prepared.encoder, rows, prepared.options)
     typer.echo(result.summary(request.level).as_text())
     if out is not None:
         result.to_json(out)
     if html is not None:
         write_html(result, html, request.level)
+
+
+def _cached(file: TextFile, folder: Path) -> RowCache:
+    return RowCache(file.path, folder=folder, columns=file.columns, header=file.header, sep=file.sep)

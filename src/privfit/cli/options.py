@@ -130,6 +130,15 @@ Columns = Annotated[
     typer.Option(help="Names of the columns, separated by commas.", rich_help_panel=_FILE),
 ]
 
+Cache = Annotated[
+    Path | None,
+    typer.Option(
+        help="For a file larger than memory: encode it into files in this folder, or use those that are "
+        "there. They hold private rows and stay there.",
+        rich_help_panel=_FILE,
+    ),
+]
+
 OutFile = Annotated[
     Path | None, typer.Option("--out", help="Write the result as JSON.", rich_help_panel=_OUTPUT)
 ]

@@ -101,11 +101,14 @@ class TextFile:
     sep: str
     header: bool
     columns: tuple[str, ...] | None
+    cache: Path | None = None
 
     @classmethod
-    def read(cls, path: Path, sep: str, *, no_header: bool, columns: str | None) -> Self:
+    def read(
+        cls, path: Path, sep: str, *, no_header: bool, columns: str | None, cache: Path | None = None
+    ) -> Self:
         """Return the layout that the options describe."""
         names = None if columns is None else tuple(name.strip() for name in columns.split(","))
         if (names is None) != (not no_header):
             raise typer.BadParameter("--no-header and --columns go together")
-        return cls(path, "\t" if sep == "\\t" else sep, not no_header, names)
+        return cls(path, "\t" if sep == "\\t" else sep, not no_header, names, cache)

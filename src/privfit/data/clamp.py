@@ -1,10 +1,13 @@
 """Bound the influence of a row, in floating point as on paper."""
 
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from privfit._checks import FloatArray, in_range
+from privfit.data.coded import CodedMatrix, Matrix, squared_norms
 
 _SHRINK = 1.0 - 2.0**-40
 """Relative margin that covers the rounding of a norm of up to 2**11 terms and of the division."""
@@ -23,13 +26,13 @@ def default_norm_bound(p: int) -> float:
 
 
 def influence_weights(
-    x: FloatArray, y: FloatArray, *, norm_bound: float
-) -> tuple[FloatArray, FloatArray, FloatArray]:
+    x: Matrix, y: FloatArray, *, norm_bound: float
+) -> tuple[FloatArray, Matrix, FloatArray]:
     """Return ``(weight, x, y)`` with ``weight = min(1, norm_bound**2 / norm(x)**2)`` (Mallows).
 
     Parameters
     ----------
-    x : array of shape (n, p)
+    x : array of shape (n, p), or CodedMatrix
     y : array of shape (n,)
     norm_bound : float
         Between 2**-400 and 2**400, so that its square neither underflows nor overflows.
@@ -39,8 +42,9 @@ def influence_weights(
     weight : array of shape (n,)
         0 for a row with a non-finite entry (its entries are then set to 0), and for one so far out that
         its weight is below 2**-1022.
-    x, y : arrays
-        Row-major float64; the inputs themselves where nothing had to change.
+    x, y : as the inputs
+        Arrays are row-major float64; the inputs themselves where nothing had to change. What a coded matrix
+        stores is what is bounded.
 
     Notes
     -----
@@ -48,13 +52,13 @@ def influence_weights(
     ``weight * norm(x) <= norm_bound``.
     """
     in_range(2.0**-400, 2.0**400, norm_bound=norm_bound)
-    x = np.ascontiguousarray(x, dtype=np.float64)
+    if not isinstance(x, CodedMatrix):
+        x = np.ascontiguousarray(x, dtype=np.float64)
     y = np.ascontiguousarray(y, dtype=np.float64)
-    with np.errstate(over="ignore", invalid="ignore"):
-        squared = np.einsum("ij,ij->i", x, x)
+    squared = squared_norms(x)
     usable = np.isfinite(squared) & np.isfinite(y)
     if not usable.all():
-        x, y = np.where(usable[:, None], x, 0.0), np.where(usable, y, 0.0)
+        x, y = _blanked(x, usable), np.where(usable, y, 0.0)
         squared[~usable] = 0.0
     limit = norm_bound**2 * _SHRINK
     weight = np.where(squared > limit, limit / np.maximum(squared, limit), 1.0)
@@ -62,9 +66,7 @@ def influence_weights(
     return weight, x, y
 
 
-def schweppe_weights(
-    x: FloatArray, y: FloatArray, *, norm_bound: float
-) -> tuple[FloatArray, FloatArray, FloatArray]:
+def schweppe_weights(x: Matrix, y: FloatArray, *, norm_bound: float) -> tuple[FloatArray, Matrix, FloatArray]:
     """Return ``(weight, v x, v y)`` with ``v = min(1, norm_bound / norm(x))`` (Schweppe).
 
     A loss of the residual, taken of these rows, is ``loss(v (y - x'theta))``: a row far out in the
@@ -75,24 +77,33 @@ def schweppe_weights(
     """
     usable, x, y = influence_weights(x, y, norm_bound=norm_bound)
     with np.errstate(over="ignore", invalid="ignore"):
-        length = np.sqrt(np.einsum("ij,ij->i", x, x))
+        length = np.sqrt(squared_norms(x))
         factor = np.where(length > norm_bound, norm_bound * _SHRINK / np.maximum(length, norm_bound), 1.0)
-        scaled, response = x * factor[:, None], y * factor
+        scaled, response = _scaled(x, factor), y * factor
     weight, scaled, response = influence_weights(scaled, response, norm_bound=norm_bound)
     weight[usable == 0.0] = 0.0
     return weight, scaled, response
 
 
-Weighting = Callable[..., tuple[FloatArray, FloatArray, FloatArray]]
-"""``weighting(x, y, norm_bound=c)`` bounds rows: `influence_weights` or `schweppe_weights`."""
+def _blanked(x: Matrix, usable: NDArray[np.bool_]) -> Matrix:
+    return x.blanked(usable) if isinstance(x, CodedMatrix) else np.where(usable[:, None], x, 0.0)
 
 
-def basis_weights(x: FloatArray, basis: FloatArray, *, norm_bound: float, amplification: float) -> FloatArray:
+def _scaled(x: Matrix, factor: FloatArray) -> Matrix:
+    return x.scaled(factor) if isinstance(x, CodedMatrix) else x * factor[:, None]
+
+
+Weighting = Callable[..., tuple[FloatArray, Any, FloatArray]]
+"""``weighting(x, y, norm_bound=c)`` bounds rows, and returns them as the kind of matrix that they were:
+`influence_weights` or `schweppe_weights`."""
+
+
+def basis_weights(x: Matrix, basis: FloatArray, *, norm_bound: float, amplification: float) -> FloatArray:
     """Return ``min(1, (norm_bound / norm(basis.T @ x))**2, (amplification / (norm(basis) norm(x)))**2)``.
 
     Parameters
     ----------
-    x : array of shape (n, p)
+    x : array of shape (n, p), or CodedMatrix
         Finite rows.
     basis : array of shape (p, p)
         Public matrix.
@@ -113,7 +124,7 @@ def basis_weights(x: FloatArray, basis: FloatArray, *, norm_bound: float, amplif
     """
     with np.errstate(over="ignore", invalid="ignore"):
         turned = x @ basis
-        length = np.sqrt(np.einsum("ij,ij->i", x, x))
+        length = np.sqrt(squared_norms(x))
         size = np.sqrt(np.einsum("ij,ij->i", turned, turned))
         size += x.shape[1] * 2.0**-52 * float(np.linalg.norm(basis)) * length
         excess = np.maximum(size / norm_bound, length * (float(np.linalg.norm(basis, 2)) / amplification))

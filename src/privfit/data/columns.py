@@ -119,6 +119,8 @@ def encode_categorical(values: ColumnValues, column: CategoricalColumn) -> CodeA
 
 def level_codes(values: ColumnValues, levels: Sequence[Level]) -> CodeArray:
     """Return the position of each cell in ``levels``, `MISSING` or `UNKNOWN`; shape (n,)."""
+    if not isinstance(values, np.ndarray) and pa.types.is_dictionary(values.type):
+        return _codes_of_dictionary(values, levels)
     if holds_numbers(values):
         numbers = as_number(values)
         return _codes_by_value(numbers, np.isnan(numbers), levels)
@@ -130,6 +132,16 @@ def level_codes(values: ColumnValues, levels: Sequence[Level]) -> CodeArray:
     codes = pc.fill_null(found, UNKNOWN).to_numpy(zero_copy_only=False).astype(np.int32)
     codes[missing] = MISSING
     return codes
+
+
+def _codes_of_dictionary(values: pa.Array | pa.ChunkedArray, levels: Sequence[Level]) -> CodeArray:
+    """Return the codes of cells that point to the values of a dictionary, each of which is looked up once."""
+    parts = [np.empty(0, dtype=np.int32)]
+    for chunk in values.chunks if isinstance(values, pa.ChunkedArray) else [values]:
+        codes = np.append(level_codes(chunk.dictionary, levels), np.int32(MISSING))
+        places = pc.fill_null(chunk.indices.cast(pa.int64()), len(codes) - 1)
+        parts.append(codes[places.to_numpy(zero_copy_only=False)])
+    return np.concatenate(parts)
 
 
 def _codes_by_value(numbers: FloatArray, missing: NDArray[np.bool_], levels: Sequence[Level]) -> CodeArray:

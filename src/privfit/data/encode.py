@@ -8,8 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privfit._checks import FloatArray
+from privfit.data.coded import CodedMatrix, Layout, Storage
 from privfit.data.columns import (
-    MISSING,
     ColumnValues,
     as_number,
     encode_categorical,
@@ -30,6 +30,7 @@ from privfit.data.response import (
     scaled,
     standard_labels,
 )
+from privfit.data.rows import layout_of, written_out
 from privfit.data.schema import Schema, is_weight
 from privfit.data.tables import Table, default_names
 from privfit.errors import SchemaError
@@ -56,8 +57,22 @@ class Encoder(Protocol):
         """Names and declarations of the raw predictors; None where nothing is declared."""
         ...
 
+    @property
+    def layout(self) -> Layout:
+        """How rows are kept as numbers and codes."""
+        ...
+
+    @property
+    def identity(self) -> str:
+        """Everything that the encoding depends on, in one text: the same for encoders that do the same."""
+        ...
+
     def encode(self, table: Table) -> tuple[FloatArray, FloatArray]:
         """Return ``x`` (n, p), row-major, and ``y`` (n,); NaN marks a row that may not contribute."""
+        ...
+
+    def encode_coded(self, table: Table, storage: Storage = "float64") -> tuple[CodedMatrix, FloatArray]:
+        """Return the same rows as numbers, stored in this type, and codes."""
         ...
 
     def encode_predictors(self, table: Table) -> FloatArray:
@@ -99,7 +114,7 @@ class SchemaEncoder:
     this number (or ``schema.row_norm``, if that is smaller; then ``bounded`` is False).
     """
 
-    __slots__ = ("_design", "_kind", "_predictors", "_target", "_target_column")
+    __slots__ = ("_design", "_identity", "_kind", "_layout", "_predictors", "_target", "_target_column")
 
     def __init__(
         self,
@@ -117,6 +132,8 @@ class SchemaEncoder:
         self._predictors = tuple((name, schema[name]) for name in names)
         with naming(self._target):
             described = describe_target(self._target, self._target_column, target_kind, centered=intercept)
+        self._layout = layout_of([column for _, column in self._predictors], intercept=intercept)
+        self._identity = repr((schema.fingerprint, self._target, names, bool(intercept), target_kind))
         bound = math.sqrt(max(intercept + len(names), 1)) * _ROUNDING
         declared = math.inf if schema.row_norm is None else schema.row_norm
         self._design = Design(
@@ -130,6 +147,16 @@ class SchemaEncoder:
     def design(self) -> Design:
         """Public description of the encoded rows."""
         return self._design
+
+    @property
+    def layout(self) -> Layout:
+        """Numbers for numeric columns, codes for categorical ones."""
+        return self._layout
+
+    @property
+    def identity(self) -> str:
+        """Fingerprint of the schema, names, intercept and kind of response."""
+        return self._identity
 
     @property
     def needed(self) -> tuple[str, ...]:
@@ -156,22 +183,31 @@ class SchemaEncoder:
         """
         return self.encode_predictors(table), self.encode_target(table)
 
+    def encode_coded(self, table: Table, storage: Storage = "float64") -> tuple[CodedMatrix, FloatArray]:
+        """Return the same rows as numbers and codes."""
+        return self._rows(table, storage), self.encode_target(table)
+
     def encode_predictors(self, table: Table) -> FloatArray:
         """Return ``x`` (n, p), row-major float64; the response need not be in the table."""
-        x = np.empty((table.n_rows, len(self._design.columns)))
-        start = 0
-        if self._design.has_intercept:
-            x[:, 0], start = 1.0, 1
+        return written_out(self._rows, table, len(self._design.columns))
+
+    def _rows(self, table: Table, storage: Storage) -> CodedMatrix:
+        x = CodedMatrix.empty(self._layout, table.n_rows, storage)
+        start, number, code = int(self._layout.constant), 0, 0
         for name, column in self._predictors:
             values = table.values(name)
             with naming(name):
                 if isinstance(column, NumericColumn):
-                    _fill_numeric(x[:, start], values, column, self._design.columns[start])
-                    start += 1
+                    about = self._design.columns[start]
+                    x.numbers[:, number] = scaled(
+                        encode_numeric(values, column), about.center, about.half_width
+                    )
+                    start, number = start + 1, number + 1
                 else:
-                    width = len(column.levels) - 1
-                    _fill_indicators(x[:, start : start + width], values, column)
-                    start += width
+                    last = start + len(column.levels) - 1  # code -1, for missing cells, is the last place
+                    places = np.array([self._layout.none, *range(start, last), self._layout.missing])
+                    x.codes[:, code] = places[encode_categorical(values, column)]
+                    start, code = last, code + 1
         return x
 
     def encode_target(self, table: Table) -> FloatArray:
@@ -266,6 +302,22 @@ class UnitScaleEncoder:
             y = self.encode_target(table.values(name))
         return self.encode_predictors(table), y
 
+    @property
+    def layout(self) -> Layout:
+        """Numbers only."""
+        size, first = len(self._design.columns), int(self._design.has_intercept)
+        return Layout(size, bool(first), tuple(range(first, size)))
+
+    @property
+    def identity(self) -> str:
+        """Names, labels and bounds."""
+        return repr((self._names, self._design, self._classes))
+
+    def encode_coded(self, table: Table, storage: Storage = "float64") -> tuple[CodedMatrix, FloatArray]:
+        """Return the same rows as numbers."""
+        x, y = self.encode(table)
+        return CodedMatrix.of_array(self.layout, x, storage), y
+
     def encode_predictors(self, table: Table) -> FloatArray:
         """Return ``x`` (n, p), row-major float64."""
         x = self._blank(table.n_rows)
@@ -324,18 +376,6 @@ class UnitScaleEncoder:
         if self._design.has_intercept:
             x[:, 0] = 1.0
         return x
-
-
-def _fill_numeric(out: FloatArray, values: ColumnValues, column: NumericColumn, about: DesignColumn) -> None:
-    out[:] = scaled(encode_numeric(values, column), about.center, about.half_width)
-
-
-def _fill_indicators(out: FloatArray, values: ColumnValues, column: CategoricalColumn) -> None:
-    codes = encode_categorical(values, column)
-    out[:] = 0.0
-    rows = np.flatnonzero(codes > 0)
-    out[rows, codes[rows] - 1] = 1.0
-    out[codes == MISSING, 0] = np.nan
 
 
 def _target_name(schema: Schema, target: str | None) -> str:

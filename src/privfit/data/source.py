@@ -2,14 +2,16 @@
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Protocol, TypeAlias, final
 
 import numpy as np
 
 from privfit._checks import FloatArray
 from privfit.data.clamp import SMALLEST_NORMAL, Weighting, basis_weights, influence_weights
+from privfit.data.coded import CodedMatrix, Matrix
+from privfit.data.reduction import sum_chunks
+from privfit.data.room import AbstractRoom, InMemory
 from privfit.data.shares import NOBODY, IntArray, RowShares
-from privfit.data.threads import PARTS_PER_THREAD, share, thread_count
 
 CHUNK_ROWS = 4096
 """Rows that a kernel adds up before its partial sum is set aside; it bounds the rounding error of sums."""
@@ -20,6 +22,9 @@ GROUP_ROWS = 32
 
 MOST_ROWS = 10**10
 """Rows that a table may have; more than any machine holds, and far from overflow."""
+
+
+Parts: TypeAlias = tuple[FloatArray, FloatArray] | None
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -37,7 +42,7 @@ class Block:
     x: FloatArray
     y: FloatArray
     weight: FloatArray
-    parts: tuple[FloatArray, FloatArray] | None = None
+    parts: Parts = None
     """``(influence, share)``, where not all shares are 1."""
 
     @property
@@ -48,12 +53,51 @@ class Block:
     @property
     def share(self) -> FloatArray:
         """Shares of the rows."""
-        return np.broadcast_to(1.0, self.weight.shape) if self.parts is None else self.parts[1]
+        return _shares(self.weight, self.parts)
 
-    def rows(self, which: slice | IntArray) -> "Block":
+    def part(self, rows: slice | IntArray) -> "Block":
         """Return some of the rows."""
-        parts = None if self.parts is None else (self.parts[0][which], self.parts[1][which])
-        return Block(self.x[which], self.y[which], self.weight[which], parts)
+        return Block(self.x[rows], self.y[rows], self.weight[rows], _some(self.parts, rows))
+
+    def written_out(self) -> "Block":
+        """Return the block itself."""
+        return self
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class CodedBlock:
+    """As `Block`, with coded rows."""
+
+    x: CodedMatrix
+    y: FloatArray
+    weight: FloatArray
+    parts: Parts = None
+
+    @property
+    def influence(self) -> FloatArray:
+        """Weights that bound rows, their shares aside."""
+        return self.weight if self.parts is None else self.parts[0]
+
+    @property
+    def share(self) -> FloatArray:
+        """Shares of the rows."""
+        return _shares(self.weight, self.parts)
+
+    def part(self, rows: slice | IntArray) -> "CodedBlock":
+        """Return some of the rows."""
+        return CodedBlock(self.x[rows], self.y[rows], self.weight[rows], _some(self.parts, rows))
+
+    def written_out(self) -> Block:
+        """Return the rows with all their columns."""
+        return Block(self.x.dense(), self.y, self.weight, self.parts)
+
+
+def _shares(weight: FloatArray, parts: Parts) -> FloatArray:
+    return np.broadcast_to(1.0, weight.shape) if parts is None else parts[1]
+
+
+def _some(parts: Parts, rows: slice | IntArray) -> Parts:
+    return None if parts is None else (parts[0][rows], parts[1][rows])
 
 
 BlockKernel = Callable[[Block, FloatArray], None]
@@ -64,6 +108,25 @@ BlockKernel = Callable[[Block, FloatArray], None]
 
 RowTerms = Callable[[Block], FloatArray]
 """``terms(block)`` returns the terms of the rows one by one, shape (m, size)."""
+
+
+@final
+@dataclass(frozen=True, slots=True, eq=False)
+class CodedKernel:
+    """A kernel that takes blocks of coded rows as well; other kernels get them written out, chunk by chunk.
+
+    Parameters
+    ----------
+    dense, coded : callable
+        The same sum, of blocks whose ``x`` is an array and of blocks whose ``x`` is a `CodedMatrix`.
+    """
+
+    dense: BlockKernel
+    coded: Callable[["CodedBlock", FloatArray], None]
+
+    def __call__(self, block: Block, out: FloatArray) -> None:
+        """Add the sum of each chunk of rows to a row of ``out``."""
+        self.dense(block, out)
 
 
 class RowSource(Protocol):
@@ -115,7 +178,7 @@ class ArraySource:
 
     Parameters
     ----------
-    x : array of shape (n, p)
+    x : array of shape (n, p), or CodedMatrix
         Encoded predictors, with the intercept column.
     y : array of shape (n,)
         Encoded response.
@@ -126,13 +189,17 @@ class ArraySource:
         `influence_weights`, or `schweppe_weights`, which scales rows instead.
     shares : RowShares, optional
         How much each row counts, and which unit it belongs to.
+
+    Notes
+    -----
+    Coded rows are written out ``CHUNK_ROWS`` at a time, for those kernels that know arrays only.
     """
 
-    __slots__ = ("_block", "_norm_bound", "_shares")
+    __slots__ = ("_block", "_norm_bound", "_room", "_shares")
 
     def __init__(
         self,
-        x: FloatArray,
+        x: Matrix,
         y: FloatArray,
         *,
         norm_bound: float,
@@ -141,8 +208,21 @@ class ArraySource:
     ) -> None:
         weight, x, y = weighting(x, y, norm_bound=norm_bound)
         share = None if shares is None else shares.among(weight > 0.0)
-        self._block = Block(x, y, weight) if share is None else _counted(x, y, weight, share)
-        self._norm_bound, self._shares = norm_bound, shares
+        self._block = _block(x, y, weight, share)
+        self._norm_bound, self._room, self._shares = norm_bound, InMemory(), shares
+
+    @classmethod
+    def of_bounded(
+        cls,
+        block: "Block | CodedBlock",
+        norm_bound: float,
+        room: AbstractRoom,
+        shares: RowShares | None = None,
+    ) -> "ArraySource":
+        """Return a source of rows that a weighting has bounded by ``norm_bound`` before."""
+        source = cls.__new__(cls)
+        source._block, source._norm_bound, source._room, source._shares = block, norm_bound, room, shares
+        return source
 
     def __repr__(self) -> str:
         return "ArraySource(<private rows>)"
@@ -172,37 +252,42 @@ class ArraySource:
 
     def reweighted(self, basis: FloatArray, *, norm_bound: float, amplification: float) -> "ArraySource":
         """Return the same rows with weights that bound ``norm(basis.T @ x)``; see `basis_weights`."""
-        weight = np.empty(self.n_rows)
-        for first in range(0, self.n_rows, CHUNK_ROWS):
-            rows = slice(first, first + CHUNK_ROWS)
-            weight[rows] = basis_weights(
-                self._block.x[rows], basis, norm_bound=norm_bound, amplification=amplification
-            )
-        block, source = self._block, ArraySource.__new__(ArraySource)
-        weight[block.influence == 0.0] = 0.0
-        source._block = (
-            Block(block.x, block.y, weight)
-            if self._shares is None
-            else _counted(block.x, block.y, weight, block.share)
-        )
-        source._norm_bound, source._shares = norm_bound, self._shares
-        return source
+        block, weight = self._block, self._room.new(self.n_rows)
+
+        def work(first: int, last: int, out: FloatArray) -> None:
+            del out
+            for rows in chunk_rows(first, last):
+                weights = basis_weights(
+                    block.x[rows], basis, norm_bound=norm_bound, amplification=amplification
+                )
+                weight[rows] = np.where(block.influence[rows] == 0.0, 0.0, weights)
+                self._room.leave(rows)
+
+        sum_chunks(work, self._chunks, 0)
+        share = None if self._shares is None else block.share
+        turned = _block(block.x, block.y, weight, share)
+        return ArraySource.of_bounded(turned, norm_bound, self._room, self._shares)
 
     def blocks(self) -> Iterator[Block]:
-        """Return the rows in their order, in one block."""
-        yield self._block
+        """Return the rows in their order: in one block, or in chunks if they are coded."""
+        if isinstance(self._block, Block):
+            yield self._block
+            return
+        for rows in chunk_rows(0, self._chunks):
+            yield self._block.part(rows).written_out()
+            self._room.leave(rows)
 
     def take(self, indices: IntArray) -> Block:
         """Return the rows with these numbers."""
-        return self._block.rows(indices)
+        return self._block.part(indices).written_out()
 
     def unit_sums(self, terms: RowTerms, size: int) -> FloatArray:
         """Return the sums of the terms over the rows of each unit, shape (n_units, size)."""
         units = None if self._shares is None else self._shares.unit
         sums = np.zeros((self.n_units, size))
-        for first in range(0, self.n_rows, CHUNK_ROWS):
-            rows = slice(first, first + CHUNK_ROWS)
-            parts = terms(self._block.rows(rows))
+        for rows in chunk_rows(0, self._chunks):
+            parts = terms(self._block.part(rows).written_out())
+            self._room.leave(rows)
             if units is None:
                 sums[rows] = parts
                 continue
@@ -215,39 +300,42 @@ class ArraySource:
 
     def sum(self, kernel: BlockKernel, size: int) -> FloatArray:
         """Return the sum of the kernel over all rows, shape (size,); independent of the thread count."""
-        chunks = -(-self.n_rows // CHUNK_ROWS)
-        partial = np.zeros((chunks, size))
-        threads = min(thread_count(), chunks)
-        if threads == 1:
-            kernel(self._block, partial)
-            return pairwise_sum(partial)
-        parts = min(chunks, PARTS_PER_THREAD * threads)
-        edges = np.linspace(0, chunks, parts + 1).astype(int)
 
-        def work(k: int) -> None:
-            rows = slice(edges[k] * CHUNK_ROWS, edges[k + 1] * CHUNK_ROWS)
-            kernel(self._block.rows(rows), partial[edges[k] : edges[k + 1]])
+        def work(first: int, last: int, out: FloatArray) -> None:
+            rows = slice(first * CHUNK_ROWS, last * CHUNK_ROWS)
+            _add(kernel, self._block.part(rows), out)
+            self._room.leave(rows)
 
-        share(work, parts, threads)
-        return pairwise_sum(partial)
+        return sum_chunks(work, self._chunks, size)
+
+    @property
+    def _chunks(self) -> int:
+        return -(-self.n_rows // CHUNK_ROWS)
 
 
-def _counted(x: FloatArray, y: FloatArray, influence: FloatArray, share: FloatArray) -> Block:
-    """Return rows that count by their share; a product with too few bits counts nothing."""
-    weight = influence * share
-    weight[weight < SMALLEST_NORMAL] = 0.0
-    return Block(x, y, weight, (influence, share))
+def _block(x: Matrix, y: FloatArray, influence: FloatArray, share: FloatArray | None) -> Block | CodedBlock:
+    """Return rows that count by their share, if they have one; a product with too few bits counts nothing."""
+    weight, parts = influence, None
+    if share is not None:
+        weight, parts = influence * share, (influence, share)
+        weight[weight < SMALLEST_NORMAL] = 0.0
+    return CodedBlock(x, y, weight, parts) if isinstance(x, CodedMatrix) else Block(x, y, weight, parts)
 
 
-def pairwise_sum(partial: FloatArray) -> FloatArray:
-    """Sum rows of ``partial`` (chunks, size) by a balanced tree, in an order fixed by the shape alone."""
-    while partial.shape[0] > 1:
-        half = partial.shape[0] // 2
-        merged = partial[: 2 * half : 2] + partial[1 : 2 * half : 2]
-        if partial.shape[0] % 2:
-            merged[-1] += partial[-1]
-        partial = merged
-    return partial[0].copy()
+def _add(kernel: BlockKernel, part: Block | CodedBlock, out: FloatArray) -> None:
+    """Add the sums of chunks to ``out``; coded rows are written out for kernels that know arrays only."""
+    if isinstance(part, Block):
+        kernel(part, out)
+    elif isinstance(kernel, CodedKernel):
+        kernel.coded(part, out)
+    else:
+        for k, rows in enumerate(chunk_rows(0, out.shape[0])):
+            kernel(part.part(rows).written_out(), out[k : k + 1])
+
+
+def chunk_rows(first: int, last: int) -> list[slice]:
+    """Return the rows of the chunks from ``first`` to before ``last``."""
+    return [slice(chunk * CHUNK_ROWS, (chunk + 1) * CHUNK_ROWS) for chunk in range(first, last)]
 
 
 def summation_error(n_rows: int, terms: int = CHUNK_ROWS) -> float:

@@ -3,29 +3,19 @@
 import os
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 import numpy as np
-import pyarrow as pa
-import pyarrow.csv as pacsv
-import pyarrow.dataset as pads
 
 from privfit._checks import FloatArray, whole
+from privfit.data.batches import BatchSizes, TextForm, read_batches
 from privfit.data.clamp import Weighting, influence_weights
-from privfit.data.columns import quietly
 from privfit.data.encode import Encoder, UnitScaleEncoder
-from privfit.data.files import ARROW_SUFFIXES, PARQUET_SUFFIXES, csv_conversion, csv_names, present, sound
 from privfit.data.source import CHUNK_ROWS, Block, BlockKernel, IntArray, RowTerms
 from privfit.data.tables import Table, default_names, open_table
 from privfit.errors import PlanViolation, SchemaError
 
-_BATCH_ROWS = 1 << 14
-"""Rows that are read from a Parquet or Arrow file at once."""
-
-_BLOCK_BYTES = 1 << 20
-"""Bytes of a CSV file that are parsed at once; a single row must fit."""
-
-_T = TypeVar("_T")
+_SIZES = BatchSizes(rows=1 << 14, text_bytes=1 << 20, ahead=1)
 
 
 class RowStream:
@@ -121,7 +111,8 @@ class RowStream:
 
     def _encoded(self, encoder: Encoder) -> Iterator[tuple[FloatArray, FloatArray]]:
         if isinstance(self._batches, str | os.PathLike):
-            for batch in self._read(Path(self._batches), encoder.needed):
+            text = TextForm(self._columns, self._header, self._sep)
+            for batch in read_batches(self._batches, encoder.needed, text, _SIZES):
                 yield encoder.encode(Table.from_arrow(batch))
             return
         for batch in self._batches:
@@ -129,33 +120,6 @@ class RowStream:
                 yield encoder.encode_arrays(*_pair(batch))
             else:
                 yield encoder.encode(open_table(batch, needed=encoder.needed))
-
-    def _read(self, file: Path, needed: Sequence[str]) -> Iterator[pa.RecordBatch]:
-        shown = repr(str(self._batches))
-        message = f"data file {shown} cannot be read; check its form, and that every row has all columns"
-        batches = quietly(lambda: iter(self._open(file, shown, needed)), message)
-        while (batch := quietly(lambda: next(batches, None), message)) is not None:
-            yield batch
-
-    def _open(self, file: Path, shown: str, needed: Sequence[str]) -> Iterable[pa.RecordBatch]:
-        suffix = file.suffix.lower()
-        if file.is_dir() or suffix in PARQUET_SUFFIXES or suffix in ARROW_SUFFIXES:
-            form = "feather" if suffix in ARROW_SUFFIXES else "parquet"
-            dataset = pads.dataset(file, format=form, partitioning="hive" if form == "parquet" else None)
-            names = present(dataset.schema.names, needed)
-            batches = dataset.to_batches(
-                columns=names, batch_size=_BATCH_ROWS, batch_readahead=1, fragment_readahead=1
-            )
-            return map(sound, batches) if form == "feather" else batches
-        names, skipped = csv_names(file, shown, columns=self._columns, header=self._header, sep=self._sep)
-        return pacsv.open_csv(
-            file,
-            read_options=pacsv.ReadOptions(
-                column_names=names, skip_rows=skipped, block_size=_BLOCK_BYTES, use_threads=False
-            ),
-            parse_options=pacsv.ParseOptions(delimiter=self._sep, newlines_in_values=True),
-            convert_options=csv_conversion(present(names, needed)),
-        )
 
 
 class StreamSource:

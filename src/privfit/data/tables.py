@@ -78,6 +78,10 @@ class Table:
             raise SchemaError(absent(name))
         return self._columns[name]
 
+    def part(self, rows: slice) -> "Table":
+        """Return some of the rows, without copying."""
+        return Table([(name, values[rows]) for name, values in self._columns.items()])
+
     def column(self, name: str) -> NDArray[Any]:
         """Return a column as a read-only NumPy array, shape (n,).
 

@@ -6,9 +6,6 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor, wait
 from functools import cache
 
-PARTS_PER_THREAD = 8
-"""Into how many parts a pass is cut for each thread, so that a slow one leaves its parts to the others."""
-
 
 def thread_count() -> int:
     """Return the threads of a pass: ``NUMBA_NUM_THREADS``, ``OMP_NUM_THREADS``, else the usable cores."""

@@ -10,6 +10,7 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_consistent_length, check_is_fitted, column_or_1d, validate_data
 
 from privfit._checks import FloatArray, positive
+from privfit.data.cache import RowCache
 from privfit.data.clamp import default_norm_bound
 from privfit.data.columns import quietly
 from privfit.data.declarations import Level
@@ -86,6 +87,8 @@ class AbstractPrivateRegressor(BaseEstimator, ABC):
         model = self._model()
         if isinstance(X, RowStream):
             encoder, table = self._open_stream(X, y, model, classes), X
+        elif isinstance(X, RowCache):
+            encoder, table = self._open_cache(y, model), X
         elif options.schema is not None:
             encoder, opened = self._open_with_schema(X, y, model, options, beside)
             table = beside.join(opened)
@@ -150,6 +153,20 @@ class AbstractPrivateRegressor(BaseEstimator, ABC):
             self.feature_names_in_ = np.array(encoder.needed[:-1], dtype=object)
         self.n_features_in_ = len(encoder.needed) - 1
         return encoder
+
+    def _open_cache(self, y: object, model: Model) -> SchemaEncoder:
+        """Return the encoder of a file larger than memory, which holds the response, too."""
+        if self.schema is None:
+            raise InvalidArgument("schema is needed to fit a file: it says what the columns are")
+        if y is not None and not isinstance(y, str):
+            raise InvalidArgument("y must be left out or the name of a column of the file")
+        encoder = self._schema_encoder(self.schema, y, model)
+        self._note_columns(encoder)
+        return encoder
+
+    def _note_columns(self, encoder: SchemaEncoder) -> None:
+        self.feature_names_in_ = np.array(encoder.needed[:-1], dtype=object)
+        self.n_features_in_ = len(encoder.needed) - 1
 
     def _unit_encoder(
         self, names: Sequence[str], model: Model, classes: Sequence[Level] | None

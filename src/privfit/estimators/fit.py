@@ -2,11 +2,13 @@
 
 import math
 from dataclasses import dataclass, field
+from typing import TypeAlias
 
 import numpy as np
 
 from privfit._checks import FloatArray, in_range, whole
 from privfit._sealed import sealed, withheld
+from privfit.data.cache import CachedRows, RowCache
 from privfit.data.clamp import Weighting, influence_weights, schweppe_weights
 from privfit.data.design import Design
 from privfit.data.encode import Encoder
@@ -31,6 +33,9 @@ from privfit.problem.plan import Plan
 from privfit.results import FitResult, PrivacyStatement, unit_in_words
 from privfit.results.form import ModelForm
 from privfit.solvers import AbstractSolver, NonPrivate, resolve
+
+RawRows: TypeAlias = Table | RowStream | RowCache
+"""What a fit can be made of."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -89,9 +94,7 @@ class FitOptions:
 
 
 @sealed
-def fit(
-    model: Model, encoder: Encoder, table: Table | RowStream, options: FitOptions
-) -> tuple[FitResult, FloatArray]:
+def fit(model: Model, encoder: Encoder, table: RawRows, options: FitOptions) -> tuple[FitResult, FloatArray]:
     """Fit a model to a table.
 
     Parameters
@@ -99,7 +102,7 @@ def fit(
     model : Model
     encoder : Encoder
         Built from public facts.
-    table : Table or RowStream
+    table : Table, RowStream or RowCache
         The rows.
     options : FitOptions
 
@@ -129,11 +132,10 @@ def fit(
     raise failure
 
 
-def _fit(
-    model: Model, encoder: Encoder, table: Table | RowStream, options: FitOptions
-) -> tuple[FitResult, FloatArray]:
-    if isinstance(table, RowStream):
+def _fit(model: Model, encoder: Encoder, raw: RawRows, options: FitOptions) -> tuple[FitResult, FloatArray]:
+    if isinstance(raw, RowStream):
         refuse_many_passes(options)
+    table = _cached(model, encoder, raw, options) if isinstance(raw, RowCache) else raw
     shares = _shares(table, options)
     n_units = table.n_rows if shares is None else shares.n_units
     problem = make_problem(model, encoder.design, options, n_rows=public_rows(n_units, options))
@@ -197,9 +199,17 @@ def weighting_of(problem: Problem) -> Weighting:
     return schweppe_weights if problem.loss.scales_rows else influence_weights
 
 
-def _shares(table: Table | RowStream, options: FitOptions) -> RowShares | None:
+def _cached(model: Model, encoder: Encoder, cache: RowCache, options: FitOptions) -> CachedRows:
+    """Return the rows of a file, encoded on the way to the disk, once public facts allow the fit."""
+    if not options.shares.plain:
+        raise Incompatible("unit: a cache does not keep identifiers and survey weights; pass a table")
+    problem = make_problem(model, encoder.design, options, n_rows=public_rows(MOST_ROWS, options))
+    return cache.rows(encoder, norm_bound=problem.norm_bound, weighting=weighting_of(problem))
+
+
+def _shares(table: Table | RowStream | CachedRows, options: FitOptions) -> RowShares | None:
     """Return which unit each row belongs to and how much it counts; None if all count alike."""
-    if isinstance(table, RowStream) or options.shares.plain:
+    if not isinstance(table, Table) or options.shares.plain:
         return None
     if table.n_rows > MOST_ROWS:
         raise InvalidArgument(f"data must have at most {MOST_ROWS} rows")
@@ -208,14 +218,16 @@ def _shares(table: Table | RowStream, options: FitOptions) -> RowShares | None:
 
 
 def _encoded(
-    encoder: Encoder, table: Table | RowStream, problem: Problem, shares: RowShares | None
+    encoder: Encoder, table: Table | RowStream | CachedRows, problem: Problem, shares: RowShares | None
 ) -> RowSource:
     """Return the bounded rows; those of a stream are read later, those of a table now."""
+    if isinstance(table, CachedRows):
+        return table.source(norm_bound=problem.norm_bound)
     weighting = weighting_of(problem)
     if isinstance(table, RowStream):
         return table.source(encoder, norm_bound=problem.norm_bound, weighting=weighting)
     with np.errstate(all="ignore"):  # a warning would depend on cells
-        x, y = encoder.encode(table)
+        x, y = (encoder.encode_coded if encoder.layout.has_codes else encoder.encode)(table)
         return ArraySource(x, y, norm_bound=problem.norm_bound, weighting=weighting, shares=shares)
 
 

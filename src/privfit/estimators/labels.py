@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 from sklearn.utils.multiclass import check_classification_targets, type_of_target
 
+from privfit.data.cache import RowCache
 from privfit.data.declarations import Level
 from privfit.data.response import standard_labels
 from privfit.data.stream import RowStream
@@ -22,7 +23,7 @@ def declared_classes(X: Any, y: Any, classes: Sequence[Level] | None) -> Sequenc
     LabelError
         If none are given and the labels are not 0/1, -1/1 or true/false.
     """
-    if isinstance(X, RowStream):
+    if isinstance(X, RowStream | RowCache):
         return (0, 1) if classes is None else tuple(classes)
     if y is None:
         raise ValueError("y is needed: this estimator requires y to be passed, but the target y is None")

@@ -10,6 +10,7 @@ from sklearn.utils.metaestimators import available_if
 
 from privfit._checks import FloatArray
 from privfit._sealed import sealed
+from privfit.data.cache import RowCache
 from privfit.data.declarations import Level
 from privfit.data.schema import Schema
 from privfit.data.stream import RowStream
@@ -162,7 +163,7 @@ unit, rows_per_unit, weights, weight_bound, ledger, dataset, random_state
         PrivfitError
             A named subclass, in one line, before any budget is spent.
         """
-        if self.schema is None and y is None and not isinstance(X, RowStream):
+        if self.schema is None and y is None and not isinstance(X, RowStream | RowCache):
             raise ValueError("y is needed: this estimator requires y to be passed, but the target y is None")
         if not self._binary:
             self._fit(X, y, None, Beside(groups, sample_weight))

@@ -6,6 +6,7 @@ from sklearn.base import RegressorMixin
 
 from privfit._checks import FloatArray, positive
 from privfit._sealed import sealed
+from privfit.data.cache import RowCache
 from privfit.data.schema import Schema
 from privfit.data.stream import RowStream
 from privfit.estimators.base import AbstractPrivateRegressor
@@ -51,7 +52,7 @@ class AbstractLinearRegressor(RegressorMixin, AbstractPrivateRegressor):
         PrivfitError
             A named subclass, in one line, before any budget is spent.
         """
-        if self.schema is None and y is None and not isinstance(X, RowStream):
+        if self.schema is None and y is None and not isinstance(X, RowStream | RowCache):
             raise ValueError("y is needed: this estimator requires y to be passed, but the target y is None")
         self._fit(X, y, None, Beside(groups, sample_weight))
         return self

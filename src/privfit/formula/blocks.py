@@ -7,6 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privfit._checks import FloatArray
+from privfit.data.coded import Layout
 from privfit.data.columns import MISSING
 from privfit.data.declarations import CategoricalColumn
 from privfit.data.design import INTERCEPT, DesignColumn
@@ -101,30 +102,21 @@ class TermBlock:
         columns = tuple(DesignColumn(name, center, half_width, label if codings else None) for name in names)
         return cls(columns, codings, expressions)
 
-    def fill(self, out: FloatArray, cells: Cells) -> None:
-        """Write the encoded columns of m rows to ``out`` (m, columns), which holds zeros.
-
-        A product that is not finite becomes NaN.
-        """
-        values = self._numeric_product(cells, len(out))
-        if not self.codings:
-            out[:, 0] = values
-            return
-        place = np.zeros(len(out), dtype=np.intp)
-        present = np.ones(len(out), dtype=np.bool_)
+    def codes(self, cells: Cells, n_rows: int, start: int, layout: Layout) -> NDArray[np.intp]:
+        """Return the encoded column of each row's entry, or ``layout.none``; the first one is ``start``."""
+        place = np.zeros(n_rows, dtype=np.intp)
+        present = np.ones(n_rows, dtype=np.bool_)
         stride = 1
         for coding in self.codings:
             position = coding.position[cells[coding.name]]
             present &= position != MISSING
             place += stride * position
             stride *= coding.width
-        rows = np.flatnonzero(present)
-        out[rows, place[rows]] = values[rows]
+        return np.where(present, start + place, layout.none)
 
-    def _numeric_product(self, cells: Cells, n_rows: int) -> FloatArray:
+    def numbers(self, cells: Cells, n_rows: int) -> FloatArray:
+        """Return the scaled product of the numeric factors, NaN where it is not finite."""
         values = np.ones(n_rows)
-        if not self.expressions:
-            return values
         with np.errstate(all="ignore"):
             for expression in self.expressions:
                 values *= evaluate(expression, cells)

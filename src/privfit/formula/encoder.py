@@ -1,17 +1,20 @@
 """Encode the columns of a table by a formula, from public facts alone."""
 
 import math
+from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
 
 from privfit._checks import FloatArray
+from privfit.data.coded import CodedMatrix, Layout, Storage
 from privfit.data.columns import MISSING, encode_categorical, encode_numeric, naming
 from privfit.data.declarations import Column, NumericColumn
 from privfit.data.design import Design
 from privfit.data.encode import SchemaEncoder
 from privfit.data.response import TargetKind
+from privfit.data.rows import written_out
 from privfit.data.schema import Schema
 from privfit.data.tables import Table
 from privfit.errors import FormulaError
@@ -75,7 +78,7 @@ class FormulaEncoder:
     ('Intercept', 'C(sex)[T.Male]', 'age', 'C(sex)[T.Male]:age')
     """
 
-    __slots__ = ("_blocks", "_columns", "_design", "_made_from", "_response")
+    __slots__ = ("_blocks", "_columns", "_design", "_identity", "_layout", "_made_from", "_response")
 
     def __init__(self, formula: str, schema: Schema, *, target_kind: TargetKind = "numeric") -> None:
         self._made_from = (formula, schema, target_kind)
@@ -90,6 +93,8 @@ class FormulaEncoder:
         )
         columns = tuple(column for block in self._blocks for column in block.columns)
         _check_names([column.name for column in columns])
+        self._layout = _layout(self._blocks)
+        self._identity = repr((schema.fingerprint, tuple(schema), formula, target_kind))
         bound = math.sqrt(len(self._blocks)) * _ROUNDING
         declared = math.inf if schema.row_norm is None else schema.row_norm
         self._design = Design(
@@ -106,6 +111,16 @@ class FormulaEncoder:
     def design(self) -> Design:
         """Public description of the encoded rows."""
         return self._design
+
+    @property
+    def layout(self) -> Layout:
+        """Numbers for numeric terms, codes for those of factors, and both for their products."""
+        return self._layout
+
+    @property
+    def identity(self) -> str:
+        """Fingerprint and order of the schema, the formula and the kind of response."""
+        return self._identity
 
     @property
     def needed(self) -> tuple[str, ...]:
@@ -129,27 +144,46 @@ class FormulaEncoder:
         """
         return self.encode_predictors(table), self._response.encode_target(table)
 
-    def encode_predictors(self, table: Table) -> FloatArray:
-        """Return ``x`` (n, p), row-major float64; the response need not be in the table."""
-        x = np.zeros((table.n_rows, len(self._design.columns)))
+    def encode_coded(self, table: Table, storage: Storage = "float64") -> tuple[CodedMatrix, FloatArray]:
+        """Return the same rows as numbers and codes."""
+        x = CodedMatrix.empty(self._layout, table.n_rows, storage)
         for start in range(0, table.n_rows, _BLOCK_ROWS):
             rows = slice(start, start + _BLOCK_ROWS)
-            self._fill(x[rows], table, rows)
+            self._fill(x[rows], table.part(rows))
+        return x, self._response.encode_target(table)
+
+    def encode_predictors(self, table: Table) -> FloatArray:
+        """Return ``x`` (n, p), row-major float64; the response need not be in the table."""
+        return written_out(self._rows, table, len(self._design.columns))
+
+    def _rows(self, table: Table, storage: Storage) -> CodedMatrix:
+        x = CodedMatrix.empty(self._layout, table.n_rows, storage)
+        self._fill(x, table)
         return x
 
-    def _fill(self, out: FloatArray, table: Table, rows: slice) -> None:
-        cells = {}
-        missing = np.zeros(len(out), dtype=np.bool_)
+    def _fill(self, x: CodedMatrix, table: Table) -> None:
+        cells, missing = {}, np.zeros(len(x), dtype=np.bool_)
         for name, column in self._columns:
             with naming(name):
-                cells[name], gone = _cells(table, name, column, rows)
+                cells[name], gone = _cells(table, name, column)
             missing |= gone
+        layout = self._layout
+        number, code = 0, 0
+        pair = len(layout.columns), layout.plain
         start = 0
         for block in self._blocks:
-            stop = start + len(block.columns)
-            block.fill(out[:, start:stop], cells)
-            start = stop
-        out[missing] = np.nan
+            values = None if not block.expressions else block.numbers(cells, len(x))
+            codes = None if not block.codings else block.codes(cells, len(x), start, layout)
+            if values is not None and codes is not None:
+                x.numbers[:, pair[0]] = np.where(codes == layout.none, 0.0, values)
+                x.codes[:, pair[1]] = codes
+                pair = pair[0] + 1, pair[1] + 1
+            elif values is not None:
+                x.numbers[:, number], number = values, number + 1
+            elif codes is not None:
+                x.codes[:, code], code = codes, code + 1
+            start += len(block.columns)
+        x.numbers[missing], x.codes[missing] = np.nan, layout.missing
 
 
 def _made_again(formula: str, schema: Schema, target_kind: TargetKind) -> FormulaEncoder:
@@ -157,9 +191,21 @@ def _made_again(formula: str, schema: Schema, target_kind: TargetKind) -> Formul
     return FormulaEncoder(formula, schema, target_kind=target_kind)
 
 
-def _cells(table: Table, name: str, column: Column, rows: slice) -> tuple[NDArray, NDArray[np.bool_]]:
-    """Return the numbers or level codes of some rows, and which of them are missing."""
-    values = table.values(name)[rows]
+def _layout(blocks: Sequence[TermBlock]) -> Layout:
+    columns, start = [], 0
+    for block in blocks:
+        if block.expressions and not block.codings:
+            columns.append(start)
+        start += len(block.columns)
+    constant = any(not block.expressions and not block.codings for block in blocks)
+    paired = sum(1 for block in blocks if block.expressions and block.codings)
+    plain = sum(1 for block in blocks if block.codings) - paired
+    return Layout(start, constant, tuple(columns), plain, paired)
+
+
+def _cells(table: Table, name: str, column: Column) -> tuple[NDArray, NDArray[np.bool_]]:
+    """Return the numbers or level codes of the rows, and which of them are missing."""
+    values = table.values(name)
     if isinstance(column, NumericColumn):
         numbers = encode_numeric(values, column)
         return numbers, np.isnan(numbers)

@@ -5,9 +5,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+from privfit.data.cache import RowCache
 from privfit.data.schema import Schema
 from privfit.data.shares import ShareRule
-from privfit.data.tables import open_table
+from privfit.data.tables import Table, open_table
 from privfit.errors import InvalidArgument
 from privfit.estimators.fit import FitOptions, fit, make_problem, public_rows
 from privfit.estimators.models import Model
@@ -53,9 +54,12 @@ def fit_formula(
     options = replace(options, schema=schema, shares=shares)
     encoder = FormulaEncoder(formula, schema, target_kind=model.target_kind)
     _check(model, encoder, options)
-    needed = (*shares.columns, *encoder.needed)
-    table = open_table(data, needed=needed, columns=text.columns, header=text.header, sep=text.sep)
+    table = data if isinstance(data, RowCache) else _opened(data, (*shares.columns, *encoder.needed), text)
     return fit(model, encoder, table, options)[0]
+
+
+def _opened(data: object, needed: Sequence[str], text: TextFormat) -> Table:
+    return open_table(data, needed=needed, columns=text.columns, header=text.header, sep=text.sep)
 
 
 def as_schema(schema: Schema | Mapping[str, Any] | str | os.PathLike[str]) -> Schema:

@@ -7,8 +7,18 @@ import numpy as np
 from numba import float64, njit, types, void
 
 from privfit._checks import FloatArray
-from privfit.data.source import CHUNK_ROWS, GROUP_ROWS, Block, BlockKernel
+from privfit.data.coded import CodedMatrix
+from privfit.data.source import (
+    CHUNK_ROWS,
+    GROUP_ROWS,
+    Block,
+    BlockKernel,
+    CodedBlock,
+    CodedKernel,
+    chunk_rows,
+)
 from privfit.losses.base import SIGNATURE, AbstractLoss
+from privfit.problem import coded_kernels
 
 _FUNCTION = types.FunctionType(SIGNATURE)
 _VECTOR = float64[::1]
@@ -120,10 +130,9 @@ def bounded_gradient_kernel(
     """
     fill = _compiled_steps(loss, s) if loss.compiled else _array_steps(loss, s)
 
-    def kernel(block: Block, out: FloatArray) -> None:
+    def kernel(block: Block | CodedBlock, out: FloatArray) -> None:
         p = block.x.shape[1]
-        for chunk in range(out.shape[0]):
-            rows = slice(chunk * CHUNK_ROWS, (chunk + 1) * CHUNK_ROWS)
+        for chunk, rows in enumerate(chunk_rows(0, out.shape[0])):
             x, y = block.x[rows], block.y[rows]
             with np.errstate(over="ignore", invalid="ignore"):
                 eta = x @ theta
@@ -131,11 +140,14 @@ def bounded_gradient_kernel(
             step, side = np.empty(y.size), np.empty(y.size)
             fill(y, eta, room, step, side)
             step, side = step * share, side * share
-            _add_steps(x, step, out[chunk : chunk + 1])
+            if isinstance(x, CodedMatrix):
+                coded_kernels.add_rows(x, step, out[chunk : chunk + 1])
+            else:
+                _add_steps(x, step, out[chunk : chunk + 1])
             if loss.has_scale:
                 out[chunk, p] += side.sum()
 
-    return kernel
+    return CodedKernel(kernel, kernel)
 
 
 def sizes_kernel(loss: AbstractLoss, theta: FloatArray, s: float, norm_bound: float) -> BlockKernel:
@@ -148,9 +160,8 @@ def sizes_kernel(loss: AbstractLoss, theta: FloatArray, s: float, norm_bound: fl
     fill = _compiled_steps(loss, s) if loss.compiled else _array_steps(loss, s)
     most = loss.constants.slope
 
-    def kernel(block: Block, out: FloatArray) -> None:
-        for chunk in range(out.shape[0]):
-            rows = slice(chunk * CHUNK_ROWS, (chunk + 1) * CHUNK_ROWS)
+    def kernel(block: Block | CodedBlock, out: FloatArray) -> None:
+        for chunk, rows in enumerate(chunk_rows(0, out.shape[0])):
             x, y = block.x[rows], block.y[rows]
             with np.errstate(all="ignore"):
                 eta = x @ theta
@@ -163,7 +174,7 @@ def sizes_kernel(loss: AbstractLoss, theta: FloatArray, s: float, norm_bound: fl
             classes = np.clip(order[usable], 0, SIZE_CLASSES - 1)
             out[chunk] += np.bincount(classes, block.share[rows][usable], minlength=SIZE_CLASSES)
 
-    return kernel
+    return CodedKernel(kernel, kernel)
 
 
 def norms_kernel() -> BlockKernel:
@@ -174,15 +185,15 @@ def norms_kernel() -> BlockKernel:
     those within the bound too, the last all beyond. Rows of weight 0 are in none.
     """
 
-    def kernel(block: Block, out: FloatArray) -> None:
-        for chunk in range(out.shape[0]):
-            rows = block.rows(slice(chunk * CHUNK_ROWS, (chunk + 1) * CHUNK_ROWS))
-            usable = rows.influence > 0.0
-            order = -0.5 * NORMS_A_DOUBLING * np.log2(rows.influence[usable])
+    def kernel(block: Block | CodedBlock, out: FloatArray) -> None:
+        for chunk, rows in enumerate(chunk_rows(0, out.shape[0])):
+            influence, share = block.influence[rows], block.share[rows]
+            usable = influence > 0.0
+            order = -0.5 * NORMS_A_DOUBLING * np.log2(influence[usable])
             classes = np.clip(np.floor(order).astype(np.int64), 0, NORM_CLASSES - 1)
-            out[chunk] += np.bincount(classes, rows.share[usable], minlength=NORM_CLASSES)
+            out[chunk] += np.bincount(classes, share[usable], minlength=NORM_CLASSES)
 
-    return kernel
+    return CodedKernel(kernel, kernel)
 
 
 def marginals_kernel(norm_bound: float, response_range: tuple[float, float]) -> BlockKernel:
@@ -197,7 +208,18 @@ def marginals_kernel(norm_bound: float, response_range: tuple[float, float]) -> 
     def kernel(block: Block, out: FloatArray) -> None:
         _add_marginals(block.x, block.y, block.weight, units, out)
 
-    return kernel
+    def coded(block: CodedBlock, out: FloatArray) -> None:
+        p, squares = block.x.shape[1], np.zeros((out.shape[0], block.x.shape[1]))
+        coded_kernels.add_rows(block.x, block.weight, out)
+        coded_kernels.add_rows(block.x.squared(), block.weight, squares)
+        out[:, p : 2 * p] += squares / norm_bound
+        for chunk, rows in enumerate(chunk_rows(0, out.shape[0])):
+            u = np.clip((block.y[rows] - units[1]) / units[2], -1.0, 1.0)
+            response = norm_bound * block.weight[rows] * u
+            out[chunk, 2 * p] += response.sum()
+            out[chunk, 2 * p + 1] += (response * u).sum()
+
+    return CodedKernel(kernel, coded)
 
 
 def _compiled_steps(loss: AbstractLoss, s: float) -> Steps:

@@ -6,6 +6,7 @@ once and nothing of the length of the table is allocated. Matrices are formed by
 time.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,13 +14,22 @@ import numpy as np
 from numba import float64, int64, njit, types, void
 
 from privfit._checks import FloatArray
-from privfit.data.source import CHUNK_ROWS, GROUP_ROWS, Block, BlockKernel, RowTerms
+from privfit.data.coded import CodedMatrix, Matrix
+from privfit.data.source import (
+    CHUNK_ROWS,
+    GROUP_ROWS,
+    Block,
+    BlockKernel,
+    CodedBlock,
+    CodedKernel,
+    RowTerms,
+    chunk_rows,
+)
 from privfit.losses.base import SIGNATURE, AbstractLoss
-from privfit.losses.concomitant import concomitant_slope
-from privfit.losses.huber import huber_slope
-from privfit.losses.logistic import logistic_slope
+from privfit.problem import coded_kernels
 from privfit.problem.lanes import LANES, add_eight, eight_dots
 from privfit.problem.prefetch import LINE, prefetch
+from privfit.problem.slopes import SLOPE_CODES, fill_slopes
 
 _FUNCTION = types.FunctionType(SIGNATURE)
 _VECTOR = float64[::1]
@@ -31,27 +41,6 @@ def _clamp(value: float, low: float, high: float) -> float:
     """Clamp to [low, high], an interval that holds 0; NaN becomes 0."""
     kept = min(max(value, low), high)
     return kept if kept == kept else 0.0  # noqa: PLR0124
-
-
-@njit(inline="always")
-def _fill_slopes(code: int, slope: Any, y: Any, steps: Any, s: float, c: float, k: float) -> None:
-    """Replace predictors by slopes. A loop of its own for each slope with a code, which it vectorises."""
-    if code == 1:
-        for i in range(y.size):
-            steps[i] = logistic_slope(y[i], steps[i], s, c, k)
-    elif code == 2:
-        for i in range(y.size):
-            steps[i] = huber_slope(y[i], steps[i], s, c, k)
-    elif code == 3:
-        for i in range(y.size):
-            steps[i] = concomitant_slope(y[i], steps[i], s, c, k)
-    else:
-        for i in range(y.size):
-            steps[i] = slope(y[i], steps[i], s, c, k)
-
-
-_CODES = {logistic_slope: 1, huber_slope: 2, concomitant_slope: 3}
-"""Slopes that the gradient pass inlines; all others work too, through a function pointer."""
 
 
 _REORDERED: Any = {"error_model": "numpy", "fastmath": {"reassoc", "contract"}}
@@ -135,7 +124,7 @@ def _add_gradients(
             eight_dots(eight, factors, p, predicted + 8 * i)
         if whole < rows:
             _dots(x[first + whole : first + rows], theta, steps[whole:])
-        _fill_slopes(code, slope, y_group, steps, s, c, k)
+        fill_slopes(code, slope, y_group, steps, s, c, k)
         for i in range(rows):
             step = min(max(steps[i], -bound), bound)
             steps[i] = step * weight_group[i] if step == step else 0.0  # noqa: PLR0124 -- NaN
@@ -229,7 +218,7 @@ def gradient_kernel(loss: AbstractLoss, theta: FloatArray, s: float) -> BlockKer
     """
     state = np.array([s, *loss.parameters])
     constants, functions = loss.constants, loss.functions
-    theta, code = np.ascontiguousarray(theta), _CODES.get(functions.slope, 0)
+    theta, code = np.ascontiguousarray(theta), SLOPE_CODES.get(functions.slope, 0)
 
     def kernel(block: Block, out: FloatArray) -> None:
         x, y, weight = block.x, block.y, block.weight
@@ -238,7 +227,11 @@ def gradient_kernel(loss: AbstractLoss, theta: FloatArray, s: float) -> BlockKer
             low, high = constants.scale_slope
             _add_scale_slopes(x, y, weight, theta, state, functions.scale_slope, low, high, out)
 
-    return kernel
+    def coded(block: CodedBlock, out: FloatArray) -> None:
+        x, y, weight = block.x, block.y, block.weight
+        coded_kernels.add_gradients(x, y, weight, theta, state, functions.slope, constants.slope, out)
+
+    return kernel if loss.has_scale else CodedKernel(kernel, coded)
 
 
 def hessian_kernel(loss: AbstractLoss, theta: FloatArray, s: float, basis: FloatArray | None) -> BlockKernel:
@@ -246,23 +239,26 @@ def hessian_kernel(loss: AbstractLoss, theta: FloatArray, s: float, basis: Float
     bounds = np.array([loss.constants.curvature, loss.constants.scale_direction])
     functions = loss.functions
     factors = _Factors(_hessian_factors, functions.curvature, functions.scale_direction, bounds)
-    return outer_kernel(_row_terms(loss, theta, s, basis, factors))
+    return _products_kernel(_row_factors(loss, theta, s, factors), basis)
+
+
+def meat_kernel(loss: AbstractLoss, theta: FloatArray, s: float, basis: FloatArray | None) -> BlockKernel:
+    """Sum of the outer products of the rows' gradients at ``(theta, s)`` in the basis, flattened (q, q)."""
+    return _products_kernel(_row_factors(loss, theta, s, _score_functions(loss)), basis)
 
 
 def score_terms(loss: AbstractLoss, theta: FloatArray, s: float, basis: FloatArray | None) -> RowTerms:
     """Gradients of the rows at ``(theta, s)`` in the basis, (n, q)."""
-    bounds = np.array([loss.constants.slope, *loss.constants.scale_slope])
-    functions = loss.functions
-    factors = _Factors(_score_factors, functions.slope, functions.scale_slope, bounds)
-    return _row_terms(loss, theta, s, basis, factors)
+    factors_of = _row_factors(loss, theta, s, _score_functions(loss))
+    return lambda block: _scaled_rows(_turned(block.x, basis), *factors_of(block))
 
 
 def outer_kernel(terms: RowTerms) -> BlockKernel:
     """Sum of ``a a'`` over the rows' terms ``a`` (q,), flattened (q, q)."""
 
     def kernel(block: Block, out: FloatArray) -> None:
-        for chunk, rows in _chunks(out):
-            a = terms(block.rows(rows))
+        for chunk, rows in enumerate(chunk_rows(0, out.shape[0])):
+            a = terms(block.part(rows))
             out[chunk] += (a.T @ a).ravel()
 
     return kernel
@@ -271,21 +267,28 @@ def outer_kernel(terms: RowTerms) -> BlockKernel:
 def second_moment_kernel(basis: FloatArray | None) -> BlockKernel:
     """Sum of ``w * z z'`` over the rows ``z = P'x`` in the basis, flattened (p, p)."""
 
-    def kernel(block: Block, out: FloatArray) -> None:
-        for chunk, rows in _chunks(out):
-            scaled = np.sqrt(block.weight[rows])[:, None] * _turned(block.x[rows], basis)
-            out[chunk] += (scaled.T @ scaled).ravel()
+    def kernel(block: Block | CodedBlock, out: FloatArray) -> None:
+        for chunk, rows in enumerate(chunk_rows(0, out.shape[0])):
+            x, weight = block.x[rows], block.weight[rows]
+            if basis is None and isinstance(x, CodedMatrix):
+                out[chunk] += coded_kernels.moments(x, weight).ravel()
+            else:
+                scaled = np.sqrt(weight)[:, None] * _turned(x, basis)
+                out[chunk] += (scaled.T @ scaled).ravel()
 
-    return kernel
+    return CodedKernel(kernel, kernel)
 
 
-def _chunks(out: FloatArray) -> list[tuple[int, slice]]:
-    return [(chunk, slice(chunk * CHUNK_ROWS, (chunk + 1) * CHUNK_ROWS)) for chunk in range(out.shape[0])]
-
-
-def _turned(x: FloatArray, basis: FloatArray | None) -> FloatArray:
+def _turned(x: Matrix, basis: FloatArray | None) -> FloatArray:
+    if basis is None:
+        assert not isinstance(x, CodedMatrix)  # noqa: S101 -- its moments are summed by code
+        return x
     with np.errstate(over="ignore", invalid="ignore"):
-        return x if basis is None else x @ basis
+        return x @ basis
+
+
+RowFactors = Callable[[Block | CodedBlock], tuple[FloatArray, FloatArray | None]]
+"""``factors(block)`` returns the factors ``(root, last)`` of the rows; no last one without a scale."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -298,28 +301,63 @@ class _Factors:
     bounds: FloatArray
 
 
-def _row_terms(
-    loss: AbstractLoss, theta: FloatArray, s: float, basis: FloatArray | None, factors: _Factors
-) -> RowTerms:
-    """Return ``a = (root * P'x, side)`` of each row, with the factors filled row by row.
+def _score_functions(loss: AbstractLoss) -> _Factors:
+    bounds = np.array([loss.constants.slope, *loss.constants.scale_slope])
+    return _Factors(_score_factors, loss.functions.slope, loss.functions.scale_slope, bounds)
+
+
+def _row_factors(loss: AbstractLoss, theta: FloatArray, s: float, factors: _Factors) -> RowFactors:
+    """Return what computes ``(root, last)`` of rows ``a = (root * x, last)``, clamped row by row."""
+    state = np.array([s, *loss.parameters])
+
+    def factors_of(block: Block | CodedBlock) -> tuple[FloatArray, FloatArray | None]:
+        y, weight = block.y, block.weight
+        with np.errstate(over="ignore", invalid="ignore"):
+            eta = block.x @ theta
+        root, side = np.empty(y.size), np.empty(y.size)
+        factors.fill(y, eta, weight, state, factors.main, factors.side, factors.bounds, root, side)
+        return root, side if loss.has_scale else None
+
+    return factors_of
+
+
+def _products_kernel(factors_of: RowFactors, basis: FloatArray | None) -> BlockKernel:
+    """Sum of ``a a'`` over the rows ``a = (root * P'x, last)``, flattened (q, q).
 
     Rows are turned before they are summed, so that the rounding of the sum is relative to the bound on a
     turned row.
     """
-    state = np.array([s, *loss.parameters])
 
-    def terms(block: Block) -> FloatArray:
-        n, p = block.x.shape
-        with np.errstate(over="ignore", invalid="ignore"):
-            eta = block.x @ theta
-        a = np.empty((n, p + loss.has_scale))
-        root, last = np.empty(n), np.empty(n)
-        factors.fill(
-            block.y, eta, block.weight, state, factors.main, factors.side, factors.bounds, root, last
-        )
-        np.multiply(root[:, None], _turned(block.x, basis), out=a[:, :p])
-        if loss.has_scale:
-            a[:, p] = last
-        return a
+    def kernel(block: Block | CodedBlock, out: FloatArray) -> None:
+        for chunk, rows in enumerate(chunk_rows(0, out.shape[0])):
+            part = block.part(rows)
+            root, last = factors_of(part)
+            if basis is None and isinstance(part, CodedBlock):
+                out[chunk] += _coded_products(part.x, root, last).ravel()
+            else:
+                a = _scaled_rows(_turned(part.x, basis), root, last)
+                out[chunk] += (a.T @ a).ravel()
 
-    return terms
+    return CodedKernel(kernel, kernel)
+
+
+def _scaled_rows(z: FloatArray, root: FloatArray, last: FloatArray | None) -> FloatArray:
+    """Return the rows ``(root * z, last)``."""
+    p = z.shape[1]
+    a = np.empty((root.size, p + (last is not None)))
+    np.multiply(root[:, None], z, out=a[:, :p])
+    if last is not None:
+        a[:, p] = last
+    return a
+
+
+def _coded_products(x: CodedMatrix, root: FloatArray, last: FloatArray | None) -> FloatArray:
+    """Return the sum of the outer products of the rows ``(root * x, last)``."""
+    products = coded_kernels.moments(x, root * root)
+    if last is None:
+        return products
+    p = x.shape[1]
+    whole, side = np.empty((p + 1, p + 1)), np.zeros((1, p))
+    coded_kernels.add_rows(x, root * last, side)
+    whole[:p, :p], whole[p, :p], whole[:p, p], whole[p, p] = products, side[0], side[0], last @ last
+    return whole

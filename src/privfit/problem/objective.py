@@ -218,7 +218,7 @@ class Problem:
             case "second_moment" | "norms":
                 return self._geometry_kernel(kind)
             case "meat":
-                return kernels.outer_kernel(self.score_terms(at))
+                return self._meat_kernel(at)
             case "marginals" if self.basis is not None:
                 raise PlanViolation("marginals are bounded in encoded coordinates only")
             case _:
@@ -241,6 +241,11 @@ class Problem:
         if kind == "gradient":
             return made.gradient_kernel(self.loss, theta, scale)
         return made.hessian_kernel(self.loss, theta, scale, self.basis)
+
+    def _meat_kernel(self, at: FloatArray) -> BlockKernel:
+        if isinstance(self.loss, Multinomial) or not self.loss.compiled:
+            return kernels.outer_kernel(self.score_terms(at))
+        return kernels.meat_kernel(self.loss, self.coefficients(at), self.split(at)[1], self.basis)
 
     def score_terms(self, at: FloatArray) -> RowTerms:
         """Return the gradients of single rows at ``at``, of shape (size,), in the basis."""

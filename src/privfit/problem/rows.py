@@ -5,7 +5,8 @@ from collections.abc import Iterator
 import numpy as np
 
 from privfit._checks import FloatArray
-from privfit.data.source import CHUNK_ROWS, Block, BlockKernel, IntArray, RowSource, pairwise_sum
+from privfit.data.reduction import sum_chunks
+from privfit.data.source import CHUNK_ROWS, Block, BlockKernel, IntArray, RowSource, chunk_rows
 from privfit.problem.objective import Problem
 from privfit.problem.plan import ReleaseKind
 from privfit.problem.totals import query_total
@@ -49,12 +50,14 @@ class Rows:
 
     def sum_over(self, indices: IntArray, kind: ReleaseKind, at: FloatArray) -> FloatArray:
         """Return the exact flat sum of a query over the rows with these numbers."""
-        problem = self._problem
-        if indices.size == 0:
-            return np.zeros(problem.sum_length(kind))
-        partial = np.zeros((-(-indices.size // CHUNK_ROWS), problem.sum_length(kind)))
-        problem.kernel(kind, at)(self._source.take(indices), partial)
-        return pairwise_sum(partial)
+        problem, chunks = self._problem, -(-indices.size // CHUNK_ROWS)
+        kernel = problem.kernel(kind, at)
+
+        def work(first: int, last: int, out: FloatArray) -> None:
+            for k, rows in enumerate(chunk_rows(first, last)):
+                kernel(self._source.take(indices[rows]), out[k : k + 1])
+
+        return sum_chunks(work, chunks, problem.sum_length(kind))
 
     def blocks(self) -> Iterator[Block]:
         """Return the rows in their order, in blocks."""

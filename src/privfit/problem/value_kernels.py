@@ -7,7 +7,7 @@ import numpy as np
 from numba import float64, njit, types, void
 
 from privfit._checks import FloatArray
-from privfit.data.source import CHUNK_ROWS, Block, BlockKernel
+from privfit.data.source import Block, BlockKernel, CodedBlock, CodedKernel, chunk_rows
 from privfit.losses.base import SIGNATURE, AbstractLoss
 
 _FUNCTION = types.FunctionType(SIGNATURE)
@@ -65,9 +65,8 @@ def secant_kernel(loss: AbstractLoss, segment: Segment, s: float) -> BlockKernel
     points = np.column_stack([segment.first, segment.second, segment.direction])
     value, slope, length = loss.functions.value, loss.constants.slope, segment.length
 
-    def kernel(block: Block, out: FloatArray) -> None:
-        for chunk in range(out.shape[0]):
-            rows = slice(chunk * CHUNK_ROWS, (chunk + 1) * CHUNK_ROWS)
+    def kernel(block: Block | CodedBlock, out: FloatArray) -> None:
+        for chunk, rows in enumerate(chunk_rows(0, out.shape[0])):
             y, weight = block.y[rows], block.weight[rows]
             with np.errstate(over="ignore", invalid="ignore"):
                 first, second, along = np.ascontiguousarray((block.x[rows] @ points).T)
@@ -75,4 +74,4 @@ def secant_kernel(loss: AbstractLoss, segment: Segment, s: float) -> BlockKernel
             _differences(y, first, second, along, state, value, slope, length, part)
             out[chunk, 0] += float(weight @ part)
 
-    return kernel
+    return CodedKernel(kernel, kernel)

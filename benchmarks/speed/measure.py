@@ -1,0 +1,42 @@
+"""Measure candidates in rounds, by the clock and by processor time, so that a slow minute hits all alike."""
+
+import json
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+RESULTS = Path(__file__).parent / "results"
+
+
+def in_rounds(actions: dict[str, Callable[[], object]], rounds: int) -> dict[str, dict[str, float]]:
+    """Return the smallest milliseconds of each action, after one call that is not counted."""
+    measured: dict[str, list[tuple[float, float]]] = {name: [] for name in actions}
+    for action in actions.values():
+        action()
+    for _ in range(rounds):
+        for name, action in actions.items():
+            clock, processor = time.perf_counter(), time.process_time()
+            action()
+            measured[name].append((time.perf_counter() - clock, time.process_time() - processor))
+    return {
+        name: {
+            "clock_ms": round(1e3 * min(clock for clock, _ in times), 1),
+            "processor_ms": round(1e3 * min(processor for _, processor in times), 1),
+        }
+        for name, times in measured.items()
+    }
+
+
+def ratios(measured: dict[str, dict[str, float]], pairs: list[tuple[str, str]]) -> dict[str, float]:
+    """Return quotients of processor times, which other programs on the machine disturb least."""
+    return {
+        f"{above} / {below}": round(measured[above]["processor_ms"] / measured[below]["processor_ms"], 3)
+        for above, below in pairs
+    }
+
+
+def write(name: str, report: dict[str, object]) -> None:
+    """Print the report and keep it."""
+    print(json.dumps(report, indent=2))
+    RESULTS.mkdir(exist_ok=True)
+    (RESULTS / f"{name}.json").write_text(json.dumps(report, indent=2) + "\n")

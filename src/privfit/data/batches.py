@@ -1,0 +1,88 @@
+"""Read a file in batches of rows, whatever its size."""
+
+import os
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.csv as pacsv
+import pyarrow.dataset as pads
+
+from privfit.data.columns import quietly
+from privfit.data.files import ARROW_SUFFIXES, PARQUET_SUFFIXES, csv_conversion, csv_names, present, sound
+
+_UNBUFFERED = pads.ParquetFragmentScanOptions(pre_buffer=False)
+"""Without it, all that is to be read of a file is in memory at once."""
+
+
+@dataclass(frozen=True, slots=True)
+class TextForm:
+    """How a CSV file is laid out, as in `privfit.data.tables.open_table`."""
+
+    columns: tuple[str, ...] | None = None
+    header: bool = True
+    sep: str = ","
+
+
+@dataclass(frozen=True, slots=True)
+class BatchSizes:
+    """How much is read at once.
+
+    Parameters
+    ----------
+    rows : int
+        Of a Parquet or Arrow file, at most.
+    text_bytes : int
+        Of a CSV file; a single row must fit.
+    ahead : int
+        Batches that are read before they are asked for.
+    """
+
+    rows: int
+    text_bytes: int
+    ahead: int
+
+
+def read_batches(
+    path: str | os.PathLike[str], needed: Sequence[str], text: TextForm, sizes: BatchSizes
+) -> Iterator[pa.RecordBatch]:
+    """Return the needed columns of a CSV, Parquet or Arrow file in batches, in the order of its rows.
+
+    Raises
+    ------
+    SchemaError
+        If the file cannot be read or lacks a needed column; the message quotes no cell.
+    """
+    shown = repr(str(path))
+    message = f"data file {shown} cannot be read; check its form, and that every row has all columns"
+    batches = quietly(lambda: iter(_open(Path(path), shown, needed, text, sizes)), message)
+    while (batch := quietly(lambda: next(batches, None), message)) is not None:
+        yield batch
+
+
+def _open(
+    file: Path, shown: str, needed: Sequence[str], text: TextForm, sizes: BatchSizes
+) -> Iterable[pa.RecordBatch]:
+    suffix = file.suffix.lower()
+    if file.is_dir() or suffix in PARQUET_SUFFIXES or suffix in ARROW_SUFFIXES:
+        form = "feather" if suffix in ARROW_SUFFIXES else "parquet"
+        dataset = pads.dataset(file, format=form, partitioning="hive" if form == "parquet" else None)
+        names = present(dataset.schema.names, needed)
+        batches = dataset.to_batches(
+            columns=names,
+            batch_size=sizes.rows,
+            batch_readahead=sizes.ahead,
+            fragment_readahead=1,
+            fragment_scan_options=_UNBUFFERED if form == "parquet" else None,
+        )
+        return map(sound, batches) if form == "feather" else batches
+    names, skipped = csv_names(file, shown, columns=text.columns, header=text.header, sep=text.sep)
+    return pacsv.open_csv(
+        file,
+        read_options=pacsv.ReadOptions(
+            column_names=names, skip_rows=skipped, block_size=sizes.text_bytes, use_threads=sizes.ahead > 1
+        ),
+        parse_options=pacsv.ParseOptions(delimiter=text.sep, newlines_in_values=True),
+        convert_options=csv_conversion(present(names, needed)),
+    )

@@ -1,0 +1,199 @@
+"""Files larger than memory: encoded once, block by block, into compact files that a fit maps."""
+
+import hashlib
+import json
+import os
+import shutil
+import tempfile
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any, final
+
+import numpy as np
+
+from privfit.data.batches import BatchSizes, TextForm, read_batches
+from privfit.data.cache_files import Draft, Parts, drafted, missing_room, read_facts, verified
+from privfit.data.clamp import Weighting, influence_weights
+from privfit.data.coded import CodedMatrix, Layout, Storage
+from privfit.data.encode import Encoder
+from privfit.data.room import OnDisk
+from privfit.data.source import ArraySource, CodedBlock
+from privfit.data.tables import Table
+from privfit.errors import InvalidArgument, SchemaError
+
+_VERSION = 1
+
+_SIZES = BatchSizes(rows=1 << 15, text_bytes=1 << 22, ahead=2)
+
+
+class RowCache:
+    """A file of rows that need not fit in memory, for any fit with a schema.
+
+    Rows are encoded block by block into compact columnar files, numbers and integer codes. Every pass of the
+    fit maps these into memory, a part at a time.
+
+    Parameters
+    ----------
+    path : path
+        A CSV file (compressed or not), a Parquet file or folder, an Arrow or Feather file.
+    folder : path, optional
+        Where encoded rows are kept for later fits with the same formula and schema; it is made if it is not
+        there. By default they are in a temporary folder (``TMPDIR``) and have no name there any more once the
+        fit has begun, so that they end with it.
+    storage : {"float32", "float64"}
+        Type in which numbers are kept. Rows are bounded as they are kept, and what is computed with numbers
+        is computed in float64.
+    columns : sequence of str, optional
+        Names of the columns of a CSV file without header.
+    header : bool
+        Whether the first line of a CSV file holds the names.
+    sep : str
+        Separator of a CSV file, one character.
+
+    Notes
+    -----
+    *The folder holds private rows.* Its files are readable for the owner alone (mode 0600, folders 0700).
+    Treat it as the data, and delete it when you no longer need it.
+
+    *Guarantee.* A cache comes into use only when all of it is on the disk: it is written aside and renamed.
+    What an interrupted run leaves aside is deleted by the next one. A cache that is found is used if file,
+    schema, formula and options are the same and its checksums hold, and is made anew otherwise.
+
+    Examples
+    --------
+    >>> import privfit as pf
+    >>> rows = pf.RowCache("visits.parquet")
+    >>> result = pf.logit("readmitted ~ age + C(ward)", rows, schema=schema)  # doctest: +SKIP
+    """
+
+    __slots__ = ("_folder", "_path", "_storage", "_text")
+
+    def __init__(
+        self,
+        path: str | os.PathLike[str],
+        *,
+        folder: str | os.PathLike[str] | None = None,
+        storage: Storage = "float32",
+        columns: tuple[str, ...] | list[str] | None = None,
+        header: bool = True,
+        sep: str = ",",
+    ) -> None:
+        if storage not in ("float64", "float32"):
+            raise InvalidArgument("storage must be 'float64' or 'float32'")
+        if not isinstance(path, str | os.PathLike):
+            raise InvalidArgument("path must be the path of a file or of a Parquet folder")
+        self._path, self._folder = Path(path), None if folder is None else Path(folder)
+        self._storage: Storage = storage
+        self._text = TextForm(None if columns is None else tuple(columns), header, sep)
+
+    def __repr__(self) -> str:
+        return f"RowCache({str(self._path)!r})"
+
+    def rows(
+        self, encoder: Encoder, *, norm_bound: float, weighting: Weighting = influence_weights
+    ) -> "CachedRows":
+        """Return the encoded and bounded rows, from the cache if it holds them.
+
+        Raises
+        ------
+        SchemaError
+            If the file cannot be read or encoded, or the folder cannot be written.
+        """
+        if not self._path.exists():
+            raise SchemaError(f"data file {str(self._path)!r} does not exist; check the path")
+        key = self._key(encoder, norm_bound, weighting)
+        folder = Path(tempfile.mkdtemp(prefix="privfit-")) if self._folder is None else self._folder
+        try:
+            place = folder / f"{key}.rows"
+            if not verified(place):
+                with drafted(place) as draft:
+                    self._write(draft, encoder, norm_bound, weighting)
+            return CachedRows.mapped(place, norm_bound, OnDisk(self._folder))
+        finally:
+            if self._folder is None:
+                shutil.rmtree(folder, ignore_errors=True)
+
+    def _key(self, encoder: Encoder, norm_bound: float, weighting: Weighting) -> str:
+        """Return what names the encoded rows: everything that they are a function of."""
+        files = sorted(self._path.rglob("*")) if self._path.is_dir() else [self._path]
+        stats = [(str(file.resolve()), file.stat()) for file in files if file.is_file()]
+        described = (
+            [_VERSION, self._storage, norm_bound.hex(), weighting.__name__, encoder.identity],
+            asdict(self._text),
+            [(name, stat.st_size, stat.st_mtime_ns) for name, stat in stats],
+        )
+        return hashlib.sha256(json.dumps(described).encode()).hexdigest()[:32]
+
+    def _write(self, draft: Draft, encoder: Encoder, norm_bound: float, weighting: Weighting) -> None:
+        n_rows, layout = 0, encoder.layout
+        for x, y in self._encoded(encoder):
+            weight, bounded, response = weighting(x, y, norm_bound=norm_bound)
+            layout, n_rows = bounded.layout, n_rows + response.size
+            draft.add(numbers=bounded.numbers, codes=bounded.codes, y=response, weight=weight)
+        if n_rows == 0:
+            raise SchemaError("data has no row; pass a table with at least one")
+        draft.finish({"n_rows": n_rows, "layout": asdict(layout), "storage": self._storage})
+
+    def _encoded(self, encoder: Encoder) -> Iterator[tuple[CodedMatrix, Any]]:
+        for batch in read_batches(self._path, encoder.needed, self._text, _SIZES):
+            if batch.num_rows:
+                with np.errstate(all="ignore"):  # a warning would depend on cells
+                    yield encoder.encode_coded(Table.from_arrow(batch), self._storage)
+
+
+@final
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class CachedRows:
+    """Encoded and bounded rows in mapped files."""
+
+    block: CodedBlock
+    norm_bound: float
+    room: OnDisk
+
+    @classmethod
+    def mapped(cls, place: Path, norm_bound: float, room: OnDisk) -> "CachedRows":
+        """Map the files of a published cache."""
+        facts = read_facts(place)
+        described = facts["layout"]
+        layout = Layout(**{**described, "columns": tuple(described["columns"])})
+        n_rows = facts["n_rows"]
+        try:
+            numbers, codes, y, weight = (
+                room.mapped(place / name, dtype, width, n_rows)
+                for name, dtype, width in (
+                    (Parts.NUMBERS, np.dtype(facts["storage"]), layout.n_numbers),
+                    (Parts.CODES, layout.code_type, layout.n_codes),
+                    (Parts.Y, np.dtype(np.float64), 1),
+                    (Parts.WEIGHT, np.dtype(np.float64), 1),
+                )
+            )
+        except (OSError, ValueError) as error:
+            failure = missing_room(error)
+        else:
+            block = CodedBlock(CodedMatrix(layout, numbers, codes), y[:, 0], weight[:, 0])
+            return cls(block, norm_bound, room)
+        raise failure
+
+    def __repr__(self) -> str:
+        return "CachedRows(<private rows>)"
+
+    def __reduce__(self) -> str:
+        raise TypeError("a cache holds private rows and cannot be pickled")
+
+    @property
+    def n_rows(self) -> int:
+        """Number of rows."""
+        return self.block.y.size
+
+    def source(self, *, norm_bound: float) -> ArraySource:
+        """Return the rows as a source.
+
+        Raises
+        ------
+        InvalidArgument
+            If they were bounded by another number.
+        """
+        if norm_bound != self.norm_bound:
+            raise InvalidArgument("the cache was made for another bound on rows")
+        return ArraySource.of_bounded(self.block, self.norm_bound, self.room)

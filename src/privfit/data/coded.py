@@ -1,0 +1,188 @@
+"""Encoded rows that keep categorical columns as codes: a matrix that is never written out as a whole."""
+
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any, Literal, TypeAlias, overload
+
+import numpy as np
+from numpy.typing import NDArray
+
+from privfit._checks import FloatArray
+from privfit.data import coded_loops
+from privfit.errors import SchemaError
+
+Storage: TypeAlias = Literal["float64", "float32"]
+"""The type that numbers of encoded rows are kept in; what is computed with them is computed in float64."""
+
+MOST_COLUMNS = 2**16 - 2
+"""Encoded columns that 16-bit codes can name."""
+
+
+@dataclass(frozen=True, eq=False)
+class Layout:
+    """Where the entries of a coded row stand among the encoded columns. It is public.
+
+    Parameters
+    ----------
+    size : int
+        Number p of encoded columns.
+    constant : bool
+        Whether the first of them is 1 in every row; it is not stored.
+    columns : tuple of int
+        Encoded columns of the first numbers of a row, in their order.
+    plain : int
+        Codes whose entry is 1. A code is the encoded column of the entry, p for none, and p + 1 in a row that
+        may not contribute.
+    paired : int
+        Codes after these, whose entries are the last numbers of a row, one each.
+    """
+
+    size: int
+    constant: bool
+    columns: tuple[int, ...]
+    plain: int = 0
+    paired: int = 0
+
+    def __post_init__(self) -> None:
+        if self.has_codes and self.size > MOST_COLUMNS:
+            raise SchemaError(f"the design has more than {MOST_COLUMNS} columns; declare fewer levels")
+
+    @property
+    def none(self) -> int:
+        """The code of no entry."""
+        return self.size
+
+    @property
+    def missing(self) -> int:
+        """The code in a row that may not contribute."""
+        return self.size + 1
+
+    @property
+    def has_codes(self) -> bool:
+        """Whether any column is kept as a code."""
+        return self.plain + self.paired > 0
+
+    @property
+    def n_numbers(self) -> int:
+        """Numbers of a row."""
+        return len(self.columns) + self.paired
+
+    @property
+    def n_codes(self) -> int:
+        """Codes of a row."""
+        return self.plain + self.paired
+
+    @property
+    def code_type(self) -> "np.dtype[Any]":
+        """The smallest type that holds all codes."""
+        return np.dtype(np.uint8 if self.missing < 2**8 else np.uint16)
+
+    @cached_property
+    def places(self) -> NDArray[np.int64]:
+        """What compiled loops need: p, constant, plain, paired, then the columns."""
+        return np.array([self.size, self.constant, self.plain, self.paired, *self.columns], dtype=np.int64)
+
+
+@dataclass(frozen=True, slots=True, weakref_slot=True, eq=False, repr=False)
+class CodedMatrix:
+    """Rows as numbers and codes; it acts like the matrix (m, p) of their encoded columns.
+
+    Parameters
+    ----------
+    layout : Layout
+    numbers : array of shape (m, layout.n_numbers), row-major, float64 or float32
+    codes : array of shape (m, layout.n_codes), row-major, uint8 or uint16
+
+    Notes
+    -----
+    What is computed with a number is computed in float64, whatever it is stored in.
+    """
+
+    layout: Layout
+    numbers: NDArray[Any]
+    codes: NDArray[Any]
+
+    __array_ufunc__ = None  # so that NumPy leaves products to this class
+
+    @classmethod
+    def empty(cls, layout: Layout, n_rows: int, storage: str = "float64") -> "CodedMatrix":
+        """Return a matrix whose numbers are not set and whose codes are `Layout.none`."""
+        codes = np.full((n_rows, layout.n_codes), layout.none, dtype=layout.code_type)
+        return cls(layout, np.empty((n_rows, layout.n_numbers), dtype=storage), codes)
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Rows and encoded columns."""
+        return len(self.numbers), self.layout.size
+
+    def __len__(self) -> int:
+        return len(self.numbers)
+
+    @classmethod
+    def of_array(cls, layout: Layout, x: FloatArray, storage: str = "float64") -> "CodedMatrix":
+        """Return a matrix without codes whose numbers are the columns of ``x`` (m, p)."""
+        numbers = np.ascontiguousarray(x[:, int(layout.constant) :], dtype=storage)
+        return cls(layout, numbers, np.empty((len(x), 0), dtype=layout.code_type))
+
+    @overload
+    def __getitem__(self, rows: slice) -> "CodedMatrix": ...
+    @overload
+    def __getitem__(self, rows: NDArray[np.int64]) -> "CodedMatrix": ...
+    def __getitem__(self, rows: Any) -> "CodedMatrix":
+        return CodedMatrix(self.layout, self.numbers[rows], self.codes[rows])
+
+    def __matmul__(self, other: FloatArray) -> FloatArray:
+        """Return the product with a vector (p,) or a matrix (p, q)."""
+        wide = np.zeros((self.layout.size + 2, *other.shape[1:]))
+        wide[:-2], wide[-1] = other, np.nan
+        out = np.empty((len(self), *other.shape[1:]))
+        loop = coded_loops.dots if other.ndim == 1 else coded_loops.products
+        loop(self.numbers, self.codes, self.layout.places, wide, out)
+        return out
+
+    def dense(self) -> FloatArray:
+        """Return the encoded columns, shape (m, p), row-major; rows that may not contribute are NaN."""
+        out = np.zeros(self.shape)
+        coded_loops.expand(self.numbers, self.codes, self.layout.places, out)
+        return out
+
+    def squared_norms(self) -> FloatArray:
+        """Return the squared norms of the rows, shape (m,); NaN for rows that may not contribute."""
+        out = np.empty(len(self))
+        coded_loops.squared_norms(self.numbers, self.codes, self.layout.places, out)
+        return out
+
+    def squared(self) -> "CodedMatrix":
+        """Return the matrix of squared entries, its numbers in float64."""
+        return CodedMatrix(self.layout, self.numbers.astype(np.float64) ** 2, self.codes)
+
+    def blanked(self, usable: NDArray[np.bool_]) -> "CodedMatrix":
+        """Return a matrix whose other rows hold the constant only."""
+        numbers = np.where(usable[:, None], self.numbers, np.zeros((), self.numbers.dtype))
+        codes = np.where(usable[:, None], self.codes, np.array(self.layout.none, self.codes.dtype))
+        return CodedMatrix(self.layout, numbers, codes)
+
+    def scaled(self, factor: FloatArray) -> "CodedMatrix":
+        """Return the rows times factors, shape (m,): every entry then needs a number of its own."""
+        layout = self.layout
+        first, ones = len(layout.columns), layout.plain + layout.constant
+        column = factor.astype(self.numbers.dtype)[:, None]
+        numbers = self.numbers * column
+        constant = np.zeros((len(self), int(layout.constant)), self.codes.dtype)
+        return CodedMatrix(
+            replace(layout, constant=False, plain=0, paired=ones + layout.paired),
+            np.hstack([numbers[:, :first], np.repeat(column, ones, axis=1), numbers[:, first:]]),
+            np.hstack([constant, self.codes]),
+        )
+
+
+Matrix = FloatArray | CodedMatrix
+"""Encoded rows, shape (m, p)."""
+
+
+def squared_norms(x: Matrix) -> FloatArray:
+    """Return the squared norms of the rows, shape (m,), without a warning."""
+    if isinstance(x, CodedMatrix):
+        return x.squared_norms()
+    with np.errstate(over="ignore", invalid="ignore"):
+        return np.einsum("ij,ij->i", x, x)

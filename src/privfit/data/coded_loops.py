@@ -1,0 +1,108 @@
+"""Compiled loops over coded rows; `privfit.data.coded.Layout` says what their arguments mean.
+
+``places`` is `Layout.places`. A vector by encoded column has two more entries: 0 for the code of no entry,
+and one for the code of a row that may not contribute.
+"""
+
+from typing import Any
+
+import numpy as np
+from numba import njit
+
+HEAD = 4
+"""Entries of ``places`` before the columns."""
+
+_OPTIONS: Any = {"cache": True, "nogil": True, "error_model": "numpy", "fastmath": {"reassoc", "contract"}}
+
+
+@njit(inline="always")
+def row_dot(numbers: Any, codes: Any, i: int, places: Any, factors: Any, wide: Any) -> Any:
+    """Return the dot product of row ``i`` with ``wide``; ``factors`` are its entries for the numbers."""
+    fixed, plain, paired = factors.size, places[2], places[3]
+    total = wide[0] if places[1] else 0.0
+    for j in range(fixed):
+        total += numbers[i, j] * factors[j]
+    for f in range(plain):
+        total += wide[codes[i, f]]
+    for v in range(paired):
+        total += numbers[i, fixed + v] * wide[codes[i, plain + v]]
+    return total
+
+
+@njit(inline="always")
+def gathered(places: Any, wide: Any) -> Any:
+    """Return the entries of a vector by encoded column that belong to the first numbers."""
+    factors = np.empty(places.size - HEAD)
+    for j in range(factors.size):
+        factors[j] = wide[places[HEAD + j]]
+    return factors
+
+
+@njit(**_OPTIONS)
+def dots(numbers: Any, codes: Any, places: Any, wide: Any, out: Any) -> None:
+    """Fill ``out`` (m,) with the dot products of rows with ``wide`` (p + 2,)."""
+    factors = gathered(places, wide)
+    for i in range(out.size):
+        out[i] = row_dot(numbers, codes, i, places, factors, wide)
+
+
+@njit(**_OPTIONS)
+def products(numbers: Any, codes: Any, places: Any, wide: Any, out: Any) -> None:
+    """Fill ``out`` (m, q) with the products of rows with ``wide`` (p + 2, q)."""
+    plain, paired = places[2], places[3]
+    fixed, width = places.size - HEAD, out.shape[1]
+    for i in range(out.shape[0]):
+        target = out[i]
+        for d in range(width):
+            target[d] = wide[0, d] if places[1] else 0.0
+        for j in range(fixed):
+            number, row = np.float64(numbers[i, j]), wide[places[HEAD + j]]
+            for d in range(width):
+                target[d] += number * row[d]
+        for f in range(plain):
+            row = wide[codes[i, f]]
+            for d in range(width):
+                target[d] += row[d]
+        for v in range(paired):
+            number, row = np.float64(numbers[i, fixed + v]), wide[codes[i, plain + v]]
+            for d in range(width):
+                target[d] += number * row[d]
+
+
+@njit(**_OPTIONS)
+def expand(numbers: Any, codes: Any, places: Any, out: Any) -> None:
+    """Write the rows to ``out`` (m, p), which holds zeros."""
+    p, plain, paired = places[0], places[2], places[3]
+    fixed = places.size - HEAD
+    for i in range(out.shape[0]):
+        if places[1]:
+            out[i, 0] = 1.0
+        for j in range(fixed):
+            out[i, places[HEAD + j]] = numbers[i, j]
+        for f in range(plain + paired):
+            code = np.int64(codes[i, f])
+            if code < p:
+                out[i, code] = 1.0 if f < plain else np.float64(numbers[i, fixed + f - plain])
+        for f in range(plain + paired):
+            if np.int64(codes[i, f]) > p:
+                out[i, :] = np.nan
+
+
+@njit(cache=True, nogil=True)
+def squared_norms(numbers: Any, codes: Any, places: Any, out: Any) -> None:
+    """Fill ``out`` (m,) with the squared norms of rows, NaN for those that may not contribute."""
+    p, plain, paired = places[0], places[2], places[3]
+    fixed = places.size - HEAD
+    for i in range(out.size):
+        total = 1.0 if places[1] else 0.0
+        for j in range(fixed):
+            number = np.float64(numbers[i, j])
+            total += number * number
+        for f in range(plain + paired):
+            code = np.int64(codes[i, f])
+            if code > p:
+                total = np.nan
+            elif code < p:
+                number = 1.0 if f < plain else np.float64(numbers[i, fixed + f - plain])
+                total += number * number
+        out[i] = total

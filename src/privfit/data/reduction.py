@@ -1,0 +1,84 @@
+"""Add up the chunks of a table in an order that depends on their number alone, on several threads."""
+
+from collections.abc import Callable
+
+import numpy as np
+
+from privfit._checks import FloatArray
+from privfit.data.threads import share, thread_count
+
+ChunkWork = Callable[[int, int, FloatArray], None]
+"""``work(first, last, out)`` adds the sum of chunk ``first + k`` to ``out[k]``, of ``last - first`` rows."""
+
+_PARTS = 32
+"""Into at most how many parts a pass is cut, so that a slow thread leaves its parts to the others."""
+
+_ENTRIES = 2**18
+"""Numbers that the sums of parts, and those of chunks within a part, may hold together, if they can."""
+
+
+def sum_chunks(work: ChunkWork, chunks: int, size: int) -> FloatArray:
+    """Return the sum over all chunks, shape (size,); 0 if there are none.
+
+    Chunks are added by a balanced tree, in which each takes part in at most ``log2(chunks) + 1`` additions:
+    neighbours first, as carries in counting. Parts are whole branches of it, so that neither their number nor
+    that of the threads changes a rounding. What is set aside does not grow with the number of chunks.
+    """
+    if chunks == 0:
+        return np.zeros(size)
+    length = _part_length(chunks, size)
+    parts = -(-chunks // length)
+    sums = np.empty((parts, size))
+    together = int(np.clip(_ENTRIES // max(size, 1), 1, 64))
+
+    def one_part(k: int) -> None:
+        tree = _Tree()
+        last = min((k + 1) * length, chunks)
+        for start in range(k * length, last, together):
+            stop = min(start + together, last)
+            out = np.zeros((stop - start, size))
+            work(start, stop, out)
+            for row in out:
+                tree.add(row)
+        sums[k] = tree.total()
+
+    threads = min(thread_count(), parts)
+    if threads > 1:
+        share(one_part, parts, threads)
+    else:
+        for k in range(parts):
+            one_part(k)
+    whole = _Tree()
+    for row in sums:
+        whole.add(row)
+    return whole.total()
+
+
+def _part_length(chunks: int, size: int) -> int:
+    """Return a power of 2: chunks of a part."""
+    parts = int(np.clip(_ENTRIES // max(size, 1), 4, _PARTS))
+    return 1 << max(0, (-(-chunks // parts) - 1).bit_length())
+
+
+class _Tree:
+    """Sums of 1, 2, 4, ... terms; two of the same length become one of the next."""
+
+    __slots__ = ("_branches",)
+
+    def __init__(self) -> None:
+        self._branches: list[tuple[int, FloatArray]] = []
+
+    def add(self, term: FloatArray) -> None:
+        """Add one term, which is not copied and may be changed."""
+        level = 0
+        while self._branches and self._branches[-1][0] == level:
+            term = self._branches.pop()[1] + term
+            level += 1
+        self._branches.append((level, term))
+
+    def total(self) -> FloatArray:
+        """Return the sum, the shortest branches first; 0 without a term is an error of the caller."""
+        total = self._branches[-1][1]
+        for _, branch in reversed(self._branches[:-1]):
+            total = branch + total
+        return total.copy()

@@ -1,0 +1,176 @@
+"""The sums of `kernels` and `bounded_kernels` over coded rows, which are never written out.
+
+A row costs as much as it has numbers and codes, not as it has encoded columns. See `privfit.data.coded` for
+what the arguments of compiled loops mean.
+"""
+
+from typing import Any
+
+import numpy as np
+from numba import float32, float64, int64, njit, types, uint8, uint16, void
+
+from privfit._checks import FloatArray
+from privfit.data.coded import CodedMatrix
+from privfit.data.coded_loops import HEAD, gathered, row_dot
+from privfit.data.source import CHUNK_ROWS
+from privfit.losses.base import SIGNATURE
+from privfit.problem.slopes import SLOPE_CODES, fill_slopes
+
+_FUNCTION = types.FunctionType(SIGNATURE)
+_VECTOR = float64[::1]
+_MATRIX = float64[:, ::1]
+_ROWS = [(numbers[:, ::1], codes[:, ::1]) for numbers in (float64, float32) for codes in (uint8, uint16)]
+"""Types of numbers and codes."""
+
+_OPTIONS: Any = {"cache": True, "nogil": True, "error_model": "numpy", "fastmath": {"reassoc", "contract"}}
+
+GROUP = 128
+"""Rows that are added up before their sum is added to the chunk's.
+
+An indicator takes part in ``GROUP / 4 + 2 + CHUNK_ROWS / GROUP`` additions and a number in
+``GROUP + CHUNK_ROWS / GROUP``, no more than `privfit.problem.queries` counts for sums in groups.
+"""
+
+_SIDES = 4
+"""Sums that rows are dealt out to: an addition to the level of the row before would have to wait for it."""
+
+
+@njit(inline="always")
+def _add_group(  # noqa: PLR0917 -- compiled
+    numbers: Any, codes: Any, places: Any, first: int, steps: Any, sides: Any, total: Any
+) -> None:
+    """Add rows from ``first`` on, each times its step, to ``total`` (p,).
+
+    ``sides`` has room for four sums by encoded column; it holds zeros before and after.
+    """
+    p, plain, paired = places[0], places[2], places[3]
+    fixed, width = places.size - HEAD, places[0] + 2
+    for i in range(steps.size):
+        step, side, row = steps[i], width * (i & 3), first + i
+        for f in range(plain):
+            sides[side + codes[row, f]] += step
+        for v in range(paired):
+            sides[side + codes[row, plain + v]] += step * numbers[row, fixed + v]
+    for j in range(fixed):
+        column = 0.0
+        for i in range(steps.size):
+            column += steps[i] * numbers[first + i, j]
+        total[places[HEAD + j]] += column
+    if places[1]:
+        column = 0.0
+        for i in range(steps.size):
+            column += steps[i]
+        total[0] += column
+    for j in range(p):
+        total[j] += (sides[j] + sides[j + width]) + (sides[j + 2 * width] + sides[j + 3 * width])
+    sides[:] = 0.0
+
+
+@njit([void(*rows, int64[::1], _VECTOR, _MATRIX) for rows in _ROWS], **_OPTIONS)
+def _add_rows(numbers: Any, codes: Any, places: Any, steps: Any, out: Any) -> None:
+    """Add the rows, each times its step, to the first columns of ``out``, a row a chunk."""
+    sides = np.zeros(_SIDES * (places[0] + 2))
+    for first in range(0, steps.size, GROUP):
+        part = steps[first : first + GROUP]
+        _add_group(numbers, codes, places, first, part, sides, out[first // CHUNK_ROWS])
+
+
+@njit(
+    [
+        void(*rows, int64[::1], _VECTOR, _VECTOR, _VECTOR, _VECTOR, int64, _FUNCTION, float64, _MATRIX)
+        for rows in _ROWS
+    ],
+    **_OPTIONS,
+)
+def _add_gradients(  # noqa: PLR0917 -- compiled
+    numbers: Any,
+    codes: Any,
+    places: Any,
+    y: Any,
+    weight: Any,
+    wide: Any,
+    loss: Any,
+    code: int,
+    slope: Any,
+    bound: float,
+    out: Any,
+) -> None:
+    """Add the rows' ``w * slope * x`` to ``out``, a row a chunk, a group at a time; ``loss`` is (s, c, k)."""
+    s, c, k = loss[0], loss[1], loss[2]
+    factors, sides, buffer = gathered(places, wide), np.zeros(_SIDES * (places[0] + 2)), np.empty(GROUP)
+    for first in range(0, y.size, GROUP):
+        steps = buffer[: min(GROUP, y.size - first)]
+        for i in range(steps.size):
+            steps[i] = row_dot(numbers, codes, first + i, places, factors, wide)
+        fill_slopes(code, slope, y[first : first + steps.size], steps, s, c, k)
+        for i in range(steps.size):
+            step = min(max(steps[i], -bound), bound)
+            steps[i] = step * weight[first + i] if step == step else 0.0  # noqa: PLR0124 -- NaN
+        _add_group(numbers, codes, places, first, steps, sides, out[first // CHUNK_ROWS])
+
+
+@njit([void(*rows, int64[::1], _VECTOR, _MATRIX) for rows in _ROWS], **_OPTIONS)
+def _add_moments(numbers: Any, codes: Any, places: Any, factor: Any, out: Any) -> None:
+    """Add the rows' ``factor * x x'`` to ``out`` (p + 2, p + 2), which has the entries of both triangles.
+
+    An entry is added at the code that comes first in the row, so only the sum with the transpose is whole;
+    `_moments` makes it so.
+    """
+    constant, plain, paired = places[1], places[2], places[3]
+    fixed, n_codes = places.size - HEAD, plain + paired
+    head = fixed + constant
+    values, entries = np.ones(head), np.ones(n_codes)
+    leading = np.zeros((out.shape[0], head))
+    for i in range(factor.size):
+        w = factor[i]
+        for j in range(fixed):
+            values[constant + j] = numbers[i, j]
+        for v in range(paired):
+            entries[plain + v] = numbers[i, fixed + v]
+        for a in range(n_codes):
+            row, scaled = codes[i, a], w * entries[a]
+            target = leading[row]
+            for d in range(head):
+                target[d] += scaled * values[d]
+            line = out[row]
+            for b in range(a):
+                line[codes[i, b]] += scaled * entries[b]
+            line[row] += 0.5 * scaled * entries[a]
+        for d in range(head):
+            place = 0 if d < constant else places[HEAD + d - constant]
+            scaled, target = w * values[d], leading[place]
+            for e in range(d):
+                target[e] += scaled * values[e]
+            target[d] += 0.5 * scaled * values[d]
+    for row in range(out.shape[0]):
+        for d in range(head):
+            place = 0 if d < constant else places[HEAD + d - constant]
+            out[row, place] += leading[row, d]
+
+
+def add_rows(x: CodedMatrix, steps: FloatArray, out: FloatArray) -> None:
+    """Add the rows, each times its step, shape (m,), to the first columns of ``out``, a row a chunk."""
+    _add_rows(x.numbers, x.codes, x.layout.places, steps, out)
+
+
+def add_gradients(  # noqa: PLR0917 -- as the compiled function
+    x: CodedMatrix,
+    y: FloatArray,
+    weight: FloatArray,
+    theta: FloatArray,
+    state: FloatArray,
+    slope: Any,
+    bound: float,
+    out: FloatArray,
+) -> None:
+    """Add the rows' ``w * slope * x`` to the first columns of ``out``, a row a chunk."""
+    wide, code = np.append(theta, (0.0, np.nan)), SLOPE_CODES.get(slope, 0)
+    _add_gradients(x.numbers, x.codes, x.layout.places, y, weight, wide, state, code, slope, bound, out)
+
+
+def moments(x: CodedMatrix, factor: FloatArray) -> FloatArray:
+    """Return the sum of ``factor * x x'`` over the rows, shape (p, p)."""
+    total = np.zeros((x.layout.size + 2, x.layout.size + 2))
+    _add_moments(x.numbers, x.codes, x.layout.places, factor, total)
+    half = total[:-2, :-2]
+    return half + half.T

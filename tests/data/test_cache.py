@@ -1,0 +1,307 @@
+"""Files larger than memory: the same fits, private files, and no half-written cache in use."""
+
+import gzip
+import json
+import os
+import stat
+import subprocess
+import sys
+import textwrap
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import privfit as pf
+from privfit.data import cache as cache_module
+from privfit.data import room as room_module
+from privfit.data.batches import BatchSizes
+from privfit.data.cache_files import Draft, Parts, drafted, verified
+from privfit.data.clamp import schweppe_weights
+from privfit.data.encode import SchemaEncoder
+from privfit.data.source import CHUNK_ROWS, ArraySource
+from privfit.data.tables import open_table
+from privfit.errors import InvalidArgument, LabelError, SchemaError
+from privfit.formula.encoder import FormulaEncoder
+
+LEVELS = ["a", "b", "c", "d"]
+SCHEMA = pf.Schema(
+    {
+        "age": {"type": "numeric", "lower": 17, "upper": 90},
+        "gain": {"type": "numeric", "lower": 0, "upper": 1000},
+        "ward": {"type": "categorical", "levels": LEVELS, "other": "a"},
+        "sex": {"type": "categorical", "levels": ["f", "m"]},
+        "ill": {"type": "categorical", "levels": ["no", "yes"], "target": True},
+    }
+)
+ENCODER = SchemaEncoder(SCHEMA, target_kind="binary")
+BOUND = ENCODER.design.norm_bound
+
+
+def frame(n=3 * CHUNK_ROWS + 100, seed=0):
+    rng = np.random.default_rng(seed)
+    return pd.DataFrame(
+        {
+            "age": rng.uniform(15, 95, n),
+            "gain": rng.uniform(0, 1000, n),
+            "ward": rng.choice([*LEVELS, "new"], n),
+            "sex": np.where(rng.random(n) < 0.03, None, rng.choice(["f", "m"], n)),
+            "ill": rng.choice(["no", "yes"], n),
+        }
+    )
+
+
+@pytest.fixture
+def small_batches(monkeypatch):
+    monkeypatch.setattr(cache_module, "_SIZES", BatchSizes(rows=1000, text_bytes=1 << 16, ahead=2))
+
+
+def write(data, path):
+    if path.suffix == ".parquet":
+        data.to_parquet(path)
+    elif path.suffix == ".feather":
+        data.to_feather(path)
+    elif path.suffix == ".gz":
+        path.write_bytes(gzip.compress(data.to_csv(index=False).encode()))
+    else:
+        data.to_csv(path, index=False)
+    return path
+
+
+def rows_of(source):
+    blocks = list(source.blocks())
+    return [np.concatenate([getattr(block, name) for block in blocks]) for name in ("x", "y", "weight")]
+
+
+@pytest.mark.parametrize("name", ["rows.csv", "rows.csv.gz", "rows.parquet", "rows.feather"])
+@pytest.mark.parametrize("kept", [False, True])
+def test_cached_rows_are_those_of_the_table(name, kept, tmp_path, small_batches):
+    data, folder = frame(), tmp_path / "kept"
+    path = write(data, tmp_path / name)
+    cache = pf.RowCache(path, folder=folder if kept else None, storage="float64")
+    expected = ArraySource(*ENCODER.encode(open_table(data)), norm_bound=BOUND)
+    for _ in range(2):
+        rows = cache.rows(ENCODER, norm_bound=BOUND)
+        assert rows.n_rows == len(data)
+        source = rows.source(norm_bound=BOUND)
+        basis = np.diag(np.arange(1.0, 8.0))
+        for one, other in (
+            (source, expected),
+            *[[s.reweighted(basis, norm_bound=1.1, amplification=30.0) for s in (source, expected)]],
+        ):
+            for part, whole in zip(rows_of(one), rows_of(other), strict=True):
+                usable = rows_of(expected)[2] > 0
+                np.testing.assert_allclose(part[usable], whole[usable], rtol=1e-12)
+                assert len(part) == len(whole)
+            np.testing.assert_array_equal(rows_of(one)[2] == 0, rows_of(other)[2] == 0)
+    assert folder.exists() == kept
+
+
+def test_fits_are_the_same_to_rounding(tmp_path, small_batches):
+    data = frame()
+    path = write(data, tmp_path / "rows.parquet")
+    options = {"epsilon": 5.0, "delta": 1e-6, "random_state": 1}
+    for formula in ("ill ~ age + C(ward)", "ill ~ age * sex + gain:ward"):
+        whole = pf.logit(formula, data, schema=SCHEMA, **options)
+        cached = pf.logit(formula, pf.RowCache(path, storage="float64"), schema=SCHEMA, **options)
+        np.testing.assert_allclose(cached.estimate, whole.estimate, rtol=1e-10, atol=1e-10)
+        np.testing.assert_allclose(cached.cov_sampling, whole.cov_sampling, rtol=1e-7)
+        single = pf.logit(formula, pf.RowCache(path), schema=SCHEMA, **options)
+        np.testing.assert_allclose(single.estimate, whole.estimate, rtol=1e-3, atol=1e-3)
+
+
+def test_estimators_take_a_cache(tmp_path):
+    data = frame()
+    path = write(data, tmp_path / "rows.csv")
+    fits = [
+        pf.LogisticRegression(epsilon=5.0, delta=1e-6, schema=SCHEMA, random_state=3).fit(rows)
+        for rows in (data, pf.RowCache(path, storage="float64"))
+    ]
+    np.testing.assert_allclose(fits[0].coef_, fits[1].coef_, rtol=1e-9)
+    np.testing.assert_array_equal(fits[0].predict(data), fits[1].predict(data))
+    with pytest.raises(InvalidArgument, match="schema is needed"):
+        pf.LogisticRegression().fit(pf.RowCache(path))
+    with pytest.raises(InvalidArgument, match="name of a column"):
+        pf.LogisticRegression(schema=SCHEMA).fit(pf.RowCache(path), np.zeros(3))
+
+
+def test_rows_that_are_scaled_keep_their_layout(tmp_path):
+    data = frame(500)
+    path = write(data, tmp_path / "rows.parquet")
+    encoder = FormulaEncoder("gain ~ age * ward", SCHEMA)
+    for storage in ("float64", "float32"):
+        cache = pf.RowCache(path, folder=tmp_path / "kept", storage=storage)
+        for _ in range(2):
+            source = cache.rows(encoder, norm_bound=0.7, weighting=schweppe_weights).source(norm_bound=0.7)
+            x, _, weight = rows_of(source)
+            assert (weight * np.linalg.norm(x, axis=1) <= 0.7).all()
+            assert np.linalg.norm(x, axis=1).max() > 0.69
+
+
+def test_files_are_the_owners_alone(tmp_path):
+    path, folder = write(frame(300), tmp_path / "rows.csv"), tmp_path / "deep" / "kept"
+    before = os.umask(0)
+    try:
+        pf.RowCache(path, folder=folder).rows(ENCODER, norm_bound=BOUND)
+    finally:
+        os.umask(before)
+    assert stat.S_IMODE(folder.stat().st_mode) == 0o700
+    (place,) = folder.iterdir()
+    assert stat.S_IMODE(place.stat().st_mode) == 0o700
+    assert {file.name for file in place.iterdir()} == {*Parts.ALL, "facts.json"}
+    assert {stat.S_IMODE(file.stat().st_mode) for file in place.iterdir()} == {0o600}
+
+
+def test_nothing_is_left_of_a_temporary_cache(tmp_path, monkeypatch):
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path / "temporary"))
+    (tmp_path / "temporary").mkdir()
+    path = write(frame(2000), tmp_path / "rows.csv")
+    rows = pf.RowCache(path).rows(ENCODER, norm_bound=BOUND)
+    source = rows.source(norm_bound=BOUND).reweighted(np.eye(7), norm_bound=1.0, amplification=9.0)
+    assert list((tmp_path / "temporary").iterdir()) == []
+    assert rows_of(source)[1].size == 2000
+
+
+def kept(cache):
+    return {file: file.stat().st_mtime_ns for file in cache.glob("*.rows/*")}
+
+
+def test_a_cache_is_used_again_only_for_the_same_rows(tmp_path):
+    path, folder = write(frame(400), tmp_path / "rows.csv"), tmp_path / "kept"
+
+    def rows(path=path, encoder=ENCODER, bound=BOUND, **options):
+        pf.RowCache(path, folder=folder, **options).rows(encoder, norm_bound=bound)
+        return kept(folder)
+
+    first = rows()
+    assert rows() == first
+    assert len(rows(bound=0.5)) == 2 * len(first)
+    assert len(rows(storage="float64")) == 3 * len(first)
+    assert len(rows(encoder=FormulaEncoder("ill ~ age", SCHEMA, target_kind="binary"))) == 4 * len(first)
+    os.utime(path, ns=(1, 1))
+    assert len(rows()) == 5 * len(first)
+    write(frame(401), path)
+    assert len(rows()) == 6 * len(first)
+
+
+@pytest.mark.parametrize("harm", ["flip", "cut", "facts", "gone"])
+@pytest.mark.parametrize("name", Parts.ALL)
+def test_a_damaged_cache_is_made_anew(harm, name, tmp_path):
+    path, folder = write(frame(400), tmp_path / "rows.csv"), tmp_path / "kept"
+    cache = pf.RowCache(path, folder=folder)
+    good = rows_of(cache.rows(ENCODER, norm_bound=BOUND).source(norm_bound=BOUND))
+    (place,) = folder.iterdir()
+    file = place / name
+    if harm == "flip":
+        content = bytearray(file.read_bytes())
+        content[len(content) // 2] ^= 1
+        file.write_bytes(content)
+    elif harm == "cut":
+        os.truncate(file, file.stat().st_size - 1)
+    elif harm == "facts":
+        (place / "facts.json").write_text(json.dumps({"n_rows": 400}))
+    else:
+        file.unlink()
+    assert not verified(place)
+    again = rows_of(cache.rows(ENCODER, norm_bound=BOUND).source(norm_bound=BOUND))
+    for one, other in zip(good, again, strict=True):
+        np.testing.assert_array_equal(one, other)
+
+
+KILLED = """
+    import os, sys
+    import privfit as pf
+    from privfit.data import cache
+    from privfit.data.cache_files import Draft
+    from privfit.data.batches import BatchSizes
+    cache._SIZES = BatchSizes(rows=100, text_bytes=1 << 12, ahead=2)
+    added, step = Draft.{method}, [0]
+    def killed(self, *args, **kwargs):
+        step[0] += 1
+        if step[0] == {at}:
+            os._exit(9)
+        return added(self, *args, **kwargs)
+    Draft.{method} = killed
+    schema = pf.Schema.from_toml("schema.toml")
+    from privfit.data.encode import SchemaEncoder
+    encoder = SchemaEncoder(schema, target_kind="binary")
+    pf.RowCache("rows.csv", folder="kept").rows(encoder, norm_bound=encoder.design.norm_bound)
+"""
+
+
+@pytest.mark.parametrize(("method", "at"), [("add", 4), ("finish", 1), ("unlock", 1)])
+def test_a_killed_run_leaves_no_cache_in_use_and_the_next_one_cleans_up(method, at, tmp_path, monkeypatch):
+    write(frame(1500), tmp_path / "rows.csv")
+    SCHEMA.to_toml(tmp_path / "schema.toml")
+    code = textwrap.dedent(KILLED.format(method=method, at=at))
+    where = {**os.environ, "PYTHONPATH": str(Path(pf.__file__).parents[1])}
+    done = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, check=False, timeout=120, env=where)  # noqa: S603
+    assert done.returncode == 9
+    published = method == "unlock"
+    left = list((tmp_path / "kept").iterdir())
+    assert [place.name.startswith(".") for place in left] == [not published]
+    monkeypatch.chdir(tmp_path)
+    rows = pf.RowCache("rows.csv", folder="kept").rows(ENCODER, norm_bound=BOUND)
+    assert rows.n_rows == 1500
+    (place,) = (tmp_path / "kept").iterdir()
+    assert verified(place)
+
+
+def test_a_draft_that_another_run_is_writing_is_left_alone(tmp_path):
+    place = tmp_path / "kept" / "one.rows"
+    rows = {name: np.arange(3.0) for name in Parts.ALL}
+    with drafted(place) as first:
+        first.add(**rows)
+        with drafted(place) as second:
+            second.add(**rows)
+            second.finish({})
+        assert verified(place)
+        first.add(**rows)
+        first.finish({})
+    assert verified(place)
+    assert [other.name for other in place.parent.iterdir()] == ["one.rows"]
+    assert (place / Parts.Y).stat().st_size == 24
+
+
+def test_errors_name_the_rule_and_no_cell(tmp_path, monkeypatch):
+    data = frame(300)
+    data.loc[7, "ill"] = "CANARY"
+    path, folder = write(data, tmp_path / "rows.csv"), tmp_path / "kept"
+    with pytest.raises(LabelError) as caught:
+        pf.RowCache(path, folder=folder).rows(ENCODER, norm_bound=BOUND)
+    assert "CANARY" not in str(caught.value)
+    assert list(folder.iterdir()) == []
+    with pytest.raises(SchemaError, match="does not exist"):
+        pf.RowCache(tmp_path / "absent.csv").rows(ENCODER, norm_bound=BOUND)
+    with pytest.raises(SchemaError, match="no row"):
+        pf.RowCache(write(data[:0], tmp_path / "empty.csv")).rows(ENCODER, norm_bound=BOUND)
+    with pytest.raises(InvalidArgument, match="storage"):
+        pf.RowCache(path, storage="float16")
+    with pytest.raises(InvalidArgument, match="path"):
+        pf.RowCache(data)
+    full = OSError(28, "No space left on device")
+
+    def no_room(*_args, **_kwargs):
+        raise full
+
+    good = write(frame(300), tmp_path / "good.csv")
+    with monkeypatch.context() as patch:
+        patch.setattr(Draft, "add", no_room)
+        with pytest.raises(SchemaError, match=r"No space left on device.*name another folder"):
+            pf.RowCache(good, folder=folder).rows(ENCODER, norm_bound=BOUND)
+    assert list(folder.iterdir()) == []
+    source = pf.RowCache(good, folder=folder).rows(ENCODER, norm_bound=BOUND).source(norm_bound=BOUND)
+    monkeypatch.setattr(room_module, "_reserve", no_room)
+    with pytest.raises(SchemaError, match="No space left"):
+        source.reweighted(np.eye(7), norm_bound=1.0, amplification=9.0)
+
+
+def test_a_cache_shows_nothing(tmp_path):
+    path = write(frame(300), tmp_path / "rows.csv")
+    rows = pf.RowCache(path).rows(ENCODER, norm_bound=BOUND)
+    assert repr(rows) == "CachedRows(<private rows>)"
+    with pytest.raises(TypeError, match="private rows"):
+        rows.__reduce__()
+    with pytest.raises(InvalidArgument, match="another bound"):
+        rows.source(norm_bound=0.1)
