@@ -204,7 +204,7 @@ def response_in_words(rehearsal: Rehearsal) -> str:
         shares = ", ".join(percent(float(np.mean(y == k))) for k in range(len(target.labels)))
         return f"classes with shares of {shares} %"
     if target.labels is not None:
-        return f"{percent(float(y.mean()))} % of rows with the label {target.labels[-1]!r}"
+        return f"{percent(float(y.mean()))} % of rows with the label {list(target.labels)[-1]!r}"
     if target.count_bound is not None:
         return f"a mean count of {significant(float(y.mean()), 2)}"
     spread = significant(float(y.std()) * target.half_width, 2)

@@ -181,6 +181,16 @@ def standard_errors(covariance: FloatArray) -> FloatArray:
     return np.sqrt(np.where(variance >= 0, variance, np.nan))
 
 
+def noise_share(noise: FloatArray, total: FloatArray) -> FloatArray:
+    """Return ``noise / total`` in [0, 1], shape (q,): 1 where the noise alone is infinite, NaN if unknown.
+
+    A noisy sampling variance may be negative, so that the quotient alone could exceed 1.
+    """
+    with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+        share = np.where(np.isinf(noise) & np.isinf(total), 1.0, noise / total)
+    return np.where(total > 0, np.clip(share, 0.0, 1.0), np.nan)
+
+
 def z_values(estimate: FloatArray, se: FloatArray) -> FloatArray:
     """Return ``estimate / se``: 0 for an infinite standard error, NaN where it is NaN, or 0 / 0."""
     with np.errstate(divide="ignore", invalid="ignore", over="ignore"):

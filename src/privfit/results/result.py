@@ -368,7 +368,7 @@ class FitResult:
     def _noise_share(self) -> FloatArray:
         total = np.diagonal(self._covariance("noise_share"))
         noise = np.diagonal(np.zeros_like(total) if self.cov_noise is None else self.cov_noise)
-        return _share(noise, total)
+        return wald.noise_share(noise, total)
 
     def _uncertainty(self, level: float) -> Uncertainty:
         se, dof = self._se("summary"), self._dof()
@@ -390,13 +390,3 @@ def _frozen_array(name: str, value: Any, shape: tuple[int, ...]) -> FloatArray:
         raise InvalidArgument(f"{name} must have shape {shape}, one entry per name; got {array.shape}")
     array.setflags(write=False)
     return array
-
-
-def _share(noise: FloatArray, total: FloatArray) -> FloatArray:
-    """Return ``noise / total`` in [0, 1], shape (q,): 1 where the noise alone is infinite, NaN if unknown.
-
-    A noisy sampling variance may be negative, so that the quotient alone could exceed 1.
-    """
-    with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
-        share = np.where(np.isinf(noise) & np.isinf(total), 1.0, noise / total)
-    return np.where(total > 0, np.clip(share, 0.0, 1.0), np.nan)
