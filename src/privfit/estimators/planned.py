@@ -145,9 +145,7 @@ class PlannedFit:
 
     def _footers(self, table: pd.DataFrame) -> tuple[str, ...]:
         if not self.forecast.known:
-            return (
-                "Unknown: a fit with inference=False buys no standard errors, so there are none to expect.",
-            )
+            return ("Unknown: without inference a fit buys no standard errors, so there are none to expect.",)
         notes = [
             "Expected standard deviation of each coefficient from sampling and from privacy noise, in the "
             f"units of the raw columns; width of its {100 * self.level:.6g}% interval, Student's t included; "
