@@ -13,7 +13,7 @@ from privfit.privacy.relation import Relation
 from .conftest import LOSSES, asked, make_problem
 
 KINDS = ("gradient", "second_moment", "hessian", "meat", "secant")
-OF_ROWS = (*KINDS, "bounded_gradient", "marginals", "sizes")
+OF_ROWS = (*KINDS, "bounded_gradient", "marginals", "sizes", "lengths")
 """With the queries of losses of one linear predictor."""
 
 P, N = 3, 7

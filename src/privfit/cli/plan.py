@@ -31,6 +31,7 @@ _KINDS = {
     "marginals": "means and spreads",
     "second_moment": "second moment",
     "sizes": "sizes of gradients",
+    "lengths": "lengths of rows",
     "bounded_gradient": "bounded gradient",
     "gradient": "gradient",
     "secant": "secant",

@@ -21,8 +21,18 @@ Steps = Callable[[FloatArray, FloatArray, FloatArray, FloatArray, FloatArray], N
 SIZE_CLASSES = 18
 """Classes of sizes, each twice as wide as the one before."""
 
+LENGTH_CLASSES = 34
+"""Classes of lengths, each wider than the one before by a factor of the root of 2."""
+
+LENGTH_ORIGIN = 16
+"""The class of lengths just below 1."""
+
 SIZE_ORIGIN = 10
 """The class of sizes just below 1."""
+
+
+CLASSES = {"sizes": SIZE_CLASSES, "lengths": LENGTH_CLASSES}
+"""Numbers of classes that rows are counted in."""
 
 
 @njit(
@@ -155,6 +165,25 @@ def sizes_kernel(loss: AbstractLoss, theta: FloatArray, s: float, norm_bound: fl
             order = np.where(size > 0.0, np.frexp(size)[1] + SIZE_ORIGIN, 0)
             classes = np.clip(order[usable], 0, SIZE_CLASSES - 1)
             out[chunk] += np.bincount(classes, minlength=SIZE_CLASSES)
+
+    return kernel
+
+
+def lengths_kernel(norm_bound: float) -> BlockKernel:
+    """Count rows by their length in the basis; size `LENGTH_CLASSES`.
+
+    Class k of 1, 2, ... holds lengths from ``2**((k - LENGTH_ORIGIN - 1) / 2)`` on and below
+    ``2**((k - LENGTH_ORIGIN) / 2)``, the first and the last all beyond. Rows that may not contribute are in
+    none.
+    """
+
+    def kernel(block: Block, out: FloatArray) -> None:
+        for chunk in range(out.shape[0]):
+            weight = block.weight[chunk * CHUNK_ROWS : (chunk + 1) * CHUNK_ROWS]
+            lengths = norm_bound / np.sqrt(weight[weight > 0.0])
+            order = np.floor(2.0 * np.log2(lengths)).astype(np.int64) + LENGTH_ORIGIN + 1
+            classes = np.clip(order, 0, LENGTH_CLASSES - 1)
+            out[chunk] += np.bincount(classes, minlength=LENGTH_CLASSES)
 
     return kernel
 

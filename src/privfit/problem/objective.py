@@ -130,7 +130,7 @@ class Problem:
         A bounded gradient is the mean of terms ``r * P'x`` of norm at most 1, see `bounded_gradient_kernel`.
         Marginals are means of the encoded columns, of their squares, and of the response and its square or
         the indicators of its classes, see the two `marginals_kernel`. Sizes are the shares of rows by the
-        size of their gradient, see `sizes_kernel`.
+        size of their gradient, and lengths by their own, see `sizes_kernel` and `lengths_kernel`.
 
         A secant is the mean of ``(loss(b) - loss(a)) / norm(b - a)``, the slope of the loss between two
         points: its bound, and so its noise, does not depend on their distance.
@@ -149,8 +149,8 @@ class Problem:
         if kind == "bounded_gradient":
             summed = self.amplification / self.norm_bound
             return BoundedQuery(kind, self.size, 1.0, constants.scale_slope, summed)
-        if kind == "sizes":
-            return BoundedQuery(kind, bounded_kernels.SIZE_CLASSES, 1.0)
+        if kind in bounded_kernels.CLASSES:
+            return BoundedQuery(kind, bounded_kernels.CLASSES[kind], 1.0)
         if kind == "marginals":
             return self._marginals_query()
         return BoundedQuery(kind, 1, self.gradient_bound, summed=summed)
@@ -199,6 +199,8 @@ class Problem:
             return self._secant_kernel(at[: self.size], at[self.size :])
         if kind == "second_moment":
             return kernels.second_moment_kernel(self.basis)
+        if kind == "lengths":
+            return bounded_kernels.lengths_kernel(self.norm_bound)
         if kind == "marginals" and self.basis is not None:
             raise PlanViolation("marginals are bounded in encoded coordinates only")
         if isinstance(self.loss, Multinomial):
@@ -256,7 +258,7 @@ class Problem:
         Matrices are summed in these coordinates; a gradient is turned after the sum.
         """
         mean = total / self.n_rows
-        if kind in ("secant", "marginals", "sizes"):
+        if kind in ("secant", "marginals", "sizes", "lengths"):
             return mean
         if kind not in ("gradient", "bounded_gradient"):
             side = round(math.sqrt(mean.size))

@@ -22,6 +22,7 @@ ReleaseKind: TypeAlias = Literal[
     "marginals",
     "bounded_gradient",
     "sizes",
+    "lengths",
     "minimiser",
     "perturbed_minimiser",
     "draw",

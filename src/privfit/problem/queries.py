@@ -58,7 +58,7 @@ class BoundedQuery:
             the number of rows must lie for the bound on rounding.
         """
         low, high = self.side
-        if self.kind in _MATRICES or self.kind == "sizes":  # indicators of different classes are orthogonal
+        if self.kind in (*_MATRICES, "sizes", "lengths"):  # indicators of different classes are orthogonal
             exact = relation.outer_sensitivity(self.bound)
         elif relation is Relation.REPLACE:
             exact = math.hypot(relation.vector_sensitivity(self.bound), high - low)

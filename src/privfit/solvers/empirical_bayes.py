@@ -17,14 +17,11 @@ from privfit.problem.plan import PlannedRelease
 from privfit.problem.schedule import growing_shares, planned_release, signal_of
 from privfit.solvers.base import AbstractSolver, Solution, keep_scale_positive, precision_average
 from privfit.solvers.curvature import model_hessian
-from privfit.solvers.geometry import STRETCH, Frame, Marginals, standardised, whitened
+from privfit.solvers.geometry import STRETCH, Frame, Marginals, squared_length, standardised, whitened
 from privfit.solvers.requirements import need_convex, need_smooth
 from privfit.solvers.shrinkage import posterior_mean
-from privfit.solvers.sizes import quantile_of_sizes
+from privfit.solvers.sizes import LEAST_UNCUT, best_cut
 from privfit.solvers.whitened import SMALLEST_SPREAD
-
-_LEAST_CUT, _MOST_CUT = 0.5, 2.2
-"""Smallest and largest number of standard deviations at which normal residuals would be cut."""
 
 _SATURATION = 225.0
 """``n mu**2 / d`` from which on rows are weighted down less, as noise is small beside the sampling error."""
@@ -33,7 +30,7 @@ _SPREAD_OF_ODDS = 4.0
 """Believable variance of the linear predictor of a binary response or a count."""
 
 _SIZE_SHARE = 0.015
-"""Part of the squared budget that buys a look at the sizes of gradients; there are two."""
+"""Part of the squared budget that buys a look at the lengths of rows, or the sizes of gradients."""
 
 _MOMENTUM = 0.7
 """Part of the last move that a step starts further on (Nesterov 2004, section 2.2)."""
@@ -53,8 +50,9 @@ _MOST_STEPS = 100
 class EmpiricalBayesDescent(AbstractSolver):
     """Noise-aware shrinkage at every step, in coordinates that released moments have whitened.
 
-    Means and mean squares of the columns and the response are released first, then the second moment of the
-    standardised rows, then K bounded gradients. After every gradient all that is known is combined to an
+    Means and mean squares of the columns and the response are released first, then the lengths and the second
+    moment of the standardised rows, then K bounded gradients. After every gradient all that is known is
+    combined to an
     estimate whose noise is known, which is shrunk towards the constant predictor by empirical Bayes; the next
     gradient is asked for there. So noise in directions without signal is removed rather than followed.
 
@@ -77,8 +75,9 @@ class EmpiricalBayesDescent(AbstractSolver):
 
     Notes
     -----
-    *Guarantee.* That of the allowance, by composition of a vector, a matrix and K vectors, and of two
-    histograms of sizes where residuals are cut. Every later query depends on the rows through its bounded
+    *Guarantee.* That of the allowance, by composition of a vector, a histogram of lengths, a matrix and K
+    vectors, and of two histograms of sizes where residuals are cut. Every later query depends on the rows
+    through its bounded
     terms alone; coordinates, points and clips are functions of earlier releases.
 
     References
@@ -109,18 +108,20 @@ class EmpiricalBayesDescent(AbstractSolver):
         return "empirical-Bayes descent"
 
     def plan(self, problem: Problem, allowance: Allowance) -> tuple[PlannedRelease, ...]:
-        """Plan marginals, a second moment, looks at sizes where residuals are cut, and a gradient a step."""
+        """Plan marginals, lengths, a second moment, looks at sizes of residuals, and a gradient a step."""
         need_smooth(problem, "EmpiricalBayesDescent")
         need_convex(problem, "EmpiricalBayesDescent")
         n_steps = self._steps(problem, allowance)
         steps = growing_shares(n_steps, self.growth ** (1.0 / max(n_steps - 1, 1)))
         looks = [_SIZE_SHARE] * min(n_steps, 2) if _cuts_residuals(problem) else []
-        rest = 1.0 - self.marginal_share - self.geometry_share - math.fsum(looks)
-        shares = [self.marginal_share, self.geometry_share, *looks, *(part * rest for part in steps)]
-        for_marginals, for_moment, *parts = allowance.split(shares)
+        rest = 1.0 - self.marginal_share - self.geometry_share - _SIZE_SHARE - math.fsum(looks)
+        fixed = [self.marginal_share, _SIZE_SHARE, self.geometry_share]
+        shares = [*fixed, *looks, *(part * rest for part in steps)]
+        for_marginals, for_lengths, for_moment, *parts = allowance.split(shares)
         final = whitened(problem, None)
         return (
             planned_release(problem, "marginals", for_marginals),
+            planned_release(final, "lengths", for_lengths),
             planned_release(standardised(problem, None), "second_moment", for_moment),
             *(planned_release(final, "sizes", part) for part in parts[: len(looks)]),
             *(planned_release(final, "bounded_gradient", part) for part in parts[len(looks) :]),
@@ -135,18 +136,16 @@ class EmpiricalBayesDescent(AbstractSolver):
         """Release the geometry, then take the planned steps."""
         start = np.array(problem.start)
         marginals = Marginals.of(problem, oracle.release("marginals", start))
-        standard, size = marginals.standardising(problem)
+        standard, unit = marginals.standardising(problem), float(problem.n_coef)
+        oracle.change_basis(whitened(problem, standard / math.sqrt(unit)))
+        size = squared_length(oracle.release("lengths", start), unit)
         oracle.change_basis(standardised(problem, standard / math.sqrt(size)))
         moment = oracle.release("second_moment", start)
         frame = Frame.of(problem, standard, moment, marginals=marginals, size=size)
         signal = signal_of(oracle.plan.solver_releases, problem.size)
         bound = self._relative_bound(problem, frame, min(signal, 1e12))
-        log = self._log_signal(problem, signal)
-        cut = min(_LEAST_CUT + 0.6 * max(log - 3.2, 0.0), _MOST_CUT)
-        quantile = math.erf(cut / math.sqrt(2.0))
-        growth = math.sqrt(bound / self.spread)
         final = _weighted(problem, frame.basis)
-        descent = _Descent(problem, final, oracle, frame, marginals, bound, quantile, growth)
+        descent = _Descent(problem, final, oracle, frame, marginals, bound)
         parameter = descent.run()
         if oracle.remaining("meat"):
             oracle.change_basis(final)
@@ -201,8 +200,7 @@ class _Descent:
     frame: Frame
     marginals: Marginals
     relative_bound: float
-    quantile: float
-    growth: float
+    uncut: float = 1.0
     seen: list[_Seen] = field(default_factory=list)
 
     def run(self) -> FloatArray:
@@ -242,12 +240,16 @@ class _Descent:
         return 1.0 / bound
 
     def _size_bound(self, phi: FloatArray, fallback: float) -> float:
-        """Return the size at which gradients are cut, larger where noise is far below the sampling error."""
+        """Return the size at which gradients are cut, and take note of the part of rows that are not."""
         self.oracle.change_basis(whitened(self.problem, self.frame.basis))
-        found = quantile_of_sizes(self.oracle.release("sizes", phi), self.quantile)
-        if found is None:
-            return fallback * _FALLBACK
-        return found * self.problem.loss.constants.slope * self.growth
+        cut = best_cut(
+            self.oracle.release("sizes", phi),
+            noise=self._noise_to_come,
+            dimension=self.frame.dimension,
+            n_rows=self.problem.n_rows,
+        )
+        self.uncut = LEAST_UNCUT if cut is None else cut.uncut
+        return fallback * _FALLBACK if cut is None else cut.size * self.problem.loss.constants.slope
 
     def _extrapolated(self, phi: FloatArray, previous: FloatArray) -> FloatArray:
         """Go on beyond ``phi``, away from ``previous``, where steps are those of a bound on the curvature."""
@@ -266,6 +268,13 @@ class _Descent:
         gradient[:n] /= unit
         gradient[:n] += self._ridge @ phi[:n]
         self.seen.append(_Seen(phi, gradient, release.planned.sd / unit))
+
+    @property
+    def _noise_to_come(self) -> float:
+        """Return the sd of the noise in the last gradients combined, in units of the cut."""
+        planned = [one.sd for one in self.oracle.plan.solver_releases if one.kind == "bounded_gradient"]
+        late = np.array(planned[len(planned) // 2 :])
+        return 0.0 if late.min() == 0.0 else float(1.0 / math.sqrt(np.sum(1.0 / late**2)))
 
     @property
     def _energy(self) -> float:
@@ -296,19 +305,12 @@ class _Descent:
             phi[-1] -= gradient[-1] * at[-1] / loss.constants.scale_curvature
         return keep_scale_positive(self.problem, phi, previous)
 
-    @property
-    def _uncut(self) -> float:
-        """Return the part of the rows whose gradients are not cut."""
-        if not _cuts_residuals(self.problem):
-            return 1.0
-        return self.quantile
-
     def _hessian(self, phi: FloatArray) -> FloatArray:
         """Return a Hessian at ``phi`` from released quantities, shape (n_linear, n_linear)."""
         p, loss = self.problem.n_coef, self.problem.loss
         if loss.target_kind == "numeric":
             usual = _usual_curvature(loss, self._residual(phi))
-            return usual * self._uncut * np.eye(p) + self._ridge
+            return usual * self.uncut * np.eye(p) + self._ridge
         curvatures = partial(curvatures_along, loss, least=_LEAST_CURVATURE)
         rows = phi[: self.problem.n_linear].reshape(-1, p)
         return model_hessian(curvatures, rows, self.frame.center) + self._ridge
