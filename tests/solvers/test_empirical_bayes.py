@@ -233,7 +233,9 @@ def test_the_unit_of_a_column_matters_little():
     errors = []
     for rows in (x, x * units):
         problem = problem_for(Logistic(), rows, norm_bound=math.sqrt(3.0))
-        best = mean_loss(Logistic(), rows, y, descended(problem, rows, y, mu=np.inf, solver=NonPrivate())[0])
+        unweighted = problem_for(Logistic(), rows, norm_bound=100.0)
+        exact = descended(unweighted, rows, y, mu=np.inf, solver=NonPrivate())[0]
+        best = mean_loss(Logistic(), rows, y, exact)
         fits = [descended(problem, rows, y, mu=1.0, seed=seed)[0] for seed in range(15)]
         errors.append(np.mean([mean_loss(Logistic(), rows, y, theta) - best for theta in fits]))
     assert 0.5 < errors[1] / errors[0] < 2.0

@@ -36,6 +36,10 @@ _KEPT = 0.7
 _LEAST_DAMPING = 1e-8
 
 
+_LEAST_SQUARE = 0.05
+"""Least squared length per column: where most rows are short, the long ones are rare levels, not outliers."""
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class Marginals:
     """Released means and spreads, and what they say about the response.
@@ -157,7 +161,7 @@ def squared_length(release: Release, unit: float) -> float:
         Squared norm that is taken where noise hides the lengths.
     """
     found = quantile_of_lengths(release, _KEPT)
-    return unit * (1.0 if found is None else found**2)
+    return unit * (1.0 if found is None else max(found**2, _LEAST_SQUARE))
 
 
 def denoised(values: FloatArray, noise: float) -> FloatArray:
