@@ -9,8 +9,9 @@ import numpy as np
 import privfit as pf
 from privfit.data.clamp import default_norm_bound
 from privfit.data.design import Design
-from privfit.data.encode import SchemaEncoder, UnitScaleEncoder
+from privfit.data.encode import SchemaEncoder
 from privfit.data.tables import Table
+from privfit.data.unit_scale import UnitScaleEncoder
 
 Simulated: TypeAlias = "tuple[Literal['binary', 'numeric'], Design, np.ndarray, np.ndarray]"
 

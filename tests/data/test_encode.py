@@ -9,11 +9,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from privfit.data.encode import Encoder, SchemaEncoder, UnitScaleEncoder
+from privfit.data.encode import Encoder, SchemaEncoder
 from privfit.data.response import standard_labels
 from privfit.data.schema import Schema
 from privfit.data.source import ArraySource
 from privfit.data.tables import Table
+from privfit.data.unit_scale import UnitScaleEncoder
 from privfit.errors import LabelError, SchemaError
 
 SCHEMA = Schema(

@@ -7,9 +7,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from privfit.data.encode import SchemaEncoder, UnitScaleEncoder
+from privfit.data.encode import SchemaEncoder
 from privfit.data.schema import Schema
 from privfit.data.stream import RowStream
+from privfit.data.unit_scale import UnitScaleEncoder
 from privfit.errors import InvalidArgument, PlanViolation, SchemaError
 
 SCHEMA = Schema(

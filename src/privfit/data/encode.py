@@ -2,37 +2,28 @@
 
 import math
 from collections.abc import Sequence
-from typing import Any, Protocol
+from typing import Protocol
 
 import numpy as np
-from numpy.typing import NDArray
 
 from privfit._checks import FloatArray
 from privfit.data.coded import CodedMatrix, Layout, Storage
 from privfit.data.columns import (
-    ColumnValues,
-    as_number,
     encode_categorical,
     encode_numeric,
-    level_codes,
     naming,
-    quietly,
 )
-from privfit.data.declarations import CategoricalColumn, Column, Level, NumericColumn
-from privfit.data.design import INTERCEPT, Design, DesignColumn, Target
+from privfit.data.declarations import Column, NumericColumn
+from privfit.data.design import INTERCEPT, Design, DesignColumn
 from privfit.data.response import (
     TargetKind,
-    declared_labels,
     describe_target,
     encode_labels,
-    labelled_target,
-    labels_to_numbers,
     scaled,
-    standard_labels,
 )
 from privfit.data.rows import layout_of, written_out
 from privfit.data.schema import Schema, is_weight
-from privfit.data.tables import Table, default_names
+from privfit.data.tables import Table
 from privfit.errors import SchemaError
 
 _ROUNDING = 1.0 + 2.0**-30
@@ -221,163 +212,6 @@ class SchemaEncoder:
             return y if self._kind == "count" else scaled(y, target.center, target.half_width)
 
 
-class UnitScaleEncoder:
-    """Encode numeric predictors as they are, where no schema is declared.
-
-    Parameters
-    ----------
-    names : sequence of str or int
-        Names of the predictors, or their number; they are then called ``x0``, ``x1``, ...
-    norm_bound : float
-        Bound on the norm of an encoded row, the intercept included; rows beyond it get a Mallows weight.
-    intercept : bool
-        Whether the first encoded column is the constant 1.
-    target_kind : {"numeric", "binary", "count", "class"}
-        A numeric response passes through; non-finite entries mark rows that may not contribute.
-    classes : sequence of labels, optional
-        [negative, positive], for a binary response whose labels are not 0/1, -1/1 or true/false; all labels
-        of a class.
-    target : str
-        Name of the response.
-    count_bound : float, optional
-        Public bound that counts are moved into: they become at least 0 and at most this. Needed for them.
-    """
-
-    __slots__ = ("_classes", "_design", "_names")
-
-    def __init__(
-        self,
-        names: Sequence[str] | int,
-        *,
-        norm_bound: float,
-        intercept: bool = True,
-        target_kind: TargetKind = "numeric",
-        classes: Sequence[Level] | None = None,
-        target: str = "y",
-        count_bound: float | None = None,
-    ) -> None:
-        if (count_bound is None) == (target_kind == "count"):
-            raise SchemaError("count_bound is needed for a count response without a schema, and only there")
-        self._names = default_names(names) if isinstance(names, int) else tuple(names)
-        if INTERCEPT in self._names:
-            raise SchemaError(f"column {INTERCEPT!r} has the name of the constant column; rename it")
-        if target in self._names:
-            raise SchemaError(f"column {target!r} cannot be both the response and a predictor")
-        if classes is not None and target_kind not in ("binary", "class"):
-            raise SchemaError("classes declares the labels of a response; leave it out here")
-        self._classes = None if classes is None else CategoricalColumn(declared_labels(classes, target_kind))
-        if self._classes is not None:
-            described = labelled_target(target, self._classes)
-        elif target_kind in ("binary", "class"):
-            described = Target(target, "binary", labels=(0, 1))
-        else:
-            described = Target(target, "numeric", count_bound=count_bound)
-        head = (DesignColumn(INTERCEPT),) if intercept else ()
-        self._design = Design(
-            columns=(*head, *(DesignColumn(name) for name in self._names)),
-            target=described,
-            norm_bound=norm_bound,
-            bounded=False,
-        )
-
-    @property
-    def design(self) -> Design:
-        """Public description of the encoded rows."""
-        return self._design
-
-    @property
-    def needed(self) -> tuple[str, ...]:
-        """Names of the raw columns that `encode` reads, the response last."""
-        return (*self._names, self._design.target.name)
-
-    @property
-    def variables(self) -> tuple[tuple[str, Column | None], ...]:
-        """Names and declarations of the raw predictors; None where nothing is declared."""
-        return tuple((name, None) for name in self._names)
-
-    def encode(self, table: Table) -> tuple[FloatArray, FloatArray]:
-        """Return ``x`` (n, p), row-major float64, and ``y`` (n,), from the named columns of a table."""
-        name = self._design.target.name
-        with naming(name):
-            y = self.encode_target(table.values(name))
-        return self.encode_predictors(table), y
-
-    @property
-    def layout(self) -> Layout:
-        """Numbers only."""
-        size, first = len(self._design.columns), int(self._design.has_intercept)
-        return Layout(size, bool(first), tuple(range(first, size)))
-
-    @property
-    def identity(self) -> str:
-        """Names, labels and bounds."""
-        return repr((self._names, self._design, self._classes))
-
-    def encode_coded(self, table: Table, storage: Storage = "float64") -> tuple[CodedMatrix, FloatArray]:
-        """Return the same rows as numbers."""
-        x, y = self.encode(table)
-        return CodedMatrix.of_array(self.layout, x, storage), y
-
-    def encode_predictors(self, table: Table) -> FloatArray:
-        """Return ``x`` (n, p), row-major float64."""
-        x = self._blank(table.n_rows)
-        for k, name in enumerate(self._names):
-            with naming(name):
-                x[:, k + self._design.has_intercept] = as_number(table.values(name))
-        return x
-
-    def encode_arrays(self, x: Any, y: Any) -> tuple[FloatArray, FloatArray]:
-        """Return ``x`` (n, p) with the constant column in front, and ``y`` (n,), from array-likes.
-
-        Raises
-        ------
-        SchemaError
-            If the shapes do not fit or a type holds no numbers.
-        LabelError
-            If a binary response or a class holds anything but its labels and missing cells.
-        """
-        encoded = self.encode_matrix(x)
-        response = _as_array("y", y)
-        if response.ndim == 2 and response.shape[1] == 1:
-            response = response[:, 0]
-        if response.ndim != 1 or response.size != encoded.shape[0]:
-            raise SchemaError("y must be one-dimensional and as long as X")
-        with naming(self._design.target.name):
-            return encoded, self.encode_target(response)
-
-    def encode_matrix(self, x: Any) -> FloatArray:
-        """Return ``x`` (n, p) with the constant column in front, from a 2-D array-like."""
-        raw = _as_array("X", x)
-        if raw.ndim != 2 or raw.shape[1] != len(self._names) or raw.shape[0] == 0:
-            raise SchemaError(f"X must have at least one row and exactly {len(self._names)} columns")
-        out = self._blank(raw.shape[0])
-        first = int(self._design.has_intercept)
-        with naming("X", "argument"):
-            if raw.dtype.kind in "biuf":
-                with np.errstate(over="ignore"):
-                    out[:, first:] = raw
-            else:
-                for k in range(raw.shape[1]):
-                    out[:, first + k] = as_number(raw[:, k])
-        return out
-
-    def encode_target(self, values: ColumnValues) -> FloatArray:
-        """Return ``y`` (n,)."""
-        if self._classes is not None:
-            return labels_to_numbers(level_codes(values, self._classes.levels))
-        if self._design.target.kind == "binary":
-            return labels_to_numbers(level_codes(values, standard_labels(values)))
-        y = np.array(as_number(values), dtype=np.float64)
-        bound = self._design.target.count_bound
-        return y if bound is None else np.where(np.isfinite(y), np.clip(y, 0.0, bound), np.nan)
-
-    def _blank(self, n_rows: int) -> FloatArray:
-        x = np.empty((n_rows, len(self._design.columns)))
-        if self._design.has_intercept:
-            x[:, 0] = 1.0
-        return x
-
-
 def _target_name(schema: Schema, target: str | None) -> str:
     name = schema.target if target is None else target
     if name is None:
@@ -411,9 +245,3 @@ def _design_columns(predictors: Sequence[tuple[str, Column]], *, intercept: bool
         else:
             columns.extend(DesignColumn(label, term=name) for label in column.labels(name))
     return tuple(columns)
-
-
-def _as_array(argument: str, values: Any) -> NDArray[Any]:
-    return quietly(
-        lambda: np.asarray(values), f"{argument} cannot be read as an array; pass equally long rows"
-    )

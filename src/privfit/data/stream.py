@@ -10,9 +10,10 @@ import numpy as np
 from privfit._checks import FloatArray, whole
 from privfit.data.batches import BatchSizes, TextForm, read_batches
 from privfit.data.clamp import Weighting, influence_weights
-from privfit.data.encode import Encoder, UnitScaleEncoder
+from privfit.data.encode import Encoder
 from privfit.data.source import CHUNK_ROWS, Block, BlockKernel, IntArray, RowTerms
 from privfit.data.tables import Table, default_names, open_table
+from privfit.data.unit_scale import UnitScaleEncoder
 from privfit.errors import PlanViolation, SchemaError
 
 _SIZES = BatchSizes(rows=1 << 14, text_bytes=1 << 20, ahead=1)

@@ -14,10 +14,11 @@ from privfit.data.cache import RowCache
 from privfit.data.clamp import default_norm_bound
 from privfit.data.columns import quietly
 from privfit.data.declarations import Level
-from privfit.data.encode import Encoder, SchemaEncoder, UnitScaleEncoder
+from privfit.data.encode import Encoder, SchemaEncoder
 from privfit.data.schema import Schema
 from privfit.data.stream import RowStream
 from privfit.data.tables import Table, open_table
+from privfit.data.unit_scale import UnitScaleEncoder
 from privfit.errors import InvalidArgument, SchemaError
 from privfit.estimators.budget import choose_budget
 from privfit.estimators.fit import FitOptions, fit
