@@ -5,6 +5,7 @@ import math
 import numpy as np
 import pandas as pd
 import pytest
+from scipy import stats
 from scipy.special import expit
 
 import privfit as pf
@@ -12,6 +13,7 @@ from privfit.data.encode import SchemaEncoder
 from privfit.data.source import ArraySource
 from privfit.errors import Incompatible, InvalidArgument
 from privfit.estimators.assumptions import Assumptions
+from privfit.estimators.forecast import t_test_power
 from privfit.estimators.stand_in import StandIn, stand_in_rows
 from privfit.privacy.composition import compose
 
@@ -209,7 +211,7 @@ def test_other_solvers_are_rehearsed_too(solver, relation):
 def test_without_inference_there_is_no_forecast():
     planned = pf.plan("high ~ age", n=5000, schema=SCHEMA, model="logit", inference=False)
     assert not planned.forecast.known
-    assert "inference=False" in str(planned)
+    assert "without inference" in str(planned)
     assert planned.table().isna().all(axis=None)
 
 
@@ -264,6 +266,22 @@ def test_rows_for_power_by_name():
     common = {"schema": SCHEMA, "model": "ols", "epsilon": 4}
     needed = pf.sample_size("wage ~ age + job", power=0.8, effect={"job[T.b]": 3}, **common)
     assert needed.planned.power(3)["job[T.b]"] == pytest.approx(0.8, abs=0.06)
+
+
+@pytest.mark.parametrize("dof", [1.0, 5.0, 100.0, 3e4])
+@pytest.mark.parametrize("shift", [0.0, 0.5, 2.0, 5.0])
+def test_the_power_of_a_t_test_is_a_tail_of_the_noncentral_t(dof, shift):
+    edge = stats.t.ppf(0.975, dof)
+    expected = stats.nct.sf(edge, dof, shift) + stats.nct.cdf(-edge, dof, shift)
+    found = t_test_power(np.array([shift]), np.array([edge]), np.array([dof]))
+    assert found[0] == pytest.approx(expected, abs=1e-3)
+
+
+def test_the_power_of_a_t_test_is_a_number_for_every_shift():
+    shift, dof = (grid.ravel() for grid in np.meshgrid([0.0, 8.0, 12.0, 38.0, 1e6], [0.3, 5.0, 300.0, 1e9]))
+    power = t_test_power(shift, stats.t.ppf(0.975, dof), dof)
+    assert ((power >= 0.0) & (power <= 1.0)).all()
+    assert (power[shift == 1e6] > 1.0 - 1e-6).all()
 
 
 def test_epsilon_for_a_width():
