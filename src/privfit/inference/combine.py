@@ -91,9 +91,17 @@ def one_step(around: Anchor, bread: Bread) -> Estimate:
 
 
 def widened(steps: Sequence[Step], bread: Bread) -> Estimate:
-    """Return the estimate from all steps, its noise widened as far as they contradict each other."""
-    estimate = one_step(anchor(steps), bread)
-    return Estimate(estimate.theta, estimate.cov_noise * contradiction(steps, bread))
+    """Return the estimate from the steps that agree, its noise widened as far as they contradict each other.
+
+    Steps that were asked before the solver arrived are left out, the earliest first, until the others agree
+    or half are left.
+    """
+    for first in range(len(steps) // 2 + 1):
+        agreeing, factor = steps[first:], contradiction(steps[first:], bread)
+        if factor == 1.0:
+            break
+    estimate = one_step(anchor(agreeing), bread)
+    return Estimate(estimate.theta, estimate.cov_noise * factor)
 
 
 def contradiction(steps: Sequence[Step], bread: Bread) -> float:

@@ -9,7 +9,10 @@ import numpy as np
 from privfit._checks import FloatArray
 from privfit.losses.typical import curvatures_along, typical
 from privfit.problem.objective import Problem
+from privfit.problem.plan import Release
+from privfit.solvers.base import noise_norm, raised_eigenvalues
 from privfit.solvers.curvature import model_hessian
+from privfit.solvers.drawn import drawn_towards
 from privfit.solvers.geometry import STRETCH, Frame, Marginals
 
 SMALLEST_SPREAD = 1.2
@@ -159,3 +162,19 @@ class View:
         if loss.has_scale:
             whole[-1, -1] = loss.constants.scale_curvature / phi[-1]
         return whole + self.problem.ridge
+
+    def drawn(self, release: Release) -> FloatArray:
+        """Return a released Hessian, drawn towards the model's as far as noise hides them, shape (q, q).
+
+        Its eigenvalues are positive, ridge included.
+        """
+        n, scale = self.problem.n_linear, self.problem.split(release.at)[1]
+        value, sd = release.value / scale, release.planned.sd / scale
+        if sd == 0.0:
+            return value + self.problem.ridge
+        model = self.hessian(release.at)[:n, :n] - self.problem.ridge[:n, :n]
+        drawn = drawn_towards(model, value, sd)
+        values, vectors = np.linalg.eigh(drawn.matrix)
+        left = noise_norm(math.sqrt(float(np.mean(np.diag(drawn.left)))), n) * float(np.mean(np.diag(model)))
+        kept = raised_eigenvalues(values, 0.5 * left)
+        return (vectors * kept) @ vectors.T + self.problem.ridge

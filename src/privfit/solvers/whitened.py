@@ -43,16 +43,18 @@ class WhitenedGradientDescent(AbstractSolver):
     The first half of the gradients only lead the way. After each of them the later ones are combined to an
     estimate whose noise is known, and the next is asked for where that estimate, shrunk as far as noise hides
     it, leads. Then rows are turned so that the Hessian there is even: along strong signals, where a logit's
-    Hessian is small, rows become longer, and noise counts less. The second half of the gradients is asked for
-    in these coordinates, without shrinkage. Inference combines them in one Newton step, in which the points
-    drop out.
+    Hessian is small, rows become longer, and noise counts less. In these coordinates a Hessian is released,
+    drawn towards the model as far as noise hides the difference, and the second half of the gradients is
+    asked for where Newton steps with it lead, without shrinkage. So they arrive even where the model is
+    wrong. Inference combines them in one Newton step more, in which the points drop out.
 
     Parameters
     ----------
     n_steps : int, optional
         Default ``4 + 1.5 log(n mu / p)``, rounded, between 6 and 40.
-    marginal_share, geometry_share, norm_share : float
-        Parts of the squared budget that buy the marginals, the second moment and two looks at the norms.
+    marginal_share, geometry_share, norm_share, hessian_share : float
+        Parts of the squared budget that buy the marginals, the second moment, two looks at the norms, and the
+        Hessian of the last steps.
     spread : float, optional
         ``c**2 / p``. By default ``c`` is as long as the longest rows that can be seen, but no longer than
         noise allows, ``c**2 <= min(0.006 n mu**2, 0.015 n mu / sqrt(p), n)``, and ``c**2`` at least 1.2
@@ -66,7 +68,7 @@ class WhitenedGradientDescent(AbstractSolver):
 
     Notes
     -----
-    *Guarantee.* mu-GDP by composition of marginals, a matrix, two histograms and K gradients. Bases are
+    *Guarantee.* mu-GDP by composition of marginals, two matrices, two histograms and K gradients. Bases are
     functions of earlier releases; the Mallows weights bound every row in them, so all
     sensitivities are known beforehand.
 
@@ -84,6 +86,7 @@ class WhitenedGradientDescent(AbstractSolver):
     marginal_share: float = 0.04
     geometry_share: float = 0.12
     norm_share: float = 0.02
+    hessian_share: float = 0.05
     spread: float | None = None
     growth: float = 16.0
 
@@ -95,6 +98,7 @@ class WhitenedGradientDescent(AbstractSolver):
         in_range(0.0, 0.3, closed="neither", marginal_share=self.marginal_share)
         in_range(0.0, 0.3, closed="neither", geometry_share=self.geometry_share)
         in_range(0.0, 0.3, closed="neither", norm_share=self.norm_share)
+        in_range(0.0, 0.3, closed="neither", hessian_share=self.hessian_share)
         if self.spread is not None:
             positive(spread=self.spread)
         positive(growth=self.growth)
@@ -105,14 +109,14 @@ class WhitenedGradientDescent(AbstractSolver):
         return "whitened gradient descent"
 
     def plan(self, problem: Problem, allowance: Allowance) -> tuple[PlannedRelease, ...]:
-        """Plan marginals, a second moment, two looks at norms, and one gradient a step."""
+        """Plan marginals, a second moment, two looks at norms, a Hessian, and one gradient a step."""
         need_smooth(problem, "WhitenedGradientDescent")
         need_convex(problem, "WhitenedGradientDescent")
         n_steps = self._steps(problem, allowance.signal(problem.size))
-        looks = [self.marginal_share, self.geometry_share, 0.5 * self.norm_share, 0.5 * self.norm_share]
+        looks = [self.marginal_share, self.geometry_share, *[0.5 * self.norm_share] * 2, self.hessian_share]
         rest = 1.0 - math.fsum(looks)
         steps = growing_shares(n_steps, self.growth ** (1.0 / n_steps))
-        for_marginals, for_moment, for_first, for_second, *parts = allowance.split(
+        for_marginals, for_moment, for_first, for_second, for_hessian, *parts = allowance.split(
             [*looks, *(part * rest for part in steps)]
         )
         final = limited(problem, None)
@@ -121,6 +125,7 @@ class WhitenedGradientDescent(AbstractSolver):
             planned_release(standardised(problem, None), "second_moment", for_moment),
             planned_release(final, "norms", for_first),
             planned_release(final, "norms", for_second),
+            planned_release(final, "hessian", for_hessian),
             *(planned_release(final, "gradient", part) for part in parts),
         )
 
@@ -201,24 +206,30 @@ class _Descent:
     ) -> tuple[list[Step], FloatArray]:
         """Take the last steps, each from what all before it say together, unshrunk."""
         self.oracle.change_basis(view.problem)
+        hessian = view.drawn(self.oracle.release("hessian", view.inwards(point)))
         steps: list[Step] = []
         for _ in range(count):
-            steps.append(self._step(view, point))
-            point = _joined(known, self._known(view, steps[len(steps) // 2 :]))
+            steps.append(self._step(view, point, hessian))
+            point = self._known(view, steps[len(steps) // 2 :], hessian).phi
         return steps, point
 
-    def _step(self, view: View, point: FloatArray) -> Step:
+    def _step(self, view: View, point: FloatArray, hessian: FloatArray | None = None) -> Step:
         at = view.inwards(point)
-        return take_step(view.problem, self.oracle, at, floored_inverse(view.hessian(at), 0.0))
+        preconditioner = floored_inverse(view.hessian(at) if hessian is None else hessian, 0.0)
+        return take_step(view.problem, self.oracle, at, preconditioner)
 
-    def _known(self, view: View, steps: list[Step]) -> _Known:
-        """Return the estimate that steps in one set of coordinates give together."""
+    def _known(self, view: View, steps: list[Step], hessian: FloatArray | None = None) -> _Known:
+        """Return the estimate that steps in one set of coordinates give together.
+
+        With a released Hessian, or with the model's where there is none yet.
+        """
         at, gradient, sd = precision_average(
             [step.release.at for step in steps],
             [step.gradient for step in steps],
             [step.release.planned.sd for step in steps],
         )
-        inverse, n = np.linalg.inv(view.hessian(at)), self.problem.n_linear
+        inverse = np.linalg.inv(view.hessian(at) if hessian is None else hessian)
+        n = self.problem.n_linear
         phi = view.outwards(keep_scale_positive(view.problem, at - inverse @ gradient, at))
         spread = sd * view.each @ inverse[:n]
         return _Known(phi, spread @ spread.T)

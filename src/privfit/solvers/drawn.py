@@ -1,0 +1,85 @@
+"""A noisy symmetric matrix, drawn towards a multiple of a better known one as far as noise hides the rest."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from privfit._checks import FloatArray
+
+LEAST_SPREAD = 0.3
+"""Deviation from a multiple of the reference that is always thought possible, relative to it."""
+
+_ROUNDS = 20
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Drawn:
+    """The posterior mean of a symmetric matrix, and what noise leaves open.
+
+    Parameters
+    ----------
+    matrix : array of shape (q, q)
+    root : array of shape (q, q)
+        Coordinates ``y = root.T @ u`` in which the noise that is left has independent entries.
+    left : array of shape (q, q)
+        Variances of the entries of the symmetric noise that is left in these coordinates.
+    """
+
+    matrix: FloatArray
+    root: FloatArray
+    left: FloatArray
+
+
+def drawn_towards(reference: FloatArray, released: FloatArray, sd: float) -> Drawn:
+    """Return the posterior mean of a released matrix under a prior about multiples of ``reference``.
+
+    Parameters
+    ----------
+    reference : array of shape (n, n)
+        Positive definite.
+    released : array of shape (q, q)
+        With ``q >= n``. Entries beyond the first n rows and columns are taken as they are.
+    sd : float
+        Standard deviation of the noise in a diagonal entry (off the diagonal ``sd / sqrt(2)``); positive.
+
+    Notes
+    -----
+    In coordinates in which the reference ``R`` is the identity, entries of ``A = R^-1/2 Q R^-1/2`` are
+    thought of as ``kappa I + D``, ``D`` symmetric with normal entries of standard deviation ``delta`` on and
+    ``delta / sqrt(2)`` off the diagonal. ``kappa`` and ``delta`` are fitted to the released entries,
+    whose noise is known, by the method of moments, and every entry is replaced by its posterior mean
+    (Efron 2010, *Large-scale inference*, chapter 1). ``delta`` is at least `LEAST_SPREAD` times ``kappa``. As
+    noise vanishes the mean is the released matrix.
+    """
+    n, q = len(reference), len(released)
+    values, vectors = np.linalg.eigh(reference)
+    root, unroot = np.eye(q), np.eye(q)
+    root[:n, :n] = vectors * np.sqrt(values)
+    unroot[:n, :n] = vectors / np.sqrt(values)
+    seen = unroot.T @ released @ unroot
+    scale = np.concatenate([values, np.ones(q - n)]) ** -0.5
+    noise = 0.5 * sd**2 * np.outer(scale, scale) ** 2 * (1.0 + np.eye(q))
+    mean, left = seen.copy(), noise.copy()
+    mean[:n, :n], left[:n, :n] = _posterior(seen[:n, :n], noise[:n, :n])
+    return Drawn(root @ mean @ root.T, root, left)
+
+
+def _posterior(seen: FloatArray, noise: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Return posterior means and variances of the entries of ``kappa I + D``, shape (n, n) each."""
+    identity = np.eye(len(seen))
+    part = 0.5 * (1.0 + identity)  # variance of an entry of D, relative to delta**2
+    upper = np.triu(np.ones_like(seen, dtype=bool))
+    kappa = error = float(np.abs(np.mean(np.diag(seen))))
+    spread = kappa**2
+    for _ in range(_ROUNDS):
+        weights = 1.0 / (spread * np.diag(part) + np.diag(noise))
+        error = 1.0 / float(weights.sum())
+        kappa = max(error * float(weights @ np.diag(seen)), error**0.5)
+        excess = (seen - kappa * identity) ** 2 - noise
+        precision = (part / (spread * part + noise)) ** 2
+        fitted = float(np.sum((precision * excess / part)[upper]) / np.sum(precision[upper]))
+        spread = max(fitted, (LEAST_SPREAD * kappa) ** 2)
+    kept = spread * part / (spread * part + noise)
+    mean = kappa * identity + kept * (seen - kappa * identity)
+    common = error * np.outer(1.0 - np.diag(kept), 1.0 - np.diag(kept)) * identity
+    return mean, kept * noise + common
