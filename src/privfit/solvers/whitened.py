@@ -21,7 +21,7 @@ from privfit.solvers.base import (
     precision_average,
     take_step,
 )
-from privfit.solvers.geometry import Frame, Marginals, standardised
+from privfit.solvers.geometry import planned_geometry, released_geometry
 from privfit.solvers.hessian_model import SMALLEST_SPREAD, HessianModel, View, limited
 from privfit.solvers.norms import longest_norm
 from privfit.solvers.requirements import need_convex, need_smooth
@@ -52,7 +52,7 @@ class WhitenedGradientDescent(AbstractSolver):
     n_steps : int, optional
         Default ``4 + 1.5 log(n mu / p)``, rounded, between 6 and 40.
     marginal_share, geometry_share, norm_share : float
-        Parts of the squared budget that buy the marginals, the second moment and two looks at the norms.
+        Parts of the squared budget that buy the marginals, the second moment and three looks at the norms.
     spread : float, optional
         ``c**2 / p``. By default ``c`` is as long as the longest rows that can be seen, but no longer than
         noise allows, ``c**2 <= min(0.006 n mu**2, 0.015 n mu / sqrt(p), n)``, and ``c**2`` at least 1.2
@@ -66,7 +66,7 @@ class WhitenedGradientDescent(AbstractSolver):
 
     Notes
     -----
-    *Guarantee.* mu-GDP by composition of marginals, a matrix, two histograms and K gradients. Bases are
+    *Guarantee.* mu-GDP by composition of marginals, a matrix, three histograms and K gradients. Bases are
     functions of earlier releases; the Mallows weights bound every row in them, so all
     sensitivities are known beforehand.
 
@@ -105,20 +105,22 @@ class WhitenedGradientDescent(AbstractSolver):
         return "whitened gradient descent"
 
     def plan(self, problem: Problem, allowance: Allowance) -> tuple[PlannedRelease, ...]:
-        """Plan marginals, a second moment, two looks at norms, and one gradient a step."""
+        """Plan marginals, three looks at norms, a second moment, and one gradient a step."""
         need_smooth(problem, "WhitenedGradientDescent")
         need_convex(problem, "WhitenedGradientDescent")
         n_steps = self._steps(problem, allowance.signal(problem.size))
-        looks = [self.marginal_share, self.geometry_share, 0.5 * self.norm_share, 0.5 * self.norm_share]
-        rest = 1.0 - math.fsum(looks)
+        looks = [self.norm_share / 3.0] * 3
+        fixed = [self.marginal_share, self.geometry_share, *looks]
+        rest = 1.0 - math.fsum(fixed)
         steps = growing_shares(n_steps, self.growth ** (1.0 / n_steps))
-        for_marginals, for_moment, for_first, for_second, *parts = allowance.split(
-            [*looks, *(part * rest for part in steps)]
+        for_marginals, for_moment, for_norms, for_first, for_second, *parts = allowance.split(
+            [*fixed, *(part * rest for part in steps)]
         )
         final = limited(problem, None)
         return (
-            planned_release(problem, "marginals", for_marginals),
-            planned_release(standardised(problem, None), "second_moment", for_moment),
+            *planned_geometry(
+                problem, for_marginals=for_marginals, for_norms=for_norms, for_moment=for_moment
+            ),
             planned_release(final, "norms", for_first),
             planned_release(final, "norms", for_second),
             *(planned_release(final, "gradient", part) for part in parts),
@@ -131,12 +133,7 @@ class WhitenedGradientDescent(AbstractSolver):
 
     def run(self, problem: Problem, oracle: Oracle) -> Solution:
         """Release the geometry, then the gradients."""
-        start = np.array(problem.start)
-        marginals = Marginals.of(problem, oracle.release("marginals", start))
-        standard, size = marginals.standardising(problem)
-        oracle.change_basis(standardised(problem, standard / math.sqrt(size)))
-        moment = oracle.release("second_moment", start)
-        frame = Frame.of(problem, standard, moment, marginals=marginals, size=size)
+        marginals, frame = released_geometry(problem, oracle)
         return _Descent(self, problem, oracle, HessianModel(problem, frame, marginals)).run()
 
     def _steps(self, problem: Problem, mu: float) -> int:
