@@ -106,17 +106,18 @@ def mallows_kernel(loss, theta, s, norm_bound):  # noqa: ARG001 -- as the librar
 def without_moment(cls, problem, standard, release, *, marginals, size):
     """Return standardised coordinates as if columns were uncorrelated."""
     del problem, release
-    return cls(standard, standard.T @ marginals.mean, size)
+    basis = standard.copy()
+    basis[0, 0] = 1.0
+    return cls(basis, basis.T @ marginals.mean, size + 1.0)
 
 
 def without_marginals(cls, problem, standard, release, *, marginals, size):
     """Return coordinates that a second moment of the encoded rows whitens, by the same rule."""
-    del standard, marginals
-    p, moment = problem.n_coef, size * release.value
-    noise = size * release.planned.sd
+    del problem, standard, marginals
+    moment, noise = size * release.value, size * release.planned.sd
     values, vectors = np.linalg.eigh(moment)
-    values = np.maximum(values, 0.0)
-    added = max(geometry._DAMPING * noise * np.sqrt(2.0 * p), 1e-8)
+    values = geometry.denoised(values, noise)
+    added = max(geometry._DAMPING * noise, 1e-8)
     basis = (vectors / np.sqrt(values + added)) @ vectors.T
     dimension = max(float(np.sum(values / (values + added))), 1.0)
     return cls(basis, basis.T @ moment[:, 0], dimension)
@@ -148,7 +149,7 @@ def encoded_start(self, problem):
 def encoded(self, problem):
     """Return the encoded coordinates."""
     del self
-    return np.eye(problem.n_coef), problem.norm_bound**2
+    return np.eye(problem.n_coef)
 
 
 DEFAULT = EmpiricalBayesDescent()

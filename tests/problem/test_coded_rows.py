@@ -19,7 +19,10 @@ from .test_neighbours import flat_mean, largest_gap
 LAYOUT = Layout(8, True, (2, 1), plain=1, paired=1)
 """Constant, two numbers, a factor of three indicators, a product of a number with two levels."""
 
-KINDS = ("gradient", "second_moment", "hessian", "meat", "secant", "bounded_gradient", "marginals", "sizes")
+KINDS = (
+    "gradient", "second_moment", "hessian", "meat", "secant", "bounded_gradient", "marginals", "sizes",
+    "norms",
+)  # fmt: skip
 
 
 def coded(rng, n, storage="float64"):

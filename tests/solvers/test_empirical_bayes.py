@@ -233,7 +233,9 @@ def test_the_unit_of_a_column_matters_little():
     errors = []
     for rows in (x, x * units):
         problem = problem_for(Logistic(), rows, norm_bound=math.sqrt(3.0))
-        best = mean_loss(Logistic(), rows, y, descended(problem, rows, y, mu=np.inf, solver=NonPrivate())[0])
+        unweighted = problem_for(Logistic(), rows, norm_bound=100.0)
+        exact = descended(unweighted, rows, y, mu=np.inf, solver=NonPrivate())[0]
+        best = mean_loss(Logistic(), rows, y, exact)
         fits = [descended(problem, rows, y, mu=1.0, seed=seed)[0] for seed in range(15)]
         errors.append(np.mean([mean_loss(Logistic(), rows, y, theta) - best for theta in fits]))
     assert 0.5 < errors[1] / errors[0] < 2.0
@@ -302,15 +304,29 @@ def test_steps_grow_with_the_signal_and_are_planned_as_told():
 
     def steps(mu, solver):
         kinds = [release.kind for release in solver.plan(problem, Allowance.gaussian(mu))]
-        assert kinds[:2] == ["marginals", "second_moment"]
-        assert set(kinds[2:]) == {"bounded_gradient"}
-        return len(kinds) - 2
+        assert kinds[:3] == ["marginals", "norms", "second_moment"]
+        assert set(kinds[3:]) == {"bounded_gradient"}
+        return len(kinds) - 3
 
     counts = [steps(mu, EmpiricalBayesDescent()) for mu in (1e-4, 0.01, 0.1, 1.0, 10.0, 1e9)]
     assert counts == sorted(counts)
     assert counts[0] == 1
     assert counts[-1] == 40
     assert steps(1.0, EmpiricalBayesDescent(n_steps=5)) == 5
+
+
+def test_declared_ranges_that_are_far_too_wide_cost_little():
+    """Rows of length 0.5 with a bound of 10 on it: norms are looked at before anything is whitened."""
+    x, y = table(Squared(3.0), 20_000, 6, seed=5)
+    x[:, 1:] *= 0.2
+    y = x @ np.array([0.3, 1.0, -1.0, 0.5, 0.0, 0.5]) + 0.1 * np.random.default_rng(7).normal(size=y.size)
+    fits = [
+        descended(problem_for(Squared(3.0), x, norm_bound=10.0), x, y, mu=0.1, seed=seed)[0]
+        for seed in range(6)
+    ]
+    losses = [mean_loss(Squared(3.0), x, y, theta) for theta in fits]
+    exact = mean_loss(Squared(3.0), x, y, np.linalg.lstsq(x, y)[0])
+    assert np.mean(losses) - exact < 0.1 * (constant_loss(Squared(3.0), y) - exact)
 
 
 @pytest.mark.parametrize("mu", [10.0, 100.0])

@@ -1,48 +1,36 @@
 """Descent whose estimates are shrunk by empirical Bayes at every step; the default without inference."""
 
 import math
-from dataclasses import dataclass, field, replace
-from functools import partial
+from dataclasses import dataclass, field
 from typing import ClassVar, final
 
 import numpy as np
 
 from privfit._checks import FloatArray, in_range, positive, whole
-from privfit.losses.base import AbstractLoss
-from privfit.losses.typical import curvatures_along, typical
 from privfit.privacy.allowance import Allowance
 from privfit.problem.objective import Problem
 from privfit.problem.oracle import Oracle
 from privfit.problem.plan import PlannedRelease
 from privfit.problem.schedule import growing_shares, planned_release, signal_of
 from privfit.solvers.base import AbstractSolver, Solution, keep_scale_positive, precision_average
-from privfit.solvers.curvature import model_hessian
-from privfit.solvers.geometry import STRETCH, Frame, Marginals, standardised, whitened
-from privfit.solvers.hessian_model import SMALLEST_SPREAD
+from privfit.solvers.curvature import SMALLEST_PART
+from privfit.solvers.geometry import planned_geometry, released_geometry, whitened
+from privfit.solvers.hessian_model import HessianModel, limited
 from privfit.solvers.requirements import need_convex, need_smooth
 from privfit.solvers.shrinkage import posterior_mean
-from privfit.solvers.sizes import quantile_of_sizes
-
-_LEAST_CUT, _MOST_CUT = 0.5, 2.2
-"""Smallest and largest number of standard deviations at which normal residuals would be cut."""
+from privfit.solvers.sizes import LEAST_UNCUT, best_cut
 
 _SATURATION = 225.0
 """``n mu**2 / d`` from which on rows are weighted down less, as noise is small beside the sampling error."""
 
-_SPREAD_OF_ODDS = 4.0
-"""Believable variance of the linear predictor of a binary response or a count."""
-
-_SIZE_SHARE = 0.015
-"""Part of the squared budget that buys a look at the sizes of gradients; there are two."""
+_LOOK_SHARE = 0.015
+"""Part of the squared budget that buys a look at the norms of rows, or at the sizes of gradients."""
 
 _MOMENTUM = 0.7
 """Part of the last move that a step starts further on (Nesterov 2004, section 2.2)."""
 
 _FALLBACK = 0.35
 """Size at which gradients are cut where noise hides the sizes, relative to that of the largest slope."""
-
-_LEAST_CURVATURE = 0.02
-"""Smallest mean curvature, relative to its bound, that steps are made for."""
 
 _MOST_STEPS = 100
 """For losses whose curvature bound is far from what is typical."""
@@ -53,10 +41,11 @@ _MOST_STEPS = 100
 class EmpiricalBayesDescent(AbstractSolver):
     """Noise-aware shrinkage at every step, in coordinates that released moments have whitened.
 
-    Means and mean squares of the columns and the response are released first, then the second moment of the
-    standardised rows, then K bounded gradients. After every gradient all that is known is combined to an
-    estimate whose noise is known, which is shrunk towards the constant predictor by empirical Bayes; the next
-    gradient is asked for there. So noise in directions without signal is removed rather than followed.
+    Means and mean squares of the columns and the response are released first, then the norms and the second
+    moment of the standardised rows, then K bounded gradients. After every gradient all that is known is
+    combined to an estimate whose noise is known, which is shrunk towards the constant predictor by empirical
+    Bayes; the next gradient is asked for there. So noise in directions without signal is removed rather than
+    followed.
 
     Made for prediction: the estimate has less error than an unshrunk one, but it is biased, and no standard
     errors follow from it. With inference it is the point that Newton steps start from.
@@ -77,9 +66,9 @@ class EmpiricalBayesDescent(AbstractSolver):
 
     Notes
     -----
-    *Guarantee.* That of the allowance, by composition of a vector, a matrix and K vectors, and of two
-    histograms of sizes where residuals are cut. Every later query depends on the rows through its bounded
-    terms alone; coordinates, points and clips are functions of earlier releases.
+    *Guarantee.* That of the allowance, by composition of a vector, a histogram of norms, a matrix and K
+    vectors, and of two histograms of sizes where residuals are cut. Every later query depends on the rows
+    through its bounded terms alone; coordinates, points and clips are functions of earlier releases.
 
     References
     ----------
@@ -111,19 +100,22 @@ class EmpiricalBayesDescent(AbstractSolver):
         return "empirical-Bayes descent"
 
     def plan(self, problem: Problem, allowance: Allowance) -> tuple[PlannedRelease, ...]:
-        """Plan marginals, a second moment, looks at sizes where residuals are cut, and a gradient a step."""
+        """Plan marginals, norms, a second moment, looks at sizes of residuals, and a gradient a step."""
         need_smooth(problem, "EmpiricalBayesDescent")
         need_convex(problem, "EmpiricalBayesDescent")
         n_steps = self._steps(problem, allowance)
+        looks = [_LOOK_SHARE] * min(n_steps, 2) if _cuts_residuals(problem) else []
+        fixed = [self.marginal_share, _LOOK_SHARE, self.geometry_share, *looks]
+        rest = 1.0 - math.fsum(fixed)
         steps = growing_shares(n_steps, self.growth ** (1.0 / max(n_steps - 1, 1)))
-        looks = [_SIZE_SHARE] * min(n_steps, 2) if _cuts_residuals(problem) else []
-        rest = 1.0 - self.marginal_share - self.geometry_share - math.fsum(looks)
-        shares = [self.marginal_share, self.geometry_share, *looks, *(part * rest for part in steps)]
-        for_marginals, for_moment, *parts = allowance.split(shares)
+        for_marginals, for_norms, for_moment, *parts = allowance.split(
+            [*fixed, *(part * rest for part in steps)]
+        )
         final = whitened(problem, None)
         return (
-            planned_release(problem, "marginals", for_marginals),
-            planned_release(standardised(problem, None), "second_moment", for_moment),
+            *planned_geometry(
+                problem, for_marginals=for_marginals, for_norms=for_norms, for_moment=for_moment
+            ),
             *(planned_release(final, "sizes", part) for part in parts[: len(looks)]),
             *(planned_release(final, "bounded_gradient", part) for part in parts[len(looks) :]),
         )
@@ -131,33 +123,24 @@ class EmpiricalBayesDescent(AbstractSolver):
     def final_problem(self, problem: Problem, releases: tuple[PlannedRelease, ...]) -> Problem:
         """Return the problem in whitened coordinates with Mallows weights, in which inference goes on."""
         del releases
-        return _weighted(problem, None)
+        return limited(problem, None)
 
     def run(self, problem: Problem, oracle: Oracle) -> Solution:
         """Release the geometry, then take the planned steps."""
-        start = np.array(problem.start)
-        marginals = Marginals.of(problem, oracle.release("marginals", start))
-        standard, size = marginals.standardising(problem)
-        oracle.change_basis(standardised(problem, standard / math.sqrt(size)))
-        moment = oracle.release("second_moment", start)
-        frame = Frame.of(problem, standard, moment, marginals=marginals, size=size)
+        marginals, frame = released_geometry(problem, oracle)
         signal = signal_of(oracle.plan.solver_releases, problem.size)
-        bound = self._relative_bound(problem, frame, min(signal, 1e12))
-        log = self._log_signal(problem, signal)
-        cut = min(_LEAST_CUT + 0.6 * max(log - 3.2, 0.0), _MOST_CUT)
-        quantile = math.erf(cut / math.sqrt(2.0))
-        growth = math.sqrt(bound / self.spread)
-        final = _weighted(problem, frame.basis)
-        descent = _Descent(problem, final, oracle, frame, marginals, bound, quantile, growth)
-        parameter = descent.run()
+        bound = self._relative_bound(problem, frame.dimension, min(signal, 1e12))
+        model = HessianModel(problem, frame, marginals, smallest=SMALLEST_PART)
+        final = limited(problem, frame.basis)
+        parameter = _Descent(problem, final, oracle, model, bound).run()
         if oracle.remaining("meat"):
             oracle.change_basis(final)
         return Solution(final, parameter, (), (), "point")
 
-    def _relative_bound(self, problem: Problem, frame: Frame, mu: float) -> float:
+    def _relative_bound(self, problem: Problem, dimension: float, mu: float) -> float:
         """Return ``c**2 / d``: rows are weighted down beyond the norm ``c``."""
-        relative = problem.n_rows * mu**2 / (frame.dimension * _SATURATION)
-        return min(self.spread * max(relative, 1.0) ** (2.0 / 3.0), problem.n_rows / frame.dimension)
+        relative = problem.n_rows * mu**2 / (dimension * _SATURATION)
+        return min(self.spread * max(relative, 1.0) ** (2.0 / 3.0), problem.n_rows / dimension)
 
     def _steps(self, problem: Problem, allowance: Allowance) -> int:
         if self.n_steps is not None:
@@ -174,11 +157,6 @@ class EmpiricalBayesDescent(AbstractSolver):
 
 def _cuts_residuals(problem: Problem) -> bool:
     return problem.loss.symmetric and not problem.loss.has_scale
-
-
-def _weighted(problem: Problem, basis: FloatArray | None) -> Problem:
-    bound = math.sqrt(SMALLEST_SPREAD * problem.n_coef)
-    return replace(problem.bounded_by(bound, STRETCH * bound), basis=basis)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -200,17 +178,14 @@ class _Descent:
     problem: Problem
     final: Problem
     oracle: Oracle
-    frame: Frame
-    marginals: Marginals
+    model: HessianModel
     relative_bound: float
-    quantile: float
-    growth: float
+    uncut: float = 1.0
     seen: list[_Seen] = field(default_factory=list)
 
     def run(self) -> FloatArray:
         """Take the planned steps and return the parameter in whitened coordinates."""
-        base = self._whitened(self.marginals.start(self.problem))
-        phi = previous = base
+        base = phi = previous = self.model.start
         unit, total = 1.0, self.oracle.remaining("bounded_gradient")
         for step in range(total):
             if step == 0 or (step == total // 2 and _cuts_residuals(self.problem)):
@@ -219,37 +194,33 @@ class _Descent:
             previous, phi = phi, self._combined(base, phi)
         return phi
 
-    def _whitened(self, theta: FloatArray) -> FloatArray:
-        phi = theta.copy()
-        n = self.problem.n_linear
-        rows = theta[:n].reshape(-1, self.problem.n_coef)
-        phi[:n] = np.linalg.solve(self.frame.basis, rows.T).T.ravel()
-        return phi
-
-    def _residual(self, phi: FloatArray) -> float:
-        """Return the residual scale that is left of a numeric response's at ``phi``."""
-        if self.problem.loss.has_scale:
-            return float(phi[-1])
-        p, center, spread = self.problem.n_coef, self.frame.center, self.marginals.response.sd
-        constant = center @ center
-        explained = phi[:p] @ phi[:p] - ((phi[:p] @ center) ** 2 / constant if constant > 0 else 0.0)
-        return math.sqrt(max(spread**2 - explained, 0.05 * spread**2))
-
     def _change_unit(self, phi: FloatArray) -> float:
         """Go to coordinates in which terms have norm at most 1, and return how long these units are."""
-        bound = math.sqrt(self.relative_bound * self.frame.dimension) * self.problem.loss.constants.slope
+        frame, slope = self.model.frame, self.problem.loss.constants.slope
+        bound = math.sqrt(self.relative_bound * frame.dimension) * slope
         if _cuts_residuals(self.problem):
             bound = self._size_bound(phi, bound)
-        self.oracle.change_basis(whitened(self.problem, self.frame.basis / bound))
+        self.oracle.change_basis(whitened(self.problem, frame.basis / bound))
         return 1.0 / bound
 
     def _size_bound(self, phi: FloatArray, fallback: float) -> float:
-        """Return the size at which gradients are cut, larger where noise is far below the sampling error."""
-        self.oracle.change_basis(whitened(self.problem, self.frame.basis))
-        found = quantile_of_sizes(self.oracle.release("sizes", phi), self.quantile)
-        if found is None:
-            return fallback * _FALLBACK
-        return found * self.problem.loss.constants.slope * self.growth
+        """Return the size at which gradients are cut, and take note of the part of rows that are not."""
+        self.oracle.change_basis(whitened(self.problem, self.model.frame.basis))
+        cut = best_cut(
+            self.oracle.release("sizes", phi),
+            noise=self._noise_to_come,
+            dimension=self.model.frame.dimension,
+            n_rows=self.problem.n_rows,
+        )
+        self.uncut = LEAST_UNCUT if cut is None else cut.uncut
+        return fallback * _FALLBACK if cut is None else cut.size * self.problem.loss.constants.slope
+
+    @property
+    def _noise_to_come(self) -> float:
+        """Return the sd of the noise in the last gradients combined, in units of the cut."""
+        planned = [one.sd for one in self.oracle.plan.solver_releases if one.kind == "bounded_gradient"]
+        late = np.array(planned[len(planned) // 2 :])
+        return 0.0 if late.min() == 0.0 else float(1.0 / math.sqrt(np.sum(1.0 / late**2)))
 
     def _extrapolated(self, phi: FloatArray, previous: FloatArray) -> FloatArray:
         """Go on beyond ``phi``, away from ``previous``, where steps are those of a bound on the curvature."""
@@ -270,12 +241,6 @@ class _Descent:
         self.seen.append(_Seen(phi, gradient, release.planned.sd / unit))
 
     @property
-    def _energy(self) -> float:
-        """Return the variance of the linear predictor that is believable."""
-        numeric = self.problem.loss.target_kind == "numeric"
-        return self.marginals.response.sd**2 if numeric else _SPREAD_OF_ODDS * self.problem.loss.n_outputs
-
-    @property
     def _ridge(self) -> FloatArray:
         """Second derivative of the ridge in whitened coordinates, shape (n_linear, n_linear)."""
         n = self.problem.n_linear
@@ -292,32 +257,12 @@ class _Descent:
         raw = at[:n] - inverse @ gradient[:n] - base[:n]
         phi = at.copy()
         if sd > 0:
-            raw = posterior_mean(raw, sd**2 * inverse @ inverse, loss.contrasts, energy=self._energy)
+            raw = posterior_mean(raw, sd**2 * inverse @ inverse, loss.contrasts, energy=self.model.energy)
         phi[:n] = base[:n] + raw
         if loss.has_scale:
             phi[-1] -= gradient[-1] * at[-1] / loss.constants.scale_curvature
         return keep_scale_positive(self.problem, phi, previous)
 
-    @property
-    def _uncut(self) -> float:
-        """Return the part of the rows whose gradients are not cut."""
-        if not _cuts_residuals(self.problem):
-            return 1.0
-        return self.quantile
-
     def _hessian(self, phi: FloatArray) -> FloatArray:
         """Return a Hessian at ``phi`` from released quantities, shape (n_linear, n_linear)."""
-        p, loss = self.problem.n_coef, self.problem.loss
-        if loss.target_kind == "numeric":
-            usual = _usual_curvature(loss, self._residual(phi))
-            return usual * self._uncut * np.eye(p) + self._ridge
-        curvatures = partial(curvatures_along, loss, least=_LEAST_CURVATURE)
-        rows = phi[: self.problem.n_linear].reshape(-1, p)
-        return model_hessian(curvatures, rows, self.frame.center) + self._ridge
-
-
-def _usual_curvature(loss: AbstractLoss, residual: float) -> float:
-    """Return the curvature of a loss of residuals on this scale."""
-    if loss.has_scale:
-        return typical(loss, residual=1.0)[0] / residual
-    return max(typical(loss, residual=residual)[0], _LEAST_CURVATURE * loss.constants.curvature)
+        return self.uncut * self.model.at(phi) + self._ridge

@@ -6,10 +6,14 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from privfit._checks import FloatArray
+from privfit.privacy.allowance import Allowance
 from privfit.problem.objective import Problem
-from privfit.problem.plan import Release
-from privfit.solvers.base import noise_norm
+from privfit.problem.oracle import Oracle
+from privfit.problem.plan import PlannedRelease, Release
+from privfit.problem.schedule import planned_release
+from privfit.solvers.norms import usual_norm
 from privfit.solvers.response import AbstractResponse, released_response
+from privfit.solvers.shrinkage import shrunk
 
 ROOM = 2.0**-8
 """Norm bound of rows for bounded gradients, so small that weights tell how much room every row leaves."""
@@ -23,11 +27,17 @@ _FLOOR = 2.0
 _LEAST_FLOOR = 1e-6
 """Smallest variance that is added, relative to the squared norm bound."""
 
-_ROOM_FOR_FEW = 3.0
-"""How much larger than expected a squared norm may be before a row is weighted down."""
+_DAMPING = 2.0
+"""What is added to the eigenvalues of a second moment, in standard deviations of its diagonal's noise."""
 
-_DAMPING = 0.4
-"""What is added to the eigenvalues of a second moment, in spectral norms of its noise."""
+_CONSTANT = 1e-3
+"""What stands for the constant where only the lengths of the other columns matter."""
+
+_KEPT = 0.7
+"""Part of the rows that are not weighted down in a second moment."""
+
+_LEAST_SQUARE = 0.05
+"""Least squared length per column: where most rows are short, the long ones are rare levels, not outliers."""
 
 _LEAST_DAMPING = 1e-8
 
@@ -39,7 +49,7 @@ class Marginals:
     Parameters
     ----------
     mean : array of shape (p,)
-        Of the encoded columns.
+        Of the encoded columns, shrunk: centring columns by noise would do harm.
     variance : array of shape (p,)
         About the mean where there is an intercept, about 0 otherwise; at least 0.
     floor : float
@@ -64,26 +74,20 @@ class Marginals:
         square = value[p : 2 * p] * bound / usable
         variance = square - mean**2 if problem.has_intercept else square
         return cls(
-            mean=mean,
+            mean=_shrunk_means(mean, sd / usable, bound) if problem.has_intercept else mean,
             variance=np.maximum(variance, 0.0),
             floor=max(_FLOOR * sd * bound, _LEAST_FLOOR * bound**2),
             response=released_response(problem, value[2 * p :] / (bound * usable), sd / (bound * usable)),
         )
 
-    def standardising(self, problem: Problem) -> tuple[FloatArray, float]:
-        """Return the basis in which columns have about unit variance, and a bound on squared norms.
-
-        The bound is the expected squared norm and some more, so that with few columns, where norms vary
-        much, weights do not hide much of the second moment.
-        """
-        added = self.variance + self.floor
-        roots, basis = np.sqrt(added), np.diag(1.0 / np.sqrt(added))
-        size = float(np.sum(self.variance / added))
+    def standardising(self, problem: Problem) -> FloatArray:
+        """Return the basis in which columns are centred and have about unit variance, the constant aside."""
+        roots = np.sqrt(self.variance + self.floor)
+        basis = np.diag(1.0 / roots)
         if problem.has_intercept:
             basis[0] = -self.mean / roots
-            basis[0, 0] = 1.0
-            size += 1.0 - self.variance[0] / added[0]
-        return basis, max(size, 1.0) + _ROOM_FOR_FEW
+            basis[0, 0] = _CONSTANT
+        return basis
 
     def start(self, problem: Problem) -> FloatArray:
         """Return the constant predictor, shape (q,): where the descent begins and what it shrinks towards."""
@@ -131,18 +135,85 @@ class Frame:
             Squared norm at which rows were weighted down.
         """
         moment, noise = size * release.value, size * release.planned.sd
-        if problem.has_intercept:  # columns are centred, which the release knows less well
-            moment[0, :], moment[:, 0], moment[0, 0] = 0.0, 0.0, 1.0
-        values, vectors = np.linalg.eigh(moment)
-        values = np.maximum(values, 0.0)
-        added = max(_DAMPING * noise_norm(noise, problem.n_coef), _LEAST_DAMPING)
+        first = int(problem.has_intercept)  # of a constant and centred columns the moment is known
+        found, turned = np.linalg.eigh(moment[first:, first:])
+        found = denoised(found, noise)
+        vectors, standard = np.eye(problem.n_coef), standard.copy()
+        vectors[first:, first:] = turned
+        standard[:first, :first] = 1.0
+        added = max(_DAMPING * noise, _LEAST_DAMPING)
         while True:
-            basis = standard @ ((vectors / np.sqrt(values + added)) @ vectors.T)
-            dimension = max(float(np.sum(values / (values + added))), 1.0)
+            damped = np.concatenate([np.ones(first), found + added])
+            basis = standard @ ((vectors / np.sqrt(damped)) @ vectors.T)
+            dimension = max(first + float(np.sum(found / (found + added))), 1.0)
             if problem.norm_bound * np.linalg.norm(basis, 2) <= 0.1 * STRETCH * math.sqrt(dimension):
                 break
             added *= 4.0
         return cls(basis, basis.T @ marginals.mean, dimension)
+
+
+def planned_geometry(
+    problem: Problem, *, for_marginals: Allowance, for_norms: Allowance, for_moment: Allowance
+) -> tuple[PlannedRelease, ...]:
+    """Plan what `released_geometry` asks for, of the encoded problem."""
+    return (
+        planned_release(problem, "marginals", for_marginals),
+        planned_release(whitened(problem, None), "norms", for_norms),
+        planned_release(standardised(problem, None), "second_moment", for_moment),
+    )
+
+
+def released_geometry(problem: Problem, oracle: Oracle) -> tuple[Marginals, Frame]:
+    """Release marginals, the norms of standardised rows and their second moment, and read them.
+
+    Rows are weighted down in the second moment beyond the norm that most of them keep within, the constant
+    aside.
+    """
+    start = np.array(problem.start)
+    marginals = Marginals.of(problem, oracle.release("marginals", start))
+    standard, usual = marginals.standardising(problem), float(problem.n_coef)
+    oracle.change_basis(whitened(problem, standard / math.sqrt(usual)))
+    found = usual_norm(oracle.release("norms", start), _KEPT)
+    size = usual if found is None else usual * max((ROOM * found) ** 2, _LEAST_SQUARE)
+    oracle.change_basis(standardised(problem, standard / math.sqrt(size)))
+    moment = oracle.release("second_moment", start)
+    return marginals, Frame.of(problem, standard, moment, marginals=marginals, size=size)
+
+
+def denoised(values: FloatArray, noise: float) -> FloatArray:
+    """Return eigenvalues of a symmetric matrix from those of it and symmetric normal noise.
+
+    Parameters
+    ----------
+    values : array of shape (k,)
+        Eigenvalues with noise, in increasing order.
+    noise : float
+        Standard deviation of the noise on the diagonal; off it, it is less by the root of 2.
+
+    Returns
+    -------
+    array of shape (k,)
+        At least 0, in increasing order.
+
+    Notes
+    -----
+    Noise drives eigenvalues apart: those of the least eigenvectors are too small, those of the largest too
+    large. What is wanted is ``v' S v`` for every noisy eigenvector ``v`` of ``S + W``, on average
+    ``value - noise**2 * sum 1 / (value - other)`` (Bun, Allez, Bouchaud and Potters 2016, *Rotational
+    invariant estimator for general noisy matrices*). Differences of the size of the noise are smoothed. So
+    where noise hides all differences the eigenvalues are about equal, and their mean is kept.
+    """
+    apart = values[:, None] - values
+    pull = np.divide(apart, apart**2 + 2.0 * noise**2, out=np.zeros_like(apart), where=apart != 0.0)
+    return np.maximum(np.sort(values - noise**2 * pull.sum(axis=1)), 0.0)
+
+
+def _shrunk_means(mean: FloatArray, noise: float, bound: float) -> FloatArray:
+    """Return means (p,), those of the columns after the constant shrunk towards 0 by empirical Bayes."""
+    if noise == 0.0 or mean.size < 2:
+        return mean
+    others = shrunk(mean[1:], np.full(mean.size - 1, noise**2), energy=bound**2)
+    return np.concatenate([mean[:1], others.mean])
 
 
 def standardised(problem: Problem, basis: FloatArray | None) -> Problem:

@@ -38,6 +38,8 @@ class HessianModel:
         In encoded coordinates.
     frame : Frame
     marginals : Marginals
+    smallest : float
+        Smallest curvature, relative to the mean one, that the model may claim.
 
     Notes
     -----
@@ -50,6 +52,7 @@ class HessianModel:
     problem: Problem
     frame: Frame
     marginals: Marginals
+    smallest: float = _LEAST_EVEN
 
     @cached_property
     def start(self) -> FloatArray:
@@ -73,9 +76,8 @@ class HessianModel:
         if loss.target_kind == "numeric":
             return self._usual_curvature(phi) * np.eye(n)
         curvatures = partial(curvatures_along, loss, least=_LEAST_CURVATURE)
-        return model_hessian(
-            curvatures, phi[:n].reshape(-1, self.problem.n_coef), self.frame.center, smallest=_LEAST_EVEN
-        )
+        rows = phi[:n].reshape(-1, self.problem.n_coef)
+        return model_hessian(curvatures, rows, self.frame.center, smallest=self.smallest)
 
     def whitening(self, phi: FloatArray) -> FloatArray:
         """Return ``T`` (p, p) such that the Hessian at ``phi`` is about a multiple of I for ``T'z``.
@@ -87,7 +89,7 @@ class HessianModel:
         mean = np.mean([blocks[k, :, k] for k in range(len(blocks))], axis=0)
         values, vectors = np.linalg.eigh(mean)
         usual = float(np.mean(values))
-        return (vectors * np.sqrt(usual / np.maximum(values, _LEAST_EVEN * usual))) @ vectors.T
+        return (vectors * np.sqrt(usual / np.maximum(values, self.smallest * usual))) @ vectors.T
 
     def _usual_curvature(self, phi: FloatArray) -> float:
         """Return the mean curvature of a loss of residuals."""

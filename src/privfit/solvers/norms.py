@@ -1,4 +1,4 @@
-"""How long rows are in whitened coordinates, from released shares of rows by their norm."""
+"""How long rows are in some coordinates, from released shares of rows by their norm."""
 
 import math
 
@@ -6,9 +6,13 @@ import numpy as np
 
 from privfit.problem.bounded_kernels import NORM_CLASSES, NORMS_A_DOUBLING
 from privfit.problem.plan import Release
+from privfit.solvers.histogram import believed, spread_out
 
 _SEEN = 3.0
 """Standard deviations of noise that the share of rows beyond a norm must exceed to count."""
+
+_TOGETHER = 2
+"""Classes that are read as one where what is usual is asked for."""
 
 
 def longest_norm(release: Release) -> float:
@@ -30,3 +34,27 @@ def longest_norm(release: Release) -> float:
     seen = np.flatnonzero(beyond > noise)
     highest = int(seen[-1]) if seen.size else 0
     return math.inf if highest == NORM_CLASSES - 1 else 2.0 ** ((highest + 1) / NORMS_A_DOUBLING)
+
+
+def usual_norm(release: Release, part: float) -> float | None:
+    """Return about the norm that this part of the rows keeps within, relative to the norm bound.
+
+    Parameters
+    ----------
+    release : Release
+        Of kind ``"norms"``.
+    part : float
+        In (0, 1].
+
+    Returns
+    -------
+    float or None
+        None where noise hides it. At least 1, as the first class holds all rows within the bound.
+    """
+    together = release.value.reshape(-1, _TOGETHER).sum(axis=1)
+    shares = believed(together, release.planned.sd * math.sqrt(_TOGETHER))
+    if shares is None:
+        return None
+    places, chances = spread_out(shares)
+    reached = int(np.argmax(np.cumsum(chances) >= part * (1.0 - 1e-12)))
+    return float(2.0 ** (places[reached] * _TOGETHER / NORMS_A_DOUBLING))

@@ -21,7 +21,7 @@ from privfit.solvers.base import (
     precision_average,
     take_step,
 )
-from privfit.solvers.geometry import Frame, Marginals, standardised
+from privfit.solvers.geometry import planned_geometry, released_geometry
 from privfit.solvers.hessian_model import SMALLEST_SPREAD, HessianModel, View, limited
 from privfit.solvers.norms import longest_norm
 from privfit.solvers.requirements import need_convex, need_smooth
@@ -53,8 +53,8 @@ class WhitenedGradientDescent(AbstractSolver):
     n_steps : int, optional
         Default ``4 + 1.5 log(n mu / p)``, rounded, between 6 and 40.
     marginal_share, geometry_share, norm_share, hessian_share : float
-        Parts of the squared budget that buy the marginals, the second moment, two looks at the norms, and the
-        Hessian of the last steps.
+        Parts of the squared budget that buy the marginals, the second moment, three looks at the norms, and
+        the Hessian of the last steps.
     spread : float, optional
         ``c**2 / p``. By default ``c`` is as long as the longest rows that can be seen, but no longer than
         noise allows, ``c**2 <= min(0.006 n mu**2, 0.015 n mu / sqrt(p), n)``, and ``c**2`` at least 1.2
@@ -68,7 +68,7 @@ class WhitenedGradientDescent(AbstractSolver):
 
     Notes
     -----
-    *Guarantee.* mu-GDP by composition of marginals, two matrices, two histograms and K gradients. Bases are
+    *Guarantee.* mu-GDP by composition of marginals, two matrices, three histograms and K gradients. Bases are
     functions of earlier releases; the Mallows weights bound every row in them, so all
     sensitivities are known beforehand.
 
@@ -109,20 +109,22 @@ class WhitenedGradientDescent(AbstractSolver):
         return "whitened gradient descent"
 
     def plan(self, problem: Problem, allowance: Allowance) -> tuple[PlannedRelease, ...]:
-        """Plan marginals, a second moment, two looks at norms, a Hessian, and one gradient a step."""
+        """Plan marginals, three looks at norms, a second moment, a Hessian, and one gradient a step."""
         need_smooth(problem, "WhitenedGradientDescent")
         need_convex(problem, "WhitenedGradientDescent")
         n_steps = self._steps(problem, allowance.signal(problem.size))
-        looks = [self.marginal_share, self.geometry_share, *[0.5 * self.norm_share] * 2, self.hessian_share]
-        rest = 1.0 - math.fsum(looks)
+        looks = [self.norm_share / 3.0] * 3
+        fixed = [self.marginal_share, self.geometry_share, *looks, self.hessian_share]
+        rest = 1.0 - math.fsum(fixed)
         steps = growing_shares(n_steps, self.growth ** (1.0 / n_steps))
-        for_marginals, for_moment, for_first, for_second, for_hessian, *parts = allowance.split(
-            [*looks, *(part * rest for part in steps)]
+        for_marginals, for_moment, for_norms, for_first, for_second, for_hessian, *parts = allowance.split(
+            [*fixed, *(part * rest for part in steps)]
         )
         final = limited(problem, None)
         return (
-            planned_release(problem, "marginals", for_marginals),
-            planned_release(standardised(problem, None), "second_moment", for_moment),
+            *planned_geometry(
+                problem, for_marginals=for_marginals, for_norms=for_norms, for_moment=for_moment
+            ),
             planned_release(final, "norms", for_first),
             planned_release(final, "norms", for_second),
             planned_release(final, "hessian", for_hessian),
@@ -136,12 +138,7 @@ class WhitenedGradientDescent(AbstractSolver):
 
     def run(self, problem: Problem, oracle: Oracle) -> Solution:
         """Release the geometry, then the gradients."""
-        start = np.array(problem.start)
-        marginals = Marginals.of(problem, oracle.release("marginals", start))
-        standard, size = marginals.standardising(problem)
-        oracle.change_basis(standardised(problem, standard / math.sqrt(size)))
-        moment = oracle.release("second_moment", start)
-        frame = Frame.of(problem, standard, moment, marginals=marginals, size=size)
+        marginals, frame = released_geometry(problem, oracle)
         return _Descent(self, problem, oracle, HessianModel(problem, frame, marginals)).run()
 
     def _steps(self, problem: Problem, mu: float) -> int:
@@ -166,11 +163,27 @@ class WhitenedGradientDescent(AbstractSolver):
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class _Known:
-    """An estimate ``phi`` (q,) in whitened coordinates and the covariance of its coefficients' noise."""
+class _Late:
+    """The later half of some steps, averaged by precision: point and gradient (q,), sd of its noise."""
 
-    phi: FloatArray
-    noise: FloatArray
+    at: FloatArray
+    gradient: FloatArray
+    sd: float
+
+    @classmethod
+    def of(cls, steps: list[Step]) -> "_Late":
+        late = steps[len(steps) // 2 :]
+        return cls(
+            *precision_average(
+                [step.release.at for step in late],
+                [step.gradient for step in late],
+                [step.release.planned.sd for step in late],
+            )
+        )
+
+    def led_by(self, inverse: FloatArray, problem: Problem) -> FloatArray:
+        """Return where a Newton step with this inverse Hessian leads."""
+        return keep_scale_positive(problem, self.at - inverse @ self.gradient, self.at)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -185,60 +198,43 @@ class _Descent:
     def run(self) -> Solution:
         """Ask for the planned gradients, the second half in the metric of the model of the Hessian."""
         count = self.oracle.remaining("gradient")
-        steps, point, known = self._lead(self._sized(np.eye(self.problem.n_coef)), count // 2)
+        steps, point = self._lead(self._sized(np.eye(self.problem.n_coef)), count // 2)
         view = self._sized(self.model.whitening(point))
-        later, point = self._arrive(view, point, known, count - count // 2)
-        return Solution(view.problem, view.inwards(point), (*steps, *later), (), "one-step")
+        later, theta = self._arrive(view, view.inwards(point), count - count // 2)
+        return Solution(view.problem, theta, (*steps, *later), (), "one-step")
 
-    def _lead(self, view: View, count: int) -> tuple[list[Step], FloatArray, _Known | None]:
-        """Take the first steps, each from the last estimate shrunk as far as noise hides it."""
+    def _lead(self, view: View, count: int) -> tuple[list[Step], FloatArray]:
+        """Take the first steps, each from the last estimate shrunk as far as noise hides it.
+
+        Return them and the last such estimate in whitened coordinates.
+        """
         self.oracle.change_basis(view.problem)
         steps: list[Step] = []
-        point, known = self.model.start, None
+        point = self.model.start
         for _ in range(count):
-            steps.append(self._step(view, point))
-            known = self._known(view, steps[len(steps) // 2 :])
-            point = self._shrunk(known)
-        return steps, point, known
-
-    def _arrive(
-        self, view: View, point: FloatArray, known: _Known | None, count: int
-    ) -> tuple[list[Step], FloatArray]:
-        """Take the last steps, each from what all before it say together, unshrunk."""
-        self.oracle.change_basis(view.problem)
-        hessian = view.drawn(self.oracle.release("hessian", view.inwards(point)))
-        steps: list[Step] = []
-        for _ in range(count):
-            steps.append(self._step(view, point, hessian))
-            point = self._known(view, steps[len(steps) // 2 :], hessian).phi
+            at = view.inwards(point)
+            steps.append(take_step(view.problem, self.oracle, at, np.linalg.inv(view.hessian(at))))
+            point = self._shrunk(view, _Late.of(steps))
         return steps, point
 
-    def _step(self, view: View, point: FloatArray, hessian: FloatArray | None = None) -> Step:
-        at = view.inwards(point)
-        preconditioner = floored_inverse(view.hessian(at) if hessian is None else hessian, 0.0)
-        return take_step(view.problem, self.oracle, at, preconditioner)
+    def _arrive(self, view: View, at: FloatArray, count: int) -> tuple[list[Step], FloatArray]:
+        """Take the last steps from ``at``, by a Hessian released there; all in the view's coordinates."""
+        self.oracle.change_basis(view.problem)
+        inverse = floored_inverse(view.drawn(self.oracle.release("hessian", at)), 0.0)
+        steps: list[Step] = []
+        for _ in range(count):
+            steps.append(take_step(view.problem, self.oracle, at, inverse))
+            at = _Late.of(steps).led_by(inverse, view.problem)
+        return steps, at
 
-    def _known(self, view: View, steps: list[Step], hessian: FloatArray | None = None) -> _Known:
-        """Return the estimate that steps in one set of coordinates give together.
-
-        With a released Hessian, or with the model's where there is none yet.
-        """
-        at, gradient, sd = precision_average(
-            [step.release.at for step in steps],
-            [step.gradient for step in steps],
-            [step.release.planned.sd for step in steps],
-        )
-        inverse = np.linalg.inv(view.hessian(at) if hessian is None else hessian)
-        n = self.problem.n_linear
-        phi = view.outwards(keep_scale_positive(view.problem, at - inverse @ gradient, at))
-        spread = sd * view.each @ inverse[:n]
-        return _Known(phi, spread @ spread.T)
-
-    def _shrunk(self, known: _Known) -> FloatArray:
-        phi, n = known.phi.copy(), self.problem.n_linear
-        if known.noise.any():
+    def _shrunk(self, view: View, late: _Late) -> FloatArray:
+        """Return the posterior mean, in whitened coordinates, of where late gradients lead."""
+        inverse, n = np.linalg.inv(view.hessian(late.at)), self.problem.n_linear
+        phi = view.outwards(late.led_by(inverse, view.problem))
+        if late.sd > 0.0:
             base, contrasts = self.model.start[:n], self.problem.loss.contrasts
-            away = posterior_mean(phi[:n] - base, known.noise, contrasts, energy=self.model.energy)
+            spread = late.sd * view.each @ inverse[:n]
+            away = posterior_mean(phi[:n] - base, spread @ spread.T, contrasts, energy=self.model.energy)
             phi[:n] = base + away
         return phi
 
@@ -253,13 +249,3 @@ class _Descent:
         if self.solver.spread is None:
             bound = max(min(bound, longest), math.sqrt(SMALLEST_SPREAD * dimension))
         return View.within(self.model, turn, bound)
-
-
-def _joined(first: _Known | None, second: _Known) -> FloatArray:
-    """Return the average by precision; the scale, and all where there is no noise, are the second's."""
-    phi = second.phi.copy()
-    if first is not None and second.noise.any():
-        n = len(second.noise)
-        part = np.linalg.solve(first.noise + second.noise, first.phi[:n] - phi[:n])
-        phi[:n] += second.noise @ part
-    return phi

@@ -1,0 +1,72 @@
+"""Shares of rows by their norm, and the usual norm that they say."""
+
+import numpy as np
+import pytest
+
+from privfit.data.source import ArraySource
+from privfit.losses import Squared
+from privfit.privacy.relation import Relation
+from privfit.problem.bounded_kernels import NORM_CLASSES, NORMS_A_DOUBLING
+from privfit.problem.objective import Problem
+from privfit.problem.plan import PlannedRelease, Release
+from privfit.solvers.geometry import whitened
+from privfit.solvers.norms import usual_norm
+
+MIDDLE = 20
+
+
+def released(shares, sd):
+    return Release(PlannedRelease("norms", NORM_CLASSES, 1.0, 1.0, sd), np.zeros(1), np.array(shares))
+
+
+def usual(shares, sd, part):
+    found = usual_norm(released(shares, sd), part)
+    assert found is not None
+    return found
+
+
+def test_shares_are_those_of_the_norms_in_the_basis():
+    rng = np.random.default_rng(4)
+    n, p = 9_000, 4
+    x = rng.standard_cauchy((n, p))
+    x[:3] = np.nan
+    basis = np.diag([0.02, 0.01, 0.04, 0.002])
+    names = tuple(f"x{k}" for k in range(p))
+    encoded = Problem(
+        Squared(1.0), names, 3.0, n, Relation.REPLACE, 0.0, (0.0,) * p, (False, *(True,) * (p - 1))
+    )
+    problem = whitened(encoded, basis)
+    source = ArraySource(x, np.zeros(n), norm_bound=3.0).reweighted(
+        basis, norm_bound=problem.norm_bound, amplification=problem.amplification
+    )
+    found = source.sum(problem.kernel("norms", np.zeros(p)), problem.sum_length("norms"))
+    norms = np.linalg.norm(x[3:] @ basis, axis=1) / problem.norm_bound
+    edges = np.concatenate([[0.0], 2.0 ** (np.arange(1.0, NORM_CLASSES) / NORMS_A_DOUBLING), [np.inf]])
+    np.testing.assert_allclose(found, np.histogram(norms, bins=edges)[0], atol=2)  # one may be on an edge
+    assert found.sum() == n - 3
+    assert (found > 0).sum() > 20
+
+
+def test_the_usual_norm_lies_where_the_shares_say():
+    shares = np.zeros(NORM_CLASSES)
+    shares[MIDDLE - 2 : MIDDLE + 4] = [0.125, 0.125, 0.25, 0.25, 0.125, 0.125]
+    found = [usual(shares, 1e-6, part) for part in (0.25, 0.5, 0.75, 1.0)]
+    wanted = 2.0 ** ((MIDDLE + np.array([0.0, 1.0, 2.0, 4.0])) / NORMS_A_DOUBLING)
+    np.testing.assert_allclose(found, wanted)
+
+
+def test_of_simulated_rows_it_is_the_quantile():
+    rng = np.random.default_rng(2)
+    norms = 2.0 ** (MIDDLE / NORMS_A_DOUBLING) * np.linalg.norm(rng.normal(size=(100_000, 6)), axis=1)
+    classes = np.floor(NORMS_A_DOUBLING * np.log2(norms)).astype(int)
+    shares = np.bincount(classes, minlength=NORM_CLASSES) / norms.size
+    for part in (0.3, 0.7, 0.9):
+        assert usual(shares, 1e-4, part) == pytest.approx(np.quantile(norms, part), rel=0.1)
+
+
+def test_noise_in_the_tail_is_no_outlier_and_noise_alone_says_nothing():
+    shares = np.full(NORM_CLASSES, 0.001)
+    shares[MIDDLE] = 0.9
+    shares[-1] = 0.05  # beyond classes that noise may have made
+    assert usual(shares, 0.01, 1.0) <= 2.0 ** ((MIDDLE + 2) / NORMS_A_DOUBLING)
+    assert usual_norm(released(shares, 0.5), 0.5) is None
