@@ -20,7 +20,6 @@ CLASSIFIER = LABELLED_WEIGHTS | {
     "check_classifiers_classes": LABELS_ARE_DECLARED,
     "check_estimators_dtypes": LABELS_ARE_DECLARED,
     "check_fit2d_1feature": LABELS_ARE_DECLARED,
-    "check_classifiers_one_label": "whether a class occurs is private; such a table is fitted too",
 }
 ESTIMATORS = {
     "svc": (pf.LinearSVC(), CLASSIFIER),

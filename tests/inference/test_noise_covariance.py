@@ -13,6 +13,7 @@ from privfit.inference.covariance import (
     debiased,
     hidden,
 )
+from privfit.inference.infer import infer
 from privfit.inference.meat import Meat
 from privfit.inference.sandwich import satterthwaite
 from privfit.losses import ConcomitantHuber, Huber, Logistic
@@ -20,7 +21,7 @@ from privfit.privacy.mechanisms import gaussian_vector, make_source, smat, svec
 from privfit.problem.plan import PlannedRelease, Release
 from privfit.solvers import NoisyGradientDescent, NoisyNewton, NonPrivate, WhitenedGradientDescent
 from privfit.solvers.base import Solution, Step
-from tests.solvers.simulated import inferred, problem_for, rows
+from tests.solvers.simulated import inferred, oracle_for, problem_for, rows
 
 
 def quadratic_path(hessian, optimum, *, n_steps, step, sd, rng):
@@ -49,7 +50,7 @@ def test_the_last_iterate_has_the_covariance_of_its_recursion():
     """False-alarm rate 1e-8; the source's heuristic 8 eta^2 B^2 K / (n mu)^2 is off in flat directions."""
     rng, optimum = np.random.default_rng(5), np.array([1.0, -2.0, 0.5])
     bread = Bread(HESSIAN, np.linalg.inv(HESSIAN), 0.0, np.zeros((3, 0)))
-    draws, steps, eta, sd = 3000, 400, 1.0, 0.2
+    draws, steps, eta, sd = 800, 400, 1.0, 0.2
     paths = [quadratic_path(HESSIAN, optimum, n_steps=steps, step=eta, sd=sd, rng=rng) for _ in range(draws)]
     transient = np.linalg.matrix_power(np.eye(3) - eta * HESSIAN, steps) @ (-optimum)
     covariance = last_iterate(paths[0], bread).cov_noise
@@ -116,10 +117,21 @@ def test_errors_from_noise_have_the_stated_size(solver, loss, rng):
     """
     x, y = rows(loss, 3000, rng)
     problem = problem_for(loss, x, norm_bound=100.0 if isinstance(solver, WhitenedGradientDescent) else 1.6)
-    fits = [inferred(problem, solver, x, y, mu=1.5, seed=seed) for seed in range(200)]
-    center = inferred(problem, solver, x, y, mu=1e6).theta
-    scaled = [(fit.theta - center) ** 2 / np.diag(fit.cov_noise) for fit in fits]
+    scaled = []
+    for seed in range(200):
+        oracle = oracle_for(problem, solver, x, y, mu=1.5, seed=seed)
+        solution = solver.run(problem, oracle)
+        fit = infer(solution, oracle, directions=np.eye(problem.n_coef))
+        scaled.append((fit.theta - minimum(problem, solution.problem, x, y)) ** 2 / np.diag(fit.cov_noise))
     assert 0.7 < np.mean(scaled) < 1.4
+
+
+def minimum(problem, final, x, y):
+    """The exact minimum under the weights of the coordinates that a solver ended in."""
+    oracle = oracle_for(problem, NonPrivate(), x, y, mu=math.inf)
+    if final.basis is not None:
+        oracle.change_basis(final)
+    return final.coefficients(NonPrivate().run(final, oracle).theta)
 
 
 def test_without_noise_the_covariance_is_the_plain_sandwich(rng):

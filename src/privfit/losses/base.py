@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar, Literal, TypeAlias
 
 import numpy as np
-from numba import float64, njit
+from numba import float64, njit, types, void
 
 from privfit._checks import FloatArray
 
@@ -206,10 +206,24 @@ class AbstractLoss(ABC):
         return 2.0 * self.constants.slope * radius
 
 
+@njit(void(types.FunctionType(SIGNATURE), float64[::1], float64[::1], float64[::1], float64[::1]), cache=True)
+def _fill(function: Any, y: Any, eta: Any, constants: Any, out: Any) -> None:
+    """Apply a scalar function elementwise; ``constants`` is ``(s, c, k)``."""
+    s, c, k = constants[0], constants[1], constants[2]
+    for i in range(out.size):
+        out[i] = function(y[i], eta[i], s, c, k)
+
+
 def evaluate(
     function: ScalarFunction, y: FloatArray | float, eta: FloatArray | float, *, s: float, loss: AbstractLoss
 ) -> FloatArray:
     """Apply one of the loss's scalar functions elementwise; ``y`` and ``eta`` broadcast."""
     c, k = loss.parameters
-    with np.errstate(over="ignore"):
-        return np.vectorize(lambda a, b: function(a, b, s, c, k), otypes=[np.float64])(y, eta)
+    shape = np.broadcast_shapes(np.shape(y), np.shape(eta))
+    ys, etas = (np.array(np.broadcast_to(value, shape), dtype=np.float64).ravel() for value in (y, eta))
+    if loss.compiled:
+        out = np.empty(ys.size)
+        _fill(function, ys, etas, np.array([s, c, k]), out)
+    else:
+        out = np.asarray(function(ys, etas, s, c, k))
+    return out.reshape(shape)
