@@ -20,7 +20,8 @@ LAYOUT = Layout(8, True, (2, 1), plain=1, paired=1)
 """Constant, two numbers, a factor of three indicators, a product of a number with two levels."""
 
 KINDS = (
-    "gradient", "second_moment", "hessian", "meat", "secant", "bounded_gradient", "marginals", "sizes", "norms",
+    "gradient", "second_moment", "hessian", "meat", "secant",
+    "bounded_gradient", "marginals", "sizes", "norms",
 )  # fmt: skip
 
 

@@ -25,6 +25,7 @@ from privfit.solvers.geometry import planned_geometry, released_geometry
 from privfit.solvers.hessian_model import SMALLEST_SPREAD, HessianModel, View, limited
 from privfit.solvers.norms import longest_norm
 from privfit.solvers.requirements import need_convex, need_smooth
+from privfit.solvers.secant import steepness
 from privfit.solvers.shrinkage import posterior_mean
 
 
@@ -215,7 +216,9 @@ class _Descent:
             [step.gradient for step in steps],
             [step.release.planned.sd for step in steps],
         )
-        inverse, n = np.linalg.inv(view.hessian(at)), self.problem.n_linear
+        n, hessian = self.problem.n_linear, view.hessian(at)
+        hessian[:n, :n] *= steepness(hessian[:n, :n], steps)
+        inverse = np.linalg.inv(hessian)
         phi = view.outwards(keep_scale_positive(view.problem, at - inverse @ gradient, at))
         spread = sd * view.each @ inverse[:n]
         return _Known(phi, spread @ spread.T)
