@@ -167,6 +167,7 @@ def test_without_inference_the_whole_budget_goes_to_the_estimate():
     fit = pf.LogisticRegression(inference=False, random_state=0).fit(x, y)
     assert {release.kind for release in fit.result_.plan.releases} == {
         "marginals",
+        "norms",
         "second_moment",
         "bounded_gradient",
     }
