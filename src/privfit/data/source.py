@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import Protocol, TypeAlias, final
+from typing import Any, Protocol, TypeAlias, final
 
 import numpy as np
 
@@ -127,6 +127,35 @@ class CodedKernel:
     def __call__(self, block: Block, out: FloatArray) -> None:
         """Add the sum of each chunk of rows to a row of ``out``."""
         self.dense(block, out)
+
+
+@final
+class TravellingKernel:
+    """A kernel with the call that makes it, by which it can be pickled and made anew in another process.
+
+    Parameters
+    ----------
+    make : callable
+        Function of a module, or bound method of what can be pickled; it returns the kernel.
+    *arguments
+        Its arguments.
+    """
+
+    __slots__ = ("_arguments", "_make", "kernel")
+
+    def __init__(self, make: Callable[..., BlockKernel], *arguments: Any) -> None:
+        self._make, self._arguments = make, arguments
+        self.kernel = make(*arguments)
+
+    def __call__(self, block: Block, out: FloatArray) -> None:
+        """Add the sum of each chunk of rows to a row of ``out``."""
+        self.kernel(block, out)
+
+    def __repr__(self) -> str:
+        return "TravellingKernel(<private point>)"
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return TravellingKernel, (self._make, *self._arguments)
 
 
 class RowSource(Protocol):
@@ -300,13 +329,19 @@ class ArraySource:
 
     def sum(self, kernel: BlockKernel, size: int) -> FloatArray:
         """Return the sum of the kernel over all rows, shape (size,); independent of the thread count."""
+        added = kernel.kernel if isinstance(kernel, TravellingKernel) else kernel
 
         def work(first: int, last: int, out: FloatArray) -> None:
             rows = slice(first * CHUNK_ROWS, last * CHUNK_ROWS)
-            _add(kernel, self._block.part(rows), out)
+            _add(added, self._block.part(rows), out)
             self._room.leave(rows)
 
         return sum_chunks(work, self._chunks, size)
+
+    @property
+    def bounded(self) -> Block | CodedBlock:
+        """All rows, as `of_bounded` takes them."""
+        return self._block
 
     @property
     def _chunks(self) -> int:
@@ -344,7 +379,9 @@ def summation_error(n_rows: int, terms: int = CHUNK_ROWS) -> float:
     Within a chunk a term takes part in at most ``terms`` additions: ``CHUNK_ROWS`` in any order,
     ``GROUP_ROWS + CHUNK_ROWS / GROUP_ROWS`` where groups are added up first. The chunks are added by a
     tree of depth ``log2(chunks) + 1`` (Higham 2002, *Accuracy and Stability of Numerical Algorithms*,
-    section 4.2). A rounding costs a relative ``2**-53``; a spare factor 2 covers the higher-order terms.
+    section 4.2). A rounding costs a relative ``2**-53``; a spare factor 2 covers the higher-order terms, and
+    the sum of partitions by another tree (`privfit.data.dask_tables`), whose depth of at most
+    ``log2(n_rows) + 1`` is less than that of the terms.
     """
     chunks = -(-n_rows // CHUNK_ROWS)
     depth = min(n_rows, terms) + int(np.ceil(np.log2(max(chunks, 1)))) + 1
