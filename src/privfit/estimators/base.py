@@ -10,6 +10,7 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_consistent_length, check_is_fitted, column_or_1d, validate_data
 
 from privfit._checks import FloatArray, positive
+from privfit._progress import running
 from privfit.data.clamp import default_norm_bound
 from privfit.data.columns import quietly
 from privfit.data.declarations import Level
@@ -83,6 +84,7 @@ class AbstractPrivateRegressor(BaseEstimator, ABC):
         tags.target_tags.required = self.schema is None
         return tags
 
+    @running("fitting")
     def _fit(self, X: Any, y: Any, classes: Sequence[Level] | None, beside: Beside) -> FitResult:
         """Fit and set the fitted attributes that every estimator has."""
         options = self._options(beside)

@@ -6,6 +6,7 @@ from typing import TypeAlias
 
 import numpy as np
 
+from privfit import _progress
 from privfit._checks import FloatArray, in_range, whole
 from privfit._sealed import sealed, withheld
 from privfit.data.clamp import Weighting, influence_weights, schweppe_weights
@@ -126,7 +127,8 @@ def fit(model: Model, encoder: Encoder, table: RawRows, options: FitOptions) -> 
     rows of one value of ``options.shares.unit``.
     """
     try:
-        return _fit(model, encoder, table, options)
+        with _progress.running("fitting"):
+            return _fit(model, encoder, table, options)
     except Exception as error:
         failure = withheld(error)
     raise failure
@@ -143,6 +145,7 @@ def _fit(model: Model, encoder: Encoder, raw: RawRows, options: FitOptions) -> t
     noise = _noise(options)
     source = _encoded(encoder, table, problem, shares)
     reservation = _Reservation.make(plan, options)
+    _progress.expect("passes", len(plan.releases), rows=problem.n_rows)
     outcome = carry_out(model, encoder, options, Oracle(problem, plan, source, noise))
     reservation.commit()
     return outcome

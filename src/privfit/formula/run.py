@@ -5,6 +5,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+from privfit._progress import running
 from privfit.data.elsewhere import as_store
 from privfit.data.schema import Schema
 from privfit.data.shares import ShareRule
@@ -54,10 +55,11 @@ def fit_formula(
     options = replace(options, schema=schema, shares=shares)
     encoder = FormulaEncoder(formula, schema, target_kind=model.target_kind)
     _check(model, encoder, options)
-    table = as_store(data, columns=text.columns)
-    if table is None:
-        table = _opened(data, (*shares.columns, *encoder.needed), text)
-    return fit(model, encoder, table, options)[0]
+    with running("fitting"):
+        table = as_store(data, columns=text.columns)
+        if table is None:
+            table = _opened(data, (*shares.columns, *encoder.needed), text)
+        return fit(model, encoder, table, options)[0]
 
 
 def _opened(data: object, needed: Sequence[str], text: TextFormat) -> Table:
