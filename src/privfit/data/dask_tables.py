@@ -263,7 +263,7 @@ class DaskSource:
         return partitions.joined(_computed(*_tasks(partitions.taken, "take", wanted)), np.argsort(order))
 
     def reweighted(self, basis: FloatArray, *, norm_bound: float, amplification: float) -> "DaskSource":
-        """Return the same rows with weights that bound ``norm(basis.T @ x)``; see `basis_weights`."""
+        """Return the same rows with weights that bound ``norm(basis.T @ x)``; see `BasisWeights`."""
         shared = _node(basis)
         wanted = [(rows, shared, norm_bound, amplification) for rows in self._kept]
         kept = _persisted(_tasks(partitions.reweighted, "reweight", wanted))

@@ -7,7 +7,7 @@ from typing import Any, Protocol, TypeAlias, final
 import numpy as np
 
 from privfit._checks import FloatArray
-from privfit.data.clamp import SMALLEST_NORMAL, Weighting, basis_weights, influence_weights
+from privfit.data.clamp import SMALLEST_NORMAL, BasisWeights, Weighting, influence_weights
 from privfit.data.coded import CodedMatrix, Matrix
 from privfit.data.reduction import sum_chunks
 from privfit.data.room import AbstractRoom, InMemory
@@ -198,7 +198,7 @@ class RowSource(Protocol):
         ...
 
     def reweighted(self, basis: FloatArray, *, norm_bound: float, amplification: float) -> "RowSource":
-        """Return the same rows with weights that bound ``norm(basis.T @ x)``; see `basis_weights`."""
+        """Return the same rows with weights that bound ``norm(basis.T @ x)``; see `BasisWeights`."""
         ...
 
 
@@ -280,16 +280,14 @@ class ArraySource:
         return self._norm_bound
 
     def reweighted(self, basis: FloatArray, *, norm_bound: float, amplification: float) -> "ArraySource":
-        """Return the same rows with weights that bound ``norm(basis.T @ x)``; see `basis_weights`."""
+        """Return the same rows with weights that bound ``norm(basis.T @ x)``; see `BasisWeights`."""
         block, weight = self._block, self._room.new(self.n_rows)
+        weights = BasisWeights(basis, norm_bound=norm_bound, amplification=amplification)
 
         def work(first: int, last: int, out: FloatArray) -> None:
             del out
             for rows in chunk_rows(first, last):
-                weights = basis_weights(
-                    block.x[rows], basis, norm_bound=norm_bound, amplification=amplification
-                )
-                weight[rows] = np.where(block.influence[rows] == 0.0, 0.0, weights)
+                weight[rows] = np.where(block.influence[rows] == 0.0, 0.0, weights(block.x[rows]))
                 self._room.leave(rows)
 
         sum_chunks(work, self._chunks, 0)
