@@ -2,9 +2,9 @@
 
     python benchmarks/speed/cluster.py [--rows 1000000] [--rounds 2]
 
-Rows are numbers made from a seed, the same in both, and in the memory of both before the clock starts. What is
-timed is a logistic fit with intervals, encoding included, by the clock: the work is in other processes. Give
-the one process as many threads as there are workers. Writes benchmarks/speed/results/cluster.json.
+Rows are numbers made from a seed, the same in both, and in the memory of both before the clock starts. What
+is timed is a logistic fit with intervals, encoding included, by the clock: the work is in other processes.
+Give the one process as many threads as there are workers. Writes benchmarks/speed/results/cluster.json.
 """
 
 import argparse

@@ -3,9 +3,9 @@
     python benchmarks/speed/elsewhere.py [--rows 200000] [--columns 50] [--rounds 3]
 
 All but diffprivlib's are without regard to privacy: scikit-learn's logistic regression of dense and of sparse
-rows, statsmodels' with standard errors, glum's. Those that
-cannot be imported are left out (diffprivlib 0.6 needs an older scikit-learn). Ratios are of
-processor times, the smallest of all rounds. Writes benchmarks/speed/results/elsewhere.json.
+rows, statsmodels' with standard errors, glum's. Those that cannot be imported are left out (diffprivlib 0.6
+needs an older scikit-learn). Ratios are of processor times, the smallest of all rounds. Writes
+benchmarks/speed/results/elsewhere.json.
 """
 
 import argparse

@@ -25,7 +25,7 @@ from privfit.errors import InvalidArgument, SchemaError
 
 _VERSION = 1
 
-_SIZES = BatchSizes(rows=1 << 15, text_bytes=1 << 22, ahead=2)
+_SIZES = BatchSizes(rows=1 << 15, text_bytes=1 << 22, ahead=1)
 
 
 @final
