@@ -134,8 +134,10 @@ class BasisWeights:
         """Return the weights of finite rows, shape (n,)."""
         with np.errstate(over="ignore", invalid="ignore"):
             length = np.sqrt(squared_norms(x))
-            by_code = isinstance(x, CodedMatrix) and 4 * x.entries < x.shape[1]
-            size = self._by_code(x, length) if by_code else self._written_out(x, length)
+            if isinstance(x, CodedMatrix) and 4 * x.entries < x.shape[1]:
+                size = self._by_code(x, length)
+            else:
+                size = self._written_out(x, length)
             excess = np.maximum(size / self._norm_bound, length * (self._spectral / self._amplification))
             squared = excess * excess
             weight = _SHRINK / np.maximum(squared, _SHRINK)
