@@ -128,6 +128,66 @@ def mixed() -> str:
     return "\n\n".join([sizes, times, "Ratios of processor times:", "\n".join(lines)])
 
 
+def other_libraries() -> str:
+    """Return the times of fits of dense rows by this and other libraries."""
+    report = json.loads((ROOT / "benchmarks/speed/results/elsewhere.json").read_text())
+    body = [
+        [name, f"{times['processor_ms']:,.0f} ms", f"{times['clock_ms']:,.0f} ms"]
+        for name, times in report["measured"].items()
+    ]
+    sizes = f"{report['rows']:,} rows, {report['columns']} columns, threads: {report['threads']}."
+    lines = [f"* {name}: {value}" for name, value in report["ratios"].items()]
+    times = table(["", "processor time", "clock"], body)
+    return "\n\n".join([sizes, times, "Ratios of processor times:", "\n".join(lines)])
+
+
+def scaling() -> str:
+    """Return the times of sums by rows, columns and threads."""
+    report = json.loads((ROOT / "benchmarks/speed/results/scaling.json").read_text())
+    clock = "clock_ms"
+    body = [
+        [
+            f"{one['rows']:,}",
+            f"{one['columns']:,}",
+            str(one["threads"]),
+            *(
+                f"{one[kind]['processor_ms']:,.0f} / {one[kind][clock]:,.0f} ms"
+                for kind in ("gradient", "second moment", "Hessian")
+            ),
+            f"{one['rows_mib']:,.0f} MiB",
+            f"{one['more_mib']:,.0f} MiB",
+        ]
+        for part in ("rows", "columns", "threads")
+        for one in report[part]
+    ]
+    header = [
+        "rows",
+        "columns",
+        "threads",
+        "gradient",
+        "second moment",
+        "Hessian",
+        "rows take",
+        "passes take",
+    ]
+    return table(header, body)
+
+
+def cluster() -> str:
+    """Return the times of a fit on a cluster and in one process."""
+    report = json.loads((ROOT / "benchmarks/speed/results/cluster.json").read_text())
+    sizes = (
+        f"{report['rows']:,} rows, {report['columns']} columns, {report['partitions']} partitions; "
+        f"threads in the one process: {report['threads_in_one_process']}."
+    )
+    times = table(["", "clock"], [[name, f"{value:,.0f} ms"] for name, value in report["clock"].items()])
+    said = (
+        f"Ratio of clocks: {report['clock ratio']}. "
+        f"Largest relative difference of coefficients: {report['largest_relative_difference']:.0e}."
+    )
+    return "\n\n".join([sizes, times, said])
+
+
 def larger_than_memory() -> str:
     """Return the times and the memory of fits from a file."""
     report = json.loads((ROOT / "benchmarks/speed/results/larger_than_memory.json").read_text())
@@ -427,7 +487,13 @@ PAGES: dict[str, dict[str, Callable[[], str]]] = {
         "real": real,
         "pass": gradient_pass,
     },
-    "speed.md": {"mixed": mixed, "larger": larger_than_memory},
+    "speed.md": {
+        "mixed": mixed,
+        "larger": larger_than_memory,
+        "elsewhere": other_libraries,
+        "scaling": scaling,
+        "cluster": cluster,
+    },
     "experiments/audits.md": {"audits": audits, "elsewhere": elsewhere, "kills": kills},
     "experiments/output-perturbation.md": {"cells": cells, "counts": counts},
     "planning.md": {

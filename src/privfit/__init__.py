@@ -23,6 +23,7 @@ from privfit.errors import (
 
 if TYPE_CHECKING:
     from privfit import auditing, learners, losses, solvers
+    from privfit._progress import show_progress
     from privfit.auditing import AuditResult, audit
     from privfit.data.cache import RowCache
     from privfit.data.schema import Schema
@@ -84,6 +85,7 @@ __all__ = [
     "poisson",
     "quantile",
     "sample_size",
+    "show_progress",
     "solvers",
     "svm",
 ]
@@ -115,6 +117,7 @@ _HOMES = {
     "poisson": "formula",
     "quantile": "formula",
     "sample_size": "formula",
+    "show_progress": "_progress",
     "svm": "formula",
 }
 """Where each name that is imported at first use comes from; the same as above, for type checkers."""

@@ -6,7 +6,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from privfit.data.clamp import influence_weights, schweppe_weights
+from privfit.data.clamp import BasisWeights, influence_weights, schweppe_weights
 from privfit.data.coded import MOST_COLUMNS, CodedMatrix, Layout
 from privfit.data.encode import SchemaEncoder
 from privfit.data.schema import Schema
@@ -57,6 +57,9 @@ def test_products_and_norms_are_those_of_the_matrix(storage, many):
     assert x.codes.dtype == (np.uint16 if many else np.uint8)
     whole = written_by_hand(x)
     np.testing.assert_array_equal(x.dense(), whole)
+    half = rng.normal(size=(x.shape[1], 3))
+    expected = ((whole @ half) ** 2).sum(axis=1)
+    np.testing.assert_allclose(x.quadratic(half @ half.T), expected, rtol=1e-10, atol=1e-12)
     assert x.shape == whole.shape
     vector, matrix = rng.normal(size=x.shape[1]), rng.normal(size=(x.shape[1], 7))
     np.testing.assert_allclose(x @ vector, whole @ vector, rtol=1e-12, atol=1e-12)
@@ -95,6 +98,29 @@ def test_the_bound_holds_exactly_for_what_is_stored(weighting, storage, bound):
         norm = sum((Fraction(float(v)) ** 2 for v in row), Fraction(0))
         assert 0 <= w <= 1
         assert Fraction(float(w)) * norm <= Fraction(bound) ** 2
+
+
+@pytest.mark.parametrize("lost", [0, 12, 24], ids=["well", "ill", "worse"])
+def test_bounds_in_other_coordinates_hold_exactly(lost):
+    """Two numbers of a row cancel but for its last digits, which is what a form loses and has to add back."""
+    rng, size = np.random.default_rng(lost), 70
+    layout = Layout(size, False, (0, 1), plain=1)
+    x = CodedMatrix.empty(layout, 200)
+    x.numbers[:, 0] = rng.uniform(0.1, 1, 200)
+    x.numbers[:, 1] = -x.numbers[:, 0]
+    x.codes[::5, 0] = rng.integers(2, size, 40)
+    x.codes[7, 0] = layout.missing
+    basis, bound = rng.normal(size=(size, size)), 2.0**-lost
+    basis[1] = basis[0] + rng.normal(size=size) * 2.0**-lost
+    exact = [[Fraction(value) for value in column] for column in basis.T]
+    weights = BasisWeights(basis, norm_bound=bound, amplification=2.0**60)(x)
+    assert weights[7] == 0.0
+    assert (np.delete(weights, 7) > 0).all()
+    for weight, row in zip(np.delete(weights, 7), np.delete(x.dense(), 7, axis=0), strict=True):
+        terms = [(k, Fraction(value)) for k, value in enumerate(row) if value]
+        square = sum(sum(value * column[k] for k, value in terms) ** 2 for column in exact)
+        assert Fraction(weight) * square <= Fraction(bound) ** 2
+        assert lost == 24 or Fraction(weight) * square >= Fraction(bound) ** 2 / 10  # or close to it
 
 
 def test_weights_are_those_of_the_matrix():

@@ -6,6 +6,7 @@ from typing import Final, final
 
 import numpy as np
 
+from privfit import _progress
 from privfit._checks import FloatArray, in_range, positive, whole
 from privfit.auditing.compare import Claim, compare_outcomes
 from privfit.auditing.result import AuditResult
@@ -58,6 +59,7 @@ class _Game:
         source = ArraySource(*table, norm_bound=problem.norm_bound, weighting=weighting)
         oracle = Oracle(problem, self.plan, source, self.noise)
         solution = self.solver.run(problem, oracle)
+        _progress.step("runs")
         if self.plan.inference_releases:
             infer(solution, oracle, directions=np.eye(problem.n_coef))
         return np.concatenate([np.ravel(release.value) for release in oracle.released])
@@ -142,7 +144,9 @@ def audit(
         raise Incompatible("solver: it claims no privacy that could be audited; take a private one")
     noise = make_source(random_state)
     game = _Game(problem, chosen, plan, _tables(problem, positive(reach=reach)), noise)
-    outcomes = game.play(False, trials), game.play(True, trials)
+    with _progress.running("auditing"):
+        _progress.expect("runs", 2 * trials)
+        outcomes = game.play(False, trials), game.play(True, trials)
     width = max(part.shape[1] for part in outcomes)
     first, second = (np.pad(part, ((0, 0), (0, width - part.shape[1]))) for part in outcomes)
     return compare_outcomes(first, second, _claim(game, budget), confidence=confidence)

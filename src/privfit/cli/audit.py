@@ -5,9 +5,10 @@ from pathlib import Path
 
 import typer
 
+from privfit._progress import running
 from privfit.auditing import audit
 from privfit.cli.budget import budget_from
-from privfit.cli.output import check_writable, waiting
+from privfit.cli.output import check_writable
 from privfit.cli.request import BudgetText
 from privfit.errors import PlanViolation
 from privfit.results.archive import write_atomically
@@ -18,7 +19,7 @@ def run_audit(
 ) -> None:
     """Audit, print the finding, and fail if a claim is violated."""
     check_writable(out, option="out")
-    with waiting("attacking"):
+    with running("attacking"):
         found = audit(
             solver,
             budget=budget_from(budget),

@@ -10,8 +10,9 @@ import pandas as pd
 import typer
 
 from privfit._checks import whole
+from privfit._progress import running
 from privfit.cli.budget import DELTA, EPSILON
-from privfit.cli.output import check_writable, waiting, write_html
+from privfit.cli.output import check_writable, write_html
 from privfit.cli.prepare import prepare
 from privfit.cli.request import BudgetText, Request, TextFile
 from privfit.cli.tables import WIDTH
@@ -112,7 +113,7 @@ def _write_inputs(data: Path, studies: tuple[_Study, ...], rows: int) -> None:
 
 
 def _run(study: _Study, data: Path, folder: Path, rows: int) -> FitResult:
-    with waiting("planning and fitting"):
+    with running("planning and fitting"):
         prepared = prepare(study.request())
         problem = make_problem(prepared.model, prepared.encoder.design, prepared.options, n_rows=rows)
         plan = plan_fit(problem, prepared.options)

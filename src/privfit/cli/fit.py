@@ -4,7 +4,8 @@ from pathlib import Path
 
 import typer
 
-from privfit.cli.output import check_writable, waiting, write_html
+from privfit._progress import running
+from privfit.cli.output import check_writable, write_html
 from privfit.cli.prepare import prepare
 from privfit.cli.request import Request, TextFile
 from privfit.data.cache import RowCache
@@ -19,7 +20,7 @@ def run_fit(request: Request, file: TextFile, *, out: Path | None, html: Path | 
     """
     check_writable(out, option="out")
     check_writable(html, option="html")
-    with waiting("fitting"):
+    with running("fitting"):
         prepared = prepare(request)
         rows = prepared.open(file) if file.cache is None else _cached(file, file.cache)
         result, _ = fit(prepared.model, prepared.encoder, rows, prepared.options)

@@ -1,11 +1,8 @@
-"""Where results go: standard output, files, and a spinner for people who wait."""
+"""Where results go: standard output and files."""
 
 import html
 import os
-from contextlib import AbstractContextManager
 from pathlib import Path
-
-from rich.console import Console
 
 from privfit.errors import InvalidArgument
 from privfit.results import FitResult
@@ -23,11 +20,6 @@ _PAGE = """<!doctype html>
 </body>
 </html>
 """
-
-
-def waiting(what: str) -> AbstractContextManager[object]:
-    """Return a spinner on standard error, silent unless that is a terminal. ``what`` must be public."""
-    return Console(stderr=True).status(what)
 
 
 def check_writable(path: Path | None, *, option: str) -> None:

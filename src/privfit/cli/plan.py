@@ -8,7 +8,8 @@ from pathlib import Path
 
 import typer
 
-from privfit.cli.output import check_writable, waiting
+from privfit._progress import running
+from privfit.cli.output import check_writable
 from privfit.cli.prepare import prepare
 from privfit.cli.request import Request, TargetText
 from privfit.cli.tables import WIDTH, text_table
@@ -55,7 +56,7 @@ def run_plan(
     """Print the plan and its forecast; write the plan as JSON if asked for."""
     check_writable(out, option="out")
     assumptions = Assumptions(mean=mean, reference=reference)
-    with waiting("planning"):
+    with running("planning"):
         prepared = prepare(request, rows=MOST_ROWS if target.rows is None else target.rows)
         rehearsal = Rehearsal.prepare(prepared.model, prepared.encoder, prepared.schema, assumptions)
         planned = _planned(rehearsal, prepared.options, target, assumptions=assumptions, level=request.level)

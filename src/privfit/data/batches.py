@@ -74,6 +74,7 @@ def _open(
             batch_size=sizes.rows,
             batch_readahead=sizes.ahead,
             fragment_readahead=1,
+            use_threads=sizes.ahead > 1,
             fragment_scan_options=_UNBUFFERED if form == "parquet" else None,
         )
         return map(sound, batches) if form == "feather" else batches

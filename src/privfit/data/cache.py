@@ -19,15 +19,17 @@ from privfit.data.coded import CodedMatrix, Layout, Storage
 from privfit.data.encode import Encoder
 from privfit.data.room import OnDisk
 from privfit.data.source import ArraySource, CodedBlock
+from privfit.data.stores import AbstractRowStore, AbstractStoredRows
 from privfit.data.tables import Table
 from privfit.errors import InvalidArgument, SchemaError
 
 _VERSION = 1
 
-_SIZES = BatchSizes(rows=1 << 15, text_bytes=1 << 22, ahead=2)
+_SIZES = BatchSizes(rows=1 << 15, text_bytes=1 << 22, ahead=1)
 
 
-class RowCache:
+@final
+class RowCache(AbstractRowStore):
     """A file of rows that need not fit in memory, for any fit with a schema.
 
     Rows are encoded block by block into compact columnar files, numbers and integer codes. Every pass of the
@@ -144,7 +146,7 @@ class RowCache:
 
 @final
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
-class CachedRows:
+class CachedRows(AbstractStoredRows):
     """Encoded and bounded rows in mapped files."""
 
     block: CodedBlock

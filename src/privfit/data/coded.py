@@ -118,6 +118,11 @@ class CodedMatrix:
     def __len__(self) -> int:
         return len(self.numbers)
 
+    @property
+    def entries(self) -> int:
+        """Entries of a row that may be other than 0."""
+        return int(self.layout.constant) + len(self.layout.columns) + self.layout.n_codes
+
     @classmethod
     def of_array(cls, layout: Layout, x: FloatArray, storage: str = "float64") -> "CodedMatrix":
         """Return a matrix without codes whose numbers are the columns of ``x`` (m, p)."""
@@ -138,6 +143,19 @@ class CodedMatrix:
         out = np.empty((len(self), *other.shape[1:]))
         loop = coded_loops.dots if other.ndim == 1 else coded_loops.products
         loop(self.numbers, self.codes, self.layout.places, wide, out)
+        return out
+
+    def quadratic(self, form: FloatArray) -> FloatArray:
+        """Return ``x' form x`` of the rows, shape (m,), for a symmetric form, shape (p, p)."""
+        size, layout = self.layout.size, self.layout
+        wide = np.zeros((size + 2, size + 2))
+        wide[:size, :size], wide[-1], wide[:, -1] = form, np.nan, np.nan
+        head = np.concatenate([np.zeros(int(layout.constant), dtype=np.int64), layout.columns]).astype(
+            np.int64
+        )
+        out = np.empty(len(self))
+        leading = np.ascontiguousarray(wide[:, head])
+        coded_loops.quadratic(self.numbers, self.codes, layout.places, wide, leading, out)
         return out
 
     def dense(self) -> FloatArray:

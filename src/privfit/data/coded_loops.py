@@ -70,6 +70,40 @@ def products(numbers: Any, codes: Any, places: Any, wide: Any, out: Any) -> None
 
 
 @njit(**_OPTIONS)
+def quadratic(numbers: Any, codes: Any, places: Any, form: Any, leading: Any, out: Any) -> None:
+    """Fill ``out`` (m,) with ``x' form x``, for a symmetric ``form`` (p + 2, p + 2).
+
+    ``leading`` holds the columns of ``form`` that belong to the constant, if there is one, and the numbers.
+    """
+    constant, plain, paired = places[1], places[2], places[3]
+    fixed, n_codes = places.size - HEAD, places[2] + places[3]
+    head = fixed + constant
+    values, entries = np.ones(head), np.ones(n_codes)
+    for i in range(out.size):
+        for j in range(fixed):
+            values[constant + j] = numbers[i, j]
+        for v in range(paired):
+            entries[plain + v] = numbers[i, fixed + v]
+        total = 0.0
+        for d in range(head):
+            line = leading[0 if d < constant else places[HEAD + d - constant]]
+            part = 0.5 * line[d] * values[d]
+            for e in range(d):
+                part += line[e] * values[e]
+            total += part * values[d]
+        for a in range(n_codes):
+            code = codes[i, a]
+            line, row = leading[code], form[code]
+            part = 0.5 * row[code] * entries[a]
+            for d in range(head):
+                part += line[d] * values[d]
+            for b in range(a):
+                part += row[codes[i, b]] * entries[b]
+            total += part * entries[a]
+        out[i] = 2.0 * total
+
+
+@njit(**_OPTIONS)
 def expand(numbers: Any, codes: Any, places: Any, out: Any) -> None:
     """Write the rows to ``out`` (m, p), which holds zeros."""
     p, plain, paired = places[0], places[2], places[3]

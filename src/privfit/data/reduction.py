@@ -1,6 +1,6 @@
 """Add up the chunks of a table in an order that depends on their number alone, on several threads."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 
 import numpy as np
 
@@ -48,10 +48,15 @@ def sum_chunks(work: ChunkWork, chunks: int, size: int) -> FloatArray:
     else:
         for k in range(parts):
             one_part(k)
-    whole = _Tree()
-    for row in sums:
-        whole.add(row)
-    return whole.total()
+    return tree_sum(sums)
+
+
+def tree_sum(terms: Iterable[FloatArray]) -> FloatArray:
+    """Return the sum of at least one term by a balanced tree, neighbours first."""
+    tree = _Tree()
+    for term in terms:
+        tree.add(term)
+    return tree.total()
 
 
 def _part_length(chunks: int, size: int) -> int:

@@ -2,12 +2,12 @@
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import Protocol, TypeAlias, final
+from typing import Any, Protocol, TypeAlias, final
 
 import numpy as np
 
 from privfit._checks import FloatArray
-from privfit.data.clamp import SMALLEST_NORMAL, Weighting, basis_weights, influence_weights
+from privfit.data.clamp import SMALLEST_NORMAL, BasisWeights, Weighting, influence_weights
 from privfit.data.coded import CodedMatrix, Matrix
 from privfit.data.reduction import sum_chunks
 from privfit.data.room import AbstractRoom, InMemory
@@ -129,6 +129,35 @@ class CodedKernel:
         self.dense(block, out)
 
 
+@final
+class TravellingKernel:
+    """A kernel with the call that makes it, by which it can be pickled and made anew in another process.
+
+    Parameters
+    ----------
+    make : callable
+        Function of a module, or bound method of what can be pickled; it returns the kernel.
+    *arguments
+        Its arguments.
+    """
+
+    __slots__ = ("_arguments", "_make", "kernel")
+
+    def __init__(self, make: Callable[..., BlockKernel], *arguments: Any) -> None:
+        self._make, self._arguments = make, arguments
+        self.kernel = make(*arguments)
+
+    def __call__(self, block: Block, out: FloatArray) -> None:
+        """Add the sum of each chunk of rows to a row of ``out``."""
+        self.kernel(block, out)
+
+    def __repr__(self) -> str:
+        return "TravellingKernel(<private point>)"
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return TravellingKernel, (self._make, *self._arguments)
+
+
 class RowSource(Protocol):
     """A table that can be summed over, as often as wanted."""
 
@@ -169,7 +198,7 @@ class RowSource(Protocol):
         ...
 
     def reweighted(self, basis: FloatArray, *, norm_bound: float, amplification: float) -> "RowSource":
-        """Return the same rows with weights that bound ``norm(basis.T @ x)``; see `basis_weights`."""
+        """Return the same rows with weights that bound ``norm(basis.T @ x)``; see `BasisWeights`."""
         ...
 
 
@@ -251,16 +280,14 @@ class ArraySource:
         return self._norm_bound
 
     def reweighted(self, basis: FloatArray, *, norm_bound: float, amplification: float) -> "ArraySource":
-        """Return the same rows with weights that bound ``norm(basis.T @ x)``; see `basis_weights`."""
+        """Return the same rows with weights that bound ``norm(basis.T @ x)``; see `BasisWeights`."""
         block, weight = self._block, self._room.new(self.n_rows)
+        weights = BasisWeights(basis, norm_bound=norm_bound, amplification=amplification)
 
         def work(first: int, last: int, out: FloatArray) -> None:
             del out
             for rows in chunk_rows(first, last):
-                weights = basis_weights(
-                    block.x[rows], basis, norm_bound=norm_bound, amplification=amplification
-                )
-                weight[rows] = np.where(block.influence[rows] == 0.0, 0.0, weights)
+                weight[rows] = np.where(block.influence[rows] == 0.0, 0.0, weights(block.x[rows]))
                 self._room.leave(rows)
 
         sum_chunks(work, self._chunks, 0)
@@ -300,13 +327,19 @@ class ArraySource:
 
     def sum(self, kernel: BlockKernel, size: int) -> FloatArray:
         """Return the sum of the kernel over all rows, shape (size,); independent of the thread count."""
+        added = kernel.kernel if isinstance(kernel, TravellingKernel) else kernel
 
         def work(first: int, last: int, out: FloatArray) -> None:
             rows = slice(first * CHUNK_ROWS, last * CHUNK_ROWS)
-            _add(kernel, self._block.part(rows), out)
+            _add(added, self._block.part(rows), out)
             self._room.leave(rows)
 
         return sum_chunks(work, self._chunks, size)
+
+    @property
+    def bounded(self) -> Block | CodedBlock:
+        """All rows, as `of_bounded` takes them."""
+        return self._block
 
     @property
     def _chunks(self) -> int:
@@ -344,7 +377,9 @@ def summation_error(n_rows: int, terms: int = CHUNK_ROWS) -> float:
     Within a chunk a term takes part in at most ``terms`` additions: ``CHUNK_ROWS`` in any order,
     ``GROUP_ROWS + CHUNK_ROWS / GROUP_ROWS`` where groups are added up first. The chunks are added by a
     tree of depth ``log2(chunks) + 1`` (Higham 2002, *Accuracy and Stability of Numerical Algorithms*,
-    section 4.2). A rounding costs a relative ``2**-53``; a spare factor 2 covers the higher-order terms.
+    section 4.2). A rounding costs a relative ``2**-53``; a spare factor 2 covers the higher-order terms, and
+    the sum of partitions by another tree (`privfit.data.dask_tables`), whose depth of at most
+    ``log2(n_rows) + 1`` is less than that of the terms.
     """
     chunks = -(-n_rows // CHUNK_ROWS)
     depth = min(n_rows, terms) + int(np.ceil(np.log2(max(chunks, 1)))) + 1

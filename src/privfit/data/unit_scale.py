@@ -27,6 +27,9 @@ from privfit.data.response import (
 from privfit.data.tables import Table, default_names
 from privfit.errors import SchemaError
 
+_BLOCK_ROWS = 2**12
+"""Rows written at a time, column by column, so that they stay in the cache of the processor."""
+
 
 class UnitScaleEncoder:
     """Encode numeric predictors as they are, where no schema is declared.
@@ -127,10 +130,13 @@ class UnitScaleEncoder:
 
     def encode_predictors(self, table: Table) -> FloatArray:
         """Return ``x`` (n, p), row-major float64."""
-        x = self._blank(table.n_rows)
-        for k, name in enumerate(self._names):
-            with naming(name):
-                x[:, k + self._design.has_intercept] = as_number(table.values(name))
+        x, columns = self._blank(table.n_rows), [table.values(name) for name in self._names]
+        first = int(self._design.has_intercept)
+        for start in range(0, table.n_rows, _BLOCK_ROWS):
+            rows = slice(start, start + _BLOCK_ROWS)
+            for k, (name, values) in enumerate(zip(self._names, columns, strict=True), start=first):
+                with naming(name):
+                    x[rows, k] = as_number(values[rows])
         return x
 
     def encode_arrays(self, x: Any, y: Any) -> tuple[FloatArray, FloatArray]:

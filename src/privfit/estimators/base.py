@@ -10,12 +10,14 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_consistent_length, check_is_fitted, column_or_1d, validate_data
 
 from privfit._checks import FloatArray, positive
-from privfit.data.cache import RowCache
+from privfit._progress import running
 from privfit.data.clamp import default_norm_bound
 from privfit.data.columns import quietly
 from privfit.data.declarations import Level
+from privfit.data.elsewhere import as_store
 from privfit.data.encode import Encoder, SchemaEncoder
 from privfit.data.schema import Schema
+from privfit.data.stores import AbstractRowStore
 from privfit.data.stream import RowStream
 from privfit.data.tables import Table, open_table
 from privfit.data.unit_scale import UnitScaleEncoder
@@ -82,14 +84,16 @@ class AbstractPrivateRegressor(BaseEstimator, ABC):
         tags.target_tags.required = self.schema is None
         return tags
 
+    @running("fitting")
     def _fit(self, X: Any, y: Any, classes: Sequence[Level] | None, beside: Beside) -> FitResult:
         """Fit and set the fitted attributes that every estimator has."""
         options = self._options(beside)
         model = self._model()
+        store = as_store(X, None if isinstance(y, str) else y)
         if isinstance(X, RowStream):
             encoder, table = self._open_stream(X, y, model, classes), X
-        elif isinstance(X, RowCache):
-            encoder, table = self._open_cache(y, model), X
+        elif store is not None:
+            encoder, table = self._open_store(store, y, model, classes), store
         elif options.schema is not None:
             encoder, opened = self._open_with_schema(X, y, model, options, beside)
             table = beside.join(opened)
@@ -155,19 +159,22 @@ class AbstractPrivateRegressor(BaseEstimator, ABC):
         self.n_features_in_ = len(encoder.needed) - 1
         return encoder
 
-    def _open_cache(self, y: object, model: Model) -> SchemaEncoder:
-        """Return the encoder of a file larger than memory, which holds the response, too."""
-        if self.schema is None:
+    def _open_store(
+        self, store: AbstractRowStore, y: object, model: Model, classes: Sequence[Level] | None
+    ) -> Encoder:
+        """Return the encoder of rows that are encoded where they lie."""
+        if self.schema is not None:
+            encoder = self._schema_encoder(self.schema, y if isinstance(y, str) else None, model)
+        elif store.names is None:
             raise InvalidArgument("schema is needed to fit a file: it says what the columns are")
-        if y is not None and not isinstance(y, str):
-            raise InvalidArgument("y must be left out or the name of a column of the file")
-        encoder = self._schema_encoder(self.schema, y, model)
-        self._note_columns(encoder)
-        return encoder
-
-    def _note_columns(self, encoder: SchemaEncoder) -> None:
-        self.feature_names_in_ = np.array(encoder.needed[:-1], dtype=object)
+        elif y is None or isinstance(y, str):
+            raise InvalidArgument("y is needed without a schema: a Dask series or array")
+        else:
+            encoder = self._unit_encoder(store.names, model, classes)
+        if self.schema is not None or store.named:
+            self.feature_names_in_ = np.array(encoder.needed[:-1], dtype=object)
         self.n_features_in_ = len(encoder.needed) - 1
+        return encoder
 
     def _unit_encoder(
         self, names: Sequence[str], model: Model, classes: Sequence[Level] | None

@@ -46,7 +46,7 @@ class AbstractLinearClassifier(ClassifierMixin, AbstractPrivateRegressor):
 
         Parameters
         ----------
-        X : array-like of shape (n, k), frame, path, or RowStream
+        X : array-like of shape (n, k), frame, path, RowStream, RowCache, or Dask array or DataFrame
             Rows. With a schema: a frame, a mapping of columns, or a CSV or Parquet file. A stream holds the
             labels, too.
         y : array-like of shape (n,) or str, optional

@@ -6,15 +6,16 @@ from typing import TypeAlias
 
 import numpy as np
 
+from privfit import _progress
 from privfit._checks import FloatArray, in_range, whole
 from privfit._sealed import sealed, withheld
-from privfit.data.cache import CachedRows, RowCache
 from privfit.data.clamp import Weighting, influence_weights, schweppe_weights
 from privfit.data.design import Design
 from privfit.data.encode import Encoder
 from privfit.data.schema import Schema
 from privfit.data.shares import RowShares, ShareRule
 from privfit.data.source import MOST_ROWS, ArraySource, RowSource
+from privfit.data.stores import AbstractRowStore, AbstractStoredRows
 from privfit.data.stream import RowStream
 from privfit.data.tables import Table
 from privfit.errors import Incompatible, InvalidArgument, TooLittleData
@@ -34,7 +35,7 @@ from privfit.results import FitResult, PrivacyStatement, unit_in_words
 from privfit.results.form import ModelForm
 from privfit.solvers import AbstractSolver, NonPrivate, resolve
 
-RawRows: TypeAlias = Table | RowStream | RowCache
+RawRows: TypeAlias = Table | RowStream | AbstractRowStore
 """What a fit can be made of."""
 
 
@@ -102,7 +103,7 @@ def fit(model: Model, encoder: Encoder, table: RawRows, options: FitOptions) -> 
     model : Model
     encoder : Encoder
         Built from public facts.
-    table : Table, RowStream or RowCache
+    table : Table, RowStream or AbstractRowStore
         The rows.
     options : FitOptions
 
@@ -126,7 +127,8 @@ def fit(model: Model, encoder: Encoder, table: RawRows, options: FitOptions) -> 
     rows of one value of ``options.shares.unit``.
     """
     try:
-        return _fit(model, encoder, table, options)
+        with _progress.running("fitting"):
+            return _fit(model, encoder, table, options)
     except Exception as error:
         failure = withheld(error)
     raise failure
@@ -135,7 +137,7 @@ def fit(model: Model, encoder: Encoder, table: RawRows, options: FitOptions) -> 
 def _fit(model: Model, encoder: Encoder, raw: RawRows, options: FitOptions) -> tuple[FitResult, FloatArray]:
     if isinstance(raw, RowStream):
         refuse_many_passes(options)
-    table = _cached(model, encoder, raw, options) if isinstance(raw, RowCache) else raw
+    table = _stored(model, encoder, raw, options) if isinstance(raw, AbstractRowStore) else raw
     shares = _shares(table, options)
     n_units = table.n_rows if shares is None else shares.n_units
     problem = make_problem(model, encoder.design, options, n_rows=public_rows(n_units, options))
@@ -143,6 +145,7 @@ def _fit(model: Model, encoder: Encoder, raw: RawRows, options: FitOptions) -> t
     noise = _noise(options)
     source = _encoded(encoder, table, problem, shares)
     reservation = _Reservation.make(plan, options)
+    _progress.expect("passes", len(plan.releases), rows=problem.n_rows)
     outcome = carry_out(model, encoder, options, Oracle(problem, plan, source, noise))
     reservation.commit()
     return outcome
@@ -199,15 +202,19 @@ def weighting_of(problem: Problem) -> Weighting:
     return schweppe_weights if problem.loss.scales_rows else influence_weights
 
 
-def _cached(model: Model, encoder: Encoder, cache: RowCache, options: FitOptions) -> CachedRows:
-    """Return the rows of a file, encoded on the way to the disk, once public facts allow the fit."""
+def _stored(
+    model: Model, encoder: Encoder, store: AbstractRowStore, options: FitOptions
+) -> AbstractStoredRows:
+    """Return the rows of a store, encoded where they lie, once public facts allow the fit."""
     if not options.shares.plain:
-        raise Incompatible("unit: a cache does not keep identifiers and survey weights; pass a table")
+        raise Incompatible(
+            "unit: a cache or cluster does not keep identifiers and survey weights; pass a table in memory"
+        )
     problem = make_problem(model, encoder.design, options, n_rows=public_rows(MOST_ROWS, options))
-    return cache.rows(encoder, norm_bound=problem.norm_bound, weighting=weighting_of(problem))
+    return store.rows(encoder, norm_bound=problem.norm_bound, weighting=weighting_of(problem))
 
 
-def _shares(table: Table | RowStream | CachedRows, options: FitOptions) -> RowShares | None:
+def _shares(table: Table | RowStream | AbstractStoredRows, options: FitOptions) -> RowShares | None:
     """Return which unit each row belongs to and how much it counts; None if all count alike."""
     if not isinstance(table, Table) or options.shares.plain:
         return None
@@ -218,10 +225,13 @@ def _shares(table: Table | RowStream | CachedRows, options: FitOptions) -> RowSh
 
 
 def _encoded(
-    encoder: Encoder, table: Table | RowStream | CachedRows, problem: Problem, shares: RowShares | None
+    encoder: Encoder,
+    table: Table | RowStream | AbstractStoredRows,
+    problem: Problem,
+    shares: RowShares | None,
 ) -> RowSource:
     """Return the bounded rows; those of a stream are read later, those of a table now."""
-    if isinstance(table, CachedRows):
+    if isinstance(table, AbstractStoredRows):
         return table.source(norm_bound=problem.norm_bound)
     weighting = weighting_of(problem)
     if isinstance(table, RowStream):

@@ -8,6 +8,7 @@ from sklearn.utils.multiclass import check_classification_targets, type_of_targe
 
 from privfit.data.cache import RowCache
 from privfit.data.declarations import Level
+from privfit.data.elsewhere import as_store
 from privfit.data.response import standard_labels
 from privfit.data.stream import RowStream
 from privfit.errors import LabelError
@@ -29,6 +30,9 @@ def declared_classes(X: Any, y: Any, classes: Sequence[Level] | None) -> Sequenc
         raise ValueError("y is needed: this estimator requires y to be passed, but the target y is None")
     if classes is not None:
         return tuple(classes)
+    store = as_store(X, y)
+    if store is not None:
+        return store.labels()
     with np.errstate(invalid="ignore"):
         check_classification_targets(y)
         kind = type_of_target(y)

@@ -144,7 +144,7 @@ unit, rows_per_unit, weights, weight_bound, ledger, dataset, random_state
 
         Parameters
         ----------
-        X : array-like of shape (n, k), frame, or path
+        X : array-like of shape (n, k), frame, path, RowStream, RowCache, or Dask array or DataFrame
             Rows. With a schema: a frame, a mapping of columns, or a CSV or Parquet file.
         y : array-like of shape (n,) or str, optional
             Response. With a schema it may be the name of a column of ``X``, or be left out where the

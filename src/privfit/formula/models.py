@@ -53,8 +53,8 @@ def logit(
         comparisons and functions of one row (``np.log``, ``np.sqrt``, ``np.maximum`` ...) are allowed;
         anything that looks across rows, such as a mean, is not, because it would mix private rows.
     data : frame, mapping, array or path
-        pandas, polars or Arrow table, mapping of arrays, or the path of a CSV, Parquet or Arrow file. Only
-        columns in the formula are read.
+        pandas, polars or Arrow table, mapping of arrays, or the path of a CSV, Parquet or Arrow file;
+        `RowCache`, Dask DataFrame or Dask array. Only columns in the formula are read.
     schema : Schema, mapping or path
         What is publicly known of each column: its bounds or its levels; see `privfit.Schema`. Values beyond
         the bounds are moved to the nearest bound. Bounds must come from outside knowledge, never from these
@@ -193,8 +193,8 @@ def ols(
         comparisons and functions of one row (``np.log``, ``np.sqrt``, ``np.maximum`` ...) are allowed;
         anything that looks across rows, such as a mean, is not, because it would mix private rows.
     data : frame, mapping, array or path
-        pandas, polars or Arrow table, mapping of arrays, or the path of a CSV, Parquet or Arrow file. Only
-        columns in the formula are read.
+        pandas, polars or Arrow table, mapping of arrays, or the path of a CSV, Parquet or Arrow file;
+        `RowCache`, Dask DataFrame or Dask array. Only columns in the formula are read.
     schema : Schema, mapping or path
         What is publicly known of each column: its bounds or its levels; see `privfit.Schema`. Values beyond
         the bounds are moved to the nearest bound. Bounds must come from outside knowledge, never from these

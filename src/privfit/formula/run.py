@@ -5,7 +5,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from privfit.data.cache import RowCache
+from privfit._progress import running
+from privfit.data.elsewhere import as_store
 from privfit.data.schema import Schema
 from privfit.data.shares import ShareRule
 from privfit.data.tables import Table, open_table
@@ -54,8 +55,11 @@ def fit_formula(
     options = replace(options, schema=schema, shares=shares)
     encoder = FormulaEncoder(formula, schema, target_kind=model.target_kind)
     _check(model, encoder, options)
-    table = data if isinstance(data, RowCache) else _opened(data, (*shares.columns, *encoder.needed), text)
-    return fit(model, encoder, table, options)[0]
+    with running("fitting"):
+        table = as_store(data, columns=text.columns)
+        if table is None:
+            table = _opened(data, (*shares.columns, *encoder.needed), text)
+        return fit(model, encoder, table, options)[0]
 
 
 def _opened(data: object, needed: Sequence[str], text: TextFormat) -> Table:

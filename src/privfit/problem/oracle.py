@@ -4,6 +4,7 @@ from collections import deque
 
 import numpy as np
 
+from privfit import _progress
 from privfit._checks import FloatArray
 from privfit.data.source import RowSource
 from privfit.errors import PlanViolation
@@ -159,6 +160,7 @@ class Oracle:
     def _record(self, planned: PlannedRelease, at: FloatArray, value: FloatArray) -> Release:
         release = Release(planned, at.copy(), value)
         self._released.append(release)
+        _progress.step("passes")
         return release
 
 

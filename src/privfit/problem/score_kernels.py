@@ -6,7 +6,7 @@ import numpy as np
 from numba import float64, njit, types, void
 
 from privfit._checks import FloatArray
-from privfit.data.source import CHUNK_ROWS, Block, BlockKernel
+from privfit.data.source import CHUNK_ROWS, Block, BlockKernel, TravellingKernel
 from privfit.losses.base import SIGNATURE, AbstractLoss, ScalarFunction, zero
 from privfit.losses.score import AbstractScore
 
@@ -90,8 +90,7 @@ def score_kernel(
     *Guarantee.* Every row's term lies within ``[-span / 2, span / 2]`` in floating point, whatever the score
     does, and depends on no other row.
     """
-    state = np.array(score.parameters)
-    return _kernel(score.value, zero, state, points, (radius, 0.5 * span, 0.0)), points.shape[0]
+    return TravellingKernel(_score_kernel, score, points, radius, span), points.shape[0]
 
 
 def slope_kernel(
@@ -103,9 +102,16 @@ def slope_kernel(
     asks for values that are not clamped, relative to those at ``radius`` 0.
     """
     m, p = points.shape
-    state = np.array(loss.parameters)
+    return TravellingKernel(_slope_kernel, loss, points, radius, span), m * (1 + p)
+
+
+def _score_kernel(score: AbstractScore, points: FloatArray, radius: float, span: float) -> BlockKernel:
+    return _kernel(score.value, zero, np.array(score.parameters), points, (radius, 0.5 * span, 0.0))
+
+
+def _slope_kernel(loss: AbstractLoss, points: FloatArray, radius: float, span: float) -> BlockKernel:
     limits = (radius, 0.5 * span, loss.constants.slope)
-    return _kernel(loss.functions.value, loss.functions.slope, state, points, limits), m * (1 + p)
+    return _kernel(loss.functions.value, loss.functions.slope, np.array(loss.parameters), points, limits)
 
 
 def _kernel(

@@ -6,7 +6,7 @@ from collections.abc import Callable
 import numpy as np
 
 from privfit._checks import FloatArray
-from privfit.data.source import ArraySource, RowSource
+from privfit.data.source import ArraySource, RowSource, TravellingKernel
 from privfit.problem.kernels import second_moment_kernel
 from privfit.problem.objective import Problem
 from privfit.problem.plan import ReleaseKind
@@ -36,7 +36,7 @@ def query_total(problem: Problem, kind: ReleaseKind, at: FloatArray) -> Total:
     data analysis using generalized linear models*). It is the second moment of these scores, which are held
     to the bound of the query as rows are to theirs: so the rounding of the scores cannot matter.
     """
-    kernel, length = problem.kernel(kind, at), problem.sum_length(kind)
+    kernel, length = TravellingKernel(problem.kernel, kind, at), problem.sum_length(kind)
     if kind != "meat" or problem.unit is None:
         return lambda source: source.sum(kernel, length)
     terms, bound = problem.score_terms(at), math.sqrt(problem.query(kind).bound)

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from typing import final
 
 from privfit._checks import FloatArray, positive
-from privfit.data.source import CHUNK_ROWS, GROUP_ROWS
+from privfit.data.source import CHUNK_ROWS, GROUP_ROWS, TravellingKernel
 from privfit.errors import PlanViolation
 from privfit.privacy.allowance import Allowance
 from privfit.privacy.mechanisms import NoiseSource
@@ -59,6 +59,6 @@ class ClippedGradient(AbstractProcedure):
         """Sum the clipped gradients and add the planned noise."""
         if problem.loss.has_scale or problem.basis is not None or self.at.shape != (problem.n_coef,):
             raise PlanViolation("clipped gradients are asked for in encoded columns, without a scale")
-        kernel = clipped_gradient_kernel(problem.loss, self.at, self.clip)
+        kernel = TravellingKernel(clipped_gradient_kernel, problem.loss, self.at, self.clip)
         mean = rows.sum(kernel, problem.n_coef) / problem.n_rows
         return perturb_vector(mean, self.planned(problem), noise)

@@ -7,6 +7,7 @@ from typing import final
 import numpy as np
 
 from privfit._checks import FloatArray, in_range, positive
+from privfit.data.source import TravellingKernel
 from privfit.privacy.allowance import Allowance
 from privfit.privacy.mechanisms import NoiseSource, smat, svec
 from privfit.privacy.relation import Relation
@@ -75,7 +76,7 @@ class JointMoments(AbstractProcedure):
     def carry_out(self, problem: Problem, rows: Rows, noise: NoiseSource) -> FloatArray:
         """Return `svec` of the noisy ``M``, and after it the noisy ``c v``."""
         p = problem.n_coef
-        kernel = joint_moments_kernel(self.response_bound, self.factor(problem))
+        kernel = TravellingKernel(joint_moments_kernel, self.response_bound, self.factor(problem))
         mean = rows.sum(kernel, p * p + p) / problem.n_rows
         exact = np.concatenate([svec(mean[: p * p].reshape(p, p)), mean[p * p :]])
         return perturb_vector(exact, self.planned(problem), noise)

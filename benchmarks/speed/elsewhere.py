@@ -1,0 +1,91 @@
+"""A private fit with intervals against other libraries' fits, in one process and in the same rounds.
+
+    python benchmarks/speed/elsewhere.py [--rows 200000] [--columns 50] [--rounds 3]
+
+All but diffprivlib's are without regard to privacy: scikit-learn's logistic regression of dense and of sparse
+rows, statsmodels' with standard errors, glum's. Those that cannot be imported are left out (diffprivlib 0.6
+needs an older scikit-learn). Ratios are of processor times, the smallest of all rounds. Writes
+benchmarks/speed/results/elsewhere.json.
+"""
+
+import argparse
+import warnings
+from contextlib import suppress
+
+import numpy as np
+import scipy.sparse as sp
+from measure import in_rounds, ratios, write
+from sklearn.linear_model import LogisticRegression
+
+import privfit as pf
+from privfit.data.source import ArraySource
+from privfit.data.threads import thread_count
+from privfit.losses import Logistic
+from privfit.problem.kernels import gradient_kernel
+
+OURS = "privfit with intervals"
+
+
+def rows(n: int, k: int) -> tuple[np.ndarray, np.ndarray]:
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=(n, k))
+    score = x @ (rng.normal(size=k) / np.sqrt(k))
+    return x, (rng.random(n) < 1.0 / (1.0 + np.exp(-score))).astype(int)
+
+
+def fits(x: np.ndarray, y: np.ndarray) -> dict[str, object]:
+    sparse = sp.csr_array(x)
+    candidates = {
+        OURS: lambda: pf.LogisticRegression(epsilon=1.0, delta=1e-6).fit(x, y),
+        "privfit without intervals": lambda: pf.LogisticRegression(inference=False).fit(x, y),
+        "scikit-learn dense": lambda: LogisticRegression().fit(x, y),
+        "scikit-learn sparse": lambda: LogisticRegression().fit(sparse, y),
+    }
+    with suppress(ImportError):
+        from statsmodels.discrete.discrete_model import Logit
+
+        whole = np.column_stack([np.ones(len(x)), x])
+        candidates["statsmodels"] = lambda: Logit(y, whole).fit(disp=0).bse
+    with suppress(ImportError):
+        from glum import GeneralizedLinearRegressor
+
+        candidates["glum"] = lambda: GeneralizedLinearRegressor(family="binomial", alpha=0).fit(x, y)
+    with suppress(ImportError):
+        from diffprivlib.models import LogisticRegression as Private
+
+        norm = float(np.sqrt(2 * x.shape[1]))
+        candidates["diffprivlib"] = lambda: Private(epsilon=1.0, data_norm=norm).fit(x, y)
+    return candidates
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
+    parser.add_argument("--rows", type=int, default=200_000)
+    parser.add_argument("--columns", type=int, default=50)
+    parser.add_argument("--rounds", type=int, default=3)
+    options = parser.parse_args()
+    warnings.simplefilter("ignore")
+    x, y = rows(options.rows, options.columns)
+    source = ArraySource(x, y.astype(float), norm_bound=np.sqrt(options.columns))
+    kernel = gradient_kernel(Logistic(), np.zeros(options.columns), 1.0)
+    measured = in_rounds(
+        {
+            "reading the array": x.sum,
+            "gradient": lambda: source.sum(kernel, options.columns),
+            **fits(x, y),
+        },
+        options.rounds,
+    )
+    pairs = [(OURS, name) for name in measured if name not in (OURS, "reading the array", "gradient")]
+    report = {
+        "rows": options.rows,
+        "columns": options.columns,
+        "threads": thread_count(),
+        "measured": measured,
+        "ratios": ratios(measured, [("gradient", "reading the array"), *pairs]),
+    }
+    write("elsewhere", report)
+
+
+if __name__ == "__main__":
+    main()

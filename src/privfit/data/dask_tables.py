@@ -1,0 +1,309 @@
+"""Rows on a cluster: Dask DataFrames and arrays, summed over where their partitions lie.
+
+The only module that imports Dask. Names of tasks are drawn anew for each computation, and are no digests.
+"""
+
+import uuid
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
+from typing import Any, TypeAlias, cast, final
+
+import dask.array as da
+import dask.dataframe as dd
+import numpy as np
+from dask.base import compute, persist
+from dask.delayed import Delayed, delayed
+
+from privfit._checks import FloatArray
+from privfit.data import partitions
+from privfit.data.clamp import Weighting, influence_weights
+from privfit.data.declarations import Level
+from privfit.data.encode import Encoder
+from privfit.data.files import present
+from privfit.data.partitions import Encoding, Failure
+from privfit.data.source import Block, BlockKernel, IntArray, RowTerms
+from privfit.data.stores import AbstractRowStore, AbstractStoredRows
+from privfit.data.tables import default_names
+from privfit.errors import InvalidArgument, LabelError, PlanViolation, SchemaError, UnexpectedError
+
+_FAN_IN = 4
+"""Sums that one task adds up."""
+
+Collection: TypeAlias = Any
+"""A Dask DataFrame, series or array: Dask has no types for them."""
+
+
+@final
+class DaskTable(AbstractRowStore):
+    """A Dask DataFrame or array, and the response if it is another one.
+
+    Parameters
+    ----------
+    data : dask.dataframe.DataFrame or dask.array.Array of shape (n, k)
+    response : dask.dataframe.Series or dask.array.Array of shape (n,), optional
+        With the partitions of ``data``.
+    columns : sequence of str, optional
+        Names of the columns of an array.
+    """
+
+    __slots__ = ("_columns", "_data", "_response")
+
+    def __init__(
+        self, data: Collection, response: Collection = None, columns: Sequence[str] | None = None
+    ) -> None:
+        is_array: bool = isinstance(data, da.Array)
+        if not is_array and not isinstance(data, dd.DataFrame):
+            raise InvalidArgument(f"data is a Dask {type(data).__name__}; pass a Dask DataFrame or array")
+        if is_array and data.ndim != 2:
+            raise SchemaError("a Dask array of rows must be two-dimensional")
+        if response is not None and not isinstance(response, da.Array | dd.Series):
+            raise InvalidArgument("y must be a Dask series or array with the partitions of X")
+        self._data: Collection = data
+        if is_array:
+            self._data = self._data.rechunk({1: -1})
+        self._response = _aligned(self._data, response)
+        self._columns = None if columns is None else tuple(columns)
+
+    def __repr__(self) -> str:
+        return "DaskTable(<private rows>)"
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Names of the columns, those of an array ``x0``, ``x1``, ... unless they were given."""
+        if not self.named:
+            return self._columns or default_names(int(self._data.shape[1]))
+        return tuple(self._data.columns)
+
+    @property
+    def named(self) -> bool:
+        """Whether the columns have names of their own."""
+        return not isinstance(self._data, da.Array)
+
+    def labels(self) -> tuple[Level, Level]:
+        """Return the standard pair that holds every label of the response.
+
+        Raises
+        ------
+        LabelError
+            If there is none.
+        """
+        kind = self._response.dtype.kind
+        if kind == "b":
+            return (False, True)
+        if kind not in "iuf":
+            raise LabelError("y has labels other than 0/1, -1/1 and true/false; declare them with classes=")
+        tasks = _tasks(partitions.pair_of_labels, "labels", [(piece,) for piece in _pieces(self._response)])
+        return max(_computed(*tasks), key=lambda pair: -pair[0])
+
+    def rows(
+        self, encoder: Encoder, *, norm_bound: float, weighting: Weighting = influence_weights
+    ) -> "DaskRows":
+        """Encode the partitions where they lie, and have them kept there.
+
+        Raises
+        ------
+        SchemaError
+            If a column is missing, of the wrong type, or there is no row.
+        UnexpectedError
+            If Dask cannot compute a partition.
+        """
+        names = encoder.needed if self._response is None else encoder.needed[:-1]
+        data, labelled = self._data, isinstance(self._data, da.Array)
+        if labelled:
+            names = self._labels_of_columns(names)
+        else:
+            names = tuple(present(tuple(data.columns), names))
+            data = data[list(names)]
+        encoding = Encoding(encoder, names, labelled, norm_bound, weighting)
+        given = [_pieces(one) for one in (data, self._response) if one is not None]
+        kept = _persisted(
+            _tasks(partial(partitions.encode, encoding), "encode", list(zip(*given, strict=True)))
+        )
+        lengths = _computed(*_tasks(partitions.count, "count", [(rows,) for rows in kept]))
+        if not sum(lengths):
+            raise SchemaError("data has no row; pass a table with at least one")
+        filled = [(rows, length) for rows, length in zip(kept, lengths, strict=True) if length]
+        return DaskRows([rows for rows, _ in filled], [length for _, length in filled], norm_bound)
+
+    def _labels_of_columns(self, needed: tuple[str, ...]) -> tuple[str, ...]:
+        """Return what the columns of an array are called: as they are needed, where the response is apart."""
+        width = self._data.shape[1]
+        names = self._columns or (needed if self._response is not None else default_names(width))
+        if len(names) != width:
+            raise SchemaError(f"columns must name all {width} columns of the array, got {len(names)}")
+        present(names, needed)
+        return names
+
+
+def _aligned(data: Collection, response: Collection) -> Collection:
+    """Return the response in the partitions of the data, as far as public lengths tell."""
+    if response is None:
+        return None
+    if isinstance(data, da.Array) and isinstance(response, da.Array):
+        chunks, given = data.chunks[0], response.chunks[0]
+        if sum(chunks) == sum(given):  # not if a length is unknown, which is NaN
+            response = cast(Collection, response).rechunk({0: chunks})
+    if len(_pieces(data)) != len(_pieces(response)):
+        raise SchemaError("y must have the partitions of X")
+    return response
+
+
+def _pieces(collection: Collection) -> list[Delayed]:
+    """Return the partitions of a collection."""
+    pieces = collection.to_delayed()
+    return list(pieces.ravel()) if isinstance(pieces, np.ndarray) else list(pieces)
+
+
+@final
+class DaskRows(AbstractStoredRows):
+    """Encoded and bounded rows on a cluster.
+
+    Parameters
+    ----------
+    kept : list of Delayed
+        What makes, or holds, a `Partition` each.
+    lengths : list of int
+        Their numbers of rows, none of them 0.
+    norm_bound : float
+    """
+
+    __slots__ = ("_kept", "_lengths", "_norm_bound")
+
+    def __init__(self, kept: list[Delayed], lengths: list[int], norm_bound: float) -> None:
+        self._kept, self._lengths, self._norm_bound = kept, lengths, norm_bound
+
+    def __repr__(self) -> str:
+        return "DaskRows(<private rows>)"
+
+    def __reduce__(self) -> str:
+        raise TypeError("rows on a cluster are private and cannot be pickled")
+
+    @property
+    def n_rows(self) -> int:
+        """Number of rows."""
+        return sum(self._lengths)
+
+    def source(self, *, norm_bound: float) -> "DaskSource":
+        """Return the rows as a source, or raise `InvalidArgument` if they were bounded by another number."""
+        if norm_bound != self._norm_bound:
+            raise InvalidArgument("the rows were encoded for another bound on them")
+        return DaskSource(self._kept, self._lengths, norm_bound)
+
+
+@final
+class DaskSource:
+    """Sums over rows on a cluster: a task for each partition and pass, whose sums a tree of tasks adds up.
+
+    Parameters as for `DaskRows`.
+
+    Notes
+    -----
+    *Guarantee.* A row is in each sum once, whichever workers are lost: Dask then encodes and sums their
+    partitions anew. Noise is drawn by the oracle, once a release, for the finished sum. The order of all
+    additions depends on the lengths of the partitions alone, and `summation_error` bounds their rounding.
+    """
+
+    __slots__ = ("_kept", "_norm_bound", "_starts")
+
+    def __init__(self, kept: list[Delayed], lengths: list[int], norm_bound: float) -> None:
+        self._kept, self._norm_bound = kept, norm_bound
+        self._starts = np.cumsum([0, *lengths])
+
+    def __repr__(self) -> str:
+        return "DaskSource(<private rows>)"
+
+    def __reduce__(self) -> str:
+        raise TypeError("a row source holds private rows and cannot be pickled")
+
+    @property
+    def n_rows(self) -> int:
+        """Number of rows."""
+        return int(self._starts[-1])
+
+    @property
+    def unit(self) -> None:
+        """Every row is a privacy unit: the rows of one are not gathered from the partitions."""
+
+    @property
+    def n_units(self) -> int:
+        """Number of rows."""
+        return self.n_rows
+
+    @property
+    def norm_bound(self) -> float:
+        """Bound on ``sqrt(weight) * norm(x)``."""
+        return self._norm_bound
+
+    def sum(self, kernel: BlockKernel, size: int) -> FloatArray:
+        """Return the sum of the kernel over all rows, shape (size,)."""
+        shared = _node(kernel)
+        sums = _tasks(partitions.summed, "sum", [(rows, shared, size) for rows in self._kept])
+        while len(sums) > 1:
+            groups = [tuple(sums[k : k + _FAN_IN]) for k in range(0, len(sums), _FAN_IN)]
+            sums = _tasks(partitions.combined, "add", groups)
+        return np.array(_computed(*sums)[0])
+
+    def unit_sums(self, terms: RowTerms, size: int) -> FloatArray:
+        """Refuse: no row is known to belong to another one's unit."""
+        del terms, size
+        raise PlanViolation("rows on a cluster are not gathered by privacy unit")
+
+    def blocks(self) -> Iterator[Block]:
+        """Return the rows in their order, a partition at a time brought here."""
+        for rows in self._kept:
+            yield from _computed(rows)[0].source.blocks()
+
+    def take(self, indices: IntArray) -> Block:
+        """Return the rows with these numbers."""
+        which = np.searchsorted(self._starts, indices, side="right") - 1
+        order = np.argsort(which, kind="stable")
+        places, first = np.unique(which[order], return_index=True)
+        local = np.split((indices - self._starts[which])[order], first[1:])
+        wanted = [(self._kept[k], _node(part)) for k, part in zip(places, local, strict=True)]
+        return partitions.joined(_computed(*_tasks(partitions.taken, "take", wanted)), np.argsort(order))
+
+    def reweighted(self, basis: FloatArray, *, norm_bound: float, amplification: float) -> "DaskSource":
+        """Return the same rows with weights that bound ``norm(basis.T @ x)``; see `BasisWeights`."""
+        shared = _node(basis)
+        wanted = [(rows, shared, norm_bound, amplification) for rows in self._kept]
+        kept = _persisted(_tasks(partitions.reweighted, "reweight", wanted))
+        return DaskSource(kept, list(np.diff(self._starts)), self._norm_bound)
+
+
+def _tasks(work: Callable[..., Any], name: str, arguments: Sequence[tuple[Any, ...]]) -> list[Delayed]:
+    """Return a task for each tuple of arguments, which are tasks or plain numbers.
+
+    A name that Dask makes by itself could be a digest of the arguments.
+    """
+    drawn, made = uuid.uuid4().hex, delayed(work, pure=False, traverse=False)
+    return [made(*one, dask_key_name=f"privfit-{name}-{drawn}-{k}") for k, one in enumerate(arguments)]
+
+
+def _node(value: Any) -> Delayed:
+    """Return what tasks share: it is sent once, and not looked into."""
+    return delayed(value, name=f"privfit-shared-{uuid.uuid4().hex}", traverse=False)
+
+
+def _persisted(tasks: list[Delayed]) -> list[Delayed]:
+    return list(_guarded(lambda: persist(*tasks, traverse=False)))
+
+
+def _computed(*tasks: Delayed) -> tuple[Any, ...]:
+    """Return what the tasks do, or raise the error that one of them has returned."""
+    answers = _guarded(lambda: compute(*tasks, traverse=False))
+    for answer in answers:
+        if isinstance(answer, Failure):
+            raise answer.error
+    return answers
+
+
+def _guarded(work: Callable[[], tuple[Any, ...]]) -> tuple[Any, ...]:
+    """Return what Dask does; its errors may quote what it was given to do."""
+    try:
+        return work()
+    except Exception as error:
+        failure = UnexpectedError(
+            f"Dask failed with {type(error).__name__}; its message is withheld because it may quote data. "
+            "Compute the collection by itself to see it, and look whether workers were lost"
+        )
+    raise failure

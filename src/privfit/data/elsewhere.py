@@ -1,0 +1,33 @@
+"""Recognise tables that are encoded where they lie, without importing what serves few of them."""
+
+from typing import Any
+
+from privfit.data.stores import AbstractRowStore
+from privfit.errors import InvalidArgument
+
+
+def _is_dask(data: object) -> bool:
+    """Return whether data is a collection of Dask, without importing it."""
+    return type(data).__module__.partition(".")[0] == "dask"
+
+
+def as_store(data: object, response: Any = None, columns: Any = None) -> AbstractRowStore | None:
+    """Return data as a store of rows; None if it is none.
+
+    Parameters
+    ----------
+    data : RowCache, or Dask DataFrame or array
+    response : Dask series or array, optional
+        The response, where it is not a column of ``data``.
+    columns : sequence of str, optional
+        Names of the columns of a Dask array.
+    """
+    if isinstance(data, AbstractRowStore):
+        if response is not None:
+            raise InvalidArgument("y must be left out or the name of a column of the file")
+        return data
+    if not _is_dask(data):
+        return None
+    from privfit.data.dask_tables import DaskTable  # noqa: PLC0415 -- an extra, and long to import
+
+    return DaskTable(data, response, columns)

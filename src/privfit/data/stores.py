@@ -1,0 +1,47 @@
+"""Tables that are encoded where they lie, before a fit is planned: large files and rows on a cluster."""
+
+from abc import ABC, abstractmethod
+
+from privfit.data.clamp import Weighting
+from privfit.data.declarations import Level
+from privfit.data.encode import Encoder
+from privfit.data.source import RowSource
+
+
+class AbstractStoredRows(ABC):
+    """Encoded and bounded rows."""
+
+    __slots__ = ()
+
+    @property
+    @abstractmethod
+    def n_rows(self) -> int:
+        """Number of rows."""
+
+    @abstractmethod
+    def source(self, *, norm_bound: float) -> RowSource:
+        """Return the rows as a source, or raise if they were bounded by another number."""
+
+
+class AbstractRowStore(ABC):
+    """A table that can be encoded where it lies. It keeps no identifiers of persons and no survey weights."""
+
+    __slots__ = ()
+
+    @property
+    def names(self) -> tuple[str, ...] | None:
+        """Names of the columns, where they are known beforehand."""
+        return None
+
+    @property
+    def named(self) -> bool:
+        """Whether the columns have names of their own."""
+        return True
+
+    def labels(self) -> tuple[Level, Level]:
+        """Return the labels of a response without a schema."""
+        return (0, 1)
+
+    @abstractmethod
+    def rows(self, encoder: Encoder, *, norm_bound: float, weighting: Weighting) -> AbstractStoredRows:
+        """Return the encoded and bounded rows."""

@@ -1,0 +1,394 @@
+"""Rows on a cluster: the same fits, a task a partition and pass, errors and names of tasks without a cell."""
+
+import logging
+import os
+import pickle
+import re
+import signal
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import privfit as pf
+from privfit.data import partitions
+from privfit.data.encode import SchemaEncoder
+from privfit.data.source import CHUNK_ROWS, ArraySource, TravellingKernel, summation_error
+from privfit.data.tables import open_table
+from privfit.errors import (
+    Incompatible,
+    InvalidArgument,
+    LabelError,
+    PrivfitError,
+    SchemaError,
+    UnexpectedError,
+)
+from privfit.problem.kernels import gradient_kernel, second_moment_kernel
+
+dask = pytest.importorskip("dask")
+pytest.importorskip("distributed")
+da = pytest.importorskip("dask.array")
+dd = pytest.importorskip("dask.dataframe")
+
+LEVELS = ["a", "b", "c", "d"]
+SCHEMA = pf.Schema(
+    {
+        "age": {"type": "numeric", "lower": 17, "upper": 90},
+        "gain": {"type": "numeric", "lower": 0, "upper": 1000},
+        "ward": {"type": "categorical", "levels": LEVELS, "other": "a"},
+        "sex": {"type": "categorical", "levels": ["f", "m"]},
+        "ill": {"type": "categorical", "levels": ["no", "yes"], "target": True},
+    }
+)
+ENCODER = SchemaEncoder(SCHEMA, target_kind="binary")
+BOUND = ENCODER.design.norm_bound
+CANARY = "CANARY31415"
+
+
+def frame(n=3 * CHUNK_ROWS + 100, seed=0):
+    rng = np.random.default_rng(seed)
+    return pd.DataFrame(
+        {
+            "age": rng.uniform(15, 95, n),
+            "gain": rng.uniform(0, 1000, n),
+            "ward": rng.choice([*LEVELS, "new"], n),
+            "sex": np.where(rng.random(n) < 0.03, None, rng.choice(["f", "m"], n)),
+            "ill": rng.choice(["no", "yes"], n),
+        }
+    )
+
+
+@pytest.fixture(autouse=True)
+def in_this_thread():
+    with dask.config.set(scheduler="synchronous"):
+        yield
+
+
+def source_of(data, encoder=ENCODER, bound=BOUND):
+    from privfit.data.dask_tables import DaskTable
+
+    return DaskTable(data).rows(encoder, norm_bound=bound).source(norm_bound=bound)
+
+
+def in_memory(data, bound=BOUND):
+    return ArraySource(*ENCODER.encode_coded(open_table(data)), norm_bound=bound)
+
+
+def gradient(p, seed=3):
+    from privfit.losses import Logistic
+
+    return TravellingKernel(gradient_kernel, Logistic(), np.random.default_rng(seed).normal(size=p), 1.0)
+
+
+def test_sums_and_rows_are_those_of_the_table():
+    data = frame()
+    one, other = source_of(dd.from_pandas(data, npartitions=6)), in_memory(data)
+    p = len(ENCODER.design.columns)
+    assert (one.n_rows, one.n_units, one.unit, one.norm_bound) == (len(data), len(data), None, BOUND)
+    turned = [
+        s.reweighted(np.diag(np.arange(1.0, p + 1.0)), norm_bound=1.1, amplification=30.0)
+        for s in (one, other)
+    ]
+    for left, right in ((one, other), turned):
+        for kernel, size in ((gradient(p), p), (TravellingKernel(second_moment_kernel, None), p * p)):
+            np.testing.assert_allclose(
+                left.sum(kernel, size), right.sum(kernel, size), rtol=1e-12, atol=1e-10
+            )
+        places = np.random.default_rng(1).integers(len(data), size=500)
+        expected = [
+            np.concatenate([getattr(b, name) for b in right.blocks()]) for name in ("x", "y", "weight")
+        ]
+        for name, rows in zip(("x", "y", "weight"), expected, strict=True):
+            np.testing.assert_array_equal(np.concatenate([getattr(b, name) for b in left.blocks()]), rows)
+            np.testing.assert_array_equal(getattr(left.take(places), name), rows[places])
+
+
+def test_partitions_without_rows_count_nothing():
+    data = frame(5000)
+    gaps = dd.from_pandas(data, npartitions=7)
+    gaps = gaps.map_partitions(lambda part: part[part.index >= 2000])
+    p = len(ENCODER.design.columns)
+    one, other = source_of(gaps), in_memory(data.iloc[2000:])
+    np.testing.assert_allclose(one.sum(gradient(p), p), other.sum(gradient(p), p), rtol=1e-12, atol=1e-10)
+    with pytest.raises(SchemaError, match="no row"):
+        source_of(gaps[gaps.age > 1e9])
+
+
+FITS = [
+    lambda data, **more: pf.logit("ill ~ age * C(ward) + sex", data, **more),
+    lambda data, **more: pf.logit("ill ~ age + sex", data, solver="newton", **more),
+    lambda data, **more: pf.ols("gain ~ age * ward", data, **more),
+    lambda data, **more: pf.huber("gain ~ age + C(sex)", data, **more),
+    lambda data, **more: pf.quantile("gain ~ age", data, **more),
+    lambda data, **more: pf.svm("ill ~ age + ward", data, **more),
+    lambda data, **more: pf.poisson("gain ~ age", data, **more),
+]
+
+
+@pytest.mark.parametrize(
+    "fitted", FITS, ids=["logit", "newton", "ols", "huber", "quantile", "svm", "poisson"]
+)
+def test_formulas_give_the_same_to_rounding(fitted):
+    data, options = frame(), {"schema": SCHEMA, "epsilon": 5.0, "delta": 1e-6, "random_state": 1}
+    whole, spread = (fitted(rows, **options) for rows in (data, dd.from_pandas(data, npartitions=5)))
+    np.testing.assert_allclose(spread.estimate, whole.estimate, rtol=1e-10, atol=1e-10)
+    np.testing.assert_allclose(spread.cov_sampling, whole.cov_sampling, rtol=1e-8)
+    assert spread.private is False
+    assert spread.plan == whole.plan
+
+
+SOLVERS = {
+    "non-private": pf.solvers.NonPrivate(),
+    "gradient": pf.solvers.NoisyGradientDescent(n_steps=5),
+    "clipped": pf.solvers.ClippedGradientDescent(n_steps=5),
+    "output": pf.solvers.OutputPerturbation(),
+    "objective": pf.solvers.ObjectivePerturbation(),
+    "sampled": pf.solvers.NoisySGD(n_steps=5),
+    "online": pf.solvers.OnlineToBatch(),
+    "exponential": pf.solvers.ExponentialMechanism(candidates=[[0.0, 0.0, 0.0], [0.0, 1.0, 0.0]]),
+    "draw": pf.solvers.RegularisedExponentialMechanism(),
+}
+
+
+@pytest.mark.parametrize("solver", SOLVERS.values(), ids=SOLVERS)
+def test_every_solver_finds_its_rows(solver):
+    rng, n = np.random.default_rng(0), 3000
+    x = rng.normal(size=(n, 2)) / 2
+    y = (rng.random(n) < 1 / (1 + np.exp(-x[:, 0]))).astype(int)
+    options = {"solver": solver, "inference": False, "random_state": 5, "l2": 0.01}
+    whole = pf.LogisticRegression(**options).fit(x, y)
+    spread = pf.LogisticRegression(**options).fit(
+        da.from_array(x, chunks=(700, 1)), da.from_array(y, chunks=900)
+    )
+    np.testing.assert_allclose(spread.coef_, whole.coef_, rtol=1e-8, atol=1e-10)
+
+
+def test_estimators_take_frames_and_arrays():
+    rng, n = np.random.default_rng(0), 4000
+    x = pd.DataFrame(rng.normal(size=(n, 3)), columns=list("abc"))
+    y = pd.Series(x.a + rng.normal(size=n))
+    options = {"random_state": 2}
+    whole = pf.LinearRegression(**options).fit(x, y)
+    spread = pf.LinearRegression(**options).fit(
+        dd.from_pandas(x, npartitions=3), dd.from_pandas(y, npartitions=3)
+    )
+    np.testing.assert_allclose(spread.coef_, whole.coef_, rtol=1e-10)
+    assert list(spread.feature_names_in_) == ["a", "b", "c"]
+    np.testing.assert_allclose(spread.predict(x), whole.predict(x), rtol=1e-9, atol=1e-10)
+    arrays = pf.LinearRegression(**options).fit(
+        da.from_array(x.to_numpy(), chunks=1500), da.from_array(y.to_numpy())
+    )
+    np.testing.assert_allclose(arrays.coef_, whole.coef_, rtol=1e-10)
+    assert not hasattr(arrays, "feature_names_in_")
+    data = frame()
+    fits = [
+        pf.LogisticRegression(schema=SCHEMA, random_state=3).fit(rows)
+        for rows in (data, dd.from_pandas(data, npartitions=3))
+    ]
+    np.testing.assert_allclose(fits[0].coef_, fits[1].coef_, rtol=1e-10)
+
+
+@pytest.mark.parametrize("labels", [(0, 1), (-1, 1), (False, True)])
+def test_standard_labels_are_found_in_all_partitions(labels):
+    x = np.random.default_rng(0).normal(size=(2000, 1))
+    y = np.where(np.arange(2000) < 1990, labels[1], labels[0]).astype(type(labels[0]))
+    whole = pf.LogisticRegression(random_state=0).fit(x, y)
+    spread = pf.LogisticRegression(random_state=0).fit(
+        da.from_array(x, chunks=500), da.from_array(y, chunks=500)
+    )
+    np.testing.assert_array_equal(spread.classes_, whole.classes_)
+    np.testing.assert_allclose(spread.coef_, whole.coef_, rtol=1e-10)
+
+
+def test_a_folder_of_parquet(tmp_path):
+    data = frame()
+    for k, rows in enumerate(np.array_split(np.arange(len(data)), 4)):
+        data.iloc[rows].to_parquet(tmp_path / f"{k}.parquet")
+    options = {"schema": SCHEMA, "random_state": 1}
+    spread = pf.logit("ill ~ age + C(ward)", dd.read_parquet(tmp_path), **options)
+    whole = pf.logit("ill ~ age + C(ward)", data, **options)
+    np.testing.assert_allclose(spread.estimate, whole.estimate, rtol=1e-10, atol=1e-10)
+
+
+def test_a_pass_is_a_task_a_partition_and_a_tree(monkeypatch):
+    from privfit.data import dask_tables
+
+    source, counted = source_of(dd.from_pandas(frame(2000), npartitions=10)), []
+    plain = dask_tables.compute
+    monkeypatch.setattr(
+        dask_tables,
+        "compute",
+        lambda *tasks, **more: counted.append(dict(tasks[0].dask)) or plain(*tasks, **more),
+    )
+    source.sum(gradient(7), 7)
+    ((graph),) = counted
+    kinds = [re.sub(r"-[0-9a-f]{32}.*", "", str(key)) for key in graph]
+    assert kinds.count("privfit-sum") == len(graph) - kinds.count("privfit-add") - 11 == 10
+    assert kinds.count("privfit-add") == 3 + 1
+    assert kinds.count("privfit-shared") == 1
+
+
+@pytest.mark.parametrize("n", [1, 2, 5, 100, CHUNK_ROWS, 10**6, 10**10])
+@pytest.mark.parametrize("terms", [160, CHUNK_ROWS])
+def test_the_bound_on_rounding_covers_any_cut_into_partitions(n, terms):
+    """As many partitions as rows, with one that holds almost all: more additions than any cut needs."""
+    chunks = -(-n // CHUNK_ROWS)
+    within = min(n, terms) + int(np.ceil(np.log2(chunks))) + 1
+    across = int(np.ceil(np.log2(n))) + 1
+    assert (within + across) * 2.0**-53 * (1 + 1e-6) <= summation_error(2 * n, terms)
+
+
+def test_names_of_tasks_do_not_depend_on_rows(monkeypatch):
+    from privfit.data import dask_tables
+
+    monkeypatch.setattr(dask_tables.uuid, "uuid4", lambda: type("Drawn", (), {"hex": "0" * 32}))
+    seen = []
+    for seed in (0, 1):
+        source = source_of(dd.from_pandas(frame(900, seed), npartitions=3))
+        seen.append([str(key) for key in (*source._kept, *(one.key for one in source._kept))])
+    ours = [[key for key in keys if "privfit" in key] for keys in seen]
+    assert ours[0] == ours[1]
+    assert ours[0]
+
+
+BAD = {
+    "label": (lambda data: data.assign(ill=data.ill.where(data.index != 77, CANARY)), LabelError, "'ill'"),
+    "absent": (lambda data: data.drop(columns="age"), SchemaError, "'age' is not in the data"),
+    "type": (lambda data: data.assign(age=pd.to_datetime(data.age, unit="D")), SchemaError, "'age'"),
+}
+
+
+@pytest.mark.parametrize("what", BAD)
+def test_errors_on_workers_arrive_in_one_line_and_cost_nothing(what, tmp_path, caplog, capfd):
+    spoil, kind, said = BAD[what]
+    ledger = pf.Ledger(tmp_path / "ledger.db")
+    ledger.grant("wards", pf.Budget(5.0, 1e-5))
+    with caplog.at_level(logging.DEBUG), pytest.raises(kind, match=said) as caught:
+        pf.logit(
+            "ill ~ age + ward",
+            dd.from_pandas(spoil(frame(500)), npartitions=3),
+            schema=SCHEMA,
+            ledger=ledger,
+            dataset="wards",
+        )
+    assert "\n" not in str(caught.value)
+    printed = "".join([caplog.text, *capfd.readouterr(), str(caught.value)])
+    assert CANARY not in printed
+    assert ledger.export()["reservations"] == []
+
+
+def test_errors_of_dask_itself_are_withheld():
+    def broken(part):
+        raise ValueError(CANARY)
+
+    data = dd.from_pandas(frame(500), npartitions=2)
+    with pytest.raises(UnexpectedError, match="Dask failed with ValueError") as caught:
+        pf.logit("ill ~ age", data.map_partitions(broken, meta=data), schema=SCHEMA)
+    assert CANARY not in str(caught.value)
+    assert caught.value.__cause__ is None
+    assert caught.value.__context__ is None
+
+
+def test_what_a_kernel_raises_on_a_worker_quotes_nothing():
+    def failing(block, out):
+        raise ValueError(CANARY)
+
+    source = source_of(dd.from_pandas(frame(500), npartitions=2))
+    with pytest.raises(UnexpectedError, match="unexpected ValueError") as caught:
+        source.sum(failing, 1)
+    assert CANARY not in str(caught.value)
+
+
+def test_arguments_that_do_not_go_together():
+    x, y = da.zeros((300, 2), chunks=100), da.zeros(300, chunks=100)
+    data = dd.from_pandas(frame(300), npartitions=2)
+    for fails, kind, said in [
+        (lambda: pf.LinearRegression().fit(x, np.zeros(300)), InvalidArgument, "y must be a Dask"),
+        (lambda: pf.LinearRegression().fit(x, da.zeros(200, chunks=100)), SchemaError, "partitions"),
+        (
+            lambda: pf.LinearRegression().fit(x, da.zeros(299, chunks=(100, 100, 99))),
+            SchemaError,
+            "as long as",
+        ),
+        (lambda: pf.LinearRegression().fit(data, "gain"), InvalidArgument, "y is needed"),
+        (lambda: pf.LinearRegression().fit(y, y), SchemaError, "two-dimensional"),
+        (
+            lambda: pf.LogisticRegression().fit(x, da.full(300, 7.0, chunks=100)),
+            LabelError,
+            "labels other than",
+        ),
+        (lambda: pf.LogisticRegression().fit(x, y.astype(str)), LabelError, "labels other than"),
+        (lambda: pf.ols("gain ~ age", data.age, schema=SCHEMA), InvalidArgument, "Dask Series"),
+        (lambda: pf.ols("gain ~ age", x, schema=SCHEMA), SchemaError, "is not in the data"),
+        (lambda: pf.ols("gain ~ age", data, schema=SCHEMA, unit="ward"), Incompatible, "cluster"),
+        (lambda: source_of(data).unit_sums(None, 1), PrivfitError, "unit"),
+    ]:
+        with pytest.raises(kind, match=said):
+            fails()
+
+
+def test_rows_on_a_cluster_show_nothing():
+    from privfit.data.dask_tables import DaskTable
+
+    table = DaskTable(dd.from_pandas(frame(300), npartitions=2))
+    rows = table.rows(ENCODER, norm_bound=BOUND)
+    source = rows.source(norm_bound=BOUND)
+    assert [repr(one) for one in (table, rows, source)] == [
+        f"{name}(<private rows>)" for name in ("DaskTable", "DaskRows", "DaskSource")
+    ]
+    for one in (rows, source):
+        with pytest.raises(TypeError, match="private"):
+            pickle.dumps(one)
+    with pytest.raises(InvalidArgument, match="another bound"):
+        rows.source(norm_bound=0.1)
+    partition = partitions.Partition(in_memory(frame(300)).bounded, BOUND)
+    assert not re.search(r"\d\.\d", repr(partition))
+    assert 300 * 16 < partition.__sizeof__() < 300 * 100
+
+
+def test_kernels_travel_by_the_call_that_makes_them():
+    p = len(ENCODER.design.columns)
+    kernel, rows = gradient(p), in_memory(frame(500))
+    again = pickle.loads(pickle.dumps(kernel))  # noqa: S301 -- our own
+    np.testing.assert_array_equal(rows.sum(again, p), rows.sum(kernel, p))
+    assert "[" not in repr(kernel)
+
+
+@pytest.mark.filterwarnings("default")
+def test_a_worker_that_is_killed_costs_no_second_spend_and_no_second_noise(
+    tmp_path, monkeypatch, caplog, capfd
+):
+    from distributed import Client, LocalCluster
+
+    from privfit.data.dask_tables import DaskSource
+
+    data = dd.from_pandas(frame(), npartitions=4)
+    here = pf.logit("ill ~ age + C(ward)", data, schema=SCHEMA, random_state=4)
+    ledger = pf.Ledger(tmp_path / "ledger.db")
+    ledger.grant("wards", pf.Budget(5.0, 1e-5))
+    passes, plain = [], DaskSource.sum
+    with (
+        caplog.at_level(logging.INFO),
+        LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=None) as cluster,
+        Client(cluster),
+        dask.config.set(scheduler=None),
+    ):
+
+        def killing(self, kernel, size):
+            passes.append(size)
+            if len(passes) == 3:
+                os.kill(cluster.workers[0].pid, signal.SIGKILL)
+            return plain(self, kernel, size)
+
+        monkeypatch.setattr(DaskSource, "sum", killing)
+        there = pf.logit(
+            "ill ~ age + C(ward)", data, schema=SCHEMA, random_state=4, ledger=ledger, dataset="wards"
+        )
+        assert len(passes) > 3
+        logs = str([cluster.get_logs()])
+    np.testing.assert_allclose(there.estimate, here.estimate, rtol=1e-10, atol=1e-10)
+    assert len(there.releases) == len(here.releases) == len(there.plan.releases)
+    (spend,) = ledger.export()["reservations"]
+    assert spend["committed_at"] is not None
+    printed = "".join([caplog.text, *capfd.readouterr(), logs])
+    assert not re.search(r"\b\d\d\.\d{6}", printed.replace("2026-", ""))  # no age
