@@ -8,7 +8,13 @@ import pytest
 
 from privfit.errors import Incompatible, InvalidArgument
 from privfit.privacy.budget import Budget, gdp_delta, gdp_epsilon
-from privfit.privacy.composition import ApproximateEvent, GaussianEvent, PureEvent, compose
+from privfit.privacy.composition import (
+    ApproximateEvent,
+    GaussianEvent,
+    PureEvent,
+    SampledGaussianEvent,
+    compose,
+)
 
 
 def exact_delta(mu, pairs, epsilon):
@@ -234,3 +240,18 @@ def test_a_loss_beyond_all_floats_is_infinite(huge, beside):
     assert together.epsilon_at(0.5) == math.inf
     for budget in (Budget(1e308), Budget(1.0, 0.5), Budget.gdp(1e3), Budget.zcdp(1e3)):
         assert not together.within(budget)
+
+
+def test_events_take_what_is_in_their_range_and_nothing_else():
+    assert ApproximateEvent(1.0, 0.7).delta == 0.7
+    assert math.copysign(1.0, ApproximateEvent(1.0, -0.0).delta) == 1.0
+    assert SampledGaussianEvent("poisson", "add_remove", 1.0, 0.01, 5).rate == 0.01
+    assert SampledGaussianEvent("one", "replace", 1.0, 1.0, 5).steps == 5
+    with pytest.raises(Incompatible, match="one row per step"):
+        SampledGaussianEvent("one", "add_remove", 1.0, 0.01, 5)
+    for wrong in (0.0, -0.1, 1.1, math.nan):
+        with pytest.raises(InvalidArgument):
+            SampledGaussianEvent("poisson", "replace", 1.0, wrong, 5)
+    for wrong in (1.0, -1e-9, math.nan):
+        with pytest.raises(InvalidArgument):
+            ApproximateEvent(1.0, wrong)
