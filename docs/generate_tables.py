@@ -322,6 +322,19 @@ def audits() -> str:
     return table(["case", "budget", "runs", "bound", "claim", "shown", "violated"], body)
 
 
+def queries() -> str:
+    """Return the bounds of the attacks on single queries."""
+    found = json.loads((ROOT / "benchmarks/audit/results/queries.json").read_text(encoding="utf-8"))
+    body = []
+    for row in found:
+        measure = "ε" if row["claimed_mu"] is None else "μ"
+        bound = row["epsilon" if row["claimed_mu"] is None else "mu"]
+        shown = f"{100 * row['tightness']:.0f} %"
+        violated = "yes" if row["violated"] else "no"
+        body.append([row["case"], f"{measure} = 1", f"{row['trials']:,}", f"{bound:.3f}", shown, violated])
+    return table(["query", "claim", "runs", "bound", "shown", "violated"], body)
+
+
 def kills() -> str:
     """Return the counts of the kills."""
     found = json.loads((ROOT / "benchmarks/audit/results/kills.json").read_text(encoding="utf-8"))
@@ -494,7 +507,7 @@ PAGES: dict[str, dict[str, Callable[[], str]]] = {
         "scaling": scaling,
         "cluster": cluster,
     },
-    "experiments/audits.md": {"audits": audits, "elsewhere": elsewhere, "kills": kills},
+    "experiments/audits.md": {"audits": audits, "queries": queries, "elsewhere": elsewhere, "kills": kills},
     "experiments/output-perturbation.md": {"cells": cells, "counts": counts},
     "planning.md": {
         "planner": lambda: planner_table(planner_cells(finite=True)),

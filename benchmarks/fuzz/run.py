@@ -4,7 +4,8 @@
     python benchmarks/fuzz/run.py [--executions 1000000] [--targets formula csv_cells]
 
 Every target of ``tests/fuzz/targets.py`` runs in a process of its own, on its share of the executions.
-Writes benchmarks/fuzz/results/fuzz.json; inputs that break something are kept in
+A time-out counts as a finding. It goes by the clock, so run its input alone, on a machine without other work,
+before looking for a defect. Writes benchmarks/fuzz/results/fuzz.json; inputs that break something are kept in
 ``benchmarks/fuzz/findings``.
 """
 

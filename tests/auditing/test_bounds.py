@@ -36,10 +36,20 @@ def test_error_rates_turn_into_epsilon_and_mu():
 
 def test_a_cut_tells_apart_what_lies_apart():
     first, second = np.arange(0.0, 100.0), np.arange(200.0, 300.0)
-    cut = best_cut(first, second, delta=0.0, gaussian=False)
+    cut = best_cut(first, second, delta=0.0, gaussian=False, failure=0.01)
     assert 99 <= cut < 200
     rates = error_rates(first, second, cut, 0.01)
     assert rates.false_alarm == rates.miss == clopper_pearson(0, 100, 0.005)
+
+
+@pytest.mark.statistical
+def test_the_cut_is_not_one_at_which_a_few_scores_decide():
+    """Over 20 samples of scores; a bound below 0.75 would be 6 standard deviations low at the middle cut."""
+    rng = np.random.default_rng(6)
+    for _ in range(20):
+        learnt, tried = ((rng.normal(size=4000), rng.normal(1.0, size=4000)) for _ in range(2))
+        cut = best_cut(*learnt, delta=1e-6, gaussian=True, failure=1e-3)
+        assert error_rates(*tried, cut, 1e-3).mu() > 0.75
 
 
 @pytest.mark.statistical

@@ -8,7 +8,13 @@ import pytest
 
 from privfit.errors import Incompatible, InvalidArgument
 from privfit.privacy.budget import Budget, gdp_delta, gdp_epsilon
-from privfit.privacy.composition import ApproximateEvent, GaussianEvent, PureEvent, compose
+from privfit.privacy.composition import (
+    ApproximateEvent,
+    GaussianEvent,
+    PureEvent,
+    SampledGaussianEvent,
+    compose,
+)
 
 
 def exact_delta(mu, pairs, epsilon):
@@ -206,3 +212,46 @@ def test_a_single_gaussian_costs_itself_whatever_its_size(mu):
     assert compose([GaussianEvent(mu)]).gaussian == mu
     twice = compose([GaussianEvent(mu)] * 2).gaussian
     assert 2 * Fraction(mu) ** 2 <= Fraction(twice) ** 2 <= 4 * Fraction(mu) ** 2
+
+
+TINY = (5e-324, 1e-310, 1e-150)
+
+
+@pytest.mark.parametrize("tiny", TINY)
+@pytest.mark.parametrize("kind", [GaussianEvent, PureEvent, lambda size: ApproximateEvent(size, size)])
+def test_an_event_too_small_for_its_square_or_inverse_composes(kind, tiny):
+    """It costs next to nothing, beside another one or alone, and fits wherever the other one fits."""
+    other = PureEvent(0.3)
+    together = compose([kind(tiny), other, kind(tiny)])
+    alone = compose([other])
+    for epsilon in (0.0, 0.1, 0.3, 1.0):
+        assert alone.delta_at(epsilon) <= together.delta_at(epsilon) <= alone.delta_at(epsilon) + 1e-9
+    assert together.epsilon_at(1e-7) == pytest.approx(0.3, abs=1e-3)
+    assert together.within(Budget(0.31, 1e-6))
+    assert not together.within(Budget(0.29, 1e-6))
+    assert compose([kind(tiny)] * 3).within(Budget(1e-3, 1e-6))
+
+
+@pytest.mark.parametrize("beside", [[], [GaussianEvent(1.0)]])
+@pytest.mark.parametrize("huge", [1e308, 1.7976931348623157e308])
+def test_a_loss_beyond_all_floats_is_infinite(huge, beside):
+    together = compose([PureEvent(huge), PureEvent(huge), *beside])
+    assert together.delta_at(1e308) == 1.0
+    assert together.epsilon_at(0.5) == math.inf
+    for budget in (Budget(1e308), Budget(1.0, 0.5), Budget.gdp(1e3), Budget.zcdp(1e3)):
+        assert not together.within(budget)
+
+
+def test_events_take_what_is_in_their_range_and_nothing_else():
+    assert ApproximateEvent(1.0, 0.7).delta == 0.7
+    assert math.copysign(1.0, ApproximateEvent(1.0, -0.0).delta) == 1.0
+    assert SampledGaussianEvent("poisson", "add_remove", 1.0, 0.01, 5).rate == 0.01
+    assert SampledGaussianEvent("one", "replace", 1.0, 1.0, 5).steps == 5
+    with pytest.raises(Incompatible, match="one row per step"):
+        SampledGaussianEvent("one", "add_remove", 1.0, 0.01, 5)
+    for wrong in (0.0, -0.1, 1.1, math.nan):
+        with pytest.raises(InvalidArgument):
+            SampledGaussianEvent("poisson", "replace", 1.0, wrong, 5)
+    for wrong in (1.0, -1e-9, math.nan):
+        with pytest.raises(InvalidArgument):
+            ApproximateEvent(1.0, wrong)

@@ -11,6 +11,7 @@ import pytest
 
 import privfit as pf
 from privfit.data.source import ArraySource
+from privfit.problem.oracle import Oracle
 
 from .observe import rows_of_fits
 from .tables import SCHEMA, arrays, frame
@@ -156,7 +157,7 @@ def test_the_check_sees_frames_that_hold_rows(monkeypatch):
     with rows_of_fits(monkeypatch) as rows:
         error = caught_from(lambda: unwrapped(pf.LogisticRegression(), *arrays("binary", 0)))
     held = [value for each in own_frames(error) for value in each.f_locals.values()]
-    assert any(isinstance(value, ArraySource) for value in held)
+    assert any(isinstance(value, ArraySource | Oracle) for value in held)
     assert any(reference() is not None for reference in rows)
 
 
@@ -167,3 +168,37 @@ def test_no_warning_depends_on_cells(recwarn):
     pf.LinearRegression(inference=False).fit(x, y)
     assert not recwarn.list
     assert sys.exc_info() == (None, None, None)
+
+
+def answers_of(model):
+    """Return the public methods of a fitted estimator that are given rows."""
+    names = ("predict", "predict_proba", "decision_function", "score")
+    return [name for name in names if hasattr(model, name)]
+
+
+def fitted_models():
+    x, y = arrays("binary", 0)
+    return [
+        (pf.LogisticRegression(inference=False, random_state=1).fit(x, y), y),
+        (pf.LinearSVC(inference=False, random_state=1).fit(x, y), y),
+        (pf.LinearRegression(inference=False, random_state=1).fit(x, y), y),
+        (pf.PoissonRegressor(count_bound=3, inference=False, random_state=1).fit(x, y), y),
+        (pf.MEstimator(loss=pf.losses.Logistic(), inference=False, random_state=1).fit(x, y), y),
+    ]
+
+
+def test_no_answer_about_new_rows_leaves_a_frame():
+    """Text in a number, and too few columns, both found while the rows are in hand."""
+    x, _ = arrays("binary", 0)
+    text = x.astype(object)
+    text[3, 0] = f"cell-{QUOTED}"
+    asked = 0
+    for model, y in fitted_models():
+        for name in answers_of(model):
+            for rows in (text, x[:, :1]):
+                error = caught_from(lambda: getattr(model, name)(rows, *([y] if name == "score" else [])))  # noqa: B023
+                assert isinstance(error, ValueError)
+                assert QUOTED not in str(error)
+                assert_clean(error)
+                asked += 1
+    assert asked == 2 * (4 + 3 + 2 + 2 + 3)

@@ -71,8 +71,11 @@ def error_rates(first: FloatArray, second: FloatArray, cut: float, failure: floa
     )
 
 
-def best_cut(first: FloatArray, second: FloatArray, *, delta: float, gaussian: bool) -> float:
+def best_cut(first: FloatArray, second: FloatArray, *, delta: float, gaussian: bool, failure: float) -> float:
     """Return the cut with the largest bound on scores that are not used for the bound itself.
+
+    Bounds that hold as surely as the final one keep away from cuts at the ends, where few scores decide and
+    the largest of many uncertain bounds is one that will not hold up.
 
     Parameters
     ----------
@@ -80,9 +83,11 @@ def best_cut(first: FloatArray, second: FloatArray, *, delta: float, gaussian: b
     delta : float
     gaussian : bool
         Whether to look for a large μ, not a large ε.
+    failure : float
+        As in `error_rates`.
     """
     both = np.concatenate([first, second])
     cuts = np.unique(np.quantile(both, np.linspace(0.0, 1.0, _MOST_CUTS), method="lower"))
-    rates = [error_rates(first, second, float(cut), 0.05) for cut in cuts]
+    rates = [error_rates(first, second, float(cut), failure) for cut in cuts]
     values = [rate.mu() if gaussian else rate.epsilon(delta) for rate in rates]
     return float(cuts[int(np.argmax(values))])

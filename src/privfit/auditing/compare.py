@@ -75,7 +75,7 @@ def compare_outcomes(
     for score in scores:
         learnt, tried = score.of_learnt(*known), tuple(score.of(part) for part in fresh)
         for gaussian in (False, True):
-            cut = best_cut(*learnt, delta=claim.delta, gaussian=gaussian)
+            cut = best_cut(*learnt, delta=claim.delta, gaussian=gaussian, failure=failure)
             rates = error_rates(tried[0], tried[1], cut, failure)
             found = rates.mu() if gaussian else rates.epsilon(claim.delta)
             if found > best[gaussian][0]:

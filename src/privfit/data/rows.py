@@ -26,7 +26,7 @@ def layout_of(predictors: Sequence[Column], *, intercept: bool) -> Layout:
 def written_out(encode: Callable[[Table, Storage], CodedMatrix], table: Table, size: int) -> FloatArray:
     """Return all encoded columns, shape (n, size), some rows at a time."""
     x = np.empty((table.n_rows, size))
-    for start in range(0, table.n_rows, _BLOCK_ROWS):
+    for start in range(0, max(table.n_rows, 1), _BLOCK_ROWS):  # types are looked at without rows, too
         rows = slice(start, start + _BLOCK_ROWS)
         x[rows] = encode(table.part(rows), "float64").dense()
     return x

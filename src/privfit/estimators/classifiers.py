@@ -93,6 +93,7 @@ class AbstractLinearClassifier(ClassifierMixin, AbstractPrivateRegressor):
         contrasts = Multinomial(self.coef_.shape[0]).contrasts
         return encoded @ self._theta.reshape(contrasts.shape[1], -1).T @ contrasts.T
 
+    @sealed
     def decision_function(self, X: Any) -> FloatArray:
         """Return the linear predictor, positive where the second class is predicted, shape (n,).
 
@@ -100,10 +101,16 @@ class AbstractLinearClassifier(ClassifierMixin, AbstractPrivateRegressor):
         """
         return self._linear_predictor(X)
 
+    @sealed
     def predict(self, X: Any) -> np.ndarray:
         """Return the predicted class of each row, shape (n,)."""
         predictor = self._linear_predictor(X)
         return self.classes_[np.argmax(predictor, axis=1) if self._many else (predictor > 0).astype(int)]
+
+    @sealed
+    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
+        """Return the accuracy, not private: a function of these rows and labels."""
+        return float(super().score(X, y, sample_weight))
 
 
 @final
@@ -236,6 +243,7 @@ class LogisticRegression(AbstractLinearClassifier):
     def _takes_many(self) -> bool:
         return self.schema is not None or (self.classes is not None and len(self.classes) > 2)
 
+    @sealed
     def predict_proba(self, X: Any) -> FloatArray:
         """Return the probabilities of the classes, shape (n, K)."""
         predictor = self._linear_predictor(X)

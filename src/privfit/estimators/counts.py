@@ -5,6 +5,7 @@ from typing import Any, final
 import numpy as np
 
 from privfit._checks import FloatArray, in_range
+from privfit._sealed import sealed
 from privfit.data.schema import Schema
 from privfit.estimators.models import Model, poisson_regression
 from privfit.estimators.regressors import AbstractLinearRegressor
@@ -93,6 +94,7 @@ unit, rows_per_unit, weights, weight_bound, ledger, dataset, random_state
             in_range(0.0, LARGEST_PREDICTOR, closed="right", predictor_bound=bound)
         return poisson_regression(bound)
 
+    @sealed
     def predict(self, X: Any) -> FloatArray:
         """Return expected counts, shape (n,)."""
         return expected_count(self._linear_predictor(X))

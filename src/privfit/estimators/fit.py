@@ -1,6 +1,7 @@
 """One fit, from raw columns to a result: encode, plan, reserve, release, infer, report."""
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
@@ -117,9 +118,9 @@ def fit(model: Model, encoder: Encoder, table: RawRows, options: FitOptions) -> 
     Raises
     ------
     PrivfitError
-        A named subclass, before any budget is spent, if the table's form, the plan or the ledger do not
-        allow the fit. Errors of other packages come as an `UnexpectedError` without their message, and none
-        keeps a frame in which rows are.
+        A named subclass: before any budget is spent, if the table's form, the plan or the ledger do not
+        allow the fit; after it, if cells do not, as a label that was not declared. Errors of other packages
+        come as an `UnexpectedError` without their message, and none keeps a frame in which rows are.
 
     Notes
     -----
@@ -143,10 +144,10 @@ def _fit(model: Model, encoder: Encoder, raw: RawRows, options: FitOptions) -> t
     problem = make_problem(model, encoder.design, options, n_rows=public_rows(n_units, options))
     plan = plan_fit(problem, options)
     noise = _noise(options)
-    source = _encoded(encoder, table, problem, shares)
+    encoded = _ready(encoder, table, problem, shares)
     reservation = _Reservation.make(plan, options)
     _progress.expect("passes", len(plan.releases), rows=problem.n_rows)
-    outcome = carry_out(model, encoder, options, Oracle(problem, plan, source, noise))
+    outcome = carry_out(model, encoder, options, Oracle(problem, plan, encoded(), noise))
     reservation.commit()
     return outcome
 
@@ -224,21 +225,32 @@ def _shares(table: Table | RowStream | AbstractStoredRows, options: FitOptions) 
         return options.shares.read(table)
 
 
-def _encoded(
+def _ready(
     encoder: Encoder,
     table: Table | RowStream | AbstractStoredRows,
     problem: Problem,
     shares: RowShares | None,
-) -> RowSource:
-    """Return the bounded rows; those of a stream are read later, those of a table now."""
+) -> Callable[[], RowSource]:
+    """Return what bounds the rows, after a look at their form: what it finds wrong costs no budget.
+
+    The form is what a table without rows would have, too. Whatever depends on cells comes after the
+    reservation. The rows of a stream are read later still.
+    """
     if isinstance(table, AbstractStoredRows):
-        return table.source(norm_bound=problem.norm_bound)
+        kept = table.source(norm_bound=problem.norm_bound)
+        return lambda: kept
     weighting = weighting_of(problem)
     if isinstance(table, RowStream):
-        return table.source(encoder, norm_bound=problem.norm_bound, weighting=weighting)
-    with np.errstate(all="ignore"):  # a warning would depend on cells
-        x, y = (encoder.encode_coded if encoder.layout.has_codes else encoder.encode)(table)
-        return ArraySource(x, y, norm_bound=problem.norm_bound, weighting=weighting, shares=shares)
+        stream = table.source(encoder, norm_bound=problem.norm_bound, weighting=weighting)
+        return lambda: stream
+    encoder.encode(table.part(slice(0, 0)))
+
+    def encoded() -> RowSource:
+        with np.errstate(all="ignore"):  # a warning would depend on cells
+            x, y = (encoder.encode_coded if encoder.layout.has_codes else encoder.encode)(table)
+            return ArraySource(x, y, norm_bound=problem.norm_bound, weighting=weighting, shares=shares)
+
+    return encoded
 
 
 def public_rows(n_rows: int, options: FitOptions) -> int:

@@ -176,10 +176,12 @@ unit, rows_per_unit, weights, weight_bound, ledger, dataset, random_state
         return self
 
     @available_if(lambda self: self._binary)
+    @sealed
     def decision_function(self, X: Any) -> FloatArray:
         """Return the linear predictor, for losses of a binary response only, shape (n,)."""
         return self._linear_predictor(X)
 
+    @sealed
     def predict(self, X: Any) -> np.ndarray:
         """Return the predicted response, label or count of each row, shape (n,)."""
         predictor, target = self._linear_predictor(X), self._encoder.design.target
@@ -189,6 +191,7 @@ unit, rows_per_unit, weights, weight_bound, ledger, dataset, random_state
             return expected_count(predictor)
         return target.center + target.half_width * predictor
 
+    @sealed
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
         """Return the accuracy for a binary response, and R squared for others."""
         measure = accuracy_score if self._binary else r2_score

@@ -57,11 +57,17 @@ class AbstractLinearRegressor(RegressorMixin, AbstractPrivateRegressor):
         self._fit(X, y, None, Beside(groups, sample_weight))
         return self
 
+    @sealed
     def predict(self, X: Any) -> FloatArray:
         """Return predictions in the unit of the response (of its transform, if the schema has one)."""
         predictor = self._linear_predictor(X)
         target = self._encoder.design.target
         return target.center + target.half_width * predictor
+
+    @sealed
+    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
+        """Return R squared, not private: a function of these rows and responses."""
+        return float(super().score(X, y, sample_weight))
 
 
 @final

@@ -1,6 +1,7 @@
 """Privacy events and what they cost together. An event that is not known here is refused."""
 
 import math
+import sys
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -20,6 +21,12 @@ _LARGEST_LOSS: Final = 300.0
 """Total privacy loss up to which numerical composition is tried; beyond it exponentials overflow."""
 
 _MOST_GRID_POINTS: Final = 2**19
+
+_LEAST_EVENT: Final = 1e-12
+"""Smaller events are composed numerically as ones of this size: inverses and grids stay within bounds."""
+
+_NEGLIGIBLE: Final = 1e-6
+"""Events smaller than this part of the largest do not make the grid finer; it rounds them up."""
 
 _TRANSFORM_ERROR: Final = 1e-12
 """Added to a numerically composed δ: bounds the rounding of the Fourier transforms."""
@@ -290,6 +297,8 @@ class Guarantee:
 
     def _basic_delta(self, epsilon: float) -> float:
         loss, failure = self._loss(), self._failure()
+        if math.isinf(loss):
+            return 1.0
         if self.gaussian == 0:
             return pair_delta(loss, failure, epsilon) if self.pairs and failure < 1 else min(1.0, failure)
         if not self.pairs:
@@ -301,7 +310,7 @@ class Guarantee:
 
     def _basic_epsilon(self, delta: float) -> float:
         loss, failure = self._loss(), self._failure()
-        if delta < failure:
+        if delta < failure or math.isinf(loss):
             return math.inf
         if self.gaussian == 0:
             return Budget(loss, failure).epsilon_at(delta) if self.pairs else 0.0
@@ -314,12 +323,14 @@ class Guarantee:
         total = self._loss() + self.gaussian**2 / 2 + 12 * self.gaussian
         if not self.pairs or len(self.pairs) + (self.gaussian > 0) == 1 or total > _LARGEST_LOSS:
             return None
-        return _loss_distribution(self.gaussian, self.pairs)
+        least = max(self.gaussian, _LEAST_EVENT) if self.gaussian > 0 else 0.0
+        pairs = tuple((max(epsilon, _LEAST_EVENT), delta) for epsilon, delta in self.pairs)
+        return _loss_distribution(least, pairs)
 
 
 @lru_cache(maxsize=16)
 def _loss_distribution(gaussian: float, pairs: tuple[tuple[float, float], ...]) -> Any:
-    """Compose numerically, on a grid fine against the smallest event and coarse enough for memory."""
+    """Compose numerically, on a grid fine against the smallest event that matters, and coarse enough."""
     # Deferred: the import takes half a second, and all-Gaussian analyses never need it.
     from dp_accounting.pld.common import DifferentialPrivacyParameters  # noqa: PLC0415
     from dp_accounting.pld.privacy_loss_distribution import (  # noqa: PLC0415
@@ -329,7 +340,8 @@ def _loss_distribution(gaussian: float, pairs: tuple[tuple[float, float], ...]) 
 
     counts = Counter(pairs)
     span = 2 * sum(epsilon for epsilon, _ in pairs) + gaussian**2 + 24 * gaussian
-    smallest = min([epsilon for epsilon, _ in pairs] + [gaussian] * (gaussian > 0))
+    sizes = [epsilon for epsilon, _ in pairs] + [gaussian] * (gaussian > 0)
+    smallest = min(size for size in sizes if size >= _NEGLIGIBLE * max(sizes))
     interval = max(1e-3 * smallest, span / _MOST_GRID_POINTS)
     parts = [
         from_privacy_parameters(DifferentialPrivacyParameters(*pair), interval).self_compose(count)
@@ -348,8 +360,10 @@ def _gdp_of_pure(epsilon: float) -> float:
 
 
 def _decimal_sum(numbers: Iterable[float]) -> float:
-    """Return the smallest float that prints as no less than the sum of the numbers as they print."""
+    """Return the smallest float that prints as no less than the sum of the numbers as they print, or inf."""
     total = sum((Fraction(repr(number)) for number in numbers), Fraction(0))
+    if total > Fraction(repr(sys.float_info.max)):
+        return math.inf
     result = float(total)
     while Fraction(repr(result)) < total:
         result = math.nextafter(result, math.inf)

@@ -1,0 +1,284 @@
+"""Mutation testing of what makes sensitivities, noise scales and compositions.
+
+    python benchmarks/mutation/run.py [--modules relation queries ...] [--again]
+
+Every mutant is a module with one small change (`mutants.py`). A process that has loaded what privfit depends
+on is forked for each, loads privfit with the change, and runs the tests of the module until one fails. A
+mutant that no quick test kills faces the slow ones too. One that takes several times as long as the tests
+without a change, or too much memory, counts as killed.
+
+Writes ``results/<module>.json`` with all outcomes, so that a run can be broken off and taken up, and
+``results/summary.csv``. Mutants are known again by what they change, and are not run again unless ``--again``
+is given; after changes to tests, ``--again`` runs the survivors alone. A survivor has to stand in
+``survivors.csv`` with the reason why it is no defect; otherwise the run exits with 1.
+"""
+
+import argparse
+import csv
+import importlib
+import importlib.abc
+import importlib.machinery
+import importlib.util
+import io
+import json
+import os
+import resource
+import sys
+import time
+from collections import Counter
+from dataclasses import dataclass
+from pathlib import Path
+from types import CodeType
+
+from mutants import Mutant, mutants, mutated
+
+HERE = Path(__file__).parent
+ROOT = HERE.parents[1]
+RESULTS = HERE / "results"
+REASONS = HERE / "survivors.csv"
+
+PRELOADED = (
+    "dp_accounting.pld.privacy_loss_distribution", "hypothesis", "narwhals", "numba", "numpy.testing",
+    "opendp.measurements", "pandas", "pytest", "scipy.integrate", "scipy.optimize", "scipy.special",
+    "scipy.stats", "scipy.spatial.distance", "scipy.fft", "sklearn.base",
+)  # fmt: skip
+
+OPTIONS = ("-x", "-q", "--no-header", "-p", "no:cacheprovider")
+
+MEMORY = 8 * 2**30
+"""Address space of a mutant, in bytes."""
+
+
+@dataclass(frozen=True)
+class Suite:
+    """The tests that a module is held to.
+
+    Parameters
+    ----------
+    quick : tuple of str
+        Arguments of pytest, those first that kill most.
+    slow : tuple of str
+        For what the quick ones leave alive.
+    """
+
+    quick: tuple[str, ...]
+    slow: tuple[str, ...] = ()
+
+
+def _tests(*names: str) -> tuple[str, ...]:
+    return tuple(f"tests/{name}.py" for name in names)
+
+
+_DRAWS = _tests(
+    "privacy/test_noise", "privacy/test_radial", "privacy/test_mechanisms", "privacy/test_repeated"
+)
+_SLOW_DRAWS = (
+    "neighbouring_answers or gamma_norm or cube_keeps or norm_is_gamma or planned_scale or smaller_off"
+)
+_LEDGER = _tests("privacy/test_ledger_chain", "privacy/test_ledger")
+_SLOW_LEDGER = "processes or crash or remains_can or disk"
+_COMPOSED = _tests("privacy/test_composition", "privacy/test_budget", "privacy/test_curves")
+_SLOW_COMPOSED = "upper_bound_and_tight or beats_basic or exceeds_delta_over"
+_SAMPLED = _tests("privacy/test_sampling")
+_FEW_LOSSES = "(concomitant and encoded) or attain or rounding"
+_SLOW_SAMPLED = "calibration_is_literal or extreme_ratios or agree_with_dp or monotone or other_releases"
+
+
+def _suite(files: tuple[str, ...], slow: str) -> Suite:
+    return Suite((*files, "-k", f"not ({slow})"), (*files, "-k", slow))
+
+
+SUITES = {
+    "privacy.relation": Suite(_tests("privacy/test_relation")),
+    "problem.queries": Suite(
+        _tests("problem/test_queries"), (*_tests("problem/test_neighbours"), "-k", _FEW_LOSSES)
+    ),
+    "problem.objective": Suite(
+        _tests("problem/test_queries", "problem/test_oracle", "problem/test_kernels"),
+        (*_tests("problem/test_neighbours", "problem/test_classes"), "-k", _FEW_LOSSES),
+    ),
+    "privacy.steps": _suite((*_tests("privacy/test_steps"), *_DRAWS), _SLOW_DRAWS),
+    "privacy.mechanisms": _suite((_DRAWS[2], _DRAWS[1], _DRAWS[3], _DRAWS[0]), _SLOW_DRAWS),
+    "privacy.samplers": _suite(_DRAWS, _SLOW_DRAWS),
+    "privacy.noise": _suite(_DRAWS, _SLOW_DRAWS),
+    "privacy.repeated": _suite(_DRAWS[::-1], _SLOW_DRAWS),
+    "privacy.budget": _suite(_COMPOSED[1:], _SLOW_COMPOSED),
+    "privacy.curves": _suite(_COMPOSED[::-1], _SLOW_COMPOSED),
+    "privacy.composition": _suite(_COMPOSED, _SLOW_COMPOSED),
+    "privacy.allowance": Suite(_tests("privacy/test_allowance", "problem/test_oracle")),
+    "privacy.calibrate": _suite(_SAMPLED, _SLOW_SAMPLED),
+    "privacy.sampling": _suite(_SAMPLED, _SLOW_SAMPLED),
+    "privacy.loss_grid": _suite(_SAMPLED, _SLOW_SAMPLED),
+    "privacy.entries": _suite(_LEDGER, _SLOW_LEDGER),
+    "privacy.chain": _suite(_LEDGER, _SLOW_LEDGER),
+    "privacy.ledger_file": _suite(_LEDGER, _SLOW_LEDGER),
+    "privacy.ledger": _suite(_LEDGER[::-1], _SLOW_LEDGER),
+}
+"""Modules and their tests, the most important first."""
+
+
+class _Loader(importlib.machinery.SourceFileLoader):
+    """Loads one module with its change."""
+
+    def __init__(self, name: str, path: str, number: int | None) -> None:
+        super().__init__(name, path)
+        self._number = number
+
+    def get_code(self, fullname: str) -> CodeType | None:
+        source = Path(self.path).read_text(encoding="utf-8")
+        if self._number is None:
+            return super().get_code(fullname)
+        return compile(mutated(source, self._number), self.path, "exec")
+
+
+class _Finder(importlib.abc.MetaPathFinder):
+    def __init__(self, module: str, number: int | None) -> None:
+        self._module, self._number = module, number
+
+    def find_spec(self, fullname, path=None, target=None):  # noqa: ARG002 -- the protocol's signature
+        if fullname != self._module:
+            return None
+        place = str(path_of(fullname))
+        loader = _Loader(fullname, place, self._number)
+        return importlib.util.spec_from_file_location(fullname, place, loader=loader)
+
+
+def path_of(module: str) -> Path:
+    return ROOT / "src" / Path(*module.split(".")).with_suffix(".py")
+
+
+def run_tests(module: str, number: int | None, arguments: tuple[str, ...], seconds: float) -> bool:
+    """Return whether the tests pass, in a fork of this process with so much processor time."""
+    child = os.fork()
+    if child == 0:
+        _in_child(module, number, arguments, seconds)
+    _, status = os.waitpid(child, 0)
+    return os.waitstatus_to_exitcode(status) == 0
+
+
+def _in_child(module: str, number: int | None, arguments: tuple[str, ...], seconds: float) -> None:
+    code = 3
+    try:
+        resource.setrlimit(resource.RLIMIT_CPU, (int(seconds) + 1, int(seconds) + 5))
+        resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
+        os.chdir(ROOT)
+        os.environ["PYTEST_DISABLE_PLUGIN_AUTOLOAD"] = "1"
+        sys.path[:0] = [str(ROOT), str(ROOT / "src")]
+        sys.meta_path.insert(0, _Finder(module, number))
+        if number is not None:
+            sys.stdout = sys.stderr = io.StringIO()
+        import pytest
+
+        code = int(pytest.main([*OPTIONS, *arguments]))
+    except BaseException as error:
+        print(repr(error), file=sys.__stderr__)
+    finally:
+        sys.stdout.flush()
+        os._exit(code)
+
+
+def judge(module: str, suite: Suite, mutant: Mutant, limits: tuple[float, float]) -> str:
+    """Return "killed" or "survived"."""
+    for arguments, seconds in zip((suite.quick, suite.slow), limits, strict=True):
+        if arguments and not run_tests(module, mutant.number, arguments, seconds):
+            return "killed"
+    return "survived"
+
+
+def identity(mutant: Mutant, source: list[str]) -> tuple[str, str, str, str]:
+    """Return what a mutant is known by when lines have moved."""
+    return mutant.function, " ".join(source[mutant.line - 1].split()), mutant.before, mutant.after
+
+
+def limits_of(module: str, suite: Suite) -> tuple[float, float]:
+    """Return processor times allowed to mutants, from the tests without a change, which have to pass."""
+    allowed = []
+    for arguments in (suite.quick, suite.slow):
+        begun = resource.getrusage(resource.RUSAGE_CHILDREN)
+        if arguments and not run_tests(module, None, arguments, 600.0):
+            sys.exit(f"{module}: the tests fail without a change")
+        ended = resource.getrusage(resource.RUSAGE_CHILDREN)
+        allowed.append(5.0 + 4.0 * (ended.ru_utime + ended.ru_stime - begun.ru_utime - begun.ru_stime))
+    return allowed[0], allowed[1]
+
+
+def run_module(name: str, suite: Suite, options: argparse.Namespace) -> None:
+    module = f"privfit.{name}"
+    path = RESULTS / f"{name}.json"
+    source = path_of(module).read_text(encoding="utf-8")
+    lines = source.splitlines()
+    known = {}
+    if path.exists():
+        known = {tuple(one["identity"]): one["outcome"] for one in json.loads(path.read_text())}
+    if options.quick:
+        suite = Suite(suite.quick)
+    limits: tuple[float, float] | None = None
+    todo = [(mutant, identity(mutant, lines)) for mutant in mutants(source)]
+    outcomes = {key: (mutant.line, known[key]) for mutant, key in todo if key in known}
+    begun = time.monotonic()
+    for mutant, key in todo:
+        fresh = key not in outcomes and mutant.number % options.every == 0
+        if fresh or (options.again and known.get(key) == "survived"):
+            limits = limits or limits_of(module, suite)
+            outcomes[key] = mutant.line, judge(module, suite, mutant, limits)
+            write(path, outcomes)
+    write(path, outcomes)
+    counts = Counter(outcome for _, outcome in outcomes.values())
+    print(name, dict(counts), f"{time.monotonic() - begun:.0f} s", flush=True)
+
+
+def write(path: Path, outcomes: dict[tuple[str, ...], tuple[int, str]]) -> None:
+    shown = [{"identity": key, "line": line, "outcome": outcome} for key, (line, outcome) in outcomes.items()]
+    path.write_text("[\n" + ",\n".join(map(json.dumps, shown)) + "\n]\n", encoding="utf-8")
+
+
+def reasons() -> dict[tuple[str, ...], str]:
+    if not REASONS.exists():
+        return {}
+    with REASONS.open(encoding="utf-8", newline="") as file:
+        rows = list(csv.DictReader(file))
+    return {
+        tuple(row[k] for k in ("module", "function", "line", "before", "after")): row["reason"]
+        for row in rows
+    }
+
+
+def summarise() -> list[tuple[str, ...]]:
+    """Write the summary and return the survivors without a reason."""
+    told, bare, table = reasons(), [], []
+    for name in SUITES:
+        path = RESULTS / f"{name}.json"
+        if not path.exists():
+            continue
+        outcomes = json.loads(path.read_text(encoding="utf-8"))
+        alive = [(name, *one["identity"]) for one in outcomes if one["outcome"] == "survived"]
+        bare += [key for key in alive if key not in told]
+        table.append([name, len(mutants(path_of(f"privfit.{name}").read_text())), len(outcomes), len(alive)])
+    with (RESULTS / "summary.csv").open("w", encoding="utf-8", newline="") as file:
+        writer = csv.writer(file, lineterminator="\n")
+        writer.writerow(["module", "mutants", "run", "survived"])
+        writer.writerows(table)
+    return bare
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
+    parser.add_argument("--modules", nargs="*", default=list(SUITES), help="as privacy.relation")
+    parser.add_argument("--again", action="store_true", help="run survivors again")
+    parser.add_argument("--every", type=int, default=1, help="run one mutant of so many")
+    parser.add_argument("--quick", action="store_true", help="leave the slow tests out")
+    options = parser.parse_args()
+    RESULTS.mkdir(exist_ok=True)
+    sys.dont_write_bytecode = False
+    for package in PRELOADED:
+        importlib.import_module(package)
+    for name in options.modules:
+        run_module(name, SUITES[name], options)
+    bare = summarise()
+    for key in bare:
+        print("survived without a reason:", *key, sep=" | ")
+    sys.exit(bool(bare))
+
+
+if __name__ == "__main__":
+    main()

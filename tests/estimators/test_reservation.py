@@ -1,0 +1,114 @@
+"""A ledger is written before a row is encoded; what is wrong with the form of a table costs nothing."""
+
+import numpy as np
+import pytest
+
+import privfit as pf
+from privfit.data.encode import SchemaEncoder
+from privfit.data.unit_scale import UnitScaleEncoder
+from privfit.formula.encoder import FormulaEncoder
+
+N = 60
+SCHEMA = {
+    "a": {"type": "numeric", "lower": 0, "upper": 10},
+    "b": {"type": "categorical", "levels": ["u", "v"]},
+    "yes": {"type": "categorical", "levels": ["no", "yes"], "target": True},
+}
+
+
+def frame():
+    return {
+        "a": np.linspace(0, 10, N),
+        "b": np.array(["u", "v", "v"] * (N // 3)),
+        "yes": np.array(["no", "yes"] * (N // 2)),
+    }
+
+
+def matrix():
+    return np.linspace(-1, 1, 2 * N).reshape(N, 2), np.arange(N) % 2
+
+
+def with_arrays(**account):
+    return pf.LogisticRegression(**account).fit(*matrix())
+
+
+def with_schema(data=None, **account):
+    return pf.LogisticRegression(schema=pf.Schema(SCHEMA), **account).fit(data or frame())
+
+
+def with_formula(data=None, **account):
+    return pf.logit("yes ~ a + b", data or frame(), schema=SCHEMA, **account)
+
+
+@pytest.fixture
+def ledger(tmp_path):
+    one = pf.Ledger(tmp_path / "account.db")
+    one.grant("people", pf.Budget(5.0, 1e-5))
+    return one
+
+
+def spent(ledger):
+    return ledger.spent("people").gaussian
+
+
+@pytest.mark.parametrize("work", [with_arrays, with_schema, with_formula])
+def test_the_ledger_is_written_before_a_row_is_encoded(monkeypatch, ledger, work):
+    seen = []
+    for encoder in (SchemaEncoder, UnitScaleEncoder, FormulaEncoder):
+        for name in ("encode", "encode_coded"):
+            monkeypatch.setattr(encoder, name, watched(getattr(encoder, name), ledger, seen))
+    work(ledger=ledger, dataset="people")
+    assert {rows for rows, _ in seen} == {0, N}
+    assert all(cost > 0 for rows, cost in seen if rows)
+    assert all(cost == 0 for rows, cost in seen if not rows)
+
+
+def watched(method, ledger, seen):
+    def wrapper(self, table, *rest):
+        seen.append((table.n_rows, spent(ledger)))
+        return method(self, table, *rest)
+
+    return wrapper
+
+
+def test_the_ledger_is_written_before_a_stream_is_read(ledger):
+    costs = []
+
+    def batches():
+        costs.append(spent(ledger))
+        yield matrix()
+
+    stream = pf.RowStream(batches(), n_rows=N, columns=2)
+    pf.LogisticRegression(solver="online-to-batch", inference=False, ledger=ledger, dataset="people").fit(
+        stream
+    )
+    assert len(costs) == 1
+    assert costs[0] > 0
+
+
+def without(name):
+    columns = frame()
+    del columns[name]
+    return columns
+
+
+def of_another_type():
+    return frame() | {"a": np.array(["2024-01-01"] * N, dtype="datetime64[D]")}
+
+
+@pytest.mark.parametrize("data", [without("b"), without("yes"), of_another_type()])
+@pytest.mark.parametrize("work", [with_schema, with_formula])
+def test_a_form_that_does_not_fit_costs_nothing(ledger, work, data):
+    with pytest.raises(pf.SchemaError):
+        work(data, ledger=ledger, dataset="people")
+    assert spent(ledger) == 0
+
+
+@pytest.mark.parametrize("work", [with_schema, with_formula])
+def test_a_label_that_was_not_declared_is_paid_for(ledger, work):
+    """Whether there is one depends on cells: it is found after the reservation, which is not given back."""
+    cells = frame()["yes"].astype(object)
+    cells[7] = "perhaps"
+    with pytest.raises(pf.LabelError):
+        work(frame() | {"yes": cells}, ledger=ledger, dataset="people")
+    assert spent(ledger) > 0
