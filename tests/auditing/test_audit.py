@@ -34,7 +34,7 @@ def test_a_sound_step_stands():
     ("solver", "options"),
     [
         ("gradient-descent", {}),
-        ("whitened", {"inference": True}),
+        ("whitened", {"inference": True, "trials": 150}),
         ("sufficient-statistics", {"relation": "add_remove"}),
         ("adassp", {}),
         ("output-perturbation", {"budget": pf.Budget(1.0)}),

@@ -96,10 +96,10 @@ def widened(steps: Sequence[Step], bread: Bread) -> Estimate:
     Steps that were asked before the solver arrived are left out, the earliest first, until the others agree
     or half are left.
     """
-    for first in range(len(steps) // 2 + 1):
-        agreeing, factor = steps[first:], contradiction(steps[first:], bread)
-        if factor == 1.0:
-            break
+    agreeing, factor = steps, contradiction(steps, bread)
+    while factor > 1.0 and 2 * len(agreeing) > len(steps) + 1:
+        agreeing = agreeing[1:]
+        factor = contradiction(agreeing, bread)
     estimate = one_step(anchor(agreeing), bread)
     return Estimate(estimate.theta, estimate.cov_noise * factor)
 

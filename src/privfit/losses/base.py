@@ -225,5 +225,6 @@ def evaluate(
         out = np.empty(ys.size)
         _fill(function, ys, etas, np.array([s, c, k]), out)
     else:
-        out = np.asarray(function(ys, etas, s, c, k))
+        of_arrays: Any = function
+        out = np.asarray(of_arrays(ys, etas, s, c, k))
     return out.reshape(shape)

@@ -200,7 +200,8 @@ class _Descent:
         point = self.model.start
         for _ in range(count):
             at = view.inwards(point)
-            steps.append(take_step(view.problem, self.oracle, at, np.linalg.inv(view.hessian(at))))
+            inverse = floored_inverse(view.hessian(at), 0.0)
+            steps.append(take_step(view.problem, self.oracle, at, inverse))
             point = self._shrunk(view, _led(view.problem, steps, view.hessian))
         return steps, point
 
