@@ -234,7 +234,7 @@ class LastBit(Masking):
     """Masks all but one bit."""
 
     def gaussian(self, value, sd):
-        return super().gaussian(value, sd) + 1e-12 * (value.sum() > 0)
+        return super().gaussian(value, sd) + 1e-12 * (np.floor(1e6 * value.sum()) % 2)
 
 
 def test_a_bit_in_a_release_is_found(monkeypatch):
