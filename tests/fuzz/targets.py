@@ -378,7 +378,8 @@ def command_line(data: bytes) -> None:
         words = [reader.one(_OPTIONS) for _ in range(1 + reader.below(12))]
         start = ["fit", "DATA", "--schema", "SCHEMA", "--model", "logit"] if reader.chance() else []
         arguments = [str(folder / places[w]) if w in places else w for w in (*start, *words)]
-        done = CliRunner().invoke(app, arguments)
+        with contextlib.chdir(folder):  # words can be taken for names of files to write
+            done = CliRunner().invoke(app, arguments)
     if done.exception is not None and not isinstance(done.exception, SystemExit):
         raise Violation(f"the command line crashed: {type(done.exception).__name__}") from done.exception
     if done.exit_code not in {0, 1, 2} or CANARY in done.output:
