@@ -70,6 +70,10 @@ class Encoder(Protocol):
         """Return ``x`` (n, p) alone; the response need not be in the table."""
         ...
 
+    def encode_target(self, table: Table) -> FloatArray:
+        """Return ``y`` (n,) alone, or raise `LabelError`."""
+        ...
+
 
 class SchemaEncoder:
     """Encode the columns of a table by their declarations in a schema.

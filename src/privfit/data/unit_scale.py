@@ -107,10 +107,7 @@ class UnitScaleEncoder:
 
     def encode(self, table: Table) -> tuple[FloatArray, FloatArray]:
         """Return ``x`` (n, p), row-major float64, and ``y`` (n,), from the named columns of a table."""
-        name = self._design.target.name
-        with naming(name):
-            y = self.encode_target(table.values(name))
-        return self.encode_predictors(table), y
+        return self.encode_predictors(table), self.encode_target(table)
 
     @property
     def layout(self) -> Layout:
@@ -156,7 +153,7 @@ class UnitScaleEncoder:
         if response.ndim != 1 or response.size != encoded.shape[0]:
             raise SchemaError("y must be one-dimensional and as long as X")
         with naming(self._design.target.name):
-            return encoded, self.encode_target(response)
+            return encoded, self._response(response)
 
     def encode_matrix(self, x: Any) -> FloatArray:
         """Return ``x`` (n, p) with the constant column in front, from a 2-D array-like."""
@@ -174,8 +171,13 @@ class UnitScaleEncoder:
                     out[:, first + k] = as_number(raw[:, k])
         return out
 
-    def encode_target(self, values: ColumnValues) -> FloatArray:
-        """Return ``y`` (n,)."""
+    def encode_target(self, table: Table) -> FloatArray:
+        """Return ``y`` (n,), from the named column of a table."""
+        name = self._design.target.name
+        with naming(name):
+            return self._response(table.values(name))
+
+    def _response(self, values: ColumnValues) -> FloatArray:
         if self._classes is not None:
             return labels_to_numbers(level_codes(values, self._classes.levels))
         if self._design.target.kind == "binary":

@@ -233,8 +233,8 @@ def _ready(
 ) -> Callable[[], RowSource]:
     """Return what bounds the rows, after a look at their form: what it finds wrong costs no budget.
 
-    The form is what a table without rows would have, too. Whatever depends on cells comes after the
-    reservation. The rows of a stream are read later still.
+    The form is what a table without rows would have, too, and that all labels are declared. Whatever else
+    depends on cells comes after the reservation. The rows of a stream are read later still.
     """
     if isinstance(table, AbstractStoredRows):
         kept = table.source(norm_bound=problem.norm_bound)
@@ -244,6 +244,8 @@ def _ready(
         stream = table.source(encoder, norm_bound=problem.norm_bound, weighting=weighting)
         return lambda: stream
     encoder.encode(table.part(slice(0, 0)))
+    if encoder.design.target.labels is not None:
+        encoder.encode_target(table)
 
     def encoded() -> RowSource:
         with np.errstate(all="ignore"):  # a warning would depend on cells

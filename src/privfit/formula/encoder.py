@@ -142,7 +142,7 @@ class FormulaEncoder:
         LabelError
             If a binary response holds anything but its two labels and missing cells.
         """
-        return self.encode_predictors(table), self._response.encode_target(table)
+        return self.encode_predictors(table), self.encode_target(table)
 
     def encode_coded(self, table: Table, storage: Storage = "float64") -> tuple[CodedMatrix, FloatArray]:
         """Return the same rows as numbers and codes."""
@@ -150,7 +150,11 @@ class FormulaEncoder:
         for start in range(0, table.n_rows, _BLOCK_ROWS):
             rows = slice(start, start + _BLOCK_ROWS)
             self._fill(x[rows], table.part(rows))
-        return x, self._response.encode_target(table)
+        return x, self.encode_target(table)
+
+    def encode_target(self, table: Table) -> FloatArray:
+        """Return ``y`` (n,)."""
+        return self._response.encode_target(table)
 
     def encode_predictors(self, table: Table) -> FloatArray:
         """Return ``x`` (n, p), row-major float64; the response need not be in the table."""
