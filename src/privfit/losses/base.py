@@ -15,6 +15,7 @@ from typing import Any, ClassVar, Literal, TypeAlias
 
 import numpy as np
 from numba import float64, njit, types, void
+from numba.extending import is_jitted
 
 from privfit._checks import FloatArray
 
@@ -221,7 +222,7 @@ def evaluate(
     c, k = loss.parameters
     shape = np.broadcast_shapes(np.shape(y), np.shape(eta))
     ys, etas = (np.array(np.broadcast_to(value, shape), dtype=np.float64).ravel() for value in (y, eta))
-    if loss.compiled:
+    if is_jitted(function):
         out = np.empty(ys.size)
         _fill(function, ys, etas, np.array([s, c, k]), out)
     else:
