@@ -54,7 +54,7 @@ def test_no_bound_exceeds_its_claim(solver, options):
 
 
 def test_the_law_of_pure_noise_is_attacked_with_success():
-    found = attacked("output-perturbation", budget=pf.Budget(1.0), trials=3000)
+    found = attacked("output-perturbation", budget=pf.Budget(1.0), trials=1500)
     assert 0.3 < found.tightness <= 1.0
     assert found.claimed_mu is None
 
