@@ -29,6 +29,9 @@ from privfit.solvers.requirements import need_convex, need_smooth
 from privfit.solvers.secant import steepness
 from privfit.solvers.shrinkage import posterior_mean
 
+_ROOM_FOR_UNSEEN = 2.0
+"""How many times the longest norm that noise shows rows with declared bounds may have and count in full."""
+
 
 @final
 @dataclass(frozen=True, slots=True)
@@ -64,7 +67,7 @@ class WhitenedGradientDescent(AbstractSolver):
         that of the bread is about a tenth of its eigenvalues, and ``n`` is the largest squared norm that a
         whitened row can have. So rows are weighted down only as far as the budget requires, and with a
         large budget not at all. Where a schema bounds the rows, so that the unweighted fit is what the user
-        knows, the first two are ``1 + 5 / p`` times as large: with few columns that costs little.
+        knows, the first two are ``1 + 25 / p`` times as large, and ``c`` up to twice as long as those rows.
     growth : float
         Ratio of the squared budgets of the last and the first step; the steps between grow evenly.
 
@@ -160,7 +163,7 @@ class WhitenedGradientDescent(AbstractSolver):
             0.015 * n * mu / (math.sqrt(problem.n_linear) * of_curvature),
         )
         if problem.bounded:
-            allowed *= 1.0 + 5.0 / p
+            allowed *= 1.0 + 25.0 / p
         return max(SMALLEST_SPREAD * dimension, min(allowed, n))
 
 
@@ -235,7 +238,8 @@ class _Descent:
         signal = signal_of(self.oracle.plan.solver_releases, self.problem.size)
         bound = math.sqrt(self.solver.squared_bound(self.problem, dimension, signal))
         if self.solver.spread is None:
-            bound = max(min(bound, longest), math.sqrt(SMALLEST_SPREAD * dimension))
+            room = _ROOM_FOR_UNSEEN if self.problem.bounded else 1.0
+            bound = max(min(bound, room * longest), math.sqrt(SMALLEST_SPREAD * dimension))
         return View.within(self.model, turn, bound)
 
 
