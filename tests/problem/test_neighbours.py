@@ -53,12 +53,10 @@ def answer(problem, kind, at, rows):
 def answers_of_single_rows(problem, kind, at, source):
     """Return the answers for tables of one row each, shape (m, k), by the kernel that sums over tables."""
     kernel, (block,) = problem.kernel(kind, at), source.blocks()
-    answers = []
-    for i in range(source.n_rows):
-        out = np.zeros((1, problem.sum_length(kind)))
+    sums = np.zeros((source.n_rows, 1, problem.sum_length(kind)))
+    for i, out in enumerate(sums):
         kernel(Block(block.x[i : i + 1], block.y[i : i + 1], block.weight[i : i + 1]), out)
-        answers.append(flat_mean(problem, kind, out[0]))
-    return np.array(answers)
+    return np.array([flat_mean(problem, kind, out[0]) for out in sums])
 
 
 def source_of(problem, rows):

@@ -14,13 +14,11 @@ from dataclasses import dataclass
 from typing import Any, ClassVar, Literal, TypeAlias
 
 import numpy as np
-from numba import float64, njit, types, void
+from numba import float64, int64, njit, void
 from numba.extending import is_jitted
 
 from privfit._checks import FloatArray
-
-SIGNATURE = float64(float64, float64, float64, float64, float64)
-"""``f(y, eta, s, c, k)``."""
+from privfit.losses.pointers import SIGNATURE, address, called
 
 TargetKind: TypeAlias = Literal["numeric", "binary", "count", "class"]
 """Which response a loss takes; binary means 0/1, count means clamped to public bounds and not scaled, class
@@ -207,12 +205,12 @@ class AbstractLoss(ABC):
         return 2.0 * self.constants.slope * radius
 
 
-@njit(void(types.FunctionType(SIGNATURE), float64[::1], float64[::1], float64[::1], float64[::1]), cache=True)
-def _fill(function: Any, y: Any, eta: Any, constants: Any, out: Any) -> None:
+@njit(void(int64, float64[::1], float64[::1], float64[::1], float64[::1]), cache=True)
+def _fill(function: int, y: Any, eta: Any, constants: Any, out: Any) -> None:
     """Apply a scalar function elementwise; ``constants`` is ``(s, c, k)``."""
     s, c, k = constants[0], constants[1], constants[2]
     for i in range(out.size):
-        out[i] = function(y[i], eta[i], s, c, k)
+        out[i] = called(function, y[i], eta[i], s, c, k)
 
 
 def evaluate(
@@ -224,7 +222,7 @@ def evaluate(
     ys, etas = (np.array(np.broadcast_to(value, shape), dtype=np.float64).ravel() for value in (y, eta))
     if is_jitted(function):
         out = np.empty(ys.size)
-        _fill(function, ys, etas, np.array([s, c, k]), out)
+        _fill(address(function), ys, etas, np.array([s, c, k]), out)
     else:
         of_arrays: Any = function
         out = np.asarray(of_arrays(ys, etas, s, c, k))

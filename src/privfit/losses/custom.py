@@ -13,13 +13,13 @@ from numba import njit
 from privfit._checks import FloatArray, one_of, positive
 from privfit.errors import InvalidArgument
 from privfit.losses.base import (
-    SIGNATURE,
     AbstractLoss,
     LossConstants,
     ScalarFunction,
     ScalarFunctions,
     TargetKind,
 )
+from privfit.losses.pointers import SIGNATURE
 
 LossFunction: TypeAlias = Callable[[Any, Any], Any]
 """``f(y, eta)``, of numbers or of arrays."""

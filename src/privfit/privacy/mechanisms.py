@@ -1,9 +1,11 @@
 """Gaussian and pure mechanisms for vectors and symmetric matrices, calibrated to the safe side."""
 
 import math
+from functools import lru_cache
 from typing import Final
 
 import numpy as np
+from numpy.typing import NDArray
 
 from privfit._checks import FloatArray, positive, whole
 from privfit.errors import Incompatible, InvalidArgument, PlanViolation
@@ -352,8 +354,15 @@ def svec(matrix: FloatArray) -> FloatArray:
     """
     if matrix.ndim != 2 or matrix.shape[0] != matrix.shape[1]:
         raise InvalidArgument(f"matrix must be square, got shape {matrix.shape}")
-    rows, columns = np.triu_indices(matrix.shape[0])
-    return matrix[rows, columns] * np.where(rows == columns, 1.0, _SQRT2)
+    places, factors = _upper(matrix.shape[0])
+    return matrix.ravel()[places] * factors
+
+
+@lru_cache(maxsize=2)
+def _upper(p: int) -> tuple[NDArray[np.intp], FloatArray]:
+    """Return the places of the upper triangle in a flat (p, p) matrix, and the factors of an isometry."""
+    rows, columns = np.triu_indices(p)
+    return rows * p + columns, np.where(rows == columns, 1.0, _SQRT2)
 
 
 def smat(vector: FloatArray) -> FloatArray:
@@ -375,9 +384,8 @@ def smat(vector: FloatArray) -> FloatArray:
     p = (math.isqrt(8 * vector.size + 1) - 1) // 2
     if vector.ndim != 1 or p * (p + 1) // 2 != vector.size:
         raise InvalidArgument(f"vector must hold p(p+1)/2 entries, got shape {vector.shape}")
-    rows, columns = np.triu_indices(p)
-    entries = vector / np.where(rows == columns, 1.0, _SQRT2)
+    places, factors = _upper(p)
     matrix = np.empty((p, p))
-    matrix[rows, columns] = entries
-    matrix[columns, rows] = entries
+    for triangle in (matrix, matrix.T):
+        triangle[places // p, places % p] = vector / factors
     return matrix

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from numba import float64, njit, types, void
+from numba import float64, int64, njit, void
 
 from privfit._checks import FloatArray
 from privfit.data.coded import CodedMatrix
@@ -17,10 +17,10 @@ from privfit.data.source import (
     CodedKernel,
     chunk_rows,
 )
-from privfit.losses.base import SIGNATURE, AbstractLoss
+from privfit.losses.base import AbstractLoss
+from privfit.losses.pointers import address, called
 from privfit.problem import coded_kernels
 
-_FUNCTION = types.FunctionType(SIGNATURE)
 _VECTOR = float64[::1]
 _MATRIX = float64[:, ::1]
 
@@ -42,7 +42,7 @@ NORMS_A_DOUBLING = 4
 
 
 @njit(
-    void(_VECTOR, _VECTOR, _VECTOR, _VECTOR, _FUNCTION, _FUNCTION, _FUNCTION, _VECTOR, _VECTOR, _VECTOR),
+    void(_VECTOR, _VECTOR, _VECTOR, _VECTOR, int64, int64, int64, _VECTOR, _VECTOR, _VECTOR),
     cache=True,
     nogil=True,
     error_model="numpy",
@@ -63,14 +63,14 @@ def _fill_steps(  # noqa: PLR0917 -- compiled
     s, c, k = loss[0], loss[1], loss[2]
     most, low, high, weighted = bounds[0], bounds[1], bounds[2], bounds[3] > 0.0
     for i in range(y.size):
-        value = min(max(slope(y[i], eta[i], s, c, k), -most), most)
+        value = min(max(called(slope, y[i], eta[i], s, c, k), -most), most)
         if weighted:
-            extreme = min(reach(y[i], eta[i], s, c, k), most)
+            extreme = min(called(reach, y[i], eta[i], s, c, k), most)
             if extreme > room[i]:
                 value *= room[i] / extreme
         value = min(max(value, -room[i]), room[i])
         step[i] = value if value == value else 0.0  # noqa: PLR0124 -- NaN
-        along = min(max(scale_slope(y[i], eta[i], s, c, k), low), high)
+        along = min(max(called(scale_slope, y[i], eta[i], s, c, k), low), high)
         side[i] = along if along == along and room[i] > 0.0 else 0.0  # noqa: PLR0124 -- NaN
 
 
@@ -225,11 +225,10 @@ def marginals_kernel(norm_bound: float, response_range: tuple[float, float]) -> 
 def _compiled_steps(loss: AbstractLoss, s: float) -> Steps:
     state, functions, constants = np.array([s, *loss.parameters]), loss.functions, loss.constants
     limits = np.array([constants.slope, *constants.scale_slope, float(not loss.symmetric)])
+    places = [address(function) for function in (functions.slope, functions.reach, functions.scale_slope)]
 
     def fill(y: FloatArray, eta: FloatArray, room: FloatArray, step: FloatArray, side: FloatArray) -> None:
-        _fill_steps(
-            y, eta, room, state, functions.slope, functions.reach, functions.scale_slope, limits, step, side
-        )
+        _fill_steps(y, eta, room, state, *places, limits, step, side)
 
     return fill
 

@@ -4,14 +4,14 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from numba import float64, njit, types, void
+from numba import float64, int64, njit, types, void
 from numba.extending import is_jitted
 
 from privfit._checks import FloatArray
 from privfit.data.source import CHUNK_ROWS, GROUP_ROWS, Block, BlockKernel
-from privfit.losses.base import SIGNATURE, AbstractLoss
+from privfit.losses.base import AbstractLoss
+from privfit.losses.pointers import address, called
 
-_FUNCTION = types.FunctionType(SIGNATURE)
 _VECTOR = float64[::1]
 _STRIDED = types.Array(float64, 1, "A", readonly=True)
 _MATRIX = float64[:, ::1]
@@ -24,7 +24,7 @@ _SMALLEST = 1e-280
 
 
 @njit(
-    void(_MATRIX, _VECTOR, _VECTOR, _STRIDED, _VECTOR, _VECTOR, _FUNCTION, float64, float64, _MATRIX),
+    void(_MATRIX, _VECTOR, _VECTOR, _STRIDED, _VECTOR, _VECTOR, int64, float64, float64, _MATRIX),
     cache=True,
     nogil=True,
     fastmath={"reassoc", "contract"},
@@ -57,7 +57,7 @@ def _add_clipped(  # noqa: PLR0917 -- compiled
             for j in range(p):
                 eta += row[j] * theta[j]
                 squared += row[j] * row[j]
-            step = slope(y[first + i], eta, s, c, k)
+            step = called(slope, y[first + i], eta, s, c, k)
             step = min(max(step, -bound), bound) * weight[first + i]
             limit = clip / np.sqrt(max(squared, _SMALLEST)) if squared < np.inf else 0.0
             step = min(max(step, -limit), limit)
@@ -92,8 +92,10 @@ def clipped_gradient_kernel(loss: AbstractLoss, theta: FloatArray, clip: float) 
     if not is_jitted(slope):
         return _array_kernel(lambda y, eta: np.asarray(slope(y, eta, *state)), theta, bound, limit)
 
+    place = address(slope)
+
     def kernel(block: Block, out: FloatArray) -> None:
-        _add_clipped(block.x, block.y, block.influence, block.share, theta, state, slope, bound, limit, out)
+        _add_clipped(block.x, block.y, block.influence, block.share, theta, state, place, bound, limit, out)
 
     return kernel
 

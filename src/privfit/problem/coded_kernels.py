@@ -7,16 +7,15 @@ what the arguments of compiled loops mean.
 from typing import Any
 
 import numpy as np
-from numba import float32, float64, int64, njit, types, uint8, uint16, void
+from numba import float32, float64, int64, njit, uint8, uint16, void
 
 from privfit._checks import FloatArray
 from privfit.data.coded import CodedMatrix
 from privfit.data.coded_loops import HEAD, gathered, row_dot
 from privfit.data.source import CHUNK_ROWS
-from privfit.losses.base import SIGNATURE
+from privfit.losses.pointers import address
 from privfit.problem.slopes import SLOPE_CODES, fill_slopes
 
-_FUNCTION = types.FunctionType(SIGNATURE)
 _VECTOR = float64[::1]
 _MATRIX = float64[:, ::1]
 _ROWS = [(numbers[:, ::1], codes[:, ::1]) for numbers in (float64, float32) for codes in (uint8, uint16)]
@@ -77,7 +76,7 @@ def _add_rows(numbers: Any, codes: Any, places: Any, steps: Any, out: Any) -> No
 
 @njit(
     [
-        void(*rows, int64[::1], _VECTOR, _VECTOR, _VECTOR, _VECTOR, int64, _FUNCTION, float64, _MATRIX)
+        void(*rows, int64[::1], _VECTOR, _VECTOR, _VECTOR, _VECTOR, int64, int64, float64, _MATRIX)
         for rows in _ROWS
     ],
     **_OPTIONS,
@@ -165,7 +164,9 @@ def add_gradients(  # noqa: PLR0917 -- as the compiled function
 ) -> None:
     """Add the rows' ``w * slope * x`` to the first columns of ``out``, a row a chunk."""
     wide, code = np.append(theta, (0.0, np.nan)), SLOPE_CODES.get(slope, 0)
-    _add_gradients(x.numbers, x.codes, x.layout.places, y, weight, wide, state, code, slope, bound, out)
+    _add_gradients(
+        x.numbers, x.codes, x.layout.places, y, weight, wide, state, code, address(slope), bound, out
+    )
 
 
 def moments(x: CodedMatrix, factor: FloatArray) -> FloatArray:

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numba import float64, int64, njit, types, void
+from numba import float64, int64, njit, void
 
 from privfit._checks import FloatArray
 from privfit.data.coded import CodedMatrix, Matrix
@@ -25,13 +25,13 @@ from privfit.data.source import (
     RowTerms,
     chunk_rows,
 )
-from privfit.losses.base import SIGNATURE, AbstractLoss
+from privfit.losses.base import AbstractLoss
+from privfit.losses.pointers import address, called
 from privfit.problem import coded_kernels
 from privfit.problem.lanes import LANES, add_eight, eight_dots
 from privfit.problem.prefetch import LINE, prefetch
 from privfit.problem.slopes import SLOPE_CODES, fill_slopes
 
-_FUNCTION = types.FunctionType(SIGNATURE)
 _VECTOR = float64[::1]
 _MATRIX = float64[:, ::1]
 
@@ -84,7 +84,7 @@ def _add_rows(x: Any, steps: Any, out: Any) -> None:
 
 
 @njit(
-    void(_MATRIX, _VECTOR, _VECTOR, _VECTOR, _VECTOR, int64, _FUNCTION, float64, _MATRIX),
+    void(_MATRIX, _VECTOR, _VECTOR, _VECTOR, _VECTOR, int64, int64, float64, _MATRIX),
     cache=True,
     nogil=True,
     **_REORDERED,
@@ -142,7 +142,7 @@ def _add_gradients(
 
 
 @njit(
-    void(_MATRIX, _VECTOR, _VECTOR, _VECTOR, _VECTOR, _FUNCTION, float64, float64, _MATRIX),
+    void(_MATRIX, _VECTOR, _VECTOR, _VECTOR, _VECTOR, int64, float64, float64, _MATRIX),
     cache=True,
     nogil=True,
     fastmath={"reassoc", "contract"},
@@ -168,12 +168,12 @@ def _add_scale_slopes(
             eta = 0.0
             for j in range(p):
                 eta += row[j] * theta[j]
-            side += weight[i] * _clamp(scale_slope(y[i], eta, s, c, k), low, high)
+            side += weight[i] * _clamp(called(scale_slope, y[i], eta, s, c, k), low, high)
         out[group * GROUP_ROWS // CHUNK_ROWS, p] += side
 
 
 @njit(
-    void(_VECTOR, _VECTOR, _VECTOR, _VECTOR, _FUNCTION, _FUNCTION, _VECTOR, _VECTOR, _VECTOR),
+    void(_VECTOR, _VECTOR, _VECTOR, _VECTOR, int64, int64, _VECTOR, _VECTOR, _VECTOR),
     cache=True,
     nogil=True,
 )
@@ -191,13 +191,13 @@ def _hessian_factors(
     """Fill ``root = sqrt(w * curvature)`` and ``side = root * scale_direction``, clamped to ``bounds``."""
     s, c, k = loss[0], loss[1], loss[2]
     for i in range(y.size):
-        h = _clamp(curvature(y[i], eta[i], s, c, k), 0.0, bounds[0])
+        h = _clamp(called(curvature, y[i], eta[i], s, c, k), 0.0, bounds[0])
         root[i] = np.sqrt(weight[i] * h)
-        side[i] = root[i] * _clamp(direction(y[i], eta[i], s, c, k), -bounds[1], bounds[1])
+        side[i] = root[i] * _clamp(called(direction, y[i], eta[i], s, c, k), -bounds[1], bounds[1])
 
 
 @njit(
-    void(_VECTOR, _VECTOR, _VECTOR, _VECTOR, _FUNCTION, _FUNCTION, _VECTOR, _VECTOR, _VECTOR),
+    void(_VECTOR, _VECTOR, _VECTOR, _VECTOR, int64, int64, _VECTOR, _VECTOR, _VECTOR),
     cache=True,
     nogil=True,
 )
@@ -207,8 +207,8 @@ def _score_factors(
     """Fill ``root = w * slope`` and ``side = w * scale_slope``, clamped to ``bounds``."""
     s, c, k = loss[0], loss[1], loss[2]
     for i in range(y.size):
-        root[i] = weight[i] * _clamp(slope(y[i], eta[i], s, c, k), -bounds[0], bounds[0])
-        side[i] = weight[i] * _clamp(scale_slope(y[i], eta[i], s, c, k), bounds[1], bounds[2])
+        root[i] = weight[i] * _clamp(called(slope, y[i], eta[i], s, c, k), -bounds[0], bounds[0])
+        side[i] = weight[i] * _clamp(called(scale_slope, y[i], eta[i], s, c, k), bounds[1], bounds[2])
 
 
 def gradient_kernel(loss: AbstractLoss, theta: FloatArray, s: float) -> BlockKernel:
@@ -219,13 +219,14 @@ def gradient_kernel(loss: AbstractLoss, theta: FloatArray, s: float) -> BlockKer
     state = np.array([s, *loss.parameters])
     constants, functions = loss.constants, loss.functions
     theta, code = np.ascontiguousarray(theta), SLOPE_CODES.get(functions.slope, 0)
+    slope, scale_slope = address(functions.slope), address(functions.scale_slope)
 
     def kernel(block: Block, out: FloatArray) -> None:
         x, y, weight = block.x, block.y, block.weight
-        _add_gradients(x, y, weight, theta, state, code, functions.slope, constants.slope, out)
+        _add_gradients(x, y, weight, theta, state, code, slope, constants.slope, out)
         if loss.has_scale:
             low, high = constants.scale_slope
-            _add_scale_slopes(x, y, weight, theta, state, functions.scale_slope, low, high, out)
+            _add_scale_slopes(x, y, weight, theta, state, scale_slope, low, high, out)
 
     def coded(block: CodedBlock, out: FloatArray) -> None:
         x, y, weight = block.x, block.y, block.weight
@@ -238,7 +239,9 @@ def hessian_kernel(loss: AbstractLoss, theta: FloatArray, s: float, basis: Float
     """Sum of ``s`` times the rows' Hessians at ``(theta, s)`` in the basis, flattened (q, q)."""
     bounds = np.array([loss.constants.curvature, loss.constants.scale_direction])
     functions = loss.functions
-    factors = _Factors(_hessian_factors, functions.curvature, functions.scale_direction, bounds)
+    factors = _Factors(
+        _hessian_factors, address(functions.curvature), address(functions.scale_direction), bounds
+    )
     return _products_kernel(_row_factors(loss, theta, s, factors), basis)
 
 
@@ -296,14 +299,16 @@ class _Factors:
     """A compiled function that fills the factors of ``a``, and what it needs."""
 
     fill: Any
-    main: Any
-    side: Any
+    main: int
+    side: int
     bounds: FloatArray
 
 
 def _score_functions(loss: AbstractLoss) -> _Factors:
     bounds = np.array([loss.constants.slope, *loss.constants.scale_slope])
-    return _Factors(_score_factors, loss.functions.slope, loss.functions.scale_slope, bounds)
+    return _Factors(
+        _score_factors, address(loss.functions.slope), address(loss.functions.scale_slope), bounds
+    )
 
 
 def _row_factors(loss: AbstractLoss, theta: FloatArray, s: float, factors: _Factors) -> RowFactors:

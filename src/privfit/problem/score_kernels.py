@@ -3,14 +3,14 @@
 from typing import Any
 
 import numpy as np
-from numba import float64, njit, types, void
+from numba import float64, int64, njit, void
 
 from privfit._checks import FloatArray
 from privfit.data.source import CHUNK_ROWS, Block, BlockKernel, TravellingKernel
-from privfit.losses.base import SIGNATURE, AbstractLoss, ScalarFunction, zero
+from privfit.losses.base import AbstractLoss, ScalarFunction, zero
+from privfit.losses.pointers import address, called
 from privfit.losses.score import AbstractScore
 
-_FUNCTION = types.FunctionType(SIGNATURE)
 _VECTOR = float64[::1]
 _MATRIX = float64[:, ::1]
 
@@ -23,9 +23,7 @@ def _within(value: float, limit: float) -> float:
 
 
 @njit(
-    void(
-        _MATRIX, _VECTOR, _VECTOR, _MATRIX, _FUNCTION, _FUNCTION, _VECTOR, float64, float64, float64, _VECTOR
-    ),
+    void(_MATRIX, _VECTOR, _VECTOR, _MATRIX, int64, int64, _VECTOR, float64, float64, float64, _VECTOR),
     cache=True,
     nogil=True,
 )
@@ -55,14 +53,14 @@ def _scores(  # noqa: PLR0917 -- compiled
         for d in range(p):
             length += x[i, d] * x[i, d]
         reach = radius * np.sqrt(length)
-        top = w * max(value(y[i], reach, 1.0, c, k), value(y[i], -reach, 1.0, c, k))
+        top = w * max(called(value, y[i], reach, 1.0, c, k), called(value, y[i], -reach, 1.0, c, k))
         for j in range(m):
             eta = 0.0
             for d in range(p):
                 eta += x[i, d] * points[j, d]
-            out[j] += _within(w * value(y[i], eta, 1.0, c, k) - top + shift, limit)
+            out[j] += _within(w * called(value, y[i], eta, 1.0, c, k) - top + shift, limit)
             if gradient:
-                pull = w * _within(slope(y[i], eta, 1.0, c, k), steepest)
+                pull = w * _within(called(slope, y[i], eta, 1.0, c, k), steepest)
                 for d in range(p):
                     out[m + j * p + d] += pull * x[i, d]
 
@@ -122,11 +120,12 @@ def _kernel(
     limits: tuple[float, float, float],
 ) -> BlockKernel:
     points = np.ascontiguousarray(points, dtype=np.float64)
+    places = address(value), address(slope)
 
     def kernel(block: Block, out: FloatArray) -> None:
         for chunk in range(out.shape[0]):
             rows = slice(chunk * CHUNK_ROWS, (chunk + 1) * CHUNK_ROWS)
             x, y, weight = block.x[rows], block.y[rows], block.weight[rows]
-            _scores(x, y, weight, points, value, slope, state, *limits, out[chunk])
+            _scores(x, y, weight, points, *places, state, *limits, out[chunk])
 
     return kernel

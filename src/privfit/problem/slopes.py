@@ -7,10 +7,11 @@ from numba import njit
 from privfit.losses.concomitant import concomitant_slope
 from privfit.losses.huber import huber_slope
 from privfit.losses.logistic import logistic_slope
+from privfit.losses.pointers import called
 
 
 @njit(inline="always")
-def fill_slopes(code: int, slope: Any, y: Any, steps: Any, s: float, c: float, k: float) -> None:
+def fill_slopes(code: int, slope: int, y: Any, steps: Any, s: float, c: float, k: float) -> None:
     """Replace predictors by slopes. A loop of its own for each slope with a code, which it vectorises."""
     if code == 1:
         for i in range(y.size):
@@ -23,8 +24,8 @@ def fill_slopes(code: int, slope: Any, y: Any, steps: Any, s: float, c: float, k
             steps[i] = concomitant_slope(y[i], steps[i], s, c, k)
     else:
         for i in range(y.size):
-            steps[i] = slope(y[i], steps[i], s, c, k)
+            steps[i] = called(slope, y[i], steps[i], s, c, k)
 
 
 SLOPE_CODES = {logistic_slope: 1, huber_slope: 2, concomitant_slope: 3}
-"""Slopes that a gradient pass inlines; all others work too, through a function pointer."""
+"""Slopes that a gradient pass inlines; all others work too, by their address."""

@@ -4,18 +4,18 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numba import float64, njit, types, void
+from numba import float64, int64, njit, void
 
 from privfit._checks import FloatArray
 from privfit.data.source import Block, BlockKernel, CodedBlock, CodedKernel, chunk_rows
-from privfit.losses.base import SIGNATURE, AbstractLoss
+from privfit.losses.base import AbstractLoss
+from privfit.losses.pointers import address, called
 
-_FUNCTION = types.FunctionType(SIGNATURE)
 _VECTOR = float64[::1]
 
 
 @njit(
-    void(_VECTOR, _VECTOR, _VECTOR, _VECTOR, _VECTOR, _FUNCTION, float64, float64, _VECTOR),
+    void(_VECTOR, _VECTOR, _VECTOR, _VECTOR, _VECTOR, int64, float64, float64, _VECTOR),
     nogil=True,
     cache=True,
 )
@@ -33,7 +33,7 @@ def _differences(  # noqa: PLR0917 -- compiled
     """Fill ``out`` with ``(value(second) - value(first)) / length``, within ``slope * abs(along)``."""
     s, c, k = loss[0], loss[1], loss[2]
     for i in range(y.size):
-        secant = (value(y[i], second[i], s, c, k) - value(y[i], first[i], s, c, k)) / length
+        secant = (called(value, y[i], second[i], s, c, k) - called(value, y[i], first[i], s, c, k)) / length
         limit = slope * abs(along[i])
         kept = min(max(secant, -limit), limit)
         out[i] = kept if kept == kept else 0.0  # noqa: PLR0124 -- NaN
@@ -63,7 +63,7 @@ def secant_kernel(loss: AbstractLoss, segment: Segment, s: float) -> BlockKernel
     """Sum of ``w * (loss(second) - loss(first)) / length`` over the rows, at scale ``s``; size 1."""
     state = np.array([s, *loss.parameters])
     points = np.column_stack([segment.first, segment.second, segment.direction])
-    value, slope, length = loss.functions.value, loss.constants.slope, segment.length
+    value, slope, length = address(loss.functions.value), loss.constants.slope, segment.length
 
     def kernel(block: Block | CodedBlock, out: FloatArray) -> None:
         for chunk, rows in enumerate(chunk_rows(0, out.shape[0])):

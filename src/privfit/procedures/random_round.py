@@ -5,11 +5,11 @@ from dataclasses import dataclass
 from typing import Any, final
 
 import numpy as np
-from numba import float64, njit, types, void
+from numba import float64, int64, njit, void
 
 from privfit._checks import FloatArray
 from privfit.errors import PlanViolation
-from privfit.losses.base import SIGNATURE
+from privfit.losses.pointers import address, called
 from privfit.privacy.composition import SampledGaussianEvent
 from privfit.privacy.mechanisms import NoiseSource, calibrate_gaussian
 from privfit.privacy.steps import gaussian_steps
@@ -103,7 +103,7 @@ class RandomRoundWalk(AbstractProcedure):
                 steps,
                 added,
                 constants,
-                loss.functions.slope,
+                address(loss.functions.slope),
                 bounds,
                 ridge,
                 point,
@@ -125,7 +125,7 @@ def walk_event(problem: Problem, n_steps: int, ratio: float) -> SampledGaussianE
         float64[::1],
         float64[:, ::1],
         float64[::1],
-        types.FunctionType(SIGNATURE),
+        int64,
         float64[::1],
         float64[::1],
         float64[::1],
@@ -151,7 +151,7 @@ def _walk(  # noqa: PLR0917 -- compiled functions take positional arguments
         eta = 0.0
         for j in range(point.size):
             eta += x[i, j] * point[j]
-        pull = slope(y[i], eta, loss[0], loss[1], loss[2])
+        pull = called(slope, y[i], eta, loss[0], loss[1], loss[2])
         pull = min(max(pull, -bound), bound)
         pull = pull * weight[i] if pull == pull else 0.0  # noqa: PLR0124 -- NaN
         for j in range(point.size):
