@@ -14,13 +14,13 @@ from privfit.inference.covariance import (
     hidden,
 )
 from privfit.inference.infer import infer
-from privfit.inference.meat import Meat
 from privfit.inference.sandwich import satterthwaite
 from privfit.losses import ConcomitantHuber, Huber, Logistic
 from privfit.privacy.mechanisms import gaussian_vector, make_source, smat, svec
 from privfit.problem.plan import PlannedRelease, Release
 from privfit.solvers import NoisyGradientDescent, NoisyNewton, NonPrivate, WhitenedGradientDescent
 from privfit.solvers.base import Solution, Step
+from privfit.solvers.drawn import Drawn
 from tests.solvers.simulated import inferred, oracle_for, problem_for, rows
 
 
@@ -200,7 +200,7 @@ def test_satterthwaite_matches_the_simulated_variance_of_the_variance():
     dof = satterthwaite(
         direction,
         bread=bread,
-        meat=Meat(meat, np.eye(2), np.full((2, 2), sd_meat**2)),
+        meat=Drawn(meat, np.eye(2), sd_meat**2 * np.array([[1.0, 0.5], [0.5, 1.0]])),
         sampling=sampling,
         total=total,
         n_rows=n,

@@ -1,39 +1,16 @@
 """The meat of the sandwich, drawn towards a multiple of the bread as far as noise hides the difference."""
 
-from dataclasses import dataclass
+from dataclasses import replace
 
 import numpy as np
 
 from privfit._checks import FloatArray
 from privfit.inference.covariance import Bread
 from privfit.problem.plan import Release
-from privfit.solvers.drawn import drawn_towards
+from privfit.solvers.drawn import Drawn, drawn_towards
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Meat:
-    """A second moment ``Q`` of the rows' gradients, positive semi-definite, and what noise leaves open.
-
-    Parameters
-    ----------
-    matrix : array of shape (q, q)
-    root : array of shape (q, q)
-        Coordinates ``y = root.T @ u`` in which the noise that is left has independent entries.
-    left : array of shape (q, q)
-        Variances ``V`` such that that of ``u'Qu`` is ``(y * y)' V (y * y)``.
-    """
-
-    matrix: FloatArray
-    root: FloatArray
-    left: FloatArray
-
-    def variance(self, directions: FloatArray) -> FloatArray:
-        """Return the variance that noise gives ``u'Qu`` for every row ``u`` of ``directions``, shape (k,)."""
-        squares = (directions @ self.root) ** 2
-        return np.einsum("ki,ij,kj->k", squares, self.left, squares)
-
-
-def meat_from(release: Release, bread: Bread, n_linear: int) -> Meat:
+def meat_from(release: Release, bread: Bread, n_linear: int) -> Drawn:
     """Return the posterior mean of the meat, made positive semi-definite.
 
     Parameters
@@ -55,9 +32,9 @@ def meat_from(release: Release, bread: Bread, n_linear: int) -> Meat:
     """
     sd, q, n = release.planned.sd, release.value.shape[0], n_linear
     if sd == 0.0:
-        return Meat(_positive(release.value), np.eye(q), np.zeros((q, q)))
+        return Drawn(_positive(release.value), np.eye(q), np.zeros((q, q)))
     drawn = drawn_towards(bread.matrix[:n, :n], release.value, sd)
-    return Meat(_positive(drawn.matrix), drawn.root, drawn.left * (2.0 - np.eye(q)))
+    return replace(drawn, matrix=_positive(drawn.matrix))
 
 
 def _positive(matrix: FloatArray) -> FloatArray:

@@ -4,16 +4,16 @@ import numpy as np
 
 from privfit._checks import FloatArray
 from privfit.inference.covariance import Bread
-from privfit.inference.meat import Meat
+from privfit.solvers.drawn import Drawn
 
 
-def sandwich(bread: Bread, meat: Meat, n_rows: int) -> FloatArray:
+def sandwich(bread: Bread, meat: Drawn, n_rows: int) -> FloatArray:
     """Return ``M^-1 Q M^-1 / n``, the sampling covariance of the M-estimator (Huber 1967)."""
     return bread.inverse @ meat.matrix @ bread.inverse / n_rows
 
 
 def satterthwaite(
-    directions: FloatArray, *, bread: Bread, meat: Meat, sampling: FloatArray, total: FloatArray, n_rows: int
+    directions: FloatArray, *, bread: Bread, meat: Drawn, sampling: FloatArray, total: FloatArray, n_rows: int
 ) -> FloatArray:
     """Return the degrees of freedom of the variance of ``directions @ theta``.
 
@@ -26,7 +26,7 @@ def satterthwaite(
     ----------
     directions : array of shape (k, q)
         Rows are the linear combinations.
-    bread, meat : Bread, Meat
+    bread, meat : Bread, Drawn
     sampling : array of shape (q, q)
         The sandwich.
     total : array of shape (k,)

@@ -29,6 +29,12 @@ class Drawn:
     root: FloatArray
     left: FloatArray
 
+    def variance(self, directions: FloatArray) -> FloatArray:
+        """Return the variance that is left in ``u'Qu`` for every row ``u`` of ``directions``, shape (k,)."""
+        squares = (directions @ self.root) ** 2
+        twice = self.left * (2.0 - np.eye(len(self.left)))  # an entry off the diagonal counts twice
+        return np.einsum("ki,ij,kj->k", squares, twice, squares)
+
 
 def drawn_towards(reference: FloatArray, released: FloatArray, sd: float) -> Drawn:
     """Return the posterior mean of a released matrix under a prior about multiples of ``reference``.
