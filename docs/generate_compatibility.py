@@ -8,6 +8,7 @@ that a user would see. The same cases are a test, which fits those that work.
 
 import re
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 
 from privfit import Budget, losses
@@ -82,6 +83,7 @@ def problem_for(loss: AbstractLoss, relation: Relation = Relation.REPLACE) -> Pr
     )
 
 
+@cache
 def outcome(
     loss: AbstractLoss,
     solver: AbstractSolver,

@@ -84,7 +84,7 @@ def test_what_is_shown_holds_public_numbers_only(terminal, monkeypatch):
 def test_an_audit_counts_runs(terminal, monkeypatch):
     slow_steps(monkeypatch)
     with redirect_stderr(terminal):
-        pf.audit("gradient-descent", trials=100, random_state=0)
+        pf.audit(pf.solvers.NoisyGradientDescent(n_steps=2), trials=100, random_state=0)
     assert re.search(r"\d+ of 200 runs", terminal.getvalue())
 
 

@@ -28,10 +28,10 @@ def quadratic_path(hessian, optimum, *, n_steps, step, sd, rng):
     """Noisy gradient descent on a quadratic, as the solver's own types."""
     size = len(optimum)
     planned = PlannedRelease("gradient", size, 1.0, 1.0, sd)
-    theta, steps = np.zeros(size), []
-    for _ in range(n_steps):
-        gradient = hessian @ (theta - optimum) + sd * rng.normal(size=size)
-        steps.append(Step(Release(planned, theta, gradient), gradient, step * np.eye(size)))
+    theta, steps, inverse = np.zeros(size), [], step * np.eye(size)
+    for noise in sd * rng.normal(size=(n_steps, size)):
+        gradient = hessian @ (theta - optimum) + noise
+        steps.append(Step(Release(planned, theta, gradient), gradient, inverse))
         theta = theta - step * gradient
     return Solution(None, theta, tuple(steps), (), "last")
 

@@ -98,6 +98,7 @@ def listening(records):
 def observe(monkeypatch, fit):
     """Return all that ``fit()`` leaves behind, by name; it returns an estimator or a result."""
     out, err, records = io.StringIO(), io.StringIO(), []
+    gc.freeze()  # what was there before need not be searched for what the fit leaves
     with (
         warnings.catch_warnings(record=True) as caught,
         redirect_stdout(out),
@@ -109,6 +110,7 @@ def observe(monkeypatch, fit):
         warnings.simplefilter("always")
         fitted = fit()
     gc.collect()
+    gc.unfreeze()
     result = getattr(fitted, "result_", fitted)
     return {
         "objects": lines_of(fitted),

@@ -63,29 +63,23 @@ def test_estimators_do_not_tell_whether_a_row_is_there(monkeypatch, name):
     assert_no_difference(monkeypatch, lambda v: estimator(name, v, **options), (0, 2))
 
 
-def workable(name):
-    """Return the combinations of a solver with losses and budgets that can be fitted."""
-    solver = BY_NAME[name]
+def workable(name, budget):
+    """Return a loss that a solver can fit with a budget, and whether with inference; None without one."""
     for loss in compatibility.LOSSES:
-        for budget, value in BUDGETS.items():
-            for inference in (True, False):
-                planned = compatibility.outcome(loss, solver, value, inference=inference)
-                if planned.plan is not None:
-                    yield loss, budget, inference
-                    break
-
-
-def first_of_each_budget(name):
-    chosen = {}
-    for loss, budget, inference in workable(name):
-        chosen.setdefault(budget, (loss, inference))
-    return [(loss, budget, inference) for budget, (loss, inference) in chosen.items()]
+        for inference in (True, False):
+            if (
+                compatibility.outcome(loss, BY_NAME[name], BUDGETS[budget], inference=inference).plan
+                is not None
+            ):
+                return loss, inference
+    return None
 
 
 SOLVERS = [
     pytest.param(name, loss, budget, inference, id=f"{name}-{compatibility.label(loss)}-{budget}")
     for name in sorted(set(BY_NAME) - {"auto", "non-private"})
-    for loss, budget, inference in first_of_each_budget(name)
+    for budget in BUDGETS
+    for loss, inference in filter(None, [workable(name, budget)])
 ]
 
 

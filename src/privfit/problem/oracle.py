@@ -1,6 +1,6 @@
 """The one door: the only object that holds rows and noise. It answers planned queries, and nothing else."""
 
-from collections import deque
+from collections import defaultdict, deque
 
 import numpy as np
 
@@ -52,9 +52,9 @@ class Oracle:
         self.problem, self.plan = problem, plan
         self._source, self._noise = source, noise
         self._current = source
-        self._queues: dict[ReleaseKind, deque[PlannedRelease]] = {}
+        self._queues: dict[ReleaseKind, deque[PlannedRelease]] = defaultdict(deque)
         for planned in plan.releases:
-            self._queues.setdefault(planned.kind, deque()).append(planned)
+            self._queues[planned.kind].append(planned)
         self._released: list[Release] = []
 
     def __repr__(self) -> str:

@@ -2,8 +2,10 @@
 
 import math
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
+from numba import float64, njit
 
 from privfit._checks import FloatArray
 
@@ -55,13 +57,7 @@ def shrunk(noisy: FloatArray, variance: FloatArray, *, energy: float) -> Posteri
     spread = grid + variance[:, None]
     exponent = -0.5 * (np.log(spread) + noisy[:, None] ** 2 / spread)
     likelihood = np.exp(exponent - exponent.max(axis=1, keepdims=True))
-    weights = np.full(grid.size, 1.0 / grid.size)
-    for _ in range(_ROUNDS):
-        part = likelihood * weights
-        part /= part.sum(axis=1, keepdims=True)
-        weights = part.sum(axis=0)
-        weights[0] += NULL_COUNT
-        weights /= weights.sum()
+    weights = _likeliest_weights(likelihood)
     expected = noisy.size * float(weights @ grid)
     if expected > believable:
         weights[1:] *= believable / expected
@@ -74,6 +70,24 @@ def shrunk(noisy: FloatArray, variance: FloatArray, *, energy: float) -> Posteri
         mean=(part * means).sum(axis=1),
         square=(part * (kept * variance[:, None] + means**2)).sum(axis=1),
     )
+
+
+@njit(float64[::1](float64[:, ::1]), cache=True)
+def _likeliest_weights(likelihood: Any) -> Any:
+    """Return the weights of a mixture, shape (m,), fitted to likelihoods (k, m) and one more sight of 0."""
+    k, m = likelihood.shape
+    weights, following = np.full(m, 1.0 / m), np.empty(m)
+    for _ in range(_ROUNDS):
+        following[:] = 0.0
+        following[0] = NULL_COUNT
+        for i in range(k):
+            total = 0.0
+            for j in range(m):
+                total += likelihood[i, j] * weights[j]
+            for j in range(m):
+                following[j] += likelihood[i, j] * weights[j] / total
+        weights[:] = following / (k + NULL_COUNT)
+    return weights
 
 
 def posterior_mean(

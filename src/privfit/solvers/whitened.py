@@ -29,7 +29,7 @@ from privfit.solvers.requirements import need_convex, need_smooth
 from privfit.solvers.secant import steepness
 from privfit.solvers.shrinkage import posterior_mean
 
-_ROOM_FOR_UNSEEN = 2.0
+_ROOM_FOR_UNSEEN = 2.75
 """How many times the longest norm that noise shows rows with declared bounds may have and count in full."""
 
 
@@ -67,7 +67,8 @@ class WhitenedGradientDescent(AbstractSolver):
         that of the bread is about a tenth of its eigenvalues, and ``n`` is the largest squared norm that a
         whitened row can have. So rows are weighted down only as far as the budget requires, and with a
         large budget not at all. Where a schema bounds the rows, so that the unweighted fit is what the user
-        knows, the first two are ``1 + 25 / p`` times as large, and ``c`` up to twice as long as those rows.
+        knows, the first is ``1 + 100 / p`` and the second ``1 + 15 / p`` times as large, and ``c`` up to 2.75
+        times as long as those rows.
     growth : float
         Ratio of the squared budgets of the last and the first step; the steps between grow evenly.
 
@@ -158,13 +159,11 @@ class WhitenedGradientDescent(AbstractSolver):
         if self.spread is not None:
             return self.spread * p
         of_slope, of_curvature = problem.loss.slack
-        allowed = min(
-            0.006 * n * (mu / of_slope) ** 2,
-            0.015 * n * mu / (math.sqrt(problem.n_linear) * of_curvature),
-        )
+        for_steps = 0.006 * n * (mu / of_slope) ** 2
+        for_bread = 0.015 * n * mu / (math.sqrt(problem.n_linear) * of_curvature)
         if problem.bounded:
-            allowed *= 1.0 + 25.0 / p
-        return max(SMALLEST_SPREAD * dimension, min(allowed, n))
+            for_steps, for_bread = for_steps * (1.0 + 100.0 / p), for_bread * (1.0 + 15.0 / p)
+        return max(SMALLEST_SPREAD * dimension, min(for_steps, for_bread, n))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
