@@ -4,6 +4,7 @@ import ctypes
 
 import numpy as np
 
+from privfit.losses import base, pointers
 from privfit.problem import lanes, prefetch
 
 
@@ -27,6 +28,8 @@ def _add(first: int, steps: int, p: int, out: int) -> None:
     target[split + lanes.LANES :] += total[split:]
 
 
+pointers.address = base.address = lambda function: function
+pointers.called = base.called = lambda function, *numbers: function(*numbers)
 prefetch.prefetch = lambda _: None
 lanes.eight_dots = _dots
 lanes.add_eight = _add

@@ -231,7 +231,7 @@ def test_too_small_a_budget_says_so():
 
 
 def test_table_html_and_plot():
-    planned = pf.plan("high ~ age + job", n=5000, schema=SCHEMA, model="logit", level=0.9)
+    planned = pf.plan("high ~ age + job", n=20_000, schema=SCHEMA, model="logit", level=0.9)
     table = planned.table()
     plain = 2 * 1.645 * np.hypot(table["sampling"], table["noise"])
     assert ((0.97 * plain < table["width"]) & (table["width"] < 1.3 * plain)).all()
@@ -250,7 +250,7 @@ def test_power_of_a_finite_interval():
     """An effect of half the width of the interval is found every other time, one of 0 as often as allowed."""
     planned = pf.plan("wage ~ age + job", n=10**5, schema=SCHEMA, model="ols", epsilon=4)
     assert planned.power(0.5 * planned.width["age"])["age"] == pytest.approx(0.5, abs=0.05)
-    assert planned.power(0.0)["age"] == pytest.approx(0.05, abs=1e-6)
+    assert planned.power(0.0)["age"] == pytest.approx(0.05, abs=1e-4)
 
 
 def test_rows_for_a_width():

@@ -149,7 +149,8 @@ def test_rows_are_weighted_down_only_as_far_as_the_budget_requires(rng):
     assert plain == sorted(plain)
     assert plain[0] == faithful[0] == pytest.approx(1.2 * 3)
     assert plain[-1] == faithful[-1] == pytest.approx(2000)
-    assert faithful[3] == pytest.approx(plain[3] * (1 + 25 / 3), rel=1e-6)
+    assert faithful[1] == pytest.approx(0.006 * 2000 * 0.1**2 * (1 + 100 / 3), rel=1e-6)  # noise of the steps
+    assert faithful[3] == pytest.approx(0.015 * 2000 / math.sqrt(3) * (1 + 15 / 3), rel=1e-6)  # and the bread
     assert WhitenedGradientDescent(spread=7.0).squared_bound(problem, 3.0, 1.0) == pytest.approx(21.0)
 
 
