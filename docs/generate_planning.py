@@ -7,8 +7,9 @@ No data are private: tables are simulated and noise is seeded, so that the outpu
 
 import contextlib
 import io
-import re
 from pathlib import Path
+
+from markers import write_between
 
 import privfit as pf
 from privfit.data.synthetic import census, census_schema
@@ -103,13 +104,7 @@ def main() -> None:
         "tests-and-effects.md": {"tests": TESTS, "effects": EFFECTS},
     }
     for page, blocks in pages.items():
-        path = DOCS / page
-        text = path.read_text(encoding="utf-8")
-        for mark, code in blocks.items():
-            block = f"<!-- {mark}: start -->\n{printed(code, names)}\n<!-- {mark}: end -->"
-            pattern = rf"<!-- {mark}: start -->.*<!-- {mark}: end -->"
-            text = re.sub(pattern, lambda _, block=block: block, text, flags=re.DOTALL)
-        path.write_text(text, encoding="utf-8")
+        write_between(DOCS / page, {mark: printed(code, names) for mark, code in blocks.items()})
     names["planned"].plot().savefig(DOCS / "planning.png", dpi=110)  # pyright: ignore
 
 

@@ -11,6 +11,8 @@ import statistics
 from collections.abc import Callable
 from pathlib import Path
 
+from markers import write_between
+
 ROOT = Path(__file__).parents[1]
 FIVE_SETS = "experiments/results/output_perturbation.csv"
 OUTPUT, SGD, LONG = "gradient descent", "mini-batch SGD", "mini-batch SGD, 10,000 steps"
@@ -533,13 +535,7 @@ PAGES: dict[str, dict[str, Callable[[], str]]] = {
 def main() -> None:
     """Replace what stands between the markers."""
     for page, tables in PAGES.items():
-        path = ROOT / "docs" / page
-        text = path.read_text(encoding="utf-8")
-        for name, make in tables.items():
-            block = f"<!-- {name}: start -->\n{make()}\n<!-- {name}: end -->"
-            pattern = rf"<!-- {name}: start -->.*<!-- {name}: end -->"
-            text = re.sub(pattern, lambda _, block=block: block, text, flags=re.DOTALL)
-        path.write_text(text, encoding="utf-8")
+        write_between(ROOT / "docs" / page, {name: make() for name, make in tables.items()})
 
 
 if __name__ == "__main__":

@@ -219,7 +219,7 @@ def evaluate(
     """Apply one of the loss's scalar functions elementwise; ``y`` and ``eta`` broadcast."""
     c, k = loss.parameters
     shape = np.broadcast_shapes(np.shape(y), np.shape(eta))
-    ys, etas = (np.array(np.broadcast_to(value, shape), dtype=np.float64).ravel() for value in (y, eta))
+    ys, etas = (np.full(shape, value, dtype=np.float64).ravel() for value in (y, eta))
     if is_jitted(function):
         out = np.empty(ys.size)
         _fill(address(function), ys, etas, np.array([s, c, k]), out)

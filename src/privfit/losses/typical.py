@@ -91,13 +91,11 @@ def constant_predictor(loss: AbstractLoss, mean: float, *, limit: float) -> floa
     limit : float
         Largest size of the result.
     """
+    ys, chance = np.array([mean]), np.ones(1)
+    if loss.target_kind == "binary":
+        ys, chance = np.array([0.0, 1.0]), np.array([1.0 - mean, mean])
 
     def slope(eta: float) -> float:
-        ys, chance = (
-            (np.array([0.0, 1.0]), np.array([1.0 - mean, mean]))
-            if loss.target_kind == "binary"
-            else (np.array([mean]), np.ones(1))
-        )
         return float(chance @ np.nan_to_num(evaluate(loss.functions.slope, ys, eta, s=1.0, loss=loss)))
 
     low, high = -limit, limit

@@ -60,7 +60,7 @@ def model_hessian(
     eta = (phi @ center)[:, None] + (left[:, found] * np.minimum(spreads[found], _LONGEST)) @ nodes
     weighted = chance[:, None, None] * curvatures(eta)
     mean = weighted.sum(axis=0)
-    whole = np.kron(mean, np.eye(p))
+    whole = _each(mean, p)
     if not found.any():
         return whole
     plane = np.vstack([constant, right[found]])
@@ -70,13 +70,19 @@ def model_hessian(
     block = (products @ weighted.reshape(-1, m * m)).reshape(side, side, m, m)
     block = block.transpose(2, 0, 3, 1).reshape(m * side, m * side)
     turn = np.kron(np.eye(m), plane)
-    change = _raised(block, mean, side, smallest) - np.kron(mean, np.eye(side))
+    change = _raised(block, mean, side, smallest) - _each(mean, side)
     return whole + turn.T @ change @ turn
+
+
+def _each(block: FloatArray, p: int) -> FloatArray:
+    """Return the Kronecker product of a block (m, m) with the identity (p, p)."""
+    m = len(block)
+    return (block[:, None, :, None] * np.eye(p)[:, None]).reshape(m * p, m * p)
 
 
 def _raised(block: FloatArray, mean: FloatArray, side: int, smallest: float) -> FloatArray:
     """Return the block with eigenvalues relative to the mean of at least ``smallest``."""
-    root = np.kron(np.linalg.cholesky(mean), np.eye(side))
+    root = _each(np.linalg.cholesky(mean), side)
     inverse = np.linalg.inv(root)
     values, vectors = np.linalg.eigh(inverse @ block @ inverse.T)
     turned = root @ vectors
