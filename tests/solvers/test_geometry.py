@@ -1,10 +1,19 @@
 """Coordinates from released moments: what noise in a second moment may and may not do to them."""
 
+import dataclasses
+
 import numpy as np
 import pytest
 
+from privfit.data.encode import SchemaEncoder
+from privfit.data.schema import Schema
+from privfit.formula.encoder import FormulaEncoder
+from privfit.losses import Logistic
 from privfit.privacy.mechanisms import svec
-from privfit.solvers.geometry import denoised
+from privfit.solvers import WhitenedGradientDescent
+from privfit.solvers.geometry import Marginals, denoised, farthest
+from tests.problem.conftest import make_problem
+from tests.solvers.simulated import oracle_for, problem_for
 
 
 def noisy_eigen(matrix, noise, rng):
@@ -54,3 +63,45 @@ def test_without_noise_nothing_changes_and_nothing_is_negative():
     values = np.array([0.0, 1.0, 1.0, 4.0])
     np.testing.assert_array_equal(denoised(values, 0.0), values)
     assert (denoised(np.array([-3.0, -1.0, 2.0]), 1.0) >= 0.0).all()
+
+
+def test_declared_bounds_say_how_far_a_number_can_take_a_row():
+    """Columns: the constant, a number of mean 0.5, an indicator; whitened by 1/0.2 and 1/0.1, then turned."""
+    problem = dataclasses.replace(make_problem(Logistic()), indicators=(True, False, True))
+    marginals = Marginals(np.array([1.0, 0.5, 0.01]), np.array([0.0, 0.04, 0.01]), 0.0, None)
+    basis = np.diag([1.0, 5.0, 10.0])
+    turned = basis @ np.linalg.qr(np.random.default_rng(0).normal(size=(3, 3)))[0]
+    assert farthest(problem, marginals, basis) == pytest.approx(1.5 * 5.0)
+    assert farthest(problem, marginals, turned) == pytest.approx(1.5 * 5.0)
+    only = dataclasses.replace(problem, indicators=(True, True, True))
+    assert farthest(only, marginals, basis) == 0.0
+    assert farthest(make_problem(Logistic()), marginals, basis) == np.inf
+
+
+def test_indicators_are_known_from_schemas_and_formulas():
+    levels = {"type": "categorical", "levels": ["u", "v", "w"]}
+    number = {"type": "numeric", "lower": 0, "upper": 1}
+    schema = Schema({"a": number, "b": levels, "y": number})
+    of_schema = SchemaEncoder(schema, target="y", target_kind="binary").design
+    assert [column.indicator for column in of_schema.columns] == [True, False, True, True]
+    of_formula = FormulaEncoder("y ~ a * C(b)", schema, target_kind="binary").design
+    numbers = [column.name for column in of_formula.columns if not column.indicator]
+    assert numbers == ["a", "a:C(b)[T.v]", "a:C(b)[T.w]"]
+
+
+def test_rows_that_bounds_keep_short_are_not_paid_for():
+    """Norm bounds of the last coordinates: with tight bounds smaller than with wide ones, same rows."""
+    rng = np.random.default_rng(1)
+    raw = rng.uniform(-1.0, 1.0, size=(4000, 2))
+    y = (rng.random(4000) < 1 / (1 + np.exp(-raw[:, 0]))).astype(float)
+    scales = []
+    for width in (1.0, 40.0):
+        x = np.column_stack([np.ones(4000), raw / width])
+        problem = dataclasses.replace(
+            problem_for(Logistic(), x, norm_bound=np.sqrt(3.0)), bounded=True, indicators=(True, False, False)
+        )
+        solver = WhitenedGradientDescent()
+        view = solver.run(problem, oracle_for(problem, solver, x, y, mu=0.3, seed=0)).problem
+        rows_at_limit = view.norm_bound / np.linalg.norm(x @ view.basis, axis=1)
+        scales.append(float(np.median(rows_at_limit)))
+    assert scales[0] < 0.75 * scales[1]

@@ -23,12 +23,15 @@ class DesignColumn:
         Public numbers, in the unit of the raw column; 0 and 1 for the intercept and for indicators.
     term : str or None
         Term of the model that it belongs to, with the other levels of a factor; None: it is one of its own.
+    indicator : bool
+        Whether its entries are 0 or 1.
     """
 
     name: str
     center: float = 0.0
     half_width: float = 1.0
     term: str | None = None
+    indicator: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -242,10 +242,10 @@ def _predictor_names(schema: Schema, target: str, columns: Sequence[str] | None)
 
 
 def _design_columns(predictors: Sequence[tuple[str, Column]], *, intercept: bool) -> tuple[DesignColumn, ...]:
-    columns = [DesignColumn(INTERCEPT)] if intercept else []
+    columns = [DesignColumn(INTERCEPT, indicator=True)] if intercept else []
     for name, column in predictors:
         if isinstance(column, NumericColumn):
             columns.append(DesignColumn(column.label(name), *column.scaling(centered=intercept)))
         else:
-            columns.extend(DesignColumn(label, term=name) for label in column.labels(name))
+            columns.extend(DesignColumn(label, term=name, indicator=True) for label in column.labels(name))
     return tuple(columns)

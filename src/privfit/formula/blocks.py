@@ -99,7 +99,10 @@ class TermBlock:
                 center, half_width = low / 2 + high / 2, high / 2 - low / 2
         names = _column_names(term, schema)
         label = ":".join(one.factor.label for one in term)
-        columns = tuple(DesignColumn(name, center, half_width, label if codings else None) for name in names)
+        columns = tuple(
+            DesignColumn(name, center, half_width, label if codings else None, indicator=not numeric)
+            for name in names
+        )
         return cls(columns, codings, expressions)
 
     def codes(self, cells: Cells, n_rows: int, start: int, layout: Layout) -> NDArray[np.intp]:

@@ -48,6 +48,8 @@ class Problem:
     bounded : bool
         Whether declared bounds keep every row within ``norm_bound`` by themselves, so that the plain,
         unweighted fit is the one to come close to.
+    indicators : tuple of bool
+        Which encoded columns hold only 0 and 1, the constant among them; empty where that is not known.
     response_bound : float or None
         Bound on the size of the encoded response, where a schema sets one.
     basis : array of shape (p, p) or None
@@ -70,6 +72,7 @@ class Problem:
     start: tuple[float, ...]
     penalised: tuple[bool, ...]
     bounded: bool = False
+    indicators: tuple[bool, ...] = ()
     response_bound: float | None = None
     basis: FloatArray | None = None
     amplification: float = 0.0

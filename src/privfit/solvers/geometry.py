@@ -152,6 +152,32 @@ class Frame:
         return cls(basis, basis.T @ marginals.mean, dimension)
 
 
+def farthest(problem: Problem, marginals: Marginals, basis: FloatArray) -> float:
+    """Return how far one number alone can take a row ``basis' x`` of a table with declared bounds.
+
+    Encoded numbers are within [-1, 1], and one of them is taken to be as far from its mean as that allows.
+    Indicators are left out, however rare their levels: the rows of a rare level are all far out alike,
+    so that to weight them down moves its coefficient little.
+
+    Parameters
+    ----------
+    problem : Problem
+        In encoded coordinates.
+    marginals : Marginals
+    basis : array of shape (p, p)
+
+    Returns
+    -------
+    float
+        ``inf`` where no bounds are declared.
+    """
+    if not problem.indicators:
+        return math.inf
+    numbers = ~np.array(problem.indicators)
+    away = (1.0 + np.abs(marginals.mean[numbers])) * np.linalg.norm(basis[numbers], axis=1)
+    return float(away.max(initial=0.0))
+
+
 def planned_geometry(
     problem: Problem, *, for_marginals: Allowance, for_norms: Allowance, for_moment: Allowance
 ) -> tuple[PlannedRelease, ...]:

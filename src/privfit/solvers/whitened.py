@@ -22,7 +22,7 @@ from privfit.solvers.base import (
     precision_average,
     take_step,
 )
-from privfit.solvers.geometry import planned_geometry, released_geometry
+from privfit.solvers.geometry import farthest, planned_geometry, released_geometry
 from privfit.solvers.hessian_model import SMALLEST_SPREAD, HessianModel, View, limited
 from privfit.solvers.norms import longest_norm
 from privfit.solvers.requirements import need_convex, need_smooth
@@ -67,8 +67,9 @@ class WhitenedGradientDescent(AbstractSolver):
         that of the bread is about a tenth of its eigenvalues, and ``n`` is the largest squared norm that a
         whitened row can have. So rows are weighted down only as far as the budget requires, and with a
         large budget not at all. Where a schema bounds the rows, so that the unweighted fit is what the user
-        knows, the first is ``1 + 100 / p`` and the second ``1 + 15 / p`` times as large, and ``c`` up to 2.75
-        times as long as those rows.
+        knows, the first is ``1 + 100 / p`` and the second ``1 + 15 / p`` times as large, and ``c`` is longer
+        than those rows where bounds let others be so: as long as a usual row with one number at its declared
+        bound, but up to 2.75 times as long.
     growth : float
         Ratio of the squared budgets of the last and the first step; the steps between grow evenly.
 
@@ -237,9 +238,16 @@ class _Descent:
         signal = signal_of(self.oracle.plan.solver_releases, self.problem.size)
         bound = math.sqrt(self.solver.squared_bound(self.problem, dimension, signal))
         if self.solver.spread is None:
-            room = _ROOM_FOR_UNSEEN if self.problem.bounded else 1.0
-            bound = max(min(bound, room * longest), math.sqrt(SMALLEST_SPREAD * dimension))
+            longest = max(longest, min(_ROOM_FOR_UNSEEN * longest, self._possible(turn, dimension)))
+            bound = max(min(bound, longest), math.sqrt(SMALLEST_SPREAD * dimension))
         return View.within(self.model, turn, bound)
+
+    def _possible(self, turn: FloatArray, dimension: float) -> float:
+        """Return about how long rows that noise hides can be, by declared bounds; 0 without."""
+        if not self.problem.bounded:
+            return 0.0
+        extreme = farthest(self.problem, self.model.marginals, self.model.frame.basis @ turn)
+        return math.hypot(extreme, math.sqrt(dimension))
 
 
 def _led(problem: Problem, steps: list[Step], hessian_at: Callable[[FloatArray], FloatArray]) -> _Led:
