@@ -55,7 +55,7 @@ def run(tests: tuple[str, ...], folder: Path, *, compiled: bool) -> int:
     plugin: tuple[str, ...] = ()
     if not compiled:
         environment |= {"NUMBA_DISABLE_JIT": "1"}
-        plugin = ("-p", "interpreted")
+        plugin = ("-p", "interpreted", "-W", "ignore::RuntimeWarning")  # compiled code overflows in silence
     command = [sys.executable, "-m", "coverage", "run", f"--rcfile={HERE / 'coveragerc'}", "--parallel-mode",
                "-m", "pytest", "-q", "-p", "no:cacheprovider", *plugin, *tests]  # fmt: skip
     return subprocess.run(command, cwd=ROOT, env=environment, check=False).returncode  # noqa: S603
