@@ -225,10 +225,11 @@ def marginals_kernel(norm_bound: float, response_range: tuple[float, float]) -> 
 def _compiled_steps(loss: AbstractLoss, s: float) -> Steps:
     state, functions, constants = np.array([s, *loss.parameters]), loss.functions, loss.constants
     limits = np.array([constants.slope, *constants.scale_slope, float(not loss.symmetric)])
-    places = [address(function) for function in (functions.slope, functions.reach, functions.scale_slope)]
+    slope, reach = address(functions.slope), address(functions.reach)
+    scale_slope = address(functions.scale_slope)
 
     def fill(y: FloatArray, eta: FloatArray, room: FloatArray, step: FloatArray, side: FloatArray) -> None:
-        _fill_steps(y, eta, room, state, *places, limits, step, side)
+        _fill_steps(y, eta, room, state, slope, reach, scale_slope, limits, step, side)
 
     return fill
 

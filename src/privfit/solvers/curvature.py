@@ -2,8 +2,10 @@
 
 from collections.abc import Callable
 from functools import cache
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy.special import ndtri
 
 from privfit._checks import FloatArray
@@ -74,7 +76,7 @@ def model_hessian(
     return whole + turn.T @ change @ turn
 
 
-def _each(block: FloatArray, p: int) -> FloatArray:
+def _each(block: NDArray[np.floating[Any]], p: int) -> FloatArray:
     """Return the Kronecker product of a block (m, m) with the identity (p, p)."""
     m = len(block)
     return (block[:, None, :, None] * np.eye(p)[:, None]).reshape(m * p, m * p)
