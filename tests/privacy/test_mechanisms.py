@@ -148,6 +148,14 @@ def test_a_plan_without_privacy_gives_the_exact_answer():
         assert answer is not value
         matrix = gaussian_symmetric(smat(value), sensitivity=1.0, mu=math.inf, sd=0.0, source=source)
         assert np.allclose(matrix, smat(value), rtol=1e-15)
+    noisy = gaussian_vector(value, sensitivity=1.0, mu=math.inf, sd=1.0, source=SeededNoise(0))
+    assert np.all(noisy != value), "noise that is asked for is added"
+
+
+def test_without_noise_non_finite_entries_are_zero():
+    value = np.array([math.nan, math.inf, -math.inf, 1e6])
+    answer = gaussian_vector(value, sensitivity=1.0, mu=1.0, sd=1.1, source=NoNoise())
+    np.testing.assert_array_equal(answer, [0.0, 0.0, 0.0, 1e6])
 
 
 @pytest.mark.parametrize("source", [SecureNoise(), SeededNoise(0), NoNoise()], ids=repr)
