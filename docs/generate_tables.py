@@ -40,11 +40,7 @@ def coverage() -> str:
     sizes = sorted({n for _, _, n in found})
     keys = list(dict.fromkeys((model, mu) for model, mu, _ in found))
     body = [
-        [
-            model,
-            f"{mu:g}",
-            *(f"{100 * float(found[key]):.1f} %" if (key := (model, mu, n)) in found else "" for n in sizes),
-        ]
+        [model, f"{mu:g}", *(f"{100 * float(found[model, mu, n]):.1f} %" for n in sizes)]
         for model, mu in keys
     ]
     return table(["model", "μ", *(f"n = {n:,}" for n in sizes)], body)

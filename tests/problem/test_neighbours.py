@@ -90,7 +90,7 @@ def parameters(problem, rng, kind="gradient"):
 
 
 def _points(problem, rng):
-    points = [np.zeros(problem.size), *rng.normal(size=(2, problem.size)), 50 * rng.normal(size=problem.size)]
+    points = [np.zeros(problem.size), *rng.normal(size=(3, problem.size)), 50 * rng.normal(size=problem.size)]
     if problem.loss.has_scale:
         for point in points:
             point[-1] = rng.choice([0.05, 0.5, 3.0])
@@ -105,7 +105,7 @@ def bases():
 
 @pytest.mark.parametrize("relation", list(Relation))
 @pytest.mark.parametrize(("loss", "kind"), asked(*OF_ROWS))
-@pytest.mark.parametrize("which", [0, 2], ids=["encoded", "skewed"])
+@pytest.mark.parametrize("which", [0, 1, 2], ids=["encoded", "turned", "skewed"])
 def test_no_neighbour_exceeds_the_sensitivity(loss, kind, relation, which, rng):
     if kind == "marginals" and which > 0:
         pytest.skip("marginals are those of the encoded columns, asked for before any change of coordinates")

@@ -67,10 +67,8 @@ def workable(name, budget):
     """Return a loss that a solver can fit with a budget, and whether with inference; None without one."""
     for loss in compatibility.LOSSES:
         for inference in (True, False):
-            if (
-                compatibility.outcome(loss, BY_NAME[name], BUDGETS[budget], inference=inference).plan
-                is not None
-            ):
+            found = compatibility.outcome(loss, BY_NAME[name], BUDGETS[budget], inference=inference)
+            if found.plan is not None:
                 return loss, inference
     return None
 

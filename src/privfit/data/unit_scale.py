@@ -82,7 +82,7 @@ class UnitScaleEncoder:
             described = Target(target, "binary", labels=(0, 1))
         else:
             described = Target(target, "numeric", count_bound=count_bound)
-        head = (DesignColumn(INTERCEPT),) if intercept else ()
+        head = (DesignColumn(INTERCEPT, indicator=True),) if intercept else ()
         self._design = Design(
             columns=(*head, *(DesignColumn(name) for name in self._names)),
             target=described,

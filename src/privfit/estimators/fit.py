@@ -295,7 +295,7 @@ def make_problem(model: Model, design: Design, options: FitOptions, *, n_rows: i
         l2=options.l2,
         start=tuple(start),
         bounded=design.bounded,
-        indicators=tuple(column.indicator for column in design.columns) if design.bounded else (),
+        indicators=tuple(column.indicator for column in design.columns),
         response_bound=1.0 if design.target.bounded else None,
         penalised=tuple(k > 0 or not design.has_intercept for k in range(len(design.columns))),
         shares=options.shares,

@@ -354,15 +354,15 @@ def svec(matrix: FloatArray) -> FloatArray:
     """
     if matrix.ndim != 2 or matrix.shape[0] != matrix.shape[1]:
         raise InvalidArgument(f"matrix must be square, got shape {matrix.shape}")
-    places, factors = _upper(matrix.shape[0])
-    return matrix.ravel()[places] * factors
+    rows, columns, factors = _upper(matrix.shape[0])
+    return matrix[rows, columns] * factors
 
 
 @lru_cache(maxsize=2)
-def _upper(p: int) -> tuple[NDArray[np.intp], FloatArray]:
-    """Return the places of the upper triangle in a flat (p, p) matrix, and the factors of an isometry."""
+def _upper(p: int) -> tuple[NDArray[np.intp], NDArray[np.intp], FloatArray]:
+    """Return rows and columns of the upper triangle of a (p, p) matrix, and the factors of an isometry."""
     rows, columns = np.triu_indices(p)
-    return rows * p + columns, np.where(rows == columns, 1.0, _SQRT2)
+    return rows, columns, np.where(rows == columns, 1.0, _SQRT2)
 
 
 def smat(vector: FloatArray) -> FloatArray:
@@ -384,8 +384,7 @@ def smat(vector: FloatArray) -> FloatArray:
     p = (math.isqrt(8 * vector.size + 1) - 1) // 2
     if vector.ndim != 1 or p * (p + 1) // 2 != vector.size:
         raise InvalidArgument(f"vector must hold p(p+1)/2 entries, got shape {vector.shape}")
-    places, factors = _upper(p)
+    rows, columns, factors = _upper(p)
     matrix = np.empty((p, p))
-    for triangle in (matrix, matrix.T):
-        triangle[places // p, places % p] = vector / factors
+    matrix[rows, columns] = matrix[columns, rows] = vector / factors
     return matrix

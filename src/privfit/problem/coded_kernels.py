@@ -13,8 +13,7 @@ from privfit._checks import FloatArray
 from privfit.data.coded import CodedMatrix
 from privfit.data.coded_loops import HEAD, gathered, row_dot
 from privfit.data.source import CHUNK_ROWS
-from privfit.losses.pointers import address
-from privfit.problem.slopes import SLOPE_CODES, fill_slopes
+from privfit.problem.slopes import fill_slopes
 
 _VECTOR = float64[::1]
 _MATRIX = float64[:, ::1]
@@ -158,15 +157,14 @@ def add_gradients(  # noqa: PLR0917 -- as the compiled function
     weight: FloatArray,
     theta: FloatArray,
     state: FloatArray,
-    slope: Any,
+    code: int,
+    slope: int,
     bound: float,
     out: FloatArray,
 ) -> None:
     """Add the rows' ``w * slope * x`` to the first columns of ``out``, a row a chunk."""
-    wide, code = np.append(theta, (0.0, np.nan)), SLOPE_CODES.get(slope, 0)
-    _add_gradients(
-        x.numbers, x.codes, x.layout.places, y, weight, wide, state, code, address(slope), bound, out
-    )
+    wide = np.append(theta, (0.0, np.nan))
+    _add_gradients(x.numbers, x.codes, x.layout.places, y, weight, wide, state, code, slope, bound, out)
 
 
 def moments(x: CodedMatrix, factor: FloatArray) -> FloatArray:

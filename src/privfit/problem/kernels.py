@@ -230,7 +230,7 @@ def gradient_kernel(loss: AbstractLoss, theta: FloatArray, s: float) -> BlockKer
 
     def coded(block: CodedBlock, out: FloatArray) -> None:
         x, y, weight = block.x, block.y, block.weight
-        coded_kernels.add_gradients(x, y, weight, theta, state, functions.slope, constants.slope, out)
+        coded_kernels.add_gradients(x, y, weight, theta, state, code, slope, constants.slope, out)
 
     return kernel if loss.has_scale else CodedKernel(kernel, coded)
 

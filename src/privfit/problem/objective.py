@@ -49,7 +49,8 @@ class Problem:
         Whether declared bounds keep every row within ``norm_bound`` by themselves, so that the plain,
         unweighted fit is the one to come close to.
     indicators : tuple of bool
-        Which encoded columns hold only 0 and 1, the constant among them; empty where that is not known.
+        Which encoded columns are declared to hold only 0 and 1, the constant among them; empty where nothing
+        is known.
     response_bound : float or None
         Bound on the size of the encoded response, where a schema sets one.
     basis : array of shape (p, p) or None

@@ -169,7 +169,7 @@ def farthest(problem: Problem, marginals: Marginals, basis: FloatArray) -> float
     Returns
     -------
     float
-        ``inf`` where no bounds are declared.
+        ``inf`` where it is not known which columns hold numbers.
     """
     if not problem.indicators:
         return math.inf
