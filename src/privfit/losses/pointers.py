@@ -18,8 +18,8 @@ _POINTER = ir.FunctionType(_DOUBLE, [_DOUBLE] * len(SIGNATURE.args)).as_pointer(
 def address(function: Any) -> int:
     """Return the address of a compiled scalar function, which stays in memory from then on.
 
-    Numba can pass functions themselves, and then looks their address up at every call from Python: 80
-    microseconds each, more than a pass over a thousand rows takes.
+    Numba can pass functions themselves, and then looks their address up at every call from Python, which can
+    take longer than the pass over the rows that it is for.
 
     Parameters
     ----------
