@@ -28,7 +28,7 @@ from cells import Cell  # noqa: E402 -- in the folder of the benchmark
 from competitors.library import Library  # noqa: E402
 from tables import load  # noqa: E402
 
-from privfit.data.source import CHUNK_ROWS  # noqa: E402
+from privfit.data.reduction import CHUNK_ROWS  # noqa: E402
 from privfit.problem import bounded_kernels  # noqa: E402
 from privfit.solvers import (  # noqa: E402
     EmpiricalBayesDescent,

@@ -20,7 +20,8 @@ from privfit.data.batches import BatchSizes
 from privfit.data.cache_files import Draft, Parts, drafted, verified
 from privfit.data.clamp import schweppe_weights
 from privfit.data.encode import SchemaEncoder
-from privfit.data.source import CHUNK_ROWS, ArraySource
+from privfit.data.reduction import CHUNK_ROWS
+from privfit.data.source import ArraySource
 from privfit.data.tables import open_table
 from privfit.errors import InvalidArgument, LabelError, SchemaError
 from privfit.formula.encoder import FormulaEncoder

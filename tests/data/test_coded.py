@@ -6,11 +6,13 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from privfit.data.clamp import BasisWeights, influence_weights, schweppe_weights
+from privfit.data.basis_norms import BasisNorms, basis_weights
+from privfit.data.clamp import influence_weights, schweppe_weights
 from privfit.data.coded import MOST_COLUMNS, CodedMatrix, Layout
 from privfit.data.encode import SchemaEncoder
+from privfit.data.reduction import CHUNK_ROWS
 from privfit.data.schema import Schema
-from privfit.data.source import CHUNK_ROWS, ArraySource
+from privfit.data.source import ArraySource
 from privfit.data.tables import Table
 from privfit.errors import SchemaError
 from privfit.formula.encoder import FormulaEncoder
@@ -113,7 +115,7 @@ def test_bounds_in_other_coordinates_hold_exactly(lost):
     basis, bound = rng.normal(size=(size, size)), 2.0**-lost
     basis[1] = basis[0] + rng.normal(size=size) * 2.0**-lost
     exact = [[Fraction(value) for value in column] for column in basis.T]
-    weights = BasisWeights(basis, norm_bound=bound, amplification=2.0**60)(x)
+    weights = basis_weights(*BasisNorms(basis)(x), norm_bound=bound, amplification=2.0**60)
     assert weights[7] == 0.0
     assert (np.delete(weights, 7) > 0).all()
     for weight, row in zip(np.delete(weights, 7), np.delete(x.dense(), 7, axis=0), strict=True):

@@ -13,7 +13,8 @@ import pytest
 import privfit as pf
 from privfit.data import partitions
 from privfit.data.encode import SchemaEncoder
-from privfit.data.source import CHUNK_ROWS, ArraySource, TravellingKernel, summation_error
+from privfit.data.reduction import CHUNK_ROWS, summation_error
+from privfit.data.source import ArraySource, TravellingKernel
 from privfit.data.tables import open_table
 from privfit.errors import (
     Incompatible,

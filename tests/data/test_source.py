@@ -7,7 +7,8 @@ import pickle
 import numpy as np
 import pytest
 
-from privfit.data.source import CHUNK_ROWS, ArraySource, Block, summation_error
+from privfit.data.reduction import CHUNK_ROWS, summation_error
+from privfit.data.source import ArraySource, Block
 
 
 def add_rows(block, out):

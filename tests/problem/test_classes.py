@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 from scipy.special import logsumexp
 
-from privfit.data.source import CHUNK_ROWS, GROUP_ROWS, ArraySource
+from privfit.data.reduction import CHUNK_ROWS, GROUP_ROWS
+from privfit.data.source import ArraySource
 from privfit.errors import InvalidArgument, PlanViolation
 from privfit.losses import Logistic, Multinomial
 from privfit.privacy.relation import Relation

@@ -7,9 +7,11 @@ import pytest
 
 from privfit.data.clamp import schweppe_weights
 from privfit.data.coded import CodedMatrix, Layout
-from privfit.data.source import CHUNK_ROWS, ArraySource, CodedBlock, CodedKernel
+from privfit.data.reduction import CHUNK_ROWS, GROUP_ROWS, summation_error
+from privfit.data.source import ArraySource, CodedBlock, CodedKernel
 from privfit.losses import Logistic, Multinomial
 from privfit.privacy.relation import Relation
+from privfit.problem.coded_kernels import GROUP
 from privfit.problem.rows import Rows
 from privfit.procedures.landscape import Landscape, Objective
 
@@ -188,9 +190,6 @@ def test_no_neighbour_of_coded_rows_exceeds_the_sensitivity(loss, kind, relation
 
 def test_the_compiled_sum_of_coded_gradients_is_within_the_bound_on_rounding(rng):
     """Equal terms of one sign, so that every rounding of a running sum goes the same way."""
-    from privfit.data.source import GROUP_ROWS, summation_error
-    from privfit.problem.coded_kernels import GROUP
-
     assert GROUP + CHUNK_ROWS // GROUP <= GROUP_ROWS + CHUNK_ROWS // GROUP_ROWS
     n = 5 * CHUNK_ROWS + 11
     layout = Layout(3, True, (1,), plain=1)

@@ -6,7 +6,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from privfit.data.source import CHUNK_ROWS, GROUP_ROWS, ArraySource, summation_error
+from privfit.data.reduction import CHUNK_ROWS, GROUP_ROWS, summation_error
+from privfit.data.source import ArraySource
 from privfit.errors import Incompatible
 from privfit.losses import Custom, Hinge, Huber, Logistic, Quantile, Sigmoid
 from privfit.losses.base import evaluate

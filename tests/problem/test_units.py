@@ -6,8 +6,9 @@ import numpy as np
 import pytest
 
 from privfit.data.declarations import NumericColumn
+from privfit.data.reduction import CHUNK_ROWS
 from privfit.data.shares import NOBODY, RowShares, ShareRule
-from privfit.data.source import CHUNK_ROWS, ArraySource
+from privfit.data.source import ArraySource
 from privfit.errors import PlanViolation
 from privfit.losses import Logistic, Multinomial, Squared
 from privfit.privacy.allowance import Allowance

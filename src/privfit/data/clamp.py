@@ -1,7 +1,7 @@
 """Bound the influence of a row, in floating point as on paper."""
 
 from collections.abc import Callable
-from typing import Any, final
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from privfit._checks import FloatArray, in_range
 from privfit.data.coded import CodedMatrix, Matrix, squared_norms
 
-_SHRINK = 1.0 - 2.0**-40
+SHRINK = 1.0 - 2.0**-40
 """Relative margin that covers the rounding of a norm of up to 2**11 terms and of the division."""
 
 SMALLEST_NORMAL = float(np.finfo(np.float64).tiny)
@@ -60,7 +60,7 @@ def influence_weights(
     if not usable.all():
         x, y = _blanked(x, usable), np.where(usable, y, 0.0)
         squared[~usable] = 0.0
-    limit = norm_bound**2 * _SHRINK
+    limit = norm_bound**2 * SHRINK
     weight = np.where(squared > limit, limit / np.maximum(squared, limit), 1.0)
     weight[~usable | (weight < SMALLEST_NORMAL)] = 0.0  # a subnormal quotient has too few bits
     return weight, x, y
@@ -78,7 +78,7 @@ def schweppe_weights(x: Matrix, y: FloatArray, *, norm_bound: float) -> tuple[Fl
     usable, x, y = influence_weights(x, y, norm_bound=norm_bound)
     with np.errstate(over="ignore", invalid="ignore"):
         length = np.sqrt(squared_norms(x))
-        factor = np.where(length > norm_bound, norm_bound * _SHRINK / np.maximum(length, norm_bound), 1.0)
+        factor = np.where(length > norm_bound, norm_bound * SHRINK / np.maximum(length, norm_bound), 1.0)
         scaled, response = _scaled(x, factor), y * factor
     weight, scaled, response = influence_weights(scaled, response, norm_bound=norm_bound)
     weight[usable == 0.0] = 0.0
@@ -96,59 +96,3 @@ def _scaled(x: Matrix, factor: FloatArray) -> Matrix:
 Weighting = Callable[..., tuple[FloatArray, Any, FloatArray]]
 """``weighting(x, y, norm_bound=c)`` bounds rows, and returns them as the kind of matrix that they were:
 `influence_weights` or `schweppe_weights`."""
-
-
-@final
-class BasisWeights:
-    """``min(1, (norm_bound / norm(basis.T @ x))**2, (amplification / (norm(basis) norm(x)))**2)`` of rows.
-
-    Parameters
-    ----------
-    basis : array of shape (p, p)
-        Public matrix.
-    norm_bound : float
-        Bound on ``sqrt(weight) * norm(basis.T @ x)``.
-    amplification : float
-        Bound on ``sqrt(weight) * norm(x) * norm(basis)`` (spectral norm), for the rounding of sums.
-
-    Notes
-    -----
-    *Guarantee.* Both bounds hold in exact arithmetic. Of rows written out, ``basis.T @ x`` is computed; what
-    rounding can take from its norm is at most ``p * 2**-52 * norm(x) * norm(basis)`` (Frobenius norm; Higham
-    2002, *Accuracy and Stability of Numerical Algorithms*, section 3.5) and is added back before the weight
-    is set. Of rows by code with k entries, much fewer than p, ``x' M x`` with ``M = basis @ basis.T`` is
-    summed from ``k (k + 1) / 2`` products. To first order, rounding takes ``p * 2**-53`` of the sizes of its
-    terms from an entry of ``M``, and ``(k (k + 1) / 2 + 3) * 2**-53`` from the sum. These sizes are together
-    at most ``norm(x)**2 * norm(basis)**2`` (Cauchy and Schwarz); twice what that makes is added back.
-    """
-
-    __slots__ = ("_amplification", "_basis", "_form", "_frobenius", "_norm_bound", "_spectral")
-
-    def __init__(self, basis: FloatArray, *, norm_bound: float, amplification: float) -> None:
-        self._basis, self._norm_bound, self._amplification = basis, norm_bound, amplification
-        with np.errstate(over="ignore", invalid="ignore"):
-            self._frobenius, self._spectral = float(np.linalg.norm(basis)), float(np.linalg.norm(basis, 2))
-            self._form = basis @ basis.T
-
-    def __call__(self, x: Matrix) -> FloatArray:
-        """Return the weights of finite rows, shape (n,)."""
-        with np.errstate(over="ignore", invalid="ignore"):
-            length = np.sqrt(squared_norms(x))
-            if isinstance(x, CodedMatrix) and 4 * x.entries < x.shape[1]:
-                size = self._by_code(x, length)
-            else:
-                size = self._written_out(x, length)
-            excess = np.maximum(size / self._norm_bound, length * (self._spectral / self._amplification))
-            squared = excess * excess
-            weight = _SHRINK / np.maximum(squared, _SHRINK)
-        return np.where(np.isfinite(squared) & (weight >= SMALLEST_NORMAL), weight, 0.0)
-
-    def _written_out(self, x: Matrix, length: FloatArray) -> FloatArray:
-        turned = x @ self._basis
-        size = np.sqrt(np.einsum("ij,ij->i", turned, turned))
-        return size + x.shape[1] * 2.0**-52 * self._frobenius * length
-
-    def _by_code(self, x: CodedMatrix, length: FloatArray) -> FloatArray:
-        terms = x.shape[1] + x.entries * (x.entries + 1) // 2 + 3
-        room = terms * 2.0**-52 * self._frobenius**2 * (length * length)
-        return np.sqrt(np.maximum(x.quadratic(self._form), 0.0) + room)

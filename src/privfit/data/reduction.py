@@ -7,6 +7,15 @@ import numpy as np
 from privfit._checks import FloatArray
 from privfit.data.threads import share, thread_count
 
+CHUNK_ROWS = 4096
+"""Rows that a kernel adds up before its partial sum is set aside; it bounds the rounding error of sums."""
+
+GROUP_ROWS = 32
+"""Rows whose gradients are added up before their sum is added to the chunk's."""
+
+_SLAB = 2**15
+"""Numbers of a slab: a quarter of a megabyte."""
+
 ChunkWork = Callable[[int, int, FloatArray], None]
 """``work(first, last, out)`` adds the sum of chunk ``first + k`` to ``out[k]``, of ``last - first`` rows."""
 
@@ -49,6 +58,40 @@ def sum_chunks(work: ChunkWork, chunks: int, size: int) -> FloatArray:
         for k in range(parts):
             one_part(k)
     return tree_sum(sums)
+
+
+def chunk_rows(first: int, last: int) -> list[slice]:
+    """Return the rows of the chunks from ``first`` to before ``last``."""
+    return [slice(chunk * CHUNK_ROWS, (chunk + 1) * CHUNK_ROWS) for chunk in range(first, last)]
+
+
+def summation_error(n_rows: int, terms: int = CHUNK_ROWS) -> float:
+    """Return ``g`` such that a sum of ``n_rows`` vectors of norm <= B is off by at most ``g * n_rows * B``.
+
+    Within a chunk a term takes part in at most ``terms`` additions: ``CHUNK_ROWS`` in any order,
+    ``GROUP_ROWS + CHUNK_ROWS / GROUP_ROWS`` where groups are added up first. The chunks are added by a
+    tree of depth ``log2(chunks) + 1`` (Higham 2002, *Accuracy and Stability of Numerical Algorithms*,
+    section 4.2). A rounding costs a relative ``2**-53``; a spare factor 2 covers the higher-order terms, and
+    the sum of partitions by another tree (`privfit.data.dask_tables`), whose depth of at most
+    ``log2(n_rows) + 1`` is less than that of the terms.
+    """
+    chunks = -(-n_rows // CHUNK_ROWS)
+    depth = min(n_rows, terms) + int(np.ceil(np.log2(max(chunks, 1)))) + 1
+    return 2.0 * depth * 2.0**-53
+
+
+def slabs(rows: slice, width: int) -> list[slice]:
+    """Return parts of some rows, short enough for what is computed from one to stay in the cache.
+
+    Parameters
+    ----------
+    rows : slice
+        With a start and a stop.
+    width : int
+        Numbers computed from a row. A part has at least as many rows, so that products of matrices pay.
+    """
+    length = max(_SLAB // max(width, 1), width, 256)
+    return [slice(k, min(k + length, rows.stop)) for k in range(rows.start, rows.stop, length)]
 
 
 def tree_sum(terms: Iterable[FloatArray]) -> FloatArray:

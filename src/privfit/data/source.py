@@ -7,18 +7,12 @@ from typing import Any, Protocol, TypeAlias, final
 import numpy as np
 
 from privfit._checks import FloatArray
-from privfit.data.clamp import SMALLEST_NORMAL, BasisWeights, Weighting, influence_weights
+from privfit.data.basis_norms import BasisNorms, basis_weights
+from privfit.data.clamp import SMALLEST_NORMAL, Weighting, influence_weights
 from privfit.data.coded import CodedMatrix, Matrix
-from privfit.data.reduction import sum_chunks
+from privfit.data.reduction import CHUNK_ROWS, chunk_rows, sum_chunks
 from privfit.data.room import AbstractRoom, InMemory
 from privfit.data.shares import NOBODY, IntArray, RowShares
-
-CHUNK_ROWS = 4096
-"""Rows that a kernel adds up before its partial sum is set aside; it bounds the rounding error of sums."""
-
-GROUP_ROWS = 32
-"""Rows whose gradients are added up before their sum is added to the chunk's."""
-
 
 MOST_ROWS = 10**10
 """Rows that a table may have; more than any machine holds, and far from overflow."""
@@ -198,7 +192,7 @@ class RowSource(Protocol):
         ...
 
     def reweighted(self, basis: FloatArray, *, norm_bound: float, amplification: float) -> "RowSource":
-        """Return the same rows with weights that bound ``norm(basis.T @ x)``; see `BasisWeights`."""
+        """Return the same rows with weights that bound ``norm(basis.T @ x)``; see `basis_weights`."""
         ...
 
 
@@ -224,7 +218,7 @@ class ArraySource:
     Coded rows are written out ``CHUNK_ROWS`` at a time, for those kernels that know arrays only.
     """
 
-    __slots__ = ("_block", "_norm_bound", "_room", "_shares")
+    __slots__ = ("_block", "_norm_bound", "_norms", "_room", "_shares")
 
     def __init__(
         self,
@@ -239,6 +233,7 @@ class ArraySource:
         share = None if shares is None else shares.among(weight > 0.0)
         self._block = _block(x, y, weight, share)
         self._norm_bound, self._room, self._shares = norm_bound, InMemory(), shares
+        self._norms: tuple[BasisNorms, FloatArray, FloatArray] | None = None
 
     @classmethod
     def of_bounded(
@@ -251,6 +246,7 @@ class ArraySource:
         """Return a source of rows that a weighting has bounded by ``norm_bound`` before."""
         source = cls.__new__(cls)
         source._block, source._norm_bound, source._room, source._shares = block, norm_bound, room, shares
+        source._norms = None
         return source
 
     def __repr__(self) -> str:
@@ -280,20 +276,50 @@ class ArraySource:
         return self._norm_bound
 
     def reweighted(self, basis: FloatArray, *, norm_bound: float, amplification: float) -> "ArraySource":
-        """Return the same rows with weights that bound ``norm(basis.T @ x)``; see `BasisWeights`."""
+        """Return the same rows with weights that bound ``norm(basis.T @ x)``; see `basis_weights`."""
         block, weight = self._block, self._room.new(self.n_rows)
-        weights = BasisWeights(basis, norm_bound=norm_bound, amplification=amplification)
+        factor, size, reach = self._norms_in(basis)
 
         def work(first: int, last: int, out: FloatArray) -> None:
             del out
             for rows in chunk_rows(first, last):
-                weight[rows] = np.where(block.influence[rows] == 0.0, 0.0, weights(block.x[rows]))
+                weight[rows] = basis_weights(
+                    factor * size[rows],
+                    factor * reach[rows],
+                    norm_bound=norm_bound,
+                    amplification=amplification,
+                )
+                weight[rows][block.influence[rows] == 0.0] = 0.0
                 self._room.leave(rows)
 
         sum_chunks(work, self._chunks, 0)
         share = None if self._shares is None else block.share
         turned = _block(block.x, block.y, weight, share)
         return ArraySource.of_bounded(turned, norm_bound, self._room, self._shares)
+
+    def _norms_in(self, basis: FloatArray) -> tuple[float, FloatArray, FloatArray]:
+        """Return ``(c, size, reach)``: `BasisNorms` of all rows are ``c`` times the arrays.
+
+        Those in the last basis are kept, for its multiples.
+        """
+        if self._norms is not None:
+            norms, size, reach = self._norms
+            factor = norms.factor_to(basis)
+            if factor is not None:
+                return factor, size, reach
+        else:
+            size, reach = self._room.new(self.n_rows), self._room.new(self.n_rows)
+        norms, self._norms = BasisNorms(basis), None  # nothing is kept until all of it is written
+
+        def work(first: int, last: int, out: FloatArray) -> None:
+            del out
+            for rows in chunk_rows(first, last):
+                size[rows], reach[rows] = norms(self._block.x[rows])
+                self._room.leave(rows)
+
+        sum_chunks(work, self._chunks, 0)
+        self._norms = norms, size, reach
+        return 1.0, size, reach
 
     def blocks(self) -> Iterator[Block]:
         """Return the rows in their order: in one block, or in chunks if they are coded."""
@@ -364,23 +390,3 @@ def _add(kernel: BlockKernel, part: Block | CodedBlock, out: FloatArray) -> None
     else:
         for k, rows in enumerate(chunk_rows(0, out.shape[0])):
             kernel(part.part(rows).written_out(), out[k : k + 1])
-
-
-def chunk_rows(first: int, last: int) -> list[slice]:
-    """Return the rows of the chunks from ``first`` to before ``last``."""
-    return [slice(chunk * CHUNK_ROWS, (chunk + 1) * CHUNK_ROWS) for chunk in range(first, last)]
-
-
-def summation_error(n_rows: int, terms: int = CHUNK_ROWS) -> float:
-    """Return ``g`` such that a sum of ``n_rows`` vectors of norm <= B is off by at most ``g * n_rows * B``.
-
-    Within a chunk a term takes part in at most ``terms`` additions: ``CHUNK_ROWS`` in any order,
-    ``GROUP_ROWS + CHUNK_ROWS / GROUP_ROWS`` where groups are added up first. The chunks are added by a
-    tree of depth ``log2(chunks) + 1`` (Higham 2002, *Accuracy and Stability of Numerical Algorithms*,
-    section 4.2). A rounding costs a relative ``2**-53``; a spare factor 2 covers the higher-order terms, and
-    the sum of partitions by another tree (`privfit.data.dask_tables`), whose depth of at most
-    ``log2(n_rows) + 1`` is less than that of the terms.
-    """
-    chunks = -(-n_rows // CHUNK_ROWS)
-    depth = min(n_rows, terms) + int(np.ceil(np.log2(max(chunks, 1)))) + 1
-    return 2.0 * depth * 2.0**-53

@@ -11,7 +11,8 @@ from privfit._checks import FloatArray, whole
 from privfit.data.batches import BatchSizes, TextForm, read_batches
 from privfit.data.clamp import Weighting, influence_weights
 from privfit.data.encode import Encoder
-from privfit.data.source import CHUNK_ROWS, Block, BlockKernel, IntArray, RowTerms
+from privfit.data.reduction import CHUNK_ROWS
+from privfit.data.source import Block, BlockKernel, IntArray, RowTerms
 from privfit.data.tables import Table, default_names, open_table
 from privfit.data.unit_scale import UnitScaleEncoder
 from privfit.errors import PlanViolation, SchemaError

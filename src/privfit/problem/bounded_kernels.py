@@ -8,15 +8,8 @@ from numba import float64, int64, njit, void
 
 from privfit._checks import FloatArray
 from privfit.data.coded import CodedMatrix
-from privfit.data.source import (
-    CHUNK_ROWS,
-    GROUP_ROWS,
-    Block,
-    BlockKernel,
-    CodedBlock,
-    CodedKernel,
-    chunk_rows,
-)
+from privfit.data.reduction import CHUNK_ROWS, GROUP_ROWS, chunk_rows
+from privfit.data.source import Block, BlockKernel, CodedBlock, CodedKernel
 from privfit.losses.base import AbstractLoss
 from privfit.losses.pointers import address, called
 from privfit.problem import coded_kernels

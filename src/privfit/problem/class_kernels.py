@@ -12,7 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privfit._checks import FloatArray
-from privfit.data.source import CHUNK_ROWS, GROUP_ROWS, Block, BlockKernel, RowTerms
+from privfit.data.reduction import CHUNK_ROWS, GROUP_ROWS
+from privfit.data.source import Block, BlockKernel, RowTerms
 from privfit.losses.multinomial import Multinomial
 from privfit.problem.value_kernels import Segment
 

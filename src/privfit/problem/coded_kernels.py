@@ -12,7 +12,7 @@ from numba import float32, float64, int64, njit, uint8, uint16, void
 from privfit._checks import FloatArray
 from privfit.data.coded import CodedMatrix
 from privfit.data.coded_loops import HEAD, gathered, row_dot
-from privfit.data.source import CHUNK_ROWS
+from privfit.data.reduction import CHUNK_ROWS
 from privfit.problem.slopes import fill_slopes
 
 _VECTOR = float64[::1]

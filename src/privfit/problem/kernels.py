@@ -6,7 +6,7 @@ once and nothing of the length of the table is allocated. Matrices are formed by
 time.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,16 +15,8 @@ from numba import float64, int64, njit, void
 
 from privfit._checks import FloatArray
 from privfit.data.coded import CodedMatrix, Matrix
-from privfit.data.source import (
-    CHUNK_ROWS,
-    GROUP_ROWS,
-    Block,
-    BlockKernel,
-    CodedBlock,
-    CodedKernel,
-    RowTerms,
-    chunk_rows,
-)
+from privfit.data.reduction import CHUNK_ROWS, GROUP_ROWS, chunk_rows, slabs
+from privfit.data.source import Block, BlockKernel, CodedBlock, CodedKernel, RowTerms
 from privfit.losses.base import AbstractLoss
 from privfit.losses.pointers import address, called
 from privfit.problem import coded_kernels
@@ -260,9 +252,9 @@ def outer_kernel(terms: RowTerms) -> BlockKernel:
     """Sum of ``a a'`` over the rows' terms ``a`` (q,), flattened (q, q)."""
 
     def kernel(block: Block, out: FloatArray) -> None:
-        for chunk, rows in enumerate(chunk_rows(0, out.shape[0])):
+        for total, rows in _slabs(block, out):
             a = terms(block.part(rows))
-            out[chunk] += (a.T @ a).ravel()
+            total[:] += (a.T @ a).ravel()
 
     return kernel
 
@@ -271,15 +263,23 @@ def second_moment_kernel(basis: FloatArray | None) -> BlockKernel:
     """Sum of ``w * z z'`` over the rows ``z = P'x`` in the basis, flattened (p, p)."""
 
     def kernel(block: Block | CodedBlock, out: FloatArray) -> None:
-        for chunk, rows in enumerate(chunk_rows(0, out.shape[0])):
+        for total, rows in _slabs(block, out):
             x, weight = block.x[rows], block.weight[rows]
             if basis is None and isinstance(x, CodedMatrix):
-                out[chunk] += coded_kernels.moments(x, weight).ravel()
+                total[:] += coded_kernels.moments(x, weight).ravel()
             else:
-                scaled = np.sqrt(weight)[:, None] * _turned(x, basis)
-                out[chunk] += (scaled.T @ scaled).ravel()
+                scaled = _scaled_rows(_turned(x, basis), np.sqrt(weight), None)
+                total[:] += (scaled.T @ scaled).ravel()
 
     return CodedKernel(kernel, kernel)
+
+
+def _slabs(block: Block | CodedBlock, out: FloatArray) -> Iterator[tuple[FloatArray, slice]]:
+    """Return the row of ``out`` that each slab of rows is added to, with the slab."""
+    for total, rows in zip(out, chunk_rows(0, out.shape[0]), strict=True):
+        inside = slice(rows.start, min(rows.stop, block.y.size))
+        for slab in slabs(inside, block.x.shape[1]):
+            yield total, slab
 
 
 def _turned(x: Matrix, basis: FloatArray | None) -> FloatArray:
@@ -334,14 +334,14 @@ def _products_kernel(factors_of: RowFactors, basis: FloatArray | None) -> BlockK
     """
 
     def kernel(block: Block | CodedBlock, out: FloatArray) -> None:
-        for chunk, rows in enumerate(chunk_rows(0, out.shape[0])):
+        for total, rows in _slabs(block, out):
             part = block.part(rows)
             root, last = factors_of(part)
             if basis is None and isinstance(part, CodedBlock):
-                out[chunk] += _coded_products(part.x, root, last).ravel()
+                total[:] += _coded_products(part.x, root, last).ravel()
             else:
                 a = _scaled_rows(_turned(part.x, basis), root, last)
-                out[chunk] += (a.T @ a).ravel()
+                total[:] += (a.T @ a).ravel()
 
     return CodedKernel(kernel, kernel)
 

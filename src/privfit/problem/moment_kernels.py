@@ -3,7 +3,8 @@
 import numpy as np
 
 from privfit._checks import FloatArray
-from privfit.data.source import CHUNK_ROWS, Block, BlockKernel
+from privfit.data.reduction import CHUNK_ROWS
+from privfit.data.source import Block, BlockKernel
 
 
 def joint_moments_kernel(response_bound: float, factor: float) -> BlockKernel:

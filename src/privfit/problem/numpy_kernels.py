@@ -10,7 +10,8 @@ from typing import Any
 import numpy as np
 
 from privfit._checks import FloatArray
-from privfit.data.source import CHUNK_ROWS, GROUP_ROWS, Block, BlockKernel, RowTerms
+from privfit.data.reduction import CHUNK_ROWS, GROUP_ROWS
+from privfit.data.source import Block, BlockKernel, RowTerms
 from privfit.losses.base import AbstractLoss, ScalarFunction
 from privfit.problem.value_kernels import Segment
 

@@ -3,7 +3,7 @@
 import math
 from dataclasses import dataclass
 
-from privfit.data.source import CHUNK_ROWS, GROUP_ROWS, summation_error
+from privfit.data.reduction import CHUNK_ROWS, GROUP_ROWS, summation_error
 from privfit.privacy.relation import Relation
 from privfit.problem.plan import ReleaseKind
 

@@ -5,8 +5,8 @@ from collections.abc import Iterator
 import numpy as np
 
 from privfit._checks import FloatArray
-from privfit.data.reduction import sum_chunks
-from privfit.data.source import CHUNK_ROWS, Block, BlockKernel, IntArray, RowSource, chunk_rows
+from privfit.data.reduction import CHUNK_ROWS, chunk_rows, sum_chunks
+from privfit.data.source import Block, BlockKernel, IntArray, RowSource
 from privfit.problem.objective import Problem
 from privfit.problem.plan import ReleaseKind
 from privfit.problem.totals import query_total

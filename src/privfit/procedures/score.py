@@ -4,7 +4,7 @@ import math
 from dataclasses import dataclass
 from typing import ClassVar, Literal, final
 
-from privfit.data.source import summation_error
+from privfit.data.reduction import summation_error
 from privfit.losses.base import AbstractLoss, ScalarFunction
 from privfit.losses.score import AbstractScore
 from privfit.problem.objective import Problem

@@ -1,0 +1,100 @@
+"""Norms of rows in other coordinates, and the weights that bound them there."""
+
+from typing import final
+
+import numpy as np
+
+from privfit._checks import FloatArray
+from privfit.data.clamp import SHRINK, SMALLEST_NORMAL
+from privfit.data.coded import CodedMatrix, Matrix, squared_norms
+from privfit.data.reduction import slabs
+
+
+@final
+class BasisNorms:
+    """Upper bounds on ``norm(basis.T @ x)`` and on ``norm(basis) * norm(x)`` (spectral norm) of rows.
+
+    Parameters
+    ----------
+    basis : array of shape (p, p)
+        Public matrix.
+
+    Notes
+    -----
+    *Guarantee.* Both bounds hold for the rows as they are stored, but for a few roundings, which `SHRINK`
+    covers; and times `factor_to` for another basis, where it returns a number.
+
+    Of rows written out, ``basis.T @ x`` is computed; what rounding can take from its norm is at most
+    ``p * 2**-52 * norm(x) * norm(basis)`` (Frobenius norm; Higham 2002, *Accuracy and Stability of Numerical
+    Algorithms*, section 3.5) and is added back. Of rows by code with k entries, much fewer than p,
+    ``x' M x`` with ``M = basis @ basis.T`` is summed from ``k (k + 1) / 2`` products. To first order,
+    rounding takes ``p * 2**-53`` of the sizes of its terms from an entry of ``M``, and
+    ``(k (k + 1) / 2 + 3) * 2**-53`` from the sum. These sizes are together at most
+    ``norm(x)**2 * norm(basis)**2`` (Cauchy and Schwarz); twice what that makes is added back. Another basis
+    is off from a multiple of this one by a relative ``2**-46`` at most in the Frobenius norm, which is 64
+    times ``2**-52``, and at most thrice that in a square; it is added, too.
+    """
+
+    __slots__ = ("_basis", "_form", "_frobenius", "_spectral")
+
+    def __init__(self, basis: FloatArray) -> None:
+        self._basis = basis
+        with np.errstate(over="ignore", invalid="ignore"):
+            self._frobenius, self._spectral = float(np.linalg.norm(basis)), float(np.linalg.norm(basis, 2))
+            self._form = basis @ basis.T
+
+    def factor_to(self, basis: FloatArray) -> float | None:
+        """Return how many times this basis another one of its shape is; None if it is no multiple."""
+        if self._frobenius == 0.0:
+            return None
+        with np.errstate(all="ignore"):
+            factor = float(np.vdot(self._basis, basis)) / self._frobenius**2
+            off = np.linalg.norm(basis - factor * self._basis)
+            return abs(factor) if off <= 2.0**-46 * abs(factor) * self._frobenius else None
+
+    def __call__(self, x: Matrix) -> tuple[FloatArray, FloatArray]:
+        """Return both bounds for finite rows, each of shape (n,)."""
+        with np.errstate(over="ignore", invalid="ignore"):
+            length = np.sqrt(squared_norms(x))
+            if isinstance(x, CodedMatrix) and 4 * x.entries < x.shape[1]:
+                size = self._by_code(x, length)
+            else:
+                size = self._written_out(x, length)
+            return size, length * self._spectral
+
+    def _written_out(self, x: Matrix, length: FloatArray) -> FloatArray:
+        size = np.empty(length.size)
+        for rows in slabs(slice(0, length.size), x.shape[1]):
+            turned = x[rows] @ self._basis
+            size[rows] = np.sqrt(np.einsum("ij,ij->i", turned, turned))
+        return size + (x.shape[1] + 64) * 2.0**-52 * self._frobenius * length
+
+    def _by_code(self, x: CodedMatrix, length: FloatArray) -> FloatArray:
+        terms = x.shape[1] + x.entries * (x.entries + 1) // 2 + 3 + 192
+        room = terms * 2.0**-52 * self._frobenius**2 * (length * length)
+        return np.sqrt(np.maximum(x.quadratic(self._form), 0.0) + room)
+
+
+def basis_weights(
+    size: FloatArray, reach: FloatArray, *, norm_bound: float, amplification: float
+) -> FloatArray:
+    """Return ``min(1, (norm_bound / size)**2, (amplification / reach)**2)``, shape (n,).
+
+    Parameters
+    ----------
+    size, reach : array of shape (n,)
+        Bounds of `BasisNorms`.
+    norm_bound : float
+        Bound on ``sqrt(weight) * norm(basis.T @ x)``.
+    amplification : float
+        Bound on ``sqrt(weight) * norm(x) * norm(basis)`` (spectral norm), for the rounding of sums.
+
+    Notes
+    -----
+    *Guarantee.* Both bounds hold in exact arithmetic. Rows beyond any number weigh 0.
+    """
+    with np.errstate(over="ignore", invalid="ignore"):
+        excess = np.maximum(size / norm_bound, reach / amplification)
+        squared = excess * excess
+        weight = SHRINK / np.maximum(squared, SHRINK)
+    return np.where(np.isfinite(squared) & (weight >= SMALLEST_NORMAL), weight, 0.0)

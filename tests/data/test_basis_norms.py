@@ -1,0 +1,95 @@
+from fractions import Fraction
+
+import numpy as np
+import pytest
+
+from privfit.data.basis_norms import BasisNorms
+from privfit.data.reduction import slabs
+from privfit.data.source import ArraySource
+
+
+def weights(source, basis, **bounds):
+    turned = source.reweighted(basis, **{"norm_bound": 1.0, "amplification": 2.0**60, **bounds})
+    return np.concatenate([block.weight for block in turned.blocks()])
+
+
+def rows_that_cancel(lost):
+    """Rows of which the basis leaves the last digits only."""
+    rng = np.random.default_rng(lost)
+    x = np.ones((50, 6))
+    x[:, 1:] = rng.uniform(-1, 1, (50, 5))
+    basis = np.outer(rng.normal(size=6), np.ones(6))
+    basis[0] = -x[:, 1:].mean(axis=0) @ basis[1:]
+    return x, basis + rng.normal(size=(6, 6)) * 2.0**-lost
+
+
+@pytest.mark.parametrize("lost", [0, 20, 45])
+@pytest.mark.parametrize("factor", [1.0, -3.7, 1e-9, 2.0**60])
+def test_weights_in_a_multiple_of_the_last_basis_bound_rows_exactly(lost, factor):
+    x, basis = rows_that_cancel(lost)
+    source = ArraySource(x, np.zeros(50), norm_bound=2.0)
+    weights(source, basis)
+    other = factor * basis
+    bound = abs(factor) * float(np.median(np.linalg.norm(x @ basis, axis=1))) + 1e-300
+    known = weights(source, other, norm_bound=bound, amplification=abs(factor) * 2.0**60)
+    fresh = weights(
+        ArraySource(x, np.zeros(50), norm_bound=2.0),
+        other,
+        norm_bound=bound,
+        amplification=abs(factor) * 2.0**60,
+    )
+    np.testing.assert_allclose(known, fresh, rtol=1e-11)
+    exact = [[Fraction(float(v)) for v in column] for column in other.T]
+    for weight, row in zip(known, x, strict=True):
+        square = sum(
+            sum(Fraction(float(a)) * b for a, b in zip(row, column, strict=True)) ** 2 for column in exact
+        )
+        assert Fraction(float(weight)) * square <= Fraction(bound) ** 2
+
+
+def test_norms_of_another_basis_are_computed_anew():
+    rng = np.random.default_rng(3)
+    x = rng.normal(size=(9000, 4))
+    basis = rng.normal(size=(4, 4))
+    other = basis.copy()
+    other[2, 1] *= 1 + 1e-9
+    swapped = basis[::-1]
+    source = ArraySource(x, np.zeros(9000), norm_bound=50.0)
+    for one in (basis, other, swapped, 0.0 * basis, basis):
+        alone = ArraySource(x, np.zeros(9000), norm_bound=50.0)
+        np.testing.assert_array_equal(weights(source, one), weights(alone, one))
+
+
+def test_a_multiple_is_told_from_what_is_near_it():
+    basis = np.random.default_rng(5).normal(size=(7, 7))
+    norms = BasisNorms(basis)
+    assert norms.factor_to(-2.5 * basis) == pytest.approx(2.5)
+    assert norms.factor_to(basis + 1e-18) == pytest.approx(1.0)
+    for other in (basis.T, basis + 1e-12, np.full((7, 7), np.nan), np.eye(7)):
+        assert norms.factor_to(other) is None
+    assert BasisNorms(np.zeros((7, 7))).factor_to(basis) is None
+
+
+def test_a_pass_that_breaks_off_leaves_no_norms_behind(monkeypatch):
+    x, basis = rows_that_cancel(0)
+    source = ArraySource(x, np.zeros(50), norm_bound=2.0)
+    first = weights(source, basis)
+    called = BasisNorms.__call__
+
+    def interrupted(self, rows):
+        called(self, rows)
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patched:
+        patched.setattr(BasisNorms, "__call__", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            weights(source, basis.T)
+    np.testing.assert_array_equal(weights(source, basis), first)
+
+
+@pytest.mark.parametrize("width", [0, 1, 50, 300, 5000])
+@pytest.mark.parametrize("rows", [slice(0, 0), slice(0, 1), slice(4096, 8192), slice(100, 9999)])
+def test_slabs_hold_each_row_once(rows, width):
+    parts = slabs(rows, width)
+    assert [k for part in parts for k in range(part.start, part.stop)] == list(range(rows.start, rows.stop))
+    assert all(part.stop > part.start for part in parts)
