@@ -104,7 +104,10 @@ SUITES = {
     "privacy.repeated": _suite(_DRAWS[::-1], _SLOW_DRAWS),
     "privacy.budget": _suite(_COMPOSED[1:], _SLOW_COMPOSED),
     "privacy.curves": _suite(_COMPOSED[::-1], _SLOW_COMPOSED),
-    "privacy.composition": _suite(_COMPOSED, _SLOW_COMPOSED),
+    "privacy.composition": Suite(
+        (*_COMPOSED, "-k", f"not ({_SLOW_COMPOSED})"),
+        (*_COMPOSED, *_SAMPLED, "-k", f"{_SLOW_COMPOSED} or test_sampling"),
+    ),
     "privacy.allowance": Suite(_tests("privacy/test_allowance", "problem/test_oracle")),
     "privacy.calibrate": _suite(_SAMPLED, _SLOW_SAMPLED),
     "privacy.sampling": _suite(_SAMPLED, _SLOW_SAMPLED),

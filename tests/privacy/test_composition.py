@@ -5,6 +5,7 @@ from itertools import product
 
 import numpy as np
 import pytest
+from scipy.special import ndtri
 
 from privfit.errors import Incompatible, InvalidArgument
 from privfit.privacy.budget import Budget, gdp_delta, gdp_epsilon
@@ -164,6 +165,57 @@ def test_pure_events_in_gdp_and_zcdp_budgets(epsilon):
     for at in np.linspace(0, epsilon, 50):
         assert gdp_delta(high, at) >= truth * -math.expm1(at - epsilon) * (1 - 1e-9)
     assert gdp_delta(high, 0.0) == pytest.approx(math.tanh(epsilon / 2), rel=1e-6)
+
+
+PURE_AS_GAUSSIAN = [  # epsilon, -2 * the normal quantile of 1 / (1 + exp(epsilon)), in 60 digits (mpmath)
+    (1e-300, 1.253314137315500282615e-300),
+    (1e-17, 1.253314137315500340873e-17),
+    (1e-9, 1.253314137315500329244e-9),
+    (1e-3, 0.00125331411490187517977),
+    (0.5, 0.6238925920985081920499),
+    (0.9, 1.112321423075347040904),
+    (1.0, 1.232035385344900972856),
+    (4.0, 4.194478085560340381452),
+    (30.0, 14.71533363001752484606),
+]
+
+
+@pytest.mark.parametrize(("epsilon", "mu"), PURE_AS_GAUSSIAN)
+def test_a_pure_event_costs_its_gaussian_equivalent_and_a_little_more(epsilon, mu):
+    """Many tiny ones must not be free; the equivalent is rounded up by more than its computation is off."""
+    events = [PureEvent(epsilon)] * 4
+    assert compose(events).within(Budget.gdp(2 * mu * (1 + 2e-12)))
+    assert not compose(events).within(Budget.gdp(2 * mu * (1 + 1e-13)))
+    assert not compose(events).within(Budget.gdp(2 * mu))
+
+
+def test_gaussian_and_pure_events_share_gdp_and_zcdp_budgets_by_their_squares():
+    both = compose([GaussianEvent(3.0), PureEvent(1.0)])
+    pure = -2 * ndtri(1 / (1 + math.e))
+    assert both.within(Budget.gdp(math.hypot(3.0, pure) * (1 + 1e-9)))
+    assert not both.within(Budget.gdp(math.hypot(3.0, pure) * (1 - 1e-9)))
+    assert both.within(Budget.zcdp(5.0))  # (9 + 1) / 2
+    assert not both.within(Budget.zcdp(5.0 * (1 - 1e-12)))
+
+
+@pytest.mark.parametrize("budget", [Budget.gdp(100.0), Budget.zcdp(100.0), Budget(100.0)], ids=repr)
+def test_one_release_that_can_fail_is_enough_to_leave_budgets_without_failures(budget):
+    assert not compose([PureEvent(0.1), ApproximateEvent(0.1, 1e-9)]).within(budget)
+    assert compose([PureEvent(0.1), PureEvent(0.1)]).within(budget)
+
+
+def test_releases_that_fail_nearly_always_promise_nothing_and_no_more_than_that():
+    twice = compose([ApproximateEvent(200.0, 0.6)] * 2)
+    assert twice.delta_at(0.0) == twice.delta_at(600.0) == 1.0
+    mixed = compose([GaussianEvent(5.0), ApproximateEvent(301.0, 0.9)])
+    assert mixed.delta_at(0.0) == mixed.delta_at(301.0) == 1.0
+    assert 0.9 <= mixed.delta_at(600.0) <= 0.9 + 1e-12
+
+
+def test_epsilon_is_asked_at_a_probability_below_one():
+    for wrong in (1.0, 1.5, -1e-9, math.nan):
+        with pytest.raises(InvalidArgument):
+            compose([PureEvent(1.0)]).epsilon_at(wrong)
 
 
 def test_huge_losses_fall_back_to_basic_composition():

@@ -9,7 +9,7 @@ from fractions import Fraction
 from functools import lru_cache
 from typing import Any, Final, Literal, TypeAlias, final
 
-from scipy.special import log_expit, ndtri_exp
+from scipy.special import erfinv, log_expit, ndtri_exp
 
 from privfit._checks import in_range, one_of, positive, whole
 from privfit.errors import Incompatible, InvalidArgument
@@ -356,7 +356,11 @@ def _loss_distribution(gaussian: float, pairs: tuple[tuple[float, float], ...]) 
 
 
 def _gdp_of_pure(epsilon: float) -> float:
-    return -2 * float(ndtri_exp(log_expit(-epsilon))) * (1 + 1e-12)
+    if epsilon < 1.0:  # where the other form cancels
+        mu = 2 * math.sqrt(2) * float(erfinv(math.tanh(epsilon / 2)))
+    else:
+        mu = -2 * float(ndtri_exp(log_expit(-epsilon)))
+    return mu * (1 + 1e-12)
 
 
 def _decimal_sum(numbers: Iterable[float]) -> float:
