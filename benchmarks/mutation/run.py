@@ -165,7 +165,7 @@ def _in_child(module: str, number: int | None, arguments: tuple[str, ...], secon
         resource.setrlimit(resource.RLIMIT_CPU, (int(seconds) + 1, int(seconds) + 5))
         resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
         os.chdir(ROOT)
-        os.environ["PYTEST_DISABLE_PLUGIN_AUTOLOAD"] = "1"
+        os.environ |= {"PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1", "PYTHONPATH": str(ROOT / "src")}
         sys.path[:0] = [str(ROOT), str(ROOT / "src")]
         sys.meta_path.insert(0, _Finder(module, number))
         if number is not None:

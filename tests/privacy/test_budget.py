@@ -136,6 +136,11 @@ def test_delta_is_checked(bad):
         Budget.gdp(1.0).epsilon_at(bad)
 
 
+@pytest.mark.parametrize("delta", [0.0, 1e-300, 0.5, 0.7, 1 - 2.0**-53])
+def test_every_probability_below_one_can_be_declared(delta):
+    assert Budget(1.0, delta).delta == delta
+
+
 @pytest.mark.parametrize("bad", [-1e-9, math.nan, math.inf, True, "0"])
 @pytest.mark.parametrize("budget", BUDGETS, ids=repr)
 def test_epsilon_of_a_curve_is_checked(budget, bad):

@@ -205,8 +205,9 @@ def test_one_release_that_can_fail_is_enough_to_leave_budgets_without_failures(b
 
 
 def test_releases_that_fail_nearly_always_promise_nothing_and_no_more_than_that():
-    twice = compose([ApproximateEvent(200.0, 0.6)] * 2)
-    assert twice.delta_at(0.0) == twice.delta_at(600.0) == 1.0
+    for share in (0.5, 0.6):
+        twice = compose([ApproximateEvent(200.0, share)] * 2)
+        assert twice.delta_at(0.0) == twice.delta_at(600.0) == 1.0
     mixed = compose([GaussianEvent(5.0), ApproximateEvent(301.0, 0.9)])
     assert mixed.delta_at(0.0) == mixed.delta_at(301.0) == 1.0
     assert 0.9 <= mixed.delta_at(600.0) <= 0.9 + 1e-12
@@ -216,6 +217,21 @@ def test_epsilon_is_asked_at_a_probability_below_one():
     for wrong in (1.0, 1.5, -1e-9, math.nan):
         with pytest.raises(InvalidArgument):
             compose([PureEvent(1.0)]).epsilon_at(wrong)
+
+
+def test_the_sum_of_losses_is_no_smaller_than_it_prints():
+    """0.1 and 1e-17 are more than 0.1, which is the nearest float."""
+    both = compose([PureEvent(0.1), PureEvent(1e-17)])
+    assert both.epsilon_at(0.0) == math.nextafter(0.1, 1.0)
+    assert not both.within(Budget(0.1))
+
+
+def test_basic_composition_adds_probabilities_upwards():
+    """Beyond the reach of numerical composition."""
+    for delta in np.random.default_rng(6).uniform(0.01, 0.3, 60):
+        found = compose([GaussianEvent(5.0), ApproximateEvent(301.0, delta)]).delta_at(310.0)
+        exact = Fraction(float(delta)) + Fraction(gdp_delta(5.0, math.nextafter(9.0, 0.0)))
+        assert exact <= Fraction(found) <= exact * (1 + Fraction(1, 10**15))
 
 
 def test_huge_losses_fall_back_to_basic_composition():
