@@ -72,8 +72,10 @@ def _tests(*names: str) -> tuple[str, ...]:
 _DRAWS = _tests(
     "privacy/test_noise", "privacy/test_radial", "privacy/test_mechanisms", "privacy/test_repeated"
 )
+_SELECTION = "tests/privacy/test_selection.py"
 _SLOW_DRAWS = (
-    "neighbouring_answers or gamma_norm or cube_keeps or norm_is_gamma or planned_scale or smaller_off"
+    "the_law_is_that or neighbouring_answers or gamma_norm or cube_keeps or norm_is_gamma or planned_scale "
+    "or smaller_off"
 )
 _LEDGER = _tests("privacy/test_ledger_chain", "privacy/test_ledger")
 _SLOW_LEDGER = "processes or crash or remains_can or disk"
@@ -98,9 +100,9 @@ SUITES = {
         (*_tests("problem/test_neighbours", "problem/test_classes"), "-k", _FEW_LOSSES),
     ),
     "privacy.steps": _suite((*_tests("privacy/test_steps"), *_DRAWS), _SLOW_DRAWS),
-    "privacy.mechanisms": _suite((_DRAWS[2], _DRAWS[1], _DRAWS[3], _DRAWS[0]), _SLOW_DRAWS),
-    "privacy.samplers": _suite(_DRAWS, _SLOW_DRAWS),
-    "privacy.noise": _suite(_DRAWS, _SLOW_DRAWS),
+    "privacy.mechanisms": _suite((_DRAWS[2], _DRAWS[1], _SELECTION, _DRAWS[3], _DRAWS[0]), _SLOW_DRAWS),
+    "privacy.samplers": _suite((*_DRAWS, _SELECTION), _SLOW_DRAWS),
+    "privacy.noise": _suite((*_DRAWS, _SELECTION), _SLOW_DRAWS),
     "privacy.repeated": _suite(_DRAWS[::-1], _SLOW_DRAWS),
     "privacy.budget": _suite(_COMPOSED[1:], _SLOW_COMPOSED),
     "privacy.curves": _suite(_COMPOSED[::-1], _SLOW_COMPOSED),

@@ -300,7 +300,7 @@ def test_a_locked_file_is_reported_after_the_timeout(path):
     ledger.grant("census", Budget(1.0))
     other = sqlite3.connect(path, isolation_level=None)
     other.execute("BEGIN IMMEDIATE")
-    expect_one_line(lambda: ledger.reserve("census", [PureEvent(0.1)]), "another process holds it")
+    expect_one_line(lambda: ledger.reserve("census", [PureEvent(0.1)]), "is locked; another process holds it")
     other.execute("ROLLBACK")
     other.close()
     ledger.reserve("census", [PureEvent(0.1)])
@@ -370,6 +370,8 @@ PURE = {"type": "pure", "epsilon": 0.1}
         spend([{"type": "pure", "epsilon": -1}]),
         spend([{"mu": 1}]),
         spend([PURE], note=3),
+        spend([PURE], note=None),
+        spend([PURE], schema=3),
         spend([PURE], extra=1),
         spend([PURE], kind="refund"),
         '{"kind": "commit", "reservation": "2", "at": ""}',

@@ -68,6 +68,7 @@ def test_calibration_is_literal_and_not_wasteful_over_the_grid():
                 assert sensitivity / epsilon < scale < sensitivity / epsilon * (1 + 5e-6)
                 back = radial_scale(radial_sd(scale, size), size)
                 assert radial_epsilon(size, sensitivity, back) <= epsilon
+                assert back == pytest.approx(scale, rel=1e-15)
 
 
 @pytest.mark.parametrize("size", [1, 3])
@@ -116,6 +117,21 @@ def test_a_release_with_too_little_noise_is_refused(source):
         radial_vector(np.zeros((2, 2)), scale=scale, **ask)
     answer = radial_vector(np.array([np.nan, np.inf, 1.0]), scale=scale, **ask)
     assert np.isfinite(answer).all()
+
+
+def test_noise_that_is_enough_for_few_coordinates_is_refused_for_many():
+    """The lattice costs the root of their number, which shows at a small epsilon."""
+    ask = {"sensitivity": 1.0, "epsilon": 1e-9, "source": make_source(0)}
+    scale = calibrate_radial(sensitivity=1.0, epsilon=1e-9, size=1)
+    radial_vector(np.zeros(1), scale=scale, **ask)
+    with pytest.raises(PlanViolation):
+        radial_vector(np.zeros(90_000), scale=scale, **ask)
+
+
+def test_noise_may_be_smaller_than_the_unit_of_the_answer():
+    scale = calibrate_radial(sensitivity=1e-9, epsilon=1.0, size=2)
+    answer = radial_vector(np.ones(2), sensitivity=1e-9, epsilon=1.0, scale=scale, source=make_source(0))
+    assert answer == pytest.approx(np.ones(2), abs=1e-7)
 
 
 def test_limits_of_calibration():
