@@ -356,6 +356,21 @@ def kills() -> str:
     )
 
 
+def mutants() -> str:
+    """Return the counts of mutants by module."""
+    body = [
+        [
+            f"`{row['module']}`",
+            row["mutants"],
+            row["run"],
+            str(int(row["run"]) - int(row["survived"])),
+            row["survived"],
+        ]
+        for row in rows("benchmarks/mutation/results/summary.csv")
+    ]
+    return table(["module", "mutants", "run", "killed", "alive, with a reason"], body)
+
+
 def elsewhere() -> str:
     """Return the bound on another library beside its claim."""
     found = json.loads((ROOT / "benchmarks/audit/results/elsewhere.json").read_text(encoding="utf-8"))
@@ -509,7 +524,13 @@ PAGES: dict[str, dict[str, Callable[[], str]]] = {
         "scaling": scaling,
         "cluster": cluster,
     },
-    "experiments/audits.md": {"audits": audits, "queries": queries, "elsewhere": elsewhere, "kills": kills},
+    "experiments/audits.md": {
+        "audits": audits,
+        "queries": queries,
+        "elsewhere": elsewhere,
+        "kills": kills,
+        "mutants": mutants,
+    },
     "experiments/output-perturbation.md": {"cells": cells, "counts": counts},
     "planning.md": {
         "planner": lambda: planner_table(planner_cells(finite=True)),

@@ -86,11 +86,12 @@ def test_sums_and_rows_are_those_of_the_table():
     one, other = source_of(dd.from_pandas(data, npartitions=6)), in_memory(data)
     p = len(ENCODER.design.columns)
     assert (one.n_rows, one.n_units, one.unit, one.norm_bound) == (len(data), len(data), None, BOUND)
+    diagonal = np.diag(np.arange(1.0, p + 1.0))
     turned = [
-        s.reweighted(np.diag(np.arange(1.0, p + 1.0)), norm_bound=1.1, amplification=30.0)
-        for s in (one, other)
+        [s.reweighted(basis, norm_bound=1.1, amplification=30.0) for s in (one, other)]
+        for basis in (diagonal, 0.3 * diagonal, diagonal[::-1])
     ]
-    for left, right in ((one, other), turned):
+    for left, right in ((one, other), *turned):
         for kernel, size in ((gradient(p), p), (TravellingKernel(second_moment_kernel, None), p * p)):
             np.testing.assert_allclose(
                 left.sum(kernel, size), right.sum(kernel, size), rtol=1e-12, atol=1e-10

@@ -200,6 +200,15 @@ def test_what_remains_can_be_reserved_and_little_more(ledger, budget, event):
     assert ledger.spent("census").within(budget)
 
 
+@pytest.mark.parametrize("grant", [1000.0, 1e-3])
+def test_less_than_a_millionth_of_a_grant_is_nothing(ledger, grant):
+    ledger.grant("census", Budget(grant))
+    ledger.reserve("census", [PureEvent(grant * (1 - 1e-5))])
+    assert ledger.remaining("census").epsilon == pytest.approx(1e-5 * grant, rel=1e-9)
+    ledger.reserve("census", [PureEvent(grant * 0.95e-5)])
+    assert ledger.remaining("census") is None
+
+
 def test_data_sets_do_not_mix(ledger):
     ledger.grant("a", Budget(1.0))
     ledger.grant("b", Budget(1.0))

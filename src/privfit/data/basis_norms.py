@@ -1,5 +1,6 @@
 """Norms of rows in other coordinates, and the weights that bound them there."""
 
+from dataclasses import dataclass
 from typing import final
 
 import numpy as np
@@ -8,6 +9,7 @@ from privfit._checks import FloatArray
 from privfit.data.clamp import SHRINK, SMALLEST_NORMAL
 from privfit.data.coded import CodedMatrix, Matrix, squared_norms
 from privfit.data.reduction import slabs
+from privfit.data.room import AbstractRoom
 
 
 @final
@@ -75,26 +77,53 @@ class BasisNorms:
         return np.sqrt(np.maximum(x.quadratic(self._form), 0.0) + room)
 
 
-def basis_weights(
-    size: FloatArray, reach: FloatArray, *, norm_bound: float, amplification: float
-) -> FloatArray:
-    """Return ``min(1, (norm_bound / size)**2, (amplification / reach)**2)``, shape (n,).
+@final
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class RowNorms:
+    """What `BasisNorms` says of all rows of a table; private.
 
     Parameters
     ----------
     size, reach : array of shape (n,)
-        Bounds of `BasisNorms`.
+        Bounds on ``norm(basis.T @ x)``, and on ``norm(basis) * norm(x)``.
+    """
+
+    size: FloatArray
+    reach: FloatArray
+
+    @classmethod
+    def blank(cls, n_rows: int, room: AbstractRoom) -> "RowNorms":
+        """Return arrays to be filled."""
+        return cls(room.new(n_rows), room.new(n_rows))
+
+    def __sizeof__(self) -> int:
+        """Return the bytes of the arrays, by which workers judge how full they are."""
+        return self.size.nbytes + self.reach.nbytes
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class BasisBounds:
+    """What rows are weighted down to in other coordinates.
+
+    Parameters
+    ----------
     norm_bound : float
         Bound on ``sqrt(weight) * norm(basis.T @ x)``.
     amplification : float
         Bound on ``sqrt(weight) * norm(x) * norm(basis)`` (spectral norm), for the rounding of sums.
-
-    Notes
-    -----
-    *Guarantee.* Both bounds hold in exact arithmetic. Rows beyond any number weigh 0.
     """
-    with np.errstate(over="ignore", invalid="ignore"):
-        excess = np.maximum(size / norm_bound, reach / amplification)
-        squared = excess * excess
-        weight = SHRINK / np.maximum(squared, SHRINK)
-    return np.where(np.isfinite(squared) & (weight >= SMALLEST_NORMAL), weight, 0.0)
+
+    norm_bound: float
+    amplification: float
+
+    def weights(self, size: FloatArray, reach: FloatArray) -> FloatArray:
+        """Return ``min(1, (norm_bound / size)**2, (amplification / reach)**2)``, shape (n,).
+
+        Both bounds hold in exact arithmetic. Rows beyond any number weigh 0.
+        """
+        with np.errstate(over="ignore", invalid="ignore"):
+            excess = np.maximum(size / self.norm_bound, reach / self.amplification)
+            squared = excess * excess
+            weight = SHRINK / np.maximum(squared, SHRINK)
+        return np.where(np.isfinite(squared) & (weight >= SMALLEST_NORMAL), weight, 0.0)

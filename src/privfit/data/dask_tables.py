@@ -16,6 +16,7 @@ from dask.delayed import Delayed, delayed
 
 from privfit._checks import FloatArray
 from privfit.data import partitions
+from privfit.data.basis_norms import BasisBounds, BasisNorms
 from privfit.data.clamp import Weighting, influence_weights
 from privfit.data.declarations import Level
 from privfit.data.encode import Encoder
@@ -203,10 +204,11 @@ class DaskSource:
     additions depends on the lengths of the partitions alone, and `summation_error` bounds their rounding.
     """
 
-    __slots__ = ("_kept", "_norm_bound", "_starts")
+    __slots__ = ("_kept", "_norm_bound", "_norms", "_starts")
 
     def __init__(self, kept: list[Delayed], lengths: list[int], norm_bound: float) -> None:
         self._kept, self._norm_bound = kept, norm_bound
+        self._norms: tuple[BasisNorms, list[Delayed]] | None = None
         self._starts = np.cumsum([0, *lengths])
 
     def __repr__(self) -> str:
@@ -263,10 +265,21 @@ class DaskSource:
         return partitions.joined(_computed(*_tasks(partitions.taken, "take", wanted)), np.argsort(order))
 
     def reweighted(self, basis: FloatArray, *, norm_bound: float, amplification: float) -> "DaskSource":
-        """Return the same rows with weights that bound ``norm(basis.T @ x)``; see `BasisWeights`."""
-        shared = _node(basis)
-        wanted = [(rows, shared, norm_bound, amplification) for rows in self._kept]
-        kept = _persisted(_tasks(partitions.reweighted, "reweight", wanted))
+        """Return the same rows with weights that bound ``norm(basis.T @ x)``; see `BasisBounds`.
+
+        Workers keep the norms in the last basis, for its multiples.
+        """
+        factor = None if self._norms is None else self._norms[0].factor_to(basis)
+        if self._norms is None or factor is None:
+            norms = BasisNorms(basis)
+            shared, factor = _node(norms), 1.0
+            found = _persisted(_tasks(partitions.measured, "norms", [(rows, shared) for rows in self._kept]))
+            self._norms = norms, found
+        bounds = _node(BasisBounds(norm_bound, amplification))
+        wanted = [
+            (rows, found, factor, bounds) for rows, found in zip(self._kept, self._norms[1], strict=True)
+        ]
+        kept = _persisted(_tasks(partitions.weighted, "weights", wanted))
         return DaskSource(kept, list(np.diff(self._starts)), self._norm_bound)
 
 

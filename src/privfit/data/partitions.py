@@ -9,6 +9,7 @@ import numpy as np
 
 from privfit._checks import FloatArray
 from privfit._sealed import withheld, without_frames
+from privfit.data.basis_norms import BasisBounds, BasisNorms, RowNorms
 from privfit.data.clamp import Weighting
 from privfit.data.columns import naming
 from privfit.data.encode import Encoder
@@ -138,10 +139,15 @@ def combined(*sums: FloatArray) -> FloatArray:
 
 
 @quiet
-def reweighted(rows: Partition, basis: FloatArray, norm_bound: float, amplification: float) -> Partition:
-    """Return the rows of a partition with weights for other coordinates."""
-    source = rows.source.reweighted(basis, norm_bound=norm_bound, amplification=amplification)
-    return Partition(source.bounded, rows.norm_bound)
+def measured(rows: Partition, norms: BasisNorms) -> RowNorms:
+    """Return the norms of the rows of a partition in other coordinates."""
+    return rows.source.measured(norms)
+
+
+@quiet
+def weighted(rows: Partition, norms: RowNorms, factor: float, bounds: BasisBounds) -> Partition:
+    """Return the rows of a partition with weights that keep multiples of their norms within bounds."""
+    return Partition(rows.source.weighted(norms, factor, bounds).bounded, rows.norm_bound)
 
 
 @quiet

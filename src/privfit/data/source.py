@@ -7,7 +7,7 @@ from typing import Any, Protocol, TypeAlias, final
 import numpy as np
 
 from privfit._checks import FloatArray
-from privfit.data.basis_norms import BasisNorms, basis_weights
+from privfit.data.basis_norms import BasisBounds, BasisNorms, RowNorms
 from privfit.data.clamp import SMALLEST_NORMAL, Weighting, influence_weights
 from privfit.data.coded import CodedMatrix, Matrix
 from privfit.data.reduction import CHUNK_ROWS, chunk_rows, sum_chunks
@@ -192,7 +192,7 @@ class RowSource(Protocol):
         ...
 
     def reweighted(self, basis: FloatArray, *, norm_bound: float, amplification: float) -> "RowSource":
-        """Return the same rows with weights that bound ``norm(basis.T @ x)``; see `basis_weights`."""
+        """Return the same rows with weights that bound ``norm(basis.T @ x)``; see `BasisBounds`."""
         ...
 
 
@@ -233,7 +233,7 @@ class ArraySource:
         share = None if shares is None else shares.among(weight > 0.0)
         self._block = _block(x, y, weight, share)
         self._norm_bound, self._room, self._shares = norm_bound, InMemory(), shares
-        self._norms: tuple[BasisNorms, FloatArray, FloatArray] | None = None
+        self._norms: tuple[BasisNorms, RowNorms] | None = None
 
     @classmethod
     def of_bounded(
@@ -276,50 +276,45 @@ class ArraySource:
         return self._norm_bound
 
     def reweighted(self, basis: FloatArray, *, norm_bound: float, amplification: float) -> "ArraySource":
-        """Return the same rows with weights that bound ``norm(basis.T @ x)``; see `basis_weights`."""
-        block, weight = self._block, self._room.new(self.n_rows)
-        factor, size, reach = self._norms_in(basis)
+        """Return the same rows with weights that bound ``norm(basis.T @ x)``; see `BasisBounds`.
+
+        Norms in the last basis are kept, for its multiples.
+        """
+        factor = None if self._norms is None else self._norms[0].factor_to(basis)
+        if self._norms is None or factor is None:
+            norms, into = BasisNorms(basis), None if self._norms is None else self._norms[1]
+            self._norms = None  # nothing is known until all of it is written
+            self._norms, factor = (norms, self.measured(norms, into)), 1.0
+        return self.weighted(self._norms[1], factor, BasisBounds(norm_bound, amplification))
+
+    def measured(self, norms: BasisNorms, into: RowNorms | None = None) -> RowNorms:
+        """Return the norms of all rows in other coordinates, written over old ones if there are any."""
+        found = RowNorms.blank(self.n_rows, self._room) if into is None else into
 
         def work(first: int, last: int, out: FloatArray) -> None:
             del out
             for rows in chunk_rows(first, last):
-                weight[rows] = basis_weights(
-                    factor * size[rows],
-                    factor * reach[rows],
-                    norm_bound=norm_bound,
-                    amplification=amplification,
-                )
-                weight[rows][block.influence[rows] == 0.0] = 0.0
+                found.size[rows], found.reach[rows] = norms(self._block.x[rows])
+                self._room.leave(rows)
+
+        sum_chunks(work, self._chunks, 0)
+        return found
+
+    def weighted(self, norms: RowNorms, factor: float, bounds: BasisBounds) -> "ArraySource":
+        """Return the same rows with weights that keep ``factor`` times the norms within the bounds."""
+        block, weight = self._block, self._room.new(self.n_rows)
+
+        def work(first: int, last: int, out: FloatArray) -> None:
+            del out
+            for rows in chunk_rows(first, last):
+                found = bounds.weights(factor * norms.size[rows], factor * norms.reach[rows])
+                weight[rows] = np.where(block.influence[rows] == 0.0, 0.0, found)
                 self._room.leave(rows)
 
         sum_chunks(work, self._chunks, 0)
         share = None if self._shares is None else block.share
         turned = _block(block.x, block.y, weight, share)
-        return ArraySource.of_bounded(turned, norm_bound, self._room, self._shares)
-
-    def _norms_in(self, basis: FloatArray) -> tuple[float, FloatArray, FloatArray]:
-        """Return ``(c, size, reach)``: `BasisNorms` of all rows are ``c`` times the arrays.
-
-        Those in the last basis are kept, for its multiples.
-        """
-        if self._norms is not None:
-            norms, size, reach = self._norms
-            factor = norms.factor_to(basis)
-            if factor is not None:
-                return factor, size, reach
-        else:
-            size, reach = self._room.new(self.n_rows), self._room.new(self.n_rows)
-        norms, self._norms = BasisNorms(basis), None  # nothing is kept until all of it is written
-
-        def work(first: int, last: int, out: FloatArray) -> None:
-            del out
-            for rows in chunk_rows(first, last):
-                size[rows], reach[rows] = norms(self._block.x[rows])
-                self._room.leave(rows)
-
-        sum_chunks(work, self._chunks, 0)
-        self._norms = norms, size, reach
-        return 1.0, size, reach
+        return ArraySource.of_bounded(turned, bounds.norm_bound, self._room, self._shares)
 
     def blocks(self) -> Iterator[Block]:
         """Return the rows in their order: in one block, or in chunks if they are coded."""
