@@ -3,6 +3,7 @@
 import itertools
 import math
 import time
+from functools import lru_cache
 
 import numpy as np
 import pytest
@@ -32,21 +33,25 @@ EVENTS = [
 ]
 
 
-def one_step_delta(event, epsilon):
-    """Largest hockey-stick divergence of a step's worst pairs on a line, by a fine Riemann sum."""
+@lru_cache
+def worst_pairs(event):
+    """Densities of a step's worst pairs on a fine line, times its spacing."""
     r, q = event.ratio, event.rate
     x = np.linspace(-12 - r, 12 + 2 * r, 400_001)
 
     def mixture(first, second):
-        return (1 - q) * stats.norm.pdf(x, first) + q * stats.norm.pdf(x, second)
+        densities = [np.exp(-((x - center) ** 2) / 2) for center in (first, second)]
+        return ((1 - q) * densities[0] + q * densities[1]) * (x[1] - x[0]) / math.sqrt(2 * math.pi)
 
-    if event.scheme == "one":
-        pairs = [(mixture(0.0, r), mixture(0.0, 0.0)), (mixture(0.0, 0.0), mixture(0.0, r))]
-    elif event.relation == "replace":
-        pairs = [(mixture(0.0, -r / 2), mixture(0.0, r / 2))]
-    else:
-        pairs = [(mixture(0.0, r), mixture(0.0, 0.0)), (mixture(0.0, 0.0), mixture(0.0, r))]
-    return max(float(np.maximum(p - math.exp(epsilon) * q_, 0.0).sum() * (x[1] - x[0])) for p, q_ in pairs)
+    if event.scheme == "poisson" and event.relation == "replace":
+        return ((mixture(0.0, -r / 2), mixture(0.0, r / 2)),)
+    moved, unmoved = mixture(0.0, r), mixture(0.0, 0.0)
+    return (moved, unmoved), (unmoved, moved)
+
+
+def one_step_delta(event, epsilon):
+    """Largest hockey-stick divergence of a step's worst pairs, by a fine Riemann sum."""
+    return max(float(np.maximum(p - math.exp(epsilon) * q, 0.0).sum()) for p, q in worst_pairs(event))
 
 
 @pytest.mark.parametrize("event", EVENTS, ids=repr)
@@ -57,19 +62,21 @@ def test_one_step_is_an_upper_bound_and_tight(event, epsilon):
     assert bound <= exact * 1.011 + 1e-15
 
 
+@lru_cache
+def normal_in_the_plane(length, angle):
+    """Density at the points of a grid."""
+    x, y = np.meshgrid(axis := np.linspace(-7.5, 7.5, 301), axis)
+    a, b = length * math.cos(angle), length * math.sin(angle)
+    return np.exp(-((x - a) ** 2 + (y - b) ** 2) / 2) / (2 * math.pi)
+
+
 @pytest.mark.parametrize("rate", [0.1, 0.5])
 @pytest.mark.parametrize("epsilon", [0.0, 0.05, 0.3, 1.0])
 def test_no_two_rows_beat_the_worst_pair_of_poisson_samples(rate, epsilon):
     """Terms of any length and direction within the bound, in the plane, by a Riemann sum."""
     r = 3.0
     bound = compose([SampledGaussianEvent("poisson", "replace", r, rate, 1)]).delta_at(epsilon)
-    axis = np.linspace(-7.5, 7.5, 301)
-    x, y = np.meshgrid(axis, axis)
-
-    def normal(length, angle):
-        a, b = length * math.cos(angle), length * math.sin(angle)
-        return np.exp(-((x - a) ** 2 + (y - b) ** 2) / 2) / (2 * math.pi)
-
+    normal = normal_in_the_plane
     largest = 0.0
     for one, two, angle in itertools.product((0.0, 0.7, r / 2), (0.0, 0.7, r / 2), np.linspace(0, np.pi, 9)):
         p = (1 - rate) * normal(0.0, 0.0) + rate * normal(one, 0.0)
@@ -93,8 +100,9 @@ def test_no_three_rows_beat_the_worst_pair_of_single_draws():
         assert 0.98 * bound <= largest <= bound * (1 + 1e-5)
 
 
-def composed_pair_delta(event, epsilon):
-    """Lower bound on the worst δ of several steps: a pair of inputs, the law of its loss rounded down."""
+@lru_cache
+def composed_law(event):
+    """Privacy losses of several steps on a pair of inputs, rounded down, and their probabilities."""
     r, q, h = event.ratio, event.rate, 2e-4
     x = np.linspace(-12 - r, 12 + 2 * r, 200_001)
     if event.scheme == "poisson" and event.relation == "replace":
@@ -109,6 +117,12 @@ def composed_pair_delta(event, epsilon):
     total = np.fft.irfft(np.fft.rfft(law) ** event.steps, size)
     losses = np.arange(size) * h
     losses[size // 2 :] -= size * h
+    return losses, total
+
+
+def composed_pair_delta(event, epsilon):
+    """Lower bound on the worst δ of several steps."""
+    losses, total = composed_law(event)
     kept = losses > epsilon
     return float(total[kept] @ -np.expm1(epsilon - losses[kept]))
 
