@@ -10,6 +10,7 @@ import tempfile
 import threading
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 import privfit.privacy.ledger_file
@@ -198,6 +199,15 @@ def test_what_remains_can_be_reserved_and_little_more(ledger, budget, event):
         ledger.reserve("census", [more])
     ledger.reserve("census", [rest])
     assert ledger.spent("census").within(budget)
+
+
+def test_what_remains_of_a_concentrated_grant_can_be_reserved_to_the_last_digit(ledger):
+    for k, rho in enumerate(np.random.default_rng(8).uniform(0.1, 2.0, 40)):
+        ledger.grant(f"census {k}", Budget.zcdp(rho))
+        ledger.reserve(f"census {k}", [GaussianEvent(0.1 * rho)])
+        mu = ledger.remaining(f"census {k}").mu
+        ledger.reserve(f"census {k}", [GaussianEvent(mu)])
+        assert mu**2 + (0.1 * rho) ** 2 == pytest.approx(2 * rho, rel=1e-12)
 
 
 @pytest.mark.parametrize("grant", [1000.0, 1e-3])

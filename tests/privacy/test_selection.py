@@ -1,4 +1,5 @@
 import math
+from fractions import Fraction
 
 import numpy as np
 import pytest
@@ -14,7 +15,7 @@ SOURCES = [make_source(0), make_source(None)]
 @pytest.mark.parametrize("sensitivity", [1e-12, 0.7, 1.0, 1e6])
 def test_calibration_is_literal_and_not_wasteful(sensitivity, epsilon):
     scale = calibrate_selection(sensitivity=sensitivity, epsilon=epsilon)
-    assert selection_epsilon(sensitivity, scale) <= epsilon
+    assert 2 * Fraction(sensitivity) / Fraction(scale) <= selection_epsilon(sensitivity, scale) <= epsilon
     assert scale == pytest.approx(2 * sensitivity / epsilon, rel=1e-12)
 
 
