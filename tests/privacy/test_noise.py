@@ -46,6 +46,17 @@ def test_noise_has_the_stated_scale_and_shape(source, sd):
     assert abs(draws.mean()) < 6 * sd / math.sqrt(draws.size)
 
 
+@pytest.mark.statistical
+@pytest.mark.parametrize("source", SOURCES, ids=repr)
+@pytest.mark.parametrize("kind", ["gaussian", "radial", "laplace"])
+def test_a_single_number_gets_noise_and_none_is_no_error(source, kind):
+    add = getattr(source, kind)
+    draws = np.array([add(np.ones(1), 0.5) for _ in range(400)])[:, 0] - 1.0
+    law = "norm" if kind == "gaussian" else "laplace"  # radial noise of one number is Laplace noise
+    assert kstest(draws / 0.5, law).pvalue > FALSE_ALARM
+    assert add(np.empty(0), 0.5).shape == (0,)
+
+
 @pytest.mark.parametrize("factor", [2 / 3, 3 / 2])
 def test_the_tests_of_noise_reject_too_little_and_too_much(factor):
     draws = factor * np.random.default_rng(6).normal(size=(300, 20))

@@ -16,7 +16,7 @@ from privfit.privacy.mechanisms import (
     radial_vector,
 )
 from privfit.privacy.noise import NoNoise, SecureNoise, SeededNoise
-from privfit.privacy.samplers import RADIAL_BITS, radial_sampler
+from privfit.privacy.samplers import RADIAL_BITS, radial_sampler, secure_gamma
 
 FALSE_ALARM = 1e-8
 SOURCES = [SecureNoise(), SeededNoise(7)]
@@ -152,7 +152,33 @@ def test_sampling_draws_are_even():
         assert low < statistic < high
         assert kstest(source.uniform(50_000), "uniform").pvalue > FALSE_ALARM
         assert source.uniform(1000).max() < 1.0
+        assert np.unique(source.uniform(1000)).size == 1000
         assert source.integers(1, 5).tolist() == [0] * 5
+        large = source.integers(3 * 2**61, 20_000)  # a remainder without rejection is below 2**62 too often
+        assert large.shape == (20_000,)
+        assert abs((large < 2**62).mean() - 2 / 3) < 6 * math.sqrt(2 / 9 / 20_000)
+
+
+@pytest.mark.statistical
+@pytest.mark.parametrize("doubled_shape", [1, 2, 3, 6])
+def test_secure_gamma_variables_have_their_law(doubled_shape):
+    draws = np.array([secure_gamma(doubled_shape) for _ in range(5000)])
+    assert kstest(draws, gamma(doubled_shape / 2).cdf).pvalue > FALSE_ALARM
+    for wrong in (2 / 3, 3 / 2):
+        other = wrong * np.random.default_rng(12).gamma(doubled_shape / 2, size=5000)
+        assert kstest(other, gamma(doubled_shape / 2).cdf).pvalue < FALSE_ALARM
+
+
+@pytest.mark.statistical
+@pytest.mark.parametrize("source", SOURCES, ids=repr)
+@pytest.mark.parametrize("scale", [1e-12, 2.5])
+def test_laplace_noise_has_its_law_in_every_coordinate(source, scale):
+    value = scale * np.linspace(-2.0, 3.0, 4)
+    draws = np.array([source.laplace(value, scale) for _ in range(1500)]) - value
+    assert kstest(draws.ravel() / scale, "laplace").pvalue > FALSE_ALARM
+    assert np.abs(np.corrcoef(draws.T) - np.eye(4)).max() < 6 / math.sqrt(1500)
+    for wrong in (2 / 3, 3 / 2):
+        assert source.private or kstest(wrong * draws.ravel() / scale, "laplace").pvalue < FALSE_ALARM
 
 
 def test_the_exact_source_cannot_sample():
