@@ -74,8 +74,8 @@ _DRAWS = _tests(
 )
 _SELECTION = "tests/privacy/test_selection.py"
 _SLOW_DRAWS = (
-    "have_their_law or the_law_is_that or neighbouring_answers or gamma_norm or cube_keeps or norm_is_gamma or "
-    "planned_scale or smaller_off"
+    "have_their_law or the_law_is_that or neighbouring_answers or gamma_norm or cube_keeps or norm_is_gamma "
+    "or planned_scale or smaller_off"
 )
 _LEDGER = _tests("privacy/test_ledger_chain", "privacy/test_ledger")
 _SLOW_LEDGER = "processes or crash or remains_can or disk"
