@@ -43,6 +43,30 @@ def test_the_norm_is_gamma_and_the_coordinates_are_alike(kind, seed, size):
     assert abs(np.mean(np.sign(z))) < 6 / math.sqrt(z.size / size)
 
 
+class Scripted:
+    """A source of Laplace noise of stated sizes."""
+
+    private, label = False, "scripted"
+
+    def __init__(self, *sizes):
+        self.sizes = list(sizes)
+
+    def laplace(self, value, scale):
+        return np.full(value.size, self.sizes.pop(0) * scale / value.size)
+
+    def integers(self, high, size):
+        self.high = high
+        return np.zeros(size, dtype=np.int64)
+
+
+def test_the_cube_is_drawn_again_where_its_lattice_is_coarse():
+    """Cubes of fewer than 2**20 spacings, of which there are at least 2**50 in a scale, are not used."""
+    source = Scripted(2.0**-34, 0.0, 2.0**-31.5, 2.0**-28)
+    RepeatedCube(3, 1.0, source).release(np.zeros(3), 1.0)
+    assert source.sizes == []
+    assert 2**21 < source.high < 2**25
+
+
 @pytest.mark.statistical
 def test_gaussian_noise_has_its_deviation():
     noise = RepeatedGaussian(5, 0.4, make_source(None))
