@@ -105,7 +105,7 @@ SUITES = {
     "privacy.mechanisms": _suite((_DRAWS[2], _DRAWS[1], _SELECTION, _DRAWS[3], _DRAWS[0]), _SLOW_DRAWS),
     "privacy.samplers": _suite((*_DRAWS, _SELECTION), _SLOW_DRAWS),
     "privacy.noise": _suite((*_DRAWS, _SELECTION), _SLOW_DRAWS),
-    "privacy.repeated": _suite(_DRAWS[::-1], _SLOW_DRAWS),
+    "privacy.repeated": _suite(_DRAWS[-1:], _SLOW_DRAWS),
     "privacy.budget": _suite(_COMPOSED[1:], _SLOW_COMPOSED),
     "privacy.curves": _suite(_COMPOSED[::-1], _SLOW_COMPOSED),
     "privacy.composition": Suite(

@@ -1,6 +1,7 @@
 """Repeated releases: the law of the noise, its cost, and the density ratio it rests on."""
 
 import math
+from fractions import Fraction
 
 import numpy as np
 import pytest
@@ -62,9 +63,25 @@ class Scripted:
 def test_the_cube_is_drawn_again_where_its_lattice_is_coarse():
     """Cubes of fewer than 2**20 spacings, of which there are at least 2**50 in a scale, are not used."""
     source = Scripted(2.0**-34, 0.0, 2.0**-31.5, 2.0**-28)
-    RepeatedCube(3, 1.0, source).release(np.zeros(3), 1.0)
+    noise = RepeatedCube(3, 1.0, source)
+    noise.release(np.zeros(3), 1.0)
     assert source.sizes == []
-    assert 2**21 < source.high < 2**25
+    scale = noise.deviation / math.sqrt(20 / 3)
+    reach = math.floor(Fraction(scale) * Fraction(2) ** (23 - math.frexp(scale)[1]))
+    assert source.high == 2 * reach + 1  # steps from -reach to reach
+
+
+@pytest.mark.parametrize("size", [1, 5])
+@pytest.mark.parametrize("epsilon", [0.01, 1.0, 3.3])
+def test_cubes_lie_on_a_lattice_of_a_2_to_the_50th_of_their_scale_and_on_no_coarser_one(epsilon, size):
+    noise = RepeatedCube(size, epsilon, make_source(None))
+    scale = noise.deviation / math.sqrt((size + 1) * (size + 2) / 3)
+    spacing = 2.0 ** (math.frexp(scale)[1] - 51)
+    steps = [
+        Fraction(float(v)) / Fraction(spacing) for _ in range(30) for v in noise.release(np.zeros(size), 1.0)
+    ]
+    assert all(step.denominator == 1 for step in steps)
+    assert any(step.numerator % 2 for step in steps)
 
 
 @pytest.mark.statistical

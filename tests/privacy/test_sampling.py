@@ -62,6 +62,14 @@ def test_one_step_is_an_upper_bound_and_tight(event, epsilon):
     assert bound <= exact * 1.011 + 1e-15
 
 
+@pytest.mark.parametrize("event", EVENTS, ids=repr)
+def test_one_step_is_an_upper_bound_as_far_out_as_it_goes(event):
+    """Where the grid has ended what is left counts as infinite."""
+    for epsilon in np.arange(0.7, 40.0, 2.7):
+        exact, bound = one_step_delta(event, epsilon), compose([event]).delta_at(epsilon)
+        assert exact * (1 - 1e-7) <= bound <= exact * 1.011 + 1e-17
+
+
 @lru_cache
 def normal_in_the_plane(length, angle):
     """Density at the points of a grid."""
