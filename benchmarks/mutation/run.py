@@ -98,7 +98,10 @@ def _suite(files: tuple[str, ...], slow: str) -> Suite:
     return Suite((*files, "-k", f"not ({slow})"), (*files, "-k", slow))
 
 
-_STEPS = Suite((*_SAMPLED, "-k", f"not ({_SLOW_SAMPLED} or calibration)"), (*_SAMPLED, "-k", _SLOW_SAMPLED))
+_STEPS = (
+    (*_SAMPLED, "-k", f"not ({_SLOW_SAMPLED} or calibration)"),
+    (*_SAMPLED, "-k", _SLOW_SAMPLED),
+)
 
 SUITES = {
     "privacy.relation": Suite(_tests("privacy/test_relation")),
@@ -261,14 +264,14 @@ def reasons() -> dict[tuple[str, ...], str]:
 def summarise() -> list[tuple[str, ...]]:
     """Write the summary and return the survivors without a reason."""
     told, bare, table = reasons(), [], []
-    for name in SUITES:
+    for name, suite in SUITES.items():
         path = RESULTS / f"{name}.json"
         if not path.exists():
             continue
         outcomes = json.loads(path.read_text(encoding="utf-8"))
         alive = [(name, *one["identity"]) for one in outcomes if one["outcome"] == "survived"]
         bare += [key for key in alive if key not in told]
-        found = SUITES[name].mutants(path_of(f"privfit.{name}").read_text(encoding="utf-8"))
+        found = suite.mutants(path_of(f"privfit.{name}").read_text(encoding="utf-8"))
         table.append([name, len(found), len(outcomes), len(alive)])
     with (RESULTS / "summary.csv").open("w", encoding="utf-8", newline="") as file:
         writer = csv.writer(file, lineterminator="\n")
