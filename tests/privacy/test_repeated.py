@@ -9,7 +9,9 @@ from scipy.stats import chi2, gamma, kstest
 
 from privfit.errors import Incompatible, PlanViolation
 from privfit.privacy.mechanisms import gaussian_mu, laplace_epsilon, make_source, radial_epsilon
+from privfit.privacy.noise import NoNoise
 from privfit.privacy.repeated import (
+    ExactRepeated,
     RepeatedCube,
     RepeatedGaussian,
     RepeatedLaplace,
@@ -82,6 +84,22 @@ def test_cubes_lie_on_a_lattice_of_a_2_to_the_50th_of_their_scale_and_on_no_coar
     ]
     assert all(step.denominator == 1 for step in steps)
     assert any(step.numerator % 2 for step in steps)
+
+
+@pytest.mark.parametrize("sensitivity", [1e-6, 0.3, 1.0, 70.0])
+@pytest.mark.parametrize("scale", [0.02, 1.0, 900.0])
+def test_the_cost_of_a_cube_counts_its_lattice_and_a_margin(sensitivity, scale):
+    exact = Fraction(sensitivity) / Fraction(scale) + Fraction(1, 2**28)
+    assert exact * (1 + Fraction(9, 10**7)) <= cube_epsilon(sensitivity, scale)
+    assert cube_epsilon(sensitivity, scale) <= exact * (1 + Fraction(11, 10**7))
+
+
+def test_no_noise_is_for_sources_that_are_not_private():
+    exact = ExactRepeated(3, NoNoise())
+    assert exact.release(np.array([1.0, np.nan, -2.0]), 0.5).tolist() == [1.0, 0.0, -2.0]
+    assert exact.deviation == 0.0
+    with pytest.raises(PlanViolation, match="demands noise"):
+        ExactRepeated(3, make_source(None))
 
 
 @pytest.mark.statistical

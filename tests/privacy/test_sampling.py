@@ -213,6 +213,24 @@ def test_other_releases_add_to_the_cost():
     assert total.delta_at(0.7, rough=True) >= total.delta_at(0.7)
 
 
+PAIRS = [
+    [(0.3, 0.0)],
+    [(0.3, 0.0)] * 4,
+    [(0.3, 0.0), (1.1, 0.0), (0.05, 0.01)],
+    [(0.7, 1e-3)] * 3,
+]
+
+
+@pytest.mark.parametrize("pairs", PAIRS, ids=repr)
+def test_releases_beside_steps_are_composed_tightly(pairs, exact_delta):
+    """Steps that cost next to nothing, so that the cost is that of the others, which is known exactly."""
+    events = [SampledGaussianEvent("poisson", "replace", 1e-3, 1e-3, 1)]
+    events += [ApproximateEvent(*pair) if pair[1] else PureEvent(pair[0]) for pair in pairs]
+    for epsilon in (0.0, 0.1, 0.25, 0.8, 1.3):
+        exact = exact_delta(0.0, pairs, epsilon)
+        assert exact * (1 - 1e-9) <= compose(events).delta_at(epsilon) <= 1.011 * exact + 1e-5
+
+
 def test_equal_steps_are_merged():
     half = SampledGaussianEvent("one", "replace", 0.3, 0.01, 50)
     whole = SampledGaussianEvent("one", "replace", 0.3, 0.01, 100)
