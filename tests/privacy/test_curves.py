@@ -34,7 +34,19 @@ REFERENCE = [  # mu, epsilon, delta in 300 digits (mpmath)
 def test_gdp_delta_matches_many_digits_from_above(mu, epsilon, exact):
     delta = gdp_delta(mu, epsilon)
     assert delta >= exact * (1 - 2e-16)
-    assert delta == pytest.approx(exact, rel=1e-10)
+    assert delta == pytest.approx(exact, rel=1e-10 if mu <= 1000 else 1e-9, abs=0.0)
+
+
+def test_gdp_delta_covers_the_rounding_of_large_terms_that_cancel():
+    """There the exponent is off by a relative 1e-10; the value has 22 digits (mpmath)."""
+    delta = gdp_delta(1e5, 5002818819.357151)
+    assert delta >= 4.079132361874212993575e-175
+    assert delta == pytest.approx(4.079132361874212993575e-175, rel=1e-8, abs=0.0)
+
+
+@pytest.mark.parametrize(("mu", "epsilon"), [(60.0, 0.0), (1e3, 1.0), (1e6, 0.0)])
+def test_gdp_delta_is_a_probability(mu, epsilon):
+    assert gdp_delta(mu, epsilon) == 1.0
 
 
 def test_gdp_delta_is_the_divergence_of_two_normals_and_its_exponent_is_epsilon():

@@ -40,7 +40,8 @@ def gdp_delta(mu: float, epsilon: float) -> float:
     Notes
     -----
     *Guarantee.* An upper bound on ``Φ(−ε/μ + μ/2) − exp(ε) Φ(−ε/μ − μ/2)`` (Balle and Wang 2018, Theorem 8;
-    Dong, Roth and Su 2022, Corollary 2.13), too large by a relative 1e-10 at most wherever it exceeds 1e-300.
+    Dong, Roth and Su 2022, Corollary 2.13), too large by a relative 1e-10 at most wherever it exceeds 1e-300
+    and ``mu <= 1000``.
 
     The difference is taken between Mills ratios ``R(t) = Φ(−t) / φ(t)``, since ``exp(ε) φ(x + μ) = φ(x)``
     with ``x = ε/μ − μ/2``; for a small μ, where that cancels too, ``R(x) − R(x + μ)`` is the integral of ``1
