@@ -102,6 +102,14 @@ _STEPS = (
     (*_SAMPLED, "-k", f"not ({_SLOW_SAMPLED} or calibration)"),
     (*_SAMPLED, "-k", _SLOW_SAMPLED),
 )
+_GRID = (
+    (
+        *_SAMPLED,
+        "-k",
+        "one_step_is_an_upper_bound_and_tight or several or beside or reference or without_sampling",
+    ),
+    (*_SAMPLED, "-k", "far_out or extreme_ratios or agree_with_dp"),
+)
 
 SUITES = {
     "privacy.relation": Suite(_tests("privacy/test_relation")),
@@ -126,7 +134,7 @@ SUITES = {
     "privacy.allowance": Suite(_tests("privacy/test_allowance", "problem/test_oracle")),
     "privacy.calibrate": Suite((*_SAMPLED, "-k", "calibration"), free=("_first_guess", "_crossing")),
     "privacy.sampling": Suite(*_STEPS, free=("clt_mu", "_edge", "_interval", "_outline")),
-    "privacy.loss_grid": Suite(*_STEPS, free=("tilt_towards", "_thinned")),
+    "privacy.loss_grid": Suite(*_GRID, free=("tilt_towards", "_thinned")),
     "privacy.entries": _suite(_LEDGER, _SLOW_LEDGER),
     "privacy.chain": _suite(_LEDGER, _SLOW_LEDGER),
     "privacy.ledger_file": _suite(_LEDGER, _SLOW_LEDGER),
