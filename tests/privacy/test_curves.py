@@ -49,6 +49,25 @@ def test_gdp_delta_is_a_probability(mu, epsilon):
     assert gdp_delta(mu, epsilon) == 1.0
 
 
+CONCENTRATED = [  # rho, epsilon, the minimum over all orders in 50 digits (mpmath)
+    (0.5, 5.0, 2.8961228093847950149e-6),
+    (0.001, 0.5, 1.352390961512962162e-30),
+    (10.0, 120.0, 2.5922365152137395375e-133),
+    (300.0, 1200.0, 1.3195236720293386474e-294),
+    (1000.0, 2200.0, 1.5637988755500124996e-157),
+    (1e4, 15000.0, 1.9691018361610573103e-272),
+    (1e-6, 0.05, 5.5513421377289460408e-277),
+    (1e5, 105000.0, 6.3905236906885239506e-28),
+    (1e6, 1001000.0, 0.77544749206360138601),
+    (3e5, 310000.0, 5.9136140549605180413e-37),
+]
+
+
+@pytest.mark.parametrize(("rho", "epsilon", "exact"), CONCENTRATED)
+def test_zcdp_delta_matches_many_digits_from_above(rho, epsilon, exact):
+    assert exact <= zcdp_delta(rho, epsilon) <= exact * (1 + 2e-11)
+
+
 def test_gdp_delta_is_the_divergence_of_two_normals_and_its_exponent_is_epsilon():
     mu, epsilon = 1.3, 0.7
     excess = quad(lambda t: norm.pdf(t - mu) - math.exp(epsilon) * norm.pdf(t), epsilon / mu + mu / 2, 40)[0]
