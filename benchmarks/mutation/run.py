@@ -8,8 +8,8 @@ mutant that no quick test kills faces the slow ones too. One that takes several 
 without a change, or too much memory, counts as killed.
 
 Writes ``results/<module>.json`` with all outcomes, so that a run can be broken off and taken up, and
-``results/summary.csv``. Mutants are known again by what they change, and are not run again unless ``--again``
-is given; after changes to tests, ``--again`` runs the survivors alone. A survivor has to stand in
+``results/summary.csv``. Mutants are known again by what they change, and are not run again; after changes to
+tests, ``--again`` runs those survivors anew that stand without a reason. A survivor has to stand in
 ``survivors.csv`` with the reason why it is no defect; otherwise the run exits with 1.
 """
 
@@ -238,13 +238,15 @@ def run_module(name: str, suite: Suite, options: argparse.Namespace) -> None:
         known = {tuple(one["identity"]): one["outcome"] for one in json.loads(path.read_text())}
     if options.quick:
         suite = replace(suite, slow=())
+    told = reasons()
     limits: tuple[float, float] | None = None
     todo = [(mutant, identity(mutant, lines)) for mutant in suite.mutants(source)]
     outcomes = {key: (mutant.line, known[key]) for mutant, key in todo if key in known}
     begun = time.monotonic()
     for mutant, key in todo:
         fresh = key not in outcomes and mutant.number % options.every == 0
-        if fresh or (options.again and known.get(key) == "survived"):
+        bare = known.get(key) == "survived" and (name, *key) not in told
+        if fresh or (options.again and bare):
             limits = limits or limits_of(module, suite)
             outcomes[key] = mutant.line, judge(module, suite, mutant, limits)
             write(path, outcomes)
@@ -291,7 +293,7 @@ def summarise() -> list[tuple[str, ...]]:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
     parser.add_argument("--modules", nargs="*", default=list(SUITES), help="as privacy.relation")
-    parser.add_argument("--again", action="store_true", help="run survivors again")
+    parser.add_argument("--again", action="store_true", help="run survivors without a reason again")
     parser.add_argument("--every", type=int, default=1, help="run one mutant of so many")
     parser.add_argument("--quick", action="store_true", help="leave the slow tests out")
     options = parser.parse_args()

@@ -1,4 +1,5 @@
 import math
+from decimal import Decimal, localcontext
 
 import numpy as np
 import pytest
@@ -66,6 +67,19 @@ CONCENTRATED = [  # rho, epsilon, the minimum over all orders in 50 digits (mpma
 @pytest.mark.parametrize(("rho", "epsilon", "exact"), CONCENTRATED)
 def test_zcdp_delta_matches_many_digits_from_above(rho, epsilon, exact):
     assert exact <= zcdp_delta(rho, epsilon) <= exact * (1 + 2e-11)
+
+
+def test_pair_delta_matches_many_digits_from_above():
+    rng = np.random.default_rng(9)
+    with localcontext(prec=50):
+        for epsilon, delta, share in zip(
+            rng.lognormal(0.0, 2.0, 300), rng.uniform(0.0, 1.0, 300), rng.uniform(0.0, 1.0, 300), strict=True
+        ):
+            top, at = Decimal(epsilon).exp(), Decimal(share * epsilon).exp()
+            exact = Decimal(delta) + (1 - Decimal(delta)) * (top - at) / (1 + top)
+            found = Decimal(pair_delta(epsilon, delta, share * epsilon))
+            assert exact <= found <= exact * (1 + Decimal("1e-14"))
+    assert pair_delta(1e3, 0.9, 0.0) == 1.0
 
 
 def test_gdp_delta_is_the_divergence_of_two_normals_and_its_exponent_is_epsilon():
