@@ -213,6 +213,13 @@ def test_other_releases_add_to_the_cost():
     assert total.delta_at(0.7, rough=True) >= total.delta_at(0.7)
 
 
+@pytest.mark.parametrize("ratio", [1.0, 4.0, 20.0])
+def test_delta_is_a_probability(ratio):
+    steps = SampledGaussianEvent("poisson", "replace", ratio, 0.5, 10_000)
+    assert 0.999 < compose([steps]).delta_at(0.0) <= 1.0
+    assert compose([steps, ApproximateEvent(1.0, 0.9)]).delta_at(0.0) <= 1.0
+
+
 PAIRS = [
     [(0.3, 0.0)],
     [(0.3, 0.0)] * 4,
