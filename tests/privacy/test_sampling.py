@@ -218,6 +218,7 @@ def test_delta_is_a_probability(ratio):
     steps = SampledGaussianEvent("poisson", "replace", ratio, 0.5, 10_000)
     assert 0.999 < compose([steps]).delta_at(0.0) <= 1.0
     assert compose([steps, ApproximateEvent(1.0, 0.9)]).delta_at(0.0) <= 1.0
+    assert compose([steps, PureEvent(301.0)]).delta_at(400.0) == 1.0  # more than is composed numerically
 
 
 PAIRS = [
