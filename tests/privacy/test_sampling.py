@@ -10,6 +10,7 @@ import pytest
 from scipy import stats
 
 from privfit.errors import Incompatible
+from privfit.privacy import loss_grid, sampling
 from privfit.privacy.allowance import Allowance
 from privfit.privacy.budget import Budget, gdp_delta, gdp_epsilon
 from privfit.privacy.calibrate import calibrate_sampled
@@ -146,6 +147,47 @@ def test_several_steps_are_an_upper_bound_and_tight(event, steps):
         reachable = composed_pair_delta(event, max(0.0, epsilon - 2e-4 * steps))
         if event.scheme == "poisson" and event.relation == "replace":
             assert bound <= 1.02 * reachable + 1e-9
+
+
+@pytest.fixture
+def uncached():
+    sampling.sampled_curve.cache_clear()
+    yield
+    sampling.sampled_curve.cache_clear()
+
+
+SEVERAL = [SampledGaussianEvent("poisson", relation, 2.0, 0.1, 20) for relation in ("replace", "add_remove")]
+
+
+@pytest.mark.parametrize("width", [0.3, 1.0, 3.0, 8.0])
+@pytest.mark.parametrize("event", [*EVENTS, *SEVERAL], ids=repr)
+@pytest.mark.usefixtures("uncached")
+def test_any_window_gives_an_upper_bound(event, width, monkeypatch):
+    """What lies above it is bounded and added, what lies below is counted at its top."""
+    monkeypatch.setattr(loss_grid, "_WIDTHS", (width,))
+    for epsilon in (0.0, 0.1, 0.7, 2.0, 4.0):
+        exact = one_step_delta(event, epsilon) if event.steps == 1 else composed_pair_delta(event, epsilon)
+        assert compose([event]).delta_at(epsilon) >= exact * (1 - 1e-7) - 1e-12 * (event.steps > 1)
+
+
+@pytest.mark.parametrize("factor", [10.0, 1000.0])
+@pytest.mark.parametrize("event", [*EVENTS, *SEVERAL], ids=repr)
+@pytest.mark.usefixtures("uncached")
+def test_any_grid_gives_an_upper_bound(event, factor, monkeypatch):
+    interval = sampling._interval
+    monkeypatch.setattr(sampling, "_interval", lambda *args, **kwargs: factor * interval(*args, **kwargs))
+    for epsilon in (0.0, 0.1, 0.7, 2.0):
+        exact = one_step_delta(event, epsilon) if event.steps == 1 else composed_pair_delta(event, epsilon)
+        assert compose([event]).delta_at(epsilon) >= exact * (1 - 1e-7) - 1e-12 * (event.steps > 1)
+
+
+@pytest.mark.parametrize("end", [0.01, 1.0])
+@pytest.mark.parametrize("event", EVENTS, ids=repr)
+@pytest.mark.usefixtures("uncached")
+def test_a_grid_that_ends_anywhere_gives_an_upper_bound(event, end, monkeypatch):
+    monkeypatch.setattr(sampling, "_edge", lambda steps, tail: end)
+    for epsilon in (0.0, 0.1, 0.7, 2.0):
+        assert compose([event]).delta_at(epsilon) >= one_step_delta(event, epsilon) * (1 - 1e-7)
 
 
 def test_the_reference_value_of_single_draws():
