@@ -29,6 +29,7 @@ from collections import Counter
 from dataclasses import dataclass, replace
 from pathlib import Path
 from types import CodeType
+from typing import TypeAlias
 
 from mutants import Mutant, mutants, mutated
 
@@ -211,9 +212,21 @@ def judge(module: str, suite: Suite, mutant: Mutant, limits: tuple[float, float]
     return "survived"
 
 
-def identity(mutant: Mutant, source: list[str]) -> tuple[str, str, str, str]:
-    """Return what a mutant is known by when lines have moved."""
-    return mutant.function, " ".join(source[mutant.line - 1].split()), mutant.before, mutant.after
+Key: TypeAlias = tuple[str, str, str, str]
+
+
+def identified(found: list[Mutant], source: list[str]) -> list[tuple[Mutant, Key]]:
+    """Return mutants with what they are known by when lines have moved.
+
+    Where a line has the same expression twice, the second one's change is known by a number.
+    """
+    seen: Counter[Key] = Counter()
+    keys = []
+    for mutant in found:
+        key = mutant.function, " ".join(source[mutant.line - 1].split()), mutant.before, mutant.after
+        seen[key] += 1
+        keys.append(key if seen[key] == 1 else (*key[:3], f"{key[3]} [{seen[key]}]"))
+    return list(zip(found, keys, strict=True))
 
 
 def limits_of(module: str, suite: Suite) -> tuple[float, float]:
@@ -240,7 +253,7 @@ def run_module(name: str, suite: Suite, options: argparse.Namespace) -> None:
         suite = replace(suite, slow=())
     told = reasons()
     limits: tuple[float, float] | None = None
-    todo = [(mutant, identity(mutant, lines)) for mutant in suite.mutants(source)]
+    todo = identified(suite.mutants(source), lines)
     outcomes = {key: (mutant.line, known[key]) for mutant, key in todo if key in known}
     begun = time.monotonic()
     for mutant, key in todo:
