@@ -109,7 +109,7 @@ _GRID = (
         "-k",
         "one_step_is_an_upper_bound_and_tight or several or beside or reference or without_sampling",
     ),
-    (*_SAMPLED, "-k", "far_out or extreme_ratios or agree_with_dp"),
+    (*_SAMPLED, "-k", "any_window or is_a_probability or far_out or extreme_ratios or agree_with_dp"),
 )
 
 SUITES = {

@@ -91,7 +91,7 @@ def test_in_two_dimensions_a_kinked_density_cut_off_by_the_ball_is_met(seed):
     counts = np.histogram2d(*drawn.T, bins=np.linspace(-0.6, 0.6, 9))[0].ravel()
 
     def pvalue(expected):
-        used = expected * 3000 >= 5
+        used = expected * 3000 >= 20  # the law of chi-square holds for such
         seen = np.append(counts[used], counts[~used].sum())
         wanted = 3000 * np.append(expected[used], expected[~used].sum())
         return stats.chisquare(seen, wanted * seen.sum() / wanted.sum()).pvalue

@@ -1,7 +1,8 @@
 """Norms of rows in other coordinates, and the weights that bound them there."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import final
+from typing import Generic, TypeVar, final
 
 import numpy as np
 
@@ -34,7 +35,7 @@ class BasisNorms:
     ``(k (k + 1) / 2 + 3) * 2**-53`` from the sum. These sizes are together at most
     ``norm(x)**2 * norm(basis)**2`` (Cauchy and Schwarz); twice what that makes is added back. Another basis
     is off from a multiple of this one by a relative ``2**-46`` at most in the Frobenius norm, which is 64
-    times ``2**-52``, and at most thrice that in a square; it is added, too.
+    times ``2**-52``, and at most thrice that in a square; it is added, too, and to the spectral norm.
     """
 
     __slots__ = ("_basis", "_form", "_frobenius", "_spectral")
@@ -50,7 +51,7 @@ class BasisNorms:
         if self._frobenius == 0.0:
             return None
         with np.errstate(all="ignore"):
-            factor = float(np.vdot(self._basis, basis)) / self._frobenius**2
+            factor = float(np.vdot(self._basis / self._frobenius, basis)) / self._frobenius
             off = np.linalg.norm(basis - factor * self._basis)
             return abs(factor) if off <= 2.0**-46 * abs(factor) * self._frobenius else None
 
@@ -62,7 +63,7 @@ class BasisNorms:
                 size = self._by_code(x, length)
             else:
                 size = self._written_out(x, length)
-            return size, length * self._spectral
+            return size, length * (self._spectral + 2.0**-46 * self._frobenius)
 
     def _written_out(self, x: Matrix, length: FloatArray) -> FloatArray:
         size = np.empty(length.size)
@@ -127,3 +128,35 @@ class BasisBounds:
             squared = excess * excess
             weight = SHRINK / np.maximum(squared, SHRINK)
         return np.where(np.isfinite(squared) & (weight >= SMALLEST_NORMAL), weight, 0.0)
+
+
+Found = TypeVar("Found")
+
+
+@final
+class LastNorms(Generic[Found]):
+    """What was found of all rows in the last basis that was asked for; it serves the multiples of that."""
+
+    __slots__ = ("_known",)
+
+    def __init__(self) -> None:
+        self._known: tuple[BasisNorms, Found] | None = None
+
+    def within(
+        self, basis: FloatArray, measure: Callable[[BasisNorms, Found | None], Found]
+    ) -> tuple[Found, float]:
+        """Return what is known of all rows, and how many times that their norms in a basis are.
+
+        Parameters
+        ----------
+        basis : array of shape (p, p)
+        measure : callable
+            ``measure(norms, old)`` looks at all rows in another basis; ``old`` is not needed any more.
+        """
+        known, self._known = self._known, None  # nothing is known until all of it is measured
+        factor = None if known is None else known[0].factor_to(basis)
+        if known is None or factor is None:
+            norms = BasisNorms(basis)
+            known, factor = (norms, measure(norms, None if known is None else known[1])), 1.0
+        self._known = known
+        return known[1], factor

@@ -16,7 +16,7 @@ from dask.delayed import Delayed, delayed
 
 from privfit._checks import FloatArray
 from privfit.data import partitions
-from privfit.data.basis_norms import BasisBounds, BasisNorms
+from privfit.data.basis_norms import BasisBounds, BasisNorms, LastNorms
 from privfit.data.clamp import Weighting, influence_weights
 from privfit.data.declarations import Level
 from privfit.data.encode import Encoder
@@ -204,11 +204,11 @@ class DaskSource:
     additions depends on the lengths of the partitions alone, and `summation_error` bounds their rounding.
     """
 
-    __slots__ = ("_kept", "_norm_bound", "_norms", "_starts")
+    __slots__ = ("_kept", "_last", "_norm_bound", "_starts")
 
     def __init__(self, kept: list[Delayed], lengths: list[int], norm_bound: float) -> None:
         self._kept, self._norm_bound = kept, norm_bound
-        self._norms: tuple[BasisNorms, list[Delayed]] | None = None
+        self._last: LastNorms[list[Delayed]] = LastNorms()
         self._starts = np.cumsum([0, *lengths])
 
     def __repr__(self) -> str:
@@ -269,18 +269,17 @@ class DaskSource:
 
         Workers keep the norms in the last basis, for its multiples.
         """
-        factor = None if self._norms is None else self._norms[0].factor_to(basis)
-        if self._norms is None or factor is None:
-            norms = BasisNorms(basis)
-            shared, factor = _node(norms), 1.0
-            found = _persisted(_tasks(partitions.measured, "norms", [(rows, shared) for rows in self._kept]))
-            self._norms = norms, found
+        found, factor = self._last.within(basis, self._measured)
         bounds = _node(BasisBounds(norm_bound, amplification))
-        wanted = [
-            (rows, found, factor, bounds) for rows, found in zip(self._kept, self._norms[1], strict=True)
-        ]
+        wanted = [(rows, norms, factor, bounds) for rows, norms in zip(self._kept, found, strict=True)]
         kept = _persisted(_tasks(partitions.weighted, "weights", wanted))
         return DaskSource(kept, list(np.diff(self._starts)), self._norm_bound)
+
+    def _measured(self, norms: BasisNorms, old: list[Delayed] | None) -> list[Delayed]:
+        """Return the norms of the rows of each partition, which the workers keep."""
+        del old
+        shared = _node(norms)
+        return _persisted(_tasks(partitions.measured, "norms", [(rows, shared) for rows in self._kept]))
 
 
 def _tasks(work: Callable[..., Any], name: str, arguments: Sequence[tuple[Any, ...]]) -> list[Delayed]:

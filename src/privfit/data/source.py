@@ -7,7 +7,7 @@ from typing import Any, Protocol, TypeAlias, final
 import numpy as np
 
 from privfit._checks import FloatArray
-from privfit.data.basis_norms import BasisBounds, BasisNorms, RowNorms
+from privfit.data.basis_norms import BasisBounds, BasisNorms, LastNorms, RowNorms
 from privfit.data.clamp import SMALLEST_NORMAL, Weighting, influence_weights
 from privfit.data.coded import CodedMatrix, Matrix
 from privfit.data.reduction import CHUNK_ROWS, chunk_rows, sum_chunks
@@ -218,7 +218,7 @@ class ArraySource:
     Coded rows are written out ``CHUNK_ROWS`` at a time, for those kernels that know arrays only.
     """
 
-    __slots__ = ("_block", "_norm_bound", "_norms", "_room", "_shares")
+    __slots__ = ("_block", "_last", "_norm_bound", "_room", "_shares")
 
     def __init__(
         self,
@@ -233,7 +233,7 @@ class ArraySource:
         share = None if shares is None else shares.among(weight > 0.0)
         self._block = _block(x, y, weight, share)
         self._norm_bound, self._room, self._shares = norm_bound, InMemory(), shares
-        self._norms: tuple[BasisNorms, RowNorms] | None = None
+        self._last: LastNorms[RowNorms] = LastNorms()
 
     @classmethod
     def of_bounded(
@@ -246,7 +246,7 @@ class ArraySource:
         """Return a source of rows that a weighting has bounded by ``norm_bound`` before."""
         source = cls.__new__(cls)
         source._block, source._norm_bound, source._room, source._shares = block, norm_bound, room, shares
-        source._norms = None
+        source._last = LastNorms()
         return source
 
     def __repr__(self) -> str:
@@ -280,12 +280,8 @@ class ArraySource:
 
         Norms in the last basis are kept, for its multiples.
         """
-        factor = None if self._norms is None else self._norms[0].factor_to(basis)
-        if self._norms is None or factor is None:
-            norms, into = BasisNorms(basis), None if self._norms is None else self._norms[1]
-            self._norms = None  # nothing is known until all of it is written
-            self._norms, factor = (norms, self.measured(norms, into)), 1.0
-        return self.weighted(self._norms[1], factor, BasisBounds(norm_bound, amplification))
+        found, factor = self._last.within(basis, self.measured)
+        return self.weighted(found, factor, BasisBounds(norm_bound, amplification))
 
     def measured(self, norms: BasisNorms, into: RowNorms | None = None) -> RowNorms:
         """Return the norms of all rows in other coordinates, written over old ones if there are any."""

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privfit._checks import FloatArray
-from privfit.data.reduction import CHUNK_ROWS, GROUP_ROWS
+from privfit.data.reduction import GROUP_ROWS, chunk_rows
 from privfit.data.source import Block, BlockKernel, RowTerms
 from privfit.losses.multinomial import Multinomial
 from privfit.problem.value_kernels import Segment
@@ -26,7 +26,7 @@ def gradient_kernel(loss: Multinomial, theta: FloatArray) -> BlockKernel:
     points = theta.reshape(loss.n_outputs, -1)
 
     def kernel(block: Block, out: FloatArray) -> None:
-        for chunk, rows in _chunks(out):
+        for chunk, rows in enumerate(chunk_rows(0, out.shape[0])):
             x = block.x[rows]
             scores = _scores(loss, _chances(loss, points, x), block.y[rows], block.weight[rows])
             out[chunk] += _grouped_product(scores, x).ravel()
@@ -45,7 +45,7 @@ def bounded_gradient_kernel(loss: Multinomial, theta: FloatArray, norm_bound: fl
     points = theta.reshape(loss.n_outputs, -1)
 
     def kernel(block: Block, out: FloatArray) -> None:
-        for chunk, rows in _chunks(out):
+        for chunk, rows in enumerate(chunk_rows(0, out.shape[0])):
             x = block.x[rows]
             chances = _chances(loss, points, x)
             reach = np.sqrt((chances * chances).sum(axis=0) + 1.0 - 2.0 * chances.min(axis=0))
@@ -66,7 +66,7 @@ def marginals_kernel(loss: Multinomial, norm_bound: float) -> BlockKernel:
 
     def kernel(block: Block, out: FloatArray) -> None:
         p = block.x.shape[1]
-        for chunk, rows in _chunks(out):
+        for chunk, rows in enumerate(chunk_rows(0, out.shape[0])):
             x, weight = block.x[rows], block.weight[rows]
             ones, weighted = np.ones((x.shape[0], 1)), x * weight[:, None]
             classes = np.zeros((loss.n_classes, x.shape[0]))
@@ -85,7 +85,7 @@ def hessian_kernel(loss: Multinomial, theta: FloatArray, basis: FloatArray | Non
 
     def kernel(block: Block, out: FloatArray) -> None:
         p = block.x.shape[1]
-        for chunk, rows in _chunks(out):
+        for chunk, rows in enumerate(chunk_rows(0, out.shape[0])):
             x, weight = block.x[rows], block.weight[rows]
             chances = _chances(loss, points, x)
             turned, means = _turned(x, basis), contrasts.T @ chances
@@ -122,7 +122,7 @@ def secant_kernel(loss: Multinomial, segment: Segment) -> BlockKernel:
     )
 
     def kernel(block: Block, out: FloatArray) -> None:
-        for chunk, rows in _chunks(out):
+        for chunk, rows in enumerate(chunk_rows(0, out.shape[0])):
             x, codes = block.x[rows], _codes(loss, block.y[rows])
             limit = loss.constants.slope * np.linalg.norm(_predictors(x, along), axis=0)
             with np.errstate(all="ignore"):
@@ -164,10 +164,6 @@ def _grouped_product(scores: FloatArray, x: FloatArray) -> FloatArray:
         groups = scores[:, :whole].reshape(m, -1, GROUP_ROWS).transpose(1, 0, 2)
         total += (np.ascontiguousarray(groups) @ x[:whole].reshape(-1, GROUP_ROWS, x.shape[1])).sum(axis=0)
     return total
-
-
-def _chunks(out: FloatArray) -> list[tuple[int, slice]]:
-    return [(chunk, slice(chunk * CHUNK_ROWS, (chunk + 1) * CHUNK_ROWS)) for chunk in range(out.shape[0])]
 
 
 def _predictors(x: FloatArray, points: FloatArray) -> FloatArray:

@@ -8,7 +8,7 @@ from numba import float64, int64, njit, types, void
 from numba.extending import is_jitted
 
 from privfit._checks import FloatArray
-from privfit.data.reduction import CHUNK_ROWS, GROUP_ROWS
+from privfit.data.reduction import CHUNK_ROWS, GROUP_ROWS, chunk_rows
 from privfit.data.source import Block, BlockKernel
 from privfit.losses.base import AbstractLoss
 from privfit.losses.pointers import address, called
@@ -107,8 +107,7 @@ def _array_kernel(
     """Return the same sum for a slope that takes arrays and is not compiled."""
 
     def kernel(block: Block, out: FloatArray) -> None:
-        for chunk in range(out.shape[0]):
-            rows = slice(chunk * CHUNK_ROWS, (chunk + 1) * CHUNK_ROWS)
+        for chunk, rows in enumerate(chunk_rows(0, out.shape[0])):
             x = block.x[rows]
             with np.errstate(all="ignore"):
                 squared = np.einsum("ij,ij->i", x, x)

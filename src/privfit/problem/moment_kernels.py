@@ -3,7 +3,7 @@
 import numpy as np
 
 from privfit._checks import FloatArray
-from privfit.data.reduction import CHUNK_ROWS
+from privfit.data.reduction import chunk_rows
 from privfit.data.source import Block, BlockKernel
 
 
@@ -19,8 +19,7 @@ def joint_moments_kernel(response_bound: float, factor: float) -> BlockKernel:
 
     def kernel(block: Block, out: FloatArray) -> None:
         p = block.x.shape[1]
-        for chunk in range(out.shape[0]):
-            rows = slice(chunk * CHUNK_ROWS, (chunk + 1) * CHUNK_ROWS)
+        for chunk, rows in enumerate(chunk_rows(0, out.shape[0])):
             root = np.sqrt(block.weight[rows])
             scaled = root[:, None] * block.x[rows]
             response = factor * root * np.clip(block.y[rows], -response_bound, response_bound)

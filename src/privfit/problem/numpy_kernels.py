@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from privfit._checks import FloatArray
-from privfit.data.reduction import CHUNK_ROWS, GROUP_ROWS
+from privfit.data.reduction import GROUP_ROWS, chunk_rows
 from privfit.data.source import Block, BlockKernel, RowTerms
 from privfit.losses.base import AbstractLoss, ScalarFunction
 from privfit.problem.value_kernels import Segment
@@ -21,7 +21,7 @@ def gradient_kernel(loss: AbstractLoss, theta: FloatArray, s: float) -> BlockKer
     slope = _Clamped(loss, loss.functions.slope, s, -loss.constants.slope, loss.constants.slope)
 
     def kernel(block: Block, out: FloatArray) -> None:
-        for chunk, rows in _chunks(out):
+        for chunk, rows in enumerate(chunk_rows(0, out.shape[0])):
             x = block.x[rows]
             steps = block.weight[rows] * slope(block.y[rows], _predictor(x, theta))
             groups = np.add.reduceat(steps[:, None] * x, np.arange(0, steps.size, GROUP_ROWS), axis=0)
@@ -35,7 +35,7 @@ def hessian_kernel(loss: AbstractLoss, theta: FloatArray, s: float, basis: Float
     curvature = _Clamped(loss, loss.functions.curvature, s, 0.0, loss.constants.curvature)
 
     def kernel(block: Block, out: FloatArray) -> None:
-        for chunk, rows in _chunks(out):
+        for chunk, rows in enumerate(chunk_rows(0, out.shape[0])):
             x = block.x[rows]
             root = np.sqrt(block.weight[rows] * curvature(block.y[rows], _predictor(x, theta)))
             a = _scaled(root, x, basis)
@@ -60,7 +60,7 @@ def secant_kernel(loss: AbstractLoss, segment: Segment, s: float) -> BlockKernel
     points = np.column_stack([segment.first, segment.second, segment.direction])
 
     def kernel(block: Block, out: FloatArray) -> None:
-        for chunk, rows in _chunks(out):
+        for chunk, rows in enumerate(chunk_rows(0, out.shape[0])):
             y = block.y[rows]
             first, second, along = np.ascontiguousarray(_predictor(block.x[rows], points).T)
             limit = loss.constants.slope * np.abs(along)
@@ -91,10 +91,6 @@ class _Clamped:
 
 def _called(loss: AbstractLoss, function: Any, s: float, y: FloatArray, eta: FloatArray) -> FloatArray:
     return np.asarray(function(y, eta, s, *loss.parameters))
-
-
-def _chunks(out: FloatArray) -> list[tuple[int, slice]]:
-    return [(chunk, slice(chunk * CHUNK_ROWS, (chunk + 1) * CHUNK_ROWS)) for chunk in range(out.shape[0])]
 
 
 def _predictor(x: FloatArray, theta: FloatArray) -> FloatArray:

@@ -6,7 +6,7 @@ import numpy as np
 from numba import float64, int64, njit, void
 
 from privfit._checks import FloatArray
-from privfit.data.reduction import CHUNK_ROWS
+from privfit.data.reduction import chunk_rows
 from privfit.data.source import Block, BlockKernel, TravellingKernel
 from privfit.losses.base import AbstractLoss, ScalarFunction, zero
 from privfit.losses.pointers import address, called
@@ -124,8 +124,7 @@ def _kernel(
     places = address(value), address(slope)
 
     def kernel(block: Block, out: FloatArray) -> None:
-        for chunk in range(out.shape[0]):
-            rows = slice(chunk * CHUNK_ROWS, (chunk + 1) * CHUNK_ROWS)
+        for chunk, rows in enumerate(chunk_rows(0, out.shape[0])):
             x, y, weight = block.x[rows], block.y[rows], block.weight[rows]
             _scores(x, y, weight, points, *places, state, *limits, out[chunk])
 
