@@ -161,7 +161,7 @@ def test_a_private_median_has_the_stated_density(seed, rng):
 @pytest.mark.parametrize("seed", [1, None], ids=["seeded", "secure"])
 @pytest.mark.parametrize("score", [None, ZeroOne()])
 def test_candidates_are_selected_with_the_stated_probabilities(seed, score, rng):
-    """Chi-square over 5 candidates, each expected 20 times or more; false alarm 1e-7. 1.5 times is noticed."""
+    """Chi-square over 5 candidates, all expected 20 times; false alarm 1e-7. 1.5 times the rate shows."""
     noise = make_source(seed)
     n = 30
     x = rng.normal(size=(n, 2))
