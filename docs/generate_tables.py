@@ -10,11 +10,13 @@ import re
 import statistics
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 from markers import write_between
 
 ROOT = Path(__file__).parents[1]
 FIVE_SETS = "experiments/results/output_perturbation.csv"
+GRID_TRUTHS = ("correct", "misspecified")
 OUTPUT, SGD, LONG = "gradient descent", "mini-batch SGD", "mini-batch SGD, 10,000 steps"
 
 
@@ -44,6 +46,90 @@ def coverage() -> str:
         for model, mu in keys
     ]
     return table(["model", "μ", *(f"n = {n:,}" for n in sizes)], body)
+
+
+def grid_cells(solver: str) -> list[dict[str, Any]]:
+    """Return the cells of the coverage grid of a solver, with the number of finite intervals in each."""
+    found: list[dict[str, Any]] = [
+        row for row in rows("experiments/results/coverage_grid.csv") if row["solver"] == solver
+    ]
+    for row in found:
+        row["finite"] = round((1.0 - float(row["infinite"])) * int(row["p"]) * int(row["repetitions"]))
+        row["held"] = float(row["coverage"] or 0.0) * row["finite"]
+    return found
+
+
+def grid_coverage(solver: str) -> str:
+    """Return the coverage of a solver over the grid, by model and number of rows."""
+    found, body = grid_cells(solver), []
+    for model, n in dict.fromkeys((row["model"], int(row["n"])) for row in sorted(found, key=_place)):
+        here = [row for row in found if (row["model"], int(row["n"])) == (model, n)]
+        by_truth = [_pooled([row for row in here if row["truth"] == truth]) for truth in GRID_TRUTHS]
+        intervals = sum(int(row["p"]) * int(row["repetitions"]) for row in here)
+        missed = sum(row["finite"] - row["held"] for row in here) / intervals
+        infinite = 1.0 - sum(row["finite"] for row in here) / intervals
+        usable = [row for row in here if float(row["infinite"]) <= 0.05]
+        low = sum(_beyond_chance(row) < -3.0 for row in usable)
+        body.append(
+            [model, f"{n:,}", *by_truth, f"{low} of {len(usable)}", f"{infinite:.0%}", f"{missed:.1%}"]
+        )
+    header = ["model", "n", "right model", "wrong model", "cells too low", "infinite", "finite and wrong"]
+    return table(header, body)
+
+
+def grid_width(solver: str) -> str:
+    """Return widths over the oracle's where n mu >= 2,000, by model and number of columns."""
+    found = [row for row in grid_cells(solver) if int(row["n"]) * float(row["mu"]) >= 2000]
+    counted = [row for row in found if float(row["infinite"]) <= 0.05]
+    body = []
+    for model in dict.fromkeys(row["model"] for row in counted):
+        cells_of = [[r for r in counted if (r["model"], r["p"]) == (model, p)] for p in ("2", "5", "20")]
+        ratios = [[float(row["width_ratio"]) for row in here] for here in cells_of]
+        within = sum(ratio <= 1.25 for here in ratios for ratio in here)
+        ranges = [f"{min(here):.2f} to {max(here):.2f}" if here else "" for here in ratios]
+        body.append([model, *ranges, f"{within} of {sum(map(len, ratios))}"])
+    left = len(found) - len(counted)
+    header = ["model", "p = 2", "p = 5", "p = 20", "at most 1.25"]
+    return table(header, body) + f"\n\nLeft out are {left} cells in which more than 5 % are infinite."
+
+
+def _place(row: dict[str, Any]) -> tuple[str, int]:
+    return row["model"], int(row["n"])
+
+
+def _pooled(found: list[dict[str, Any]]) -> str:
+    """Return the coverage of all finite intervals of some cells."""
+    finite = sum(row["finite"] for row in found)
+    return f"{sum(row['held'] for row in found) / finite:.1%}" if finite else ""
+
+
+def _beyond_chance(row: dict[str, Any]) -> float:
+    """Return by how many standard deviations the coverage of a cell is above 95 %.
+
+    The intervals of one fit share its noise; they count as one half of independent ones.
+    """
+    return (float(row["coverage"]) - 0.95) / math.sqrt(2.0 * 0.95 * 0.05 / row["finite"])
+
+
+def budget_split() -> str:
+    """Return widths and infinite shares for several splits of the budget."""
+    found = rows("experiments/results/budget_split.csv")
+    places = list(dict.fromkeys((row["model"], row["n"], row["mu"], row["p"]) for row in found))
+    body = []
+    for split in dict.fromkeys(row["split"] for row in found):
+        here = {(row["model"], row["n"], row["mu"], row["p"]): row for row in found if row["split"] == split}
+        infinite = [float(here[place]["infinite"]) for place in places]
+        body.append(
+            [
+                split,
+                *(
+                    here[place]["width"] + (f" ({share:.0%})" if share >= 0.005 else "")
+                    for place, share in zip(places, infinite, strict=True)
+                ),
+            ]
+        )
+    header = ["", *(f"{model}, n = {int(n):,}, μ = {mu}, p = {p}" for model, n, mu, p in places)]
+    return table(header, body)
 
 
 def multinomial() -> str:
@@ -512,6 +598,9 @@ def planner_census() -> str:
 PAGES: dict[str, dict[str, Callable[[], str]]] = {
     "experiments.md": {
         "coverage": coverage,
+        "grid": lambda: grid_coverage("auto"),
+        "grid_width": lambda: grid_width("auto"),
+        "budget_split": budget_split,
         "multinomial": multinomial,
         "multinomial_accuracy": multinomial_accuracy,
         "real": real,

@@ -29,6 +29,7 @@ Adds to experiments/results/coverage_grid.csv; resumable: a cell that is there i
 import argparse
 import csv
 import time
+import zlib
 from concurrent.futures import ProcessPoolExecutor
 from functools import cache
 from itertools import product
@@ -41,6 +42,7 @@ from scipy.stats import norm
 
 from privfit import (
     Budget,
+    BudgetSplit,
     HuberRegressor,
     LinearRegression,
     LogisticRegression,
@@ -49,6 +51,7 @@ from privfit import (
 )
 from privfit.losses import AbstractLoss, Huber, Logistic, Poisson, SmoothedQuantile, Squared
 from privfit.losses.base import evaluate
+from privfit.solvers.base import AbstractSolver
 
 RESULTS = Path(__file__).parent / "results" / "coverage_grid.csv"
 COUNT_BOUND = 20
@@ -143,9 +146,18 @@ def oracle_width(model: str, *, n: int, mu: float, p: int, design: str, truth: s
     return min(widths, key=np.mean)
 
 
-def fitted(model: str, z: np.ndarray, y: np.ndarray, *, mu: float, solver: str, seed: int) -> np.ndarray:
+def fitted(
+    model: str,
+    z: np.ndarray,
+    y: np.ndarray,
+    *,
+    mu: float,
+    solver: str | AbstractSolver,
+    seed: int,
+    inference: BudgetSplit | bool = True,
+) -> np.ndarray:
     """Return the ends of the intervals, shape (p, 2)."""
-    common = {"budget": Budget.gdp(mu), "solver": solver, "random_state": seed}
+    common = {"budget": Budget.gdp(mu), "solver": solver, "random_state": seed, "inference": inference}
     estimator = {
         "least squares": LinearRegression,
         "huber": HuberRegressor,
@@ -157,6 +169,12 @@ def fitted(model: str, z: np.ndarray, y: np.ndarray, *, mu: float, solver: str, 
     return estimator(**common, **extra).fit(z, y).result_.conf_int().to_numpy()
 
 
+def noise_seed(arguments: tuple[object, ...], repetition: int) -> int:
+    """Return a seed of its own for every fit of every cell, so that cells are independent."""
+    name = " ".join(map(str, arguments))
+    return zlib.crc32(f"{name} {repetition}".encode())
+
+
 def cell(arguments: tuple[str, int, float, int, str, str, str, int]) -> dict[str, object]:
     """Return a row of the table."""
     model, n, mu, p, design, truth, solver, repetitions = arguments
@@ -165,7 +183,7 @@ def cell(arguments: tuple[str, int, float, int, str, str, str, int]) -> dict[str
     hits, ratios = [], []
     for seed in range(repetitions):
         z, y = simulated(model, n, p, design, truth, seed=seed)
-        low, high = fitted(model, z, y, mu=mu, solver=solver, seed=10**7 + seed).T
+        low, high = fitted(model, z, y, mu=mu, solver=solver, seed=noise_seed(arguments[:7], seed)).T
         hits.append((low <= wanted) & (wanted <= high))
         ratios.append((high - low) / oracle)
     finite = np.isfinite(ratios)

@@ -38,7 +38,17 @@ if TYPE_CHECKING:
         QuantileRegressor,
     )
     from privfit.estimators.assumptions import Assumptions
-    from privfit.formula import huber, logit, ols, plan, poisson, quantile, sample_size, svm
+    from privfit.formula import (
+        huber,
+        logit,
+        ols,
+        plan,
+        poisson,
+        quantile,
+        sample_size,
+        shortest_split,
+        svm,
+    )
     from privfit.inference.infer import BudgetSplit
     from privfit.privacy.budget import Budget
     from privfit.privacy.ledger import Ledger
@@ -85,6 +95,7 @@ __all__ = [
     "poisson",
     "quantile",
     "sample_size",
+    "shortest_split",
     "show_progress",
     "solvers",
     "svm",
@@ -117,6 +128,7 @@ _HOMES = {
     "poisson": "formula",
     "quantile": "formula",
     "sample_size": "formula",
+    "shortest_split": "formula",
     "show_progress": "_progress",
     "svm": "formula",
 }

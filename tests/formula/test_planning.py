@@ -13,7 +13,9 @@ from privfit.data.encode import SchemaEncoder
 from privfit.data.source import ArraySource
 from privfit.errors import Incompatible, InvalidArgument
 from privfit.estimators.assumptions import Assumptions
-from privfit.estimators.forecast import t_test_power
+from privfit.estimators.fit import FitOptions
+from privfit.estimators.forecast import Forecast, t_test_power
+from privfit.estimators.split import shortest
 from privfit.estimators.stand_in import StandIn, stand_in_rows
 from privfit.privacy.composition import compose
 
@@ -28,6 +30,20 @@ SCHEMA = {
 
 
 COMMON = {"schema": SCHEMA, "model": "logit"}
+
+
+STAGED = FitOptions(budget=pf.Budget(epsilon=1.0, delta=1e-6))
+
+
+class Staged:
+    """Forecasts standard errors (k,) that depend on the bread alone; the default's where none are given."""
+
+    def __init__(self, errors):
+        self.errors = errors
+
+    def forecast(self, options, *, n_rows):
+        se = np.array([self.errors.get(options.inference.bread, self.errors[0.18])])
+        return Forecast(("a", "b"), se, np.zeros_like(se), np.full_like(se, math.inf))
 
 
 def rows(columns, target, kind, **guesses):
@@ -341,3 +357,63 @@ def test_a_plan_needs_noise_and_enough_rows():
         pf.plan("high ~ age", n=3, **COMMON)
     with pytest.raises(InvalidArgument, match="model must be one of"):
         pf.plan("high ~ age", n=500, schema=SCHEMA, model="probit")
+
+
+def test_information_is_that_of_the_finite_intervals():
+    """And none where fewer than half are finite, however short these are."""
+    unlimited = np.full((3, 3), math.inf)
+    se = np.array([[1.0, 2.0, math.inf], [0.5, math.inf, math.inf], [1.0, 4.0, 0.001]])
+    forecast = Forecast(("a", "b", "c"), se, np.zeros((3, 3)), unlimited)
+    one = (2.0 * stats.norm.ppf(0.975)) ** -2.0
+    np.testing.assert_allclose(forecast.information(0.95), [2.0 * one, 0.3125 / 3.0 * one, 0.0])
+
+
+def test_many_rows_make_a_smaller_bread_worth_while():
+    """The split that is returned shortens the intervals of fits of other rows with other noise, too."""
+    common = {"schema": {name: SCHEMA[name] for name in ("age", "job", "wage")}, "epsilon": 0.2}
+    n = 50_000
+    split = pf.shortest_split("wage ~ age + job", n=n, model="ols", **common)
+    assert split.bread < pf.BudgetSplit().bread
+    rng = np.random.default_rng(5)
+    table = pd.DataFrame(
+        {
+            "age": rng.normal(50, 10, n).clip(20, 80),
+            "job": rng.choice(["a", "b", "c"], n),
+            "wage": rng.normal(50, 12, n).clip(0, 100),
+        }
+    )
+    usual, shorter = (
+        [pf.ols("wage ~ age + job", table, inference=i, random_state=k, **common).bse for k in range(3)]
+        for i in (True, split)
+    )
+    assert np.mean(shorter) < 0.97 * np.mean(usual)
+
+
+@pytest.mark.parametrize("n", [60, 400])
+def test_the_default_split_is_kept_where_another_buys_nothing(n):
+    """With 60 rows no split gives a finite interval; with 400 a smaller bread would be hidden."""
+    assert pf.shortest_split("high ~ age + job", n=n, epsilon=0.3, **COMMON) == pf.BudgetSplit()
+
+
+def test_a_split_that_turns_infinite_intervals_finite_is_taken():
+    rehearsal = Staged({0.18: [math.inf, 1.0], 0.05: [math.inf, 0.9], 0.26: [2.0, 1.05]})
+    assert shortest(rehearsal, STAGED, n_rows=100, level=0.95) == pf.BudgetSplit(bread=0.26)
+
+
+def test_a_gain_of_less_than_a_hundredth_of_the_width_is_none():
+    rehearsal = Staged({0.18: [1.0, 1.0], 0.05: [0.995, 0.995], 0.26: [2.0, 0.9]})
+    assert shortest(rehearsal, STAGED, n_rows=100, level=0.95) == pf.BudgetSplit()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "error", "message"),
+    [
+        ({"solver": "non-private"}, Incompatible, "spends nothing"),
+        ({"level": 1.0}, InvalidArgument, "level"),
+        ({"epsilon": 0.0}, InvalidArgument, "epsilon"),
+        ({"n": 3}, pf.TooLittleData, "rows"),
+    ],
+)
+def test_a_split_needs_a_plan_that_can_be_made(arguments, error, message):
+    with pytest.raises(error, match=message):
+        pf.shortest_split("high ~ age", **{**COMMON, "n": 500, **arguments})

@@ -98,6 +98,14 @@ class Forecast:
         """Return the expected width of the finite confidence intervals, shape (k,); ``inf`` if none is."""
         return _mean_of_finite(self._widths(level))
 
+    def information(self, level: float = 0.95) -> FloatArray:
+        """Return the expected inverse square of the intervals' widths, shape (k,); infinite ones add 0.
+
+        0 where fewer than half are finite: the few that are, are a selection of lucky ones.
+        """
+        inverse = self._widths(level) ** -2.0
+        return np.where(np.median(inverse, axis=0) > 0.0, np.mean(inverse, axis=0), 0.0)
+
     def power(self, effect: float, level: float = 0.95) -> FloatArray:
         """Return the expected probability that a coefficient of size ``effect`` is found not to be 0.
 

@@ -1,4 +1,4 @@
-"""Plans without data: `plan` and `sample_size`."""
+"""Plans without data: `plan`, `sample_size` and `shortest_split`."""
 
 import os
 from collections.abc import Mapping
@@ -23,6 +23,7 @@ from privfit.estimators.sample_size import (
     epsilon_needed,
     rows_needed,
 )
+from privfit.estimators.split import shortest
 from privfit.formula.encoder import FormulaEncoder
 from privfit.formula.run import as_schema
 from privfit.inference.infer import BudgetSplit
@@ -212,6 +213,70 @@ def sample_size(
     if budget is not None or epsilon != 1.0:
         raise InvalidArgument("n asks for the epsilon that is needed; leave epsilon and budget out, or n")
     return epsilon_needed(rehearsal, options, wanted, n_rows=n, assumptions=guesses, level=level)
+
+
+def shortest_split(
+    formula: str | None = None,
+    *,
+    n: int,
+    schema: Schema | Mapping[str, Any] | str | os.PathLike[str],
+    model: str | AbstractLoss,
+    epsilon: float = 1.0,
+    delta: float = 1e-6,
+    budget: Budget | None = None,
+    target: str | None = None,
+    solver: object = "auto",
+    relation: RelationName = "replace",
+    l2: float = 0.0,
+    assumptions: Assumptions | None = None,
+    level: float = 0.95,
+) -> BudgetSplit:
+    """Return the split of the budget between estimate, bread and meat that makes intervals shortest.
+
+    Parameters
+    ----------
+    formula, n, schema, model, epsilon, delta, budget, target, solver, relation, l2, assumptions, level
+        As in `plan`.
+
+    Returns
+    -------
+    BudgetSplit
+        Give it as ``inference=`` to a fit. The default one, unless another is forecast to be better by a
+        hundredth of the width.
+
+    Raises
+    ------
+    PrivfitError
+        A named subclass, as in `plan`.
+
+    Notes
+    -----
+    *Guarantee.* No data are read and nothing is spent. The split rests on what is public, so a fit with it
+    has the guarantee of any other. Assumptions must not be taken from the table.
+
+    For predictions give ``inference=False``: then bread and meat cost nothing.
+
+    Examples
+    --------
+    >>> schema = Schema({
+    ...     "high": {"type": "categorical", "levels": ["no", "yes"]},
+    ...     "age": {"type": "numeric", "lower": 17, "upper": 90},
+    ... })
+    >>> split = shortest_split("high ~ age", n=20_000, schema=schema, model="logit")
+    >>> planned = plan("high ~ age", n=20_000, schema=schema, model="logit", inference=split)
+    """
+    in_range(0.0, 1.0, closed="neither", level=level)
+    declared, regression, encoder = _regression(formula, schema, model, target)
+    guesses = Assumptions() if assumptions is None else assumptions
+    options = FitOptions(
+        budget=choose_budget(epsilon, delta, budget),
+        solver=solver,
+        relation=relation,
+        l2=l2,
+        shares=ShareRule.of(declared),
+    )
+    rehearsal = Rehearsal.prepare(regression, encoder, declared, guesses)
+    return shortest(rehearsal, options, n_rows=n, level=level)
 
 
 def _regression(

@@ -22,10 +22,10 @@ from privfit.problem.plan import PlannedRelease
 from privfit.problem.schedule import planned_release
 from privfit.solvers.base import AbstractSolver, Solution, keep_scale_positive
 
-BREAD_SHARE = 0.16
+BREAD_SHARE = 0.18
 """Part of the squared budget that buys the bread."""
 
-MEAT_SHARE = 0.08
+MEAT_SHARE = 0.04
 """Part of the squared budget that buys the meat."""
 
 

@@ -90,12 +90,12 @@ class WhitenedGradientDescent(AbstractSolver):
     """
 
     n_steps: int | None = None
-    marginal_share: float = 0.04
-    geometry_share: float = 0.12
+    marginal_share: float = 0.02
+    geometry_share: float = 0.10
     norm_share: float = 0.02
-    hessian_share: float = 0.05
+    hessian_share: float = 0.04
     spread: float | None = None
-    growth: float = 16.0
+    growth: float = 36.0
 
     sums_rows: ClassVar[bool] = True
 
