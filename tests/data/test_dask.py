@@ -190,6 +190,17 @@ def test_estimators_take_frames_and_arrays():
     np.testing.assert_allclose(fits[0].coef_, fits[1].coef_, rtol=1e-10)
 
 
+def test_partitions_are_predicted_where_they_lie():
+    table = frame()
+    collection = dd.from_pandas(table, npartitions=3)
+    model = pf.LogisticRegression(schema=SCHEMA, random_state=1).fit(collection, "ill")
+    found = collection.map_partitions(model.predict, meta=("ill", object)).compute()
+    np.testing.assert_array_equal(found, model.predict(table))
+    for method in (model.predict, model.predict_proba, model.decision_function):
+        with pytest.raises(SchemaError, match="map_partitions"):
+            method(collection)
+
+
 @pytest.mark.parametrize("labels", [(0, 1), (-1, 1), (False, True)])
 def test_standard_labels_are_found_in_all_partitions(labels):
     x = np.random.default_rng(0).normal(size=(2000, 1))

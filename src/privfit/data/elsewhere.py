@@ -6,7 +6,7 @@ from privfit.data.stores import AbstractRowStore
 from privfit.errors import InvalidArgument
 
 
-def _is_dask(data: object) -> bool:
+def is_dask(data: object) -> bool:
     """Return whether data is a collection of Dask, without importing it."""
     return type(data).__module__.partition(".")[0] == "dask"
 
@@ -26,7 +26,7 @@ def as_store(data: object, response: Any = None, columns: Any = None) -> Abstrac
         if response is not None:
             raise InvalidArgument("y must be left out or the name of a column of the file")
         return data
-    if not _is_dask(data):
+    if not is_dask(data):
         return None
     from privfit.data.dask_tables import DaskTable  # noqa: PLC0415 -- an extra, and long to import
 

@@ -14,7 +14,7 @@ from privfit._progress import running
 from privfit.data.clamp import default_norm_bound
 from privfit.data.columns import quietly
 from privfit.data.declarations import Level
-from privfit.data.elsewhere import as_store
+from privfit.data.elsewhere import as_store, is_dask
 from privfit.data.encode import Encoder, SchemaEncoder
 from privfit.data.schema import Schema
 from privfit.data.stores import AbstractRowStore
@@ -245,6 +245,10 @@ class AbstractPrivateRegressor(BaseEstimator, ABC):
         """Return the encoded rows, shape (n, p); NaN in unusable ones."""
         check_is_fitted(self, "result_")
         if self.schema is not None:
+            if is_dask(X):
+                raise SchemaError(
+                    "a Dask collection is predicted where its rows lie: X.map_partitions(model.predict)"
+                )
             names = self._encoder.needed[:-1]
             return self._encoder.encode_predictors(open_table(X, needed=names, columns=names_of(X, names)))
         X = self._numbers(X, reset=False)
