@@ -62,12 +62,13 @@ class WhitenedGradientDescent(AbstractSolver):
         the Hessian of the last steps.
     spread : float, optional
         ``c**2 / p``. By default ``c`` is as long as the longest rows that can be seen, but no longer than
-        noise allows, ``c**2 <= min(0.006 n mu**2, 0.015 n mu / sqrt(p), n)``, and ``c**2`` at least 1.2
-        times the effective number of columns. There the noise is about a quarter of the sampling variance,
-        that of the bread is about a tenth of its eigenvalues, and ``n`` is the largest squared norm that a
+        noise allows, ``c**2 <= min(0.006 n mu**2 (1 + 4 / p), 0.015 n mu / sqrt(p), n)``, and ``c**2`` at
+        least 1.2 times the effective number of columns. There the noise is about a quarter of the sampling
+        variance, more with few columns, where lengths of rows differ most and a wrong model would be felt;
+        that of the bread is about a tenth of its eigenvalues; and ``n`` is the largest squared norm that a
         whitened row can have. So rows are weighted down only as far as the budget requires, and with a
         large budget not at all. Where a schema bounds the rows, so that the unweighted fit is what the user
-        knows, the first is ``1 + 100 / p`` and the second ``1 + 15 / p`` times as large, and ``c`` is longer
+        knows, 100 stands for 4 and the second is ``1 + 15 / p`` times as large, and ``c`` is longer
         than those rows where bounds let others be so: as long as a usual row with one number at its declared
         bound, but up to 2.75 times as long.
     growth : float
@@ -162,8 +163,9 @@ class WhitenedGradientDescent(AbstractSolver):
         of_slope, of_curvature = problem.loss.slack
         for_steps = 0.006 * n * (mu / of_slope) ** 2
         for_bread = 0.015 * n * mu / (math.sqrt(problem.n_linear) * of_curvature)
+        for_steps *= 1.0 + (100.0 if problem.bounded else 4.0) / p
         if problem.bounded:
-            for_steps, for_bread = for_steps * (1.0 + 100.0 / p), for_bread * (1.0 + 15.0 / p)
+            for_bread *= 1.0 + 15.0 / p
         return max(SMALLEST_SPREAD * dimension, min(for_steps, for_bread, n))
 
 
