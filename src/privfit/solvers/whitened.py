@@ -56,7 +56,7 @@ class WhitenedGradientDescent(AbstractSolver):
     Parameters
     ----------
     n_steps : int, optional
-        Default ``4 + 1.5 log(n mu / p)``, rounded, between 6 and 40.
+        Default ``2 log(n mu / p)``, rounded, between 6 and 30.
     marginal_share, geometry_share, norm_share, hessian_share : float
         Parts of the squared budget that buy the marginals, the second moment, three looks at the norms, and
         the Hessian of the last steps.
@@ -153,7 +153,7 @@ class WhitenedGradientDescent(AbstractSolver):
         if self.n_steps is not None:
             return self.n_steps
         signal = problem.n_rows * min(mu, 1e12) / problem.n_linear
-        return int(np.clip(round(4.0 + 1.5 * math.log(max(signal, 1.0))), 6, 40))
+        return int(np.clip(round(2.0 * math.log(max(signal, 1.0))), 6, 30))
 
     def squared_bound(self, problem: Problem, dimension: float, mu: float) -> float:
         """Return the largest ``c**2`` that noise allows, from public facts and the effective dimension."""
@@ -249,7 +249,7 @@ class _Descent:
         if not self.problem.bounded:
             return 0.0
         extreme = farthest(self.problem, self.model.marginals, self.model.frame.basis @ turn)
-        return math.hypot(extreme, math.sqrt(dimension))
+        return math.hypot(extreme, math.sqrt(max(dimension - 1.0, 0.0)))
 
 
 def _led(problem: Problem, steps: list[Step], hessian_at: Callable[[FloatArray], FloatArray]) -> _Led:
