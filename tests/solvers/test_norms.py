@@ -10,7 +10,7 @@ from privfit.problem.bounded_kernels import NORM_CLASSES, NORMS_A_DOUBLING
 from privfit.problem.objective import Problem
 from privfit.problem.plan import PlannedRelease, Release
 from privfit.solvers.geometry import whitened
-from privfit.solvers.norms import usual_norm
+from privfit.solvers.norms import longest_norm, usual_norm
 
 MIDDLE = 20
 
@@ -70,3 +70,34 @@ def test_noise_in_the_tail_is_no_outlier_and_noise_alone_says_nothing():
     shares[-1] = 0.05  # beyond classes that noise may have made
     assert usual(shares, 0.01, 1.0) <= 2.0 ** ((MIDDLE + 2) / NORMS_A_DOUBLING)
     assert usual_norm(released(shares, 0.5), 0.5) is None
+
+
+@pytest.mark.parametrize("last", [0, 8, MIDDLE, NORM_CLASSES - 2])
+def test_without_noise_the_longest_norm_is_the_edge_of_the_last_class_with_rows(last):
+    shares = np.zeros(NORM_CLASSES)
+    shares[[last // 2, last]] = [0.6, 0.4]
+    assert longest_norm(released(shares, 0.0)) == 2.0 ** ((last + 1) / NORMS_A_DOUBLING)
+
+
+def test_the_last_class_is_open_and_noise_alone_says_the_first_edge():
+    shares = np.zeros(NORM_CLASSES)
+    shares[[3, -1]] = [0.9, 0.1]
+    assert longest_norm(released(shares, 1e-3)) == np.inf
+    assert longest_norm(released(shares, 10.0)) == 2.0 ** (1.0 / NORMS_A_DOUBLING)
+
+
+def test_few_rows_far_out_are_seen_across_empty_classes():
+    shares = np.zeros(NORM_CLASSES)
+    shares[[4, 5, MIDDLE]] = [0.5, 0.48, 0.02]
+    assert longest_norm(released(shares, 1e-4)) == 2.0 ** ((MIDDLE + 1) / NORMS_A_DOUBLING)
+
+
+@pytest.mark.statistical
+@pytest.mark.parametrize("sd", [1e-3, 1e-2, 5e-2])
+def test_noise_in_empty_classes_is_hardly_ever_a_long_row(sd):
+    """Asked of all classes, three standard deviations are exceeded in one of 80 releases."""
+    rng, shares = np.random.default_rng(0), np.zeros(NORM_CLASSES)
+    shares[4:9] = [0.1, 0.3, 0.3, 0.2, 0.1]
+    noise = sd * rng.normal(size=(5_000, NORM_CLASSES))
+    found = np.array([longest_norm(released(shares + one, sd)) for one in noise])
+    assert np.mean(found > 1.5 * 2.0 ** (9.0 / NORMS_A_DOUBLING)) < 0.003

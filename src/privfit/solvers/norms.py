@@ -27,13 +27,17 @@ def longest_norm(release: Release) -> float:
     -----
     It is the upper edge of the highest class such that the share of rows in it and above exceeds three
     standard deviations of the noise in that share; without noise, a bound on all norms. ``inf`` for the last
-    class, which is open.
+    class, which is open. The share beyond a norm falls with it, so classes are gone through upwards from
+    where it is clearest: one among many empty ones that exceeds three standard deviations is not asked.
     """
     beyond = np.cumsum(release.value[::-1])[::-1]
-    noise = _SEEN * release.planned.sd * np.sqrt(np.arange(NORM_CLASSES, 0, -1))
-    seen = np.flatnonzero(beyond > noise)
-    highest = int(seen[-1]) if seen.size else 0
-    return math.inf if highest == NORM_CLASSES - 1 else 2.0 ** ((highest + 1) / NORMS_A_DOUBLING)
+    in_noise = beyond / np.sqrt(np.arange(NORM_CLASSES, 0, -1))
+    clearest, seen = int(np.argmax(in_noise)), in_noise > _SEEN * release.planned.sd
+    hidden = np.flatnonzero(~seen[clearest:])
+    if not hidden.size:
+        return math.inf
+    edge = clearest + int(hidden[0]) if seen[clearest] else 1
+    return 2.0 ** (edge / NORMS_A_DOUBLING)
 
 
 def usual_norm(release: Release, part: float) -> float | None:
