@@ -117,10 +117,7 @@ def published_intervals() -> str:
         (row["n"], row["epsilon"], row["budget"]): row
         for row in rows("experiments/results/published_intervals.csv")
     }
-    theirs = {
-        (row["n"], row["epsilon"], row["method"]): row
-        for row in rows("experiments/results/published_by_others.csv")
-    }
+    theirs = _published_by_others()
 
     def shown(row: dict[str, str]) -> str:
         widths = f"{float(row['mean_width']):.2f} / {float(row['median_width']):.2f}"
@@ -143,13 +140,15 @@ def published_intervals() -> str:
     return table(["n", "ε", "`auto`, pure", "`auto`, δ = n⁻²", "μ", "DP-CI-ERM", "Repro"], body)
 
 
+def _published_by_others() -> dict[tuple[str, str, str], dict[str, str]]:
+    """Return the published results by rows, epsilon and method."""
+    found = rows("experiments/results/published_by_others.csv")
+    return {(row["n"], row["epsilon"], row["method"]): row for row in found}
+
+
 def published_counts() -> str:
     """Return in how many cells intervals are shorter than the published ones."""
-    theirs = {
-        (row["n"], row["epsilon"], row["method"]): row
-        for row in rows("experiments/results/published_by_others.csv")
-    }
-    lines = []
+    theirs, lines = _published_by_others(), []
     for kind, name in (("pure", "pure ε"), ("with delta", "δ = n⁻²")):
         found = [row for row in rows("experiments/results/published_intervals.csv") if row["budget"] == kind]
 

@@ -95,7 +95,7 @@ def test_few_rows_far_out_are_seen_across_empty_classes():
 @pytest.mark.statistical
 @pytest.mark.parametrize("sd", [1e-3, 1e-2, 5e-2])
 def test_noise_in_empty_classes_is_hardly_ever_a_long_row(sd):
-    """Asked of all classes, three standard deviations are exceeded in one of 80 releases."""
+    """Asked of all classes, three standard deviations are exceeded several times as often."""
     rng, shares = np.random.default_rng(0), np.zeros(NORM_CLASSES)
     shares[4:9] = [0.1, 0.3, 0.3, 0.2, 0.1]
     noise = sd * rng.normal(size=(5_000, NORM_CLASSES))

@@ -107,13 +107,13 @@ def plan(
     """
     guesses = Assumptions() if assumptions is None else assumptions
     declared, regression, encoder = _regression(formula, schema, model, target)
-    options = FitOptions(
-        budget=choose_budget(epsilon, delta, budget),
+    options = _options(
+        declared,
+        choose_budget(epsilon, delta, budget),
         solver=solver,
         relation=relation,
         l2=l2,
         inference=inference,
-        shares=ShareRule.of(declared),
     )
     return planned_fit(regression, encoder, declared, options, n_rows=n, assumptions=guesses, level=level)
 
@@ -188,13 +188,13 @@ def sample_size(
     guesses = Assumptions() if assumptions is None else assumptions
     in_range(0.0, 1.0, closed="neither", level=level)
     declared, regression, encoder = _regression(formula, schema, model, target)
-    options = FitOptions(
-        budget=choose_budget(epsilon, delta, budget),
+    options = _options(
+        declared,
+        choose_budget(epsilon, delta, budget),
         solver=solver,
         relation=relation,
         l2=l2,
         inference=inference,
-        shares=ShareRule.of(declared),
     )
     if accuracy is not None:
         if width is not None or power is not None or effect is not None or n is not None:
@@ -268,12 +268,8 @@ def shortest_split(
     in_range(0.0, 1.0, closed="neither", level=level)
     declared, regression, encoder = _regression(formula, schema, model, target)
     guesses = Assumptions() if assumptions is None else assumptions
-    options = FitOptions(
-        budget=choose_budget(epsilon, delta, budget),
-        solver=solver,
-        relation=relation,
-        l2=l2,
-        shares=ShareRule.of(declared),
+    options = _options(
+        declared, choose_budget(epsilon, delta, budget), solver=solver, relation=relation, l2=l2
     )
     rehearsal = Rehearsal.prepare(regression, encoder, declared, guesses)
     return shortest(rehearsal, options, n_rows=n, level=level)
@@ -296,3 +292,8 @@ def _regression(
         return declared, regression, FormulaEncoder(formula, declared, target_kind=regression.target_kind)
     encoder = SchemaEncoder(declared, target=target, target_kind=regression.target_kind)
     return declared, regression, encoder
+
+
+def _options(declared: Schema, budget: Budget, **chosen: Any) -> FitOptions:
+    """Return the options of the fit that is planned; how rows count is the schema's to say."""
+    return FitOptions(budget=budget, shares=ShareRule.of(declared), **chosen)

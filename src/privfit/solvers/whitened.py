@@ -161,11 +161,9 @@ class WhitenedGradientDescent(AbstractSolver):
         if self.spread is not None:
             return self.spread * p
         of_slope, of_curvature = problem.loss.slack
-        for_steps = 0.006 * n * (mu / of_slope) ** 2
-        for_bread = 0.015 * n * mu / (math.sqrt(problem.n_linear) * of_curvature)
-        for_steps *= 1.0 + (100.0 if problem.bounded else 4.0) / p
-        if problem.bounded:
-            for_bread *= 1.0 + 15.0 / p
+        more_steps, more_bread = (100.0, 15.0) if problem.bounded else (4.0, 0.0)
+        for_steps = 0.006 * n * (mu / of_slope) ** 2 * (1.0 + more_steps / p)
+        for_bread = 0.015 * n * mu / (math.sqrt(problem.n_linear) * of_curvature) * (1.0 + more_bread / p)
         return max(SMALLEST_SPREAD * dimension, min(for_steps, for_bread, n))
 
 
