@@ -1,6 +1,6 @@
 """A private fit with intervals against other libraries' fits, in one process and in the same rounds.
 
-    python benchmarks/speed/elsewhere.py [--rows 200000] [--columns 50] [--rounds 3]
+    python benchmarks/speed/elsewhere.py [--rows 1000000] [--columns 50] [--rounds 3]
 
 All but diffprivlib's are without regard to privacy: scikit-learn's logistic regression of dense and of sparse
 rows, statsmodels' with standard errors, glum's. Those that cannot be imported are left out (diffprivlib 0.6
@@ -60,7 +60,7 @@ def fits(x: np.ndarray, y: np.ndarray) -> dict[str, object]:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
-    parser.add_argument("--rows", type=int, default=200_000)
+    parser.add_argument("--rows", type=int, default=1_000_000)
     parser.add_argument("--columns", type=int, default=50)
     parser.add_argument("--rounds", type=int, default=3)
     options = parser.parse_args()

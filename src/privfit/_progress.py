@@ -72,11 +72,11 @@ def expect(kind: str, count: int, *, rows: int | None = None) -> None:
         display.expect(kind, count, rows)
 
 
-def step(kind: str) -> None:
-    """Say that a step is done."""
+def step(kind: str, part: float = 1.0) -> None:
+    """Say that a step is done, which has read a part of the rows."""
     display = _of_this_thread()
     if display is not None and display.kind == kind:
-        display.step()
+        display.step(part)
 
 
 def _of_this_thread() -> "_Display | None":
@@ -89,7 +89,7 @@ class _Display:
 
     def __init__(self, what: str, thread: int) -> None:
         self.thread, self.kind = thread, None
-        self._what, self._count, self._rows, self._done = what, None, None, 0
+        self._what, self._count, self._rows, self._done, self._read = what, None, None, 0, 0.0
         self._since = time.monotonic()
         self._bar: tuple[Progress, TaskID] | None = None
         self._lock = threading.Lock()
@@ -102,8 +102,9 @@ class _Display:
         self._since = time.monotonic()
         self._update()
 
-    def step(self) -> None:
+    def step(self, part: float) -> None:
         self._done += 1
+        self._read += part
         self._update()
 
     def close(self) -> None:
@@ -143,5 +144,5 @@ class _Display:
         steps = f"{self._done} of {self._count} {self.kind}"
         seconds = time.monotonic() - self._since
         if self._rows is not None and self._done and seconds > 0.0:
-            steps += f", {self._rows * self._done / seconds:,.0f} rows/s"
+            steps += f", {self._rows * self._read / seconds:,.0f} rows/s"
         return {"total": self._count, "completed": self._done, "steps": steps}

@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 REAL_DATA = Path(__file__).resolve().parents[3] / "shared" / "data"
@@ -19,6 +20,17 @@ def real_data():
         return path
 
     return locate
+
+
+@pytest.fixture
+def in_order():
+    """Return a function that makes coins that fall as given ones did, one after the other."""
+
+    def coins(fallen):
+        left = iter(fallen)
+        return lambda size: np.fromiter(left, dtype=np.bool_, count=size)
+
+    return coins
 
 
 def _chain(error: BaseException | None, seen: set[int]) -> Iterator[BaseException]:

@@ -16,6 +16,7 @@ import pytest
 import privfit as pf
 from privfit.data import cache as cache_module
 from privfit.data import room as room_module
+from privfit.data import source as source_module
 from privfit.data.batches import BatchSizes
 from privfit.data.cache_files import Draft, Parts, drafted, verified
 from privfit.data.clamp import schweppe_weights
@@ -97,6 +98,37 @@ def test_cached_rows_are_those_of_the_table(name, kept, tmp_path, small_batches)
                 assert len(part) == len(whole)
             np.testing.assert_array_equal(rows_of(one)[2] == 0, rows_of(other)[2] == 0)
     assert folder.exists() == kept
+
+
+@pytest.mark.parametrize("formula", ["ill ~ age + C(ward) + gain:sex", "ill ~ C(ward) + sex"])
+@pytest.mark.parametrize("stretch", [1000, 64 * CHUNK_ROWS])
+def test_a_sample_of_mapped_rows_is_that_of_the_table(formula, stretch, tmp_path, monkeypatch, in_order):
+    """The second formula has no numbers, so that one file is empty."""
+    monkeypatch.setattr(source_module, "_STRETCH", stretch)
+    data, rng = frame(), np.random.default_rng(1)
+    encoder, bound = FormulaEncoder(formula, SCHEMA, target_kind="binary"), 1.3
+    cache = pf.RowCache(write(data, tmp_path / "rows.parquet"), storage="float64")
+    mapped = cache.rows(encoder, norm_bound=bound).source(norm_bound=bound)
+    table = ArraySource(*encoder.encode_coded(open_table(data)), norm_bound=bound)
+    p, coins = len(encoder.design.columns), rng.random(len(data)) < 0.3
+    basis, other = rng.normal(size=(2, p, p))
+    for known in (None, basis):
+        if known is not None:
+            mapped.reweighted(known, norm_bound=0.7, amplification=30.0)
+        samples = [rows.sampled(in_order(coins), 0.3) for rows in (mapped, table)]
+        with monkeypatch.context() as patch:
+            patch.setattr(room_module, "_reserve", None)  # a sample makes no file
+            turned = [
+                [rows.reweighted(one, norm_bound=0.7, amplification=30.0) for rows in samples]
+                for one in (0.3 * basis, other)
+            ]
+        for one, whole in (samples, *turned):
+            assert one.n_rows == coins.sum()
+            for found, expected in zip(rows_of(one), rows_of(whole), strict=True):
+                np.testing.assert_allclose(found, expected, rtol=1e-11)
+            assert (rows_of(one)[2] < 0.9).any()
+    for found, expected in zip(rows_of(samples[0]), rows_of(mapped), strict=True):
+        np.testing.assert_array_equal(found, expected[coins])
 
 
 def test_fits_are_the_same_to_rounding(tmp_path, small_batches):

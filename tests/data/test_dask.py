@@ -1,5 +1,6 @@
 """Rows on a cluster: the same fits, a task a partition and pass, errors and names of tasks without a cell."""
 
+import itertools
 import logging
 import os
 import pickle
@@ -12,9 +13,11 @@ import pytest
 
 import privfit as pf
 from privfit.data import partitions
+from privfit.data import source as source_module
+from privfit.data.blocks import TravellingKernel
 from privfit.data.encode import SchemaEncoder
 from privfit.data.reduction import CHUNK_ROWS, summation_error
-from privfit.data.source import ArraySource, TravellingKernel
+from privfit.data.source import ArraySource
 from privfit.data.tables import open_table
 from privfit.errors import (
     Incompatible,
@@ -116,6 +119,36 @@ def test_partitions_without_rows_count_nothing():
         source_of(gaps[gaps.age > 1e9])
 
 
+@pytest.mark.parametrize("chance", [0.0, 0.4, 1.0])
+def test_a_sample_is_that_of_the_table(chance, monkeypatch, in_order):
+    monkeypatch.setattr(source_module, "_STRETCH", 1000)
+    data, p, rng = frame(), len(ENCODER.design.columns), np.random.default_rng(2)
+    coins = rng.random(len(data)) < chance
+    coins[:5000] = chance == 1.0  # none of the first two partitions' rows, and some of the third's
+    whole = source_of(dd.from_pandas(data, npartitions=6)), in_memory(data)
+    basis = np.diag(np.arange(1.0, p + 1.0))
+    for rows in whole:
+        rows.reweighted(basis, norm_bound=1.1, amplification=30.0)
+    samples = [rows.sampled(in_order(coins), 0.3) for rows in whole]
+    turned = [
+        [sample.reweighted(one, norm_bound=1.1, amplification=30.0) for sample in samples]
+        for one in (basis, 0.3 * basis, basis[::-1])
+    ]
+    for left, right in (samples, *turned):
+        assert left.n_rows == left.n_units == right.n_rows == coins.sum()
+        for kernel, size in ((gradient(p), p), (TravellingKernel(second_moment_kernel, None), p * p)):
+            np.testing.assert_allclose(
+                left.sum(kernel, size), right.sum(kernel, size), rtol=1e-12, atol=1e-10
+            )
+        places = rng.integers(coins.sum(), size=50) if coins.any() else np.empty(0, dtype=np.int64)
+        for name in ("x", "y", "weight"):
+            expected = getattr(right.take(np.arange(right.n_rows)), name)
+            if coins.any():
+                np.testing.assert_array_equal(getattr(left.take(places), name), expected[places])
+            found = [getattr(block, name) for block in left.blocks()]
+            np.testing.assert_array_equal(np.concatenate([expected[:0], *found]), expected)
+
+
 FITS = [
     lambda data, **more: pf.logit("ill ~ age * C(ward) + sex", data, **more),
     lambda data, **more: pf.logit("ill ~ age + sex", data, solver="newton", **more),
@@ -137,6 +170,16 @@ def test_formulas_give_the_same_to_rounding(fitted):
     np.testing.assert_allclose(spread.cov_sampling, whole.cov_sampling, rtol=1e-8)
     assert spread.private is False
     assert spread.plan == whole.plan
+
+
+def test_a_sample_that_leads_is_that_of_the_table():
+    data = frame(50_000)
+    options = {"schema": SCHEMA, "epsilon": 5.0, "delta": 1e-6, "random_state": 1}
+    whole, spread = (
+        pf.logit("ill ~ age + sex", rows, **options) for rows in (data, dd.from_pandas(data, npartitions=7))
+    )
+    assert {round(release.part, 3) for release in whole.releases} == {0.4, 1.0}
+    np.testing.assert_allclose(spread.estimate, whole.estimate, rtol=1e-10, atol=1e-10)
 
 
 SOLVERS = {
@@ -262,6 +305,23 @@ def test_names_of_tasks_do_not_depend_on_rows(monkeypatch):
     ours = [[key for key in keys if "privfit" in key] for keys in seen]
     assert ours[0] == ours[1]
     assert ours[0]
+
+
+def test_names_of_tasks_of_a_sample_depend_neither_on_rows_nor_on_coins(monkeypatch, in_order):
+    from privfit.data import dask_tables
+
+    seen = []
+    for seed in (0, 1):
+        drawn = itertools.count()
+        monkeypatch.setattr(
+            dask_tables.uuid, "uuid4", lambda drawn=drawn: type("Drawn", (), {"hex": f"{next(drawn):032x}"})
+        )
+        coins = np.random.default_rng(seed).random(900) < 0.3
+        sample = source_of(dd.from_pandas(frame(900, seed), npartitions=3)).sampled(in_order(coins), 0.3)
+        turned = sample.reweighted(np.eye(7), norm_bound=1.1, amplification=30.0)
+        seen.append([str(key) for one in (*sample._kept, *turned._kept) for key in (one.key, *one.dask)])
+    assert seen[0] == seen[1]
+    assert {key.split("-")[1] for key in seen[0]} == {"sample", "weights"}
 
 
 BAD = {

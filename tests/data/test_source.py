@@ -7,8 +7,15 @@ import pickle
 import numpy as np
 import pytest
 
+from privfit.data import source as source_module
+from privfit.data.basis_norms import BasisNorms
+from privfit.data.blocks import Block
+from privfit.data.coded import CodedMatrix, Layout
+from privfit.data.declarations import NumericColumn
 from privfit.data.reduction import CHUNK_ROWS, summation_error
-from privfit.data.source import ArraySource, Block
+from privfit.data.shares import RowShares, ShareRule
+from privfit.data.source import ArraySource
+from privfit.errors import PlanViolation
 
 
 def add_rows(block, out):
@@ -90,3 +97,146 @@ def test_source_refuses_to_travel(action):
     source = ArraySource(np.ones((2, 1)), np.ones(2), norm_bound=1.0)
     with pytest.raises(TypeError, match="private rows"):
         action(source)
+
+
+N, P = 3 * CHUNK_ROWS + 100, 6
+
+
+def dense_rows(rng):
+    """Rows within the bound and beyond it, and one that is not usable."""
+    x = rng.normal(size=(N, P)) * np.exp(rng.normal(size=(N, 1)))
+    x[17, 3] = np.nan
+    return x
+
+
+def coded_rows(rng):
+    """A constant, two numbers, a factor of two indicators, a product with one level."""
+    x = CodedMatrix.empty(Layout(P, True, (2, 1), plain=1, paired=1), N, "float32")
+    x.numbers[:] = dense_rows(rng)[:, :3] * 2.0
+    x.codes[:, 0] = rng.choice([3, 4, x.layout.none, x.layout.missing], N, p=[0.3, 0.3, 0.39, 0.01])
+    x.codes[:, 1] = rng.choice([5, x.layout.none], N)
+    return x
+
+
+def bounded(x, rng):
+    return ArraySource(x, rng.normal(size=N), norm_bound=1.5)
+
+
+def rows_of(source):
+    block = source.take(np.arange(source.n_rows))
+    return block.x, block.y, block.weight
+
+
+def bases(rng):
+    basis = rng.normal(size=(P, P))
+    return {"same": basis, "multiple": -0.3 * basis, "other": rng.normal(size=(P, P))}
+
+
+def turned(source, basis):
+    return source.reweighted(basis, norm_bound=1.1, amplification=30.0)
+
+
+BOTH = pytest.mark.parametrize("make", [dense_rows, coded_rows], ids=["dense", "coded"])
+
+
+@BOTH
+@pytest.mark.parametrize("stretch", [1000, CHUNK_ROWS, 5000, N, 64 * CHUNK_ROWS])
+def test_a_sample_is_the_rows_whose_coins_are_true(make, stretch, monkeypatch, in_order):
+    monkeypatch.setattr(source_module, "_STRETCH", stretch)
+    rng = np.random.default_rng(4)
+    x, y = make(rng), rng.normal(size=N)
+    whole = ArraySource(x, y, norm_bound=1.5)
+    for chance in (0.0, 0.001, 0.4, 1.0):
+        coins = rng.random(N) < chance
+        coins[1000:2000] = chance == 1.0
+        sample = whole.sampled(in_order(coins), 0.7)
+        alone = ArraySource(x[coins], y[coins], norm_bound=1.5)
+        assert sample.n_rows == sample.n_units == coins.sum()
+        assert (sample.unit, sample.norm_bound) == (None, 1.5)
+        for found, all_rows, chosen in zip(*map(rows_of, (sample, whole, alone)), strict=True):
+            np.testing.assert_array_equal(found, all_rows[coins])
+            np.testing.assert_array_equal(found, chosen)
+        np.testing.assert_array_equal(sample.sum(add_rows, P), alone.sum(add_rows, P))
+    assert np.ptp(rows_of(whole)[2]) == 1.0
+
+
+@BOTH
+@pytest.mark.parametrize("known", [None, "same", "multiple", "other"])
+def test_weights_of_a_sample_are_those_of_the_whole(make, known, in_order):
+    rng = np.random.default_rng(5)
+    x, y, coins, asked = make(rng), rng.normal(size=N), rng.random(N) < 0.4, bases(rng)
+    whole = ArraySource(x, y, norm_bound=1.5)
+    if known is not None:
+        turned(whole, asked[known])
+    sample = whole.sampled(in_order(coins), 0.4)
+    for basis in (*asked.values(), asked["same"]):
+        expected = rows_of(turned(ArraySource(x, y, norm_bound=1.5), basis))[2][coins]
+        found = rows_of(turned(sample, basis))[2]
+        np.testing.assert_allclose(found, expected, rtol=1e-11)
+        assert np.ptp(found) > 0.2
+
+
+@BOTH
+def test_a_sample_of_rows_in_other_coordinates_keeps_their_weights(make, in_order):
+    rng = np.random.default_rng(6)
+    whole, coins, asked = bounded(make(rng), rng), rng.random(N) < 0.4, bases(rng)
+    rows = turned(whole, asked["same"])
+    sample = rows.sampled(in_order(coins), 0.4)
+    assert sample.norm_bound == 1.1
+    np.testing.assert_array_equal(rows_of(sample)[2], rows_of(rows)[2][coins])
+    for basis in asked.values():
+        expected = rows_of(turned(whole, basis))[2][coins]
+        np.testing.assert_allclose(rows_of(turned(sample, basis))[2], expected, rtol=1e-11)
+
+
+@BOTH
+@pytest.mark.parametrize("chance", [0.4, 1.0])
+def test_a_sample_and_the_whole_leave_each_other_alone(make, chance, in_order):
+    """Norms in another basis are written over those in the last one."""
+    rng = np.random.default_rng(7)
+    whole, coins, asked = bounded(make(rng), rng), rng.random(N) < chance, bases(rng)
+    expected = rows_of(turned(whole, asked["same"]))[2]
+    sample = whole.sampled(in_order(coins), chance)
+    turned(whole, asked["other"])
+    np.testing.assert_allclose(rows_of(turned(sample, asked["same"]))[2], expected[coins], rtol=1e-11)
+    turned(whole, asked["same"])
+    turned(sample, asked["other"])
+    np.testing.assert_allclose(rows_of(turned(whole, asked["same"]))[2], expected, rtol=1e-11)
+    for name in ("y", "weight"):
+        assert not np.shares_memory(getattr(sample.bounded, name), getattr(whole.bounded, name))
+    xs = [getattr(rows.bounded.x, "numbers", rows.bounded.x) for rows in (sample, whole)]
+    assert not np.shares_memory(*xs)
+
+
+def test_known_norms_are_not_measured_again(monkeypatch, in_order):
+    rng = np.random.default_rng(8)
+    whole, asked = bounded(dense_rows(rng), rng), bases(rng)
+    turned(whole, asked["same"])
+    sample, measured, called = whole.sampled(in_order(rng.random(N) < 0.4), 0.4), [], BasisNorms.__call__
+    monkeypatch.setattr(BasisNorms, "__call__", lambda self, x: measured.append(len(x)) or called(self, x))
+    turned(sample, asked["multiple"])
+    assert not measured
+    turned(sample, asked["other"])
+    assert sum(measured) == sample.n_rows
+
+
+@BOTH
+def test_a_sample_without_a_row_sums_to_nothing(make, in_order):
+    rng = np.random.default_rng(9)
+    whole = bounded(make(rng), rng)
+    sample = whole.sampled(lambda size: np.zeros(size, dtype=np.bool_), 0.1)
+    for rows in (
+        sample,
+        turned(sample, np.eye(P)),
+        sample.sampled(in_order(np.ones(0, dtype=np.bool_)), 0.1),
+    ):
+        assert rows.n_rows == 0
+        np.testing.assert_array_equal(rows.sum(add_rows, P), np.zeros(P))
+
+
+@pytest.mark.parametrize("rule", [ShareRule("id"), ShareRule(weights=("weight", NumericColumn(0.0, 2.0)))])
+def test_rows_that_count_by_shares_are_not_sampled(rule):
+    shares = RowShares(rule, np.ones(4), None if rule.unit is None else np.array([0, 0, 1, 2]), 3)
+    source = ArraySource(np.ones((4, 1)), np.zeros(4), norm_bound=1.0, shares=shares)
+    with pytest.raises(PlanViolation, match="not sampled"):
+        source.sampled(lambda size: np.ones(size, dtype=np.bool_), 0.5)

@@ -76,6 +76,7 @@ def test_a_stream_is_read_once():
         lambda: source.sum(lambda block, out: None, 1),
         lambda: source.take(np.array([0])),
         lambda: source.reweighted(np.eye(3), norm_bound=1.0, amplification=1.0),
+        lambda: source.sampled(np.ones, 0.5),
     ):
         with pytest.raises(PlanViolation):
             again()

@@ -70,6 +70,8 @@ def test_a_few_rows_stand_for_many(source):
     np.testing.assert_array_equal(many.take(np.array([3, 53, 153])).y, source.take(np.array([3, 3, 3])).y)
     turned = many.reweighted(np.eye(3), norm_bound=1.0, amplification=9.0)
     assert (turned.n_rows, turned.norm_bound) == (170, 1.0)
+    sample = many.sampled(np.zeros, 0.1)
+    np.testing.assert_allclose(10.0 * sample.sum(kernel, 2), many.sum(kernel, 2))
 
 
 def test_assumed_columns_have_the_assumed_moments():

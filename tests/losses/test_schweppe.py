@@ -6,8 +6,9 @@ from scipy.optimize import minimize
 from scipy.spatial.distance import pdist
 
 import privfit as pf
+from privfit.data.blocks import Block
 from privfit.data.clamp import schweppe_weights
-from privfit.data.source import ArraySource, Block
+from privfit.data.source import ArraySource
 from privfit.losses import (
     ConcomitantHuber,
     Hinge,

@@ -4,10 +4,10 @@ import pickle
 
 import numpy as np
 import pytest
-from scipy.stats import chi2, kstest
+from scipy.stats import binom, chi2, kstest
 
 from privfit.errors import Incompatible, InvalidArgument
-from privfit.privacy.noise import NoNoise, SecureNoise, SeededNoise
+from privfit.privacy.noise import COIN_SIDES, NoNoise, SecureNoise, SeededNoise
 from privfit.privacy.samplers import LARGEST_SD, LATTICE_BITS, MARGIN, SMALLEST_SD, gaussian_mu
 
 FALSE_ALARM = 1e-8
@@ -173,3 +173,73 @@ def test_limits_of_sd_work():
     for sd in (SMALLEST_SD, LARGEST_SD):
         assert np.all(np.isfinite(SecureNoise().gaussian(np.zeros(10), sd)))
         assert gaussian_mu(10, sd, sd) == pytest.approx(1.0, rel=1e-5)
+
+
+TOSSES = {1: 2**24, 6554: 2**20, 32768: 2**20, 65535: 2**24}
+"""How many coins show the chances, for each number of these."""
+
+LAGS = (1, 2, 50)
+
+
+def count_is(count, size, chance):
+    """Two-sided test of how many of independent coins are true."""
+    low, high = binom.ppf([FALSE_ALARM / 2, 1 - FALSE_ALARM / 2], size, chance)
+    return low <= count <= high
+
+
+def pairs_independent(coins, chance):
+    """Test of how many disjoint pairs, each ``lag`` apart, are true together."""
+    pairs = {lag: coins[: coins.size // (2 * lag) * 2 * lag].reshape(-1, 2, lag) for lag in LAGS}
+    return all(
+        count_is(np.sum(pair[:, 0] & pair[:, 1]), pair[:, 0].size, chance**2) for pair in pairs.values()
+    )
+
+
+@pytest.mark.statistical
+@pytest.mark.parametrize("source", SOURCES, ids=repr)
+@pytest.mark.parametrize("chances", TOSSES)
+def test_coins_are_true_with_the_stated_chance_and_independent(source, chances):
+    coins = source.coins(chances, TOSSES[chances])
+    assert coins.dtype == np.bool_
+    assert coins.shape == (TOSSES[chances],)
+    assert count_is(coins.sum(), coins.size, chances / COIN_SIDES)
+    assert pairs_independent(coins, chances / COIN_SIDES)
+
+
+@pytest.mark.parametrize(
+    ("chances", "others"),
+    [(1, (0, 0.5, 2)), (6554, (6350, 6760)), (32768, (32500, 33036)), (65535, (65534, 65535.5, 65536))],
+)
+def test_the_test_of_coins_rejects_other_chances(chances, others):
+    size = TOSSES[chances]
+    for other in others:
+        assert not count_is(round(size * other / COIN_SIDES), size, chances / COIN_SIDES)
+
+
+def test_the_test_of_pairs_rejects_dependence():
+    drawn = np.random.default_rng(9).random(2**20) < 0.1
+    assert pairs_independent(drawn, 0.1)
+    assert not pairs_independent(np.repeat(drawn, 2), 0.1)
+    assert not pairs_independent(np.tile(drawn[:50], 2000), 0.1)
+    assert not pairs_independent(np.arange(2**20) % 10 == 0, 0.1)
+
+
+@pytest.mark.parametrize("source", SOURCES, ids=repr)
+def test_coins_without_another_side_and_no_coins(source):
+    assert source.coins(COIN_SIDES, 10**5).all()
+    assert not source.coins(0, 10**5).any()
+    assert source.coins(1, 0).shape == (0,)
+
+
+def test_secure_coins_never_repeat_and_seeded_ones_do():
+    """Two tosses of 500 coins agree with probability 2**-500."""
+    half, source = COIN_SIDES // 2, SeededNoise(1)
+    tosses = [one.coins(half, 500) for one in (SecureNoise(), SecureNoise(), SeededNoise(2), source, source)]
+    for k, one in enumerate(tosses):
+        assert not any(np.array_equal(one, other) for other in tosses[:k])
+    assert np.array_equal(tosses[3], SeededNoise(1).coins(half, 500))
+
+
+def test_coins_are_refused_where_nothing_is_random():
+    with pytest.raises(Incompatible, match="draws at random"):
+        NoNoise().coins(1, 5)

@@ -5,10 +5,11 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from privfit.data.blocks import CodedBlock, CodedKernel
 from privfit.data.clamp import schweppe_weights
 from privfit.data.coded import CodedMatrix, Layout
 from privfit.data.reduction import CHUNK_ROWS, GROUP_ROWS, summation_error
-from privfit.data.source import ArraySource, CodedBlock, CodedKernel
+from privfit.data.source import ArraySource
 from privfit.losses import Logistic, Multinomial
 from privfit.privacy.relation import Relation
 from privfit.problem.coded_kernels import GROUP

@@ -4,11 +4,14 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from scipy.spatial.distance import pdist
+from scipy.spatial.distance import pdist, squareform
 
-from privfit.data.source import ArraySource, Block
+from privfit.data.blocks import Block
+from privfit.data.source import ArraySource
+from privfit.losses import Multinomial
 from privfit.privacy.mechanisms import svec
 from privfit.privacy.relation import Relation
+from privfit.problem.totals import query_total
 
 from .conftest import LOSSES, asked, make_problem
 
@@ -126,6 +129,89 @@ def test_no_neighbour_exceeds_the_sensitivity(loss, kind, relation, which, rng):
         assert whole <= sensitivity
     assert largest <= sensitivity
     assert largest >= TIGHT.get(kind, 0.75) * sensitivity, "the bound is not tight"
+
+
+SAMPLED = [
+    *asked(*OF_ROWS),
+    *[pytest.param(Multinomial(3), kind, id=f"classes-{kind}") for kind in OF_ROWS if kind != "sizes"],
+]
+
+
+def answer_of_sample(problem, kind, at, rows, coins, *, known=False):
+    """Return the mean that the oracle would perturb if it asked the rows whose coins are true.
+
+    ``known`` is whether norms in the basis were found of all rows before.
+    """
+    x, y = np.array([row[0] for row in rows]), np.array([row[1] for row in rows])
+    source = ArraySource(x, y, norm_bound=make_problem(problem.loss).norm_bound)
+    bounds = {"norm_bound": problem.norm_bound, "amplification": problem.amplification}
+    if known:
+        source.reweighted(3.0 * problem.basis, **bounds)
+    sample = source.sampled(lambda size: np.array(coins[:size]), 0.5)
+    if problem.basis is not None:
+        sample = sample.reweighted(problem.basis, **bounds)
+    return flat_mean(problem, kind, query_total(problem, kind, at)(sample))
+
+
+def worst_rows(problem, kind, at, rows):
+    """Return two rows whose answers are far apart, and one with a large answer."""
+    alone = answers_of_single_rows(problem, kind, at, source_of(problem, rows))
+    apart = np.unravel_index(np.argmax(squareform(pdist(alone))), (len(rows), len(rows)))
+    return [rows[k] for k in (*apart, np.argmax(np.linalg.norm(alone, axis=1)))]
+
+
+@pytest.mark.parametrize(("loss", "kind"), SAMPLED)
+def test_no_neighbour_exceeds_the_sensitivity_in_a_sample(loss, kind, rng):
+    """Rows that two neighbours share have the same coins, as has the row that differs."""
+    for basis in bases()[:: 3 if kind == "marginals" else 2]:
+        problem = make_problem(loss, n_rows=N)
+        if basis is not None:
+            problem = replace(problem, basis=basis, norm_bound=2.0, amplification=40.0)
+        replaced, added = (
+            replace(problem, relation=relation).sensitivity(kind)
+            for relation in (Relation.REPLACE, Relation.ADD_REMOVE)
+        )
+        rows, points = extreme_rows(problem), parameters(problem, rng, kind)
+        some, largest = [rows[k] for k in rng.choice(len(rows), 40, replace=False)], 0.0
+        asked_at = [(at, worst_rows(problem, kind, at, some)) for at in (points[0], points[len(points) // 4])]
+        for k, coins in enumerate(rng.random((8, N)) < 0.5):
+            (at, worst), known, place = asked_at[k % 2], basis is not None and k % 3 > 0, rng.integers(N)
+            coins[place] = k % 4 < 2
+            base, drawn = ([rows[j] for j in rng.choice(len(rows), size)] for size in (N - 1, 3))
+            one, other, more = worst if k < 4 else drawn
+            with_one, with_other, longer, shorter = (
+                answer_of_sample(problem, kind, at, [*base[:place], *row, *base[place:]], its, known=known)
+                for row, its in (
+                    *[([row], coins) for row in (one, other, more)],
+                    ([], np.delete(coins, place)),
+                )
+            )
+            gaps = np.linalg.norm([with_one - with_other, longer - shorter], axis=1)
+            assert gaps[0] <= replaced
+            assert gaps[1] <= added
+            assert coins[place] or not gaps.any()
+            largest = max(largest, gaps[0] / replaced, gaps[1] / added)
+        assert largest >= 0.45, "no row comes near the bound"
+
+
+@pytest.mark.parametrize("relation", list(Relation))
+@pytest.mark.parametrize("kind", ["second_moment", "norms"])
+def test_a_sample_attains_the_sensitivity_of_the_whole(kind, relation, rng):
+    """Rows of a sample count as much as they do among all: the noise could not be smaller."""
+    problem = replace(make_problem(LOSSES[0], n_rows=N, relation=relation), basis=bases()[2], norm_bound=2.0)
+    problem = replace(problem, amplification=40.0)
+    lengths = (0.5, 30.0) if kind == "norms" else (1.0, 1.0)
+    directions = np.linalg.inv(problem.basis.T)[:, :2].T
+    one, other = ((2.0 * length * d, 1.0) for length, d in zip(lengths, directions, strict=True))
+    base, at = [extreme_rows(problem)[k] for k in rng.integers(50, size=N - 1)], np.zeros(P)
+    for coins in rng.random((10, N - 1)) < 0.3:
+        changed = [*base, other] if relation is Relation.REPLACE else base
+        gap = np.linalg.norm(
+            answer_of_sample(problem, kind, at, [*base, one], [*coins, True])
+            - answer_of_sample(problem, kind, at, changed, [*coins, True])
+        )
+        assert gap <= problem.sensitivity(kind)
+        assert gap >= 0.999999 * problem.sensitivity(kind)
 
 
 def test_orthogonal_rows_attain_the_matrix_sensitivity():

@@ -1,6 +1,7 @@
 """The one door: planned queries only, each once, with its noise, and nothing else gets out."""
 
 import copy
+import math
 import pickle
 from dataclasses import replace
 
@@ -8,15 +9,21 @@ import numpy as np
 import pytest
 from scipy import stats
 
+from privfit.data.declarations import NumericColumn
+from privfit.data.shares import RowShares, ShareRule
 from privfit.data.source import ArraySource
-from privfit.errors import PlanViolation
+from privfit.errors import InvalidArgument, PlanViolation
 from privfit.privacy.allowance import Allowance
-from privfit.privacy.mechanisms import NoNoise, make_source
+from privfit.privacy.mechanisms import COIN_SIDES, NoNoise, make_source, svec
+from privfit.privacy.relation import Relation
 from privfit.problem.oracle import Oracle
 from privfit.problem.plan import Plan
 from privfit.problem.schedule import growing_shares, planned_release
+from privfit.problem.totals import query_total
 
 from .conftest import LOSSES, make_problem
+from .test_neighbours import answers_of_single_rows, bases
+from .test_procedure import NoisyGradientAtZero
 
 N = 50
 
@@ -113,19 +120,9 @@ def test_rows_do_not_get_out(rng):
     assert not hasattr(oracle, "__dict__")
 
 
-@pytest.mark.statistical
-@pytest.mark.parametrize("kind", ["gradient", "hessian"])
-@pytest.mark.parametrize("seed", [3, None], ids=["seeded", "secure"])
-def test_noise_has_the_planned_law(kind, seed, rng):
+def check_law(noise, kind):
     """Chi-square test of the noise, false-alarm rate 1e-8; it rejects 2/3 and 3/2 of the planned sd."""
-    draws = 400
-    problem = make_problem(LOSSES[0], n_rows=N)
-    plan = plan_of(problem, [kind] * draws)
-    source, at = source_of(rng), np.array([0.1, -0.4, 0.3])
-    exact = problem.mean(kind, source.sum(problem.kernel(kind, at), problem.sum_length(kind)))
-    oracle = Oracle(problem, plan, source, make_source(seed))
-    sd = plan.solver_releases[0].sd
-    noise = np.array([oracle.release(kind, at).value - exact for _ in range(draws)]) / sd
+    draws = len(noise)
     if kind == "hessian":
         upper = np.triu_indices(3, 1)
         off = np.sqrt(2) * noise[:, upper[0], upper[1]]
@@ -139,6 +136,20 @@ def test_noise_has_the_planned_law(kind, seed, rng):
     assert np.abs(noise.mean(axis=0)).max() < 6.5 / np.sqrt(draws)
 
 
+@pytest.mark.statistical
+@pytest.mark.parametrize("kind", ["gradient", "hessian"])
+@pytest.mark.parametrize("seed", [3, None], ids=["seeded", "secure"])
+def test_noise_has_the_planned_law(kind, seed, rng):
+    draws = 400
+    problem = make_problem(LOSSES[0], n_rows=N)
+    plan = plan_of(problem, [kind] * draws)
+    source, at = source_of(rng), np.array([0.1, -0.4, 0.3])
+    exact = problem.mean(kind, source.sum(problem.kernel(kind, at), problem.sum_length(kind)))
+    oracle = Oracle(problem, plan, source, make_source(seed))
+    sd = plan.solver_releases[0].sd
+    check_law(np.array([oracle.release(kind, at).value - exact for _ in range(draws)]) / sd, kind)
+
+
 @pytest.mark.parametrize("mu", [1e-3, 0.3, 2.0, 50.0])
 @pytest.mark.parametrize("n_steps", [1, 7, 60])
 @pytest.mark.parametrize("growth", [1.0, 1.3])
@@ -148,3 +159,231 @@ def test_budgets_are_split_on_the_safe_side(mu, n_steps, growth):
     assert np.sqrt(np.sum(np.square(parts))) >= mu * (1 - 1e-9)
     if n_steps > 1:
         assert parts[1] / parts[0] == pytest.approx(np.sqrt(growth))
+
+
+class Given:
+    """Noise that is none, and coins that fall as given, a toss at a time."""
+
+    private, label = False, "given coins (not private)"
+
+    def __init__(self, *tosses):
+        self.left, self.chances = list(tosses), []
+
+    def gaussian(self, value, sd):
+        return value.copy()
+
+    def coins(self, chances, size):
+        self.chances.append(chances)
+        return self.left.pop(0)
+
+
+def tosses_of(rng, count):
+    return list(rng.random((count, N)) < 0.3)
+
+
+def given_oracle(rng, kinds, tosses, *, source=None):
+    """An oracle whose plan has room for the turned coordinates, and its noise."""
+    noise, source = Given(*tosses), source_of(rng) if source is None else source
+    plan = plan_of(turned_problem(bases()[1]), kinds)
+    return Oracle(make_problem(LOSSES[0], n_rows=N), plan, source, noise), noise
+
+
+def turned_problem(basis):
+    return replace(make_problem(LOSSES[0], n_rows=N), basis=basis, norm_bound=2.0, amplification=40.0)
+
+
+@pytest.mark.statistical
+@pytest.mark.parametrize("kind", ["gradient", "hessian"])
+def test_a_sample_estimates_the_mean_over_all_rows(kind, rng):
+    """Mean and variance of every entry within 6.5 standard errors: false-alarm rate below 1e-8.
+
+    Rows are chosen one by one: the variance is that of independent coins.
+    """
+    draws, part = 1500, 0.25
+    problem, source, noise = make_problem(LOSSES[0], n_rows=N), source_of(rng), make_source(8)
+    plan, at = plan_of(problem, [kind], mu=100.0), np.array([0.1, -0.4, 0.3])
+    values = []
+    for _ in range(draws):
+        oracle = Oracle(problem, plan, source, noise)
+        oracle.sample(part)
+        value = oracle.release(kind, at).value
+        values.append(value if kind == "gradient" else svec(value))
+    terms = answers_of_single_rows(problem, kind, at, source)
+    exact, sd = terms.sum(axis=0), plan.solver_releases[0].sd
+    variance = (1 / part - 1) * (terms**2).sum(axis=0) + (sd / part) ** 2
+    room = 6.5 * np.sqrt(variance / draws)
+    assert (np.abs(np.mean(values, axis=0) - exact) < room).all()
+    assert ((1 - part) * np.abs(exact) > room).any(), "the test does not see a sum that is not divided"
+    spread = np.mean((values - exact) ** 2, axis=0) / variance
+    assert (np.abs(spread - 1.0) < 6.5 * math.sqrt(2 / draws)).all()
+
+
+@pytest.mark.statistical
+@pytest.mark.parametrize("kind", ["gradient", "hessian"])
+@pytest.mark.parametrize("seed", [3, None], ids=["seeded", "secure"])
+@pytest.mark.parametrize("part", [0.7, 0.01])
+def test_noise_of_a_sample_is_the_planned_one_divided_by_the_part(kind, seed, part):
+    """Rows of zeros add nothing, whichever are chosen."""
+    draws = 400
+    problem = make_problem(LOSSES[0], n_rows=N)
+    plan = plan_of(problem, [kind] * draws)
+    source = ArraySource(np.zeros((N, 3)), np.zeros(N), norm_bound=1.5)
+    oracle = Oracle(problem, plan, source, make_source(seed))
+    oracle.sample(part)
+    sd = plan.solver_releases[0].sd / (math.ceil(part * COIN_SIDES) / COIN_SIDES)
+    check_law(np.array([oracle.release(kind, np.zeros(3)).value for _ in range(draws)]) / sd, kind)
+    assert {release.sd for release in oracle.released} == {sd}
+
+
+@pytest.mark.parametrize("relation", list(Relation))
+@pytest.mark.parametrize("kind", ["gradient", "second_moment"])
+def test_samples_of_neighbours_differ_by_the_planned_sensitivity(kind, relation, rng):
+    """Before the division, which noise undergoes as well; rows that are shared have the same coins."""
+    problem, part = make_problem(LOSSES[0], n_rows=N, relation=relation), 0.3
+    x, y, at = rng.normal(size=(N, 3)), np.zeros(N), np.zeros(3)
+    changed, gaps = x.copy(), []
+    x[-1] = [1.5, 0.0, 0.0]
+    changed[-1] = [-1.5, 0.0, 0.0] if kind == "gradient" else [0.0, -30.0, 0.0]
+    if relation is Relation.ADD_REMOVE:
+        changed = x[:-1]
+    for coins in tosses_of(rng, 20):
+        values = []
+        for rows in (x, changed):
+            source = ArraySource(rows, y[: len(rows)], norm_bound=1.5)
+            oracle = Oracle(problem, plan_of(problem, [kind]), source, Given(coins[: len(rows)]))
+            oracle.sample(part)
+            values.append(oracle.release(kind, at))
+        one, other = values
+        gap = np.linalg.norm(one.value - other.value) * one.planned.sd / one.sd
+        gaps.append(gap / one.planned.sensitivity)
+        assert gaps[-1] <= 1.0
+        assert coins[-1] or gaps[-1] == 0.0
+    assert max(gaps) > (0.99 if kind == "second_moment" else 0.49)
+
+
+@pytest.mark.parametrize("part", [1e-9, 1 / COIN_SIDES, 0.1, 0.25, 0.3, 1 - 1e-9, 1.0])
+def test_the_part_is_what_coins_can_show(part, rng):
+    oracle, noise = given_oracle(rng, ["gradient"], tosses_of(rng, 1))
+    oracle.sample(part)
+    release, chances = oracle.release("gradient", np.zeros(3)), math.ceil(part * COIN_SIDES)
+    assert release.part == chances / COIN_SIDES >= part
+    assert release.sd == release.planned.sd / release.part
+    assert noise.chances == ([chances] if chances < COIN_SIDES else [])
+
+
+def test_a_sample_is_asked_again_for_the_same_part_only(rng):
+    oracle, noise = given_oracle(rng, ["gradient"] * 9, tosses_of(rng, 3))
+    parts = [1.0, 0.25, 0.25, 1.0, 0.25 - 1e-9, 0.5, 1.0, 0.25, 0.25]
+    values = []
+    for part in parts:
+        oracle.sample(part)
+        values.append(tuple(oracle.release("gradient", np.zeros(3)).value))
+    first, sampled, *_, other, _, again, _ = values
+    assert values == [first, sampled, sampled, first, sampled, other, first, again, again]
+    assert len({first, sampled, other, again}) == 4
+    assert noise.chances == [COIN_SIDES // 4, COIN_SIDES // 2, COIN_SIDES // 4]
+    assert [release.part for release in oracle.released] == [round(part, 6) for part in parts]
+
+
+ORDERS = {
+    "basis first": "turned sample",
+    "sample first": "sample turned",
+    "another basis before": "other sample turned",
+    "asked before": "ask sample ask turned",
+    "asked in another basis": "sample other ask turned",
+    "all in another basis": "other ask sample turned",
+    "all in this basis": "turned ask sample",
+    "there and back": "turned sample ask all other ask sample turned ask other ask turned",
+}
+
+
+@pytest.mark.parametrize("kind", ["gradient", "second_moment"])
+@pytest.mark.parametrize("steps", ORDERS.values(), ids=ORDERS)
+def test_rows_of_a_sample_are_bounded_in_the_present_basis(kind, steps, rng):
+    x, y, (coins,) = 3.0 * rng.normal(size=(N, 3)), (rng.random(N) < 0.5).astype(float), tosses_of(rng, 1)
+    oracle, noise = given_oracle(rng, [kind] * 9, [coins], source=ArraySource(x, y, norm_bound=1.5))
+    problems = dict(zip(("turned", "other"), map(turned_problem, bases()[1:]), strict=True))
+    at = np.array([0.1, -0.4, 0.3])
+    for step in steps.split():
+        if step in problems:
+            oracle.change_basis(problems[step])
+        elif step == "ask":
+            oracle.release(kind, at)
+        else:
+            oracle.sample(0.25 if step == "sample" else 1.0)
+
+    def expected(rows, problem):
+        rows = rows.reweighted(
+            problem.basis, norm_bound=problem.norm_bound, amplification=problem.amplification
+        )
+        return problem.mean(kind, query_total(problem, kind, at)(rows))
+
+    chosen = ArraySource(x[coins], y[coins], norm_bound=1.5)
+    answer = oracle.release(kind, at).value
+    np.testing.assert_allclose(answer, expected(chosen, problems["turned"]) / 0.25, rtol=1e-9)
+    oracle.sample(1.0)
+    whole = expected(ArraySource(x, y, norm_bound=1.5), problems["turned"])
+    np.testing.assert_allclose(oracle.release(kind, at).value, whole, rtol=1e-9)
+    assert len(noise.chances) == 1
+
+
+@pytest.mark.parametrize("part", [0.0, -0.5, 1.0 + 1e-9, math.nan, math.inf, "1", True])
+def test_a_part_that_is_none_is_refused(part, rng):
+    oracle, noise = given_oracle(rng, ["gradient"] * 2, tosses_of(rng, 1))
+    oracle.sample(0.25)
+    with pytest.raises(InvalidArgument, match="part must"):
+        oracle.sample(part)
+    assert oracle.release("gradient", np.zeros(3)).part == 0.25
+    assert len(noise.chances) == 1
+
+
+@pytest.mark.parametrize("rule", [ShareRule("id"), ShareRule(weights=("weight", NumericColumn(0.0, 2.0)))])
+def test_rows_that_count_by_shares_are_not_sampled(rule, rng):
+    x = rng.normal(size=(N, 3))
+    shares = RowShares(rule, np.ones(N), None if rule.unit is None else np.arange(N), N)
+    problem = make_problem(LOSSES[0], n_rows=N, shares=rule)
+    source = ArraySource(x, np.zeros(N), norm_bound=1.5, shares=shares)
+    oracle = Oracle(problem, plan_of(problem, ["gradient"]), source, Given(*tosses_of(rng, 1)))
+    oracle.sample(1.0)
+    with pytest.raises(PlanViolation, match="not sampled"):
+        oracle.sample(0.5)
+    assert oracle.remaining("gradient") == 1
+    assert oracle.release("gradient", np.zeros(3)).part == 1.0
+
+
+def test_a_procedure_is_carried_out_on_all_rows_only(rng):
+    problem, procedure = make_problem(LOSSES[0], n_rows=N), NoisyGradientAtZero(1e6)
+    plan = Plan("m", "s", N, problem.columns, "replace", 1e6, (procedure.planned(problem),), ())
+    oracle = Oracle(problem, plan, source_of(rng), Given(*tosses_of(rng, 1)))
+    oracle.sample(0.5)
+    with pytest.raises(PlanViolation, match="all rows"):
+        oracle.carry_out(procedure, np.zeros(3))
+    assert oracle.remaining("walk") == 1
+    assert oracle.released == ()
+    oracle.sample(1.0)
+    assert oracle.carry_out(procedure, np.zeros(3)).part == 1.0
+
+
+def test_a_sample_costs_what_all_rows_cost(rng):
+    oracle, _ = given_oracle(rng, ["gradient"] * 2, tosses_of(rng, 1))
+    events = oracle.plan.events
+    oracle.sample(0.25)
+    assert oracle.remaining("gradient") == 2
+    for left in (1, 0):
+        oracle.release("gradient", np.zeros(3))
+        assert oracle.remaining("gradient") == left
+    with pytest.raises(PlanViolation, match="no further"):
+        oracle.release("gradient", np.zeros(3))
+    assert oracle.plan.events == events
+    assert [release.planned.event for release in oracle.released] == list(events)
+
+
+def test_a_plan_for_the_sensitivity_of_a_smaller_sum_is_refused_on_a_sample(rng):
+    problem = make_problem(LOSSES[0], n_rows=N)
+    (planned,) = plan_of(problem, ["gradient"]).solver_releases
+    for less in ({"sensitivity": 0.25 * planned.sensitivity}, {"sd": 0.25 * planned.sd}):
+        plan = replace(plan_of(problem, ["gradient"]), solver_releases=(replace(planned, **less),))
+        oracle = Oracle(problem, plan, source_of(rng), make_source(0))
+        oracle.sample(0.25)
+        with pytest.raises(PlanViolation, match=r"understates|noise of sd"):
+            oracle.release("gradient", np.zeros(3))

@@ -7,6 +7,7 @@ from typing import Generic, TypeVar, final
 import numpy as np
 
 from privfit._checks import FloatArray
+from privfit.data import norm_loops
 from privfit.data.clamp import SHRINK, SMALLEST_NORMAL
 from privfit.data.coded import CodedMatrix, Matrix, squared_norms
 from privfit.data.reduction import slabs
@@ -38,13 +39,15 @@ class BasisNorms:
     times ``2**-52``, and at most thrice that in a square; it is added, too, and to the spectral norm.
     """
 
-    __slots__ = ("_basis", "_form", "_frobenius", "_spectral")
+    __slots__ = ("_basis", "_form", "_frobenius", "_shifts", "_spectral")
 
     def __init__(self, basis: FloatArray) -> None:
         self._basis = basis
         with np.errstate(over="ignore", invalid="ignore"):
             self._frobenius, self._spectral = float(np.linalg.norm(basis)), float(np.linalg.norm(basis, 2))
             self._form = basis @ basis.T
+        scaled = np.array_equal(basis[1:, 1:], np.diag(np.diag(basis)[1:])) and not basis[1:, 0].any()
+        self._shifts = (np.diag(basis).copy(), np.append(0.0, basis[0, 1:])) if scaled else None
 
     def factor_to(self, basis: FloatArray) -> float | None:
         """Return how many times this basis another one of its shape is; None if it is no multiple."""
@@ -58,24 +61,37 @@ class BasisNorms:
     def __call__(self, x: Matrix) -> tuple[FloatArray, FloatArray]:
         """Return both bounds for finite rows, each of shape (n,)."""
         with np.errstate(over="ignore", invalid="ignore"):
-            length = np.sqrt(squared_norms(x))
             if isinstance(x, CodedMatrix) and 4 * x.entries < x.shape[1]:
-                size = self._by_code(x, length)
+                size, length = self._by_code(x)
+            elif self._shifts is not None and not isinstance(x, CodedMatrix):
+                size, length = self._shifted(x, *self._shifts)
             else:
-                size = self._written_out(x, length)
+                size, length = self._written_out(x)
             return size, length * (self._spectral + 2.0**-46 * self._frobenius)
 
-    def _written_out(self, x: Matrix, length: FloatArray) -> FloatArray:
-        size = np.empty(length.size)
+    def _shifted(self, x: FloatArray, scale: FloatArray, shift: FloatArray) -> tuple[FloatArray, FloatArray]:
+        length, size = np.empty(len(x)), np.empty(len(x))
+        norm_loops.squares(x, scale, shift, length, size)
+        length = np.sqrt(length)
+        return self._raised(np.sqrt(size), length), length
+
+    def _written_out(self, x: Matrix) -> tuple[FloatArray, FloatArray]:
+        length, size = np.empty(len(x)), np.empty(len(x))
         for rows in slabs(slice(0, length.size), x.shape[1]):
             turned = x[rows] @ self._basis
+            length[rows] = np.sqrt(squared_norms(x[rows]))
             size[rows] = np.sqrt(np.einsum("ij,ij->i", turned, turned))
-        return size + (x.shape[1] + 64) * 2.0**-52 * self._frobenius * length
+        return self._raised(size, length), length
 
-    def _by_code(self, x: CodedMatrix, length: FloatArray) -> FloatArray:
+    def _raised(self, size: FloatArray, length: FloatArray) -> FloatArray:
+        """Return norms of rows of ``x``, each the sum of p products, that rounding cannot exceed."""
+        return size + (len(self._basis) + 64) * 2.0**-52 * self._frobenius * length
+
+    def _by_code(self, x: CodedMatrix) -> tuple[FloatArray, FloatArray]:
+        length = np.sqrt(squared_norms(x))
         terms = x.shape[1] + x.entries * (x.entries + 1) // 2 + 3 + 192
         room = terms * 2.0**-52 * self._frobenius**2 * (length * length)
-        return np.sqrt(np.maximum(x.quadratic(self._form), 0.0) + room)
+        return np.sqrt(np.maximum(x.quadratic(self._form), 0.0) + room), length
 
 
 @final
@@ -141,6 +157,12 @@ class LastNorms(Generic[Found]):
 
     def __init__(self) -> None:
         self._known: tuple[BasisNorms, Found] | None = None
+
+    def of(self, pick: Callable[[Found], Found]) -> "LastNorms[Found]":
+        """Return what is known of some of the rows."""
+        some: LastNorms[Found] = LastNorms()
+        some._known = None if self._known is None else (self._known[0], pick(self._known[1]))
+        return some
 
     def within(
         self, basis: FloatArray, measure: Callable[[BasisNorms, Found | None], Found]

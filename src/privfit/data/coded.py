@@ -1,7 +1,9 @@
 """Encoded rows that keep categorical columns as codes: a matrix that is never written out as a whole."""
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cached_property
+from operator import itemgetter
 from typing import Any, Literal, TypeAlias, overload
 
 import numpy as np
@@ -134,7 +136,11 @@ class CodedMatrix:
     @overload
     def __getitem__(self, rows: NDArray[np.int64]) -> "CodedMatrix": ...
     def __getitem__(self, rows: Any) -> "CodedMatrix":
-        return CodedMatrix(self.layout, self.numbers[rows], self.codes[rows])
+        return self.picked(itemgetter(rows))
+
+    def picked(self, pick: Callable[[NDArray[Any]], NDArray[Any]]) -> "CodedMatrix":
+        """Return the rows that ``pick`` takes of an array."""
+        return CodedMatrix(self.layout, pick(self.numbers), pick(self.codes))
 
     def __matmul__(self, other: FloatArray) -> FloatArray:
         """Return the product with a vector (p,) or a matrix (p, q)."""

@@ -21,7 +21,7 @@ import contextlib
 import math
 import re
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any, TypeAlias, TypeVar
+from typing import Any, TypeAlias, TypeVar, cast
 
 import numpy as np
 import pandas as pd
@@ -39,6 +39,9 @@ ColumnValues: TypeAlias = NDArray[Any] | pa.Array | pa.ChunkedArray
 CodeArray: TypeAlias = NDArray[np.int32]
 
 _T = TypeVar("_T")
+
+_FEW = 8
+"""Levels up to which cells are compared with each rather than looked up."""
 
 MISSING, UNKNOWN = -1, -2
 """Codes of `level_codes` for a missing cell and for a value that is no level."""
@@ -146,6 +149,12 @@ def _codes_of_dictionary(values: pa.Array | pa.ChunkedArray, levels: Sequence[Le
 
 def _codes_by_value(numbers: FloatArray, missing: NDArray[np.bool_], levels: Sequence[Level]) -> CodeArray:
     spelled = np.array([spelled_number(x) if isinstance(x, str) else float(x) for x in levels])
+    if len(levels) <= _FEW:
+        codes = np.full(numbers.size, UNKNOWN, dtype=np.int32)
+        for k in reversed(range(len(levels))):  # of equal levels the first counts
+            codes[numbers == spelled[k]] = k
+        codes[missing] = MISSING
+        return codes
     order = np.argsort(spelled, kind="stable")
     ordered = spelled[order]
     place = np.minimum(np.searchsorted(ordered, numbers), len(levels) - 1)
@@ -163,6 +172,21 @@ def holds_numbers(values: ColumnValues) -> bool:
         test(kind)
         for test in (pa.types.is_integer, pa.types.is_floating, pa.types.is_boolean, pa.types.is_decimal)
     )
+
+
+def side_by_side(columns: Sequence[ColumnValues]) -> NDArray[Any] | None:
+    """Return the array (n, k) of numbers that has these columns, as it lies in memory, or None."""
+    if not all(isinstance(values, np.ndarray) for values in columns):
+        return None
+    arrays = cast(Sequence[NDArray[Any]], columns)
+    if len({(values.dtype, values.strides) for values in arrays}) != 1 or not holds_numbers(arrays[0]):
+        return None
+    places = np.array([values.__array_interface__["data"][0] for values in arrays], dtype=np.int64)
+    apart = np.unique(np.diff(places))
+    if apart.size > 1:
+        return None
+    shape, strides = (arrays[0].size, len(arrays)), (arrays[0].strides[0], int(apart.sum()))
+    return np.lib.stride_tricks.as_strided(arrays[0], shape=shape, strides=strides, writeable=False)
 
 
 def as_number(values: ColumnValues) -> FloatArray:

@@ -17,12 +17,13 @@ from dask.delayed import Delayed, delayed
 from privfit._checks import FloatArray
 from privfit.data import partitions
 from privfit.data.basis_norms import BasisBounds, BasisNorms, LastNorms
+from privfit.data.blocks import Block, BlockKernel, RowTerms
 from privfit.data.clamp import Weighting, influence_weights
 from privfit.data.declarations import Level
 from privfit.data.encode import Encoder
 from privfit.data.files import present
 from privfit.data.partitions import Encoding, Failure
-from privfit.data.source import Block, BlockKernel, IntArray, RowTerms
+from privfit.data.source import Coins, IntArray, chosen_rows
 from privfit.data.stores import AbstractRowStore, AbstractStoredRows
 from privfit.data.tables import default_names
 from privfit.errors import InvalidArgument, LabelError, PlanViolation, SchemaError, UnexpectedError
@@ -274,6 +275,18 @@ class DaskSource:
         wanted = [(rows, norms, factor, bounds) for rows, norms in zip(self._kept, found, strict=True)]
         kept = _persisted(_tasks(partitions.weighted, "weights", wanted))
         return DaskSource(kept, list(np.diff(self._starts)), self._norm_bound)
+
+    def sampled(self, coins: Coins, part: float) -> "DaskSource":
+        """Return the rows for which a coin is true, which the workers keep; coins are thrown here."""
+        del part
+        chosen = chosen_rows(coins, self.n_rows)
+        ends = np.searchsorted(chosen, self._starts)
+        wanted = [
+            (rows, _node(chosen[start:stop] - first))
+            for rows, first, start, stop in zip(self._kept, self._starts, ends[:-1], ends[1:], strict=False)
+        ]
+        kept = _persisted(_tasks(partitions.sampled, "sample", wanted))
+        return DaskSource(kept, list(np.diff(ends)), self._norm_bound)
 
     def _measured(self, norms: BasisNorms, old: list[Delayed] | None) -> list[Delayed]:
         """Return the norms of the rows of each partition, which the workers keep."""

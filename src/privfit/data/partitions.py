@@ -10,13 +10,14 @@ import numpy as np
 from privfit._checks import FloatArray
 from privfit._sealed import withheld, without_frames
 from privfit.data.basis_norms import BasisBounds, BasisNorms, RowNorms
+from privfit.data.blocks import Block, BlockKernel, CodedBlock
 from privfit.data.clamp import Weighting
 from privfit.data.columns import naming
 from privfit.data.encode import Encoder
 from privfit.data.reduction import tree_sum
 from privfit.data.response import standard_labels
 from privfit.data.room import InMemory
-from privfit.data.source import ArraySource, Block, BlockKernel, CodedBlock, IntArray
+from privfit.data.source import ArraySource, IntArray
 from privfit.data.tables import Table, open_table
 from privfit.errors import SchemaError
 
@@ -148,6 +149,12 @@ def measured(rows: Partition, norms: BasisNorms) -> RowNorms:
 def weighted(rows: Partition, norms: RowNorms, factor: float, bounds: BasisBounds) -> Partition:
     """Return the rows of a partition with weights that keep multiples of their norms within bounds."""
     return Partition(rows.source.weighted(norms, factor, bounds).bounded, rows.norm_bound)
+
+
+@quiet
+def sampled(rows: Partition, indices: IntArray) -> Partition:
+    """Return rows by their numbers within the partition, as a partition."""
+    return Partition(rows.block.part(indices), rows.norm_bound)
 
 
 @quiet

@@ -1,155 +1,30 @@
-"""Where rows live: blocks of encoded rows, and one restartable map-reduce over them."""
+"""Where rows live: one restartable map-reduce over blocks of encoded rows."""
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
-from typing import Any, Protocol, TypeAlias, final
+from typing import Any, Protocol, TypeAlias
 
 import numpy as np
+from numpy.typing import NDArray
 
 from privfit._checks import FloatArray
 from privfit.data.basis_norms import BasisBounds, BasisNorms, LastNorms, RowNorms
+from privfit.data.blocks import Block, BlockKernel, CodedBlock, CodedKernel, Pick, RowTerms, TravellingKernel
 from privfit.data.clamp import SMALLEST_NORMAL, Weighting, influence_weights
 from privfit.data.coded import CodedMatrix, Matrix
 from privfit.data.reduction import CHUNK_ROWS, chunk_rows, sum_chunks
 from privfit.data.room import AbstractRoom, InMemory
 from privfit.data.shares import NOBODY, IntArray, RowShares
+from privfit.errors import PlanViolation
+
+_STRETCH = 64 * CHUNK_ROWS
+"""Rows that are in memory together where some are taken from files."""
 
 MOST_ROWS = 10**10
 """Rows that a table may have; more than any machine holds, and far from overflow."""
 
 
-Parts: TypeAlias = tuple[FloatArray, FloatArray] | None
-
-
-@dataclass(frozen=True, slots=True, repr=False)
-class Block:
-    """Encoded rows: ``x`` (m, p) row-major, ``y`` (m,), ``weight`` (m,), all float64 and finite.
-
-    Every row satisfies ``weight <= 1`` and ``weight * norm(x)**2 <= norm_bound**2`` in exact arithmetic.
-    A row that may not contribute has weight 0.
-
-    Where rows count by shares (see `privfit.data.shares`), ``weight`` is ``influence * share``: what a row's
-    loss counts. ``influence`` (m,) alone satisfies the bounds, too, and a term that is bounded by it in
-    another way than as a multiple of it is multiplied by ``share`` (m,). By default the share is 1.
-    """
-
-    x: FloatArray
-    y: FloatArray
-    weight: FloatArray
-    parts: Parts = None
-    """``(influence, share)``, where not all shares are 1."""
-
-    @property
-    def influence(self) -> FloatArray:
-        """Weights that bound rows, their shares aside."""
-        return self.weight if self.parts is None else self.parts[0]
-
-    @property
-    def share(self) -> FloatArray:
-        """Shares of the rows."""
-        return _shares(self.weight, self.parts)
-
-    def part(self, rows: slice | IntArray) -> "Block":
-        """Return some of the rows."""
-        return Block(self.x[rows], self.y[rows], self.weight[rows], _some(self.parts, rows))
-
-    def written_out(self) -> "Block":
-        """Return the block itself."""
-        return self
-
-
-@dataclass(frozen=True, slots=True, repr=False)
-class CodedBlock:
-    """As `Block`, with coded rows."""
-
-    x: CodedMatrix
-    y: FloatArray
-    weight: FloatArray
-    parts: Parts = None
-
-    @property
-    def influence(self) -> FloatArray:
-        """Weights that bound rows, their shares aside."""
-        return self.weight if self.parts is None else self.parts[0]
-
-    @property
-    def share(self) -> FloatArray:
-        """Shares of the rows."""
-        return _shares(self.weight, self.parts)
-
-    def part(self, rows: slice | IntArray) -> "CodedBlock":
-        """Return some of the rows."""
-        return CodedBlock(self.x[rows], self.y[rows], self.weight[rows], _some(self.parts, rows))
-
-    def written_out(self) -> Block:
-        """Return the rows with all their columns."""
-        return Block(self.x.dense(), self.y, self.weight, self.parts)
-
-
-def _shares(weight: FloatArray, parts: Parts) -> FloatArray:
-    return np.broadcast_to(1.0, weight.shape) if parts is None else parts[1]
-
-
-def _some(parts: Parts, rows: slice | IntArray) -> Parts:
-    return None if parts is None else (parts[0][rows], parts[1][rows])
-
-
-BlockKernel = Callable[[Block, FloatArray], None]
-"""``kernel(block, out)`` adds the sum of rows ``k*CHUNK_ROWS .. (k+1)*CHUNK_ROWS`` to ``out[k]``.
-
-``out`` has shape (number of chunks, size). A kernel keeps no state and releases the GIL where it can.
-"""
-
-RowTerms = Callable[[Block], FloatArray]
-"""``terms(block)`` returns the terms of the rows one by one, shape (m, size)."""
-
-
-@final
-@dataclass(frozen=True, slots=True, eq=False)
-class CodedKernel:
-    """A kernel that takes blocks of coded rows as well; other kernels get them written out, chunk by chunk.
-
-    Parameters
-    ----------
-    dense, coded : callable
-        The same sum, of blocks whose ``x`` is an array and of blocks whose ``x`` is a `CodedMatrix`.
-    """
-
-    dense: BlockKernel
-    coded: Callable[["CodedBlock", FloatArray], None]
-
-    def __call__(self, block: Block, out: FloatArray) -> None:
-        """Add the sum of each chunk of rows to a row of ``out``."""
-        self.dense(block, out)
-
-
-@final
-class TravellingKernel:
-    """A kernel with the call that makes it, by which it can be pickled and made anew in another process.
-
-    Parameters
-    ----------
-    make : callable
-        Function of a module, or bound method of what can be pickled; it returns the kernel.
-    *arguments
-        Its arguments.
-    """
-
-    __slots__ = ("_arguments", "_make", "kernel")
-
-    def __init__(self, make: Callable[..., BlockKernel], *arguments: Any) -> None:
-        self._make, self._arguments = make, arguments
-        self.kernel = make(*arguments)
-
-    def __call__(self, block: Block, out: FloatArray) -> None:
-        """Add the sum of each chunk of rows to a row of ``out``."""
-        self.kernel(block, out)
-
-    def __repr__(self) -> str:
-        return "TravellingKernel(<private point>)"
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        return TravellingKernel, (self._make, *self._arguments)
+Coins: TypeAlias = Callable[[int], NDArray[np.bool_]]
+"""``coins(n)`` returns n independent truths, which know nothing of the rows."""
 
 
 class RowSource(Protocol):
@@ -193,6 +68,10 @@ class RowSource(Protocol):
 
     def reweighted(self, basis: FloatArray, *, norm_bound: float, amplification: float) -> "RowSource":
         """Return the same rows with weights that bound ``norm(basis.T @ x)``; see `BasisBounds`."""
+        ...
+
+    def sampled(self, coins: Coins, part: float) -> "RowSource":
+        """Return the rows for which a coin is true, where a coin is true with probability ``part``."""
         ...
 
 
@@ -312,6 +191,33 @@ class ArraySource:
         turned = _block(block.x, block.y, weight, share)
         return ArraySource.of_bounded(turned, bounds.norm_bound, self._room, self._shares)
 
+    def sampled(self, coins: Coins, part: float) -> "ArraySource":
+        """Return copies, in memory, of the rows for which a coin is true, and of what is known of them."""
+        del part
+        if self._shares is not None:
+            raise PlanViolation("rows that do not count alike, or not alone, are not sampled one by one")
+        pick = self._picker(coins)
+        source = ArraySource.of_bounded(self._block.picked(pick), self._norm_bound, InMemory())
+        source._last = self._last.of(lambda norms: RowNorms(pick(norms.size), pick(norms.reach)))
+        return source
+
+    def _picker(self, coins: Coins) -> Pick:
+        """Return what takes the rows for which a coin is true, a stretch of rows at a time."""
+        chosen = chosen_rows(coins, self.n_rows)
+        firsts = range(0, self.n_rows, _STRETCH)
+        ends = np.searchsorted(chosen, [*firsts, self.n_rows])
+
+        def pick(values: NDArray[Any]) -> NDArray[Any]:
+            found = np.empty((chosen.size, *values.shape[1:]), dtype=values.dtype)
+            for first, start, stop in zip(firsts, ends[:-1], ends[1:], strict=True):
+                rows = slice(first, min(first + _STRETCH, self.n_rows))
+                places = chosen[start:stop] - first
+                np.take(values[rows], places, axis=0, out=found[start:stop], mode="clip")
+                self._room.leave(rows)
+            return found
+
+        return pick
+
     def blocks(self) -> Iterator[Block]:
         """Return the rows in their order: in one block, or in chunks if they are coded."""
         if isinstance(self._block, Block):
@@ -361,6 +267,14 @@ class ArraySource:
     @property
     def _chunks(self) -> int:
         return -(-self.n_rows // CHUNK_ROWS)
+
+
+def chosen_rows(coins: Coins, n_rows: int) -> IntArray:
+    """Return the numbers of the rows for which a coin is true, in their order."""
+    drawn = [
+        first + np.flatnonzero(coins(min(_STRETCH, n_rows - first))) for first in range(0, n_rows, _STRETCH)
+    ]
+    return np.concatenate([np.empty(0, dtype=np.int64), *drawn])
 
 
 def _block(x: Matrix, y: FloatArray, influence: FloatArray, share: FloatArray | None) -> Block | CodedBlock:

@@ -9,10 +9,11 @@ import numpy as np
 
 from privfit._checks import FloatArray, whole
 from privfit.data.batches import BatchSizes, TextForm, read_batches
+from privfit.data.blocks import Block, BlockKernel, RowTerms
 from privfit.data.clamp import Weighting, influence_weights
 from privfit.data.encode import Encoder
 from privfit.data.reduction import CHUNK_ROWS
-from privfit.data.source import Block, BlockKernel, IntArray, RowTerms
+from privfit.data.source import Coins, IntArray
 from privfit.data.tables import Table, default_names, open_table
 from privfit.data.unit_scale import UnitScaleEncoder
 from privfit.errors import PlanViolation, SchemaError
@@ -221,6 +222,11 @@ class StreamSource:
         """Refuse: a stream is read once."""
         del basis, norm_bound, amplification
         raise PlanViolation("a stream of rows cannot be weighted again")
+
+    def sampled(self, coins: Coins, part: float) -> "StreamSource":
+        """Refuse: a stream is read once."""
+        del coins, part
+        raise PlanViolation("a stream of rows cannot be sampled")
 
 
 def _pair(batch: object) -> tuple[Any, Any]:

@@ -14,6 +14,7 @@ from privfit.data.columns import (
     level_codes,
     naming,
     quietly,
+    side_by_side,
 )
 from privfit.data.declarations import CategoricalColumn, Column, Level
 from privfit.data.design import INTERCEPT, Design, DesignColumn, Target
@@ -128,9 +129,12 @@ class UnitScaleEncoder:
     def encode_predictors(self, table: Table) -> FloatArray:
         """Return ``x`` (n, p), row-major float64."""
         x, columns = self._blank(table.n_rows), [table.values(name) for name in self._names]
-        first = int(self._design.has_intercept)
+        first, matrix = int(self._design.has_intercept), side_by_side(columns)
         for start in range(0, table.n_rows, _BLOCK_ROWS):
             rows = slice(start, start + _BLOCK_ROWS)
+            if matrix is not None:
+                x[rows, first:] = as_number(matrix[rows])
+                continue
             for k, (name, values) in enumerate(zip(self._names, columns, strict=True), start=first):
                 with naming(name):
                     x[rows, k] = as_number(values[rows])

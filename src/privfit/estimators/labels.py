@@ -1,5 +1,6 @@
 """The labels of a response without a schema."""
 
+import contextlib
 from collections.abc import Sequence
 from typing import Any
 
@@ -33,6 +34,9 @@ def declared_classes(X: Any, y: Any, classes: Sequence[Level] | None) -> Sequenc
     store = as_store(X, y)
     if store is not None:
         return store.labels()
+    if isinstance(y, np.ndarray) and y.ndim == 1 and y.dtype.kind in "iu":
+        with contextlib.suppress(LabelError):  # scikit-learn's errors say more, and take longer
+            return standard_labels(y)
     with np.errstate(invalid="ignore"):
         check_classification_targets(y)
         kind = type_of_target(y)

@@ -8,11 +8,12 @@ from scipy.special import expit, ndtr, ndtri, softmax
 from scipy.stats import poisson, qmc
 
 from privfit._checks import FloatArray, in_range
+from privfit.data.blocks import Block, BlockKernel, RowTerms
 from privfit.data.declarations import CategoricalColumn, NumericColumn
 from privfit.data.design import INTERCEPT, Design
 from privfit.data.encode import Encoder
 from privfit.data.schema import Schema
-from privfit.data.source import Block, BlockKernel, IntArray, RowSource, RowTerms
+from privfit.data.source import Coins, IntArray, RowSource
 from privfit.data.tables import Table, open_table
 from privfit.errors import InvalidArgument
 from privfit.estimators.assumptions import (
@@ -97,6 +98,11 @@ class StandIn:
         """Return the same rows with other weights."""
         rows = self._rows.reweighted(basis, norm_bound=norm_bound, amplification=amplification)
         return StandIn(rows, self.n_rows)
+
+    def sampled(self, coins: Coins, part: float) -> "StandIn":
+        """Return the same rows, standing for fewer."""
+        del coins
+        return StandIn(self._rows, max(round(part * self.n_rows), 1))
 
 
 def stand_in_rows(

@@ -62,7 +62,7 @@ def anchor(steps: Sequence[Step]) -> Anchor:
     theta, gradient, sd = precision_average(
         [step.release.at for step in steps],
         [step.gradient for step in steps],
-        [step.release.planned.sd for step in steps],
+        [step.release.sd for step in steps],
     )
     return Anchor(theta, gradient, steps[-1].preconditioner, sd)
 
@@ -123,7 +123,7 @@ def contradiction(steps: Sequence[Step], bread: Bread) -> float:
     moves = np.array([step.release.at for step in steps]) - around.theta
     left = np.array([step.gradient for step in steps]) - around.gradient - moves @ bread.matrix
     of_bread = 0.5 * bread.sd**2 * (1.0 + 1.0 / q) * np.sum(moves**2, axis=1)
-    variance = np.array([step.release.planned.sd for step in steps]) ** 2 + of_bread
+    variance = np.array([step.release.sd for step in steps]) ** 2 + of_bread
     statistic, free = float(np.sum(left**2 / variance[:, None])), len(steps) - 1
     if statistic <= stats.chi2.ppf(_BELIEVED, q * free):
         return 1.0
@@ -141,6 +141,6 @@ def last_iterate(solution: Solution, bread: Bread) -> Estimate:
     covariance = np.zeros((size, size))
     for step in solution.steps:
         contraction = np.eye(size) - step.preconditioner @ bread.matrix
-        noise = step.release.planned.sd**2 * step.preconditioner @ step.preconditioner.T
+        noise = step.release.sd**2 * step.preconditioner @ step.preconditioner.T
         covariance = contraction @ covariance @ contraction.T + noise
     return Estimate(solution.theta, covariance)

@@ -57,7 +57,7 @@ def bread_from(problem: Problem, releases: Sequence[Release]) -> Bread:
     no interval, see `hidden`.
     """
     scales = np.array([problem.split(release.at)[1] for release in releases])
-    sds = np.array([release.planned.sd for release in releases]) / scales
+    sds = np.array([release.sd for release in releases]) / scales
     weights = 1.0 / sds**2 if (sds > 0).all() else np.ones(len(releases))
     weights = weights / weights.sum()
     values = np.array([release.value for release in releases]) / scales[:, None, None]

@@ -106,6 +106,7 @@ def infer(solution: Solution, oracle: Oracle, *, directions: FloatArray) -> Infe
         solution = polished(solution, oracle)
     around = anchor(solution.late) if solution.report == "one-step" else None
     center = solution.theta if around is None or from_point else 0.5 * (around.theta + solution.theta)
+    oracle.sample(solution.part)
     hessians = [*solution.curvature, oracle.release("hessian", center)]
     bread = bread_from(problem, hessians)
     meat = meat_from(oracle.release("meat", center), bread, problem.n_linear)

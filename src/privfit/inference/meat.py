@@ -30,7 +30,7 @@ def meat_from(release: Release, bread: Bread, n_linear: int) -> Drawn:
     noise hides the difference, see `privfit.solvers.drawn.drawn_towards`; as noise vanishes it is the
     released one, whatever the model.
     """
-    sd, q, n = release.planned.sd, release.value.shape[0], n_linear
+    sd, q, n = release.sd, release.value.shape[0], n_linear
     if sd == 0.0:
         return Drawn(_positive(release.value), np.eye(q), np.zeros((q, q)))
     drawn = drawn_towards(bread.matrix[:n, :n], release.value, sd)

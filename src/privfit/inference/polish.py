@@ -85,7 +85,7 @@ def settle(solution: Solution, bread: Bread, directions: FloatArray, sampling: F
     sampling : array of shape (k,)
         Their sampling variances.
     """
-    noisy = solution.steps[-1].release.planned.sd > 0.0
+    noisy = solution.steps[-1].release.sd > 0.0
     count = N_COMBINED if noisy else 1
     while True:
         steps = solution.steps[-count:]
@@ -179,5 +179,5 @@ def _shortened(proposal: Proposal) -> Move:
 def _noise_in_points(solution: Solution, count: int, estimate: Estimate) -> float:
     """Return the largest expected squared distance of the last points from the estimate, noise alone."""
     before = solution.steps[-count - 1 : -1]
-    moved = [step.release.planned.sd**2 * float(np.sum(step.preconditioner**2)) for step in before]
+    moved = [step.release.sd**2 * float(np.sum(step.preconditioner**2)) for step in before]
     return max(moved) + float(np.trace(estimate.cov_noise))

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from privfit._checks import FloatArray, positive, whole
 from privfit.errors import Incompatible, InvalidArgument, PlanViolation
-from privfit.privacy.noise import NoiseSource, NoNoise, SecureNoise, SeededNoise
+from privfit.privacy.noise import COIN_SIDES, NoiseSource, NoNoise, SecureNoise, SeededNoise
 from privfit.privacy.samplers import (
     LARGEST_SD,
     LATTICE_BITS,
@@ -23,6 +23,7 @@ from privfit.privacy.samplers import (
 )
 
 __all__ = [
+    "COIN_SIDES",
     "LATTICE_BITS",
     "NoNoise",
     "NoiseSource",

@@ -14,11 +14,16 @@ from privfit.privacy.samplers import (
     laplace_sampler,
     radial_sampler,
     random_bits,
+    random_shorts,
     secure_gamma,
     selection_sampler,
 )
 
 IntArray: TypeAlias = NDArray[np.int64]
+BoolArray: TypeAlias = NDArray[np.bool_]
+
+COIN_SIDES = 2**16
+"""What chances of a coin are multiples of the inverse of."""
 
 Seed: TypeAlias = int | np.random.RandomState | np.random.Generator
 
@@ -54,6 +59,10 @@ class NoiseSource(Protocol):
 
     def integers(self, high: int, size: int) -> IntArray:
         """Return ``size`` whole numbers, each of 0 .. high - 1 equally likely."""
+        ...
+
+    def coins(self, chances: int, size: int) -> BoolArray:
+        """Return ``size`` independent truths, each true with probability ``chances / COIN_SIDES``."""
         ...
 
     def select(self, scores: FloatArray, scale: float) -> int:
@@ -137,6 +146,10 @@ class SecureNoise:
             drawn = np.concatenate([drawn, bits[bits <= limit]])
         return (drawn % np.uint64(high)).astype(np.int64)
 
+    def coins(self, chances: int, size: int) -> BoolArray:
+        """Return ``size`` truths, each true with probability ``chances / COIN_SIDES``, exactly."""
+        return random_shorts(size) < chances
+
     def select(self, scores: FloatArray, scale: float) -> int:
         """Return k with probability proportional to ``exp(-scores[k] / scale)``; scores are finite.
 
@@ -201,6 +214,10 @@ class SeededNoise:
         """Return ``size`` whole numbers below ``high``."""
         return self._generator.integers(high, size=size)
 
+    def coins(self, chances: int, size: int) -> BoolArray:
+        """Return ``size`` truths, each true with probability ``chances / COIN_SIDES``."""
+        return self._generator.integers(COIN_SIDES, size=size, dtype=np.uint16) < chances
+
     def select(self, scores: FloatArray, scale: float) -> int:
         """Return k with probability proportional to ``exp(-scores[k] / scale)``."""
         return int(np.argmax(self._generator.gumbel(size=scores.size) - scores / scale))
@@ -244,6 +261,10 @@ class NoNoise:
         raise Incompatible("solver: a method that draws at random has no version without noise")
 
     def integers(self, high: int, size: int) -> IntArray:  # noqa: ARG002 - the protocol's signature
+        """Refuse: a method that samples has no exact answer."""
+        raise Incompatible("solver: a method that draws at random has no version without noise")
+
+    def coins(self, chances: int, size: int) -> BoolArray:  # noqa: ARG002 - the protocol's signature
         """Refuse: a method that samples has no exact answer."""
         raise Incompatible("solver: a method that draws at random has no version without noise")
 

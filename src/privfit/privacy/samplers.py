@@ -206,3 +206,8 @@ def _lattice_laplace() -> Measurement:
 def random_bits(size: int) -> NDArray[np.uint64]:
     """Return random words from the operating system's entropy."""
     return np.frombuffer(os.urandom(8 * size), dtype=np.uint64)
+
+
+def random_shorts(size: int) -> NDArray[np.uint16]:
+    """Return random whole numbers below ``2**16`` from the operating system's entropy."""
+    return np.frombuffer(os.urandom(2 * size), dtype=np.uint16)

@@ -7,9 +7,9 @@ import numpy as np
 from numba import float64, int64, njit, void
 
 from privfit._checks import FloatArray
+from privfit.data.blocks import Block, BlockKernel, CodedBlock, CodedKernel
 from privfit.data.coded import CodedMatrix
 from privfit.data.reduction import CHUNK_ROWS, GROUP_ROWS, chunk_rows
-from privfit.data.source import Block, BlockKernel, CodedBlock, CodedKernel
 from privfit.losses.base import AbstractLoss
 from privfit.losses.pointers import address, called
 from privfit.problem import coded_kernels
@@ -99,14 +99,17 @@ def _add_marginals(x: Any, y: Any, weight: Any, units: Any, out: Any) -> None:
             row, w = x[i], weight[i]
             for j in range(p):
                 part[j] += w * row[j]
-                part[p + j] += (w * row[j]) * (row[j] / bound)
+                part[p + j] += (w * row[j]) * row[j]
             u = min(max((y[i] - center) / half, -1.0), 1.0)
             part[2 * p] += w * bound * u
             part[2 * p + 1] += w * bound * u * u
         total = out[first // CHUNK_ROWS]
-        for j in range(2 * p + 2):
+        for j in range(p):
             total[j] += part[j]
-            part[j] = 0.0
+            total[p + j] += part[p + j] / bound
+        total[2 * p] += part[2 * p]
+        total[2 * p + 1] += part[2 * p + 1]
+        part[:] = 0.0
 
 
 def bounded_gradient_kernel(

@@ -12,8 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privfit._checks import FloatArray
+from privfit.data.blocks import Block, BlockKernel, RowTerms
 from privfit.data.reduction import GROUP_ROWS, chunk_rows
-from privfit.data.source import Block, BlockKernel, RowTerms
 from privfit.losses.multinomial import Multinomial
 from privfit.problem.value_kernels import Segment
 

@@ -8,8 +8,8 @@ from numba import float64, int64, njit, types, void
 from numba.extending import is_jitted
 
 from privfit._checks import FloatArray
+from privfit.data.blocks import Block, BlockKernel
 from privfit.data.reduction import CHUNK_ROWS, GROUP_ROWS, chunk_rows
-from privfit.data.source import Block, BlockKernel
 from privfit.losses.base import AbstractLoss
 from privfit.losses.pointers import address, called
 

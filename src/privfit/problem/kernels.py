@@ -1,7 +1,7 @@
 """One pass over a block: sums of gradients, Hessians and score products, clamped row by row.
 
 Every kernel takes ``(block, out)`` and writes the sum of each chunk of ``CHUNK_ROWS`` rows to a row of
-``out``; see `privfit.data.source`. A gradient is one fused loop (dot, slope, axpy), so the table is read
+``out``; see `privfit.data.blocks`. A gradient is one fused loop (dot, slope, axpy), so the table is read
 once and nothing of the length of the table is allocated. Matrices are formed by BLAS on one chunk at a
 time.
 """
@@ -14,9 +14,9 @@ import numpy as np
 from numba import float64, int64, njit, void
 
 from privfit._checks import FloatArray
+from privfit.data.blocks import Block, BlockKernel, CodedBlock, CodedKernel, RowTerms
 from privfit.data.coded import CodedMatrix, Matrix
 from privfit.data.reduction import CHUNK_ROWS, GROUP_ROWS, chunk_rows, slabs
-from privfit.data.source import Block, BlockKernel, CodedBlock, CodedKernel, RowTerms
 from privfit.losses.base import AbstractLoss
 from privfit.losses.pointers import address, called
 from privfit.problem import coded_kernels

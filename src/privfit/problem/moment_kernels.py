@@ -3,8 +3,8 @@
 import numpy as np
 
 from privfit._checks import FloatArray
+from privfit.data.blocks import Block, BlockKernel
 from privfit.data.reduction import chunk_rows
-from privfit.data.source import Block, BlockKernel
 
 
 def joint_moments_kernel(response_bound: float, factor: float) -> BlockKernel:

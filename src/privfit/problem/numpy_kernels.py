@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 
 from privfit._checks import FloatArray
+from privfit.data.blocks import Block, BlockKernel, RowTerms
 from privfit.data.reduction import GROUP_ROWS, chunk_rows
-from privfit.data.source import Block, BlockKernel, RowTerms
 from privfit.losses.base import AbstractLoss, ScalarFunction
 from privfit.problem.value_kernels import Segment
 

@@ -7,8 +7,9 @@ from functools import cached_property
 import numpy as np
 
 from privfit._checks import FloatArray
+from privfit.data.blocks import BlockKernel, RowTerms
 from privfit.data.shares import ShareRule
-from privfit.data.source import MOST_ROWS, BlockKernel, RowTerms
+from privfit.data.source import MOST_ROWS
 from privfit.errors import Incompatible, PlanViolation
 from privfit.losses.base import AbstractLoss
 from privfit.losses.multinomial import Multinomial

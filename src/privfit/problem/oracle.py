@@ -1,14 +1,16 @@
 """The one door: the only object that holds rows and noise. It answers planned queries, and nothing else."""
 
+import math
 from collections import defaultdict, deque
+from functools import partial
 
 import numpy as np
 
 from privfit import _progress
-from privfit._checks import FloatArray
+from privfit._checks import FloatArray, in_range
 from privfit.data.source import RowSource
 from privfit.errors import PlanViolation
-from privfit.privacy.mechanisms import NoiseSource
+from privfit.privacy.mechanisms import COIN_SIDES, NoiseSource
 from privfit.problem.objective import Problem
 from privfit.problem.perturb import perturb_matrix, perturb_vector
 from privfit.problem.plan import Plan, PlannedRelease, Release, ReleaseKind
@@ -38,7 +40,7 @@ class Oracle:
     sensitivity of the query before a row is read.
     """
 
-    __slots__ = ("_current", "_noise", "_queues", "_released", "_source", "plan", "problem")
+    __slots__ = ("_asked", "_noise", "_part", "_queues", "_released", "_sample", "_source", "plan", "problem")
 
     def __init__(self, problem: Problem, plan: Plan, source: RowSource, noise: NoiseSource) -> None:
         if source.norm_bound > problem.norm_bound:
@@ -51,7 +53,8 @@ class Oracle:
             raise PlanViolation("a plan without noise needs a source that is marked not private")
         self.problem, self.plan = problem, plan
         self._source, self._noise = source, noise
-        self._current = source
+        self._part, self._sample = 1.0, (1.0, source)
+        self._asked: RowSource | None = None
         self._queues: dict[ReleaseKind, deque[PlannedRelease]] = defaultdict(deque)
         for planned in plan.releases:
             self._queues[planned.kind].append(planned)
@@ -95,10 +98,46 @@ class Oracle:
         """
         if problem.basis is None or _fixed(problem) != _fixed(self.problem):
             raise PlanViolation("a change of basis may change nothing but the coordinates")
-        self._current = self._source.reweighted(
-            problem.basis, norm_bound=problem.norm_bound, amplification=problem.amplification
-        )
-        self.problem = problem
+        self.problem, self._asked = problem, None
+
+    def sample(self, part: float) -> None:
+        """Ask a random sample of the rows from now on, for answers that need no more; ``1`` for all rows.
+
+        Every row is in the sample by an independent coin, which knows nothing of the rows. The last sample is
+        kept, and asked again where the same part is wanted.
+
+        Parameters
+        ----------
+        part : float
+            In (0, 1], rounded up to what a coin can show: the chance of every row. A function of public facts
+            and earlier releases.
+
+        Notes
+        -----
+        *Guarantee.* Whatever the coins show, samples of two neighbours in which the rows that they share are
+        chosen alike are neighbours or the same, and the sum over the sample changes by no more than that over
+        all rows could. So its noise is the planned one, and answers cost what they cost of all rows, for
+        the same sensitivity. They are released divided by ``part``, and so is their noise. That
+        sampling hides who is in the sample is not made use of.
+        """
+        chances = math.ceil(in_range(0.0, 1.0, closed="right", part=part) * COIN_SIDES)
+        if chances < COIN_SIDES and not self.problem.shares.plain:
+            raise PlanViolation("rows that do not count alike, or not alone, are not sampled one by one")
+        sampled = chances / COIN_SIDES
+        if sampled not in (1.0, self._sample[0]):
+            self._sample = sampled, self._source.sampled(partial(self._noise.coins, chances), sampled)
+        self._part, self._asked = sampled, None
+
+    def _rows(self) -> RowSource:
+        """Return the rows that are asked, bounded in the present coordinates."""
+        if self._asked is None:
+            rows, problem = self._source if self._part == 1.0 else self._sample[1], self.problem
+            self._asked = rows
+            if problem.basis is not None:
+                self._asked = rows.reweighted(
+                    problem.basis, norm_bound=problem.norm_bound, amplification=problem.amplification
+                )
+        return self._asked
 
     def release(self, kind: ReleaseKind, at: FloatArray) -> Release:
         """Answer the next planned query of a kind.
@@ -113,7 +152,7 @@ class Oracle:
         -------
         Release
             Its value is the noisy mean over the rows: a vector, or a symmetric matrix. A Hessian is
-            multiplied by the scale.
+            multiplied by the scale. Of a sample it is an estimate of the mean over all rows.
 
         Raises
         ------
@@ -126,9 +165,9 @@ class Oracle:
         total = query_total(self.problem, kind, at)
         self._queues[kind].popleft()
         with np.errstate(all="ignore"):  # a warning would depend on rows
-            mean = self.problem.mean(kind, total(self._current))
+            mean = self.problem.mean(kind, total(self._rows()))
         perturb = perturb_vector if mean.ndim == 1 else perturb_matrix
-        return self._record(planned, at, perturb(mean, planned, self._noise))
+        return self._record(planned, at, perturb(mean, planned, self._noise) / self._part)
 
     def carry_out(self, procedure: AbstractProcedure, at: FloatArray) -> Release:
         """Carry out the next planned procedure of its kind.
@@ -147,9 +186,11 @@ class Oracle:
         planned = procedure.planned(self.problem)
         if planned != self._next(planned.kind):
             raise PlanViolation(f"the plan holds another {planned.kind} than the one asked for")
+        if self._part < 1.0:
+            raise PlanViolation("a procedure is carried out on all rows")
         self._queues[planned.kind].popleft()
         with np.errstate(all="ignore"):
-            outcome = procedure.carry_out(self.problem, Rows(self.problem, self._current), self._noise)
+            outcome = procedure.carry_out(self.problem, Rows(self.problem, self._rows()), self._noise)
         return self._record(planned, at, outcome)
 
     def _next(self, kind: ReleaseKind) -> PlannedRelease:
@@ -158,9 +199,9 @@ class Oracle:
         return self._queues[kind][0]
 
     def _record(self, planned: PlannedRelease, at: FloatArray, value: FloatArray) -> Release:
-        release = Release(planned, at.copy(), value)
+        release = Release(planned, at.copy(), value, self._part)
         self._released.append(release)
-        _progress.step("passes")
+        _progress.step("passes", release.part)
         return release
 
 

@@ -167,8 +167,16 @@ class Release:
         Parameter at which it was asked (public: it comes from earlier releases).
     value : array
         Vector of shape (size,), or symmetric matrix of shape (p, p).
+    part : float
+        Chance with which a row was in the sample that was asked; 1 for all rows.
     """
 
     planned: PlannedRelease
     at: FloatArray
     value: FloatArray
+    part: float = 1.0
+
+    @property
+    def sd(self) -> float:
+        """Standard deviation of the noise in an entry of ``value``, see `PlannedRelease.sd`."""
+        return self.planned.sd / self.part

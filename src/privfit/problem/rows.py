@@ -5,8 +5,9 @@ from collections.abc import Iterator
 import numpy as np
 
 from privfit._checks import FloatArray
+from privfit.data.blocks import Block, BlockKernel
 from privfit.data.reduction import CHUNK_ROWS, chunk_rows, sum_chunks
-from privfit.data.source import Block, BlockKernel, IntArray, RowSource
+from privfit.data.source import IntArray, RowSource
 from privfit.problem.objective import Problem
 from privfit.problem.plan import ReleaseKind
 from privfit.problem.totals import query_total

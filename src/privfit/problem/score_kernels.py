@@ -6,8 +6,8 @@ import numpy as np
 from numba import float64, int64, njit, void
 
 from privfit._checks import FloatArray
+from privfit.data.blocks import Block, BlockKernel, TravellingKernel
 from privfit.data.reduction import chunk_rows
-from privfit.data.source import Block, BlockKernel, TravellingKernel
 from privfit.losses.base import AbstractLoss, ScalarFunction, zero
 from privfit.losses.pointers import address, called
 from privfit.losses.score import AbstractScore

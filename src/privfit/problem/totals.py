@@ -6,7 +6,8 @@ from collections.abc import Callable
 import numpy as np
 
 from privfit._checks import FloatArray
-from privfit.data.source import ArraySource, RowSource, TravellingKernel
+from privfit.data.blocks import TravellingKernel
+from privfit.data.source import ArraySource, RowSource
 from privfit.problem.kernels import second_moment_kernel
 from privfit.problem.objective import Problem
 from privfit.problem.plan import ReleaseKind

@@ -7,8 +7,8 @@ import numpy as np
 from numba import float64, int64, njit, void
 
 from privfit._checks import FloatArray
+from privfit.data.blocks import Block, BlockKernel, CodedBlock, CodedKernel
 from privfit.data.reduction import chunk_rows
-from privfit.data.source import Block, BlockKernel, CodedBlock, CodedKernel
 from privfit.losses.base import AbstractLoss
 from privfit.losses.pointers import address, called
 

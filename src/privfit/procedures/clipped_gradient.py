@@ -4,8 +4,8 @@ from dataclasses import dataclass
 from typing import final
 
 from privfit._checks import FloatArray, positive
+from privfit.data.blocks import TravellingKernel
 from privfit.data.reduction import CHUNK_ROWS, GROUP_ROWS
-from privfit.data.source import TravellingKernel
 from privfit.errors import PlanViolation
 from privfit.privacy.allowance import Allowance
 from privfit.privacy.mechanisms import NoiseSource

@@ -8,7 +8,7 @@ import numpy as np
 from numba import float64, int64, njit, void
 
 from privfit._checks import FloatArray
-from privfit.data.source import Block
+from privfit.data.blocks import Block
 from privfit.losses.base import AbstractLoss
 
 _VECTOR = float64[::1]

@@ -7,7 +7,7 @@ from typing import final
 import numpy as np
 
 from privfit._checks import FloatArray, in_range, positive
-from privfit.data.source import TravellingKernel
+from privfit.data.blocks import TravellingKernel
 from privfit.privacy.allowance import Allowance
 from privfit.privacy.mechanisms import NoiseSource, smat, svec
 from privfit.privacy.relation import Relation

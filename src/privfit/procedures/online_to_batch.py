@@ -8,7 +8,7 @@ from typing import Literal, final
 import numpy as np
 
 from privfit._checks import FloatArray
-from privfit.data.source import Block
+from privfit.data.blocks import Block
 from privfit.learners.base import AbstractLearner, Feedback, Game
 from privfit.privacy.mechanisms import NoiseSource, NoNoise
 from privfit.privacy.repeated import (

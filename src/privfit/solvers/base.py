@@ -35,7 +35,7 @@ class Step:
     @property
     def weight(self) -> float:
         """Precision of the gradient: the inverse of its noise variance; 1 without noise."""
-        return _precision(self.release.planned.sd)
+        return _precision(self.release.sd)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -55,6 +55,8 @@ class Solution:
     report : {"one-step", "last", "point"}
         Which estimate stands for the solution: the late gradients combined in one Newton step, the last
         iterate with the noise that its recursion gives, or a point whose noise is not described.
+    part : float
+        Part of the rows that bread and meat may be found from.
     """
 
     problem: Problem
@@ -62,6 +64,7 @@ class Solution:
     steps: tuple[Step, ...]
     curvature: tuple[Release, ...]
     report: Literal["one-step", "last", "point"]
+    part: float = 1.0
 
     @property
     def late(self) -> tuple[Step, ...]:

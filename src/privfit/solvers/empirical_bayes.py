@@ -238,7 +238,7 @@ class _Descent:
         gradient = release.value.copy()
         gradient[:n] /= unit
         gradient[:n] += self._ridge @ phi[:n]
-        self.seen.append(_Seen(phi, gradient, release.planned.sd / unit))
+        self.seen.append(_Seen(phi, gradient, release.sd / unit))
 
     @property
     def _ridge(self) -> FloatArray:

@@ -1,6 +1,7 @@
 """Coordinates from released moments: columns standardised by marginals, then whitened by a second moment."""
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -11,7 +12,7 @@ from privfit.problem.objective import Problem
 from privfit.problem.oracle import Oracle
 from privfit.problem.plan import PlannedRelease, Release
 from privfit.problem.schedule import planned_release
-from privfit.solvers.norms import usual_norm
+from privfit.solvers.norms import longest_norm, usual_norm
 from privfit.solvers.response import AbstractResponse, released_response
 from privfit.solvers.shrinkage import shrunk
 
@@ -65,7 +66,7 @@ class Marginals:
     @classmethod
     def of(cls, problem: Problem, release: Release) -> "Marginals":
         """Return what a release of marginals says."""
-        p, bound, sd = problem.n_coef, problem.norm_bound, release.planned.sd
+        p, bound, sd = problem.n_coef, problem.norm_bound, release.sd
         value = release.value
         usable = 1.0
         if problem.has_intercept:  # the mean weight of a row
@@ -134,7 +135,7 @@ class Frame:
         size : float
             Squared norm at which rows were weighted down.
         """
-        moment, noise = size * release.value, size * release.planned.sd
+        moment, noise = size * release.value, size * release.sd
         first = int(problem.has_intercept)  # of a constant and centred columns the moment is known
         found, turned = np.linalg.eigh(moment[first:, first:])
         found = denoised(found, noise)
@@ -189,18 +190,36 @@ def planned_geometry(
     )
 
 
-def released_geometry(problem: Problem, oracle: Oracle) -> tuple[Marginals, Frame]:
+def _all_rows(longest: float) -> float:
+    del longest
+    return 1.0
+
+
+def released_geometry(
+    problem: Problem, oracle: Oracle, part_of: Callable[[float], float] = _all_rows
+) -> tuple[Marginals, Frame]:
     """Release marginals, the norms of standardised rows and their second moment, and read them.
 
     Rows are weighted down in the second moment beyond the norm that most of them keep within, the constant
     aside.
+
+    Parameters
+    ----------
+    problem : Problem
+        In encoded coordinates.
+    oracle : Oracle
+    part_of : callable
+        Part of the rows that the second moment is found from, given the largest squared norm of standardised
+        rows; the oracle goes on to ask that part.
     """
     start = np.array(problem.start)
     marginals = Marginals.of(problem, oracle.release("marginals", start))
     standard, usual = marginals.standardising(problem), float(problem.n_coef)
     oracle.change_basis(whitened(problem, standard / math.sqrt(usual)))
-    found = usual_norm(oracle.release("norms", start), _KEPT)
+    norms = oracle.release("norms", start)
+    found = usual_norm(norms, _KEPT)
     size = usual if found is None else usual * max((ROOM * found) ** 2, _LEAST_SQUARE)
+    oracle.sample(part_of(usual * (ROOM * longest_norm(norms)) ** 2))
     oracle.change_basis(standardised(problem, standard / math.sqrt(size)))
     moment = oracle.release("second_moment", start)
     return marginals, Frame.of(problem, standard, moment, marginals=marginals, size=size)

@@ -91,17 +91,28 @@ class HessianModel:
         usual = float(np.mean(values))
         return (vectors * np.sqrt(usual / np.maximum(values, self.smallest * usual))) @ vectors.T
 
+    def dispersion(self, phi: FloatArray) -> float:
+        """Return about how many times the Hessian at ``phi`` (q,) the mean squared gradient is."""
+        curvature, score = typical(self.problem.loss, residual=self._residual(phi))
+        return score / curvature
+
     def _usual_curvature(self, phi: FloatArray) -> float:
         """Return the mean curvature of a loss of residuals."""
         loss = self.problem.loss
         if loss.has_scale:
             return typical(loss, residual=1.0)[0] / float(phi[-1])
+        curvature, _ = typical(loss, residual=self._residual(phi))
+        return max(curvature, _LEAST_CURVATURE * loss.constants.curvature)
+
+    def _residual(self, phi: FloatArray) -> float:
+        """Return the residual standard deviation; the scale where there is one."""
+        if self.problem.loss.has_scale:
+            return float(phi[-1])
         p, center, spread = self.problem.n_coef, self.frame.center, self.marginals.response.sd
         constant = float(center @ center)
         explained = float(phi[:p] @ phi[:p])
         explained -= float(phi[:p] @ center) ** 2 / constant if constant > 0 else 0.0
-        residual = math.sqrt(max(spread**2 - explained, 0.05 * spread**2))
-        return max(typical(loss, residual=residual)[0], _LEAST_CURVATURE * loss.constants.curvature)
+        return math.sqrt(max(spread**2 - explained, 0.05 * spread**2))
 
 
 def norm_limit(problem: Problem) -> float:
@@ -171,7 +182,7 @@ class View:
         Its eigenvalues are positive, ridge included.
         """
         n, scale = self.problem.n_linear, self.problem.split(release.at)[1]
-        value, sd = release.value / scale, release.planned.sd / scale
+        value, sd = release.value / scale, release.sd / scale
         if sd == 0.0:
             return value + self.problem.ridge
         model = self.hessian(release.at)[:n, :n] - self.problem.ridge[:n, :n]

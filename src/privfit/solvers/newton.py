@@ -145,7 +145,7 @@ def propose(problem: Problem, hessian: Release, step: Step) -> Proposal:
         theta=hessian.at,
         gradient=step.gradient,
         matrix=hessian.value / scale + problem.ridge,
-        floor=max(noise_norm(hessian.planned.sd, problem.size), 1e-12 * problem.smoothness) / scale,
+        floor=max(noise_norm(hessian.sd, problem.size), 1e-12 * problem.smoothness) / scale,
     )
 
 

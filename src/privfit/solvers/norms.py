@@ -32,7 +32,7 @@ def longest_norm(release: Release) -> float:
     """
     beyond = np.cumsum(release.value[::-1])[::-1]
     in_noise = beyond / np.sqrt(np.arange(NORM_CLASSES, 0, -1))
-    clearest, seen = int(np.argmax(in_noise)), in_noise > _SEEN * release.planned.sd
+    clearest, seen = int(np.argmax(in_noise)), in_noise > _SEEN * release.sd
     hidden = np.flatnonzero(~seen[clearest:])
     if not hidden.size:
         return math.inf
@@ -56,7 +56,7 @@ def usual_norm(release: Release, part: float) -> float | None:
         None where noise hides it. At least 1, as the first class holds all rows within the bound.
     """
     together = release.value.reshape(-1, _TOGETHER).sum(axis=1)
-    shares = believed(together, release.planned.sd * math.sqrt(_TOGETHER))
+    shares = believed(together, release.sd * math.sqrt(_TOGETHER))
     if shares is None:
         return None
     places, chances = spread_out(shares)

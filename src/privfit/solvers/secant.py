@@ -35,7 +35,7 @@ def steepness(hessian: FloatArray, steps: Sequence[Step]) -> float:
     """
     n = len(hessian)
     points, gradients = [one.release.at for one in steps], [one.gradient for one in steps]
-    at, gradient, sd = precision_average(points, gradients, [one.release.planned.sd for one in steps])
+    at, gradient, sd = precision_average(points, gradients, [one.release.sd for one in steps])
     expected = (np.array(points) - at)[:, :n] @ hessian
     weights = np.array([one.weight for one in steps])
     moved = float(weights @ np.sum(expected**2, axis=1))

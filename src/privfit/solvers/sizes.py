@@ -47,7 +47,7 @@ def best_cut(release: Release, *, noise: float, dimension: float, n_rows: int) -
     much noise, above nearly all sizes where there is little. Steps end with smaller residuals than they
     began with, so the cut is found twice.
     """
-    shares = believed(release.value, release.planned.sd)
+    shares = believed(release.value, release.sd)
     if shares is None:
         return None
     places, chances = spread_out(shares)

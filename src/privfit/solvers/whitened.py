@@ -12,7 +12,7 @@ from privfit.privacy.allowance import Allowance
 from privfit.problem.objective import Problem
 from privfit.problem.oracle import Oracle
 from privfit.problem.plan import PlannedRelease
-from privfit.problem.schedule import growing_shares, planned_release, signal_of
+from privfit.problem.schedule import planned_release, signal_of
 from privfit.solvers.base import (
     AbstractSolver,
     Solution,
@@ -22,8 +22,9 @@ from privfit.solvers.base import (
     precision_average,
     take_step,
 )
+from privfit.solvers.course import Course, Matrices
 from privfit.solvers.geometry import farthest, planned_geometry, released_geometry
-from privfit.solvers.hessian_model import SMALLEST_SPREAD, HessianModel, View, limited
+from privfit.solvers.hessian_model import SMALLEST_SPREAD, HessianModel, View, limited, norm_limit
 from privfit.solvers.norms import longest_norm
 from privfit.solvers.requirements import need_convex, need_smooth
 from privfit.solvers.secant import steepness
@@ -56,9 +57,10 @@ class WhitenedGradientDescent(AbstractSolver):
     Parameters
     ----------
     n_steps : int, optional
-        Default ``2 log(n mu / p)``, rounded, between 6 and 30.
+        All of them ask all rows. By default ``2 log(n mu / p)``, rounded, between 6 and 30; with enough rows
+        six steps that ask a random sample of them, and four more, see `privfit.solvers.course.Course`.
     marginal_share, geometry_share, norm_share, hessian_share : float
-        Parts of the squared budget that buy the marginals, the second moment, three looks at the norms, and
+        Parts of the squared budget that buy the marginals, the second moment, the looks at the norms, and
         the Hessian of the last steps.
     spread : float, optional
         ``c**2 / p``. By default ``c`` is as long as the longest rows that can be seen, but no longer than
@@ -72,13 +74,14 @@ class WhitenedGradientDescent(AbstractSolver):
         than those rows where bounds let others be so: as long as a usual row with one number at its declared
         bound, but up to 2.75 times as long.
     growth : float
-        Ratio of the squared budgets of the last and the first step; the steps between grow evenly.
+        Ratio of the squared budgets of the last and the first step; the steps between grow evenly. Without
+        effect where a sample leads the way.
 
     Notes
     -----
-    *Guarantee.* mu-GDP by composition of marginals, two matrices, three histograms and K gradients. Bases are
-    functions of earlier releases; the Mallows weights bound every row in them, so all
-    sensitivities are known beforehand.
+    *Guarantee.* mu-GDP by composition of marginals, two matrices, two or three histograms and K gradients.
+    Bases, and what part of the rows is sampled, are functions of earlier releases; the Mallows weights bound
+    every row in them, so all sensitivities are known beforehand. See `Oracle.sample` for samples.
 
     The estimate is an M-estimator with weights that are fixed given the released basis. For a correctly
     specified model it estimates the same coefficients as the unweighted one.
@@ -117,26 +120,26 @@ class WhitenedGradientDescent(AbstractSolver):
         return "whitened gradient descent"
 
     def plan(self, problem: Problem, allowance: Allowance) -> tuple[PlannedRelease, ...]:
-        """Plan marginals, three looks at norms, a second moment, a Hessian, and one gradient a step."""
+        """Plan marginals, looks at norms, a second moment, a Hessian, and one gradient a step."""
         need_smooth(problem, "WhitenedGradientDescent")
         need_convex(problem, "WhitenedGradientDescent")
-        n_steps = self._steps(problem, allowance.signal(problem.size))
-        looks = [self.norm_share / 3.0] * 3
-        fixed = [self.marginal_share, self.geometry_share, *looks, self.hessian_share]
+        course = self._courses(problem, allowance.signal(problem.size))[0]
+        looks = 2 if course.samples else 3
+        fixed = [self.marginal_share, self.geometry_share, *[self.norm_share / looks] * looks]
+        fixed.append(self.hessian_share)
         rest = 1.0 - math.fsum(fixed)
-        steps = growing_shares(n_steps, self.growth ** (1.0 / n_steps))
-        for_marginals, for_moment, for_norms, for_first, for_second, for_hessian, *parts = allowance.split(
-            [*fixed, *(part * rest for part in steps)]
+        for_marginals, for_moment, for_norms, *others = allowance.split(
+            [*fixed, *(part * rest for part in course.shares)]
         )
+        for_looks, (for_hessian, *for_steps) = others[: looks - 1], others[looks - 1 :]
         final = limited(problem, None)
         return (
             *planned_geometry(
                 problem, for_marginals=for_marginals, for_norms=for_norms, for_moment=for_moment
             ),
-            planned_release(final, "norms", for_first),
-            planned_release(final, "norms", for_second),
+            *(planned_release(final, "norms", part) for part in for_looks),
             planned_release(final, "hessian", for_hessian),
-            *(planned_release(final, "gradient", part) for part in parts),
+            *(planned_release(final, "gradient", part) for part in for_steps),
         )
 
     def final_problem(self, problem: Problem, releases: tuple[PlannedRelease, ...]) -> Problem:
@@ -146,8 +149,17 @@ class WhitenedGradientDescent(AbstractSolver):
 
     def run(self, problem: Problem, oracle: Oracle) -> Solution:
         """Release the geometry, then the gradients."""
-        marginals, frame = released_geometry(problem, oracle)
-        return _Descent(self, problem, oracle, HessianModel(problem, frame, marginals)).run()
+        courses = self._courses(problem, signal_of(oracle.plan.solver_releases, problem.size))
+        planned = oracle.remaining("gradient")
+        course = next(one for one in courses if len(one.shares) == planned)
+        marginals, frame = released_geometry(problem, oracle, course.leading_part)
+        return _Descent(self, problem, oracle, course, HessianModel(problem, frame, marginals)).run()
+
+    def _courses(self, problem: Problem, mu: float) -> tuple[Course, Course]:
+        """Return the course that suits, and the other one: roundings of ``mu`` may have it planned."""
+        even, sampled = Course.even(self._steps(problem, mu), self.growth), Course.sampled(problem, mu)
+        suits = self.n_steps is None and sampled.leading_part(0.0) < 1.0
+        return (sampled, even) if suits else (even, sampled)
 
     def _steps(self, problem: Problem, mu: float) -> int:
         if self.n_steps is not None:
@@ -183,15 +195,20 @@ class _Descent:
     solver: WhitenedGradientDescent
     problem: Problem
     oracle: Oracle
+    course: Course
     model: HessianModel
 
     def run(self) -> Solution:
-        """Ask for the planned gradients, the second half in the metric of the model of the Hessian."""
-        count = self.oracle.remaining("gradient")
-        steps, point = self._lead(self._sized(np.eye(self.problem.n_coef)), count // 2)
+        """Ask for the planned gradients, the later ones in the metric of the model of the Hessian."""
+        straight = np.eye(self.problem.n_coef)
+        start = self._tight(straight) if self.course.samples else self._sized(straight)
+        steps, point = self._lead(start, len(self.course.leading))
+        self.oracle.sample(1.0)
         view = self._sized(self.model.whitening(point))
-        later, theta = self._arrive(view, view.inwards(point), count - count // 2)
-        return Solution(view.problem, theta, (*steps, *later), (), "one-step")
+        part = self._matrix_part(view, view.inwards(point))
+        later, theta = self._arrive(view, view.inwards(point), part)
+        last = (*steps, *later)[-2 * self.course.n_late :]
+        return Solution(view.problem, theta, last, (), "one-step", part)
 
     def _lead(self, view: View, count: int) -> tuple[list[Step], FloatArray]:
         """Take the first steps, each from the last estimate shrunk as far as noise hides it.
@@ -208,13 +225,18 @@ class _Descent:
             point = self._shrunk(view, _led(view.problem, steps, view.hessian))
         return steps, point
 
-    def _arrive(self, view: View, at: FloatArray, count: int) -> tuple[list[Step], FloatArray]:
-        """Take the last steps from ``at``, by a Hessian released there; all in the view's coordinates."""
+    def _arrive(self, view: View, at: FloatArray, part: float) -> tuple[list[Step], FloatArray]:
+        """Take the last steps from ``at``, by a Hessian released there; all in the view's coordinates.
+
+        The Hessian is that of a part of the rows, the gradients are those of all.
+        """
         self.oracle.change_basis(view.problem)
+        self.oracle.sample(part)
         hessian = view.drawn(self.oracle.release("hessian", at))
+        self.oracle.sample(1.0)
         inverse = floored_inverse(hessian, 0.0)
         steps: list[Step] = []
-        for _ in range(count):
+        for _ in self.course.arriving:
             steps.append(take_step(view.problem, self.oracle, at, inverse))
             at = _led(view.problem, steps, lambda _: hessian).to
         return steps, at
@@ -229,9 +251,32 @@ class _Descent:
             phi[:n] = base + away
         return phi
 
+    def _matrix_part(self, view: View, at: FloatArray) -> float:
+        """Return the part of the rows that Hessians and the meat may be found from."""
+        if not self.course.samples:
+            return 1.0
+        n, planned = self.problem.n_linear, self.oracle.plan.releases
+        bread = float(np.mean(np.diag(view.hessian(at))[:n]))
+        expected = Matrices(
+            squared_norm=norm_limit(self.problem) ** 2 / float(np.mean(np.sum(view.turn**2, axis=0))),
+            bread=bread,
+            meat=bread * self.model.dispersion(view.outwards(at)),
+            bread_noise=min(release.sd for release in planned if release.kind == "hessian"),
+            meat_noise=max((release.sd for release in planned if release.kind == "meat"), default=0.0),
+            size=n,
+        )
+        return expected.part(self.problem.n_rows)
+
+    def _tight(self, turn: FloatArray) -> View:
+        """Return coordinates in which all but the shortest rows are weighted down: noise is least there.
+
+        The least noise keeps long rows, along which little is known, from being led far away.
+        """
+        return View.within(self.model, turn, math.sqrt(SMALLEST_SPREAD * self._dimension(turn)))
+
     def _sized(self, turn: FloatArray) -> View:
         """Look at the norms of the rows ``turn' z`` and return coordinates along them, in a unit to suit."""
-        dimension = self.model.frame.dimension * float(np.mean(np.sum(turn**2, axis=0)))
+        dimension = self._dimension(turn)
         usual = 0.5 * math.sqrt(dimension)
         self.oracle.change_basis(View.within(self.model, turn, usual).problem)
         longest = usual * longest_norm(self.oracle.release("norms", np.array(self.problem.start)))
@@ -241,6 +286,10 @@ class _Descent:
             longest = max(longest, min(_ROOM_FOR_UNSEEN * longest, self._possible(turn, dimension)))
             bound = max(min(bound, longest), math.sqrt(SMALLEST_SPREAD * dimension))
         return View.within(self.model, turn, bound)
+
+    def _dimension(self, turn: FloatArray) -> float:
+        """Return the expected squared norm of a row ``turn' z``."""
+        return self.model.frame.dimension * float(np.mean(np.sum(turn**2, axis=0)))
 
     def _possible(self, turn: FloatArray, dimension: float) -> float:
         """Return about how long rows that noise hides can be, by declared bounds; 0 without."""
@@ -256,7 +305,7 @@ def _led(problem: Problem, steps: list[Step], hessian_at: Callable[[FloatArray],
     at, gradient, sd = precision_average(
         [step.release.at for step in late],
         [step.gradient for step in late],
-        [step.release.planned.sd for step in late],
+        [step.release.sd for step in late],
     )
     hessian = hessian_at(at).copy()
     hessian[:n, :n] *= steepness(hessian[:n, :n], late)

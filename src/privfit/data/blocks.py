@@ -1,0 +1,157 @@
+"""Blocks of encoded rows, and the kernels that sum them."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from operator import itemgetter
+from typing import Any, TypeAlias, final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from privfit._checks import FloatArray
+from privfit.data.coded import CodedMatrix
+from privfit.data.shares import IntArray
+
+Parts: TypeAlias = tuple[FloatArray, FloatArray] | None
+
+Pick: TypeAlias = Callable[[NDArray[Any]], NDArray[Any]]
+"""Takes some of the rows of an array."""
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class Block:
+    """Encoded rows: ``x`` (m, p) row-major, ``y`` (m,), ``weight`` (m,), all float64 and finite.
+
+    Every row satisfies ``weight <= 1`` and ``weight * norm(x)**2 <= norm_bound**2`` in exact arithmetic.
+    A row that may not contribute has weight 0.
+
+    Where rows count by shares (see `privfit.data.shares`), ``weight`` is ``influence * share``: what a row's
+    loss counts. ``influence`` (m,) alone satisfies the bounds, too, and a term that is bounded by it in
+    another way than as a multiple of it is multiplied by ``share`` (m,). By default the share is 1.
+    """
+
+    x: FloatArray
+    y: FloatArray
+    weight: FloatArray
+    parts: Parts = None
+    """``(influence, share)``, where not all shares are 1."""
+
+    @property
+    def influence(self) -> FloatArray:
+        """Weights that bound rows, their shares aside."""
+        return self.weight if self.parts is None else self.parts[0]
+
+    @property
+    def share(self) -> FloatArray:
+        """Shares of the rows."""
+        return _shares(self.weight, self.parts)
+
+    def part(self, rows: slice | IntArray) -> "Block":
+        """Return some of the rows."""
+        return self.picked(itemgetter(rows))
+
+    def picked(self, pick: Pick) -> "Block":
+        """Return the rows that ``pick`` takes of every array."""
+        return Block(pick(self.x), pick(self.y), pick(self.weight), _some(self.parts, pick))
+
+    def written_out(self) -> "Block":
+        """Return the block itself."""
+        return self
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class CodedBlock:
+    """As `Block`, with coded rows."""
+
+    x: CodedMatrix
+    y: FloatArray
+    weight: FloatArray
+    parts: Parts = None
+
+    @property
+    def influence(self) -> FloatArray:
+        """Weights that bound rows, their shares aside."""
+        return self.weight if self.parts is None else self.parts[0]
+
+    @property
+    def share(self) -> FloatArray:
+        """Shares of the rows."""
+        return _shares(self.weight, self.parts)
+
+    def part(self, rows: slice | IntArray) -> "CodedBlock":
+        """Return some of the rows."""
+        return self.picked(itemgetter(rows))
+
+    def picked(self, pick: Pick) -> "CodedBlock":
+        """Return the rows that ``pick`` takes of every array."""
+        return CodedBlock(self.x.picked(pick), pick(self.y), pick(self.weight), _some(self.parts, pick))
+
+    def written_out(self) -> Block:
+        """Return the rows with all their columns."""
+        return Block(self.x.dense(), self.y, self.weight, self.parts)
+
+
+def _shares(weight: FloatArray, parts: Parts) -> FloatArray:
+    return np.broadcast_to(1.0, weight.shape) if parts is None else parts[1]
+
+
+def _some(parts: Parts, pick: Pick) -> Parts:
+    return None if parts is None else (pick(parts[0]), pick(parts[1]))
+
+
+BlockKernel = Callable[[Block, FloatArray], None]
+"""``kernel(block, out)`` adds the sum of rows ``k*CHUNK_ROWS .. (k+1)*CHUNK_ROWS`` to ``out[k]``.
+
+``out`` has shape (number of chunks, size). A kernel keeps no state and releases the GIL where it can.
+"""
+
+RowTerms = Callable[[Block], FloatArray]
+"""``terms(block)`` returns the terms of the rows one by one, shape (m, size)."""
+
+
+@final
+@dataclass(frozen=True, slots=True, eq=False)
+class CodedKernel:
+    """A kernel that takes blocks of coded rows as well; other kernels get them written out, chunk by chunk.
+
+    Parameters
+    ----------
+    dense, coded : callable
+        The same sum, of blocks whose ``x`` is an array and of blocks whose ``x`` is a `CodedMatrix`.
+    """
+
+    dense: BlockKernel
+    coded: Callable[["CodedBlock", FloatArray], None]
+
+    def __call__(self, block: Block, out: FloatArray) -> None:
+        """Add the sum of each chunk of rows to a row of ``out``."""
+        self.dense(block, out)
+
+
+@final
+class TravellingKernel:
+    """A kernel with the call that makes it, by which it can be pickled and made anew in another process.
+
+    Parameters
+    ----------
+    make : callable
+        Function of a module, or bound method of what can be pickled; it returns the kernel.
+    *arguments
+        Its arguments.
+    """
+
+    __slots__ = ("_arguments", "_make", "kernel")
+
+    def __init__(self, make: Callable[..., BlockKernel], *arguments: Any) -> None:
+        self._make, self._arguments = make, arguments
+        self.kernel = make(*arguments)
+
+    def __call__(self, block: Block, out: FloatArray) -> None:
+        """Add the sum of each chunk of rows to a row of ``out``."""
+        self.kernel(block, out)
+
+    def __repr__(self) -> str:
+        return "TravellingKernel(<private point>)"
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return TravellingKernel, (self._make, *self._arguments)

@@ -1,0 +1,140 @@
+"""Which rows the steps of the default ask: when a sample of them leads the way, and what comes of it."""
+
+import math
+from collections import Counter
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from privfit import Budget, HuberRegressor, LogisticRegression
+from privfit.data.shares import ShareRule
+from privfit.data.synthetic import linear_model, logistic_model
+from privfit.losses import Logistic
+from privfit.privacy.relation import Relation
+from privfit.problem.objective import Problem
+from privfit.solvers import WhitenedGradientDescent
+from privfit.solvers.course import Course, Matrices
+
+BETA = (1.0, -1.0, 0.5)
+
+
+def problem(n_rows, p=4):
+    return Problem(
+        loss=Logistic(),
+        columns=tuple(f"x{k}" for k in range(p)),
+        norm_bound=2.0,
+        n_rows=n_rows,
+        relation=Relation.REPLACE,
+        l2=0.0,
+        start=(0.0,) * p,
+        penalised=(False, *[True] * (p - 1)),
+    )
+
+
+@pytest.mark.parametrize(
+    "course", [Course.even(17, 36.0), Course.even(6, 1.0), Course.sampled(problem(10**6), 1.0)]
+)
+def test_shares_are_a_whole_and_the_last_cost_most(course):
+    assert math.isclose(math.fsum(course.shares), 1.0)
+    assert min(course.shares) > 0.0
+    assert max(course.shares) == course.shares[-1]
+    assert 1 <= course.n_late <= len(course.arriving)
+
+
+def test_many_rows_are_led_by_a_small_sample_and_few_rows_by_all():
+    parts = [Course.sampled(problem(n), 1.0).leading_part(0.0) for n in (10_000, 39_000, 10**5, 10**6, 10**8)]
+    assert parts == [1.0, 1.0, 0.2, 0.02, 0.0002]
+
+
+@pytest.mark.parametrize("harder", [{"mu": 0.01}, {"p": 60}, {"longest": 2000.0}])
+def test_noise_columns_and_long_rows_ask_for_more(harder):
+    given = {"mu": 1.0, "p": 4, "longest": 10.0}
+    usual, more = (
+        Course.sampled(problem(10**6, case["p"]), case["mu"]).leading_part(case["longest"])
+        for case in (given, {**given, **harder})
+    )
+    assert usual < more <= 0.5
+
+
+def test_all_rows_lead_where_lengths_are_open_units_are_protected_or_nothing_is_hidden():
+    assert Course.sampled(problem(10**6), 1.0).leading_part(math.inf) == 1.0
+    assert Course.sampled(problem(10**6), math.inf).leading_part(0.0) == 1.0
+    units = replace(problem(10**6), shares=ShareRule(unit="person", rows_per_unit=3))
+    assert Course.sampled(units, 1.0).leading_part(0.0) == 1.0
+    assert Course.even(9, 4.0).leading_part(0.0) == 1.0
+
+
+def test_matrices_come_from_as_many_rows_as_lengths_and_noise_ask():
+    calm = Matrices(squared_norm=10.0, bread=0.2, meat=0.2, bread_noise=1e-9, meat_noise=1e-9, size=8)
+    assert calm.part(10**8) == pytest.approx(2**21 / 10**8)
+    assert calm.part(10**6) == 1.0
+    asking = {"bread_noise": 1e-3, "meat_noise": 1e-3, "squared_norm": 1e4}
+    for name, value in asking.items():
+        assert calm.part(10**8) < replace(calm, **{name: value}).part(10**8) < 0.5
+        assert replace(calm, **{name: 1e4 * value}).part(10**8) == 1.0
+
+
+def fitted(estimator, x, y, mu, seed, **options):
+    return estimator(budget=Budget.gdp(mu), random_state=seed, **options).fit(x, y).result_
+
+
+def test_a_sample_leads_and_all_rows_decide():
+    """Of 100,000 rows a fifth leads; the last gradients and the look at norms before them ask all."""
+    result = fitted(LogisticRegression, *logistic_model(100_000, BETA, seed=1), 1.0, 2)
+    assert Counter(r.planned for r in result.releases) == Counter(result.plan.releases)
+    gradients = [r.part for r in result.releases if r.planned.kind == "gradient"]
+    assert gradients == [pytest.approx(0.2, abs=2.0**-15)] * 6 + [1.0] * 4
+    assert [r.part for r in result.releases if r.planned.kind in ("marginals", "norms")] == [1.0] * 3
+
+
+@pytest.mark.parametrize("budget", [Budget.gdp(1.0), Budget(epsilon=4.0, delta=0.0)])
+def test_few_rows_and_given_steps_ask_all_rows(budget):
+    x, y = logistic_model(100_000, BETA, seed=1)
+    for options in ({"solver": WhitenedGradientDescent(n_steps=10)}, {}):
+        rows = slice(None) if options else slice(10_000)
+        result = LogisticRegression(budget=budget, random_state=3, **options).fit(x[rows], y[rows]).result_
+        assert {release.part for release in result.releases} == {1.0}
+
+
+@pytest.mark.statistical
+@pytest.mark.parametrize(
+    ("estimator", "simulate", "budget"),
+    [
+        (LogisticRegression, logistic_model, Budget.gdp(0.5)),
+        (HuberRegressor, linear_model, Budget.gdp(0.5)),
+        (LogisticRegression, logistic_model, Budget(epsilon=2.0, delta=0.0)),
+    ],
+)
+def test_what_a_sample_has_led_to_is_as_far_from_the_plain_fit_as_it_says(estimator, simulate, budget):
+    """Squared distances over the stated variance of the noise, 25 fits of one table: both tails 1e-7.
+
+    The noise of a bread is common to the coefficients of a fit, and rows are weighted a little: an allowance
+    of a quarter on both sides.
+    """
+    x, y = simulate(100_000, BETA, seed=5)
+    exact = np.asarray(estimator(solver="non-private").fit(x, y).result_.params)
+    total = 0.0
+    for seed in range(25):
+        result = estimator(budget=budget, random_state=seed).fit(x, y).result_
+        assert min(release.part for release in result.releases) < 0.5
+        away = np.asarray(result.params) - exact
+        total += float(away @ np.linalg.solve(np.asarray(result.cov_noise), away))
+    free = 25 * exact.size
+    low, high = stats.chi2.ppf([1e-7, 1.0 - 1e-7], free)
+    assert 0.8 * low < total < 1.25 * high
+
+
+@pytest.mark.statistical
+def test_rare_levels_are_led_by_more_rows_and_estimated():
+    """An indicator of 1 row in 500, which a sample of 20,000 shows 40 times."""
+    rng = np.random.default_rng(0)
+    x = np.column_stack([rng.normal(size=(100_000, 2)), rng.random(100_000) < 0.002])
+    y = x @ np.array([1.0, -1.0, 0.5]) + rng.normal(size=100_000)
+    exact = HuberRegressor(solver="non-private").fit(x, y).result_
+    for seed in range(5):
+        result = fitted(HuberRegressor, x, y, 2.0, seed)
+        assert min(release.part for release in result.releases) > 0.2
+        away = np.asarray(result.params) - np.asarray(exact.params)
+        assert np.all(np.abs(away) < 6.0 * np.asarray(result.bse))
