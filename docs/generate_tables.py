@@ -335,6 +335,28 @@ def cluster() -> str:
     return "\n\n".join([sizes, times, said])
 
 
+def sampled_course() -> str:
+    """Return what becomes of estimates and intervals where a sample of the rows leads the way."""
+    body = [
+        [
+            row["model"],
+            row["design"],
+            f"{int(row['n']):,}",
+            row["mu"].removesuffix(".0"),
+            row["p"],
+            row["course"],
+            f"{float(row['sample']):.3f}",
+            f"{float(row['noise']):.3f} / {float(row['stated']):.3f}",
+            f"{float(row['se']):.3f} ± {float(row['se_sd']):.3f}",
+            f"{float(row['rare_noise']):.2f} / {float(row['rare_stated']):.2f}" if row["rare_noise"] else "",
+            f"{float(row['processor_s']):.2f} s",
+        ]
+        for row in rows("experiments/results/sampled_course.csv")
+    ]
+    header = ["model", "columns", "n", "μ", "p", "steps", "smallest sample", "noise / stated"]
+    return table([*header, "standard errors", "rare: noise / stated", "processor"], body)
+
+
 def larger_than_memory() -> str:
     """Return the times and the memory of fits from a file."""
     report = json.loads((ROOT / "benchmarks/speed/results/larger_than_memory.json").read_text())
@@ -345,14 +367,17 @@ def larger_than_memory() -> str:
             f"{one['encoding']['processor_ms']:,.0f} ms",
             f"{one['gradient_pass']['processor_ms']:,.0f} ms",
             f"{one['scan / pass']:.2f}",
-            f"{one['cache_bytes'] / 2**20:.0f} MiB",
+            f"{one['fit']['processor_ms'] / 1e3:,.0f} s",
+            f"{one['tables_read']:.1f}",
+            f"{one['cache_bytes'] / 2**20:,.0f} MiB",
             f"{one['imported_mib']:.0f} MiB",
             f"{one['high_water_mib']:.0f} MiB",
+            f"{one['fit_high_water_mib']:.0f} MiB",
         ]
         for n_rows, one in report["rows"].items()
     ]
-    header = ["rows", "scan", "encoding, once", "gradient pass", "scan over pass", "files"]
-    return table([*header, "memory before", "most memory"], body)
+    header = ["rows", "scan", "encoding, once", "gradient pass", "scan over pass", "whole fit", "tables read"]
+    return table([*header, "files", "memory before", "most in sums", "most in a fit"], body)
 
 
 def point_solvers() -> str:
@@ -660,6 +685,7 @@ PAGES: dict[str, dict[str, Callable[[], str]]] = {
         "grid": lambda: grid_coverage("auto"),
         "grid_width": lambda: grid_width("auto"),
         "budget_split": budget_split,
+        "sampled_course": sampled_course,
         "published": published_intervals,
         "published_counts": published_counts,
         "multinomial": multinomial,

@@ -33,8 +33,8 @@ def terminal(monkeypatch):
 def slow_steps(monkeypatch):
     plain = _progress.step
 
-    def step(kind):
-        plain(kind)
+    def step(*given):
+        plain(*given)
         time.sleep(0.01)
 
     monkeypatch.setattr(_progress, "step", step)
@@ -79,6 +79,17 @@ def test_what_is_shown_holds_public_numbers_only(terminal, monkeypatch):
         fit(terminal, seed)
     assert states[0][-20:] == states[1][-20:]
     assert states[0][-1]["steps"] == "20 of 20 passes, 476 rows/s"  # 500 rows, 20 passes, 21 ticks
+
+
+def test_a_pass_over_a_sample_reads_its_part_of_the_rows(monkeypatch):
+    monkeypatch.setattr(_progress, "_DELAY", 60.0)
+    display = _progress._Display("fitting", threading.get_ident())
+    monkeypatch.setattr(_progress, "time", SimpleNamespace(monotonic=lambda: display._since + 10.0))
+    display._count, display._rows, display.kind = 3, 1000, "passes"
+    for part in (0.25, 1.0):
+        display.step(part)
+    assert display._state()["steps"] == "2 of 3 passes, 125 rows/s"
+    display.close()
 
 
 def test_an_audit_counts_runs(terminal, monkeypatch):
