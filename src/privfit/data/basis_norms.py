@@ -71,7 +71,7 @@ class BasisNorms:
 
     def _shifted(self, x: FloatArray, scale: FloatArray, shift: FloatArray) -> tuple[FloatArray, FloatArray]:
         length, size = np.empty(len(x)), np.empty(len(x))
-        norm_loops.squares(x, scale, shift, length, size)
+        norm_loops.moved_squares(np.ascontiguousarray(x), scale, shift, length, size)
         length = np.sqrt(length)
         return self._raised(np.sqrt(size), length), length
 
@@ -80,7 +80,7 @@ class BasisNorms:
         for rows in slabs(slice(0, length.size), x.shape[1]):
             turned = x[rows] @ self._basis
             length[rows] = np.sqrt(squared_norms(x[rows]))
-            size[rows] = np.sqrt(np.einsum("ij,ij->i", turned, turned))
+            size[rows] = np.sqrt(squared_norms(turned))
         return self._raised(size, length), length
 
     def _raised(self, size: FloatArray, length: FloatArray) -> FloatArray:

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privfit._checks import FloatArray
-from privfit.data import coded_loops
+from privfit.data import coded_loops, norm_loops
 from privfit.errors import SchemaError
 
 Storage: TypeAlias = Literal["float64", "float32"]
@@ -208,5 +208,6 @@ def squared_norms(x: Matrix) -> FloatArray:
     """Return the squared norms of the rows, shape (m,), without a warning."""
     if isinstance(x, CodedMatrix):
         return x.squared_norms()
-    with np.errstate(over="ignore", invalid="ignore"):
-        return np.einsum("ij,ij->i", x, x)
+    out = np.empty(len(x))
+    norm_loops.squares(np.ascontiguousarray(x, dtype=np.float64), out)
+    return out

@@ -35,7 +35,7 @@ _ROWS_A_NORM = 400.0
 """Rows of the sample that matrices are found from, for each unit of the largest squared norm: a variance is
 then known to five percent even along the longest rows."""
 
-_LEAST_NUMBERS = 2.0**24
+_LEAST_NUMBERS = 2.0**23
 """Numbers that the sample of the matrices holds at least: fewer would save little."""
 
 _BREAD_NOISE, _MEAT_NOISE = 0.15, 0.1
