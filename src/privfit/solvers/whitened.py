@@ -54,6 +54,9 @@ class WhitenedGradientDescent(AbstractSolver):
     asked for where Newton steps with it lead, without shrinkage. So they arrive even where the model is
     wrong. Inference combines them in one Newton step more, in which the points drop out.
 
+    With enough rows a random sample of them leads the way, and Hessian, bread and meat come from another one,
+    as large as noise asks; the last gradients ask all rows.
+
     Parameters
     ----------
     n_steps : int, optional
