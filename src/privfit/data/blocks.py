@@ -1,9 +1,10 @@
 """Blocks of encoded rows, and the kernels that sum them."""
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
 from operator import itemgetter
-from typing import Any, TypeAlias, final
+from typing import Any, Self, TypeAlias, final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,8 +20,8 @@ Pick: TypeAlias = Callable[[NDArray[Any]], NDArray[Any]]
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class Block:
-    """Encoded rows: ``x`` (m, p) row-major, ``y`` (m,), ``weight`` (m,), all float64 and finite.
+class AbstractBlock(ABC):
+    """Encoded rows: ``x`` (m, p), ``y`` (m,), ``weight`` (m,), all finite.
 
     Every row satisfies ``weight <= 1`` and ``weight * norm(x)**2 <= norm_bound**2`` in exact arithmetic.
     A row that may not contribute has weight 0.
@@ -30,7 +31,7 @@ class Block:
     another way than as a multiple of it is multiplied by ``share`` (m,). By default the share is 1.
     """
 
-    x: FloatArray
+    x: Any
     y: FloatArray
     weight: FloatArray
     parts: Parts = None
@@ -44,59 +45,45 @@ class Block:
     @property
     def share(self) -> FloatArray:
         """Shares of the rows."""
-        return _shares(self.weight, self.parts)
+        return np.broadcast_to(1.0, self.weight.shape) if self.parts is None else self.parts[1]
 
-    def part(self, rows: slice | IntArray) -> "Block":
+    def part(self, rows: slice | IntArray) -> Self:
         """Return some of the rows."""
         return self.picked(itemgetter(rows))
 
-    def picked(self, pick: Pick) -> "Block":
+    def picked(self, pick: Pick) -> Self:
         """Return the rows that ``pick`` takes of every array."""
-        return Block(pick(self.x), pick(self.y), pick(self.weight), _some(self.parts, pick))
+        x = self.x.picked(pick) if isinstance(self.x, CodedMatrix) else pick(self.x)
+        parts = None if self.parts is None else (pick(self.parts[0]), pick(self.parts[1]))
+        return type(self)(x, pick(self.y), pick(self.weight), parts)
+
+    @abstractmethod
+    def written_out(self) -> "Block":
+        """Return the rows with all their columns."""
+
+
+@final
+@dataclass(frozen=True, slots=True, repr=False)
+class Block(AbstractBlock):
+    """Rows written out: ``x`` is row-major; all are float64."""
+
+    x: FloatArray
 
     def written_out(self) -> "Block":
         """Return the block itself."""
         return self
 
 
+@final
 @dataclass(frozen=True, slots=True, repr=False)
-class CodedBlock:
-    """As `Block`, with coded rows."""
+class CodedBlock(AbstractBlock):
+    """Rows by code."""
 
     x: CodedMatrix
-    y: FloatArray
-    weight: FloatArray
-    parts: Parts = None
-
-    @property
-    def influence(self) -> FloatArray:
-        """Weights that bound rows, their shares aside."""
-        return self.weight if self.parts is None else self.parts[0]
-
-    @property
-    def share(self) -> FloatArray:
-        """Shares of the rows."""
-        return _shares(self.weight, self.parts)
-
-    def part(self, rows: slice | IntArray) -> "CodedBlock":
-        """Return some of the rows."""
-        return self.picked(itemgetter(rows))
-
-    def picked(self, pick: Pick) -> "CodedBlock":
-        """Return the rows that ``pick`` takes of every array."""
-        return CodedBlock(self.x.picked(pick), pick(self.y), pick(self.weight), _some(self.parts, pick))
 
     def written_out(self) -> Block:
         """Return the rows with all their columns."""
         return Block(self.x.dense(), self.y, self.weight, self.parts)
-
-
-def _shares(weight: FloatArray, parts: Parts) -> FloatArray:
-    return np.broadcast_to(1.0, weight.shape) if parts is None else parts[1]
-
-
-def _some(parts: Parts, pick: Pick) -> Parts:
-    return None if parts is None else (pick(parts[0]), pick(parts[1]))
 
 
 BlockKernel = Callable[[Block, FloatArray], None]

@@ -283,7 +283,9 @@ class DaskSource:
         ends = np.searchsorted(chosen, self._starts)
         wanted = [
             (rows, _node(chosen[start:stop] - first))
-            for rows, first, start, stop in zip(self._kept, self._starts, ends[:-1], ends[1:], strict=False)
+            for rows, first, start, stop in zip(
+                self._kept, self._starts[:-1], ends[:-1], ends[1:], strict=True
+            )
         ]
         kept = _persisted(_tasks(partitions.sampled, "sample", wanted))
         return DaskSource(kept, list(np.diff(ends)), self._norm_bound)
