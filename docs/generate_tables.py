@@ -77,6 +77,23 @@ def grid_coverage(solver: str) -> str:
     return table(header, body)
 
 
+def grid_of_others() -> str:
+    """Return coverage and infinite intervals of Newton's method and gradient descent over the grid."""
+    body = []
+    for solver in ("newton", "gradient-descent"):
+        found = grid_cells(solver)
+        sizes = sorted({int(row["n"]) for row in found})
+        for model in dict.fromkeys(row["model"] for row in found):
+            shown = []
+            for n in sizes:
+                here = [row for row in found if (row["model"], int(row["n"])) == (model, n)]
+                intervals = sum(int(row["p"]) * int(row["repetitions"]) for row in here)
+                infinite = 1.0 - sum(row["finite"] for row in here) / max(intervals, 1)
+                shown.append(f"{_pooled(here)} ({infinite:.0%})" if here else "")
+            body.append([solver, model, *shown])
+    return table(["solver", "model", *(f"n = {n:,}" for n in sizes)], body)
+
+
 def grid_width(solver: str) -> str:
     """Return widths over the oracle's where n mu >= 2,000, by model and number of columns."""
     found = [row for row in grid_cells(solver) if int(row["n"]) * float(row["mu"]) >= 2000]
@@ -684,6 +701,7 @@ PAGES: dict[str, dict[str, Callable[[], str]]] = {
         "coverage": coverage,
         "grid": lambda: grid_coverage("auto"),
         "grid_width": lambda: grid_width("auto"),
+        "grid_of_others": grid_of_others,
         "budget_split": budget_split,
         "sampled_course": sampled_course,
         "published": published_intervals,

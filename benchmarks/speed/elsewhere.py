@@ -1,16 +1,21 @@
 """A private fit with intervals against other libraries' fits, in one process and in the same rounds.
 
-    python benchmarks/speed/elsewhere.py [--rows 1000000] [--columns 50] [--rounds 3]
+    python benchmarks/speed/elsewhere.py [--rows 1000000] [--columns 50] [--rounds 3] [--diffprivlib PYTHON]
 
 All but diffprivlib's are without regard to privacy: scikit-learn's logistic regression of dense and of sparse
-rows, statsmodels' with standard errors, glum's. Those that cannot be imported are left out (diffprivlib 0.6
-needs an older scikit-learn). Ratios are of processor times, the smallest of all rounds. Writes
+rows, statsmodels' with standard errors, glum's. Those that cannot be imported are left out. diffprivlib 0.6.6
+needs an older scikit-learn: PYTHON is an interpreter that has both, in which it fits the same rows in a
+process of its own, after the rounds. Ratios are of processor times, the smallest of all rounds. Writes
 benchmarks/speed/results/elsewhere.json.
 """
 
 import argparse
+import json
+import subprocess
+import tempfile
 import warnings
 from contextlib import suppress
+from pathlib import Path
 
 import numpy as np
 import scipy.sparse as sp
@@ -50,12 +55,19 @@ def fits(x: np.ndarray, y: np.ndarray) -> dict[str, object]:
         from glum import GeneralizedLinearRegressor
 
         candidates["glum"] = lambda: GeneralizedLinearRegressor(family="binomial", alpha=0).fit(x, y)
-    with suppress(ImportError):
-        from diffprivlib.models import LogisticRegression as Private
-
-        norm = float(np.sqrt(2 * x.shape[1]))
-        candidates["diffprivlib"] = lambda: Private(epsilon=1.0, data_norm=norm).fit(x, y)
     return candidates
+
+
+def diffprivlib(python: str, x: np.ndarray, y: np.ndarray, rounds: int) -> dict[str, float]:
+    """Return what the worker measures of the same rows."""
+    with tempfile.TemporaryDirectory() as folder:
+        paths = [str(Path(folder) / name) for name in ("x.npy", "y.npy")]
+        for path, values in zip(paths, (x, y), strict=True):
+            np.save(path, values)
+        worker = str(Path(__file__).with_name("diffprivlib_worker.py"))
+        command = [python, worker, *paths, str(rounds)]
+        answer = subprocess.run(command, check=True, capture_output=True, text=True)  # noqa: S603
+        return json.loads(answer.stdout)
 
 
 def main() -> None:
@@ -63,6 +75,7 @@ def main() -> None:
     parser.add_argument("--rows", type=int, default=1_000_000)
     parser.add_argument("--columns", type=int, default=50)
     parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--diffprivlib", metavar="PYTHON", help="interpreter that has diffprivlib 0.6.6")
     options = parser.parse_args()
     warnings.simplefilter("ignore")
     x, y = rows(options.rows, options.columns)
@@ -76,6 +89,8 @@ def main() -> None:
         },
         options.rounds,
     )
+    if options.diffprivlib is not None:
+        measured["diffprivlib"] = diffprivlib(options.diffprivlib, x, y, options.rounds)
     pairs = [(OURS, name) for name in measured if name not in (OURS, "reading the array", "gradient")]
     report = {
         "rows": options.rows,

@@ -15,7 +15,9 @@ from privfit.solvers.requirements import need_hessian, need_sums
 Purpose: TypeAlias = Literal["geometry", "estimate", "bread", "meat"]
 """What a release is for."""
 
-_GEOMETRY: tuple[ReleaseKind, ...] = ("second_moment", "marginals", "norms", "sizes", "eigenvalue")
+_GEOMETRY: tuple[ReleaseKind, ...] = (
+    "second_moment", "marginals", "norms", "counts", "sizes", "eigenvalue",
+)  # fmt: skip
 
 
 def make_plan(

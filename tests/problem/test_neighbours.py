@@ -16,8 +16,11 @@ from privfit.problem.totals import query_total
 from .conftest import LOSSES, asked, make_problem
 
 KINDS = ("gradient", "second_moment", "hessian", "meat", "secant")
-OF_ROWS = (*KINDS, "bounded_gradient", "marginals", "sizes", "norms")
+OF_ANY = (*KINDS, "bounded_gradient", "marginals", "sizes", "norms")
 """With the queries of losses of one linear predictor."""
+
+OF_ROWS = (*OF_ANY, "counts")
+"""And those of one kind of response."""
 
 P, N = 3, 7
 
@@ -133,7 +136,7 @@ def test_no_neighbour_exceeds_the_sensitivity(loss, kind, relation, which, rng):
 
 SAMPLED = [
     *asked(*OF_ROWS),
-    *[pytest.param(Multinomial(3), kind, id=f"classes-{kind}") for kind in OF_ROWS if kind != "sizes"],
+    *[pytest.param(Multinomial(3), kind, id=f"classes-{kind}") for kind in OF_ANY if kind != "sizes"],
 ]
 
 
@@ -321,7 +324,7 @@ def test_wrong_constants_cost_accuracy_never_privacy(rng):
 
     problem = make_problem(Lying(), n_rows=N)
     alone = source_of(problem, extreme_rows(problem))
-    for kind in OF_ROWS:
+    for kind in OF_ANY:
         for at in parameters(problem, rng, kind):
             answers = answers_of_single_rows(problem, kind, at, alone)
             assert np.isfinite(answers).all()

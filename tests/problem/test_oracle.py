@@ -13,12 +13,13 @@ from privfit.data.declarations import NumericColumn
 from privfit.data.shares import RowShares, ShareRule
 from privfit.data.source import ArraySource
 from privfit.errors import InvalidArgument, PlanViolation
+from privfit.losses import Poisson
 from privfit.privacy.allowance import Allowance
-from privfit.privacy.mechanisms import COIN_SIDES, NoNoise, make_source, svec
+from privfit.privacy.mechanisms import COIN_SIDES, NoNoise, gaussian_mu, make_source, svec
 from privfit.privacy.relation import Relation
 from privfit.problem.oracle import Oracle
 from privfit.problem.plan import Plan
-from privfit.problem.schedule import growing_shares, planned_release
+from privfit.problem.schedule import growing_shares, held_to, planned_release
 from privfit.problem.totals import query_total
 
 from .conftest import LOSSES, make_problem
@@ -26,6 +27,8 @@ from .test_neighbours import answers_of_single_rows, bases
 from .test_procedure import NoisyGradientAtZero
 
 N = 50
+
+POISSON = Poisson(1.2, 4.0)
 
 
 def plan_of(problem, kinds, mu=1.0):
@@ -109,6 +112,55 @@ def test_a_change_of_basis_changes_nothing_but_the_coordinates(rng):
     oracle.change_basis(replace(oracle.problem, basis=np.eye(3), norm_bound=9.0, amplification=9.0))
     with pytest.raises(PlanViolation, match="understates"):
         oracle.release("gradient", np.zeros(3))
+
+
+def counting_oracle(kinds, seed, *, mu=1.0):
+    problem = make_problem(POISSON, n_rows=N)
+    source = ArraySource(np.zeros((N, 3)), np.zeros(N), norm_bound=1.5)
+    return Oracle(problem, plan_of(problem, kinds, mu), source, make_source(seed))
+
+
+def test_a_change_of_the_loss_changes_nothing_but_its_constants():
+    oracle = counting_oracle(["gradient", "hessian"], 0)
+    with pytest.raises(PlanViolation, match="change of the loss"):
+        oracle.change_loss(LOSSES[0])
+    oracle.change_loss(Poisson(1.2, 4.1))
+    with pytest.raises(PlanViolation, match="understates"):
+        oracle.release("gradient", np.zeros(3))
+    assert oracle.remaining("gradient") == 1
+
+
+@pytest.mark.parametrize("kind", ["gradient", "hessian", "meat"])
+def test_tighter_bounds_cost_the_same_and_need_less_noise(kind):
+    oracle, lowered = counting_oracle([kind], 0), Poisson(0.7, 2.0)
+    (planned,) = oracle.plan.releases
+    oracle.change_loss(lowered)
+    used = oracle.release(kind, np.zeros(3)).planned
+    assert (used.kind, used.size, used.mu) == (planned.kind, planned.size, planned.mu)
+    assert used.sensitivity == make_problem(lowered, n_rows=N).sensitivity(kind) < planned.sensitivity
+    assert gaussian_mu(used.size, used.sensitivity, used.sd) <= planned.mu
+    assert used.sd == pytest.approx(planned.sd * used.sensitivity / planned.sensitivity, rel=1e-5)
+
+
+def test_tighter_bounds_of_a_pure_release_cost_the_same():
+    problem = make_problem(POISSON, n_rows=N)
+    planned = planned_release(problem, "gradient", Allowance(0.7, pure=True))
+    held = held_to(planned, 0.3 * planned.sensitivity)
+    assert (held.epsilon, held.event) == (planned.epsilon, planned.event)
+    assert held.sd == pytest.approx(0.3 * planned.sd, rel=1e-5)
+    exact = planned_release(problem, "gradient", Allowance(math.inf))
+    assert held_to(exact, 0.3 * exact.sensitivity).sd == 0.0
+
+
+@pytest.mark.statistical
+@pytest.mark.parametrize("kind", ["gradient", "hessian"])
+def test_noise_under_tighter_bounds_is_that_of_their_sensitivity(kind):
+    oracle, lowered = counting_oracle([kind] * 400, 3), Poisson(0.7, 2.0)
+    oracle.change_loss(lowered)
+    at = np.full(3, -0.0)
+    values = np.array([oracle.release(kind, at).value for _ in range(400)])
+    sd = make_problem(lowered, n_rows=N).sensitivity(kind) / oracle.plan.releases[0].mu
+    check_law(values / sd, kind)
 
 
 def test_rows_do_not_get_out(rng):

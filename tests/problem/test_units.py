@@ -22,7 +22,7 @@ from privfit.problem.totals import query_total
 from privfit.procedures import ClippedGradient, JointMoments, SmallestEigenvalue
 
 from .conftest import LOSSES, asked, make_problem
-from .test_neighbours import OF_ROWS, P, bases, extreme_rows, largest_gap, parameters
+from .test_neighbours import OF_ANY, OF_ROWS, P, bases, extreme_rows, largest_gap, parameters
 
 N = 5
 WEIGHTS = ("weight", NumericColumn(0.0, 2.0))
@@ -80,12 +80,12 @@ def test_no_person_exceeds_the_sensitivity(loss, kind, which, rows_per_unit, rng
 
 
 @pytest.mark.parametrize("which", [0, 2], ids=["encoded", "skewed"])
-@pytest.mark.parametrize("kind", [kind for kind in OF_ROWS if kind != "sizes"])
+@pytest.mark.parametrize("kind", [kind for kind in OF_ANY if kind != "sizes"])
 def test_no_person_exceeds_the_sensitivity_with_classes(kind, which, rng):
     check(CLASSES, kind, which, 1, rng)
 
 
-@pytest.mark.parametrize("kind", OF_ROWS)
+@pytest.mark.parametrize("kind", OF_ANY)
 def test_a_person_with_more_rows_than_a_chunk_does_not_either(kind, rng):
     check(Logistic(), kind, 0, 1, rng, longest=CHUNK_ROWS + 5)
 
@@ -157,7 +157,7 @@ def test_a_table_of_persons_with_one_row_is_a_table_of_rows(rng):
         problem = make_problem(loss, n_rows=50)
         grouped = replace(problem, shares=ShareRule("id"))
         at = parameters(problem, rng)[0]
-        for kind in OF_ROWS:
+        for kind in OF_ANY:
             if kind not in ("secant", "hessian"):
                 np.testing.assert_allclose(
                     answer(grouped, kind, at, single), answer(problem, kind, at, plain), atol=1e-12

@@ -34,6 +34,7 @@ _KINDS = {
     "second_moment": "second moment",
     "sizes": "sizes of gradients",
     "norms": "norms of rows",
+    "counts": "sizes of counts",
     "bounded_gradient": "bounded gradient",
     "gradient": "gradient",
     "secant": "secant",

@@ -22,7 +22,7 @@ class PoissonRegressor(AbstractLinearRegressor):
 
     Counts are moved into public bounds, and beyond a public size of the log mean the loss goes on linearly.
     Standard errors are right for counts of any variance. Noise grows with the bound on the count, so declare
-    one that few counts exceed.
+    one that few counts exceed; the default solvers lower a generous one to what a look at the counts shows.
 
     Parameters
     ----------

@@ -78,6 +78,11 @@ class Poisson(AbstractLoss):
         """Against a mean count of 1, whose slopes have standard deviation 1 and whose curvature is 1."""
         return (max(0.5 * self.constants.slope, 1.0), max(self.constants.curvature, 1.0))
 
+    def up_to(self, count: float) -> "Poisson":
+        """Return the loss with smaller bounds: ``count`` on counts, and its logarithm on log means."""
+        bound = min(self.bound, max(math.log(max(count, 1.0)), 1.0))
+        return Poisson(bound, min(self.count_bound, count))
+
     def span(self, radius: float) -> float:
         """Take the larger of the spans for the counts 0 and ``count_bound``: it is convex in the count."""
         return max(self._span(count, radius) for count in (0.0, self.count_bound))

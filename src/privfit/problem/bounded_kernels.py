@@ -192,6 +192,24 @@ def norms_kernel() -> BlockKernel:
     return CodedKernel(kernel, kernel)
 
 
+def counts_kernel(count_bound: float) -> BlockKernel:
+    """Count rows by their response; size `NORM_CLASSES`.
+
+    Classes are as those of norms, up to ``count_bound``: the last is open, and counts at the bound are in it;
+    the first holds all that are smaller than the others'. Rows of weight 0 are in none.
+    """
+    first = count_bound * 2.0 ** (-(NORM_CLASSES - 1) / NORMS_A_DOUBLING)
+
+    def kernel(block: Block | CodedBlock, out: FloatArray) -> None:
+        for chunk, rows in enumerate(chunk_rows(0, out.shape[0])):
+            usable = block.influence[rows] > 0.0
+            order = NORMS_A_DOUBLING * np.log2(np.maximum(block.y[rows][usable] / first, 0.5))
+            classes = np.clip(np.ceil(order).astype(np.int64), 0, NORM_CLASSES - 1)
+            out[chunk] += np.bincount(classes, block.share[rows][usable], minlength=NORM_CLASSES)
+
+    return CodedKernel(kernel, kernel)
+
+
 def marginals_kernel(norm_bound: float, response_range: tuple[float, float]) -> BlockKernel:
     """Sum of ``w * (x, x**2 / C, C u, C u**2)`` over the rows; size ``2 p + 2``.
 

@@ -150,7 +150,8 @@ class Problem:
         A bounded gradient is the mean of terms ``r * P'x`` of norm at most 1, see `bounded_gradient_kernel`.
         Marginals are means of the encoded columns, of their squares, and of the response and its square or
         the indicators of its classes, see the two `marginals_kernel`. Sizes are the shares of rows by the
-        size of their gradient, see `sizes_kernel`; norms are the shares by their norm, see `norms_kernel`.
+        size of their gradient, see `sizes_kernel`; norms are the shares by their norm, see `norms_kernel`;
+        counts are the shares by a response that is a count, see `counts_kernel`.
 
         A secant is the mean of ``(loss(b) - loss(a)) / norm(b - a)``, the slope of the loss between two
         points: its bound, and so its noise, does not depend on their distance.
@@ -169,9 +170,9 @@ class Problem:
         if kind == "bounded_gradient":
             summed = self.amplification / self.norm_bound
             return BoundedQuery(kind, self.size, 1.0, constants.scale_slope, summed)
-        if kind in ("sizes", "norms"):
-            norms = kind == "norms"
-            classes = bounded_kernels.NORM_CLASSES if norms else bounded_kernels.SIZE_CLASSES
+        if kind in ("sizes", "norms", "counts"):
+            sizes = kind == "sizes"
+            classes = bounded_kernels.SIZE_CLASSES if sizes else bounded_kernels.NORM_CLASSES
             return BoundedQuery(kind, classes, 1.0)
         if kind == "marginals":
             return self._marginals_query()
@@ -220,7 +221,7 @@ class Problem:
         match kind:
             case "secant":
                 return self._secant_kernel(at[: self.size], at[self.size :])
-            case "second_moment" | "norms":
+            case "second_moment" | "norms" | "counts":
                 return self._geometry_kernel(kind)
             case "meat":
                 return self._meat_kernel(at)
@@ -235,6 +236,10 @@ class Problem:
         return self._row_kernel(kind, self.coefficients(at), self.split(at)[1])
 
     def _geometry_kernel(self, kind: ReleaseKind) -> BlockKernel:
+        if kind == "counts" and self.loss.target_kind != "count":
+            raise PlanViolation(f"{self.loss.name} takes a response that is not a count")
+        if kind == "counts":
+            return bounded_kernels.counts_kernel(self.response_range[1])
         return bounded_kernels.norms_kernel() if kind == "norms" else kernels.second_moment_kernel(self.basis)
 
     def _row_kernel(self, kind: ReleaseKind, theta: FloatArray, scale: float) -> BlockKernel:
@@ -296,7 +301,7 @@ class Problem:
         Matrices are summed in these coordinates; a gradient is turned after the sum.
         """
         mean = total / self.n_rows
-        if kind in ("secant", "marginals", "sizes", "norms"):
+        if kind in ("secant", "marginals", "sizes", "norms", "counts"):
             return mean
         if kind not in ("gradient", "bounded_gradient"):
             side = round(math.sqrt(mean.size))

@@ -2,6 +2,7 @@
 
 import math
 from collections import defaultdict, deque
+from dataclasses import replace
 from functools import partial
 
 import numpy as np
@@ -10,12 +11,14 @@ from privfit import _progress
 from privfit._checks import FloatArray, in_range
 from privfit.data.source import RowSource
 from privfit.errors import PlanViolation
+from privfit.losses.base import AbstractLoss
 from privfit.privacy.mechanisms import COIN_SIDES, NoiseSource
 from privfit.problem.objective import Problem
 from privfit.problem.perturb import perturb_matrix, perturb_vector
 from privfit.problem.plan import Plan, PlannedRelease, Release, ReleaseKind
 from privfit.problem.procedure import AbstractProcedure
 from privfit.problem.rows import Rows
+from privfit.problem.schedule import held_to
 from privfit.problem.totals import query_total
 
 
@@ -100,6 +103,19 @@ class Oracle:
             raise PlanViolation("a change of basis may change nothing but the coordinates")
         self.problem, self._asked = problem, None
 
+    def change_loss(self, loss: AbstractLoss) -> None:
+        """Go on with another loss of the same response and parameter, chosen from earlier releases.
+
+        Sensitivities follow from its bounds. Where these are tighter than planned, so is the noise.
+
+        Parameters
+        ----------
+        loss : AbstractLoss
+        """
+        if type(loss) is not type(self.problem.loss):
+            raise PlanViolation("a change of the loss may change nothing but its constants")
+        self.problem = replace(self.problem, loss=loss)
+
     def sample(self, part: float) -> None:
         """Ask a random sample of the rows from now on, for answers that need no more; ``1`` for all rows.
 
@@ -159,9 +175,10 @@ class Oracle:
         PlanViolation
             If nothing of this kind is left in the plan, or the planned sensitivity is too small.
         """
-        planned = self._next(kind)
-        if self.problem.sensitivity(kind) > planned.sensitivity:
+        planned, sensitivity = self._next(kind), self.problem.sensitivity(kind)
+        if sensitivity > planned.sensitivity:
             raise PlanViolation(f"the plan understates the sensitivity of a {kind} release")
+        planned = held_to(planned, sensitivity)
         total = query_total(self.problem, kind, at)
         self._queues[kind].popleft()
         with np.errstate(all="ignore"):  # a warning would depend on rows

@@ -23,6 +23,7 @@ ReleaseKind: TypeAlias = Literal[
     "bounded_gradient",
     "sizes",
     "norms",
+    "counts",
     "minimiser",
     "perturbed_minimiser",
     "draw",
@@ -32,7 +33,7 @@ ReleaseKind: TypeAlias = Literal[
     "eigenvalue",
     "clipped_gradient",
 ]
-"""What is released. The first nine are means over the rows (see `Problem.query`), the others the outcomes of
+"""What is released. The first ten are means over the rows (see `Problem.query`), the others the outcomes of
 procedures (see `AbstractProcedure`)."""
 
 

@@ -12,7 +12,7 @@ _ROUNDING = 1.0 + 2.0**-40
 
 _MATRICES = ("hessian", "second_moment", "meat")
 
-_SHARES = ("sizes", "norms")
+_SHARES = ("sizes", "norms", "counts")
 """Means of indicators of classes; those of different classes are orthogonal."""
 
 
@@ -26,7 +26,7 @@ class BoundedQuery:
     Parameters
     ----------
     kind : str
-        Gradients sum vectors ``(v, t)``, a secant numbers, marginals vectors ``v``, sizes and norms
+        Gradients sum vectors ``(v, t)``, a secant numbers, marginals vectors ``v``, sizes, norms and counts
         indicators, the others positive semi-definite matrices ``A``, mostly ``a a'``.
     size : int
         Length of the released vector; for a (q, q) matrix its ``q * (q + 1) / 2`` free entries.

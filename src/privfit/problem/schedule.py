@@ -29,6 +29,13 @@ def planned_noise(kind: ReleaseKind, size: int, sensitivity: float, allowance: A
     return PlannedRelease(kind, size, sensitivity, allowance.amount, sd)
 
 
+def held_to(planned: PlannedRelease, sensitivity: float) -> PlannedRelease:
+    """Return the release at the same cost where what is asked has this sensitivity, and noise to suit."""
+    if sensitivity == planned.sensitivity:
+        return planned
+    return planned_noise(planned.kind, planned.size, sensitivity, allowance_of(planned))
+
+
 def allowance_of(planned: PlannedRelease) -> Allowance:
     """Return the allowance that a planned release with added noise was made from."""
     if planned.epsilon is not None:

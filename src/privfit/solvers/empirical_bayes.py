@@ -13,6 +13,7 @@ from privfit.problem.oracle import Oracle
 from privfit.problem.plan import PlannedRelease
 from privfit.problem.schedule import growing_shares, planned_release, signal_of
 from privfit.solvers.base import AbstractSolver, Solution, keep_scale_positive, precision_average
+from privfit.solvers.counts import has_counts, held_to_counts, planned_counts
 from privfit.solvers.curvature import SMALLEST_PART
 from privfit.solvers.geometry import planned_geometry, released_geometry, whitened
 from privfit.solvers.hessian_model import HessianModel, limited
@@ -67,8 +68,9 @@ class EmpiricalBayesDescent(AbstractSolver):
     Notes
     -----
     *Guarantee.* That of the allowance, by composition of a vector, a histogram of norms, a matrix and K
-    vectors, and of two histograms of sizes where residuals are cut. Every later query depends on the rows
-    through its bounded terms alone; coordinates, points and clips are functions of earlier releases.
+    vectors, and of two histograms of sizes where residuals are cut, or one of counts. Every later query
+    depends on the rows through its bounded terms alone; coordinates, points, clips and a bound on counts are
+    functions of earlier releases.
 
     References
     ----------
@@ -100,19 +102,21 @@ class EmpiricalBayesDescent(AbstractSolver):
         return "empirical-Bayes descent"
 
     def plan(self, problem: Problem, allowance: Allowance) -> tuple[PlannedRelease, ...]:
-        """Plan marginals, norms, a second moment, looks at sizes of residuals, and a gradient a step."""
+        """Plan looks at counts, norms and sizes of residuals, marginals, a second moment, and gradients."""
         need_smooth(problem, "EmpiricalBayesDescent")
         need_convex(problem, "EmpiricalBayesDescent")
         n_steps = self._steps(problem, allowance)
         looks = [_LOOK_SHARE] * min(n_steps, 2) if _cuts_residuals(problem) else []
-        fixed = [self.marginal_share, _LOOK_SHARE, self.geometry_share, *looks]
+        counts = [_LOOK_SHARE] if has_counts(problem) else []
+        fixed = [*counts, self.marginal_share, _LOOK_SHARE, self.geometry_share, *looks]
         rest = 1.0 - math.fsum(fixed)
         steps = growing_shares(n_steps, self.growth ** (1.0 / max(n_steps - 1, 1)))
-        for_marginals, for_norms, for_moment, *parts = allowance.split(
-            [*fixed, *(part * rest for part in steps)]
-        )
+        left = iter(allowance.split([*fixed, *(part * rest for part in steps)]))
+        for_counts = [next(left) for _ in counts]
+        for_marginals, for_norms, for_moment, *parts = left
         final = whitened(problem, None)
         return (
+            *(planned_counts(problem, part) for part in for_counts),
             *planned_geometry(
                 problem, for_marginals=for_marginals, for_norms=for_norms, for_moment=for_moment
             ),
@@ -127,6 +131,7 @@ class EmpiricalBayesDescent(AbstractSolver):
 
     def run(self, problem: Problem, oracle: Oracle) -> Solution:
         """Release the geometry, then take the planned steps."""
+        problem = held_to_counts(problem, oracle)
         marginals, frame = released_geometry(problem, oracle)
         signal = signal_of(oracle.plan.solver_releases, problem.size)
         bound = self._relative_bound(problem, frame.dimension, min(signal, 1e12))

@@ -7,6 +7,7 @@ from typing import ClassVar, Literal, final
 import numpy as np
 
 from privfit._checks import one_of, positive, whole
+from privfit.losses.typical import typical
 from privfit.privacy.allowance import Allowance
 from privfit.problem.objective import Problem
 from privfit.problem.oracle import Oracle
@@ -14,6 +15,18 @@ from privfit.problem.plan import PlannedRelease
 from privfit.problem.schedule import growing_shares, planned_release
 from privfit.solvers.base import AbstractSolver, Solution, Step, keep_scale_positive, take_step
 from privfit.solvers.requirements import need_smooth
+
+_FEWEST, _USUAL, _MOST = 6.0, 30.0, 100.0
+"""Steps for every unit of ``log n``."""
+
+_FLAT = 3.5
+"""The same, for every unit of `_condition`."""
+
+_FAR = 3.0
+"""How far noise alone may carry the linear predictor."""
+
+_USUAL_RESIDUAL = 0.25
+"""Residual scale relative to the declared bound on a response; 1 where none is declared."""
 
 
 @final
@@ -24,7 +37,10 @@ class NoisyGradientDescent(AbstractSolver):
     Parameters
     ----------
     n_steps : int, optional
-        Default ``round(6 log n)``.
+        Default ``round(k log n)``. For the last iterate, where every step adds noise, and for pure budgets
+        k is 6. For one Newton step k is 3.5 times the norm bound squared, as often as the curvature's bound
+        exceeds a typical row's, within 30 and 100: steps of ``1 / L`` are the shorter the larger ``L`` is.
+        Then steps are fewer where noise would carry the linear predictor further than 3.
     step_size : float, optional
         Default ``1 / L``, with ``L`` the largest eigenvalue that the Hessian can have by the loss's
         constants and the norm bound. With a scale the step is multiplied by the current scale. A loss
@@ -68,14 +84,22 @@ class NoisyGradientDescent(AbstractSolver):
         """Name."""
         return "noisy gradient descent"
 
-    def _steps(self, problem: Problem) -> int:
-        return self.n_steps or max(2, round(6 * math.log(problem.n_rows)))
+    def _steps(self, problem: Problem, allowance: Allowance) -> int:
+        if self.n_steps is not None:
+            return self.n_steps
+        fewest = max(2, round(_FEWEST * math.log(problem.n_rows)))
+        if self.report == "last" or allowance.pure:
+            return fewest
+        noise = problem.sensitivity("gradient") / allowance.amount
+        far = _FAR * problem.smoothness / (problem.norm_bound * noise) if noise > 0.0 else math.inf
+        flat = min(max(_FLAT * _condition(problem), _USUAL), _MOST) * math.log(problem.n_rows)
+        return max(fewest, round(min(flat, far)))
 
     def plan(self, problem: Problem, allowance: Allowance) -> tuple[PlannedRelease, ...]:
         """Plan one gradient a step."""
         if self.step_size is None:
             need_smooth(problem, "NoisyGradientDescent")
-        shares = growing_shares(self._steps(problem), self.growth)
+        shares = growing_shares(self._steps(problem, allowance), self.growth)
         return tuple(planned_release(problem, "gradient", part) for part in allowance.split(shares))
 
     def run(self, problem: Problem, oracle: Oracle) -> Solution:
@@ -89,3 +113,13 @@ class NoisyGradientDescent(AbstractSolver):
             steps.append(step)
             theta = keep_scale_positive(problem, theta - step.preconditioner @ step.gradient, theta)
         return Solution(problem, theta, tuple(steps), (), self.report)
+
+
+def _condition(problem: Problem) -> float:
+    """Return how many times a typical row's curvature the Hessian's largest possible eigenvalue is."""
+    constants = problem.loss.constants
+    if not constants.smooth:
+        return 1.0
+    bound = problem.response_bound
+    usual, _ = typical(problem.loss, residual=1.0 if bound is None else _USUAL_RESIDUAL * bound)
+    return problem.norm_bound**2 * constants.curvature / max(usual, 1e-3 * constants.curvature)

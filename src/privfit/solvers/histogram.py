@@ -1,8 +1,16 @@
 """Released shares of rows by class, and what of them noise has not made."""
 
+import math
+from dataclasses import dataclass
+
 import numpy as np
 
 from privfit._checks import FloatArray
+from privfit.problem.bounded_kernels import NORM_CLASSES, NORMS_A_DOUBLING
+from privfit.problem.plan import Release
+
+_BEYOND_SEEN = 3.0
+"""Standard deviations of noise that the share of rows from a class on must exceed to count."""
 
 _SEEN = 2.0
 """Standard deviations of noise that a share beyond the largest one must exceed to count."""
@@ -12,6 +20,55 @@ _CLEAR = 3.5
 
 _POINTS = 8
 """Points that stand for a class."""
+
+
+@dataclass(frozen=True, slots=True)
+class Edge:
+    """The upper edge of the highest class that noise does not hide.
+
+    Parameters
+    ----------
+    number : int
+        Of classes up to it.
+    hidden : float
+        Largest share of rows beyond it that noise may hide.
+    """
+
+    number: int
+    hidden: float
+
+    @property
+    def value(self) -> float:
+        """Relative to the lower edge of the first class; ``inf`` for the last class, which is open."""
+        return math.inf if self.number == NORM_CLASSES else 2.0 ** (self.number / NORMS_A_DOUBLING)
+
+
+def largest_seen(release: Release) -> Edge | None:
+    """Return about the largest value that is not too rare for noise to show it; None if all are hidden.
+
+    Parameters
+    ----------
+    release : Release
+        Of kind ``"norms"`` or ``"counts"``.
+
+    Notes
+    -----
+    It is the upper edge of the highest class such that the share of rows in it and above exceeds three
+    standard deviations of the noise in that share; without noise, a bound on all values. The share beyond a
+    value falls with it, so classes are gone through upwards from where it is clearest: one among many empty
+    ones that exceeds three standard deviations is not asked.
+    """
+    beyond = np.cumsum(release.value[::-1])[::-1]
+    noise = release.sd * np.sqrt(np.arange(NORM_CLASSES, 0, -1))
+    in_noise = beyond / np.sqrt(np.arange(NORM_CLASSES, 0, -1))
+    clearest, seen = int(np.argmax(in_noise)), beyond > _BEYOND_SEEN * noise
+    if not seen[clearest]:
+        return None
+    lost = np.flatnonzero(~seen[clearest:])
+    if not lost.size:
+        return Edge(NORM_CLASSES, 0.0)
+    number = clearest + int(lost[0])
+    return Edge(number, _BEYOND_SEEN * float(noise[number]))
 
 
 def believed(shares: FloatArray, noise: float) -> FloatArray | None:

@@ -22,6 +22,7 @@ from privfit.solvers.base import (
     precision_average,
     take_step,
 )
+from privfit.solvers.counts import has_counts, held_to_counts, planned_counts
 from privfit.solvers.course import Course, Matrices
 from privfit.solvers.geometry import farthest, planned_geometry, released_geometry
 from privfit.solvers.hessian_model import SMALLEST_SPREAD, HessianModel, View, limited, norm_limit
@@ -62,9 +63,9 @@ class WhitenedGradientDescent(AbstractSolver):
     n_steps : int, optional
         All of them ask all rows. By default ``2 log(n mu / p)``, rounded, between 6 and 30; with enough rows
         six steps that ask a random sample of them, and four more, see `privfit.solvers.course.Course`.
-    marginal_share, geometry_share, norm_share, hessian_share : float
-        Parts of the squared budget that buy the marginals, the second moment, the looks at the norms, and
-        the Hessian of the last steps.
+    marginal_share, geometry_share, norm_share, count_share, hessian_share : float
+        Parts of the squared budget that buy the marginals, the second moment, the looks at the norms, the
+        look at how large counts are, where the response is one, and the Hessian of the last steps.
     spread : float, optional
         ``c**2 / p``. By default ``c`` is as long as the longest rows that can be seen, but no longer than
         noise allows, ``c**2 <= min(0.006 n mu**2 (1 + 4 / p), 0.015 n mu / sqrt(p), n)``, and ``c**2`` at
@@ -82,9 +83,10 @@ class WhitenedGradientDescent(AbstractSolver):
 
     Notes
     -----
-    *Guarantee.* mu-GDP by composition of marginals, two matrices, two or three histograms and K gradients.
+    *Guarantee.* mu-GDP by composition of marginals, two matrices, two to four histograms and K gradients.
     Bases, and what part of the rows is sampled, are functions of earlier releases; the Mallows weights bound
-    every row in them, so all sensitivities are known beforehand. See `Oracle.sample` for samples.
+    every row in them, so all sensitivities are known beforehand. See `Oracle.sample` for samples, and
+    `Oracle.change_loss` for a bound on counts that a look at them lowers.
 
     The estimate is an M-estimator with weights that are fixed given the released basis. For a correctly
     specified model it estimates the same coefficients as the unweighted one.
@@ -100,6 +102,7 @@ class WhitenedGradientDescent(AbstractSolver):
     marginal_share: float = 0.02
     geometry_share: float = 0.10
     norm_share: float = 0.02
+    count_share: float = 0.02
     hessian_share: float = 0.04
     spread: float | None = None
     growth: float = 36.0
@@ -112,6 +115,7 @@ class WhitenedGradientDescent(AbstractSolver):
         in_range(0.0, 0.3, closed="neither", marginal_share=self.marginal_share)
         in_range(0.0, 0.3, closed="neither", geometry_share=self.geometry_share)
         in_range(0.0, 0.3, closed="neither", norm_share=self.norm_share)
+        in_range(0.0, 0.3, closed="neither", count_share=self.count_share)
         in_range(0.0, 0.3, closed="neither", hessian_share=self.hessian_share)
         if self.spread is not None:
             positive(spread=self.spread)
@@ -123,20 +127,22 @@ class WhitenedGradientDescent(AbstractSolver):
         return "whitened gradient descent"
 
     def plan(self, problem: Problem, allowance: Allowance) -> tuple[PlannedRelease, ...]:
-        """Plan marginals, looks at norms, a second moment, a Hessian, and one gradient a step."""
+        """Plan a look at counts, marginals, looks at norms, a second moment, a Hessian, and gradients."""
         need_smooth(problem, "WhitenedGradientDescent")
         need_convex(problem, "WhitenedGradientDescent")
         course = self._courses(problem, allowance.signal(problem.size))[0]
         looks = 2 if course.samples else 3
-        fixed = [self.marginal_share, self.geometry_share, *[self.norm_share / looks] * looks]
+        counts = [self.count_share] if has_counts(problem) else []
+        fixed = [*counts, self.marginal_share, self.geometry_share, *[self.norm_share / looks] * looks]
         fixed.append(self.hessian_share)
         rest = 1.0 - math.fsum(fixed)
-        for_marginals, for_moment, for_norms, *others = allowance.split(
-            [*fixed, *(part * rest for part in course.shares)]
-        )
+        parts = iter(allowance.split([*fixed, *(part * rest for part in course.shares)]))
+        for_counts = [next(parts) for _ in counts]
+        for_marginals, for_moment, for_norms, *others = parts
         for_looks, (for_hessian, *for_steps) = others[: looks - 1], others[looks - 1 :]
         final = limited(problem, None)
         return (
+            *(planned_counts(problem, part) for part in for_counts),
             *planned_geometry(
                 problem, for_marginals=for_marginals, for_norms=for_norms, for_moment=for_moment
             ),
@@ -155,6 +161,7 @@ class WhitenedGradientDescent(AbstractSolver):
         courses = self._courses(problem, signal_of(oracle.plan.solver_releases, problem.size))
         planned = oracle.remaining("gradient")
         course = next(one for one in courses if len(one.shares) == planned)
+        problem = held_to_counts(problem, oracle)
         marginals, frame = released_geometry(problem, oracle, course.leading_part)
         return _Descent(self, problem, oracle, course, HessianModel(problem, frame, marginals)).run()
 

@@ -1,0 +1,57 @@
+"""How large counts are: a bound that none comes near is lowered to what a look at them shows."""
+
+import math
+from dataclasses import replace
+
+import numpy as np
+
+from privfit.losses import Poisson
+from privfit.privacy.allowance import Allowance
+from privfit.problem.bounded_kernels import NORM_CLASSES, NORMS_A_DOUBLING
+from privfit.problem.objective import Problem
+from privfit.problem.oracle import Oracle
+from privfit.problem.plan import PlannedRelease
+from privfit.problem.schedule import planned_release
+from privfit.solvers.histogram import largest_seen
+
+_RARER = 100.0
+"""How many times rarer than those that noise shows counts beyond the bound are to be."""
+
+_MOST_HIDDEN = 0.25
+"""Share of counts that noise may hide: where it is more, the look says nothing."""
+
+_LEAST = 2.0
+"""Least bound on counts."""
+
+
+def has_counts(problem: Problem) -> bool:
+    """Return whether `planned_counts` has something to look at."""
+    return isinstance(problem.loss, Poisson)
+
+
+def planned_counts(problem: Problem, allowance: Allowance) -> PlannedRelease:
+    """Plan what `held_to_counts` asks for."""
+    return planned_release(problem, "counts", allowance)
+
+
+def held_to_counts(problem: Problem, oracle: Oracle) -> Problem:
+    """Look at how large counts are, and return the problem with a bound on them to suit.
+
+    The oracle goes on with it, and with the less noise that it asks for. Other responses are left alone.
+
+    Parameters
+    ----------
+    problem : Problem
+        In encoded coordinates.
+    oracle : Oracle
+    """
+    if not isinstance(problem.loss, Poisson):
+        return problem
+    seen = largest_seen(oracle.release("counts", np.array(problem.start)))
+    if seen is None or seen.hidden > _MOST_HIDDEN:
+        return problem
+    unit = problem.loss.count_bound * 2.0 ** (-NORM_CLASSES / NORMS_A_DOUBLING)
+    room = 1.0 if seen.hidden == 0.0 else 1.0 - math.log(_RARER) / math.log(seen.hidden)
+    loss = problem.loss.up_to(max(room * unit * seen.value, _LEAST))
+    oracle.change_loss(loss)
+    return replace(problem, loss=loss)

@@ -1,0 +1,112 @@
+"""Bounds on counts: lowered to what noise shows, with room for what it hides, and never raised."""
+
+import math
+
+import numpy as np
+import pytest
+
+import privfit as pf
+from privfit.data.source import ArraySource
+from privfit.errors import PlanViolation
+from privfit.losses import Logistic, Poisson
+from privfit.privacy.allowance import Allowance
+from privfit.privacy.mechanisms import make_source
+from privfit.privacy.relation import Relation
+from privfit.problem.bounded_kernels import NORM_CLASSES, NORMS_A_DOUBLING
+from privfit.problem.objective import Problem
+from privfit.problem.oracle import Oracle
+from privfit.problem.plan import Plan
+from privfit.solvers.counts import held_to_counts, planned_counts
+
+BOUND = 1000.0
+EDGE = 2.0 ** (1.0 / NORMS_A_DOUBLING)
+
+
+def problem_of(n, loss=None):
+    loss = Poisson(math.log(BOUND), BOUND) if loss is None else loss
+    return Problem(loss, ("x",), 1.0, n, Relation.REPLACE, 0.0, (0.0,), (False,))
+
+
+def held(y, mu, seed=0):
+    """Return the loss after a look at the counts that costs ``mu``."""
+    problem = problem_of(len(y))
+    planned = planned_counts(problem, Allowance(mu))
+    plan = Plan("m", "s", len(y), ("x",), "replace", mu, (planned,), ())
+    oracle = Oracle(problem, plan, ArraySource(np.ones((len(y), 1)), y, norm_bound=1.0), make_source(seed))
+    found = held_to_counts(problem, oracle)
+    assert oracle.problem.loss == found.loss
+    assert not oracle.remaining("counts")
+    return found.loss
+
+
+def test_shares_are_those_of_the_counts():
+    y = np.concatenate([np.arange(0.0, 3000.0), [np.nan, np.nan]])
+    problem = problem_of(len(y))
+    source = ArraySource(np.ones((len(y), 1)), y, norm_bound=1.0)
+    found = source.sum(problem.kernel("counts", np.zeros(1)), problem.sum_length("counts"))
+    edges = BOUND * 2.0 ** (np.arange(1 - NORM_CLASSES, 0.0) / NORMS_A_DOUBLING)
+    wanted = np.bincount(np.searchsorted(edges, y[:3000]), minlength=NORM_CLASSES)
+    np.testing.assert_allclose(found, wanted, atol=1)  # a count on an edge
+    assert found.sum() == 3000
+    assert found[-1] >= 2000
+    with pytest.raises(PlanViolation, match="not a count"):
+        problem_of(5, Logistic()).kernel("counts", np.zeros(1))
+
+
+@pytest.mark.parametrize("largest", [3.0, 30.0, 300.0])
+def test_with_a_large_budget_no_count_is_cut_and_the_bound_is_near_the_largest(largest):
+    y = np.linspace(0.0, largest, 10_000)
+    loss = held(y, 1e6)
+    assert largest <= loss.count_bound <= 1.5 * EDGE * largest
+    assert loss.bound == pytest.approx(math.log(loss.count_bound))
+
+
+@pytest.mark.statistical
+@pytest.mark.parametrize("mu", [0.03, 0.1, 1.0])
+@pytest.mark.parametrize("shape", [0.5, 2.0, 1e6])
+def test_few_counts_are_beyond_the_bound(mu, shape):
+    """Gamma mixtures of Poisson counts, from heavy tails to Poisson's; fifty looks at 20,000 rows.
+
+    What is cut off moves the mean by less than two thirds of the noise in a gradient with five times the
+    budget of the look.
+    """
+    rng = np.random.default_rng(5)
+    y = rng.poisson(3.0 * rng.gamma(shape, 1.0 / shape, size=20_000)).astype(float)
+    bounds = np.array([held(y, mu, seed).count_bound for seed in range(50)])
+    lost = np.array([np.mean(np.maximum(y - bound, 0.0)) for bound in bounds])
+    noise = 2.0 * bounds / (20_000 * 5.0 * mu)
+    assert (lost < 0.67 * noise).mean() >= 0.9
+    assert np.median(bounds) < 0.25 * BOUND
+
+
+def test_what_noise_hides_altogether_lowers_nothing():
+    y = np.random.default_rng(1).poisson(2.0, size=100).astype(float)
+    assert {held(y, 1e-3, seed).count_bound for seed in range(20)} == {BOUND}
+
+
+def test_bounds_are_never_raised():
+    loss = Poisson(1.5, 10.0)
+    assert loss.up_to(100.0) == loss
+    assert loss.up_to(math.inf) == loss
+    assert loss.up_to(8.0) == Poisson(1.5, 8.0)
+    assert loss.up_to(3.0) == Poisson(math.log(3.0), 3.0)
+    assert loss.up_to(0.5) == Poisson(1.0, 0.5)
+
+
+@pytest.mark.parametrize("inference", [True, False])
+def test_a_generous_bound_costs_little(inference):
+    """Fifty times the bound would be fifty times the noise without the look."""
+    rng = np.random.default_rng(2)
+    x = rng.normal(size=(20_000, 2))
+    y = rng.poisson(np.exp(0.3 * x[:, 0]))
+
+    def error(bound):
+        fits = [
+            pf.PoissonRegressor(1.0, count_bound=bound, inference=inference, random_state=seed).fit(x, y)
+            for seed in range(5)
+        ]
+        if inference:
+            return float(np.median([fit.result_.bse.to_numpy() for fit in fits]))
+        return float(np.median([np.linalg.norm(fit.coef_ - [0.3, 0.0]) for fit in fits]))
+
+    assert error(1000) < 3.0 * error(20)
