@@ -57,8 +57,11 @@ def read_batches(
     shown = repr(str(path))
     message = f"data file {shown} cannot be read; check its form, and that every row has all columns"
     batches = quietly(lambda: iter(_open(Path(path), shown, needed, text, sizes)), message)
-    while (batch := quietly(lambda: next(batches, None), message)) is not None:
-        yield batch
+    try:
+        while (batch := quietly(lambda: next(batches, None), message)) is not None:
+            yield batch
+    finally:
+        pa.default_memory_pool().release_unused()  # Arrow keeps what it once held
 
 
 def _open(
