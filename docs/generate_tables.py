@@ -305,6 +305,22 @@ def other_libraries() -> str:
     return "\n\n".join([sizes, times, "Ratios of processor times:", "\n".join(lines)])
 
 
+def own_fits() -> str:
+    """Return the times of private fits and of the same fits without privacy."""
+    report = json.loads((ROOT / "benchmarks/speed/results/own.json").read_text())
+    body = [
+        [
+            one["model"],
+            f"{one['rows']:,}",
+            str(one["columns"]),
+            *(f"{one[kind]['processor_ms']:,.0f} ms" for kind in ("private", "non-private")),
+            f"{one['ratio']:.2f}",
+        ]
+        for one in report["fits"]
+    ]
+    return table(["model", "rows", "columns", "private", "non-private", "ratio"], body)
+
+
 def scaling() -> str:
     """Return the times of sums by rows, columns and threads."""
     report = json.loads((ROOT / "benchmarks/speed/results/scaling.json").read_text())
@@ -714,6 +730,7 @@ PAGES: dict[str, dict[str, Callable[[], str]]] = {
     "speed.md": {
         "mixed": mixed,
         "larger": larger_than_memory,
+        "own": own_fits,
         "elsewhere": other_libraries,
         "scaling": scaling,
         "cluster": cluster,

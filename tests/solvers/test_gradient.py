@@ -1,0 +1,67 @@
+"""Noisy gradient descent takes steps enough to arrive, and no more where each adds noise."""
+
+import math
+
+import numpy as np
+import pytest
+
+import privfit as pf
+from privfit.losses import Logistic, Poisson, Quantile, SmoothedQuantile
+from privfit.privacy.allowance import Allowance
+from privfit.privacy.relation import Relation
+from privfit.problem.objective import Problem
+from privfit.solvers import NoisyGradientDescent
+
+N = 10_000
+LOGARITHM = math.log(N)
+
+
+def steps(loss=None, *, bound=2.0, allowance=None, **options):
+    loss = Logistic() if loss is None else loss
+    problem = Problem(loss, ("a", "b"), bound, N, Relation.REPLACE, 0.0, (0.0, 0.0), (False, True))
+    allowance = Allowance(1.0) if allowance is None else allowance
+    return len(NoisyGradientDescent(**options).plan(problem, allowance))
+
+
+def test_the_last_iterate_and_pure_budgets_get_few_steps():
+    few = round(6 * LOGARITHM)
+    assert steps(report="last") == steps(report="last", bound=9.0) == few
+    assert steps(allowance=Allowance(1.0, pure=True)) == few
+    assert steps(n_steps=7) == 7
+
+
+def test_one_newton_step_gets_more_the_longer_rows_can_be_and_the_flatter_the_loss():
+    assert steps() == round(30 * LOGARITHM)
+    assert steps(bound=4.0) == round(3.5 * 16.0 * LOGARITHM)
+    assert steps(bound=40.0) == round(100 * LOGARITHM)
+    assert steps(SmoothedQuantile(0.5, 0.1), bound=4.0) > 1.5 * steps(bound=4.0)
+    assert steps(Poisson(3.0, 20.0)) == round(100 * LOGARITHM)
+    assert steps(Quantile(0.5), step_size=0.1) == round(30 * LOGARITHM)
+
+
+def test_noise_bounds_the_number_of_steps():
+    by_budget = [steps(bound=4.0, allowance=Allowance(mu)) for mu in (1e-3, 0.03, 0.1, 1.0, math.inf)]
+    few, some, more, all_of_them, without_noise = by_budget
+    assert few == round(6 * LOGARITHM)
+    assert few < some < more < all_of_them
+    assert all_of_them == without_noise
+
+
+@pytest.mark.parametrize("estimator", [pf.LogisticRegression, pf.QuantileRegressor])
+def test_it_arrives_with_correlated_columns(estimator):
+    """Where ten times as many steps lead; a tenth of a standard error is near."""
+    rng = np.random.default_rng(3)
+    k = 8
+    apart = np.abs(np.subtract.outer(np.arange(k), np.arange(k)))
+    x = rng.normal(size=(5_000, k)) @ np.linalg.cholesky(0.7**apart).T
+    score = 0.5 + x @ (0.5 * (-1.0) ** np.arange(k))
+    noise = rng.logistic(size=len(x)) if estimator is pf.LogisticRegression else rng.normal(size=len(x))
+    y = (score + noise > 0).astype(int) if estimator is pf.LogisticRegression else score + noise
+
+    def fit(solver):
+        return estimator(budget=pf.Budget.gdp(1e5), solver=solver, random_state=0).fit(x, y).result_
+
+    found, exact = fit("gradient-descent"), fit(NoisyGradientDescent(n_steps=3_000))
+    assert (np.abs(found.params - exact.params) < 0.1 * exact.bse).all()
+    short = fit(NoisyGradientDescent(n_steps=round(6 * math.log(len(x)))))
+    assert (np.abs(short.params - exact.params) > 0.1 * exact.bse).any()
