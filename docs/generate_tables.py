@@ -79,10 +79,9 @@ def grid_coverage(solver: str) -> str:
 
 def grid_of_others() -> str:
     """Return coverage and infinite intervals of Newton's method and gradient descent over the grid."""
-    body = []
-    for solver in ("newton", "gradient-descent"):
-        found = grid_cells(solver)
-        sizes = sorted({int(row["n"]) for row in found})
+    body, cells_of = [], {solver: grid_cells(solver) for solver in ("newton", "gradient-descent")}
+    sizes = sorted({int(row["n"]) for found in cells_of.values() for row in found})
+    for solver, found in cells_of.items():
         for model in dict.fromkeys(row["model"] for row in found):
             shown = []
             for n in sizes:
