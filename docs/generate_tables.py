@@ -65,13 +65,11 @@ def grid_coverage(solver: str) -> str:
     for model, n in dict.fromkeys((row["model"], int(row["n"])) for row in sorted(found, key=_place)):
         here = [row for row in found if (row["model"], int(row["n"])) == (model, n)]
         by_truth = [_pooled([row for row in here if row["truth"] == truth]) for truth in GRID_TRUTHS]
-        intervals = sum(int(row["p"]) * int(row["repetitions"]) for row in here)
-        missed = sum(row["finite"] - row["held"] for row in here) / intervals
-        infinite = 1.0 - sum(row["finite"] for row in here) / intervals
+        missed = sum(row["finite"] - row["held"] for row in here) / _intervals(here)
         usable = [row for row in here if float(row["infinite"]) <= 0.05]
         low = sum(_beyond_chance(row) < -3.0 for row in usable)
         body.append(
-            [model, f"{n:,}", *by_truth, f"{low} of {len(usable)}", f"{infinite:.0%}", f"{missed:.1%}"]
+            [model, f"{n:,}", *by_truth, f"{low} of {len(usable)}", f"{_infinite(here):.0%}", f"{missed:.1%}"]
         )
     header = ["model", "n", "right model", "wrong model", "cells too low", "infinite", "finite and wrong"]
     return table(header, body)
@@ -86,9 +84,7 @@ def grid_of_others() -> str:
             shown = []
             for n in sizes:
                 here = [row for row in found if (row["model"], int(row["n"])) == (model, n)]
-                intervals = sum(int(row["p"]) * int(row["repetitions"]) for row in here)
-                infinite = 1.0 - sum(row["finite"] for row in here) / max(intervals, 1)
-                shown.append(f"{_pooled(here)} ({infinite:.0%})" if here else "")
+                shown.append(f"{_pooled(here)} ({_infinite(here):.0%})" if here else "")
             body.append([solver, model, *shown])
     return table(["solver", "model", *(f"n = {n:,}" for n in sizes)], body)
 
@@ -111,6 +107,15 @@ def grid_width(solver: str) -> str:
 
 def _place(row: dict[str, Any]) -> tuple[str, int]:
     return row["model"], int(row["n"])
+
+
+def _intervals(found: list[dict[str, Any]]) -> int:
+    return sum(int(row["p"]) * int(row["repetitions"]) for row in found)
+
+
+def _infinite(found: list[dict[str, Any]]) -> float:
+    """Return the share of infinite intervals of some cells."""
+    return 1.0 - sum(row["finite"] for row in found) / _intervals(found)
 
 
 def _pooled(found: list[dict[str, Any]]) -> str:

@@ -13,7 +13,7 @@ from privfit.data.declarations import NumericColumn
 from privfit.data.shares import RowShares, ShareRule
 from privfit.data.source import ArraySource
 from privfit.errors import InvalidArgument, PlanViolation
-from privfit.losses import Poisson
+from privfit.losses import Multinomial, Poisson
 from privfit.privacy.allowance import Allowance
 from privfit.privacy.mechanisms import COIN_SIDES, NoNoise, gaussian_mu, make_source, svec
 from privfit.privacy.relation import Relation
@@ -124,6 +124,10 @@ def test_a_change_of_the_loss_changes_nothing_but_its_constants():
     oracle = counting_oracle(["gradient", "hessian"], 0)
     with pytest.raises(PlanViolation, match="change of the loss"):
         oracle.change_loss(LOSSES[0])
+    classes = make_problem(Multinomial(3), n_rows=N)
+    source = ArraySource(np.zeros((N, 3)), np.zeros(N), norm_bound=1.5)
+    with pytest.raises(PlanViolation, match="change of the loss"):
+        Oracle(classes, plan_of(classes, ["gradient"]), source, make_source(0)).change_loss(Multinomial(4))
     oracle.change_loss(Poisson(1.2, 4.1))
     with pytest.raises(PlanViolation, match="understates"):
         oracle.release("gradient", np.zeros(3))

@@ -16,7 +16,8 @@ from privfit.problem.bounded_kernels import NORM_CLASSES, NORMS_A_DOUBLING
 from privfit.problem.objective import Problem
 from privfit.problem.oracle import Oracle
 from privfit.problem.plan import Plan
-from privfit.solvers.counts import held_to_counts, planned_counts
+from privfit.problem.schedule import planned_release
+from privfit.solvers.counts import held_to_counts
 
 BOUND = 1000.0
 EDGE = 2.0 ** (1.0 / NORMS_A_DOUBLING)
@@ -30,7 +31,7 @@ def problem_of(n, loss=None):
 def held(y, mu, seed=0):
     """Return the loss after a look at the counts that costs ``mu``."""
     problem = problem_of(len(y))
-    planned = planned_counts(problem, Allowance(mu))
+    planned = planned_release(problem, "counts", Allowance(mu))
     plan = Plan("m", "s", len(y), ("x",), "replace", mu, (planned,), ())
     oracle = Oracle(problem, plan, ArraySource(np.ones((len(y), 1)), y, norm_bound=1.0), make_source(seed))
     found = held_to_counts(problem, oracle)

@@ -17,9 +17,6 @@ DEFAULT_SPREAD = 1.0 / 6.0
 DEFAULT_BASE_RATE = 0.25
 """Share of positive labels."""
 
-DEFAULT_RESIDUAL = 0.25
-"""Residual standard deviation in units of half the declared range of the response (1 without one)."""
-
 DEFAULT_COUNT = 0.1
 """Mean of a count in units of its bound; but at least a count of 1, or half the bound if that is less."""
 

@@ -20,15 +20,13 @@ from privfit.losses import (
     Squared,
 )
 from privfit.losses.huber import GAUSSIAN_95
+from privfit.losses.typical import USUAL_RESIDUAL
 
 UNIT_SCALE_RESIDUAL = 3.0
 """Residual bound of least squares for a response on a unit scale without declared bounds."""
 
 QUANTILE_WIDTH = 0.4
 """Smoothing width of quantile regression, in units of the assumed residual scale."""
-
-ASSUMED_SCALE = 0.25
-"""Residual scale that a default width assumes: half of half the declared range (1 without one)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,7 +129,7 @@ def quantile_regression(quantile: float = 0.5, width: float | None = None) -> Mo
     def loss(design: Design) -> AbstractLoss:
         if width is not None:
             return SmoothedQuantile(quantile, width / design.target.half_width)
-        return SmoothedQuantile(quantile, QUANTILE_WIDTH * (ASSUMED_SCALE if design.target.bounded else 1.0))
+        return SmoothedQuantile(quantile, QUANTILE_WIDTH * (USUAL_RESIDUAL if design.target.bounded else 1.0))
 
     return Model(f"Quantile regression (quantile {quantile:g})", "numeric", loss)
 

@@ -19,10 +19,10 @@ from privfit.errors import InvalidArgument
 from privfit.estimators.assumptions import (
     DEFAULT_BASE_RATE,
     DEFAULT_COUNT,
-    DEFAULT_RESIDUAL,
     Assumptions,
     as_shares,
 )
+from privfit.losses.typical import USUAL_RESIDUAL
 
 LOG_ROWS = 13
 """Logarithm to base 2 of the number of stand-in rows."""
@@ -216,7 +216,7 @@ def _counts(x: FloatArray, chance: FloatArray, design: Design, assumptions: Assu
 
 
 def _numeric(x: FloatArray, chance: FloatArray, design: Design, assumptions: Assumptions) -> FloatArray:
-    target, sd = design.target, DEFAULT_RESIDUAL if design.target.bounded else 1.0
+    target, sd = design.target, USUAL_RESIDUAL if design.target.bounded else 1.0
     if assumptions.residual_sd is not None:
         sd = assumptions.residual_sd / target.half_width
     eta = _slopes(x, design, assumptions, unit=sd, signal=0.5)[:, 0]

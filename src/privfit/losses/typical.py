@@ -9,6 +9,9 @@ from privfit.errors import Incompatible
 from privfit.losses.base import AbstractLoss, evaluate
 from privfit.losses.multinomial import Multinomial
 
+USUAL_RESIDUAL = 0.25
+"""Assumed residual scale in units of half the declared range of a response; 1 where none is declared."""
+
 _POINTS = 2001
 _LARGEST_COUNT = 30
 

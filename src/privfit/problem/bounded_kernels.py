@@ -10,6 +10,7 @@ from privfit._checks import FloatArray
 from privfit.data.blocks import Block, BlockKernel, CodedBlock, CodedKernel
 from privfit.data.coded import CodedMatrix
 from privfit.data.reduction import CHUNK_ROWS, GROUP_ROWS, chunk_rows
+from privfit.data.shares import IntArray
 from privfit.losses.base import AbstractLoss
 from privfit.losses.pointers import address, called
 from privfit.problem import coded_kernels
@@ -167,8 +168,7 @@ def sizes_kernel(loss: AbstractLoss, theta: FloatArray, s: float, norm_bound: fl
                 size = np.abs(step) / (room * most)
             usable = room > 0.0
             order = np.where(size > 0.0, np.frexp(size)[1] + SIZE_ORIGIN, 0)
-            classes = np.clip(order[usable], 0, SIZE_CLASSES - 1)
-            out[chunk] += np.bincount(classes, block.share[rows][usable], minlength=SIZE_CLASSES)
+            _count(order[usable], block.share[rows][usable], out[chunk])
 
     return CodedKernel(kernel, kernel)
 
@@ -186,8 +186,7 @@ def norms_kernel() -> BlockKernel:
             influence, share = block.influence[rows], block.share[rows]
             usable = influence > 0.0
             order = -0.5 * NORMS_A_DOUBLING * np.log2(influence[usable])
-            classes = np.clip(np.floor(order).astype(np.int64), 0, NORM_CLASSES - 1)
-            out[chunk] += np.bincount(classes, share[usable], minlength=NORM_CLASSES)
+            _count(np.floor(order).astype(np.int64), share[usable], out[chunk])
 
     return CodedKernel(kernel, kernel)
 
@@ -204,10 +203,14 @@ def counts_kernel(count_bound: float) -> BlockKernel:
         for chunk, rows in enumerate(chunk_rows(0, out.shape[0])):
             usable = block.influence[rows] > 0.0
             order = NORMS_A_DOUBLING * np.log2(np.maximum(block.y[rows][usable] / first, 0.5))
-            classes = np.clip(np.ceil(order).astype(np.int64), 0, NORM_CLASSES - 1)
-            out[chunk] += np.bincount(classes, block.share[rows][usable], minlength=NORM_CLASSES)
+            _count(np.ceil(order).astype(np.int64), block.share[rows][usable], out[chunk])
 
     return CodedKernel(kernel, kernel)
+
+
+def _count(order: IntArray, share: FloatArray, out: FloatArray) -> None:
+    """Add the shares of rows to their classes; those beyond the first and the last are in these."""
+    out += np.bincount(np.clip(order, 0, out.size - 1), share, minlength=out.size)
 
 
 def marginals_kernel(norm_bound: float, response_range: tuple[float, float]) -> BlockKernel:

@@ -16,7 +16,7 @@ from privfit.losses.multinomial import Multinomial
 from privfit.privacy.relation import Relation
 from privfit.problem import bounded_kernels, class_kernels, kernels, numpy_kernels
 from privfit.problem.plan import ReleaseKind
-from privfit.problem.queries import BoundedQuery
+from privfit.problem.queries import MATRICES, SHARES, BoundedQuery
 from privfit.problem.value_kernels import Segment, secant_kernel
 
 UNIT_SCALE_RESPONSE = 3.0
@@ -161,7 +161,7 @@ class Problem:
         Incompatible
             If a Hessian is asked of a loss that has none, or none that is a sum of positive parts.
         """
-        if kind in ("second_moment", "hessian", "meat"):
+        if kind in MATRICES:
             return self._matrix_query(kind)
         constants = self.loss.constants
         summed = constants.slope * self.amplification
@@ -170,7 +170,7 @@ class Problem:
         if kind == "bounded_gradient":
             summed = self.amplification / self.norm_bound
             return BoundedQuery(kind, self.size, 1.0, constants.scale_slope, summed)
-        if kind in ("sizes", "norms", "counts"):
+        if kind in SHARES:
             sizes = kind == "sizes"
             classes = bounded_kernels.SIZE_CLASSES if sizes else bounded_kernels.NORM_CLASSES
             return BoundedQuery(kind, classes, 1.0)
@@ -222,7 +222,7 @@ class Problem:
             case "secant":
                 return self._secant_kernel(at[: self.size], at[self.size :])
             case "second_moment" | "norms" | "counts":
-                return self._geometry_kernel(kind)
+                return self._kernel_without_point(kind)
             case "meat":
                 return self._meat_kernel(at)
             case "marginals" if self.basis is not None:
@@ -235,12 +235,15 @@ class Problem:
             return bounded_kernels.marginals_kernel(self.norm_bound, self.response_range)
         return self._row_kernel(kind, self.coefficients(at), self.split(at)[1])
 
-    def _geometry_kernel(self, kind: ReleaseKind) -> BlockKernel:
-        if kind == "counts" and self.loss.target_kind != "count":
+    def _kernel_without_point(self, kind: ReleaseKind) -> BlockKernel:
+        """Return that of a query that no parameter enters."""
+        if kind == "second_moment":
+            return kernels.second_moment_kernel(self.basis)
+        if kind == "norms":
+            return bounded_kernels.norms_kernel()
+        if self.loss.target_kind != "count":
             raise PlanViolation(f"{self.loss.name} takes a response that is not a count")
-        if kind == "counts":
-            return bounded_kernels.counts_kernel(self.response_range[1])
-        return bounded_kernels.norms_kernel() if kind == "norms" else kernels.second_moment_kernel(self.basis)
+        return bounded_kernels.counts_kernel(self.response_range[1])
 
     def _row_kernel(self, kind: ReleaseKind, theta: FloatArray, scale: float) -> BlockKernel:
         if kind == "bounded_gradient":
@@ -290,7 +293,7 @@ class Problem:
 
     def sum_length(self, kind: ReleaseKind) -> int:
         """Return the length of the flat sum that the kernel of a kind produces."""
-        if kind not in ("second_moment", "hessian", "meat"):
+        if kind not in MATRICES:
             return self.query(kind).size
         side = self.n_coef if kind == "second_moment" else self.size
         return side * side
@@ -301,7 +304,7 @@ class Problem:
         Matrices are summed in these coordinates; a gradient is turned after the sum.
         """
         mean = total / self.n_rows
-        if kind in ("secant", "marginals", "sizes", "norms", "counts"):
+        if kind in ("secant", "marginals", *SHARES):
             return mean
         if kind not in ("gradient", "bounded_gradient"):
             side = round(math.sqrt(mean.size))

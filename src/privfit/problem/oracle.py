@@ -112,7 +112,8 @@ class Oracle:
         ----------
         loss : AbstractLoss
         """
-        if type(loss) is not type(self.problem.loss):
+        present = self.problem.loss
+        if type(loss) is not type(present) or loss.n_outputs != present.n_outputs:
             raise PlanViolation("a change of the loss may change nothing but its constants")
         self.problem = replace(self.problem, loss=loss)
 

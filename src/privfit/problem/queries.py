@@ -10,9 +10,10 @@ from privfit.problem.plan import ReleaseKind
 _ROUNDING = 1.0 + 2.0**-40
 """Covers the division by n and the products in this module."""
 
-_MATRICES = ("hessian", "second_moment", "meat")
+MATRICES = ("hessian", "second_moment", "meat")
+"""Kinds that release a symmetric matrix."""
 
-_SHARES = ("sizes", "norms", "counts")
+SHARES = ("sizes", "norms", "counts")
 """Means of indicators of classes; those of different classes are orthogonal."""
 
 
@@ -67,7 +68,7 @@ class BoundedQuery:
             ``n_rows`` counts units; by default ``2 * n_rows``.
         """
         low, high = self.side
-        if self.kind in _MATRICES or self.kind in _SHARES:
+        if self.kind in MATRICES or self.kind in SHARES:
             exact = relation.outer_sensitivity(self.bound)
         elif relation is Relation.REPLACE:
             exact = math.hypot(relation.vector_sensitivity(self.bound), high - low)

@@ -6,12 +6,9 @@ from dataclasses import replace
 import numpy as np
 
 from privfit.losses import Poisson
-from privfit.privacy.allowance import Allowance
 from privfit.problem.bounded_kernels import NORM_CLASSES, NORMS_A_DOUBLING
 from privfit.problem.objective import Problem
 from privfit.problem.oracle import Oracle
-from privfit.problem.plan import PlannedRelease
-from privfit.problem.schedule import planned_release
 from privfit.solvers.histogram import largest_seen
 
 _RARER = 100.0
@@ -25,13 +22,8 @@ _LEAST = 2.0
 
 
 def has_counts(problem: Problem) -> bool:
-    """Return whether `planned_counts` has something to look at."""
+    """Return whether `held_to_counts` asks for a release of kind ``"counts"``, which has to be planned."""
     return isinstance(problem.loss, Poisson)
-
-
-def planned_counts(problem: Problem, allowance: Allowance) -> PlannedRelease:
-    """Plan what `held_to_counts` asks for."""
-    return planned_release(problem, "counts", allowance)
 
 
 def held_to_counts(problem: Problem, oracle: Oracle) -> Problem:

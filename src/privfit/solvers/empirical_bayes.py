@@ -13,7 +13,7 @@ from privfit.problem.oracle import Oracle
 from privfit.problem.plan import PlannedRelease
 from privfit.problem.schedule import growing_shares, planned_release, signal_of
 from privfit.solvers.base import AbstractSolver, Solution, keep_scale_positive, precision_average
-from privfit.solvers.counts import has_counts, held_to_counts, planned_counts
+from privfit.solvers.counts import has_counts, held_to_counts
 from privfit.solvers.curvature import SMALLEST_PART
 from privfit.solvers.geometry import planned_geometry, released_geometry, whitened
 from privfit.solvers.hessian_model import HessianModel, limited
@@ -116,7 +116,7 @@ class EmpiricalBayesDescent(AbstractSolver):
         for_marginals, for_norms, for_moment, *parts = left
         final = whitened(problem, None)
         return (
-            *(planned_counts(problem, part) for part in for_counts),
+            *(planned_release(problem, "counts", part) for part in for_counts),
             *planned_geometry(
                 problem, for_marginals=for_marginals, for_norms=for_norms, for_moment=for_moment
             ),

@@ -7,7 +7,7 @@ from typing import ClassVar, Literal, final
 import numpy as np
 
 from privfit._checks import one_of, positive, whole
-from privfit.losses.typical import typical
+from privfit.losses.typical import USUAL_RESIDUAL, typical
 from privfit.privacy.allowance import Allowance
 from privfit.problem.objective import Problem
 from privfit.problem.oracle import Oracle
@@ -24,9 +24,6 @@ _FLAT = 3.5
 
 _FAR = 3.0
 """How far noise alone may carry the linear predictor."""
-
-_USUAL_RESIDUAL = 0.25
-"""Residual scale relative to the declared bound on a response; 1 where none is declared."""
 
 
 @final
@@ -121,5 +118,5 @@ def _condition(problem: Problem) -> float:
     if not constants.smooth:
         return 1.0
     bound = problem.response_bound
-    usual, _ = typical(problem.loss, residual=1.0 if bound is None else _USUAL_RESIDUAL * bound)
+    usual, _ = typical(problem.loss, residual=1.0 if bound is None else USUAL_RESIDUAL * bound)
     return problem.norm_bound**2 * constants.curvature / max(usual, 1e-3 * constants.curvature)

@@ -59,16 +59,16 @@ def largest_seen(release: Release) -> Edge | None:
     ones that exceeds three standard deviations is not asked.
     """
     beyond = np.cumsum(release.value[::-1])[::-1]
-    noise = release.sd * np.sqrt(np.arange(NORM_CLASSES, 0, -1))
-    in_noise = beyond / np.sqrt(np.arange(NORM_CLASSES, 0, -1))
-    clearest, seen = int(np.argmax(in_noise)), beyond > _BEYOND_SEEN * noise
+    spread = np.sqrt(np.arange(NORM_CLASSES, 0, -1))
+    clearest, may_be_noise = int(np.argmax(beyond / spread)), _BEYOND_SEEN * (release.sd * spread)
+    seen = beyond > may_be_noise
     if not seen[clearest]:
         return None
     lost = np.flatnonzero(~seen[clearest:])
     if not lost.size:
         return Edge(NORM_CLASSES, 0.0)
     number = clearest + int(lost[0])
-    return Edge(number, _BEYOND_SEEN * float(noise[number]))
+    return Edge(number, float(may_be_noise[number]))
 
 
 def believed(shares: FloatArray, noise: float) -> FloatArray | None:

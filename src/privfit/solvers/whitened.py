@@ -22,7 +22,7 @@ from privfit.solvers.base import (
     precision_average,
     take_step,
 )
-from privfit.solvers.counts import has_counts, held_to_counts, planned_counts
+from privfit.solvers.counts import has_counts, held_to_counts
 from privfit.solvers.course import Course, Matrices
 from privfit.solvers.geometry import farthest, planned_geometry, released_geometry
 from privfit.solvers.hessian_model import SMALLEST_SPREAD, HessianModel, View, limited, norm_limit
@@ -142,7 +142,7 @@ class WhitenedGradientDescent(AbstractSolver):
         for_looks, (for_hessian, *for_steps) = others[: looks - 1], others[looks - 1 :]
         final = limited(problem, None)
         return (
-            *(planned_counts(problem, part) for part in for_counts),
+            *(planned_release(problem, "counts", part) for part in for_counts),
             *planned_geometry(
                 problem, for_marginals=for_marginals, for_norms=for_norms, for_moment=for_moment
             ),
