@@ -191,6 +191,74 @@ def published_counts() -> str:
     return "\n".join(lines)
 
 
+def _pure_cells() -> dict[tuple[str, ...], dict[str, str]]:
+    """Return the cells of the study of pure budgets by place, whether with intervals, and solver."""
+    return {
+        tuple(row[name] for name in ("model", "n", "p", "epsilon", "inference", "solver")): row
+        for row in rows("experiments/results/pure_budgets.csv")
+    }
+
+
+PURE_WITH = ("auto", "whitened", "objective-perturbation")
+PURE_WITHOUT = ("auto", "empirical-bayes", "objective-perturbation")
+
+
+def pure_budgets() -> str:
+    """Return widths and errors by solver, those of all epsilons in one cell."""
+    found, body = _pure_cells(), []
+    epsilons = sorted({place[3] for place in found}, key=float)
+    for place in dict.fromkeys(place[:3] for place in found):
+        shown = []
+        for inference, solvers in (("True", PURE_WITH), ("False", PURE_WITHOUT)):
+            for solver in solvers:
+                here = [found[*place, epsilon, inference, solver] for epsilon in epsilons]
+                shown.append(" / ".join(f"{float(row['result']):.2g}" for row in here))
+        body.append([place[0], f"{int(place[1]):,}", place[2], *shown])
+    header = ["model", "n", "p"]
+    header += [f"width, `{solver}`" for solver in PURE_WITH]
+    header += [f"error, `{solver}`" for solver in PURE_WITHOUT]
+    return table(header, body)
+
+
+def pure_counts() -> str:
+    """Return what the study of pure budgets comes to."""
+    found = _pure_cells()
+
+    def against(other: str, inference: str) -> list[float]:
+        pairs = [
+            (float(row["result"]), float(found[*place[:5], other]["result"]))
+            for place, row in found.items()
+            if place[4:] == (inference, "auto")
+        ]
+        return [ours / theirs for ours, theirs in pairs if math.isfinite(ours) and math.isfinite(theirs)]
+
+    lines = []
+    for inference, word, others in (("True", "width", PURE_WITH[1:]), ("False", "error", PURE_WITHOUT[1:])):
+        for other in others:
+            ratios = against(other, inference)
+            lines.append(
+                f"* {word} of `auto` over that of `{other}`, where both are finite ({len(ratios)} cells): "
+                f"median {statistics.median(ratios):.2g}, {min(ratios):.2g} to {max(ratios):.2g}; smaller in "
+                f"{sum(ratio < 1.0 for ratio in ratios)}."
+            )
+    for solver in PURE_WITH:
+        cells = [row for place, row in found.items() if place[4:] == ("True", solver)]
+        known = [(float(row["coverage"] or 0.0), _finite_of(row)) for row in cells]
+        total = sum(count for _, count in known)
+        held = sum(share * count for share, count in known) / total
+        infinite = sum(row["result"] == "inf" for row in cells)
+        lines.append(
+            f"* `{solver}`: {held:.1%} of {round(total):,} finite intervals hold the truth; more than half "
+            f"are infinite in {infinite} of {len(cells)} cells."
+        )
+    return "\n".join(lines)
+
+
+def _finite_of(row: dict[str, str]) -> float:
+    """Return the number of finite intervals of a cell."""
+    return (1.0 - float(row["infinite"])) * int(row["p"]) * int(row["repetitions"])
+
+
 def budget_split() -> str:
     """Return widths and infinite shares for several splits of the budget."""
     found = rows("experiments/results/budget_split.csv")
@@ -726,6 +794,8 @@ PAGES: dict[str, dict[str, Callable[[], str]]] = {
         "sampled_course": sampled_course,
         "published": published_intervals,
         "published_counts": published_counts,
+        "pure": pure_budgets,
+        "pure_counts": pure_counts,
         "multinomial": multinomial,
         "multinomial_accuracy": multinomial_accuracy,
         "real": real,

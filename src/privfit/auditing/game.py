@@ -24,7 +24,7 @@ from privfit.privacy.relation import Relation
 from privfit.problem.objective import Problem
 from privfit.problem.oracle import Oracle
 from privfit.problem.plan import Plan
-from privfit.solvers import AbstractSolver, resolve
+from privfit.solvers import AbstractSolver, settle
 
 DELTA: Final = 1e-6
 """Where the epsilon of a budget in GDP or zCDP is compared."""
@@ -133,12 +133,12 @@ def audit(
     >>> result.violated
     False
     """
-    chosen = resolve(solver, inference=inference)
     loss = Squared(1.0) if loss is None else loss
     budget = Budget.gdp(1.0) if budget is None else budget
     trials = whole(trials=trials)
     in_range(0.0, 1.0, closed="neither", confidence=confidence)
     problem = _problem(loss, whole(2, n_rows=n_rows), Relation(relation), positive(norm_bound=norm_bound), l2)
+    chosen = settle(solver, problem, budget, inference=inference)
     plan = make_plan(problem, chosen, Allowance.of(budget), inference=inference)
     if not plan.private:
         raise Incompatible("solver: it claims no privacy that could be audited; take a private one")

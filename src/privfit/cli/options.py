@@ -24,6 +24,7 @@ SOLVERS = (
     "regularised-exponential-mechanism",
     "sufficient-statistics",
     "whitened",
+    "whitened-objective-perturbation",
 )
 """The names in `privfit.solvers.BY_NAME`, spelled out so that ``--help`` need not import them."""
 

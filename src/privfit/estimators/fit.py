@@ -34,7 +34,7 @@ from privfit.problem.oracle import Oracle
 from privfit.problem.plan import Plan
 from privfit.results import FitResult, PrivacyStatement, unit_in_words
 from privfit.results.form import ModelForm
-from privfit.solvers import AbstractSolver, NonPrivate, resolve
+from privfit.solvers import AbstractSolver, NonPrivate, resolve, settle
 
 RawRows: TypeAlias = Table | RowStream | AbstractRowStore
 """What a fit can be made of."""
@@ -91,8 +91,12 @@ class FitOptions:
 
     @property
     def method(self) -> AbstractSolver:
-        """The solver behind the name or instance."""
+        """The solver behind the name or instance; what is usual for ``"auto"``."""
         return resolve(self.solver, inference=bool(self.inference))
+
+    def settled(self, problem: Problem) -> AbstractSolver:
+        """Return the solver of a fit of this problem."""
+        return settle(self.solver, problem, self.budget, inference=bool(self.inference))
 
 
 @sealed
@@ -158,7 +162,7 @@ def carry_out(
     """Ask an oracle all that is planned and return what `fit` does."""
     problem = oracle.problem
     matrix, shift = reporting_map(problem, encoder.design)
-    solution = options.method.run(problem, oracle)
+    solution = options.settled(problem).run(problem, oracle)
     inference = infer(solution, oracle, directions=matrix) if options.inference else estimate_only(solution)
     estimate = matrix @ inference.theta + shift
     return _result(
@@ -304,7 +308,7 @@ def make_problem(model: Model, design: Design, options: FitOptions, *, n_rows: i
 
 def plan_fit(problem: Problem, options: FitOptions) -> Plan:
     """Return the plan of a fit, and check that it is within the budget."""
-    solver = options.method
+    solver = options.settled(problem)
     if isinstance(solver, NonPrivate):
         return make_plan(problem, solver, Allowance.unlimited(), inference=options.inference)
     plan = make_plan(problem, solver, Allowance.of(options.budget), inference=options.inference)

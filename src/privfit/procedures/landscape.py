@@ -34,7 +34,7 @@ def fully_penalised(problem: Problem, l2: float | None = None) -> Problem:
 @final
 @dataclass(frozen=True, slots=True)
 class Landscape:
-    """What is publicly known of ``F(w) = mean of the rows + l2 |w|**2 / 2 + tilt'w``.
+    """What is publicly known of ``F(w) = mean of the rows + (l2 |w|**2 + w'Pw) / 2 + tilt'w``.
 
     Parameters
     ----------
@@ -54,6 +54,11 @@ class Landscape:
         Public point that every method starts from.
     tilt : float
         Bound on the norm of the linear term.
+    penalty : float
+        Bound on the largest eigenvalue of the positive semi-definite ``P``.
+    stretch : float
+        Bound on how much longer than in these coordinates rows and points may be, together, in those that
+        predictors are computed in.
     """
 
     size: int
@@ -64,12 +69,18 @@ class Landscape:
     n_rows: int
     start: tuple[float, ...]
     tilt: float = 0.0
+    penalty: float = 0.0
+    stretch: float = 1.0
 
     @classmethod
-    def of(cls, problem: Problem, *, tilt: float = 0.0) -> "Landscape":
+    def of(
+        cls, problem: Problem, *, tilt: float = 0.0, penalty: float = 0.0, stretch: float = 1.0
+    ) -> "Landscape":
         """Return the bounds on a problem, with its ridge on every coefficient."""
-        if problem.basis is not None or problem.loss.has_scale:
-            raise PlanViolation("a minimiser is released in encoded coordinates and without a scale")
+        if problem.loss.has_scale:
+            raise PlanViolation("a minimiser is released without a scale")
+        if problem.basis is not None and stretch == 1.0:
+            raise PlanViolation("in other coordinates than the encoded ones rounding needs their stretch")
         return cls(
             size=problem.size,
             slope=problem.gradient_bound,
@@ -79,25 +90,24 @@ class Landscape:
             n_rows=problem.n_rows,
             start=problem.start,
             tilt=tilt,
+            penalty=penalty,
+            stretch=stretch,
         )
 
     @property
     def smoothness(self) -> float:
-        """Largest eigenvalue of the Hessian, ridge included."""
-        return self.curvature + self.l2
+        """Largest eigenvalue of the Hessian, ridges included."""
+        return self.curvature + self.penalty + self.l2
 
     @property
     def longest_step(self) -> float:
-        """``2 / (curvature + 2 l2)``: up to it a gradient step contracts distances by ``1 - step * l2``.
-
-        For ``l2 = 0`` this is ``2 / smoothness``, and in general ``2 / (l2 + smoothness)``.
-        """
-        return 2.0 / (self.curvature + 2.0 * self.l2)
+        """``2 / (l2 + smoothness)``: up to it a gradient step contracts distances by ``1 - step * l2``."""
+        return 2.0 / (self.curvature + self.penalty + 2.0 * self.l2)
 
     @property
     def reach(self) -> float:
         """Bound on the distance from the start to the minimiser; ``inf`` without a ridge."""
-        pull = self.slope + self.tilt + self.l2 * math.hypot(*self.start)
+        pull = self.slope + self.tilt + (self.l2 + self.penalty) * math.hypot(*self.start)
         return pull / self.l2 if self.l2 > 0 else math.inf
 
     def rounding(self, radius: float) -> float:
@@ -108,13 +118,16 @@ class Landscape:
         turns into a slope; a slope function is taken to be accurate to 64 units of its bound.
         """
         summed = 0.5 * max(0.0, self.sensitivity - 2.0 * self.slope / self.n_rows)
-        predictor = 1.01 * (self.size + 4) * self.curvature * radius
-        rest = 64.0 * self.slope + 8.0 * (self.l2 * radius + self.tilt)
+        predictor = 1.01 * (self.size + 4) * self.curvature * self.stretch * radius
+        if self.stretch > 1.0:  # the point is turned first
+            predictor *= 2.0
+        ridges = 8.0 * self.l2 + 2.0 * (self.size + 4) * self.penalty
+        rest = 64.0 * self.slope + ridges * radius + 8.0 * self.tilt
         return (summed + _UNIT * (predictor + rest)) * (1.0 + 1e-9)
 
     def update_rounding(self, radius: float, step_size: float) -> float:
         """Return how far one step, projection included, can end from where exact arithmetic would."""
-        length = step_size * (self.slope + self.tilt + self.l2 * radius)
+        length = step_size * (self.slope + self.tilt + (self.l2 + self.penalty) * radius)
         return 16.0 * (1.0 + self.size * _UNIT) * _UNIT * (radius + length)
 
 
@@ -129,13 +142,18 @@ class Objective:
     rows : Rows
     tilt : array of shape (size,), optional
         Linear term.
+    ridge : array of shape (size, size), optional
+        Second derivative of a further ridge.
     """
 
-    __slots__ = ("_problem", "_rows", "_tilt")
+    __slots__ = ("_problem", "_ridge", "_rows", "_tilt")
 
-    def __init__(self, problem: Problem, rows: Rows, tilt: FloatArray | None = None) -> None:
+    def __init__(
+        self, problem: Problem, rows: Rows, tilt: FloatArray | None = None, ridge: FloatArray | None = None
+    ) -> None:
         self._problem, self._rows = problem, rows
         self._tilt = np.zeros(problem.size) if tilt is None else tilt
+        self._ridge = np.zeros((problem.size, problem.size)) if ridge is None else ridge
 
     def __repr__(self) -> str:
         return "Objective(<private rows>)"
@@ -145,8 +163,8 @@ class Objective:
 
     def gradient(self, at: FloatArray) -> FloatArray:
         """Return the gradient, shape (size,)."""
-        return self._rows.mean("gradient", at) + self._problem.l2 * at + self._tilt
+        return self._rows.mean("gradient", at) + self._problem.l2 * at + self._ridge @ at + self._tilt
 
     def hessian(self, at: FloatArray) -> FloatArray:
         """Return the Hessian, shape (size, size)."""
-        return self._rows.mean("hessian", at) + self._problem.l2 * np.eye(at.size)
+        return self._rows.mean("hessian", at) + self._problem.l2 * np.eye(at.size) + self._ridge

@@ -123,6 +123,10 @@ class PerturbedObjective(AbstractProcedure):
         What of ``epsilon`` pays for the noise on the outcome.
     radius : float
         Of the ball around the start in which the minimiser is sought.
+    stretch : float
+        See `Landscape`.
+    beside : bool
+        Whether the problem's own ridge stays, beside that of weight ``l2``.
 
     Notes
     -----
@@ -135,6 +139,8 @@ class PerturbedObjective(AbstractProcedure):
     spread: float
     output_epsilon: float
     radius: float
+    stretch: float = 1.0
+    beside: bool = False
 
     @property
     def noisy(self) -> bool:
@@ -148,7 +154,15 @@ class PerturbedObjective(AbstractProcedure):
             tail = 64.0 * math.sqrt(problem.size)
         elif self.noisy:
             tail = 1000.0 + 10.0 * problem.size
-        return Landscape.of(fully_penalised(problem, self.l2), tilt=tail * self.spread)
+        return Landscape.of(
+            fully_penalised(problem, self.l2),
+            tilt=tail * self.spread,
+            penalty=float(np.abs(self._own_ridge(problem)).sum(axis=1).max()) * (1.0 + 1e-9),
+            stretch=self.stretch,
+        )
+
+    def _own_ridge(self, problem: Problem) -> FloatArray:
+        return problem.ridge if self.beside else np.zeros_like(problem.ridge)
 
     def minimiser(self, landscape: Landscape) -> CertifiedMinimiser:
         """Return the minimiser, as exact as rounding lets it be proven."""
@@ -197,7 +211,8 @@ class PerturbedObjective(AbstractProcedure):
         landscape = self.landscape(problem)
         ridged = fully_penalised(problem, self.l2)
         tilt = self._tilt(landscape, noise)
-        outcome = self.minimiser(landscape).minimise(landscape, Objective(ridged, rows, tilt))
+        objective = Objective(ridged, rows, tilt, self._own_ridge(problem))
+        outcome = self.minimiser(landscape).minimise(landscape, objective)
         if not self.noisy:
             return outcome
         return radial_vector(

@@ -1,7 +1,10 @@
 """Solvers: immutable configuration, used as ``solver=...`` or by ``plan`` and ``run``."""
 
 from privfit.errors import InvalidArgument
+from privfit.privacy.budget import Budget
+from privfit.problem.objective import Problem
 from privfit.solvers.base import AbstractSolver, Solution, Step
+from privfit.solvers.choice import automatic, usual
 from privfit.solvers.clipped import ClippedGradientDescent
 from privfit.solvers.damping import (
     AbstractDamping,
@@ -25,6 +28,7 @@ from privfit.solvers.reference import NonPrivate
 from privfit.solvers.regularised_exponential import RegularisedExponentialMechanism
 from privfit.solvers.statistics import AdaSSP, SufficientStatistics
 from privfit.solvers.whitened import WhitenedGradientDescent
+from privfit.solvers.whitened_perturbation import WhitenedObjectivePerturbation
 
 __all__ = [
     "AbstractDamping",
@@ -52,12 +56,16 @@ __all__ = [
     "Step",
     "SufficientStatistics",
     "WhitenedGradientDescent",
+    "WhitenedObjectivePerturbation",
     "resolve",
 ]
 
+AUTO = "auto"
+"""The name that leaves the choice of a solver to the library."""
+
 BY_NAME: dict[str, AbstractSolver] = {
     "adassp": AdaSSP(),
-    "auto": WhitenedGradientDescent(),
+    AUTO: WhitenedGradientDescent(),
     "clipped-gradient-descent": ClippedGradientDescent(),
     "empirical-bayes": EmpiricalBayesDescent(),
     "exponential-mechanism": ExponentialMechanism(),
@@ -73,6 +81,7 @@ BY_NAME: dict[str, AbstractSolver] = {
     "regularised-exponential-mechanism": RegularisedExponentialMechanism(),
     "sufficient-statistics": SufficientStatistics(),
     "whitened": WhitenedGradientDescent(),
+    "whitened-objective-perturbation": WhitenedObjectivePerturbation(),
 }
 """Solvers that the command line and ``solver="..."`` know by name, with their defaults."""
 
@@ -80,7 +89,8 @@ BY_NAME: dict[str, AbstractSolver] = {
 def resolve(solver: object, *, inference: bool) -> AbstractSolver:
     """Return the solver behind a name or an instance.
 
-    ``"auto"`` is the method without bias where inference is wanted, and else the one with the least error.
+    ``"auto"`` is `privfit.solvers.choice.usual`: what it stands for in a fit depends on the problem and the
+    budget, too, see `privfit.solvers.choice.automatic`.
 
     Raises
     ------
@@ -89,10 +99,23 @@ def resolve(solver: object, *, inference: bool) -> AbstractSolver:
     """
     if isinstance(solver, AbstractSolver):
         return solver
-    if solver == "auto" and not inference:
-        return EmpiricalBayesDescent()
+    if solver == AUTO:
+        return usual(inference=inference)
     if isinstance(solver, str) and solver in BY_NAME:
         return BY_NAME[solver]
     raise InvalidArgument(
         f"solver must be one of {', '.join(BY_NAME)} or an instance from privfit.solvers; got {solver!r}"
     )
+
+
+def settle(solver: object, problem: Problem, budget: Budget, *, inference: bool) -> AbstractSolver:
+    """Return the solver of a fit, from public facts and the budget.
+
+    Raises
+    ------
+    InvalidArgument
+        If ``solver`` is neither a name nor an instance.
+    """
+    if solver == AUTO:
+        return automatic(problem, budget, inference=inference)
+    return resolve(solver, inference=inference)

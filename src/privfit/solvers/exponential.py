@@ -208,7 +208,7 @@ def largest_epsilon(allowance: Allowance) -> float:
         return allowance.amount
     budget = allowance.budget
     if budget is None:
-        raise Incompatible("allowance: the exponential mechanism needs a declared budget")
+        raise Incompatible("allowance: a pure release beside others needs a declared budget")
 
     def fits(epsilon: float) -> bool:
         return compose([PureEvent(epsilon), *allowance.beside]).within(budget)

@@ -1,0 +1,253 @@
+"""Objective perturbation in coordinates that a released second moment whitens."""
+
+import math
+from dataclasses import dataclass, replace
+from typing import final
+
+import numpy as np
+
+from privfit._checks import FloatArray, in_range
+from privfit.privacy.allowance import Allowance
+from privfit.problem.objective import Problem
+from privfit.problem.oracle import Oracle
+from privfit.problem.plan import PlannedRelease, Release
+from privfit.problem.schedule import planned_release
+from privfit.procedures.landscape import Landscape, fully_penalised
+from privfit.procedures.objective_perturbation import (
+    PerturbedObjective,
+    calibrate_spread,
+    determinant_loss,
+    ridge_for,
+)
+from privfit.solvers.base import AbstractSolver, Solution, Step
+from privfit.solvers.exponential import largest_epsilon
+from privfit.solvers.geometry import denoised
+from privfit.solvers.hessian_model import norm_limit
+from privfit.solvers.requirements import (
+    need_convex,
+    need_no_scale,
+    need_one_predictor,
+    need_proven,
+    need_replace,
+    need_smooth,
+)
+
+METHOD = "WhitenedObjectivePerturbation()"
+
+LEAST_RIDGE = 1e-4
+"""Least ridge relative to a row's curvature: with a smaller one rounding would be felt, with many rows."""
+
+_DAMPING = 2.0
+"""What is added to the eigenvalues of the second moment, in standard deviations of its diagonal's noise."""
+
+_LEAST_DAMPING = 1e-8
+"""The same, at least, relative to the squared norm bound."""
+
+_USUAL = 2.0
+"""How many standard deviations of its squared norm a normal row may be longer before it is weighted down."""
+
+_FOR_NOISE = 0.006
+"""``c**2 / (n s**2)`` up to which longer rows are not, either: noise is small beside the sampling error."""
+
+_LONGEST = 10.0
+"""Squared norm, relative to the expected one, beyond which rows are weighted down whatever the budget."""
+
+_LEAST_DIMENSION = 0.1
+
+MOST_STRETCH = 64.0
+"""Bound on how much longer than in these coordinates a row may be in encoded ones, for rounding."""
+
+_REACH = 4.0
+"""Radius of the ball in which the minimiser is sought, per root of the number of columns: the largest
+standard deviation that the predictor of usual rows has there."""
+
+_MOST_CURVATURE_LOSS = 1.0
+"""Most of epsilon that the determinants may use."""
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class WhitenedObjectivePerturbation(AbstractSolver):
+    """One perturbed minimiser, in coordinates in which the rows are about equally spread in all directions.
+
+    Where a budget is pure every release costs a part of epsilon and not of its square, so that few releases
+    are best: a second moment, the minimiser of the objective with a random linear term, and, with
+    inference, bread and meat. At the minimiser the gradient of the objective is minus the linear term, so it
+    is known up to noise of a known law, as if the gradient had been released there with all of that budget.
+    One Newton step with the released bread takes away what the ridge of the method does.
+
+    Parameters
+    ----------
+    geometry_share : float
+        Part of the squared budget (see `Allowance.split`) that buys the second moment.
+    curvature_share : float
+        Most of the minimiser's epsilon that may pay for the curvature of a row (the determinants).
+    output_share : float
+        Part of the minimiser's epsilon that pays for noise on the outcome, see `ObjectivePerturbation`.
+
+    Notes
+    -----
+    *Guarantee.* epsilon-differential privacy under replacement of a row, by composition of a matrix and a
+    perturbed minimiser. The coordinates are a function of the released matrix; the Mallows weights bound
+    every row in them, so that the cost of the minimiser is known beforehand.
+
+    References
+    ----------
+    Chaudhuri, Monteleoni and Sarwate 2011, algorithm 2; Kifer, Smith and Thakurta 2012; Iyengar et al. 2019;
+    Mallows 1975, *On some topics in robustness*, for the weights.
+    """
+
+    geometry_share: float = 0.05
+    curvature_share: float = 0.15
+    output_share: float = 0.04
+
+    def __post_init__(self) -> None:
+        in_range(0.0, 0.5, closed="neither", geometry_share=self.geometry_share)
+        in_range(0.0, 0.9, closed="neither", curvature_share=self.curvature_share)
+        in_range(1e-6, 0.5, output_share=self.output_share)
+
+    @property
+    def name(self) -> str:
+        """Name."""
+        return "whitened objective perturbation"
+
+    def plan(self, problem: Problem, allowance: Allowance) -> tuple[PlannedRelease, ...]:
+        """Plan a second moment and a perturbed minimiser."""
+        need_replace(problem, METHOD)
+        need_no_scale(problem, METHOD)
+        need_one_predictor(problem, METHOD)
+        need_smooth(problem, METHOD)
+        need_convex(problem, METHOD)
+        need_proven(problem, METHOD)
+        pure = allowance if math.isinf(allowance.amount) else Allowance(largest_epsilon(allowance), pure=True)
+        for_moment, for_point = pure.split([self.geometry_share, 1.0 - self.geometry_share])
+        final = perturbed(problem, None)
+        return (
+            planned_release(problem, "second_moment", for_moment),
+            self.procedure(final, for_point.amount).planned(final),
+        )
+
+    def final_problem(self, problem: Problem, releases: tuple[PlannedRelease, ...]) -> Problem:
+        """Return the problem with the bound that holds in the final coordinates."""
+        del releases
+        return perturbed(problem, None)
+
+    def run(self, problem: Problem, oracle: Oracle) -> Solution:
+        """Release the second moment, then the minimiser."""
+        start = np.array(problem.start)
+        epsilon = oracle.plan.solver_releases[-1].epsilon or math.inf
+        whitening = Whitening.of(problem, oracle.release("second_moment", start), epsilon)
+        final = perturbed(problem, whitening.basis)
+        oracle.change_basis(final)
+        procedure = self.procedure(final, epsilon, whitening)
+        release = oracle.carry_out(procedure, start)
+        return Solution(
+            final, release.value, (_as_gradient(final, procedure, release, whitening.unit),), (), "one-step"
+        )
+
+    def procedure(
+        self, problem: Problem, epsilon: float, whitening: "Whitening | None" = None
+    ) -> PerturbedObjective:
+        """Return the procedure that costs ``epsilon``, from public facts and the coordinates, once known."""
+        stretch, room = MOST_STRETCH, 1.0
+        if whitening is not None:
+            stretch, room = whitening.stretch, max(1.0, 1.0 / whitening.unit)
+        stretch *= math.sqrt(problem.n_coef)  # of the Frobenius norm of a basis
+        bare = Landscape.of(fully_penalised(problem, 0.0), stretch=stretch)
+        least, radius = LEAST_RIDGE * bare.curvature, _REACH * math.sqrt(problem.size) * room
+        shape = {"radius": radius, "stretch": stretch, "beside": True}
+        if math.isinf(epsilon):
+            return PerturbedObjective(epsilon, 0.0, least, 0.0, 0.0, **shape)
+        output = self.output_share * epsilon
+        left = (epsilon - output) * (1.0 - 1e-12)
+        l2 = max(ridge_for(bare, min(self.curvature_share * left, _MOST_CURVATURE_LOSS)), least)
+        ridged = replace(bare, l2=l2)
+        spread = calibrate_spread(ridged, epsilon=left - determinant_loss(ridged), delta=0.0)
+        return PerturbedObjective(epsilon, 0.0, l2, spread, output, **shape)
+
+
+def perturbed(problem: Problem, basis: FloatArray | None) -> Problem:
+    """Return the problem in coordinates in which rows are bounded by `norm_limit`."""
+    limit = norm_limit(problem)
+    return replace(problem.bounded_by(limit, limit * MOST_STRETCH), basis=basis)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Whitening:
+    """Coordinates ``basis' x`` in which a released second moment is about even.
+
+    Parameters
+    ----------
+    basis : array of shape (p, p)
+        In such a unit that rows are weighted down beyond `norm_limit`.
+    unit : float
+        Standard deviation of a coordinate, or less where noise hides it.
+    stretch : float
+        Bound on how much longer a row may be in encoded coordinates, relative to the largest in these.
+    """
+
+    basis: FloatArray
+    unit: float
+    stretch: float = MOST_STRETCH
+
+    @classmethod
+    def of(cls, problem: Problem, moment: Release, epsilon: float) -> "Whitening":
+        """Return the coordinates for a problem in encoded ones.
+
+        Parameters
+        ----------
+        problem : Problem
+        moment : Release
+            Of kind ``"second_moment"``.
+        epsilon : float
+            What the minimiser costs.
+        """
+        values, vectors = np.linalg.eigh(moment.value)
+        found = denoised(values, moment.sd)
+        added = max(_DAMPING * moment.sd, _LEAST_DAMPING * problem.norm_bound**2)
+        while True:
+            basis = vectors / np.sqrt(found + added) @ vectors.T
+            dimension = max(float(np.sum(found / (found + added))), _LEAST_DIMENSION)
+            bound = row_bound(problem, basis, dimension, epsilon)
+            stretch = problem.norm_bound * float(np.linalg.norm(basis, 2)) / bound
+            if stretch <= MOST_STRETCH:
+                unit = norm_limit(problem) / bound
+                known = max(stretch, 1.0) * (1.0 + 1e-9) if problem.bounded else MOST_STRETCH
+                return cls(basis * unit, unit, known)
+            added *= 4.0
+
+
+def row_bound(problem: Problem, basis: FloatArray, dimension: float, epsilon: float) -> float:
+    """Return the norm of rows ``basis' x`` beyond which they are weighted down.
+
+    That is as long as normal rows of this many dimensions are, but for few, or longer where noise
+    allows; and not longer than rows can be.
+    """
+    signal = min(epsilon, 1e9) / math.sqrt(problem.size + 1.0) / problem.loss.slack[0]
+    usual = dimension + _USUAL * math.sqrt(2.0 * dimension)
+    allowed = min(_FOR_NOISE * problem.n_rows * signal**2, _LONGEST * dimension)
+    bound = math.sqrt(max(usual, allowed))
+    if not problem.bounded:
+        return bound
+    possible = problem.norm_bound * float(np.linalg.norm(basis, 2))
+    if problem.indicators:
+        possible = min(possible, float(np.linalg.norm(np.abs(basis).sum(axis=0))))
+    return min(bound, possible)
+
+
+def _as_gradient(problem: Problem, procedure: PerturbedObjective, release: Release, unit: float) -> Step:
+    """Return what a perturbed minimiser says of the gradient there: minus that of the method's ridge.
+
+    The noise is that of the linear term; that on the outcome is added, times twice the largest curvature that
+    rows with coordinates of standard deviation ``unit`` can have together.
+    """
+    size, outcome = problem.size, 0.0
+    if procedure.noisy:
+        curvature = 2.0 * problem.loss.constants.curvature * unit**2
+        outcome = curvature * procedure.output_scale(problem)
+    sd = math.hypot(procedure.spread, outcome) * math.sqrt(size + 1.0)
+    pull = -procedure.l2 * release.value
+    data_part = Release(
+        replace(release.planned, kind="gradient", sd=sd), release.value, pull - problem.ridge @ release.value
+    )
+    return Step(data_part, pull, np.zeros((size, size)))

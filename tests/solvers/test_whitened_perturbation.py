@@ -1,0 +1,356 @@
+"""The default for pure budgets: guarantee, noise, coordinates, intervals, and where it is chosen."""
+
+import json
+import math
+from dataclasses import replace
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy import stats
+
+import privfit as pf
+from privfit import losses
+from privfit.data.shares import ShareRule
+from privfit.data.source import ArraySource
+from privfit.errors import Incompatible, PlanViolation
+from privfit.inference.infer import infer
+from privfit.losses import ConcomitantHuber, Huber, Logistic, Multinomial, Poisson, Squared
+from privfit.planning import make_plan
+from privfit.privacy.allowance import Allowance
+from privfit.privacy.budget import Budget
+from privfit.privacy.composition import compose
+from privfit.privacy.mechanisms import NoNoise, make_source
+from privfit.privacy.relation import Relation
+from privfit.problem.objective import Problem
+from privfit.problem.oracle import Oracle
+from privfit.problem.plan import Plan, PlannedRelease, Release
+from privfit.procedures.landscape import Landscape, fully_penalised
+from privfit.solvers import (
+    EmpiricalBayesDescent,
+    NonPrivate,
+    WhitenedGradientDescent,
+    WhitenedObjectivePerturbation,
+    resolve,
+    settle,
+)
+from privfit.solvers.hessian_model import norm_limit
+from privfit.solvers.whitened_perturbation import MOST_STRETCH, Whitening, perturbed, row_bound
+
+from .simulated import problem_for, rows
+
+SOLVER, PURE = WhitenedObjectivePerturbation(), Budget(2.0)
+LOSSES = [Logistic(), Huber(0.8), Squared(2.0)]
+
+
+def solved(problem, x, y, *, budget=PURE, seed=0, inference=False):
+    plan = make_plan(problem, SOLVER, Allowance.of(budget), inference=inference)
+    oracle = Oracle(problem, plan, ArraySource(x, y, norm_bound=problem.norm_bound), make_source(seed))
+    return SOLVER.run(problem, oracle), oracle
+
+
+def exact(problem, x, y):
+    """Return the fit without noise, and its inference."""
+    plan = make_plan(problem, NonPrivate(), Allowance.unlimited(), inference=True)
+    oracle = Oracle(problem, plan, ArraySource(x, y, norm_bound=problem.norm_bound), NoNoise())
+    return infer(NonPrivate().run(problem, oracle), oracle, directions=np.eye(problem.n_coef))
+
+
+def uneven(n, seed, loss=None):
+    """Rows within declared bounds of [-1, 1], of which one column uses a tenth, and their problem."""
+    rng = np.random.default_rng(seed)
+    x = np.column_stack([np.ones(n), rng.uniform(-1.0, 1.0, n), 0.3 + 0.1 * rng.uniform(-1.0, 1.0, n)])
+    eta = x @ [0.2, 1.0, 0.8]
+    loss = Logistic() if loss is None else loss
+    y = (rng.random(n) < 1 / (1 + np.exp(-eta))).astype(float) if loss.target_kind == "binary" else eta
+    problem = replace(
+        problem_for(loss, x, norm_bound=math.sqrt(3.0)), bounded=True, indicators=(True, False, False)
+    )
+    return problem, x, y
+
+
+def turned(problem, x):
+    """Return the rows in the problem's coordinates, and their weights; written anew with NumPy."""
+    z, limit = x @ problem.basis, problem.norm_bound
+    size = np.linalg.norm(z, axis=1)
+    reach = np.linalg.norm(x, axis=1) * np.linalg.norm(problem.basis, 2)
+    return z, np.minimum(1.0, np.minimum(limit / size, problem.amplification / reach) ** 2)
+
+
+@pytest.mark.parametrize("loss", LOSSES, ids=lambda loss: loss.name)
+@pytest.mark.parametrize("budget", [PURE, Budget(1.0, 1e-6), Budget.gdp(0.5)], ids=lambda b: b.notion)
+@pytest.mark.parametrize("inference", [False, True])
+def test_plans_are_within_the_budget_and_use_it_up(loss, budget, inference):
+    x, y = rows(loss, 2000, np.random.default_rng(1))
+    problem = problem_for(loss, x)
+    plan = make_plan(problem, SOLVER, Allowance.of(budget), inference=inference)
+    assert compose(plan.events).within(budget)
+    if budget.notion != "gdp":  # in which two pure releases cost less than one of the same sum
+        assert not compose(plan.events).within(Budget(0.98 * budget.epsilon, budget.delta))
+    assert [release.kind for release in plan.solver_releases] == ["second_moment", "perturbed_minimiser"]
+    assert [release.kind for release in plan.inference_releases] == (["hessian", "meat"] if inference else [])
+    assert Plan.from_dict(json.loads(json.dumps(plan.to_dict(), allow_nan=True))) == plan
+    solution, oracle = solved(problem, x, y, budget=budget, inference=inference)
+    assert np.isfinite(solution.theta).all()
+    assert solution.problem.basis is not None
+    if inference:
+        infer(solution, oracle, directions=np.eye(3))
+        assert len(oracle.released) == len(plan.releases)
+
+
+def test_the_privacy_loss_of_an_outcome_is_within_the_claim():
+    """The density of the exact minimiser, for neighbours that differ in random and in the worst rows.
+
+    ``log p(phi) = -norm(b) / scale + log det H`` with ``b = -grad F(phi)``. The claim holds for all, and at
+    least 80 % of it is real: a row at the bound in the direction of b, with the largest slope of either sign.
+    """
+    rng, n, p = np.random.default_rng(3), 30, 3
+    base = np.column_stack([np.ones(n), rng.normal(size=(n, p - 1))])
+    responses = base @ [0.5, -1.0, 0.7] + 0.5 * rng.normal(size=n)
+    problem = problem_for(Huber(0.8), base, l2=0.01)
+    final = perturbed(problem, np.array([[0.6, 0.1, 0.0], [0.0, 1.5, -0.4], [0.2, 0.0, 3.0]]))
+    procedure = SOLVER.procedure(final, 1.0)
+    ridge = procedure.l2 * np.eye(p) + final.ridge
+
+    def linear_term(x, y, phi):
+        z, weight = turned(final, x)
+        return -((weight * np.clip(z @ phi - y, -0.8, 0.8)) @ z / n + ridge @ phi)
+
+    def log_density(x, y, phi):
+        z, weight = turned(final, x)
+        curved = weight * (np.abs(z @ phi - y) <= 0.8)
+        hessian = (z * curved[:, None]).T @ z / n + ridge
+        return -np.linalg.norm(linear_term(x, y, phi)) / procedure.spread + np.linalg.slogdet(hessian)[1]
+
+    worst = 0.0
+    for _ in range(300):
+        phi = rng.normal(size=p) * 10.0 ** rng.uniform(-2, 2)
+        b = linear_term(base[1:], responses[1:], phi)
+        along = np.linalg.solve(final.basis.T, final.norm_bound * b / np.linalg.norm(b))
+        found = []
+        for sign in (-1.0, 1.0):
+            for row in (along, 1e6 * rng.normal(size=p), 1e-3 * rng.normal(size=p), np.eye(p)[0]):
+                x, y = base.copy(), responses.copy()
+                x[0], y[0] = row, sign * 1e12 if rng.random() < 0.7 else rng.normal()
+                found.append(log_density(x, y, phi))
+        worst = max(worst, np.ptp(found))
+    assert 0.8 * procedure.epsilon <= worst <= procedure.epsilon - procedure.output_epsilon
+
+
+@pytest.mark.statistical
+def test_the_linear_term_has_the_planned_law():
+    """At the outcome the gradient is -b, but for the small noise; KS on its norm, 300 draws, 1e-7."""
+    x, y = rows(Logistic(), 500, np.random.default_rng(6))
+    problem = problem_for(Logistic(), x, l2=0.02)
+    norms = []
+    for seed in range(300):
+        solution, oracle = solved(problem, x, y, seed=seed)
+        final, phi = solution.problem, solution.theta
+        procedure = SOLVER.procedure(final, oracle.plan.releases[-1].epsilon)
+        z, weight = turned(final, x)
+        slope = 1.0 / (1.0 + np.exp(-z @ phi)) - y
+        norms.append(np.linalg.norm((weight * slope) @ z / 500 + final.ridge @ phi + procedure.l2 * phi))
+    law = stats.gamma(3, scale=procedure.spread)
+    assert stats.kstest(norms, law.cdf).pvalue > 1e-7
+    for factor in (1.5, 1 / 1.5):
+        assert stats.kstest(factor * np.array(norms), law.cdf).pvalue < 1e-7
+
+
+@pytest.mark.statistical
+@pytest.mark.parametrize("loss", [Logistic(), Huber(0.8)], ids=lambda loss: loss.name)
+def test_errors_from_noise_have_the_stated_size(loss):
+    """300 draws on one table without weights: mean standardised square within 1e-7 limits of chi-square.
+
+    With the variances of the noise off by a third it fails either way. The law is that of sums of squares of
+    radial noise, of variance 18 for 3 coefficients (kurtosis (p + 3) / (p + 1) times the normal's).
+    """
+    problem, x, y = uneven(5_000, 7, loss)
+    truth = exact(problem, x, y)
+    squares = []
+    for seed in range(300):
+        solution, oracle = solved(problem, x, y, budget=Budget(3.0), seed=seed, inference=True)
+        found = infer(solution, oracle, directions=np.eye(3))
+        away = found.theta - truth.theta
+        squares.append(away @ np.linalg.solve(found.cov_noise, away))
+    half = stats.norm.isf(5e-8) * math.sqrt(18.0 / 300)
+    assert 3.0 - half <= np.mean(squares) <= 3.0 + half
+    assert half < 1.4
+
+
+@pytest.mark.statistical
+@pytest.mark.parametrize(("n", "epsilon"), [(800, 1.0), (3000, 4.0)])
+def test_intervals_cover(n, epsilon):
+    """300 tables: finite intervals hold the truth in 91 to 98.5 %, binomial limits of 1e-7 on each side."""
+    hits, finite = 0, 0
+    for seed in range(300):
+        problem, x, y = uneven(n, 1000 + seed)
+        solution, oracle = solved(problem, x, y, budget=Budget(epsilon), seed=seed, inference=True)
+        found = infer(solution, oracle, directions=np.eye(3)[1:2])
+        variance = float(found.cov_sampling[0, 0] + found.cov_noise[0, 0])
+        if math.isfinite(variance):
+            half = stats.t.ppf(0.975, found.dof[0]) * math.sqrt(variance)
+            hits += abs(found.theta[1] - 1.0) <= half
+            finite += 1
+    assert finite >= 200
+    assert stats.binom.cdf(hits, finite, 0.91) > 1e-7
+    assert stats.binom.sf(hits - 1, finite, 0.985) > 1e-7
+
+
+@pytest.mark.parametrize("l2", [0.0, 0.05])
+@pytest.mark.parametrize("loss", LOSSES, ids=lambda loss: loss.name)
+def test_a_huge_budget_gives_the_fit_that_was_asked_for(loss, l2):
+    """The problem's own ridge stays, the method's is taken away; the intercept is not penalised."""
+    x, y = rows(loss, 3000, np.random.default_rng(2))
+    problem = problem_for(loss, x, l2=l2, norm_bound=20.0)
+    solution, oracle = solved(problem, x, y, budget=Budget(1e6), inference=True)
+    found = infer(solution, oracle, directions=np.eye(3))
+    wanted = exact(problem, x, y)
+    np.testing.assert_allclose(found.theta, wanted.theta, atol=1e-3)
+    np.testing.assert_allclose(np.diag(found.cov_sampling), np.diag(wanted.cov_sampling), rtol=0.05)
+
+
+def test_columns_that_use_a_part_of_their_bounds_are_as_well_known():
+    """In encoded coordinates noise in the narrow column is ten times as large as in the wide one."""
+    problem, x, y = uneven(30_000, 5)
+    _, oracle = found = solved(problem, x, y, budget=Budget(1.0), inference=True)
+    spread = np.sqrt(np.diag(infer(found[0], oracle, directions=np.eye(3)).cov_noise))
+    deviations = x.std(axis=0)
+    assert 0.4 < (spread[2] * deviations[2]) / (spread[1] * deviations[1]) < 2.5
+
+
+def released(moment, sd):
+    size = len(moment)
+    planned = PlannedRelease("second_moment", size * (size + 1) // 2, 1.0, math.inf, sd, epsilon=1.0)
+    return Release(planned, np.zeros(size), moment)
+
+
+def test_rows_within_declared_bounds_are_not_weighted_down_needlessly():
+    problem, x, _ = uneven(4000, 5)
+    whitening = Whitening.of(problem, released(x.T @ x / len(x), 1e-6), 1e3)
+    final = perturbed(problem, whitening.basis)
+    assert (turned(final, x)[1] == 1.0).all()
+    bound = row_bound(problem, whitening.basis / whitening.unit, 3.0, 1e3)
+    assert bound == pytest.approx(norm_limit(problem) / whitening.unit, rel=1e-3)
+    moment = whitening.basis.T @ (x.T @ x / len(x)) @ whitening.basis
+    np.testing.assert_allclose(moment, whitening.unit**2 * np.eye(3), atol=0.02 * whitening.unit**2)
+
+
+@pytest.mark.parametrize("scale", [1e-9, 1e-4, 1.0])
+@pytest.mark.parametrize("sd", [1e-12, 1e-3, 10.0])
+def test_no_basis_stretches_rows_beyond_the_bound(scale, sd):
+    """Collinear columns, or a moment that noise hides: the basis stays finite and its stretch bounded."""
+    problem, x, _ = uneven(500, 5)
+    x[:, 2] = x[:, 1] * (1.0 + scale)
+    whitening = Whitening.of(problem, released(x.T @ x / len(x), sd), 1.0)
+    stretch = problem.norm_bound * np.linalg.norm(whitening.basis, 2) / norm_limit(problem)
+    assert np.isfinite(whitening.basis).all()
+    assert stretch <= MOST_STRETCH * (1.0 + 1e-12)
+
+
+@pytest.mark.parametrize("scale", [1.0, 1e-3])
+def test_an_outcome_is_as_near_to_the_minimiser_as_its_noise_says(scale):
+    """Without noise, in a stretched basis: the gradient, in extended precision, proves the distance."""
+    x, y = rows(Logistic(), 800, np.random.default_rng(4))
+    problem = problem_for(Logistic(), x)
+    final = perturbed(problem, np.diag([0.5, 0.5, 0.5 * MOST_STRETCH * scale]))
+    plan = make_plan(problem, SOLVER, Allowance.of(PURE), inference=False)
+    oracle = Oracle(problem, plan, ArraySource(x, y, norm_bound=1.6), NoNoise())
+    oracle.change_basis(final)
+    procedure = SOLVER.procedure(final, plan.releases[-1].epsilon)
+    phi = oracle.carry_out(procedure, np.zeros(3)).value
+    z, weight = turned(final, x)
+    wide = z.astype(np.longdouble)
+    slope = 1.0 / (1.0 + np.exp(-wide @ phi)) - y
+    gradient = (weight * slope) @ wide / 800 + procedure.l2 * phi
+    assert float(np.linalg.norm(gradient)) <= procedure.l2 * procedure.error(final)
+
+
+@pytest.mark.parametrize(("n", "part"), [(10**4, 0.01), (10**6, 0.1), (10**8, 1.0)])
+def test_the_noise_on_the_outcome_is_far_below_what_sampling_leaves(n, part):
+    """Ten logit columns at epsilon = 1, in gradients: its deviation is at most a part of sampling's.
+
+    With declared bounds that rows make use of it is less than a quarter of that.
+    """
+    names = tuple(f"x{k}" for k in range(10))
+    problem = Problem(Logistic(), names, 3.0, n, Relation.REPLACE, 0.0, (0.0,) * 10, (True,) * 10)
+    final = perturbed(problem, None)
+    planned = make_plan(problem, SOLVER, Allowance.of(Budget(1.0)), inference=True).solver_releases[-1]
+    unit = norm_limit(problem) / math.sqrt(10.0 * 10)  # rows of up to ten times the expected squared norm
+    sampling = 0.4 * unit / math.sqrt(n)
+    for stretch, less in ((MOST_STRETCH, 1.0), (3.0, 0.25)):
+        procedure = SOLVER.procedure(final, planned.epsilon, Whitening(np.eye(10), unit, stretch))
+        outcome = 2.0 * 0.25 * unit**2 * procedure.output_scale(final) * math.sqrt(11.0)
+        assert outcome < less * part * sampling
+
+
+def test_other_coordinates_need_their_stretch():
+    x, _ = rows(Logistic(), 800, np.random.default_rng(4))
+    final = perturbed(problem_for(Logistic(), x), np.eye(3))
+    with pytest.raises(PlanViolation, match="stretch"):
+        Landscape.of(fully_penalised(final, 0.1))
+    assert Landscape.of(fully_penalised(final, 0.1), stretch=2.0).rounding(1.0) > 0.0
+
+
+def test_bounds_grow_with_the_stretch_and_the_penalty():
+    x, _ = rows(Logistic(), 800, np.random.default_rng(4))
+    plain = Landscape.of(fully_penalised(problem_for(Logistic(), x), 0.1))
+    more = replace(plain, penalty=0.5, stretch=7.0)
+    assert more.smoothness == pytest.approx(plain.smoothness + 0.5)
+    assert more.longest_step == pytest.approx(2.0 / (more.smoothness + 0.1))
+    curved = replace(plain, stretch=7.0)
+    assert more.rounding(3.0) > curved.rounding(3.0) > plain.rounding(3.0)
+    assert more.update_rounding(3.0, 1.0) > plain.update_rounding(3.0, 1.0)
+
+
+@pytest.mark.parametrize("inference", [True, False])
+def test_where_it_is_chosen(inference):
+    x = rows(Logistic(), 400, np.random.default_rng(4))[0]
+    usual = WhitenedGradientDescent() if inference else EmpiricalBayesDescent()
+
+    def chosen(loss, budget, **changes):
+        return settle("auto", replace(problem_for(loss, x), **changes), budget, inference=inference)
+
+    for loss in (*LOSSES, Poisson(1.0, 5.0), losses.SmoothedQuantile(0.5, 0.4)):
+        assert chosen(loss, PURE) == SOLVER
+        assert chosen(loss, Budget(2.0, 1e-6)) == chosen(loss, Budget.gdp(1.0)) == usual
+    assert chosen(ConcomitantHuber(1.345), PURE, start=(0.0, 0.0, 0.0, 1.0)) == usual
+    assert chosen(Multinomial(3), PURE, start=(0.0,) * 6) == usual
+    assert chosen(Logistic(), PURE, relation=Relation.ADD_REMOVE) == usual
+    assert chosen(Logistic(), PURE, shares=ShareRule(unit="person")) == usual
+    other = settle("newton", problem_for(Logistic(), x), PURE, inference=inference)
+    assert other == resolve("newton", inference=inference)
+
+
+@pytest.mark.parametrize(
+    ("loss", "changes"),
+    [
+        (ConcomitantHuber(1.345), {"start": (0.0, 0.0, 0.0, 1.0)}),
+        (Multinomial(3), {"start": (0.0,) * 6}),
+        (Logistic(), {"relation": Relation.ADD_REMOVE}),
+    ],
+    ids=str,
+)
+def test_what_it_cannot_serve_is_refused(loss, changes):
+    problem = replace(problem_for(loss, np.ones((400, 3))), **changes)
+    with pytest.raises(Incompatible, match="auto"):
+        make_plan(problem, SOLVER, Allowance.of(PURE), inference=False)
+
+
+def test_a_pure_fit_of_a_file_is_that_of_the_table(tmp_path):
+    rng = np.random.default_rng(8)
+    table = pd.DataFrame({"x": rng.uniform(-1, 1, 3000), "g": rng.choice(["a", "b", "c"], 3000)})
+    table["y"] = np.where(rng.random(3000) < 1 / (1 + np.exp(-table["x"])), "yes", "no")
+    table.to_parquet(tmp_path / "rows.parquet")
+    schema = pf.Schema(
+        {
+            "x": {"type": "numeric", "lower": -1, "upper": 1},
+            "g": {"type": "categorical", "levels": ["a", "b", "c"]},
+            "y": {"type": "categorical", "levels": ["no", "yes"]},
+        }
+    )
+    options = {"schema": schema, "epsilon": 2.0, "delta": 0.0, "random_state": 4}
+    there = pf.logit("y ~ x + g", pf.RowCache(tmp_path / "rows.parquet", storage="float64"), **options)
+    here = pf.logit("y ~ x + g", table, **options)
+    np.testing.assert_allclose(there.params, here.params, rtol=1e-6)
+    assert here.privacy.epsilon == 2.0
+    assert "whitened objective perturbation" in here.summary().as_text()
