@@ -313,6 +313,8 @@ def test_where_it_is_chosen(inference):
     for loss in (*LOSSES, Poisson(1.0, 5.0), losses.SmoothedQuantile(0.5, 0.4)):
         assert chosen(loss, PURE) == SOLVER
         assert chosen(loss, Budget(2.0, 1e-6)) == chosen(loss, Budget.gdp(1.0)) == usual
+    little = chosen(Logistic(), Budget(0.1))
+    assert little == (SOLVER if inference else usual)
     assert chosen(ConcomitantHuber(1.345), PURE, start=(0.0, 0.0, 0.0, 1.0)) == usual
     assert chosen(Multinomial(3), PURE, start=(0.0,) * 6) == usual
     assert chosen(Logistic(), PURE, relation=Relation.ADD_REMOVE) == usual

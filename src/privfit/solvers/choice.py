@@ -8,6 +8,10 @@ from privfit.solvers.empirical_bayes import EmpiricalBayesDescent
 from privfit.solvers.whitened import WhitenedGradientDescent
 from privfit.solvers.whitened_perturbation import WhitenedObjectivePerturbation
 
+MOST_NOISE = 0.05
+"""``q**1.5 / (n epsilon)`` up to which a minimiser is not shrunk: for a logit the linear predictors of usual
+rows then have noise of a standard deviation of about 0.8."""
+
 
 def usual(*, inference: bool) -> AbstractSolver:
     """Return the method without bias where inference is wanted, and else the one with the least error."""
@@ -18,7 +22,8 @@ def automatic(problem: Problem, budget: Budget, *, inference: bool) -> AbstractS
     """Return the method that suits a problem and a budget.
 
     Releases under a pure budget cost parts of epsilon, not of its square. So one perturbed minimiser beats
-    any number of gradients there, with inference or without.
+    any number of gradients there, with inference or without. Without, its estimate is not shrunk: where noise
+    may be as large as signals usually are, shrinkage at every step is worth more than less noise.
 
     Parameters
     ----------
@@ -27,9 +32,10 @@ def automatic(problem: Problem, budget: Budget, *, inference: bool) -> AbstractS
     budget : Budget
     inference : bool
     """
-    if budget.notion == "pure" and perturbable(problem):
-        return WhitenedObjectivePerturbation()
-    return usual(inference=inference)
+    if budget.notion != "pure" or not perturbable(problem):
+        return usual(inference=inference)
+    clear = inference or _clear(problem, budget.epsilon)
+    return WhitenedObjectivePerturbation() if clear else usual(inference=inference)
 
 
 def perturbable(problem: Problem) -> bool:
@@ -44,3 +50,8 @@ def perturbable(problem: Problem) -> bool:
         and loss.convex
         and loss.proven
     )
+
+
+def _clear(problem: Problem, epsilon: float) -> bool:
+    """Return whether a perturbed minimiser has little noise beside usual signals."""
+    return problem.size**1.5 <= MOST_NOISE * problem.n_rows * epsilon
