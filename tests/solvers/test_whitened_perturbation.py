@@ -14,7 +14,7 @@ from privfit import losses
 from privfit.data.shares import ShareRule
 from privfit.data.source import ArraySource
 from privfit.errors import Incompatible, PlanViolation
-from privfit.inference.infer import infer
+from privfit.inference.infer import estimate_only, infer
 from privfit.losses import ConcomitantHuber, Huber, Logistic, Multinomial, Poisson, Squared
 from privfit.planning import make_plan
 from privfit.privacy.allowance import Allowance
@@ -196,6 +196,18 @@ def test_intervals_cover(n, epsilon):
     assert stats.binom.sf(hits - 1, finite, 0.985) > 1e-7
 
 
+@pytest.mark.parametrize("loss", LOSSES, ids=lambda loss: loss.name)
+def test_without_inference_most_of_the_ridge_of_the_method_is_taken_away(loss):
+    """With little noise the released point is off by its ridge, the estimate by less than 0.7 of that."""
+    x, y = rows(loss, 3000, np.random.default_rng(2))
+    problem = problem_for(loss, x, norm_bound=20.0)
+    solution, _ = solved(problem, x, y, budget=Budget(200.0))
+    wanted = exact(problem, x, y).theta
+    basis = solution.problem.basis
+    point, estimate = basis @ solution.theta, estimate_only(solution).theta
+    assert np.linalg.norm(x @ (estimate - wanted)) < 0.7 * np.linalg.norm(x @ (point - wanted))
+
+
 @pytest.mark.parametrize("l2", [0.0, 0.05])
 @pytest.mark.parametrize("loss", LOSSES, ids=lambda loss: loss.name)
 def test_a_huge_budget_gives_the_fit_that_was_asked_for(loss, l2):
@@ -278,7 +290,7 @@ def test_the_noise_on_the_outcome_is_far_below_what_sampling_leaves(n, part):
     unit = norm_limit(problem) / math.sqrt(10.0 * 10)  # rows of up to ten times the expected squared norm
     sampling = 0.4 * unit / math.sqrt(n)
     for stretch, less in ((MOST_STRETCH, 1.0), (3.0, 0.25)):
-        procedure = SOLVER.procedure(final, planned.epsilon, Whitening(np.eye(10), unit, stretch))
+        procedure = SOLVER.procedure(final, planned.epsilon, Whitening(np.eye(10), unit, np.eye(10), stretch))
         outcome = 2.0 * 0.25 * unit**2 * procedure.output_scale(final) * math.sqrt(11.0)
         assert outcome < less * part * sampling
 

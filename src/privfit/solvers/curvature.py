@@ -58,7 +58,7 @@ def model_hessian(
     constant = center / length if length > 1e-6 else np.zeros(p)
     left, spreads, right = np.linalg.svd(phi - np.outer(phi @ constant, constant), full_matrices=False)
     found = spreads > 1e-9
-    nodes, chance = _normal_nodes(int(found.sum()))
+    nodes, chance = normal_nodes(int(found.sum()))
     eta = (phi @ center)[:, None] + (left[:, found] * np.minimum(spreads[found], _LONGEST)) @ nodes
     weighted = chance[:, None, None] * curvatures(eta)
     mean = weighted.sum(axis=0)
@@ -92,7 +92,7 @@ def _raised(block: FloatArray, mean: FloatArray, side: int, smallest: float) -> 
 
 
 @cache
-def _normal_nodes(directions: int) -> tuple[FloatArray, FloatArray]:
+def normal_nodes(directions: int) -> tuple[FloatArray, FloatArray]:
     """Return points of shape (directions, n), and their probabilities, that stand for a normal vector.
 
     A grid for one direction. For several the multiples of an irrational vector modulo 1 (Niederreiter 1978,

@@ -7,6 +7,7 @@ from typing import final
 import numpy as np
 
 from privfit._checks import FloatArray, in_range
+from privfit.losses.typical import USUAL_RESIDUAL, curvatures_along, typical
 from privfit.privacy.allowance import Allowance
 from privfit.problem.objective import Problem
 from privfit.problem.oracle import Oracle
@@ -20,6 +21,7 @@ from privfit.procedures.objective_perturbation import (
     ridge_for,
 )
 from privfit.solvers.base import AbstractSolver, Solution, Step
+from privfit.solvers.curvature import normal_nodes
 from privfit.solvers.exponential import largest_epsilon
 from privfit.solvers.geometry import denoised
 from privfit.solvers.hessian_model import norm_limit
@@ -53,6 +55,11 @@ _LONGEST = 10.0
 """Squared norm, relative to the expected one, beyond which rows are weighted down whatever the budget."""
 
 _LEAST_DIMENSION = 0.1
+
+_LARGEST_SPREAD = 2.0
+"""Largest standard deviation of log odds or logarithms of counts that is believed."""
+
+_LEAST_CURVATURE = 0.05
 
 MOST_STRETCH = 64.0
 """Bound on how much longer than in these coordinates a row may be in encoded ones, for rounding."""
@@ -142,7 +149,7 @@ class WhitenedObjectivePerturbation(AbstractSolver):
         procedure = self.procedure(final, epsilon, whitening)
         release = oracle.carry_out(procedure, start)
         return Solution(
-            final, release.value, (_as_gradient(final, procedure, release, whitening.unit),), (), "one-step"
+            final, release.value, (_as_gradient(final, procedure, release, whitening),), (), "one-step"
         )
 
     def procedure(
@@ -182,12 +189,15 @@ class Whitening:
         In such a unit that rows are weighted down beyond `norm_limit`.
     unit : float
         Standard deviation of a coordinate, or less where noise hides it.
+    moment : array of shape (p, p)
+        Second moment of the rows in them, as far as it is seen.
     stretch : float
         Bound on how much longer a row may be in encoded coordinates, relative to the largest in these.
     """
 
     basis: FloatArray
     unit: float
+    moment: FloatArray
     stretch: float = MOST_STRETCH
 
     @classmethod
@@ -213,7 +223,8 @@ class Whitening:
             if stretch <= MOST_STRETCH:
                 unit = norm_limit(problem) / bound
                 known = max(stretch, 1.0) * (1.0 + 1e-9) if problem.bounded else MOST_STRETCH
-                return cls(basis * unit, unit, known)
+                part = np.maximum(found, 0.5 * added) / (found + added)
+                return cls(basis * unit, unit, unit**2 * (vectors * part) @ vectors.T, known)
             added *= 4.0
 
 
@@ -235,19 +246,34 @@ def row_bound(problem: Problem, basis: FloatArray, dimension: float, epsilon: fl
     return min(bound, possible)
 
 
-def _as_gradient(problem: Problem, procedure: PerturbedObjective, release: Release, unit: float) -> Step:
+def mean_curvature(problem: Problem, spread: float) -> float:
+    """Return that of rows whose predictors have this standard deviation, where the model is right."""
+    loss = problem.loss
+    if loss.target_kind == "numeric":
+        residual = 1.0 if problem.response_bound is None else USUAL_RESIDUAL * problem.response_bound
+        return max(typical(loss, residual=residual)[0], _LEAST_CURVATURE * loss.constants.curvature)
+    nodes, chance = normal_nodes(1)
+    return float(chance @ curvatures_along(loss, spread * nodes, least=_LEAST_CURVATURE)[:, 0, 0])
+
+
+def _as_gradient(
+    problem: Problem, procedure: PerturbedObjective, release: Release, whitening: Whitening
+) -> Step:
     """Return what a perturbed minimiser says of the gradient there: minus that of the method's ridge.
 
     The noise is that of the linear term; that on the outcome is added, times twice the largest curvature that
-    rows with coordinates of standard deviation ``unit`` can have together.
+    such rows can have together. The step from there, for those who have no bread, is one by a model of the
+    Hessian, with the method's ridge in it: it takes most of what that ridge does away, and where noise
+    is large no more than half.
     """
-    size, outcome = problem.size, 0.0
+    at, outcome = release.value, 0.0
     if procedure.noisy:
-        curvature = 2.0 * problem.loss.constants.curvature * unit**2
+        curvature = 2.0 * problem.loss.constants.curvature * whitening.unit**2
         outcome = curvature * procedure.output_scale(problem)
-    sd = math.hypot(procedure.spread, outcome) * math.sqrt(size + 1.0)
-    pull = -procedure.l2 * release.value
-    data_part = Release(
-        replace(release.planned, kind="gradient", sd=sd), release.value, pull - problem.ridge @ release.value
-    )
-    return Step(data_part, pull, np.zeros((size, size)))
+    sd = math.hypot(procedure.spread, outcome) * math.sqrt(problem.size + 1.0)
+    pull = -procedure.l2 * at
+    data_part = Release(replace(release.planned, kind="gradient", sd=sd), at, pull - problem.ridge @ at)
+    spread = min(math.sqrt(float(at @ whitening.moment @ at)), _LARGEST_SPREAD)
+    hessian = mean_curvature(problem, spread) * whitening.moment + problem.ridge
+    inverse = np.linalg.inv(hessian + procedure.l2 * np.eye(problem.size))
+    return Step(data_part, pull, np.asarray(inverse, dtype=np.float64))
