@@ -191,6 +191,27 @@ def published_counts() -> str:
     return "\n".join(lines)
 
 
+def published_coverage() -> str:
+    """Return coverage and widths in the design of a published figure, beside its coverage."""
+    found = {(row["n"], row["solver"]): row for row in rows("experiments/results/published_coverage.csv")}
+    sizes = list(dict.fromkeys(n for n, _ in found))
+    theirs = rows("experiments/results/published_coverage_by_others.csv")
+    body = [
+        [method, *(f"{float(row['coverage']):.1%}" for row in theirs if row["method"] == method)]
+        for method in dict.fromkeys(row["method"] for row in theirs)
+    ]
+    for solver in dict.fromkeys(solver for _, solver in found):
+        here = [found[n, solver] for n in sizes]
+        body.append([f"`{solver}`", *(f"{float(row['coverage']):.1%}" for row in here)])
+        body.append(
+            [
+                f"`{solver}`, width over plain",
+                *(f"{float(row['median_width']) / float(row['plain_width']):.2f}" for row in here),
+            ]
+        )
+    return table(["95 % intervals", *(f"n = {int(n):,}" for n in sizes)], body)
+
+
 def _pure_cells() -> dict[tuple[str, ...], dict[str, str]]:
     """Return the cells of the study of pure budgets by place, whether with intervals, and solver."""
     return {
@@ -794,6 +815,7 @@ PAGES: dict[str, dict[str, Callable[[], str]]] = {
         "sampled_course": sampled_course,
         "published": published_intervals,
         "published_counts": published_counts,
+        "published_coverage": published_coverage,
         "pure": pure_budgets,
         "pure_counts": pure_counts,
         "multinomial": multinomial,
