@@ -14,6 +14,7 @@ USUAL_RESIDUAL = 0.25
 
 _POINTS = 2001
 _LARGEST_COUNT = 30
+_PARTS, _ROUNDS = 64, 10
 
 
 def typical(loss: AbstractLoss, *, residual: float) -> tuple[float, float]:
@@ -98,13 +99,15 @@ def constant_predictor(loss: AbstractLoss, mean: float, *, limit: float) -> floa
     if loss.target_kind == "binary":
         ys, chance = np.array([0.0, 1.0]), np.array([1.0 - mean, mean])
 
-    def slope(eta: float) -> float:
-        return float(chance @ np.nan_to_num(evaluate(loss.functions.slope, ys, eta, s=1.0, loss=loss)))
+    def slopes(eta: FloatArray) -> FloatArray:
+        found = evaluate(loss.functions.slope, ys[:, None], eta, s=1.0, loss=loss)
+        return np.asarray(chance @ np.nan_to_num(found))
 
     low, high = -limit, limit
-    for _ in range(60):
-        middle = 0.5 * (low + high)
-        low, high = (middle, high) if slope(middle) < 0.0 else (low, middle)
+    for _ in range(_ROUNDS):
+        inside = np.linspace(low, high, _PARTS + 1)[1:-1]
+        below = int(np.count_nonzero(slopes(inside) < 0.0))  # they increase
+        low, high = (float(end) for end in np.array([low, *inside, high])[below : below + 2])
     return 0.5 * (low + high)
 
 

@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Callable
+from functools import lru_cache
 from typing import Final
 
 import numpy as np
@@ -100,9 +101,11 @@ def gdp_mu(epsilon: float, delta: float) -> float:
     """
     epsilon = positive(epsilon=epsilon)
     delta = in_range(0.0, 1.0, closed="left", delta=delta)
-    if delta < _SMALLEST_DELTA:
-        return 0.0
+    return 0.0 if delta < _SMALLEST_DELTA else _largest_mu(epsilon, delta)
 
+
+@lru_cache(maxsize=1024)
+def _largest_mu(epsilon: float, delta: float) -> float:
     def fits(mu: float) -> bool:
         return gdp_delta(mu, epsilon) <= delta
 
