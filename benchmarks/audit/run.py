@@ -74,6 +74,7 @@ CASES = [
     Case("exponential-mechanism", "exponential-mechanism", PURE, 5_000),
     Case("regularised-exponential-mechanism", "regularised-exponential-mechanism", GAUSSIAN, 5_000),
     Case("projected-gradient-descent", "projected-gradient-descent", GAUSSIAN, 1_000),
+    Case("whitened-objective-perturbation", "whitened-objective-perturbation", PURE, 10_000),
 ]
 
 

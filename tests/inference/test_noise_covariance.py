@@ -102,7 +102,7 @@ def test_the_noise_of_the_bread_enters_the_one_step_estimate():
         (WhitenedGradientDescent(), Logistic()),
         (WhitenedGradientDescent(), Huber(0.8)),
         (WhitenedGradientDescent(), ConcomitantHuber()),
-        (NoisyGradientDescent(), Huber(0.8)),
+        (NoisyGradientDescent(n_steps=100), Huber(0.8)),
         (NoisyGradientDescent(n_steps=60, report="last"), Logistic()),
         (NoisyNewton(), Logistic()),
         (NoisyNewton(report="last"), Huber(0.8)),
