@@ -50,13 +50,13 @@ def coverage() -> str:
 
 def grid_cells(solver: str) -> list[dict[str, Any]]:
     """Return the cells of the coverage grid of a solver, with the number of finite intervals in each."""
-    found: list[dict[str, Any]] = [
-        row for row in rows("experiments/results/coverage_grid.csv") if row["solver"] == solver
-    ]
-    for row in found:
-        row["finite"] = round((1.0 - float(row["infinite"])) * int(row["p"]) * int(row["repetitions"]))
-        row["held"] = float(row["coverage"] or 0.0) * row["finite"]
-    return found
+    return [_counted(row) for row in rows("experiments/results/coverage_grid.csv") if row["solver"] == solver]
+
+
+def _counted(row: dict[str, str]) -> dict[str, Any]:
+    """Return a cell with the numbers of its finite intervals and of those that hold the truth."""
+    finite = round((1.0 - float(row["infinite"])) * int(row["p"]) * int(row["repetitions"]))
+    return {**row, "finite": finite, "held": float(row["coverage"] or 0.0) * finite}
 
 
 def grid_coverage(solver: str) -> str:
@@ -263,21 +263,14 @@ def pure_counts() -> str:
                 f"{sum(ratio < 1.0 for ratio in ratios)}."
             )
     for solver in PURE_WITH:
-        cells = [row for place, row in found.items() if place[4:] == ("True", solver)]
-        known = [(float(row["coverage"] or 0.0), _finite_of(row)) for row in cells]
-        total = sum(count for _, count in known)
-        held = sum(share * count for share, count in known) / total
+        cells = [_counted(row) for place, row in found.items() if place[4:] == ("True", solver)]
+        total = sum(row["finite"] for row in cells)
         infinite = sum(row["result"] == "inf" for row in cells)
         lines.append(
-            f"* `{solver}`: {held:.1%} of {round(total):,} finite intervals hold the truth; more than half "
+            f"* `{solver}`: {_pooled(cells)} of {total:,} finite intervals hold the truth; more than half "
             f"are infinite in {infinite} of {len(cells)} cells."
         )
     return "\n".join(lines)
-
-
-def _finite_of(row: dict[str, str]) -> float:
-    """Return the number of finite intervals of a cell."""
-    return (1.0 - float(row["infinite"])) * int(row["p"]) * int(row["repetitions"])
 
 
 def budget_split() -> str:

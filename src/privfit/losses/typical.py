@@ -1,6 +1,8 @@
 """What slopes and curvatures are like for typical rows, under public assumptions; for forecasts."""
 
 import math
+from collections.abc import Callable
+from functools import partial
 
 import numpy as np
 
@@ -14,7 +16,11 @@ USUAL_RESIDUAL = 0.25
 
 _POINTS = 2001
 _LARGEST_COUNT = 30
-_PARTS, _ROUNDS = 64, 10
+
+
+def usual_residual(response_bound: float | None) -> float:
+    """Return the residual scale that is assumed for a response with this declared bound, or with none."""
+    return 1.0 if response_bound is None else USUAL_RESIDUAL * response_bound
 
 
 def typical(loss: AbstractLoss, *, residual: float) -> tuple[float, float]:
@@ -76,12 +82,8 @@ def _center(loss: AbstractLoss, y: FloatArray, chance: FloatArray, residual: flo
     """Return where the expected slope is 0, by bisection within four residual scales."""
     if loss.symmetric:
         return 0.0
-    low, high, s = -4.0 * residual, 4.0 * residual, residual if loss.has_scale else 1.0
-    for _ in range(40):
-        middle = 0.5 * (low + high)
-        slope = chance @ np.nan_to_num(evaluate(loss.functions.slope, y, middle, s=s, loss=loss))
-        low, high = (middle, high) if slope < 0.0 else (low, middle)
-    return 0.5 * (low + high)
+    s = residual if loss.has_scale else 1.0
+    return _zero(partial(_expected_slopes, loss, y, chance, s=s), 4.0 * residual, parts=2, rounds=40)
 
 
 def constant_predictor(loss: AbstractLoss, mean: float, *, limit: float) -> float:
@@ -99,15 +101,24 @@ def constant_predictor(loss: AbstractLoss, mean: float, *, limit: float) -> floa
     if loss.target_kind == "binary":
         ys, chance = np.array([0.0, 1.0]), np.array([1.0 - mean, mean])
 
-    def slopes(eta: FloatArray) -> FloatArray:
-        found = evaluate(loss.functions.slope, ys[:, None], eta, s=1.0, loss=loss)
-        return np.asarray(chance @ np.nan_to_num(found))
+    return _zero(partial(_expected_slopes, loss, ys, chance, s=1.0), limit, parts=64, rounds=10)
 
+
+def _expected_slopes(
+    loss: AbstractLoss, ys: FloatArray, chance: FloatArray, eta: FloatArray, *, s: float
+) -> FloatArray:
+    """Return the expected slopes at predictors (m,) for responses with these probabilities, shape (m,)."""
+    found = evaluate(loss.functions.slope, ys[:, None], eta, s=s, loss=loss)
+    return np.asarray(chance @ np.nan_to_num(found))
+
+
+def _zero(slopes: Callable[[FloatArray], FloatArray], limit: float, *, parts: int, rounds: int) -> float:
+    """Return where increasing slopes are 0, within ``limit`` of 0, by division into parts, round by round."""
     low, high = -limit, limit
-    for _ in range(_ROUNDS):
-        inside = np.linspace(low, high, _PARTS + 1)[1:-1]
-        below = int(np.count_nonzero(slopes(inside) < 0.0))  # they increase
-        low, high = (float(end) for end in np.array([low, *inside, high])[below : below + 2])
+    for _ in range(rounds):
+        ends = np.linspace(low, high, parts + 1)
+        below = int(np.count_nonzero(slopes(ends[1:-1]) < 0.0))
+        low, high = float(ends[below]), float(ends[below + 1])
     return 0.5 * (low + high)
 
 

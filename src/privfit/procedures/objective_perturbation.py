@@ -41,7 +41,7 @@ noise, are neglected.
 """
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import final
 
 import numpy as np
@@ -65,6 +65,10 @@ from privfit.problem.rows import Rows
 from privfit.procedures.landscape import Landscape, Objective, fully_penalised
 from privfit.procedures.minimise import CertifiedMinimiser
 
+MOST_CURVATURE_LOSS = 1.0
+"""Most of epsilon that the determinants may use: beyond it a smaller ridge is of no further use, and
+amplifies rounding."""
+
 _GAUSSIAN_LATTICE = 2.0**-31
 _RADIAL_LATTICE = 2.0**-50
 """Bound on the rounding of noise to its lattice, over sd (or scale) and the root of the size."""
@@ -78,6 +82,26 @@ def determinant_loss(landscape: Landscape) -> float:
 def ridge_for(landscape: Landscape, loss: float) -> float:
     """Return the ridge with which `determinant_loss` is at most ``loss``."""
     return landscape.curvature / (landscape.n_rows * math.expm1(loss)) * (1.0 + 1e-9)
+
+
+def settled(
+    bare: Landscape, *, epsilon: float, delta: float, curvature_share: float, least: float
+) -> tuple[float, float]:
+    """Return the ridge and the spread of the linear term that cost (``epsilon``, ``delta``) together.
+
+    Parameters
+    ----------
+    bare : Landscape
+        Without the ridge.
+    epsilon, delta : float
+    curvature_share : float
+        Most of epsilon that the determinants may use, up to `MOST_CURVATURE_LOSS`.
+    least : float
+        Smallest ridge.
+    """
+    l2 = max(least, ridge_for(bare, min(curvature_share * epsilon, MOST_CURVATURE_LOSS)))
+    ridged = replace(bare, l2=l2)
+    return l2, calibrate_spread(ridged, epsilon=epsilon - determinant_loss(ridged), delta=delta)
 
 
 def profile_delta(mu: float, epsilon: float) -> float:

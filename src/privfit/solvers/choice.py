@@ -1,10 +1,11 @@
 """Which method ``solver="auto"`` stands for, from public facts alone."""
 
+from privfit.errors import Incompatible
 from privfit.privacy.budget import Budget
-from privfit.privacy.relation import Relation
 from privfit.problem.objective import Problem
 from privfit.solvers.base import AbstractSolver
 from privfit.solvers.empirical_bayes import EmpiricalBayesDescent
+from privfit.solvers.requirements import need_minimiser, need_sums
 from privfit.solvers.whitened import WhitenedGradientDescent
 from privfit.solvers.whitened_perturbation import WhitenedObjectivePerturbation
 
@@ -40,16 +41,13 @@ def automatic(problem: Problem, budget: Budget, *, inference: bool) -> AbstractS
 
 def perturbable(problem: Problem) -> bool:
     """Return whether `WhitenedObjectivePerturbation` can serve a problem."""
-    loss = problem.loss
-    return (
-        problem.relation is Relation.REPLACE
-        and problem.unit is None
-        and not loss.has_scale
-        and loss.target_kind != "class"
-        and loss.constants.smooth
-        and loss.convex
-        and loss.proven
-    )
+    solver = WhitenedObjectivePerturbation()
+    try:
+        need_minimiser(problem, solver.name)
+        need_sums(problem, solver)
+    except Incompatible:
+        return False
+    return True
 
 
 def _clear(problem: Problem, epsilon: float) -> bool:

@@ -120,10 +120,10 @@ def norm_limit(problem: Problem) -> float:
     return math.sqrt(SMALLEST_SPREAD * problem.n_coef)
 
 
-def limited(problem: Problem, basis: FloatArray | None) -> Problem:
+def limited(problem: Problem, basis: FloatArray | None, *, stretch: float = STRETCH) -> Problem:
     """Return the problem in coordinates in which rows are bounded by `norm_limit`."""
     limit = norm_limit(problem)
-    return replace(problem.bounded_by(limit, limit * STRETCH), basis=basis)
+    return replace(problem.bounded_by(limit, limit * stretch), basis=basis)
 
 
 @dataclass(frozen=True, eq=False)

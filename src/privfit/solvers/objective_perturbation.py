@@ -21,22 +21,12 @@ from privfit.procedures.objective_perturbation import (
     calibrate_spread,
     determinant_loss,
     ridge_for,
+    settled,
 )
 from privfit.solvers.base import AbstractSolver, Solution
-from privfit.solvers.requirements import (
-    need_convex,
-    need_no_scale,
-    need_one_predictor,
-    need_proven,
-    need_replace,
-    need_smooth,
-)
+from privfit.solvers.requirements import need_minimiser
 
 METHOD = "ObjectivePerturbation()"
-
-MOST_CURVATURE_LOSS = 1.0
-"""Most of epsilon that the determinants may use: beyond it a smaller ridge is of no further use, and
-amplifies rounding."""
 
 
 @final
@@ -96,12 +86,7 @@ class ObjectivePerturbation(AbstractSolver):
 
     def plan(self, problem: Problem, allowance: Allowance) -> tuple[PlannedRelease, ...]:
         """Plan one release."""
-        need_replace(problem, METHOD)
-        need_no_scale(problem, METHOD)
-        need_one_predictor(problem, METHOD)
-        need_smooth(problem, METHOD)
-        need_convex(problem, METHOD)
-        need_proven(problem, METHOD)
+        need_minimiser(problem, METHOD)
         epsilon, delta = _cost(allowance)
         try:
             return (self._procedure(problem, epsilon, delta).planned(problem),)
@@ -131,15 +116,17 @@ class ObjectivePerturbation(AbstractSolver):
             return PerturbedObjective(epsilon, 0.0, problem.l2, 0.0, 0.0, radius)
         output = self.output_share * epsilon
         left = (epsilon - output) * (1.0 - 1e-12)
-        settle = _published if self.constants == "source" else self._derived
-        l2, spread = settle(problem, left, delta)
+        if self.constants == "source":
+            l2, spread = _published(problem, left, delta)
+        else:
+            l2, spread = settled(
+                Landscape.of(fully_penalised(problem)),
+                epsilon=left,
+                delta=delta,
+                curvature_share=self.curvature_share,
+                least=problem.l2,
+            )
         return PerturbedObjective(epsilon, delta, l2, spread, output, radius)
-
-    def _derived(self, problem: Problem, epsilon: float, delta: float) -> tuple[float, float]:
-        bare = Landscape.of(fully_penalised(problem))
-        l2 = max(problem.l2, ridge_for(bare, min(self.curvature_share * epsilon, MOST_CURVATURE_LOSS)))
-        landscape = Landscape.of(fully_penalised(problem, l2))
-        return l2, calibrate_spread(landscape, epsilon=epsilon - determinant_loss(landscape), delta=delta)
 
 
 def _published(problem: Problem, epsilon: float, delta: float) -> tuple[float, float]:

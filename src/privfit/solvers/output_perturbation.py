@@ -19,14 +19,7 @@ from privfit.procedures.landscape import Landscape, fully_penalised
 from privfit.procedures.minimise import AbstractMinimiser, CertifiedMinimiser, GradientDescent
 from privfit.procedures.output_perturbation import PerturbedOutput
 from privfit.solvers.base import AbstractSolver, Solution
-from privfit.solvers.requirements import (
-    need_convex,
-    need_no_scale,
-    need_one_predictor,
-    need_proven,
-    need_replace,
-    need_smooth,
-)
+from privfit.solvers.requirements import need_minimiser
 
 METHOD = "OutputPerturbation()"
 
@@ -137,12 +130,7 @@ class OutputPerturbation(AbstractSolver):
         return minimiser.settled(landscape, distance=self._distance(problem), spread=_spread(release))
 
     def _procedure(self, problem: Problem, allowance: Allowance) -> PerturbedOutput:
-        need_replace(problem, METHOD)
-        need_no_scale(problem, METHOD)
-        need_one_predictor(problem, METHOD)
-        need_smooth(problem, METHOD)
-        need_convex(problem, METHOD)
-        need_proven(problem, METHOD)
+        need_minimiser(problem, METHOD)
         published = self.constants == "source"
         unit = _published_unit(problem.size, allowance) if published else None
         unit = unit or planned_noise("minimiser", problem.size, 1.0, allowance)

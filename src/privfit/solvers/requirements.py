@@ -110,6 +110,16 @@ def need_replace(problem: Problem, method: str) -> None:
         )
 
 
+def need_minimiser(problem: Problem, method: str) -> None:
+    """Refuse all in which the minimiser of an objective cannot be released with a proof."""
+    need_replace(problem, method)
+    need_no_scale(problem, method)
+    need_one_predictor(problem, method)
+    need_smooth(problem, method)
+    need_convex(problem, method)
+    need_proven(problem, method)
+
+
 def need_gaussian(allowance: Allowance, method: str) -> None:
     """Refuse a pure budget."""
     if allowance.pure:

@@ -7,32 +7,20 @@ from typing import final
 import numpy as np
 
 from privfit._checks import FloatArray, in_range
-from privfit.losses.typical import USUAL_RESIDUAL, curvatures_along, typical
+from privfit.losses.typical import curvatures_along, typical, usual_residual
 from privfit.privacy.allowance import Allowance
 from privfit.problem.objective import Problem
 from privfit.problem.oracle import Oracle
 from privfit.problem.plan import PlannedRelease, Release
 from privfit.problem.schedule import planned_release
 from privfit.procedures.landscape import Landscape, fully_penalised
-from privfit.procedures.objective_perturbation import (
-    PerturbedObjective,
-    calibrate_spread,
-    determinant_loss,
-    ridge_for,
-)
+from privfit.procedures.objective_perturbation import PerturbedObjective, settled
 from privfit.solvers.base import AbstractSolver, Solution, Step
 from privfit.solvers.curvature import normal_nodes
 from privfit.solvers.exponential import largest_epsilon
 from privfit.solvers.geometry import denoised
-from privfit.solvers.hessian_model import norm_limit
-from privfit.solvers.requirements import (
-    need_convex,
-    need_no_scale,
-    need_one_predictor,
-    need_proven,
-    need_replace,
-    need_smooth,
-)
+from privfit.solvers.hessian_model import limited, norm_limit
+from privfit.solvers.requirements import need_minimiser
 
 METHOD = "WhitenedObjectivePerturbation()"
 
@@ -67,9 +55,6 @@ MOST_STRETCH = 64.0
 _REACH = 4.0
 """Radius of the ball in which the minimiser is sought, per root of the number of columns: the largest
 standard deviation that the predictor of usual rows has there."""
-
-_MOST_CURVATURE_LOSS = 1.0
-"""Most of epsilon that the determinants may use."""
 
 
 @final
@@ -120,12 +105,7 @@ class WhitenedObjectivePerturbation(AbstractSolver):
 
     def plan(self, problem: Problem, allowance: Allowance) -> tuple[PlannedRelease, ...]:
         """Plan a second moment and a perturbed minimiser."""
-        need_replace(problem, METHOD)
-        need_no_scale(problem, METHOD)
-        need_one_predictor(problem, METHOD)
-        need_smooth(problem, METHOD)
-        need_convex(problem, METHOD)
-        need_proven(problem, METHOD)
+        need_minimiser(problem, METHOD)
         pure = allowance if math.isinf(allowance.amount) else Allowance(largest_epsilon(allowance), pure=True)
         for_moment, for_point = pure.split([self.geometry_share, 1.0 - self.geometry_share])
         final = perturbed(problem, None)
@@ -167,16 +147,13 @@ class WhitenedObjectivePerturbation(AbstractSolver):
             return PerturbedObjective(epsilon, 0.0, least, 0.0, 0.0, **shape)
         output = self.output_share * epsilon
         left = (epsilon - output) * (1.0 - 1e-12)
-        l2 = max(ridge_for(bare, min(self.curvature_share * left, _MOST_CURVATURE_LOSS)), least)
-        ridged = replace(bare, l2=l2)
-        spread = calibrate_spread(ridged, epsilon=left - determinant_loss(ridged), delta=0.0)
+        l2, spread = settled(bare, epsilon=left, delta=0.0, curvature_share=self.curvature_share, least=least)
         return PerturbedObjective(epsilon, 0.0, l2, spread, output, **shape)
 
 
 def perturbed(problem: Problem, basis: FloatArray | None) -> Problem:
     """Return the problem in coordinates in which rows are bounded by `norm_limit`."""
-    limit = norm_limit(problem)
-    return replace(problem.bounded_by(limit, limit * MOST_STRETCH), basis=basis)
+    return limited(problem, basis, stretch=MOST_STRETCH)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -250,8 +227,8 @@ def mean_curvature(problem: Problem, spread: float) -> float:
     """Return that of rows whose predictors have this standard deviation, where the model is right."""
     loss = problem.loss
     if loss.target_kind == "numeric":
-        residual = 1.0 if problem.response_bound is None else USUAL_RESIDUAL * problem.response_bound
-        return max(typical(loss, residual=residual)[0], _LEAST_CURVATURE * loss.constants.curvature)
+        curvature, _ = typical(loss, residual=usual_residual(problem.response_bound))
+        return max(curvature, _LEAST_CURVATURE * loss.constants.curvature)
     nodes, chance = normal_nodes(1)
     return float(chance @ curvatures_along(loss, spread * nodes, least=_LEAST_CURVATURE)[:, 0, 0])
 
