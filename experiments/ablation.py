@@ -10,23 +10,25 @@ Adds to experiments/results/ablation.csv; resumable.
 """
 
 import argparse
-import csv
 import sys
-import time
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
+from functools import cache
+from itertools import product
 from pathlib import Path
 from unittest import mock
 
 import numpy as np
+
+from resumable import ResultsTable
 
 HERE = Path(__file__).parent
 sys.path.insert(0, str(HERE.parent / "benchmarks" / "accuracy"))
 
 from cells import Cell  # noqa: E402 -- in the folder of the benchmark
 from competitors.library import Library  # noqa: E402
-from tables import load  # noqa: E402
+from tables import Rows, load  # noqa: E402
 
 from privfit.data.reduction import CHUNK_ROWS  # noqa: E402
 from privfit.problem import bounded_kernels  # noqa: E402
@@ -38,6 +40,8 @@ from privfit.solvers import (  # noqa: E402
 )
 from privfit.solvers.base import AbstractSolver  # noqa: E402
 from privfit.solvers.geometry import Frame, Marginals  # noqa: E402
+from privfit.solvers.hessian_model import HessianModel  # noqa: E402
+from privfit.solvers.shrinkage import posterior_mean  # noqa: E402
 
 Patch = tuple[object, str, object]
 RESULTS = HERE / "results" / "ablation.csv"
@@ -49,17 +53,23 @@ TINY = 1e-6
 """Part of the squared budget for releases that a variant makes but does not look at."""
 
 
-def raw(estimate, noise, contrasts, *, energy):
+def raw(self, estimate, noise):
     """Do not shrink."""
-    del noise, contrasts, energy
+    del self, noise
     return estimate
 
 
-def james_stein(estimate, noise, contrasts, *, energy):
+def james_stein(self, estimate, noise):
     """Multiply all coordinates by one factor: James and Stein's positive part, in the noise's metric."""
-    del contrasts, energy
+    del self
     length = estimate @ np.linalg.solve(noise, estimate)
     return max(0.0, 1.0 - max(estimate.size - 2, 0) / length) * estimate
+
+
+def blind(self, estimate, noise):
+    """Shrink as if noise hid all directions of the second moment alike."""
+    even, contrasts = np.eye(self.problem.n_coef), self.problem.loss.contrasts
+    return posterior_mean(estimate, noise, contrasts, energy=self.energy, seen=even)
 
 
 def only_at_the_end(shrink, combined):
@@ -67,7 +77,7 @@ def only_at_the_end(shrink, combined):
 
     def changed(self, base, previous):
         last = self.oracle.remaining("bounded_gradient") == 0
-        with mock.patch.object(empirical_bayes, "posterior_mean", shrink if last else raw):
+        with mock.patch.object(HessianModel, "shrunk", shrink if last else raw):
             return combined(self, base, previous)
 
     return changed
@@ -108,7 +118,7 @@ def without_moment(cls, problem, standard, release, *, marginals, size):
     del problem, release
     basis = standard.copy()
     basis[0, 0] = 1.0
-    return cls(basis, basis.T @ marginals.mean, size + 1.0)
+    return cls(basis, basis.T @ marginals.mean, size + 1.0, np.eye(len(basis)))
 
 
 def without_marginals(cls, problem, standard, release, *, marginals, size):
@@ -120,7 +130,8 @@ def without_marginals(cls, problem, standard, release, *, marginals, size):
     added = max(geometry._DAMPING * noise, 1e-8)
     basis = (vectors / np.sqrt(values + added)) @ vectors.T
     dimension = max(float(np.sum(values / (values + added))), 1.0)
-    return cls(basis, basis.T @ moment[:, 0], dimension)
+    seen = (vectors * np.maximum(np.sqrt(values / (values + added)), geometry._LEAST_SEEN)) @ vectors.T
+    return cls(basis, basis.T @ moment[:, 0], dimension, seen)
 
 
 @dataclass(frozen=True)
@@ -171,13 +182,14 @@ VARIANTS = (
         EmpiricalBayesDescent(geometry_share=TINY),
         ((Frame, "of", classmethod(without_moment)),),
     ),
-    Variant("no shrinkage", DEFAULT, ((empirical_bayes, "posterior_mean", raw),)),
+    Variant("no shrinkage", DEFAULT, ((HessianModel, "shrunk", raw),)),
     Variant(
         "shrinkage at the end only",
         DEFAULT,
-        ((DESCENT, "_combined", only_at_the_end(empirical_bayes.posterior_mean, DESCENT._combined)),),
+        ((DESCENT, "_combined", only_at_the_end(HessianModel.shrunk, DESCENT._combined)),),
     ),
-    Variant("one factor for all (James-Stein)", DEFAULT, ((empirical_bayes, "posterior_mean", james_stein),)),
+    Variant("one factor for all (James-Stein)", DEFAULT, ((HessianModel, "shrunk", james_stein),)),
+    Variant("shrinkage blind to what is seen", DEFAULT, ((HessianModel, "shrunk", blind),)),
     Variant("bound on the curvature, not a model", DEFAULT, ((DESCENT, "_hessian", bound_on_curvature),)),
     Variant(
         "Mallows weights",
@@ -197,6 +209,12 @@ VARIANTS = (
     ),
     Variant("the default with inference", WhitenedGradientDescent()),
 )
+
+
+@cache
+def rows_of(table: str, data: Path) -> Rows:
+    """Return a table, which is read once."""
+    return load(table, data)
 
 
 def measured(cell: Cell, variant: Variant, repetitions: int) -> dict[str, object]:
@@ -223,25 +241,11 @@ def main() -> None:
     parser.add_argument("--repetitions", type=int, default=10)
     parser.add_argument("--out", type=Path, default=RESULTS)
     options = parser.parse_args()
-    done: set[tuple[str, ...]] = set()
-    if options.out.exists():
-        with options.out.open() as file:
-            done = {(row["table"], row["variant"], row["epsilon"]) for row in csv.DictReader(file)}
-    started = time.monotonic()
-    with options.out.open("a", newline="") as file:
-        writer = csv.DictWriter(file, FIELDS)
-        if not done:
-            writer.writeheader()
-        for name in TABLES:
-            rows = load(name, options.data)
-            for variant in VARIANTS:
-                for epsilon in EPSILONS:
-                    if (name, variant.name, f"{epsilon:g}") in done:
-                        continue
-                    row = measured(Cell(rows, "logistic", epsilon), variant, options.repetitions)
-                    writer.writerow(row)
-                    file.flush()
-                    print(f"{time.monotonic() - started:.0f} s", *row.values(), flush=True)
+    table = ResultsTable(options.out, FIELDS, 3)
+    for name, variant, epsilon in product(TABLES, VARIANTS, EPSILONS):
+        if table.lacks(name, variant.name, f"{epsilon:g}"):
+            cell = Cell(rows_of(name, options.data), "logistic", epsilon)
+            table.add(measured(cell, variant, options.repetitions))
 
 
 if __name__ == "__main__":

@@ -9,11 +9,11 @@ one of the oracle of `coverage_grid.py`.
 
     python experiments/budget_split.py
 
-Writes experiments/results/budget_split.csv.
+Adds to experiments/results/budget_split.csv; resumable.
 """
 
 import argparse
-import csv
+from itertools import product
 from pathlib import Path
 
 import numpy as np
@@ -21,6 +21,7 @@ import numpy as np
 from coverage_grid import fitted, oracle_width, simulated, target
 from privfit import BudgetSplit
 from privfit.solvers.whitened import WhitenedGradientDescent
+from resumable import ResultsTable
 
 RESULTS = Path(__file__).parent / "results" / "budget_split.csv"
 DEFAULT = WhitenedGradientDescent()
@@ -77,15 +78,10 @@ def main() -> None:
     parser.add_argument("--repetitions", type=int, default=60)
     parser.add_argument("--out", type=Path, default=RESULTS)
     options = parser.parse_args()
-    with options.out.open("w", newline="") as file:
-        written = csv.DictWriter(file, FIELDS)
-        written.writeheader()
-        for where in CELLS:
-            for split in SPLITS:
-                row = cell(split, where, options.repetitions)
-                written.writerow(row)
-                file.flush()
-                print(*row.values(), flush=True)
+    table = ResultsTable(options.out, FIELDS, 5)
+    for where, split in product(CELLS, SPLITS):
+        if table.lacks(split, *where):
+            table.add(cell(split, where, options.repetitions))
 
 
 if __name__ == "__main__":

@@ -11,8 +11,6 @@ Adds to experiments/results/coverage.csv; resumable.
 """
 
 import argparse
-import csv
-import time
 from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 
@@ -20,6 +18,7 @@ import numpy as np
 
 from privfit import Budget, HuberRegressor, LinearRegression, LogisticRegression
 from privfit.data.synthetic import linear_model, logistic_model
+from resumable import ResultsTable
 
 RESULTS = Path(__file__).parent / "results" / "coverage.csv"
 FIELDS = [
@@ -71,13 +70,6 @@ def cell(arguments: tuple[str, str, int, float, int]) -> dict[str, object]:
     }
 
 
-def done(path: Path) -> set[tuple[str, str, int, float]]:
-    if not path.exists():
-        return set()
-    with path.open() as file:
-        return {(r["model"], r["solver"], int(r["n"]), float(r["mu"])) for r in csv.DictReader(file)}
-
-
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
     parser.add_argument("--repetitions", type=int, default=1000)
@@ -85,25 +77,18 @@ def main() -> None:
     parser.add_argument("--solvers", nargs="+", default=SOLVERS)
     parser.add_argument("--out", type=Path, default=RESULTS)
     options = parser.parse_args()
-    options.out.parent.mkdir(exist_ok=True)
-    finished = done(options.out)
+    table = ResultsTable(options.out, FIELDS, 4)
     todo = [
         (model, solver, n, mu, options.repetitions)
         for solver in options.solvers
         for model in MODELS
         for n in ROWS
         for mu in BUDGETS
-        if (model, solver, n, mu) not in finished
+        if table.lacks(model, solver, n, mu)
     ]
-    started = time.monotonic()
-    with options.out.open("a", newline="") as file, ProcessPoolExecutor(options.workers) as pool:
-        table = csv.DictWriter(file, FIELDS)
-        if not finished:
-            table.writeheader()
-        for count, row in enumerate(pool.map(cell, todo), 1):
-            table.writerow(row)
-            file.flush()
-            print(f"{count}/{len(todo)} {time.monotonic() - started:.0f} s {row}", flush=True)
+    with ProcessPoolExecutor(options.workers) as pool:
+        for row in pool.map(cell, todo):
+            table.add(row)
 
 
 if __name__ == "__main__":

@@ -27,8 +27,6 @@ Adds to experiments/results/coverage_grid.csv; resumable: a cell that is there i
 """
 
 import argparse
-import csv
-import time
 import zlib
 from concurrent.futures import ProcessPoolExecutor
 from functools import cache
@@ -52,6 +50,7 @@ from privfit import (
 from privfit.losses import AbstractLoss, Huber, Logistic, Poisson, SmoothedQuantile, Squared
 from privfit.losses.base import evaluate
 from privfit.solvers.base import AbstractSolver
+from resumable import ResultsTable
 
 RESULTS = Path(__file__).parent / "results" / "coverage_grid.csv"
 COUNT_BOUND = 20
@@ -196,14 +195,6 @@ def cell(arguments: tuple[str, int, float, int, str, str, str, int]) -> dict[str
     }
 
 
-def done(path: Path) -> set[tuple[str, ...]]:
-    """Return the cells that a file holds."""
-    if not path.exists():
-        return set()
-    with path.open() as file:
-        return {tuple(row[field] for field in FIELDS[:7]) for row in csv.DictReader(file)}
-
-
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
     parser.add_argument("--models", nargs="+", default=list(LOSSES))
@@ -217,20 +208,15 @@ def main() -> None:
     parser.add_argument("--workers", type=int, default=1)
     parser.add_argument("--out", type=Path, default=RESULTS)
     options = parser.parse_args()
-    finished, started = done(options.out), time.monotonic()
+    table = ResultsTable(options.out, FIELDS, 7)
     grid = product(
         options.models, options.rows, options.budgets, options.columns, options.designs, options.truths,
         options.solvers,
     )  # fmt: skip
-    todo = [(*one, options.repetitions) for one in grid if tuple(map(str, one)) not in finished]
-    with options.out.open("a", newline="") as file, ProcessPoolExecutor(options.workers) as pool:
-        table = csv.DictWriter(file, FIELDS)
-        if not finished:
-            table.writeheader()
+    todo = [(*one, options.repetitions) for one in grid if table.lacks(*one)]
+    with ProcessPoolExecutor(options.workers) as pool:
         for row in pool.map(cell, todo):
-            table.writerow(row)
-            file.flush()
-            print(f"{time.monotonic() - started:.0f} s", *row.values(), flush=True)
+            table.add(row)
 
 
 if __name__ == "__main__":

@@ -12,18 +12,20 @@ Adds to experiments/results/multinomial_accuracy.csv; resumable.
 """
 
 import argparse
-import csv
-import time
+from functools import cache
+from itertools import product
 from pathlib import Path
 
 import numpy as np
 
 from privfit import Budget, LogisticRegression
 from privfit.data.synthetic import multinomial_model
+from resumable import ResultsTable
 
 RESULTS = Path(__file__).parent / "results" / "multinomial_accuracy.csv"
 FIELDS = ["classes", "n", "p", "epsilon", "method", "repetitions", "excess_log_loss", "standard_error"]
 ROWS, COLUMNS, STRENGTH = 20_000, 10, 1.5
+CLASSES = (3, 5)
 EPSILONS = (0.1, 0.5, 1.0, 8.0)
 METHODS = ("auto", "whitened", "one-vs-rest")
 
@@ -62,52 +64,44 @@ def chances_of(
     return chances / chances.sum(axis=1, keepdims=True)
 
 
+@cache
+def tables(classes: int, repetitions: int) -> list[tuple[np.ndarray, np.ndarray, float]]:
+    """Return simulated tables and the log loss of their exact fits."""
+    found = []
+    for seed in range(repetitions):
+        x, y = simulated(classes, seed)
+        exact = LogisticRegression(solver="non-private", classes=list(range(classes))).fit(x, y)
+        found.append((x, y, log_loss(exact.predict_proba(x), y)))
+    return found
+
+
+def cell(classes: int, epsilon: float, method: str, repetitions: int) -> dict[str, object]:
+    """Return a row of the table."""
+    excess = [
+        log_loss(chances_of(method, classes, epsilon, x=x, y=y, seed=10**6 + seed), y) - exact
+        for seed, (x, y, exact) in enumerate(tables(classes, repetitions))
+    ]
+    return {
+        "classes": classes,
+        "n": ROWS,
+        "p": COLUMNS,
+        "epsilon": epsilon,
+        "method": method,
+        "repetitions": repetitions,
+        "excess_log_loss": f"{np.mean(excess):.3g}",
+        "standard_error": f"{np.std(excess, ddof=1) / np.sqrt(repetitions):.2g}",
+    }
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
     parser.add_argument("--out", type=Path, default=RESULTS)
     parser.add_argument("--repetitions", type=int, default=5)
     options = parser.parse_args()
-    finished, started = set(), time.monotonic()
-    if options.out.exists():
-        with options.out.open() as file:
-            finished = {(int(r["classes"]), float(r["epsilon"]), r["method"]) for r in csv.DictReader(file)}
-    with options.out.open("a", newline="") as file:
-        table = csv.DictWriter(file, FIELDS)
-        if not finished:
-            table.writeheader()
-        for classes in (3, 5):
-            tables = [simulated(classes, seed) for seed in range(options.repetitions)]
-            exact = [
-                log_loss(
-                    LogisticRegression(solver="non-private", classes=list(range(classes)))
-                    .fit(x, y)
-                    .predict_proba(x),
-                    y,
-                )
-                for x, y in tables
-            ]
-            for epsilon in EPSILONS:
-                for method in METHODS:
-                    if (classes, epsilon, method) in finished:
-                        continue
-                    excess = [
-                        log_loss(chances_of(method, classes, epsilon, x=x, y=y, seed=10**6 + seed), y)
-                        - exact[seed]
-                        for seed, (x, y) in enumerate(tables)
-                    ]
-                    row = {
-                        "classes": classes,
-                        "n": ROWS,
-                        "p": COLUMNS,
-                        "epsilon": epsilon,
-                        "method": method,
-                        "repetitions": len(excess),
-                        "excess_log_loss": f"{np.mean(excess):.3g}",
-                        "standard_error": f"{np.std(excess, ddof=1) / np.sqrt(len(excess)):.2g}",
-                    }
-                    table.writerow(row)
-                    file.flush()
-                    print(f"{time.monotonic() - started:.0f} s {row}", flush=True)
+    table = ResultsTable(options.out, FIELDS, 5)
+    for classes, epsilon, method in product(CLASSES, EPSILONS, METHODS):
+        if table.lacks(classes, ROWS, COLUMNS, epsilon, method):
+            table.add(cell(classes, epsilon, method, options.repetitions))
 
 
 if __name__ == "__main__":

@@ -9,14 +9,13 @@ Adds to experiments/results/multinomial_coverage.csv; resumable.
 """
 
 import argparse
-import csv
-import time
 from pathlib import Path
 
 import numpy as np
 
 from privfit import Budget, LogisticRegression
 from privfit.data.synthetic import multinomial_model
+from resumable import ResultsTable
 
 RESULTS = Path(__file__).parent / "results" / "multinomial_coverage.csv"
 FIELDS = [
@@ -85,28 +84,14 @@ def cell(classes: int, n: int, mu: float, solver: str, repetitions: int) -> dict
     }
 
 
-def done(path: Path) -> set[tuple[int, int, float, str]]:
-    if not path.exists():
-        return set()
-    with path.open() as file:
-        return {(int(r["classes"]), int(r["n"]), float(r["mu"]), r["solver"]) for r in csv.DictReader(file)}
-
-
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
     parser.add_argument("--out", type=Path, default=RESULTS)
     options = parser.parse_args()
-    finished, started = done(options.out), time.monotonic()
-    with options.out.open("a", newline="") as file:
-        table = csv.DictWriter(file, FIELDS)
-        if not finished:
-            table.writeheader()
-        for one in CELLS:
-            if one not in finished:
-                row = cell(*one, REPETITIONS[one[1]])
-                table.writerow(row)
-                file.flush()
-                print(f"{time.monotonic() - started:.0f} s {row}", flush=True)
+    table = ResultsTable(options.out, FIELDS, 4)
+    for one in CELLS:
+        if table.lacks(*one):
+            table.add(cell(*one, REPETITIONS[one[1]]))
 
 
 if __name__ == "__main__":

@@ -25,9 +25,6 @@ Adds to experiments/results/oracle_ratio.csv; resumable.
 """
 
 import argparse
-import csv
-import time
-from collections.abc import Iterator
 from itertools import product
 from pathlib import Path
 
@@ -35,6 +32,7 @@ import numpy as np
 
 from privfit import Budget, LinearRegression, LogisticRegression
 from privfit.data.clamp import default_norm_bound
+from resumable import ResultsTable
 
 RESULTS = Path(__file__).parent / "results" / "oracle_ratio.csv"
 MODELS = ("logistic", "linear")
@@ -155,11 +153,14 @@ def summary(errors: np.ndarray) -> dict[str, str]:
     }
 
 
-def cells(done: set[tuple[str, ...]]) -> Iterator[tuple[str, str, int, int]]:
-    """Yield what is still to do."""
-    for n, p, model, design in product(ROWS, COLUMNS, MODELS, DESIGNS):
-        if (model, design, str(n), str(p)) not in done:
-            yield model, design, n, p
+def cell(model: str, design: str, n: int, p: int, repetitions: int) -> list[dict[str, object]]:
+    """Return a row of the table for each budget."""
+    found = [repetition(model, design, n, p, seed) for seed in range(repetitions)]
+    row = {"model": model, "design": design, "n": n, "p": p}
+    return [
+        {**row, "mu": f"{mu:g}", "repetitions": repetitions, **summary(np.array([one[mu] for one in found]))}
+        for mu in BUDGETS
+    ]
 
 
 def main() -> None:
@@ -167,23 +168,10 @@ def main() -> None:
     parser.add_argument("--repetitions", type=int, default=20)
     parser.add_argument("--out", type=Path, default=RESULTS)
     options = parser.parse_args()
-    done: set[tuple[str, ...]] = set()
-    if options.out.exists():
-        with options.out.open() as file:
-            done = {(r["model"], r["design"], r["n"], r["p"]) for r in csv.DictReader(file)}
-    started = time.monotonic()
-    with options.out.open("a", newline="") as file:
-        writer = csv.DictWriter(file, FIELDS)
-        if not done:
-            writer.writeheader()
-        for model, design, n, p in cells(done):
-            found = [repetition(model, design, n, p, seed) for seed in range(options.repetitions)]
-            for mu in BUDGETS:
-                ratios = summary(np.array([one[mu] for one in found]))
-                key = {"model": model, "design": design, "n": n, "p": p, "mu": f"{mu:g}"}
-                writer.writerow(key | {"repetitions": options.repetitions} | ratios)
-                print(f"{time.monotonic() - started:.0f} s", *key.values(), *ratios.values(), flush=True)
-            file.flush()
+    table = ResultsTable(options.out, FIELDS, 4)
+    for n, p, model, design in product(ROWS, COLUMNS, MODELS, DESIGNS):
+        if table.lacks(model, design, n, p):
+            table.add(*cell(model, design, n, p, options.repetitions))
 
 
 if __name__ == "__main__":

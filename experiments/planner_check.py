@@ -14,14 +14,13 @@ them); ``finite`` the share of finite intervals.
     python experiments/planner_check.py
     python experiments/planner_check.py --census
 
-Adds to experiments/results/planner_check.csv; resumable. The second command compares on a simulated census
-with many rare levels, where the planner is also given a public table of 8,000 rows from the same law.
+Adds to experiments/results/planner_check.csv, the second command to planner_check_census.csv; resumable. The
+second command compares on a simulated census with many rare levels, where the planner is also given a public
+table of 8,000 rows from the same law.
 """
 
 import argparse
-import csv
 import itertools
-import time
 from pathlib import Path
 
 import numpy as np
@@ -29,6 +28,7 @@ from scipy.special import expit, ndtr
 
 import privfit as pf
 from privfit.data.synthetic import census, census_schema
+from resumable import ResultsTable
 
 RESULTS = Path(__file__).parent / "results" / "planner_check.csv"
 CENSUS = Path(__file__).parent / "results" / "planner_check_census.csv"
@@ -177,42 +177,23 @@ def census_cell(model: str, n: int, epsilon: float, repetitions: int) -> list[di
     ]  # fmt: skip
 
 
-def append(path: Path, fields: list[str], rows: list[dict[str, object]]) -> None:
-    new = not path.exists()
-    with path.open("a", newline="") as file:
-        writer = csv.DictWriter(file, fields, lineterminator="\n")
-        if new:
-            writer.writeheader()
-        writer.writerows(rows)
-
-
-def done(path: Path, keys: list[str]) -> set[tuple[str, ...]]:
-    if not path.exists():
-        return set()
-    with path.open() as file:
-        return {tuple(row[key] for key in keys) for row in csv.DictReader(file)}
-
-
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
     parser.add_argument("--repetitions", type=int, default=24)
     parser.add_argument("--census", action="store_true")
+    parser.add_argument("--out", type=Path)
     options = parser.parse_args()
-    start = time.monotonic()
     if options.census:
-        finished = done(CENSUS, ["model", "n", "epsilon"])
-        for model, n, epsilon in itertools.product(("logit", "huber"), (10_000, 50_000), (1.0, 4.0)):
-            if (model, str(n), str(epsilon)) not in finished:
-                append(CENSUS, CENSUS_FIELDS, census_cell(model, n, epsilon, options.repetitions))
-                print(f"{time.monotonic() - start:.0f} s", model, n, epsilon, flush=True)
+        table = ResultsTable(options.out or CENSUS, CENSUS_FIELDS, 3)
+        for one in itertools.product(("logit", "huber"), (10_000, 50_000), (1.0, 4.0)):
+            if table.lacks(*one):
+                table.add(*census_cell(*one, options.repetitions))
         return
-    finished = done(RESULTS, ["model", "law", "p", "n", "epsilon"])
+    table = ResultsTable(options.out or RESULTS, FIELDS, 5)
     for n, p, model, law, epsilon in itertools.product(ROWS, COLUMNS, MODELS, LAWS, EPSILONS):
-        if (model, law, str(p), str(n), str(epsilon)) not in finished:
-            tables = options.repetitions // (3 if n >= MANY_ROWS else 1)  # widths vary little there
-            row = cell(model, law, p, n, epsilon, tables)
-            append(RESULTS, FIELDS, [row])
-            print(f"{time.monotonic() - start:.0f} s", *row.values(), flush=True)
+        if table.lacks(model, law, p, n, epsilon):
+            repetitions = options.repetitions // (3 if n >= MANY_ROWS else 1)  # widths vary little there
+            table.add(cell(model, law, p, n, epsilon, repetitions))
 
 
 if __name__ == "__main__":

@@ -12,9 +12,9 @@ Adds to experiments/results/point_solvers.csv; resumable.
 """
 
 import argparse
-import csv
 import time
 from collections.abc import Callable
+from itertools import product
 from pathlib import Path
 
 import numpy as np
@@ -22,6 +22,7 @@ import numpy as np
 from privfit import Budget, HuberRegressor, LinearRegression, LogisticRegression, Schema, solvers
 from privfit.data.synthetic import linear_model, logistic_model
 from privfit.errors import Incompatible
+from resumable import ResultsTable, read
 
 RESULTS = Path(__file__).parent / "results" / "point_solvers.csv"
 FIELDS = [
@@ -101,35 +102,17 @@ def main() -> None:
     parser.add_argument("--seconds", type=float, default=60.0, help="a cell may take")
     parser.add_argument("--out", type=Path, default=RESULTS)
     options = parser.parse_args()
-    finished: dict[tuple[str, ...], dict[str, str]] = {}
-    if options.out.exists():
-        with options.out.open() as file:
-            finished = {(r["model"], r["solver"], r["n"], r["budget"]): r for r in csv.DictReader(file)}
-    keys = [(m, s, n, b) for s in SOLVERS for m in MODELS for n in ROWS for b in BUDGETS]
-    todo = [(m, s, n, b) for m, s, n, b in keys if (m, s, str(n), b) not in finished]
-    autos = {key[:1] + key[2:]: float(row["auto"]) for key, row in finished.items() if row.get("auto")}
-    started = time.monotonic()
-    with options.out.open("a", newline="") as file:
-        table = csv.DictWriter(file, FIELDS)
-        if not finished:
-            table.writeheader()
-        for count, (model, solver, n, budget) in enumerate(todo, 1):
+    table = ResultsTable(options.out, FIELDS, 4)
+    autos = {(r["model"], r["n"], r["budget"]): float(r["auto"]) for r in read(options.out) if r["auto"]}
+    limits = {"repetitions": options.repetitions, "seconds": options.seconds}
+    for solver, model, n, budget in product(SOLVERS, MODELS, ROWS, BUDGETS):
+        if table.lacks(model, solver, n, budget):
             where = (model, str(n), budget)
-            row = cell(
-                model,
-                solver,
-                n,
-                budget,
-                repetitions=options.repetitions,
-                seconds=options.seconds,
-                auto=autos.get(where, 0.0),
-            )
+            row = cell(model, solver, n, budget, **limits, auto=autos.get(where, 0.0))
             if solver == "auto":
                 autos[where] = float(str(row["se_over_auto"]))
                 row |= {"se_over_auto": 1.0, "auto": autos[where]}
-            table.writerow(row)
-            file.flush()
-            print(f"{count}/{len(todo)} {time.monotonic() - started:.0f} s {row}", flush=True)
+            table.add(row)
 
 
 if __name__ == "__main__":

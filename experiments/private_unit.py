@@ -7,12 +7,12 @@ the non-private fit to the whole table, and how wide it is relative to the clust
 
     python experiments/private_unit.py --data FOLDER     # FOLDER holds rand_hie_full.csv.gz
 
-Writes experiments/results/private_unit.csv. 100 repetitions take about 10 minutes.
+Adds to experiments/results/private_unit.csv; resumable. 100 repetitions take about 10 minutes.
 """
 
 import argparse
-import csv
 import warnings
+from itertools import product
 from pathlib import Path
 
 import numpy as np
@@ -21,6 +21,7 @@ import statsmodels.api as sm
 import statsmodels.formula.api as smf
 
 import privfit as pf
+from resumable import ResultsTable
 
 HERE = Path(__file__).parent
 SCHEMA = pf.Schema.from_toml(HERE / "schemas" / "rand_hie.toml")
@@ -112,20 +113,15 @@ def main() -> None:
     parser.add_argument("--repetitions", type=int, default=100)
     parser.add_argument("--out", type=Path, default=HERE / "results" / "private_unit.csv")
     arguments = parser.parse_args()
-    table = read(arguments.data)
-    with arguments.out.open("w", newline="", encoding="utf-8") as file:
-        writer = csv.DictWriter(file, FIELDS, lineterminator="\n")
-        writer.writeheader()
-        for model in MODELS:
-            for unit, rows_per_unit in UNITS:
-                for epsilon in EPSILONS:
-                    row = study(
-                        model, table, unit=unit, rows_per_unit=rows_per_unit, epsilon=epsilon,
-                        repetitions=arguments.repetitions,
-                    )  # fmt: skip
-                    writer.writerow(row)
-                    file.flush()
-                    print(row, flush=True)
+    rows, table = read(arguments.data), ResultsTable(arguments.out, FIELDS, 4)
+    for model, (unit, rows_per_unit), epsilon in product(MODELS, UNITS, EPSILONS):
+        if table.lacks(model, "zper" if unit else "row", rows_per_unit, epsilon):
+            table.add(
+                study(
+                    model, rows, unit=unit, rows_per_unit=rows_per_unit, epsilon=epsilon,
+                    repetitions=arguments.repetitions,
+                )
+            )  # fmt: skip
 
 
 if __name__ == "__main__":

@@ -13,13 +13,13 @@ Adds to experiments/results/published_coverage.csv; resumable.
 """
 
 import argparse
-import csv
 from itertools import product
 from pathlib import Path
 
 import numpy as np
 
 import privfit as pf
+from resumable import ResultsTable
 
 RESULTS = Path(__file__).parent / "results" / "published_coverage.csv"
 COVARIANCE = np.array([[1.0, 0.5, 0.0], [0.5, 2.0, 0.0], [0.0, 0.0, 2.0]])
@@ -57,30 +57,15 @@ def cell(n: int, solver: str, repetitions: int) -> dict[str, object]:
     }  # fmt: skip
 
 
-def done(path: Path) -> set[tuple[str, str]]:
-    """Return the cells that a file holds."""
-    if not path.exists():
-        return set()
-    with path.open() as file:
-        return {(row["n"], row["solver"]) for row in csv.DictReader(file)}
-
-
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
     parser.add_argument("--repetitions", type=int, default=400)
     parser.add_argument("--out", type=Path, default=RESULTS)
     options = parser.parse_args()
-    finished = done(options.out)
-    with options.out.open("a", newline="") as file:
-        table = csv.DictWriter(file, FIELDS, lineterminator="\n")
-        if not finished:
-            table.writeheader()
-        for n, solver in product(ROWS, SOLVERS):
-            if (str(n), solver) not in finished:
-                row = cell(n, solver, options.repetitions)
-                table.writerow(row)
-                file.flush()
-                print(*row.values(), flush=True)
+    table = ResultsTable(options.out, FIELDS, 2)
+    for n, solver in product(ROWS, SOLVERS):
+        if table.lacks(n, solver):
+            table.add(cell(n, solver, options.repetitions))
 
 
 if __name__ == "__main__":

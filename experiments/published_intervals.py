@@ -12,7 +12,6 @@ Adds to experiments/results/published_intervals.csv; resumable.
 """
 
 import argparse
-import csv
 from itertools import product
 from pathlib import Path
 
@@ -21,6 +20,7 @@ import pandas as pd
 from scipy.special import expit
 
 import privfit as pf
+from resumable import ResultsTable
 
 RESULTS = Path(__file__).parent / "results" / "published_intervals.csv"
 SCHEMA = pf.Schema(
@@ -62,30 +62,15 @@ def cell(n: int, epsilon: float, kind: str, repetitions: int) -> dict[str, objec
     }  # fmt: skip
 
 
-def done(path: Path) -> set[tuple[str, ...]]:
-    """Return the cells that a file holds."""
-    if not path.exists():
-        return set()
-    with path.open() as file:
-        return {(row["n"], row["epsilon"], row["budget"]) for row in csv.DictReader(file)}
-
-
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
     parser.add_argument("--repetitions", type=int, default=200)
     parser.add_argument("--out", type=Path, default=RESULTS)
     options = parser.parse_args()
-    finished = done(options.out)
-    with options.out.open("a", newline="") as file:
-        table = csv.DictWriter(file, FIELDS)
-        if not finished:
-            table.writeheader()
-        for one in product(ROWS, EPSILONS, ("pure", "with delta")):
-            if tuple(map(str, one)) not in finished:
-                row = cell(*one, options.repetitions)
-                table.writerow(row)
-                file.flush()
-                print(*row.values(), flush=True)
+    table = ResultsTable(options.out, FIELDS, 3)
+    for one in product(ROWS, EPSILONS, ("pure", "with delta")):
+        if table.lacks(*one):
+            table.add(cell(*one, options.repetitions))
 
 
 if __name__ == "__main__":

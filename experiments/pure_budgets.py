@@ -12,7 +12,6 @@ Adds to experiments/results/pure_budgets.csv; resumable.
 """
 
 import argparse
-import csv
 from itertools import product
 from pathlib import Path
 from typing import TypeAlias
@@ -21,6 +20,7 @@ import numpy as np
 
 import privfit as pf
 from coverage_grid import COUNT_BOUND, simulated, target
+from resumable import ResultsTable
 
 RESULTS = Path(__file__).parent / "results" / "pure_budgets.csv"
 MODELS = {
@@ -83,32 +83,17 @@ def cell(place: Place, with_intervals: bool, solver: str, *, repetitions: int) -
     }
 
 
-def done(path: Path) -> set[tuple[str, ...]]:
-    """Return the cells that a file holds."""
-    if not path.exists():
-        return set()
-    with path.open() as file:
-        return {tuple(row[field] for field in FIELDS[:6]) for row in csv.DictReader(file)}
-
-
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
     parser.add_argument("--models", nargs="+", default=list(MODELS))
     parser.add_argument("--repetitions", type=int, default=40)
     parser.add_argument("--out", type=Path, default=RESULTS)
     options = parser.parse_args()
-    finished = done(options.out)
+    table = ResultsTable(options.out, FIELDS, 6)
     kinds = [(True, solver) for solver in WITH_INTERVALS] + [(False, solver) for solver in WITHOUT]
-    with options.out.open("a", newline="") as file:
-        table = csv.DictWriter(file, FIELDS)
-        if not finished:
-            table.writeheader()
-        for *place, (with_intervals, solver) in product(options.models, ROWS, COLUMNS, EPSILONS, kinds):
-            if tuple(map(str, (*place, with_intervals, solver))) not in finished:
-                row = cell(tuple(place), with_intervals, solver, repetitions=options.repetitions)
-                table.writerow(row)
-                file.flush()
-                print(*row.values(), flush=True)
+    for *place, (with_intervals, solver) in product(options.models, ROWS, COLUMNS, EPSILONS, kinds):
+        if table.lacks(*place, with_intervals, solver):
+            table.add(cell(tuple(place), with_intervals, solver, repetitions=options.repetitions))
 
 
 if __name__ == "__main__":

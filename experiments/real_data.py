@@ -8,19 +8,21 @@ below 1 move the target a little where it does not).
 
     python experiments/real_data.py --data FOLDER     # FOLDER holds adult_data.csv.gz and the others
 
-Writes experiments/results/real_data.csv.
+Adds to experiments/results/real_data.csv; resumable.
 """
 
 import argparse
-import csv
 from collections.abc import Callable
+from functools import cache
+from itertools import product
 from pathlib import Path
 
 import numpy as np
 from scipy import stats
 
 import privfit as pf
-from privfit.data.tables import open_table
+from privfit.data.tables import Table, open_table
+from resumable import ResultsTable
 
 HERE = Path(__file__).parent
 ADULT = [
@@ -48,7 +50,14 @@ FIELDS = [
 ]  # fmt: skip
 
 
-def rates(name: str, formula: str, epsilon: float, *, table: object, repetitions: int) -> dict[str, object]:
+@cache
+def table_of(name: str, folder: Path) -> Table:
+    """Return a table, which is read once."""
+    path, layout, _ = TABLES[name]
+    return open_table(folder / path, **layout)
+
+
+def rates(name: str, formula: str, epsilon: float, *, table: Table, repetitions: int) -> dict[str, object]:
     fit = TABLES[name][2]
     schema = HERE / "schemas" / f"{name}.toml"
     exact = fit(formula, table, schema=schema, solver="non-private")
@@ -88,18 +97,12 @@ def main() -> None:
     parser.add_argument("--repetitions", type=int, default=25)
     parser.add_argument("--out", type=Path, default=HERE / "results" / "real_data.csv")
     options = parser.parse_args()
-    options.out.parent.mkdir(exist_ok=True)
-    with options.out.open("w", newline="") as file:
-        writer = csv.DictWriter(file, FIELDS)
-        writer.writeheader()
-        for name, (path, layout, _) in TABLES.items():
-            table = open_table(options.data / path, **layout)
-            for formula in FORMULAS[name]:
-                for epsilon in EPSILONS:
-                    row = rates(name, formula, epsilon, table=table, repetitions=options.repetitions)
-                    writer.writerow(row)
-                    file.flush()
-                    print(row, flush=True)
+    results = ResultsTable(options.out, FIELDS, 3)
+    for name in TABLES:
+        for formula, epsilon in product(FORMULAS[name], EPSILONS):
+            if results.lacks(name, formula, epsilon):
+                table = table_of(name, options.data)
+                results.add(rates(name, formula, epsilon, table=table, repetitions=options.repetitions))
 
 
 if __name__ == "__main__":

@@ -9,12 +9,12 @@ for finite intervals; `infinite` is the share of others. `rare_` is the same for
 
     python experiments/sampled_course.py [--repetitions 20]
 
-Writes experiments/results/sampled_course.csv; resumable.
+Adds to experiments/results/sampled_course.csv; resumable.
 """
 
 import argparse
-import csv
 import time
+from itertools import product
 from pathlib import Path
 
 import numpy as np
@@ -22,6 +22,7 @@ from scipy.special import expit
 
 from privfit import Budget, HuberRegressor, LogisticRegression
 from privfit.solvers import WhitenedGradientDescent
+from resumable import ResultsTable
 
 RESULTS = Path(__file__).parent / "results" / "sampled_course.csv"
 ESTIMATORS = {"logistic": LogisticRegression, "huber": HuberRegressor}
@@ -104,25 +105,11 @@ def main() -> None:
     parser.add_argument("--repetitions", type=int, default=20)
     parser.add_argument("--out", type=Path, default=RESULTS)
     options = parser.parse_args()
-    made = []
-    if options.out.exists():
-        with options.out.open() as file:
-            made = [
-                (row["model"], row["design"], row["n"], row["p"], row["course"])
-                for row in csv.DictReader(file)
-            ]
-    with options.out.open("a", newline="") as file:
-        written = csv.DictWriter(file, FIELDS)
-        if not made:
-            written.writeheader()
-        for model, design, n, mu, p in CELLS:
-            for course in ("a sample leads", "all rows"):
-                if (model, design, str(n), str(p), course) not in made:
-                    few = options.repetitions if n * p < 10**7 else max(options.repetitions // 4, 1)
-                    row = cell(model, design, n, mu, p, course=course, repetitions=few)
-                    written.writerow(row)
-                    file.flush()
-                    print(*row.values(), flush=True)
+    table = ResultsTable(options.out, FIELDS, 6)
+    for (model, design, n, mu, p), course in product(CELLS, ("a sample leads", "all rows")):
+        if table.lacks(model, design, n, mu, p, course):
+            few = options.repetitions if n * p < 10**7 else max(options.repetitions // 4, 1)
+            table.add(cell(model, design, n, mu, p, course=course, repetitions=few))
 
 
 if __name__ == "__main__":

@@ -7,12 +7,12 @@ Noise is seeded, as for any simulation. Noisy gradient descent and noisy SGD are
     python experiments/online_to_batch/slopes.py
     python experiments/online_to_batch/slopes.py --figure
 
-Adds to experiments/results/online_to_batch.csv; resumable.
+Adds to experiments/results/online_to_batch.csv and draws online_to_batch.png next to it; resumable.
 """
 
 import argparse
-import csv
 import math
+import sys
 import time
 from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
@@ -29,8 +29,11 @@ from privfit.privacy.relation import Relation
 from privfit.problem.objective import Problem
 from privfit.problem.oracle import Oracle
 
+sys.path.append(str(Path(__file__).parents[1]))
+
+from resumable import ResultsTable, read
+
 RESULTS = Path(__file__).parents[1] / "results" / "online_to_batch.csv"
-FIGURE = RESULTS.with_suffix(".png")
 FIELDS = [
     "method",
     "noise",
@@ -113,17 +116,6 @@ def grid(repetitions: int) -> list[tuple[str, str, int, int, float, int]]:
     return cells + [("AdaGrad-norm", "source", n, BASE[1], BASE[2], repetitions) for n in ROWS]
 
 
-def key(row: dict[str, object]) -> tuple[str, ...]:
-    return tuple(str(row[field]) for field in FIELDS[:5])
-
-
-def known() -> list[dict[str, str]]:
-    if not RESULTS.exists():
-        return []
-    with RESULTS.open(encoding="utf-8") as file:
-        return list(csv.DictReader(file))
-
-
 def slope(rows: list[dict[str, str]], of: str) -> float:
     """Return the least-squares slope of log risk in the log of a column."""
     points = np.log([[float(row[of]), float(row["excess_risk"])] for row in rows])
@@ -145,9 +137,8 @@ def select(
     ]
 
 
-def report() -> None:
+def report(rows: list[dict[str, str]]) -> None:
     """Print the slopes."""
-    rows = known()
     print(f"{'method':18}{'noise':8}{'T, no noise':>12}{'T, rho=1':>10}{'d':>8}{'1/rho':>8}")
     for method, noise in dict.fromkeys((row["method"], row["noise"]) for row in rows):
         line = f"{method:18}{noise:8}"
@@ -161,12 +152,11 @@ def report() -> None:
         print(line)
 
 
-def figure() -> None:
+def figure(rows: list[dict[str, str]], path: Path) -> None:
     """Draw the excess risk against rows, columns and budget."""
     from matplotlib import pyplot as plt
     from matplotlib.ticker import NullFormatter
 
-    rows = known()
     _, axes = plt.subplots(1, 3, figsize=(10, 3.4), sharey=True, layout="constrained")
     for method, noise in dict.fromkeys((row["method"], row["noise"]) for row in rows):
         for axis, varied in zip(axes, ("rows", "columns", "rho"), strict=True):
@@ -179,7 +169,7 @@ def figure() -> None:
             axis.xaxis.set_minor_formatter(NullFormatter())
     axes[0].set_ylabel("mean excess risk")
     axes[0].legend(fontsize=6)
-    plt.savefig(FIGURE, dpi=80)
+    plt.savefig(path, dpi=80)
 
 
 def main() -> None:
@@ -187,26 +177,17 @@ def main() -> None:
     parser.add_argument("--repetitions", type=int, default=20)
     parser.add_argument("--jobs", type=int, default=2)
     parser.add_argument("--figure", action="store_true", help="only draw and print what is there")
+    parser.add_argument("--out", type=Path, default=RESULTS)
     options = parser.parse_args()
     if not options.figure:
-        done = {key(row) for row in known()}
-        todo = [one for one in grid(options.repetitions) if tuple(str(part) for part in one[:5]) not in done]
-        RESULTS.parent.mkdir(exist_ok=True)
-        fresh = not RESULTS.exists()
-        with (
-            RESULTS.open("a", newline="", encoding="utf-8") as file,
-            ProcessPoolExecutor(options.jobs) as pool,
-        ):
-            writer = csv.DictWriter(file, FIELDS)
-            if fresh:
-                writer.writeheader()
-            for count, row in enumerate(pool.map(cell, todo), start=1):
-                writer.writerow(row)
-                file.flush()
-                print(f"\r{count} of {len(todo)}", end="", flush=True)
-        print()
-    report()
-    figure()
+        table = ResultsTable(options.out, FIELDS, 5)
+        todo = [one for one in grid(options.repetitions) if table.lacks(*one[:5])]
+        with ProcessPoolExecutor(options.jobs) as pool:
+            for row in pool.map(cell, todo):
+                table.add(row)
+    rows = read(options.out)
+    report(rows)
+    figure(rows, options.out.with_suffix(".png"))
 
 
 if __name__ == "__main__":

@@ -16,12 +16,13 @@ planning and without the evaluation of F. Rows that are there are not done again
 """
 
 import argparse
-import csv
 import math
 import os
+import sys
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import replace
+from functools import cached_property
 from pathlib import Path
 
 os.environ.setdefault("OMP_NUM_THREADS", "1")
@@ -47,8 +48,11 @@ from privfit.procedures.minimise import CertifiedMinimiser
 from privfit.procedures.output_perturbation import PerturbedOutput
 from privfit.solvers import AbstractSolver, NoisySGD, ObjectivePerturbation, OutputPerturbation
 
-RESULTS = Path(__file__).parent.parent / "results"
-CSV = RESULTS / "output_perturbation.csv"
+sys.path.append(str(Path(__file__).parents[1]))
+
+from resumable import ResultsTable
+
+CSV = Path(__file__).parents[1] / "results" / "output_perturbation.csv"
 EPSILONS = (0.1, 0.5, 1.0, 2.0)
 DELTA = 1e-3
 """As far as known that of the source."""
@@ -88,10 +92,10 @@ class Task:
         self.problem: Problem = problem_of(name, x, l2)
         self.source = ArraySource(x, y, norm_bound=self.problem.norm_bound)
         self.minimising = 0.0
-        self.minimum = self._least()
 
-    def _least(self) -> float:
-        """Return the minimum, by L-BFGS, since collinear levels and constant leave many minimisers."""
+    @cached_property
+    def minimum(self) -> float:
+        """The minimum, by L-BFGS, since collinear levels and constant leave many minimisers."""
         rows, problem = Rows(self.problem, self.source), self.problem
 
         def value_and_gradient(theta: np.ndarray) -> tuple[float, np.ndarray]:
@@ -131,18 +135,19 @@ class Task:
 
     def measured(self, fit: Fit, rounds: int) -> dict[str, object]:
         """Return error and CPU time."""
-        errors, spent = [], self.minimising
+        errors, spent, least = [], self.minimising, self.minimum
         for seed in range(rounds):
             started = time.process_time()
             theta = fit(seed)
             spent += (time.process_time() - started) / rounds
-            errors.append(objective(self.problem, self.x, self.y, theta) - self.minimum)
+            errors.append(objective(self.problem, self.x, self.y, theta) - least)
         spread = np.std(errors, ddof=1) / math.sqrt(rounds)
         return {
-            "table": self.name, "rows": self.x.shape[0], "columns": self.x.shape[1], "l2": self.problem.l2,
-            "rounds": rounds, "error": f"{np.mean(errors):.5g}", "error_se": f"{spread:.2g}",
+            "rounds": rounds,
+            "error": f"{np.mean(errors):.5g}",
+            "error_se": f"{spread:.2g}",
             "cpu_seconds": f"{spent:.3g}",
-        }  # fmt: skip
+        }
 
 
 def methods(task: Task, budget: Budget, most: int) -> Iterator[tuple[str, str, Callable[[], Fit]]]:
@@ -172,47 +177,20 @@ def speed(run: str, label: str) -> str:
     return "slow" if label in {BASELINE, "objective perturbation"} else "quick"
 
 
-def done() -> set[tuple[str, ...]]:
-    if not CSV.exists():
-        return set()
-    with CSV.open(newline="") as file:
-        return {key_of(row) for row in csv.DictReader(file)}
+def compare(results: ResultsTable, task: Task, epsilon: float, *, rounds: dict[str, int], most: int) -> None:
+    """Add what the results lack of a task at an epsilon."""
+    for run, label, prepare in methods(task, Budget(epsilon, DELTA), most):
+        repeats = rounds[speed(run, label)]
+        key = (run, task.name, *task.x.shape, task.problem.l2, epsilon, DELTA, label)
+        if repeats and results.lacks(*key):
+            task.minimising = 0.0
+            results.add(dict(zip(FIELDS, key, strict=False)) | task.measured(prepare(), repeats))
 
 
-def key_of(row: dict[str, str]) -> tuple[str, ...]:
-    return row["run"], row["table"], f"{float(row['l2']):g}", f"{float(row['epsilon']):g}", row["method"]
-
-
-def compare(folder: Path, names: list[str], *, rounds: dict[str, int], most: int) -> None:
-    RESULTS.mkdir(exist_ok=True)
-    finished, fresh = done(), not CSV.exists()
-    with CSV.open("a", newline="") as file:
-        writer = csv.DictWriter(file, FIELDS)
-        if fresh:
-            writer.writeheader()
-        for name in names:
-            x, y = encoded(folder, name)
-            for l2 in (0.0, TABLES[name][2]):
-                task = Task(name, x, y, l2)
-                for epsilon in EPSILONS:
-                    for run, label, prepare in methods(task, Budget(epsilon, DELTA), most):
-                        key = (run, name, f"{l2:g}", f"{epsilon:g}", label)
-                        repeats = rounds[speed(run, label)]
-                        if key in finished or not repeats:
-                            continue
-                        task.minimising = 0.0
-                        fit = prepare()
-                        row = task.measured(fit, repeats)
-                        writer.writerow(
-                            {**row, "run": run, "epsilon": epsilon, "delta": DELTA, "method": label}
-                        )
-                        file.flush()
-                        print(*key, row["error"], row["cpu_seconds"], flush=True)
-
-
-if __name__ == "__main__":
+def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--data", type=Path, required=True)
+    parser.add_argument("--out", type=Path, default=CSV)
     parser.add_argument("--tables", nargs="+", choices=TABLES, default=list(TABLES))
     parser.add_argument("--rounds", type=int, default=100)
     parser.add_argument("--slow-rounds", type=int, default=100, help="where each round minimises anew")
@@ -226,4 +204,14 @@ if __name__ == "__main__":
         "source": arguments.source_rounds,
         "long": arguments.long_rounds,
     }
-    compare(arguments.data, arguments.tables, rounds=numbers, most=arguments.most_steps)
+    results = ResultsTable(arguments.out, FIELDS, 8)
+    for name in arguments.tables:
+        x, y = encoded(arguments.data, name)
+        for l2 in (0.0, TABLES[name][2]):
+            task = Task(name, x, y, l2)
+            for epsilon in EPSILONS:
+                compare(results, task, epsilon, rounds=numbers, most=arguments.most_steps)
+
+
+if __name__ == "__main__":
+    main()

@@ -29,7 +29,7 @@ from privfit.solvers import (
     NoisyGradientDescent,
     NonPrivate,
     SufficientStatistics,
-    resolve,
+    WhitenedGradientDescent,
 )
 
 BETA = np.array([1.0, -1.0, 0.5, -0.5])
@@ -99,7 +99,7 @@ def one(setting: str, method: str, n: int, seed: int) -> np.ndarray:
         case "robust noisy GD":
             return gradient(ConcomitantHuber(C), NoisyGradientDescent(report="last"), norm_bound=2.0 + 1e-9)
         case "auto (whitened)":
-            return gradient(ConcomitantHuber(C), resolve("auto"), norm_bound=2.0 + 1e-9)
+            return gradient(ConcomitantHuber(C), WhitenedGradientDescent(), norm_bound=2.0 + 1e-9)
         case "clipped GD":
             solver = ClippedGradientDescent(2.0 * C, step_size=STEP)
             return gradient(LEAST_SQUARES, solver, norm_bound=UNWEIGHTED)

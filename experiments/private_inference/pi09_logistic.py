@@ -30,7 +30,7 @@ from privfit.solvers import (
     NoisyGradientDescent,
     NonPrivate,
     ObjectivePerturbation,
-    resolve,
+    WhitenedGradientDescent,
 )
 
 BETA = np.array([1.0, -1.0, 0.5, -0.5])
@@ -67,7 +67,7 @@ def one(setting: str, method: str, n: int, seed: int) -> np.ndarray:
     make = partial(fit, Logistic(), x=x, y=y, seed=seed)
     room = bound * (1 + 1e-9)
     gradient = {
-        "auto (whitened)": resolve("auto"),
+        "auto (whitened)": WhitenedGradientDescent(),
         "noisy GD": NoisyGradientDescent(report="last"),
         "noisy GD, step 4": NoisyGradientDescent(report="last", step_size=4.0),
     }

@@ -25,7 +25,13 @@ from shared_comparators import UNWEIGHTED, Cell, error_row, fill, fit, options, 
 
 from privfit import Budget
 from privfit.losses import Logistic
-from privfit.solvers import AbstractSolver, ClippedGradientDescent, NoisyGradientDescent, NonPrivate, resolve
+from privfit.solvers import (
+    AbstractSolver,
+    ClippedGradientDescent,
+    NoisyGradientDescent,
+    NonPrivate,
+    WhitenedGradientDescent,
+)
 
 NUMERIC = ["age", "balance", "day", "duration", "campaign", "previous"]
 ROWS = (500, 750, 1_000, 2_000, 5_000, 10_000, 20_000)
@@ -85,7 +91,7 @@ def one(method: str, n: int, seed: int, folder: Path) -> np.ndarray:
         case "clipped GD":
             solver = ClippedGradientDescent(1.0, n_steps=steps(n), step_size=4.0 / NORM_BOUND**2)
             return noisy(solver, norm_bound=UNWEIGHTED)
-    return noisy(resolve("auto"), norm_bound=NORM_BOUND)
+    return noisy(WhitenedGradientDescent(), norm_bound=NORM_BOUND)
 
 
 def run(cell: Cell, repetitions: int, folder: Path) -> list[dict[str, object]]:

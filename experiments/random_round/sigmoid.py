@@ -7,12 +7,13 @@ accountant asks for; the noise of the source (constant 32) for comparison. Noise
 
     python experiments/random_round/sigmoid.py --repetitions 100
 
-Adds to experiments/results/random_round.csv, and draws experiments/results/random_round.png; resumable.
+Adds to experiments/results/random_round.csv, and draws random_round.png next to it; resumable.
 """
 
 import argparse
-import csv
 import math
+import sys
+from itertools import product
 from pathlib import Path
 
 import numpy as np
@@ -29,7 +30,11 @@ from privfit.problem.objective import Problem
 from privfit.problem.oracle import Oracle
 from privfit.solvers import RandomRoundSGD
 
-RESULTS = Path(__file__).parent.parent / "results" / "random_round.csv"
+sys.path.append(str(Path(__file__).parents[1]))
+
+from resumable import ResultsTable, read
+
+RESULTS = Path(__file__).parents[1] / "results" / "random_round.csv"
 FIELDS = ["n", "epsilon", "steps", "repetitions", "sd", "source_sd", "squared_gradient", "error", "bound"]
 ROWS, DELTA, GAP = 1000, 1e-5, 0.5
 EPSILONS = (0.5, 1.0, 2.0, 8.0)
@@ -66,7 +71,7 @@ def study(epsilon: float, n_steps: int, repetitions: int) -> dict[str, float]:
     }
 
 
-def draw(lines: list[dict[str, str]]) -> None:
+def draw(lines: list[dict[str, str]], path: Path) -> None:
     """Draw the squared gradient and its bound against N."""
     import matplotlib as mpl
 
@@ -88,28 +93,19 @@ def draw(lines: list[dict[str, str]]) -> None:
     axes.set(xlabel="steps N", ylabel="mean squared gradient (dashed: bound)", title="Sigmoid loss, n = 1000")
     axes.legend()
     figure.tight_layout()
-    figure.savefig(RESULTS.with_suffix(".png"), dpi=80)
+    figure.savefig(path, dpi=80)
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--repetitions", type=int, default=100)
-    repetitions = parser.parse_args().repetitions
-    done = list(csv.DictReader(RESULTS.open())) if RESULTS.exists() else []
-    known = {(float(line["epsilon"]), int(line["steps"])) for line in done}
-    for epsilon in EPSILONS:
-        for n_steps in STEPS:
-            if (epsilon, n_steps) in known:
-                continue
-            line = study(epsilon, n_steps, repetitions)
-            fresh = not RESULTS.exists()
-            with RESULTS.open("a", newline="") as file:
-                writer = csv.DictWriter(file, FIELDS)
-                if fresh:
-                    writer.writeheader()
-                writer.writerow(line)
-            print({key: round(value, 5) for key, value in line.items()}, flush=True)
-    draw(list(csv.DictReader(RESULTS.open())))
+    parser.add_argument("--out", type=Path, default=RESULTS)
+    options = parser.parse_args()
+    table = ResultsTable(options.out, FIELDS, 3)
+    for epsilon, n_steps in product(EPSILONS, STEPS):
+        if table.lacks(ROWS, epsilon, n_steps):
+            table.add(study(epsilon, n_steps, options.repetitions))
+    draw(read(options.out), options.out.with_suffix(".png"))
 
 
 if __name__ == "__main__":

@@ -10,8 +10,8 @@ from privfit.data.schema import Schema
 from privfit.formula.encoder import FormulaEncoder
 from privfit.losses import Logistic
 from privfit.privacy.mechanisms import svec
-from privfit.solvers import WhitenedGradientDescent
-from privfit.solvers.geometry import Marginals, denoised, farthest
+from privfit.solvers import EmpiricalBayesDescent, WhitenedGradientDescent
+from privfit.solvers.geometry import Marginals, denoised, farthest, released_geometry
 from tests.problem.conftest import make_problem
 from tests.solvers.simulated import oracle_for, problem_for
 
@@ -105,3 +105,35 @@ def test_rows_that_bounds_keep_short_are_not_paid_for():
         rows_at_limit = view.norm_bound / np.linalg.norm(x @ view.basis, axis=1)
         scales.append(float(np.median(rows_at_limit)))
     assert scales[0] < 0.75 * scales[1]
+
+
+def second_moment_and_seen(mu, seed=0):
+    """Return those of a table's rows in whitened coordinates; some columns vary little beside the others."""
+    rng = np.random.default_rng(21)
+    n, p = 6000, 12
+    mixed = rng.normal(size=(n, p - 1)) @ np.linalg.cholesky(0.9 + 0.1 * np.eye(p - 1)).T
+    x = np.column_stack([np.ones(n), mixed])
+    y = (rng.random(n) < 0.5).astype(float)
+    problem = problem_for(Logistic(), x, norm_bound=6.0)
+    oracle = oracle_for(problem, EmpiricalBayesDescent(), x, y, mu=mu, seed=seed)
+    frame = released_geometry(problem, oracle)[1]
+    z = x @ frame.basis
+    return z.T @ z / n, frame.seen
+
+
+def test_without_noise_all_of_the_second_moment_is_seen():
+    moment, seen = second_moment_and_seen(np.inf)
+    np.testing.assert_allclose(seen, np.eye(12), atol=1e-6)
+    np.testing.assert_allclose(moment, np.eye(12), atol=0.25)  # of rows that are weighted down, too
+
+
+def test_the_less_the_budget_the_less_is_seen_of_hidden_directions():
+    means, common = [], []
+    for mu in (1.0, 0.2, 0.05):
+        values = np.array([np.linalg.eigvalsh(second_moment_and_seen(mu, seed)[1]) for seed in range(10)])
+        assert values.min() >= 0.2 - 1e-9
+        assert values.max() <= 1.0 + 1e-9
+        means.append(values[:, :-2].mean())
+        common.append(values[:, -2].mean())
+    assert means[0] > means[1] + 0.1 > means[2] + 0.2
+    assert min(common) > 0.7  # what all columns share is hardly hidden

@@ -63,6 +63,10 @@ class Encoded:
         """Return the rows."""
         return self.x, self.y
 
+    def encode_target(self, table: Table) -> Array:  # noqa: ARG002 -- encoded before
+        """Return the response."""
+        return self.y
+
     def encode_predictors(self, table: Table) -> Array:  # noqa: ARG002 -- encoded before
         """Return the rows without the response."""
         return self.x

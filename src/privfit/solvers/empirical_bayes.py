@@ -18,10 +18,9 @@ from privfit.solvers.curvature import SMALLEST_PART
 from privfit.solvers.geometry import planned_geometry, released_geometry, whitened
 from privfit.solvers.hessian_model import HessianModel, limited
 from privfit.solvers.requirements import need_convex, need_smooth
-from privfit.solvers.shrinkage import posterior_mean
 from privfit.solvers.sizes import LEAST_UNCUT, best_cut
 
-_SATURATION = 225.0
+_SATURATION = 160.0
 """``n mu**2 / d`` from which on rows are weighted down less, as noise is small beside the sampling error."""
 
 _LOOK_SHARE = 0.015
@@ -32,6 +31,9 @@ _MOMENTUM = 0.7
 
 _FALLBACK = 0.35
 """Size at which gradients are cut where noise hides the sizes, relative to that of the largest slope."""
+
+_STEPS_WITH_CUTS = 18
+"""Steps where residuals are cut, as these converge slowly, unless there is hardly any budget."""
 
 _MOST_STEPS = 100
 """For losses whose curvature bound is far from what is typical."""
@@ -55,8 +57,8 @@ class EmpiricalBayesDescent(AbstractSolver):
     ----------
     n_steps : int, optional
         Default ``min(4.5 L, 6 + 2 L)`` with ``L = log(n mu / p)``, rounded, between 1 and 40: with little
-        budget for many columns a few gradients say all that can be known. With a pure budget
-        ``1 + L / 2``, at most 6.
+        budget for many columns a few gradients say all that can be known. Where residuals are cut
+        ``min(9 L, max(6 + 2 L, 18))``. With a pure budget ``1 + L / 2``, at most 6.
     marginal_share, geometry_share : float
         Parts of the squared budget that buy the marginals and the second moment.
     growth : float
@@ -84,7 +86,7 @@ class EmpiricalBayesDescent(AbstractSolver):
     marginal_share: float = 0.05
     geometry_share: float = 0.14
     growth: float = 12.0
-    spread: float = 0.5
+    spread: float = 0.4
 
     sums_rows: ClassVar[bool] = True
 
@@ -153,7 +155,10 @@ class EmpiricalBayesDescent(AbstractSolver):
         log = self._log_signal(problem, allowance.signal(problem.size))
         if allowance.pure:  # every step costs a part of epsilon, not of its square
             return int(np.clip(round(1.0 + 0.5 * log), 1, 6))
-        usual = int(np.clip(round(min(4.5 * log, 6.0 + 2.0 * log)), 1, 40))
+        fast, slow = 4.5 * log, 6.0 + 2.0 * log
+        if _cuts_residuals(problem):
+            fast, slow = 2.0 * fast, max(slow, _STEPS_WITH_CUTS)
+        usual = int(np.clip(round(min(fast, slow)), 1, 40))
         return min(math.ceil(usual * problem.loss.slack[1]), max(usual, _MOST_STEPS))
 
     def _log_signal(self, problem: Problem, mu: float) -> float:
@@ -262,7 +267,7 @@ class _Descent:
         raw = at[:n] - inverse @ gradient[:n] - base[:n]
         phi = at.copy()
         if sd > 0:
-            raw = posterior_mean(raw, sd**2 * inverse @ inverse, loss.contrasts, energy=self.model.energy)
+            raw = self.model.shrunk(raw, sd**2 * inverse @ inverse)
         phi[:n] = base[:n] + raw
         if loss.has_scale:
             phi[-1] -= gradient[-1] * at[-1] / loss.constants.scale_curvature

@@ -42,6 +42,9 @@ _LEAST_SQUARE = 0.05
 
 _LEAST_DAMPING = 1e-8
 
+_LEAST_SEEN = 0.2
+"""Least standard deviation of a whitened coordinate: noise never hides all of it for certain."""
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Marginals:
@@ -111,11 +114,15 @@ class Frame:
         Mean of the rows in these coordinates.
     dimension : float
         Expected squared norm of a row in them: the effective number of columns.
+    seen : array of shape (p, p)
+        Root of the second moment of the rows in them, as far as noise shows it; at least `_LEAST_SEEN` in
+        every direction.
     """
 
     basis: FloatArray
     center: FloatArray
     dimension: float
+    seen: FloatArray
 
     @classmethod
     def of(
@@ -150,7 +157,9 @@ class Frame:
             if problem.norm_bound * np.linalg.norm(basis, 2) <= 0.1 * STRETCH * math.sqrt(dimension):
                 break
             added *= 4.0
-        return cls(basis, basis.T @ marginals.mean, dimension)
+        parts = np.concatenate([np.ones(first), np.maximum(found / (found + added), _LEAST_SEEN**2)])
+        seen = (vectors * np.sqrt(parts)) @ vectors.T
+        return cls(basis, basis.T @ marginals.mean, dimension, seen)
 
 
 def farthest(problem: Problem, marginals: Marginals, basis: FloatArray) -> float:

@@ -14,6 +14,7 @@ from privfit.solvers.base import noise_norm, raised_eigenvalues
 from privfit.solvers.curvature import model_hessian
 from privfit.solvers.drawn import drawn_towards
 from privfit.solvers.geometry import STRETCH, Frame, Marginals
+from privfit.solvers.shrinkage import posterior_mean
 
 SMALLEST_SPREAD = 1.2
 """Squared norm, relative to its mean, below which no row is weighted down."""
@@ -78,6 +79,22 @@ class HessianModel:
         curvatures = partial(curvatures_along, loss, least=_LEAST_CURVATURE)
         rows = phi[:n].reshape(-1, self.problem.n_coef)
         return model_hessian(curvatures, rows, self.frame.center, smallest=self.smallest)
+
+    def shrunk(self, away: FloatArray, noise: FloatArray) -> FloatArray:
+        """Return the posterior mean of coefficients less the constant predictor's, (n_linear,).
+
+        Directions that noise hides in the second moment are believed to matter less, in proportion to what
+        is seen of them.
+
+        Parameters
+        ----------
+        away : array of shape (n_linear,)
+            With noise.
+        noise : array of shape (n_linear, n_linear)
+            Its covariance.
+        """
+        contrasts = self.problem.loss.contrasts
+        return posterior_mean(away, noise, contrasts, energy=self.energy, seen=self.frame.seen)
 
     def whitening(self, phi: FloatArray) -> FloatArray:
         """Return ``T`` (p, p) such that the Hessian at ``phi`` is about a multiple of I for ``T'z``.

@@ -91,7 +91,7 @@ def _likeliest_weights(likelihood: Any) -> Any:
 
 
 def posterior_mean(
-    noisy: FloatArray, noise: FloatArray, contrasts: FloatArray, *, energy: float
+    noisy: FloatArray, noise: FloatArray, contrasts: FloatArray, *, energy: float, seen: FloatArray
 ) -> FloatArray:
     """Return the posterior mean of coefficients from an estimate whose noise has a known covariance.
 
@@ -104,6 +104,9 @@ def posterior_mean(
         What turns the m predictors into those of K classes, orthonormal columns; ``[[1.0]]`` for one.
     energy : float
         See `shrunk`.
+    seen : array of shape (p, p)
+        Symmetric and positive definite: coefficients are ``seen`` times ones of which nothing is known
+        beforehand that tells them apart.
 
     Notes
     -----
@@ -112,6 +115,9 @@ def posterior_mean(
     """
     classes, m = contrasts.shape
     p = noisy.size // m
+    scale = np.kron(np.eye(m), seen)
+    inverse: FloatArray = np.asarray(np.linalg.inv(scale), dtype=np.float64)
+    noisy, noise = inverse @ noisy, _both_sides(inverse, noise)
     of_columns = np.einsum("ajbj->jab", noise.reshape(m, p, m, p))
     variance = np.einsum("ka,jab,kb->kj", contrasts, of_columns, contrasts, optimize=True)
     signals = (contrasts @ noisy.reshape(m, p)).ravel()
@@ -121,7 +127,13 @@ def posterior_mean(
         np.einsum("ka,kj,kb->jab", contrasts, squares, contrasts, optimize=True) * classes / m
     )
     prior = prior.reshape(noise.shape)
-    return prior @ np.linalg.solve(prior + noise, noisy)
+    return scale @ prior @ np.linalg.solve(prior + noise, noisy)
+
+
+def _both_sides(factor: FloatArray, matrix: FloatArray) -> FloatArray:
+    """Return a symmetric matrix times a factor from both sides, symmetric to the last bit."""
+    product = factor @ matrix @ factor.T
+    return 0.5 * (product + product.T)
 
 
 def _grid(noisy: FloatArray, variance: FloatArray, believable: float) -> FloatArray:

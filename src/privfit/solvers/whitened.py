@@ -29,7 +29,6 @@ from privfit.solvers.hessian_model import SMALLEST_SPREAD, HessianModel, View, l
 from privfit.solvers.norms import longest_norm
 from privfit.solvers.requirements import need_convex, need_smooth
 from privfit.solvers.secant import steepness
-from privfit.solvers.shrinkage import posterior_mean
 
 _ROOM_FOR_UNSEEN = 2.75
 """How many times the longest norm that noise shows rows with declared bounds may have and count in full."""
@@ -255,10 +254,8 @@ class _Descent:
         """Return the posterior mean, in whitened coordinates, of where late gradients lead."""
         phi, n = view.outwards(led.to), self.problem.n_linear
         if led.sd > 0.0:
-            base, contrasts = self.model.start[:n], self.problem.loss.contrasts
-            spread = led.sd * view.each @ led.inverse[:n]
-            away = posterior_mean(phi[:n] - base, spread @ spread.T, contrasts, energy=self.model.energy)
-            phi[:n] = base + away
+            base, spread = self.model.start[:n], led.sd * view.each @ led.inverse[:n]
+            phi[:n] = base + self.model.shrunk(phi[:n] - base, spread @ spread.T)
         return phi
 
     def _matrix_part(self, view: View, at: FloatArray) -> float:
