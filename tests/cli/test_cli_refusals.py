@@ -68,6 +68,16 @@ def test_usage_errors(fit, refused, args):
     refused(fit(*args), 2, "usage: ")
 
 
+@pytest.mark.parametrize("option", ["--out", "--html"])
+def test_what_is_read_is_not_replaced(fit, refused, people, schema, option):
+    for path in (people, schema):
+        before = path.read_text(encoding="utf-8")
+        refused(
+            fit(option, path.parent / "." / path.name), 1, f"InvalidArgument: {option[2:]} names a file that"
+        )
+        assert path.read_text(encoding="utf-8") == before
+
+
 def test_missing_arguments_and_unknown_commands(invoke, refused):
     refused(invoke("fit"), 2, "usage: ")
     refused(invoke("plan", "--rows", 10), 2, "usage: ")

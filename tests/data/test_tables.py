@@ -13,6 +13,7 @@ import pyarrow.parquet as pq
 import pytest
 from pyarrow import feather
 
+from privfit.data.columns import level_codes
 from privfit.data.encode import SchemaEncoder
 from privfit.data.schema import Schema
 from privfit.data.synthetic import census, census_schema
@@ -353,3 +354,27 @@ def test_a_row_larger_than_arrows_default_block(tmp_path):
     path = write(tmp_path, "long.csv", f'a,b\n1,"{long}"\n2,c\n')
     assert open_table(path).column("b")[0] == long
     assert pacsv.ReadOptions().block_size < len(long)
+
+
+@pytest.mark.parametrize("first", [None, np.nan, pd.NaT])
+def test_the_first_cells_of_a_column_of_objects_do_not_decide_how_the_others_are_read(first):
+    """narwhals asks the first hundred cells for the type of such a column, and Arrow all of them."""
+    usual = [first] * 100 + [1.0, 2.0] * 200
+    columns = {"usual": usual, "odd": ["x", *usual[1:]]}
+    tables = {
+        name: open_table(pd.DataFrame({"a": pd.Series(cells, dtype=object)}))
+        for name, cells in columns.items()
+    }
+    codes = [level_codes(table.column("a"), ("1.0", "2.0"))[1:] for table in tables.values()]
+    np.testing.assert_array_equal(codes[0], codes[1])
+    assert set(codes[0][99:]) == {0, 1}
+
+
+def test_what_names_of_folders_say_is_text_whatever_the_others_are(tmp_path):
+    for name, months in {"usual": ["01", "02"], "odd": ["01", "02", "unknown"]}.items():
+        for month in months:
+            folder = tmp_path / name / f"month={month}"
+            folder.mkdir(parents=True)
+            pd.DataFrame({"a": [1.0, 2.0]}).to_parquet(folder / "part.parquet")
+        opened = open_table(tmp_path / name)
+        assert set(np.asarray(opened.column("month"))) == set(months)

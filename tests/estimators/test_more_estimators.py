@@ -212,6 +212,26 @@ def test_counts_are_reported_in_raw_units(model, frame):
     assert ((interval["lower"] < [-1.0, 0.02, 0.3]) & (interval["upper"] > [-1.0, 0.02, 0.3])).all()
 
 
+@pytest.mark.parametrize("constant", [-3.0, -2.0, -1.0])
+def test_counts_with_small_means_are_fitted_as_they_are(constant):
+    """Log means far below minus the logarithm of the bound on counts; false alarms below 1e-6."""
+    rng = np.random.default_rng(17)
+    x = rng.uniform(-1, 1, 20_000)
+    rows = pd.DataFrame({"x": x, "y": rng.poisson(np.exp(constant + x))})
+    schema = pf.Schema(
+        {"x": {"type": "numeric", "lower": -1, "upper": 1}, "y": {"type": "numeric", "lower": 0, "upper": 5}}
+    )
+    reference = sm.GLM(rows["y"], sm.add_constant(rows[["x"]]), family=sm.families.Poisson()).fit(tol=1e-12)
+    model = pf.PoissonRegressor(schema=schema, epsilon=4.0, random_state=1)
+    plain = clone(model).set_params(solver="non-private").fit(rows, "y")
+    np.testing.assert_allclose(plain.result_.params, reference.params, atol=0.02)
+    interval = clone(model).fit(rows, "y").result_.conf_int(1.0 - 1e-7)
+    assert np.isfinite(interval).all(axis=None)
+    assert ((interval["lower"] < [constant, 1.0]) & (interval["upper"] > [constant, 1.0])).all()
+    short = clone(model).set_params(inference=False).fit(rows, "y")
+    np.testing.assert_allclose([short.intercept_, *short.coef_.ravel()], [constant, 1.0], atol=0.6)
+
+
 def test_quantiles_are_reported_in_raw_units():
     x, y = linear_model(20_000, (1.0,), intercept=2.0, noise_sd=0.5, design="uniform", seed=3)
     schema = pf.Schema(

@@ -196,7 +196,7 @@ def test_the_number_of_rows_of_a_person_stays_private(frame):
 
 def test_too_few_people(frame):
     few = frame[frame["person"].isin(["p1", "p2", "p3"])]
-    with pytest.raises(pf.TooLittleData, match="3 values of 'person' cannot support"):
+    with pytest.raises(pf.TooLittleData, match="so few of 'person' cannot support"):
         pf.ols("y ~ x", pd.concat([few] * 50), schema=SCHEMA, unit="person")
 
 
@@ -297,3 +297,22 @@ def test_the_rand_health_insurance_experiment(rows_per_unit):
     private = pf.logit(formula, data, epsilon=4.0, random_state=0, **options)
     assert (np.abs(private.params - exact.params) < 6.0 * private.bse).all()
     assert (private.bse / exact.bse).between(0.8, 4.0).all()
+
+
+IDENTIFIERS = [10**17 + k for k in range(400)]
+"""Whole numbers that no float tells apart."""
+
+
+@pytest.mark.parametrize("odd", [0.5, None, float("nan"), "p-1"])
+@pytest.mark.parametrize("form", [list, lambda ids: pd.Series(ids, dtype=object)])
+def test_how_one_person_is_called_does_not_decide_who_the_others_are(odd, form):
+    """The type that NumPy would give all identifiers depends on a single one."""
+    rng = np.random.default_rng(3)
+    x = rng.uniform(-1, 1, size=(400, 2))
+    fitted = pf.LinearRegression(inference=False, random_state=0)
+    found = [
+        fitted.fit(x, x[:, 0], groups=form(ids)).result_.nobs
+        for ids in (IDENTIFIERS, [odd, *IDENTIFIERS[1:]])
+    ]
+    missing = odd is None or odd != odd  # noqa: PLR0124 -- NaN
+    assert found == [400, 399 if missing else 400]

@@ -7,7 +7,7 @@ import pytest
 from scipy import stats
 from scipy.special import logsumexp
 
-from privfit.losses import Huber, Logistic, Squared, ZeroOne
+from privfit.losses import Huber, Logistic, Poisson, Squared, ZeroOne
 from privfit.privacy.curves import gdp_delta
 from privfit.privacy.mechanisms import calibrate_selection, make_source, selection_epsilon
 from privfit.privacy.relation import Relation
@@ -60,6 +60,20 @@ def test_neighbours_have_log_densities_within_epsilon(loss, relation, rng):
         else:
             x2, y2 = x[1:], y[1:]
         assert log_ratio(draw, problem, [(x, y), (x2, y2)]) <= draw.epsilon, trial
+
+
+@pytest.mark.parametrize(
+    "loss", [*LOSSES, Poisson(20.0, 1.0), Poisson(3.0, 20.0)], ids=lambda loss: loss.name
+)
+def test_tangents_lie_below_the_exponent_also_where_terms_are_held(loss, rng):
+    """The draw rests on it: a term that is held to the public range is flat there, whatever its slope."""
+    x = rng.choice([0.5, 1.0, 20.0, -20.0], size=(40, 1))  # some are far beyond the norm bound
+    y = rng.integers(0, 2, 40) if loss.target_kind == "binary" else rng.choice([0.0, 1.0, 3.0], 40)
+    draw = ExponentialDraw(1.0, 1.0)
+    grid = np.linspace(-1, 1, 201)[:, None]
+    value, gradient = exponent_of(draw, problem_of(loss, 40), x, y)(grid)
+    below = value[:, None] + gradient * (grid.T - grid)
+    assert (below <= value + 1e-7 * (1.0 + np.abs(value).max())).all()
 
 
 @pytest.mark.parametrize("relation", list(Relation))

@@ -202,3 +202,15 @@ def test_no_answer_about_new_rows_leaves_a_frame():
                 assert_clean(error)
                 asked += 1
     assert asked == 2 * (4 + 3 + 2 + 2 + 3)
+
+
+@pytest.mark.parametrize("model", [pf.LogisticRegression, pf.LinearRegression, pf.PoissonRegressor])
+@pytest.mark.parametrize("where", ["X", "y"])
+def test_messages_of_scikit_learn_quote_no_cell(model, where):
+    x, y = arrays("binary", 0)
+    rows = {"X": np.array(x), "y": np.array(y)}
+    rows[where] = rows[where].astype(complex)
+    rows[where].flat[0] = float(QUOTED) + 1j
+    estimator = model(count_bound=5) if model is pf.PoissonRegressor else model()
+    error = caught_from(lambda: estimator.fit(rows["X"], rows["y"]))
+    assert QUOTED not in "".join(traceback.format_exception(error))

@@ -18,8 +18,9 @@ def run_fit(request: Request, file: TextFile, *, out: Path | None, html: Path | 
     Everything that can be refused is refused before the fit spends: afterwards only a failing disk can
     stop the output, and by then the summary is printed.
     """
-    check_writable(out, option="out")
-    check_writable(html, option="html")
+    inputs = (file.path, request.schema, request.ledger)
+    check_writable(out, option="out", inputs=inputs)
+    check_writable(html, option="html", inputs=inputs)
     with running("fitting"):
         prepared = prepare(request)
         rows = prepared.open(file) if file.cache is None else _cached(file, file.cache)

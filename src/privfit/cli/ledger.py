@@ -58,7 +58,7 @@ def run_verify(path: Path, head: str | None) -> None:
 
 def run_export(path: Path, out: Path | None) -> None:
     """Write all entries as JSON."""
-    check_writable(out, option="out")
+    check_writable(out, option="out", inputs=(path,))
     text = json.dumps(_open(path).export(), indent=2, ensure_ascii=False) + "\n"
     if out is None:
         typer.echo(text, nl=False)

@@ -55,7 +55,7 @@ def run_plan(
     request: Request, target: TargetText, *, mean: float | None, reference: Path | None, out: Path | None
 ) -> None:
     """Print the plan and its forecast; write the plan as JSON if asked for."""
-    check_writable(out, option="out")
+    check_writable(out, option="out", inputs=(request.schema, request.ledger, reference))
     assumptions = Assumptions(mean=mean, reference=reference)
     with running("planning"):
         prepared = prepare(request, rows=MOST_ROWS if target.rows is None else target.rows)

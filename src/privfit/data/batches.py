@@ -10,7 +10,15 @@ import pyarrow.csv as pacsv
 import pyarrow.dataset as pads
 
 from privfit.data.columns import quietly
-from privfit.data.files import ARROW_SUFFIXES, PARQUET_SUFFIXES, csv_conversion, csv_names, present, sound
+from privfit.data.files import (
+    ARROW_SUFFIXES,
+    PARQUET_SUFFIXES,
+    csv_conversion,
+    csv_names,
+    parquet_dataset,
+    present,
+    sound,
+)
 
 _UNBUFFERED = pads.ParquetFragmentScanOptions(pre_buffer=False)
 """Without it, all that is to be read of a file is in memory at once."""
@@ -70,7 +78,7 @@ def _open(
     suffix = file.suffix.lower()
     if file.is_dir() or suffix in PARQUET_SUFFIXES or suffix in ARROW_SUFFIXES:
         form = "feather" if suffix in ARROW_SUFFIXES else "parquet"
-        dataset = pads.dataset(file, format=form, partitioning="hive" if form == "parquet" else None)
+        dataset = pads.dataset(file, format=form) if form == "feather" else parquet_dataset(file)
         names = present(dataset.schema.names, needed)
         batches = dataset.to_batches(
             columns=names,

@@ -130,8 +130,22 @@ def _first_line(file: Path) -> tuple[int, str]:
     return 0, ""
 
 
+def parquet_dataset(file: Path) -> pads.Dataset:
+    """Return a Parquet file or folder, in which what names of folders say is text.
+
+    Their names are cells: a type that is guessed from all of them would be decided by a single one.
+    """
+    guessed = pads.dataset(file, format="parquet", partitioning="hive")
+    keys = [pads.get_partition_keys(part.partition_expression) for part in guessed.get_fragments()]
+    names = dict.fromkeys(name for found in keys for name in found)
+    if not names:
+        return guessed
+    texts = pa.schema([(name, pa.string()) for name in names])
+    return pads.dataset(file, format="parquet", partitioning=pads.partitioning(texts, flavor="hive"))
+
+
 def _read_parquet(file: Path, needed: Sequence[str] | None) -> pa.Table:
-    dataset = pads.dataset(file, format="parquet", partitioning="hive")
+    dataset = parquet_dataset(file)
     return dataset.to_table(columns=present(_distinct(dataset.schema.names), needed))
 
 

@@ -12,13 +12,13 @@ from privfit._sealed import withheld, without_frames
 from privfit.data.basis_norms import BasisBounds, BasisNorms, RowNorms
 from privfit.data.blocks import Block, BlockKernel, CodedBlock
 from privfit.data.clamp import Weighting
-from privfit.data.columns import naming
+from privfit.data.columns import ColumnValues, naming
 from privfit.data.encode import Encoder
 from privfit.data.reduction import tree_sum
 from privfit.data.response import standard_labels
 from privfit.data.room import InMemory
 from privfit.data.source import ArraySource, IntArray
-from privfit.data.tables import Table, open_table
+from privfit.data.tables import Table, open_table, single_column
 from privfit.errors import SchemaError
 
 _Arguments = ParamSpec("_Arguments")
@@ -107,7 +107,7 @@ def encode(encoding: Encoding, data: Any, response: Any = None) -> Rows:
     table = open_table(data, needed=encoding.names, columns=encoding.names if encoding.labelled else None)
     encoder = encoding.encoder
     if response is not None:
-        table = _with_response(table, encoder.needed[-1], np.asarray(response))
+        table = _with_response(table, encoder.needed[-1], single_column("y", response))
     x, y = (encoder.encode_coded if encoder.layout.has_codes else encoder.encode)(table)
     weight, x, y = encoding.weighting(x, y, norm_bound=encoding.norm_bound)
     block = Block(x, y, weight) if isinstance(x, np.ndarray) else CodedBlock(x, y, weight)
@@ -124,7 +124,7 @@ def count(rows: Rows) -> int:
 def pair_of_labels(response: Any) -> tuple[int, int]:
     """Return (0, 1) or (-1, 1), the pair that holds every label of a partition."""
     with naming("y"):
-        return standard_labels(np.asarray(response).ravel())
+        return standard_labels(single_column("y", response))
 
 
 @quiet
@@ -171,9 +171,7 @@ def joined(blocks: Sequence[Block], order: IntArray) -> Block:
     return Block(x, y, weight)
 
 
-def _with_response(table: Table, name: str, response: Any) -> Table:
-    if response.ndim == 2 and response.shape[1] == 1:
-        response = response[:, 0]
-    if response.ndim != 1 or response.size != table.n_rows:
+def _with_response(table: Table, name: str, response: ColumnValues) -> Table:
+    if len(response) != table.n_rows:
         raise SchemaError("y must be one-dimensional, with partitions as long as those of X")
     return Table([*((one, table.values(one)) for one in table.names), (name, response)])

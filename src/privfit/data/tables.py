@@ -192,12 +192,40 @@ def _series(series: "nw.Series[Any]") -> ColumnValues:
     native = series.to_native()
     if isinstance(native, pa.ChunkedArray):
         return native
-    if series.dtype == nw.Object:
-        return np.asarray(native, dtype=object)
+    if getattr(native, "dtype", None) == np.dtype(object) or series.dtype == nw.Object:
+        return np.asarray(native, dtype=object)  # narwhals' own type for these depends on the first cells
     try:
         return series.to_arrow()
     except Exception:  # its message may quote cells
         return np.asarray(native, dtype=object)
+
+
+def single_column(name: str, values: Any) -> ColumnValues:
+    """Return the cells of a column that is given by itself, one for each row, as those of a table are read.
+
+    Parameters
+    ----------
+    name : str
+        Of the argument.
+    values : array, series, Arrow array, list, or a table or 2-D array of one column
+
+    Raises
+    ------
+    SchemaError
+        If there is more than one column, or the type holds no cells.
+    """
+    message = f"{name} must be one-dimensional, with one entry for each row"
+    if getattr(values, "ndim", 1) == 2 or hasattr(values, "columns"):
+        single = quietly(lambda: open_table(values), message)
+        if len(single.names) != 1:
+            raise SchemaError(message)
+        return single.values(single.names[0])
+    if getattr(values, "ndim", 1) != 1:
+        raise SchemaError(message)
+    column = quietly(lambda: _one_column(name, values), message)
+    if isinstance(values, list | tuple) and any(isinstance(cell, list | tuple) for cell in values):
+        raise SchemaError(message)
+    return column
 
 
 def _one_column(name: object, values: object) -> ColumnValues:
@@ -211,7 +239,7 @@ def _one_column(name: object, values: object) -> ColumnValues:
         if isinstance(with_arrow, nw.Series):
             return _series(with_arrow)
     message = f"column {name!r} cannot be read; pass an array or a list with one cell per row"
-    if dtype is not None:
+    if dtype is not None or hasattr(values, "__array__"):
         return quietly(lambda: np.asarray(values), message)
     if isinstance(values, str | bytes | Mapping) or not isinstance(values, Iterable):
         raise SchemaError(message)

@@ -19,11 +19,12 @@ from privfit.data.encode import Encoder, SchemaEncoder
 from privfit.data.schema import Schema
 from privfit.data.stores import AbstractRowStore
 from privfit.data.stream import RowStream
-from privfit.data.tables import Table, open_table
+from privfit.data.tables import Table, open_table, single_column
 from privfit.data.unit_scale import UnitScaleEncoder
 from privfit.errors import InvalidArgument, SchemaError
 from privfit.estimators.budget import choose_budget
 from privfit.estimators.fit import FitOptions, fit
+from privfit.estimators.labels import refuse_complex
 from privfit.estimators.models import Model
 from privfit.estimators.shares import Beside, share_rule, with_unit
 from privfit.privacy.budget import Budget
@@ -35,6 +36,15 @@ UNWEIGHTED = 2.0**60
 """Norm bound for solvers that weight no row down."""
 
 UNREADABLE = "X must hold numbers; declare text columns in a schema"
+
+_QUOTE_NOTHING = (
+    "Found array with",
+    "X has ",
+    "The feature names",
+    "Sparse data",
+    "float() argument must be",
+)
+"""How those messages of scikit-learn's validation begin that quote no cell."""
 
 
 class AbstractPrivateRegressor(BaseEstimator, ABC):
@@ -136,6 +146,7 @@ class AbstractPrivateRegressor(BaseEstimator, ABC):
         if isinstance(X, str | os.PathLike):
             raise InvalidArgument("schema is needed to fit a file: it says what the columns are")
         X = self._numbers(X, ensure_min_samples=2)
+        refuse_complex("y", y)
         response = column_or_1d(y, warn=True)
         check_consistent_length(X, response)
         names = list(getattr(self, "feature_names_in_", [f"x{k}" for k in range(self.n_features_in_)]))
@@ -202,14 +213,16 @@ class AbstractPrivateRegressor(BaseEstimator, ABC):
         shape = getattr(X, "shape", None) or np.shape(quietly(lambda: np.asarray(X), UNREADABLE))
         if len(shape) != 2:
             raise SchemaError("X must be two-dimensional. Reshape your data to (rows, columns)")
-        failure = None
+        refuse_complex("X", X)
         try:
-            return np.asarray(validate_data(self, X, dtype=np.float64, ensure_all_finite=False, **options))
-        except ValueError as error:
-            if "could not convert" not in str(error):
+            with np.errstate(all="ignore"):  # a warning would depend on cells
+                return np.asarray(
+                    validate_data(self, X, dtype=np.float64, ensure_all_finite=False, **options)
+                )
+        except (ValueError, TypeError, OverflowError) as error:
+            if str(error).startswith(_QUOTE_NOTHING):
                 raise
-            failure = SchemaError(UNREADABLE)
-        raise failure
+        raise SchemaError(UNREADABLE)
 
     def _norm_bound(self, p: int) -> float:
         if self.norm_bound is not None:
@@ -261,9 +274,7 @@ def names_of(X: Any, names: Sequence[str]) -> Sequence[str] | None:
 
 
 def _with_response(table: Table, encoder: SchemaEncoder, y: Any) -> Table:
-    response = np.asarray(y)
-    if response.ndim == 2 and response.shape[1] == 1:
-        response = response[:, 0]
-    if response.ndim != 1 or response.size != table.n_rows:
+    response = single_column("y", y)
+    if len(response) != table.n_rows:
         raise SchemaError("y must be one-dimensional and as long as X")
     return Table([*((name, table.values(name)) for name in table.names), (encoder.needed[-1], response)])

@@ -283,10 +283,8 @@ def make_problem(model: Model, design: Design, options: FitOptions, *, n_rows: i
         raise InvalidArgument(f"n_rows must be at most {MOST_ROWS}")
     n_coef = len(design.columns) * loss.n_outputs
     if n_rows < 2 * n_coef and not isinstance(options.method, NonPrivate):
-        rows = "rows" if options.shares.unit is None else f"values of {options.shares.unit!r}"
-        raise TooLittleData(
-            f"{n_rows} {rows} cannot support {n_coef} coefficients; give at least twice as many {rows}"
-        )
+        rows = f"{n_rows} rows" if options.shares.unit is None else f"so few of {options.shares.unit!r}"
+        raise TooLittleData(f"{rows} cannot support {n_coef} coefficients; give at least {2 * n_coef}")
     start = [0.0] * n_coef
     if loss.has_scale:
         start.append(0.5 if design.target.bounded else 1.0)

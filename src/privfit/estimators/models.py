@@ -140,7 +140,7 @@ def poisson_regression(predictor_bound: float | None = None) -> Model:
     Parameters
     ----------
     predictor_bound : float, optional
-        Largest log mean in size that is taken as it is. Default: the logarithm of the count's bound, but at
+        Largest log mean that is taken as it is. Default: the logarithm of the count's bound, but at
         least 1.
     """
 

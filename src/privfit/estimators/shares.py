@@ -3,14 +3,12 @@
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
-
 from privfit._checks import positive
-from privfit.data.columns import ColumnValues, quietly
+from privfit.data.columns import ColumnValues
 from privfit.data.declarations import NumericColumn
 from privfit.data.schema import Schema
 from privfit.data.shares import ShareRule
-from privfit.data.tables import Table
+from privfit.data.tables import Table, single_column
 from privfit.errors import InvalidArgument, SchemaError
 
 GROUPS, SAMPLE_WEIGHT = "groups", "sample_weight"
@@ -27,7 +25,7 @@ class Beside:
     def columns(self) -> list[tuple[str, ColumnValues]]:
         """What was given, as columns of a table."""
         given = ((GROUPS, self.groups), (SAMPLE_WEIGHT, self.sample_weight))
-        return [(name, _one_dimensional(name, values)) for name, values in given if values is not None]
+        return [(name, single_column(name, values)) for name, values in given if values is not None]
 
     def join(self, table: Table) -> Table:
         """Return a table with these columns, too."""
@@ -80,10 +78,3 @@ def share_rule(
         )
     column = NumericColumn(0.0, positive(weight_bound=weight_bound), weight=True)
     return ShareRule(rule.unit, rows_per_unit, (SAMPLE_WEIGHT, column))
-
-
-def _one_dimensional(name: str, values: Any) -> ColumnValues:
-    array = quietly(lambda: np.asarray(values), f"{name} must be a list with one entry for each row")
-    if array.ndim != 1:
-        raise SchemaError(f"{name} must be one-dimensional, with one entry for each row")
-    return array

@@ -10,24 +10,24 @@ from privfit.losses.base import AbstractLoss, LossConstants, ScalarFunctions, Ta
 
 @scalar
 def _value(y: float, eta: float, s: float, c: float, k: float) -> float:
-    inside = min(max(eta, -c), c)
+    inside = min(eta, c)
     return math.exp(inside) * (1.0 + (eta - inside)) - min(max(y, 0.0), k) * eta
 
 
 @scalar
 def _slope(y: float, eta: float, s: float, c: float, k: float) -> float:
-    return math.exp(min(max(eta, -c), c)) - min(max(y, 0.0), k)
+    return math.exp(min(eta, c)) - min(max(y, 0.0), k)
 
 
 @scalar
 def _reach(y: float, eta: float, s: float, c: float, k: float) -> float:
-    mean = math.exp(min(max(eta, -c), c))
+    mean = math.exp(min(eta, c))
     return max(mean, k - mean)
 
 
 @scalar
 def _curvature(y: float, eta: float, s: float, c: float, k: float) -> float:
-    return math.exp(eta) if abs(eta) <= c else 0.0
+    return math.exp(eta) if eta <= c else 0.0
 
 
 @final
@@ -36,14 +36,14 @@ class Poisson(AbstractLoss):
     """``exp(eta) - y * eta``: the negative log-likelihood of a count with mean ``exp(eta)``.
 
     It has no bounded slope, so both of its parts are bounded by public numbers: counts are moved into
-    ``[0, count_bound]``, and where ``|eta| > bound`` the exponential goes on along its tangent. Convex.
-    The slope lies in ``[exp(-bound) - count_bound, exp(bound)]``, the curvature is at most ``exp(bound)``.
+    ``[0, count_bound]``, and where ``eta > bound`` the exponential goes on along its tangent. Convex.
+    The slope lies in ``[-count_bound, exp(bound)]``, the curvature is at most ``exp(bound)``.
     Where no count and no fitted mean is beyond the bounds, this is the Poisson regression.
 
     Parameters
     ----------
     bound : float
-        Largest predictor (log mean) in size that is taken as it is; at most 50.
+        Largest predictor (log mean) that is taken as it is, from 0 to 50. Small ones need no bound.
     count_bound : float
         Largest count that is taken as it is.
     """
@@ -65,8 +65,8 @@ class Poisson(AbstractLoss):
     @property
     def constants(self) -> LossConstants:
         """Public bounds."""
-        steepest = max(math.exp(self.bound), self.count_bound - math.exp(-self.bound))
-        return LossConstants(slope=steepest, curvature=math.exp(self.bound))
+        highest = math.exp(self.bound)
+        return LossConstants(slope=max(highest, self.count_bound), curvature=highest)
 
     @property
     def parameters(self) -> tuple[float, float]:
@@ -95,10 +95,10 @@ class Poisson(AbstractLoss):
         """Return where in ``[-radius, radius]`` the loss of a count is smallest."""
         if count >= math.exp(self.bound):
             return radius
-        if count <= math.exp(-self.bound):
+        if count <= math.exp(-radius):
             return -radius
-        return min(max(math.log(count), -radius), radius)
+        return min(math.log(count), radius)
 
     def _at(self, count: float, eta: float) -> float:
-        inside = min(max(eta, -self.bound), self.bound)
+        inside = min(eta, self.bound)
         return math.exp(inside) * (1.0 + (eta - inside)) - count * eta

@@ -59,8 +59,9 @@ def _scores(  # noqa: PLR0917 -- compiled
             eta = 0.0
             for d in range(p):
                 eta += x[i, d] * points[j, d]
-            out[j] += _within(w * called(value, y[i], eta, 1.0, c, k) - top + shift, limit)
-            if gradient:
+            term = w * called(value, y[i], eta, 1.0, c, k) - top + shift
+            out[j] += _within(term, limit)
+            if gradient and not term < -limit:  # a term that is held there is flat
                 pull = w * _within(called(slope, y[i], eta, 1.0, c, k), steepest)
                 for d in range(p):
                     out[m + j * p + d] += pull * x[i, d]
