@@ -71,9 +71,7 @@ def _rows(loss: AbstractLoss, residual: float) -> tuple[FloatArray, FloatArray |
     if loss.target_kind == "count":
         counts = np.arange(_LARGEST_COUNT)
         return counts.astype(float), 0.0, np.array([math.exp(-1.0) / math.factorial(k) for k in counts])
-    z = np.linspace(-8.0, 8.0, _POINTS)
-    chance = np.exp(-0.5 * z * z)
-    chance /= chance.sum()
+    z, chance = _normal()
     y = residual * z
     return y, _center(loss, y, chance, residual), chance
 
@@ -86,7 +84,7 @@ def _center(loss: AbstractLoss, y: FloatArray, chance: FloatArray, residual: flo
     return _zero(partial(_expected_slopes, loss, y, chance, s=s), 4.0 * residual, parts=2, rounds=40)
 
 
-def constant_predictor(loss: AbstractLoss, mean: float, *, limit: float) -> float:
+def constant_predictor(loss: AbstractLoss, mean: float, *, spread: float, limit: float) -> float:
     """Return the constant linear predictor that a response with this mean asks for, within ``limit`` of 0.
 
     Parameters
@@ -94,14 +92,26 @@ def constant_predictor(loss: AbstractLoss, mean: float, *, limit: float) -> floa
     loss : AbstractLoss
     mean : float
         Mean of the encoded response; for a binary one the share of ones.
+    spread : float
+        Standard deviation of a numeric response, which is taken to be normal: a quantile may be far from
+        the mean. Not looked at for others.
     limit : float
         Largest size of the result.
     """
     ys, chance = np.array([mean]), np.ones(1)
     if loss.target_kind == "binary":
         ys, chance = np.array([0.0, 1.0]), np.array([1.0 - mean, mean])
-
+    elif loss.target_kind == "numeric" and not loss.symmetric:
+        z, chance = _normal()
+        ys = mean + spread * z
     return _zero(partial(_expected_slopes, loss, ys, chance, s=1.0), limit, parts=64, rounds=10)
+
+
+def _normal() -> tuple[FloatArray, FloatArray]:
+    """Return points and probabilities that stand for a standard normal number."""
+    z = np.linspace(-8.0, 8.0, _POINTS)
+    chance = np.exp(-0.5 * z * z)
+    return z, chance / chance.sum()
 
 
 def _expected_slopes(

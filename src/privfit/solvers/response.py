@@ -76,7 +76,8 @@ class MeanResponse(AbstractResponse):
 
     def constant(self) -> FloatArray:
         """Return the constant linear predictor, shape (1,)."""
-        return np.array([constant_predictor(self.problem.loss, self._believable(), limit=_LONGEST_START)])
+        mean, spread = self._believable(), self.spread
+        return np.array([constant_predictor(self.problem.loss, mean, spread=spread, limit=_LONGEST_START)])
 
     def _believable(self) -> float:
         """Return the mean response, a share of ones as far from 0 and 1 as its noise is large."""

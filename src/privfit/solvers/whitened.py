@@ -247,7 +247,7 @@ class _Descent:
         steps: list[Step] = []
         for _ in self.course.arriving:
             steps.append(take_step(view.problem, self.oracle, at, inverse))
-            at = _led(view.problem, steps, lambda _: hessian).to
+            at = _led(view.problem, steps, lambda _: hessian, secants=steps).to
         return steps, at
 
     def _shrunk(self, view: View, led: _Led) -> FloatArray:
@@ -306,8 +306,16 @@ class _Descent:
         return math.hypot(extreme, math.sqrt(max(dimension - 1.0, 0.0)))
 
 
-def _led(problem: Problem, steps: list[Step], hessian_at: Callable[[FloatArray], FloatArray]) -> _Led:
-    """Return where a Newton step from the later half of the steps leads, the Hessian as steep as they say."""
+def _led(
+    problem: Problem,
+    steps: list[Step],
+    hessian_at: Callable[[FloatArray], FloatArray],
+    secants: list[Step] | None = None,
+) -> _Led:
+    """Return where a Newton step from the later half of the steps leads, the Hessian as steep as they say.
+
+    ``secants`` say how steep it is, the later half by default.
+    """
     late, n = steps[len(steps) // 2 :], problem.n_linear
     at, gradient, sd = precision_average(
         [step.release.at for step in late],
@@ -315,6 +323,6 @@ def _led(problem: Problem, steps: list[Step], hessian_at: Callable[[FloatArray],
         [step.release.sd for step in late],
     )
     hessian = hessian_at(at).copy()
-    hessian[:n, :n] *= steepness(hessian[:n, :n], late)
+    hessian[:n, :n] *= steepness(hessian[:n, :n], late if secants is None else secants)
     inverse = floored_inverse(hessian, 0.0)
     return _Led(keep_scale_positive(problem, at - inverse @ gradient, at), inverse, sd)
