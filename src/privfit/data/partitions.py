@@ -174,4 +174,4 @@ def joined(blocks: Sequence[Block], order: IntArray) -> Block:
 def _with_response(table: Table, name: str, response: ColumnValues) -> Table:
     if len(response) != table.n_rows:
         raise SchemaError("y must be one-dimensional, with partitions as long as those of X")
-    return Table([*((one, table.values(one)) for one in table.names), (name, response)])
+    return table.joined([(name, response)])

@@ -82,6 +82,10 @@ class Table:
         """Return some of the rows, without copying."""
         return Table([(name, values[rows]) for name, values in self._columns.items()])
 
+    def joined(self, columns: Sequence[tuple[str, ColumnValues]]) -> "Table":
+        """Return a table with these columns, too, without copying."""
+        return Table([*self._columns.items(), *columns])
+
     def column(self, name: str) -> NDArray[Any]:
         """Return a column as a read-only NumPy array, shape (n,).
 

@@ -277,4 +277,4 @@ def _with_response(table: Table, encoder: SchemaEncoder, y: Any) -> Table:
     response = single_column("y", y)
     if len(response) != table.n_rows:
         raise SchemaError("y must be one-dimensional and as long as X")
-    return Table([*((name, table.values(name)) for name in table.names), (encoder.needed[-1], response)])
+    return table.joined([(encoder.needed[-1], response)])

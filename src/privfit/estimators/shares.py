@@ -34,7 +34,7 @@ class Beside:
             return table
         if any(len(values) != table.n_rows for _, values in beside):
             raise SchemaError("sample_weight and groups must be as long as X")
-        return Table([*((name, table.values(name)) for name in table.names), *beside])
+        return table.joined(beside)
 
 
 def with_unit(schema: Schema | None, unit: str | None, weights: str | None, beside: Beside) -> Schema | None:
