@@ -14,7 +14,8 @@ def _prefetch(typing_context: Any, address: Any) -> Any:
     """Start loading the cache line at an address, an int64. It need not be valid: nothing is read or written.
 
     A loop that computes on what it loads leaves the memory idle in between; the hardware's own prefetching
-    does not look far enough ahead to fill that time.
+    does not look far enough ahead to fill that time. The line is to go to the second level of the cache: the
+    first has room for few that are on their way, and a full one makes the loop wait.
     """
     del typing_context
 
@@ -24,8 +25,8 @@ def _prefetch(typing_context: Any, address: Any) -> Any:
         function = builder.module.declare_intrinsic(
             "llvm.prefetch", (pointer,), ir.FunctionType(ir.VoidType(), [pointer, number, number, number])
         )
-        read, keep, data = number(0), number(3), number(1)
-        builder.call(function, [builder.inttoptr(arguments[0], pointer), read, keep, data])
+        read, second_level, data = number(0), number(2), number(1)
+        builder.call(function, [builder.inttoptr(arguments[0], pointer), read, second_level, data])
         return context.get_dummy_value()
 
     return types.void(address), generate
