@@ -234,7 +234,7 @@ def test_estimators_take_frames_and_arrays():
 
 
 def test_partitions_are_predicted_where_they_lie():
-    table = frame()
+    table = frame().dropna()
     collection = dd.from_pandas(table, npartitions=3)
     model = pf.LogisticRegression(schema=SCHEMA, random_state=1).fit(collection, "ill")
     found = collection.map_partitions(model.predict, meta=("ill", object)).compute()

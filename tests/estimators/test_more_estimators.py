@@ -12,10 +12,10 @@ from sklearn.utils.estimator_checks import check_estimator
 import privfit as pf
 from privfit.data.synthetic import linear_model, logistic_model
 
-from .test_estimators import LABELLED_WEIGHTS, LABELS_ARE_DECLARED, NO_TELLTALE_ERROR, WEIGHTS
+from .test_estimators import LABELLED_FIT, LABELS_ARE_DECLARED, NO_TELLTALE_ERROR, ROWS
 
-REGRESSOR = WEIGHTS | {"check_supervised_y_no_nan": NO_TELLTALE_ERROR}
-CLASSIFIER = LABELLED_WEIGHTS | {
+REGRESSOR = ROWS | {"check_supervised_y_no_nan": NO_TELLTALE_ERROR}
+CLASSIFIER = LABELLED_FIT | {
     "check_classifier_data_not_an_array": LABELS_ARE_DECLARED,
     "check_classifiers_classes": LABELS_ARE_DECLARED,
     "check_estimators_dtypes": LABELS_ARE_DECLARED,

@@ -6,12 +6,12 @@ How cells are read:
 * Text is compared without the whitespace at its ends.
 * Where a number is expected, text counts if it spells a decimal number or an infinity; ``true`` and
   ``false``, in any case, are 1 and 0. Any other text is no number.
-* Text levels match text by spelling. If the column itself holds numbers, a text level that spells a
-  number matches that number.
+* Text levels match text by spelling. A cell that is a number, in a column of numbers or of Python objects,
+  matches the text level that spells that number.
 * Number and true/false levels match by value: 1, 1.0, true, ``"1"`` and ``"1.0"`` are the same.
 
 The type of a column is a public fact; the type of a single cell in a column of Python objects is not, so
-such a column is read as text.
+such a column is read cell by cell: as text, or as a number where a text level is looked for.
 """
 
 # pyright: reportAttributeAccessIssue=false
@@ -21,6 +21,8 @@ import contextlib
 import math
 import re
 from collections.abc import Callable, Iterator, Sequence
+from decimal import Decimal
+from numbers import Real
 from typing import Any, TypeAlias, TypeVar, cast
 
 import numpy as np
@@ -134,6 +136,10 @@ def level_codes(values: ColumnValues, levels: Sequence[Level]) -> CodeArray:
     found = pc.index_in(text, value_set=pa.array(levels, pa.large_string()))
     codes = pc.fill_null(found, UNKNOWN).to_numpy(zero_copy_only=False).astype(np.int32)
     codes[missing] = MISSING
+    if isinstance(values, np.ndarray) and values.dtype == object:
+        numbers = _python_numbers(values)
+        others = np.isnan(numbers)
+        codes = np.where(others, codes, _codes_by_value(numbers, others, levels))
     return codes
 
 
@@ -229,6 +235,22 @@ def spelled_number(text: str) -> float:
     if lowered in ("true", "false"):
         return float(lowered == "true")
     return float(text) if re.match(_NUMBER, text) else math.nan
+
+
+def _python_numbers(cells: NDArray[Any]) -> FloatArray:
+    """Return the numbers and true/false among Python objects, NaN for all others."""
+    if pd.api.types.infer_dtype(cells) == "string":
+        return np.full(cells.size, np.nan)
+    return np.array([_python_number(cell) for cell in cells], dtype=np.float64)
+
+
+def _python_number(cell: object) -> float:
+    if not isinstance(cell, Real | Decimal | np.bool_):
+        return math.nan
+    try:
+        return float(cell)
+    except (OverflowError, ValueError):  # beyond floating point, which no level is
+        return math.inf
 
 
 def _spelled_numbers(text: pa.Array) -> FloatArray:

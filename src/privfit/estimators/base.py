@@ -13,6 +13,7 @@ from privfit._checks import FloatArray, positive
 from privfit._progress import running
 from privfit.data.clamp import default_norm_bound
 from privfit.data.columns import quietly
+from privfit.data.covariates import NO_VALUE, open_covariates
 from privfit.data.declarations import Level
 from privfit.data.elsewhere import as_store, is_dask
 from privfit.data.encode import Encoder, SchemaEncoder
@@ -24,7 +25,6 @@ from privfit.data.unit_scale import UnitScaleEncoder
 from privfit.errors import InvalidArgument, SchemaError
 from privfit.estimators.budget import choose_budget
 from privfit.estimators.fit import FitOptions, fit
-from privfit.estimators.labels import refuse_complex
 from privfit.estimators.models import Model
 from privfit.estimators.shares import Beside, share_rule, with_unit
 from privfit.privacy.budget import Budget
@@ -78,6 +78,11 @@ class AbstractPrivateRegressor(BaseEstimator, ABC):
     def _model(self) -> Model:
         """Return the model that the arguments describe."""
 
+    def _declared_classes(self, X: Any, y: Any) -> Sequence[Level] | None:
+        """Return the labels of a response without a schema; None where it has no classes."""
+        del X, y
+        return None
+
     def _count_bound(self) -> float:
         """Return the public bound of a count response without a schema."""
         given = getattr(self, "count_bound", None)
@@ -88,17 +93,18 @@ class AbstractPrivateRegressor(BaseEstimator, ABC):
         return positive(count_bound=given)
 
     def __sklearn_tags__(self) -> Any:
-        """Return the tags: rows with NaN are allowed, they contribute nothing."""
+        """Return the tags: rows with NaN contribute nothing to a fit, but there is no prediction for them."""
         tags = super().__sklearn_tags__()
-        tags.input_tags.allow_nan = True
         tags.target_tags.required = self.schema is None
         return tags
 
     @running("fitting")
-    def _fit(self, X: Any, y: Any, classes: Sequence[Level] | None, beside: Beside) -> FitResult:
+    def _fit(self, X: Any, y: Any, beside: Beside) -> FitResult:
         """Fit and set the fitted attributes that every estimator has."""
         options = self._options(beside)
         model = self._model()
+        _refuse_complex("y", y)
+        classes = None if options.schema is not None else self._declared_classes(X, y)
         store = as_store(X, None if isinstance(y, str) else y)
         if isinstance(X, RowStream):
             encoder, table = self._open_stream(X, y, model, classes), X
@@ -146,7 +152,6 @@ class AbstractPrivateRegressor(BaseEstimator, ABC):
         if isinstance(X, str | os.PathLike):
             raise InvalidArgument("schema is needed to fit a file: it says what the columns are")
         X = self._numbers(X, ensure_min_samples=2)
-        refuse_complex("y", y)
         response = column_or_1d(y, warn=True)
         check_consistent_length(X, response)
         names = list(getattr(self, "feature_names_in_", [f"x{k}" for k in range(self.n_features_in_)]))
@@ -213,7 +218,7 @@ class AbstractPrivateRegressor(BaseEstimator, ABC):
         shape = getattr(X, "shape", None) or np.shape(quietly(lambda: np.asarray(X), UNREADABLE))
         if len(shape) != 2:
             raise SchemaError("X must be two-dimensional. Reshape your data to (rows, columns)")
-        refuse_complex("X", X)
+        _refuse_complex("X", X)
         try:
             with np.errstate(all="ignore"):  # a warning would depend on cells
                 return np.asarray(
@@ -251,21 +256,36 @@ class AbstractPrivateRegressor(BaseEstimator, ABC):
         return encoder, table
 
     def _linear_predictor(self, X: Any) -> FloatArray:
-        """Return ``x'coefficients`` in the encoded response's unit, shape (n,); NaN for unusable rows."""
+        """Return ``x'coefficients`` in the encoded response's unit, shape (n,)."""
         return self._encoded(X) @ self._theta
 
+    def _responses(self, y: Any) -> FloatArray:
+        """Return numeric responses or counts as a fit reads them, on the scale of predictions; shape (n,)."""
+        check_is_fitted(self, "result_")
+        target = self._encoder.design.target
+        table = Table([(self._encoder.needed[-1], single_column("y", y))])
+        return target.center + target.half_width * self._encoder.encode_target(table)
+
     def _encoded(self, X: Any) -> FloatArray:
-        """Return the encoded rows, shape (n, p); NaN in unusable ones."""
+        """Return the encoded rows, shape (n, p); refuse cells for which there is no prediction."""
         check_is_fitted(self, "result_")
         if self.schema is not None:
             if is_dask(X):
                 raise SchemaError(
-                    "a Dask collection is predicted where its rows lie: X.map_partitions(model.predict)"
+                    "a Dask collection is predicted where its rows lie: "
+                    "X.map_partitions(model.predict, meta=...)"
                 )
-            names = self._encoder.needed[:-1]
-            return self._encoder.encode_predictors(open_table(X, needed=names, columns=names_of(X, names)))
+            return self._encoder.encode_predictors(open_covariates(X, self._encoder))
         X = self._numbers(X, reset=False)
+        if not np.isfinite(X).all():
+            raise SchemaError(f"X holds a cell that is NaN or infinite, {NO_VALUE}")
         return X if not self.fit_intercept else np.column_stack([np.ones(len(X)), X])
+
+
+def _refuse_complex(argument: str, values: Any) -> None:
+    """Raise for an array of complex numbers, of which scikit-learn's message would quote cells."""
+    if getattr(getattr(values, "dtype", None), "kind", "") == "c":
+        raise ValueError(f"Complex data not supported: {argument} must hold real numbers")
 
 
 def names_of(X: Any, names: Sequence[str]) -> Sequence[str] | None:

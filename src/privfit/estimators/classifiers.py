@@ -66,11 +66,12 @@ class AbstractLinearClassifier(ClassifierMixin, AbstractPrivateRegressor):
         PrivfitError
             A named subclass, in one line, before any budget is spent.
         """
-        classes = None if self.schema is not None else declared_classes(X, y, self.classes)
-        self._fit(X, y, classes, Beside(groups, sample_weight))
-        labels = self._encoder.design.target.labels
-        self.classes_ = np.array(classes if classes is not None else labels)
+        self._fit(X, y, Beside(groups, sample_weight))
+        self.classes_ = np.array(self._encoder.design.target.labels)
         return self
+
+    def _declared_classes(self, X: Any, y: Any) -> Sequence[Level]:
+        return declared_classes(X, y, self.classes)
 
     @property
     def _many(self) -> bool:

@@ -15,12 +15,6 @@ from privfit.data.stream import RowStream
 from privfit.errors import LabelError
 
 
-def refuse_complex(argument: str, values: Any) -> None:
-    """Raise for an array of complex numbers, of which scikit-learn's message would quote cells."""
-    if getattr(getattr(values, "dtype", None), "kind", "") == "c":
-        raise ValueError(f"Complex data not supported: {argument} must hold real numbers")
-
-
 def declared_classes(X: Any, y: Any, classes: Sequence[Level] | None) -> Sequence[Level]:
     """Return the labels behind the codes: the given ones, or the standard pair that holds every label.
 
@@ -43,7 +37,6 @@ def declared_classes(X: Any, y: Any, classes: Sequence[Level] | None) -> Sequenc
     if isinstance(y, np.ndarray) and y.ndim == 1 and y.dtype.kind in "iu":
         with contextlib.suppress(LabelError):  # scikit-learn's errors say more, and take longer
             return standard_labels(y)
-    refuse_complex("y", y)
     with np.errstate(invalid="ignore"):
         check_classification_targets(y)
         kind = type_of_target(y)

@@ -165,15 +165,14 @@ unit, rows_per_unit, weights, weight_bound, ledger, dataset, random_state
         """
         if self.schema is None and y is None and not isinstance(X, RowStream | RowCache):
             raise ValueError("y is needed: this estimator requires y to be passed, but the target y is None")
-        if not self._binary:
-            self._fit(X, y, None, Beside(groups, sample_weight))
-            return self
-        classes = None if self.schema is not None else declared_classes(X, y, self.classes)
-        self._fit(X, y, classes, Beside(groups, sample_weight))
-        self.coef_, self.intercept_ = self.coef_.reshape(1, -1), np.array([self.intercept_])
-        labels = self._encoder.design.target.labels
-        self.classes_ = np.array(classes if classes is not None else labels)
+        self._fit(X, y, Beside(groups, sample_weight))
+        if self._binary:
+            self.coef_, self.intercept_ = self.coef_.reshape(1, -1), np.array([self.intercept_])
+            self.classes_ = np.array(self._encoder.design.target.labels)
         return self
+
+    def _declared_classes(self, X: Any, y: Any) -> Sequence[Level] | None:
+        return declared_classes(X, y, self.classes) if self._binary else None
 
     @available_if(lambda self: self._binary)
     @sealed
@@ -193,6 +192,10 @@ unit, rows_per_unit, weights, weight_bound, ledger, dataset, random_state
 
     @sealed
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
-        """Return the accuracy for a binary response, and R squared for others."""
-        measure = accuracy_score if self._binary else r2_score
-        return float(measure(y, self.predict(X), sample_weight=sample_weight))
+        """Return the accuracy for a binary response, and R squared for others, not private.
+
+        Responses are read as in a fit: within their declared bounds, and transformed as the schema says.
+        """
+        if self._binary:
+            return float(accuracy_score(y, self.predict(X), sample_weight=sample_weight))
+        return float(r2_score(self._responses(y), self.predict(X), sample_weight=sample_weight))

@@ -54,7 +54,7 @@ class AbstractLinearRegressor(RegressorMixin, AbstractPrivateRegressor):
         """
         if self.schema is None and y is None and not isinstance(X, RowStream | RowCache):
             raise ValueError("y is needed: this estimator requires y to be passed, but the target y is None")
-        self._fit(X, y, None, Beside(groups, sample_weight))
+        self._fit(X, y, Beside(groups, sample_weight))
         return self
 
     @sealed
@@ -66,8 +66,12 @@ class AbstractLinearRegressor(RegressorMixin, AbstractPrivateRegressor):
 
     @sealed
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
-        """Return R squared, not private: a function of these rows and responses."""
-        return float(super().score(X, y, sample_weight))
+        """Return R squared, not private: a function of these rows and responses.
+
+        Responses are read as in a fit: within their declared bounds, and transformed as the schema says.
+        Predictions are on that scale, too.
+        """
+        return float(super().score(X, self._responses(y), sample_weight))
 
 
 @final

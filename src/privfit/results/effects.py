@@ -7,9 +7,10 @@ import numpy as np
 import pandas as pd
 
 from privfit._checks import FloatArray
+from privfit.data.covariates import open_covariates
 from privfit.data.declarations import CategoricalColumn, NumericColumn
 from privfit.data.encode import Encoder
-from privfit.data.tables import Table, open_table
+from privfit.data.tables import Table
 from privfit.errors import Incompatible, InvalidArgument
 from privfit.inference import effects, wald
 from privfit.inference.contrasts import combination_errors
@@ -58,11 +59,6 @@ class Coefficients:
         centers = np.array([column.center for column in columns])
         return self.encoder.encode_predictors(table) * widths + centers
 
-    def open(self, data: object) -> Table:
-        """Return given covariates as a table with the columns that the model reads."""
-        needed = self.encoder.needed[:-1]
-        return open_table(data, needed=needed, columns=needed if isinstance(data, np.ndarray) else None)
-
     def errors(self, derivatives: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Return standard errors and degrees of freedom by the delta method, each of the leading shape."""
         flat = derivatives.reshape(-1, derivatives.shape[-1])
@@ -104,7 +100,7 @@ class Predictions:
     def at(cls, given: Coefficients, data: object) -> "Predictions":
         """Predict at the rows of a public table."""
         need_mean(given.form)
-        x = given.design(given.open(data))
+        x = given.design(open_covariates(data, given.encoder))
         values, derivatives = given.shown(effects.mean(x, given.estimate, given.form.link))
         line, stretch = effects.to_line(values, given.form.link)
         with np.errstate(invalid="ignore", over="ignore"):
@@ -171,7 +167,7 @@ def marginal_effects(given: Coefficients, data: object, variables: Sequence[str]
     categorical one: the difference that each level makes against the first, everything else as it is.
     """
     need_mean(given.form)
-    table = given.open(data)
+    table = open_covariates(data, given.encoder)
     declared = dict(given.encoder.variables)
     chosen = tuple(declared) if variables is None else tuple(variables)
     names: list[str] = []

@@ -246,7 +246,8 @@ class FitResult:
         ----------
         exog : frame, mapping, array or path
             Public covariates: the raw columns of the model, a row for each prediction. Values beyond declared
-            bounds are moved to them, as in the fit.
+            bounds are moved to them, as in the fit. Missing cells and unknown levels are refused, unless the
+            schema declares what stands for them.
 
         Returns
         -------

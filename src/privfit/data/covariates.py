@@ -1,0 +1,59 @@
+"""Tables that are predicted: every cell must say what a prediction is for."""
+
+import numpy as np
+
+from privfit.data.columns import MISSING, UNKNOWN, ColumnValues, as_number, level_codes, naming
+from privfit.data.declarations import CategoricalColumn, Column
+from privfit.data.encode import Encoder
+from privfit.data.tables import Table, open_table
+from privfit.errors import SchemaError
+
+NO_VALUE = "for which there is no prediction; drop or fill it"
+
+
+def open_covariates(data: object, encoder: Encoder) -> Table:
+    """Open a table with the predictors of a model, all cells of which the model knows.
+
+    A fit must not tell that a cell is missing or an unknown level, and reads it as the schema says, or not at
+    all. Who asks for predictions gets one for every row anyway: what it would be made of is no secret, and a
+    guess would mislead.
+
+    Parameters
+    ----------
+    data : frame, mapping, array or path
+        An array has the predictors of the model as its columns.
+    encoder : Encoder
+
+    Raises
+    ------
+    SchemaError
+        If a cell is missing, no number, or no level, and the schema declares no ``missing`` or ``other`` for
+        it. The message names the column and quotes no cell: rows may be private all the same.
+    """
+    needed = encoder.needed[:-1]
+    table = open_table(data, needed=needed, columns=needed if isinstance(data, np.ndarray) else None)
+    for name, column in encoder.variables:
+        with naming(name):
+            _check(table.values(name), column)
+    return table
+
+
+def _check(values: ColumnValues, column: Column | None) -> None:
+    if isinstance(column, CategoricalColumn):
+        codes = level_codes(values, column.levels)
+        if column.other is None and UNKNOWN in codes:
+            raise SchemaError(
+                "holds a value that is no level of the schema; correct it, or declare the level that "
+                "stands for such values as other= in the schema"
+            )
+        if column.missing is None and MISSING in codes:
+            raise SchemaError(f"holds a missing cell, {NO_VALUE}, or declare missing= in the schema")
+        return
+    numbers = as_number(values)
+    if column is None:
+        if not np.isfinite(numbers).all():
+            raise SchemaError(f"holds a cell that is no finite number, {NO_VALUE}")
+    elif column.missing is None and np.isnan(numbers).any():
+        raise SchemaError(
+            f"holds a cell that is missing or no number, {NO_VALUE}, or declare missing= in the schema"
+        )

@@ -1,0 +1,117 @@
+"""Predictions and scores of rows: cells without a prediction, and the scale that scores compare on."""
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.metrics import r2_score
+
+import privfit as pf
+
+ENTRIES = {
+    "x": {"type": "numeric", "lower": 0, "upper": 1},
+    "g": {"type": "categorical", "levels": ["a", "b"]},
+    "cost": {"type": "numeric", "lower": 1, "upper": 1000, "transform": "log"},
+    "visits": {"type": "numeric", "lower": 0, "upper": 20},
+    "ill": {"type": "categorical", "levels": ["no", "yes"]},
+}
+MODELS = {
+    "ill": [
+        pf.LogisticRegression,
+        pf.LinearSVC,
+        lambda **given: pf.MEstimator(loss=pf.losses.Logistic(), **given),
+    ],
+    "cost": [
+        pf.LinearRegression,
+        pf.HuberRegressor,
+        pf.QuantileRegressor,
+        lambda **given: pf.MEstimator(loss=pf.losses.PseudoHuber(0.5), **given),
+    ],
+    "visits": [
+        pf.PoissonRegressor,
+        lambda **given: pf.MEstimator(loss=pf.losses.Poisson(3.0, 20.0), **given),
+    ],
+}
+CASES = [(response, make) for response, models in MODELS.items() for make in models]
+
+
+def frame(n=3000, seed=0):
+    rng = np.random.default_rng(seed)
+    x, g = rng.uniform(size=n), rng.choice(["a", "b"], n)
+    line = 1.5 * x + (g == "b")
+    return pd.DataFrame(
+        {
+            "x": x,
+            "g": g,
+            "cost": np.exp(1 + line + 0.3 * rng.normal(size=n)),
+            "visits": rng.poisson(np.exp(line / 2)).astype(float),
+            "ill": np.where(rng.logistic(size=n) < line - 1, "yes", "no"),
+        }
+    )
+
+
+def fitted(response, make, **declared):
+    entries = {name: ENTRIES[name] | declared.get(name, {}) for name in ("x", "g", response)}
+    rows = frame()
+    model = make(schema=pf.Schema(entries), solver="non-private").fit(rows, response)
+    return model, rows
+
+
+def answers(model):
+    names = ("predict", "predict_proba", "decision_function")
+    return [getattr(model, name) for name in names if hasattr(model, name)]
+
+
+@pytest.mark.parametrize(("response", "make"), CASES)
+@pytest.mark.parametrize(("name", "cell"), [("g", "c"), ("g", None), ("x", np.nan)])
+def test_no_row_without_a_prediction_gets_one(response, make, name, cell):
+    model, rows = fitted(response, make)
+    bad = rows.head(3).copy()
+    bad.loc[1, name] = cell
+    for ask in answers(model):
+        with pytest.raises(pf.SchemaError, match=f"column '{name}' holds"):
+            ask(bad)
+    with pytest.raises(pf.SchemaError, match=f"column '{name}' holds"):
+        model.score(bad, bad[response])
+
+
+@pytest.mark.parametrize("cell", [np.nan, np.inf])
+@pytest.mark.parametrize("make", [pf.LogisticRegression, pf.LinearRegression])
+def test_rows_without_a_schema_must_be_finite(make, cell):
+    x = frame()[["x"]].to_numpy()
+    model = make(solver="non-private").fit(x, (x[:, 0] > 0.4).astype(float))
+    for ask in answers(model):
+        with pytest.raises(pf.SchemaError, match="X holds a cell that is NaN or infinite"):
+            ask(np.array([[0.2], [cell]]))
+
+
+def test_the_fit_of_unknown_levels_is_silent(recwarn):
+    rows = frame()
+    rows.loc[:5, "g"], rows.loc[5:10, "x"] = "c", np.nan
+    schema = pf.Schema({name: ENTRIES[name] for name in ("x", "g", "ill")})
+    pf.LogisticRegression(schema=schema, random_state=0).fit(rows, "ill")
+    assert not recwarn.list
+
+
+@pytest.mark.parametrize(("response", "make"), [case for case in CASES if case[0] != "ill"])
+def test_scores_compare_on_the_scale_of_predictions(response, make):
+    model, rows = fitted(response, make)
+    rows.loc[:4, response] = 1e6  # the fit takes it for the bound
+    scale = np.log if response == "cost" else np.asarray
+    seen = scale(np.clip(rows[response], ENTRIES[response]["lower"], ENTRIES[response]["upper"]))
+    assert model.score(rows, rows[response]) == pytest.approx(r2_score(seen, model.predict(rows)))
+    assert model.score(rows, rows[response]) > 0.1
+
+
+def test_numbers_in_a_column_of_objects_are_levels_whatever_stands_beside_them():
+    """One cell turns a column of numbers into one of objects; it must not decide how others are read."""
+    rows = frame()
+    rows["g"] = np.where(rows["g"] == "a", 1.0, 2.0)
+    entries = {"x": ENTRIES["x"], "g": {"type": "categorical", "levels": ["1", "2"]}, "ill": ENTRIES["ill"]}
+    other = rows.astype({"g": object})
+    other.loc[0, "g"] = "unknown"
+    rows.loc[0, "g"] = 9.0
+    fits = [
+        pf.LogisticRegression(schema=pf.Schema(entries), random_state=0).fit(table, "ill").coef_
+        for table in (rows, other)
+    ]
+    np.testing.assert_array_equal(*fits)
