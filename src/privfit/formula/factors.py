@@ -78,12 +78,21 @@ _OPERATORS: Mapping[type[ast.AST], Function] = {
 _LEARNS = "it would learn from private rows, and privfit scales columns by the schema anyway; drop it"
 _MIXES = "it would mix private rows; drop it"
 _HINGES = "its knots would be learnt from private rows; write hinges such as np.maximum(x - 40, 0)"
+_POLYNOMIALS = "it would learn from private rows; write x + I(x ** 2)"
+_ABSENT = "it is not supported"
+_EDGES = "compare with the edges: I(x > 1)"
 _REFUSED_CALLS = {
     name: why
     for names, why in (
-        ("center scale standardize poly hashed", _LEARNS),
+        ("center scale standardize hashed", _LEARNS),
+        ("poly", _POLYNOMIALS),
         ("lag shift roll diff rank sort mean median quantile sum cumsum std var min max", _MIXES),
-        ("bs cr cs cc te", _HINGES),
+        ("bs cr cs cc te ns s", _HINGES),
+        ("offset", f"{_ABSENT}: a predictor has a coefficient that is estimated; write np.log(x) for one"),
+        ("factor as_factor", f"{_ABSENT}; write C(x)"),
+        ("Q", f"{_ABSENT}; write the name in backticks"),
+        ("cut digitize floor ceil round mod", f"{_ABSENT}; {_EDGES}"),
+        ("where ifelse", f"{_ABSENT}; multiply by a comparison: I((x > 1) * x)"),
     )
     for name in names.split()
 }
@@ -98,8 +107,9 @@ _REFUSED_NODES: Mapping[type[ast.AST], tuple[str, str]] = {
     ast.Invert: ("~", _LOGIC),
     ast.Lambda: ("a lambda", "write the arithmetic itself"),
     ast.IfExp: ("if/else", "multiply by a comparison: I((x > 1) * x)"),
-    ast.FloorDiv: ("//", "compare with the edges: I(x > 1)"),
-    ast.Mod: ("%", "compare with the edges: I(x > 1)"),
+    ast.FloorDiv: ("//", _EDGES),
+    ast.Mod: ("%", _EDGES),
+    ast.BitXor: ("^", "write ** for a power: I(x ** 2)"),
 }
 
 
@@ -220,7 +230,8 @@ class _Translator:
             if len(values) == 1 and len(node.args) + len(node.keywords) == 1:
                 return values[0]
         raise FormulaError(
-            f"formula: {self._shown(node)} is no coding that privfit knows; write contr.treatment('base')"
+            f"formula: the coding {self._shown(node)} is not supported; levels are compared with a reference, "
+            "the first one or C(column, contr.treatment('base'))"
         )
 
     def _number(self, node: ast.Constant) -> float:
@@ -309,9 +320,9 @@ class _Translator:
         function = CALLABLE.get(name or "")
         if function is None and name != "I":
             last = node.func.attr if isinstance(node.func, ast.Attribute) else name
-            known = f"known functions are I, C, {', '.join(CALLABLE)}"
+            known = f"it is not known; known functions are I, C, {', '.join(CALLABLE)}"
             raise FormulaError(
-                f"formula: the call {self._shown(node.func)}(...) is not allowed on private rows; "
+                f"formula: the call {self._shown(node.func)}(...) is refused: "
                 f"{_REFUSED_CALLS.get(last or '', known)}"
             )
         arity = 1 if function is None else function.arity
@@ -327,9 +338,7 @@ class _Translator:
             "a formula knows columns, numbers, + - * / **, comparisons and calls",
         )
         what, remedy = _REFUSED_NODES.get(type(kind), described)
-        raise FormulaError(
-            f"formula: {self._shown(node)} uses {what}, which is not allowed on private rows; {remedy}"
-        )
+        raise FormulaError(f"formula: {self._shown(node)} uses {what}, which is not supported; {remedy}")
 
     def _shown(self, node: ast.AST) -> str:
         return quoted(self.text(node))

@@ -25,7 +25,8 @@ _HIGHEST_POWER = 4
 _OPERATORS = re.compile(r"(?:\*\*|[-+*:/^])+")
 _REMEDIES = {
     "~": "a formula has one ~, between the response and its predictors",
-    "|": "formulas of several parts are not supported; join the terms with +",
+    "|": "random effects and formulas of several parts are not supported; join the terms with +",
+    "i": "a %in% b is written a:b",
 }
 
 
@@ -72,15 +73,19 @@ def parse_formula(formula: str, schema: Schema) -> ParsedFormula:
     if not right:
         raise FormulaError("formula has no right side; write 'y ~ 1' for an intercept alone")
     factors = _Factors(schema, response)
+    stood_in = " ".join(_stand_in(token, factors) for token in right)
     _check_numbers(right)
-    return ParsedFormula(response, _terms(" ".join(_stand_in(token, factors) for token in right), factors))
+    return ParsedFormula(response, _terms(stood_in, factors))
 
 
 def _tokens(formula: str) -> list[Token]:
     try:
         return list(tokenize(formula))
     except Exception:  # its message shows the formula over several lines
-        raise FormulaError("formula cannot be read; close every bracket and quote") from None
+        remedy = "close every bracket and quote"
+        if "%" in formula:
+            remedy += "; % is not supported, compare with the edges: I(x > 1)"
+        raise FormulaError(f"formula cannot be read; {remedy}") from None
 
 
 def _is_operator(token: Token, start: str) -> bool:
@@ -164,7 +169,7 @@ def _meaning(factor: Factor) -> object:
 
 
 def _check_numbers(tokens: Sequence[Token]) -> None:
-    """Allow 0 and 1 as terms, and small whole powers."""
+    """Allow 0 and 1 as terms, and small whole powers of several terms."""
     text = ["", *(token.token for token in tokens), ""]
     for k, token in enumerate(tokens, start=1):
         if token.kind is not Token.Kind.VALUE or text[k] == ".":
@@ -174,6 +179,12 @@ def _check_numbers(tokens: Sequence[Token]) -> None:
                 raise FormulaError(
                     f"formula: the power of terms must be a whole number from 1 to {_HIGHEST_POWER}; "
                     "write I(x ** 2) for the square of a column"
+                )
+            base = tokens[max(k - 3, 0)]
+            if base.kind in (Token.Kind.NAME, Token.Kind.PYTHON):
+                raise FormulaError(
+                    f"formula: the power of the single term {quoted(base.token)} would be the term itself; "
+                    "write I(x ** 2) for the square of a column, and (a + b) ** 2 to cross terms"
                 )
         elif text[k] not in ("0", "1") or not (_joins(text[k - 1], "+-(") and _joins(text[k + 1], "+-)")):
             raise FormulaError(
