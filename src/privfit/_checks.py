@@ -2,7 +2,8 @@
 
 import math
 import numbers
-from typing import Literal, TypeAlias
+from collections.abc import Collection, Mapping, Set
+from typing import Any, Literal, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -57,6 +58,30 @@ def whole(minimum: int = 1, **kwargs: object) -> int:
     if int(value) < minimum:
         raise InvalidArgument(f"{name} must be at least {minimum}, got {int(value)}")
     return int(value)
+
+
+def true_or_false(**kwargs: object) -> bool:
+    """Return the keyword's value as a bool, or raise `InvalidArgument`."""
+    ((name, value),) = kwargs.items()
+    if not isinstance(value, bool | np.bool_):
+        raise InvalidArgument(f"{name} must be True or False, got {type(value).__name__}")
+    return bool(value)
+
+
+def column_name(**kwargs: object) -> str | None:
+    """Return the keyword's value if it is a text or None, or raise `InvalidArgument`."""
+    ((name, value),) = kwargs.items()
+    if value is not None and not isinstance(value, str):
+        raise InvalidArgument(f"{name} must be the name of a column, a text; got {type(value).__name__}")
+    return value
+
+
+def listed(what: str, **kwargs: object) -> tuple[Any, ...]:
+    """Return the keyword's value, a list of ``what`` in an order, as a tuple, or raise `InvalidArgument`."""
+    ((name, value),) = kwargs.items()
+    if isinstance(value, str | bytes | Set | Mapping) or not isinstance(value, Collection):
+        raise InvalidArgument(f"{name} must be a list of {what}, got {type(value).__name__}")
+    return tuple(value)
 
 
 def one_of(options: tuple[str, ...], **kwargs: object) -> str:

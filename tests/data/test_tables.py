@@ -13,11 +13,12 @@ import pyarrow.parquet as pq
 import pytest
 from pyarrow import feather
 
-from privfit.data.columns import level_codes
+from privfit.data.batches import BatchSizes, TextForm, read_batches
+from privfit.data.columns import as_number, level_codes
 from privfit.data.encode import SchemaEncoder
 from privfit.data.schema import Schema
 from privfit.data.synthetic import census, census_schema
-from privfit.data.tables import Table, open_table
+from privfit.data.tables import Table, open_table, single_column
 from privfit.errors import SchemaError
 
 CANARY = "CANARY7351"
@@ -203,6 +204,8 @@ BAD_FILES = [
     ),
     ("bad.csv.gz", b"plain " + CANARY.encode(), {}, "cannot be read"),
     ("bad.parquet", CANARY, {}, "must be Parquet"),
+    ("book.xlsx", CANARY, {}, "convert it to CSV, Parquet or Arrow"),
+    ("lines.JSON", CANARY, {}, "convert it to CSV, Parquet or Arrow"),
     ("bad.arrow", CANARY, {}, "must be Arrow"),
 ]
 
@@ -215,6 +218,27 @@ def test_bad_files_are_refused_without_their_contents(tmp_path, case, said):
         open_table(path, **options)
     assert CANARY not in said(caught.value)
     assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("names", "rule"),
+    [([], "holds no Parquet file"), (["a.csv", "b.txt"], "must be a folder of Parquet files")],
+)
+def test_folders_hold_parquet(tmp_path, names, rule, said):
+    for name in names:
+        write(tmp_path, name, f"a,b\n1,{CANARY}\n")
+    for read in (open_table, lambda path: list(read_batches(path, ["a"], TextForm(), BatchSizes(9, 99, 1)))):
+        with pytest.raises(SchemaError, match=rule) as caught:
+            read(tmp_path)
+        assert CANARY not in said(caught.value)
+
+
+def test_no_cell_of_a_column_of_lists_decides_whether_it_is_read():
+    """A list in place of a number is a missing cell, in a table and in a column by itself."""
+    for cells in ([1.0, 2.0], [1.0, [2.0]], [[1.0], [2.0]]):
+        alone = as_number(single_column("y", cells))
+        np.testing.assert_array_equal(alone, as_number(open_table({"y": cells}).values("y")))
+        np.testing.assert_array_equal(np.isnan(alone), [isinstance(cell, list) for cell in cells])
 
 
 def test_paths_show_as_they_were_given(tmp_path, monkeypatch, said):

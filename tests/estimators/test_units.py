@@ -222,6 +222,17 @@ def test_what_cannot_be_is_refused(arguments, given, error, rule):
         pf.LinearRegression(**arguments).fit(*ARRAYS, **given)
 
 
+@pytest.mark.parametrize("role", ["unit", "weights"])
+def test_roles_are_names_of_columns(frame, role):
+    for given in (frame["w"], ["person"], 3):
+        kind = type(given).__name__
+        rule = f"{role} must be the name of a column, a text; got {kind}"
+        with pytest.raises(pf.InvalidArgument, match=rule):
+            pf.ols("y ~ x", frame, schema=SCHEMA, **{role: given})
+        with pytest.raises(pf.InvalidArgument, match=rule):
+            pf.LinearRegression(schema=SCHEMA, **{role: given}).fit(frame)
+
+
 def test_a_unit_is_named_once(frame):
     marked = SCHEMA.with_roles(unit="person", weights="w")
     with pytest.raises(pf.InvalidArgument, match="groups: the privacy unit is 'person'"):

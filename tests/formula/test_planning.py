@@ -206,6 +206,23 @@ def test_a_split_leaves_something_to_the_solver(bread, meat):
         pf.BudgetSplit(bread=bread, meat=meat)
 
 
+@pytest.mark.parametrize("given", [{"mean": 0.2}, 0.2])
+def test_assumptions_are_assumptions(given):
+    model = {"schema": SCHEMA, "model": "logit", "assumptions": given}
+    for ask in (
+        lambda: pf.plan("high ~ age", n=900, **model),
+        lambda: pf.sample_size("high ~ age", width=0.1, **model),
+        lambda: pf.shortest_split("high ~ age", n=900, **model),
+    ):
+        with pytest.raises(InvalidArgument, match=r"assumptions must be privfit\.Assumptions"):
+            ask()
+
+
+def test_a_target_is_a_name():
+    with pytest.raises(InvalidArgument, match="target must be the name of a column, a text; got list"):
+        pf.plan(n=900, schema=SCHEMA, model="logit", target=["high"])
+
+
 def test_a_split_that_starves_a_solver_is_refused():
     split = pf.BudgetSplit(bread=0.4, meat=0.4)
     with pytest.raises(InvalidArgument, match="leaves the solver no budget"):

@@ -173,6 +173,13 @@ def test_refusals(people):
         fit.t_test(adjust="none")
     with pytest.raises(InvalidArgument, match="variables names 'hours'"):
         fit.get_margeff(PROFILES, ["hours"])
+    for variables, kind in (("job", "str"), (3, "int"), ({"job"}, "set")):
+        with pytest.raises(InvalidArgument, match=f"variables must be a list of column names, got {kind}"):
+            fit.get_margeff(PROFILES, variables)
+    with pytest.raises(InvalidArgument, match="variables names 3"):
+        fit.get_margeff(PROFILES, [3])
+    with pytest.raises(InvalidArgument, match="variables must name at least one"):
+        fit.get_margeff(PROFILES, [])
     with pytest.raises(pf.SchemaError, match="job"):
         fit.get_prediction(PROFILES[["age"]])
     bare = pf.logit("logit ~ age", people, schema=schema, random_state=1, inference=False)

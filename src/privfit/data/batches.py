@@ -64,6 +64,8 @@ def read_batches(
     """
     shown = repr(str(path))
     message = f"data file {shown} cannot be read; check its form, and that every row has all columns"
+    if Path(path).is_dir():
+        message = f"data file {shown} cannot be read; it must be a folder of Parquet files"
     batches = quietly(lambda: iter(_open(Path(path), shown, needed, text, sizes)), message)
     try:
         while (batch := quietly(lambda: next(batches, None), message)) is not None:

@@ -6,7 +6,7 @@ from typing import Protocol
 
 import numpy as np
 
-from privfit._checks import FloatArray
+from privfit._checks import FloatArray, column_name
 from privfit.data.coded import CodedMatrix, Layout, Storage
 from privfit.data.columns import (
     encode_categorical,
@@ -217,7 +217,7 @@ class SchemaEncoder:
 
 
 def _target_name(schema: Schema, target: str | None) -> str:
-    name = schema.target if target is None else target
+    name = schema.target if target is None else column_name(target=target)
     if name is None:
         raise SchemaError("target is not given; name it, or mark a column with target=true in the schema")
     schema.lookup(name)

@@ -18,6 +18,25 @@ from privfit.errors import SchemaError
 
 PARQUET_SUFFIXES = (".parquet", ".pq")
 ARROW_SUFFIXES = (".arrow", ".feather", ".ipc", ".arrows")
+FOREIGN_SUFFIXES = (
+    *(".xlsx", ".xls", ".xlsb", ".ods", ".json", ".jsonl", ".ndjson", ".xml", ".html", ".zip", ".tar"),
+    *(
+        ".dta",
+        ".sav",
+        ".sas7bdat",
+        ".xpt",
+        ".rds",
+        ".rdata",
+        ".orc",
+        ".avro",
+        ".pkl",
+        ".pickle",
+        ".npy",
+        ".npz",
+    ),
+    *(".h5", ".hdf5", ".nc", ".db", ".sqlite", ".sqlite3", ".duckdb"),
+)
+"""Kinds of files that hold tables and are no text in columns, which all other suffixes are taken for."""
 
 _T = TypeVar("_T")
 _Rows = TypeVar("_Rows", pa.Table, pa.RecordBatch)
@@ -40,7 +59,8 @@ def read_file(
     ----------
     path : path
         Suffixes ``.parquet``, ``.pq`` and folders are Parquet, ``.arrow``, ``.feather`` and ``.ipc`` are
-        Arrow, all others are CSV, where ``.gz``, ``.bz2`` and ``.zst`` are unpacked.
+        Arrow, all others are CSV, where ``.gz``, ``.bz2`` and ``.zst`` are unpacked; those of workbooks,
+        JSON and the like are refused.
     needed : sequence of str, optional
         Columns to read, by default all.
     columns, header, sep
@@ -60,7 +80,8 @@ def read_file(
     if not file.exists():
         raise SchemaError(f"data file {shown} does not exist; check the path")
     if file.is_dir() or file.suffix.lower() in PARQUET_SUFFIXES:
-        return _guarded(shown, "Parquet", lambda: _read_parquet(file, needed))
+        form = "a folder of Parquet files" if file.is_dir() else "Parquet"
+        return _guarded(shown, form, lambda: _read_parquet(file, needed))
     if file.suffix.lower() in ARROW_SUFFIXES:
         return _guarded(shown, "Arrow", lambda: _read_arrow(file, needed))
     return read_csv(file, shown, needed=needed, columns=columns, header=header, sep=sep)
@@ -107,6 +128,11 @@ def csv_names(
     file: Path, shown: str, *, columns: Sequence[str] | None, header: bool, sep: str
 ) -> tuple[list[str], int]:
     """Return the column names of a CSV file and the number of lines before its rows."""
+    if file.suffix.lower() in FOREIGN_SUFFIXES:
+        raise SchemaError(
+            f"data file {shown} is of a kind that is not read; convert it to CSV, Parquet or Arrow, "
+            "or pass it as a data frame"
+        )
     if not header:
         if columns is None:
             raise SchemaError("columns must name the columns of a file without header")
@@ -136,6 +162,10 @@ def parquet_dataset(file: Path) -> pads.Dataset:
     Their names are cells: a type that is guessed from all of them would be decided by a single one.
     """
     guessed = pads.dataset(file, format="parquet", partitioning="hive")
+    if not guessed.files:
+        raise SchemaError(
+            f"data folder {str(file)!r} holds no Parquet file; pass the path of a folder that does"
+        )
     keys = [pads.get_partition_keys(part.partition_expression) for part in guessed.get_fragments()]
     names = dict.fromkeys(name for found in keys for name in found)
     if not names:

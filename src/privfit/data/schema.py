@@ -12,6 +12,7 @@ from dataclasses import MISSING, fields, replace
 from pathlib import Path
 from typing import Any
 
+from privfit._checks import column_name
 from privfit.data.declarations import CategoricalColumn, Column, Level, NumericColumn, Transform
 from privfit.data.design import INTERCEPT
 from privfit.errors import SchemaError
@@ -152,7 +153,10 @@ class Schema(Mapping[str, Column]):
         ------
         SchemaError
             If the schema marks another column, or the weights are not declared as numeric.
+        InvalidArgument
+            If an argument is no text.
         """
+        unit, weights = column_name(unit=unit), column_name(weights=weights)
         entries = self.to_dict()
         if unit is not None and unit != self.unit:
             if self.unit is not None:

@@ -226,10 +226,7 @@ def single_column(name: str, values: Any) -> ColumnValues:
         return single.values(single.names[0])
     if getattr(values, "ndim", 1) != 1:
         raise SchemaError(message)
-    column = quietly(lambda: _one_column(name, values), message)
-    if isinstance(values, list | tuple) and any(isinstance(cell, list | tuple) for cell in values):
-        raise SchemaError(message)
-    return column
+    return quietly(lambda: _one_column(name, values), message)
 
 
 def _one_column(name: object, values: object) -> ColumnValues:

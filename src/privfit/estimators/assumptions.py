@@ -76,6 +76,16 @@ class Assumptions:
         if self.signal is not None and self.coefficients is not None:
             raise InvalidArgument("signal says how large coefficients are; give it or coefficients")
 
+    @classmethod
+    def of(cls, given: object) -> "Assumptions":
+        """Return what was given as ``assumptions=``, the defaults for None, or raise `InvalidArgument`."""
+        if given is None:
+            return cls()
+        if not isinstance(given, cls):
+            kind = type(given).__name__
+            raise InvalidArgument(f"assumptions must be privfit.Assumptions(mean=..., ...), got {kind}")
+        return given
+
     def spread_of(self, name: str) -> float:
         """Return the standard deviation of a numeric column in units of its range."""
         return self.spread.get(name, DEFAULT_SPREAD) if isinstance(self.spread, Mapping) else self.spread

@@ -9,7 +9,7 @@ import numpy as np
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_consistent_length, check_is_fitted, column_or_1d, validate_data
 
-from privfit._checks import FloatArray, positive
+from privfit._checks import FloatArray, positive, true_or_false
 from privfit._progress import running
 from privfit.data.clamp import default_norm_bound
 from privfit.data.columns import quietly
@@ -129,6 +129,7 @@ class AbstractPrivateRegressor(BaseEstimator, ABC):
 
     def _options(self, beside: Beside) -> FitOptions:
         budget = choose_budget(self.epsilon, self.delta, self.budget)
+        true_or_false(fit_intercept=self.fit_intercept)
         if self.schema is not None and not isinstance(self.schema, Schema):
             raise InvalidArgument("schema must be a privfit.Schema; see Schema.from_toml")
         schema = with_unit(self.schema, self.unit, self.weights, beside)

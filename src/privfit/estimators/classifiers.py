@@ -1,6 +1,6 @@
 """Classifiers."""
 
-from collections.abc import Sequence
+from collections.abc import Sequence, Sized
 from typing import Any, Self, final
 
 import numpy as np
@@ -242,7 +242,7 @@ class LogisticRegression(AbstractLinearClassifier):
         return logistic_regression()
 
     def _takes_many(self) -> bool:
-        return self.schema is not None or (self.classes is not None and len(self.classes) > 2)
+        return self.schema is not None or (isinstance(self.classes, Sized) and len(self.classes) > 2)
 
     @sealed
     def predict_proba(self, X: Any) -> FloatArray:

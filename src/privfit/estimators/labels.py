@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 from sklearn.utils.multiclass import check_classification_targets, type_of_target
 
+from privfit._checks import listed
 from privfit.data.cache import RowCache
 from privfit.data.declarations import Level
 from privfit.data.elsewhere import as_store
@@ -25,12 +26,13 @@ def declared_classes(X: Any, y: Any, classes: Sequence[Level] | None) -> Sequenc
     LabelError
         If none are given and the labels are not 0/1, -1/1 or true/false.
     """
+    labels = None if classes is None else listed("labels", classes=classes)
     if isinstance(X, RowStream | RowCache):
-        return (0, 1) if classes is None else tuple(classes)
+        return (0, 1) if labels is None else labels
     if y is None:
         raise ValueError("y is needed: this estimator requires y to be passed, but the target y is None")
-    if classes is not None:
-        return tuple(classes)
+    if labels is not None:
+        return labels
     store = as_store(X, y)
     if store is not None:
         return store.labels()

@@ -230,8 +230,8 @@ class _Translator:
             if len(values) == 1 and len(node.args) + len(node.keywords) == 1:
                 return values[0]
         raise FormulaError(
-            f"formula: the coding {self._shown(node)} is not supported; levels are compared with a reference, "
-            "the first one or C(column, contr.treatment('base'))"
+            f"formula: the coding {self._shown(node)} is not supported; levels are compared with a "
+            "reference, the first one or C(column, contr.treatment('base'))"
         )
 
     def _number(self, node: ast.Constant) -> float:

@@ -105,7 +105,7 @@ def plan(
     >>> bool(planned.width["age"] < 0.05)
     True
     """
-    guesses = Assumptions() if assumptions is None else assumptions
+    guesses = Assumptions.of(assumptions)
     declared, regression, encoder = _regression(formula, schema, model, target)
     options = _options(
         declared,
@@ -185,7 +185,7 @@ def sample_size(
     >>> bool(1_000 < needed.n_rows < 100_000)
     True
     """
-    guesses = Assumptions() if assumptions is None else assumptions
+    guesses = Assumptions.of(assumptions)
     in_range(0.0, 1.0, closed="neither", level=level)
     declared, regression, encoder = _regression(formula, schema, model, target)
     options = _options(
@@ -267,7 +267,7 @@ def shortest_split(
     """
     in_range(0.0, 1.0, closed="neither", level=level)
     declared, regression, encoder = _regression(formula, schema, model, target)
-    guesses = Assumptions() if assumptions is None else assumptions
+    guesses = Assumptions.of(assumptions)
     options = _options(
         declared, choose_budget(epsilon, delta, budget), solver=solver, relation=relation, l2=l2
     )

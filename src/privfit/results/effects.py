@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 import pandas as pd
 
-from privfit._checks import FloatArray
+from privfit._checks import FloatArray, listed
 from privfit.data.covariates import open_covariates
 from privfit.data.declarations import CategoricalColumn, NumericColumn
 from privfit.data.encode import Encoder
@@ -169,12 +169,14 @@ def marginal_effects(given: Coefficients, data: object, variables: Sequence[str]
     need_mean(given.form)
     table = open_covariates(data, given.encoder)
     declared = dict(given.encoder.variables)
-    chosen = tuple(declared) if variables is None else tuple(variables)
+    chosen = tuple(declared) if variables is None else listed("column names", variables=variables)
+    if not chosen:
+        raise InvalidArgument("variables must name at least one column of the model")
     names: list[str] = []
     values: list[FloatArray] = []
     derivatives: list[FloatArray] = []
     for name in chosen:
-        if name not in declared:
+        if not isinstance(name, str) or name not in declared:
             raise InvalidArgument(
                 f"variables names {name!r}, which the model lacks; it has {', '.join(declared)}"
             )
