@@ -115,3 +115,18 @@ def test_numbers_in_a_column_of_objects_are_levels_whatever_stands_beside_them()
         for table in (rows, other)
     ]
     np.testing.assert_array_equal(*fits)
+
+
+@pytest.mark.parametrize("make", MODELS["ill"])
+def test_labels_of_scores_match_declared_ones_as_in_a_fit(make):
+    rows = frame()
+    ill = (rows["ill"] == "yes").astype(int)
+    declared = pf.Schema({"x": ENTRIES["x"], "ill": {"type": "categorical", "levels": ["0", "1"]}})
+    model = make(schema=declared, solver="non-private").fit(rows.assign(ill=ill), "ill")
+    wanted = np.mean(model.predict(rows) == ill.astype(str))
+    for labels in (ill, ill.astype(float), ill.astype(str), ill.astype(object), ill.tolist()):
+        assert model.score(rows, labels) == wanted
+    with pytest.raises(pf.errors.LabelError):
+        model.score(rows, ill.replace({0: 2}))
+    with pytest.raises(pf.errors.SchemaError, match="missing label"):
+        model.score(rows, ill.astype(float).replace({0.0: np.nan}))

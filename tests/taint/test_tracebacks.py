@@ -214,3 +214,22 @@ def test_messages_of_scikit_learn_quote_no_cell(model, where):
     estimator = model(count_bound=5) if model is pf.PoissonRegressor else model()
     error = caught_from(lambda: estimator.fit(rows["X"], rows["y"]))
     assert QUOTED not in "".join(traceback.format_exception(error))
+
+
+@pytest.mark.parametrize("model", [pf.LogisticRegression, pf.LinearRegression, pf.PoissonRegressor])
+def test_no_cell_of_a_list_of_responses_is_quoted_or_decides_for_others(model):
+    """NumPy reads a list with one complex cell as complex, and refuses one with a list in it."""
+    x, y = arrays("binary", 0)
+    options = {"classes": [0, 1]} if model is pf.LogisticRegression else {}
+    options |= {"count_bound": 5} if model is pf.PoissonRegressor else {}
+    fits = []
+    for odd in (float(QUOTED) + 1j, [1.0, 2.0], f"cell-{QUOTED}", None):
+        cells = [*y.tolist()[:-1], odd]
+        try:
+            fits.append(model(random_state=1, **options).fit(x, cells).coef_)
+        except Exception as error:
+            assert model is pf.LogisticRegression
+            assert QUOTED not in "".join(traceback.format_exception(error))  # noqa: PT017
+    assert fits
+    for other in fits[1:]:
+        np.testing.assert_array_equal(fits[0], other)

@@ -18,24 +18,11 @@ from privfit.errors import SchemaError
 
 PARQUET_SUFFIXES = (".parquet", ".pq")
 ARROW_SUFFIXES = (".arrow", ".feather", ".ipc", ".arrows")
-FOREIGN_SUFFIXES = (
-    *(".xlsx", ".xls", ".xlsb", ".ods", ".json", ".jsonl", ".ndjson", ".xml", ".html", ".zip", ".tar"),
-    *(
-        ".dta",
-        ".sav",
-        ".sas7bdat",
-        ".xpt",
-        ".rds",
-        ".rdata",
-        ".orc",
-        ".avro",
-        ".pkl",
-        ".pickle",
-        ".npy",
-        ".npz",
-    ),
-    *(".h5", ".hdf5", ".nc", ".db", ".sqlite", ".sqlite3", ".duckdb"),
+_FOREIGN = (
+    "xlsx xls xlsb ods json jsonl ndjson xml html zip tar dta sav sas7bdat xpt rds rdata orc avro "
+    "pkl pickle npy npz h5 hdf5 nc db sqlite sqlite3 duckdb"
 )
+FOREIGN_SUFFIXES = tuple(f".{kind}" for kind in _FOREIGN.split())
 """Kinds of files that hold tables and are no text in columns, which all other suffixes are taken for."""
 
 _T = TypeVar("_T")

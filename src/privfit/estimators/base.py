@@ -3,9 +3,11 @@
 import os
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
+from contextlib import suppress
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_consistent_length, check_is_fitted, column_or_1d, validate_data
 
@@ -103,6 +105,7 @@ class AbstractPrivateRegressor(BaseEstimator, ABC):
         """Fit and set the fitted attributes that every estimator has."""
         options = self._options(beside)
         model = self._model()
+        y = _cells(y) if isinstance(y, list | tuple) else y
         _refuse_complex("y", y)
         classes = None if options.schema is not None else self._declared_classes(X, y)
         store = as_store(X, None if isinstance(y, str) else y)
@@ -267,6 +270,13 @@ class AbstractPrivateRegressor(BaseEstimator, ABC):
         table = Table([(self._encoder.needed[-1], single_column("y", y))])
         return target.center + target.half_width * self._encoder.encode_target(table)
 
+    def _labels(self, y: Any) -> NDArray[Any]:
+        """Return the declared label that each cell matches in a fit, shape (n,)."""
+        codes = self._responses(y)
+        if np.isnan(codes).any():
+            raise SchemaError("y holds a missing label; drop such rows")
+        return np.array(self._encoder.design.target.labels)[codes.astype(np.int64)]
+
     def _encoded(self, X: Any) -> FloatArray:
         """Return the encoded rows, shape (n, p); refuse cells for which there is no prediction."""
         check_is_fitted(self, "result_")
@@ -281,6 +291,18 @@ class AbstractPrivateRegressor(BaseEstimator, ABC):
         if not np.isfinite(X).all():
             raise SchemaError(f"X holds a cell that is NaN or infinite, {NO_VALUE}")
         return X if not self.fit_intercept else np.column_stack([np.ones(len(X)), X])
+
+
+def _cells(values: list[Any] | tuple[Any, ...]) -> NDArray[Any]:
+    """Return a list as an array of numbers, or one in which no cell decides how others are read."""
+    with suppress(ValueError, TypeError, OverflowError):
+        numbers = np.asarray(values)
+        if numbers.dtype.kind in "biuf":
+            return numbers
+    cells = np.empty(len(values), dtype=object)
+    for place, cell in enumerate(values):
+        cells[place] = cell
+    return cells
 
 
 def _refuse_complex(argument: str, values: Any) -> None:

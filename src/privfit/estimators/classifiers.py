@@ -110,8 +110,8 @@ class AbstractLinearClassifier(ClassifierMixin, AbstractPrivateRegressor):
 
     @sealed
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
-        """Return the accuracy, not private: a function of these rows and labels."""
-        return float(super().score(X, y, sample_weight))
+        """Return the accuracy, not private: a function of these rows and labels, read as in a fit."""
+        return float(super().score(X, self._labels(y), sample_weight))
 
 
 @final

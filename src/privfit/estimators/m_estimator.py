@@ -197,5 +197,5 @@ unit, rows_per_unit, weights, weight_bound, ledger, dataset, random_state
         Responses are read as in a fit: within their declared bounds, and transformed as the schema says.
         """
         if self._binary:
-            return float(accuracy_score(y, self.predict(X), sample_weight=sample_weight))
+            return float(accuracy_score(self._labels(y), self.predict(X), sample_weight=sample_weight))
         return float(r2_score(self._responses(y), self.predict(X), sample_weight=sample_weight))
