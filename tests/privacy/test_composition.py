@@ -63,6 +63,20 @@ def test_mixed_composition_is_an_upper_bound_and_tight(mu, pairs, exact_delta):
             assert exact_delta(mu, pairs, epsilon) <= delta
 
 
+def test_mixed_composition_agrees_with_dp_accounting():
+    from dp_accounting.pld.common import DifferentialPrivacyParameters
+    from dp_accounting.pld.privacy_loss_distribution import from_gaussian_mechanism, from_privacy_parameters
+
+    for mu, size, count in ((0.5, 0.3, 4), (1.0, 0.01, 50), (0.2, 0.1, 20)):
+        theirs = from_gaussian_mechanism(1 / mu, value_discretization_interval=1e-4).compose(
+            from_privacy_parameters(DifferentialPrivacyParameters(size, 0.0), 1e-4).self_compose(count)
+        )
+        ours = compose([GaussianEvent(mu)] + [PureEvent(size)] * count)
+        for epsilon in (0.0, 0.3, 1.0, 2.0):
+            delta = theirs.get_delta_for_epsilon(epsilon)
+            assert 0.98 * delta <= ours.delta_at(epsilon) <= 1.001 * delta
+
+
 def test_order_does_not_matter():
     events = [PureEvent(0.3), GaussianEvent(0.5), ApproximateEvent(0.1, 1e-8), PureEvent(0.2)]
     assert compose(events) == compose(reversed(events))

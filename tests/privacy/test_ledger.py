@@ -8,6 +8,7 @@ import sqlite3
 import sys
 import tempfile
 import threading
+import time
 from pathlib import Path
 
 import numpy as np
@@ -199,6 +200,23 @@ def test_what_remains_can_be_reserved_and_little_more(ledger, budget, event):
         ledger.reserve("census", [more])
     ledger.reserve("census", [rest])
     assert ledger.spent("census").within(budget)
+
+
+def test_what_remains_beside_releases_of_all_kinds_is_found_at_once(ledger):
+    """Some fits under pure budgets beside ones with Gaussian noise; to the last thousandth, and no more."""
+    events = (
+        [GaussianEvent(0.1)] * 10 + [PureEvent(0.01)] * 20 + [PureEvent(0.3), ApproximateEvent(0.2, 1e-8)]
+    )
+    ledger.grant("census", Budget(3.0, 1e-6))
+    ledger.reserve("census", events)
+    start = time.process_time()
+    left = ledger.remaining("census")
+    assert time.process_time() - start < 2.0
+    assert compose([*events, GaussianEvent(left.mu)]).within(Budget(3.0, 1e-6))
+    assert not compose([*events, GaussianEvent(1.001 * left.mu)]).within(Budget(3.0, 1e-6))
+    with pytest.raises(BudgetExceeded):
+        ledger.reserve("census", [GaussianEvent(1.001 * left.mu)])
+    ledger.reserve("census", [GaussianEvent(left.mu)])
 
 
 def test_what_remains_of_a_concentrated_grant_can_be_reserved_to_the_last_digit(ledger):

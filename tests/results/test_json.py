@@ -72,7 +72,7 @@ def test_any_names(names):
 def test_content(result):
     record = strict(result.to_json())
     assert set(record) == {"format", "format_version", "warning", "guarantee", "versions", "result"}
-    assert set(record["versions"]) == {"privfit", "numpy", "opendp", "dp-accounting"}
+    assert set(record["versions"]) == {"privfit", "numpy", "scipy", "opendp"}
     assert record["versions"]["numpy"] == metadata.version("numpy")
     assert record["warning"] is None
     assert "(ε = 1, δ = 1e-06)-DP, replace one row; μ = 0.2367" in record["guarantee"]

@@ -6,8 +6,7 @@ from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import lru_cache
-from typing import Any, Final, Literal, TypeAlias, final
+from typing import Final, Literal, TypeAlias, final
 
 from scipy.special import erfinv, log_expit, ndtri_exp
 
@@ -20,22 +19,14 @@ from privfit.privacy.sampling import Steps, sampled_curve
 _LARGEST_LOSS: Final = 300.0
 """Total privacy loss up to which numerical composition is tried; beyond it exponentials overflow."""
 
-_MOST_GRID_POINTS: Final = 2**19
-
 _LEAST_EVENT: Final = 1e-12
 """Smaller events are composed numerically as ones of this size: inverses and grids stay within bounds."""
 
-_NEGLIGIBLE: Final = 1e-6
-"""Events smaller than this part of the largest do not make the grid finer; it rounds them up."""
+_TOLERANCE: Final = 1e-6
+"""Relative precision of an ε that is found numerically."""
 
-_TRANSFORM_ERROR: Final = 1e-12
-"""Added to a numerically composed δ: bounds the rounding of the Fourier transforms."""
-
-_SAMPLED_TOLERANCE: Final = 1e-6
-"""Relative precision of an ε of sampled steps, each evaluation of whose curve takes a tenth of a second."""
-
-_SMALLEST_SAMPLED_DELTA: Final = 1e-15
-"""Below it the curve of sampled steps is not tight, and no ε is sought."""
+_SMALLEST_DELTA: Final = 1e-15
+"""Below it numerical composition is not tight, and no ε is sought."""
 
 
 @final
@@ -174,11 +165,10 @@ class Guarantee:
 
     Notes
     -----
-    *Guarantee.* All answers err on the safe side. Gaussian events alone are composed exactly. With steps on
-    sampled rows all is composed numerically (`privfit.privacy.sampling`). With other events, δ is the smaller
-    of basic composition (Dwork and Roth 2014, Theorem 3.16) and of the numerical composition
-    of privacy loss distributions, rounded pessimistically (Google's dp-accounting; Kairouz, Oh and Viswanath
-    2015 for the worst case of a pair). In sums, ε and δ are the decimal numbers as they print, so that ten
+    *Guarantee.* All answers err on the safe side. Gaussian events alone are composed exactly. Others are
+    composed numerically (`privfit.privacy.sampling`; Kairouz, Oh and Viswanath 2015 for the worst case of a
+    pair); without steps on sampled rows, δ is the smaller of that and of basic composition (Dwork and Roth
+    2014, Theorem 3.16). In sums, ε and δ are the decimal numbers as they print, so that ten
     events of 0.1 exhaust a budget of 1 exactly.
     """
 
@@ -208,12 +198,9 @@ class Guarantee:
         """
         epsilon = in_range(0.0, math.inf, closed="left", epsilon=epsilon)
         if self.sampled:
-            return self._sampled_delta(epsilon, rough=rough)
+            return self._numerical_delta(epsilon, rough=rough)
         basic = self._basic_delta(epsilon)
-        curve = self._numerical()
-        if curve is None or basic <= _TRANSFORM_ERROR:
-            return basic
-        return min(basic, float(curve.get_delta_for_epsilon(epsilon)) + _TRANSFORM_ERROR)
+        return min(basic, self._numerical_delta(epsilon, rough=rough)) if self._mixed else basic
 
     def epsilon_at(self, delta: float) -> float:
         """Return an ε such that the composition is (ε, ``delta``)-differentially private, or ``inf``.
@@ -228,13 +215,10 @@ class Guarantee:
         *Guarantee.* ``delta_at(epsilon_at(delta)) <= delta`` literally, where finite.
         """
         delta = in_range(0.0, 1.0, closed="left", delta=delta)
-        if self.sampled:
-            if delta <= max(self._failure(), _SMALLEST_SAMPLED_DELTA):
-                return math.inf
-            return smallest_epsilon(self.delta_at, delta, tolerance=_SAMPLED_TOLERANCE)
-        if self._numerical() is None or delta <= _TRANSFORM_ERROR:
-            return self._basic_epsilon(delta)
-        return min(self._basic_epsilon(delta), smallest_epsilon(self.delta_at, delta))
+        basic = math.inf if self.sampled else self._basic_epsilon(delta)
+        if not (self.sampled or self._mixed) or delta <= max(self._failure(), _SMALLEST_DELTA):
+            return basic
+        return min(basic, smallest_epsilon(self.delta_at, delta, tolerance=_TOLERANCE))
 
     def within(self, budget: Budget) -> bool:
         """Return whether the composition is known to cost no more than ``budget``.
@@ -277,7 +261,13 @@ class Guarantee:
         ]
         return " and ".join(parts) or "nothing released"
 
-    def _sampled_delta(self, epsilon: float, *, rough: bool) -> float:
+    @property
+    def _mixed(self) -> bool:
+        """Whether several events that are not all Gaussian are small enough to be composed numerically."""
+        total = self._loss() + self.gaussian**2 / 2 + 12 * self.gaussian
+        return len(self.pairs) + (self.gaussian > 0) > 1 and bool(self.pairs) and total <= _LARGEST_LOSS
+
+    def _numerical_delta(self, epsilon: float, *, rough: bool) -> float:
         if self._loss() > _LARGEST_LOSS:
             return 1.0
         steps = [
@@ -285,9 +275,11 @@ class Guarantee:
             for event in self.sampled
         ]
         if self.gaussian > 0:
-            steps.append(Steps("all", one_sided=False, ratio=self.gaussian, rate=1.0, count=1))
+            ratio = max(self.gaussian, _LEAST_EVENT)
+            steps.append(Steps("all", one_sided=False, ratio=ratio, rate=1.0, count=1))
+        pairs = tuple((max(epsilon, _LEAST_EVENT), delta) for epsilon, delta in self.pairs)
         scale = 2.0 ** math.ceil(math.log2(min(epsilon, _LARGEST_LOSS))) if epsilon > 1e-6 else 0.0
-        return sampled_curve(tuple(steps), self.pairs, scale=scale, rough=rough).delta_at(epsilon)
+        return sampled_curve(tuple(steps), pairs, scale=scale, rough=rough).delta_at(epsilon)
 
     def _loss(self) -> float:
         return _decimal_sum(epsilon for epsilon, _ in self.pairs)
@@ -317,42 +309,6 @@ class Guarantee:
         if not self.pairs:
             return gdp_epsilon(self.gaussian, delta)
         return smallest_epsilon(self._basic_delta, delta)
-
-    def _numerical(self) -> Any | None:
-        """Return the privacy loss distribution, or None where it is not needed or would overflow."""
-        total = self._loss() + self.gaussian**2 / 2 + 12 * self.gaussian
-        if not self.pairs or len(self.pairs) + (self.gaussian > 0) == 1 or total > _LARGEST_LOSS:
-            return None
-        least = max(self.gaussian, _LEAST_EVENT) if self.gaussian > 0 else 0.0
-        pairs = tuple((max(epsilon, _LEAST_EVENT), delta) for epsilon, delta in self.pairs)
-        return _loss_distribution(least, pairs)
-
-
-@lru_cache(maxsize=16)
-def _loss_distribution(gaussian: float, pairs: tuple[tuple[float, float], ...]) -> Any:
-    """Compose numerically, on a grid fine against the smallest event that matters, and coarse enough."""
-    # Deferred: the import takes half a second, and all-Gaussian analyses never need it.
-    from dp_accounting.pld.common import DifferentialPrivacyParameters  # noqa: PLC0415
-    from dp_accounting.pld.privacy_loss_distribution import (  # noqa: PLC0415
-        from_gaussian_mechanism,
-        from_privacy_parameters,
-    )
-
-    counts = Counter(pairs)
-    span = 2 * sum(epsilon for epsilon, _ in pairs) + gaussian**2 + 24 * gaussian
-    sizes = [epsilon for epsilon, _ in pairs] + [gaussian] * (gaussian > 0)
-    smallest = min(size for size in sizes if size >= _NEGLIGIBLE * max(sizes))
-    interval = max(1e-3 * smallest, span / _MOST_GRID_POINTS)
-    parts = [
-        from_privacy_parameters(DifferentialPrivacyParameters(*pair), interval).self_compose(count)
-        for pair, count in counts.items()
-    ]
-    if gaussian > 0:
-        parts.append(from_gaussian_mechanism(1 / gaussian, value_discretization_interval=interval))
-    composed = parts[0]
-    for part in parts[1:]:
-        composed = composed.compose(part)
-    return composed
 
 
 def _gdp_of_pure(epsilon: float) -> float:

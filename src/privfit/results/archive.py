@@ -29,7 +29,7 @@ MAX_BYTES = 2**28
 """Largest file or text that is read."""
 
 _SPECIAL = {"inf": math.inf, "-inf": -math.inf, "nan": math.nan}
-_PACKAGES = ("privfit", "numpy", "opendp", "dp-accounting")
+_PACKAGES = ("privfit", "numpy", "scipy", "opendp")
 
 
 def package_versions() -> dict[str, str]:
