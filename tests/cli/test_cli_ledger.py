@@ -38,8 +38,24 @@ def test_from_a_grant_to_an_account(invoke, people, schema, path, refused):
     assert lines["granted"] == "(2, 1e-06)-differential privacy"
     assert lines["spent"] == pf.Ledger(path).spent("people").describe()
     assert lines["left"] == pf.Ledger(path).remaining("people").describe()
+    assert lines["hidden"] == "one row replaced"
     assert lines["analyses"] == "1, of which 0 unfinished or crashed"
     refused(fit(invoke, people, schema, path, "--epsilon", 2), 1, "BudgetExceeded")
+
+
+def test_plans_and_fits_under_another_relation_are_refused(invoke, people, schema, path, refused):
+    granted(invoke, path)
+    assert fit(invoke, people, schema, path).exit_code == 0
+    other = ["--relation", "add_remove", "--epsilon", 0.1]
+    refused(
+        fit(invoke, people, schema, path, *other, "--n-rows", 600), 1, "LedgerError: dataset 'people' holds"
+    )
+    account = ["--schema", schema, "--model", "logit", "--ledger", path, "--dataset", "people"]
+    planned = invoke("plan", *account, *other, "--rows", 600)
+    assert planned.exit_code == 1
+    assert planned.stderr.startswith(
+        "error: LedgerError: dataset 'people' holds guarantees for one row replaced"
+    )
 
 
 def test_verify_counts_from_a_head(invoke, people, schema, path, refused):

@@ -6,6 +6,7 @@ import pytest
 import privfit as pf
 from privfit.data.encode import SchemaEncoder
 from privfit.data.unit_scale import UnitScaleEncoder
+from privfit.errors import LedgerError
 from privfit.formula.encoder import FormulaEncoder
 
 N = 60
@@ -112,3 +113,20 @@ def test_a_label_that_was_not_declared_costs_nothing(ledger, work):
     with pytest.raises(pf.LabelError):
         work(frame() | {"yes": cells}, ledger=ledger, dataset="people")
     assert spent(ledger) == 0
+
+
+def test_an_account_holds_fits_of_one_relation_and_one_unit(ledger):
+    """A budget for rows is none for persons, and one for rows that come and go none for rows that change."""
+    account = {"ledger": ledger, "dataset": "people", "epsilon": 0.5, "delta": 1e-7}
+    with_formula(**account)
+    before = ledger.spent("people")
+    with pytest.raises(LedgerError, match="do not add up"):
+        with_formula(relation="add_remove", n_rows=N, **account)
+    persons = {**frame(), "who": np.arange(N).astype(str)}
+    with pytest.raises(LedgerError, match=r"one row replaced, .* one value of who replaced"):
+        with_formula(persons, unit="who", **account)
+    with pytest.raises(LedgerError, match="one value of groups replaced"):
+        pf.LogisticRegression(**account).fit(*matrix(), groups=np.arange(N))
+    assert ledger.spent("people") == before
+    with_arrays(**account)
+    assert ledger.export()["reservations"][-1]["relation"] == "replace"

@@ -410,6 +410,10 @@ PURE = {"type": "pure", "epsilon": 0.1}
         spend([PURE], note=None),
         spend([PURE], schema=3),
         spend([PURE], extra=1),
+        spend([PURE], relation="swap"),
+        spend([PURE], relation=3),
+        spend([PURE], unit="person"),
+        spend([PURE], relation="replace", unit=3),
         spend([PURE], kind="refund"),
         '{"kind": "commit", "reservation": "2", "at": ""}',
         '{"kind": "grant", "dataset": "b", "budget": {}, "schema": null, "at": ""}',
@@ -478,6 +482,84 @@ def test_a_read_only_file_is_reported():
         shutil.rmtree(folder)
 
 
+HIDDEN = [
+    ("replace", None),
+    ("add_remove", None),
+    ("replace", "person"),
+    ("add_remove", "person"),
+    ("replace", "id"),
+]
+
+
+@pytest.mark.parametrize("kept", HIDDEN)
+def test_costs_that_do_not_add_up_share_no_account(path, ledger, kept):
+    """A release for rows promises a person nothing, and one for added rows little for replaced ones."""
+    ledger.grant("census", Budget(1.0))
+    relation, unit = kept
+    ledger.reserve("census", [PureEvent(0.1)], relation=relation, unit=unit)
+    before = ledger.export()
+    for relation, unit in HIDDEN:
+        if (relation, unit) == kept:
+            continue
+        for call in (ledger.reserve, ledger.check):
+            with pytest.raises(
+                LedgerError, match=r"dataset 'census' holds guarantees for .* do not add up; keep"
+            ):
+                call("census", [PureEvent(0.1)], relation=relation, unit=unit)
+    assert ledger.export() == before
+    relation, unit = kept
+    Ledger(path).reserve("census", [PureEvent(0.9)], relation=relation, unit=unit)
+    ledger.grant("another", Budget(1.0))
+    ledger.reserve("another", [PureEvent(0.1)], relation="add_remove", unit="household")
+    stored = ledger.export()["reservations"]
+    assert [(spend["relation"], spend["unit"]) for spend in stored] == [
+        kept,
+        kept,
+        ("add_remove", "household"),
+    ]
+
+
+def test_the_refusal_says_which_guarantees_differ(ledger):
+    ledger.grant("census", Budget(1.0))
+    ledger.reserve("census", [PureEvent(0.1)])
+    expect_one_line(
+        lambda: ledger.reserve("census", [PureEvent(0.1)], relation="add_remove", unit="person"),
+        "for one row replaced, and that of this analysis is for all rows of one value of person added or",
+    )
+
+
+def test_an_entry_of_an_unknown_relation_counts_and_nothing_is_added_to_it(path, ledger):
+    """As earlier versions wrote it. What it cost is known, for which neighbours is not."""
+    ledger.grant("census", Budget(1.0))
+    append(path, spend([PURE]))
+    assert ledger.verify().entries == 3
+    assert ledger.spent("census") == compose([PureEvent(0.1)])
+    assert ledger.remaining("census") == Budget(0.9)
+    assert ledger.export()["reservations"][0]["relation"] is None
+    for relation, unit in HIDDEN:
+        with pytest.raises(LedgerError, match="an earlier version of privfit did not write down"):
+            ledger.reserve("census", [PureEvent(0.1)], relation=relation, unit=unit)
+    ledger.commit(3)
+
+
+@pytest.mark.parametrize("wrong", [{"relation": "swap"}, {"relation": None}, {"unit": 3}])
+def test_what_a_reservation_hides_is_a_relation_and_a_name(ledger, wrong):
+    ledger.grant("census", Budget(1.0))
+    for call in (ledger.reserve, ledger.check):
+        with pytest.raises(InvalidArgument, match=r"relation must be one of|unit must be the name"):
+            call("census", [PureEvent(0.1)], **wrong)
+
+
+def test_a_check_says_what_a_reservation_would_and_spends_nothing(ledger):
+    with pytest.raises(LedgerError, match="has no grant"):
+        ledger.check("census", [PureEvent(0.1)])
+    ledger.grant("census", Budget(1.0))
+    ledger.check("census", [PureEvent(1.0)])
+    with pytest.raises(BudgetExceeded):
+        ledger.check("census", [PureEvent(1.1)])
+    assert ledger.remaining("census") == Budget(1.0)
+
+
 def test_steps_on_sampled_rows_are_stored_and_spent(path, ledger):
     ledger.grant("census", Budget(1.0, 1e-6))
     event = SampledGaussianEvent("poisson", "replace", 0.3, 0.05, 200)
@@ -496,8 +578,11 @@ def test_steps_on_sampled_rows_are_stored_and_spent(path, ledger):
     assert left is not None
     with pytest.raises(BudgetExceeded, match="200 steps"):
         ledger.reserve("census", [GaussianEvent(1.01 * left.mu)])
-    with pytest.raises(Incompatible, match="cannot be composed"):
-        ledger.reserve("census", [SampledGaussianEvent("poisson", "add_remove", 0.1, 0.05, 2)])
+    other = SampledGaussianEvent("poisson", "add_remove", 0.1, 0.05, 2)
+    with pytest.raises(InvalidArgument, match="relation must be the one"):
+        ledger.reserve("census", [other])
+    with pytest.raises(LedgerError, match="do not add up"):
+        ledger.reserve("census", [other], relation="add_remove")
     ledger.reserve("census", [GaussianEvent(left.mu)])
 
 

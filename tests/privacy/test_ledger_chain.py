@@ -160,6 +160,8 @@ def test_a_grant_for_a_schema_is_for_that_schema_only(path):
         "id": number,
         "dataset": "people",
         "events": [{"type": "pure", "epsilon": 0.1}],
+        "relation": "replace",
+        "unit": None,
         "schema": schema.fingerprint,
         "note": "",
         "reserved_at": "",

@@ -2,6 +2,7 @@
 
 import json
 from pathlib import Path
+from typing import Any
 
 import typer
 
@@ -12,6 +13,7 @@ from privfit.data.schema import Schema
 from privfit.errors import LedgerError
 from privfit.privacy.budget import Budget
 from privfit.privacy.ledger import Ledger
+from privfit.privacy.relation import Relation
 from privfit.results.archive import write_atomically
 
 
@@ -41,6 +43,7 @@ def run_show(path: Path) -> None:
             f"  granted   {Budget.from_dict(grant['budget']).describe()}{pinned}",
             f"  spent     {ledger.spent(name).describe()}",
             f"  left      {'nothing' if left is None else left.describe()}",
+            *(f"  hidden    {change}" for change in sorted({_hidden(spend) for spend in spends})),
             f"  analyses  {len(spends)}, of which {unfinished} unfinished or crashed",
         ]
     typer.echo("\n".join(lines) or "The ledger has no grant.")
@@ -64,6 +67,12 @@ def run_export(path: Path, out: Path | None) -> None:
         typer.echo(text, nl=False)
     else:
         write_atomically(out, text)
+
+
+def _hidden(spend: dict[str, Any]) -> str:
+    if spend["relation"] is None:
+        return "unknown: an earlier version of privfit did not write it down"
+    return Relation(spend["relation"]).describe(spend["unit"])
 
 
 def _open(path: Path) -> Ledger:

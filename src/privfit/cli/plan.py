@@ -13,14 +13,14 @@ from privfit.cli.output import check_writable
 from privfit.cli.prepare import prepare
 from privfit.cli.request import Request, TargetText
 from privfit.cli.tables import WIDTH, text_table
-from privfit.errors import BudgetExceeded, InvalidArgument
+from privfit.data.schema import Schema
+from privfit.errors import InvalidArgument
 from privfit.estimators.assumptions import Assumptions
 from privfit.estimators.fit import FitOptions
 from privfit.estimators.forecast import Rehearsal
 from privfit.estimators.planned import PlannedFit, described
 from privfit.estimators.sample_size import MOST_ROWS, Wanted, rows_needed
 from privfit.planning import cost
-from privfit.privacy.composition import compose
 from privfit.privacy.ledger import Ledger
 from privfit.problem.plan import Plan, PlannedRelease
 from privfit.results import printer
@@ -65,7 +65,9 @@ def run_plan(
         typer.echo(f"Needed: {planned.n_rows} rows\n")
     typer.echo(render_plan(planned))
     if request.ledger is not None and request.dataset is not None:
-        typer.echo("\n".join(["", *_ledger_lines(request.ledger, request.dataset, planned.plan)]))
+        typer.echo(
+            "\n".join(["", *_ledger_lines(request.ledger, request.dataset, planned.plan, prepared.schema)])
+        )
     if out is not None:
         write_atomically(out, json.dumps(planned.plan.to_dict(), indent=2, allow_nan=False) + "\n")
 
@@ -149,11 +151,10 @@ def _forecast(planned: PlannedFit) -> list[str]:
     return [*text_table(labels, rows), "=" * WIDTH, *notes]
 
 
-def _ledger_lines(path: Path, dataset: str, plan: Plan) -> list[str]:
+def _ledger_lines(path: Path, dataset: str, plan: Plan, schema: Schema) -> list[str]:
     """Say whether a ledger has room for the plan; nothing is reserved."""
-    remaining = Ledger(path).remaining(dataset)
-    cost = compose(plan.events)
-    if remaining is None or not cost.within(remaining):
-        left = "nothing" if remaining is None else remaining.describe()
-        raise BudgetExceeded(f"dataset {dataset!r}: the plan does not fit; left in the ledger: {left}")
-    return [f"Ledger: dataset {dataset!r} has room for this plan. Left before it: {remaining.describe()}."]
+    ledger = Ledger(path)
+    ledger.check(dataset, plan.events, relation=plan.relation, unit=plan.unit, schema=schema)
+    left = ledger.remaining(dataset)
+    before = "nothing" if left is None else left.describe()
+    return [f"Ledger: dataset {dataset!r} has room for this plan. Left before it: {before}."]

@@ -21,6 +21,7 @@ from privfit.data.stream import RowStream
 from privfit.data.tables import Table
 from privfit.errors import Incompatible, InvalidArgument, TooLittleData
 from privfit.estimators.models import Model
+from privfit.estimators.reserved import ReservedSpend
 from privfit.inference.infer import BudgetSplit, Inference, estimate_only, infer
 from privfit.planning import make_plan
 from privfit.privacy.allowance import Allowance
@@ -149,7 +150,7 @@ def _fit(model: Model, encoder: Encoder, raw: RawRows, options: FitOptions) -> t
     plan = plan_fit(problem, options)
     noise = _noise(options)
     encoded = _ready(encoder, table, problem, shares)
-    reservation = _Reservation.make(plan, options)
+    reservation = ReservedSpend.of(plan, options.ledger, options.dataset, options.schema)
     _progress.expect("passes", len(plan.releases), rows=problem.n_rows)
     outcome = carry_out(model, encoder, options, Oracle(problem, plan, encoded(), noise))
     reservation.commit()
@@ -319,29 +320,6 @@ def _noise(options: FitOptions) -> NoiseSource:
     if isinstance(options.method, NonPrivate):
         return NoNoise()
     return make_source(options.random_state)
-
-
-@dataclass(frozen=True, slots=True)
-class _Reservation:
-    """A spend that was written to a ledger, or none."""
-
-    ledger: Ledger | None
-    number: int
-
-    @classmethod
-    def make(cls, plan: Plan, options: FitOptions) -> "_Reservation":
-        if options.ledger is None or options.dataset is None:
-            return cls(None, 0)
-        if not plan.private:
-            raise Incompatible("ledger: a fit without noise cannot be charged to a ledger; leave it out")
-        ledger = options.ledger if isinstance(options.ledger, Ledger) else Ledger(options.ledger)
-        return cls(
-            ledger, ledger.reserve(options.dataset, plan.events, note=plan.model, schema=options.schema)
-        )
-
-    def commit(self) -> None:
-        if self.ledger is not None:
-            self.ledger.commit(self.number)
 
 
 def _result(

@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any, Final, TypeAlias, final
 
-from privfit._checks import whole
-from privfit.errors import InvalidArgument, LedgerError, PrivfitError
+from privfit._checks import RelationName, whole
+from privfit.errors import BudgetExceeded, InvalidArgument, LedgerError, PrivfitError
 from privfit.privacy.budget import Budget
 from privfit.privacy.chain import Link
 from privfit.privacy.composition import (
@@ -17,7 +17,9 @@ from privfit.privacy.composition import (
     GaussianEvent,
     PureEvent,
     SampledGaussianEvent,
+    compose,
 )
+from privfit.privacy.relation import Relation
 
 _EVENTS: Final = {
     "gaussian": GaussianEvent,
@@ -50,13 +52,26 @@ class Grant:
 @final
 @dataclass(frozen=True, slots=True)
 class Reservation:
-    """A spend; ``schema`` is the fingerprint of the schema of the analysis, or None without one."""
+    """A spend; ``schema`` is the fingerprint of the schema of the analysis, or None without one.
+
+    ``unit`` names the column that identifies the privacy unit, None for rows. Entries of versions that did
+    not store the neighbouring relation have None for it, and say nothing about the unit.
+    """
 
     dataset: str
     events: tuple[Event, ...]
+    relation: RelationName | None
+    unit: str | None
     schema: str | None
     note: str
     at: str
+
+    @property
+    def neighbours(self) -> str:
+        """What its guarantee hides, in words; costs add up only where this is the same."""
+        if self.relation is None:
+            return "a change that an earlier version of privfit did not write down"
+        return Relation(self.relation).describe(self.unit)
 
 
 @final
@@ -110,10 +125,35 @@ class Book:
             )
         return self.grants[dataset]
 
+    def spends(self, dataset: str) -> dict[int, Reservation]:
+        """Return all reservations on a data set."""
+        return {k: spend for k, spend in self.reservations.items() if spend.dataset == dataset}
+
     def events(self, dataset: str) -> tuple[Event, ...]:
         """Return everything that was ever reserved on a data set."""
-        spends = (spend for spend in self.reservations.values() if spend.dataset == dataset)
-        return tuple(event for spend in spends for event in spend.events)
+        return tuple(event for spend in self.spends(dataset).values() for event in spend.events)
+
+    def check(self, new: Reservation) -> None:
+        """Raise if a reservation may not follow: `BudgetExceeded`, or `LedgerError` where it is another's."""
+        dataset, grant = new.dataset, self.grant(new.dataset)
+        if grant.schema is not None and grant.schema != new.schema:
+            raise LedgerError(
+                f"dataset {dataset!r} was granted with a schema, and this analysis has another one or "
+                "none; fit with that schema, or name the data set that is meant"
+            )
+        others = {spend.neighbours for spend in self.spends(dataset).values()} - {new.neighbours}
+        if others:
+            raise LedgerError(
+                f"dataset {dataset!r} holds guarantees for {others.pop()}, and that of this analysis is for "
+                f"{new.neighbours}: their costs do not add up; keep to the relation and the privacy unit of "
+                "the account, or grant a budget under another name"
+            )
+        old, cost = self.events(dataset), compose(new.events)
+        if not compose((*old, *new.events)).within(grant.budget):
+            raise BudgetExceeded(
+                f"dataset {dataset!r}: {cost.describe()} does not fit into the grant of "
+                f"{grant.budget.describe()}, of which was spent: {compose(old).describe()}"
+            )
 
     def _add(self, number: int, entry: Entry) -> None:
         match entry:
@@ -154,7 +194,8 @@ def decode(text: str) -> Entry:
         if cls is Grant:
             body["budget"] = Budget.from_dict(body["budget"])
         if cls is Reservation:
-            body["events"] = _events_from(body["events"])
+            body = {"relation": None, "unit": None, **body, "events": _events_from(body["events"])}
+            _check_neighbours(body["relation"], body["unit"])
         if cls is Commit:
             whole(reservation=body["reservation"])
         entry = cls(**body)
@@ -189,9 +230,16 @@ def _events_from(data: object) -> tuple[Event, ...]:
     return tuple(_EVENTS[item.pop("type")](**item) for item in items)
 
 
+def _check_neighbours(relation: str | None, unit: str | None) -> None:
+    if relation is not None:
+        Relation(relation)
+    elif unit is not None:
+        raise TypeError
+
+
 def _check_texts(entry: Entry) -> None:
     for name in type(entry).__slots__:
         value = getattr(entry, name)
-        optional = name == "schema" and value is None
+        optional = name in ("schema", "relation", "unit") and value is None
         if name not in ("budget", "events", "reservation") and not optional and not isinstance(value, str):
             raise TypeError

@@ -7,11 +7,18 @@ from fractions import Fraction
 from pathlib import Path
 from typing import Any, Final, Protocol, Self
 
-from privfit._checks import positive, whole
-from privfit.errors import BudgetExceeded, InvalidArgument, LedgerError
+from privfit._checks import RelationName, one_of, positive, whole
+from privfit.errors import InvalidArgument, LedgerError
 from privfit.privacy.budget import Budget
 from privfit.privacy.chain import ChainCheck, check_links
-from privfit.privacy.composition import Event, GaussianEvent, Guarantee, PureEvent, compose
+from privfit.privacy.composition import (
+    Event,
+    GaussianEvent,
+    Guarantee,
+    PureEvent,
+    SampledGaussianEvent,
+    compose,
+)
 from privfit.privacy.entries import Book, Commit, Grant, Reservation, encode, event_to_dict, now, opening
 from privfit.privacy.ledger_file import LedgerFile
 
@@ -52,10 +59,11 @@ class Ledger:
     Notes
     -----
     *Guarantee.* For each data set, the composition of all reservations ever made, committed or not, is within
-    the grant. Entries are only ever added; nothing refunds a reservation, since an analysis that crashed may
-    have released something. Each entry carries a hash over itself and the entry before it, and every call
-    checks them all: a changed, removed or moved entry is refused. Whoever can write to the file can still
-    cut off its end or write it anew; `verify` with a head that was kept elsewhere shows that, too.
+    the grant, and all of them are for one neighbouring relation and one privacy unit. Entries are only ever
+    added; nothing refunds a reservation, since an analysis that crashed may have released something. Each
+    entry carries a hash over itself and the entry before it, and every call checks them all: a changed,
+    removed or moved entry is refused. Whoever can write to the file can still cut off its end or write it
+    anew; `verify` with a head that was kept elsewhere shows that, too.
     """
 
     def __init__(self, path: str | os.PathLike[str], *, timeout: float = 30.0) -> None:
@@ -112,6 +120,8 @@ class Ledger:
         dataset: str,
         events: Iterable[Event],
         *,
+        relation: RelationName = "replace",
+        unit: str | None = None,
         note: str = "",
         schema: Fingerprinted | None = None,
     ) -> int:
@@ -123,6 +133,10 @@ class Ledger:
             A data set with a grant.
         events : iterable of GaussianEvent, PureEvent, ApproximateEvent or SampledGaussianEvent
             At least one.
+        relation : {"replace", "add_remove"}
+            Neighbouring relation of their guarantees.
+        unit : str, optional
+            Name of the column that identifies the privacy unit; by default every row is one.
         note : str, optional
             What it is for. Stored as it is, so it must not hold data.
         schema : Schema, optional
@@ -137,35 +151,31 @@ class Ledger:
         InvalidArgument
             If there is no event, or an argument is of the wrong type.
         LedgerError
-            If the data set has no grant, or one for another schema.
+            If the data set has no grant, or one for another schema, or if an earlier reservation has another
+            relation or unit, or none stored: such costs do not add up, and nothing is converted.
 
         Notes
         -----
         *Guarantee.* Check and entry are one transaction: processes that reserve at the same time cannot
         together overspend.
         """
-        _check_name(dataset)
-        if not isinstance(note, str):
-            raise InvalidArgument(f"note must be text, got {type(note).__name__}")
-        new = tuple(events)
-        if not new:
-            raise InvalidArgument("events must not be empty: there is nothing to reserve")
-        compose(new)
-        fingerprint = _fingerprint(schema)
+        new = _reservation(dataset, events, relation=relation, unit=unit, schema=schema, note=note)
         with self._file.appending() as appender:
-            book = Book.read(appender.links)
-            grant, old = book.grant(dataset), book.events(dataset)
-            if grant.schema is not None and grant.schema != fingerprint:
-                raise LedgerError(
-                    f"dataset {dataset!r} was granted with a schema, and this analysis has another one or "
-                    "none; fit with that schema, or name the data set that is meant"
-                )
-            if not compose((*old, *new)).within(grant.budget):
-                raise BudgetExceeded(
-                    f"dataset {dataset!r}: {compose(new).describe()} does not fit into the grant of "
-                    f"{grant.budget.describe()}, of which was spent: {compose(old).describe()}"
-                )
-            return appender.add(encode(Reservation(dataset, new, fingerprint, note, now())))
+            Book.read(appender.links).check(new)
+            return appender.add(encode(new))
+
+    def check(
+        self,
+        dataset: str,
+        events: Iterable[Event],
+        *,
+        relation: RelationName = "replace",
+        unit: str | None = None,
+        schema: Fingerprinted | None = None,
+    ) -> None:
+        """Raise what `reserve` would raise at this moment, and spend nothing."""
+        new = _reservation(dataset, events, relation=relation, unit=unit, schema=schema, note="")
+        Book.read(self._file.read()).check(new)
 
     def commit(self, reservation: int) -> None:
         """Mark a reservation as done. Its cost was spent when it was reserved, and stays so either way.
@@ -274,6 +284,8 @@ class Ledger:
                 "id": number,
                 "dataset": spend.dataset,
                 "events": [event_to_dict(event) for event in spend.events],
+                "relation": spend.relation,
+                "unit": spend.unit,
                 "schema": spend.schema,
                 "note": spend.note,
                 "reserved_at": spend.at,
@@ -321,6 +333,29 @@ def _half_square_below(mu: float) -> float:
     half = Fraction(mu) ** 2 / 2
     rho = float(half)
     return rho if Fraction(rho) <= half else math.nextafter(rho, 0.0)
+
+
+def _reservation(
+    dataset: str,
+    events: Iterable[Event],
+    *,
+    relation: RelationName,
+    unit: str | None,
+    schema: Fingerprinted | None,
+    note: str,
+) -> Reservation:
+    new = tuple(events)
+    if not new:
+        raise InvalidArgument("events must not be empty: there is nothing to reserve")
+    compose(new)
+    one_of(("replace", "add_remove"), relation=relation)
+    if any(isinstance(event, SampledGaussianEvent) and event.relation != relation for event in new):
+        raise InvalidArgument("relation must be the one that steps on sampled rows are accounted for under")
+    if unit is not None and not isinstance(unit, str):
+        raise InvalidArgument(f"unit must be the name of a column, got {type(unit).__name__}")
+    if not isinstance(note, str):
+        raise InvalidArgument(f"note must be text, got {type(note).__name__}")
+    return Reservation(_check_name(dataset), new, relation, unit, _fingerprint(schema), note, now())
 
 
 def _check_name(dataset: object) -> str:

@@ -65,11 +65,16 @@ class Relation(StrEnum):
             return bound
         return _finite(math.nextafter(math.sqrt(2.0) * bound, math.inf))
 
-    def describe(self) -> str:
-        """Return the relation in words, to follow "data sets that differ in"."""
-        if self is Relation.REPLACE:
-            return "one row replaced by another (the number of rows is public)"
-        return "one row added or removed (the number of rows is private)"
+    def describe(self, unit: str | None = None) -> str:
+        """Return what neighbours differ in, in words.
+
+        Parameters
+        ----------
+        unit : str, optional
+            Name of the column that identifies the privacy unit; by default every row is one.
+        """
+        who = "one row" if unit is None else f"all rows of one value of {unit}"
+        return f"{who} replaced" if self is Relation.REPLACE else f"{who} added or removed"
 
 
 def _finite(sensitivity: float) -> float:
