@@ -436,3 +436,30 @@ def test_a_gain_of_less_than_a_hundredth_of_the_width_is_none():
 def test_a_split_needs_a_plan_that_can_be_made(arguments, error, message):
     with pytest.raises(error, match=message):
         pf.shortest_split("high ~ age", **{**COMMON, "n": 500, **arguments})
+
+
+def test_any_quantile_can_be_planned():
+    """A far quantile has wider intervals than the median, and its plan is the one that its fit follows."""
+    common = {"schema": SCHEMA, "model": "quantile"}
+    median, far = (pf.plan("wage ~ age", n=5000, quantile=q, **common) for q in (None, 0.9))
+    assert far.width["age"] > 1.1 * median.width["age"]
+    rng = np.random.default_rng(4)
+    data = {"age": rng.uniform(20, 80, 5000), "wage": rng.uniform(0, 100, 5000)}
+    fitted = pf.quantile("wage ~ age", data, schema=SCHEMA, quantile=0.9, random_state=0)
+    assert fitted.plan == far.plan
+    found = [
+        pf.sample_size("wage ~ age", width=0.5, quantile=q, epsilon=4.0, **common).n_rows for q in (0.5, 0.9)
+    ]
+    assert found[0] < found[1]
+    assert isinstance(pf.shortest_split("wage ~ age", n=5000, quantile=0.9, **common), pf.BudgetSplit)
+
+
+@pytest.mark.parametrize("model", ["logit", "ols", pf.losses.SmoothedQuantile(0.5, 0.1)], ids=str)
+def test_a_quantile_goes_with_quantile_regression(model):
+    for call in (pf.plan, pf.shortest_split):
+        with pytest.raises(InvalidArgument, match="quantile goes with model='quantile'"):
+            call("wage ~ age", n=5000, schema=SCHEMA, model=model, quantile=0.9)
+    with pytest.raises(InvalidArgument, match="quantile goes with model='quantile'"):
+        pf.sample_size("wage ~ age", width=0.5, schema=SCHEMA, model=model, quantile=0.9)
+    with pytest.raises(InvalidArgument, match="quantile must lie"):
+        pf.plan("wage ~ age", n=5000, schema=SCHEMA, model="quantile", quantile=1.0)

@@ -11,7 +11,7 @@ from privfit.data.shares import ShareRule
 from privfit.data.tables import Table, open_table
 from privfit.errors import LedgerError
 from privfit.estimators.fit import FitOptions, make_problem, plan_fit, public_rows
-from privfit.estimators.models import BY_NAME, Model, quantile_regression
+from privfit.estimators.models import Model, model_named
 from privfit.formula import FormulaEncoder
 
 _STAND_IN_ROWS = 10**9
@@ -49,7 +49,7 @@ def prepare(request: Request, *, rows: int | None = None) -> Prepared:
     """
     in_range(0.0, 1.0, closed="neither", level=request.level)
     schema = Schema.from_toml(request.schema).with_roles(unit=request.unit, weights=request.weights)
-    model = _model(request)
+    model = model_named(request.model, request.quantile)
     options = FitOptions(
         budget=budget_from(request.budget),
         solver=request.solver,
@@ -67,12 +67,6 @@ def prepare(request: Request, *, rows: int | None = None) -> Prepared:
     stand_in = _STAND_IN_ROWS if rows is None else rows
     plan_fit(make_problem(model, encoder.design, options, n_rows=public_rows(stand_in, options)), options)
     return Prepared(model, schema, encoder, options)
-
-
-def _model(request: Request) -> Model:
-    if request.quantile is not None:
-        return quantile_regression(in_range(0.0, 1.0, closed="neither", quantile=request.quantile))
-    return BY_NAME[request.model]()
 
 
 def _encoder(request: Request, schema: Schema, model: Model) -> Encoder:

@@ -4,9 +4,10 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from privfit._checks import in_range, one_of
 from privfit.data.design import Design
 from privfit.data.response import TargetKind
-from privfit.errors import Incompatible
+from privfit.errors import Incompatible, InvalidArgument
 from privfit.inference.effects import Link
 from privfit.losses import (
     AbstractLoss,
@@ -173,3 +174,25 @@ BY_NAME: dict[str, Callable[[], Model]] = {
     "poisson": poisson_regression,
 }
 """The models that planner and command line know by name."""
+
+
+def model_named(name: str, quantile: float | None = None) -> Model:
+    """Return the model of this name with its usual constants.
+
+    Parameters
+    ----------
+    name : {"logit", "ols", "huber", "svm", "quantile", "poisson"}
+    quantile : float, optional
+        Which quantile, in (0, 1), of a quantile regression; default 0.5.
+
+    Raises
+    ------
+    InvalidArgument
+        If there is no such model, or a quantile of another one is asked for.
+    """
+    make = BY_NAME[one_of(tuple(BY_NAME), model=name)]
+    if quantile is None:
+        return make()
+    if name != "quantile":
+        raise InvalidArgument("quantile goes with model='quantile'; leave it out")
+    return quantile_regression(in_range(0.0, 1.0, closed="neither", quantile=quantile))

@@ -4,7 +4,7 @@ import os
 from collections.abc import Mapping
 from typing import Any
 
-from privfit._checks import RelationName, in_range, one_of
+from privfit._checks import RelationName, in_range
 from privfit.data.encode import Encoder, SchemaEncoder
 from privfit.data.schema import Schema
 from privfit.data.shares import ShareRule
@@ -13,7 +13,7 @@ from privfit.estimators.assumptions import Assumptions
 from privfit.estimators.budget import choose_budget
 from privfit.estimators.fit import FitOptions
 from privfit.estimators.forecast import Rehearsal
-from privfit.estimators.models import BY_NAME, Model, m_estimation
+from privfit.estimators.models import Model, m_estimation, model_named
 from privfit.estimators.planned import PlannedFit, planned_fit
 from privfit.estimators.sample_size import (
     AccuracyPlan,
@@ -37,6 +37,7 @@ def plan(
     n: int,
     schema: Schema | Mapping[str, Any] | str | os.PathLike[str],
     model: str | AbstractLoss,
+    quantile: float | None = None,
     epsilon: float = 1.0,
     delta: float = 1e-6,
     budget: Budget | None = None,
@@ -60,6 +61,8 @@ def plan(
         Public bounds and levels of the columns; see `privfit.Schema`.
     model : {"logit", "ols", "huber", "svm", "quantile", "poisson"} or loss
         The regression, or the loss of an M-estimator.
+    quantile : float, optional
+        With ``model="quantile"``: which one, in (0, 1). Default: 0.5, the median.
     epsilon, delta, budget
         The budget, as in `privfit.logit`.
     target : str, optional
@@ -106,7 +109,7 @@ def plan(
     True
     """
     guesses = Assumptions.of(assumptions)
-    declared, regression, encoder = _regression(formula, schema, model, target)
+    declared, regression, encoder = _regression(formula, schema, model, quantile, target)
     options = _options(
         declared,
         choose_budget(epsilon, delta, budget),
@@ -123,6 +126,7 @@ def sample_size(
     *,
     schema: Schema | Mapping[str, Any] | str | os.PathLike[str],
     model: str | AbstractLoss,
+    quantile: float | None = None,
     width: float | Mapping[str, float] | None = None,
     power: float | None = None,
     effect: float | Mapping[str, float] | None = None,
@@ -145,7 +149,7 @@ def sample_size(
 
     Parameters
     ----------
-    formula, schema, model, target, solver, relation, l2, inference, assumptions, level
+    formula, schema, model, quantile, target, solver, relation, l2, inference, assumptions, level
         As in `plan`.
     width : float or mapping, optional
         Largest expected width of an interval, in reported units: of ``coefficient``, or by name.
@@ -187,7 +191,7 @@ def sample_size(
     """
     guesses = Assumptions.of(assumptions)
     in_range(0.0, 1.0, closed="neither", level=level)
-    declared, regression, encoder = _regression(formula, schema, model, target)
+    declared, regression, encoder = _regression(formula, schema, model, quantile, target)
     options = _options(
         declared,
         choose_budget(epsilon, delta, budget),
@@ -221,6 +225,7 @@ def shortest_split(
     n: int,
     schema: Schema | Mapping[str, Any] | str | os.PathLike[str],
     model: str | AbstractLoss,
+    quantile: float | None = None,
     epsilon: float = 1.0,
     delta: float = 1e-6,
     budget: Budget | None = None,
@@ -235,7 +240,9 @@ def shortest_split(
 
     Parameters
     ----------
-    formula, n, schema, model, epsilon, delta, budget, target, solver, relation, l2, assumptions, level
+    formula, n, schema, model, quantile, target
+        As in `plan`.
+    epsilon, delta, budget, solver, relation, l2, assumptions, level
         As in `plan`.
 
     Returns
@@ -266,7 +273,7 @@ def shortest_split(
     >>> planned = plan("high ~ age", n=20_000, schema=schema, model="logit", inference=split)
     """
     in_range(0.0, 1.0, closed="neither", level=level)
-    declared, regression, encoder = _regression(formula, schema, model, target)
+    declared, regression, encoder = _regression(formula, schema, model, quantile, target)
     guesses = Assumptions.of(assumptions)
     options = _options(
         declared, choose_budget(epsilon, delta, budget), solver=solver, relation=relation, l2=l2
@@ -279,13 +286,16 @@ def _regression(
     formula: str | None,
     schema: Schema | Mapping[str, Any] | str | os.PathLike[str],
     model: str | AbstractLoss,
+    quantile: float | None,
     target: str | None,
 ) -> tuple[Schema, Model, Encoder]:
     declared = as_schema(schema)
     if isinstance(model, AbstractLoss):
+        if quantile is not None:
+            raise InvalidArgument("quantile goes with model='quantile'; a loss has its own")
         regression = m_estimation(model)
     else:
-        regression = BY_NAME[one_of(tuple(BY_NAME), model=model)]()
+        regression = model_named(model, quantile)
     if formula is not None:
         if target is not None:
             raise InvalidArgument("target is named by the formula; leave it out")
