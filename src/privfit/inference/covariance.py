@@ -16,6 +16,10 @@ LARGEST_CORRECTION = 0.25
 RESOLVED = 0.75
 """Smallest eigenvalue of a bread, in spectral norms of its noise, that is believed."""
 
+SINGULAR = 1e-11
+"""Smallest eigenvalue of a bread without noise, in units of its bound, that is believed. Below are rounding,
+and what is left of the curvature where a minimum at infinity was followed until the gradient was gone."""
+
 LARGEST_HIDDEN_PART = 0.05
 """Part of a coefficient's squared direction that may be unresolved before its standard error is infinite."""
 
@@ -31,8 +35,8 @@ class Bread:
     sd : float
         Noise standard deviation of a diagonal entry (off the diagonal ``sd / sqrt(2)``).
     unresolved : array of shape (q, m)
-        Orthonormal directions whose curvature the noise hides: their eigenvalue was raised, or is below
-        `RESOLVED` times the noise's spectral norm.
+        Orthonormal directions whose curvature the noise hides, or that have none: their eigenvalue was
+        raised, or is below `RESOLVED` times the noise's spectral norm, or below `SINGULAR`.
     """
 
     matrix: FloatArray
@@ -63,13 +67,14 @@ def bread_from(problem: Problem, releases: Sequence[Release]) -> Bread:
     values = np.array([release.value for release in releases]) / scales[:, None, None]
     matrix, sd = np.tensordot(weights, values, axes=1), float(np.sqrt(np.sum((weights * sds) ** 2)))
     eigenvalues, vectors = np.linalg.eigh(matrix + problem.ridge)
-    floor = 0.5 * noise_norm(sd, problem.size)
-    kept = raised_eigenvalues(eigenvalues, floor)
+    noise = noise_norm(sd, problem.size)
+    least = SINGULAR * problem.loss.constants.curvature * problem.norm_bound**2
+    kept = raised_eigenvalues(eigenvalues, 0.5 * noise)
     return Bread(
         matrix=(vectors * kept) @ vectors.T,
         inverse=(vectors / kept) @ vectors.T,
         sd=sd,
-        unresolved=vectors[:, eigenvalues < RESOLVED * noise_norm(sd, problem.size)],
+        unresolved=vectors[:, eigenvalues < max(RESOLVED * noise, least)],
     )
 
 

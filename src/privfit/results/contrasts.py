@@ -165,7 +165,7 @@ class TermTests:
         """Return the table, for print or notebook."""
         notes = (
             "Each line tests that all coefficients of a term are 0 in the full model, by a Wald test that "
-            "includes the privacy noise. It compares the model with the one without the term, from this fit "
+            "includes all privacy noise. It compares the model with the one without the term, from this fit "
             "alone.",
         )
         if self.adjust is not None:

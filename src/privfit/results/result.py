@@ -200,7 +200,8 @@ class FitResult:
         names = tuple(describe_combination(row, self.names) for row in matrix)
         effect = matrix @ self.estimate
         nulls = "0" if not values.any() else ", ".join(f"{value:g}" for value in values)
-        note = f"Tested to be {nulls}. Standard errors include the privacy noise."
+        included = " Standard errors include the privacy noise." if self.plan.private else ""
+        note = f"Tested to be {nulls}.{included}"
         return Estimates(
             "Linear combinations", names, effect, values, se, dof, adjust, (note,), self.statement.mark
         )

@@ -90,15 +90,16 @@ def summarize(
     columns = [estimate]
     if uncertainty is not None:
         u = uncertainty
-        columns += [u.se, u.z, u.pvalue, u.lower, u.upper, u.noise_share]
+        columns += [u.se, u.z, u.pvalue, u.lower, u.upper]
+        columns += [u.noise_share] if plan.private else []
     numbers = np.column_stack(columns).tolist()
     return Summary(
         title=f"{model} results",
         mark=statement.mark,
         header=_header(model, target, scale, statement, plan, inference=uncertainty is not None),
-        columns=_columns(level, inference=uncertainty is not None),
+        columns=_columns(level, inference=uncertainty is not None, noisy=plan.private),
         rows=tuple((name, tuple(row)) for name, row in zip(names, numbers, strict=True)),
-        footers=(statement.sentence, *_reading(uncertainty, level)),
+        footers=(statement.sentence, *_reading(uncertainty, level, noisy=plan.private)),
     )
 
 
@@ -109,7 +110,9 @@ def _header(
     header = [("Model", model), ("Dep. variable", target), *_counting(plan, rows)]
     if scale is not None:
         header.append(("Residual scale", printer.significant(scale)))
-    sandwich = "noise-aware sandwich" + ("" if plan.unit is None else f", clustered by {plan.unit}")
+    sandwich = ("noise-aware sandwich" if plan.private else "sandwich") + (
+        "" if plan.unit is None else f", clustered by {plan.unit}"
+    )
     covariance = sandwich if inference else "none (inference=False)"
     header += [
         ("Method", plan.solver),
@@ -131,11 +134,12 @@ def _counting(plan: Plan, n_rows: str) -> list[tuple[str, str]]:
     return lines
 
 
-def _columns(level: float, *, inference: bool) -> tuple[Column, ...]:
+def _columns(level: float, *, inference: bool, noisy: bool) -> tuple[Column, ...]:
     coef = Column("coef", "significant")
     if not inference:
         return (coef,)
     tail = (1 - level) / 2
+    share = (Column("noise %", "percent"),) if noisy else ()
     return (
         coef,
         Column("std err", "significant"),
@@ -143,12 +147,14 @@ def _columns(level: float, *, inference: bool) -> tuple[Column, ...]:
         Column("P>|z|", "pvalue"),
         Column(f"[{tail:.6g}", "significant"),
         Column(f"{1 - tail:.6g}]", "significant"),
-        Column("noise %", "percent"),
+        *share,
     )
 
 
-def _reading(uncertainty: Uncertainty | None, level: float) -> list[str]:
+def _reading(uncertainty: Uncertainty | None, level: float, *, noisy: bool) -> list[str]:
     """Explain the table to a statistician who has not met privacy noise before."""
+    if not noisy:
+        return [] if uncertainty is None else _reading_without_noise(uncertainty, level)
     if uncertainty is None:
         return [
             "Coefficients only: they hold privacy noise, and this fit bought no standard errors to tell how "
@@ -170,6 +176,16 @@ def _reading(uncertainty: Uncertainty | None, level: float) -> list[str]:
         footers.append(
             "std err inf or nan: the privacy noise left no usable standard error, so nothing can be "
             "concluded about this coefficient. More rows or a larger budget would help."
+        )
+    return footers
+
+
+def _reading_without_noise(uncertainty: Uncertainty, level: float) -> list[str]:
+    footers = [f"Standard errors, tests and {100 * level:.6g}% intervals are for sampling variation alone."]
+    if not np.all(np.isfinite(uncertainty.se)):
+        footers.append(
+            "std err inf or nan: the rows do not determine this coefficient. Columns may be collinear or "
+            "constant, or may separate the classes."
         )
     return footers
 
