@@ -28,10 +28,15 @@ def in_rounds(actions: dict[str, Callable[[], object]], rounds: int) -> dict[str
 
 
 def ratios(measured: dict[str, dict[str, float]], pairs: list[tuple[str, str]]) -> dict[str, float]:
-    """Return quotients of processor times, which other programs on the machine disturb least."""
+    """Return quotients of processor times, which other programs on the machine disturb least.
+
+    There is none to a time that is too short to be measured.
+    """
+    times = {name: each["processor_ms"] for name, each in measured.items()}
     return {
-        f"{above} / {below}": round(measured[above]["processor_ms"] / measured[below]["processor_ms"], 3)
+        f"{above} / {below}": round(times[above] / times[below], 3)
         for above, below in pairs
+        if times[below] > 0.0
     }
 
 
