@@ -1,5 +1,6 @@
 """Tests, comparisons, predictions and marginal effects of a result, against statsmodels and simulation."""
 
+import dataclasses
 import pickle
 
 import numpy as np
@@ -231,3 +232,44 @@ def test_joint_tests_keep_their_size():
         rejected["term"] += fit.compare_without("C(g)").pvalue < 0.1
         rejected["combination"] += fit.t_test("C(g)[T.b] - C(g)[T.c]").pvalues.iloc[0] < 0.1
     assert all(low <= count <= high for count in rejected.values()), rejected
+
+
+def test_a_fit_without_inference_predicts(people):
+    schema = {**SCHEMA, **RESPONSES, "class": {"type": "categorical", "levels": ["l", "m", "r"]}}
+    for name, response in (("logit", "logit"), ("poisson", "poisson"), ("ols", "ols"), ("logit", "class")):
+        fit = getattr(pf, name)
+        formula = f"{response} ~ age + C(job)"
+        bare = fit(formula, people, schema=schema, inference=False, random_state=1)
+        full = fit(formula, people, schema=schema, random_state=1)
+        kind = pd.Series if response != "class" else pd.DataFrame
+        assert isinstance(bare.predict(PROFILES), kind)
+        expected = full.get_prediction(PROFILES).predicted
+        np.testing.assert_array_equal(full.predict(PROFILES).to_numpy().ravel(), expected)
+        assert bare.predict(PROFILES).shape == full.predict(PROFILES).shape
+    assert list(bare.predict(PROFILES).columns) == ["P(l)", "P(m)", "P(r)"]
+    np.testing.assert_allclose(bare.predict(PROFILES).sum(axis=1), 1.0)
+    plain = pf.ols("ols ~ age", people, schema=schema, inference=False, random_state=1)
+    at = plain.predict({"age": [30.0, 60.0]})
+    np.testing.assert_allclose(at, plain.params["Intercept"] + plain.params["age"] * np.array([30.0, 60.0]))
+    with pytest.raises(Incompatible, match="no mean"):
+        pf.svm("logit ~ age", people, schema=schema, inference=False, random_state=1).predict(PROFILES)
+    with pytest.raises(Incompatible, match="read from JSON"):
+        pf.FitResult.from_json(plain.to_json()).predict(PROFILES)
+
+
+@pytest.mark.parametrize("size", [1e4, -1e4])
+@pytest.mark.parametrize("name", ["logit", "poisson"])
+def test_nothing_is_concluded_where_the_curve_is_flat_or_overflows(people, name, size):
+    """Coefficients far out, of which nothing is known: an effect of 0 with no error would be a finding."""
+    schema = {**SCHEMA, name: RESPONSES[name]}
+    fit = getattr(pf, name)(f"{name} ~ age", people, schema=schema, epsilon=0.01, random_state=1)
+    far = dataclasses.replace(fit, estimate=np.array([size, size]))
+    effects = far.get_margeff(PROFILES)
+    assert not np.isfinite(effects.bse).any()
+    assert (effects.pvalues == 1.0).all()
+    assert (effects.conf_int().abs() == np.inf).all(axis=None)
+    predictions = far.get_prediction(PROFILES)
+    assert not np.isfinite(predictions.se).any()
+    widest = predictions.conf_int()
+    assert (widest["lower"] == 0.0).all()
+    assert (widest["upper"] == (1.0 if name == "logit" else np.inf)).all()

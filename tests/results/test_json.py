@@ -116,6 +116,18 @@ def test_failed_write_keeps_the_old_file(result, tmp_path, monkeypatch):
     assert list(tmp_path.iterdir()) == [path]
 
 
+def test_a_place_that_cannot_be_written_to_is_refused_by_name(result, tmp_path):
+    folder, file = tmp_path / "folder", tmp_path / "file"
+    folder.mkdir()
+    file.write_text("old")
+    for place in (tmp_path / "none" / "result.json", file / "result.json", folder):
+        with pytest.raises(InvalidArgument, match="path must name a file in an existing folder") as caught:
+            result.to_json(place)
+        assert str(place) in str(caught.value)
+    assert sorted(tmp_path.rglob("*")) == [file, folder]
+    assert file.read_text() == "old"
+
+
 @pytest.mark.parametrize(
     "argument", [None, 3, b"{}", [], "", "no/such/file.json", "a\0b", "x" * 10_000, "[1]"]
 )

@@ -31,6 +31,7 @@ def linear(x: FloatArray, estimate: FloatArray) -> Differentiated:
     return predictors(x, estimate), derivatives.reshape(len(x), n_outputs, -1)
 
 
+@np.errstate(over="ignore", invalid="ignore")
 def mean(x: FloatArray, estimate: FloatArray, link: Link) -> Differentiated:
     """Return the mean response, or the probabilities of the classes, and their derivatives."""
     eta, derivatives = linear(x, estimate)
@@ -42,6 +43,7 @@ def mean(x: FloatArray, estimate: FloatArray, link: Link) -> Differentiated:
     return chances, np.einsum("nkj,njq->nkq", _chance_slopes(chances), derivatives)
 
 
+@np.errstate(over="ignore", invalid="ignore")
 def slope(x: FloatArray, dx: FloatArray, estimate: FloatArray, link: Link) -> Differentiated:
     """Return the derivative of `mean` in a covariate, and its own derivatives in the coefficients."""
     change, of_change = linear(dx, estimate)

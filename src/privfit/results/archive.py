@@ -4,6 +4,7 @@ Reading trusts nothing: types are checked against the field annotations, no name
 or executed, and a message says where the text is wrong, never what it holds.
 """
 
+import contextlib
 import json
 import math
 import numbers
@@ -100,8 +101,22 @@ def _scalar(value: Any) -> str:
 
 
 def write_atomically(path: str | os.PathLike[str], text: str) -> None:
-    """Write a text file so that readers find the old or the new content, never a part."""
-    target = Path(path)
+    """Write a text file so that readers find the old or the new content, never a part.
+
+    Raises
+    ------
+    InvalidArgument
+        If there is no such folder, or it cannot be written to. A disk that fails is an OSError.
+    """
+    try:
+        _replace(Path(path), text)
+    except (FileNotFoundError, NotADirectoryError, IsADirectoryError, PermissionError) as error:
+        raise InvalidArgument(
+            f"path must name a file in an existing folder that can be written to, got {str(path)!r}"
+        ) from error
+
+
+def _replace(target: Path, text: str) -> None:
     draft = target.with_name(f".{target.name}.{secrets.token_hex(6)}.tmp")
     try:
         with draft.open("x", encoding="utf-8", newline="\n") as file:
@@ -110,7 +125,8 @@ def write_atomically(path: str | os.PathLike[str], text: str) -> None:
             os.fsync(file.fileno())
         draft.replace(target)
     except BaseException:
-        draft.unlink(missing_ok=True)
+        with contextlib.suppress(OSError):
+            draft.unlink()
         raise
 
 

@@ -30,27 +30,20 @@ PUBLIC = (
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Coefficients:
+class Regression:
     """The released coefficients, and how covariates reach them.
 
     Parameters
     ----------
     estimate : array of shape (q,)
-    covariance : array of shape (q, q)
-    dof : array of shape (q,)
     form : ModelForm
     encoder : Encoder
         Made from public facts; turns raw columns into the columns of the design.
-    warning : str or None
-        Marks a result without privacy.
     """
 
     estimate: FloatArray
-    covariance: FloatArray
-    dof: FloatArray
     form: ModelForm
     encoder: Encoder
-    warning: str | None
 
     def design(self, table: Table) -> FloatArray:
         """Return the rows of the design in raw units, shape (n, p)."""
@@ -59,17 +52,54 @@ class Coefficients:
         centers = np.array([column.center for column in columns])
         return self.encoder.encode_predictors(table) * widths + centers
 
-    def errors(self, derivatives: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Return standard errors and degrees of freedom by the delta method, each of the leading shape."""
-        flat = derivatives.reshape(-1, derivatives.shape[-1])
-        se, dof = combination_errors(np.where(np.isfinite(flat), flat, 0.0), self.covariance, self.dof)
-        se = np.where(np.isfinite(flat).all(axis=1), se, np.nan)
-        return se.reshape(derivatives.shape[:-1]), dof.reshape(derivatives.shape[:-1])
+    def means(self, data: object) -> Differentiated:
+        """Return the mean, or the probability of each class, at the rows of a table."""
+        need_mean(self.form)
+        x = self.design(open_covariates(data, self.encoder))
+        return self.shown(effects.mean(x, self.estimate, self.form.link))
 
     def shown(self, found: Differentiated) -> Differentiated:
         """Leave out the probability of the first of two classes."""
         values, derivatives = found
         return (values[:, 1:], derivatives[:, 1:]) if len(self.form.classes) == 2 else found
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Coefficients:
+    """A regression and what is known of its coefficients.
+
+    Parameters
+    ----------
+    regression : Regression
+    covariance : array of shape (q, q)
+    dof : array of shape (q,)
+    warning : str or None
+        Marks a result without privacy.
+    """
+
+    regression: Regression
+    covariance: FloatArray
+    dof: FloatArray
+    warning: str | None
+
+    def errors(self, derivatives: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Return standard errors and degrees of freedom by the delta method, each of the leading shape.
+
+        NaN where a derivative is not a number.
+        """
+        flat = derivatives.reshape(-1, derivatives.shape[-1])
+        se, dof = combination_errors(np.where(np.isfinite(flat), flat, 0.0), self.covariance, self.dof)
+        se = np.where(np.isfinite(flat).all(axis=1), se, np.nan)
+        return se.reshape(derivatives.shape[:-1]), dof.reshape(derivatives.shape[:-1])
+
+
+def predicted(regression: Regression, data: object) -> pd.Series | pd.DataFrame:
+    """Return the mean of the response, or the probability of each class, at the rows of a public table."""
+    values, _ = regression.means(data)
+    outputs = regression.form.outputs
+    if len(outputs) == 1:
+        return pd.Series(values[:, 0], name="mean")
+    return pd.DataFrame(values, columns=pd.Index(outputs))
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
@@ -99,23 +129,23 @@ class Predictions:
     @classmethod
     def at(cls, given: Coefficients, data: object) -> "Predictions":
         """Predict at the rows of a public table."""
-        need_mean(given.form)
-        x = given.design(open_covariates(data, given.encoder))
-        values, derivatives = given.shown(effects.mean(x, given.estimate, given.form.link))
-        line, stretch = effects.to_line(values, given.form.link)
+        form = given.regression.form
+        values, derivatives = given.regression.means(data)
+        line, stretch = effects.to_line(values, form.link)
         with np.errstate(invalid="ignore", over="ignore"):
             line_se, _ = given.errors(stretch[:, :, None] * derivatives)
         se, dof = given.errors(derivatives)
-        outputs = given.form.outputs
+        se = np.where(np.isfinite(line), se, np.nan)  # too close to the end of the range for a slope
+        outputs = form.outputs
         tails = [""] if len(outputs) == 1 else [f" {output}" for output in outputs]
         return cls(
-            names=tuple(f"{row}{tail}" for row in range(len(x)) for tail in tails),
+            names=tuple(f"{row}{tail}" for row in range(len(values)) for tail in tails),
             predicted=values.ravel(),
             se=se.ravel(),
             dof=dof.ravel(),
             line=line.ravel(),
             line_se=line_se.ravel(),
-            link=given.form.link,
+            link=form.link,
             warning=given.warning,
         )
 
@@ -160,15 +190,17 @@ class Predictions:
         return self.summary().as_html()
 
 
+@np.errstate(over="ignore", invalid="ignore")
 def marginal_effects(given: Coefficients, data: object, variables: Sequence[str] | None) -> Estimates:
     """Return average marginal effects over the rows of a public table.
 
     Of a numeric covariate: the derivative of the mean, all terms that hold it taken together. Of a
     categorical one: the difference that each level makes against the first, everything else as it is.
     """
-    need_mean(given.form)
-    table = open_covariates(data, given.encoder)
-    declared = dict(given.encoder.variables)
+    regression = given.regression
+    need_mean(regression.form)
+    table, outputs = open_covariates(data, regression.encoder), regression.form.outputs
+    declared = dict(regression.encoder.variables)
     chosen = tuple(declared) if variables is None else listed("column names", variables=variables)
     if not chosen:
         raise InvalidArgument("variables must name at least one column of the model")
@@ -182,18 +214,19 @@ def marginal_effects(given: Coefficients, data: object, variables: Sequence[str]
             )
         column = declared[name]
         found = (
-            _steps(given, table, name, column)
+            _steps(regression, table, name, column)
             if isinstance(column, CategoricalColumn)
-            else [(name, _derivative(given, table, name, column))]
+            else [(name, _derivative(regression, table, name, column))]
         )
         for label, one in found:
-            value, derivative = given.shown(one)
-            names += [
-                label if len(given.form.outputs) == 1 else f"{label} {out}" for out in given.form.outputs
-            ]
+            value, derivative = regression.shown(one)
+            names += [label if len(outputs) == 1 else f"{label} {output}" for output in outputs]
             values.append(value.mean(axis=0))
             derivatives.append(derivative.mean(axis=0))
-    se, dof = given.errors(np.concatenate(derivatives))
+    slopes = np.concatenate(derivatives)
+    if regression.form.link != "identity":  # a curve so flat that its slope underflows tells nothing
+        slopes[(slopes == 0.0).all(axis=1)] = np.nan
+    se, dof = given.errors(slopes)
     effect = np.concatenate(values)
     title = f"Average marginal effects over {table.n_rows} given rows"
     return Estimates(
@@ -209,28 +242,30 @@ def need_mean(form: ModelForm) -> None:
         )
 
 
-def _derivative(given: Coefficients, table: Table, name: str, column: NumericColumn | None) -> Differentiated:
+def _derivative(
+    regression: Regression, table: Table, name: str, column: NumericColumn | None
+) -> Differentiated:
     """Return the derivative in a numeric covariate, differenced in the design, exact for linear terms."""
     values = np.array(table.column(name), dtype=np.float64)
     low, high = (-np.inf, np.inf) if column is None else (column.lower, column.upper)
     half = _STEP * (1.0 if column is None else high - low)
     values = np.clip(values, low, high)
     below, above = np.maximum(values - half, low), np.minimum(values + half, high)
-    first, second = (given.design(_changed(table, name, ends)) for ends in (below, above))
+    first, second = (regression.design(_changed(table, name, ends)) for ends in (below, above))
     dx = (second - first) / (above - below)[:, None]
-    x = given.design(_changed(table, name, values))
-    return effects.slope(x, dx, given.estimate, given.form.link)
+    x = regression.design(_changed(table, name, values))
+    return effects.slope(x, dx, regression.estimate, regression.form.link)
 
 
 def _steps(
-    given: Coefficients, table: Table, name: str, column: CategoricalColumn
+    regression: Regression, table: Table, name: str, column: CategoricalColumn
 ) -> list[tuple[str, Differentiated]]:
     """Return the difference that each level makes against the first."""
 
     def at(level: object) -> Differentiated:
         everywhere = np.full(table.n_rows, level, dtype=object)
-        x = given.design(_changed(table, name, everywhere))
-        return effects.mean(x, given.estimate, given.form.link)
+        x = regression.design(_changed(table, name, everywhere))
+        return effects.mean(x, regression.estimate, regression.form.link)
 
     base, of_base = at(column.levels[0])
     found = []

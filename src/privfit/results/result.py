@@ -20,7 +20,7 @@ from privfit.problem.plan import Plan, Release
 from privfit.results import archive, record
 from privfit.results.constraints import describe_combination, describe_constraints, parse_constraints
 from privfit.results.contrasts import Estimates, TermTests
-from privfit.results.effects import Coefficients, Predictions, marginal_effects
+from privfit.results.effects import Coefficients, Predictions, Regression, marginal_effects, predicted
 from privfit.results.form import ModelForm
 from privfit.results.statement import PrivacyStatement
 from privfit.results.summary import Summary, Uncertainty, summarize
@@ -133,7 +133,9 @@ class FitResult:
     @property
     def noise_share(self) -> pd.Series:
         """Share of each squared standard error that is privacy noise, between 0 and 1."""
-        return self._labelled(self._noise_share(), "noise share")
+        total = np.diagonal(self._covariance("noise_share"))
+        noise = np.diagonal(np.zeros_like(total) if self.cov_noise is None else self.cov_noise)
+        return self._labelled(wald.noise_share(noise, total), "noise share")
 
     def conf_int(self, level: float = 0.95) -> pd.DataFrame:
         """Return two-sided confidence intervals that include the privacy noise.
@@ -240,6 +242,13 @@ class FitResult:
         rows = [k for term in dict.fromkeys(terms) for k in form.positions(term)]
         return self.wald_test(np.eye(len(self.names))[rows])
 
+    def predict(self, exog: object) -> pd.Series | pd.DataFrame:
+        """Return what `get_prediction` predicts without standard errors, for fits without inference, too.
+
+        A series of means, or of probabilities of the second of two classes; with more a frame of all.
+        """
+        return predicted(self._regression("predict"), exog)
+
     def get_prediction(self, exog: object) -> Predictions:
         """Predict the mean of the response, or the probability of each class, at given covariates.
 
@@ -321,8 +330,7 @@ class FitResult:
         counted = "rows" if self.plan.unit is None else "units"
         return (
             f"<FitResult: {self.model} of {self.target}, {len(self.names)} coefficients, "
-            f"{self.nobs} {counted}; "
-            f"{guarantee}>"
+            f"{self.nobs} {counted}; {guarantee}>"
         )
 
     def _repr_html_(self) -> str:
@@ -358,28 +366,24 @@ class FitResult:
             raise Incompatible(f"{asked} needs the terms of the model, which this result was made without")
         return self.form
 
-    def _coefficients(self, asked: str) -> Coefficients:
-        covariance, form = self._covariance(asked), self._form(asked)
+    def _regression(self, asked: str) -> Regression:
+        form = self._form(asked)
         if self.encoder is None:
             raise Incompatible(
                 f"{asked} needs the schema and formula of the fit, which a result read from JSON lacks; "
                 "use the one that the fit returned"
             )
-        return Coefficients(self.estimate, covariance, self._dof(), form, self.encoder, self.statement.mark)
+        return Regression(self.estimate, form, self.encoder)
 
-    def _noise_share(self) -> FloatArray:
-        total = np.diagonal(self._covariance("noise_share"))
-        noise = np.diagonal(np.zeros_like(total) if self.cov_noise is None else self.cov_noise)
-        return wald.noise_share(noise, total)
+    def _coefficients(self, asked: str) -> Coefficients:
+        covariance = self._covariance(asked)
+        return Coefficients(self._regression(asked), covariance, self._dof(), self.statement.mark)
 
     def _uncertainty(self, level: float) -> Uncertainty:
-        se, dof = self._se("summary"), self._dof()
-        z = wald.z_values(self.estimate, se)
-        lower, upper = wald.interval(self.estimate, se, level, dof)
-        pvalue = wald.two_sided_pvalue(z, dof)
-        return Uncertainty(
-            se=se, z=z, pvalue=pvalue, lower=lower, upper=upper, noise_share=self._noise_share(), dof=dof
-        )
+        shown = {"se": self.bse, "z": self.zvalues, "pvalue": self.pvalues, "noise_share": self.noise_share}
+        ends = self.conf_int(level)
+        shown |= {"lower": ends["lower"], "upper": ends["upper"]}
+        return Uncertainty(**{name: one.to_numpy() for name, one in shown.items()}, dof=self._dof())
 
 
 def _no_inference(asked: str) -> Incompatible:
