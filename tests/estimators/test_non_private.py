@@ -81,3 +81,16 @@ def test_a_response_of_zeros_gives_no_evidence():
     result = pf.ols("y ~ x + z", people(y=lambda _: np.zeros(N)), **PLAIN)
     assert (result.bse == 0).all()
     assert (result.pvalues == 1.0).all()
+
+
+def test_columns_of_very_different_sizes_are_determined():
+    """Without a schema nothing is scaled; a column of incomes hides no other one."""
+    rng = np.random.default_rng(1)
+    x = np.column_stack([1e5 * rng.random(N), rng.random(N)])
+    y = 1e-5 * x[:, 0] + rng.normal(size=N)
+    model = pf.LinearRegression(solver="non-private", residual_bound=1e3).fit(x, y)
+    design = np.column_stack([np.ones(N), x])
+    residuals = y - design @ np.linalg.lstsq(design, y, rcond=None)[0]
+    inverse = np.linalg.inv(design.T @ design)
+    expected = np.sqrt(np.diag(inverse @ (design.T * residuals**2) @ design @ inverse))
+    np.testing.assert_allclose(model.result_.bse, expected, rtol=1e-3)

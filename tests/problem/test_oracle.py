@@ -156,6 +156,34 @@ def test_tighter_bounds_of_a_pure_release_cost_the_same():
     assert held_to(exact, 0.3 * exact.sensitivity).sd == 0.0
 
 
+def summing_oracle(kinds, relation="add_remove", seed=0):
+    problem = make_problem(POISSON, n_rows=N, relation=Relation(relation))
+    source = ArraySource(np.zeros((N, 3)), np.zeros(N), norm_bound=1.5)
+    return Oracle(problem, plan_of(problem, kinds, 1.0), source, make_source(seed))
+
+
+@pytest.mark.parametrize("kind", ["gradient", "hessian", "meat"])
+def test_a_larger_number_of_rows_leaves_the_noise_of_sums_as_planned(kind):
+    oracle = summing_oracle([kind])
+    (planned,) = oracle.plan.releases
+    oracle.change_rows(7 * N)
+    used = oracle.release(kind, np.zeros(3)).planned
+    assert used.mu == planned.mu
+    assert used.sensitivity == oracle.problem.sensitivity(kind)
+    assert gaussian_mu(used.size, used.sensitivity, used.sd) <= planned.mu
+    assert 7 * used.sd == pytest.approx(planned.sd, rel=1e-4)
+
+
+def test_a_number_of_rows_is_raised_only_and_only_where_it_is_private():
+    for oracle, n_rows in (
+        (summing_oracle(["gradient"]), N - 1),
+        (summing_oracle(["gradient"], "replace"), 2 * N),
+    ):
+        with pytest.raises(PlanViolation, match="may only be raised"):
+            oracle.change_rows(n_rows)
+        assert oracle.problem.n_rows == N
+
+
 @pytest.mark.statistical
 @pytest.mark.parametrize("kind", ["gradient", "hessian"])
 def test_noise_under_tighter_bounds_is_that_of_their_sensitivity(kind):

@@ -116,7 +116,7 @@ def second_moment_and_seen(mu, seed=0):
     y = (rng.random(n) < 0.5).astype(float)
     problem = problem_for(Logistic(), x, norm_bound=6.0)
     oracle = oracle_for(problem, EmpiricalBayesDescent(), x, y, mu=mu, seed=seed)
-    frame = released_geometry(problem, oracle)[1]
+    frame = released_geometry(problem, oracle)[2]
     z = x @ frame.basis
     return z.T @ z / n, frame.seen
 

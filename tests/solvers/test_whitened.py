@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from scipy.special import expit
 
+import privfit as pf
 from privfit import Budget, LogisticRegression
 
 
@@ -26,3 +27,32 @@ def test_with_few_columns_a_wrong_logit_is_fitted_nearly_as_without_weights(mu, 
         away.append(np.asarray(fit.params) - np.asarray(exact.params))
         errors.append(fit.bse)
     assert np.all(np.abs(np.mean(away, axis=0)) < largest * np.mean(errors, axis=0))
+
+
+ROWS_SCHEMA = {
+    "x": {"type": "numeric", "lower": -3, "upper": 3},
+    "z": {"type": "numeric", "lower": -3, "upper": 3},
+    "y": {"type": "numeric", "lower": -8, "upper": 8},
+    "b": {"type": "categorical", "levels": ["no", "yes"]},
+}
+
+
+@pytest.mark.parametrize("inference", [True, False])
+@pytest.mark.parametrize(("model", "formula"), [("logit", "b ~ x + z"), ("ols", "y ~ x + z")])
+def test_a_wrong_number_of_rows_leads_nowhere_else(model, formula, inference):
+    """Of 20,000 rows; what is asked of too few was divided by too little, and steps led far away."""
+    rng, n = np.random.default_rng(3), 20_000
+    x, z = rng.normal(size=(2, n))
+    eta = 0.3 + x - 0.5 * z
+    data = {"x": x, "z": z, "y": eta + rng.normal(size=n)}
+    data["b"] = np.where(rng.random(n) < 1 / (1 + np.exp(-eta)), "yes", "no")
+    fit = getattr(pf, model)
+    options = {"schema": ROWS_SCHEMA, "relation": "add_remove", "inference": inference, "random_state": 0}
+    right = fit(formula, data, n_rows=n, **options)
+    for n_rows in (n // 10, n // 5, n // 2, 2 * n, 5 * n):
+        found = fit(formula, data, n_rows=n_rows, **options)
+        np.testing.assert_allclose(found.params, right.params, atol=0.06)
+        assert found.nobs == n_rows
+        if inference:
+            assert (found.bse < (2.5 if n_rows > n else 1.5) * right.bse).all()
+            assert (found.bse > 0.6 * right.bse).all()

@@ -16,9 +16,12 @@ LARGEST_CORRECTION = 0.25
 RESOLVED = 0.75
 """Smallest eigenvalue of a bread, in spectral norms of its noise, that is believed."""
 
-SINGULAR = 1e-11
-"""Smallest eigenvalue of a bread without noise, in units of its bound, that is believed. Below are rounding,
-and what is left of the curvature where a minimum at infinity was followed until the gradient was gone."""
+VANISHED = 1e-11
+"""Smallest eigenvalue of a bread, in units of the loss's largest curvature, that is believed. Less is left
+where a minimum at infinity was followed until the gradient was gone."""
+
+ROUNDING = 1e-14
+"""Smallest eigenvalue of a bread, in units of the largest, that is believed."""
 
 LARGEST_HIDDEN_PART = 0.05
 """Part of a coefficient's squared direction that may be unresolved before its standard error is infinite."""
@@ -36,7 +39,7 @@ class Bread:
         Noise standard deviation of a diagonal entry (off the diagonal ``sd / sqrt(2)``).
     unresolved : array of shape (q, m)
         Orthonormal directions whose curvature the noise hides, or that have none: their eigenvalue was
-        raised, or is below `RESOLVED` times the noise's spectral norm, or below `SINGULAR`.
+        raised, or is below `RESOLVED` times the noise's spectral norm, `VANISHED` or `ROUNDING`.
     """
 
     matrix: FloatArray
@@ -68,7 +71,7 @@ def bread_from(problem: Problem, releases: Sequence[Release]) -> Bread:
     matrix, sd = np.tensordot(weights, values, axes=1), float(np.sqrt(np.sum((weights * sds) ** 2)))
     eigenvalues, vectors = np.linalg.eigh(matrix + problem.ridge)
     noise = noise_norm(sd, problem.size)
-    least = SINGULAR * problem.loss.constants.curvature * problem.norm_bound**2
+    least = max(VANISHED * problem.loss.constants.curvature, ROUNDING * float(eigenvalues[-1]))
     kept = raised_eigenvalues(eigenvalues, 0.5 * noise)
     return Bread(
         matrix=(vectors * kept) @ vectors.T,

@@ -117,6 +117,20 @@ class Oracle:
             raise PlanViolation("a change of the loss may change nothing but its constants")
         self.problem = replace(self.problem, loss=loss)
 
+    def change_rows(self, n_rows: int) -> None:
+        """Go on dividing sums by a larger number, where the number of rows is private.
+
+        Sensitivities and noise get smaller alike, so that every sum has the noise that was planned for it.
+
+        Parameters
+        ----------
+        n_rows : int
+            A function of public facts and earlier releases.
+        """
+        if self.problem.relation != "add_remove" or n_rows < self.problem.n_rows:
+            raise PlanViolation("a number of rows may only be raised, and only where it is private")
+        self.problem, self._asked = replace(self.problem, n_rows=n_rows), None
+
     def sample(self, part: float) -> None:
         """Ask a random sample of the rows from now on, for answers that need no more; ``1`` for all rows.
 

@@ -134,7 +134,7 @@ class EmpiricalBayesDescent(AbstractSolver):
     def run(self, problem: Problem, oracle: Oracle) -> Solution:
         """Release the geometry, then take the planned steps."""
         problem = held_to_counts(problem, oracle)
-        marginals, frame = released_geometry(problem, oracle)
+        problem, marginals, frame = released_geometry(problem, oracle)
         signal = signal_of(oracle.plan.solver_releases, problem.size)
         bound = self._relative_bound(problem, frame.dimension, min(signal, 1e12))
         model = HessianModel(problem, frame, marginals, smallest=SMALLEST_PART)

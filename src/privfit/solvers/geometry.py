@@ -206,11 +206,11 @@ def _all_rows(longest: float) -> float:
 
 def released_geometry(
     problem: Problem, oracle: Oracle, part_of: Callable[[float], float] = _all_rows
-) -> tuple[Marginals, Frame]:
+) -> tuple[Problem, Marginals, Frame]:
     """Release marginals, the norms of standardised rows and their second moment, and read them.
 
-    Rows are weighted down in the second moment beyond the norm that most of them keep within, the constant
-    aside.
+    The problem is returned with as many rows as the marginals show; see `held_to_rows`. Rows are weighted
+    down in the second moment beyond the norm that most of them keep within, the constant aside.
 
     Parameters
     ----------
@@ -222,7 +222,8 @@ def released_geometry(
         rows; the oracle goes on to ask that part.
     """
     start = np.array(problem.start)
-    marginals = Marginals.of(problem, oracle.release("marginals", start))
+    problem, released = held_to_rows(problem, oracle, oracle.release("marginals", start))
+    marginals = Marginals.of(problem, released)
     standard, usual = marginals.standardising(problem), float(problem.n_coef)
     oracle.change_basis(whitened(problem, standard / math.sqrt(usual)))
     norms = oracle.release("norms", start)
@@ -231,7 +232,34 @@ def released_geometry(
     oracle.sample(part_of(usual * (ROOM * longest_norm(norms)) ** 2))
     oracle.change_basis(standardised(problem, standard / math.sqrt(size)))
     moment = oracle.release("second_moment", start)
-    return marginals, Frame.of(problem, standard, moment, marginals=marginals, size=size)
+    return problem, marginals, Frame.of(problem, standard, moment, marginals=marginals, size=size)
+
+
+def held_to_rows(problem: Problem, oracle: Oracle, marginals: Release) -> tuple[Problem, Release]:
+    """Return the problem and its marginals with as many rows as these show, if more than were declared.
+
+    Where the number of rows is private, sums are divided by a public guess. One that is far too small makes
+    every mean too large, curvature included, so that steps of a length that suits a mean lead far away. The
+    mean of the constant is the number of rows over the guess, and it is released. The oracle goes on with
+    the larger number. A guess that is too large makes steps short, and does no harm.
+
+    Parameters
+    ----------
+    problem : Problem
+        In encoded coordinates.
+    oracle : Oracle
+    marginals : Release
+    """
+    rows_each = float(marginals.value[0])
+    if problem.relation != "add_remove" or not problem.has_intercept or rows_each <= 1.0:
+        return problem, marginals
+    n_rows = math.ceil(rows_each * problem.n_rows)
+    oracle.change_rows(n_rows)
+    factor = problem.n_rows / n_rows
+    planned = replace(marginals.planned, sd=marginals.planned.sd * factor)
+    return replace(problem, n_rows=n_rows), replace(
+        marginals, planned=planned, value=marginals.value * factor
+    )
 
 
 def denoised(values: FloatArray, noise: float) -> FloatArray:

@@ -161,7 +161,7 @@ class WhitenedGradientDescent(AbstractSolver):
         planned = oracle.remaining("gradient")
         course = next(one for one in courses if len(one.shares) == planned)
         problem = held_to_counts(problem, oracle)
-        marginals, frame = released_geometry(problem, oracle, course.leading_part)
+        problem, marginals, frame = released_geometry(problem, oracle, course.leading_part)
         return _Descent(self, problem, oracle, course, HessianModel(problem, frame, marginals)).run()
 
     def _courses(self, problem: Problem, mu: float) -> tuple[Course, Course]:
