@@ -183,3 +183,10 @@ def test_reading_from_a_file(tmp_path):
     rows = ShareRule("id", 1, ("w", NumericColumn(0.0, 2.0))).read(open_table(path))
     assert rows.n_units == 2
     np.testing.assert_allclose(rows.among(np.ones(4, dtype=bool)), [0.25, 1.0, 0.5, 0.0], rtol=1e-11)
+
+
+def test_whole_numbers_among_objects_are_one_unit_whatever_their_type():
+    cells = np.array([1, 1.0, np.float32(1), "1", "u2", 2.5, 2.5, None, float("nan")], dtype=object)
+    codes, count = unit_codes(cells)
+    assert codes.tolist() == [0, 0, 0, 0, 1, 2, 2, NOBODY, NOBODY]
+    assert count == 3

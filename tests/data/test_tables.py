@@ -402,3 +402,12 @@ def test_what_names_of_folders_say_is_text_whatever_the_others_are(tmp_path):
             pd.DataFrame({"a": [1.0, 2.0]}).to_parquet(folder / "part.parquet")
         opened = open_table(tmp_path / name)
         assert set(np.asarray(opened.column("month"))) == set(months)
+
+
+def test_an_empty_line_of_a_single_column_is_a_row_with_a_missing_cell(tmp_path):
+    """How many rows there are is printed, so that no cell may decide it."""
+    path = tmp_path / "one.csv"
+    path.write_text("a\n1\n\n3\n")
+    assert open_table(path).column("a").tolist() == ["1", None, "3"]
+    batches = read_batches(path, ["a"], TextForm(), BatchSizes(9, 99, 1))
+    assert sum(batch.num_rows if hasattr(batch, "num_rows") else batch.n_rows for batch in batches) == 3

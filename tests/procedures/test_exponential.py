@@ -76,6 +76,21 @@ def test_tangents_lie_below_the_exponent_also_where_terms_are_held(loss, rng):
     assert (below <= value + 1e-7 * (1.0 + np.abs(value).max())).all()
 
 
+@pytest.mark.parametrize("far", [1e12, 1e16, 1e17, 1e300])
+@pytest.mark.parametrize("loss", [Absolute(), Huber(0.5), Squared(2.0)], ids=lambda loss: loss.name)
+def test_responses_beyond_all_numbers_leave_the_exponent_convex(loss, far, rng):
+    """Of their values rounding would leave a constant beside the full slope, and the draw another law."""
+    x = rng.choice([0.5, 1.0], size=(40, 1))
+    y = np.where(rng.random(40) < 0.8, far, -0.5)
+    draw = ExponentialDraw(1.0, 1.0)
+    grid = np.linspace(-1, 1, 201)[:, None]
+    value, gradient = exponent_of(draw, problem_of(loss, 40), x, y)(grid)
+    below = value[:, None] + gradient * (grid.T - grid)
+    assert (below <= value + 1e-7).all()
+    nearer, _ = exponent_of(draw, problem_of(loss, 40), x, np.minimum(y, 1e3))(grid)
+    np.testing.assert_allclose(value - value[0], nearer - nearer[0], atol=1e-6)
+
+
 @pytest.mark.parametrize("relation", list(Relation))
 @pytest.mark.parametrize("loss", [Absolute(), Logistic()], ids=lambda loss: loss.name)
 def test_the_worst_neighbours_use_the_whole_epsilon(loss, relation):

@@ -14,6 +14,7 @@ from privfit.data.files import (
     ARROW_SUFFIXES,
     PARQUET_SUFFIXES,
     csv_conversion,
+    csv_form,
     csv_names,
     parquet_dataset,
     present,
@@ -97,6 +98,6 @@ def _open(
         read_options=pacsv.ReadOptions(
             column_names=names, skip_rows=skipped, block_size=sizes.text_bytes, use_threads=sizes.ahead > 1
         ),
-        parse_options=pacsv.ParseOptions(delimiter=text.sep, newlines_in_values=True),
+        parse_options=csv_form(names, text.sep),
         convert_options=csv_conversion(present(names, needed)),
     )

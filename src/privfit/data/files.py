@@ -95,10 +95,15 @@ def read_csv(
             read_options=pacsv.ReadOptions(
                 column_names=names, skip_rows=skipped, block_size=_BLOCK_BYTES, use_threads=True
             ),
-            parse_options=pacsv.ParseOptions(delimiter=sep, newlines_in_values=True),
+            parse_options=csv_form(names, sep),
             convert_options=csv_conversion(present(names, needed)),
         ),
     )
+
+
+def csv_form(names: Sequence[str], sep: str) -> pacsv.ParseOptions:
+    """Return how rows are told apart. In a single column an empty line is a row with a missing cell."""
+    return pacsv.ParseOptions(delimiter=sep, newlines_in_values=True, ignore_empty_lines=len(names) > 1)
 
 
 def csv_conversion(names: Sequence[str]) -> pacsv.ConvertOptions:

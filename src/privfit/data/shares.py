@@ -3,7 +3,10 @@
 # pyright: reportAttributeAccessIssue=false
 # pyarrow.compute makes its functions when it is imported.
 
+import math
 from dataclasses import dataclass
+from decimal import Decimal
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -136,6 +139,17 @@ class RowShares:
         return share
 
 
+def _one_spelling(cells: NDArray[Any]) -> NDArray[Any]:
+    """Return Python objects with whole numbers of one type, so that they have one spelling."""
+    if cells.dtype != object:
+        return cells
+    found = cells.copy()
+    for place, cell in enumerate(cells):
+        if isinstance(cell, float | np.floating | Decimal) and math.isfinite(cell) and cell == int(cell):
+            found[place] = int(cell)
+    return found
+
+
 def unit_codes(values: ColumnValues) -> tuple[IntArray, int]:
     """Return a number for each distinct identifier, `NOBODY` for missing ones, and how many there are.
 
@@ -152,7 +166,7 @@ def unit_codes(values: ColumnValues) -> tuple[IntArray, int]:
             number = pc.add(cells.cast(pa.float64()), 0.0)  # -0 and 0 are one
             cells = pc.if_else(pc.is_nan(number), None, number)
     else:
-        cells = as_text(values)
+        cells = as_text(_one_spelling(values) if isinstance(values, np.ndarray) else values)
     joined = cells.combine_chunks() if isinstance(cells, pa.ChunkedArray) else cells
     encoded = joined.dictionary_encode()
     codes = encoded.indices.fill_null(NOBODY).to_numpy(zero_copy_only=False).astype(np.int64)

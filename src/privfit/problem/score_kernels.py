@@ -12,6 +12,10 @@ from privfit.losses.base import AbstractLoss, ScalarFunction, zero
 from privfit.losses.pointers import address, called
 from privfit.losses.score import AbstractScore
 
+_FAR = 65536.0
+"""How far beyond its largest predictor a row's response may be. Losses are straight lines long before, and
+of numbers that are much larger nothing would be left in a difference of two values but their rounding."""
+
 _VECTOR = float64[::1]
 _MATRIX = float64[:, ::1]
 
@@ -54,15 +58,16 @@ def _scores(  # noqa: PLR0917 -- compiled
         for d in range(p):
             length += x[i, d] * x[i, d]
         reach = radius * np.sqrt(length)
-        top = w * max(called(value, y[i], reach, 1.0, c, k), called(value, y[i], -reach, 1.0, c, k))
+        label = min(max(y[i], -reach - _FAR), reach + _FAR)
+        top = w * max(called(value, label, reach, 1.0, c, k), called(value, label, -reach, 1.0, c, k))
         for j in range(m):
             eta = 0.0
             for d in range(p):
                 eta += x[i, d] * points[j, d]
-            term = w * called(value, y[i], eta, 1.0, c, k) - top + shift
+            term = w * called(value, label, eta, 1.0, c, k) - top + shift
             out[j] += _within(term, limit)
             if gradient and not term < -limit:  # a term that is held there is flat
-                pull = w * _within(called(slope, y[i], eta, 1.0, c, k), steepest)
+                pull = w * _within(called(slope, label, eta, 1.0, c, k), steepest)
                 for d in range(p):
                     out[m + j * p + d] += pull * x[i, d]
 
