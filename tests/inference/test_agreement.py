@@ -8,7 +8,8 @@ from scipy.special import expit
 from privfit import Budget, LogisticRegression
 from privfit.inference.combine import contradiction
 from privfit.inference.covariance import Bread
-from privfit.inference.meat import meat_from
+from privfit.inference.meat import least_multiple, meat_from
+from privfit.losses import Logistic, Squared
 from privfit.problem.bounded_kernels import NORM_CLASSES, NORMS_A_DOUBLING
 from privfit.problem.plan import PlannedRelease, Release
 from privfit.solvers.base import Step
@@ -61,6 +62,20 @@ def test_a_meat_that_noise_hides_is_drawn_to_the_bread_and_a_clear_one_is_not():
     other = np.array([[1.0, 0.3, 0.0], [0.3, 2.0, 0.1], [0.0, 0.1, 0.05]])
     np.testing.assert_allclose(found(other, 1e-5).matrix, other, atol=1e-6)
     np.testing.assert_allclose(found(other, 0.0).matrix, other, atol=1e-12)
+
+
+def test_a_small_meat_along_long_rows_does_not_make_a_hidden_one_small():
+    """Rows of a rare level are weighted down, which makes their part of the meat small, and clear."""
+    bread, truth = np.diag([20.0, 1.0, 1.0]), np.diag([6.0, 1.0, 1.0])
+    planned = PlannedRelease("meat", 6, 1.0, 1.0, 1.0)
+    known = Bread(bread, np.linalg.inv(bread), 0.0, np.zeros((3, 0)))
+    release = Release(planned, np.zeros(3), truth)
+    anyhow = np.diag(meat_from(release, known, 3).matrix)
+    found = np.diag(meat_from(release, known, 3, least=least_multiple(Logistic())).matrix)
+    assert anyhow[1] < 0.75
+    assert (found[1:] > 0.85).all()
+    assert (found[1:] < 1.1).all()
+    assert least_multiple(Squared(1.0)) == 0.0
 
 
 @pytest.mark.statistical

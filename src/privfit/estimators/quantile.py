@@ -25,7 +25,8 @@ class QuantileRegressor(AbstractLinearRegressor):
     width : float, optional
         Half-width of the smoothing, in units of the response. Smaller is closer to the quantile and
         noisier. Default: 5 % of the range that the schema declares, or 0.4 without a schema, where the
-        response is assumed to be on a unit scale.
+        response is assumed to be on a unit scale. Where the range is generous, give about a tenth of the
+        residual spread: a wide one turns a far quantile into another.
     epsilon, delta, budget, schema, solver, fit_intercept, l2, relation, inference, norm_bound, n_rows, \
 unit, rows_per_unit, weights, weight_bound, ledger, dataset, random_state
         As in `LogisticRegression`.

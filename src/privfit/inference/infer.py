@@ -12,7 +12,7 @@ from privfit.inference.covariance import (
     debiased,
     hidden,
 )
-from privfit.inference.meat import meat_from
+from privfit.inference.meat import least_multiple, meat_from
 from privfit.inference.polish import GRADIENT_SHARES, HESSIAN_SHARES, polished, settle
 from privfit.inference.sandwich import sandwich, satterthwaite
 from privfit.privacy.allowance import Allowance
@@ -109,7 +109,8 @@ def infer(solution: Solution, oracle: Oracle, *, directions: FloatArray) -> Infe
     oracle.sample(solution.part)
     hessians = [*solution.curvature, oracle.release("hessian", center)]
     bread = bread_from(problem, hessians)
-    meat = meat_from(oracle.release("meat", center), bread, problem.n_linear)
+    released = oracle.release("meat", center)
+    meat = meat_from(released, bread, problem.n_linear, least=least_multiple(problem.loss))
     sampling = sandwich(bread, meat, problem.n_rows)
     cov_sampling = reported @ debiased(sampling, bread) @ reported.T
     unknown = hidden(reported, bread)

@@ -6,11 +6,13 @@ import numpy as np
 
 from privfit._checks import FloatArray
 from privfit.inference.covariance import Bread
+from privfit.losses import Logistic, Multinomial, Poisson
+from privfit.losses.base import AbstractLoss
 from privfit.problem.plan import Release
 from privfit.solvers.drawn import Drawn, drawn_towards
 
 
-def meat_from(release: Release, bread: Bread, n_linear: int) -> Drawn:
+def meat_from(release: Release, bread: Bread, n_linear: int, *, least: float = 0.0) -> Drawn:
     """Return the posterior mean of the meat, made positive semi-definite.
 
     Parameters
@@ -21,6 +23,8 @@ def meat_from(release: Release, bread: Bread, n_linear: int) -> Drawn:
         At the same point.
     n_linear : int
         Number of coefficients. Entries of a scale, which is the last parameter, are taken as they are.
+    least : float
+        Smallest multiple of the bread that the meat is drawn towards; see `least_multiple`.
 
     Notes
     -----
@@ -33,8 +37,19 @@ def meat_from(release: Release, bread: Bread, n_linear: int) -> Drawn:
     sd, q, n = release.sd, release.value.shape[0], n_linear
     if sd == 0.0:
         return Drawn(_positive(release.value), np.eye(q), np.zeros((q, q)))
-    drawn = drawn_towards(bread.matrix[:n, :n], release.value, sd)
+    drawn = drawn_towards(bread.matrix[:n, :n], release.value, sd, least=least)
     return replace(drawn, matrix=_positive(drawn.matrix))
+
+
+def least_multiple(loss: AbstractLoss) -> float:
+    """Return 1 for a likelihood, and 0 for other losses.
+
+    Where a likelihood is right the meat is the bread, and it is larger where responses vary more. Rows that
+    are weighted down enter the meat with the square of their weight, so that along long rows, where noise is
+    least, the multiple is smaller than where noise hides it. What is hidden is not to be thought smaller
+    than the model says: too wide is the safe side.
+    """
+    return 1.0 if isinstance(loss, Logistic | Multinomial | Poisson) else 0.0
 
 
 def _positive(matrix: FloatArray) -> FloatArray:

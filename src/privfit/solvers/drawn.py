@@ -36,7 +36,7 @@ class Drawn:
         return np.einsum("ki,ij,kj->k", squares, twice, squares)
 
 
-def drawn_towards(reference: FloatArray, released: FloatArray, sd: float) -> Drawn:
+def drawn_towards(reference: FloatArray, released: FloatArray, sd: float, *, least: float = 0.0) -> Drawn:
     """Return the posterior mean of a released matrix under a prior about multiples of ``reference``.
 
     Parameters
@@ -47,6 +47,8 @@ def drawn_towards(reference: FloatArray, released: FloatArray, sd: float) -> Dra
         With ``q >= n``. Entries beyond the first n rows and columns are taken as they are.
     sd : float
         Standard deviation of the noise in a diagonal entry (off the diagonal ``sd / sqrt(2)``); positive.
+    least : float
+        Smallest multiple that the prior is about.
 
     Notes
     -----
@@ -66,11 +68,11 @@ def drawn_towards(reference: FloatArray, released: FloatArray, sd: float) -> Dra
     scale = np.concatenate([values, np.ones(q - n)]) ** -0.5
     noise = 0.5 * sd**2 * np.outer(scale, scale) ** 2 * (1.0 + np.eye(q))
     mean, left = seen.copy(), noise.copy()
-    mean[:n, :n], left[:n, :n] = _posterior(seen[:n, :n], noise[:n, :n])
+    mean[:n, :n], left[:n, :n] = _posterior(seen[:n, :n], noise[:n, :n], least)
     return Drawn(root @ mean @ root.T, root, left)
 
 
-def _posterior(seen: FloatArray, noise: FloatArray) -> tuple[FloatArray, FloatArray]:
+def _posterior(seen: FloatArray, noise: FloatArray, least: float) -> tuple[FloatArray, FloatArray]:
     """Return posterior means and variances of the entries of ``kappa I + D``, shape (n, n) each."""
     identity = np.eye(len(seen))
     part = 0.5 * (1.0 + identity)  # variance of an entry of D, relative to delta**2
@@ -80,7 +82,7 @@ def _posterior(seen: FloatArray, noise: FloatArray) -> tuple[FloatArray, FloatAr
     for _ in range(_ROUNDS):
         weights = 1.0 / (spread * np.diag(part) + np.diag(noise))
         error = 1.0 / float(weights.sum())
-        kappa = max(error * float(weights @ np.diag(seen)), error**0.5)
+        kappa = max(error * float(weights @ np.diag(seen)), error**0.5, least)
         excess = (seen - kappa * identity) ** 2 - noise
         precision = (part / (spread * part + noise)) ** 2
         fitted = float(np.sum((precision * excess / part)[upper]) / np.sum(precision[upper]))
