@@ -50,6 +50,20 @@ def in_range(low: float, high: float, *, closed: str = "both", **kwargs: object)
     return number
 
 
+def coverage(level: object) -> float:
+    """Return the coverage of intervals as a float, or raise `InvalidArgument`.
+
+    Below one half it is surely statsmodels' ``alpha``, whose place ``level`` has.
+    """
+    number = in_range(0.0, 1.0, closed="neither", level=level)
+    if number < 0.5:
+        raise InvalidArgument(
+            f"level is the coverage of the intervals, at least 0.5, got {number:g}; "
+            f"statsmodels' alpha={number:g} is level={1.0 - number:g}"
+        )
+    return number
+
+
 def whole(minimum: int = 1, **kwargs: object) -> int:
     """Return the keyword's value as an int >= ``minimum``, or raise `InvalidArgument`."""
     ((name, value),) = kwargs.items()

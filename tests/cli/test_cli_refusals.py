@@ -30,6 +30,7 @@ def fit(invoke, people, schema):
         (["--rho", "inf"], "InvalidArgument: rho"),
         (["--l2", -1], "InvalidArgument: l2"),
         (["--level", 1], "InvalidArgument: level"),
+        (["--level", 0.05], "InvalidArgument: level is the coverage"),
         (["--solver", "magic"], "InvalidArgument: solver"),
         (["--seed", -1], "InvalidArgument: random_state"),
         (["--relation", "add_remove"], "InvalidArgument: n_rows"),

@@ -429,6 +429,7 @@ def test_a_gain_of_less_than_a_hundredth_of_the_width_is_none():
     [
         ({"solver": "non-private"}, Incompatible, "spends nothing"),
         ({"level": 1.0}, InvalidArgument, "level"),
+        ({"level": 0.05}, InvalidArgument, "level=0.95"),
         ({"epsilon": 0.0}, InvalidArgument, "epsilon"),
         ({"n": 3}, pf.TooLittleData, "rows"),
     ],

@@ -144,6 +144,9 @@ def test_several_classes(people):
         "code ~ age + C(job)", people.assign(code=people["class"].map({"l": 0, "m": 1, "r": 2}))
     ).fit(disp=0)
     found = fit.get_prediction(PROFILES)
+    for ask in (found.conf_int, found.summary_frame, found.summary):
+        with pytest.raises(InvalidArgument, match=r"level=0\.95"):
+            ask(0.05)
     np.testing.assert_allclose(found.predicted.reshape(-1, 3), theirs.predict(PROFILES).to_numpy(), rtol=1e-5)
     assert found.names[1] == "0 P(m)"
     effects = fit.get_margeff(PROFILES, ["age"])

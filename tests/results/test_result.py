@@ -149,6 +149,15 @@ def test_level_is_checked(result, level):
             call(level=level)
 
 
+def test_alpha_in_the_place_of_level_is_refused(result):
+    """statsmodels' first argument is alpha: 0.05 there must not become an interval of 5 %."""
+    for table in (result, result.t_test("age = 0")):
+        for call in (table.conf_int, table.summary):
+            with pytest.raises(InvalidArgument, match=r"alpha=0\.05 is level=0\.95"):
+                call(0.05)
+    assert result.conf_int(0.95).equals(result.conf_int())
+
+
 def test_level_is_checked_without_inference(estimate_only):
     with pytest.raises(InvalidArgument, match="level"):
         estimate_only.summary(level=95)

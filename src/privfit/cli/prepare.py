@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from privfit._checks import in_range
+from privfit._checks import coverage
 from privfit.cli.budget import budget_from
 from privfit.cli.request import Request, TextFile
 from privfit.data.encode import Encoder, SchemaEncoder
@@ -47,7 +47,7 @@ def prepare(request: Request, *, rows: int | None = None) -> Prepared:
     PrivfitError
         A named subclass.
     """
-    in_range(0.0, 1.0, closed="neither", level=request.level)
+    coverage(request.level)
     schema = Schema.from_toml(request.schema).with_roles(unit=request.unit, weights=request.weights)
     model = model_named(request.model, request.quantile)
     options = FitOptions(

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pandas as pd
 
-from privfit._checks import in_range
+from privfit._checks import coverage, in_range
 from privfit.data.encode import Encoder
 from privfit.data.schema import Schema
 from privfit.estimators.assumptions import Assumptions
@@ -181,7 +181,7 @@ def described(
     rehearsal: Rehearsal, options: FitOptions, *, n_rows: int, assumptions: Assumptions, level: float
 ) -> PlannedFit:
     """Return `planned_fit` of stand-in rows that are there already."""
-    in_range(0.0, 1.0, closed="neither", level=level)
+    coverage(level)
     design = rehearsal.encoder.design
     _, plan = rehearsal.plan(options, n_rows=n_rows)
     return PlannedFit(

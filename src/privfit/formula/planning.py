@@ -4,7 +4,7 @@ import os
 from collections.abc import Mapping
 from typing import Any
 
-from privfit._checks import RelationName, in_range
+from privfit._checks import RelationName, coverage
 from privfit.data.encode import Encoder, SchemaEncoder
 from privfit.data.schema import Schema
 from privfit.data.shares import ShareRule
@@ -190,7 +190,7 @@ def sample_size(
     True
     """
     guesses = Assumptions.of(assumptions)
-    in_range(0.0, 1.0, closed="neither", level=level)
+    coverage(level)
     declared, regression, encoder = _regression(formula, schema, model, quantile, target)
     options = _options(
         declared,
@@ -272,7 +272,7 @@ def shortest_split(
     >>> split = shortest_split("high ~ age", n=20_000, schema=schema, model="logit")
     >>> planned = plan("high ~ age", n=20_000, schema=schema, model="logit", inference=split)
     """
-    in_range(0.0, 1.0, closed="neither", level=level)
+    coverage(level)
     declared, regression, encoder = _regression(formula, schema, model, quantile, target)
     guesses = Assumptions.of(assumptions)
     options = _options(

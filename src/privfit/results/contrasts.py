@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 import pandas as pd
 
-from privfit._checks import FloatArray, in_range
+from privfit._checks import FloatArray, coverage
 from privfit.inference import wald
 from privfit.inference.contrasts import Adjustment, adjusted_pvalues, check_adjustment
 from privfit.inference.wald import WaldTest
@@ -78,7 +78,7 @@ class Estimates:
 
     def conf_int(self, level: float = 0.95) -> pd.DataFrame:
         """Return two-sided intervals; with Bonferroni's adjustment all hold together at this level."""
-        in_range(0.0, 1.0, closed="neither", level=level)
+        coverage(level)
         each = 1.0 - (1.0 - level) / len(self.names) if self.adjust == "bonferroni" else level
         lower, upper = wald.interval(self.effect, self.se, each, self.dof)
         return pd.DataFrame({"lower": lower, "upper": upper}, index=list(self.names))
@@ -90,7 +90,7 @@ class Estimates:
 
     def summary(self, level: float = 0.95) -> Summary:
         """Return the table, for print or notebook."""
-        tail = (1.0 - in_range(0.0, 1.0, closed="neither", level=level)) / 2.0
+        tail = (1.0 - coverage(level)) / 2.0
         notes = (
             self.notes if self.adjust is None else (*self.notes, f"P-values are {_ADJUSTED[self.adjust]}.")
         )

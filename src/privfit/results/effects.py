@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 import pandas as pd
 
-from privfit._checks import FloatArray, listed
+from privfit._checks import FloatArray, coverage, listed
 from privfit.data.covariates import open_covariates
 from privfit.data.declarations import CategoricalColumn, NumericColumn
 from privfit.data.encode import Encoder
@@ -151,7 +151,7 @@ class Predictions:
 
     def conf_int(self, level: float = 0.95) -> pd.DataFrame:
         """Return intervals for the means, symmetric on the scale of the linear predictor."""
-        lower, upper = wald.interval(self.line, self.line_se, level, self.dof)
+        lower, upper = wald.interval(self.line, self.line_se, coverage(level), self.dof)
         ends = (effects.from_line(end, self.link) for end in (lower, upper))
         return pd.DataFrame(dict(zip(("lower", "upper"), ends, strict=True)), index=list(self.names))
 
@@ -162,7 +162,7 @@ class Predictions:
 
     def summary(self, level: float = 0.95) -> Summary:
         """Return the table, for print or notebook."""
-        tail = (1.0 - level) / 2.0
+        tail = (1.0 - coverage(level)) / 2.0
         frame = self.summary_frame(level)
         return Summary(
             title="Predicted means",

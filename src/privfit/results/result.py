@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike
 
-from privfit._checks import FloatArray
+from privfit._checks import FloatArray, coverage
 from privfit.data.design import INTERCEPT
 from privfit.data.encode import Encoder
 from privfit.errors import Incompatible, InvalidArgument
@@ -143,14 +143,14 @@ class FitResult:
         Parameters
         ----------
         level : float
-            Coverage, strictly between 0 and 1 (statsmodels' ``alpha`` is ``1 - level``).
+            Coverage, from 0.5 to below 1 (statsmodels' ``alpha`` is ``1 - level``).
 
         Returns
         -------
         DataFrame
             Columns ``lower`` and ``upper``, one row per coefficient.
         """
-        lower, upper = wald.interval(self.estimate, self._se("conf_int"), level, self._dof())
+        lower, upper = wald.interval(self.estimate, self._se("conf_int"), coverage(level), self._dof())
         return pd.DataFrame({"lower": lower, "upper": upper}, index=list(self.names))
 
     def cov_params(self) -> pd.DataFrame:

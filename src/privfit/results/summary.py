@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from privfit._checks import FloatArray, in_range
+from privfit._checks import FloatArray, coverage
 from privfit.problem.plan import Plan
 from privfit.results import printer
 from privfit.results.printer import Column
@@ -86,7 +86,7 @@ def summarize(
     uncertainty: Uncertainty | None,
 ) -> Summary:
     """Put released numbers into a summary; ``uncertainty`` is None for a fit without inference."""
-    level = in_range(0, 1, closed="neither", level=level)
+    level = coverage(level)
     columns = [estimate]
     if uncertainty is not None:
         u = uncertainty
