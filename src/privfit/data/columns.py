@@ -237,9 +237,14 @@ def spelled_number(text: str) -> float:
     return float(text) if re.match(_NUMBER, text) else math.nan
 
 
+def only_text(cells: NDArray[Any]) -> bool:
+    """Return whether Python objects are text or missing, so that none needs to be looked at as a number."""
+    return pd.api.types.infer_dtype(cells) == "string"
+
+
 def _python_numbers(cells: NDArray[Any]) -> FloatArray:
     """Return the numbers and true/false among Python objects, NaN for all others."""
-    if pd.api.types.infer_dtype(cells) == "string":
+    if only_text(cells):
         return np.full(cells.size, np.nan)
     return np.array([_python_number(cell) for cell in cells], dtype=np.float64)
 

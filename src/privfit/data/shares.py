@@ -14,7 +14,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from privfit._checks import FloatArray, whole
-from privfit.data.columns import ColumnValues, as_text, encode_numeric, holds_numbers, naming
+from privfit.data.columns import ColumnValues, as_text, encode_numeric, holds_numbers, naming, only_text
 from privfit.data.declarations import NumericColumn
 from privfit.data.schema import Schema
 from privfit.data.tables import Table
@@ -141,7 +141,7 @@ class RowShares:
 
 def _one_spelling(cells: NDArray[Any]) -> NDArray[Any]:
     """Return Python objects with whole numbers of one type, so that they have one spelling."""
-    if cells.dtype != object:
+    if cells.dtype != object or only_text(cells):
         return cells
     found = cells.copy()
     for place, cell in enumerate(cells):

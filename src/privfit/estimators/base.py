@@ -299,10 +299,7 @@ def _cells(values: list[Any] | tuple[Any, ...]) -> NDArray[Any]:
         numbers = np.asarray(values)
         if numbers.dtype.kind in "biuf":
             return numbers
-    cells = np.empty(len(values), dtype=object)
-    for place, cell in enumerate(values):
-        cells[place] = cell
-    return cells
+    return np.fromiter(values, dtype=object)
 
 
 def _refuse_complex(argument: str, values: Any) -> None:

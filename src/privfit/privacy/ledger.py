@@ -7,7 +7,7 @@ from fractions import Fraction
 from pathlib import Path
 from typing import Any, Final, Protocol, Self
 
-from privfit._checks import RelationName, one_of, positive, whole
+from privfit._checks import RelationName, column_name, one_of, positive, whole
 from privfit.errors import InvalidArgument, LedgerError
 from privfit.privacy.budget import Budget
 from privfit.privacy.chain import ChainCheck, check_links
@@ -351,8 +351,7 @@ def _reservation(
     one_of(("replace", "add_remove"), relation=relation)
     if any(isinstance(event, SampledGaussianEvent) and event.relation != relation for event in new):
         raise InvalidArgument("relation must be the one that steps on sampled rows are accounted for under")
-    if unit is not None and not isinstance(unit, str):
-        raise InvalidArgument(f"unit must be the name of a column, got {type(unit).__name__}")
+    column_name(unit=unit)
     if not isinstance(note, str):
         raise InvalidArgument(f"note must be text, got {type(note).__name__}")
     return Reservation(_check_name(dataset), new, relation, unit, _fingerprint(schema), note, now())
