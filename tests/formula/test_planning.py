@@ -90,6 +90,34 @@ def test_assumed_columns_have_the_assumed_moments():
     assert np.corrcoef(x[:, 1], x[:, 2])[0, 1] == pytest.approx(0.5, abs=0.02)
 
 
+def test_a_standard_deviation_can_be_given_in_units_of_the_column():
+    (by_part, _), _ = rows(["age", "gain"], "wage", "numeric", spread={"age": 0.1})
+    (by_sd, _), _ = rows(["age", "gain"], "wage", "numeric", sd={"age": 6.0})
+    np.testing.assert_allclose(by_part, by_sd)
+
+
+@pytest.mark.parametrize(
+    ("guesses", "message"),
+    [
+        ({"spread": 12.0}, r"fraction of the declared range, at most 0\.5, got 12; .* sd={column"),
+        ({"spread": {"age": 0.51}}, "fraction of the declared range"),
+        ({"sd": {"age": 31.0}}, "sd of 'age' must be at most half its declared range, 30, got 31"),
+        ({"sd": {"age": 10.0}, "spread": {"age": 0.1}}, "spread and sd both hold 'age'"),
+        ({"sd": {"job": 1.0}}, "sd names 'job'"),
+        ({"sd": {"age": 0.0}}, "sd must be positive"),
+    ],
+)
+def test_impossible_standard_deviations_are_refused(guesses, message):
+    with pytest.raises(InvalidArgument, match=message):
+        rows(["age", "job"], "wage", "numeric", **guesses)
+
+
+def test_a_plan_says_the_standard_deviations_in_units_of_the_columns():
+    planned = pf.plan("high ~ age + gain", n=5000, assumptions=Assumptions(sd={"age": 12.0}), **COMMON)
+    assert "standard deviation 12 (age), " in planned.assumptions
+    assert "(log1p(gain))" in planned.assumptions
+
+
 def test_assumed_responses_have_the_assumed_means():
     (_, y), _ = rows(["age", "job"], "high", "class", mean=0.1, signal=2.0)
     assert y.mean() == pytest.approx(0.1, abs=0.003)

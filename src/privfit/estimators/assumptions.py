@@ -1,8 +1,9 @@
 """What a planner assumes of a table that nobody has looked at."""
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import TypeVar
 
 import numpy as np
 
@@ -10,9 +11,18 @@ from privfit._checks import FloatArray, in_range, positive
 from privfit.data.declarations import CategoricalColumn, NumericColumn
 from privfit.data.schema import Schema
 from privfit.errors import InvalidArgument
+from privfit.results.numbers import significant
 
 DEFAULT_SPREAD = 1.0 / 6.0
 """Standard deviation of a numeric column in units of its declared range: bounds are three of them out."""
+
+WIDEST_SPREAD = 0.5
+"""No column within bounds varies more: half of its cells are then at each of them."""
+
+_SHOWN = 8
+"""Columns whose standard deviation is written out."""
+
+Guess = TypeVar("Guess")
 
 DEFAULT_BASE_RATE = 0.25
 """Share of positive labels."""
@@ -45,8 +55,10 @@ class Assumptions:
         Residual standard deviation of a numeric response, in its (transformed) unit. Default: an eighth of
         the declared range.
     spread : float or mapping
-        Standard deviation of a numeric column in units of its declared range; one for all, or by column.
-        Default 1/6. An even spread has 0.29.
+        Standard deviation of a numeric column as a fraction of its declared range, at most 0.5; one for all,
+        or by column. Default 1/6. An even spread has 0.29.
+    sd : mapping, optional
+        Standard deviations of numeric columns in their own (transformed) units, in place of ``spread``.
     shares : mapping, optional
         For categorical columns: the shares of their levels, in the order of the schema. Default: equal.
     correlation : float
@@ -61,17 +73,24 @@ class Assumptions:
     signal: float | None = None
     residual_sd: float | None = None
     spread: float | Mapping[str, float] = DEFAULT_SPREAD
+    sd: Mapping[str, float] | None = None
     shares: Mapping[str, Sequence[float]] | None = None
     correlation: float = 0.0
     reference: object = None
 
     def __post_init__(self) -> None:
         for value in self.spread.values() if isinstance(self.spread, Mapping) else (self.spread,):
-            positive(spread=value)
+            if positive(spread=value) > WIDEST_SPREAD:
+                raise InvalidArgument(
+                    f"spread is a fraction of the declared range, at most {WIDEST_SPREAD:g}, got {value:g}; "
+                    "give standard deviations in units of the column as sd={column: ...}"
+                )
         if self.signal is not None:
             in_range(0.0, 10.0, signal=self.signal)
         if self.residual_sd is not None:
             positive(residual_sd=self.residual_sd)
+        for value in self.sd.values() if self.sd else ():
+            positive(sd=value)
         in_range(0.0, 1.0, closed="left", correlation=self.correlation)
         if self.signal is not None and self.coefficients is not None:
             raise InvalidArgument("signal says how large coefficients are; give it or coefficients")
@@ -86,9 +105,12 @@ class Assumptions:
             raise InvalidArgument(f"assumptions must be privfit.Assumptions(mean=..., ...), got {kind}")
         return given
 
-    def spread_of(self, name: str) -> float:
-        """Return the standard deviation of a numeric column in units of its range."""
-        return self.spread.get(name, DEFAULT_SPREAD) if isinstance(self.spread, Mapping) else self.spread
+    def sd_of(self, name: str, column: NumericColumn) -> float:
+        """Return the standard deviation of a numeric column, in its transformed unit."""
+        if self.sd is not None and name in self.sd:
+            return self.sd[name]
+        spread = self.spread.get(name, DEFAULT_SPREAD) if isinstance(self.spread, Mapping) else self.spread
+        return spread * _width(column)
 
     def shares_of(self, name: str, levels: int) -> FloatArray:
         """Return the shares of the levels of a categorical column, shape (levels,), with sum 1."""
@@ -99,23 +121,47 @@ class Assumptions:
         """Raise `InvalidArgument` where a guess is about something that the schema does not hold."""
         if isinstance(self.spread, Mapping):
             _check_columns("spread", self.spread, schema, NumericColumn, "numeric")
+        for name, sd in _check_columns("sd", self.sd or {}, schema, NumericColumn, "numeric").items():
+            column = schema[name]
+            assert isinstance(column, NumericColumn)  # noqa: S101 -- just checked
+            if isinstance(self.spread, Mapping) and name in self.spread:
+                raise InvalidArgument(f"spread and sd both hold {name!r}; give one of them")
+            if sd > WIDEST_SPREAD * _width(column):
+                raise InvalidArgument(
+                    f"sd of {name!r} must be at most half its declared range, "
+                    f"{WIDEST_SPREAD * _width(column):g}, got {sd:g}"
+                )
         for name in _check_columns("shares", self.shares or {}, schema, CategoricalColumn, "categorical"):
             column = schema[name]
             assert isinstance(column, CategoricalColumn)  # noqa: S101 -- just checked
             self.shares_of(name, len(column.levels))
 
-    def describe(self) -> str:
-        """Return the assumptions in one sentence, for reports."""
+    def _sd_in_words(self, name: str, column: NumericColumn) -> str:
+        shown = name if column.transform is None else f"{column.transform}({name})"
+        return f"{significant(self.sd_of(name, column), 2)} ({shown})"
+
+    def describe(self, schema: Schema, names: Iterable[str]) -> str:
+        """Return the assumptions about these columns in one sentence, for reports."""
         if self.reference is not None:
             rows = "rows like those of the reference table"
         else:
-            sds = "as given" if isinstance(self.spread, Mapping) else f"{self.spread:.2g} of their range"
+            columns = [(name, schema[name]) for name in names]
+            numbers = [(name, one) for name, one in columns if isinstance(one, NumericColumn)]
+            sds = ", ".join(self._sd_in_words(*one) for one in numbers[:_SHOWN])
+            sds += ", ..." if len(numbers) > _SHOWN else ""
             levels = "equally common levels" if self.shares is None else "levels as common as given"
             joint = f", correlation {self.correlation:g}" if self.correlation else ", no correlation"
-            rows = f"numeric columns about the middle of their declared range with standard deviation {sds}, "
-            rows += f"{levels}{joint}"
+            rows = f"{levels}{joint}"
+            if numbers:
+                middle = "numeric columns about the middle of their declared range"
+                rows = f"{middle} with standard deviation {sds}, {rows}"
         slopes = "" if self.coefficients is None else ", coefficients as given"
         return f"{rows}{slopes}"
+
+
+def _width(column: NumericColumn) -> float:
+    low, high = column.limits
+    return high - low
 
 
 def as_shares(given: Sequence[float], count: int, *, what: str) -> FloatArray:
@@ -129,8 +175,8 @@ def as_shares(given: Sequence[float], count: int, *, what: str) -> FloatArray:
 
 
 def _check_columns(
-    argument: str, given: Mapping[str, object], schema: Schema, kind: type, words: str
-) -> Mapping[str, object]:
+    argument: str, given: Mapping[str, Guess], schema: Schema, kind: type, words: str
+) -> Mapping[str, Guess]:
     for name in given:
         if not isinstance(schema.lookup(name), kind):
             raise InvalidArgument(f"{argument} names {name!r}, which the schema does not declare {words}")

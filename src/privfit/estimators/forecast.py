@@ -173,16 +173,18 @@ class Rehearsal:
     encoder : Encoder
     rows : tuple of array
         Encoded stand-in rows ``x`` (m, p) and their responses ``y`` (m,).
+    schema : Schema
     """
 
     model: Model
     encoder: Encoder
     rows: tuple[FloatArray, FloatArray]
+    schema: Schema
 
     @classmethod
     def prepare(cls, model: Model, encoder: Encoder, schema: Schema, assumptions: Assumptions) -> "Rehearsal":
         """Make the stand-in rows."""
-        return cls(model, encoder, stand_in_rows(encoder, schema, assumptions))
+        return cls(model, encoder, stand_in_rows(encoder, schema, assumptions), schema)
 
     def plan(self, options: FitOptions, *, n_rows: int) -> tuple[Problem, Plan]:
         """Return the problem and the plan of a fit of ``n_rows`` rows.

@@ -183,6 +183,7 @@ def described(
     """Return `planned_fit` of stand-in rows that are there already."""
     coverage(level)
     design = rehearsal.encoder.design
+    covariates = assumptions.describe(rehearsal.schema, rehearsal.encoder.needed[:-1])
     _, plan = rehearsal.plan(options, n_rows=n_rows)
     return PlannedFit(
         model=rehearsal.model.title_for(design),
@@ -190,7 +191,7 @@ def described(
         plan=plan,
         guarantee=statement_of(options, plan, private=plan.private, noise="").guarantee,
         forecast=rehearsal.forecast(options, n_rows=n_rows),
-        assumptions=f"{assumptions.describe()}; {response_in_words(rehearsal)}",
+        assumptions=f"{covariates}; {response_in_words(rehearsal)}",
         level=level,
     )
 

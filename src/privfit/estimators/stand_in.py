@@ -152,7 +152,7 @@ def assumed_table(
     for k, name in enumerate(names):
         column = schema[name]
         if isinstance(column, NumericColumn):
-            columns.append((name, _numbers(column, joint[:, k], assumptions.spread_of(name))))
+            columns.append((name, _numbers(column, joint[:, k], assumptions.sd_of(name, column))))
         else:
             shares = assumptions.shares_of(name, len(column.levels))
             columns.append((name, _levels(column, ndtr(joint[:, k]), shares)))
@@ -166,9 +166,9 @@ def _even(dimension: int, count: int = 1 << LOG_ROWS) -> FloatArray:
     return np.asarray(points[:count] + 0.5 ** (log_count + 1), dtype=np.float64)
 
 
-def _numbers(column: NumericColumn, normal: FloatArray, spread: float) -> FloatArray:
+def _numbers(column: NumericColumn, normal: FloatArray, sd: float) -> FloatArray:
     low, high = column.limits
-    values = np.clip(0.5 * (low + high) + spread * (high - low) * normal, low, high)
+    values = np.clip(0.5 * (low + high) + sd * normal, low, high)
     return np.clip(_INVERSE[column.transform](values), column.lower, column.upper)
 
 
