@@ -36,10 +36,16 @@ def test_from_a_grant_to_an_account(invoke, people, schema, path, refused):
         line.split()[0]: line.split(maxsplit=1)[1] for line in shown.stdout.splitlines() if line[0] == " "
     }
     assert lines["granted"] == "(2, 1e-06)-differential privacy"
-    assert lines["spent"] == pf.Ledger(path).spent("people").describe()
-    assert lines["left"] == pf.Ledger(path).remaining("people").describe()
+    cost = pf.Ledger(path).spent("people")
+    spent, left = (lines[kind].partition(", ") for kind in ("spent", "left"))
+    assert spent[0] == cost.describe()
+    assert spent[2] == "ε = 1 at δ = 1e-06"
+    assert left[0] == pf.Ledger(path).remaining("people").describe()
+    largest = float(left[2].removeprefix("a fit with ε up to ").removesuffix(" at δ = 1e-06"))
+    refused(fit(invoke, people, schema, path, "--epsilon", largest + 0.01), 1, "BudgetExceeded")
     assert lines["hidden"] == "one row replaced"
     assert lines["analyses"] == "1, of which 0 unfinished or crashed"
+    assert fit(invoke, people, schema, path, "--epsilon", largest).exit_code == 0
     refused(fit(invoke, people, schema, path, "--epsilon", 2), 1, "BudgetExceeded")
 
 

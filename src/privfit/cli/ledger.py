@@ -14,6 +14,7 @@ from privfit.errors import LedgerError
 from privfit.privacy.budget import Budget
 from privfit.privacy.ledger import Ledger
 from privfit.privacy.relation import Relation
+from privfit.privacy.words import cost_in_words, remainder_in_words
 from privfit.results.archive import write_atomically
 
 
@@ -33,16 +34,15 @@ def run_show(path: Path) -> None:
     exported = ledger.export()
     lines = []
     for grant in exported["grants"]:
-        name = grant["dataset"]
-        left = ledger.remaining(name)
+        name, granted = grant["dataset"], Budget.from_dict(grant["budget"])
         spends = [spend for spend in exported["reservations"] if spend["dataset"] == name]
         unfinished = sum(spend["committed_at"] is None for spend in spends)
         pinned = "" if grant["schema"] is None else ", for one schema only"
         lines += [
             f"Dataset {name!r}",
-            f"  granted   {Budget.from_dict(grant['budget']).describe()}{pinned}",
-            f"  spent     {ledger.spent(name).describe()}",
-            f"  left      {'nothing' if left is None else left.describe()}",
+            f"  granted   {granted.describe()}{pinned}",
+            f"  spent     {cost_in_words(ledger.spent(name), granted)}",
+            f"  left      {remainder_in_words(ledger.remaining(name), granted)}",
             *(f"  hidden    {change}" for change in sorted({_hidden(spend) for spend in spends})),
             f"  analyses  {len(spends)}, of which {unfinished} unfinished or crashed",
         ]

@@ -20,6 +20,7 @@ from privfit.privacy.composition import (
     compose,
 )
 from privfit.privacy.relation import Relation
+from privfit.privacy.words import cost_in_words
 
 _EVENTS: Final = {
     "gaussian": GaussianEvent,
@@ -151,8 +152,8 @@ class Book:
         old, cost = self.events(dataset), compose(new.events)
         if not compose((*old, *new.events)).within(grant.budget):
             raise BudgetExceeded(
-                f"dataset {dataset!r}: {cost.describe()} does not fit into the grant of "
-                f"{grant.budget.describe()}, of which was spent: {compose(old).describe()}"
+                f"dataset {dataset!r}: {cost_in_words(cost, grant.budget)} does not fit into the grant of "
+                f"{grant.budget.describe()}, of which was spent: {cost_in_words(compose(old), grant.budget)}"
             )
 
     def _add(self, number: int, entry: Entry) -> None:

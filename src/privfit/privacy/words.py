@@ -1,0 +1,37 @@
+"""What an account has spent and has left, in words: in μ, which adds up, and in ε, which people know."""
+
+from decimal import ROUND_CEILING, ROUND_FLOOR, Context
+
+from privfit.privacy.budget import Budget
+from privfit.privacy.composition import Guarantee
+
+_DIGITS = 4
+_CEILING = Context(prec=_DIGITS, rounding=ROUND_CEILING)
+_FLOOR = Context(prec=_DIGITS, rounding=ROUND_FLOOR)
+
+
+def cost_in_words(cost: Guarantee, grant: Budget) -> str:
+    """Return a cost, with its ε at the δ of the grant if that is an (ε, δ) pair; rounded up."""
+    words = cost.describe()
+    if grant.notion != "approximate" or (not cost.gaussian and not cost.sampled):
+        return words
+    epsilon = float(_CEILING.create_decimal(repr(cost.epsilon_at(grant.delta))))
+    return f"{words}, ε = {epsilon:.4g} at δ = {grant.delta:.4g}"
+
+
+def remainder_in_words(left: Budget | None, grant: Budget) -> str:
+    """Return what is left of a grant, with the largest ε at its δ that a further fit can have; rounded down.
+
+    Notes
+    -----
+    *Guarantee.* A release that is planned for that ε and δ fits: their μ is at most what is left.
+    """
+    if left is None:
+        return "nothing"
+    if grant.notion != "approximate" or left.notion != "gdp":
+        return left.describe()
+    largest = _FLOOR.create_decimal(repr(left.epsilon_at(grant.delta)))
+    while largest > 0 and Budget(float(largest), grant.delta).mu > left.mu:
+        largest = _FLOOR.next_minus(largest)
+    fits = f", a fit with ε up to {float(largest):.4g} at δ = {grant.delta:.4g}" if largest > 0 else ""
+    return f"{left.describe()}{fits}"
