@@ -194,7 +194,12 @@ BAD_FILES = [
     ("raw.csv", f"{CANARY},2\n", {"header": False, "columns": ["a", "a"]}, "same name"),
     ("both.csv", "a,b\n1,2\n", {"columns": ["a", "b"]}, "set header=False"),
     ("sep2.csv", "a,b\n1,2\n", {"sep": ", "}, "one character"),
-    ("a.csv", "alpha,b\n1,2\n", {"needed": ["alhpa"]}, "'alhpa' is not in the data"),
+    (
+        "a.csv",
+        "alpha,b\n1,2\n",
+        {"needed": ["alhpa"]},
+        "'alhpa' is not in the data; check its name, and for a text file its sep",
+    ),
     ("latin.csv", "\xe9,b\n1,2\n".encode("latin-1"), {}, "header in UTF-8"),
     (
         "bad.csv.gz",

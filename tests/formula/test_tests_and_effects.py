@@ -175,6 +175,8 @@ def test_refusals(people):
         fit.compare_without("hours")
     with pytest.raises(InvalidArgument, match="adjust must be"):
         fit.t_test(adjust="none")
+    with pytest.raises(InvalidArgument, match="at is needed: a public table"):
+        fit.get_margeff()
     with pytest.raises(InvalidArgument, match="variables names 'hours'"):
         fit.get_margeff(PROFILES, ["hours"])
     for variables, kind in (("job", "str"), (3, "int"), ({"job"}, "set")):

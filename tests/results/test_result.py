@@ -209,3 +209,28 @@ def test_pickle_keeps_everything_and_does_not_grow_with_rows(result):
     assert back.to_json() == result.to_json()
     sizes = [len(pickle.dumps(replace(result, plan=replace(result.plan, n_rows=n)))) for n in (100, 10**9)]
     assert abs(sizes[0] - sizes[1]) <= 8
+
+
+@pytest.mark.parametrize(
+    ("name", "said"),
+    [
+        ("tvalues", "zvalues"),
+        ("f_test", "wald_test"),
+        ("rsquared", "private rows"),
+        ("resid", "private rows"),
+        ("fittedvalues", "predict"),
+        ("aic", "compare_without"),
+        ("bic", "likelihood"),
+        ("llf", "likelihood"),
+        ("df_resid", "dof"),
+        ("summary2", "summary"),
+        ("save", "to_json"),
+    ],
+)
+def test_names_of_statsmodels_are_explained(result, name, said):
+    with pytest.raises(AttributeError, match=f"'FitResult' object has no attribute '{name}': .*{said}"):
+        getattr(result, name)
+    with pytest.raises(AttributeError, match=r"'Estimates' .* 'pvalue': it is called pvalues"):
+        result.t_test("age = 0").pvalue  # noqa: B018
+    with pytest.raises(AttributeError, match=r"no attribute 'nonsense'$"):
+        result.nonsense  # noqa: B018

@@ -191,7 +191,7 @@ def absent(name: str) -> str:
 
     It names no column that the data have: the first row of a file without header would be taken for names.
     """
-    return f"column {name!r} is not in the data; check its name, and whether the file has a header line"
+    return f"column {name!r} is not in the data; check its name, and for a text file its sep and header line"
 
 
 def present(names: Sequence[str], needed: Sequence[str] | None) -> list[str]:

@@ -94,9 +94,10 @@ def _is_operator(token: Token, start: str) -> bool:
 
 def _response(tokens: Sequence[Token], schema: Schema) -> str:
     if len(tokens) != 1 or tokens[0].kind is not Token.Kind.NAME:
+        written = re.match(r"(?:np\.)?(log1p|log|sqrt)\(", "".join(token.token for token in tokens))
         raise FormulaError(
             "formula: the left side must be one column name; declare a transform of the response in the "
-            "schema, as transform='log1p'"
+            f"schema, as transform={(written[1] if written else 'log1p')!r}"
         )
     name = tokens[0].token
     if name == schema.unit:

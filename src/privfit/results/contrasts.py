@@ -9,6 +9,7 @@ from privfit._checks import FloatArray, coverage
 from privfit.inference import wald
 from privfit.inference.contrasts import Adjustment, adjusted_pvalues, check_adjustment
 from privfit.inference.wald import WaldTest
+from privfit.results.absent import ExplainsAbsence
 from privfit.results.printer import Column
 from privfit.results.summary import Summary
 
@@ -21,7 +22,7 @@ _ADJUSTED = {
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
-class Estimates:
+class Estimates(ExplainsAbsence):
     """Named estimates with standard errors: what `FitResult.t_test` and kin return.
 
     Parameters

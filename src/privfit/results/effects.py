@@ -199,6 +199,10 @@ def marginal_effects(given: Coefficients, data: object, variables: Sequence[str]
     """
     regression = given.regression
     need_mean(regression.form)
+    if data is None:
+        raise InvalidArgument(
+            "at is needed: a public table of covariates to average over; the private rows cannot serve"
+        )
     table, outputs = open_covariates(data, regression.encoder), regression.form.outputs
     declared = dict(regression.encoder.variables)
     chosen = tuple(declared) if variables is None else listed("column names", variables=variables)

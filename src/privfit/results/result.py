@@ -18,6 +18,7 @@ from privfit.inference.contrasts import Adjustment, combination_errors
 from privfit.inference.wald import WaldTest
 from privfit.problem.plan import Plan, Release
 from privfit.results import archive, record
+from privfit.results.absent import ExplainsAbsence
 from privfit.results.constraints import describe_combination, describe_constraints, parse_constraints
 from privfit.results.contrasts import Estimates, TermTests
 from privfit.results.effects import Coefficients, Predictions, Regression, marginal_effects, predicted
@@ -27,7 +28,7 @@ from privfit.results.summary import Summary, Uncertainty, summarize
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
-class FitResult:
+class FitResult(ExplainsAbsence):
     """Estimates, covariance and guarantee. Holds released numbers only.
 
     Everything below is computed from released numbers, so that it can be shown and repeated at will: it costs
@@ -267,7 +268,7 @@ class FitResult:
         """
         return Predictions.at(self._coefficients("get_prediction"), exog)
 
-    def get_margeff(self, at: object, variables: Sequence[str] | None = None) -> Estimates:
+    def get_margeff(self, at: object = None, variables: Sequence[str] | None = None) -> Estimates:
         """Return average marginal effects on the mean over the rows of a public table.
 
         Parameters
