@@ -86,6 +86,7 @@ CASES = [
     Case("marginals", None, (UP, FAR), unit=True),
     Case("marginals", None, (UP, 1.0), Multinomial(3)),
     Case("sizes", (SHORT, 0.0), (UP, FAR)),
+    Case("residuals", (SHORT, 0.0), (UP, FAR)),
     Case("norms", (LONG, 0.0), (UP, 0.0)),
     Case("norms", (LONG, 0.0), (UP, 0.0), unit=True),
 ]

@@ -16,7 +16,7 @@ Purpose: TypeAlias = Literal["geometry", "estimate", "bread", "meat"]
 """What a release is for."""
 
 _GEOMETRY: tuple[ReleaseKind, ...] = (
-    "second_moment", "marginals", "norms", "counts", "sizes", "eigenvalue",
+    "second_moment", "marginals", "norms", "counts", "residuals", "sizes", "eigenvalue",
 )  # fmt: skip
 
 

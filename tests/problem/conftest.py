@@ -67,11 +67,16 @@ HESSIANS = [loss for loss in LOSSES if loss.constants.smooth and loss.convex]
 
 def asked(*kinds):
     """Return every loss with every one of these kinds of query that can be asked of it."""
+    serves = {
+        "hessian": lambda loss: loss in HESSIANS,
+        "counts": lambda loss: loss.target_kind == "count",
+        "residuals": lambda loss: loss.of_residual,
+    }
     return [
         pytest.param(loss, kind, id=f"{loss.name}-{kind}")
         for loss in LOSSES
         for kind in kinds
-        if (kind != "hessian" or loss in HESSIANS) and (kind != "counts" or loss.target_kind == "count")
+        if serves.get(kind, bool)(loss)
     ]
 
 

@@ -10,7 +10,7 @@ from privfit.data.clamp import schweppe_weights
 from privfit.data.coded import CodedMatrix, Layout
 from privfit.data.reduction import CHUNK_ROWS, GROUP_ROWS, summation_error
 from privfit.data.source import ArraySource
-from privfit.losses import Logistic, Multinomial, Poisson
+from privfit.losses import Logistic, Multinomial, Poisson, Squared
 from privfit.privacy.relation import Relation
 from privfit.problem.coded_kernels import GROUP
 from privfit.problem.rows import Rows
@@ -24,7 +24,7 @@ LAYOUT = Layout(8, True, (2, 1), plain=1, paired=1)
 
 KINDS = (
     "gradient", "second_moment", "hessian", "meat", "secant", "bounded_gradient", "marginals", "sizes",
-    "norms", "counts",
+    "norms", "counts", "residuals",
 )  # fmt: skip
 
 
@@ -90,7 +90,7 @@ def test_several_classes_take_coded_rows_too(kind, rng):
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_the_sums_of_most_solvers_do_not_write_rows_out(kind, monkeypatch, rng):
-    x, loss = coded(rng, 300), Poisson(1.2, 4.0) if kind == "counts" else LOSSES[0]
+    x, loss = coded(rng, 300), {"counts": Poisson(1.2, 4.0), "residuals": Squared(0.8)}.get(kind, LOSSES[0])
     source = ArraySource(x, responses(loss, rng, 300), norm_bound=1.8)
     monkeypatch.setattr(CodedMatrix, "dense", lambda _: pytest.fail("rows were written out"))
     problem = make_problem(loss, p=8, n_rows=300, norm_bound=1.8)

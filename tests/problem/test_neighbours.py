@@ -19,8 +19,8 @@ KINDS = ("gradient", "second_moment", "hessian", "meat", "secant")
 OF_ANY = (*KINDS, "bounded_gradient", "marginals", "sizes", "norms")
 """With the queries of losses of one linear predictor."""
 
-OF_ROWS = (*OF_ANY, "counts")
-"""And those of one kind of response."""
+OF_ROWS = (*OF_ANY, "counts", "residuals")
+"""And those of one kind of response, and of losses of residuals."""
 
 P, N = 3, 7
 

@@ -19,7 +19,7 @@ getcontext().prec = 60
 VECTORS = ("gradient", "bounded_gradient", "marginals", "secant")
 GROUPED = ("gradient", "bounded_gradient", "marginals")
 MATRICES = ("hessian", "second_moment", "meat")
-SHARES = ("sizes", "norms", "counts")
+SHARES = ("sizes", "norms", "counts", "residuals")
 MARGIN = Decimal(1) + Decimal(2) ** -39
 """More than a query may add for the rounding of its own few operations."""
 
@@ -104,6 +104,7 @@ def test_the_bounds_of_losses_with_steeper_slopes():
     assert squared.query("gradient").bound == squared.query("secant").bound == 0.8 * C
     assert squared.query("meat").bound == pytest.approx((0.8 * C) ** 2, rel=1e-15)
     assert squared.query("hessian").bound == C**2
+    assert fields(squared.query("residuals")) == (40, 1.0, (0.0, 0.0), 0.0)
     poisson = make_problem(Poisson(1.2, 4.0), amplification=2.0)
     assert poisson.query("gradient").summed == poisson.loss.constants.slope * 2.0
     assert fields(poisson.query("counts")) == (40, 1.0, (0.0, 0.0), 0.0)

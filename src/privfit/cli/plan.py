@@ -35,6 +35,7 @@ _KINDS = {
     "sizes": "sizes of gradients",
     "norms": "norms of rows",
     "counts": "sizes of counts",
+    "residuals": "sizes of residuals",
     "bounded_gradient": "bounded gradient",
     "gradient": "gradient",
     "secant": "secant",

@@ -334,7 +334,7 @@ def _result(
     design = encoder.design
     scale = None if inference.scale is None else inference.scale * design.target.half_width
     return FitResult(
-        model=model.title_for(design),
+        model=model.fitted_title(oracle.problem.loss, design),
         target=design.target.name,
         names=design.reported_names,
         estimate=np.asarray(estimate),

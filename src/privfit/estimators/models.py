@@ -22,12 +22,16 @@ from privfit.losses import (
 )
 from privfit.losses.huber import GAUSSIAN_95
 from privfit.losses.typical import USUAL_RESIDUAL
+from privfit.results.numbers import significant
 
 UNIT_SCALE_RESIDUAL = 3.0
 """Residual bound of least squares for a response on a unit scale without declared bounds."""
 
 QUANTILE_WIDTH = 0.4
 """Smoothing width of quantile regression, in units of the assumed residual scale."""
+
+_LEAST_WIDTH = 2.0**-10
+"""How much smaller the default methods may choose it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,6 +51,8 @@ class Model:
         Title where the response has more than two classes.
     link : {"identity", "log", "logit", "none"}
         How the mean, or the quantile, follows from the linear predictor.
+    fitted : callable, optional
+        Makes the title of a fit from the loss that it ended with, where releases may change that.
     """
 
     title: str
@@ -54,11 +60,16 @@ class Model:
     loss: Callable[[Design], AbstractLoss]
     title_of_classes: str | None = None
     link: Link = "identity"
+    fitted: Callable[[AbstractLoss, Design], str] | None = None
 
     def title_for(self, design: Design) -> str:
         """Return the title for a response as it was declared."""
         many = design.target.kind == "class" and self.title_of_classes is not None
         return str(self.title_of_classes) if many else self.title
+
+    def fitted_title(self, loss: AbstractLoss, design: Design) -> str:
+        """Return the title of a fit that ended with this loss."""
+        return self.title_for(design) if self.fitted is None else self.fitted(loss, design)
 
 
 def logistic_regression() -> Model:
@@ -123,16 +134,23 @@ def quantile_regression(quantile: float = 0.5, width: float | None = None) -> Mo
     quantile : float
         In (0, 1).
     width : float, optional
-        Half-width of the smoothing, in units of the response. Default: 5 % of the declared range, which is
-        0.4 residual scales if that scale is an eighth of the range; 0.4 without declared bounds.
+        Half-width of the smoothing, in units of the response. Default: what the default methods find from
+        released residuals, but at most, and with other methods, 5 % of the declared range, which is 0.4
+        residual scales if that scale is an eighth of the range; 0.4 without declared bounds.
     """
 
     def loss(design: Design) -> AbstractLoss:
         if width is not None:
             return SmoothedQuantile(quantile, width / design.target.half_width)
-        return SmoothedQuantile(quantile, QUANTILE_WIDTH * (USUAL_RESIDUAL if design.target.bounded else 1.0))
+        widest = QUANTILE_WIDTH * (USUAL_RESIDUAL if design.target.bounded else 1.0)
+        return SmoothedQuantile(quantile, widest, least=widest * _LEAST_WIDTH)
 
-    return Model(f"Quantile regression (quantile {quantile:g})", "numeric", loss)
+    def fitted(loss: AbstractLoss, design: Design) -> str:
+        assert isinstance(loss, SmoothedQuantile)  # noqa: S101 -- made above
+        used = significant(loss.width * design.target.half_width, 2)
+        return f"Quantile regression (quantile {quantile:g}, smoothed by ±{used})"
+
+    return Model(f"Quantile regression (quantile {quantile:g})", "numeric", loss, fitted=fitted)
 
 
 def poisson_regression(predictor_bound: float | None = None) -> Model:

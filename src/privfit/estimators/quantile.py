@@ -14,7 +14,7 @@ from privfit.privacy.ledger import Ledger
 class QuantileRegressor(AbstractLinearRegressor):
     """Differentially private quantile regression with standard errors.
 
-    The check loss has a kink, which leaves no Hessian, so it is smoothed over a public width. Estimate and
+    The check loss has a kink, which leaves no Hessian, so it is smoothed over a width. Estimate and
     interval are those of the smoothed loss, whose minimiser differs from the quantile by a multiple of
     ``width**2``: nothing for the median of symmetric errors, and more for far quantiles.
 
@@ -24,9 +24,11 @@ class QuantileRegressor(AbstractLinearRegressor):
         Which one, in (0, 1); 0.5 is the median.
     width : float, optional
         Half-width of the smoothing, in units of the response. Smaller is closer to the quantile and
-        noisier. Default: 5 % of the range that the schema declares, or 0.4 without a schema, where the
-        response is assumed to be on a unit scale. Where the range is generous, give about a tenth of the
-        residual spread: a wide one turns a far quantile into another.
+        noisier. By default the default methods choose it from released looks at residuals, and say so in
+        the title of the summary. With a pure budget, with other methods, and at most, it is 5 % of the range
+        that the schema declares, or 0.4 without a schema, where the response is assumed to be on a unit
+        scale. If the range is generous, give about a tenth of the residual spread there: a wide one turns a
+        far quantile into another.
     epsilon, delta, budget, schema, solver, fit_intercept, l2, relation, inference, norm_bound, n_rows, \
 unit, rows_per_unit, weights, weight_bound, ledger, dataset, random_state
         As in `LogisticRegression`.

@@ -98,7 +98,8 @@ def quantile(
         Which quantile, in (0, 1); 0.5 is the median.
     width : float, optional
         Half-width over which the kink of the check loss is smoothed, in units of the response. Smaller is
-        closer to the quantile, and noisier. Default: 5 % of the declared range of the response.
+        closer to the quantile, and noisier. By default the default methods choose it from released looks at
+        residuals; other methods, and a pure budget, take 5 % of the declared range of the response.
     sep, header, columns
         Layout of a CSV file: its separator, whether its first line holds the names, and the names if not.
 

@@ -1,10 +1,17 @@
 """The check loss of quantile regression, as it is and smoothed."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from statistics import NormalDist
 from typing import ClassVar, final
 
 from privfit._checks import in_range, positive
+from privfit.errors import InvalidArgument
 from privfit.losses.base import AbstractLoss, LossConstants, ScalarFunctions, TargetKind, scalar, zero
+
+_NORMAL = NormalDist()
+
+_USUAL_UNITS, _USUALLY_WITHIN = 0.4, 0.32
+"""A usual width in standard deviations of normal residuals, and the share of those about a median within."""
 
 
 @scalar
@@ -96,10 +103,17 @@ class SmoothedQuantile(AbstractLoss):
         In (0, 1).
     width : float
         Public, in units of the encoded response.
+    least : float, optional
+        Width down to which a method may go on, from released looks at residuals. By default the width stays.
+    within : float, optional
+        About the share of rows with a residual within the width. Default: that of normal residuals within
+        0.4 standard deviations. A guess, of which only `slack` is made.
     """
 
     tau: float = 0.5
     width: float = 0.1
+    least: float | None = None
+    within: float | None = None
     target_kind: ClassVar[TargetKind] = "numeric"
     of_residual: ClassVar[bool] = True
     functions: ClassVar[ScalarFunctions] = ScalarFunctions(
@@ -109,11 +123,29 @@ class SmoothedQuantile(AbstractLoss):
     def __post_init__(self) -> None:
         in_range(0.0, 1.0, closed="neither", tau=self.tau)
         positive(width=self.width)
+        if self.least is not None and positive(least=self.least) > self.width:
+            raise InvalidArgument("least is a width that is smaller than the one to begin with")
 
     @property
     def name(self) -> str:
-        """Name with level and width."""
-        return f"SmoothedQuantile(tau={self.tau:g}, width={self.width:g})"
+        """Name with level, and with the width where it stays."""
+        width = "" if self.adapts else f", width={self.width:g}"
+        return f"SmoothedQuantile(tau={self.tau:g}{width})"
+
+    @property
+    def adapts(self) -> bool:
+        """Whether a method may go on with a smaller width."""
+        return self.least is not None
+
+    @property
+    def density(self) -> float:
+        """That of standard normal residuals at the quantile."""
+        return _NORMAL.pdf(_NORMAL.inv_cdf(self.tau))
+
+    def narrowed(self, width: float, within: float | None = None) -> "SmoothedQuantile":
+        """Return the loss with this width, or the next one to it that is allowed; ``within`` as above."""
+        least = self.width if self.least is None else self.least
+        return replace(self, width=min(max(width, least), self.width), within=within)
 
     @property
     def constants(self) -> LossConstants:
@@ -127,6 +159,7 @@ class SmoothedQuantile(AbstractLoss):
 
     @property
     def slack(self) -> tuple[float, float]:
-        """Slopes have standard deviation ``sqrt(tau (1 - tau))``, and few rows are near a far quantile."""
+        """Slopes have standard deviation ``sqrt(tau (1 - tau))``, and curvatures are 0 beyond the width."""
         spread = (self.tau * (1.0 - self.tau)) ** 0.5
-        return (max(0.5 * self.constants.slope / spread, 1.0), 0.5 / spread)
+        within = 2.0 * _USUAL_UNITS * self.density if self.within is None else self.within
+        return (max(0.5 * self.constants.slope / spread, 1.0), max(_USUALLY_WITHIN / within, 1.0))

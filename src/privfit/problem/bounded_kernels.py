@@ -34,6 +34,20 @@ NORM_CLASSES = 40
 NORMS_A_DOUBLING = 4
 """Classes of norms from one norm to twice that norm."""
 
+SIDE_CLASSES = 20
+"""Classes of residuals on either side of 0."""
+
+SIDES_A_DOUBLING = 2
+"""Classes of residuals from one size to twice that size."""
+
+CLASSES = {
+    "sizes": SIZE_CLASSES,
+    "norms": NORM_CLASSES,
+    "counts": NORM_CLASSES,
+    "residuals": 2 * SIDE_CLASSES,
+}
+"""Numbers of classes of the kinds of shares."""
+
 
 @njit(
     void(_VECTOR, _VECTOR, _VECTOR, _VECTOR, int64, int64, int64, _VECTOR, _VECTOR, _VECTOR),
@@ -204,6 +218,28 @@ def counts_kernel(count_bound: float) -> BlockKernel:
             usable = block.influence[rows] > 0.0
             order = NORMS_A_DOUBLING * np.log2(np.maximum(block.y[rows][usable] / first, 0.5))
             _count(np.ceil(order).astype(np.int64), block.share[rows][usable], out[chunk])
+
+    return CodedKernel(kernel, kernel)
+
+
+def residuals_kernel(theta: FloatArray, reach: float) -> BlockKernel:
+    """Count rows by their residual at ``theta`` (p,), from the lowest up; size ``2 * SIDE_CLASSES``.
+
+    On either side class k of 0, 1, ... holds sizes of up to ``reach * 2**((k + 1 - SIDE_CLASSES) / d)``, d =
+    `SIDES_A_DOUBLING`, that are in none before; the last all beyond. Rows of weight 0 are in none.
+    """
+    first = reach * 2.0 ** ((1 - SIDE_CLASSES) / SIDES_A_DOUBLING)
+
+    def kernel(block: Block | CodedBlock, out: FloatArray) -> None:
+        for chunk, rows in enumerate(chunk_rows(0, out.shape[0])):
+            usable = block.influence[rows] > 0.0
+            with np.errstate(over="ignore", invalid="ignore"):
+                residual = (block.y[rows] - block.x[rows] @ theta)[usable]
+                size = np.minimum(np.abs(residual), reach)
+            size = np.where(size >= first, size, first)
+            order = np.ceil(SIDES_A_DOUBLING * np.log2(size / first)).astype(np.int64)
+            place = np.where(residual < 0.0, SIDE_CLASSES - 1 - order, SIDE_CLASSES + order)
+            _count(place, block.share[rows][usable], out[chunk])
 
     return CodedKernel(kernel, kernel)
 

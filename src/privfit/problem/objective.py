@@ -151,7 +151,8 @@ class Problem:
         Marginals are means of the encoded columns, of their squares, and of the response and its square or
         the indicators of its classes, see the two `marginals_kernel`. Sizes are the shares of rows by the
         size of their gradient, see `sizes_kernel`; norms are the shares by their norm, see `norms_kernel`;
-        counts are the shares by a response that is a count, see `counts_kernel`.
+        counts are the shares by a response that is a count, see `counts_kernel`; residuals are the shares by
+        the residual, see `residuals_kernel`.
 
         A secant is the mean of ``(loss(b) - loss(a)) / norm(b - a)``, the slope of the loss between two
         points: its bound, and so its noise, does not depend on their distance.
@@ -171,9 +172,7 @@ class Problem:
             summed = self.amplification / self.norm_bound
             return BoundedQuery(kind, self.size, 1.0, constants.scale_slope, summed)
         if kind in SHARES:
-            sizes = kind == "sizes"
-            classes = bounded_kernels.SIZE_CLASSES if sizes else bounded_kernels.NORM_CLASSES
-            return BoundedQuery(kind, classes, 1.0)
+            return BoundedQuery(kind, bounded_kernels.CLASSES[kind], 1.0)
         if kind == "marginals":
             return self._marginals_query()
         return BoundedQuery(kind, 1, self.gradient_bound, summed=summed)
@@ -248,12 +247,19 @@ class Problem:
     def _row_kernel(self, kind: ReleaseKind, theta: FloatArray, scale: float) -> BlockKernel:
         if kind == "bounded_gradient":
             return bounded_kernels.bounded_gradient_kernel(self.loss, theta, scale, self.norm_bound)
+        if kind == "residuals":
+            return self._residuals_kernel(theta)
         if kind == "sizes":
             return bounded_kernels.sizes_kernel(self.loss, theta, scale, self.norm_bound)
         made = kernels if self.loss.compiled else numpy_kernels
         if kind == "gradient":
             return made.gradient_kernel(self.loss, theta, scale)
         return made.hessian_kernel(self.loss, theta, scale, self.basis)
+
+    def _residuals_kernel(self, theta: FloatArray) -> BlockKernel:
+        if not self.loss.of_residual:
+            raise PlanViolation(f"{self.loss.name} is not a function of residuals")
+        return bounded_kernels.residuals_kernel(theta, self.response_range[1])
 
     def _meat_kernel(self, at: FloatArray) -> BlockKernel:
         if isinstance(self.loss, Multinomial) or not self.loss.compiled:
@@ -269,8 +275,8 @@ class Problem:
         return made.score_terms(self.loss, theta, scale, self.basis)
 
     def _class_kernel(self, loss: Multinomial, kind: ReleaseKind, theta: FloatArray) -> BlockKernel:
-        if kind == "sizes":
-            raise PlanViolation(f"the sizes of gradients are not counted for {loss.name}")
+        if kind in ("sizes", "residuals"):
+            raise PlanViolation(f"{kind} are not counted for {loss.name}")
         if kind == "marginals":
             return class_kernels.marginals_kernel(loss, self.norm_bound)
         if kind == "bounded_gradient":

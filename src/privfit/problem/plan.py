@@ -24,6 +24,7 @@ ReleaseKind: TypeAlias = Literal[
     "sizes",
     "norms",
     "counts",
+    "residuals",
     "minimiser",
     "perturbed_minimiser",
     "draw",
@@ -33,7 +34,7 @@ ReleaseKind: TypeAlias = Literal[
     "eigenvalue",
     "clipped_gradient",
 ]
-"""What is released. The first ten are means over the rows (see `Problem.query`), the others the outcomes of
+"""What is released. The first eleven are means over the rows (see `Problem.query`), the others outcomes of
 procedures (see `AbstractProcedure`)."""
 
 

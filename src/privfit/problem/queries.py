@@ -13,7 +13,7 @@ _ROUNDING = 1.0 + 2.0**-40
 MATRICES = ("hessian", "second_moment", "meat")
 """Kinds that release a symmetric matrix."""
 
-SHARES = ("sizes", "norms", "counts")
+SHARES = ("sizes", "norms", "counts", "residuals")
 """Means of indicators of classes; those of different classes are orthogonal."""
 
 
@@ -27,8 +27,8 @@ class BoundedQuery:
     Parameters
     ----------
     kind : str
-        Gradients sum vectors ``(v, t)``, a secant numbers, marginals vectors ``v``, sizes, norms and counts
-        indicators, the others positive semi-definite matrices ``A``, mostly ``a a'``.
+        Gradients sum vectors ``(v, t)``, a secant numbers, marginals vectors ``v``, sizes, norms, counts and
+        residuals indicators, the others positive semi-definite matrices ``A``, mostly ``a a'``.
     size : int
         Length of the released vector; for a (q, q) matrix its ``q * (q + 1) / 2`` free entries.
     bound : float

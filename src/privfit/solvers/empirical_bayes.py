@@ -1,7 +1,7 @@
 """Descent whose estimates are shrunk by empirical Bayes at every step; the default without inference."""
 
 import math
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import ClassVar, final
 
 import numpy as np
@@ -19,6 +19,7 @@ from privfit.solvers.geometry import planned_geometry, released_geometry, whiten
 from privfit.solvers.hessian_model import HessianModel, limited
 from privfit.solvers.requirements import need_convex, need_smooth
 from privfit.solvers.sizes import LEAST_UNCUT, best_cut
+from privfit.solvers.widths import has_widths, led_by_quantile, narrowed_to, narrowest
 
 _SATURATION = 160.0
 """``n mu**2 / d`` from which on rows are weighted down less, as noise is small beside the sampling error."""
@@ -70,9 +71,9 @@ class EmpiricalBayesDescent(AbstractSolver):
     Notes
     -----
     *Guarantee.* That of the allowance, by composition of a vector, a histogram of norms, a matrix and K
-    vectors, and of two histograms of sizes where residuals are cut, or one of counts. Every later query
-    depends on the rows through its bounded terms alone; coordinates, points, clips and a bound on counts are
-    functions of earlier releases.
+    vectors, and of two histograms of sizes or residuals where these are cut or smoothed, or one of counts.
+    Every later query depends on the rows through its bounded terms alone; coordinates, points, clips,
+    widths of smoothing and a bound on counts are functions of earlier releases.
 
     References
     ----------
@@ -108,7 +109,7 @@ class EmpiricalBayesDescent(AbstractSolver):
         need_smooth(problem, "EmpiricalBayesDescent")
         need_convex(problem, "EmpiricalBayesDescent")
         n_steps = self._steps(problem, allowance)
-        looks = [_LOOK_SHARE] * min(n_steps, 2) if _cuts_residuals(problem) else []
+        looks = [_LOOK_SHARE] * min(n_steps, 2) if _looks_at_residuals(problem) else []
         counts = [_LOOK_SHARE] if has_counts(problem) else []
         fixed = [*counts, self.marginal_share, _LOOK_SHARE, self.geometry_share, *looks]
         rest = 1.0 - math.fsum(fixed)
@@ -116,33 +117,34 @@ class EmpiricalBayesDescent(AbstractSolver):
         left = iter(allowance.split([*fixed, *(part * rest for part in steps)]))
         for_counts = [next(left) for _ in counts]
         for_marginals, for_norms, for_moment, *parts = left
-        final = whitened(problem, None)
+        final, look = whitened(problem, None), "residuals" if has_widths(problem) else "sizes"
         return (
             *(planned_release(problem, "counts", part) for part in for_counts),
             *planned_geometry(
                 problem, for_marginals=for_marginals, for_norms=for_norms, for_moment=for_moment
             ),
-            *(planned_release(final, "sizes", part) for part in parts[: len(looks)]),
+            *(planned_release(final, look, part) for part in parts[: len(looks)]),
             *(planned_release(final, "bounded_gradient", part) for part in parts[len(looks) :]),
         )
 
     def final_problem(self, problem: Problem, releases: tuple[PlannedRelease, ...]) -> Problem:
         """Return the problem in whitened coordinates with Mallows weights, in which inference goes on."""
         del releases
-        return limited(problem, None)
+        return narrowest(limited(problem, None))
 
     def run(self, problem: Problem, oracle: Oracle) -> Solution:
         """Release the geometry, then take the planned steps."""
         problem = held_to_counts(problem, oracle)
         problem, marginals, frame = released_geometry(problem, oracle)
+        problem, marginals = led_by_quantile(problem, oracle, marginals, frame)
         signal = signal_of(oracle.plan.solver_releases, problem.size)
         bound = self._relative_bound(problem, frame.dimension, min(signal, 1e12))
         model = HessianModel(problem, frame, marginals, smallest=SMALLEST_PART)
-        final = limited(problem, frame.basis)
-        parameter = _Descent(problem, final, oracle, model, bound).run()
+        descent = _Descent(oracle, model, bound, signal)
+        parameter = descent.run()
         if oracle.remaining("meat"):
-            oracle.change_basis(final)
-        return Solution(final, parameter, (), (), "point")
+            oracle.change_basis(descent.final)
+        return Solution(descent.final, parameter, (), (), "point")
 
     def _relative_bound(self, problem: Problem, dimension: float, mu: float) -> float:
         """Return ``c**2 / d``: rows are weighted down beyond the norm ``c``."""
@@ -169,6 +171,10 @@ def _cuts_residuals(problem: Problem) -> bool:
     return problem.loss.symmetric and not problem.loss.has_scale
 
 
+def _looks_at_residuals(problem: Problem) -> bool:
+    return _cuts_residuals(problem) or has_widths(problem)
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class _Seen:
     """A released gradient in whitened coordinates, the ridge's included, and the sd of its noise."""
@@ -180,29 +186,44 @@ class _Seen:
 
 @dataclass(slots=True, eq=False)
 class _Descent:
-    """The steps of one fit from the encoded ``problem``; ``final`` is that in whitened coordinates.
+    """The steps of one fit. All that it holds is released."""
 
-    All that it holds is released.
-    """
-
-    problem: Problem
-    final: Problem
     oracle: Oracle
     model: HessianModel
     relative_bound: float
+    signal: float
     uncut: float = 1.0
     seen: list[_Seen] = field(default_factory=list)
+
+    @property
+    def problem(self) -> Problem:
+        """The problem in encoded coordinates."""
+        return self.model.problem
+
+    @property
+    def final(self) -> Problem:
+        """The problem in whitened coordinates."""
+        return limited(self.problem, self.model.frame.basis)
 
     def run(self) -> FloatArray:
         """Take the planned steps and return the parameter in whitened coordinates."""
         base = phi = previous = self.model.start
         unit, total = 1.0, self.oracle.remaining("bounded_gradient")
         for step in range(total):
-            if step == 0 or (step == total // 2 and _cuts_residuals(self.problem)):
+            if step == 0 or (step == total // 2 and _looks_at_residuals(self.problem)):
+                if step > 0:
+                    self._narrow(phi)
                 unit = self._change_unit(phi)
             self._ask(self._extrapolated(phi, previous), unit)
             previous, phi = phi, self._combined(base, phi)
         return phi
+
+    def _narrow(self, phi: FloatArray) -> None:
+        """Go on with a width that suits the residuals, where the loss is one that is smoothed."""
+        if has_widths(self.problem):
+            self.oracle.change_basis(whitened(self.problem, self.model.frame.basis))
+            problem = narrowed_to(self.problem, self.oracle, phi, self.signal)
+            self.model = replace(self.model, problem=problem)
 
     def _change_unit(self, phi: FloatArray) -> float:
         """Go to coordinates in which terms have norm at most 1, and return how long these units are."""

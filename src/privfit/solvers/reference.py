@@ -21,6 +21,7 @@ from privfit.solvers.base import (
     keep_scale_positive,
     take_step,
 )
+from privfit.solvers.widths import has_widths, narrowed_to, narrowest
 
 _SMALLEST = 1e-9
 """Least part of its bound that is added to a Hessian, so that a step has a length where it is singular."""
@@ -36,6 +37,9 @@ _LONG = 1e-3
 
 _ARMIJO = 1e-4
 
+_LOOKS = 3
+"""Looks at residuals, each of which may narrow the smoothing of a quantile."""
+
 
 @final
 @dataclass(frozen=True, slots=True)
@@ -47,7 +51,8 @@ class NonPrivate(AbstractSolver):
     and rises while they fail (Levenberg 1944; Moré 1978, *The Levenberg-Marquardt algorithm*). A long step
     succeeds if it lowers the objective, a short one if it shrinks the gradient; with the whole bound added no
     step climbs (Böhning and Lindsay 1988, *Monotonicity of quadratic-approximation algorithms*). For losses
-    with a scale, Newton steps halved until the gradient shrinks.
+    with a scale, Newton steps halved until the gradient shrinks. A quantile's smoothing is narrowed to suit
+    the residuals, as the default methods do.
 
     Parameters
     ----------
@@ -78,15 +83,29 @@ class NonPrivate(AbstractSolver):
         if math.isfinite(allowance.amount):
             raise Incompatible("solver: NonPrivate adds no noise and cannot keep a budget")
         gradient = planned_release(problem, "gradient", allowance)
-        hessian = planned_release(problem, "hessian", allowance)
+        hessian = planned_release(narrowest(problem), "hessian", allowance)
         moment = planned_release(problem, "second_moment", allowance)
         secant = planned_release(problem, "secant", allowance)
         steps = (gradient,) * self.max_steps + (hessian,) * self.max_steps
-        return (*steps, moment, *(secant,) * (_LONG_TRIES * self.max_steps))
+        looks = (planned_release(problem, "residuals", allowance),) * _LOOKS if has_widths(problem) else ()
+        moments = (moment,) * (1 + len(looks))
+        return (*steps, *moments, *looks, *(secant,) * (_LONG_TRIES * self.max_steps))
+
+    def final_problem(self, problem: Problem, releases: tuple[PlannedRelease, ...]) -> Problem:
+        """Return the problem with the least smoothing that may be chosen."""
+        del releases
+        return narrowest(problem)
 
     def run(self, problem: Problem, oracle: Oracle) -> Solution:
-        """Iterate to convergence."""
-        theta = np.array(problem.start)
+        """Iterate to convergence, and again with less smoothing where the loss is one that is smoothed."""
+        step = self._minimised(problem, oracle, np.array(problem.start))
+        while oracle.remaining("residuals"):
+            problem = narrowed_to(problem, oracle, step.release.at, math.inf)
+            step = self._minimised(problem, oracle, step.release.at)
+        return Solution(problem, step.release.at, (step,), (), "last")
+
+    def _minimised(self, problem: Problem, oracle: Oracle, theta: FloatArray) -> Step:
+        """Return the last step from ``theta``."""
         step = take_step(problem, oracle, theta, np.zeros((problem.size, problem.size)))
         bound = _hessian_bound(problem, oracle)
         damping = _SMALLEST
@@ -102,7 +121,7 @@ class NonPrivate(AbstractSolver):
             if following is None:
                 break
             step, theta = following, following.release.at
-        return Solution(problem, theta, (step,), (), "last")
+        return step
 
 
 def _damped_step(

@@ -62,12 +62,15 @@ class MeanResponse(AbstractResponse):
         Mean and standard deviation of the encoded response.
     error : float
         Standard deviation of the noise in ``mean``.
+    found : float, optional
+        Constant predictor, where it has been found already.
     """
 
     problem: Problem
     mean: float
     spread: float
     error: float
+    found: float | None = None
 
     @property
     def sd(self) -> float:
@@ -76,6 +79,8 @@ class MeanResponse(AbstractResponse):
 
     def constant(self) -> FloatArray:
         """Return the constant linear predictor, shape (1,)."""
+        if self.found is not None:
+            return np.array([self.found])
         mean, spread = self._believable(), self.spread
         return np.array([constant_predictor(self.problem.loss, mean, spread=spread, limit=_LONGEST_START)])
 

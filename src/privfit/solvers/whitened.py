@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import ClassVar, final
 
 import numpy as np
@@ -12,7 +12,7 @@ from privfit.privacy.allowance import Allowance
 from privfit.problem.objective import Problem
 from privfit.problem.oracle import Oracle
 from privfit.problem.plan import PlannedRelease
-from privfit.problem.schedule import planned_release, signal_of
+from privfit.problem.schedule import held_to, planned_release, signal_of
 from privfit.solvers.base import (
     AbstractSolver,
     Solution,
@@ -29,6 +29,7 @@ from privfit.solvers.hessian_model import SMALLEST_SPREAD, HessianModel, View, l
 from privfit.solvers.norms import longest_norm
 from privfit.solvers.requirements import need_convex, need_smooth
 from privfit.solvers.secant import steepness
+from privfit.solvers.widths import LOOKS, has_widths, led_by_quantile, narrowed_to, narrowest, recentred
 
 _ROOM_FOR_UNSEEN = 2.75
 """How many times the longest norm that noise shows rows with declared bounds may have and count in full."""
@@ -62,9 +63,10 @@ class WhitenedGradientDescent(AbstractSolver):
     n_steps : int, optional
         All of them ask all rows. By default ``2 log(n mu / p)``, rounded, between 6 and 30; with enough rows
         six steps that ask a random sample of them, and four more, see `privfit.solvers.course.Course`.
-    marginal_share, geometry_share, norm_share, count_share, hessian_share : float
+    marginal_share, geometry_share, norm_share, count_share, residual_share, hessian_share : float
         Parts of the squared budget that buy the marginals, the second moment, the looks at the norms, the
-        look at how large counts are, where the response is one, and the Hessian of the last steps.
+        look at how large counts are, where the response is one, the looks at residuals by which a
+        quantile's smoothing is chosen, and the Hessian of the last steps.
     spread : float, optional
         ``c**2 / p``. By default ``c`` is as long as the longest rows that can be seen, but no longer than
         noise allows, ``c**2 <= min(0.006 n mu**2 (1 + 4 / p), 0.015 n mu / sqrt(p), n)``, and ``c**2`` at
@@ -85,7 +87,7 @@ class WhitenedGradientDescent(AbstractSolver):
     *Guarantee.* mu-GDP by composition of marginals, two matrices, two to four histograms and K gradients.
     Bases, and what part of the rows is sampled, are functions of earlier releases; the Mallows weights bound
     every row in them, so all sensitivities are known beforehand. See `Oracle.sample` for samples, and
-    `Oracle.change_loss` for a bound on counts that a look at them lowers.
+    `Oracle.change_loss` for a bound on counts that a look at them lowers, and for smoothing that is narrowed.
 
     The estimate is an M-estimator with weights that are fixed given the released basis. For a correctly
     specified model it estimates the same coefficients as the unweighted one.
@@ -102,6 +104,7 @@ class WhitenedGradientDescent(AbstractSolver):
     geometry_share: float = 0.10
     norm_share: float = 0.02
     count_share: float = 0.02
+    residual_share: float = 0.03
     hessian_share: float = 0.04
     spread: float | None = None
     growth: float = 36.0
@@ -115,6 +118,7 @@ class WhitenedGradientDescent(AbstractSolver):
         in_range(0.0, 0.3, closed="neither", geometry_share=self.geometry_share)
         in_range(0.0, 0.3, closed="neither", norm_share=self.norm_share)
         in_range(0.0, 0.3, closed="neither", count_share=self.count_share)
+        in_range(0.0, 0.3, closed="neither", residual_share=self.residual_share)
         in_range(0.0, 0.3, closed="neither", hessian_share=self.hessian_share)
         if self.spread is not None:
             positive(spread=self.spread)
@@ -132,20 +136,24 @@ class WhitenedGradientDescent(AbstractSolver):
         course = self._courses(problem, allowance.signal(problem.size))[0]
         looks = 2 if course.samples else 3
         counts = [self.count_share] if has_counts(problem) else []
+        residuals = [self.residual_share / LOOKS] * LOOKS * has_widths(problem)
         fixed = [*counts, self.marginal_share, self.geometry_share, *[self.norm_share / looks] * looks]
+        fixed += residuals
         fixed.append(self.hessian_share)
         rest = 1.0 - math.fsum(fixed)
         parts = iter(allowance.split([*fixed, *(part * rest for part in course.shares)]))
         for_counts = [next(parts) for _ in counts]
         for_marginals, for_moment, for_norms, *others = parts
-        for_looks, (for_hessian, *for_steps) = others[: looks - 1], others[looks - 1 :]
-        final = limited(problem, None)
+        for_looks, others = others[: looks - 1], others[looks - 1 :]
+        for_residuals, (for_hessian, *for_steps) = others[: len(residuals)], others[len(residuals) :]
+        final = self.final_problem(problem, ())
         return (
             *(planned_release(problem, "counts", part) for part in for_counts),
             *planned_geometry(
                 problem, for_marginals=for_marginals, for_norms=for_norms, for_moment=for_moment
             ),
             *(planned_release(final, "norms", part) for part in for_looks),
+            *(planned_release(final, "residuals", part) for part in for_residuals),
             planned_release(final, "hessian", for_hessian),
             *(planned_release(final, "gradient", part) for part in for_steps),
         )
@@ -153,7 +161,7 @@ class WhitenedGradientDescent(AbstractSolver):
     def final_problem(self, problem: Problem, releases: tuple[PlannedRelease, ...]) -> Problem:
         """Return the problem with the bound that holds in the final coordinates, scaled to suit it."""
         del releases
-        return limited(problem, None)
+        return narrowest(limited(problem, None))
 
     def run(self, problem: Problem, oracle: Oracle) -> Solution:
         """Release the geometry, then the gradients."""
@@ -162,7 +170,8 @@ class WhitenedGradientDescent(AbstractSolver):
         course = next(one for one in courses if len(one.shares) == planned)
         problem = held_to_counts(problem, oracle)
         problem, marginals, frame = released_geometry(problem, oracle, course.leading_part)
-        return _Descent(self, problem, oracle, course, HessianModel(problem, frame, marginals)).run()
+        problem, marginals = led_by_quantile(problem, oracle, marginals, frame)
+        return _Descent(self, oracle, course, HessianModel(problem, frame, marginals)).run()
 
     def _courses(self, problem: Problem, mu: float) -> tuple[Course, Course]:
         """Return the course that suits, and the other one: roundings of ``mu`` may have it planned."""
@@ -199,13 +208,17 @@ class _Led:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Descent:
-    """The gradients of one fit; ``problem`` is in encoded coordinates."""
+    """The gradients of one fit."""
 
     solver: WhitenedGradientDescent
-    problem: Problem
     oracle: Oracle
     course: Course
     model: HessianModel
+
+    @property
+    def problem(self) -> Problem:
+        """The problem in encoded coordinates."""
+        return self.model.problem
 
     def run(self) -> Solution:
         """Ask for the planned gradients, the later ones in the metric of the model of the Hessian."""
@@ -213,11 +226,28 @@ class _Descent:
         start = self._tight(straight) if self.course.samples else self._sized(straight)
         steps, point = self._lead(start, len(self.course.leading))
         self.oracle.sample(1.0)
-        view = self._sized(self.model.whitening(point))
+        if has_widths(self.problem):
+            point = recentred(self.problem, self.oracle, self.model.frame, point)
+        turn = self.model.whitening(point)
+        return self._narrowed(turn, point)._end(steps, turn, point)
+
+    def _end(self, steps: list[Step], turn: FloatArray, point: FloatArray) -> Solution:
+        """Take the last steps along rows ``turn' z`` from a point in whitened coordinates."""
+        view = self._sized(turn)
         part = self._matrix_part(view, view.inwards(point))
         later, theta = self._arrive(view, view.inwards(point), part)
         last = (*steps, *later)[-2 * self.course.n_late :]
         return Solution(view.problem, theta, last, (), "one-step", part)
+
+    def _narrowed(self, turn: FloatArray, point: FloatArray) -> "_Descent":
+        """Go on with a width of smoothing that suits the residuals at a point in whitened coordinates."""
+        if not has_widths(self.problem):
+            return self
+        view = View.within(self.model, turn, 1.0)
+        self.oracle.change_basis(view.problem)
+        signal = signal_of(self.oracle.plan.solver_releases, self.problem.size)
+        problem = narrowed_to(self.problem, self.oracle, view.inwards(point), signal)
+        return replace(self, model=replace(self.model, problem=problem))
 
     def _lead(self, view: View, count: int) -> tuple[list[Step], FloatArray]:
         """Take the first steps, each from the last estimate shrunk as far as noise hides it.
@@ -264,11 +294,14 @@ class _Descent:
             return 1.0
         n, planned = self.problem.n_linear, self.oracle.plan.releases
         bread = float(np.mean(np.diag(view.hessian(at))[:n]))
+        bread_noise = (
+            held_to(one, view.problem.sensitivity("hessian")).sd for one in planned if one.kind == "hessian"
+        )
         expected = Matrices(
             squared_norm=norm_limit(self.problem) ** 2 / float(np.mean(np.sum(view.turn**2, axis=0))),
             bread=bread,
             meat=bread * self.model.dispersion(view.outwards(at)),
-            bread_noise=min(release.sd for release in planned if release.kind == "hessian"),
+            bread_noise=min(bread_noise),
             meat_noise=max((release.sd for release in planned if release.kind == "meat"), default=0.0),
             size=n,
         )

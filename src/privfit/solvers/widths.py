@@ -1,0 +1,168 @@
+"""How wide the smoothing of a quantile regression is: as the residuals that a look shows ask for."""
+
+from dataclasses import replace
+from statistics import NormalDist
+
+import numpy as np
+
+from privfit._checks import FloatArray
+from privfit.losses import SmoothedQuantile
+from privfit.problem.objective import Problem
+from privfit.problem.oracle import Oracle
+from privfit.solvers.geometry import Frame, Marginals, whitened
+from privfit.solvers.residuals import Residuals
+from privfit.solvers.response import MeanResponse
+
+_NORMAL = NormalDist()
+
+_SEEN_WITHIN = 0.6745
+"""Standard deviations of normal residuals within which rows are counted: about a median, half of them."""
+
+_LEADING = 0.4
+"""Width for what only leads the way, in standard deviations of normal responses about their mean: a wide one
+is steep nowhere and flat only far out, so that steps go where they should."""
+
+_WIDER = 1.75
+"""How many times the width may be larger where noise asks for it: three times the bias then."""
+
+_WIDEST = 0.7
+"""Largest width in the standard deviations of normal residuals with as many rows near the quantile."""
+
+_FOR_BREAD = 40.0
+"""That width times ``n mu density / q**1.5`` at which the noise in a Hessian is small beside it."""
+
+_FOR_NOISE = 8.0
+"""Variance of what privacy noise does to the estimate, times ``(n mu)**2 / q`` and over that of a slope."""
+
+_ASTRAY = 0.3
+"""How far from that of the quantile the share of rows below a point may be, relative to the rarer side's."""
+
+LOOKS = 3
+"""Looks at residuals: where responses are, whether steps led astray, and how dense rows are there."""
+
+
+def has_widths(problem: Problem) -> bool:
+    """Return whether `LOOKS` releases of kind ``"residuals"`` are asked for, which have to be planned."""
+    return isinstance(problem.loss, SmoothedQuantile) and problem.loss.adapts
+
+
+def narrowest(problem: Problem) -> Problem:
+    """Return the problem with the least width, whose Hessians have the largest bound, for planning."""
+    loss = problem.loss
+    return replace(problem, loss=loss.narrowed(0.0)) if isinstance(loss, SmoothedQuantile) else problem
+
+
+def led_by_quantile(
+    problem: Problem, oracle: Oracle, marginals: Marginals, frame: Frame
+) -> tuple[Problem, Marginals]:
+    """Look at where responses are about their mean, to start at their quantile with a width to lead the way.
+
+    Where declared bounds are generous noise hides how small the spread is that released marginals show, and
+    a point that is far out among few rows, or none, is hard to leave. Other problems are left alone.
+
+    Parameters
+    ----------
+    problem : Problem
+        In encoded coordinates.
+    oracle : Oracle
+    marginals : Marginals
+    frame : Frame
+    """
+    loss, response = problem.loss, marginals.response
+    if not isinstance(loss, SmoothedQuantile) or not loss.adapts or not isinstance(response, MeanResponse):
+        return problem, marginals
+    center = response.mean if problem.has_intercept else 0.0
+    oracle.change_basis(whitened(problem, frame.basis))
+    seen = Residuals.of(oracle.release("residuals", _constant(problem, frame, center)))
+    unit, found, reach = problem.response_range[1], seen.quantile(loss.tau), seen.reach(0.5)
+    if reach is None:
+        return problem, marginals
+    spread = min(reach * unit / _SEEN_WITHIN, response.spread)
+    start = None if found is None else center + found * unit
+    loss = loss.narrowed(_LEADING * spread)
+    oracle.change_loss(loss)
+    response = replace(response, spread=spread, found=start)
+    return replace(problem, loss=loss), replace(marginals, response=response)
+
+
+def recentred(problem: Problem, oracle: Oracle, frame: Frame, point: FloatArray) -> FloatArray:
+    """Look at how many residuals are negative, and return a point whose constant is near the quantile.
+
+    Steps over a loss whose curvature is 0 far out can lead far beyond all rows; those that begin there again
+    would, too.
+
+    Parameters
+    ----------
+    problem : Problem
+        In encoded coordinates.
+    oracle : Oracle
+    frame : Frame
+    point : array of shape (p,)
+        In the coordinates of the frame, a function of earlier releases.
+    """
+    loss = problem.loss
+    if not isinstance(loss, SmoothedQuantile) or not problem.has_intercept:
+        return point
+    oracle.change_basis(whitened(problem, frame.basis))
+    seen = Residuals.of(oracle.release("residuals", point))
+    off, (below, noise) = seen.quantile(loss.tau), seen.below
+    allowed = _ASTRAY * min(loss.tau, 1.0 - loss.tau) + 3.0 * noise
+    if off is None or abs(below - loss.tau) <= allowed:
+        return point
+    return point + _constant(problem, frame, off * problem.response_range[1])
+
+
+def _constant(problem: Problem, frame: Frame, value: float) -> FloatArray:
+    """Return a constant predictor, 0 without an intercept, in the coordinates of the frame, shape (p,)."""
+    constant = np.zeros(problem.n_coef)
+    constant[0] = value
+    return np.asarray(np.linalg.solve(frame.basis, constant), dtype=np.float64)
+
+
+def narrowed_to(problem: Problem, oracle: Oracle, at: FloatArray, mu: float) -> Problem:
+    """Look at how large residuals are, and return the problem with a width of smoothing to suit.
+
+    The oracle goes on with it. Other losses are left alone.
+
+    Parameters
+    ----------
+    problem : Problem
+        In the present coordinates.
+    oracle : Oracle
+    at : array of shape (size,)
+        Point whose residuals are looked at, a function of earlier releases.
+    mu : float
+        Signal of the solver's budget.
+
+    Notes
+    -----
+    What is estimated differs from the quantile by ``width**2`` times ``f' / (6 f)``, f the density of the
+    residuals there. With a width of ``v**(1/4)`` standard deviations, v being the variance of the estimate
+    relative to that of a slope, that is a small part of the standard error with any number of rows, a tenth
+    or so for normal residuals. The noise in a Hessian, whose bound is one over twice the width, is to its
+    eigenvalues as one to the share of rows within the width; where it asks for more, the width is up to
+    1.75 times as large. What is found is the width that holds the share of rows that such a one does for
+    normal residuals.
+    """
+    loss = problem.loss
+    if not isinstance(loss, SmoothedQuantile) or not loss.adapts:
+        return problem
+    quantile = _NORMAL.inv_cdf(loss.tau)
+    share = _NORMAL.cdf(quantile + _SEEN_WITHIN) - _NORMAL.cdf(quantile - _SEEN_WITHIN)
+    reach = Residuals.of(oracle.release("residuals", at)).reach(share)
+    if reach is None:
+        return problem
+    units = _units(problem, loss, min(mu, 1e12))
+    width = reach * problem.response_range[1] * units / _SEEN_WITHIN
+    loss = loss.narrowed(width, 2.0 * units * loss.density)
+    oracle.change_loss(loss)
+    return replace(problem, loss=loss)
+
+
+def _units(problem: Problem, loss: SmoothedQuantile, mu: float) -> float:
+    """Return the width in standard deviations of normal residuals that the budget and the rows ask for."""
+    signal, q, tau = problem.n_rows * mu, problem.n_linear, loss.tau
+    noise = _FOR_NOISE * q * loss.constants.slope**2 / (tau * (1.0 - tau) * signal**2)
+    least = (1.0 / problem.n_rows + noise) ** 0.25
+    for_bread = _FOR_BREAD * q**1.5 / (signal * loss.density)
+    return min(max(least, min(for_bread, _WIDER * least)), _WIDEST)

@@ -1,0 +1,150 @@
+"""The smoothing of quantiles: as wide as released residuals ask for, never wider than at the start."""
+
+import numpy as np
+import pytest
+from scipy.stats import lognorm, norm, t
+
+import privfit as pf
+from privfit.data.source import ArraySource
+from privfit.errors import InvalidArgument, PlanViolation
+from privfit.losses import Logistic, SmoothedQuantile
+from privfit.privacy.allowance import Allowance
+from privfit.privacy.mechanisms import make_source
+from privfit.privacy.relation import Relation
+from privfit.problem.bounded_kernels import SIDE_CLASSES, SIDES_A_DOUBLING
+from privfit.problem.objective import Problem
+from privfit.problem.oracle import Oracle
+from privfit.problem.plan import Plan
+from privfit.problem.schedule import planned_release
+from privfit.solvers.widths import LOOKS, has_widths, narrowed_to, narrowest
+
+REACH = 1.0
+EDGES = REACH * 2.0 ** (np.arange(1.0 - SIDE_CLASSES, 0.0) / SIDES_A_DOUBLING)
+
+
+def problem_of(n, loss):
+    return Problem(loss, ("x",), 1.0, n, Relation.REPLACE, 0.0, (0.0,), (False,), response_bound=REACH)
+
+
+def narrowed(y, mu, tau=0.5, seed=0):
+    """Return the loss after a look at the residuals, about 0, that costs ``mu``."""
+    problem = problem_of(len(y), SmoothedQuantile(tau, 0.1, least=1e-4))
+    planned = planned_release(problem, "residuals", Allowance(mu))
+    plan = Plan("m", "s", len(y), ("x",), "replace", mu, (planned,), ())
+    oracle = Oracle(problem, plan, ArraySource(np.ones((len(y), 1)), y, norm_bound=1.0), make_source(seed))
+    found = narrowed_to(problem, oracle, np.zeros(1), 1.0)
+    assert oracle.problem.loss == found.loss
+    assert not oracle.remaining("residuals")
+    return found.loss
+
+
+def test_shares_are_those_of_the_sizes_of_residuals():
+    rng = np.random.default_rng(4)
+    x, y = rng.uniform(0.2, 1.0, size=(5000, 1)), 0.3 * rng.standard_t(2, size=5000)
+    y[:3] = np.nan, 1e300, -1e300
+    problem, at = problem_of(5000, SmoothedQuantile(0.3, 0.1)), np.array([0.4])
+    source = ArraySource(x, y, norm_bound=1.0)
+    found = source.sum(problem.kernel("residuals", at), problem.sum_length("residuals"))
+    edges = np.concatenate([-EDGES[::-1], [0.0], EDGES])
+    wanted = np.bincount(np.searchsorted(edges, (y - 0.4 * x[:, 0])[1:]), minlength=2 * SIDE_CLASSES)
+    np.testing.assert_array_equal(found, wanted)
+    assert found.sum() == 4999
+    with pytest.raises(PlanViolation, match="not a function of residuals"):
+        problem_of(5, Logistic()).kernel("residuals", np.zeros(1))
+
+
+@pytest.mark.parametrize("tau", [0.05, 0.25, 0.5, 0.9])
+@pytest.mark.parametrize("spread", [0.002, 0.02, 0.2])
+def test_the_width_is_a_known_part_of_the_spread_of_normal_residuals(tau, spread):
+    n = 40_000
+    y = spread * (norm.ppf((np.arange(n) + 0.5) / n) - norm.ppf(tau))
+    assert narrowed(y, 1e6, tau).width == pytest.approx(spread * n**-0.25, rel=0.2)
+
+
+@pytest.mark.parametrize("errors", [t(2), lognorm(1.0), lognorm(1.0, scale=10.0)], ids=["t", "skew", "wide"])
+@pytest.mark.parametrize("tau", [0.1, 0.5, 0.9])
+def test_the_width_holds_about_the_share_of_rows_that_it_would_hold_of_normal_ones(errors, tau):
+    n = 40_000
+    y = (errors.ppf((np.arange(n) + 0.5) / n) - errors.ppf(tau)) / 400.0
+    wanted = 2.0 * norm.pdf(norm.ppf(tau)) * n**-0.25
+    assert 0.6 * wanted < np.mean(np.abs(y) < narrowed(y, 1e6, tau).width) < 2.5 * wanted
+
+
+@pytest.mark.statistical
+@pytest.mark.parametrize("tau", [0.1, 0.5])
+def test_noise_moves_the_width_little_and_without_a_trace_of_the_residuals_it_stays(tau):
+    """A hundred looks each; both sides would fail in fewer than one of a million runs of correct code."""
+    y = 0.01 * (np.random.default_rng(8).normal(size=20_000) - norm.ppf(tau))
+    exact = narrowed(y, 1e6, tau).width
+    found = np.array([narrowed(y, 0.05, tau, seed).width for seed in range(100)])
+    assert np.abs(np.log(found / exact)).max() < 0.7
+    hidden = {narrowed(y, 1e-4, tau, seed).width for seed in range(100)}
+    assert hidden == {0.1}
+
+
+def test_a_width_is_never_raised_and_one_that_is_given_stays():
+    loss = SmoothedQuantile(0.3, 0.2, least=0.01)
+    assert loss.narrowed(0.5) == loss
+    assert loss.narrowed(0.1).width == 0.1
+    assert loss.narrowed(0.0).width == 0.01
+    given = SmoothedQuantile(0.3, 0.2)
+    assert given.narrowed(0.1) == given
+    assert has_widths(problem_of(9, loss))
+    assert not has_widths(problem_of(9, given))
+    with pytest.raises(InvalidArgument, match="smaller"):
+        SmoothedQuantile(0.3, 0.2, least=0.3)
+
+
+def test_hessians_are_planned_for_the_least_width():
+    problem = narrowest(problem_of(100, SmoothedQuantile(0.3, 0.2, least=0.01)))
+    assert problem.smoothness == 50.0
+    assert narrowest(problem_of(100, Logistic())).loss == Logistic()
+
+
+def table(errors, n, seed, half):
+    rng = np.random.default_rng(seed)
+    x = rng.uniform(-1.0, 1.0, size=n)
+    y = np.clip(1.0 + 0.5 * x + errors.ppf(rng.random(n)), -half, half)
+    return {"x": x, "y": y}
+
+
+def schema_within(half):
+    return pf.Schema(
+        {
+            "y": {"type": "numeric", "lower": -half, "upper": half},
+            "x": {"type": "numeric", "lower": -1, "upper": 1},
+        }
+    )
+
+
+@pytest.mark.statistical
+@pytest.mark.parametrize("errors", [norm(), lognorm(1.0)], ids=["normal", "skew"])
+@pytest.mark.parametrize(("tau", "inference"), [(0.25, True), (0.1, True), (0.25, False)])
+def test_generous_bounds_lead_to_no_other_quantile(errors, tau, inference):
+    """A range of a hundred standard deviations: 5 % of it to each side is another quantile altogether."""
+    options = {"quantile": tau, "epsilon": 4.0, "inference": inference}
+    fits = [
+        pf.quantile(
+            "y ~ x", table(errors, 10_000, k, 50.0), schema=schema_within(50.0), random_state=k, **options
+        )
+        for k in range(8)
+    ]
+    off = np.array([fit.params.to_numpy() for fit in fits]) - [1.0 + errors.ppf(tau), 0.5]
+    if inference:
+        z = off / np.array([fit.bse.to_numpy() for fit in fits])
+        assert np.sqrt(np.mean(z**2)) < 2.0
+    assert np.abs(off.mean(axis=0)).max() < 0.15
+
+
+def test_without_noise_the_width_follows_the_residuals_too():
+    data = table(lognorm(1.0), 20_000, 1, 50.0)
+    fit = pf.quantile("y ~ x", data, schema=schema_within(50.0), quantile=0.1, solver="non-private")
+    np.testing.assert_allclose(fit.params, [1.0 + lognorm(1.0).ppf(0.1), 0.5], atol=0.03)
+
+
+def test_a_given_width_is_kept():
+    data = table(norm(), 5000, 2, 5.0)
+    options = {"schema": schema_within(5.0), "quantile": 0.25, "random_state": 3}
+    fits = [pf.quantile("y ~ x", data, width=width, **options) for width in (0.3, None)]
+    assert not any(release.planned.kind == "residuals" for release in fits[0].releases)
+    assert sum(release.planned.kind == "residuals" for release in fits[1].releases) == LOOKS
