@@ -50,8 +50,8 @@ def test_numeric_response_and_target_option(invoke, people, schema, model):
     ("args", "title"),
     [
         (["--model", "svm"], "Linear support vector machine"),
-        (["--model", "quantile", "--target", "hours"], "Quantile regression (quantile 0.5)"),
-        (["--model", "quantile", "--quantile", 0.8, "--formula", "hours ~ age"], "(quantile 0.8)"),
+        (["--model", "quantile", "--target", "hours"], "Quantile regression (quantile 0.5"),
+        (["--model", "quantile", "--quantile", 0.8, "--formula", "hours ~ age"], "(quantile 0.8"),
         (["--model", "poisson", "--formula", "hours ~ age + C(sex)"], "Poisson regression"),
     ],
 )

@@ -1,5 +1,6 @@
 """How wide the smoothing of a quantile regression is: as the residuals that a look shows ask for."""
 
+import math
 from dataclasses import replace
 from statistics import NormalDist
 
@@ -22,8 +23,11 @@ _LEADING = 0.4
 """Width for what only leads the way, in standard deviations of normal responses about their mean: a wide one
 is steep nowhere and flat only far out, so that steps go where they should."""
 
-_WIDER = 1.75
-"""How many times the width may be larger where noise asks for it: three times the bias then."""
+_MOST_BIAS = 0.25
+"""Standard errors that an estimate may be off by for a wide smoothing, where residuals are normal."""
+
+_LEAST_BIAS = 0.08
+"""What it is taken to be off by at least with a width that suits the rows: errors may be skewed."""
 
 _WIDEST = 0.7
 """Largest width in the standard deviations of normal residuals with as many rows near the quantile."""
@@ -138,11 +142,11 @@ def narrowed_to(problem: Problem, oracle: Oracle, at: FloatArray, mu: float) -> 
     -----
     What is estimated differs from the quantile by ``width**2`` times ``f' / (6 f)``, f the density of the
     residuals there. With a width of ``v**(1/4)`` standard deviations, v being the variance of the estimate
-    relative to that of a slope, that is a small part of the standard error with any number of rows, a tenth
-    or so for normal residuals. The noise in a Hessian, whose bound is one over twice the width, is to its
-    eigenvalues as one to the share of rows within the width; where it asks for more, the width is up to
-    1.75 times as large. What is found is the width that holds the share of rows that such a one does for
-    normal residuals.
+    relative to that of a slope, that is a small part of the standard error with any number of rows, an
+    eighth at most for normal residuals. The noise in a Hessian, whose bound is one over twice the width, is
+    to its eigenvalues as one to the share of rows within the width; where it asks for more, the width is
+    larger, as long as that part is a quarter at most. What is found is the width that holds the share of
+    rows that such a one does for normal residuals.
     """
     loss = problem.loss
     if not isinstance(loss, SmoothedQuantile) or not loss.adapts:
@@ -165,4 +169,6 @@ def _units(problem: Problem, loss: SmoothedQuantile, mu: float) -> float:
     noise = _FOR_NOISE * q * loss.constants.slope**2 / (tau * (1.0 - tau) * signal**2)
     least = (1.0 / problem.n_rows + noise) ** 0.25
     for_bread = _FOR_BREAD * q**1.5 / (signal * loss.density)
-    return min(max(least, min(for_bread, _WIDER * least)), _WIDEST)
+    bias = abs(_NORMAL.inv_cdf(tau)) * loss.density / (6.0 * math.sqrt(tau * (1.0 - tau)))
+    wider = math.sqrt(_MOST_BIAS / max(bias, _LEAST_BIAS))
+    return min(max(least, min(for_bread, wider * least)), _WIDEST)
