@@ -2,10 +2,16 @@
 
 import os
 import threading
+from contextlib import nullcontext
 
 import pytest
+from threadpoolctl import threadpool_info, threadpool_limits
 
 from privfit.data.threads import share
+
+
+def blas_threads():
+    return {library["num_threads"] for library in threadpool_info() if library["user_api"] == "blas"}
 
 
 @pytest.mark.parametrize("threads", [1, 2, 5])
@@ -42,6 +48,35 @@ def test_a_pass_inside_another_and_passes_at_the_same_time_end():
     done = []
     share(lambda k: share(lambda j: done.append((k, j)), 3, 3), 10, 3)
     assert sorted(done) == [(k, j) for k in range(10) for j in range(3)]
+
+
+@pytest.mark.parametrize("fails", [False, True])
+def test_blas_leaves_the_cores_to_the_threads_of_a_pass_and_has_them_again_afterwards(monkeypatch, fails):
+    monkeypatch.setenv("NUMBA_NUM_THREADS", "2")
+    started, ended, inside = threading.Event(), threading.Event(), []
+
+    def overlapping(_):
+        started.set()
+        assert ended.wait(30)
+
+    other = threading.Thread(target=share, args=(overlapping, 1, 2))
+
+    def work(_):
+        inside.append(blas_threads())
+        share(lambda _: inside.append(blas_threads()), 1, 2)
+        other.start()
+        assert started.wait(30)
+        if fails:
+            raise KeyError
+
+    with threadpool_limits(limits=3, user_api="blas"):
+        with pytest.raises(KeyError) if fails else nullcontext():
+            share(work, 1, 2)
+        assert inside == [{1}, {1}]
+        assert blas_threads() == {3}
+        ended.set()
+        other.join()
+        assert blas_threads() == {3}
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork on this system")
