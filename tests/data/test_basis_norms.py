@@ -93,3 +93,63 @@ def test_slabs_hold_each_row_once(rows, width):
     parts = slabs(rows, width)
     assert [k for part in parts for k in range(part.start, part.stop)] == list(range(rows.start, rows.stop))
     assert all(part.stop > part.start for part in parts)
+
+
+def exact_squares(x, basis):
+    """Return the squared norms of ``basis' x`` in exact arithmetic."""
+    columns = [[Fraction(float(v)) for v in column] for column in basis.T]
+    rows = [[Fraction(float(v)) for v in row] for row in x]
+    return [
+        sum(sum(a * b for a, b in zip(row, column, strict=True)) ** 2 for column in columns) for row in rows
+    ]
+
+
+def wide_rows(n, p, lost, rng):
+    """Rows that a basis without structure leaves little of: all but ``2**-lost`` of them cancels."""
+    x = np.ones((n, p))
+    x[:, 1:] = 1e3 + rng.normal(size=(n, p - 1)) * 2.0**-lost
+    basis = np.linalg.qr(rng.normal(size=(p, p)))[0] * rng.uniform(0.5, 2, p)
+    if p > 1:
+        basis[0] = -1e3 * basis[1:].sum(axis=0)
+    return x, basis
+
+
+@pytest.mark.parametrize("lost", [0, 15, 40])
+@pytest.mark.parametrize(("n", "p"), [(1, 1), (3, 2), (7, 8), (8, 9), (17, 16), (20, 13)])
+def test_norms_bound_rows_exactly_and_closely(n, p, lost):
+    x, basis = wide_rows(n, p, lost, np.random.default_rng(100 * n + lost))
+    size, reach = BasisNorms(basis)(x)
+    length = np.linalg.norm(x, axis=1)
+    for bound, far, square in zip(size, length, exact_squares(x, basis), strict=True):
+        assert (Fraction(float(bound)) * (1 + Fraction(2) ** -41)) ** 2 >= square
+        looser = (1e-6 * far * np.linalg.norm(basis)) ** 2
+        assert bound <= np.sqrt(float(square) * (1 + 1e-9) + looser)
+    assert (reach >= length * np.linalg.norm(basis, 2) * (1 - 1e-15)).all()
+
+
+def test_norms_of_ordinary_rows_are_raised_by_no_more_than_weights_show():
+    rng = np.random.default_rng(8)
+    x, basis = rng.normal(size=(300, 51)), rng.normal(size=(51, 51))
+    size, _ = BasisNorms(basis)(x)
+    np.testing.assert_allclose(size, np.linalg.norm(x @ basis, axis=1), rtol=1e-10)
+
+
+@pytest.mark.parametrize("error", [1e-12, 1e-6, 1e-2])
+def test_norms_bound_rows_however_badly_the_triangular_factor_was_found(monkeypatch, error):
+    rng = np.random.default_rng(4)
+    x, basis = rng.normal(size=(40, 6)), rng.normal(size=(6, 6))
+    found = np.linalg.qr
+    monkeypatch.setattr(np.linalg, "qr", lambda a, mode: found(a, mode=mode) * (1.0 - error))
+    size, _ = BasisNorms(basis)(x)
+    for bound, square in zip(size, exact_squares(x, basis), strict=True):
+        assert Fraction(float(bound)) ** 2 >= square
+
+
+def test_rows_beyond_any_number_and_coordinates_of_zeros_are_told_apart():
+    x = np.array([[1.0, 1e300], [1.0, -1e300], [1.0, 2.0]])
+    basis = np.array([[1e10, -1e10], [1e10, 1e10]])
+    weight = weights(ArraySource(x, np.zeros(3), norm_bound=2.0), basis, norm_bound=1e10)
+    assert (weight[:2] == 0.0).all()
+    assert weight[2] == pytest.approx(1.0 / 10.0)
+    size, reach = BasisNorms(np.zeros((2, 2)))(x[2:])
+    assert size.tolist() == reach.tolist() == [0.0]

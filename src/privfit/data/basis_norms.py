@@ -28,9 +28,13 @@ class BasisNorms:
     *Guarantee.* Both bounds hold for the rows as they are stored, but for a few roundings, which `SHRINK`
     covers; and times `factor_to` for another basis, where it returns a number.
 
-    Of rows written out, ``basis.T @ x`` is computed; what rounding can take from its norm is at most
-    ``p * 2**-52 * norm(x) * norm(basis)`` (Frobenius norm; Higham 2002, *Accuracy and Stability of Numerical
-    Algorithms*, section 3.5) and is added back. Of rows by code with k entries, much fewer than p,
+    Of rows written out, ``R x`` is computed, ``R`` the triangular factor of ``basis.T``, by half the products
+    of ``basis.T @ x``. What rounding can take from its norm is at most ``p * 2**-52 * norm(x) * norm(basis)``
+    (Frobenius norm; Higham 2002, *Accuracy and Stability of Numerical Algorithms*, section 3.5) and is added
+    back. Its square is off by at most ``norm(x)**2`` times the norm of
+    ``D = basis @ basis.T - R.T @ R``, however well ``R`` was found. To first order, rounding takes at most
+    ``(p + 5) * 2**-52 * norm(basis)**2`` from ``D`` where that is computed; twice the larger of this, a
+    little more, and of what is computed is added. Of rows by code with k entries, much fewer than p,
     ``x' M x`` with ``M = basis @ basis.T`` is summed from ``k (k + 1) / 2`` products. To first order,
     rounding takes ``p * 2**-53`` of the sizes of its terms from an entry of ``M``, and
     ``(k (k + 1) / 2 + 3) * 2**-53`` from the sum. These sizes are together at most
@@ -39,15 +43,24 @@ class BasisNorms:
     times ``2**-52``, and at most thrice that in a square; it is added, too, and to the spectral norm.
     """
 
-    __slots__ = ("_basis", "_form", "_frobenius", "_shifts", "_spectral")
+    __slots__ = ("_basis", "_form", "_frobenius", "_off", "_root", "_shifts", "_spectral")
 
     def __init__(self, basis: FloatArray) -> None:
         self._basis = basis
         with np.errstate(over="ignore", invalid="ignore"):
             self._frobenius, self._spectral = float(np.linalg.norm(basis)), float(np.linalg.norm(basis, 2))
             self._form = basis @ basis.T
+            root = np.asarray(np.linalg.qr(basis.T, mode="r"))
+            self._root, self._off = norm_loops.by_blocks(root), self._distance(root)
         scaled = np.array_equal(basis[1:, 1:], np.diag(np.diag(basis)[1:])) and not basis[1:, 0].any()
         self._shifts = (np.diag(basis).copy(), np.append(0.0, basis[0, 1:])) if scaled else None
+
+    def _distance(self, root: FloatArray) -> float:
+        """Return a bound on ``norm(root.T @ root - basis @ basis.T) / norm(basis)**2``."""
+        unit = self._frobenius or 1.0
+        basis, root = self._basis / unit, root / unit
+        found = float(np.linalg.norm(root.T @ root - basis @ basis.T))
+        return 2.0 * max(found, (len(basis) + 8) * 2.0**-52)
 
     def factor_to(self, basis: FloatArray) -> float | None:
         """Return how many times this basis another one of its shape is; None if it is no multiple."""
@@ -78,10 +91,11 @@ class BasisNorms:
     def _written_out(self, x: Matrix) -> tuple[FloatArray, FloatArray]:
         length, size = np.empty(len(x)), np.empty(len(x))
         for rows in slabs(slice(0, length.size), x.shape[1]):
-            turned = x[rows] @ self._basis
-            length[rows] = np.sqrt(squared_norms(x[rows]))
-            size[rows] = np.sqrt(squared_norms(turned))
-        return self._raised(size, length), length
+            slab = x[rows].dense() if isinstance(x, CodedMatrix) else np.ascontiguousarray(x[rows])
+            norm_loops.turned_squares(slab, *self._root, length[rows], size[rows])
+        length = np.sqrt(length)
+        size, off = self._raised(np.sqrt(size), length), self._frobenius * length
+        return np.sqrt(size * size + self._off * off * off), length
 
     def _raised(self, size: FloatArray, length: FloatArray) -> FloatArray:
         """Return norms of rows of ``x``, each the sum of p products, that rounding cannot exceed."""
