@@ -3,7 +3,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from privfit.data.basis_norms import BasisNorms
+from privfit.data.basis_norms import BasisBounds, BasisNorms, RowNorms
 from privfit.data.reduction import slabs
 from privfit.data.source import ArraySource
 
@@ -153,3 +153,28 @@ def test_rows_beyond_any_number_and_coordinates_of_zeros_are_told_apart():
     assert weight[2] == pytest.approx(1.0 / 10.0)
     size, reach = BasisNorms(np.zeros((2, 2)))(x[2:])
     assert size.tolist() == reach.tolist() == [0.0]
+
+
+@pytest.mark.parametrize("factor", [1.0, 1e-3, 37.0])
+@pytest.mark.parametrize(("norm_bound", "amplification"), [(1.0, 4096.0), (7.3, 8.0), (1e-3, 1e3)])
+def test_weights_keep_both_norms_within_their_bounds_exactly(norm_bound, amplification, factor):
+    rng = np.random.default_rng(2)
+    size, reach = 10.0 ** rng.uniform(-5, 5, 400), 10.0 ** rng.uniform(-5, 8, 400)
+    weight = BasisBounds(norm_bound, amplification).weights(RowNorms(size, reach), factor)
+    assert (weight == 1.0).any()
+    assert (weight < 1.0).any()
+    expected = np.minimum(1.0, np.minimum(norm_bound / size / factor, amplification / reach / factor) ** 2)
+    np.testing.assert_allclose(weight, expected, rtol=1e-11)
+    for bound, norm in ((norm_bound, size), (amplification, reach)):
+        for w, length in zip(weight, norm, strict=True):
+            square = Fraction(float(w)) * (Fraction(factor) * Fraction(float(length))) ** 2
+            assert square <= Fraction(bound) ** 2
+
+
+def test_weights_of_norms_that_are_no_numbers_or_too_large_are_0():
+    odd = np.array([np.nan, np.inf, 1e200, 1e160, 1.0])
+    fine = np.ones(5)
+    bounds = BasisBounds(2.0, 2.0)
+    assert bounds.weights(RowNorms(odd, fine)).tolist() == [0.0, 0.0, 0.0, 0.0, 1.0]
+    assert bounds.weights(RowNorms(fine, odd)).tolist() == [0.0, 0.0, 0.0, 0.0, 1.0]
+    assert bounds.weights(RowNorms(0.0 * fine, 0.0 * fine)).tolist() == [1.0] * 5

@@ -6,7 +6,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from privfit.data.basis_norms import BasisBounds, BasisNorms
+from privfit.data.basis_norms import BasisBounds, BasisNorms, RowNorms
 from privfit.data.clamp import influence_weights, schweppe_weights
 from privfit.data.coded import MOST_COLUMNS, CodedMatrix, Layout
 from privfit.data.encode import SchemaEncoder
@@ -115,7 +115,7 @@ def test_bounds_in_other_coordinates_hold_exactly(lost):
     basis, bound = rng.normal(size=(size, size)), 2.0**-lost
     basis[1] = basis[0] + rng.normal(size=size) * 2.0**-lost
     exact = [[Fraction(value) for value in column] for column in basis.T]
-    weights = BasisBounds(bound, 2.0**60).weights(*BasisNorms(basis)(x))
+    weights = BasisBounds(bound, 2.0**60).weights(RowNorms(*BasisNorms(basis)(x)))
     assert weights[7] == 0.0
     assert (np.delete(weights, 7) > 0).all()
     for weight, row in zip(np.delete(weights, 7), np.delete(x.dense(), 7, axis=0), strict=True):

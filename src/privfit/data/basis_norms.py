@@ -127,6 +127,10 @@ class RowNorms:
         """Return arrays to be filled."""
         return cls(room.new(n_rows), room.new(n_rows))
 
+    def part(self, rows: slice) -> "RowNorms":
+        """Return those of some of the rows."""
+        return RowNorms(self.size[rows], self.reach[rows])
+
     def __sizeof__(self) -> int:
         """Return the bytes of the arrays, by which workers judge how full they are."""
         return self.size.nbytes + self.reach.nbytes
@@ -148,16 +152,16 @@ class BasisBounds:
     norm_bound: float
     amplification: float
 
-    def weights(self, size: FloatArray, reach: FloatArray) -> FloatArray:
+    def weights(self, norms: RowNorms, factor: float = 1.0) -> FloatArray:
         """Return ``min(1, (norm_bound / size)**2, (amplification / reach)**2)``, shape (n,).
 
-        Both bounds hold in exact arithmetic. Rows beyond any number weigh 0.
+        ``size`` and ``reach`` are ``factor`` times those of the rows. Both bounds hold in exact arithmetic.
+        Rows beyond any number weigh 0.
         """
-        with np.errstate(over="ignore", invalid="ignore"):
-            excess = np.maximum(size / self.norm_bound, reach / self.amplification)
-            squared = excess * excess
-            weight = SHRINK / np.maximum(squared, SHRINK)
-        return np.where(np.isfinite(squared) & (weight >= SMALLEST_NORMAL), weight, 0.0)
+        limits = np.array([factor, self.norm_bound, self.amplification, SHRINK, SMALLEST_NORMAL])
+        weight = np.empty(norms.size.size)
+        norm_loops.fill_weights(norms.size, norms.reach, limits, weight)
+        return weight
 
 
 Found = TypeVar("Found")

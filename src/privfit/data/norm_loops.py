@@ -49,6 +49,22 @@ def moved_squares(x: Any, scale: Any, shift: Any, plain: Any, moved: Any) -> Non
         plain[i], moved[i] = square, other
 
 
+@njit(void(_VECTOR, _VECTOR, _VECTOR, _VECTOR), cache=True, nogil=True, error_model="numpy")
+def fill_weights(size: Any, reach: Any, limits: Any, out: Any) -> None:
+    """Fill ``out`` with ``least / excess**2``, at most 1, and 0 where that has too few bits or is no number.
+
+    ``excess`` is the larger of ``factor * size / size_limit`` and ``factor * reach / reach_limit``, and
+    ``limits`` is (factor, size_limit, reach_limit, least, smallest).
+    """
+    factor, size_limit, reach_limit, least, smallest = limits
+    for i in range(out.size):
+        a, b = factor * size[i] / size_limit, factor * reach[i] / reach_limit
+        excess = max(a, b)
+        squared = excess * excess
+        weight = least / max(squared, least)
+        out[i] = weight if weight >= smallest and np.isfinite(a + b) else 0.0
+
+
 def _square(  # noqa: PLR0917 -- compiled
     typing_context: Any, first: Any, width: Any, factors: Any, count: Any, out: Any
 ) -> Any:

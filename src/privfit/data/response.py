@@ -81,7 +81,9 @@ def labels_to_numbers(codes: CodeArray) -> FloatArray:
     """Return codes as numbers and missing cells as NaN."""
     if UNKNOWN in codes:
         raise LabelError("holds a label that is not declared; declare every label and clean the column")
-    return np.where(codes == MISSING, np.nan, codes.astype(np.float64))
+    numbers = codes.astype(np.float64)
+    numbers[codes == MISSING] = np.nan
+    return numbers
 
 
 def scaled(values: FloatArray, center: float, half_width: float) -> FloatArray:

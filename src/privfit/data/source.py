@@ -182,7 +182,7 @@ class ArraySource:
         def work(first: int, last: int, out: FloatArray) -> None:
             del out
             for rows in chunk_rows(first, last):
-                found = bounds.weights(factor * norms.size[rows], factor * norms.reach[rows])
+                found = bounds.weights(norms.part(rows), factor)
                 weight[rows] = np.where(block.influence[rows] == 0.0, 0.0, found)
                 self._room.leave(rows)
 

@@ -203,6 +203,15 @@ def _score_factors(
         side[i] = weight[i] * _clamp(called(scale_slope, y[i], eta[i], s, c, k), bounds[1], bounds[2])
 
 
+@njit(void(_MATRIX, _VECTOR, _MATRIX), cache=True, nogil=True)
+def _scale(z: Any, root: Any, out: Any) -> None:
+    """Fill the first columns of ``out`` with the rows ``root * z``."""
+    for i in range(root.size):
+        row, target, factor = z[i], out[i], root[i]
+        for j in range(row.size):
+            target[j] = factor * row[j]
+
+
 def gradient_kernel(loss: AbstractLoss, theta: FloatArray, s: float) -> BlockKernel:
     """Sum of the rows' gradients at ``theta`` (p,) and scale ``s``; size p, or p + 1 with a scale.
 
@@ -350,7 +359,7 @@ def _scaled_rows(z: FloatArray, root: FloatArray, last: FloatArray | None) -> Fl
     """Return the rows ``(root * z, last)``."""
     p = z.shape[1]
     a = np.empty((root.size, p + (last is not None)))
-    np.multiply(root[:, None], z, out=a[:, :p])
+    _scale(z, root, a)
     if last is not None:
         a[:, p] = last
     return a
