@@ -4,9 +4,11 @@ import os
 import threading
 from contextlib import nullcontext
 
+import numpy as np
 import pytest
 from threadpoolctl import threadpool_info, threadpool_limits
 
+from privfit.data.reduction import each_chunk
 from privfit.data.threads import share
 
 
@@ -94,3 +96,17 @@ def test_threads_are_started_anew_after_a_fork():
         finally:
             os._exit(status)
     assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+
+
+@pytest.mark.parametrize("threads", ["1", "3"])
+@pytest.mark.parametrize("n_rows", [0, 1, 4096, 300_000])
+def test_every_chunk_is_worked_on_once_and_none_warns(monkeypatch, threads, n_rows):
+    monkeypatch.setenv("NUMBA_NUM_THREADS", threads)
+    times = np.zeros(n_rows)
+
+    def work(rows):
+        times[rows] += 1.0
+        assert np.isnan(np.log(-times[rows])).all()  # a warning is an error in tests
+
+    each_chunk(work, n_rows)
+    assert (times == 1.0).all()

@@ -8,6 +8,7 @@ from numpy.typing import NDArray
 
 from privfit._checks import FloatArray, in_range
 from privfit.data.coded import CodedMatrix, Matrix, squared_norms
+from privfit.data.reduction import each_chunk
 
 SHRINK = 1.0 - 2.0**-40
 """Relative margin that covers the rounding of a norm of up to 2**11 terms and of the division."""
@@ -55,7 +56,7 @@ def influence_weights(
     if not isinstance(x, CodedMatrix):
         x = np.ascontiguousarray(x, dtype=np.float64)
     y = np.ascontiguousarray(y, dtype=np.float64)
-    squared = squared_norms(x)
+    squared = _squared_norms(x)
     usable = np.isfinite(squared) & np.isfinite(y)
     if not usable.all():
         x, y = _blanked(x, usable), np.where(usable, y, 0.0)
@@ -77,12 +78,23 @@ def schweppe_weights(x: Matrix, y: FloatArray, *, norm_bound: float) -> tuple[Fl
     """
     usable, x, y = influence_weights(x, y, norm_bound=norm_bound)
     with np.errstate(over="ignore", invalid="ignore"):
-        length = np.sqrt(squared_norms(x))
+        length = np.sqrt(_squared_norms(x))
         factor = np.where(length > norm_bound, norm_bound * SHRINK / np.maximum(length, norm_bound), 1.0)
         scaled, response = _scaled(x, factor), y * factor
     weight, scaled, response = influence_weights(scaled, response, norm_bound=norm_bound)
     weight[usable == 0.0] = 0.0
     return weight, scaled, response
+
+
+def _squared_norms(x: Matrix) -> FloatArray:
+    """Return the squared norms of many rows, shape (n,)."""
+    found = np.empty(len(x))
+
+    def work(rows: slice) -> None:
+        found[rows] = squared_norms(x[rows])
+
+    each_chunk(work, len(x))
+    return found
 
 
 def _blanked(x: Matrix, usable: NDArray[np.bool_]) -> Matrix:

@@ -60,6 +60,18 @@ def sum_chunks(work: ChunkWork, chunks: int, size: int) -> FloatArray:
     return tree_sum(sums)
 
 
+def each_chunk(work: Callable[[slice], None], n_rows: int) -> None:
+    """Call ``work(rows)`` for every chunk of some rows, without warnings, on several threads."""
+
+    def some(first: int, last: int, out: FloatArray) -> None:
+        del out
+        with np.errstate(all="ignore"):  # a thread does not know what its caller ignores
+            for rows in chunk_rows(first, last):
+                work(rows)
+
+    sum_chunks(some, -(-n_rows // CHUNK_ROWS), 0)
+
+
 def chunk_rows(first: int, last: int) -> list[slice]:
     """Return the rows of the chunks from ``first`` to before ``last``."""
     return [slice(chunk * CHUNK_ROWS, (chunk + 1) * CHUNK_ROWS) for chunk in range(first, last)]

@@ -11,7 +11,7 @@ from privfit.data.basis_norms import BasisBounds, BasisNorms, LastNorms, RowNorm
 from privfit.data.blocks import Block, BlockKernel, CodedBlock, CodedKernel, Pick, RowTerms, TravellingKernel
 from privfit.data.clamp import SMALLEST_NORMAL, Weighting, influence_weights
 from privfit.data.coded import CodedMatrix, Matrix
-from privfit.data.reduction import CHUNK_ROWS, chunk_rows, sum_chunks
+from privfit.data.reduction import CHUNK_ROWS, chunk_rows, each_chunk, sum_chunks
 from privfit.data.room import AbstractRoom, InMemory
 from privfit.data.shares import NOBODY, IntArray, RowShares
 from privfit.errors import PlanViolation
@@ -166,27 +166,23 @@ class ArraySource:
         """Return the norms of all rows in other coordinates, written over old ones if there are any."""
         found = RowNorms.blank(self.n_rows, self._room) if into is None else into
 
-        def work(first: int, last: int, out: FloatArray) -> None:
-            del out
-            for rows in chunk_rows(first, last):
-                found.size[rows], found.reach[rows] = norms(self._block.x[rows])
-                self._room.leave(rows)
+        def work(rows: slice) -> None:
+            found.size[rows], found.reach[rows] = norms(self._block.x[rows])
+            self._room.leave(rows)
 
-        sum_chunks(work, self._chunks, 0)
+        each_chunk(work, self.n_rows)
         return found
 
     def weighted(self, norms: RowNorms, factor: float, bounds: BasisBounds) -> "ArraySource":
         """Return the same rows with weights that keep ``factor`` times the norms within the bounds."""
         block, weight = self._block, self._room.new(self.n_rows)
 
-        def work(first: int, last: int, out: FloatArray) -> None:
-            del out
-            for rows in chunk_rows(first, last):
-                found = bounds.weights(norms.part(rows), factor)
-                weight[rows] = np.where(block.influence[rows] == 0.0, 0.0, found)
-                self._room.leave(rows)
+        def work(rows: slice) -> None:
+            found = bounds.weights(norms.part(rows), factor)
+            weight[rows] = np.where(block.influence[rows] == 0.0, 0.0, found)
+            self._room.leave(rows)
 
-        sum_chunks(work, self._chunks, 0)
+        each_chunk(work, self.n_rows)
         share = None if self._shares is None else block.share
         turned = _block(block.x, block.y, weight, share)
         return ArraySource.of_bounded(turned, bounds.norm_bound, self._room, self._shares)

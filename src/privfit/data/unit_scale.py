@@ -18,6 +18,7 @@ from privfit.data.columns import (
 )
 from privfit.data.declarations import CategoricalColumn, Column, Level
 from privfit.data.design import INTERCEPT, Design, DesignColumn, Target
+from privfit.data.reduction import each_chunk
 from privfit.data.response import (
     TargetKind,
     declared_labels,
@@ -27,9 +28,6 @@ from privfit.data.response import (
 )
 from privfit.data.tables import Table, default_names
 from privfit.errors import SchemaError
-
-_BLOCK_ROWS = 2**12
-"""Rows written at a time, column by column, so that they stay in the cache of the processor."""
 
 
 class UnitScaleEncoder:
@@ -130,14 +128,16 @@ class UnitScaleEncoder:
         """Return ``x`` (n, p), row-major float64."""
         x, columns = self._blank(table.n_rows), [table.values(name) for name in self._names]
         first, matrix = int(self._design.has_intercept), side_by_side(columns)
-        for start in range(0, table.n_rows, _BLOCK_ROWS):
-            rows = slice(start, start + _BLOCK_ROWS)
+
+        def write(rows: slice) -> None:
             if matrix is not None:
                 x[rows, first:] = as_number(matrix[rows])
-                continue
+                return
             for k, (name, values) in enumerate(zip(self._names, columns, strict=True), start=first):
                 with naming(name):
                     x[rows, k] = as_number(values[rows])
+
+        each_chunk(write, table.n_rows)
         return x
 
     def encode_arrays(self, x: Any, y: Any) -> tuple[FloatArray, FloatArray]:
