@@ -263,3 +263,12 @@ def test_examples_in_docstrings(module):
     outcome = doctest.testmod(importlib.import_module(f"privfit.formula.{module}"))
     assert outcome.attempted > 0
     assert outcome.failed == 0
+
+
+@pytest.mark.parametrize(
+    ("options", "n"), [({}, 500), ({"relation": "add_remove", "n_rows": 800}, 800), ({"unit": "who"}, 250)]
+)
+def test_a_summary_says_that_delta_is_large_for_the_public_number_of_rows(data, options, n):
+    rows = data[:500].assign(who=np.repeat(np.arange(250), 2))
+    fit = logit("yes ~ age", rows, schema=ROW_SCHEMA, delta=1 / n, inference=False, **options)
+    assert f"1/n or larger: with n = {n} " in " ".join(str(fit.summary()).split())

@@ -271,6 +271,16 @@ def test_other_solvers_are_rehearsed_too(solver, relation):
     assert (planned.table()["finite"] > 0.9).all()
 
 
+@pytest.mark.parametrize("inference", [True, False])
+def test_a_plan_says_that_its_delta_is_large(inference):
+    plan, small = (
+        pf.plan("high ~ age", n=500, delta=delta, inference=inference, **COMMON)
+        for delta in (1 / 500, 1 / 501)
+    )
+    assert "with n = 500 rows, a guarantee with such a δ" in " ".join(str(plan).split())
+    assert "1/n" not in str(small)
+
+
 def test_without_inference_there_is_no_forecast():
     planned = pf.plan("high ~ age", n=5000, schema=SCHEMA, model="logit", inference=False)
     assert not planned.forecast.known

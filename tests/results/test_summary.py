@@ -1,5 +1,6 @@
 """Renderings. Set PRIVFIT_UPDATE_SNAPSHOTS=1 to rewrite the stored ones after a wanted change."""
 
+import json
 import os
 import re
 from dataclasses import replace
@@ -9,7 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from privfit.results.numbers import display_width
+from privfit.results.numbers import display_width, significant
 from privfit.results.printer import latex_escape
 
 SNAPSHOTS = Path(__file__).parent / "snapshots"
@@ -113,6 +114,33 @@ def test_add_remove_hides_no_count(result):
     text = " ".join(str(changed.summary()).split())
     assert "48842 (public scale)" in text
     assert "Adding or removing all rows of any one patient of the table" in text
+
+
+CAUTION = "is 1/n or larger"
+
+
+@pytest.mark.parametrize("n_rows", [100, 101, 10**6])
+def test_a_delta_of_one_over_the_rows_is_said_to_be_large(result, n_rows):
+    large = replace(
+        result, plan=replace(result.plan, n_rows=n_rows), statement=replace(result.statement, delta=0.01)
+    )
+    text = " ".join(str(large.summary()).split())
+    said = f"δ = 0.01 is 1/n or larger: with n = {n_rows} rows, a guarantee with such a δ allows publishing"
+    assert said in text
+    assert said in json.loads(large.to_json())["guarantee"]
+    assert f"n^-1.1 = {significant(n_rows**-1.1, 2)}" in text
+    people = replace(large, statement=replace(large.statement, unit="value of patient"))
+    assert f"n = {n_rows} privacy units, a guarantee" in " ".join(str(people.summary()).split())
+
+
+def test_no_delta_is_called_large_where_none_is_declared_or_it_is_below(result):
+    below = replace(result.statement, delta=0.0099)
+    assert below.caution(101) is None
+    assert CAUTION in below.caution(102)
+    assert replace(below, notion="gdp").caution(102) is None
+    assert replace(below, notion="pure", delta=0.0).caution(102) is None
+    assert replace(below, epsilon=np.inf, private=False).caution(102) is None
+    assert CAUTION not in str(result.summary()) + result.to_json()
 
 
 def test_pure_budget_mentions_no_failure_probability(result):

@@ -103,7 +103,7 @@ def _header(planned: PlannedFit) -> list[str]:
         f"Method:   {plan.solver}" + (f", {steps} steps" if steps else ""),
         f"{'Rows: ' if plan.unit is None else 'Units:'}    {plan.n_rows}{scale}",
         f"Columns:  {len(plan.columns)} after encoding",
-        f"Privacy:  {planned.guarantee}",
+        f"Privacy:  {planned.statement.guarantee}",
     ]
 
 

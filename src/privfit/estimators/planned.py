@@ -18,6 +18,7 @@ from privfit.planning import Purpose, budget_split
 from privfit.problem.plan import Plan
 from privfit.results.numbers import percent, significant
 from privfit.results.printer import Column
+from privfit.results.statement import PrivacyStatement
 from privfit.results.summary import Summary
 
 if TYPE_CHECKING:
@@ -37,7 +38,7 @@ class PlannedFit:
         Title of the model, name of the response.
     plan : Plan
         Every release of the fit.
-    guarantee : str
+    statement : PrivacyStatement
         What it would promise.
     forecast : Forecast
         What it is expected to report.
@@ -50,7 +51,7 @@ class PlannedFit:
     model: str
     target: str
     plan: Plan
-    guarantee: str
+    statement: PrivacyStatement
     forecast: Forecast
     assumptions: str
     level: float
@@ -139,13 +140,16 @@ class PlannedFit:
             ("Dep. variable", self.target),
             ("No. rows", str(self.n_rows)),
             ("Method", self.plan.solver),
-            ("Privacy", self.guarantee),
+            ("Privacy", self.statement.guarantee),
             ("Budget", split),
         )
 
     def _footers(self, table: pd.DataFrame) -> tuple[str, ...]:
+        caution = self.statement.caution(self.n_rows)
+        notes = [] if caution is None else [caution]
         if not self.forecast.known:
-            return ("Unknown: without inference a fit buys no standard errors, so there are none to expect.",)
+            unknown = "Unknown: without inference a fit buys no standard errors, so there are none to expect."
+            return (unknown, *notes)
         notes = [
             "Expected standard deviation of each coefficient from sampling and from privacy noise, in the "
             f"units of the raw columns; width of its {100 * self.level:.6g}% interval, Student's t included; "
@@ -153,6 +157,7 @@ class PlannedFit:
             "suffice for an interval. No data were read.",
             f"Assumed: {self.assumptions}. {REHEARSALS} fits of simulated rows, with the planned noise, "
             "were averaged.",
+            *notes,
         ]
         if (table["finite"] < RARE).any():
             notes.append(
@@ -189,7 +194,7 @@ def described(
         model=rehearsal.model.title_for(design),
         target=design.target.name,
         plan=plan,
-        guarantee=statement_of(options, plan, private=plan.private, noise="").guarantee,
+        statement=statement_of(options, plan, private=plan.private, noise=""),
         forecast=rehearsal.forecast(options, n_rows=n_rows),
         assumptions=f"{covariates}; {response_in_words(rehearsal)}",
         level=level,

@@ -307,7 +307,7 @@ class FitResult(ExplainsAbsence):
         Floats are kept exactly; those that JSON lacks are the strings "inf", "-inf" and "nan". The file is
         replaced in one step.
         """
-        guarantee = f"{self.statement.guarantee}. {self.statement.sentence}"
+        guarantee = " ".join((f"{self.statement.guarantee}.", *self.statement.in_words(self.nobs)))
         text = record.written(self, warning=self.statement.mark, guarantee=guarantee)
         if path is not None:
             archive.write_atomically(path, text)

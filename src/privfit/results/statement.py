@@ -82,6 +82,35 @@ class PrivacyStatement:
             "This holds for everything released by this fit taken together."
         )
 
+    def caution(self, n_rows: int) -> str | None:
+        """Say so if delta is 1/n or larger; None otherwise.
+
+        Parameters
+        ----------
+        n_rows : int
+            Public number n of rows, or of privacy units.
+
+        Notes
+        -----
+        Publishing one row, drawn at random, satisfies epsilon = 0 and delta = 1/n. Budgets in mu or rho
+        declare no delta: they hold at all of them.
+        """
+        declared = self._noisy and self.notion == "approximate" and self.delta > 0.0
+        if not declared or n_rows < max(1.0, 1.0 / self.delta):
+            return None
+        one = "row" if self.unit == ROW else "privacy unit"
+        usual = math.exp(-1.1 * math.log(n_rows))
+        return (
+            f"δ = {round_up(self.delta)} is 1/n or larger: with n = {n_rows} {one}s, a guarantee with "
+            f"such a δ allows publishing a {one} in full. Usual is a δ below 1/n, such as n^-1.1 = "
+            f"{significant(usual, 2)}."
+        )
+
+    def in_words(self, n_rows: int) -> tuple[str, ...]:
+        """Return the guarantee in plain words, with the `caution` if there is one."""
+        caution = self.caution(n_rows)
+        return (self.sentence,) if caution is None else (self.sentence, caution)
+
 
 def _no_promise(*, seeded: bool) -> str:
     reason = (

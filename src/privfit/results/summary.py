@@ -99,7 +99,7 @@ def summarize(
         header=_header(model, target, scale, statement, plan, inference=uncertainty is not None),
         columns=_columns(level, inference=uncertainty is not None, noisy=plan.private),
         rows=tuple((name, tuple(row)) for name, row in zip(names, numbers, strict=True)),
-        footers=(statement.sentence, *_reading(uncertainty, level, noisy=plan.private)),
+        footers=(*statement.in_words(plan.n_rows), *_reading(uncertainty, level, noisy=plan.private)),
     )
 
 
