@@ -137,6 +137,51 @@ def test_an_effect_takes_all_terms_of_a_covariate_together(people):
     assert found.bse["hours"] == pytest.approx(np.sqrt(weights @ fit.cov_params() @ weights), rel=1e-6)
 
 
+TRANSFORMED = {
+    "wage": {"type": "numeric", "lower": 1, "upper": 2e6, "transform": "log"},
+    "gain": {"type": "numeric", "lower": 0, "upper": 1e6, "transform": "log1p"},
+    "dose": {"type": "numeric", "lower": 0, "upper": 100, "transform": "sqrt"},
+    "high": {"type": "numeric", "lower": 0, "upper": 1, "target": True},
+}
+
+
+@pytest.mark.parametrize("fit", ["formula", "estimator"])
+def test_effects_of_transformed_columns_are_in_the_raw_unit(fit):
+    rng = np.random.default_rng(3)
+    n = 2000
+    rows = pd.DataFrame({"wage": np.exp(rng.uniform(0, 14, n)), "gain": np.expm1(rng.uniform(0, 13, n))})
+    rows["dose"] = rng.uniform(1e-3, 100, n)
+    eta = -2 + 0.3 * np.log(rows["wage"]) - 0.1 * np.log1p(rows["gain"]) - 0.1 * np.sqrt(rows["dose"])
+    rows["high"] = (rng.random(n) < expit(eta)).astype(float)
+    schema = pf.Schema(TRANSFORMED)
+    ours = (
+        pf.logit("high ~ wage + gain + dose", rows, schema=schema, solver="non-private")
+        if fit == "formula"
+        else pf.LogisticRegression(schema=schema, solver="non-private").fit(rows).result_
+    )
+    reference = smf.logit("high ~ np.log(wage) + np.log1p(gain) + np.sqrt(dose)", rows).fit(disp=0)
+    at = pd.DataFrame({"wage": [1.0, 3.0, 1e5], "gain": [0.0, 2.0, 1e5], "dose": [1e-6, 1.0, 50.0]})
+    found = ours.get_margeff(at)
+    chance = reference.predict(at)
+    inner = {"wage": 1 / at["wage"], "gain": 1 / (1 + at["gain"]), "dose": 0.5 / np.sqrt(at["dose"])}
+    for k, (name, slope) in enumerate(inner.items(), start=1):
+        exact = (chance * (1 - chance) * reference.params.iloc[k] * slope).mean()
+        assert found.params[name] == pytest.approx(exact, rel=1e-6)
+    root = ours.get_margeff(at.assign(dose=[0.0, 1.0, 2.0]), ["dose"])
+    assert np.isnan(root.params["dose"])
+    assert np.isnan(root.bse["dose"])
+
+
+def test_effects_take_missing_cells_for_their_fill(people):
+    schema = {**SCHEMA, "logit": RESPONSES["logit"], "age": {**SCHEMA["age"], "missing": 45}}
+    fit = pf.logit("logit ~ age + hours", people, schema=schema, solver="non-private")
+    holes = pd.DataFrame({"age": ["30", None, "?"], "hours": [10.0, 20.0, 30.0]})
+    found = fit.get_margeff(holes, ["age"])
+    filled = fit.get_margeff(holes.assign(age=[30.0, 45.0, 45.0]), ["age"])
+    assert found.params["age"] == filled.params["age"]
+    assert np.isfinite(found.bse["age"])
+
+
 def test_several_classes(people):
     schema = {**SCHEMA, "class": {"type": "categorical", "levels": ["l", "m", "r"]}}
     fit = pf.logit("class ~ age + C(job)", people, schema=schema, solver="non-private")

@@ -18,6 +18,11 @@ WHITESPACE = " \t\r\n\f\v\u00a0"
 """Characters that are ignored at both ends of a text cell and of a text level."""
 
 _UFUNCS = {"log1p": np.log1p, "log": np.log, "sqrt": np.sqrt}
+_DERIVATIVES = {
+    "log1p": lambda x: 1.0 / (1.0 + x),
+    "log": lambda x: 1.0 / x,
+    "sqrt": lambda x: 0.5 / np.sqrt(x),
+}
 _DOMAIN_START = {"log1p": -1.0, "log": 0.0, "sqrt": -math.ulp(0.0)}
 _DOMAIN_RULE = {"log1p": "above -1", "log": "above 0", "sqrt": "at least 0"}
 _NARROWEST = 2.0**-40
@@ -84,6 +89,11 @@ class NumericColumn:
     def transformed(self, values: FloatArray) -> FloatArray:
         """Return the transform of ``values`` (within the bounds, NaN allowed) as a new array."""
         return values.copy() if self.transform is None else _UFUNCS[self.transform](values)
+
+    def steepness(self, values: FloatArray) -> FloatArray:
+        """Return the derivative of the transform at ``values`` within the bounds; ``inf`` of a root at 0."""
+        with np.errstate(divide="ignore"):
+            return np.ones_like(values) if self.transform is None else _DERIVATIVES[self.transform](values)
 
     def scaling(self, *, centered: bool) -> tuple[float, float]:
         """Return ``(center, half_width)`` in transformed units; the centre is 0 unless ``centered``."""

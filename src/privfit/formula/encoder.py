@@ -130,7 +130,8 @@ class FormulaEncoder:
     @property
     def variables(self) -> tuple[tuple[str, Column | None], ...]:
         """Names and declarations of the raw predictors; None where nothing is declared."""
-        return self._columns
+        schema = self._made_from[1]
+        return tuple((name, schema[name]) for name, _ in self._columns)
 
     def encode(self, table: Table) -> tuple[FloatArray, FloatArray]:
         """Return ``x`` (n, p), row-major float64, and ``y`` (n,); NaN marks a row that may not contribute.

@@ -7,6 +7,7 @@ import numpy as np
 import pandas as pd
 
 from privfit._checks import FloatArray, coverage, listed
+from privfit.data.columns import as_number
 from privfit.data.covariates import open_covariates
 from privfit.data.declarations import CategoricalColumn, NumericColumn
 from privfit.data.encode import Encoder
@@ -21,7 +22,7 @@ from privfit.results.printer import Column
 from privfit.results.summary import Summary
 
 _STEP = 1e-7
-"""Half the distance over which a design is differenced, in units of a column's declared range (or of 1)."""
+"""Half the distance over which a design is differenced, in units of a column's transformed range (or 1)."""
 
 PUBLIC = (
     "The covariates that were given are taken to be public: an average over private rows is not protected, "
@@ -194,8 +195,9 @@ class Predictions:
 def marginal_effects(given: Coefficients, data: object, variables: Sequence[str] | None) -> Estimates:
     """Return average marginal effects over the rows of a public table.
 
-    Of a numeric covariate: the derivative of the mean, all terms that hold it taken together. Of a
-    categorical one: the difference that each level makes against the first, everything else as it is.
+    Of a numeric covariate: the derivative of the mean in the raw column, whatever its transform, all terms
+    that hold it taken together. Of a categorical one: the difference that each level makes against the first,
+    everything else as it is.
     """
     regression = given.regression
     need_mean(regression.form)
@@ -249,11 +251,19 @@ def need_mean(form: ModelForm) -> None:
 def _derivative(
     regression: Regression, table: Table, name: str, column: NumericColumn | None
 ) -> Differentiated:
-    """Return the derivative in a numeric covariate, differenced in the design, exact for linear terms."""
-    values = np.array(table.column(name), dtype=np.float64)
-    low, high = (-np.inf, np.inf) if column is None else (column.lower, column.upper)
-    half = _STEP * (1.0 if column is None else high - low)
-    values = np.clip(values, low, high)
+    """Return the derivative in a numeric covariate, differenced in the design by steps of its transform.
+
+    Cells beyond the bounds are taken for the bound, missing ones for what is declared for them. NaN where the
+    transform is infinitely steep, as a root is at 0.
+    """
+    values = as_number(table.values(name))
+    low, high, half = -np.inf, np.inf, _STEP
+    if column is not None:
+        low, high = column.lower, column.upper
+        fill = np.nan if column.missing is None else column.missing
+        values = np.clip(np.where(np.isnan(values), fill, values), low, high)
+        start, end = column.limits
+        half = _STEP * (end - start) / column.steepness(values)
     below, above = np.maximum(values - half, low), np.minimum(values + half, high)
     first, second = (regression.design(_changed(table, name, ends)) for ends in (below, above))
     dx = (second - first) / (above - below)[:, None]
