@@ -16,6 +16,7 @@ from privfit.data.files import (
     csv_conversion,
     csv_form,
     csv_names,
+    csv_text,
     parquet_dataset,
     present,
     sound,
@@ -92,11 +93,11 @@ def _open(
             fragment_scan_options=_UNBUFFERED if form == "parquet" else None,
         )
         return map(sound, batches) if form == "feather" else batches
-    names, skipped = csv_names(file, shown, columns=text.columns, header=text.header, sep=text.sep)
+    names, start = csv_names(file, shown, columns=text.columns, header=text.header, sep=text.sep)
     return pacsv.open_csv(
-        file,
+        csv_text(file, shown, start=start, sep=text.sep),
         read_options=pacsv.ReadOptions(
-            column_names=names, skip_rows=skipped, block_size=sizes.text_bytes, use_threads=sizes.ahead > 1
+            column_names=names, skip_rows=1, block_size=sizes.text_bytes, use_threads=sizes.ahead > 1
         ),
         parse_options=csv_form(names, text.sep),
         convert_options=csv_conversion(present(names, needed)),

@@ -13,6 +13,7 @@ import pyarrow.feather as pafeather
 import pyarrow.ipc as paipc
 
 from privfit.data.columns import quietly
+from privfit.data.csv_text import CheckedText
 from privfit.data.declarations import WHITESPACE
 from privfit.errors import SchemaError
 
@@ -86,18 +87,25 @@ def read_csv(
     """Read a CSV file as bytes; see `read_file`. ``shown`` is the path as messages show it."""
     if len(sep) != 1 or sep in "\r\n\"'":
         raise SchemaError("sep must be one character other than a quote or a line end")
-    names, skipped = csv_names(file, shown, columns=columns, header=header, sep=sep)
+    names, start = csv_names(file, shown, columns=columns, header=header, sep=sep)
     return _guarded(
         shown,
         f"CSV with {len(names)} columns separated by {sep!r} in every row",
         lambda: pacsv.read_csv(
-            file,
+            csv_text(file, shown, start=start, sep=sep),
             read_options=pacsv.ReadOptions(
-                column_names=names, skip_rows=skipped, block_size=_BLOCK_BYTES, use_threads=True
+                column_names=names, skip_rows=1, block_size=_BLOCK_BYTES, use_threads=True
             ),
             parse_options=csv_form(names, sep),
             convert_options=csv_conversion(present(names, needed)),
         ),
+    )
+
+
+def csv_text(file: Path, shown: str, *, start: int, sep: str) -> CheckedText:
+    """Return the rows of a CSV file, unpacked; ``start`` bytes are before them."""
+    return CheckedText(
+        pa.input_stream(file, compression="detect"), f"data file {shown}", start=start, sep=sep
     )
 
 
@@ -119,7 +127,7 @@ def csv_conversion(names: Sequence[str]) -> pacsv.ConvertOptions:
 def csv_names(
     file: Path, shown: str, *, columns: Sequence[str] | None, header: bool, sep: str
 ) -> tuple[list[str], int]:
-    """Return the column names of a CSV file and the number of lines before its rows."""
+    """Return the column names of a CSV file and the number of bytes before its rows."""
     if file.suffix.lower() in FOREIGN_SUFFIXES:
         raise SchemaError(
             f"data file {shown} is of a kind that is not read; convert it to CSV, Parquet or Arrow, "
@@ -131,20 +139,22 @@ def csv_names(
         return _distinct(list(columns)), 0
     if columns is not None:
         raise SchemaError("columns names the columns of a file without header; set header=False too")
-    skipped, line = _guarded(shown, "CSV with a header in UTF-8", lambda: _first_line(file))
+    start, line = _guarded(shown, "CSV with a header in UTF-8", lambda: _first_line(file))
     if not line:
         raise SchemaError(f"data file {shown} is empty; pass a file with a header and rows")
     (names,) = csv.reader([line], delimiter=sep, skipinitialspace=True)
-    return _distinct([name.strip(WHITESPACE) for name in names]), skipped
+    return _distinct([name.strip(WHITESPACE) for name in names]), start
 
 
 def _first_line(file: Path) -> tuple[int, str]:
-    """Return the number of lines up to the first that is not blank, and that line."""
+    """Return the first line that is not blank, and where it ends."""
     with pa.input_stream(file, compression="detect") as stream:
         head = stream.read(_BLOCK_BYTES // 16)
-    for k, line in enumerate(head.replace(b"\r\n", b"\n").replace(b"\r", b"\n").split(b"\n"), start=1):
+    end = 0
+    for line in head.splitlines(keepends=True):
+        end += len(line)
         if line.strip():
-            return k, line.decode("utf-8-sig")
+            return end, line.decode("utf-8-sig")
     return 0, ""
 
 

@@ -1,0 +1,95 @@
+"""The bytes of a CSV file, checked while they are read, so that no row decides where others begin."""
+
+import io
+from typing import final
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from privfit.errors import SchemaError
+
+_QUOTE = ord('"')
+_MARK = b"\xef\xbb\xbf"
+"""The mark of UTF-8, which may stand at the start of a file."""
+
+
+@final
+class CheckedText(io.RawIOBase):
+    """The rows of a CSV file as bytes after an empty line, refused where a quote encloses no whole cell.
+
+    Parameters
+    ----------
+    stream : pyarrow.NativeFile
+        The whole file, unpacked.
+    shown : str
+        What messages call it.
+    start : int
+        Bytes before the first row.
+    sep : str
+        Separator of cells.
+
+    Raises
+    ------
+    SchemaError
+        While it is read.
+
+    Notes
+    -----
+    A quote opens a cell if it is first in it, and closes it if it is last; within the cell it is written
+    twice. Parsers differ in what they make of others, most of which let a quote that is never closed swallow
+    the rows after it.
+
+    *Guarantee.* A row does not change how others are read. As no other quotes are let pass, each one begins
+    or ends quoted text. So whatever stands in place of a row of a file that is read, with an even number of
+    quotes it leaves the others as they are, and with an odd number it leaves the end of the file in quoted
+    text, and the file is refused.
+    """
+
+    def __init__(self, stream: pa.NativeFile, shown: str, *, start: int, sep: str) -> None:
+        super().__init__()
+        self._stream, self._shown = stream, shown
+        self._beside = np.zeros(256, dtype=np.bool_)
+        self._beside[[*sep.encode(), *b'\r\n"']] = True
+        self._inside, self._last = 0, ord("\n")
+        stream.read(start)
+        head = b"" if start else stream.read(len(_MARK))
+        self._head = b"\n" + (b"" if head == _MARK else head)
+
+    def readable(self) -> bool:
+        """Return True."""
+        return True
+
+    def readinto(self, buffer: memoryview, /) -> int:  # pyright: ignore[reportIncompatibleMethodOverride]
+        """Fill the buffer with what comes next, and return its length, 0 at the end."""
+        ahead = self._head + self._stream.read(max(0, len(buffer) - len(self._head)))
+        found, self._head = ahead[: len(buffer)], ahead[len(buffer) :]
+        buffer[: len(found)] = found
+        self._check(np.frombuffer(found or b"\n", dtype=np.uint8))
+        if self._inside and not found:
+            raise self._refusal()
+        return len(found)
+
+    def close(self) -> None:
+        """Close the file."""
+        self._stream.close()
+        super().close()
+
+    def _check(self, text: NDArray[np.uint8]) -> None:
+        """Refuse a quote that opens no cell and closes none; those in a cell do both, as they are two."""
+        quotes = np.flatnonzero(text == _QUOTE)
+        opening, closing = quotes[self._inside :: 2], quotes[1 - self._inside :: 2]
+        before = np.where(opening > 0, text[opening - 1], self._last)
+        after = text[closing[closing < text.size - 1] + 1]
+        closed = self._last == _QUOTE and not self._inside
+        if not (self._beside[before].all() and self._beside[after].all()):
+            raise self._refusal()
+        if closed and not self._beside[text[0]]:
+            raise self._refusal()
+        self._inside, self._last = (self._inside + quotes.size) % 2, int(text[-1])
+
+    def _refusal(self) -> SchemaError:
+        return SchemaError(
+            f"{self._shown} has quotes that do not enclose whole cells, which could hide rows; write a "
+            "cell that holds a quote in quotes, and that quote twice, as CSV writers do"
+        )

@@ -1,0 +1,112 @@
+"""A row of a CSV file does not decide how others are read."""
+
+from itertools import pairwise, product
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+import privfit as pf
+from privfit.data.batches import BatchSizes, TextForm, read_batches
+from privfit.data.csv_text import CheckedText
+from privfit.data.tables import Table, open_table
+from privfit.errors import SchemaError
+
+CANARY = "7351canary"
+CELLS = (
+    "", "x", '"x"', '"x,y"', '"x""y"', '"x\ny"', '""', '""""', '","', '"', f'"{CANARY}', f'{CANARY}"', '5"',
+    '"x"y', ' "x"', '"x" ', '"x\n', 'x\n"', '"""', 'x"y"z', '",', '"",""', '",,', '"\n,"', ',"\n"',
+)  # fmt: skip
+"""What one person's cell may hold, as it is written."""
+
+OTHERS = ('1,"a, b"', "2,plain", '3,"he said ""no"""', '4,""', '5,","', '6,"\n"', '7,"two\nlines"')
+
+
+def read(path, how):
+    """Return the cells of all rows, by one of the two readers of files."""
+    if how == "whole":
+        table = open_table(path)
+        return list(zip(table.column("a").tolist(), table.column("b").tolist(), strict=True))
+    sizes = BatchSizes(rows=3, text_bytes=64, ahead=1)
+    parts = [Table.from_arrow(batch) for batch in read_batches(path, ("a", "b"), TextForm(), sizes)]
+    rows = [zip(part.column("a").tolist(), part.column("b").tolist(), strict=True) for part in parts]
+    return [row for part in rows for row in part]
+
+
+@pytest.mark.parametrize("how", ["whole", "batches"])
+def test_a_cell_changes_no_other_row(tmp_path, how):
+    path, seen = tmp_path / "a.csv", 0
+    for others, cell, place in product([["1,a", "2,b", '3,"c"'], *pairwise(OTHERS)], CELLS, (0, 1, 2)):
+        path.write_text("a,b\n" + "\n".join(others) + "\n")
+        without = read(path, how)
+        path.write_text("a,b\n" + "\n".join([*others[:place], f"99,{cell}", *others[place:]]) + "\n")
+        try:
+            found = read(path, how)
+        except SchemaError as error:
+            message = str(error)
+        else:
+            seen, message = seen + 1, ""
+            assert [found[place][0], *found[:place], *found[place + 1 :]] == ["99", *without]
+        assert CANARY not in message
+    assert seen > 100
+
+
+@pytest.mark.parametrize("how", ["whole", "batches"])
+@pytest.mark.parametrize(
+    ("text", "rows"),
+    [
+        ('"1","2"\n"3",""', [("1", "2"), ("3", None)]),
+        ('1,"a\nb"\n2,""""\n', [("1", "a\nb"), ("2", '"')]),
+        ("1,'a\n2,b'\n", [("1", "'a"), ("2", "b'")]),
+    ],
+)
+def test_quotes_around_whole_cells_are_read(tmp_path, how, text, rows):
+    path = tmp_path / "a.csv"
+    path.write_bytes(b"\xef\xbb\xbf" + ('"a" , b\n' + text).encode())
+    assert read(path, how) == rows
+
+
+def test_a_file_without_header_may_begin_with_a_quote(tmp_path):
+    path = tmp_path / "a.csv"
+    path.write_bytes(b'\xef\xbb\xbf"1","2"\n')
+    assert open_table(path, header=False, columns=["a", "b"]).column("a").tolist() == ["1"]
+
+
+@pytest.mark.parametrize("size", [1, 2, 3, 5, 1000])
+@pytest.mark.parametrize(
+    ("text", "sound"),
+    [
+        ('a,"b""c"\n"""",d\n', True),
+        ('a,"b"c\n', False),
+        ('a,b"c"\n', False),
+        ('a,"b\n', False),
+        ('a,"b""\n', False),
+        ('a,"b"', True),
+    ],
+)
+def test_pieces_of_any_size_are_checked_alike(size, text, sound):
+    checked = CheckedText(pa.BufferReader(text.encode()), "data file 'a.csv'", start=0, sep=",")
+    read_all = iter(lambda: checked.read(size), b"")
+    if sound:
+        assert b"".join(read_all) == b"\n" + text.encode()
+        return
+    with pytest.raises(SchemaError, match=r"data file 'a\.csv' has quotes that do not enclose whole cells"):
+        b"".join(read_all)
+
+
+def test_a_fit_of_a_file_loses_no_row_to_a_cell(tmp_path):
+    """The quote of row 3 was closed by one of row 40, and the rows between them were one cell."""
+    rng = np.random.default_rng(0)
+    schema = {
+        "x": {"type": "numeric", "lower": 0, "upper": 1},
+        "note": {"type": "categorical", "levels": ["a", "b"]},
+        "y": {"type": "numeric", "lower": 0, "upper": 1},
+    }
+    lines = [f"{x:.3f},{'ab'[k % 2]},{x:.3f}" for k, x in enumerate(rng.random(60))]
+    lines[3], lines[40] = '0.5,"a,0.5', '0.5,"a",0.5'
+    path = tmp_path / "a.csv"
+    path.write_text("x,note,y\n" + "\n".join(lines) + "\n")
+    for data in (path, pf.RowCache(path)):
+        with pytest.raises(SchemaError, match="do not enclose whole cells") as caught:
+            pf.ols("y ~ x + note", data, schema=schema)
+        assert caught.value.__context__ is None
