@@ -416,3 +416,24 @@ def test_an_empty_line_of_a_single_column_is_a_row_with_a_missing_cell(tmp_path)
     assert open_table(path).column("a").tolist() == ["1", None, "3"]
     batches = read_batches(path, ["a"], TextForm(), BatchSizes(9, 99, 1))
     assert sum(batch.num_rows if hasattr(batch, "num_rows") else batch.n_rows for batch in batches) == 3
+
+
+@pytest.mark.parametrize("kind", ["string", "large_string", "dictionary"])
+@pytest.mark.parametrize("suffix", ["arrow", "arrows"])
+def test_malformed_text_in_an_arrow_file_is_one_odd_cell(tmp_path, kind, suffix):
+    path = tmp_path / f"a.{suffix}"
+    cells = pa.array([b"a", b"\xff\xfe", None, b"b"])
+    wide = pa.large_binary() if kind == "large_string" else pa.binary()
+    text = cells.cast(wide).view(pa.large_string() if kind == "large_string" else pa.string())
+    if kind == "dictionary":
+        text = pa.DictionaryArray.from_arrays(pa.array([0, 1, None, 3]), text)
+    table = pa.table({"t": text, "n": [1.0, 2.0, 3.0, 4.0]})
+    opener = pa.ipc.new_stream if suffix == "arrows" else pa.ipc.new_file
+    with opener(path, table.schema) as writer:
+        writer.write_table(table)
+    opened = open_table(path)
+    assert level_codes(opened.values("t"), ("a", "b")).tolist() == [0, -2, -1, 1]
+    assert opened.column("n").tolist() == [1, 2, 3, 4]
+    if suffix == "arrow":
+        (batch,) = read_batches(path, ["t"], TextForm(), BatchSizes(9, 99, 1))
+        assert level_codes(batch.column("t"), ("a", "b")).tolist() == [0, -2, -1, 1]

@@ -11,16 +11,16 @@ import pyarrow.dataset as pads
 
 from privfit.data.columns import quietly
 from privfit.data.files import (
-    ARROW_SUFFIXES,
-    PARQUET_SUFFIXES,
     csv_conversion,
     csv_form,
     csv_names,
     csv_text,
-    parquet_dataset,
-    present,
+    form_of,
     sound,
+    unreadable,
 )
+from privfit.data.names import present
+from privfit.data.parquet import scanners
 
 _UNBUFFERED = pads.ParquetFragmentScanOptions(pre_buffer=False)
 """Without it, all that is to be read of a file is in memory at once."""
@@ -64,11 +64,10 @@ def read_batches(
     SchemaError
         If the file cannot be read or lacks a needed column; the message quotes no cell.
     """
-    shown = repr(str(path))
-    message = f"data file {shown} cannot be read; check its form, and that every row has all columns"
-    if Path(path).is_dir():
-        message = f"data file {shown} cannot be read; it must be a folder of Parquet files"
-    batches = quietly(lambda: iter(_open(Path(path), shown, needed, text, sizes)), message)
+    file, shown = Path(path), repr(str(path))
+    form = form_of(file)
+    message = unreadable(shown, f"{form} with all columns in every row" if form == "CSV" else form)
+    batches = quietly(lambda: iter(_open(file, shown, needed, text, sizes)), message)
     try:
         while (batch := quietly(lambda: next(batches, None), message)) is not None:
             yield batch
@@ -79,20 +78,20 @@ def read_batches(
 def _open(
     file: Path, shown: str, needed: Sequence[str], text: TextForm, sizes: BatchSizes
 ) -> Iterable[pa.RecordBatch]:
-    suffix = file.suffix.lower()
-    if file.is_dir() or suffix in PARQUET_SUFFIXES or suffix in ARROW_SUFFIXES:
-        form = "feather" if suffix in ARROW_SUFFIXES else "parquet"
-        dataset = pads.dataset(file, format=form) if form == "feather" else parquet_dataset(file)
+    form = form_of(file)
+    scanned = {
+        "batch_size": sizes.rows,
+        "batch_readahead": sizes.ahead,
+        "fragment_readahead": 1,
+        "use_threads": sizes.ahead > 1,
+    }
+    if form == "Arrow":
+        dataset = pads.dataset(file, format="feather")
         names = present(dataset.schema.names, needed)
-        batches = dataset.to_batches(
-            columns=names,
-            batch_size=sizes.rows,
-            batch_readahead=sizes.ahead,
-            fragment_readahead=1,
-            use_threads=sizes.ahead > 1,
-            fragment_scan_options=_UNBUFFERED if form == "parquet" else None,
-        )
-        return map(sound, batches) if form == "feather" else batches
+        return map(sound, dataset.to_batches(columns=names, **scanned))
+    if form != "CSV":
+        parts = scanners(file, needed, fragment_scan_options=_UNBUFFERED, **scanned)
+        return (batch for part in parts for batch in part.to_batches())
     names, start = csv_names(file, shown, columns=text.columns, header=text.header, sep=text.sep)
     return pacsv.open_csv(
         csv_text(file, shown, start=start, sep=text.sep),

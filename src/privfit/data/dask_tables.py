@@ -21,7 +21,7 @@ from privfit.data.blocks import Block, BlockKernel, RowTerms
 from privfit.data.clamp import Weighting, influence_weights
 from privfit.data.declarations import Level
 from privfit.data.encode import Encoder
-from privfit.data.files import present
+from privfit.data.names import present
 from privfit.data.partitions import Encoding, Failure
 from privfit.data.source import Coins, IntArray, chosen_rows
 from privfit.data.stores import AbstractRowStore, AbstractStoredRows

@@ -2,19 +2,20 @@
 
 import csv
 import os
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import TypeVar
+from typing import Literal, TypeAlias, TypeVar
 
 import pyarrow as pa
 import pyarrow.csv as pacsv
-import pyarrow.dataset as pads
 import pyarrow.feather as pafeather
 import pyarrow.ipc as paipc
 
-from privfit.data.columns import quietly
+from privfit.data.columns import ColumnValues, quietly
 from privfit.data.csv_text import CheckedText
 from privfit.data.declarations import WHITESPACE
+from privfit.data.names import distinct, present
+from privfit.data.parquet import read_parquet
 from privfit.errors import SchemaError
 
 PARQUET_SUFFIXES = (".parquet", ".pq")
@@ -25,6 +26,9 @@ _FOREIGN = (
 )
 FOREIGN_SUFFIXES = tuple(f".{kind}" for kind in _FOREIGN.split())
 """Kinds of files that hold tables and are no text in columns, which all other suffixes are taken for."""
+
+Form: TypeAlias = Literal["a folder of Parquet files", "Parquet", "Arrow", "CSV"]
+"""What a file is read as, in words."""
 
 _T = TypeVar("_T")
 _Rows = TypeVar("_Rows", pa.Table, pa.RecordBatch)
@@ -40,7 +44,7 @@ def read_file(
     columns: Sequence[str] | None = None,
     header: bool = True,
     sep: str = ",",
-) -> pa.Table:
+) -> list[tuple[str, ColumnValues]]:
     """Read a Parquet file or folder, an Arrow or Feather file, or a CSV file, by its suffix.
 
     Parameters
@@ -56,7 +60,7 @@ def read_file(
 
     Returns
     -------
-    pyarrow.Table
+    list of (name, values)
         All columns of a CSV file are bytes, so that neither a type nor an error depends on a cell.
 
     Raises
@@ -67,12 +71,31 @@ def read_file(
     shown, file = repr(str(path)), Path(path)
     if not file.exists():
         raise SchemaError(f"data file {shown} does not exist; check the path")
-    if file.is_dir() or file.suffix.lower() in PARQUET_SUFFIXES:
-        form = "a folder of Parquet files" if file.is_dir() else "Parquet"
-        return _guarded(shown, form, lambda: _read_parquet(file, needed))
-    if file.suffix.lower() in ARROW_SUFFIXES:
-        return _guarded(shown, "Arrow", lambda: _read_arrow(file, needed))
-    return read_csv(file, shown, needed=needed, columns=columns, header=header, sep=sep)
+    form = form_of(file)
+    if form == "Arrow":
+        return columns_of(_guarded(shown, form, lambda: _read_arrow(file, needed)))
+    if form != "CSV":
+        return _guarded(shown, form, lambda: read_parquet(file, needed))
+    return columns_of(read_csv(file, shown, needed=needed, columns=columns, header=header, sep=sep))
+
+
+def form_of(file: Path) -> Form:
+    """Return what a file is read as, by its suffix."""
+    if file.is_dir():
+        return "a folder of Parquet files"
+    if file.suffix.lower() in PARQUET_SUFFIXES:
+        return "Parquet"
+    return "Arrow" if file.suffix.lower() in ARROW_SUFFIXES else "CSV"
+
+
+def unreadable(shown: str, form: str) -> str:
+    """Return the message for a file that cannot be read as what it is taken for."""
+    return f"data file {shown} cannot be read; it must be {form}"
+
+
+def columns_of(rows: pa.Table | pa.RecordBatch) -> list[tuple[str, ColumnValues]]:
+    """Return the columns of Arrow rows."""
+    return list(zip(rows.schema.names, rows.columns, strict=True))
 
 
 def read_csv(
@@ -136,14 +159,14 @@ def csv_names(
     if not header:
         if columns is None:
             raise SchemaError("columns must name the columns of a file without header")
-        return _distinct(list(columns)), 0
+        return distinct(list(columns)), 0
     if columns is not None:
         raise SchemaError("columns names the columns of a file without header; set header=False too")
     start, line = _guarded(shown, "CSV with a header in UTF-8", lambda: _first_line(file))
     if not line:
         raise SchemaError(f"data file {shown} is empty; pass a file with a header and rows")
     (names,) = csv.reader([line], delimiter=sep, skipinitialspace=True)
-    return _distinct([name.strip(WHITESPACE) for name in names]), start
+    return distinct([name.strip(WHITESPACE) for name in names]), start
 
 
 def _first_line(file: Path) -> tuple[int, str]:
@@ -158,68 +181,44 @@ def _first_line(file: Path) -> tuple[int, str]:
     return 0, ""
 
 
-def parquet_dataset(file: Path) -> pads.Dataset:
-    """Return a Parquet file or folder, in which what names of folders say is text.
-
-    Their names are cells: a type that is guessed from all of them would be decided by a single one.
-    """
-    guessed = pads.dataset(file, format="parquet", partitioning="hive")
-    if not guessed.files:
-        raise SchemaError(
-            f"data folder {str(file)!r} holds no Parquet file; pass the path of a folder that does"
-        )
-    keys = [pads.get_partition_keys(part.partition_expression) for part in guessed.get_fragments()]
-    names = dict.fromkeys(name for found in keys for name in found)
-    if not names:
-        return guessed
-    texts = pa.schema([(name, pa.string()) for name in names])
-    return pads.dataset(file, format="parquet", partitioning=pads.partitioning(texts, flavor="hive"))
-
-
-def _read_parquet(file: Path, needed: Sequence[str] | None) -> pa.Table:
-    dataset = parquet_dataset(file)
-    return dataset.to_table(columns=present(_distinct(dataset.schema.names), needed))
-
-
 def _read_arrow(file: Path, needed: Sequence[str] | None) -> pa.Table:
     try:
         table = pafeather.read_table(file, memory_map=True)
     except pa.ArrowInvalid:  # the streaming form has no footer
         with paipc.open_stream(file.read_bytes()) as reader:
             table = reader.read_all()
-    return sound(table.select(present(_distinct(table.schema.names), needed)))
+    return sound(table.select(present(distinct(table.schema.names), needed)))
 
 
 def sound(rows: _Rows) -> _Rows:
-    """Return rows of an Arrow file after checking that a damaged file does not point outside its memory."""
-    rows.validate(full=True)
-    return rows
+    """Return rows of an Arrow file after checking that a damaged file does not point outside its memory.
 
-
-def absent(name: str) -> str:
-    """Return the message for a column that the data lack.
-
-    It names no column that the data have: the first row of a file without header would be taken for names.
+    Text becomes bytes, since a check of text refuses all cells for one that is malformed.
     """
-    return f"column {name!r} is not in the data; check its name, and for a text file its sep and header line"
+    as_bytes = rows.from_arrays([_bytes_of(values) for values in rows.columns], names=rows.schema.names)
+    as_bytes.validate(full=True)
+    return as_bytes
 
 
-def present(names: Sequence[str], needed: Sequence[str] | None) -> list[str]:
-    """Return the needed columns, each once, or raise `SchemaError` if ``names`` lacks one."""
-    if needed is None:
-        return list(names)
-    for name in needed:
-        if name not in names:
-            raise SchemaError(absent(name))
-    return list(dict.fromkeys(needed))
+def _bytes_of(values: pa.Array | pa.ChunkedArray) -> pa.Array | pa.ChunkedArray:
+    """Return text as bytes, where it lies, and other columns as they are."""
+    if isinstance(values, pa.ChunkedArray):
+        return pa.chunked_array([_bytes_of(chunk) for chunk in values.chunks], _type_in_bytes(values.type))
+    if pa.types.is_dictionary(values.type):
+        return pa.DictionaryArray.from_arrays(
+            values.indices, _bytes_of(values.dictionary), ordered=values.type.ordered, safe=False
+        )
+    kind = _type_in_bytes(values.type)
+    return values if kind == values.type else values.view(kind)
 
 
-def _distinct(names: Iterable[str]) -> list[str]:
-    listed = list(names)
-    if len(set(listed)) != len(listed):
-        raise SchemaError("data has two columns of the same name; rename one")
-    return listed
+def _type_in_bytes(kind: pa.DataType) -> pa.DataType:
+    if pa.types.is_dictionary(kind):
+        return pa.dictionary(kind.index_type, _type_in_bytes(kind.value_type), kind.ordered)
+    if pa.types.is_large_string(kind):
+        return pa.large_binary()
+    return pa.binary() if pa.types.is_string(kind) else kind
 
 
 def _guarded(shown: str, form: str, read: Callable[[], _T]) -> _T:
-    return quietly(read, f"data file {shown} cannot be read; it must be {form}")
+    return quietly(read, unreadable(shown, form))

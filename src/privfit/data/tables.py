@@ -10,7 +10,8 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from privfit.data.columns import ColumnValues, as_number, as_text, holds_numbers, naming, quietly
-from privfit.data.files import absent, present, read_file
+from privfit.data.files import columns_of, read_file
+from privfit.data.names import absent, present
 from privfit.errors import SchemaError
 
 
@@ -48,7 +49,7 @@ class Table:
     @classmethod
     def from_arrow(cls, table: "pa.Table | pa.RecordBatch") -> "Table":
         """Wrap an Arrow table or record batch without copying; it may be empty."""
-        return cls(list(zip(table.schema.names, table.columns, strict=True)))
+        return cls(columns_of(table))
 
     def __repr__(self) -> str:
         return "Table(<private rows>)"
@@ -141,7 +142,7 @@ def open_table(
     if isinstance(data, Table):
         table = data
     elif isinstance(data, str | os.PathLike):
-        table = Table.from_arrow(read_file(data, needed=needed, columns=columns, header=header, sep=sep))
+        table = Table(read_file(data, needed=needed, columns=columns, header=header, sep=sep))
     elif isinstance(data, Mapping):
         table = Table([(name, _one_column(name, values)) for name, values in data.items()])
     elif isinstance(data, np.ndarray):
