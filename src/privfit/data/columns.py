@@ -75,6 +75,19 @@ def quietly(read: Callable[[], _T], message: str) -> _T:
     raise failure
 
 
+def unmasked(values: Any) -> Any:
+    """Return a masked array as a plain one in which masked cells are missing; anything else as it is."""
+    if not isinstance(values, np.ma.MaskedArray):
+        return values
+    masked, cells = np.ma.getmaskarray(values), np.ma.getdata(values)
+    if not masked.any():
+        return cells
+    is_float = cells.dtype.kind == "f"
+    cells = np.array(cells, dtype=None if is_float else object)
+    cells[masked] = np.nan if is_float else None
+    return cells
+
+
 def encode_numeric(values: ColumnValues, column: NumericColumn) -> FloatArray:
     """Clamp to the bounds, transform, and fill missing cells.
 

@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from privfit.data.columns import ColumnValues, as_number, as_text, holds_numbers, naming, quietly
+from privfit.data.columns import ColumnValues, as_number, as_text, holds_numbers, naming, quietly, unmasked
 from privfit.data.files import columns_of, read_file
 from privfit.data.names import absent, present
 from privfit.errors import SchemaError
@@ -167,7 +167,8 @@ def _from_matrix(data: NDArray[Any], columns: Sequence[str] | None) -> Table:
     names = default_names(data.shape[1]) if columns is None else tuple(columns)
     if len(names) != data.shape[1]:
         raise SchemaError(f"columns must name all {data.shape[1]} columns of the array, got {len(names)}")
-    return Table([(name, data[:, k]) for k, name in enumerate(names)])
+    cells = unmasked(data)
+    return Table([(name, cells[:, k]) for k, name in enumerate(names)])
 
 
 def _from_frame(data: object, needed: Sequence[str] | None) -> Table:
@@ -233,8 +234,7 @@ def single_column(name: str, values: Any) -> ColumnValues:
 def _one_column(name: object, values: object) -> ColumnValues:
     if isinstance(values, pa.Array | pa.ChunkedArray):
         return values
-    if isinstance(values, np.ma.MaskedArray):
-        values = np.ma.filled(values.astype(object), None)
+    values = unmasked(values)
     dtype = getattr(values, "dtype", None)
     if dtype is not None and not isinstance(dtype, np.dtype):  # a pandas or polars series
         with_arrow = nw.from_native(values, series_only=True, pass_through=True)

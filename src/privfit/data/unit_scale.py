@@ -15,6 +15,7 @@ from privfit.data.columns import (
     naming,
     quietly,
     side_by_side,
+    unmasked,
 )
 from privfit.data.declarations import CategoricalColumn, Column, Level
 from privfit.data.design import INTERCEPT, Design, DesignColumn, Target
@@ -199,5 +200,5 @@ class UnitScaleEncoder:
 
 def _as_array(argument: str, values: Any) -> NDArray[Any]:
     return quietly(
-        lambda: np.asarray(values), f"{argument} cannot be read as an array; pass equally long rows"
+        lambda: np.asarray(unmasked(values)), f"{argument} cannot be read as an array; pass equally long rows"
     )

@@ -14,7 +14,7 @@ from sklearn.utils.validation import check_consistent_length, check_is_fitted, c
 from privfit._checks import FloatArray, positive, true_or_false
 from privfit._progress import running
 from privfit.data.clamp import default_norm_bound
-from privfit.data.columns import quietly
+from privfit.data.columns import quietly, unmasked
 from privfit.data.covariates import NO_VALUE, open_covariates
 from privfit.data.declarations import Level
 from privfit.data.elsewhere import as_store, is_dask
@@ -105,7 +105,7 @@ class AbstractPrivateRegressor(BaseEstimator, ABC):
         """Fit and set the fitted attributes that every estimator has."""
         options = self._options(beside)
         model = self._model()
-        y = _cells(y) if isinstance(y, list | tuple) else y
+        y = _cells(y) if isinstance(y, list | tuple) else unmasked(y)
         _refuse_complex("y", y)
         classes = None if options.schema is not None else self._declared_classes(X, y)
         store = as_store(X, None if isinstance(y, str) else y)
@@ -219,6 +219,7 @@ class AbstractPrivateRegressor(BaseEstimator, ABC):
 
     def _numbers(self, X: Any, **options: Any) -> FloatArray:
         """Return what scikit-learn's validation returns, with no message that quotes a cell."""
+        X = unmasked(X)
         shape = getattr(X, "shape", None) or np.shape(quietly(lambda: np.asarray(X), UNREADABLE))
         if len(shape) != 2:
             raise SchemaError("X must be two-dimensional. Reshape your data to (rows, columns)")
