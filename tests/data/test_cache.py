@@ -217,6 +217,20 @@ def test_a_cache_is_used_again_only_for_the_same_rows(tmp_path):
     assert len(rows()) == 5 * len(first)
     write(frame(401), path)
     assert len(rows()) == 6 * len(first)
+    before = path.stat()
+    other = path.with_name("other.csv")
+    other.write_bytes(path.read_bytes())
+    other.replace(path)
+    os.utime(path, ns=(before.st_atime_ns, before.st_mtime_ns))
+    assert len(rows()) == 7 * len(first)
+
+
+def test_a_cache_of_another_version_is_made_anew(tmp_path, monkeypatch):
+    path, folder = write(frame(400), tmp_path / "rows.csv"), tmp_path / "kept"
+    pf.RowCache(path, folder=folder).rows(ENCODER, norm_bound=BOUND)
+    monkeypatch.setattr("privfit.data.cache._ENCODING", -1)
+    pf.RowCache(path, folder=folder).rows(ENCODER, norm_bound=BOUND)
+    assert len(list(folder.iterdir())) == 2
 
 
 @pytest.mark.parametrize("harm", ["flip", "cut", "facts", "gone"])

@@ -24,7 +24,8 @@ from privfit.data.stores import AbstractRowStore, AbstractStoredRows
 from privfit.data.tables import Table
 from privfit.errors import InvalidArgument, SchemaError
 
-_VERSION = 1
+_ENCODING = 2
+"""Version of the files and of what encoders make of cells. Raise it whenever either changes."""
 
 _SIZES = BatchSizes(rows=1 << 15, text_bytes=1 << 22, ahead=1)
 
@@ -60,8 +61,9 @@ class RowCache(AbstractRowStore):
     Treat it as the data, and delete it when you no longer need it.
 
     *Guarantee.* A cache comes into use only when all of it is on the disk: it is written aside and renamed.
-    What an interrupted run leaves aside is deleted by the next one. A cache that is found is used if file,
-    schema, formula and options are the same and its checksums hold, and is made anew otherwise.
+    What an interrupted run leaves aside is deleted by the next one. A cache that is found is used if file
+    (path, inode, size and time of change), schema, formula, options and version of the encoding are the same
+    and its checksums hold, and is made anew otherwise.
 
     Examples
     --------
@@ -122,9 +124,9 @@ class RowCache(AbstractRowStore):
         files = sorted(self._path.rglob("*")) if self._path.is_dir() else [self._path]
         stats = [(str(file.resolve()), file.stat()) for file in files if file.is_file()]
         described = (
-            [_VERSION, self._storage, norm_bound.hex(), weighting.__name__, encoder.identity],
+            [_ENCODING, self._storage, norm_bound.hex(), weighting.__name__, encoder.identity],
             asdict(self._text),
-            [(name, stat.st_size, stat.st_mtime_ns) for name, stat in stats],
+            [(name, stat.st_ino, stat.st_size, stat.st_mtime_ns) for name, stat in stats],
         )
         return hashlib.sha256(json.dumps(described).encode()).hexdigest()[:32]
 
