@@ -322,8 +322,6 @@ def test_errors_name_the_rule_and_no_cell(tmp_path, monkeypatch):
     assert list(folder.iterdir()) == []
     with pytest.raises(SchemaError, match="does not exist"):
         pf.RowCache(tmp_path / "absent.csv").rows(ENCODER, norm_bound=BOUND)
-    with pytest.raises(SchemaError, match="no row"):
-        pf.RowCache(write(data[:0], tmp_path / "empty.csv")).rows(ENCODER, norm_bound=BOUND)
     with pytest.raises(InvalidArgument, match="storage"):
         pf.RowCache(path, storage="float16")
     with pytest.raises(InvalidArgument, match="path"):

@@ -136,8 +136,6 @@ class RowCache(AbstractRowStore):
             weight, bounded, response = weighting(x, y, norm_bound=norm_bound)
             layout, n_rows = bounded.layout, n_rows + response.size
             draft.add(numbers=bounded.numbers, codes=bounded.codes, y=response, weight=weight)
-        if n_rows == 0:
-            raise SchemaError("data has no row; pass a table with at least one")
         draft.finish({"n_rows": n_rows, "layout": asdict(layout), "storage": self._storage})
 
     def _encoded(self, encoder: Encoder) -> Iterator[tuple[CodedMatrix, Any]]:

@@ -5,7 +5,7 @@ import numpy as np
 from privfit.data.columns import MISSING, UNKNOWN, ColumnValues, as_number, level_codes, naming
 from privfit.data.declarations import CategoricalColumn, Column
 from privfit.data.encode import Encoder
-from privfit.data.tables import Table, open_table
+from privfit.data.tables import Table, open_table, with_rows
 from privfit.errors import SchemaError
 
 NO_VALUE = "for which there is no prediction; drop or fill it"
@@ -31,7 +31,8 @@ def open_covariates(data: object, encoder: Encoder) -> Table:
         it. The message names the column and quotes no cell: rows may be private all the same.
     """
     needed = encoder.needed[:-1]
-    table = open_table(data, needed=needed, columns=needed if isinstance(data, np.ndarray) else None)
+    columns = needed if isinstance(data, np.ndarray) else None
+    table = with_rows(open_table(data, needed=needed, columns=columns))
     for name, column in encoder.variables:
         with naming(name):
             _check(table.values(name), column)

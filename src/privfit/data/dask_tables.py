@@ -105,7 +105,7 @@ class DaskTable(AbstractRowStore):
         Raises
         ------
         SchemaError
-            If a column is missing, of the wrong type, or there is no row.
+            If a column is missing or of the wrong type.
         UnexpectedError
             If Dask cannot compute a partition.
         """
@@ -122,10 +122,8 @@ class DaskTable(AbstractRowStore):
             _tasks(partial(partitions.encode, encoding), "encode", list(zip(*given, strict=True)))
         )
         lengths = _computed(*_tasks(partitions.count, "count", [(rows,) for rows in kept]))
-        if not sum(lengths):
-            raise SchemaError("data has no row; pass a table with at least one")
-        filled = [(rows, length) for rows, length in zip(kept, lengths, strict=True) if length]
-        return DaskRows([rows for rows, _ in filled], [length for _, length in filled], norm_bound)
+        filled = [k for k, length in enumerate(lengths) if length] or [0]
+        return DaskRows([kept[k] for k in filled], [lengths[k] for k in filled], norm_bound)
 
     def _labels_of_columns(self, needed: tuple[str, ...]) -> tuple[str, ...]:
         """Return what the columns of an array are called: as they are needed, where the response is apart."""
@@ -165,7 +163,7 @@ class DaskRows(AbstractStoredRows):
     kept : list of Delayed
         What makes, or holds, a `Partition` each.
     lengths : list of int
-        Their numbers of rows, none of them 0.
+        Their numbers of rows.
     norm_bound : float
     """
 

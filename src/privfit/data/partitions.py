@@ -3,7 +3,7 @@
 import functools
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, ParamSpec, TypeAlias, TypeVar, final
+from typing import Any, ParamSpec, TypeVar, final
 
 import numpy as np
 
@@ -56,10 +56,6 @@ class Partition:
         return sum(array.nbytes for array in (*arrays, self.block.y, self.block.weight, *parts))
 
 
-Rows: TypeAlias = Partition | None
-"""None for a partition without a row."""
-
-
 def quiet(work: Callable[_Arguments, _Answer]) -> Callable[_Arguments, _Answer | Failure]:
     """Wrap what a worker does: it returns a `Failure` in place of raising, and passes on what it is given."""
 
@@ -100,10 +96,8 @@ class Encoding:
 
 
 @quiet
-def encode(encoding: Encoding, data: Any, response: Any = None) -> Rows:
+def encode(encoding: Encoding, data: Any, response: Any = None) -> Partition:
     """Return the encoded rows of a partition, whose response may come by itself."""
-    if len(data) == 0:
-        return None
     table = open_table(data, needed=encoding.names, columns=encoding.names if encoding.labelled else None)
     encoder = encoding.encoder
     if response is not None:
@@ -115,9 +109,9 @@ def encode(encoding: Encoding, data: Any, response: Any = None) -> Rows:
 
 
 @quiet
-def count(rows: Rows) -> int:
+def count(rows: Partition) -> int:
     """Return the number of rows."""
-    return 0 if rows is None else rows.block.y.size
+    return rows.block.y.size
 
 
 @quiet

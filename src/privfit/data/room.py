@@ -56,8 +56,8 @@ class OnDisk(AbstractRoom):
 
     def mapped(self, file: Path, dtype: "np.dtype[Any]", width: int, n_rows: int) -> NDArray[Any]:
         """Return the rows in a file, shape (n_rows, width). What is written to them stays in memory."""
-        if width == 0:
-            return np.empty((n_rows, 0), dtype=dtype)
+        if width * n_rows == 0:
+            return np.empty((n_rows, width), dtype=dtype)
         with file.open("rb") as stream:
             pages = mmap.mmap(stream.fileno(), 0, access=mmap.ACCESS_COPY)
         self._maps.append((pages, width * dtype.itemsize))
@@ -71,6 +71,8 @@ class OnDisk(AbstractRoom):
         SchemaError
             If the disk has no room for it.
         """
+        if n_rows == 0:
+            return np.empty(0)
         try:
             with tempfile.TemporaryFile(dir=self._folder) as stream:
                 _reserve(stream.fileno(), 8 * n_rows)

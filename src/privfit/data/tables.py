@@ -14,6 +14,8 @@ from privfit.data.files import columns_of, read_file
 from privfit.data.names import absent, present
 from privfit.errors import SchemaError
 
+NO_ROW = "data has no row; pass a table with at least one"
+
 
 class Table:
     """Named raw columns of equal length. It is private: it prints nothing and cannot be pickled.
@@ -136,7 +138,7 @@ def open_table(
     Raises
     ------
     SchemaError
-        If the data cannot be read, is empty or ragged, or lacks a needed column. The message names the
+        If the data cannot be read, is ragged, or lacks a needed column. The message names the
         argument and the rule and never quotes a cell.
     """
     if isinstance(data, Table):
@@ -149,11 +151,16 @@ def open_table(
         table = _from_matrix(data, columns)
     else:
         table = _from_frame(data, needed)
-    if table.n_rows == 0:
-        raise SchemaError("data has no row; pass a table with at least one")
     if needed is None:
         return table
     return Table([(name, table.values(name)) for name in dict.fromkeys(needed)])
+
+
+def with_rows(table: Table) -> Table:
+    """Return a table that is given for its rows, or raise `SchemaError` if it has none."""
+    if table.n_rows == 0:
+        raise SchemaError(NO_ROW)
+    return table
 
 
 def default_names(count: int) -> tuple[str, ...]:

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
-from sklearn.utils.validation import check_consistent_length, check_is_fitted, column_or_1d, validate_data
+from sklearn.utils.validation import check_is_fitted, column_or_1d, validate_data
 
 from privfit._checks import FloatArray, positive, true_or_false
 from privfit._progress import running
@@ -47,6 +47,8 @@ _QUOTE_NOTHING = (
     "float() argument must be",
 )
 """How those messages of scikit-learn's validation begin that quote no cell."""
+
+_UNEQUAL = "y must be one-dimensional and as long as X"
 
 
 class AbstractPrivateRegressor(BaseEstimator, ABC):
@@ -155,9 +157,10 @@ class AbstractPrivateRegressor(BaseEstimator, ABC):
     ) -> tuple[Encoder, Table]:
         if isinstance(X, str | os.PathLike):
             raise InvalidArgument("schema is needed to fit a file: it says what the columns are")
-        X = self._numbers(X, ensure_min_samples=2)
-        response = column_or_1d(y, warn=True)
-        check_consistent_length(X, response)
+        X = self._numbers(X, ensure_min_samples=2 if self.relation == "replace" else 0)
+        response = quietly(lambda: column_or_1d(y, warn=True), _UNEQUAL)
+        if len(response) != len(X):
+            raise SchemaError(_UNEQUAL)
         names = list(getattr(self, "feature_names_in_", [f"x{k}" for k in range(self.n_features_in_)]))
         encoder = self._unit_encoder(names, model, classes)
         columns = [*((name, X[:, k]) for k, name in enumerate(names)), (encoder.needed[-1], response)]
@@ -317,5 +320,5 @@ def names_of(X: Any, names: Sequence[str]) -> Sequence[str] | None:
 def _with_response(table: Table, encoder: SchemaEncoder, y: Any) -> Table:
     response = single_column("y", y)
     if len(response) != table.n_rows:
-        raise SchemaError("y must be one-dimensional and as long as X")
+        raise SchemaError(_UNEQUAL)
     return table.joined([(encoder.needed[-1], response)])

@@ -18,8 +18,8 @@ from privfit.data.shares import RowShares, ShareRule
 from privfit.data.source import MOST_ROWS, ArraySource, RowSource
 from privfit.data.stores import AbstractRowStore, AbstractStoredRows
 from privfit.data.stream import RowStream
-from privfit.data.tables import Table
-from privfit.errors import Incompatible, InvalidArgument, TooLittleData
+from privfit.data.tables import NO_ROW, Table
+from privfit.errors import Incompatible, InvalidArgument, SchemaError, TooLittleData
 from privfit.estimators.models import Model
 from privfit.estimators.reserved import ReservedSpend
 from privfit.inference.infer import BudgetSplit, Inference, estimate_only, infer
@@ -267,7 +267,9 @@ def public_rows(n_rows: int, options: FitOptions) -> int:
             raise InvalidArgument(
                 "n_rows is public under relation='replace' and read off the data; leave it out"
             )
-        return whole(n_rows=n_rows)
+        if n_rows == 0:
+            raise SchemaError(NO_ROW)
+        return n_rows
     if options.n_rows is None:
         raise InvalidArgument(
             "n_rows is needed under relation='add_remove', where the number of rows is private: "

@@ -14,7 +14,7 @@ from privfit.data.design import INTERCEPT, Design
 from privfit.data.encode import Encoder
 from privfit.data.schema import Schema
 from privfit.data.source import Coins, IntArray, RowSource
-from privfit.data.tables import Table, open_table
+from privfit.data.tables import Table, open_table, with_rows
 from privfit.errors import InvalidArgument
 from privfit.estimators.assumptions import (
     DEFAULT_BASE_RATE,
@@ -121,7 +121,7 @@ def stand_in_rows(
         points = _even(len(names) + 2)
         table, chance = assumed_table(schema, names, assumptions, points[:, :-1]), points[:, -1]
     else:
-        table = open_table(assumptions.reference)
+        table = with_rows(open_table(assumptions.reference))
         if response in table.names:
             x, y = encoder.encode(table)
             kept = np.isfinite(x).all(axis=1) & np.isfinite(y)
