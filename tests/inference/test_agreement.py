@@ -9,7 +9,7 @@ from privfit import Budget, LogisticRegression
 from privfit.inference.combine import contradiction
 from privfit.inference.covariance import Bread
 from privfit.inference.meat import least_multiple, meat_from
-from privfit.losses import Logistic, Squared
+from privfit.losses import Logistic, SmoothedHinge, Squared
 from privfit.problem.bounded_kernels import NORM_CLASSES, NORMS_A_DOUBLING
 from privfit.problem.plan import PlannedRelease, Release
 from privfit.solvers.base import Step
@@ -71,11 +71,12 @@ def test_a_small_meat_along_long_rows_does_not_make_a_hidden_one_small():
     known = Bread(bread, np.linalg.inv(bread), 0.0, np.zeros((3, 0)))
     release = Release(planned, np.zeros(3), truth)
     anyhow = np.diag(meat_from(release, known, 3).matrix)
-    found = np.diag(meat_from(release, known, 3, least=least_multiple(Logistic())).matrix)
+    found = np.diag(meat_from(release, known, 3, least=least_multiple(Logistic(), 0.0)).matrix)
     assert anyhow[1] < 0.75
     assert (found[1:] > 0.85).all()
     assert (found[1:] < 1.1).all()
-    assert least_multiple(Squared(1.0)) == 0.0
+    assert least_multiple(Squared(1.0), 0.3) == 0.3
+    assert least_multiple(SmoothedHinge(), 0.3) == 0.0
 
 
 @pytest.mark.statistical

@@ -56,3 +56,29 @@ def test_a_wrong_number_of_rows_leads_nowhere_else(model, formula, inference):
         if inference:
             assert (found.bse < (2.5 if n_rows > n else 1.5) * right.bse).all()
             assert (found.bse > 0.6 * right.bse).all()
+
+
+RARE_SCHEMA = {
+    "x": {"type": "numeric", "lower": -5, "upper": 5},
+    "k": {"type": "categorical", "levels": list("abcd")},
+    "y": {"type": "numeric", "lower": -5, "upper": 5},
+}
+
+
+def with_a_rare_level(n, share, seed):
+    """Return rows of which this share has the level d, and errors of variance 1."""
+    rng = np.random.default_rng(seed)
+    k, x = rng.choice(4, size=n, p=[0.6, 0.3, 0.1 - share, share]), rng.normal(size=n)
+    y = -1.0 + 0.5 * x + 0.5 * k + rng.normal(size=n)
+    return {"x": x, "k": np.array(list("abcd"))[k], "y": y}
+
+
+@pytest.mark.parametrize("model", ["ols", "huber"])
+def test_a_rare_level_does_not_make_the_sampling_variance_of_others_too_small(model):
+    """It is 1/n for x, 5 % more for Huber; 60 % of that was claimed by least squares on average."""
+    n, claimed = 100_000, []
+    for seed in range(8):
+        data = with_a_rare_level(n, 0.005, seed)
+        fit = getattr(pf, model)("y ~ x + C(k)", data, schema=RARE_SCHEMA, epsilon=5.0, random_state=seed)
+        claimed.append(fit.bse["x"] ** 2 * (1.0 - fit.noise_share["x"]))
+    assert 0.9 / n < np.mean(claimed) < 2.0 / n

@@ -110,7 +110,8 @@ def infer(solution: Solution, oracle: Oracle, *, directions: FloatArray) -> Infe
     hessians = [*solution.curvature, oracle.release("hessian", center)]
     bread = bread_from(problem, hessians)
     released = oracle.release("meat", center)
-    meat = meat_from(released, bread, problem.n_linear, least=least_multiple(problem.loss))
+    least = least_multiple(problem.loss, solution.dispersion)
+    meat = meat_from(released, bread, problem.n_linear, least=least)
     sampling = sandwich(bread, meat, problem.n_rows)
     cov_sampling = reported @ debiased(sampling, bread) @ reported.T
     unknown = hidden(reported, bread)

@@ -41,15 +41,28 @@ def meat_from(release: Release, bread: Bread, n_linear: int, *, least: float = 0
     return replace(drawn, matrix=_positive(drawn.matrix))
 
 
-def least_multiple(loss: AbstractLoss) -> float:
-    """Return 1 for a likelihood, and 0 for other losses.
+def least_multiple(loss: AbstractLoss, dispersion: float) -> float:
+    """Return the smallest multiple of the bread that meat which noise hides is taken for.
 
-    Where a likelihood is right the meat is the bread, and it is larger where responses vary more. Rows that
-    are weighted down enter the meat with the square of their weight, so that along long rows, where noise is
-    least, the multiple is smaller than where noise hides it. What is hidden is not to be thought smaller
-    than the model says: too wide is the safe side.
+    Parameters
+    ----------
+    loss : AbstractLoss
+    dispersion : float
+        What the solver's releases say about it, see `privfit.solvers.base.Solution`; not looked at unless the
+        loss is one of residuals.
+
+    Notes
+    -----
+    Where a likelihood is right the meat is the bread, and it is larger where responses vary more: 1. For
+    losses of residuals, whose errors do not depend on the row, it is the mean squared slope over the
+    mean curvature, which the spread that is left of the response tells. Rows that are weighted down enter
+    the meat with the square of their weight, so that along long rows, which may be all that noise shows,
+    the multiple is smaller. What is hidden is not to be thought smaller than the model says: too wide is the
+    safe side.
     """
-    return 1.0 if isinstance(loss, Logistic | Multinomial | Poisson) else 0.0
+    if isinstance(loss, Logistic | Multinomial | Poisson):
+        return 1.0
+    return dispersion if loss.target_kind == "numeric" else 0.0
 
 
 def _positive(matrix: FloatArray) -> FloatArray:

@@ -57,6 +57,9 @@ class Solution:
         iterate with the noise that its recursion gives, or a point whose noise is not described.
     part : float
         Part of the rows that bread and meat may be found from.
+    dispersion : float
+        About how many times the Hessian the mean squared gradient of rows that count in full is, as far as
+        releases say; 0 where nothing is known.
     """
 
     problem: Problem
@@ -65,6 +68,7 @@ class Solution:
     curvature: tuple[Release, ...]
     report: Literal["one-step", "last", "point"]
     part: float = 1.0
+    dispersion: float = 0.0
 
     @property
     def late(self) -> tuple[Step, ...]:

@@ -235,9 +235,10 @@ class _Descent:
         """Take the last steps along rows ``turn' z`` from a point in whitened coordinates."""
         view = self._sized(turn)
         part = self._matrix_part(view, view.inwards(point))
-        later, theta = self._arrive(view, view.inwards(point), part)
+        later, led = self._arrive(view, view.inwards(point), part)
         last = (*steps, *later)[-2 * self.course.n_late :]
-        return Solution(view.problem, theta, last, (), "one-step", part)
+        dispersion = self.model.dispersion(self._shrunk(view, led))
+        return Solution(view.problem, led.to, last, (), "one-step", part, dispersion)
 
     def _narrowed(self, turn: FloatArray, point: FloatArray) -> "_Descent":
         """Go on with a width of smoothing that suits the residuals at a point in whitened coordinates."""
@@ -264,7 +265,7 @@ class _Descent:
             point = self._shrunk(view, _led(view.problem, steps, view.hessian))
         return steps, point
 
-    def _arrive(self, view: View, at: FloatArray, part: float) -> tuple[list[Step], FloatArray]:
+    def _arrive(self, view: View, at: FloatArray, part: float) -> tuple[list[Step], _Led]:
         """Take the last steps from ``at``, by a Hessian released there; all in the view's coordinates.
 
         The Hessian is that of a part of the rows, the gradients are those of all.
@@ -274,11 +275,11 @@ class _Descent:
         hessian = view.drawn(self.oracle.release("hessian", at))
         self.oracle.sample(1.0)
         inverse = floored_inverse(hessian, 0.0)
-        steps: list[Step] = []
+        steps, led = [], _Led(at, inverse, 0.0)
         for _ in self.course.arriving:
-            steps.append(take_step(view.problem, self.oracle, at, inverse))
-            at = _led(view.problem, steps, lambda _: hessian, secants=steps).to
-        return steps, at
+            steps.append(take_step(view.problem, self.oracle, led.to, inverse))
+            led = _led(view.problem, steps, lambda _: hessian, secants=steps)
+        return steps, led
 
     def _shrunk(self, view: View, led: _Led) -> FloatArray:
         """Return the posterior mean, in whitened coordinates, of where late gradients lead."""
