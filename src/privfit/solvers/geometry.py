@@ -12,7 +12,8 @@ from privfit.problem.objective import Problem
 from privfit.problem.oracle import Oracle
 from privfit.problem.plan import PlannedRelease, Release
 from privfit.problem.schedule import planned_release
-from privfit.solvers.norms import longest_norm, usual_norm
+from privfit.solvers.base import noise_norm
+from privfit.solvers.norms import LAST_NORM, longest_norm, usual_norm
 from privfit.solvers.response import AbstractResponse, released_response
 from privfit.solvers.shrinkage import shrunk
 
@@ -35,7 +36,7 @@ _CONSTANT = 1e-3
 """What stands for the constant where only the lengths of the other columns matter."""
 
 _KEPT = 0.7
-"""Part of the rows that are not weighted down in a second moment."""
+"""Part of the rows that are not weighted down in a second moment, whatever the noise."""
 
 _LEAST_SQUARE = 0.05
 """Least squared length per column: where most rows are short, the long ones are rare levels, not outliers."""
@@ -205,12 +206,17 @@ def _all_rows(longest: float) -> float:
 
 
 def released_geometry(
-    problem: Problem, oracle: Oracle, part_of: Callable[[float], float] = _all_rows
+    problem: Problem,
+    oracle: Oracle,
+    *,
+    part_of: Callable[[float], float] = _all_rows,
+    moment_noise: float = 0.0,
 ) -> tuple[Problem, Marginals, Frame]:
     """Release marginals, the norms of standardised rows and their second moment, and read them.
 
     The problem is returned with as many rows as the marginals show; see `held_to_rows`. Rows are weighted
-    down in the second moment beyond the norm that most of them keep within, the constant aside.
+    down in the second moment beyond the norm that most of them keep within, the constant aside, and longer
+    ones count in full where its noise allows that.
 
     Parameters
     ----------
@@ -220,6 +226,8 @@ def released_geometry(
     part_of : callable
         Part of the rows that the second moment is found from, given the largest squared norm of standardised
         rows; the oracle goes on to ask that part.
+    moment_noise : float
+        Spectral norm of the noise in the second moment up to which longer rows count in full.
     """
     start = np.array(problem.start)
     problem, released = held_to_rows(problem, oracle, oracle.release("marginals", start))
@@ -227,12 +235,30 @@ def released_geometry(
     standard, usual = marginals.standardising(problem), float(problem.n_coef)
     oracle.change_basis(whitened(problem, standard / math.sqrt(usual)))
     norms = oracle.release("norms", start)
-    found = usual_norm(norms, _KEPT)
-    size = usual if found is None else usual * max((ROOM * found) ** 2, _LEAST_SQUARE)
-    oracle.sample(part_of(usual * (ROOM * longest_norm(norms)) ** 2))
+    part = part_of(_square(longest_norm(norms), problem))
+    oracle.sample(part)
+    planned = next(release for release in oracle.plan.releases if release.kind == "second_moment")
+    noise = max(noise_norm(planned.sd / part, problem.n_coef), 1e-300)
+    size = _squared_limit(problem, norms, allowed=moment_noise / noise)
     oracle.change_basis(standardised(problem, standard / math.sqrt(size)))
     moment = oracle.release("second_moment", start)
     return problem, marginals, Frame.of(problem, standard, moment, marginals=marginals, size=size)
+
+
+def _squared_limit(problem: Problem, norms: Release, *, allowed: float) -> float:
+    """Return the squared norm beyond which standardised rows are weighted down in their second moment.
+
+    That of the longest rows that are seen, or what is allowed if that is less, but at least what most rows
+    keep within.
+    """
+    found = usual_norm(norms, _KEPT)
+    usual = problem.n_coef if found is None else max(_square(found, problem), _LEAST_SQUARE * problem.n_coef)
+    return max(usual, min(_square(min(longest_norm(norms), LAST_NORM), problem), allowed))
+
+
+def _square(norm: float, problem: Problem) -> float:
+    """Return the squared norm of standardised rows from a class of released norms."""
+    return problem.n_coef * (ROOM * norm) ** 2
 
 
 def held_to_rows(problem: Problem, oracle: Oracle, marginals: Release) -> tuple[Problem, Release]:

@@ -31,6 +31,10 @@ from privfit.solvers.requirements import need_convex, need_smooth
 from privfit.solvers.secant import steepness
 from privfit.solvers.widths import LOOKS, has_widths, led_by_quantile, narrowed_to, narrowest, recentred
 
+_MOMENT_NOISE = 0.05
+"""Spectral norm of the noise in the second moment, in variances of a standardised column, up to which no row
+is weighted down in it."""
+
 _ROOM_FOR_UNSEEN = 2.75
 """How many times the longest norm that noise shows rows with declared bounds may have and count in full."""
 
@@ -169,7 +173,9 @@ class WhitenedGradientDescent(AbstractSolver):
         planned = oracle.remaining("gradient")
         course = next(one for one in courses if len(one.shares) == planned)
         problem = held_to_counts(problem, oracle)
-        problem, marginals, frame = released_geometry(problem, oracle, course.leading_part)
+        problem, marginals, frame = released_geometry(
+            problem, oracle, part_of=course.leading_part, moment_noise=_MOMENT_NOISE
+        )
         problem, marginals = led_by_quantile(problem, oracle, marginals, frame)
         return _Descent(self, oracle, course, HessianModel(problem, frame, marginals)).run()
 
