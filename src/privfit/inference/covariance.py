@@ -1,5 +1,6 @@
 """Bread, meat and the sandwich, each with the noise it carries."""
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -13,8 +14,11 @@ from privfit.solvers.base import noise_norm, raised_eigenvalues
 LARGEST_CORRECTION = 0.25
 """Largest relative bias of a variance that `debiased` removes."""
 
-RESOLVED = 0.75
-"""Smallest eigenvalue of a bread, in spectral norms of its noise, that is believed."""
+FALSE_ALARM = 0.01
+"""Probability with which directions without curvature may pass for ones with some."""
+
+_UPPER_POINT = 2.0234
+"""What a Tracy-Widom variable of order 1 exceeds with the probability `FALSE_ALARM`."""
 
 VANISHED = 1e-11
 """Smallest eigenvalue of a bread, in units of the loss's largest curvature, that is believed. Less is left
@@ -38,8 +42,8 @@ class Bread:
     sd : float
         Noise standard deviation of a diagonal entry (off the diagonal ``sd / sqrt(2)``).
     unresolved : array of shape (q, m)
-        Orthonormal directions whose curvature the noise hides, or that have none: their eigenvalue was
-        raised, or is below `RESOLVED` times the noise's spectral norm, `VANISHED` or `ROUNDING`.
+        Orthonormal directions whose curvature the noise hides, see `hidden_count`, or that have none: their
+        eigenvalue is below `VANISHED` or `ROUNDING`.
     """
 
     matrix: FloatArray
@@ -59,9 +63,9 @@ def bread_from(problem: Problem, releases: Sequence[Release]) -> Bread:
 
     Notes
     -----
-    A direction in which the released curvature is below half the noise's spectral norm is not resolved.
-    Its eigenvalue is raised to that level for the estimate; coefficients that lie in such directions get
-    no interval, see `hidden`.
+    Eigenvalues below half the noise's spectral norm are raised to that level for the estimate. Their
+    directions, and others that noise hides, are not resolved: coefficients that lie in them get no interval,
+    see `hidden`.
     """
     scales = np.array([problem.split(release.at)[1] for release in releases])
     sds = np.array([release.sd for release in releases]) / scales
@@ -71,14 +75,56 @@ def bread_from(problem: Problem, releases: Sequence[Release]) -> Bread:
     matrix, sd = np.tensordot(weights, values, axes=1), float(np.sqrt(np.sum((weights * sds) ** 2)))
     eigenvalues, vectors = np.linalg.eigh(matrix + problem.ridge)
     noise = noise_norm(sd, problem.size)
-    least = max(VANISHED * problem.loss.constants.curvature, ROUNDING * float(eigenvalues[-1]))
+    vanished = max(VANISHED * problem.loss.constants.curvature, ROUNDING * float(eigenvalues[-1]))
     kept = raised_eigenvalues(eigenvalues, 0.5 * noise)
+    least = max(vanished, 0.5 * noise)
+    count = max(hidden_count(eigenvalues, sd), int(np.count_nonzero(eigenvalues < least)))
     return Bread(
         matrix=(vectors * kept) @ vectors.T,
         inverse=(vectors / kept) @ vectors.T,
         sd=sd,
-        unresolved=vectors[:, eigenvalues < max(RESOLVED * noise, least)],
+        unresolved=vectors[:, :count],
     )
+
+
+def largest_of_noise(sd: float, size: int) -> float:
+    """Return what the largest eigenvalue of symmetric noise exceeds with the probability `FALSE_ALARM`.
+
+    Parameters
+    ----------
+    sd : float
+        Standard deviation of a diagonal entry (off the diagonal ``sd / sqrt(2)``).
+    size : int
+        Number m of rows.
+
+    Notes
+    -----
+    ``sd (sqrt(2 m - 1) + m**(-1/6) w / sqrt(2))`` with ``w`` the upper point of the Tracy-Widom law of
+    order 1 (Johnstone and Ma 2012, *Fast approach to the Tracy-Widom law at the edge of GOE and GUE*, for
+    the centre). By simulation the probability is between 0.75 and 1 % for every m.
+    """
+    return sd * (math.sqrt(2.0 * size - 1.0) + _UPPER_POINT / math.sqrt(2.0) * size ** (-1.0 / 6.0))
+
+
+def hidden_count(eigenvalues: FloatArray, sd: float) -> int:
+    """Return how many directions noise hides: the largest m that may all be without curvature.
+
+    Parameters
+    ----------
+    eigenvalues : array of shape (q,)
+        Of a released Hessian, in increasing order.
+    sd : float
+        Standard deviation of the noise in a diagonal entry.
+
+    Notes
+    -----
+    If the Hessian is 0 on a space of m dimensions, its m-th smallest eigenvalue is at most the largest
+    one of the noise on that space (Courant and Fischer), which is as that of an m-by-m matrix, whatever the
+    Hessian is elsewhere. So that m directions are without curvature is rejected where the m-th eigenvalue
+    exceeds `largest_of_noise`, and with the probability `FALSE_ALARM` at most if it is true.
+    """
+    sizes = range(1, len(eigenvalues) + 1)
+    return max((m for m in sizes if eigenvalues[m - 1] <= largest_of_noise(sd, m)), default=0)
 
 
 def hidden(directions: FloatArray, bread: Bread) -> np.ndarray:
