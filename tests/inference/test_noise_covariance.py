@@ -130,6 +130,15 @@ def test_errors_from_noise_have_the_stated_size(solver, loss, rng):
     assert 0.7 < np.mean(scaled) < 1.4
 
 
+@pytest.mark.parametrize("seed", [13, 26, 55])
+def test_a_hessian_that_is_made_less_steep_stays_positive(seed, rng):
+    """With only the coefficients' block made so, steps of these noises went 1e13 far."""
+    x, y = rows(ConcomitantHuber(), 3000, rng)
+    problem, solver = problem_for(ConcomitantHuber(), x, norm_bound=100.0), WhitenedGradientDescent()
+    solution = solver.run(problem, oracle_for(problem, solver, x, y, mu=1.5, seed=seed))
+    assert np.abs(solution.theta).max() < 100.0
+
+
 def minimum(problem, final, x, y):
     """The exact minimum under the weights of the coordinates that a solver ended in."""
     oracle = oracle_for(problem, NonPrivate(), x, y, mu=math.inf)

@@ -362,7 +362,8 @@ def _led(
         [step.gradient for step in late],
         [step.release.sd for step in late],
     )
-    hessian = hessian_at(at).copy()
-    hessian[:n, :n] *= steepness(hessian[:n, :n], late if secants is None else secants)
-    inverse = floored_inverse(hessian, 0.0)
+    hessian = hessian_at(at)
+    root = np.ones(len(hessian))  # from both sides, or with a scale the matrix would not stay positive
+    root[:n] = math.sqrt(steepness(hessian[:n, :n], late if secants is None else secants))
+    inverse = floored_inverse(root[:, None] * hessian * root, 0.0)
     return _Led(keep_scale_positive(problem, at - inverse @ gradient, at), inverse, sd)
