@@ -212,6 +212,26 @@ def published_coverage() -> str:
     return table(["95 % intervals", *(f"n = {int(n):,}" for n in sizes)], body)
 
 
+def rare_levels() -> str:
+    """Return coverage and widths of the default beside a rare level."""
+    body = [
+        [
+            row["model"],
+            f"{int(row['n']):,}",
+            row["mu"],
+            row["truth"],
+            f"{float(row['level']):.1%}",
+            f"{float(row['others']):.1%}",
+            f"{float(row['infinite']):.0%}",
+            row["level_width"],
+            row["others_width"],
+        ]
+        for row in rows("experiments/results/rare_levels.csv")
+    ]
+    header = ["model", "n", "μ", "truth", "level", "others", "infinite", "width of level", "of others"]
+    return table(header, body)
+
+
 def _pure_cells() -> dict[tuple[str, ...], dict[str, str]]:
     """Return the cells of the study of pure budgets by place, whether with intervals, and solver."""
     return {
@@ -809,6 +829,7 @@ PAGES: dict[str, dict[str, Callable[[], str]]] = {
         "published": published_intervals,
         "published_counts": published_counts,
         "published_coverage": published_coverage,
+        "rare_levels": rare_levels,
         "pure": pure_budgets,
         "pure_counts": pure_counts,
         "multinomial": multinomial,

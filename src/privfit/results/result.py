@@ -133,7 +133,7 @@ class FitResult(ExplainsAbsence):
 
     @property
     def noise_share(self) -> pd.Series:
-        """Share of each squared standard error that is privacy noise, between 0 and 1."""
+        """Share of each squared standard error that is privacy noise in the coefficient, in [0, 1]."""
         total = np.diagonal(self._covariance("noise_share"))
         noise = np.diagonal(np.zeros_like(total) if self.cov_noise is None else self.cov_noise)
         return self._labelled(wald.noise_share(noise, total), "noise share")
