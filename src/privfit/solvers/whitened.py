@@ -315,11 +315,11 @@ class _Descent:
         return expected.part(self.problem.n_rows)
 
     def _tight(self, turn: FloatArray) -> View:
-        """Return coordinates in which all but the shortest rows are weighted down: noise is least there.
+        """Return coordinates in which rows longer than the mean are weighted down: noise is least there.
 
         The least noise keeps long rows, along which little is known, from being led far away.
         """
-        return View.within(self.model, turn, math.sqrt(SMALLEST_SPREAD * self._dimension(turn)))
+        return View.within(self.model, turn, math.sqrt(self._dimension(turn)))
 
     def _sized(self, turn: FloatArray) -> View:
         """Look at the norms of the rows ``turn' z`` and return coordinates along them, in a unit to suit."""
