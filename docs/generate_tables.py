@@ -212,6 +212,28 @@ def published_coverage() -> str:
     return table(["95 % intervals", *(f"n = {int(n):,}" for n in sizes)], body)
 
 
+def generous_bounds() -> str:
+    """Return coverage of quantile regressions by declared range, with what is infinite and how far off."""
+    found = {
+        tuple(row[name] for name in ("errors", "tau", "n", "range")): row
+        for row in rows("experiments/results/generous_bounds.csv")
+    }
+    ranges = list(dict.fromkeys(place[3] for place in found))
+    body = []
+    for errors, tau, n in dict.fromkeys(place[:3] for place in found):
+        here = [found[errors, tau, n, spread] for spread in ranges]
+        shown = [
+            f"{_percent(row['intercept'])} / {_percent(row['slopes'])} / {_percent(row['infinite'])}"
+            for row in here
+        ]
+        body.append([errors, tau, f"{int(n):,}", *shown, " / ".join(row["width"] for row in here)])
+    return table(["errors", "τ", "n", *(f"range {float(one):,.0f}" for one in ranges), "± width"], body)
+
+
+def _percent(share: str) -> str:
+    return f"{float(share):.0%}" if share else "—"
+
+
 def rare_levels() -> str:
     """Return coverage and widths of the default beside a rare level."""
     body = [
@@ -830,6 +852,7 @@ PAGES: dict[str, dict[str, Callable[[], str]]] = {
         "published_counts": published_counts,
         "published_coverage": published_coverage,
         "rare_levels": rare_levels,
+        "generous_bounds": generous_bounds,
         "pure": pure_budgets,
         "pure_counts": pure_counts,
         "multinomial": multinomial,
