@@ -79,6 +79,22 @@ def test_products_and_norms_are_those_of_the_matrix(storage, many):
     np.testing.assert_array_equal(kept[~usable][:, 1:], 0.0)
 
 
+@pytest.mark.parametrize("plain", [0, 1, 3, 4, 5, 9])
+@pytest.mark.parametrize("fixed", [0, 1, 3, 4, 6, 8])
+def test_products_take_every_entry_once_however_many_there_are(fixed, plain):
+    rng = np.random.default_rng(10 * fixed + plain)
+    layout = Layout(1 + fixed + 3 * plain, True, tuple(range(1, fixed + 1)), plain=plain)
+    x = CodedMatrix.empty(layout, 50)
+    x.numbers[:] = rng.uniform(-1, 1, x.numbers.shape)
+    for factor in range(plain):
+        first = 1 + fixed + 3 * factor
+        x.codes[:, factor] = rng.choice([layout.none, *range(first, first + 3)], 50)
+    if plain:
+        x.codes[7, plain - 1] = layout.missing
+    matrix = rng.normal(size=(layout.size, 11))
+    np.testing.assert_allclose(x @ matrix, written_by_hand(x) @ matrix, rtol=1e-12, atol=1e-12)
+
+
 @pytest.mark.parametrize("weighting", [influence_weights, schweppe_weights])
 @pytest.mark.parametrize("storage", ["float64", "float32"])
 @pytest.mark.parametrize("bound", [0.3, 1.5, 2.0, 100.0])

@@ -48,18 +48,35 @@ def dots(numbers: Any, codes: Any, places: Any, wide: Any, out: Any) -> None:
 
 @njit(**_OPTIONS)
 def products(numbers: Any, codes: Any, places: Any, wide: Any, out: Any) -> None:
-    """Fill ``out`` (m, q) with the products of rows with ``wide`` (p + 2, q)."""
+    """Fill ``out`` (m, q) with the products of rows with ``wide`` (p + 2, q), by four entries at a time."""
     plain, paired = places[2], places[3]
     fixed, width = places.size - HEAD, out.shape[1]
+    fours, others = fixed - fixed % 4, plain - plain % 4
     for i in range(out.shape[0]):
         target = out[i]
         for d in range(width):
             target[d] = wide[0, d] if places[1] else 0.0
-        for j in range(fixed):
+        for j in range(0, fours, 4):
+            n0, n1 = np.float64(numbers[i, j]), np.float64(numbers[i, j + 1])
+            n2, n3 = np.float64(numbers[i, j + 2]), np.float64(numbers[i, j + 3])
+            r0, r1 = wide[places[HEAD + j]], wide[places[HEAD + j + 1]]
+            r2, r3 = wide[places[HEAD + j + 2]], wide[places[HEAD + j + 3]]
+            for d in range(width):
+                target[d] += (n0 * r0[d] + n1 * r1[d]) + (n2 * r2[d] + n3 * r3[d])
+        for j in range(fours, fixed):
             number, row = np.float64(numbers[i, j]), wide[places[HEAD + j]]
             for d in range(width):
                 target[d] += number * row[d]
-        for f in range(plain):
+        for f in range(0, others, 4):
+            r0, r1, r2, r3 = (
+                wide[codes[i, f]],
+                wide[codes[i, f + 1]],
+                wide[codes[i, f + 2]],
+                wide[codes[i, f + 3]],
+            )
+            for d in range(width):
+                target[d] += (r0[d] + r1[d]) + (r2[d] + r3[d])
+        for f in range(others, plain):
             row = wide[codes[i, f]]
             for d in range(width):
                 target[d] += row[d]
