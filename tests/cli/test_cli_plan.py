@@ -121,3 +121,15 @@ def test_rows_or_a_target(invoke, schema, target):
     result = invoke("plan", "--schema", schema, "--model", "logit", *target)
     assert result.exit_code == 2
     assert "--rows" in result.stderr or "--effect" in result.stderr
+
+
+def test_room_in_a_ledger_is_in_the_words_of_its_accounts(invoke, people, schema, tmp_path):
+    path = tmp_path / "ledger.db"
+    pf.Ledger(path).grant("people", pf.Budget(3.0, 1e-6))
+    args = ["--schema", schema, "--model", "logit", "--epsilon", 1, "--ledger", path, "--dataset", "people"]
+    assert invoke("fit", people, *args).exit_code == 0
+    shown = invoke("ledger", "show", path).stdout
+    left = next(line for line in shown.splitlines() if line.startswith("  left")).split(maxsplit=1)[1]
+    assert "a fit with ε up to" in left
+    planned = invoke("plan", *args, "--rows", 600)
+    assert f"Left before it: {left}." in planned.stdout

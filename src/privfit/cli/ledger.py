@@ -2,7 +2,6 @@
 
 import json
 from pathlib import Path
-from typing import Any
 
 import typer
 
@@ -13,8 +12,7 @@ from privfit.data.schema import Schema
 from privfit.errors import LedgerError
 from privfit.privacy.budget import Budget
 from privfit.privacy.ledger import Ledger
-from privfit.privacy.relation import Relation
-from privfit.privacy.words import cost_in_words, remainder_in_words
+from privfit.privacy.words import cost_in_words, neighbours_in_words, remainder_in_words
 from privfit.results.archive import write_atomically
 
 
@@ -37,13 +35,14 @@ def run_show(path: Path) -> None:
         name, granted = grant["dataset"], Budget.from_dict(grant["budget"])
         spends = [spend for spend in exported["reservations"] if spend["dataset"] == name]
         unfinished = sum(spend["committed_at"] is None for spend in spends)
+        changes = {neighbours_in_words(spend["relation"], spend["unit"]) for spend in spends}
         pinned = "" if grant["schema"] is None else ", for one schema only"
         lines += [
             f"Dataset {name!r}",
             f"  granted   {granted.describe()}{pinned}",
             f"  spent     {cost_in_words(ledger.spent(name), granted)}",
             f"  left      {remainder_in_words(ledger.remaining(name), granted)}",
-            *(f"  hidden    {change}" for change in sorted({_hidden(spend) for spend in spends})),
+            *(f"  hidden    {change}" for change in sorted(changes)),
             f"  analyses  {len(spends)}, of which {unfinished} unfinished or crashed",
         ]
     typer.echo("\n".join(lines) or "The ledger has no grant.")
@@ -67,12 +66,6 @@ def run_export(path: Path, out: Path | None) -> None:
         typer.echo(text, nl=False)
     else:
         write_atomically(out, text)
-
-
-def _hidden(spend: dict[str, Any]) -> str:
-    if spend["relation"] is None:
-        return "unknown: an earlier version of privfit did not write it down"
-    return Relation(spend["relation"]).describe(spend["unit"])
 
 
 def _open(path: Path) -> Ledger:

@@ -22,6 +22,7 @@ from privfit.estimators.planned import PlannedFit, described
 from privfit.estimators.sample_size import MOST_ROWS, Wanted, rows_needed
 from privfit.planning import cost
 from privfit.privacy.ledger import Ledger
+from privfit.privacy.words import remainder_in_words
 from privfit.problem.plan import Plan, PlannedRelease
 from privfit.results import printer
 from privfit.results.archive import write_atomically
@@ -156,6 +157,5 @@ def _ledger_lines(path: Path, dataset: str, plan: Plan, schema: Schema) -> list[
     """Say whether a ledger has room for the plan; nothing is reserved."""
     ledger = Ledger(path)
     ledger.check(dataset, plan.events, relation=plan.relation, unit=plan.unit, schema=schema)
-    left = ledger.remaining(dataset)
-    before = "nothing" if left is None else left.describe()
+    before = remainder_in_words(ledger.remaining(dataset), ledger.granted(dataset))
     return [f"Ledger: dataset {dataset!r} has room for this plan. Left before it: {before}."]

@@ -146,6 +146,8 @@ def _fit(model: Model, encoder: Encoder, raw: RawRows, options: FitOptions) -> t
     table = _stored(model, encoder, raw, options) if isinstance(raw, AbstractRowStore) else raw
     shares = _shares(table, options)
     n_units = table.n_rows if shares is None else shares.n_units
+    if table.n_rows == 0 and Relation(options.relation) is Relation.REPLACE:
+        raise SchemaError(NO_ROW)
     problem = make_problem(model, encoder.design, options, n_rows=public_rows(n_units, options))
     plan = plan_fit(problem, options)
     noise = _noise(options)
@@ -267,9 +269,7 @@ def public_rows(n_rows: int, options: FitOptions) -> int:
             raise InvalidArgument(
                 "n_rows is public under relation='replace' and read off the data; leave it out"
             )
-        if n_rows == 0:
-            raise SchemaError(NO_ROW)
-        return n_rows
+        return whole(n_rows=n_rows)
     if options.n_rows is None:
         raise InvalidArgument(
             "n_rows is needed under relation='add_remove', where the number of rows is private: "

@@ -20,7 +20,7 @@ from privfit.privacy.composition import (
     compose,
 )
 from privfit.privacy.relation import Relation
-from privfit.privacy.words import cost_in_words
+from privfit.privacy.words import cost_in_words, neighbours_in_words
 
 _EVENTS: Final = {
     "gaussian": GaussianEvent,
@@ -70,9 +70,7 @@ class Reservation:
     @property
     def neighbours(self) -> str:
         """What its guarantee hides, in words; costs add up only where this is the same."""
-        if self.relation is None:
-            return "a change that an earlier version of privfit did not write down"
-        return Relation(self.relation).describe(self.unit)
+        return neighbours_in_words(self.relation, self.unit)
 
 
 @final

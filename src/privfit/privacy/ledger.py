@@ -196,6 +196,16 @@ class Ledger:
                 )
             appender.add(encode(Commit(reservation, now())))
 
+    def granted(self, dataset: str) -> Budget:
+        """Return the grant of a data set.
+
+        Raises
+        ------
+        LedgerError
+            If the data set has no grant.
+        """
+        return self._state(dataset)[0]
+
     def spent(self, dataset: str) -> Guarantee:
         """Return the cost of all that was ever reserved on a data set.
 

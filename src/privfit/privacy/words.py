@@ -1,9 +1,10 @@
-"""What an account has spent and has left, in words: in μ, which adds up, and in ε, which people know."""
+"""What an account spent, has left and hides, in words: in μ, which adds up, and in ε, which people know."""
 
 from decimal import ROUND_CEILING, ROUND_FLOOR, Context
 
 from privfit.privacy.budget import Budget
 from privfit.privacy.composition import Guarantee
+from privfit.privacy.relation import Relation
 
 _DIGITS = 4
 _CEILING = Context(prec=_DIGITS, rounding=ROUND_CEILING)
@@ -17,6 +18,13 @@ def cost_in_words(cost: Guarantee, grant: Budget) -> str:
         return words
     epsilon = float(_CEILING.create_decimal(repr(cost.epsilon_at(grant.delta))))
     return f"{words}, ε = {epsilon:.4g} at δ = {grant.delta:.4g}"
+
+
+def neighbours_in_words(relation: str | None, unit: str | None) -> str:
+    """Return what a reservation hides; ``relation`` is None in those that did not store it."""
+    if relation is None:
+        return "a change that an earlier version of privfit did not write down"
+    return Relation(relation).describe(unit)
 
 
 def remainder_in_words(left: Budget | None, grant: Budget) -> str:
