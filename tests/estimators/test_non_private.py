@@ -79,7 +79,7 @@ def test_a_perfect_fit_has_no_standard_error():
 
 def test_a_response_of_zeros_gives_no_evidence():
     result = pf.ols("y ~ x + z", people(y=lambda _: np.zeros(N)), **PLAIN)
-    assert (result.bse == 0).all()
+    assert (result.bse < 1e-12).all()
     assert (result.pvalues == 1.0).all()
 
 
@@ -94,3 +94,17 @@ def test_columns_of_very_different_sizes_are_determined():
     inverse = np.linalg.inv(design.T @ design)
     expected = np.sqrt(np.diag(inverse @ (design.T * residuals**2) @ design @ inverse))
     np.testing.assert_allclose(model.result_.bse, expected, rtol=1e-3)
+
+
+@pytest.mark.parametrize("fit", [pf.ols, pf.quantile])
+def test_a_constant_response_shows_no_effects(fit):
+    """Slopes of 1e-17 had a standard error of 0."""
+    rng = np.random.default_rng(5)
+    bounds = {"type": "numeric", "lower": 0, "upper": 1}
+    data = {"x": rng.random(200), "z": rng.random(200), "y": np.full(200, 2.0)}
+    schema = {"x": bounds, "z": bounds, "y": {"type": "numeric", "lower": -5, "upper": 5}}
+    result = fit("y ~ x + z", data, schema=schema, solver="non-private")
+    np.testing.assert_allclose(result.params, [2.0, 0.0, 0.0], atol=1e-12)
+    assert (result.pvalues[["x", "z"]] > 0.05).all()
+    assert result.pvalues["Intercept"] < 0.001
+    assert (result.bse < 1e-10).all()

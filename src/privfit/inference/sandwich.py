@@ -6,10 +6,17 @@ from privfit._checks import FloatArray
 from privfit.inference.covariance import Bread
 from privfit.solvers.drawn import Drawn
 
+ROUNDING = 2.0**-48
+"""Rounding of a mean gradient in encoded coordinates."""
+
 
 def sandwich(bread: Bread, meat: Drawn, n_rows: int) -> FloatArray:
-    """Return ``M^-1 Q M^-1 / n``, the sampling covariance of the M-estimator (Huber 1967)."""
-    return bread.inverse @ meat.matrix @ bread.inverse / n_rows
+    """Return ``M^-1 Q M^-1 / n``, the sampling covariance of the M-estimator (Huber 1967).
+
+    Where all rows fit exactly, ``Q`` is 0 and the estimate is known up to the rounding of a mean gradient.
+    """
+    rounding = ROUNDING**2 * np.eye(len(bread.inverse))
+    return bread.inverse @ (meat.matrix / n_rows + rounding) @ bread.inverse
 
 
 def satterthwaite(
