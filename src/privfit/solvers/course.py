@@ -146,7 +146,7 @@ class Matrices:
     def part(self, n_rows: int) -> float:
         """Return the part of ``n_rows`` rows that they may be found from; 1 where that is nearly all."""
         for_bread = noise_norm(self.bread_noise, self.size) / (_BREAD_NOISE * self.bread)
-        for_meat = self.meat_noise / (_MEAT_NOISE * self.meat)
+        for_meat = self.meat_noise / (_MEAT_NOISE * max(self.meat, 1e-300))
         rows = max(_ROWS_A_NORM * self.squared_norm, _LEAST_NUMBERS / self.size)
         part = max(rows / n_rows, for_bread, for_meat)
         return part if part <= _LARGEST_PART else 1.0

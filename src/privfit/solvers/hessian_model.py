@@ -109,9 +109,9 @@ class HessianModel:
         return (vectors * np.sqrt(usual / np.maximum(values, self.smallest * usual))) @ vectors.T
 
     def dispersion(self, phi: FloatArray) -> float:
-        """Return about how many times the Hessian at ``phi`` (q,) the mean squared gradient is."""
+        """Return about how many times the Hessian the mean squared gradient at ``phi`` (q,) is, or 0."""
         curvature, score = typical(self.problem.loss, residual=self._residual(phi))
-        return score / curvature
+        return score / curvature if curvature > 0.0 else 0.0
 
     def _usual_curvature(self, phi: FloatArray) -> float:
         """Return the mean curvature of a loss of residuals."""
