@@ -82,6 +82,13 @@ def test_noise_moves_the_width_little_and_without_a_trace_of_the_residuals_it_st
     assert hidden == {0.1}
 
 
+def test_a_heap_at_the_quantile_is_seen():
+    """Half of the residuals near 0 and the others far out: even residuals would have few near 0."""
+    y = np.concatenate([np.linspace(-0.005, 0.005, 10_000), np.linspace(-1.0, 1.0, 9_000)])
+    assert narrowed(y, 1e6).width < 0.001
+    assert narrowed(y, 0.1).width < 0.001
+
+
 def test_a_width_is_never_raised_and_one_that_is_given_stays():
     loss = SmoothedQuantile(0.3, 0.2, least=0.01)
     assert loss.narrowed(0.5) == loss

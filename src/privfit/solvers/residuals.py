@@ -59,13 +59,16 @@ class Residuals:
         Notes
         -----
         Up to every edge the shares are fitted, by least squares, by those of residuals that are even near 0,
-        which halve with every halving of the size. So noise in the many small classes counts little.
+        which halve with every halving of the size. So noise in the many small classes counts little. Where
+        many are far nearer, as those of responses with heaps are, that is too few; as many as are within an
+        edge beyond what noise may add are.
         """
         sizes = self.shares[SIDE_CLASSES:] + self.shares[SIDE_CLASSES - 1 :: -1]
         parts = np.diff(_EDGES, prepend=0.0)
         squares = np.cumsum(parts**2)
-        within = _EDGES * np.cumsum(sizes * parts) / squares
-        noise = math.sqrt(2.0) * self.noise * _EDGES / np.sqrt(squares)
+        even, noise = _EDGES / squares, math.sqrt(2.0) * self.noise
+        certain = np.cumsum(sizes) - _CLEAR * noise * np.sqrt(np.arange(1.0, SIDE_CLASSES + 1.0))
+        within, noise = np.maximum(even * np.cumsum(sizes * parts), certain), noise * even * np.sqrt(squares)
         reached = np.flatnonzero((within >= share)[:-1])  # the last class is open
         if not reached.size or share < _CLEAR * float(noise[-2]):
             return None
