@@ -7,16 +7,16 @@ from privfit.inference.covariance import Bread
 from privfit.solvers.drawn import Drawn
 
 ROUNDING = 2.0**-48
-"""Rounding of a mean gradient in encoded coordinates."""
+"""Rounding of a mean gradient, and of a parameter."""
 
 
 def sandwich(bread: Bread, meat: Drawn, n_rows: int) -> FloatArray:
     """Return ``M^-1 Q M^-1 / n``, the sampling covariance of the M-estimator (Huber 1967).
 
-    Where all rows fit exactly, ``Q`` is 0 and the estimate is known up to the rounding of a mean gradient.
+    Where all rows fit exactly, ``Q`` is 0 and the estimate is known up to rounding.
     """
     rounding = ROUNDING**2 * np.eye(len(bread.inverse))
-    return bread.inverse @ (meat.matrix / n_rows + rounding) @ bread.inverse
+    return bread.inverse @ (meat.matrix / n_rows + rounding) @ bread.inverse + rounding
 
 
 def satterthwaite(
