@@ -26,7 +26,7 @@ is steep nowhere and flat only far out, so that steps go where they should."""
 _MOST_BIAS = 0.25
 """Standard errors that an estimate may be off by for a wide smoothing, where residuals are normal."""
 
-_LEAST_BIAS = 0.04
+_LEAST_BIAS = 0.06
 """What it is taken to be off by at least with a width that suits the rows: errors may be skewed."""
 
 _WIDEST = 0.7
