@@ -11,7 +11,6 @@ Adds to experiments/results/coverage.csv; resumable.
 """
 
 import argparse
-from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 
 import numpy as np
@@ -78,17 +77,14 @@ def main() -> None:
     parser.add_argument("--out", type=Path, default=RESULTS)
     options = parser.parse_args()
     table = ResultsTable(options.out, FIELDS, 4)
-    todo = [
-        (model, solver, n, mu, options.repetitions)
+    grid = (
+        (model, solver, n, mu)
         for solver in options.solvers
         for model in MODELS
         for n in ROWS
         for mu in BUDGETS
-        if table.lacks(model, solver, n, mu)
-    ]
-    with ProcessPoolExecutor(options.workers) as pool:
-        for row in pool.map(cell, todo):
-            table.add(row)
+    )
+    table.fill(cell, grid, options.repetitions, workers=options.workers)
 
 
 if __name__ == "__main__":

@@ -28,7 +28,6 @@ Adds to experiments/results/coverage_grid.csv; resumable: a cell that is there i
 
 import argparse
 import zlib
-from concurrent.futures import ProcessPoolExecutor
 from functools import cache
 from itertools import product
 from pathlib import Path
@@ -213,10 +212,7 @@ def main() -> None:
         options.models, options.rows, options.budgets, options.columns, options.designs, options.truths,
         options.solvers,
     )  # fmt: skip
-    todo = [(*one, options.repetitions) for one in grid if table.lacks(*one)]
-    with ProcessPoolExecutor(options.workers) as pool:
-        for row in pool.map(cell, todo):
-            table.add(row)
+    table.fill(cell, grid, options.repetitions, workers=options.workers)
 
 
 if __name__ == "__main__":

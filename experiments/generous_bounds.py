@@ -16,7 +16,6 @@ Adds to experiments/results/generous_bounds.csv; resumable: a cell that is there
 
 import argparse
 import re
-from concurrent.futures import ProcessPoolExecutor
 from itertools import product
 from pathlib import Path
 
@@ -89,10 +88,7 @@ def main() -> None:
     options = parser.parse_args()
     table = ResultsTable(options.out, FIELDS, 5)
     grid = product(options.errors, options.quantiles, options.rows, options.budgets, options.ranges)
-    todo = [(*one, options.repetitions) for one in grid if table.lacks(*one)]
-    with ProcessPoolExecutor(options.workers) as pool:
-        for row in pool.map(cell, todo):
-            table.add(row)
+    table.fill(cell, grid, options.repetitions, workers=options.workers)
 
 
 if __name__ == "__main__":

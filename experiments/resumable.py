@@ -2,9 +2,10 @@
 
 import csv
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
-from typing import final
+from typing import Any, final
 
 
 def read(path: Path) -> list[dict[str, str]]:
@@ -46,6 +47,19 @@ class ResultsTable:
         self._held.update(map(self._key, rows))
         for row in rows:
             print(f"{time.monotonic() - self._started:.0f} s", *row.values(), flush=True)
+
+    def fill(
+        self,
+        cell: Callable[[Any], Mapping[str, object]],
+        grid: Iterable[tuple[Any, ...]],
+        *beside: object,
+        workers: int,
+    ) -> None:
+        """Add ``cell((*key, *beside))`` for the keys that are lacking, found in so many processes."""
+        todo = [(*key, *beside) for key in grid if self.lacks(*key)]
+        with ProcessPoolExecutor(workers) as pool:
+            for row in pool.map(cell, todo):
+                self.add(row)
 
     def _key(self, row: Mapping[str, object]) -> tuple[str, ...]:
         return tuple(str(row[name]) for name in self._keys)

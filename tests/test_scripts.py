@@ -46,6 +46,18 @@ def test_a_run_goes_on_where_the_last_one_stopped(path, capsys):
     assert path.read_text().count("epsilon") == 1
 
 
+def divided(cell):
+    n, epsilon, numerator = cell
+    return {"n": n, "epsilon": epsilon, "error": numerator / n}
+
+
+def test_only_cells_that_are_lacking_are_found(path):
+    one = table(path)
+    one.add({"n": 4, "epsilon": 0.5, "error": 9.0})
+    one.fill(divided, [(4, 0.5), (2, 0.5)], 1.0, workers=1)
+    assert [tuple(row.values()) for row in resumable.read(path)] == [("4", "0.5", "9.0"), ("2", "0.5", "0.5")]
+
+
 def test_a_table_is_made_with_its_header(path):
     assert resumable.read(path) == []
     table(path)

@@ -232,8 +232,7 @@ class _Descent:
         start = self._tight(straight) if self.course.samples else self._sized(straight)
         steps, point = self._lead(start, len(self.course.leading))
         self.oracle.sample(1.0)
-        if has_widths(self.problem):
-            point = recentred(self.problem, self.oracle, self.model.frame, point)
+        point = recentred(self.problem, self.oracle, self.model.frame, point)
         turn = self.model.whitening(point)
         return self._narrowed(turn, point)._end(steps, turn, point)
 

@@ -47,7 +47,13 @@ LOOKS = 3
 
 def has_widths(problem: Problem) -> bool:
     """Return whether `LOOKS` releases of kind ``"residuals"`` are asked for, which have to be planned."""
-    return isinstance(problem.loss, SmoothedQuantile) and problem.loss.adapts
+    return _adapting(problem) is not None
+
+
+def _adapting(problem: Problem) -> SmoothedQuantile | None:
+    """Return the loss where its width may be chosen."""
+    loss = problem.loss
+    return loss if isinstance(loss, SmoothedQuantile) and loss.adapts else None
 
 
 def narrowest(problem: Problem) -> Problem:
@@ -72,8 +78,8 @@ def led_by_quantile(
     marginals : Marginals
     frame : Frame
     """
-    loss, response = problem.loss, marginals.response
-    if not isinstance(loss, SmoothedQuantile) or not loss.adapts or not isinstance(response, MeanResponse):
+    loss, response = _adapting(problem), marginals.response
+    if loss is None or not isinstance(response, MeanResponse):
         return problem, marginals
     center = response.mean if problem.has_intercept else 0.0
     oracle.change_basis(whitened(problem, frame.basis))
@@ -93,7 +99,7 @@ def recentred(problem: Problem, oracle: Oracle, frame: Frame, point: FloatArray)
     """Look at how many residuals are negative, and return a point whose constant is near the quantile.
 
     Steps over a loss whose curvature is 0 far out can lead far beyond all rows; those that begin there again
-    would, too.
+    would, too. Points of other problems are left alone.
 
     Parameters
     ----------
@@ -104,8 +110,8 @@ def recentred(problem: Problem, oracle: Oracle, frame: Frame, point: FloatArray)
     point : array of shape (p,)
         In the coordinates of the frame, a function of earlier releases.
     """
-    loss = problem.loss
-    if not isinstance(loss, SmoothedQuantile) or not problem.has_intercept:
+    loss = _adapting(problem)
+    if loss is None or not problem.has_intercept:
         return point
     oracle.change_basis(whitened(problem, frame.basis))
     seen = Residuals.of(oracle.release("residuals", point))
@@ -148,8 +154,8 @@ def narrowed_to(problem: Problem, oracle: Oracle, at: FloatArray, mu: float) -> 
     larger, as long as that part is a quarter at most. What is found is the width that holds the share of
     rows that such a one does for normal residuals.
     """
-    loss = problem.loss
-    if not isinstance(loss, SmoothedQuantile) or not loss.adapts:
+    loss = _adapting(problem)
+    if loss is None:
         return problem
     quantile = _NORMAL.inv_cdf(loss.tau)
     share = _NORMAL.cdf(quantile + _SEEN_WITHIN) - _NORMAL.cdf(quantile - _SEEN_WITHIN)
