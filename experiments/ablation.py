@@ -99,6 +99,17 @@ def bound_on_curvature(self, phi):
     return self.problem.loss.constants.curvature * np.eye(self.problem.n_coef) + self._ridge
 
 
+def as_the_model(*seen):
+    """Do not ask gradients how steep the loss is."""
+    del seen
+    return 1.0
+
+
+def unseen(release, **facts):
+    """Learn nothing from the norms of whitened rows."""
+    del release, facts
+
+
 def mallows_kernel(loss, theta, s, norm_bound):  # noqa: ARG001 -- as the library's, for a logit
     """Sum terms of norm at most 1 with the weight ``min(1, c**2 / norm(z)**2)``, blind to the slope."""
 
@@ -191,6 +202,8 @@ VARIANTS = (
     Variant("one factor for all (James-Stein)", DEFAULT, ((HessianModel, "shrunk", james_stein),)),
     Variant("shrinkage blind to what is seen", DEFAULT, ((HessianModel, "shrunk", blind),)),
     Variant("bound on the curvature, not a model", DEFAULT, ((DESCENT, "_hessian", bound_on_curvature),)),
+    Variant("as steep as the model says", DEFAULT, ((empirical_bayes, "steepness", as_the_model),)),
+    Variant("no look at whitened norms", DEFAULT, ((empirical_bayes, "best_limit", unseen),)),
     Variant(
         "Mallows weights",
         DEFAULT,

@@ -10,7 +10,7 @@ from privfit.problem.bounded_kernels import NORM_CLASSES, NORMS_A_DOUBLING
 from privfit.problem.objective import Problem
 from privfit.problem.plan import PlannedRelease, Release
 from privfit.solvers.geometry import whitened
-from privfit.solvers.norms import longest_norm, usual_norm
+from privfit.solvers.norms import best_limit, longest_norm, usual_norm
 
 MIDDLE = 20
 
@@ -101,3 +101,49 @@ def test_noise_in_empty_classes_is_hardly_ever_a_long_row(sd):
     noise = sd * rng.normal(size=(5_000, NORM_CLASSES))
     found = np.array([longest_norm(released(shares + one, sd)) for one in noise])
     assert np.mean(found > 1.5 * 2.0 ** (9.0 / NORMS_A_DOUBLING)) < 0.003
+
+
+def shares_of(norms):
+    """Return the shares of norms in classes; their middle one begins at 1."""
+    classes = np.floor(NORMS_A_DOUBLING * np.log2(norms)).astype(int) + MIDDLE
+    return np.bincount(np.clip(classes, 0, NORM_CLASSES - 1), minlength=NORM_CLASSES) / norms.size
+
+
+def limit_of(norms, **facts):
+    found = best_limit(released(shares_of(norms), 0.0), **facts)
+    assert found is not None
+    return found * 2.0 ** (-MIDDLE / NORMS_A_DOUBLING)
+
+
+def test_the_limit_grows_as_noise_falls_and_ends_where_no_row_is_weighted():
+    norms = np.linalg.norm(np.random.default_rng(5).normal(size=(50_000, 8)), axis=1)
+    limits = [
+        limit_of(norms, noise=noise, dimension=8.0, n_rows=norms.size, scatter=0.2)
+        for noise in (0.1, 0.01, 1e-3, 1e-4, 0.0)
+    ]
+    assert limits == sorted(limits)
+    assert limits[0] < np.median(norms)
+    assert 0.7 * norms.max() < limits[-1] < 1.2 * norms.max()
+
+
+def test_where_noise_hides_the_norms_there_is_no_limit():
+    shares = shares_of(np.ones(10))
+    assert best_limit(released(shares, 0.5), noise=0.1, dimension=4.0, n_rows=1000, scatter=0.2) is None
+
+
+@pytest.mark.parametrize("noise", [0.1, 0.03, 0.01, 0.002])
+def test_the_limit_has_the_least_error_in_a_simulation(noise):
+    """Slopes that do not depend on norms of many sizes: the noise's error and the weights', over tables."""
+    rng, n, tables, reach = np.random.default_rng(9), 400, 4_000, 0.7
+    norms = np.exp(0.8 * rng.standard_normal((tables, n)))
+    slopes = 0.5 * rng.choice([-1.0, 1.0], size=(tables, n))
+    chosen = limit_of(norms.ravel(), noise=noise, dimension=1.0, n_rows=n, scatter=0.25)
+
+    def total(limit):
+        weight = np.minimum(1.0, limit / (reach * norms))
+        kept = np.mean(weight * norms**2) / np.mean(norms**2)
+        gap = np.mean(norms * slopes * (1.0 - weight / kept), axis=1)
+        return np.mean(gap**2) + (noise * limit / kept) ** 2
+
+    others = [total(limit) for limit in np.geomspace(0.1, 60.0, 60)]
+    assert total(chosen) < 1.1 * min(others)

@@ -15,7 +15,7 @@ from scipy import stats
 
 from privfit._checks import FloatArray
 from privfit.inference.covariance import Bread
-from privfit.solvers.base import Solution, Step, precision_average
+from privfit.solvers.base import Solution, Step, gradients_of, precision_average
 
 _BELIEVED = 0.999
 """Probability with which noise alone passes for agreement of the steps."""
@@ -59,11 +59,7 @@ class Estimate:
 
 def anchor(steps: Sequence[Step]) -> Anchor:
     """Average points and gradients of the steps by the precision of their gradients."""
-    theta, gradient, sd = precision_average(
-        [step.release.at for step in steps],
-        [step.gradient for step in steps],
-        [step.release.sd for step in steps],
-    )
+    theta, gradient, sd = precision_average(*gradients_of(steps))
     return Anchor(theta, gradient, steps[-1].preconditioner, sd)
 
 

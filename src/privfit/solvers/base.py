@@ -35,7 +35,7 @@ class Step:
     @property
     def weight(self) -> float:
         """Precision of the gradient: the inverse of its noise variance; 1 without noise."""
-        return _precision(self.release.sd)
+        return precision(self.release.sd)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -147,7 +147,8 @@ def keep_scale_positive(problem: Problem, theta: FloatArray, previous: FloatArra
     return kept
 
 
-def _precision(sd: float) -> float:
+def precision(sd: float) -> float:
+    """Return the inverse of a noise variance; 1 without noise."""
     return 1.0 / sd**2 if sd > 0 else 1.0
 
 
@@ -169,10 +170,21 @@ def precision_average(
         Standard deviation of the noise in each entry of ``gradient``.
     """
     noise = np.array(sds)
-    weights = np.array([_precision(sd) for sd in sds])
+    weights = np.array([precision(sd) for sd in sds])
     weights = weights / weights.sum()
     sd = float(np.sqrt(np.sum((weights * noise) ** 2)))
     return weights @ np.array(points), weights @ np.array(gradients), sd
+
+
+def gradients_of(
+    steps: Sequence[Step],
+) -> tuple[list[FloatArray], list[FloatArray], list[float]]:
+    """Return the points, gradients and noise of steps, as `precision_average` takes them."""
+    return (
+        [step.release.at for step in steps],
+        [step.gradient for step in steps],
+        [step.release.sd for step in steps],
+    )
 
 
 def noise_norm(sd: float, size: int) -> float:

@@ -1,6 +1,7 @@
 """Descent whose estimates are shrunk by empirical Bayes at every step; the default without inference."""
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import ClassVar, final
 
@@ -10,14 +11,16 @@ from privfit._checks import FloatArray, in_range, positive, whole
 from privfit.privacy.allowance import Allowance
 from privfit.problem.objective import Problem
 from privfit.problem.oracle import Oracle
-from privfit.problem.plan import PlannedRelease
+from privfit.problem.plan import PlannedRelease, ReleaseKind
 from privfit.problem.schedule import growing_shares, planned_release, signal_of
 from privfit.solvers.base import AbstractSolver, Solution, keep_scale_positive, precision_average
 from privfit.solvers.counts import has_counts, held_to_counts
 from privfit.solvers.curvature import SMALLEST_PART
-from privfit.solvers.geometry import planned_geometry, released_geometry, whitened
+from privfit.solvers.geometry import ROOM, planned_geometry, released_geometry, whitened
 from privfit.solvers.hessian_model import HessianModel, limited
+from privfit.solvers.norms import best_limit
 from privfit.solvers.requirements import need_convex, need_smooth
+from privfit.solvers.secant import steepness
 from privfit.solvers.sizes import LEAST_UNCUT, best_cut
 from privfit.solvers.widths import has_widths, led_by_quantile, narrowed_to, narrowest
 
@@ -26,6 +29,15 @@ _SATURATION = 160.0
 
 _LOOK_SHARE = 0.015
 """Part of the squared budget that buys a look at the norms of rows, or at the sizes of gradients."""
+
+_CLEAR = 4.0
+"""That signal in units of `_SATURATION` from which on a look at the norms of whitened rows pays."""
+
+_EASY = 0.004
+"""``p**1.5 / (n mu)`` below which geometry takes less of the budget, in proportion, as its noise is small."""
+
+_LEAST_EASED = 0.2
+"""Smallest part of the usual shares of marginals and second moment."""
 
 _MOMENTUM = 0.7
 """Part of the last move that a step starts further on (Nesterov 2004, section 2.2)."""
@@ -61,7 +73,8 @@ class EmpiricalBayesDescent(AbstractSolver):
         budget for many columns a few gradients say all that can be known. Where residuals are cut
         ``min(9 L, max(6 + 2 L, 18))``. With a pure budget ``1 + L / 2``, at most 6.
     marginal_share, geometry_share : float
-        Parts of the squared budget that buy the marginals and the second moment.
+        Parts of the squared budget that buy the marginals and the second moment; less where the budget is
+        large for the number of columns.
     growth : float
         Ratio of the squared budgets of the last and the first step.
     spread : float
@@ -109,15 +122,16 @@ class EmpiricalBayesDescent(AbstractSolver):
         need_smooth(problem, "EmpiricalBayesDescent")
         need_convex(problem, "EmpiricalBayesDescent")
         n_steps = self._steps(problem, allowance)
-        looks = [_LOOK_SHARE] * min(n_steps, 2) if _looks_at_residuals(problem) else []
-        counts = [_LOOK_SHARE] if has_counts(problem) else []
-        fixed = [*counts, self.marginal_share, _LOOK_SHARE, self.geometry_share, *looks]
+        look, count = _planned_looks(problem, allowance, n_steps)
+        looks, counts = [_LOOK_SHARE] * count, [_LOOK_SHARE] if has_counts(problem) else []
+        eased = _eased(problem, allowance)
+        fixed = [*counts, eased * self.marginal_share, _LOOK_SHARE, eased * self.geometry_share, *looks]
         rest = 1.0 - math.fsum(fixed)
         steps = growing_shares(n_steps, self.growth ** (1.0 / max(n_steps - 1, 1)))
         left = iter(allowance.split([*fixed, *(part * rest for part in steps)]))
         for_counts = [next(left) for _ in counts]
         for_marginals, for_norms, for_moment, *parts = left
-        final, look = whitened(problem, None), "residuals" if has_widths(problem) else "sizes"
+        final = whitened(problem, None)
         return (
             *(planned_release(problem, "counts", part) for part in for_counts),
             *planned_geometry(
@@ -148,7 +162,7 @@ class EmpiricalBayesDescent(AbstractSolver):
 
     def _relative_bound(self, problem: Problem, dimension: float, mu: float) -> float:
         """Return ``c**2 / d``: rows are weighted down beyond the norm ``c``."""
-        relative = problem.n_rows * mu**2 / (dimension * _SATURATION)
+        relative = _relative_signal(problem, dimension, mu)
         return min(self.spread * max(relative, 1.0) ** (2.0 / 3.0), problem.n_rows / dimension)
 
     def _steps(self, problem: Problem, allowance: Allowance) -> int:
@@ -175,6 +189,24 @@ def _looks_at_residuals(problem: Problem) -> bool:
     return _cuts_residuals(problem) or has_widths(problem)
 
 
+def _relative_signal(problem: Problem, dimension: float, mu: float) -> float:
+    return problem.n_rows * min(mu, 1e12) ** 2 / (dimension * _SATURATION)
+
+
+def _planned_looks(problem: Problem, allowance: Allowance, n_steps: int) -> tuple[ReleaseKind, int]:
+    """Return at what whitened rows are looked before gradients are asked, and how often."""
+    if _looks_at_residuals(problem):
+        return "residuals" if has_widths(problem) else "sizes", min(n_steps, 2)
+    signal = _relative_signal(problem, problem.n_coef, allowance.signal(problem.size))
+    return "norms", int(signal > _CLEAR)
+
+
+def _eased(problem: Problem, allowance: Allowance) -> float:
+    """Return the part of their usual shares that marginals and second moment get."""
+    signal = problem.n_rows * min(allowance.signal(problem.size), 1e12)
+    return float(np.clip(problem.n_coef**1.5 / (_EASY * signal), _LEAST_EASED, 1.0))
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class _Seen:
     """A released gradient in whitened coordinates, the ridge's included, and the sd of its noise."""
@@ -182,6 +214,10 @@ class _Seen:
     at: FloatArray
     gradient: FloatArray
     sd: float
+
+
+def _gradients_of(seen: Sequence[_Seen]) -> tuple[list[FloatArray], list[FloatArray], list[float]]:
+    return [one.at for one in seen], [one.gradient for one in seen], [one.sd for one in seen]
 
 
 @dataclass(slots=True, eq=False)
@@ -231,6 +267,8 @@ class _Descent:
         bound = math.sqrt(self.relative_bound * frame.dimension) * slope
         if _cuts_residuals(self.problem):
             bound = self._size_bound(phi, bound)
+        elif self.oracle.remaining("norms"):
+            bound = slope * self._norm_limit(phi, bound / slope)
         self.oracle.change_basis(whitened(self.problem, frame.basis / bound))
         return 1.0 / bound
 
@@ -245,6 +283,19 @@ class _Descent:
         )
         self.uncut = LEAST_UNCUT if cut is None else cut.uncut
         return fallback * _FALLBACK if cut is None else cut.size * self.problem.loss.constants.slope
+
+    def _norm_limit(self, phi: FloatArray, usual: float) -> float:
+        """Return the norm beyond which rows are weighted down: the usual one, or less if rows are short."""
+        self.oracle.change_basis(whitened(self.problem, self.model.frame.basis / usual))
+        curvature = float(np.mean(np.diag(self.model.at(phi))))
+        limit = best_limit(
+            self.oracle.release("norms", phi),
+            noise=self._noise_to_come,
+            dimension=self.model.frame.dimension,
+            n_rows=self.problem.n_rows,
+            scatter=min(curvature / self.problem.loss.constants.slope**2, 1.0),  # equal for a likelihood
+        )
+        return usual if limit is None else usual * min(ROOM * limit, 1.0)
 
     @property
     def _noise_to_come(self) -> float:
@@ -280,11 +331,10 @@ class _Descent:
     def _combined(self, base: FloatArray, previous: FloatArray) -> FloatArray:
         """Return the shrunk estimate that the later half of the gradients gives."""
         late = self.seen[len(self.seen) // 2 :]
-        at, gradient, sd = precision_average(
-            [one.at for one in late], [one.gradient for one in late], [one.sd for one in late]
-        )
+        at, gradient, sd = precision_average(*_gradients_of(late))
         n, loss = self.problem.n_linear, self.problem.loss
-        inverse = np.linalg.inv(self._hessian(at))
+        hessian = self._hessian(at)
+        inverse = np.linalg.inv(steepness(hessian, *_gradients_of(late)) * hessian)
         raw = at[:n] - inverse @ gradient[:n] - base[:n]
         phi = at.copy()
         if sd > 0:

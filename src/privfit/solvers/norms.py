@@ -14,6 +14,9 @@ LAST_NORM = 2.0 ** ((NORM_CLASSES - 1) / NORMS_A_DOUBLING)
 _TOGETHER = 2
 """Classes that are read as one where what is usual is asked for."""
 
+_REACH = 0.7
+"""The largest slope possible at a row, relative to the largest there is; usual for binary responses."""
+
 
 def longest_norm(release: Release) -> float:
     """Return about the largest norm that noise shows, relative to the norm bound.
@@ -48,3 +51,46 @@ def usual_norm(release: Release, part: float) -> float | None:
     places, chances = spread_out(shares)
     reached = int(np.argmax(np.cumsum(chances) >= part * (1.0 - 1e-12)))
     return float(2.0 ** (places[reached] * _TOGETHER / NORMS_A_DOUBLING))
+
+
+def best_limit(
+    release: Release, *, noise: float, dimension: float, n_rows: int, scatter: float
+) -> float | None:
+    """Return the norm beyond which rows are best weighted down, relative to the norm bound.
+
+    Parameters
+    ----------
+    release : Release
+        Of kind ``"norms"``.
+    noise : float
+        Standard deviation of the noise in an entry of the combined gradient, in units of the limit.
+    dimension : float
+        Entries' worth of noise.
+    n_rows : int
+    scatter : float
+        Mean squared slope, relative to the squared bound on slopes.
+
+    Returns
+    -------
+    float or None
+        None where noise hides the norms.
+
+    Notes
+    -----
+    Rows of norm ``s`` get the weights ``w = min(1, c / (r s))``, with ``r`` the reach of slopes, and the
+    curvature falls to the part ``F = E w s**2 / E s**2``. Where the model is right the noise moves the
+    estimate by a squared ``d (noise c / F)**2``, and the weights by ``scatter E s**2 (1 - w / F)**2 / n``,
+    the difference of the two influence functions; see `privfit.solvers.sizes.best_cut`. Their sum is least
+    at the limit that is returned.
+    """
+    shares = believed(release.value, release.sd)
+    if shares is None:
+        return None
+    places, chances = spread_out(shares)
+    norms = 2.0 ** (places / NORMS_A_DOUBLING)
+    energy = norms**2 * chances
+    weights = np.minimum(1.0, norms[:, None] / (_REACH * norms))
+    kept = weights @ energy / energy.sum()
+    moved = scatter * (1.0 - weights / kept[:, None]) ** 2 @ energy / n_rows
+    error = dimension * (noise * norms / kept) ** 2 + moved
+    return float(norms[np.argmin(error)])

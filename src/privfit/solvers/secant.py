@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from privfit._checks import FloatArray
-from privfit.solvers.base import Step, precision_average
+from privfit.solvers.base import precision, precision_average
 
 _DOUBT = 10.0
 """Squared length of moves, in standard deviations of noise and per coefficient, that counts as much as the
@@ -15,15 +15,19 @@ _LARGEST = 8.0
 """Most that the model is taken to be off by."""
 
 
-def steepness(hessian: FloatArray, steps: Sequence[Step]) -> float:
+def steepness(
+    hessian: FloatArray, points: Sequence[FloatArray], gradients: Sequence[FloatArray], sds: Sequence[float]
+) -> float:
     """Return the factor by which a model of the Hessian is to be multiplied.
 
     Parameters
     ----------
     hessian : array of shape (n, n)
         The model's, of the first n entries of the parameter.
-    steps : sequence of Step
-        Released gradients, in the same coordinates.
+    points, gradients : sequences of arrays of shape (q,)
+        Released gradients and where they were asked, in the same coordinates.
+    sds : sequence of float
+        Standard deviations of their noise.
 
     Notes
     -----
@@ -34,10 +38,9 @@ def steepness(hessian: FloatArray, steps: Sequence[Step]) -> float:
     where the model has the steps go on in one direction, or over and back.
     """
     n = len(hessian)
-    points, gradients = [one.release.at for one in steps], [one.gradient for one in steps]
-    at, gradient, sd = precision_average(points, gradients, [one.release.sd for one in steps])
+    at, gradient, sd = precision_average(points, gradients, sds)
     expected = (np.array(points) - at)[:, :n] @ hessian
-    weights = np.array([one.weight for one in steps])
+    weights = np.array([precision(each) for each in sds])
     moved = float(weights @ np.sum(expected**2, axis=1))
     found = float(weights @ np.sum(expected * (np.array(gradients) - gradient)[:, :n], axis=1))
     doubt = _DOUBT * n if sd > 0 else 0.0

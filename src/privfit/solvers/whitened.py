@@ -18,6 +18,7 @@ from privfit.solvers.base import (
     Solution,
     Step,
     floored_inverse,
+    gradients_of,
     keep_scale_positive,
     precision_average,
     take_step,
@@ -356,13 +357,9 @@ def _led(
     ``secants`` say how steep it is, the later half by default.
     """
     late, n = steps[len(steps) // 2 :], problem.n_linear
-    at, gradient, sd = precision_average(
-        [step.release.at for step in late],
-        [step.gradient for step in late],
-        [step.release.sd for step in late],
-    )
+    at, gradient, sd = precision_average(*gradients_of(late))
     hessian = hessian_at(at)
     root = np.ones(len(hessian))  # from both sides, or with a scale the matrix would not stay positive
-    root[:n] = math.sqrt(steepness(hessian[:n, :n], late if secants is None else secants))
+    root[:n] = math.sqrt(steepness(hessian[:n, :n], *gradients_of(late if secants is None else secants)))
     inverse = floored_inverse(root[:, None] * hessian * root, 0.0)
     return _Led(keep_scale_positive(problem, at - inverse @ gradient, at), inverse, sd)
