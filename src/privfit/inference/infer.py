@@ -14,7 +14,7 @@ from privfit.inference.covariance import (
 )
 from privfit.inference.meat import least_multiple, meat_from
 from privfit.inference.polish import GRADIENT_SHARES, HESSIAN_SHARES, polished, settle
-from privfit.inference.sandwich import sandwich, satterthwaite
+from privfit.inference.sandwich import sandwich, satterthwaite, with_tails
 from privfit.privacy.allowance import Allowance
 from privfit.problem.objective import Problem
 from privfit.problem.oracle import Oracle
@@ -126,6 +126,7 @@ def infer(solution: Solution, oracle: Oracle, *, directions: FloatArray) -> Infe
     dof = satterthwaite(
         reported, bread=bread, meat=meat, sampling=sampling, total=total, n_rows=problem.n_rows
     )
+    dof = with_tails(dof, solution.late, np.diag(cov_noise) / total)
     cov_noise[unknown], cov_noise[:, unknown] = 0.0, 0.0
     cov_noise[unknown, unknown] = np.inf
     return Inference(*_parameter(problem, theta), cov_sampling, cov_noise, np.where(unknown, np.inf, dof))

@@ -1,13 +1,19 @@
 """The sandwich and the degrees of freedom that the noise of bread and meat leaves its variances."""
 
+from collections.abc import Sequence
+
 import numpy as np
 
 from privfit._checks import FloatArray
 from privfit.inference.covariance import Bread
+from privfit.solvers.base import Step
 from privfit.solvers.drawn import Drawn
 
 ROUNDING = 2.0**-48
 """Rounding of a mean gradient, and of a parameter."""
+
+_TAILS = 5.0
+"""Degrees of freedom, per dimension and one, of the t that stands for the tails of radial noise alone."""
 
 
 def sandwich(bread: Bread, meat: Drawn, n_rows: int) -> FloatArray:
@@ -58,3 +64,32 @@ def satterthwaite(
     variance = of_meat + of_bread
     with np.errstate(divide="ignore", invalid="ignore"):
         return np.where(variance > 0, 2.0 * total**2 / variance, np.inf)
+
+
+def with_tails(dof: FloatArray, steps: Sequence[Step], part: FloatArray) -> FloatArray:
+    """Return fewer degrees of freedom where the noise of the gradients is not normal but radial.
+
+    Parameters
+    ----------
+    dof : array of shape (k,)
+        Of standard errors under normal noise.
+    steps : sequence of Step
+        Those that the estimate rests on.
+    part : array of shape (k,)
+        Part of each variance that is the noise of their gradients.
+
+    Notes
+    -----
+    Noise of density ``exp(-norm(z) / b)`` in q dimensions, as pure budgets have it, has the excess kurtosis
+    ``6 / (q + 1)`` in any direction. Precision-weighted steps with weights ``w_k``, ``part`` of the variance,
+    leave ``6 part**2 sum(w_k**2) / (q + 1)``. Student's t with ``5 (q + 1) / (part**2 sum(w_k**2))`` degrees
+    of freedom has about the quantiles of the sum of that and a normal variable: at 95 % they are up to 6 %
+    too large, at 99 % up to 6 % too small. Degrees of freedom add as their inverses do.
+    """
+    if not any(step.release.planned.epsilon is not None for step in steps):
+        return dof
+    weights = np.array([step.weight for step in steps])
+    weights = weights / weights.sum()
+    kurtosis = part**2 * float(np.sum(weights**2)) / (_TAILS * (steps[0].gradient.size + 1.0))
+    with np.errstate(divide="ignore"):
+        return 1.0 / (1.0 / dof + kurtosis)
