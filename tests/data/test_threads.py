@@ -9,7 +9,7 @@ import pytest
 from threadpoolctl import threadpool_info, threadpool_limits
 
 from privfit.data.reduction import each_chunk
-from privfit.data.threads import share
+from privfit.data.threads import share, small_matrices
 
 
 def blas_threads():
@@ -79,6 +79,27 @@ def test_blas_leaves_the_cores_to_the_threads_of_a_pass_and_has_them_again_after
         ended.set()
         other.join()
         assert blas_threads() == {3}
+
+
+@pytest.mark.parametrize(("size", "left"), [(1, 1), (256, 1), (257, 3)])
+def test_beside_small_matrices_blas_has_one_thread_and_its_own_again_afterwards(size, left):
+    with threadpool_limits(limits=3, user_api="blas"):
+        with small_matrices(size):
+            assert blas_threads() == {left}
+        assert blas_threads() == {3}
+        with pytest.raises(KeyError), small_matrices(size):
+            raise KeyError
+        assert blas_threads() == {3}
+
+
+def test_passes_beside_small_matrices_leave_blas_one_thread():
+    inside = []
+    with threadpool_limits(limits=3, user_api="blas"):
+        with small_matrices(10):
+            share(lambda _: inside.append(blas_threads()), 1, 2)
+            inside.append(blas_threads())
+        assert blas_threads() == {3}
+    assert inside == [{1}, {1}]
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork on this system")

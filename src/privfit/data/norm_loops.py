@@ -9,10 +9,14 @@ from numba.core import cgutils
 from numba.extending import intrinsic
 
 from privfit._checks import FloatArray
+from privfit.data.prefetch import LINE, prefetch
 from privfit.data.shares import IntArray
 
 SIDE = 8
 """Rows, and coordinates, that are worked on together."""
+
+_AHEAD = 4 * SIDE
+"""Rows ahead that are asked for from memory."""
 
 _INTEGER, _INDEX, _DOUBLE = ir.IntType(64), ir.IntType(32), ir.DoubleType()
 _LANES = ir.VectorType(_DOUBLE, SIDE)
@@ -124,6 +128,9 @@ def turned_squares(x: Any, factors: Any, starts: Any, plain: Any, turned: Any) -
             last[:rows] = eight
             eight = last
         sums[:], line, address = 0.0, 0, eight.ctypes.data
+        ahead = address + 8 * p * _AHEAD
+        for offset in range(0, 8 * p * SIDE, LINE):
+            prefetch(ahead + offset)
         for start in starts:
             _add_squares(address + 8 * start, 8 * p, lines + 8 * SIDE * line, p - start, target)
             line += p - start

@@ -5,7 +5,7 @@ import threading
 from collections import deque
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor, wait
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from functools import cache
 
 from threadpoolctl import ThreadpoolController
@@ -29,7 +29,10 @@ def _workers(count: int) -> ThreadPoolExecutor:
 
 
 _one = threading.Lock()
-"""Held by the pass that limits BLAS: the number of its threads is one of the process."""
+"""Held by what limits BLAS: the number of its threads is one of the process."""
+
+_SMALL = 256
+"""Rows and columns of a matrix up to which BLAS and LAPACK are no faster with several threads."""
 
 
 @cache
@@ -39,19 +42,24 @@ def _blas() -> ThreadpoolController:
 
 
 @contextmanager
-def _beside(threads: int) -> Iterator[None]:
-    """Leave BLAS only the cores that so many threads, which all call it, do not take.
-
-    Of passes at a time the first does so, and sets back what it found.
-    """
+def _limited(threads: int) -> Iterator[None]:
+    """Let BLAS have so many threads. Of those that ask at a time the first does, and sets it back."""
     if not _one.acquire(blocking=False):
         yield
         return
     try:
-        with _blas().limit(limits=max(thread_count() // threads, 1)):
+        with _blas().limit(limits=threads):
             yield
     finally:
         _one.release()
+
+
+def small_matrices(size: int) -> AbstractContextManager[None]:
+    """Return a context in which BLAS has one thread, if matrices of this size gain nothing by more.
+
+    Its other threads would wait for the next small matrix by spinning, and take the cores from passes.
+    """
+    return _limited(1) if size <= _SMALL else nullcontext()
 
 
 if hasattr(os, "register_at_fork"):
@@ -79,7 +87,7 @@ def share(work: Callable[[int], None], parts: int, threads: int) -> None:
             todo.clear()
             raise
 
-    with _beside(threads):
+    with _limited(max(thread_count() // threads, 1)):  # all of these threads call it
         helpers = [_workers(threads - 1).submit(drain) for _ in range(threads - 1)]
         try:
             drain()

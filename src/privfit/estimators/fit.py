@@ -19,6 +19,7 @@ from privfit.data.source import MOST_ROWS, ArraySource, RowSource
 from privfit.data.stores import AbstractRowStore, AbstractStoredRows
 from privfit.data.stream import RowStream
 from privfit.data.tables import NO_ROW, Table
+from privfit.data.threads import small_matrices
 from privfit.errors import Incompatible, InvalidArgument, SchemaError, TooLittleData
 from privfit.estimators.models import Model
 from privfit.estimators.reserved import ReservedSpend
@@ -165,8 +166,11 @@ def carry_out(
     """Ask an oracle all that is planned and return what `fit` does."""
     problem = oracle.problem
     matrix, shift = reporting_map(problem, encoder.design)
-    solution = options.settled(problem).run(problem, oracle)
-    inference = infer(solution, oracle, directions=matrix) if options.inference else estimate_only(solution)
+    with small_matrices(problem.size):
+        solution = options.settled(problem).run(problem, oracle)
+        inference = (
+            infer(solution, oracle, directions=matrix) if options.inference else estimate_only(solution)
+        )
     estimate = matrix @ inference.theta + shift
     return _result(
         model=model,

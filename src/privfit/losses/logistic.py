@@ -43,8 +43,9 @@ def _curvature(y: float, eta: float, s: float, c: float, k: float) -> float:
 
 
 @scalar
-def _reach(y: float, eta: float, s: float, c: float, k: float) -> float:
-    return 1.0 / (1.0 + math.exp(-abs(eta)))
+def logistic_reach(y: float, eta: float, s: float, c: float, k: float) -> float:
+    """Return the largest size that the slope can have at this ``eta``."""
+    return 1.0 / (1.0 + _exponential(-abs(eta)))
 
 
 @final
@@ -58,7 +59,9 @@ class Logistic(AbstractLoss):
     """
 
     target_kind: ClassVar[TargetKind] = "binary"
-    functions: ClassVar[ScalarFunctions] = ScalarFunctions(_value, logistic_slope, _curvature, reach=_reach)
+    functions: ClassVar[ScalarFunctions] = ScalarFunctions(
+        _value, logistic_slope, _curvature, reach=logistic_reach
+    )
 
     @property
     def name(self) -> str:

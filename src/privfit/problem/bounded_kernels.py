@@ -14,6 +14,8 @@ from privfit.data.shares import IntArray
 from privfit.losses.base import AbstractLoss
 from privfit.losses.pointers import address, called
 from privfit.problem import coded_kernels
+from privfit.problem.groups import add_group, close_group, new_part, places, predict_group, sum_rows
+from privfit.problem.slopes import SLOPE_CODES, fill_reaches, fill_slopes
 
 _VECTOR = float64[::1]
 _MATRIX = float64[:, ::1]
@@ -49,53 +51,98 @@ CLASSES = {
 """Numbers of classes of the kinds of shares."""
 
 
+@njit(inline="always")
+def _sides(y: Any, eta: Any, room: Any, loss: Any, scale_slope: int, bounds: Any, out: Any) -> None:
+    """Fill ``out`` with the derivatives by the scale of rows with room."""
+    s, c, k = loss[0], loss[1], loss[2]
+    for i in range(y.size):
+        along = min(max(called(scale_slope, y[i], eta[i], s, c, k), bounds[1]), bounds[2])
+        out[i] = along if along == along and room[i] > 0.0 else 0.0  # noqa: PLR0124 -- NaN
+
+
+@njit(inline="always")
+def _bounded_steps(
+    y: Any, room: Any, loss: Any, functions: Any, bounds: Any, steps: Any, reaches: Any
+) -> None:
+    """Replace predictors by factors of rows, of sizes up to their room; ``reaches`` is overwritten."""
+    s, c, k = loss[0], loss[1], loss[2]
+    most, weighted = bounds[0], bounds[3] > 0.0
+    if weighted:
+        fill_reaches(functions[0], functions[2], y, steps, reaches, s, c, k)
+    fill_slopes(functions[0], functions[1], y, steps, s, c, k)
+    for i in range(y.size):
+        value = min(max(steps[i], -most), most)
+        if weighted:
+            extreme = min(reaches[i], most)
+            value *= room[i] / extreme if extreme > room[i] else 1.0
+        value = min(max(value, -room[i]), room[i])
+        steps[i] = value if value == value else 0.0  # noqa: PLR0124 -- NaN
+
+
 @njit(
-    void(_VECTOR, _VECTOR, _VECTOR, _VECTOR, int64, int64, int64, _VECTOR, _VECTOR, _VECTOR),
+    void(_VECTOR, _VECTOR, _VECTOR, _VECTOR, int64[::1], _VECTOR, _VECTOR, _VECTOR),
     cache=True,
     nogil=True,
     error_model="numpy",
 )
-def _fill_steps(  # noqa: PLR0917 -- compiled
-    y: Any,
-    eta: Any,
-    room: Any,
-    loss: Any,
-    slope: Any,
-    reach: Any,
-    scale_slope: Any,
-    bounds: Any,
-    step: Any,
-    side: Any,
+def _fill_steps(
+    y: Any, eta: Any, room: Any, loss: Any, functions: Any, bounds: Any, step: Any, side: Any
 ) -> None:
-    """Fill ``step`` and ``side``; ``bounds`` is (slope, low, high, 1 if rows are weighted and 0 if cut)."""
-    s, c, k = loss[0], loss[1], loss[2]
-    most, low, high, weighted = bounds[0], bounds[1], bounds[2], bounds[3] > 0.0
-    for i in range(y.size):
-        value = min(max(called(slope, y[i], eta[i], s, c, k), -most), most)
-        if weighted:
-            extreme = min(called(reach, y[i], eta[i], s, c, k), most)
-            if extreme > room[i]:
-                value *= room[i] / extreme
-        value = min(max(value, -room[i]), room[i])
-        step[i] = value if value == value else 0.0  # noqa: PLR0124 -- NaN
-        along = min(max(called(scale_slope, y[i], eta[i], s, c, k), low), high)
-        side[i] = along if along == along and room[i] > 0.0 else 0.0  # noqa: PLR0124 -- NaN
+    """Fill ``step`` and ``side``.
+
+    ``functions`` is (code, slope, reach, scale_slope), see `SLOPE_CODES` and `address`; ``bounds`` is (slope,
+    low, high, 1 if rows are weighted and 0 if cut, 1 with a scale).
+    """
+    if bounds[4] > 0.0:
+        _sides(y, eta, room, loss, functions[3], bounds, side)
+    else:
+        side[:] = 0.0
+    step[:] = eta
+    _bounded_steps(y, room, loss, functions, bounds, step, np.empty(y.size))
 
 
-@njit(void(_MATRIX, _VECTOR, _MATRIX), cache=True, nogil=True, fastmath={"reassoc", "contract"})
-def _add_steps(x: Any, step: Any, out: Any) -> None:
-    """Add the rows ``step[i] * x[i]`` to the first columns of ``out``'s only row, a group at a time."""
+@njit(
+    void(_MATRIX, _VECTOR, _VECTOR, _VECTOR, _VECTOR, _VECTOR, int64[::1], _VECTOR, float64, _MATRIX),
+    cache=True,
+    nogil=True,
+    error_model="numpy",
+    fastmath={"reassoc", "contract"},
+)
+def _add_bounded(
+    x: Any,
+    y: Any,
+    influence: Any,
+    share: Any,
+    theta: Any,
+    loss: Any,
+    functions: Any,
+    bounds: Any,
+    norm_bound: float,
+    out: Any,
+) -> None:
+    """Add the rows' bounded gradients to ``out``, a row a chunk, a group at a time; see `_fill_steps`."""
     n, p = x.shape
-    part = np.zeros(p)
-    total = out[0]
+    part, buffer, reaches = new_part(p), np.empty(GROUP_ROWS), np.empty(GROUP_ROWS)
+    rooms, sides, scaled = np.empty(GROUP_ROWS), np.empty(GROUP_ROWS), bounds[4] > 0.0
+    at = places(x, theta, buffer, part)
     for first in range(0, n, GROUP_ROWS):
-        for i in range(first, min(first + GROUP_ROWS, n)):
-            row, factor = x[i], step[i]
-            for j in range(p):
-                part[j] += factor * row[j]
-        for j in range(p):
-            total[j] += part[j]
-            part[j] = 0.0
+        rows = min(GROUP_ROWS, n - first)
+        steps, room, total = buffer[:rows], rooms[:rows], out[first // CHUNK_ROWS]
+        predict_group(x, first, theta, steps, at)
+        for i in range(rows):
+            room[i] = np.sqrt(influence[first + i]) / norm_bound
+        y_group = y[first : first + rows]
+        if scaled:
+            _sides(y_group, steps, room, loss, functions[3], bounds, sides)
+            along = 0.0
+            for i in range(rows):
+                along += sides[i] * share[first + i]
+            total[p] += along
+        _bounded_steps(y_group, room, loss, functions, bounds, steps, reaches)
+        for i in range(rows):
+            steps[i] *= share[first + i]
+        add_group(x, first, steps, part, at)
+        close_group(part, total, p)
 
 
 @njit(
@@ -141,7 +188,7 @@ def bounded_gradient_kernel(
     """
     fill = _compiled_steps(loss, s) if loss.compiled else _array_steps(loss, s)
 
-    def kernel(block: Block | CodedBlock, out: FloatArray) -> None:
+    def by_chunk(block: Block | CodedBlock, out: FloatArray) -> None:
         p = block.x.shape[1]
         for chunk, rows in enumerate(chunk_rows(0, out.shape[0])):
             x, y = block.x[rows], block.y[rows]
@@ -154,11 +201,19 @@ def bounded_gradient_kernel(
             if isinstance(x, CodedMatrix):
                 coded_kernels.add_rows(x, step, out[chunk : chunk + 1])
             else:
-                _add_steps(x, step, out[chunk : chunk + 1])
+                sum_rows(x, step, out[chunk])
             if loss.has_scale:
                 out[chunk, p] += side.sum()
 
-    return CodedKernel(kernel, kernel)
+    if not loss.compiled:
+        return CodedKernel(by_chunk, by_chunk)
+    constants, compiled = _compiled(loss, s), np.ascontiguousarray(theta)
+
+    def by_group(block: Block, out: FloatArray) -> None:
+        share = np.array(block.share)  # of one stride, and writable
+        _add_bounded(block.x, block.y, block.influence, share, compiled, *constants, norm_bound, out)
+
+    return CodedKernel(by_group, by_chunk)
 
 
 def sizes_kernel(loss: AbstractLoss, theta: FloatArray, s: float, norm_bound: float) -> BlockKernel:
@@ -275,14 +330,20 @@ def marginals_kernel(norm_bound: float, response_range: tuple[float, float]) -> 
     return CodedKernel(kernel, coded)
 
 
+def _compiled(loss: AbstractLoss, s: float) -> tuple[FloatArray, IntArray, FloatArray]:
+    """Return the loss, its functions and their bounds as compiled loops take them; see `_fill_steps`."""
+    functions, constants = loss.functions, loss.constants
+    code = SLOPE_CODES.get(functions.slope, 0)
+    places = [address(one) for one in (functions.slope, functions.reach, functions.scale_slope)]
+    bounds = [constants.slope, *constants.scale_slope, float(not loss.symmetric), float(loss.has_scale)]
+    return np.array([s, *loss.parameters]), np.array([code, *places], dtype=np.int64), np.array(bounds)
+
+
 def _compiled_steps(loss: AbstractLoss, s: float) -> Steps:
-    state, functions, constants = np.array([s, *loss.parameters]), loss.functions, loss.constants
-    limits = np.array([constants.slope, *constants.scale_slope, float(not loss.symmetric)])
-    slope, reach = address(functions.slope), address(functions.reach)
-    scale_slope = address(functions.scale_slope)
+    constants = _compiled(loss, s)
 
     def fill(y: FloatArray, eta: FloatArray, room: FloatArray, step: FloatArray, side: FloatArray) -> None:
-        _fill_steps(y, eta, room, state, slope, reach, scale_slope, limits, step, side)
+        _fill_steps(y, eta, room, *constants, step, side)
 
     return fill
 

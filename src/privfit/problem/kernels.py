@@ -20,8 +20,7 @@ from privfit.data.reduction import CHUNK_ROWS, GROUP_ROWS, chunk_rows, slabs
 from privfit.losses.base import AbstractLoss
 from privfit.losses.pointers import address, called
 from privfit.problem import coded_kernels
-from privfit.problem.lanes import LANES, add_eight, eight_dots
-from privfit.problem.prefetch import LINE, prefetch
+from privfit.problem.groups import add_group, close_group, new_part, places, predict_group
 from privfit.problem.slopes import SLOPE_CODES, fill_slopes
 
 _VECTOR = float64[::1]
@@ -36,43 +35,6 @@ def _clamp(value: float, low: float, high: float) -> float:
 
 
 _REORDERED: Any = {"error_model": "numpy", "fastmath": {"reassoc", "contract"}}
-
-
-@njit(void(_MATRIX, _VECTOR, _VECTOR), cache=True, **_REORDERED)
-def _dots(x: Any, theta: Any, out: Any) -> None:
-    """Fill ``out`` with the dot products of rows of any width; four share each load of the coefficients."""
-    rows, p = x.shape
-    whole = rows - rows % 4
-    for i in range(0, whole, 4):
-        r0, r1, r2, r3 = x[i], x[i + 1], x[i + 2], x[i + 3]
-        eta0, eta1, eta2, eta3 = 0.0, 0.0, 0.0, 0.0
-        for j in range(p):
-            eta0 += r0[j] * theta[j]
-            eta1 += r1[j] * theta[j]
-            eta2 += r2[j] * theta[j]
-            eta3 += r3[j] * theta[j]
-        out[i], out[i + 1], out[i + 2], out[i + 3] = eta0, eta1, eta2, eta3
-    for i in range(whole, rows):
-        row, eta = x[i], 0.0
-        for j in range(p):
-            eta += row[j] * theta[j]
-        out[i] = eta
-
-
-@njit(void(_MATRIX, _VECTOR, _VECTOR), cache=True, **_REORDERED)
-def _add_rows(x: Any, steps: Any, out: Any) -> None:
-    """Add rows of any width, each times its step; four share each load of the sum."""
-    rows, p = x.shape
-    whole = rows - rows % 4
-    for i in range(0, whole, 4):
-        r0, r1, r2, r3 = x[i], x[i + 1], x[i + 2], x[i + 3]
-        s0, s1, s2, s3 = steps[i], steps[i + 1], steps[i + 2], steps[i + 3]
-        for j in range(p):
-            out[j] += (s0 * r0[j] + s1 * r1[j]) + (s2 * r2[j] + s3 * r3[j])
-    for i in range(whole, rows):
-        row, step = x[i], steps[i]
-        for j in range(p):
-            out[j] += step * row[j]
 
 
 @njit(
@@ -92,45 +54,20 @@ def _add_gradients(
     bound: float,
     out: Any,
 ) -> None:
-    """Add the rows' ``w * slope * x`` to ``out``, a row a chunk, a group at a time; ``loss`` is (s, c, k).
-
-    Rows are taken eight at a time, if they are as wide as that. While a group is added up, the next one is
-    on its way from memory: half of it is asked for in each loop over the rows.
-    """
+    """Add the rows' ``w * slope * x`` to ``out``, a row a chunk, a group at a time; ``loss`` is (s, c, k)."""
     n, p = x.shape
-    width = 8 * p
-    half, ahead = LANES * width // 2, GROUP_ROWS * width
     s, c, k = loss[0], loss[1], loss[2]
-    part, buffer, split = np.zeros(p + LANES), np.empty(GROUP_ROWS), p - p % LANES
-    start, factors = x.ctypes.data, theta.ctypes.data  # each look at `ctypes` counts a reference: not below
-    predicted, summed = buffer.ctypes.data, part.ctypes.data
+    part, buffer = new_part(p), np.empty(GROUP_ROWS)
+    at = places(x, theta, buffer, part)
     for first in range(0, n, GROUP_ROWS):
-        rows = min(GROUP_ROWS, n - first)
-        steps = buffer[:rows]
-        y_group, weight_group = y[first : first + rows], weight[first : first + rows]
-        whole = rows - rows % LANES if p >= LANES else 0
-        for i in range(0, whole, LANES):
-            eight = start + (first + i) * width
-            for offset in range(0, half, LINE):
-                prefetch(eight + ahead + offset)
-            eight_dots(eight, factors, p, predicted + 8 * i)
-        if whole < rows:
-            _dots(x[first + whole : first + rows], theta, steps[whole:])
-        fill_slopes(code, slope, y_group, steps, s, c, k)
-        for i in range(rows):
+        steps = buffer[: min(GROUP_ROWS, n - first)]
+        predict_group(x, first, theta, steps, at)
+        fill_slopes(code, slope, y[first : first + steps.size], steps, s, c, k)
+        for i in range(steps.size):
             step = min(max(steps[i], -bound), bound)
-            steps[i] = step * weight_group[i] if step == step else 0.0  # noqa: PLR0124 -- NaN
-        for i in range(0, whole, LANES):
-            eight = start + (first + i) * width
-            for offset in range(half, 2 * half, LINE):
-                prefetch(eight + ahead + offset)
-            add_eight(eight, predicted + 8 * i, p, summed)
-        if whole < rows:
-            _add_rows(x[first + whole : first + rows], steps[whole:], part)
-        total = out[first // CHUNK_ROWS]
-        for j in range(p):
-            total[j] += part[j] + part[j + LANES] if j >= split else part[j]
-        part[:] = 0.0
+            steps[i] = step * weight[first + i] if step == step else 0.0  # noqa: PLR0124 -- NaN
+        add_group(x, first, steps, part, at)
+        close_group(part, out[first // CHUNK_ROWS], p)
 
 
 @njit(
