@@ -7,6 +7,9 @@ from pathlib import Path
 
 RESULTS = Path(__file__).parent / "results"
 
+_IDLE = 0.2
+"""Seconds before each measurement: idle threads of the candidate before spin for a while, and would count."""
+
 
 def in_rounds(actions: dict[str, Callable[[], object]], rounds: int) -> dict[str, dict[str, float]]:
     """Return the smallest milliseconds of each action, after one call that is not counted."""
@@ -15,6 +18,7 @@ def in_rounds(actions: dict[str, Callable[[], object]], rounds: int) -> dict[str
         action()
     for _ in range(rounds):
         for name, action in actions.items():
+            time.sleep(_IDLE)
             clock, processor = time.perf_counter(), time.process_time()
             action()
             measured[name].append((time.perf_counter() - clock, time.process_time() - processor))
