@@ -9,7 +9,7 @@ import pytest
 from privfit.data.reduction import CHUNK_ROWS, GROUP_ROWS, summation_error
 from privfit.data.source import ArraySource
 from privfit.errors import Incompatible
-from privfit.losses import Custom, Hinge, Huber, Logistic, Quantile, Sigmoid
+from privfit.losses import ConcomitantHuber, Custom, Hinge, Huber, Logistic, Quantile, Sigmoid
 from privfit.losses.base import evaluate
 from privfit.problem.kernels import gradient_kernel, second_moment_kernel
 
@@ -165,6 +165,29 @@ def slow_step(loss, y, eta, s, room):
         return math.copysign(min(abs(slope), room), slope)
     reach = min(float(loss.functions.reach(y, eta, s, c, k)), most)
     return slope if reach <= room else slope * room / reach
+
+
+@pytest.mark.parametrize("p", [7, 8, 9, 16, 51])
+@pytest.mark.parametrize("n", [5, 71, CHUNK_ROWS + 45])
+@pytest.mark.parametrize("loss", [Logistic(), Huber(0.8), ConcomitantHuber()], ids=lambda loss: loss.name)
+def test_gradients_of_wide_rows_match_a_loop_over_rows(loss, n, p, rng):
+    """Rows of eight columns and more are taken eight at a time."""
+    _, y = table(loss, rng, n)
+    x, norm_bound = rng.normal(size=(n, p)), 0.6 * math.sqrt(p)
+    x[n // 2, 1] = np.inf
+    problem = make_problem(loss, p=p, n_rows=n, norm_bound=norm_bound)
+    source = ArraySource(x, y, norm_bound=norm_bound)
+    at = np.append(0.3 * rng.normal(size=p), [0.7] * loss.has_scale)
+    usable = np.isfinite(x).all(axis=1)
+    rows, weight = x[usable], np.minimum(1.0, norm_bound**2 / np.sum(x[usable] ** 2, axis=1))
+    s = problem.split(at)[1]
+    predicted = zip(y[usable], rows @ at[:p], strict=True)
+    pairs = [(a, slow_step(loss, a, b, s, np.inf), b) for a, b in predicted]
+    room = np.sqrt(weight) / norm_bound
+    bounded = [slow_step(loss, a, b, s, one) for (a, _, b), one in zip(pairs, room, strict=True)]
+    for kind, steps in (("gradient", weight * [step for _, step, _ in pairs]), ("bounded_gradient", bounded)):
+        found = source.sum(problem.kernel(kind, at), problem.sum_length(kind))
+        np.testing.assert_allclose(found[:p], rows.T @ steps, rtol=1e-9, atol=1e-10)
 
 
 @pytest.mark.parametrize("loss", LOSSES, ids=lambda loss: loss.name)
