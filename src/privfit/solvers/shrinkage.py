@@ -119,13 +119,11 @@ def posterior_mean(
     inverse: FloatArray = np.asarray(np.linalg.inv(scale), dtype=np.float64)
     noisy, noise = inverse @ noisy, _both_sides(inverse, noise)
     of_columns = np.einsum("ajbj->jab", noise.reshape(m, p, m, p))
-    variance = np.einsum("ka,jab,kb->kj", contrasts, of_columns, contrasts, optimize=True)
+    variance = np.einsum("ka,jab,kb->kj", contrasts, of_columns, contrasts)
     signals = (contrasts @ noisy.reshape(m, p)).ravel()
     squares = shrunk(signals, variance.ravel(), energy=energy).square.reshape(classes, p)
     prior, column = np.zeros((m, p, m, p)), np.arange(p)
-    prior[:, column, :, column] = (
-        np.einsum("ka,kj,kb->jab", contrasts, squares, contrasts, optimize=True) * classes / m
-    )
+    prior[:, column, :, column] = np.einsum("ka,kj,kb->jab", contrasts, squares, contrasts) * classes / m
     prior = prior.reshape(noise.shape)
     return scale @ prior @ np.linalg.solve(prior + noise, noisy)
 
