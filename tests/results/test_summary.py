@@ -218,3 +218,10 @@ def test_latex_rows_have_the_same_number_of_cells(result):
     table = hostile.summary().as_latex().split(r"\begin{tabular}{lrrrrrrr}")[1].split(r"\end{tabular}")[0]
     rows = [line for line in table.splitlines() if line.endswith(r"\\")]
     assert [len(re.findall(r"(?<!\\)&", row)) for row in rows] == [7] * 6
+
+
+def test_a_pure_budget_is_a_second_reason_for_students_t(result):
+    reason = "heavier tails"
+    assert reason not in " ".join(str(result.summary()).split())
+    pure = replace(result, statement=replace(result.statement, notion="pure"))
+    assert reason in " ".join(str(pure.summary()).split())

@@ -49,7 +49,7 @@ class FitResult(ExplainsAbsence):
         None without inference.
     dof : array of shape (q,) or None
         Satterthwaite degrees of freedom of each standard error's t reference (inf: normal), because the
-        covariance is itself noisy.
+        covariance is itself noisy, and the noise of a pure budget has heavier tails than normal noise.
     scale : float or None
         Released residual scale in units of the response, for losses that estimate one.
     statement : PrivacyStatement

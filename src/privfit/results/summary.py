@@ -99,7 +99,10 @@ def summarize(
         header=_header(model, target, scale, statement, plan, inference=uncertainty is not None),
         columns=_columns(level, inference=uncertainty is not None, noisy=plan.private),
         rows=tuple((name, tuple(row)) for name, row in zip(names, numbers, strict=True)),
-        footers=(*statement.in_words(plan.n_rows), *_reading(uncertainty, level, noisy=plan.private)),
+        footers=(
+            *statement.in_words(plan.n_rows),
+            *_reading(uncertainty, level, noisy=plan.private, pure=statement.notion == "pure"),
+        ),
     )
 
 
@@ -151,7 +154,7 @@ def _columns(level: float, *, inference: bool, noisy: bool) -> tuple[Column, ...
     )
 
 
-def _reading(uncertainty: Uncertainty | None, level: float, *, noisy: bool) -> list[str]:
+def _reading(uncertainty: Uncertainty | None, level: float, *, noisy: bool, pure: bool) -> list[str]:
     """Explain the table to a statistician who has not met privacy noise before."""
     if not noisy:
         return [] if uncertainty is None else _reading_without_noise(uncertainty, level)
@@ -168,9 +171,10 @@ def _reading(uncertainty: Uncertainty | None, level: float, *, noisy: bool) -> l
     finite = uncertainty.dof[np.isfinite(uncertainty.dof)]
     if len(finite):
         rest = "" if len(finite) == len(uncertainty.dof) else " (the normal for the other coefficients)"
+        tails = " and the noise of a pure budget has heavier tails than normal noise" if pure else ""
         footers.append(
             f"P>|z| and intervals use Student's t with {_span(finite)} degrees of freedom{rest}, because the "
-            "standard errors are themselves estimated with privacy noise."
+            f"standard errors are themselves estimated with privacy noise{tails}."
         )
     if not np.all(np.isfinite(uncertainty.se)):
         footers.append(
