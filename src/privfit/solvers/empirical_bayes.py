@@ -330,11 +330,11 @@ class _Descent:
 
     def _combined(self, base: FloatArray, previous: FloatArray) -> FloatArray:
         """Return the shrunk estimate that the later half of the gradients gives."""
-        late = self.seen[len(self.seen) // 2 :]
-        at, gradient, sd = precision_average(*_gradients_of(late))
+        late = _gradients_of(self.seen[len(self.seen) // 2 :])
+        at, gradient, sd = precision_average(*late)
         n, loss = self.problem.n_linear, self.problem.loss
         hessian = self._hessian(at)
-        inverse = np.linalg.inv(steepness(hessian, *_gradients_of(late)) * hessian)
+        inverse = np.linalg.inv(steepness(hessian, *late) * hessian)
         raw = at[:n] - inverse @ gradient[:n] - base[:n]
         phi = at.copy()
         if sd > 0:
