@@ -20,6 +20,9 @@ from privfit.solvers.base import Solution, Step, gradients_of, precision_average
 _BELIEVED = 0.999
 """Probability with which noise alone passes for agreement of the steps."""
 
+_ROUNDS = 3
+"""Rounds in which the estimate and distances from it are found."""
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Anchor:
@@ -57,9 +60,10 @@ class Estimate:
     cov_noise: FloatArray
 
 
-def anchor(steps: Sequence[Step]) -> Anchor:
-    """Average points and gradients of the steps by the precision of their gradients."""
-    theta, gradient, sd = precision_average(*gradients_of(steps))
+def anchor(steps: Sequence[Step], sds: Sequence[float] | None = None) -> Anchor:
+    """Average points and gradients of the steps by precision: of their noise, or of what ``sds`` says."""
+    points, gradients, noise = gradients_of(steps)
+    theta, gradient, sd = precision_average(points, gradients, noise if sds is None else sds)
     return Anchor(theta, gradient, steps[-1].preconditioner, sd)
 
 
@@ -86,40 +90,68 @@ def one_step(around: Anchor, bread: Bread) -> Estimate:
     return Estimate(around.theta - move, bread.inverse @ core @ bread.inverse)
 
 
-def widened(steps: Sequence[Step], bread: Bread) -> Estimate:
+def widened(steps: Sequence[Step], bread: Bread, bend: FloatArray | None = None) -> Estimate:
     """Return the estimate from the steps that agree, its noise widened as far as they contradict each other.
 
     Steps that were asked before the solver arrived are left out, the earliest first, until the others agree
     or half are left.
+
+    Parameters
+    ----------
+    steps : sequence of Step
+    bread : Bread
+    bend : array of shape (k, q), optional
+        See `privfit.solvers.base.Solution`.
     """
-    agreeing, factor = steps, contradiction(steps, bread)
+    agreeing, sds = steps, deviations(steps, bread, bend)
+    factor = contradiction(agreeing, sds, bread)
     while factor > 1.0 and 2 * len(agreeing) > len(steps) + 1:
-        agreeing = agreeing[1:]
-        factor = contradiction(agreeing, bread)
-    estimate = one_step(anchor(agreeing), bread)
+        agreeing, sds = agreeing[1:], sds[1:]
+        factor = contradiction(agreeing, sds, bread)
+    estimate = one_step(anchor(agreeing, sds), bread)
     return Estimate(estimate.theta, estimate.cov_noise * factor)
 
 
-def contradiction(steps: Sequence[Step], bread: Bread) -> float:
-    """Return the factor, at least 1, by which disagreement of the steps exceeds what their noise explains.
+def deviations(steps: Sequence[Step], bread: Bread, bend: FloatArray | None) -> list[float]:
+    """Return how far the gradient of each step is off: by its noise, and by how far the curvature changes.
+
+    At ``theta + d`` the gradient is ``M d + r`` with ``r = E[x (x'd)**2 t] / 2``, t the third derivative of
+    the loss. If the curvature changes by the part ``norm(bend @ d)`` on the way, ``norm(r)`` is about
+    ``norm(bend @ d) norm(M d) / 2``. Neither its sign nor its direction is known: its square is added to
+    the variance in any direction. The distance d is that from the estimate that follows, found in rounds.
+    """
+    points, gradients, noise = (np.array(part) for part in gradients_of(steps))
+    if bend is None or not noise.all():
+        return noise.tolist()
+    sds, estimate = noise, points[-1] - bread.inverse @ gradients[-1]
+    for _ in range(_ROUNDS):
+        away = points - estimate
+        changed = np.linalg.norm(away @ bend.T, axis=1) * np.linalg.norm(away @ bread.matrix, axis=1)
+        sds = np.hypot(noise, 0.5 * changed)
+        estimate = one_step(anchor(steps, sds.tolist()), bread).theta
+    return sds.tolist()
+
+
+def contradiction(steps: Sequence[Step], sds: Sequence[float], bread: Bread) -> float:
+    """Return the factor, at least 1, by which disagreement of the steps exceeds what ``sds`` explain.
 
     If the Hessian is ``M`` wherever gradients were asked, ``r_k = g_k - g - M (theta_k - theta)``, with ``g``
-    and ``theta`` the averages by precision, is the noise of the gradients alone, and
-    ``T = sum(norm(r_k)**2 / v_k)`` is chi-squared with ``nu = q (K - 1)`` degrees of freedom; ``v_k`` is the
-    noise's variance and what that of ``M`` adds to it, ``sd_M**2 / 2 (1 + 1/q) norm(theta_k - theta)**2``.
+    and ``theta`` the averages by precision, is what gradients are off by alone, and
+    ``T = sum(norm(r_k)**2 / v_k)`` is chi-squared with ``nu = q (K - 1)`` degrees of freedom; ``v_k`` is
+    ``sds**2`` and what the noise of ``M`` adds to it, ``sd_M**2 / 2 (1 + 1/q) norm(theta_k - theta)**2``.
     Steps that were asked too far from the optimum for one Newton step make it larger. Where it is beyond
     the quantile `_BELIEVED`, the excess is put down to one direction, which could be any:
     the factor is ``1 + (T - nu) / (K - 1)``. For one direction that is Birge's ratio (1932, *The
     calculation of errors by the method of least squares*).
     """
-    around = anchor(steps)
+    around = anchor(steps, sds)
     if len(steps) < 2 or around.sd == 0.0:
         return 1.0
     q = around.theta.size
     moves = np.array([step.release.at for step in steps]) - around.theta
     left = np.array([step.gradient for step in steps]) - around.gradient - moves @ bread.matrix
     of_bread = 0.5 * bread.sd**2 * (1.0 + 1.0 / q) * np.sum(moves**2, axis=1)
-    variance = np.array([step.release.sd for step in steps]) ** 2 + of_bread
+    variance = np.array(sds) ** 2 + of_bread
     statistic, free = float(np.sum(left**2 / variance[:, None])), len(steps) - 1
     if statistic <= stats.chi2.ppf(_BELIEVED, q * free):
         return 1.0

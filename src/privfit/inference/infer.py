@@ -118,8 +118,10 @@ def infer(solution: Solution, oracle: Oracle, *, directions: FloatArray) -> Infe
     if from_point:
         settled = settle(solution, bread, reported, np.diag(cov_sampling))
         estimate, unknown = settled.estimate, unknown | settled.unsettled
+    elif around is None:
+        estimate = last_iterate(solution, bread)
     else:
-        estimate = last_iterate(solution, bread) if around is None else widened(solution.late, bread)
+        estimate = widened(solution.late, bread, solution.bend)
     theta = keep_scale_positive(problem, estimate.theta, center)
     cov_noise = reported @ estimate.cov_noise @ reported.T
     total = np.diag(cov_sampling + cov_noise)

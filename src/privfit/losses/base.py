@@ -197,6 +197,14 @@ class AbstractLoss(ABC):
         """
         return (1.0, 1.0)
 
+    @property
+    def bend(self) -> float:
+        """About how fast the mean curvature changes along the linear predictor, relative to itself.
+
+        A guess from public facts; 0 where there is none.
+        """
+        return 0.0
+
     def span(self, radius: float) -> float:
         """Return a bound on ``sup value - inf value`` over ``abs(eta) <= radius``, for any fixed ``y``.
 

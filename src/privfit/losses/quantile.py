@@ -10,6 +10,10 @@ from privfit.losses.base import AbstractLoss, LossConstants, ScalarFunctions, Ta
 
 _NORMAL = NormalDist()
 
+_STEEP = 1.5
+"""About how fast the density of residuals changes, relative to itself, per standard deviation of theirs. For
+normal ones that is the distance from their mean; others can be several times as steep."""
+
 _USUAL_UNITS, _USUALLY_WITHIN = 0.4, 0.32
 """A usual width in standard deviations of normal residuals, and the share of those about a median within."""
 
@@ -107,7 +111,7 @@ class SmoothedQuantile(AbstractLoss):
         Width down to which a method may go on, from released looks at residuals. By default the width stays.
     within : float, optional
         About the share of rows with a residual within the width. Default: that of normal residuals within
-        0.4 standard deviations. A guess, of which only `slack` is made.
+        0.4 standard deviations. A guess, of which only `slack` and `bend` are made.
     """
 
     tau: float = 0.5
@@ -161,5 +165,13 @@ class SmoothedQuantile(AbstractLoss):
     def slack(self) -> tuple[float, float]:
         """Slopes have standard deviation ``sqrt(tau (1 - tau))``, and curvatures are 0 beyond the width."""
         spread = (self.tau * (1.0 - self.tau)) ** 0.5
-        within = 2.0 * _USUAL_UNITS * self.density if self.within is None else self.within
-        return (max(0.5 * self.constants.slope / spread, 1.0), max(_USUALLY_WITHIN / within, 1.0))
+        return (max(0.5 * self.constants.slope / spread, 1.0), max(_USUALLY_WITHIN / self._within, 1.0))
+
+    @property
+    def bend(self) -> float:
+        """``1.5 / s``, s the standard deviation of normal residuals that `within` is the share of."""
+        return _STEEP * self._within / (2.0 * self.width * self.density)
+
+    @property
+    def _within(self) -> float:
+        return 2.0 * _USUAL_UNITS * self.density if self.within is None else self.within

@@ -81,6 +81,11 @@ class Schweppe(AbstractLoss):
         """That of the loss."""
         return self.loss.slack
 
+    @property
+    def bend(self) -> float:
+        """That of the loss."""
+        return self.loss.bend
+
     def span(self, radius: float) -> float:
         """Return the loss's."""
         return self.loss.span(radius)

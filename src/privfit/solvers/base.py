@@ -60,6 +60,9 @@ class Solution:
     dispersion : float
         About how many times the Hessian the mean squared gradient of rows that count in full is, as far as
         releases say; 0 where nothing is known.
+    bend : array of shape (k, q) or None
+        ``norm(bend @ d)`` is about the part by which the curvature changes over a distance ``d``; None where
+        nothing is known.
     """
 
     problem: Problem
@@ -69,6 +72,7 @@ class Solution:
     report: Literal["one-step", "last", "point"]
     part: float = 1.0
     dispersion: float = 0.0
+    bend: FloatArray | None = None
 
     @property
     def late(self) -> tuple[Step, ...]:

@@ -193,6 +193,15 @@ class View:
             whole[-1, -1] = loss.constants.scale_curvature / phi[-1]
         return whole + self.problem.ridge
 
+    @property
+    def bend(self) -> FloatArray | None:
+        """What `Solution.bend` is; None with several predictors or a scale.
+
+        The predictors of rows change by about the length of a difference in whitened coordinates.
+        """
+        bend = self.model.problem.loss.bend
+        return None if bend == 0.0 or self.problem.size > self.problem.n_coef else bend * self.turn
+
     def drawn(self, release: Release) -> FloatArray:
         """Return a released Hessian, drawn towards the model's as far as noise hides them, shape (q, q).
 

@@ -2,6 +2,7 @@
 
 import math
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
@@ -9,14 +10,20 @@ from privfit._checks import FloatArray
 from privfit.problem.bounded_kernels import SIDE_CLASSES, SIDES_A_DOUBLING
 from privfit.problem.plan import Release
 
+NORMAL_QUARTILE = 0.6745
+"""Of a standard normal variable."""
+
 _EDGES = 2.0 ** ((np.arange(SIDE_CLASSES) + 1.0 - SIDE_CLASSES) / SIDES_A_DOUBLING)
 """Upper edges of the classes of sizes."""
+
+_BEYOND = 4.0
+"""Standard deviations of the noise in a class that the share beyond a quantile must exceed."""
 
 _CLEAR = 3.5
 """Standard deviations of noise that a share must exceed to count."""
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, eq=False)
 class Residuals:
     """What a look at residuals shows, in units of the largest class's edge.
 
@@ -36,22 +43,39 @@ class Residuals:
         """Return what a release of kind ``"residuals"`` says."""
         return cls(release.value, release.sd)
 
+    @cached_property
+    def likely(self) -> FloatArray:
+        """Shares of rows that are not negative and about 1 in all, the nearest to the noisy ones.
+
+        Rows that do not count are in no class; the sum is what noise lets through of it, a half at least.
+        """
+        total = min(max(float(np.sum(self.shares)), 0.5), 1.0)
+        falling = np.sort(self.shares)[::-1]
+        above = (np.cumsum(falling) - total) / np.arange(1.0, falling.size + 1.0)
+        return np.maximum(self.shares - above[np.flatnonzero(falling > above)[-1]], 0.0) / total
+
     def quantile(self, tau: float) -> float | None:
         """Return about the ``tau`` quantile of the residuals; None where noise hides it.
 
         Residuals are taken to be even within each class, and none to be beyond the edges of the last two.
         """
-        below = np.concatenate([[0.0], np.cumsum(self.shares)])
-        if min(tau, 1.0 - tau) < _CLEAR * self.noise * math.sqrt(SIDE_CLASSES):
+        if min(tau, 1.0 - tau) < _BEYOND * self.noise:
             return None
         edges = np.concatenate([-_EDGES[::-1], [0.0], _EDGES])
-        rising = np.maximum.accumulate(below) / max(float(below[-1]), 0.5)
-        return float(np.interp(tau, rising, edges))
+        return float(np.interp(tau, np.concatenate([[0.0], np.cumsum(self.likely)]), edges))
+
+    @property
+    def spread(self) -> float | None:
+        """Standard deviation of normal residuals with these quartiles; None where noise hides them."""
+        low, high = self.quantile(0.25), self.quantile(0.75)
+        return None if low is None or high is None else (high - low) / (2.0 * NORMAL_QUARTILE)
 
     @property
     def below(self) -> tuple[float, float]:
         """Return the share of negative residuals, and the standard deviation of its noise."""
-        return float(np.sum(self.shares[:SIDE_CLASSES])), self.noise * math.sqrt(SIDE_CLASSES)
+        negative, positive = np.split(self.likely, 2)
+        count = min(np.count_nonzero(negative), np.count_nonzero(positive))
+        return float(np.sum(negative)), self.noise * math.sqrt(count)
 
     def reach(self, share: float) -> float | None:
         """Return the size that about this share of the residuals keeps within; None where noise hides it.

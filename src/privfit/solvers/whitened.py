@@ -243,8 +243,8 @@ class _Descent:
         part = self._matrix_part(view, view.inwards(point))
         later, led = self._arrive(view, view.inwards(point), part)
         last = (*steps, *later)[-2 * self.course.n_late :]
-        dispersion = self.model.dispersion(self._shrunk(view, led))
-        return Solution(view.problem, led.to, last, (), "one-step", part, dispersion)
+        dispersion, bend = self.model.dispersion(self._shrunk(view, led)), view.bend
+        return Solution(view.problem, led.to, last, (), "one-step", part, dispersion, bend)
 
     def _narrowed(self, turn: FloatArray, point: FloatArray) -> "_Descent":
         """Go on with a width of smoothing that suits the residuals at a point in whitened coordinates."""

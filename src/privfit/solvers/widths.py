@@ -11,13 +11,10 @@ from privfit.losses import SmoothedQuantile
 from privfit.problem.objective import Problem
 from privfit.problem.oracle import Oracle
 from privfit.solvers.geometry import Frame, Marginals, whitened
-from privfit.solvers.residuals import Residuals
+from privfit.solvers.residuals import NORMAL_QUARTILE, Residuals
 from privfit.solvers.response import MeanResponse
 
 _NORMAL = NormalDist()
-
-_SEEN_WITHIN = 0.6745
-"""Standard deviations of normal residuals within which rows are counted: about a median, half of them."""
 
 _LEADING = 0.4
 """Width for what only leads the way, in standard deviations of normal responses about their mean: a wide one
@@ -84,10 +81,10 @@ def led_by_quantile(
     center = response.mean if problem.has_intercept else 0.0
     oracle.change_basis(whitened(problem, frame.basis))
     seen = Residuals.of(oracle.release("residuals", _constant(problem, frame, center)))
-    unit, found, reach = problem.response_range[1], seen.quantile(loss.tau), seen.reach(0.5)
-    if reach is None:
+    unit, found = problem.response_range[1], seen.quantile(loss.tau)
+    if seen.spread is None:
         return problem, marginals
-    spread = min(reach * unit / _SEEN_WITHIN, response.spread)
+    spread = min(seen.spread * unit, response.spread)
     start = None if found is None else center + found * unit
     loss = loss.narrowed(_LEADING * spread)
     oracle.change_loss(loss)
@@ -158,12 +155,12 @@ def narrowed_to(problem: Problem, oracle: Oracle, at: FloatArray, mu: float) -> 
     if loss is None:
         return problem
     quantile = _NORMAL.inv_cdf(loss.tau)
-    share = _NORMAL.cdf(quantile + _SEEN_WITHIN) - _NORMAL.cdf(quantile - _SEEN_WITHIN)
+    share = _NORMAL.cdf(quantile + NORMAL_QUARTILE) - _NORMAL.cdf(quantile - NORMAL_QUARTILE)
     reach = Residuals.of(oracle.release("residuals", at)).reach(share)
     if reach is None:
         return problem
     units = _units(problem, loss, min(mu, 1e12))
-    width = reach * problem.response_range[1] * units / _SEEN_WITHIN
+    width = reach * problem.response_range[1] * units / NORMAL_QUARTILE
     loss = loss.narrowed(width, 2.0 * units * loss.density)
     oracle.change_loss(loss)
     return replace(problem, loss=loss)
