@@ -10,8 +10,9 @@ from privfit.data.schema import Schema
 from privfit.formula.encoder import FormulaEncoder
 from privfit.losses import Logistic
 from privfit.privacy.mechanisms import svec
+from privfit.problem.plan import PlannedRelease, Release
 from privfit.solvers import EmpiricalBayesDescent, WhitenedGradientDescent
-from privfit.solvers.geometry import Marginals, denoised, farthest, released_geometry
+from privfit.solvers.geometry import Frame, Marginals, denoised, farthest, released_geometry
 from tests.problem.conftest import make_problem
 from tests.solvers.simulated import oracle_for, problem_for
 
@@ -68,7 +69,7 @@ def test_without_noise_nothing_changes_and_nothing_is_negative():
 def test_declared_bounds_say_how_far_a_number_can_take_a_row():
     """Columns: the constant, a number of mean 0.5, an indicator; whitened by 1/0.2 and 1/0.1, then turned."""
     problem = dataclasses.replace(make_problem(Logistic()), indicators=(True, False, True))
-    marginals = Marginals(np.array([1.0, 0.5, 0.01]), np.array([0.0, 0.04, 0.01]), 0.0, None)
+    marginals = Marginals(np.array([1.0, 0.5, 0.01]), np.array([0.0, 0.04, 0.01]), 0.0, 0.0, None)
     basis = np.diag([1.0, 5.0, 10.0])
     turned = basis @ np.linalg.qr(np.random.default_rng(0).normal(size=(3, 3)))[0]
     assert farthest(problem, marginals, basis) == pytest.approx(1.5 * 5.0)
@@ -76,6 +77,28 @@ def test_declared_bounds_say_how_far_a_number_can_take_a_row():
     only = dataclasses.replace(problem, indicators=(True, True, True))
     assert farthest(only, marginals, basis) == 0.0
     assert farthest(make_problem(Logistic()), marginals, basis) == np.inf
+
+
+def test_the_second_moment_of_a_rare_level_is_what_its_share_says_whatever_its_rows_weigh():
+    """Columns: the constant, a number, a level of 2 % and one that noise hides, whose rows weigh little."""
+    problem = dataclasses.replace(
+        make_problem(Logistic()),
+        columns=("c", "x", "u", "v"),
+        indicators=(True, False, True, True),
+        start=(0.0,) * 4,
+        penalised=(False, True, True, True),
+    )
+    marginals = Marginals(np.array([1.0, 0.0, 0.02, 0.0]), np.zeros(4), 0.0, 0.005, None)
+    least = marginals.of_indicators(problem)
+    np.testing.assert_allclose(least[1:], [0.0, 0.5 * 0.02 * 0.98, 0.5 * 0.005 * 0.995])
+    moment = np.diag([1.0, 1.0, 1e-4, 1e-4])
+    planned = PlannedRelease("second_moment", 10, 1.0, 1.0, 1e-9)
+    released = Release(planned, np.zeros(4), moment)
+    frame = Frame.of(problem, np.eye(4), released, marginals=marginals, size=1.0)
+    np.testing.assert_allclose(np.diag(frame.basis) ** -2.0, [1.0, 1.0, *least[2:]], rtol=1e-3)
+    unknown = dataclasses.replace(problem, indicators=())
+    anyhow = Frame.of(unknown, np.eye(4), released, marginals=marginals, size=1.0)
+    np.testing.assert_allclose(np.diag(anyhow.basis)[2:] ** -2.0, 1e-4, rtol=1e-2)
 
 
 def test_indicators_are_known_from_schemas_and_formulas():

@@ -88,3 +88,31 @@ def test_a_rare_level_does_not_make_the_sampling_variance_of_others_too_small(mo
         claimed.append(variances[-1] * (1.0 - fit.noise_share["x"]))
     assert 0.9 / n < np.mean(claimed) < 2.0 / n
     assert np.mean(variances) < 2.5 / n
+
+
+@pytest.mark.statistical
+@pytest.mark.parametrize("declared", [False, True])
+def test_a_rare_level_is_no_longer_lost_among_empty_classes_of_norms(declared):
+    """A level of 3 %, 10,000 rows: standard errors within 3 times those without privacy in 8 of 10 tables.
+
+    They were more in nine of them, as the second moment weighted these rows away. The seeds are fixed.
+    """
+    near = 0
+    for seed in range(10):
+        rng = np.random.default_rng([seed, 10_000])
+        x = (rng.random(10_000) < 0.03).astype(float)
+        y = 0.5 * x + rng.normal(size=10_000)
+        options = {"budget": Budget(4.0, 1e-6), "random_state": seed, "solver": "whitened"}
+        if declared:
+            schema = pf.Schema(
+                {
+                    "x": {"type": "categorical", "levels": ["0", "1"]},
+                    "y": {"type": "numeric", "lower": -4, "upper": 4},
+                }
+            )
+            data = {"x": np.where(x > 0, "1", "0"), "y": np.clip(y, -4.0, 4.0)}
+            fit = pf.ols("y ~ x", data, schema=schema, **options)
+        else:
+            fit = pf.LinearRegression(**options).fit(x[:, None], y).result_
+        near += fit.bse.iloc[1] < 3.0 / np.sqrt(300)
+    assert near >= 8

@@ -13,6 +13,7 @@ from privfit.problem.oracle import Oracle
 from privfit.problem.plan import PlannedRelease, Release
 from privfit.problem.schedule import planned_release
 from privfit.solvers.base import noise_norm
+from privfit.solvers.histogram import outliers
 from privfit.solvers.norms import LAST_NORM, longest_norm, usual_norm
 from privfit.solvers.response import AbstractResponse, released_response
 from privfit.solvers.shrinkage import shrunk
@@ -59,12 +60,15 @@ class Marginals:
         About the mean where there is an intercept, about 0 otherwise; at least 0.
     floor : float
         What the noise in `variance` is worth: added to it before its root is taken.
+    noise : float
+        Standard deviation of the noise in a mean before it is shrunk.
     response : AbstractResponse
     """
 
     mean: FloatArray
     variance: FloatArray
     floor: float
+    noise: float
     response: AbstractResponse
 
     @classmethod
@@ -82,6 +86,7 @@ class Marginals:
             mean=_shrunk_means(mean, sd / usable, bound) if problem.has_intercept else mean,
             variance=np.maximum(variance, 0.0),
             floor=max(_FLOOR * sd * bound, _LEAST_FLOOR * bound**2),
+            noise=sd / usable,
             response=released_response(problem, value[2 * p :] / (bound * usable), sd / (bound * usable)),
         )
 
@@ -93,6 +98,18 @@ class Marginals:
             basis[0] = -self.mean / roots
             basis[0, 0] = _CONSTANT
         return basis
+
+    def of_indicators(self, problem: Problem) -> FloatArray:
+        """Return what the second moment of indicators is at least, (p,); 0 for other columns.
+
+        Rows of a rare level are weighted down in it, so that it says too little, and they become far longer
+        once they are whitened by it. Half of the variance that their mean says is taken for sure: usual rows
+        may be weighted down a little, alike in all columns. A level that noise hides may be as frequent as
+        noise is large.
+        """
+        share = np.clip(self.mean, self.noise, 0.5)
+        indicator = np.array(problem.indicators or [False] * problem.n_coef)
+        return np.where(indicator, 0.5 * share * (1.0 - share), 0.0)
 
     def start(self, problem: Problem) -> FloatArray:
         """Return the constant predictor, shape (q,): where the descent begins and what it shrinks towards."""
@@ -145,6 +162,8 @@ class Frame:
         """
         moment, noise = size * release.value, size * release.sd
         first = int(problem.has_intercept)  # of a constant and centred columns the moment is known
+        least = marginals.of_indicators(problem) * np.diag(standard) ** 2
+        moment = moment + np.diag(np.maximum(least - np.diag(moment), 0.0))
         found, turned = np.linalg.eigh(moment[first:, first:])
         found = denoised(found, noise)
         vectors, standard = np.eye(problem.n_coef), standard.copy()
@@ -253,7 +272,9 @@ def _squared_limit(problem: Problem, norms: Release, *, allowed: float) -> float
     """
     found = usual_norm(norms, _KEPT)
     usual = problem.n_coef if found is None else max(_square(found, problem), _LEAST_SQUARE * problem.n_coef)
-    return max(usual, min(_square(min(longest_norm(norms), LAST_NORM), problem), allowed))
+    far = outliers(norms)
+    longest = min(max(longest_norm(norms), 0.0 if far is None else far[0]), LAST_NORM)
+    return max(usual, min(_square(longest, problem), allowed))
 
 
 def _square(norm: float, problem: Problem) -> float:

@@ -18,6 +18,9 @@ _SEEN = 2.0
 _CLEAR = 3.5
 """Standard deviations that the largest share must exceed for the shares to say anything."""
 
+_CERTAIN = 4.0
+"""Standard deviations that the share in one class must exceed to count wherever it is."""
+
 _POINTS = 8
 """Points that stand for a class."""
 
@@ -71,6 +74,24 @@ def largest_seen(release: Release) -> Edge | None:
     return Edge(number, float(may_be_noise[number]))
 
 
+def outliers(release: Release) -> tuple[float, float] | None:
+    """Return the upper edge of the highest class that certainly holds rows, and their share; None if none.
+
+    Rows of a rare level are far out together, beyond a gap. The share of rows beyond the gap has the noise of
+    all empty classes in it and may be hidden, see `largest_seen`, where that of their own class is not.
+
+    Parameters
+    ----------
+    release : Release
+        Of kind ``"norms"``.
+    """
+    certain = np.flatnonzero(release.value > _CERTAIN * release.sd)
+    if not certain.size:
+        return None
+    last = int(certain[-1])
+    return Edge(last + 1, 0.0).value, float(release.value[last])
+
+
 def believed(shares: FloatArray, noise: float) -> FloatArray | None:
     """Return the shares (k,) that noise has not made, of sum 1; None if there are none.
 
@@ -83,8 +104,8 @@ def believed(shares: FloatArray, noise: float) -> FloatArray | None:
 
     Notes
     -----
-    Beyond the largest share, those from the first one on that noise may have made are left out, so that
-    noise does not pass for outliers.
+    Beyond the largest share, those from the first one on that noise may have made are left out, but for
+    ones that it certainly has not, so that noise does not pass for outliers.
     """
     mode = int(np.argmax(shares))
     if shares[mode] <= _CLEAR * noise:
@@ -92,7 +113,8 @@ def believed(shares: FloatArray, noise: float) -> FloatArray | None:
     kept = np.maximum(shares, 0.0)
     lost = np.flatnonzero(shares[mode:] <= _SEEN * noise)
     if lost.size:
-        kept[mode + lost[0] :] = 0.0
+        far = kept[mode + lost[0] :]
+        far[far <= _CERTAIN * noise] = 0.0
     return kept / kept.sum()
 
 

@@ -53,6 +53,28 @@ def usual_norm(release: Release, part: float) -> float | None:
     return float(2.0 ** (places[reached] * _TOGETHER / NORMS_A_DOUBLING))
 
 
+def room_for(norm: float, share: float, dimension: float) -> float:
+    """Return the limit on rows that is best where a share of them has this norm, all in one direction.
+
+    Parameters
+    ----------
+    norm : float
+        Of the rows of a rare level, in coordinates that are whitened.
+    share : float
+        Of these rows.
+    dimension : float
+        Expected squared norm d of a row.
+
+    Notes
+    -----
+    Noise is in proportion to the limit c in all directions. In theirs the curvature is that of these rows,
+    and falls by ``(c / norm)**2``. So variances add up to ``c**2 (d - e + e (norm / c)**4)``, where they
+    have ``e = share * norm**2`` of the d dimensions; it is taken to be half of them at most.
+    """
+    theirs = min(share * norm**2, 0.5 * dimension)
+    return norm * (theirs / (dimension - theirs)) ** 0.25
+
+
 def best_limit(
     release: Release, *, noise: float, dimension: float, n_rows: int, scatter: float
 ) -> float | None:
