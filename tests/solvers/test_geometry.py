@@ -80,24 +80,24 @@ def test_declared_bounds_say_how_far_a_number_can_take_a_row():
 
 
 def test_the_second_moment_of_a_rare_level_is_what_its_share_says_whatever_its_rows_weigh():
-    """Columns: the constant, a number, a level of 2 % and one that noise hides, whose rows weigh little."""
+    """Columns: the constant, a number, levels of 2 %, of 97 % and one that noise hides; rows weigh little."""
     problem = dataclasses.replace(
         make_problem(Logistic()),
-        columns=("c", "x", "u", "v"),
-        indicators=(True, False, True, True),
-        start=(0.0,) * 4,
-        penalised=(False, True, True, True),
+        columns=("c", "x", "u", "v", "w"),
+        indicators=(True, False, True, True, True),
+        start=(0.0,) * 5,
+        penalised=(False, True, True, True, True),
     )
-    marginals = Marginals(np.array([1.0, 0.0, 0.02, 0.0]), np.zeros(4), 0.0, 0.005, None)
+    marginals = Marginals(np.array([1.0, 0.0, 0.02, 0.0, 0.97]), np.zeros(5), 0.0, 0.005, None)
     least = marginals.of_indicators(problem)
-    np.testing.assert_allclose(least[1:], [0.0, 0.5 * 0.02 * 0.98, 0.5 * 0.005 * 0.995])
-    moment = np.diag([1.0, 1.0, 1e-4, 1e-4])
-    planned = PlannedRelease("second_moment", 10, 1.0, 1.0, 1e-9)
-    released = Release(planned, np.zeros(4), moment)
-    frame = Frame.of(problem, np.eye(4), released, marginals=marginals, size=1.0)
+    np.testing.assert_allclose(least[1:], [0.0, 0.5 * 0.02 * 0.98, 0.5 * 0.005 * 0.995, 0.5 * 0.97 * 0.03])
+    moment = np.diag([1.0, 1.0, 1e-4, 1e-4, 1e-4])
+    planned = PlannedRelease("second_moment", 15, 1.0, 1.0, 1e-9)
+    released = Release(planned, np.zeros(5), moment)
+    frame = Frame.of(problem, np.eye(5), released, marginals=marginals, size=1.0)
     np.testing.assert_allclose(np.diag(frame.basis) ** -2.0, [1.0, 1.0, *least[2:]], rtol=1e-3)
     unknown = dataclasses.replace(problem, indicators=())
-    anyhow = Frame.of(unknown, np.eye(4), released, marginals=marginals, size=1.0)
+    anyhow = Frame.of(unknown, np.eye(5), released, marginals=marginals, size=1.0)
     np.testing.assert_allclose(np.diag(anyhow.basis)[2:] ** -2.0, 1e-4, rtol=1e-2)
 
 

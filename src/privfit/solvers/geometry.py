@@ -107,7 +107,7 @@ class Marginals:
         may be weighted down a little, alike in all columns. A level that noise hides may be as frequent as
         noise is large.
         """
-        share = np.clip(self.mean, self.noise, 0.5)
+        share = np.clip(np.minimum(self.mean, 1.0 - self.mean), self.noise, 0.5)
         indicator = np.array(problem.indicators or [False] * problem.n_coef)
         return np.where(indicator, 0.5 * share * (1.0 - share), 0.0)
 
