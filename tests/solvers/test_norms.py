@@ -10,8 +10,7 @@ from privfit.problem.bounded_kernels import NORM_CLASSES, NORMS_A_DOUBLING
 from privfit.problem.objective import Problem
 from privfit.problem.plan import PlannedRelease, Release
 from privfit.solvers.geometry import whitened
-from privfit.solvers.histogram import outliers
-from privfit.solvers.norms import best_limit, longest_norm, room_for, usual_norm
+from privfit.solvers.norms import best_limit, longest_norm, outliers, room_for, usual_norm
 
 MIDDLE = 20
 
@@ -102,7 +101,7 @@ def test_rows_of_a_rare_level_are_seen_beyond_a_gap_whose_noise_hides_how_many_a
     assert edge == 2.0 ** ((MIDDLE + 1) / NORMS_A_DOUBLING)
     assert share == 0.02
     assert usual(shares, sd, 1.0) == 2.0 ** ((MIDDLE + 2) / NORMS_A_DOUBLING)  # two classes at a time
-    assert outliers(released(shares, 0.5)) is None
+    assert outliers(released(shares, 0.5)) == (0.0, 0.0)
     shares[-1] = 0.02
     assert outliers(released(shares, sd))[0] == np.inf
 
@@ -111,7 +110,7 @@ def test_rows_of_a_rare_level_are_seen_beyond_a_gap_whose_noise_hides_how_many_a
 def test_noise_is_hardly_ever_an_outlier():
     """Beyond four standard deviations in one of 40: 0.13 %; more than 30 of 5,000 have a chance of 2e-12."""
     noise = np.random.default_rng(3).normal(size=(5_000, NORM_CLASSES))
-    assert sum(outliers(released(one, 1.0)) is not None for one in noise) <= 30
+    assert sum(outliers(released(one, 1.0)) != (0.0, 0.0) for one in noise) <= 30
 
 
 def test_room_for_rows_in_one_direction_is_what_keeps_the_sum_of_variances_least():
@@ -123,6 +122,7 @@ def test_room_for_rows_in_one_direction_is_what_keeps_the_sum_of_variances_least
         assert room_for(norm, share, dimension) == pytest.approx(best, rel=1e-3)
     assert room_for(10.0, 0.5, 4.0) == 10.0
     assert room_for(np.inf, 0.01, 4.0) == np.inf
+    assert room_for(0.0, 0.0, 4.0) == 0.0
 
 
 @pytest.mark.statistical

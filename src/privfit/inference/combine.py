@@ -128,7 +128,8 @@ def deviations(steps: Sequence[Step], bread: Bread, bend: FloatArray | None) -> 
         away = points - estimate
         changed = np.linalg.norm(away @ bend.T, axis=1) * np.linalg.norm(away @ bread.matrix, axis=1)
         sds = np.hypot(noise, 0.5 * changed)
-        estimate = one_step(anchor(steps, sds.tolist()), bread).theta
+        around = anchor(steps, sds.tolist())
+        estimate = around.theta - bread.inverse @ around.gradient
     return sds.tolist()
 
 

@@ -13,8 +13,7 @@ from privfit.problem.oracle import Oracle
 from privfit.problem.plan import PlannedRelease, Release
 from privfit.problem.schedule import planned_release
 from privfit.solvers.base import noise_norm
-from privfit.solvers.histogram import outliers
-from privfit.solvers.norms import LAST_NORM, longest_norm, usual_norm
+from privfit.solvers.norms import LAST_NORM, longest_norm, outliers, usual_norm
 from privfit.solvers.response import AbstractResponse, released_response
 from privfit.solvers.shrinkage import shrunk
 
@@ -272,8 +271,7 @@ def _squared_limit(problem: Problem, norms: Release, *, allowed: float) -> float
     """
     found = usual_norm(norms, _KEPT)
     usual = problem.n_coef if found is None else max(_square(found, problem), _LEAST_SQUARE * problem.n_coef)
-    far = outliers(norms)
-    longest = min(max(longest_norm(norms), 0.0 if far is None else far[0]), LAST_NORM)
+    longest = min(max(longest_norm(norms), outliers(norms)[0]), LAST_NORM)
     return max(usual, min(_square(longest, problem), allowed))
 
 

@@ -18,7 +18,7 @@ _SEEN = 2.0
 _CLEAR = 3.5
 """Standard deviations that the largest share must exceed for the shares to say anything."""
 
-_CERTAIN = 4.0
+CERTAIN = 4.0
 """Standard deviations that the share in one class must exceed to count wherever it is."""
 
 _POINTS = 8
@@ -43,7 +43,12 @@ class Edge:
     @property
     def value(self) -> float:
         """Relative to the lower edge of the first class; ``inf`` for the last class, which is open."""
-        return math.inf if self.number == NORM_CLASSES else 2.0 ** (self.number / NORMS_A_DOUBLING)
+        return upper_edge(self.number)
+
+
+def upper_edge(number: int) -> float:
+    """Return the upper edge of this many classes; see `Edge.value`."""
+    return math.inf if number == NORM_CLASSES else 2.0 ** (number / NORMS_A_DOUBLING)
 
 
 def largest_seen(release: Release) -> Edge | None:
@@ -74,24 +79,6 @@ def largest_seen(release: Release) -> Edge | None:
     return Edge(number, float(may_be_noise[number]))
 
 
-def outliers(release: Release) -> tuple[float, float] | None:
-    """Return the upper edge of the highest class that certainly holds rows, and their share; None if none.
-
-    Rows of a rare level are far out together, beyond a gap. The share of rows beyond the gap has the noise of
-    all empty classes in it and may be hidden, see `largest_seen`, where that of their own class is not.
-
-    Parameters
-    ----------
-    release : Release
-        Of kind ``"norms"``.
-    """
-    certain = np.flatnonzero(release.value > _CERTAIN * release.sd)
-    if not certain.size:
-        return None
-    last = int(certain[-1])
-    return Edge(last + 1, 0.0).value, float(release.value[last])
-
-
 def believed(shares: FloatArray, noise: float) -> FloatArray | None:
     """Return the shares (k,) that noise has not made, of sum 1; None if there are none.
 
@@ -114,7 +101,7 @@ def believed(shares: FloatArray, noise: float) -> FloatArray | None:
     lost = np.flatnonzero(shares[mode:] <= _SEEN * noise)
     if lost.size:
         far = kept[mode + lost[0] :]
-        far[far <= _CERTAIN * noise] = 0.0
+        far[far <= CERTAIN * noise] = 0.0
     return kept / kept.sum()
 
 

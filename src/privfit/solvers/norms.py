@@ -6,7 +6,7 @@ import numpy as np
 
 from privfit.problem.bounded_kernels import NORM_CLASSES, NORMS_A_DOUBLING
 from privfit.problem.plan import Release
-from privfit.solvers.histogram import Edge, believed, largest_seen, spread_out
+from privfit.solvers.histogram import CERTAIN, Edge, believed, largest_seen, spread_out, upper_edge
 
 LAST_NORM = 2.0 ** ((NORM_CLASSES - 1) / NORMS_A_DOUBLING)
 """Lower end of the norms of the last class, in units of the norm bound."""
@@ -27,6 +27,24 @@ def longest_norm(release: Release) -> float:
         Of kind ``"norms"``. Where noise hides all classes, rows are taken to be in the first.
     """
     return (largest_seen(release) or Edge(1, 1.0)).value
+
+
+def outliers(release: Release) -> tuple[float, float]:
+    """Return the upper edge of the highest class that certainly holds rows, and their share; 0 if none does.
+
+    Rows of a rare level are far out together, beyond a gap. The share of rows beyond the gap has the noise of
+    all empty classes in it and may be hidden from `longest_norm`, where that of their own class is not.
+
+    Parameters
+    ----------
+    release : Release
+        Of kind ``"norms"``.
+    """
+    certain = np.flatnonzero(release.value > CERTAIN * release.sd)
+    if not certain.size:
+        return 0.0, 0.0
+    last = int(certain[-1])
+    return upper_edge(last + 1), float(release.value[last])
 
 
 def usual_norm(release: Release, part: float) -> float | None:

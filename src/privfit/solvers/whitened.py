@@ -27,8 +27,7 @@ from privfit.solvers.counts import has_counts, held_to_counts
 from privfit.solvers.course import Course, Matrices
 from privfit.solvers.geometry import farthest, planned_geometry, released_geometry
 from privfit.solvers.hessian_model import SMALLEST_SPREAD, HessianModel, View, limited, norm_limit
-from privfit.solvers.histogram import outliers
-from privfit.solvers.norms import longest_norm, room_for
+from privfit.solvers.norms import longest_norm, outliers, room_for
 from privfit.solvers.requirements import need_convex, need_smooth
 from privfit.solvers.secant import steepness
 from privfit.solvers.widths import LOOKS, has_widths, led_by_quantile, narrowed_to, narrowest, recentred
@@ -328,13 +327,12 @@ class _Descent:
         usual = 0.5 * math.sqrt(dimension)
         self.oracle.change_basis(View.within(self.model, turn, usual).problem)
         norms = self.oracle.release("norms", np.array(self.problem.start))
-        longest, far = usual * longest_norm(norms), outliers(norms)
+        longest, (far, share) = usual * longest_norm(norms), outliers(norms)
         signal = signal_of(self.oracle.plan.solver_releases, self.problem.size)
         bound = math.sqrt(self.solver.squared_bound(self.problem, dimension, signal))
         if self.solver.spread is None:
             longest = max(longest, min(_ROOM_FOR_UNSEEN * longest, self._possible(turn, dimension)))
-            if far is not None:
-                longest = max(longest, room_for(usual * far[0], far[1], dimension))
+            longest = max(longest, room_for(usual * far, share, dimension))
             bound = max(min(bound, longest), math.sqrt(SMALLEST_SPREAD * dimension))
         return View.within(self.model, turn, bound)
 

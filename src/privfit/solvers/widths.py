@@ -81,10 +81,10 @@ def led_by_quantile(
     center = response.mean if problem.has_intercept else 0.0
     oracle.change_basis(whitened(problem, frame.basis))
     seen = Residuals.of(oracle.release("residuals", _constant(problem, frame, center)))
-    unit, found = problem.response_range[1], seen.quantile(loss.tau)
-    if seen.spread is None:
+    unit, found, shown = problem.response_range[1], seen.quantile(loss.tau), seen.spread
+    if shown is None:
         return problem, marginals
-    spread = min(seen.spread * unit, response.spread)
+    spread = min(shown * unit, response.spread)
     start = None if found is None else center + found * unit
     loss = loss.narrowed(_LEADING * spread)
     oracle.change_loss(loss)
