@@ -90,15 +90,23 @@ def linear_regression(residual_bound: float | None = None) -> Model:
     Parameters
     ----------
     residual_bound : float, optional
-        In units of the response. Default: half the declared range, or 3 without declared bounds.
+        In units of the response. Default: half the declared range, which the default method with inference
+        lowers to what released residuals ask for; 3 without declared bounds.
     """
 
     def loss(design: Design) -> AbstractLoss:
         if residual_bound is not None:
             return Squared(residual_bound / design.target.half_width)
-        return Squared(1.0 if design.target.bounded else UNIT_SCALE_RESIDUAL)
+        return Squared(1.0, adapts=True) if design.target.bounded else Squared(UNIT_SCALE_RESIDUAL)
 
-    return Model("Linear regression (least squares)", "numeric", loss)
+    def fitted(loss: AbstractLoss, design: Design) -> str:
+        assert isinstance(loss, Squared)  # noqa: S101 -- made above
+        if not loss.adapts or loss.bound >= 1.0:
+            return "Linear regression (least squares)"
+        used = significant(loss.bound * design.target.half_width, 2)
+        return f"Linear regression (least squares, residuals up to ±{used})"
+
+    return Model("Linear regression (least squares)", "numeric", loss, fitted=fitted)
 
 
 def huber_regression(threshold: float = GAUSSIAN_95, scale: float | None = None) -> Model:

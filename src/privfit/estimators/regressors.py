@@ -84,8 +84,9 @@ class LinearRegression(AbstractLinearRegressor):
     Parameters
     ----------
     residual_bound : float, optional
-        In units of the response. Default: half the range that the schema declares, or 3 without a
-        schema, where the response is assumed to be on a unit scale.
+        In units of the response. Default: half the range that the schema declares, which the default method
+        with inference lowers to what a private look at residuals shows, or 3 without a schema, where the
+        response is assumed to be on a unit scale.
     epsilon, delta, budget, schema, solver, fit_intercept, l2, relation, inference, norm_bound, n_rows, \
 unit, rows_per_unit, weights, weight_bound, ledger, dataset, random_state
         As in `LogisticRegression`.

@@ -235,7 +235,8 @@ def ols(
         Makes the noise repeatable, for tests and teaching. The result is then marked *not private*.
     residual_bound : float, optional
         Largest residual that counts in full, in units of the response; larger ones pull no harder, so that
-        one row cannot move the fit at will. Default: half the declared range of the response.
+        one row cannot move the fit at will. Default: half the declared range of the response, which the
+        default method with inference lowers to what a private look at residuals shows; the title says so.
     sep, header, columns
         Layout of a CSV file: its separator, whether its first line holds the names, and the names if not.
 

@@ -1,6 +1,6 @@
 """Losses that are quadratic in small residuals and linear in large ones, with a public threshold."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import ClassVar, final
 
 from privfit._checks import positive
@@ -78,9 +78,12 @@ class Squared(AbstractLoss):
     ----------
     bound : float
         Largest residual with full influence, in units of the encoded response.
+    adapts : bool
+        Whether a method may go on with a smaller bound, from released looks at residuals.
     """
 
     bound: float = 1.0
+    adapts: bool = False
     target_kind: ClassVar[TargetKind] = "numeric"
     of_residual: ClassVar[bool] = True
     symmetric: ClassVar[bool] = True
@@ -91,8 +94,12 @@ class Squared(AbstractLoss):
 
     @property
     def name(self) -> str:
-        """Name with the bound."""
-        return f"Squared(bound={self.bound:g})"
+        """Name with the bound, where it stays."""
+        return "Squared()" if self.adapts else f"Squared(bound={self.bound:g})"
+
+    def lowered(self, bound: float) -> "Squared":
+        """Return the loss with this bound, if that is smaller."""
+        return replace(self, bound=min(bound, self.bound))
 
     @property
     def constants(self) -> LossConstants:

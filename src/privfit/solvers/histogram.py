@@ -58,25 +58,39 @@ def largest_seen(release: Release) -> Edge | None:
     ----------
     release : Release
         Of kind ``"norms"`` or ``"counts"``.
+    """
+    found = last_seen(release.value, release.sd)
+    return None if found is None else Edge(*found)
+
+
+def last_seen(shares: FloatArray, noise: float) -> tuple[int, float] | None:
+    """Return the number of classes up to the highest that noise does not hide, and `Edge.hidden`, or None.
+
+    Parameters
+    ----------
+    shares : array of shape (k,)
+        Of rows in classes that go up.
+    noise : float
+        Standard deviation of the noise in each.
 
     Notes
     -----
-    It is the upper edge of the highest class such that the share of rows in it and above exceeds three
-    standard deviations of the noise in that share; without noise, a bound on all values. The share beyond a
-    value falls with it, so classes are gone through upwards from where it is clearest: one among many empty
-    ones that exceeds three standard deviations is not asked.
+    That is the highest class such that the share of rows in it and above exceeds three standard deviations of
+    the noise in that share; without noise, the highest that holds rows. The share beyond a value falls
+    with it, so classes are gone through upwards from where it is clearest: one among many empty ones that
+    exceeds three standard deviations is not asked.
     """
-    beyond = np.cumsum(release.value[::-1])[::-1]
-    spread = np.sqrt(np.arange(NORM_CLASSES, 0, -1))
-    clearest, may_be_noise = int(np.argmax(beyond / spread)), _BEYOND_SEEN * (release.sd * spread)
+    beyond = np.cumsum(shares[::-1])[::-1]
+    spread = np.sqrt(np.arange(shares.size, 0, -1))
+    clearest, may_be_noise = int(np.argmax(beyond / spread)), _BEYOND_SEEN * (noise * spread)
     seen = beyond > may_be_noise
     if not seen[clearest]:
         return None
     lost = np.flatnonzero(~seen[clearest:])
     if not lost.size:
-        return Edge(NORM_CLASSES, 0.0)
+        return shares.size, 0.0
     number = clearest + int(lost[0])
-    return Edge(number, float(may_be_noise[number]))
+    return number, float(may_be_noise[number])
 
 
 def believed(shares: FloatArray, noise: float) -> FloatArray | None:

@@ -9,6 +9,7 @@ import numpy as np
 from privfit._checks import FloatArray
 from privfit.problem.bounded_kernels import SIDE_CLASSES, SIDES_A_DOUBLING
 from privfit.problem.plan import Release
+from privfit.solvers.histogram import last_seen
 
 NORMAL_QUARTILE = 0.6745
 """Of a standard normal variable."""
@@ -71,11 +72,46 @@ class Residuals:
         return None if low is None or high is None else (high - low) / (2.0 * NORMAL_QUARTILE)
 
     @property
+    def skewness(self) -> float | None:
+        """How far the median is from the middle of the outer deciles, or quartiles, over half their distance.
+
+        In [-1, 1]; None where noise hides both.
+        """
+        middle = self.quantile(0.5)
+        for part in (0.1, 0.25):
+            low, high = self.quantile(part), self.quantile(1.0 - part)
+            if middle is not None and low is not None and high is not None and high > low:
+                return (high + low - 2.0 * middle) / (high - low)
+        return None
+
+    @property
     def below(self) -> tuple[float, float]:
         """Return the share of negative residuals, and the standard deviation of its noise."""
         negative, positive = np.split(self.likely, 2)
         count = min(np.count_nonzero(negative), np.count_nonzero(positive))
         return float(np.sum(negative)), self.noise * math.sqrt(count)
+
+    @property
+    def sizes(self) -> FloatArray:
+        """Shares of rows by the size of their residual, shape (SIDE_CLASSES,)."""
+        return self.shares[SIDE_CLASSES:] + self.shares[SIDE_CLASSES - 1 :: -1]
+
+    @property
+    def largest(self) -> tuple[float, float] | None:
+        """About the largest size that noise shows, and the largest share beyond it that noise may hide.
+
+        None where noise hides all, or nothing: the last class is open.
+        """
+        found = last_seen(self.sizes, math.sqrt(2.0) * self.noise)
+        if found is None or found[0] == SIDE_CLASSES:
+            return None
+        return float(_EDGES[found[0] - 1]), found[1]
+
+    @property
+    def usual_size(self) -> float:
+        """Size that half of the residuals keep within; sizes are taken to be even within each class."""
+        sizes = self.likely[SIDE_CLASSES:] + self.likely[SIDE_CLASSES - 1 :: -1]
+        return float(np.interp(0.5, np.append(0.0, np.cumsum(sizes)), np.append(0.0, _EDGES)))
 
     def reach(self, share: float) -> float | None:
         """Return the size that about this share of the residuals keeps within; None where noise hides it.
@@ -87,7 +123,7 @@ class Residuals:
         many are far nearer, as those of responses with heaps are, that is too few; as many as are within an
         edge beyond what noise may add are.
         """
-        sizes = self.shares[SIDE_CLASSES:] + self.shares[SIDE_CLASSES - 1 :: -1]
+        sizes = self.sizes
         parts = np.diff(_EDGES, prepend=0.0)
         squares = np.cumsum(parts**2)
         even, noise = _EDGES / squares, math.sqrt(2.0) * self.noise

@@ -27,10 +27,11 @@ from privfit.solvers.counts import has_counts, held_to_counts
 from privfit.solvers.course import Course, Matrices
 from privfit.solvers.geometry import farthest, planned_geometry, released_geometry
 from privfit.solvers.hessian_model import SMALLEST_SPREAD, HessianModel, View, limited, norm_limit
+from privfit.solvers.looks import led_by_residuals, planned_looks, put_right
 from privfit.solvers.norms import longest_norm, outliers, room_for
 from privfit.solvers.requirements import need_convex, need_smooth
 from privfit.solvers.secant import steepness
-from privfit.solvers.widths import LOOKS, has_widths, led_by_quantile, narrowed_to, narrowest, recentred
+from privfit.solvers.widths import has_widths, narrowed_to, narrowest
 
 _MOMENT_NOISE = 0.05
 """Spectral norm of the noise in the second moment, in variances of a standardised column, up to which no row
@@ -71,7 +72,7 @@ class WhitenedGradientDescent(AbstractSolver):
     marginal_share, geometry_share, norm_share, count_share, residual_share, hessian_share : float
         Parts of the squared budget that buy the marginals, the second moment, the looks at the norms, the
         look at how large counts are, where the response is one, the looks at residuals by which a
-        quantile's smoothing is chosen, and the Hessian of the last steps.
+        quantile's smoothing or the bound of least squares is chosen, and the Hessian of the last steps.
     spread : float, optional
         ``c**2 / p``. By default ``c`` is as long as the longest rows that can be seen, but no longer than
         noise allows, ``c**2 <= min(0.006 n mu**2 (1 + 4 / p), 0.015 n mu / sqrt(p), n)``, and ``c**2`` at
@@ -92,7 +93,8 @@ class WhitenedGradientDescent(AbstractSolver):
     *Guarantee.* mu-GDP by composition of marginals, two matrices, two to four histograms and K gradients.
     Bases, and what part of the rows is sampled, are functions of earlier releases; the Mallows weights bound
     every row in them, so all sensitivities are known beforehand. See `Oracle.sample` for samples, and
-    `Oracle.change_loss` for a bound on counts that a look at them lowers, and for smoothing that is narrowed.
+    `Oracle.change_loss` for bounds on counts and residuals that looks at them lower, and for smoothing that
+    is narrowed.
 
     The estimate is an M-estimator with weights that are fixed given the released basis. For a correctly
     specified model it estimates the same coefficients as the unweighted one.
@@ -141,7 +143,7 @@ class WhitenedGradientDescent(AbstractSolver):
         course = self._courses(problem, allowance.signal(problem.size))[0]
         looks = 2 if course.samples else 3
         counts = [self.count_share] if has_counts(problem) else []
-        residuals = [self.residual_share / LOOKS] * LOOKS * has_widths(problem)
+        residuals = [self.residual_share / max(planned_looks(problem), 1)] * planned_looks(problem)
         fixed = [*counts, self.marginal_share, self.geometry_share, *[self.norm_share / looks] * looks]
         fixed += residuals
         fixed.append(self.hessian_share)
@@ -170,14 +172,15 @@ class WhitenedGradientDescent(AbstractSolver):
 
     def run(self, problem: Problem, oracle: Oracle) -> Solution:
         """Release the geometry, then the gradients."""
-        courses = self._courses(problem, signal_of(oracle.plan.solver_releases, problem.size))
+        signal = signal_of(oracle.plan.solver_releases, problem.size)
+        courses = self._courses(problem, signal)
         planned = oracle.remaining("gradient")
         course = next(one for one in courses if len(one.shares) == planned)
         problem = held_to_counts(problem, oracle)
         problem, marginals, frame = released_geometry(
             problem, oracle, part_of=course.leading_part, moment_noise=_MOMENT_NOISE
         )
-        problem, marginals = led_by_quantile(problem, oracle, marginals, frame)
+        problem, marginals = led_by_residuals(problem, oracle, marginals, frame, signal)
         return _Descent(self, oracle, course, HessianModel(problem, frame, marginals)).run()
 
     def _courses(self, problem: Problem, mu: float) -> tuple[Course, Course]:
@@ -233,9 +236,9 @@ class _Descent:
         start = self._tight(straight) if self.course.samples else self._sized(straight)
         steps, point = self._lead(start, len(self.course.leading))
         self.oracle.sample(1.0)
-        point = recentred(self.problem, self.oracle, self.model.frame, point)
-        turn = self.model.whitening(point)
-        return self._narrowed(turn, point)._end(steps, turn, point)
+        problem, point = put_right(self.problem, self.oracle, self.model.frame, point, self._signal)
+        turn, descent = self.model.whitening(point), self._with(problem)
+        return descent._narrowed(turn, point)._end(steps, turn, point)
 
     def _end(self, steps: list[Step], turn: FloatArray, point: FloatArray) -> Solution:
         """Take the last steps along rows ``turn' z`` from a point in whitened coordinates."""
@@ -252,9 +255,14 @@ class _Descent:
             return self
         view = View.within(self.model, turn, 1.0)
         self.oracle.change_basis(view.problem)
-        signal = signal_of(self.oracle.plan.solver_releases, self.problem.size)
-        problem = narrowed_to(self.problem, self.oracle, view.inwards(point), signal)
+        return self._with(narrowed_to(self.problem, self.oracle, view.inwards(point), self._signal))
+
+    def _with(self, problem: Problem) -> "_Descent":
         return replace(self, model=replace(self.model, problem=problem))
+
+    @property
+    def _signal(self) -> float:
+        return signal_of(self.oracle.plan.solver_releases, self.problem.size)
 
     def _lead(self, view: View, count: int) -> tuple[list[Step], FloatArray]:
         """Take the first steps, each from the last estimate shrunk as far as noise hides it.
@@ -328,8 +336,7 @@ class _Descent:
         self.oracle.change_basis(View.within(self.model, turn, usual).problem)
         norms = self.oracle.release("norms", np.array(self.problem.start))
         longest, (far, share) = usual * longest_norm(norms), outliers(norms)
-        signal = signal_of(self.oracle.plan.solver_releases, self.problem.size)
-        bound = math.sqrt(self.solver.squared_bound(self.problem, dimension, signal))
+        bound = math.sqrt(self.solver.squared_bound(self.problem, dimension, self._signal))
         if self.solver.spread is None:
             longest = max(longest, min(_ROOM_FOR_UNSEEN * longest, self._possible(turn, dimension)))
             longest = max(longest, room_for(usual * far, share, dimension))

@@ -80,7 +80,7 @@ def led_by_quantile(
         return problem, marginals
     center = response.mean if problem.has_intercept else 0.0
     oracle.change_basis(whitened(problem, frame.basis))
-    seen = Residuals.of(oracle.release("residuals", _constant(problem, frame, center)))
+    seen = Residuals.of(oracle.release("residuals", constant_at(problem, frame, center)))
     unit, found, shown = problem.response_range[1], seen.quantile(loss.tau), seen.spread
     if shown is None:
         return problem, marginals
@@ -116,10 +116,10 @@ def recentred(problem: Problem, oracle: Oracle, frame: Frame, point: FloatArray)
     allowed = _ASTRAY * min(loss.tau, 1.0 - loss.tau) + 3.0 * noise
     if off is None or abs(below - loss.tau) <= allowed:
         return point
-    return point + _constant(problem, frame, off * problem.response_range[1])
+    return point + constant_at(problem, frame, off * problem.response_range[1])
 
 
-def _constant(problem: Problem, frame: Frame, value: float) -> FloatArray:
+def constant_at(problem: Problem, frame: Frame, value: float) -> FloatArray:
     """Return a constant predictor, 0 without an intercept, in the coordinates of the frame, shape (p,)."""
     constant = np.zeros(problem.n_coef)
     constant[0] = value

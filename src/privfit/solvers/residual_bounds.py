@@ -1,0 +1,165 @@
+"""How large residuals are: the bound of least squares is lowered to what looks at them show."""
+
+import math
+from dataclasses import replace
+
+from privfit._checks import FloatArray
+from privfit.losses import Squared
+from privfit.problem.objective import Problem
+from privfit.problem.oracle import Oracle
+from privfit.solvers.geometry import Frame, Marginals, whitened
+from privfit.solvers.hessian_model import SMALLEST_SPREAD
+from privfit.solvers.residuals import Residuals
+from privfit.solvers.response import MeanResponse
+from privfit.solvers.widths import constant_at
+
+_MOST_HIDDEN = 0.1
+"""Share of rows that noise may hide: where it is more, a look says nothing about the tail."""
+
+_ROOM, _ROOM_FOR_SKEWED = 6.0, 20.0
+"""Bound where noise hides the tail, in standard deviations by the quartiles, and what skewness adds to it."""
+
+_BIAS = 0.2
+"""Standard errors that an estimate may be off by for residuals beyond the bound."""
+
+_HEAVIER = 0.5
+"""Exponent of the tail that is hidden, relative to the one that is shown: log-normal tails get heavier."""
+
+_LEAST_POWER, _MOST_POWER = 0.3, 1.0
+"""Exponents of tails that are believed; 1 is the exponential law's."""
+
+_ONE_SIDED, _LEAST_SKEWED = 0.4, 0.15
+"""Skewness from which on all residuals beyond the bound are taken to be on one side, and the least part of
+them by which one side is taken to have more."""
+
+_ASTRAY = 0.5
+"""Median of the residuals, in their standard deviations by the quartiles, from which on a point is moved."""
+
+_NOISE = 0.25
+"""What noise may add to a standard error, relative to that of sampling, for a bound that cuts nothing."""
+
+LOOKS = 2
+"""Looks at residuals: about the mean, and where the first steps lead."""
+
+
+def has_bound(problem: Problem) -> bool:
+    """Return whether `LOOKS` releases of kind ``"residuals"`` are asked for, which have to be planned."""
+    return isinstance(problem.loss, Squared) and problem.loss.adapts
+
+
+def led_by_spread(
+    problem: Problem, oracle: Oracle, marginals: Marginals, frame: Frame, mu: float
+) -> tuple[Problem, Marginals]:
+    """Look at residuals about the mean response, for a bound that they keep within, and where to start.
+
+    Where the declared range is generous noise hides both the mean and how small the spread is. Other problems
+    are left alone.
+
+    Parameters
+    ----------
+    problem : Problem
+        In encoded coordinates.
+    oracle : Oracle
+    marginals : Marginals
+    frame : Frame
+    mu : float
+        Signal of the solver's budget.
+    """
+    response = marginals.response
+    if not has_bound(problem) or not isinstance(response, MeanResponse):
+        return problem, marginals
+    center, unit = response.mean if problem.has_intercept else 0.0, problem.response_range[1]
+    problem, seen = _looked(problem, oracle, frame, constant_at(problem, frame, center), mu)
+    middle, shown = seen.quantile(0.5), seen.spread
+    if middle is None or shown is None:
+        return problem, marginals
+    found = center + unit * middle if _is_astray(seen) else None
+    response = replace(response, spread=min(shown * unit, response.spread), found=found)
+    return problem, replace(marginals, response=response)
+
+
+def bounded_at(
+    problem: Problem, oracle: Oracle, frame: Frame, point: FloatArray, mu: float
+) -> tuple[Problem, FloatArray]:
+    """Look at residuals, for a bound to suit, and return the problem and a point amid the rows.
+
+    The oracle goes on with it, and with the less noise that it asks for. A point that the first steps led
+    astray gets another constant. Other problems are left alone.
+
+    Parameters
+    ----------
+    problem : Problem
+        In encoded coordinates.
+    oracle : Oracle
+    frame : Frame
+    point : array of shape (p,)
+        In the coordinates of the frame, a function of earlier releases.
+    mu : float
+        Signal of the solver's budget.
+
+    Notes
+    -----
+    Let noise hide a share ``h`` of the rows beyond the size ``q``, and half of the rows keep within ``m``.
+    With a survival function ``exp(-(r / a)**k)`` of the sizes these two say what ``k`` is; beyond ``q`` it is
+    taken to be half of that, about 0.7 for normal residuals, and 1 at most. Residuals beyond a bound ``B``
+    move the intercept by the mean excess over it if all are on one side, by less where residuals are not
+    skewed. The bound is that at which this is a fifth of its standard error, or the larger one up to which
+    noise adds little to that, and ``q`` at least. Slopes move by less, unless large residuals come with far
+    rows. Where noise hides the tail the bound is a multiple of the distance of the quartiles.
+    """
+    if not has_bound(problem):
+        return problem, point
+    problem, seen = _looked(problem, oracle, frame, point, mu)
+    middle = seen.quantile(0.5)
+    if middle is None or not problem.has_intercept or not _is_astray(seen):
+        return problem, point
+    return problem, point + constant_at(problem, frame, middle * problem.response_range[1])
+
+
+def _looked(
+    problem: Problem, oracle: Oracle, frame: Frame, at: FloatArray, mu: float
+) -> tuple[Problem, Residuals]:
+    """Look at the residuals at a point in the frame's coordinates, and go on with a bound to suit."""
+    assert isinstance(problem.loss, Squared)  # noqa: S101 -- has_bound
+    oracle.change_basis(whitened(problem, frame.basis))
+    seen = Residuals.of(oracle.release("residuals", at))
+    loss = problem.loss.lowered(problem.response_range[1] * _bound(seen, problem, mu))
+    oracle.change_loss(loss)
+    return replace(problem, loss=loss), seen
+
+
+def _is_astray(seen: Residuals) -> bool:
+    """Return whether residuals are far from 0 together."""
+    middle, spread = seen.quantile(0.5), seen.spread
+    return middle is not None and spread is not None and abs(middle) > _ASTRAY * spread
+
+
+def _bound(seen: Residuals, problem: Problem, mu: float) -> float:
+    """Return the bound that a look asks for, in the unit of its sizes; ``inf`` where it says nothing."""
+    size, hidden = seen.largest or (0.0, 1.0)
+    if hidden == 0.0:
+        return size
+    spread, skewness = seen.spread, 1.0 if seen.skewness is None else abs(seen.skewness)
+    if spread is None:
+        return math.inf
+    if hidden > _MOST_HIDDEN:
+        return max(size, (_ROOM + _ROOM_FOR_SKEWED * skewness) * spread)
+    each = 2.0 * math.sqrt(SMALLEST_SPREAD * problem.n_coef / problem.n_rows) / mu
+    error = math.hypot(spread, each * size) / math.sqrt(problem.n_rows)
+    one_sided = min(max(skewness / _ONE_SIDED, _LEAST_SKEWED), 1.0)
+    tail = _tail_bound(seen.usual_size, size, hidden, _BIAS * error / one_sided)
+    return max(size, tail, _NOISE * spread / each)
+
+
+def _tail_bound(usual: float, size: float, hidden: float, excess: float) -> float:
+    """Return about the bound that sizes exceed by so much in the mean, see `bounded_at`; ``size`` at least.
+
+    The mean excess is ``a / k t**(1 / k - 1) exp(-t)`` at ``B = a t**(1 / k)``, for large ``t``.
+    """
+    far = math.log(1.0 / hidden)
+    ratio = math.log(far / math.log(2.0)) / math.log(max(size / usual, 1.01))
+    power = 1.0 / min(max(_HEAVIER * ratio, _LEAST_POWER), _MOST_POWER)
+    scale, t = size / far**power, far
+    for _ in range(20):
+        t = max(math.log(scale * power / excess) + (power - 1.0) * math.log(t), far)
+    return scale * t**power
