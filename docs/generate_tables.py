@@ -257,7 +257,7 @@ def generous_response_counts() -> str:
     usual = [row for row in finite if row["errors"] != "log-normal"]
     return (
         f"Where at most 5 % are infinite ({len(finite)} of {len(found)} cells) the declared bound makes "
-        f"intervals {min(shorter):.2g} to {max(shorter):.2g} times as long, {statistics.median(shorter):.2g} "
+        f"intervals {min(shorter):.2f} to {max(shorter):.0f} times as long, {statistics.median(shorter):.1f} "
         "times in the median. "
         f"Coverage there: intercepts {_least(usual, 'intercept')} at least, log-normal errors "
         f"{_least(finite, 'intercept')}; slopes {_least(finite, 'slopes')}."

@@ -18,8 +18,8 @@ from privfit.problem.oracle import Oracle
 from privfit.problem.plan import Plan
 from privfit.problem.schedule import planned_release
 from privfit.solvers.geometry import Frame
-from privfit.solvers.looks import planned_looks
-from privfit.solvers.residual_bounds import LOOKS, bounded_at, has_bound
+from privfit.solvers.looks import LOOKS, planned_looks
+from privfit.solvers.residual_bounds import bounded_at, has_bound
 
 SIGNAL = 0.5
 FRAME = Frame(np.eye(1), np.zeros(1), 1.0, np.eye(1))
@@ -134,3 +134,34 @@ def test_intervals_hold_within_a_generous_range():
         interval = pf.ols("y ~ x", table(4_000, seed), random_state=seed, **common).conf_int().to_numpy()
         held += (interval[:, 0] <= [20.0, 1.0]) & (interval[:, 1] >= [20.0, 1.0])
     assert held.min() >= 46
+
+
+def amounts(n, seed, share):
+    """Return a table whose response is 0 but for a share of rows that grows with x."""
+    rng = np.random.default_rng(seed)
+    x = rng.normal(size=n).clip(-2.0, 2.0)
+    paid = rng.random(n) < share * (1.0 + 0.4 * x)
+    return {"x": x, "y": np.where(paid, rng.lognormal(1.5, 0.8, size=n), 0.0).clip(0.0, 60.0)}
+
+
+@pytest.mark.parametrize("share", [0.02, 0.1, 0.5])
+@pytest.mark.parametrize(("n", "epsilon"), [(2_000, 4.0), (20_000, 1.0)])
+def test_amounts_that_are_mostly_nothing_keep_the_declared_bound(share, n, epsilon):
+    """Noise hides those that are not 0 in some of these; a bound that cut them would make the slope 0."""
+    bounds = {
+        "x": {"type": "numeric", "lower": -2, "upper": 2},
+        "y": {"type": "numeric", "lower": 0, "upper": 60},
+    }
+    for seed in range(10):
+        fit = pf.ols("y ~ x", amounts(n, seed, share), schema=bounds, epsilon=epsilon, random_state=seed)
+        assert "±" not in fit.model
+
+
+@pytest.mark.parametrize("law", [norm, t(3), expon, lognorm(1.0)], ids=["normal", "t", "exponential", "skew"])
+def test_a_continuum_is_no_heap(law):
+    rng, lowered = np.random.default_rng(3), 0
+    for seed in range(10):
+        y = 5.0 * (law.rvs(size=20_000, random_state=rng) - law.mean()) / law.std()
+        table = {"y": y.clip(-500.0, 500.0), "x": rng.normal(size=20_000).clip(-4.0, 4.0)}
+        lowered += "±" in pf.ols("y ~ x", table, schema=SCHEMA, epsilon=1.0, random_state=seed).model
+    assert lowered >= 8

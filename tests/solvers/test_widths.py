@@ -17,8 +17,9 @@ from privfit.problem.objective import Problem
 from privfit.problem.oracle import Oracle
 from privfit.problem.plan import Plan, PlannedRelease, Release
 from privfit.problem.schedule import planned_release
+from privfit.solvers.looks import LOOKS
 from privfit.solvers.residuals import Residuals
-from privfit.solvers.widths import LOOKS, has_widths, narrowed_to, narrowest
+from privfit.solvers.widths import has_widths, narrowed_to, narrowest
 
 REACH = 1.0
 EDGES = REACH * 2.0 ** (np.arange(1.0 - SIDE_CLASSES, 0.0) / SIDES_A_DOUBLING)

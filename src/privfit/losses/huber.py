@@ -98,8 +98,8 @@ class Squared(AbstractLoss):
         return "Squared()" if self.adapts else f"Squared(bound={self.bound:g})"
 
     def lowered(self, bound: float) -> "Squared":
-        """Return the loss with this bound, if that is smaller."""
-        return replace(self, bound=min(bound, self.bound))
+        """Return the loss with this bound, if that is smaller and it adapts."""
+        return replace(self, bound=min(bound, self.bound)) if self.adapts else self
 
     @property
     def constants(self) -> LossConstants:

@@ -6,12 +6,13 @@ from privfit.problem.oracle import Oracle
 from privfit.solvers import residual_bounds, widths
 from privfit.solvers.geometry import Frame, Marginals
 
+LOOKS = 3
+"""Looks at residuals by which a loss is changed: about the mean response, then where that or steps led."""
+
 
 def planned_looks(problem: Problem) -> int:
     """Return how many releases of kind ``"residuals"`` are asked for, which have to be planned."""
-    if widths.has_widths(problem):
-        return widths.LOOKS
-    return residual_bounds.LOOKS if residual_bounds.has_bound(problem) else 0
+    return LOOKS if widths.has_widths(problem) or residual_bounds.has_bound(problem) else 0
 
 
 def led_by_residuals(

@@ -13,11 +13,15 @@ from privfit.solvers.residuals import Residuals
 from privfit.solvers.response import MeanResponse
 from privfit.solvers.widths import constant_at
 
-_MOST_HIDDEN = 0.1
-"""Share of rows that noise may hide: where it is more, a look says nothing about the tail."""
+_MOST_HIDDEN, _MOST_OF_TAIL = 0.25, 0.1
+"""Share of rows that noise may hide: where it is more, a look says nothing, or nothing about the tail."""
 
-_ROOM, _ROOM_FOR_SKEWED = 6.0, 20.0
+_ROOM, _ROOM_FOR_SKEWED = 5.0, 20.0
 """Bound where noise hides the tail, in standard deviations by the quartiles, and what skewness adds to it."""
+
+_FAR_OUT = 9.0
+"""Variance of the response over that by its quartiles from which on few rows, far out, make up most of it: a
+log-normal law has 4."""
 
 _BIAS = 0.2
 """Standard errors that an estimate may be off by for residuals beyond the bound."""
@@ -32,28 +36,33 @@ _ONE_SIDED, _LEAST_SKEWED = 0.4, 0.15
 """Skewness from which on all residuals beyond the bound are taken to be on one side, and the least part of
 them by which one side is taken to have more."""
 
+_HEAP = 0.35
+"""Share of rows in a single class of residuals about the median from which on responses are no continuum."""
+
+_CERTAIN = 3.0
+"""Standard deviations of noise that are taken from a variance."""
+
 _ASTRAY = 0.5
 """Median of the residuals, in their standard deviations by the quartiles, from which on a point is moved."""
 
 _NOISE = 0.25
 """What noise may add to a standard error, relative to that of sampling, for a bound that cuts nothing."""
 
-LOOKS = 2
-"""Looks at residuals: about the mean, and where the first steps lead."""
-
 
 def has_bound(problem: Problem) -> bool:
-    """Return whether `LOOKS` releases of kind ``"residuals"`` are asked for, which have to be planned."""
+    """Return whether `privfit.solvers.looks.LOOKS` looks at residuals lower the bound."""
     return isinstance(problem.loss, Squared) and problem.loss.adapts
 
 
 def led_by_spread(
     problem: Problem, oracle: Oracle, marginals: Marginals, frame: Frame, mu: float
 ) -> tuple[Problem, Marginals]:
-    """Look at residuals about the mean response, for a bound that they keep within, and where to start.
+    """Look at residuals about the mean response and its median, for a bound, and where to start.
 
-    Where the declared range is generous noise hides both the mean and how small the spread is. Other problems
-    are left alone.
+    Where the declared range is generous noise hides both the mean and how small the spread is. If many
+    responses are one number, or few rows, far out, certainly make up most of the variance, the bound stays:
+    so it is with amounts that are mostly 0, of which noise may hide all others. Other problems are left
+    alone.
 
     Parameters
     ----------
@@ -65,17 +74,23 @@ def led_by_spread(
     mu : float
         Signal of the solver's budget.
     """
-    response = marginals.response
-    if not has_bound(problem) or not isinstance(response, MeanResponse):
+    loss, response = problem.loss, marginals.response
+    if not isinstance(loss, Squared) or not loss.adapts or not isinstance(response, MeanResponse):
         return problem, marginals
     center, unit = response.mean if problem.has_intercept else 0.0, problem.response_range[1]
-    problem, seen = _looked(problem, oracle, frame, constant_at(problem, frame, center), mu)
-    middle, shown = seen.quantile(0.5), seen.spread
+    middle = _looked(problem, oracle, frame, constant_at(problem, frame, center)).quantile(0.5)
+    if middle is not None and problem.has_intercept:
+        center += unit * middle
+    seen = _looked(problem, oracle, frame, constant_at(problem, frame, center))
+    shown = seen.spread
     if middle is None or shown is None:
         return problem, marginals
-    found = center + unit * middle if _is_astray(seen) else None
-    response = replace(response, spread=min(shown * unit, response.spread), found=found)
-    return problem, replace(marginals, response=response)
+    certain = response.spread**2 - _CERTAIN * unit * response.error
+    if seen.heap > _HEAP or certain > _FAR_OUT * (shown * unit) ** 2:
+        problem = _with(problem, oracle, replace(loss, adapts=False))
+        return problem, marginals
+    response = replace(response, spread=min(shown * unit, response.spread), found=center)
+    return _lowered(problem, oracle, seen, mu), replace(marginals, response=response)
 
 
 def bounded_at(
@@ -106,32 +121,35 @@ def bounded_at(
     skewed. The bound is that at which this is a fifth of its standard error, or the larger one up to which
     noise adds little to that, and ``q`` at least. Slopes move by less, unless large residuals come with far
     rows. Where noise hides the tail the bound is a multiple of the distance of the quartiles.
+
+    All of that rests on the tail being like what is seen. Rows that are far out, and so few that noise hides
+    them, are cut.
     """
-    if not has_bound(problem):
+    if not isinstance(problem.loss, Squared) or not oracle.remaining("residuals"):
         return problem, point
-    problem, seen = _looked(problem, oracle, frame, point, mu)
-    middle = seen.quantile(0.5)
-    if middle is None or not problem.has_intercept or not _is_astray(seen):
+    seen = _looked(problem, oracle, frame, point)
+    problem, middle, spread = _lowered(problem, oracle, seen, mu), seen.quantile(0.5), seen.spread
+    if middle is None or spread is None or not problem.has_intercept or abs(middle) < _ASTRAY * spread:
         return problem, point
     return problem, point + constant_at(problem, frame, middle * problem.response_range[1])
 
 
-def _looked(
-    problem: Problem, oracle: Oracle, frame: Frame, at: FloatArray, mu: float
-) -> tuple[Problem, Residuals]:
-    """Look at the residuals at a point in the frame's coordinates, and go on with a bound to suit."""
-    assert isinstance(problem.loss, Squared)  # noqa: S101 -- has_bound
+def _looked(problem: Problem, oracle: Oracle, frame: Frame, at: FloatArray) -> Residuals:
+    """Look at the residuals at a point in the frame's coordinates."""
     oracle.change_basis(whitened(problem, frame.basis))
-    seen = Residuals.of(oracle.release("residuals", at))
-    loss = problem.loss.lowered(problem.response_range[1] * _bound(seen, problem, mu))
+    return Residuals.of(oracle.release("residuals", at))
+
+
+def _lowered(problem: Problem, oracle: Oracle, seen: Residuals, mu: float) -> Problem:
+    """Go on with a bound to suit, if it may be lowered."""
+    loss = problem.loss
+    assert isinstance(loss, Squared)  # noqa: S101 -- the callers'
+    return _with(problem, oracle, loss.lowered(problem.response_range[1] * _bound(seen, problem, mu)))
+
+
+def _with(problem: Problem, oracle: Oracle, loss: Squared) -> Problem:
     oracle.change_loss(loss)
-    return replace(problem, loss=loss), seen
-
-
-def _is_astray(seen: Residuals) -> bool:
-    """Return whether residuals are far from 0 together."""
-    middle, spread = seen.quantile(0.5), seen.spread
-    return middle is not None and spread is not None and abs(middle) > _ASTRAY * spread
+    return replace(problem, loss=loss)
 
 
 def _bound(seen: Residuals, problem: Problem, mu: float) -> float:
@@ -140,9 +158,9 @@ def _bound(seen: Residuals, problem: Problem, mu: float) -> float:
     if hidden == 0.0:
         return size
     spread, skewness = seen.spread, 1.0 if seen.skewness is None else abs(seen.skewness)
-    if spread is None:
+    if spread is None or hidden > _MOST_HIDDEN:
         return math.inf
-    if hidden > _MOST_HIDDEN:
+    if hidden > _MOST_OF_TAIL:
         return max(size, (_ROOM + _ROOM_FOR_SKEWED * skewness) * spread)
     each = 2.0 * math.sqrt(SMALLEST_SPREAD * problem.n_coef / problem.n_rows) / mu
     error = math.hypot(spread, each * size) / math.sqrt(problem.n_rows)

@@ -113,6 +113,11 @@ class Residuals:
         sizes = self.likely[SIDE_CLASSES:] + self.likely[SIDE_CLASSES - 1 :: -1]
         return float(np.interp(0.5, np.append(0.0, np.cumsum(sizes)), np.append(0.0, _EDGES)))
 
+    @property
+    def heap(self) -> float:
+        """Share of rows in the fullest class, less what noise may add to it."""
+        return float(np.max(self.shares)) - _CLEAR * self.noise
+
     def reach(self, share: float) -> float | None:
         """Return the size that about this share of the residuals keeps within; None where noise hides it.
 

@@ -27,7 +27,7 @@ from privfit.solvers.counts import has_counts, held_to_counts
 from privfit.solvers.course import Course, Matrices
 from privfit.solvers.geometry import farthest, planned_geometry, released_geometry
 from privfit.solvers.hessian_model import SMALLEST_SPREAD, HessianModel, View, limited, norm_limit
-from privfit.solvers.looks import led_by_residuals, planned_looks, put_right
+from privfit.solvers.looks import LOOKS, led_by_residuals, planned_looks, put_right
 from privfit.solvers.norms import longest_norm, outliers, room_for
 from privfit.solvers.requirements import need_convex, need_smooth
 from privfit.solvers.secant import steepness
@@ -143,7 +143,7 @@ class WhitenedGradientDescent(AbstractSolver):
         course = self._courses(problem, allowance.signal(problem.size))[0]
         looks = 2 if course.samples else 3
         counts = [self.count_share] if has_counts(problem) else []
-        residuals = [self.residual_share / max(planned_looks(problem), 1)] * planned_looks(problem)
+        residuals = [self.residual_share / LOOKS] * planned_looks(problem)
         fixed = [*counts, self.marginal_share, self.geometry_share, *[self.norm_share / looks] * looks]
         fixed += residuals
         fixed.append(self.hessian_share)

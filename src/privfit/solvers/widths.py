@@ -38,12 +38,9 @@ _FOR_NOISE = 8.0
 _ASTRAY = 0.3
 """How far from that of the quantile the share of rows below a point may be, relative to the rarer side's."""
 
-LOOKS = 3
-"""Looks at residuals: where responses are, whether steps led astray, and how dense rows are there."""
-
 
 def has_widths(problem: Problem) -> bool:
-    """Return whether `LOOKS` releases of kind ``"residuals"`` are asked for, which have to be planned."""
+    """Return whether `privfit.solvers.looks.LOOKS` looks at residuals choose the width."""
     return _adapting(problem) is not None
 
 
