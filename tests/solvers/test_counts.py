@@ -62,6 +62,14 @@ def test_with_a_large_budget_no_count_is_cut_and_the_bound_is_near_the_largest(l
     assert loss.bound == pytest.approx(math.log(loss.count_bound))
 
 
+def test_where_only_zeros_are_seen_the_bound_stays():
+    """Noise hides the few rows that make up the mean."""
+    y = np.zeros(20_000)
+    y[:200] = np.random.default_rng(2).poisson(10.0, size=200)
+    assert {held(y, 0.03, seed).count_bound for seed in range(50)} == {BOUND}
+    assert held(y, 1.0).count_bound < 0.1 * BOUND
+
+
 @pytest.mark.statistical
 @pytest.mark.parametrize("mu", [0.03, 0.1, 1.0])
 @pytest.mark.parametrize("shape", [0.5, 2.0, 1e6])

@@ -29,7 +29,8 @@ def has_counts(problem: Problem) -> bool:
 def held_to_counts(problem: Problem, oracle: Oracle) -> Problem:
     """Look at how large counts are, and return the problem with a bound on them to suit.
 
-    The oracle goes on with it, and with the less noise that it asks for. Other responses are left alone.
+    The oracle goes on with it, and with the less noise that it asks for. Where noise hides all but zeros the
+    bound stays: what is special about the other rows would be cut. Other responses are left alone.
 
     Parameters
     ----------
@@ -40,9 +41,9 @@ def held_to_counts(problem: Problem, oracle: Oracle) -> Problem:
     if not isinstance(problem.loss, Poisson):
         return problem
     seen = largest_seen(oracle.release("counts", np.array(problem.start)))
-    if seen is None or seen.hidden > _MOST_HIDDEN:
-        return problem
     unit = problem.loss.count_bound * 2.0 ** (-NORM_CLASSES / NORMS_A_DOUBLING)
+    if seen is None or seen.hidden > _MOST_HIDDEN or seen.number == 1 or unit * seen.value < 1.0:
+        return problem
     room = 1.0 if seen.hidden == 0.0 else 1.0 - math.log(_RARER) / math.log(seen.hidden)
     loss = problem.loss.up_to(max(room * unit * seen.value, _LEAST))
     oracle.change_loss(loss)
