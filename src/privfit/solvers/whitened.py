@@ -90,7 +90,7 @@ class WhitenedGradientDescent(AbstractSolver):
 
     Notes
     -----
-    *Guarantee.* mu-GDP by composition of marginals, two matrices, two to four histograms and K gradients.
+    *Guarantee.* mu-GDP by composition of marginals, two matrices, two to six histograms and K gradients.
     Bases, and what part of the rows is sampled, are functions of earlier releases; the Mallows weights bound
     every row in them, so all sensitivities are known beforehand. See `Oracle.sample` for samples, and
     `Oracle.change_loss` for bounds on counts and residuals that looks at them lower, and for smoothing that
