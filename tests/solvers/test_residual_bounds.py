@@ -5,6 +5,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from scipy.integrate import quad
 from scipy.stats import expon, lognorm, norm, t
 
 import privfit as pf
@@ -19,7 +20,8 @@ from privfit.problem.plan import Plan
 from privfit.problem.schedule import planned_release
 from privfit.solvers.geometry import Frame
 from privfit.solvers.looks import LOOKS, planned_looks
-from privfit.solvers.residual_bounds import bounded_at, has_bound
+from privfit.solvers.residual_bounds import bounded_at, has_bound, tail_bound
+from privfit.solvers.residuals import Residuals
 
 SIGNAL = 0.5
 FRAME = Frame(np.eye(1), np.zeros(1), 1.0, np.eye(1))
@@ -67,6 +69,36 @@ def test_what_is_cut_off_is_small_beside_the_standard_error(law, mu):
         bound = looked(y, mu, seed=seed)[0].bound
         cut = np.mean(np.clip(y, -bound, bound)) - np.mean(y)
         assert abs(cut) < 2.0 * error  # mostly far below one; that of privacy noise comes on top
+
+
+@pytest.mark.parametrize("shape", [0.8, 1.4, 2.0])
+@pytest.mark.parametrize("hidden", [0.1, 0.01, 1e-3])
+def test_the_tail_beyond_the_bound_has_the_excess_that_was_asked_for(shape, hidden):
+    """Sizes of a Weibull law, whose tail beyond what is seen is taken to have half its exponent."""
+    usual, size = math.log(2.0) ** (1.0 / shape), math.log(1.0 / hidden) ** (1.0 / shape)
+    power = 0.5 * shape
+    scale = size / math.log(1.0 / hidden) ** (1.0 / power)
+    for excess in (1e-3, 1e-5):
+        bound = tail_bound(usual, size, hidden, excess)
+        assert bound >= size * (1.0 - 1e-12)
+        beyond = quad(lambda r: math.exp(-((r / scale) ** power)), bound, math.inf, limit=200)[0]
+        assert beyond < 2.0 * excess or bound == pytest.approx(size)
+        assert beyond > 0.4 * excess or bound == pytest.approx(size)
+
+
+@pytest.mark.parametrize(("law", "skewness"), [(norm, 0.0), (expon, 0.465), (lognorm(1.0), 0.566)])
+def test_what_exact_shares_say(law, skewness):
+    y = drawn(law, 100_000, 0.01) - (law.median() - law.mean()) / law.std() * 0.01
+    problem = problem_of(len(y), Squared(1.0))
+    rows = ArraySource(np.ones((len(y), 1)), y, norm_bound=1.0)
+    counts = rows.sum(problem.kernel("residuals", np.zeros(1)), problem.sum_length("residuals"))
+    seen = Residuals(counts / len(y), 1e-9)
+    assert seen.skewness == pytest.approx(skewness, abs=0.08)
+    assert seen.usual_size == pytest.approx(np.median(np.abs(y)), rel=0.1)
+    assert seen.heap < 0.2
+    size, hidden = seen.largest
+    assert np.abs(y).max() <= size < 1.5 * np.abs(y).max()
+    assert hidden < 1e-6
 
 
 def test_noise_falls_with_the_bound_and_never_rises():

@@ -165,11 +165,11 @@ def _bound(seen: Residuals, problem: Problem, mu: float) -> float:
     each = 2.0 * math.sqrt(SMALLEST_SPREAD * problem.n_coef / problem.n_rows) / mu
     error = math.hypot(spread, each * size) / math.sqrt(problem.n_rows)
     one_sided = min(max(skewness / _ONE_SIDED, _LEAST_SKEWED), 1.0)
-    tail = _tail_bound(seen.usual_size, size, hidden, _BIAS * error / one_sided)
+    tail = tail_bound(seen.usual_size, size, hidden, _BIAS * error / one_sided)
     return max(size, tail, _NOISE * spread / each)
 
 
-def _tail_bound(usual: float, size: float, hidden: float, excess: float) -> float:
+def tail_bound(usual: float, size: float, hidden: float, excess: float) -> float:
     """Return about the bound that sizes exceed by so much in the mean, see `bounded_at`; ``size`` at least.
 
     The mean excess is ``a / k t**(1 / k - 1) exp(-t)`` at ``B = a t**(1 / k)``, for large ``t``.
