@@ -214,39 +214,39 @@ def published_coverage() -> str:
 
 def generous_bounds() -> str:
     """Return coverage of quantile regressions by declared range, with what is infinite and how far off."""
-    found = {
-        tuple(row[name] for name in ("errors", "tau", "n", "range")): row
-        for row in rows("experiments/results/generous_bounds.csv")
-    }
-    ranges = list(dict.fromkeys(place[3] for place in found))
+    headings, cells = _by_range("generous_bounds", "errors", "tau", "n")
     body = []
-    for errors, tau, n in dict.fromkeys(place[:3] for place in found):
-        here = [found[errors, tau, n, spread] for spread in ranges]
+    for (errors, tau, n), here in cells.items():
         shown = [
             f"{_percent(row['intercept'])} / {_percent(row['slopes'])} / {_percent(row['infinite'])}"
             for row in here
         ]
         body.append([errors, tau, f"{int(n):,}", *shown, " / ".join(row["width"] for row in here)])
-    return table(["errors", "τ", "n", *(f"range {float(one):,.0f}" for one in ranges), "± width"], body)
+    return table(["errors", "τ", "n", *headings, "± width"], body)
+
+
+def _by_range(name: str, *keys: str) -> tuple[list[str], dict[tuple[str, ...], list[dict[str, str]]]]:
+    """Return headings for the declared ranges, and the rows of all ranges for each value of other columns."""
+    cells: dict[tuple[str, ...], list[dict[str, str]]] = {}
+    found = sorted(rows(f"experiments/results/{name}.csv"), key=lambda row: float(row["range"]))
+    for row in found:
+        cells.setdefault(tuple(row[key] for key in keys), []).append(row)
+    ranges = sorted({float(row["range"]) for row in found})
+    return [f"range {one:,.0f}" for one in ranges], cells
 
 
 def generous_response() -> str:
     """Return coverage and widths of least squares by declared range of the response."""
-    found = {
-        tuple(row[name] for name in ("errors", "n", "epsilon", "range")): row
-        for row in rows("experiments/results/generous_response.csv")
-    }
-    ranges = list(dict.fromkeys(place[3] for place in found))
+    headings, cells = _by_range("generous_response", "errors", "n", "epsilon")
     body = []
-    for errors, n, epsilon in dict.fromkeys(place[:3] for place in found):
-        here = [found[errors, n, epsilon, spread] for spread in ranges]
+    for (errors, n, epsilon), here in cells.items():
         shown = [
             f"{_percent(row['intercept'])} / {_percent(row['slopes'])}, "
             f"{row['width']} ({row['declared_width']})"
             for row in here
         ]
         body.append([errors, f"{int(n):,}", f"{float(epsilon):g}", *shown])
-    return table(["errors", "n", "ε", *(f"range {float(one):,.0f}" for one in ranges)], body)
+    return table(["errors", "n", "ε", *headings], body)
 
 
 def generous_response_counts() -> str:

@@ -59,19 +59,25 @@ def cell(arguments: tuple[str, float, int, float, float, int]) -> dict[str, obje
         hits.append((low <= wanted) & (wanted <= high))
         finite.append(np.isfinite(high - low))
         off.append((fit.params.iloc[0] - wanted[0]) / fit.bse.iloc[0])
-        found = re.search(r"±([\d.e-]+)", fit.model)
-        widths.append(float(found[1]) if found else np.nan)
+        widths.append(chosen(fit, np.nan))
     held, usable = np.array(hits), np.array(finite)
     return dict(zip(FIELDS, arguments, strict=False)) | {
-        "intercept": _share(held[:, 0], usable[:, 0]),
-        "slopes": _share(held[:, 1:], usable[:, 1:]),
+        "intercept": share_held(held[:, 0], usable[:, 0]),
+        "slopes": share_held(held[:, 1:], usable[:, 1:]),
         "infinite": f"{1.0 - usable.mean():.4f}",
         "off": f"{np.mean(np.array(off)[usable[:, 0]]):.2f}" if usable[:, 0].any() else "",
         "width": f"{np.mean(widths):.3g}",
     }
 
 
-def _share(held: np.ndarray, usable: np.ndarray) -> str:
+def chosen(fit: pf.FitResult, otherwise: float) -> float:
+    """Return the number that the title of a fit says, after its sign of plus or minus."""
+    found = re.search(r"±([\d.e-]+)", fit.model)
+    return float(found[1]) if found else otherwise
+
+
+def share_held(held: np.ndarray, usable: np.ndarray) -> str:
+    """Return the coverage of usable intervals, nothing where there are none."""
     return f"{held[usable].mean():.4f}" if usable.any() else ""
 
 

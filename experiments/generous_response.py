@@ -16,7 +16,6 @@ Adds to experiments/results/generous_response.csv; resumable.
 """
 
 import argparse
-import re
 from collections.abc import Callable
 from itertools import product
 from pathlib import Path
@@ -24,6 +23,7 @@ from pathlib import Path
 import numpy as np
 
 import privfit as pf
+from generous_bounds import chosen, share_held
 from resumable import ResultsTable
 
 RESULTS = Path(__file__).parent / "results" / "generous_response.csv"
@@ -79,11 +79,10 @@ def cell(arguments: tuple[str, float, int, float, int]) -> dict[str, object]:
     low, high = np.moveaxis([fit.conf_int().to_numpy() for fit in fits], 2, 0)
     finite, held = np.isfinite(high - low), (low <= COEFFICIENTS) & (high >= COEFFICIENTS)
     usual = np.mean([_widths(fit) for fit in plain])
-    shown = [re.search(r"±([\d.e-]+)", fit.model) for fit in fits]
-    bounds = [float(found[1]) if found else 0.5 * spread for found in shown]
+    bounds = [chosen(fit, 0.5 * spread) for fit in fits]
     return dict(zip(FIELDS, arguments, strict=False)) | {
-        "intercept": _share(held[:, 0], finite[:, 0]),
-        "slopes": _share(held[:, 1:], finite[:, 1:]),
+        "intercept": share_held(held[:, 0], finite[:, 0]),
+        "slopes": share_held(held[:, 1:], finite[:, 1:]),
         "infinite": f"{1.0 - finite.mean():.4f}",
         "width": f"{np.median((high - low)[:, 1:]) / usual:.2f}",
         "bound": f"{np.median(bounds):.3g}",
@@ -94,10 +93,6 @@ def cell(arguments: tuple[str, float, int, float, int]) -> dict[str, object]:
 def _widths(fit: pf.FitResult) -> np.ndarray:
     """Return the widths of the slopes' intervals."""
     return np.ptp(fit.conf_int().to_numpy(), axis=1)[1:]
-
-
-def _share(held: np.ndarray, usable: np.ndarray) -> str:
-    return f"{held[usable].mean():.4f}" if usable.any() else ""
 
 
 def main() -> None:

@@ -99,14 +99,15 @@ def linear_regression(residual_bound: float | None = None) -> Model:
             return Squared(residual_bound / design.target.half_width)
         return Squared(1.0, adapts=True) if design.target.bounded else Squared(UNIT_SCALE_RESIDUAL)
 
+    title = "Linear regression (least squares{})"
+
     def fitted(loss: AbstractLoss, design: Design) -> str:
         assert isinstance(loss, Squared)  # noqa: S101 -- made above
-        if not loss.adapts or loss.bound >= 1.0:
-            return "Linear regression (least squares)"
+        lowered = loss.adapts and loss.bound < 1.0
         used = significant(loss.bound * design.target.half_width, 2)
-        return f"Linear regression (least squares, residuals up to ±{used})"
+        return title.format(f", residuals up to ±{used}" if lowered else "")
 
-    return Model("Linear regression (least squares)", "numeric", loss, fitted=fitted)
+    return Model(title.format(""), "numeric", loss, fitted=fitted)
 
 
 def huber_regression(threshold: float = GAUSSIAN_95, scale: float | None = None) -> Model:

@@ -2,12 +2,13 @@
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import ClassVar, Literal
 
 import numpy as np
 
 from privfit._checks import FloatArray
+from privfit.losses import AbstractLoss
 from privfit.privacy.allowance import Allowance
 from privfit.problem.objective import Problem
 from privfit.problem.oracle import Oracle
@@ -136,6 +137,12 @@ def take_step(problem: Problem, oracle: Oracle, theta: FloatArray, preconditione
     """Release the gradient at ``theta`` and pair it with the preconditioner."""
     release = oracle.release("gradient", theta)
     return Step(release, release.value + problem.ridge @ theta, preconditioner)
+
+
+def with_loss(problem: Problem, oracle: Oracle, loss: AbstractLoss) -> Problem:
+    """Return the problem with another loss, with which the oracle goes on; see `Oracle.change_loss`."""
+    oracle.change_loss(loss)
+    return replace(problem, loss=loss)
 
 
 def keep_scale_positive(problem: Problem, theta: FloatArray, previous: FloatArray) -> FloatArray:

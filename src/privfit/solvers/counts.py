@@ -1,7 +1,6 @@
 """How large counts are: a bound that none comes near is lowered to what a look at them shows."""
 
 import math
-from dataclasses import replace
 
 import numpy as np
 
@@ -9,6 +8,7 @@ from privfit.losses import Poisson
 from privfit.problem.bounded_kernels import NORM_CLASSES, NORMS_A_DOUBLING
 from privfit.problem.objective import Problem
 from privfit.problem.oracle import Oracle
+from privfit.solvers.base import with_loss
 from privfit.solvers.histogram import largest_seen
 
 _RARER = 100.0
@@ -46,5 +46,4 @@ def held_to_counts(problem: Problem, oracle: Oracle) -> Problem:
         return problem
     room = 1.0 if seen.hidden == 0.0 else 1.0 - math.log(_RARER) / math.log(seen.hidden)
     loss = problem.loss.up_to(max(room * unit * seen.value, _LEAST))
-    oracle.change_loss(loss)
-    return replace(problem, loss=loss)
+    return with_loss(problem, oracle, loss)

@@ -141,6 +141,12 @@ class Frame:
     dimension: float
     seen: FloatArray
 
+    def constant(self, value: float) -> FloatArray:
+        """Return the coefficients (p,) of a constant predictor, for rows that begin with a constant."""
+        encoded = np.zeros(len(self.basis))
+        encoded[0] = value
+        return np.asarray(np.linalg.solve(self.basis, encoded), dtype=np.float64)
+
     @classmethod
     def of(
         cls, problem: Problem, standard: FloatArray, release: Release, *, marginals: Marginals, size: float

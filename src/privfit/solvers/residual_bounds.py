@@ -7,11 +7,11 @@ from privfit._checks import FloatArray
 from privfit.losses import Squared
 from privfit.problem.objective import Problem
 from privfit.problem.oracle import Oracle
-from privfit.solvers.geometry import Frame, Marginals, whitened
+from privfit.solvers.base import with_loss
+from privfit.solvers.geometry import Frame, Marginals
 from privfit.solvers.hessian_model import SMALLEST_SPREAD
-from privfit.solvers.residuals import Residuals
+from privfit.solvers.residuals import Residuals, look_at
 from privfit.solvers.response import MeanResponse
-from privfit.solvers.widths import constant_at
 
 _MOST_HIDDEN, _MOST_OF_TAIL = 0.25, 0.1
 """Share of rows that noise may hide: where it is more, a look says nothing, or nothing about the tail."""
@@ -51,7 +51,13 @@ _NOISE = 0.25
 
 def has_bound(problem: Problem) -> bool:
     """Return whether `privfit.solvers.looks.LOOKS` looks at residuals lower the bound."""
-    return isinstance(problem.loss, Squared) and problem.loss.adapts
+    return _adapting(problem) is not None
+
+
+def _adapting(problem: Problem) -> Squared | None:
+    """Return the loss where its bound may be lowered."""
+    loss = problem.loss
+    return loss if isinstance(loss, Squared) and loss.adapts else None
 
 
 def led_by_spread(
@@ -74,23 +80,23 @@ def led_by_spread(
     mu : float
         Signal of the solver's budget.
     """
-    loss, response = problem.loss, marginals.response
-    if not isinstance(loss, Squared) or not loss.adapts or not isinstance(response, MeanResponse):
+    loss, response = _adapting(problem), marginals.response
+    if loss is None or not isinstance(response, MeanResponse):
         return problem, marginals
     center, unit = response.mean if problem.has_intercept else 0.0, problem.response_range[1]
-    middle = _looked(problem, oracle, frame, constant_at(problem, frame, center)).quantile(0.5)
+    middle = look_at(problem, oracle, frame, frame.constant(center)).quantile(0.5)
     if middle is not None and problem.has_intercept:
         center += unit * middle
-    seen = _looked(problem, oracle, frame, constant_at(problem, frame, center))
+    seen = look_at(problem, oracle, frame, frame.constant(center))
     shown = seen.spread
     if middle is None or shown is None:
         return problem, marginals
     certain = response.spread**2 - _CERTAIN * unit * response.error
     if seen.heap > _HEAP or certain > _FAR_OUT * (shown * unit) ** 2:
-        problem = _with(problem, oracle, replace(loss, adapts=False))
-        return problem, marginals
+        return with_loss(problem, oracle, replace(loss, adapts=False)), marginals
     response = replace(response, spread=min(shown * unit, response.spread), found=center)
-    return _lowered(problem, oracle, seen, mu), replace(marginals, response=response)
+    loss = loss.lowered(unit * _bound(seen, problem, mu))
+    return with_loss(problem, oracle, loss), replace(marginals, response=response)
 
 
 def bounded_at(
@@ -125,31 +131,15 @@ def bounded_at(
     All of that rests on the tail being like what is seen. Rows that are far out, and so few that noise hides
     them, are cut.
     """
-    if not isinstance(problem.loss, Squared) or not oracle.remaining("residuals"):
+    loss = problem.loss
+    if not isinstance(loss, Squared) or not oracle.remaining("residuals"):
         return problem, point
-    seen = _looked(problem, oracle, frame, point)
-    problem, middle, spread = _lowered(problem, oracle, seen, mu), seen.quantile(0.5), seen.spread
+    seen, unit = look_at(problem, oracle, frame, point), problem.response_range[1]
+    problem = with_loss(problem, oracle, loss.lowered(unit * _bound(seen, problem, mu)))
+    middle, spread = seen.quantile(0.5), seen.spread
     if middle is None or spread is None or not problem.has_intercept or abs(middle) < _ASTRAY * spread:
         return problem, point
-    return problem, point + constant_at(problem, frame, middle * problem.response_range[1])
-
-
-def _looked(problem: Problem, oracle: Oracle, frame: Frame, at: FloatArray) -> Residuals:
-    """Look at the residuals at a point in the frame's coordinates."""
-    oracle.change_basis(whitened(problem, frame.basis))
-    return Residuals.of(oracle.release("residuals", at))
-
-
-def _lowered(problem: Problem, oracle: Oracle, seen: Residuals, mu: float) -> Problem:
-    """Go on with a bound to suit, if it may be lowered."""
-    loss = problem.loss
-    assert isinstance(loss, Squared)  # noqa: S101 -- the callers'
-    return _with(problem, oracle, loss.lowered(problem.response_range[1] * _bound(seen, problem, mu)))
-
-
-def _with(problem: Problem, oracle: Oracle, loss: Squared) -> Problem:
-    oracle.change_loss(loss)
-    return replace(problem, loss=loss)
+    return problem, point + frame.constant(middle * unit)
 
 
 def _bound(seen: Residuals, problem: Problem, mu: float) -> float:

@@ -8,7 +8,10 @@ import numpy as np
 
 from privfit._checks import FloatArray
 from privfit.problem.bounded_kernels import SIDE_CLASSES, SIDES_A_DOUBLING
+from privfit.problem.objective import Problem
+from privfit.problem.oracle import Oracle
 from privfit.problem.plan import Release
+from privfit.solvers.geometry import Frame, whitened
 from privfit.solvers.histogram import last_seen
 
 NORMAL_QUARTILE = 0.6745
@@ -94,7 +97,7 @@ class Residuals:
     @property
     def sizes(self) -> FloatArray:
         """Shares of rows by the size of their residual, shape (SIDE_CLASSES,)."""
-        return self.shares[SIDE_CLASSES:] + self.shares[SIDE_CLASSES - 1 :: -1]
+        return _both_sides(self.shares)
 
     @property
     def largest(self) -> tuple[float, float] | None:
@@ -110,8 +113,8 @@ class Residuals:
     @property
     def usual_size(self) -> float:
         """Size that half of the residuals keep within; sizes are taken to be even within each class."""
-        sizes = self.likely[SIDE_CLASSES:] + self.likely[SIDE_CLASSES - 1 :: -1]
-        return float(np.interp(0.5, np.append(0.0, np.cumsum(sizes)), np.append(0.0, _EDGES)))
+        within = np.cumsum(_both_sides(self.likely))
+        return float(np.interp(0.5, np.append(0.0, within), np.append(0.0, _EDGES)))
 
     @property
     def heap(self) -> float:
@@ -139,3 +142,14 @@ class Residuals:
             return None
         first = int(reached[0])
         return float(_EDGES[first] * share / within[first])
+
+
+def _both_sides(shares: FloatArray) -> FloatArray:
+    """Return shares by size from those of either sign, from the smallest up."""
+    return shares[SIDE_CLASSES:] + shares[SIDE_CLASSES - 1 :: -1]
+
+
+def look_at(problem: Problem, oracle: Oracle, frame: Frame, at: FloatArray) -> Residuals:
+    """Ask for the residuals at a point in the frame's coordinates, in which the oracle goes on."""
+    oracle.change_basis(whitened(problem, frame.basis))
+    return Residuals.of(oracle.release("residuals", at))

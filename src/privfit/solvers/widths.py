@@ -4,14 +4,13 @@ import math
 from dataclasses import replace
 from statistics import NormalDist
 
-import numpy as np
-
 from privfit._checks import FloatArray
 from privfit.losses import SmoothedQuantile
 from privfit.problem.objective import Problem
 from privfit.problem.oracle import Oracle
-from privfit.solvers.geometry import Frame, Marginals, whitened
-from privfit.solvers.residuals import NORMAL_QUARTILE, Residuals
+from privfit.solvers.base import with_loss
+from privfit.solvers.geometry import Frame, Marginals
+from privfit.solvers.residuals import NORMAL_QUARTILE, Residuals, look_at
 from privfit.solvers.response import MeanResponse
 
 _NORMAL = NormalDist()
@@ -76,17 +75,14 @@ def led_by_quantile(
     if loss is None or not isinstance(response, MeanResponse):
         return problem, marginals
     center = response.mean if problem.has_intercept else 0.0
-    oracle.change_basis(whitened(problem, frame.basis))
-    seen = Residuals.of(oracle.release("residuals", constant_at(problem, frame, center)))
+    seen = look_at(problem, oracle, frame, frame.constant(center))
     unit, found, shown = problem.response_range[1], seen.quantile(loss.tau), seen.spread
     if shown is None:
         return problem, marginals
     spread = min(shown * unit, response.spread)
     start = None if found is None else center + found * unit
-    loss = loss.narrowed(_LEADING * spread)
-    oracle.change_loss(loss)
-    response = replace(response, spread=spread, found=start)
-    return replace(problem, loss=loss), replace(marginals, response=response)
+    problem = with_loss(problem, oracle, loss.narrowed(_LEADING * spread))
+    return problem, replace(marginals, response=replace(response, spread=spread, found=start))
 
 
 def recentred(problem: Problem, oracle: Oracle, frame: Frame, point: FloatArray) -> FloatArray:
@@ -107,20 +103,12 @@ def recentred(problem: Problem, oracle: Oracle, frame: Frame, point: FloatArray)
     loss = _adapting(problem)
     if loss is None or not problem.has_intercept:
         return point
-    oracle.change_basis(whitened(problem, frame.basis))
-    seen = Residuals.of(oracle.release("residuals", point))
+    seen = look_at(problem, oracle, frame, point)
     off, (below, noise) = seen.quantile(loss.tau), seen.below
     allowed = _ASTRAY * min(loss.tau, 1.0 - loss.tau) + 3.0 * noise
     if off is None or abs(below - loss.tau) <= allowed:
         return point
-    return point + constant_at(problem, frame, off * problem.response_range[1])
-
-
-def constant_at(problem: Problem, frame: Frame, value: float) -> FloatArray:
-    """Return a constant predictor, 0 without an intercept, in the coordinates of the frame, shape (p,)."""
-    constant = np.zeros(problem.n_coef)
-    constant[0] = value
-    return np.asarray(np.linalg.solve(frame.basis, constant), dtype=np.float64)
+    return point + frame.constant(off * problem.response_range[1])
 
 
 def narrowed_to(problem: Problem, oracle: Oracle, at: FloatArray, mu: float) -> Problem:
@@ -159,8 +147,7 @@ def narrowed_to(problem: Problem, oracle: Oracle, at: FloatArray, mu: float) -> 
     units = _units(problem, loss, min(mu, 1e12))
     width = reach * problem.response_range[1] * units / NORMAL_QUARTILE
     loss = loss.narrowed(width, 2.0 * units * loss.density)
-    oracle.change_loss(loss)
-    return replace(problem, loss=loss)
+    return with_loss(problem, oracle, loss)
 
 
 def _units(problem: Problem, loss: SmoothedQuantile, mu: float) -> float:
