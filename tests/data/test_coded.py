@@ -141,6 +141,36 @@ def test_bounds_in_other_coordinates_hold_exactly(lost):
         assert lost == 24 or Fraction(weight) * square >= Fraction(bound) ** 2 / 10  # or close to it
 
 
+@pytest.mark.parametrize("storage", ["float64", "float32"])
+@pytest.mark.parametrize("lost", [0, 10, 20], ids=["well", "ill", "worse"])
+def test_bounds_for_columns_that_are_scaled_and_shifted_hold_exactly(lost, storage):
+    """Numbers are centred, so that all but their last digits cancel."""
+    rng = np.random.default_rng(lost)
+    x = coded_rows(rng, 120, storage=storage)
+    size = x.shape[1]
+    center = rng.uniform(0.5, 0.9, size)
+    x.numbers[:] = 0.7 + rng.normal(size=x.numbers.shape) * 2.0**-lost
+    basis = np.diag(2.0**lost * rng.uniform(0.5, 2.0, size))
+    basis[0] = -center * np.diag(basis)
+    numbers = list(x.layout.columns)
+    basis[0, numbers] = -0.7 * np.diag(basis)[numbers]
+    basis[0, 0] = 1e-3
+    found, reach = BasisNorms(basis)(x)
+    usable = np.isfinite(x.squared_norms())
+    assert np.isnan(found[~usable]).all()
+    assert usable.sum() > 50
+    exact = [[Fraction(value) for value in column] for column in basis.T]
+    whole = x.dense()
+    for bound, row in zip(found[usable], whole[usable], strict=True):
+        terms = [(k, Fraction(value)) for k, value in enumerate(row) if value]
+        square = sum(sum(value * column[k] for k, value in terms) ** 2 for column in exact)
+        assert Fraction(bound) ** 2 * (1 + Fraction(2) ** -45) >= square
+    expected = np.linalg.norm(whole[usable] @ basis, axis=1)
+    np.testing.assert_allclose(found[usable], expected, rtol=1e-10 * 4.0**lost)
+    length = np.linalg.norm(whole[usable], axis=1)
+    assert (reach[usable] >= length * np.linalg.norm(basis, 2) * (1.0 - 1e-15)).all()
+
+
 def test_weights_are_those_of_the_matrix():
     rng = np.random.default_rng(8)
     x = coded_rows(rng, CHUNK_ROWS + 50)

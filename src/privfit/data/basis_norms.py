@@ -38,9 +38,14 @@ class BasisNorms:
     ``x' M x`` with ``M = basis @ basis.T`` is summed from ``k (k + 1) / 2`` products. To first order,
     rounding takes ``p * 2**-53`` of the sizes of its terms from an entry of ``M``, and
     ``(k (k + 1) / 2 + 3) * 2**-53`` from the sum. These sizes are together at most
-    ``norm(x)**2 * norm(basis)**2`` (Cauchy and Schwarz); twice what that makes is added back. Another basis
-    is off from a multiple of this one by a relative ``2**-46`` at most in the Frobenius norm, which is 64
-    times ``2**-52``, and at most thrice that in a square; it is added, too, and to the spectral norm.
+    ``norm(x)**2 * norm(basis)**2`` (Cauchy and Schwarz); twice what that makes is added back. That is enough
+    where a basis only scales and shifts columns, too: the square, multiplied out, is three sums of k, k and
+    p terms, of sizes that are together at most twice as much, and rounding takes ``(k + p + 6) * 2**-53`` of
+    them.
+
+    Another basis is off from a multiple of this one by a relative ``2**-46`` at most in the Frobenius norm,
+    which is 64 times ``2**-52``, and at most thrice that in a square; it is added, too, and to the spectral
+    norm.
     """
 
     __slots__ = ("_basis", "_form", "_frobenius", "_off", "_root", "_shifts", "_spectral")
@@ -74,8 +79,10 @@ class BasisNorms:
     def __call__(self, x: Matrix) -> tuple[FloatArray, FloatArray]:
         """Return both bounds for finite rows, each of shape (n,)."""
         with np.errstate(over="ignore", invalid="ignore"):
-            if isinstance(x, CodedMatrix) and 4 * x.entries < x.shape[1]:
-                size, length = self._by_code(x)
+            if isinstance(x, CodedMatrix) and self._shifts is not None and x.layout.constant:
+                size, length = self._by_code(x, self._shifted_codes(x, *self._shifts))
+            elif isinstance(x, CodedMatrix) and 4 * x.entries < x.shape[1]:
+                size, length = self._by_code(x, x.quadratic(self._form))
             elif self._shifts is not None and not isinstance(x, CodedMatrix):
                 size, length = self._shifted(x, *self._shifts)
             else:
@@ -101,11 +108,16 @@ class BasisNorms:
         """Return norms of rows of ``x``, each the sum of p products, that rounding cannot exceed."""
         return size + (len(self._basis) + 64) * 2.0**-52 * self._frobenius * length
 
-    def _by_code(self, x: CodedMatrix) -> tuple[FloatArray, FloatArray]:
+    @staticmethod
+    def _shifted_codes(x: CodedMatrix, scale: FloatArray, shift: FloatArray) -> FloatArray:
+        """Return the squared norms of ``scale * x + shift``, multiplied out: rows have few entries."""
+        return x.square_dots(scale * scale) + 2.0 * (x @ (scale * shift)) + shift @ shift
+
+    def _by_code(self, x: CodedMatrix, square: FloatArray) -> tuple[FloatArray, FloatArray]:
         length = np.sqrt(squared_norms(x))
         terms = x.shape[1] + x.entries * (x.entries + 1) // 2 + 3 + 192
         room = terms * 2.0**-52 * self._frobenius**2 * (length * length)
-        return np.sqrt(np.maximum(x.quadratic(self._form), 0.0) + room), length
+        return np.sqrt(np.maximum(square, 0.0) + room), length
 
 
 @final

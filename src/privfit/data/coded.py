@@ -170,11 +170,16 @@ class CodedMatrix:
         coded_loops.expand(self.numbers, self.codes, self.layout.places, out)
         return out
 
+    def square_dots(self, factors: FloatArray) -> FloatArray:
+        """Return the sums of squared entries times factors (p,), shape (m,); NaN as in `dense`."""
+        out = np.empty(len(self))
+        wide = np.append(factors, (0.0, np.nan))
+        coded_loops.square_dots(self.numbers, self.codes, self.layout.places, wide, out)
+        return out
+
     def squared_norms(self) -> FloatArray:
         """Return the squared norms of the rows, shape (m,); NaN for rows that may not contribute."""
-        out = np.empty(len(self))
-        coded_loops.squared_norms(self.numbers, self.codes, self.layout.places, out)
-        return out
+        return self.square_dots(np.ones(self.layout.size))
 
     def squared(self) -> "CodedMatrix":
         """Return the matrix of squared entries, its numbers in float64."""

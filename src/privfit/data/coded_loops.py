@@ -139,21 +139,20 @@ def expand(numbers: Any, codes: Any, places: Any, out: Any) -> None:
                 out[i, :] = np.nan
 
 
-@njit(cache=True, nogil=True)
-def squared_norms(numbers: Any, codes: Any, places: Any, out: Any) -> None:
-    """Fill ``out`` (m,) with the squared norms of rows, NaN for those that may not contribute."""
-    p, plain, paired = places[0], places[2], places[3]
-    fixed = places.size - HEAD
+@njit(**_OPTIONS)
+def square_dots(numbers: Any, codes: Any, places: Any, wide: Any, out: Any) -> None:
+    """Fill ``out`` (m,) with the dot products of the squares of rows' entries with ``wide`` (p + 2,)."""
+    plain, paired = places[2], places[3]
+    factors = gathered(places, wide)
+    fixed = factors.size
     for i in range(out.size):
-        total = 1.0 if places[1] else 0.0
+        total = wide[0] if places[1] else 0.0
         for j in range(fixed):
             number = np.float64(numbers[i, j])
-            total += number * number
-        for f in range(plain + paired):
-            code = np.int64(codes[i, f])
-            if code > p:
-                total = np.nan
-            elif code < p:
-                number = 1.0 if f < plain else np.float64(numbers[i, fixed + f - plain])
-                total += number * number
+            total += number * number * factors[j]
+        for f in range(plain):
+            total += wide[codes[i, f]]
+        for v in range(paired):
+            number = np.float64(numbers[i, fixed + v])
+            total += number * number * wide[codes[i, plain + v]]
         out[i] = total

@@ -106,6 +106,21 @@ def slabs(rows: slice, width: int) -> list[slice]:
     return [slice(k, min(k + length, rows.stop)) for k in range(rows.start, rows.stop, length)]
 
 
+def slab_terms(width: int) -> int:
+    """Return the additions that a term takes part in within a chunk that is summed slab by slab.
+
+    At most as many as a slab has rows, two where the parts of a sum by code are put together, and one for
+    each slab. It is the ``terms`` of `summation_error`.
+
+    Parameters
+    ----------
+    width : int
+        See `slabs`.
+    """
+    first = slabs(slice(0, CHUNK_ROWS), width)
+    return first[0].stop + 2 + len(first)
+
+
 def tree_sum(terms: Iterable[FloatArray]) -> FloatArray:
     """Return the sum of at least one term by a balanced tree, neighbours first."""
     tree = _Tree()

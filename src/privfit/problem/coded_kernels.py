@@ -29,6 +29,13 @@ An indicator takes part in ``GROUP / 4 + 2 + CHUNK_ROWS / GROUP`` additions and 
 ``GROUP + CHUNK_ROWS / GROUP``, no more than `privfit.problem.queries` counts for sums in groups.
 """
 
+MOMENT_GROUP = 256
+"""The same for their products, or as many as there are encoded columns.
+
+An entry takes part in one addition for each row of a group, each group and each half of the matrix, no more
+than `privfit.data.reduction.slab_terms` says of slabs.
+"""
+
 _SIDES = 4
 """Sums that rows are dealt out to: an addition to the level of the row before would have to wait for it."""
 
@@ -112,38 +119,43 @@ def _add_moments(numbers: Any, codes: Any, places: Any, factor: Any, out: Any) -
     """Add the rows' ``factor * x x'`` to ``out`` (p + 2, p + 2), which has the entries of both triangles.
 
     An entry is added at the code that comes first in the row, so only the sum with the transpose is whole;
-    `_moments` makes it so.
+    `moments` makes it so.
     """
     constant, plain, paired = places[1], places[2], places[3]
     fixed, n_codes = places.size - HEAD, plain + paired
     head = fixed + constant
     values, entries = np.ones(head), np.ones(n_codes)
-    leading = np.zeros((out.shape[0], head))
-    for i in range(factor.size):
-        w = factor[i]
-        for j in range(fixed):
-            values[constant + j] = numbers[i, j]
-        for v in range(paired):
-            entries[plain + v] = numbers[i, fixed + v]
-        for a in range(n_codes):
-            row, scaled = codes[i, a], w * entries[a]
-            target = leading[row]
+    leading, part = np.zeros((out.shape[0], head)), np.zeros_like(out)
+    group = max(places[0], MOMENT_GROUP)
+    for first in range(0, factor.size, group):
+        for i in range(first, min(first + group, factor.size)):
+            w = factor[i]
+            for j in range(fixed):
+                values[constant + j] = numbers[i, j]
+            for v in range(paired):
+                entries[plain + v] = numbers[i, fixed + v]
+            for a in range(n_codes):
+                row, scaled = codes[i, a], w * entries[a]
+                target = leading[row]
+                for d in range(head):
+                    target[d] += scaled * values[d]
+                line = part[row]
+                for b in range(a):
+                    line[codes[i, b]] += scaled * entries[b]
+                line[row] += 0.5 * scaled * entries[a]
             for d in range(head):
-                target[d] += scaled * values[d]
-            line = out[row]
-            for b in range(a):
-                line[codes[i, b]] += scaled * entries[b]
-            line[row] += 0.5 * scaled * entries[a]
-        for d in range(head):
-            place = 0 if d < constant else places[HEAD + d - constant]
-            scaled, target = w * values[d], leading[place]
-            for e in range(d):
-                target[e] += scaled * values[e]
-            target[d] += 0.5 * scaled * values[d]
-    for row in range(out.shape[0]):
-        for d in range(head):
-            place = 0 if d < constant else places[HEAD + d - constant]
-            out[row, place] += leading[row, d]
+                place = 0 if d < constant else places[HEAD + d - constant]
+                scaled, target = w * values[d], leading[place]
+                for e in range(d):
+                    target[e] += scaled * values[e]
+                target[d] += 0.5 * scaled * values[d]
+        for row in range(out.shape[0]):
+            for column in range(out.shape[1]):
+                out[row, column] += part[row, column]
+            for d in range(head):
+                place = 0 if d < constant else places[HEAD + d - constant]
+                out[row, place] += leading[row, d]
+        part[:], leading[:] = 0.0, 0.0
 
 
 def add_rows(x: CodedMatrix, steps: FloatArray, out: FloatArray) -> None:

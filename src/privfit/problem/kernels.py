@@ -209,7 +209,7 @@ def second_moment_kernel(basis: FloatArray | None) -> BlockKernel:
     """Sum of ``w * z z'`` over the rows ``z = P'x`` in the basis, flattened (p, p)."""
 
     def kernel(block: Block | CodedBlock, out: FloatArray) -> None:
-        for total, rows in _slabs(block, out):
+        for total, rows in _slabs(block, out, by_code=basis is None):
             x, weight = block.x[rows], block.weight[rows]
             if basis is None and isinstance(x, CodedMatrix):
                 total[:] += coded_kernels.moments(x, weight).ravel()
@@ -220,11 +220,18 @@ def second_moment_kernel(basis: FloatArray | None) -> BlockKernel:
     return CodedKernel(kernel, kernel)
 
 
-def _slabs(block: Block | CodedBlock, out: FloatArray) -> Iterator[tuple[FloatArray, slice]]:
-    """Return the row of ``out`` that each slab of rows is added to, with the slab."""
+def _slabs(
+    block: Block | CodedBlock, out: FloatArray, *, by_code: bool = False
+) -> Iterator[tuple[FloatArray, slice]]:
+    """Return the row of ``out`` that each slab of rows is added to, with the slab.
+
+    Coded rows that are added up by code are cut into chunks only: nothing is computed from them that has
+    to stay in the cache.
+    """
+    whole = by_code and isinstance(block, CodedBlock)
     for total, rows in zip(out, chunk_rows(0, out.shape[0]), strict=True):
         inside = slice(rows.start, min(rows.stop, block.y.size))
-        for slab in slabs(inside, block.x.shape[1]):
+        for slab in [inside] if whole else slabs(inside, block.x.shape[1]):
             yield total, slab
 
 
@@ -280,7 +287,7 @@ def _products_kernel(factors_of: RowFactors, basis: FloatArray | None) -> BlockK
     """
 
     def kernel(block: Block | CodedBlock, out: FloatArray) -> None:
-        for total, rows in _slabs(block, out):
+        for total, rows in _slabs(block, out, by_code=basis is None):
             part = block.part(rows)
             root, last = factors_of(part)
             if basis is None and isinstance(part, CodedBlock):

@@ -17,6 +17,7 @@ from privfit.privacy.relation import Relation
 from privfit.problem import bounded_kernels, class_kernels, kernels, numpy_kernels
 from privfit.problem.plan import ReleaseKind
 from privfit.problem.queries import MATRICES, SHARES, BoundedQuery
+from privfit.problem.turning import longest_row, matrix_rounding, turned_rows
 from privfit.problem.value_kernels import Segment, secant_kernel
 
 UNIT_SCALE_RESPONSE = 3.0
@@ -59,7 +60,7 @@ class Problem:
         each predictor, rows act through ``P'x``, and ``norm_bound`` bounds
         ``sqrt(w) * norm(P'x)``. None for the identity.
     amplification : float
-        Bound on ``sqrt(w) * norm(x) * norm(P)``, which the rounding of sums is stated in.
+        Bound on ``sqrt(w) * norm(x) * norm(P)``, which the rounding of sums is stated in; 0 without ``P``.
     shares : ShareRule
         How much each row counts: a factor of ``w_i``. It makes the sum over the rows of a unit a term that
         satisfies all bounds on the term of a row.
@@ -131,8 +132,7 @@ class Problem:
     @property
     def smoothness(self) -> float:
         """Largest eigenvalue that the Hessian times the scale can have, ridge excluded."""
-        constants = self.loss.constants
-        return constants.curvature * (self.norm_bound**2 + constants.scale_direction**2)
+        return self._largest_product("hessian", self.norm_bound)
 
     @property
     def ridged_smoothness(self) -> float:
@@ -167,10 +167,11 @@ class Problem:
         constants = self.loss.constants
         summed = constants.slope * self.amplification
         if kind == "gradient":
-            return BoundedQuery(kind, self.size, self.gradient_bound, constants.scale_slope, summed)
+            bound, side = self.gradient_bound, constants.scale_slope
+            return BoundedQuery(kind, self.size, bound, side, summed, self._turned)
         if kind == "bounded_gradient":
             summed = self.amplification / self.norm_bound
-            return BoundedQuery(kind, self.size, 1.0, constants.scale_slope, summed)
+            return BoundedQuery(kind, self.size, 1.0, constants.scale_slope, summed, self._turned)
         if kind in SHARES:
             return BoundedQuery(kind, bounded_kernels.CLASSES[kind], 1.0)
         if kind == "marginals":
@@ -185,14 +186,60 @@ class Problem:
         return BoundedQuery("marginals", 2 * self.n_coef + 2, 2.0 * self.norm_bound)
 
     def _matrix_query(self, kind: ReleaseKind) -> BoundedQuery:
-        if kind == "second_moment":
-            return BoundedQuery(kind, self.n_coef * (self.n_coef + 1) // 2, self.norm_bound**2)
-        length = self.size * (self.size + 1) // 2
         if kind == "hessian":
             self._need_hessian()
-            return BoundedQuery(kind, length, self.smoothness)
-        side = max(abs(t) for t in self.loss.constants.scale_slope) ** 2
-        return BoundedQuery(kind, length, self.gradient_bound**2 + side)
+        side = self.n_coef if kind == "second_moment" else self.size
+        bound = self._largest_product(kind, self.norm_bound)
+        return BoundedQuery(kind, side * (side + 1) // 2, bound, turned=side if self._turned else 0)
+
+    def _largest_product(self, kind: ReleaseKind, norm_bound: float) -> float:
+        """Return a bound on the Frobenius norm of a row's term of a matrix, where rows have this norm."""
+        if kind == "second_moment":
+            return norm_bound**2
+        constants = self.loss.constants
+        if kind == "hessian":
+            return constants.curvature * (norm_bound**2 + constants.scale_direction**2)
+        side = max(abs(t) for t in constants.scale_slope) ** 2
+        return (constants.slope * norm_bound) ** 2 + side
+
+    @property
+    def _turned(self) -> int:
+        """Order of the change of basis, known or not; 0 in encoded coordinates."""
+        return self.n_coef if self.amplification > 0.0 else 0
+
+    def _turns(self, kind: ReleaseKind) -> bool:
+        """Return whether the sum of a matrix is turned afterwards, rather than every row.
+
+        Sums of several classes, of functions of the user's own and over units turn their rows: their terms
+        are made from turned ones.
+        """
+        own = kind != "second_moment" and (isinstance(self.loss, Multinomial) or not self.loss.compiled)
+        if self.basis is None or own or (kind == "meat" and self.unit is not None):
+            return False
+        rounding = matrix_rounding(
+            self._change(kind),
+            n_rows=self.n_rows,
+            most_rows=self.most_rows,
+            term=self._largest_product(kind, self._longest_row),
+            width=self.n_coef,
+        )
+        return rounding <= self.query(kind).room(self.relation, self.n_rows)
+
+    @cached_property
+    def _longest_row(self) -> float:
+        """Bound on ``sqrt(w) * norm(x)`` of encoded rows."""
+        if self.basis is None:
+            return self.norm_bound
+        return longest_row(self.basis, self.norm_bound, constant=self.has_intercept)
+
+    def _change(self, kind: ReleaseKind) -> FloatArray:
+        """Return the change of basis of a matrix of a kind."""
+        assert self.basis is not None  # noqa: S101 -- asked in other coordinates only
+        return self.basis if kind == "second_moment" else self._full_basis
+
+    def _row_basis(self, kind: ReleaseKind) -> FloatArray | None:
+        """Return the coordinates in which rows enter the sum of a matrix; None for the encoded ones."""
+        return None if self._turns(kind) else self.basis
 
     def _need_hessian(self) -> None:
         loss = self.loss
@@ -237,7 +284,7 @@ class Problem:
     def _kernel_without_point(self, kind: ReleaseKind) -> BlockKernel:
         """Return that of a query that no parameter enters."""
         if kind == "second_moment":
-            return kernels.second_moment_kernel(self.basis)
+            return kernels.second_moment_kernel(self._row_basis(kind))
         if kind == "norms":
             return bounded_kernels.norms_kernel()
         if self.loss.target_kind != "count":
@@ -254,7 +301,7 @@ class Problem:
         made = kernels if self.loss.compiled else numpy_kernels
         if kind == "gradient":
             return made.gradient_kernel(self.loss, theta, scale)
-        return made.hessian_kernel(self.loss, theta, scale, self.basis)
+        return made.hessian_kernel(self.loss, theta, scale, self._row_basis(kind))
 
     def _residuals_kernel(self, theta: FloatArray) -> BlockKernel:
         if not self.loss.of_residual:
@@ -264,7 +311,8 @@ class Problem:
     def _meat_kernel(self, at: FloatArray) -> BlockKernel:
         if isinstance(self.loss, Multinomial) or not self.loss.compiled:
             return kernels.outer_kernel(self.score_terms(at))
-        return kernels.meat_kernel(self.loss, self.coefficients(at), self.split(at)[1], self.basis)
+        theta, scale = self.coefficients(at), self.split(at)[1]
+        return kernels.meat_kernel(self.loss, theta, scale, self._row_basis("meat"))
 
     def score_terms(self, at: FloatArray) -> RowTerms:
         """Return the gradients of single rows at ``at``, of shape (size,), in the basis."""
@@ -307,26 +355,31 @@ class Problem:
     def mean(self, kind: ReleaseKind, total: FloatArray) -> FloatArray:
         """Return the mean of a flat sum over the rows, in the coordinates of the parameter.
 
-        Matrices are summed in these coordinates; a gradient is turned after the sum.
+        A gradient is turned after the sum, and so are matrices where rounding allows; else their rows are.
         """
         mean = total / self.n_rows
         if kind in ("secant", "marginals", *SHARES):
             return mean
         if kind not in ("gradient", "bounded_gradient"):
             side = round(math.sqrt(mean.size))
-            return mean.reshape(side, side)
+            matrix = mean.reshape(side, side)
+            return self._change(kind).T @ matrix @ self._change(kind) if self._turns(kind) else matrix
         if self.basis is None:
             return mean
-        rows = mean[: self.n_linear].reshape(-1, self.n_coef) @ self.basis
+        rows = turned_rows(mean[: self.n_linear].reshape(-1, self.n_coef), self.basis)
         return np.concatenate([rows.ravel(), mean[self.n_linear :]])
 
     def to_basis(self, matrix: FloatArray) -> FloatArray:
         """Return a matrix of shape (size, size) in the basis; a scale keeps its coordinate."""
-        if self.basis is None:
-            return matrix
-        full = np.eye(matrix.shape[0])
+        return matrix if self.basis is None else self._full_basis.T @ matrix @ self._full_basis
+
+    @property
+    def _full_basis(self) -> FloatArray:
+        """The change of basis of the parameter, shape (size, size)."""
+        assert self.basis is not None  # noqa: S101 -- asked in other coordinates only
+        full = np.eye(self.size)
         full[: self.n_linear, : self.n_linear] = self.each_output(self.basis)
-        return full.T @ matrix @ full
+        return full
 
     def each_output(self, matrix: FloatArray) -> FloatArray:
         """Return the matrix (n_linear, n_linear) that applies one of shape (p, p) for each predictor."""

@@ -6,9 +6,13 @@ from dataclasses import dataclass
 from privfit.data.reduction import CHUNK_ROWS, GROUP_ROWS, summation_error
 from privfit.privacy.relation import Relation
 from privfit.problem.plan import ReleaseKind
+from privfit.problem.turning import vector_rounding
 
 _ROUNDING = 1.0 + 2.0**-40
 """Covers the division by n and the products in this module."""
+
+_ROOM, _MOST_ROOM = 2.0**-31, 2.0**-10
+"""Part of the sensitivity of a matrix, for each row and at most, that turning it after the sum may take."""
 
 MATRICES = ("hessian", "second_moment", "meat")
 """Kinds that release a symmetric matrix."""
@@ -38,6 +42,9 @@ class BoundedQuery:
     summed : float
         Bound on a row's term in the sum that is computed, in the unit of the released mean: larger than
         ``bound`` where a change of basis follows the sum. It only enters the bound on rounding.
+    turned : int
+        Order of the change of basis that follows the sum, or may follow it; 0 without. Matrices keep `room`
+        for its rounding.
 
     Notes
     -----
@@ -52,6 +59,7 @@ class BoundedQuery:
     bound: float
     side: tuple[float, float] = (0.0, 0.0)
     summed: float = 0.0
+    turned: int = 0
 
     def sensitivity(self, relation: Relation, n_rows: int, *, most_rows: int | None = None) -> float:
         """Return the sensitivity of the sum divided by ``n_rows``.
@@ -69,7 +77,7 @@ class BoundedQuery:
         """
         low, high = self.side
         if self.kind in MATRICES or self.kind in SHARES:
-            exact = relation.outer_sensitivity(self.bound)
+            exact = relation.outer_sensitivity(self.bound) + self.room(relation, n_rows)
         elif relation is Relation.REPLACE:
             exact = math.hypot(relation.vector_sensitivity(self.bound), high - low)
         else:
@@ -77,11 +85,32 @@ class BoundedQuery:
         largest = math.hypot(max(self.bound, self.summed), max(-low, high))
         grouped = self.kind in ("gradient", "bounded_gradient", "marginals")
         terms = GROUP_ROWS + CHUNK_ROWS // GROUP_ROWS if grouped else CHUNK_ROWS
-        return mean_sensitivity(exact, largest=largest, n_rows=n_rows, terms=terms, most_rows=most_rows)
+        return mean_sensitivity(
+            exact,
+            largest=largest,
+            n_rows=n_rows,
+            terms=terms,
+            most_rows=most_rows,
+            turned=0 if self.kind in MATRICES else self.turned,
+        )
+
+    def room(self, relation: Relation, n_rows: int) -> float:
+        """Return what `sensitivity` holds for the rounding of a matrix that is turned after the sum.
+
+        See `privfit.problem.turning.matrix_rounding`.
+        """
+        part = min(_ROOM * n_rows, _MOST_ROOM) if self.turned else 0.0
+        return part * relation.outer_sensitivity(self.bound)
 
 
 def mean_sensitivity(
-    exact: float, *, largest: float, n_rows: int, terms: int = CHUNK_ROWS, most_rows: int | None = None
+    exact: float,
+    *,
+    largest: float,
+    n_rows: int,
+    terms: int = CHUNK_ROWS,
+    most_rows: int | None = None,
+    turned: int = 0,
 ) -> float:
     """Return the sensitivity of a computed mean from that of the exact sum.
 
@@ -97,12 +126,16 @@ def mean_sensitivity(
         Additions that a term takes part in within a chunk.
     most_rows : int, optional
         See `BoundedQuery.sensitivity`.
+    turned : int
+        Order of a change of basis that follows the sum, whose spectral norm ``largest`` then includes.
 
     Notes
     -----
     *Guarantee.* Holds for sums by `RowSource.sum`, whose rounding `summation_error` bounds: it is relative to
     the sum of the norms of the terms, which is at most ``2 * n_rows * largest`` for rows and for units.
+    `privfit.problem.turning.vector_rounding` bounds that of a product which follows.
     """
     relative = summation_error(2 * n_rows if most_rows is None else most_rows, terms)
+    relative += vector_rounding(turned)
     rounding = 2.0 * relative * (2 * n_rows) * largest
     return (exact + rounding) / n_rows * _ROUNDING
