@@ -12,12 +12,17 @@ _IDLE = 0.2
 
 
 def in_rounds(actions: dict[str, Callable[[], object]], rounds: int) -> dict[str, dict[str, float]]:
-    """Return the smallest milliseconds of each action, after one call that is not counted."""
+    """Return the smallest milliseconds of each action, after one call that is not counted.
+
+    Every other round goes backwards: memory that one action has given back to the system costs the next one
+    time, and which one that is should not decide.
+    """
     measured: dict[str, list[tuple[float, float]]] = {name: [] for name in actions}
     for action in actions.values():
         action()
-    for _ in range(rounds):
-        for name, action in actions.items():
+    forwards = list(actions.items())
+    for number in range(rounds):
+        for name, action in forwards if number % 2 == 0 else reversed(forwards):
             time.sleep(_IDLE)
             clock, processor = time.perf_counter(), time.process_time()
             action()

@@ -66,7 +66,7 @@ def main() -> None:
             "scikit-learn sparse": lambda: LogisticRegression(max_iter=1000).fit(sparse[:, 1:], y),
             "scikit-learn dense": lambda: LogisticRegression(max_iter=1000).fit(dense[:, 1:], y),
         },
-        1,
+        options.rounds,
     )
     report = {
         "rows": options.rows,

@@ -171,8 +171,8 @@ def _codes_by_value(numbers: FloatArray, missing: NDArray[np.bool_], levels: Seq
     if len(levels) <= _FEW:
         codes = np.full(numbers.size, UNKNOWN, dtype=np.int32)
         for k in reversed(range(len(levels))):  # of equal levels the first counts
-            codes[numbers == spelled[k]] = k
-        codes[missing] = MISSING
+            np.copyto(codes, k, where=numbers == spelled[k])
+        np.copyto(codes, MISSING, where=missing)
         return codes
     order = np.argsort(spelled, kind="stable")
     ordered = spelled[order]

@@ -127,10 +127,12 @@ class UnitScaleEncoder:
 
     def encode_predictors(self, table: Table) -> FloatArray:
         """Return ``x`` (n, p), row-major float64."""
-        x, columns = self._blank(table.n_rows), [table.values(name) for name in self._names]
+        columns = [table.values(name) for name in self._names]
         first, matrix = int(self._design.has_intercept), side_by_side(columns)
+        x = np.empty((table.n_rows, len(self._design.columns)))
 
         def write(rows: slice) -> None:
+            x[rows, :first] = 1.0
             if matrix is not None:
                 x[rows, first:] = as_number(matrix[rows])
                 return
@@ -165,8 +167,9 @@ class UnitScaleEncoder:
         raw = _as_array("X", x)
         if raw.ndim != 2 or raw.shape[1] != len(self._names) or raw.shape[0] == 0:
             raise SchemaError(f"X must have at least one row and exactly {len(self._names)} columns")
-        out = self._blank(raw.shape[0])
         first = int(self._design.has_intercept)
+        out = np.empty((raw.shape[0], len(self._design.columns)))
+        out[:, :first] = 1.0
         with naming("X", "argument"):
             if raw.dtype.kind in "biuf":
                 with np.errstate(over="ignore"):
@@ -190,12 +193,6 @@ class UnitScaleEncoder:
         y = np.array(as_number(values), dtype=np.float64)
         bound = self._design.target.count_bound
         return y if bound is None else np.where(np.isfinite(y), np.clip(y, 0.0, bound), np.nan)
-
-    def _blank(self, n_rows: int) -> FloatArray:
-        x = np.empty((n_rows, len(self._design.columns)))
-        if self._design.has_intercept:
-            x[:, 0] = 1.0
-        return x
 
 
 def _as_array(argument: str, values: Any) -> NDArray[Any]:
