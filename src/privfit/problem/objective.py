@@ -373,7 +373,7 @@ class Problem:
         """Return a matrix of shape (size, size) in the basis; a scale keeps its coordinate."""
         return matrix if self.basis is None else self._full_basis.T @ matrix @ self._full_basis
 
-    @property
+    @cached_property
     def _full_basis(self) -> FloatArray:
         """The change of basis of the parameter, shape (size, size)."""
         assert self.basis is not None  # noqa: S101 -- asked in other coordinates only
