@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from privfit.inference.combine import anchor, last_iterate, one_step
+from privfit.inference.combine import Anchor, anchor, last_iterate, one_step
 from privfit.inference.covariance import (
     Bread,
     bread_from,
@@ -95,6 +95,38 @@ def test_the_noise_of_the_bread_enters_the_one_step_estimate():
     statistic, size = law_of(np.array(noise), covariance, np.zeros(3))
     low, high = stats.chi2.ppf([5e-9, 1 - 5e-9], size)
     assert low <= statistic <= high
+
+
+@pytest.mark.parametrize("clear", [3.0, 4.0, 6.0, 20.0])
+def test_the_far_end_of_an_interval_is_fiellers_where_only_the_bread_has_noise(clear):
+    """``theta = at - g / b`` and ``b + z sd`` is released: the interval holds for all z up to 1.96."""
+    true, point, gradient = 2.0, 0.7, -3.0
+    sd = true / clear
+    for z in np.linspace(max(-2.5, 0.5 - clear), 2.5, 101):
+        released = true + z * sd
+        bread = Bread(np.array([[released]]), np.array([[1.0 / released]]), sd, np.zeros((1, 0)))
+        around = Anchor(np.array([point]), np.array([gradient]), np.eye(1), 0.0)
+        estimate = one_step(around, bread)
+        half = 1.96 * np.sqrt(estimate.cov_noise[0, 0])
+        held = abs(estimate.theta[0] - (point - gradient / true)) <= half
+        assert held == (z <= 1.96), z
+        least = released - 1.96 * sd
+        if least >= 0.25 * released:
+            assert estimate.theta[0] + half == pytest.approx(point - gradient / least)
+        else:
+            assert half == pytest.approx(1.96 * sd * abs(gradient / released) / (0.25 * released))
+
+
+def test_a_bread_that_is_clear_loses_nothing():
+    rng = np.random.default_rng(3)
+    inverse = np.linalg.inv(HESSIAN)
+    exact, clear = (Bread(HESSIAN, inverse, sd, np.zeros((3, 0))) for sd in (0.0, 1e-6))
+    assert exact.largest_inverse is exact.inverse
+    np.testing.assert_allclose(clear.largest_inverse, inverse, rtol=1e-4)
+    for _ in range(20):
+        direction = rng.normal(size=3)
+        noisy = Bread(HESSIAN, inverse, 0.1, np.zeros((3, 0)))
+        assert direction @ noisy.largest_inverse @ direction > direction @ inverse @ direction
 
 
 @pytest.mark.statistical

@@ -74,20 +74,26 @@ def one_step(around: Anchor, bread: Bread) -> Estimate:
     ----------
     around : Anchor
     bread : Bread
-        Released Hessian; its own noise ``E`` moves the estimate by ``M^-1 E v`` with
-        ``v = M^-1 g`` the length of the step, and ``cov(E v) = sd_M**2 / 2 (|v|**2 I + v v')`` for the
-        symmetric noise that the mechanism adds.
+        Released Hessian; its own noise ``E`` moves the estimate by ``L E v`` with ``v = M^-1 g`` the length
+        of the step and ``L`` the inverse of the Hessian without noise, and
+        ``cov(E v) = sd_M**2 / 2 (|v|**2 I + v v')`` for the symmetric noise that the mechanism adds.
 
     Returns
     -------
     Estimate
-        ``cov_noise = M^-1 (sd**2 I + sd_M**2 / 2 (|v|**2 I + v v')) M^-1``.
+        ``cov_noise = sd**2 M^-2 + sd_M**2 / 2 L (|v|**2 I + v v') L``, with `Bread.largest_inverse` for L.
+
+    Notes
+    -----
+    With one coefficient, and no noise but that of the bread, the far end of the interval is that of Fieller
+    (1954, *Some problems in interval estimation*). The noise that makes a Hessian too large makes the step
+    too short and ``M^-1`` too small alike.
     """
     move = bread.inverse @ around.gradient
-    identity = np.eye(move.size)
-    of_bread = 0.5 * bread.sd**2 * ((move @ move) * identity + np.outer(move, move))
-    core = around.sd**2 * identity + of_bread
-    return Estimate(around.theta - move, bread.inverse @ core @ bread.inverse)
+    of_bread = 0.5 * bread.sd**2 * ((move @ move) * np.eye(move.size) + np.outer(move, move))
+    largest = bread.largest_inverse
+    covariance = around.sd**2 * bread.inverse @ bread.inverse + largest @ of_bread @ largest
+    return Estimate(around.theta - move, covariance)
 
 
 def widened(steps: Sequence[Step], bread: Bread, bend: FloatArray | None = None) -> Estimate:

@@ -27,6 +27,12 @@ where a minimum at infinity was followed until the gradient was gone."""
 ROUNDING = 1e-14
 """Smallest eigenvalue of a bread, in units of the largest, that is believed."""
 
+_DEVIATIONS = 1.96
+"""Standard deviations of noise by which an eigenvalue of a bread may be too large."""
+
+_LEAST_LEFT = 0.25
+"""Smallest part of an eigenvalue that these leave: of what is less clear, `hidden` decides."""
+
 LARGEST_HIDDEN_PART = 0.05
 """Part of a coefficient's squared direction that may be unresolved before its standard error is infinite."""
 
@@ -50,6 +56,15 @@ class Bread:
     inverse: FloatArray
     sd: float
     unresolved: FloatArray
+
+    @property
+    def largest_inverse(self) -> FloatArray:
+        """Inverse of the Hessian if noise has made every eigenvalue too large, (q, q)."""
+        if self.sd == 0.0:
+            return self.inverse
+        values, vectors = np.linalg.eigh(self.matrix)
+        lowest = np.maximum(values - _DEVIATIONS * self.sd, _LEAST_LEFT * values)
+        return (vectors / lowest) @ vectors.T
 
 
 def bread_from(problem: Problem, releases: Sequence[Release]) -> Bread:
