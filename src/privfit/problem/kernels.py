@@ -198,7 +198,7 @@ def outer_kernel(terms: RowTerms) -> BlockKernel:
     """Sum of ``a a'`` over the rows' terms ``a`` (q,), flattened (q, q)."""
 
     def kernel(block: Block, out: FloatArray) -> None:
-        for total, rows in _slabs(block, out):
+        for total, rows in _slabs(block, out, block.x.shape[1]):
             a = terms(block.part(rows))
             total[:] += (a.T @ a).ravel()
 
@@ -209,7 +209,7 @@ def second_moment_kernel(basis: FloatArray | None) -> BlockKernel:
     """Sum of ``w * z z'`` over the rows ``z = P'x`` in the basis, flattened (p, p)."""
 
     def kernel(block: Block | CodedBlock, out: FloatArray) -> None:
-        for total, rows in _slabs(block, out, by_code=basis is None):
+        for total, rows in _slabs(block, out, _width(block, basis)):
             x, weight = block.x[rows], block.weight[rows]
             if basis is None and isinstance(x, CodedMatrix):
                 total[:] += coded_kernels.moments(x, weight).ravel()
@@ -220,18 +220,16 @@ def second_moment_kernel(basis: FloatArray | None) -> BlockKernel:
     return CodedKernel(kernel, kernel)
 
 
-def _slabs(
-    block: Block | CodedBlock, out: FloatArray, *, by_code: bool = False
-) -> Iterator[tuple[FloatArray, slice]]:
-    """Return the row of ``out`` that each slab of rows is added to, with the slab.
+def _width(block: Block | CodedBlock, basis: FloatArray | None) -> int:
+    """Return how many numbers are computed from a row: none where it is added up by code."""
+    return 0 if basis is None and isinstance(block, CodedBlock) else block.x.shape[1]
 
-    Coded rows that are added up by code are cut into chunks only: nothing is computed from them that has
-    to stay in the cache.
-    """
-    whole = by_code and isinstance(block, CodedBlock)
+
+def _slabs(block: Block | CodedBlock, out: FloatArray, width: int) -> Iterator[tuple[FloatArray, slice]]:
+    """Return the row of ``out`` that each slab of rows is added to, with the slab."""
     for total, rows in zip(out, chunk_rows(0, out.shape[0]), strict=True):
         inside = slice(rows.start, min(rows.stop, block.y.size))
-        for slab in [inside] if whole else slabs(inside, block.x.shape[1]):
+        for slab in slabs(inside, width):
             yield total, slab
 
 
@@ -287,7 +285,7 @@ def _products_kernel(factors_of: RowFactors, basis: FloatArray | None) -> BlockK
     """
 
     def kernel(block: Block | CodedBlock, out: FloatArray) -> None:
-        for total, rows in _slabs(block, out, by_code=basis is None):
+        for total, rows in _slabs(block, out, _width(block, basis)):
             part = block.part(rows)
             root, last = factors_of(part)
             if basis is None and isinstance(part, CodedBlock):

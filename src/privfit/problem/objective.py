@@ -190,7 +190,7 @@ class Problem:
             self._need_hessian()
         side = self.n_coef if kind == "second_moment" else self.size
         bound = self._largest_product(kind, self.norm_bound)
-        return BoundedQuery(kind, side * (side + 1) // 2, bound, turned=side if self._turned else 0)
+        return BoundedQuery(kind, side * (side + 1) // 2, bound, turned=self._turned)
 
     def _largest_product(self, kind: ReleaseKind, norm_bound: float) -> float:
         """Return a bound on the Frobenius norm of a row's term of a matrix, where rows have this norm."""
@@ -204,7 +204,7 @@ class Problem:
 
     @property
     def _turned(self) -> int:
-        """Order of the change of basis, known or not; 0 in encoded coordinates."""
+        """Order of the change of basis of a row, known or not; 0 in encoded coordinates."""
         return self.n_coef if self.amplification > 0.0 else 0
 
     def _turns(self, kind: ReleaseKind) -> bool:

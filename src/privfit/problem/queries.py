@@ -43,8 +43,8 @@ class BoundedQuery:
         Bound on a row's term in the sum that is computed, in the unit of the released mean: larger than
         ``bound`` where a change of basis follows the sum. It only enters the bound on rounding.
     turned : int
-        Order of the change of basis that follows the sum, or may follow it; 0 without. Matrices keep `room`
-        for its rounding.
+        Order of the change of a row's basis that follows the sum, or may follow it; 0 without. Matrices keep
+        `room` for its rounding.
 
     Notes
     -----

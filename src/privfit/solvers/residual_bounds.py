@@ -10,7 +10,7 @@ from privfit.problem.oracle import Oracle
 from privfit.solvers.base import with_loss
 from privfit.solvers.geometry import Frame, Marginals
 from privfit.solvers.hessian_model import SMALLEST_SPREAD
-from privfit.solvers.residuals import Residuals, look_at
+from privfit.solvers.residuals import Residuals, adapting, look_at
 from privfit.solvers.response import MeanResponse
 
 _MOST_HIDDEN, _MOST_OF_TAIL = 0.25, 0.1
@@ -51,13 +51,7 @@ _NOISE = 0.25
 
 def has_bound(problem: Problem) -> bool:
     """Return whether `privfit.solvers.looks.LOOKS` looks at residuals lower the bound."""
-    return _adapting(problem) is not None
-
-
-def _adapting(problem: Problem) -> Squared | None:
-    """Return the loss where its bound may be lowered."""
-    loss = problem.loss
-    return loss if isinstance(loss, Squared) and loss.adapts else None
+    return adapting(problem, Squared) is not None
 
 
 def led_by_spread(
@@ -80,7 +74,7 @@ def led_by_spread(
     mu : float
         Signal of the solver's budget.
     """
-    loss, response = _adapting(problem), marginals.response
+    loss, response = adapting(problem, Squared), marginals.response
     if loss is None or not isinstance(response, MeanResponse):
         return problem, marginals
     center, unit = response.mean if problem.has_intercept else 0.0, problem.response_range[1]

@@ -3,10 +3,12 @@
 import math
 from dataclasses import dataclass
 from functools import cached_property
+from typing import TypeVar
 
 import numpy as np
 
 from privfit._checks import FloatArray
+from privfit.losses import SmoothedQuantile, Squared
 from privfit.problem.bounded_kernels import SIDE_CLASSES, SIDES_A_DOUBLING
 from privfit.problem.objective import Problem
 from privfit.problem.oracle import Oracle
@@ -25,6 +27,14 @@ _BEYOND = 4.0
 
 _CLEAR = 3.5
 """Standard deviations of noise that a share must exceed to count."""
+
+_Adapting = TypeVar("_Adapting", Squared, SmoothedQuantile)
+
+
+def adapting(problem: Problem, kind: type[_Adapting]) -> _Adapting | None:
+    """Return the loss where it is of this kind and looks at residuals may change it."""
+    loss = problem.loss
+    return loss if isinstance(loss, kind) and loss.adapts else None
 
 
 @dataclass(frozen=True, eq=False)

@@ -10,7 +10,7 @@ from privfit.problem.objective import Problem
 from privfit.problem.oracle import Oracle
 from privfit.solvers.base import with_loss
 from privfit.solvers.geometry import Frame, Marginals
-from privfit.solvers.residuals import NORMAL_QUARTILE, Residuals, look_at
+from privfit.solvers.residuals import NORMAL_QUARTILE, Residuals, adapting, look_at
 from privfit.solvers.response import MeanResponse
 
 _NORMAL = NormalDist()
@@ -40,13 +40,7 @@ _ASTRAY = 0.3
 
 def has_widths(problem: Problem) -> bool:
     """Return whether `privfit.solvers.looks.LOOKS` looks at residuals choose the width."""
-    return _adapting(problem) is not None
-
-
-def _adapting(problem: Problem) -> SmoothedQuantile | None:
-    """Return the loss where its width may be chosen."""
-    loss = problem.loss
-    return loss if isinstance(loss, SmoothedQuantile) and loss.adapts else None
+    return adapting(problem, SmoothedQuantile) is not None
 
 
 def narrowest(problem: Problem) -> Problem:
@@ -71,7 +65,7 @@ def led_by_quantile(
     marginals : Marginals
     frame : Frame
     """
-    loss, response = _adapting(problem), marginals.response
+    loss, response = adapting(problem, SmoothedQuantile), marginals.response
     if loss is None or not isinstance(response, MeanResponse):
         return problem, marginals
     center = response.mean if problem.has_intercept else 0.0
@@ -100,7 +94,7 @@ def recentred(problem: Problem, oracle: Oracle, frame: Frame, point: FloatArray)
     point : array of shape (p,)
         In the coordinates of the frame, a function of earlier releases.
     """
-    loss = _adapting(problem)
+    loss = adapting(problem, SmoothedQuantile)
     if loss is None or not problem.has_intercept:
         return point
     seen = look_at(problem, oracle, frame, point)
@@ -136,7 +130,7 @@ def narrowed_to(problem: Problem, oracle: Oracle, at: FloatArray, mu: float) -> 
     larger, as long as that part is a quarter at most. What is found is the width that holds the share of
     rows that such a one does for normal residuals.
     """
-    loss = _adapting(problem)
+    loss = adapting(problem, SmoothedQuantile)
     if loss is None:
         return problem
     quantile = _NORMAL.inv_cdf(loss.tau)
