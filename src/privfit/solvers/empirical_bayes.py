@@ -21,14 +21,14 @@ from privfit.solvers.hessian_model import HessianModel, limited
 from privfit.solvers.norms import best_limit
 from privfit.solvers.requirements import need_convex, need_smooth
 from privfit.solvers.secant import steepness
-from privfit.solvers.sizes import LEAST_UNCUT, best_cut
+from privfit.solvers.sizes import LEAST_UNCUT, Sizes
 from privfit.solvers.widths import has_widths, led_by_quantile, narrowed_to, narrowest
 
 _SATURATION = 160.0
 """``n mu**2 / d`` from which on rows are weighted down less, as noise is small beside the sampling error."""
 
 _LOOK_SHARE = 0.015
-"""Part of the squared budget that buys a look at the norms of rows, or at the sizes of gradients."""
+"""Part of the squared budget that buys a look at norms of rows, sizes of gradients, or how those lean."""
 
 _CLEAR = 4.0
 """That signal in units of `_SATURATION` from which on a look at the norms of whitened rows pays."""
@@ -44,6 +44,9 @@ _MOMENTUM = 0.7
 
 _FALLBACK = 0.35
 """Size at which gradients are cut where noise hides the sizes, relative to that of the largest slope."""
+
+_LEADING = 0.25
+"""Part of the usual squared lean that counts where cut gradients only lead the way."""
 
 _STEPS_WITH_CUTS = 18
 """Steps where residuals are cut, as these converge slowly, unless there is hardly any budget."""
@@ -84,7 +87,8 @@ class EmpiricalBayesDescent(AbstractSolver):
     Notes
     -----
     *Guarantee.* That of the allowance, by composition of a vector, a histogram of norms, a matrix and K
-    vectors, and of two histograms of sizes or residuals where these are cut or smoothed, or one of counts.
+    vectors, and of two histograms of sizes and a vector more, or two of residuals, where these are cut or
+    smoothed, or one of counts.
     Every later query depends on the rows through its bounded terms alone; coordinates, points, clips,
     widths of smoothing and a bound on counts are functions of earlier releases.
 
@@ -118,17 +122,19 @@ class EmpiricalBayesDescent(AbstractSolver):
         return "empirical-Bayes descent"
 
     def plan(self, problem: Problem, allowance: Allowance) -> tuple[PlannedRelease, ...]:
-        """Plan looks at counts, norms and sizes of residuals, marginals, a second moment, and gradients."""
+        """Plan looks at counts, norms and sizes, marginals, a second moment, and gradients."""
         need_smooth(problem, "EmpiricalBayesDescent")
         need_convex(problem, "EmpiricalBayesDescent")
         n_steps = self._steps(problem, allowance)
         look, count = _planned_looks(problem, allowance, n_steps)
         looks, counts = [_LOOK_SHARE] * count, [_LOOK_SHARE] if has_counts(problem) else []
+        leans = [_LOOK_SHARE] if _looks_at_lean(problem, n_steps) else []
         eased = _eased(problem, allowance)
         fixed = [*counts, eased * self.marginal_share, _LOOK_SHARE, eased * self.geometry_share, *looks]
-        rest = 1.0 - math.fsum(fixed)
-        steps = growing_shares(n_steps, self.growth ** (1.0 / max(n_steps - 1, 1)))
-        left = iter(allowance.split([*fixed, *(part * rest for part in steps)]))
+        rest = 1.0 - math.fsum([*fixed, *leans])
+        steps = [part * rest for part in growing_shares(n_steps, self.growth ** (1.0 / max(n_steps - 1, 1)))]
+        steps[n_steps // 2 : n_steps // 2] = leans
+        left = iter(allowance.split([*fixed, *steps]))
         for_counts = [next(left) for _ in counts]
         for_marginals, for_norms, for_moment, *parts = left
         final = whitened(problem, None)
@@ -189,6 +195,10 @@ def _looks_at_residuals(problem: Problem) -> bool:
     return _cuts_residuals(problem) or has_widths(problem)
 
 
+def _looks_at_lean(problem: Problem, n_steps: int) -> bool:
+    return _cuts_residuals(problem) and n_steps > 1
+
+
 def _relative_signal(problem: Problem, dimension: float, mu: float) -> float:
     return problem.n_rows * min(mu, 1e12) ** 2 / (dimension * _SATURATION)
 
@@ -244,13 +254,13 @@ class _Descent:
     def run(self) -> FloatArray:
         """Take the planned steps and return the parameter in whitened coordinates."""
         base = phi = previous = self.model.start
-        unit, total = 1.0, self.oracle.remaining("bounded_gradient")
+        unit, total = 1.0, len(self._planned)
         for step in range(total):
             if step == 0 or (step == total // 2 and _looks_at_residuals(self.problem)):
                 if step > 0:
                     self._narrow(phi)
                 unit = self._change_unit(phi)
-            self._ask(self._extrapolated(phi, previous), unit)
+            self.seen.append(self._released(self._extrapolated(phi, previous), unit))
             previous, phi = phi, self._combined(base, phi)
         return phi
 
@@ -274,15 +284,36 @@ class _Descent:
 
     def _size_bound(self, phi: FloatArray, fallback: float) -> float:
         """Return the size at which gradients are cut, and take note of the part of rows that are not."""
-        self.oracle.change_basis(whitened(self.problem, self.model.frame.basis))
-        cut = best_cut(
-            self.oracle.release("sizes", phi),
-            noise=self._noise_to_come,
-            dimension=self.model.frame.dimension,
-            n_rows=self.problem.n_rows,
+        frame, slope = self.model.frame, self.problem.loss.constants.slope
+        self.oracle.change_basis(whitened(self.problem, frame.basis))
+        release = self.oracle.release("sizes", phi)
+        sizes = Sizes.of(release, dimension=frame.dimension, n_rows=self.problem.n_rows)
+        seen = self._lean(phi, sizes, fallback) if self.seen else None
+        if sizes is None:
+            self.uncut = LEAST_UNCUT
+            return fallback * _FALLBACK
+        lean = _LEADING * sizes.usual_lean if seen is None else seen
+        cut = sizes.best_cut(self._noise_to_come, lean)
+        self.uncut = cut.uncut
+        return cut.size * slope
+
+    def _lean(self, phi: FloatArray, sizes: Sizes | None, fallback: float) -> float | None:
+        """Ask for a gradient that is cut at the median size, and return what it says of how errors lean.
+
+        At ``phi``, where gradients that are cut further out are 0 but for their noise.
+        """
+        slope, cut = self.problem.loss.constants.slope, None if sizes is None else sizes.median
+        unit = 1.0 / (fallback * _FALLBACK if cut is None else cut.size * slope)
+        self.oracle.change_basis(whitened(self.problem, self.model.frame.basis * unit))
+        found = self._released(phi, unit)
+        if sizes is None or cut is None:
+            return None
+        before = precision_average(*_gradients_of(self._late))[2]
+        distance = found.gradient[: self.problem.n_linear] / (slope * cut.uncut)
+        return sizes.lean(
+            float(distance @ distance),
+            math.hypot(found.sd / cut.uncut, before / self.uncut) / slope,
         )
-        self.uncut = LEAST_UNCUT if cut is None else cut.uncut
-        return fallback * _FALLBACK if cut is None else cut.size * self.problem.loss.constants.slope
 
     def _norm_limit(self, phi: FloatArray, usual: float) -> float:
         """Return the norm beyond which rows are weighted down: the usual one, or less if rows are short."""
@@ -300,9 +331,21 @@ class _Descent:
     @property
     def _noise_to_come(self) -> float:
         """Return the sd of the noise in the last gradients combined, in units of the cut."""
-        planned = [one.sd for one in self.oracle.plan.solver_releases if one.kind == "bounded_gradient"]
+        planned = [one.sd for one in self._planned]
         late = np.array(planned[len(planned) // 2 :])
         return 0.0 if late.min() == 0.0 else float(1.0 / math.sqrt(np.sum(1.0 / late**2)))
+
+    @property
+    def _planned(self) -> list[PlannedRelease]:
+        """The gradients that are steps: all but the one in their midst that shows how errors lean."""
+        planned = [one for one in self.oracle.plan.solver_releases if one.kind == "bounded_gradient"]
+        if _looks_at_lean(self.problem, len(planned) - 1):
+            del planned[(len(planned) - 1) // 2]
+        return planned
+
+    @property
+    def _late(self) -> list[_Seen]:
+        return self.seen[len(self.seen) // 2 :]
 
     def _extrapolated(self, phi: FloatArray, previous: FloatArray) -> FloatArray:
         """Go on beyond ``phi``, away from ``previous``, where steps are those of a bound on the curvature."""
@@ -312,7 +355,8 @@ class _Descent:
             point[:p] += _MOMENTUM * (phi[:p] - previous[:p])
         return point
 
-    def _ask(self, phi: FloatArray, unit: float) -> None:
+    def _released(self, phi: FloatArray, unit: float) -> _Seen:
+        """Ask for a gradient where the oracle's coordinates have this unit."""
         n = self.problem.n_linear
         at = phi.copy()
         at[:n] /= unit
@@ -320,7 +364,7 @@ class _Descent:
         gradient = release.value.copy()
         gradient[:n] /= unit
         gradient[:n] += self._ridge @ phi[:n]
-        self.seen.append(_Seen(phi, gradient, release.sd / unit))
+        return _Seen(phi, gradient, release.sd / unit)
 
     @property
     def _ridge(self) -> FloatArray:
@@ -330,7 +374,7 @@ class _Descent:
 
     def _combined(self, base: FloatArray, previous: FloatArray) -> FloatArray:
         """Return the shrunk estimate that the later half of the gradients gives."""
-        late = _gradients_of(self.seen[len(self.seen) // 2 :])
+        late = _gradients_of(self._late)
         at, gradient, sd = precision_average(*late)
         n, loss = self.problem.n_linear, self.problem.loss
         hessian = self._hessian(at)

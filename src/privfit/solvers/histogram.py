@@ -4,6 +4,7 @@ import math
 from dataclasses import dataclass
 
 import numpy as np
+from scipy.interpolate import PchipInterpolator
 
 from privfit._checks import FloatArray
 from privfit.problem.bounded_kernels import NORM_CLASSES, NORMS_A_DOUBLING
@@ -23,6 +24,9 @@ CERTAIN = 4.0
 
 _POINTS = 8
 """Points that stand for a class."""
+
+_NO_CHANCE = 1e-12
+"""Chance below which a point stands for rounding."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,4 +128,18 @@ def spread_out(shares: FloatArray) -> tuple[FloatArray, FloatArray]:
     places = (np.arange(shares.size)[:, None] + np.arange(1, _POINTS + 1) / _POINTS).ravel()
     chances = np.repeat(shares / _POINTS, _POINTS)
     found = chances > 0.0
+    return places[found], chances[found]
+
+
+def smoothed_out(shares: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Return places and their chances for rows whose density in wide classes follows that of the next ones.
+
+    The share of rows up to a place is a monotone cubic through those up to the edges (Fritsch and Carlson
+    1980), so that a tail falls within its classes, too.
+    """
+    places = np.arange(1, shares.size * _POINTS + 1) / _POINTS
+    edges = np.arange(shares.size + 1.0)
+    below = PchipInterpolator(edges, np.append(0.0, np.cumsum(shares)))(places)
+    chances = np.maximum(np.diff(below, prepend=0.0), 0.0)
+    found = chances > _NO_CHANCE
     return places[found], chances[found]
