@@ -119,14 +119,39 @@ def test_the_far_end_of_an_interval_is_fiellers_where_only_the_bread_has_noise(c
 
 def test_a_bread_that_is_clear_loses_nothing():
     rng = np.random.default_rng(3)
-    inverse = np.linalg.inv(HESSIAN)
-    exact, clear = (Bread(HESSIAN, inverse, sd, np.zeros((3, 0))) for sd in (0.0, 1e-6))
-    assert exact.largest_inverse is exact.inverse
-    np.testing.assert_allclose(clear.largest_inverse, inverse, rtol=1e-4)
+    inverse, move = np.linalg.inv(HESSIAN), np.array([0.5, -1.5, 2.0])
+    exact, clear, noisy = (Bread(HESSIAN, inverse, sd, np.zeros((3, 0))) for sd in (0.0, 1e-6, 0.1))
+    assert exact.far_inverse(move, 0.1) is exact.inverse
+    np.testing.assert_allclose(clear.far_inverse(move, 0.0), inverse, rtol=1e-4)
+    assert np.isfinite(noisy.far_inverse(np.zeros(3), 0.0)).all()
     for _ in range(20):
         direction = rng.normal(size=3)
-        noisy = Bread(HESSIAN, inverse, 0.1, np.zeros((3, 0)))
-        assert direction @ noisy.largest_inverse @ direction > direction @ inverse @ direction
+        sizes = [direction @ noisy.far_inverse(move, sd) @ direction for sd in (0.0, 0.1, 1.0)]
+        assert sizes == sorted(sizes, reverse=True)
+        assert sizes[-1] > direction @ inverse @ direction
+
+
+@pytest.mark.statistical
+@pytest.mark.parametrize("move", [0.0, 0.5, 2.0, 8.0])
+@pytest.mark.parametrize("clear", [3.0, 4.0, 6.0, 20.0])
+def test_intervals_hold_where_gradient_and_bread_have_noise(clear, move):
+    """One coefficient, the bread ``clear`` sd from 0, released 1.7 sd or more: 5 % finite and wrong at most.
+
+    The step is ``move`` standard deviations of the gradient's noise long. More than 386 wrong ones of 6,000
+    have a chance of 1e-6 at 5 %.
+    """
+    rng, draws = np.random.default_rng(21), 6000
+    assert stats.binom.sf(386, draws, 0.05) < 1e-6
+    wrong = 0
+    for released, gradient in zip(
+        1.0 + rng.normal(size=draws) / clear, move + rng.normal(size=draws), strict=True
+    ):
+        if released < 1.7 / clear:
+            continue
+        bread = Bread(np.array([[released]]), np.array([[1.0 / released]]), 1.0 / clear, np.zeros((1, 0)))
+        found = one_step(Anchor(np.zeros(1), np.array([gradient]), np.eye(1), 1.0), bread)
+        wrong += abs(found.theta[0] + move) > 1.96 * np.sqrt(found.cov_noise[0, 0])
+    assert wrong <= 386
 
 
 @pytest.mark.statistical

@@ -81,18 +81,17 @@ def one_step(around: Anchor, bread: Bread) -> Estimate:
     Returns
     -------
     Estimate
-        ``cov_noise = sd**2 M^-2 + sd_M**2 / 2 L (|v|**2 I + v v') L``, with `Bread.largest_inverse` for L.
+        ``cov_noise = sd**2 M^-2 + sd_M**2 / 2 L (|v|**2 I + v v') L``, with `Bread.far_inverse` for L.
 
     Notes
     -----
     With one coefficient, and no noise but that of the bread, the far end of the interval is that of Fieller
-    (1954, *Some problems in interval estimation*). The noise that makes a Hessian too large makes the step
-    too short and ``M^-1`` too small alike.
+    (1954). The noise that makes a Hessian too large makes the step too short and ``M^-1`` too small alike.
     """
     move = bread.inverse @ around.gradient
     of_bread = 0.5 * bread.sd**2 * ((move @ move) * np.eye(move.size) + np.outer(move, move))
-    largest = bread.largest_inverse
-    covariance = around.sd**2 * bread.inverse @ bread.inverse + largest @ of_bread @ largest
+    far = bread.far_inverse(move, around.sd)
+    covariance = around.sd**2 * bread.inverse @ bread.inverse + far @ of_bread @ far
     return Estimate(around.theta - move, covariance)
 
 
@@ -110,12 +109,14 @@ def widened(steps: Sequence[Step], bread: Bread, bend: FloatArray | None = None)
         See `privfit.solvers.base.Solution`.
     """
     agreeing, sds = steps, deviations(steps, bread, bend)
-    factor = contradiction(agreeing, sds, bread)
-    while factor > 1.0 and 2 * len(agreeing) > len(steps) + 1:
+    excess = contradiction(agreeing, sds, bread)
+    while excess is not None and 2 * len(agreeing) > len(steps) + 1:
         agreeing, sds = agreeing[1:], sds[1:]
-        factor = contradiction(agreeing, sds, bread)
+        excess = contradiction(agreeing, sds, bread)
     estimate = one_step(anchor(agreeing, sds), bread)
-    return Estimate(estimate.theta, estimate.cov_noise * factor)
+    if excess is None:
+        return estimate
+    return Estimate(estimate.theta, estimate.cov_noise + bread.inverse @ excess @ bread.inverse)
 
 
 def deviations(steps: Sequence[Step], bread: Bread, bend: FloatArray | None) -> list[float]:
@@ -139,30 +140,35 @@ def deviations(steps: Sequence[Step], bread: Bread, bend: FloatArray | None) -> 
     return sds.tolist()
 
 
-def contradiction(steps: Sequence[Step], sds: Sequence[float], bread: Bread) -> float:
-    """Return the factor, at least 1, by which disagreement of the steps exceeds what ``sds`` explain.
+def contradiction(steps: Sequence[Step], sds: Sequence[float], bread: Bread) -> FloatArray | None:
+    """Return what disagreement of the steps beyond ``sds`` adds to the covariance of their mean gradient.
 
     If the Hessian is ``M`` wherever gradients were asked, ``r_k = g_k - g - M (theta_k - theta)``, with ``g``
     and ``theta`` the averages by precision, is what gradients are off by alone, and
-    ``T = sum(norm(r_k)**2 / v_k)`` is chi-squared with ``nu = q (K - 1)`` degrees of freedom; ``v_k`` is
+    ``T = sum(norm(r_k)**2 / v_k)`` is chi-squared with ``q (K - 1)`` degrees of freedom; ``v_k`` is
     ``sds**2`` and what the noise of ``M`` adds to it, ``sd_M**2 / 2 (1 + 1/q) norm(theta_k - theta)**2``.
-    Steps that were asked too far from the optimum for one Newton step make it larger. Where it is beyond
-    the quantile `_BELIEVED`, the excess is put down to one direction, which could be any:
-    the factor is ``1 + (T - nu) / (K - 1)``. For one direction that is Birge's ratio (1932, *The
-    calculation of errors by the method of least squares*).
+    Steps that were asked too far from the optimum for one Newton step make it larger.
+
+    Returns
+    -------
+    array of shape (q, q) or None
+        None up to the quantile `_BELIEVED`. Beyond it the scatter of a weighted mean,
+        ``sum(w_k r_k r_k') / (K - 1)`` with ``w_k`` the parts of the precision: in the directions in which
+        gradients disagree. For one coefficient that is Birge's rule (1932, *The calculation of errors by the
+        method of least squares*).
     """
     around = anchor(steps, sds)
     if len(steps) < 2 or around.sd == 0.0:
-        return 1.0
+        return None
     q = around.theta.size
     moves = np.array([step.release.at for step in steps]) - around.theta
     left = np.array([step.gradient for step in steps]) - around.gradient - moves @ bread.matrix
     of_bread = 0.5 * bread.sd**2 * (1.0 + 1.0 / q) * np.sum(moves**2, axis=1)
-    variance = np.array(sds) ** 2 + of_bread
-    statistic, free = float(np.sum(left**2 / variance[:, None])), len(steps) - 1
+    squared = np.array(sds) ** 2
+    statistic, free = float(np.sum(left**2 / (squared + of_bread)[:, None])), len(steps) - 1
     if statistic <= stats.chi2.ppf(_BELIEVED, q * free):
-        return 1.0
-    return 1.0 + (statistic - q * free) / free
+        return None
+    return around.sd**2 / free * (left.T / squared) @ left
 
 
 def last_iterate(solution: Solution, bread: Bread) -> Estimate:

@@ -33,6 +33,9 @@ _DEVIATIONS = 1.96
 _LEAST_LEFT = 0.25
 """Smallest part of an eigenvalue that these leave: of what is less clear, `hidden` decides."""
 
+_ROUNDS = 5
+"""In which the far end of an interval is found."""
+
 LARGEST_HIDDEN_PART = 0.05
 """Part of a coefficient's squared direction that may be unresolved before its standard error is infinite."""
 
@@ -57,14 +60,44 @@ class Bread:
     sd: float
     unresolved: FloatArray
 
-    @property
-    def largest_inverse(self) -> FloatArray:
-        """Inverse of the Hessian if noise has made every eigenvalue too large, (q, q)."""
+    def far_inverse(self, move: FloatArray, sd: float) -> FloatArray:
+        """Inverse of the Hessian where noise has made its eigenvalues too large, as at an interval's far end.
+
+        Parameters
+        ----------
+        move : array of shape (q,)
+            Newton step that the estimate is away from where gradients were asked.
+        sd : float
+            Standard deviation of the noise in an entry of the gradient that the step is from.
+
+        Returns
+        -------
+        array of shape (q, q)
+
+        Notes
+        -----
+        Fieller's interval (1954, *Some problems in interval estimation*) holds the ratios ``a / b`` for which
+        some ``(a, b)`` is at most 1.96 standard deviations from the released pair. At the far end ``b`` is
+        less by 1.96 of its own times the root of the part that it has in the variance of ``a - b move``
+        there. So is each eigenvalue here, with the far end found in rounds, but a quarter is left. What other
+        entries of the noise add along its direction is independent of it.
+        """
         if self.sd == 0.0:
             return self.inverse
         values, vectors = np.linalg.eigh(self.matrix)
-        lowest = np.maximum(values - _DEVIATIONS * self.sd, _LEAST_LEFT * values)
+        along = np.abs(vectors.T @ move)
+        others = sd**2 + 0.5 * self.sd**2 * (move @ move - along**2)
+        lowest = _lowered(values, self.sd)
+        for _ in range(_ROUNDS):
+            noise = np.hypot(np.sqrt(others) / values, self.sd * along / lowest)
+            own = (self.sd * (along + _DEVIATIONS * noise)) ** 2
+            part = own / np.maximum(others + own, np.finfo(float).tiny)
+            lowest = _lowered(values, self.sd * np.sqrt(part))
         return (vectors / lowest) @ vectors.T
+
+
+def _lowered(values: FloatArray, sd: FloatArray | float) -> FloatArray:
+    return np.maximum(values - _DEVIATIONS * sd, _LEAST_LEFT * values)
 
 
 def bread_from(problem: Problem, releases: Sequence[Release]) -> Bread:
