@@ -288,32 +288,31 @@ class _Descent:
         self.oracle.change_basis(whitened(self.problem, frame.basis))
         release = self.oracle.release("sizes", phi)
         sizes = Sizes.of(release, dimension=frame.dimension, n_rows=self.problem.n_rows)
-        seen = self._lean(phi, sizes, fallback) if self.seen else None
+        low = fallback * _FALLBACK if sizes is None else sizes.median.size * slope
+        found = self._cut_at(phi, low) if self.seen else None
         if sizes is None:
             self.uncut = LEAST_UNCUT
-            return fallback * _FALLBACK
-        lean = _LEADING * sizes.usual_lean if seen is None else seen
+            return low
+        lean = _LEADING * sizes.usual_lean if found is None else self._lean(sizes, found)
         cut = sizes.best_cut(self._noise_to_come, lean)
         self.uncut = cut.uncut
         return cut.size * slope
 
-    def _lean(self, phi: FloatArray, sizes: Sizes | None, fallback: float) -> float | None:
-        """Ask for a gradient that is cut at the median size, and return what it says of how errors lean.
+    def _cut_at(self, phi: FloatArray, size: float) -> _Seen:
+        """Ask for a gradient that is cut at a size."""
+        self.oracle.change_basis(whitened(self.problem, self.model.frame.basis / size))
+        return self._released(phi, 1.0 / size)
 
-        At ``phi``, where gradients that are cut further out are 0 but for their noise.
+    def _lean(self, sizes: Sizes, found: _Seen) -> float:
+        """Return how errors lean, from a gradient that is cut at the median size.
+
+        It was asked where gradients that are cut further out are 0 but for their noise.
         """
-        slope, cut = self.problem.loss.constants.slope, None if sizes is None else sizes.median
-        unit = 1.0 / (fallback * _FALLBACK if cut is None else cut.size * slope)
-        self.oracle.change_basis(whitened(self.problem, self.model.frame.basis * unit))
-        found = self._released(phi, unit)
-        if sizes is None or cut is None:
-            return None
+        slope, uncut = self.problem.loss.constants.slope, sizes.median.uncut
         before = precision_average(*_gradients_of(self._late))[2]
-        distance = found.gradient[: self.problem.n_linear] / (slope * cut.uncut)
-        return sizes.lean(
-            float(distance @ distance),
-            math.hypot(found.sd / cut.uncut, before / self.uncut) / slope,
-        )
+        distance = found.gradient[: self.problem.n_linear] / (slope * uncut)
+        sd = math.hypot(found.sd / uncut, before / self.uncut) / slope
+        return sizes.lean(float(distance @ distance), sd)
 
     def _norm_limit(self, phi: FloatArray, usual: float) -> float:
         """Return the norm beyond which rows are weighted down: the usual one, or less if rows are short."""
