@@ -1,9 +1,12 @@
-"""The factor by which gradients at several points say that a model of the Hessian is off."""
+"""What gradients at several points say of a Hessian."""
 
 import numpy as np
 import pytest
+from scipy import stats
 
-from privfit.solvers.secant import steepness
+from privfit.problem.plan import PlannedRelease, Release
+from privfit.solvers.base import Step
+from privfit.solvers.secant import corrected, steepness
 
 MODEL = np.array([[1.0, 0.3, 0.0], [0.3, 0.7, 0.1], [0.0, 0.1, 2.0]])
 
@@ -49,3 +52,77 @@ def test_points_that_follow_noise_do_not_pass_for_steepness(p):
             gradients.append(points[-1] + rng.normal(size=p))
         found.append(steepness(np.eye(p), points[7:], gradients[7:], [1.0] * 8))
     assert 0.9 < np.mean(found) < 1.1
+
+
+def step_at(point, gradient, sd):
+    planned = PlannedRelease("gradient", point.size, 1.0, 1.0, sd)
+    return Step(Release(planned, point, gradient), gradient, np.eye(point.size))
+
+
+def test_a_correction_is_the_hessian_along_the_move_and_the_same_across_it():
+    """Without noise: the secant's condition, and the Hessian itself where it is right."""
+    rng = np.random.default_rng(4)
+    true = MODEL + np.outer([1.0, -2.0, 0.5], [1.0, -2.0, 0.5])
+    for _ in range(20):
+        one, other = rng.normal(size=(2, 3))
+        steps = [step_at(at, at @ true, 0.0) for at in (one, other)]
+        found = corrected(MODEL, *steps)
+        np.testing.assert_allclose(found @ (other - one), true @ (other - one), rtol=1e-9)
+        np.testing.assert_allclose(found, found.T)
+        assert np.linalg.eigvalsh(found)[0] > 0.0
+        np.testing.assert_allclose(corrected(true, *steps), true, rtol=1e-9)
+        across = np.cross(MODEL @ (other - one), true @ (other - one))
+        np.testing.assert_allclose(found @ across, MODEL @ across)
+
+
+@pytest.mark.parametrize("factor", [-5.0, -1.0, 0.0, 1e-3, 1e3])
+def test_a_correction_stays_positive_whatever_the_gradients_are(factor):
+    rng = np.random.default_rng(5)
+    for sd in (0.0, 0.1):
+        one, other = rng.normal(size=(2, 3))
+        found = corrected(
+            MODEL, step_at(one, factor * one @ MODEL, sd), step_at(other, factor * other @ MODEL, sd)
+        )
+        move = other - one
+        assert np.linalg.eigvalsh(found)[0] > 0.0
+        assert move @ found @ move >= 0.2 * (move @ MODEL @ move) * (1.0 - 1e-9)
+
+
+@pytest.mark.statistical
+def test_noise_does_not_pass_for_a_correction():
+    """Right Hessian, 2,000 pairs: two standard deviations beyond the mean of a chi-squared law are needed.
+
+    The chance to exceed them is 5.2 % with three coefficients: more than 160 of 2,000 have one of 1e-7.
+    """
+    rng = np.random.default_rng(6)
+    least = 3.0 + 2.0 * np.sqrt(6.0)
+    assert stats.chi2.sf(least, 3) < 0.053
+    assert stats.binom.sf(160, 2000, 0.053) < 1e-6
+    changed = 0
+    for _ in range(2000):
+        points = rng.normal(size=(2, 3))
+        gradients = points @ MODEL + 0.1 * rng.normal(size=(2, 3))
+        found = corrected(MODEL, *(step_at(at, g, 0.1) for at, g in zip(points, gradients, strict=True)))
+        changed += not np.array_equal(found, MODEL)
+    assert 0 < changed <= 160
+
+
+def test_steps_over_a_bend_arrive():
+    """A logit of one level, asked where 4 % are positive, when 40 % are."""
+
+    def gradient(theta):
+        return 1.0 / (1.0 + np.exp(-theta)) - 0.4
+
+    start, optimum = np.array([-3.2]), np.log(0.4 / 0.6)
+    hessian = np.array([[np.exp(-3.2) / (1.0 + np.exp(-3.2)) ** 2]])
+    found = {}
+    for name, correct in (("with", True), ("without", False)):
+        at, known, steps = start, hessian, []
+        for _ in range(6):
+            steps.append(step_at(at, gradient(at), 1e-6))
+            if correct and len(steps) > 1:
+                known = corrected(known, *steps[-2:])
+            at = at - np.linalg.solve(known, steps[-1].gradient)
+        found[name] = abs(at[0] - optimum)
+    assert found["with"] < 0.05
+    assert found["without"] > 1.0

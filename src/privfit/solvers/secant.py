@@ -1,11 +1,12 @@
-"""How steep the loss is beside a model of its Hessian, from gradients released at several points."""
+"""What gradients released at several points say of a Hessian: how steep it is, and along which way."""
 
+import math
 from collections.abc import Sequence
 
 import numpy as np
 
 from privfit._checks import FloatArray
-from privfit.solvers.base import precision, precision_average
+from privfit.solvers.base import Step, precision, precision_average
 
 _DOUBT = 10.0
 """Squared length of moves, in standard deviations of noise and per coefficient, that counts as much as the
@@ -13,6 +14,12 @@ model."""
 
 _LARGEST = 8.0
 """Most that the model is taken to be off by."""
+
+_CERTAIN = 2.0
+"""Standard deviations beyond its mean up to which what gradients differ by may be noise."""
+
+_LEAST_CURVATURE = 0.2
+"""Smallest curvature along a move, relative to the Hessian's, that is believed (Powell 1978)."""
 
 
 def steepness(
@@ -47,3 +54,37 @@ def steepness(
     if moved + doubt == 0.0:
         return 1.0
     return float(np.clip((found + doubt) / (moved + doubt), 1.0 / _LARGEST, _LARGEST))
+
+
+def corrected(hessian: FloatArray, one: Step, other: Step) -> FloatArray:
+    """Return a Hessian with what two gradients say of it along the move from one to the other.
+
+    Parameters
+    ----------
+    hessian : array of shape (q, q)
+        Positive definite.
+    one, other : Step
+        In the same coordinates.
+
+    Notes
+    -----
+    Along a rare level that a step led far a logit's curvature is several times what it is where the Hessian
+    was asked, and steps go over and back. The update is that of Broyden, Fletcher, Goldfarb and Shanno
+    (1970), which keeps the Hessian positive, with the difference of the gradients drawn to what it should be
+    as far as noise alone explains what it is off by, and damped as by Powell (1978, *Algorithms for nonlinear
+    constraints that use Lagrangian functions*).
+    """
+    move, size = other.release.at - one.release.at, len(hessian)
+    expected = hessian @ move
+    left, curvature = other.gradient - one.gradient - expected, float(move @ expected)
+    squared = float(left @ left)
+    noise = (size + _CERTAIN * math.sqrt(2.0 * size)) * (one.release.sd**2 + other.release.sd**2)
+    if squared <= noise or curvature <= 0.0:
+        return hessian
+    left = left * (1.0 - noise / squared)
+    bend = float(move @ left)
+    if bend < (_LEAST_CURVATURE - 1.0) * curvature:
+        left = left * ((_LEAST_CURVATURE - 1.0) * curvature / bend)
+    found = expected + left
+    found_curvature = curvature + float(move @ left)
+    return hessian - np.outer(expected, expected) / curvature + np.outer(found, found) / found_curvature

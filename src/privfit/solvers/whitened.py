@@ -30,7 +30,7 @@ from privfit.solvers.hessian_model import SMALLEST_SPREAD, HessianModel, View, l
 from privfit.solvers.looks import LOOKS, led_by_residuals, planned_looks, put_right
 from privfit.solvers.norms import longest_norm, outliers, room_for
 from privfit.solvers.requirements import need_convex, need_smooth
-from privfit.solvers.secant import steepness
+from privfit.solvers.secant import corrected, steepness
 from privfit.solvers.widths import has_widths, narrowed_to, narrowest
 
 _MOMENT_NOISE = 0.05
@@ -58,8 +58,9 @@ class WhitenedGradientDescent(AbstractSolver):
     it, leads. Then rows are turned so that the Hessian there is even: along strong signals, where a logit's
     Hessian is small, rows become longer, and noise counts less. In these coordinates a Hessian is released,
     drawn towards the model as far as noise hides the difference, and the second half of the gradients is
-    asked for where Newton steps with it lead, without shrinkage. So they arrive even where the model is
-    wrong. Inference combines them in one Newton step more, in which the points drop out.
+    asked for where Newton steps with it lead, without shrinkage; what gradients say of it on the way, beyond
+    noise, corrects it. So they arrive even where the model is wrong. Inference combines them in one Newton
+    step more, in which the points drop out.
 
     With enough rows a random sample of them leads the way, and Hessian, bread and meat come from another one,
     as large as noise asks; the last gradients ask all rows.
@@ -289,10 +290,12 @@ class _Descent:
         hessian = view.drawn(self.oracle.release("hessian", at))
         self.oracle.sample(1.0)
         inverse = floored_inverse(hessian, 0.0)
-        steps, led = [], _Led(at, inverse, 0.0)
+        steps: list[Step] = []
+        led = _Led(at, inverse, 0.0)
         for _ in self.course.arriving:
             steps.append(take_step(view.problem, self.oracle, led.to, inverse))
-            led = _led(view.problem, steps, lambda _: hessian, secants=steps)
+            hessian = corrected(hessian, *steps[-2:]) if len(steps) > 1 else hessian
+            led = _led(view.problem, steps, lambda _, seen=hessian: seen, secants=steps)
         return steps, led
 
     def _shrunk(self, view: View, led: _Led) -> FloatArray:
