@@ -90,21 +90,29 @@ def test_a_correction_stays_positive_whatever_the_gradients_are(factor):
 
 @pytest.mark.statistical
 def test_noise_does_not_pass_for_a_correction():
-    """Right Hessian, 2,000 pairs: two standard deviations beyond the mean of a chi-squared law are needed.
+    """Right Hessian, 2,000 pairs: three standard deviations beyond the mean of a chi-squared law are needed.
 
-    The chance to exceed them is 5.2 % with three coefficients: more than 160 of 2,000 have one of 1e-7.
+    The chance to exceed them is 1.7 % with three coefficients: more than 70 of 2,000 have one of 1e-7.
     """
     rng = np.random.default_rng(6)
-    least = 3.0 + 2.0 * np.sqrt(6.0)
-    assert stats.chi2.sf(least, 3) < 0.053
-    assert stats.binom.sf(160, 2000, 0.053) < 1e-6
+    assert stats.chi2.sf(3.0 + 3.0 * np.sqrt(6.0), 3) < 0.0175
+    assert stats.binom.sf(70, 2000, 0.0175) < 1e-6
     changed = 0
     for _ in range(2000):
         points = rng.normal(size=(2, 3))
         gradients = points @ MODEL + 0.1 * rng.normal(size=(2, 3))
         found = corrected(MODEL, *(step_at(at, g, 0.1) for at, g in zip(points, gradients, strict=True)))
         changed += not np.array_equal(found, MODEL)
-    assert 0 < changed <= 160
+    assert 0 < changed <= 70
+
+
+def test_a_move_that_is_shorter_than_noise_says_nothing():
+    """However far apart the gradients are: they say that noise was large once, not that it is steep there."""
+    gradients = np.array([[-0.3, 1.3, 0.0], [0.2, -0.9, 0.4]])
+    points = 0.01 * np.array([[1.0, 0.0, 0.0], [0.0, 1.0, 0.0]])
+    steps = [step_at(at, gradient, 0.1) for at, gradient in zip(points, gradients, strict=True)]
+    assert corrected(MODEL, *steps) is MODEL
+    assert corrected(MODEL, *(step_at(100.0 * s.release.at, s.gradient, 0.1) for s in steps)) is not MODEL
 
 
 def test_steps_over_a_bend_arrive():

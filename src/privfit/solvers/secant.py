@@ -15,7 +15,7 @@ model."""
 _LARGEST = 8.0
 """Most that the model is taken to be off by."""
 
-_CERTAIN = 2.0
+_CERTAIN = 3.0
 """Standard deviations beyond its mean up to which what gradients differ by may be noise."""
 
 _LEAST_CURVATURE = 0.2
@@ -71,15 +71,16 @@ def corrected(hessian: FloatArray, one: Step, other: Step) -> FloatArray:
     Along a rare level that a step led far a logit's curvature is several times what it is where the Hessian
     was asked, and steps go over and back. The update is that of Broyden, Fletcher, Goldfarb and Shanno
     (1970), which keeps the Hessian positive, with the difference of the gradients drawn to what it should be
-    as far as noise alone explains what it is off by, and damped as by Powell (1978, *Algorithms for nonlinear
-    constraints that use Lagrangian functions*).
+    as far as noise alone explains what it is off by. It is damped as by Powell (1978, *Algorithms for
+    nonlinear constraints that use Lagrangian functions*). Moves for which the Hessian expects less of a
+    difference than noise makes say nothing.
     """
     move, size = other.release.at - one.release.at, len(hessian)
     expected = hessian @ move
     left, curvature = other.gradient - one.gradient - expected, float(move @ expected)
-    squared = float(left @ left)
-    noise = (size + _CERTAIN * math.sqrt(2.0 * size)) * (one.release.sd**2 + other.release.sd**2)
-    if squared <= noise or curvature <= 0.0:
+    squared, variance = float(left @ left), one.release.sd**2 + other.release.sd**2
+    noise = (size + _CERTAIN * math.sqrt(2.0 * size)) * variance
+    if squared <= noise or expected @ expected <= size * variance or curvature <= 0.0:
         return hessian
     left = left * (1.0 - noise / squared)
     bend = float(move @ left)
