@@ -13,9 +13,12 @@ from privfit.data.prefetch import LINE, prefetch
 from privfit.data.shares import IntArray
 
 SIDE = 8
-"""Rows, and coordinates, that are worked on together."""
+"""Coordinates that are worked on together."""
 
-_AHEAD = 4 * SIDE
+GROUP = 6
+"""Rows that are worked on together: their sums stay in the sixteen registers of processors with AVX2."""
+
+_AHEAD = 5 * GROUP
 """Rows ahead that are asked for from memory."""
 
 _INTEGER, _INDEX, _DOUBLE = ir.IntType(64), ir.IntType(32), ir.DoubleType()
@@ -72,7 +75,7 @@ def fill_weights(size: Any, reach: Any, limits: Any, out: Any) -> None:
 def _square(  # noqa: PLR0917 -- compiled
     typing_context: Any, first: Any, width: Any, factors: Any, count: Any, out: Any
 ) -> Any:
-    """Add the squares of eight coordinates of eight rows to ``out``, eight numbers for each row.
+    """Add the squares of eight coordinates of six rows to ``out``, eight numbers for each row.
 
     All but ``width``, the bytes of a row, and ``count`` are addresses: a coordinate is the sum over ``count``
     numbers of the row, from ``first`` on, times eight of ``factors`` each.
@@ -89,8 +92,8 @@ def _square(  # noqa: PLR0917 -- compiled
         def pointer(address: Any, distance: Any, kind: Any) -> Any:
             return builder.inttoptr(builder.add(address, distance), kind.as_pointer())
 
-        rows = [builder.add(first, builder.mul(width, _INTEGER(t))) for t in range(SIDE)]
-        sums = [cgutils.alloca_once_value(builder, _ZERO) for _ in range(SIDE)]
+        rows = [builder.add(first, builder.mul(width, _INTEGER(t))) for t in range(GROUP)]
+        sums = [cgutils.alloca_once_value(builder, _ZERO) for _ in range(GROUP)]
         for total in sums:
             builder.store(_ZERO, total)
         with cgutils.for_range(builder, count) as loop:
@@ -119,23 +122,23 @@ def turned_squares(x: Any, factors: Any, starts: Any, plain: Any, turned: Any) -
     ``R`` is given by ``factors`` and ``starts``, see `by_blocks`.
     """
     n, p = x.shape
-    last, sums = np.zeros((SIDE, p)), np.empty((SIDE, SIDE))
+    last, sums = np.zeros((GROUP, p)), np.empty((GROUP, SIDE))
     lines, target = factors.ctypes.data, sums.ctypes.data
-    for first in range(0, n, SIDE):
-        rows = min(SIDE, n - first)
-        eight = x[first : first + rows]
-        if rows < SIDE:
-            last[:rows] = eight
-            eight = last
-        sums[:], line, address = 0.0, 0, eight.ctypes.data
+    for first in range(0, n, GROUP):
+        rows = min(GROUP, n - first)
+        group = x[first : first + rows]
+        if rows < GROUP:
+            last[:rows] = group
+            group = last
+        sums[:], line, address = 0.0, 0, group.ctypes.data
         ahead = address + 8 * p * _AHEAD
-        for offset in range(0, 8 * p * SIDE, LINE):
+        for offset in range(0, 8 * p * GROUP, LINE):
             prefetch(ahead + offset)
         for start in starts:
             _add_squares(address + 8 * start, 8 * p, lines + 8 * SIDE * line, p - start, target)
             line += p - start
         for i in range(rows):
-            row, square, other = eight[i], 0.0, 0.0
+            row, square, other = group[i], 0.0, 0.0
             for j in range(p):
                 square += row[j] * row[j]
             for j in range(SIDE):

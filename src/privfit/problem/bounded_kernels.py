@@ -14,7 +14,15 @@ from privfit.data.shares import IntArray
 from privfit.losses.base import AbstractLoss
 from privfit.losses.pointers import address, called
 from privfit.problem import coded_kernels
-from privfit.problem.groups import add_group, close_group, new_part, places, predict_group, sum_rows
+from privfit.problem.groups import (
+    add_rows,
+    close_part,
+    new_part,
+    places,
+    predict_rows,
+    rows_together,
+    sum_rows,
+)
 from privfit.problem.slopes import SLOPE_CODES, fill_reaches, fill_slopes
 
 _VECTOR = float64[::1]
@@ -122,27 +130,28 @@ def _add_bounded(
 ) -> None:
     """Add the rows' bounded gradients to ``out``, a row a chunk, a group at a time; see `_fill_steps`."""
     n, p = x.shape
-    part, buffer, reaches = new_part(p), np.empty(GROUP_ROWS), np.empty(GROUP_ROWS)
-    rooms, sides, scaled = np.empty(GROUP_ROWS), np.empty(GROUP_ROWS), bounds[4] > 0.0
-    at = places(x, theta, buffer, part)
-    for first in range(0, n, GROUP_ROWS):
-        rows = min(GROUP_ROWS, n - first)
+    together = rows_together(p)
+    part, buffer, reaches = new_part(p), np.empty(together), np.empty(together)
+    rooms, sides, scaled = np.empty(together), np.empty(together), bounds[4] > 0.0
+    at = places(x, buffer, part)
+    for first in range(0, n, together):
+        rows = min(together, n - first)
         steps, room, total = buffer[:rows], rooms[:rows], out[first // CHUNK_ROWS]
-        predict_group(x, first, theta, steps, at)
+        predict_rows(x, first, rows, theta, steps)
         for i in range(rows):
             room[i] = np.sqrt(influence[first + i]) / norm_bound
-        y_group = y[first : first + rows]
+        y_rows = y[first : first + rows]
         if scaled:
-            _sides(y_group, steps, room, loss, functions[3], bounds, sides)
+            _sides(y_rows, steps, room, loss, functions[3], bounds, sides)
             along = 0.0
             for i in range(rows):
                 along += sides[i] * share[first + i]
             total[p] += along
-        _bounded_steps(y_group, room, loss, functions, bounds, steps, reaches)
+        _bounded_steps(y_rows, room, loss, functions, bounds, steps, reaches)
         for i in range(rows):
             steps[i] *= share[first + i]
-        add_group(x, first, steps, part, at)
-        close_group(part, total, p)
+        add_rows(x, first, rows, buffer, part, at)
+        close_part(first + rows, n, part, out, first // CHUNK_ROWS)
 
 
 @njit(
@@ -201,7 +210,7 @@ def bounded_gradient_kernel(
             if isinstance(x, CodedMatrix):
                 coded_kernels.add_rows(x, step, out[chunk : chunk + 1])
             else:
-                sum_rows(x, step, out[chunk])
+                sum_rows(x, step, out[chunk : chunk + 1])
             if loss.has_scale:
                 out[chunk, p] += side.sum()
 
@@ -209,11 +218,11 @@ def bounded_gradient_kernel(
         return CodedKernel(by_chunk, by_chunk)
     constants, compiled = _compiled(loss, s), np.ascontiguousarray(theta)
 
-    def by_group(block: Block, out: FloatArray) -> None:
+    def by_rows(block: Block, out: FloatArray) -> None:
         share = np.array(block.share)  # of one stride, and writable
         _add_bounded(block.x, block.y, block.influence, share, compiled, *constants, norm_bound, out)
 
-    return CodedKernel(by_group, by_chunk)
+    return CodedKernel(by_rows, by_chunk)
 
 
 def sizes_kernel(loss: AbstractLoss, theta: FloatArray, s: float, norm_bound: float) -> BlockKernel:

@@ -20,7 +20,7 @@ from privfit.data.reduction import CHUNK_ROWS, GROUP_ROWS, chunk_rows, slabs
 from privfit.losses.base import AbstractLoss
 from privfit.losses.pointers import address, called
 from privfit.problem import coded_kernels
-from privfit.problem.groups import add_group, close_group, new_part, places, predict_group
+from privfit.problem.groups import add_rows, close_part, new_part, places, predict_rows, rows_together
 from privfit.problem.slopes import SLOPE_CODES, fill_slopes
 
 _VECTOR = float64[::1]
@@ -57,17 +57,19 @@ def _add_gradients(
     """Add the rows' ``w * slope * x`` to ``out``, a row a chunk, a group at a time; ``loss`` is (s, c, k)."""
     n, p = x.shape
     s, c, k = loss[0], loss[1], loss[2]
-    part, buffer = new_part(p), np.empty(GROUP_ROWS)
-    at = places(x, theta, buffer, part)
-    for first in range(0, n, GROUP_ROWS):
-        steps = buffer[: min(GROUP_ROWS, n - first)]
-        predict_group(x, first, theta, steps, at)
-        fill_slopes(code, slope, y[first : first + steps.size], steps, s, c, k)
-        for i in range(steps.size):
+    together = rows_together(p)
+    part, steps = new_part(p), np.empty(together)
+    at = places(x, steps, part)
+    for first in range(0, n, together):
+        rows = min(together, n - first)
+        predict_rows(x, first, rows, theta, steps)
+        fill_slopes(code, slope, y[first : first + rows], steps, s, c, k)
+        some = weight[first : first + rows]
+        for i in range(rows):
             step = min(max(steps[i], -bound), bound)
-            steps[i] = step * weight[first + i] if step == step else 0.0  # noqa: PLR0124 -- NaN
-        add_group(x, first, steps, part, at)
-        close_group(part, out[first // CHUNK_ROWS], p)
+            steps[i] = step * some[i] if step == step else 0.0  # noqa: PLR0124 -- NaN
+        add_rows(x, first, rows, steps, part, at)
+        close_part(first + rows, n, part, out, first // CHUNK_ROWS)
 
 
 @njit(
