@@ -13,6 +13,12 @@ def weights(source, basis, **bounds):
     return np.concatenate([block.weight for block in turned.blocks()])
 
 
+def filled(bounds, norms, factor=1.0, before=None):
+    out = np.empty(norms.size.size)
+    bounds.fill(norms, factor, np.ones(out.size) if before is None else before, out)
+    return out
+
+
 def rows_that_cancel(lost):
     """Rows of which the basis leaves the last digits only."""
     rng = np.random.default_rng(lost)
@@ -160,7 +166,7 @@ def test_rows_beyond_any_number_and_coordinates_of_zeros_are_told_apart():
 def test_weights_keep_both_norms_within_their_bounds_exactly(norm_bound, amplification, factor):
     rng = np.random.default_rng(2)
     size, reach = 10.0 ** rng.uniform(-5, 5, 400), 10.0 ** rng.uniform(-5, 8, 400)
-    weight = BasisBounds(norm_bound, amplification).weights(RowNorms(size, reach), factor)
+    weight = filled(BasisBounds(norm_bound, amplification), RowNorms(size, reach), factor)
     assert (weight == 1.0).any()
     assert (weight < 1.0).any()
     expected = np.minimum(1.0, np.minimum(norm_bound / size / factor, amplification / reach / factor) ** 2)
@@ -175,6 +181,8 @@ def test_weights_of_norms_that_are_no_numbers_or_too_large_are_0():
     odd = np.array([np.nan, np.inf, 1e200, 1e160, 1.0])
     fine = np.ones(5)
     bounds = BasisBounds(2.0, 2.0)
-    assert bounds.weights(RowNorms(odd, fine)).tolist() == [0.0, 0.0, 0.0, 0.0, 1.0]
-    assert bounds.weights(RowNorms(fine, odd)).tolist() == [0.0, 0.0, 0.0, 0.0, 1.0]
-    assert bounds.weights(RowNorms(0.0 * fine, 0.0 * fine)).tolist() == [1.0] * 5
+    assert filled(bounds, RowNorms(odd, fine)).tolist() == [0.0, 0.0, 0.0, 0.0, 1.0]
+    assert filled(bounds, RowNorms(fine, odd)).tolist() == [0.0, 0.0, 0.0, 0.0, 1.0]
+    assert filled(bounds, RowNorms(0.0 * fine, 0.0 * fine)).tolist() == [1.0] * 5
+    before = np.array([1.0, 0.0, 0.5, 0.0, 1.0])
+    assert filled(bounds, RowNorms(fine, fine), before=before).tolist() == [1.0, 0.0, 1.0, 0.0, 1.0]

@@ -131,7 +131,8 @@ def test_bounds_in_other_coordinates_hold_exactly(lost):
     basis, bound = rng.normal(size=(size, size)), 2.0**-lost
     basis[1] = basis[0] + rng.normal(size=size) * 2.0**-lost
     exact = [[Fraction(value) for value in column] for column in basis.T]
-    weights = BasisBounds(bound, 2.0**60).weights(RowNorms(*BasisNorms(basis)(x)))
+    weights = np.empty(200)
+    BasisBounds(bound, 2.0**60).fill(RowNorms(*BasisNorms(basis)(x)), 1.0, np.ones(200), weights)
     assert weights[7] == 0.0
     assert (np.delete(weights, 7) > 0).all()
     for weight, row in zip(np.delete(weights, 7), np.delete(x.dense(), 7, axis=0), strict=True):

@@ -2,15 +2,18 @@
 
 import math
 from dataclasses import replace
+from fractions import Fraction
 
 import numpy as np
 import pytest
 
+from privfit.data.blocks import Block
 from privfit.data.reduction import CHUNK_ROWS, GROUP_ROWS, summation_error
 from privfit.data.source import ArraySource
 from privfit.errors import Incompatible
 from privfit.losses import ConcomitantHuber, Custom, Hinge, Huber, Logistic, Quantile, Sigmoid
 from privfit.losses.base import evaluate
+from privfit.problem.bounded_kernels import NORM_CLASSES, norms_kernel
 from privfit.problem.kernels import gradient_kernel, second_moment_kernel
 
 from .conftest import HESSIANS, LOSSES, asked, make_problem
@@ -318,3 +321,20 @@ def test_array_and_compiled_functions_give_the_same_sums(rng):
             problem = make_problem(loss, n_rows=len(y))
             sums.append(source.sum(problem.kernel(kind, at), problem.sum_length(kind)))
         np.testing.assert_allclose(sums[0], sums[1], rtol=1e-12, atol=1e-12)
+
+
+def test_norms_are_counted_in_the_class_that_their_weight_belongs_to_exactly():
+    edges = np.array([2.0 ** (-0.5 * k) for k in range(2 * NORM_CLASSES)])
+    weights = np.concatenate([edges, np.nextafter(edges, 0.0), np.nextafter(edges[1:], 1.0), [1e-300]])
+    kernel = norms_kernel()
+    for weight in weights:
+        block = Block(np.zeros((1, 1)), np.zeros(1), np.array([weight]))
+        counts = np.zeros((1, NORM_CLASSES))
+        kernel(block, counts)
+        k = int(np.argmax(counts[0]))
+        inverse = Fraction(float(weight)) ** -2  # the fourth power of how long the row is
+        assert counts.sum() == 1.0
+        assert Fraction(2) ** k <= inverse
+        assert inverse < Fraction(2) ** (k + 1) or k == NORM_CLASSES - 1
+    kernel(Block(np.zeros((1, 1)), np.zeros(1), np.zeros(1)), counts[:])
+    assert counts.sum() == 1.0

@@ -164,16 +164,14 @@ class BasisBounds:
     norm_bound: float
     amplification: float
 
-    def weights(self, norms: RowNorms, factor: float = 1.0) -> FloatArray:
-        """Return ``min(1, (norm_bound / size)**2, (amplification / reach)**2)``, shape (n,).
+    def fill(self, norms: RowNorms, factor: float, before: FloatArray, out: FloatArray) -> None:
+        """Fill ``out`` (n,) with ``min(1, (norm_bound / size)**2, (amplification / reach)**2)``.
 
         ``size`` and ``reach`` are ``factor`` times those of the rows. Both bounds hold in exact arithmetic.
-        Rows beyond any number weigh 0.
+        Rows beyond any number weigh 0, and so do those that weighed 0 ``before``.
         """
         limits = np.array([factor, self.norm_bound, self.amplification, SHRINK, SMALLEST_NORMAL])
-        weight = np.empty(norms.size.size)
-        norm_loops.fill_weights(norms.size, norms.reach, limits, weight)
-        return weight
+        norm_loops.fill_weights(norms.size, norms.reach, limits, before, out)
 
 
 Found = TypeVar("Found")

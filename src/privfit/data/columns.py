@@ -33,6 +33,7 @@ from numpy.typing import NDArray
 
 from privfit._checks import FloatArray
 from privfit.data.declarations import WHITESPACE, CategoricalColumn, Level, NumericColumn
+from privfit.data.level_loops import few_codes
 from privfit.errors import SchemaError
 
 ColumnValues: TypeAlias = NDArray[Any] | pa.Array | pa.ChunkedArray
@@ -169,9 +170,8 @@ def _codes_of_dictionary(values: pa.Array | pa.ChunkedArray, levels: Sequence[Le
 def _codes_by_value(numbers: FloatArray, missing: NDArray[np.bool_], levels: Sequence[Level]) -> CodeArray:
     spelled = np.array([spelled_number(x) if isinstance(x, str) else float(x) for x in levels])
     if len(levels) <= _FEW:
-        codes = np.full(numbers.size, UNKNOWN, dtype=np.int32)
-        for k in reversed(range(len(levels))):  # of equal levels the first counts
-            np.copyto(codes, k, where=numbers == spelled[k])
+        codes = np.empty(numbers.size, dtype=np.int32)
+        few_codes(np.ascontiguousarray(numbers), spelled, UNKNOWN, codes)
         np.copyto(codes, MISSING, where=missing)
         return codes
     order = np.argsort(spelled, kind="stable")

@@ -56,12 +56,12 @@ def moved_squares(x: Any, scale: Any, shift: Any, plain: Any, moved: Any) -> Non
         plain[i], moved[i] = square, other
 
 
-@njit(void(_VECTOR, _VECTOR, _VECTOR, _VECTOR), cache=True, nogil=True, error_model="numpy")
-def fill_weights(size: Any, reach: Any, limits: Any, out: Any) -> None:
+@njit(void(_VECTOR, _VECTOR, _VECTOR, _VECTOR, _VECTOR), cache=True, nogil=True, error_model="numpy")
+def fill_weights(size: Any, reach: Any, limits: Any, before: Any, out: Any) -> None:
     """Fill ``out`` with ``least / excess**2``, at most 1, and 0 where that has too few bits or is no number.
 
     ``excess`` is the larger of ``factor * size / size_limit`` and ``factor * reach / reach_limit``, and
-    ``limits`` is (factor, size_limit, reach_limit, least, smallest).
+    ``limits`` is (factor, size_limit, reach_limit, least, smallest). Rows of weight 0 ``before`` have none.
     """
     factor, size_limit, reach_limit, least, smallest = limits
     for i in range(out.size):
@@ -69,7 +69,8 @@ def fill_weights(size: Any, reach: Any, limits: Any, out: Any) -> None:
         excess = max(a, b)
         squared = excess * excess
         weight = least / max(squared, least)
-        out[i] = weight if weight >= smallest and np.isfinite(a + b) else 0.0
+        usable = weight >= smallest and np.isfinite(a + b) and before[i] > 0.0
+        out[i] = weight if usable else 0.0
 
 
 def _square(  # noqa: PLR0917 -- compiled

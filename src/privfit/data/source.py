@@ -178,8 +178,7 @@ class ArraySource:
         block, weight = self._block, self._room.new(self.n_rows)
 
         def work(rows: slice) -> None:
-            found = bounds.weights(norms.part(rows), factor)
-            weight[rows] = np.where(block.influence[rows] == 0.0, 0.0, found)
+            bounds.fill(norms.part(rows), factor, block.influence[rows], weight[rows])
             self._room.leave(rows)
 
         each_chunk(work, self.n_rows)

@@ -1,5 +1,6 @@
 """Sums in which a row's term is bounded by the most extreme response at its predictors, and first moments."""
 
+import math
 from collections.abc import Callable
 from typing import Any
 
@@ -57,6 +58,13 @@ CLASSES = {
     "residuals": 2 * SIDE_CLASSES,
 }
 """Numbers of classes of the kinds of shares."""
+
+
+_ONE = 1 << 52
+"""Where the digits of a double end."""
+
+_ROOT_DIGITS = int(np.float64(math.sqrt(2.0)).view(np.int64)) & (_ONE - 1)
+"""Digits of the smallest double above the root of 2."""
 
 
 @njit(inline="always")
@@ -154,6 +162,16 @@ def _add_bounded(
         close_part(first + rows, n, part, out, first // CHUNK_ROWS)
 
 
+@njit(inline="always")
+def _add_squares(r0: Any, r1: Any, r2: Any, r3: Any, weight: Any, sums: Any, squares: Any) -> None:
+    """Add four rows, and their squares, times their weights; they share each load of the sums."""
+    w0, w1, w2, w3 = weight[0], weight[1], weight[2], weight[3]
+    for j in range(sums.size):
+        a0, a1, a2, a3 = w0 * r0[j], w1 * r1[j], w2 * r2[j], w3 * r3[j]
+        sums[j] += (a0 + a1) + (a2 + a3)
+        squares[j] += (a0 * r0[j] + a1 * r1[j]) + (a2 * r2[j] + a3 * r3[j])
+
+
 @njit(
     void(_MATRIX, _VECTOR, _VECTOR, _VECTOR, _MATRIX),
     cache=True,
@@ -164,23 +182,28 @@ def _add_marginals(x: Any, y: Any, weight: Any, units: Any, out: Any) -> None:
     """Add the rows' marginals to ``out``, a row a chunk; ``units`` is (norm bound, center, half width)."""
     n, p = x.shape
     bound, center, half = units[0], units[1], units[2]
-    part = np.zeros(2 * p + 2)
+    sums, squares, along = np.zeros(p), np.zeros(p), np.zeros(2)
     for first in range(0, n, GROUP_ROWS):
-        for i in range(first, min(first + GROUP_ROWS, n)):
+        last = min(first + GROUP_ROWS, n)
+        whole = last - (last - first) % 4
+        for i in range(first, whole, 4):
+            _add_squares(x[i], x[i + 1], x[i + 2], x[i + 3], weight[i : i + 4], sums, squares)
+        for i in range(whole, last):
             row, w = x[i], weight[i]
             for j in range(p):
-                part[j] += w * row[j]
-                part[p + j] += (w * row[j]) * row[j]
-            u = min(max((y[i] - center) / half, -1.0), 1.0)
-            part[2 * p] += w * bound * u
-            part[2 * p + 1] += w * bound * u * u
+                sums[j] += w * row[j]
+                squares[j] += (w * row[j]) * row[j]
+        for i in range(first, last):
+            u, w = min(max((y[i] - center) / half, -1.0), 1.0), weight[i]
+            along[0] += w * bound * u
+            along[1] += w * bound * u * u
         total = out[first // CHUNK_ROWS]
         for j in range(p):
-            total[j] += part[j]
-            total[p + j] += part[p + j] / bound
-        total[2 * p] += part[2 * p]
-        total[2 * p + 1] += part[2 * p + 1]
-        part[:] = 0.0
+            total[j] += sums[j]
+            total[p + j] += squares[j] / bound
+        total[2 * p] += along[0]
+        total[2 * p + 1] += along[1]
+        sums[:], squares[:], along[:] = 0.0, 0.0, 0.0
 
 
 def bounded_gradient_kernel(
@@ -261,10 +284,8 @@ def norms_kernel() -> BlockKernel:
 
     def kernel(block: Block | CodedBlock, out: FloatArray) -> None:
         for chunk, rows in enumerate(chunk_rows(0, out.shape[0])):
-            influence, share = block.influence[rows], block.share[rows]
-            usable = influence > 0.0
-            order = -0.5 * NORMS_A_DOUBLING * np.log2(influence[usable])
-            _count(np.floor(order).astype(np.int64), share[usable], out[chunk])
+            share = np.array(block.share[rows])  # of one stride, and writable
+            _count_norms(block.influence[rows].view(np.int64), share, out[chunk])
 
     return CodedKernel(kernel, kernel)
 
@@ -306,6 +327,19 @@ def residuals_kernel(theta: FloatArray, reach: float) -> BlockKernel:
             _count(place, block.share[rows][usable], out[chunk])
 
     return CodedKernel(kernel, kernel)
+
+
+@njit(void(int64[::1], _VECTOR, _VECTOR), cache=True, nogil=True)
+def _count_norms(bits: Any, share: Any, out: Any) -> None:
+    """Add the shares of rows to the classes of ``-2 log2(w)``; ``bits`` are those of their weights.
+
+    A weight is ``2**e * m``, ``1 <= m < 2``, and in its bits e, from 1023 on, comes before the digits of m.
+    """
+    for i in range(bits.size):
+        digits = bits[i] & (_ONE - 1)
+        order = 2 * (1023 - (bits[i] >> 52)) - (digits > 0) - (digits >= _ROOT_DIGITS)
+        if bits[i] > 0:
+            out[min(max(order, 0), out.size - 1)] += share[i]
 
 
 def _count(order: IntArray, share: FloatArray, out: FloatArray) -> None:

@@ -71,7 +71,9 @@ def predict_rows(x: Any, first: int, rows: int, theta: Any, steps: Any) -> None:
 
 
 @njit(inline="always")
-def add_rows(x: Any, first: int, rows: int, steps: Any, part: Any, at: Any) -> None:
+def add_rows(  # noqa: PLR0917 -- compiled
+    x: Any, first: int, rows: int, steps: Any, part: Any, at: Any
+) -> None:
     """Add rows from ``first`` on to ``part``, each times its step; ``at`` is from `places`."""
     p = x.shape[1]
     whole = rows - rows % ROWS if p >= LANES else 0

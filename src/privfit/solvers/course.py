@@ -23,7 +23,7 @@ _FOR_LONG_ROWS = 100.0
 """Rows that lead the way, times mu, for each unit of the largest squared norm of standardised rows, so that
 noise does not move predictions for the longest rows far."""
 
-_LED_STEPS, _FINAL_STEPS, _LATE_STEPS = 6, 4, 3
+_LED_STEPS, _FINAL_STEPS = 6, 3
 
 _LED_SHARE = 0.08
 """Part of the squared budget of the gradients that those of the sample have."""
@@ -62,8 +62,9 @@ class Course:
     -----
     What leads the way need not be exact. Where the rows are so many that a sample of them shows the geometry
     and the neighbourhood of the optimum through the noise, which is as much larger as the sample is
-    smaller, a pass over all rows is saved with every gradient. Those that follow ask all rows. Noise falls
-    and budgets grow from each to the next by more than steps with a Hessian from a sample need.
+    smaller, a pass over all rows is saved with every gradient. Those that follow ask all rows. They start so
+    near to the optimum that no Hessian need be released for their steps: the model of it, corrected by what
+    they say, leads near enough for the bread to be asked there, and the bread has the last word.
     """
 
     leading: tuple[float, ...]
@@ -95,7 +96,7 @@ class Course:
         return cls(
             (_LED_SHARE / _LED_STEPS,) * _LED_STEPS,
             tuple((1.0 - _LED_SHARE) * share for share in final),
-            _LATE_STEPS,
+            _FINAL_STEPS,
             (rows / problem.n_rows if alone else 1.0, _FOR_LONG_ROWS / (mu * problem.n_rows)),
         )
 
@@ -103,6 +104,11 @@ class Course:
     def samples(self) -> bool:
         """Whether a sample of the rows leads the way, if they allow it."""
         return self.sample is not None
+
+    @property
+    def looks(self) -> int:
+        """Looks at the norms of rows: where a sample leads the way, its rows are not looked at once more."""
+        return 2 if self.samples else 3
 
     @property
     def shares(self) -> tuple[float, ...]:

@@ -62,18 +62,19 @@ class WhitenedGradientDescent(AbstractSolver):
     noise, corrects it. So they arrive even where the model is wrong. Inference combines them in one Newton
     step more, in which the points drop out.
 
-    With enough rows a random sample of them leads the way, and Hessian, bread and meat come from another one,
-    as large as noise asks; the last gradients ask all rows.
+    With enough rows a random sample of them leads the way, and bread and meat come from another one, as large
+    as noise asks; the last gradients ask all rows, by the model of the Hessian.
 
     Parameters
     ----------
     n_steps : int, optional
         All of them ask all rows. By default ``2 log(n mu / p)``, rounded, between 6 and 30; with enough rows
-        six steps that ask a random sample of them, and four more, see `privfit.solvers.course.Course`.
+        six steps that ask a random sample of them, and three more, see `privfit.solvers.course.Course`.
     marginal_share, geometry_share, norm_share, count_share, residual_share, hessian_share : float
         Parts of the squared budget that buy the marginals, the second moment, the looks at the norms, the
         look at how large counts are, where the response is one, the looks at residuals by which a
-        quantile's smoothing or the bound of least squares is chosen, and the Hessian of the last steps.
+        quantile's smoothing or the bound of least squares is chosen, and the Hessian of the last steps, where
+        one is asked for.
     spread : float, optional
         ``c**2 / p``. By default ``c`` is as long as the longest rows that can be seen, but no longer than
         noise allows, ``c**2 <= min(0.006 n mu**2 (1 + 4 / p), 0.015 n mu / sqrt(p), n)``, and ``c**2`` at
@@ -91,11 +92,11 @@ class WhitenedGradientDescent(AbstractSolver):
 
     Notes
     -----
-    *Guarantee.* mu-GDP by composition of marginals, two matrices, two to six histograms and K gradients.
-    Bases, and what part of the rows is sampled, are functions of earlier releases; the Mallows weights bound
-    every row in them, so all sensitivities are known beforehand. See `Oracle.sample` for samples, and
-    `Oracle.change_loss` for bounds on counts and residuals that looks at them lower, and for smoothing that
-    is narrowed.
+    *Guarantee.* mu-GDP by composition of marginals, one or two matrices, two to six histograms and K
+    gradients. Bases, and what part of the rows is sampled, are functions of earlier releases; the Mallows
+    weights bound every row in them, so all sensitivities are known beforehand. See `Oracle.sample` for
+    samples, and `Oracle.change_loss` for bounds on counts and residuals that looks at them lower, and for
+    smoothing that is narrowed.
 
     The estimate is an M-estimator with weights that are fixed given the released basis. For a correctly
     specified model it estimates the same coefficients as the unweighted one.
@@ -142,18 +143,23 @@ class WhitenedGradientDescent(AbstractSolver):
         need_smooth(problem, "WhitenedGradientDescent")
         need_convex(problem, "WhitenedGradientDescent")
         course = self._courses(problem, allowance.signal(problem.size))[0]
-        looks = 2 if course.samples else 3
         counts = [self.count_share] if has_counts(problem) else []
         residuals = [self.residual_share / LOOKS] * planned_looks(problem)
-        fixed = [*counts, self.marginal_share, self.geometry_share, *[self.norm_share / looks] * looks]
-        fixed += residuals
-        fixed.append(self.hessian_share)
+        fixed = [
+            *counts,
+            self.marginal_share,
+            self.geometry_share,
+            *[self.norm_share / course.looks] * course.looks,
+        ]
+        hessians = [] if course.samples else [self.hessian_share]
+        fixed += [*residuals, *hessians]
         rest = 1.0 - math.fsum(fixed)
         parts = iter(allowance.split([*fixed, *(part * rest for part in course.shares)]))
         for_counts = [next(parts) for _ in counts]
         for_marginals, for_moment, for_norms, *others = parts
-        for_looks, others = others[: looks - 1], others[looks - 1 :]
-        for_residuals, (for_hessian, *for_steps) = others[: len(residuals)], others[len(residuals) :]
+        for_looks, others = others[: course.looks - 1], others[course.looks - 1 :]
+        for_residuals, others = others[: len(residuals)], others[len(residuals) :]
+        for_hessians, for_steps = others[: len(hessians)], others[len(hessians) :]
         final = self.final_problem(problem, ())
         return (
             *(planned_release(problem, "counts", part) for part in for_counts),
@@ -162,7 +168,7 @@ class WhitenedGradientDescent(AbstractSolver):
             ),
             *(planned_release(final, "norms", part) for part in for_looks),
             *(planned_release(final, "residuals", part) for part in for_residuals),
-            planned_release(final, "hessian", for_hessian),
+            *(planned_release(final, "hessian", part) for part in for_hessians),
             *(planned_release(final, "gradient", part) for part in for_steps),
         )
 
@@ -175,8 +181,8 @@ class WhitenedGradientDescent(AbstractSolver):
         """Release the geometry, then the gradients."""
         signal = signal_of(oracle.plan.solver_releases, problem.size)
         courses = self._courses(problem, signal)
-        planned = oracle.remaining("gradient")
-        course = next(one for one in courses if len(one.shares) == planned)
+        planned = oracle.remaining("gradient"), oracle.remaining("norms")
+        course = next(one for one in courses if (len(one.shares), one.looks) == planned)
         problem = held_to_counts(problem, oracle)
         problem, marginals, frame = released_geometry(
             problem, oracle, part_of=course.leading_part, moment_noise=_MOMENT_NOISE
@@ -245,7 +251,7 @@ class _Descent:
         """Take the last steps along rows ``turn' z`` from a point in whitened coordinates."""
         view = self._sized(turn)
         part = self._matrix_part(view, view.inwards(point))
-        later, led = self._arrive(view, view.inwards(point), part)
+        later, led = self._arrive(view, view.inwards(point))
         last = (*steps, *later)[-2 * self.course.n_late :]
         dispersion, bend = self.model.dispersion(self._shrunk(view, led)), view.bend
         return Solution(view.problem, led.to, last, (), "one-step", part, dispersion, bend)
@@ -280,15 +286,10 @@ class _Descent:
             point = self._shrunk(view, _led(view.problem, steps, view.hessian))
         return steps, point
 
-    def _arrive(self, view: View, at: FloatArray, part: float) -> tuple[list[Step], _Led]:
-        """Take the last steps from ``at``, by a Hessian released there; all in the view's coordinates.
-
-        The Hessian is that of a part of the rows, the gradients are those of all.
-        """
+    def _arrive(self, view: View, at: FloatArray) -> tuple[list[Step], _Led]:
+        """Take the last steps from ``at``, by a Hessian there; all in the view's coordinates."""
         self.oracle.change_basis(view.problem)
-        self.oracle.sample(part)
-        hessian = view.drawn(self.oracle.release("hessian", at))
-        self.oracle.sample(1.0)
+        hessian = self._hessian(view, at)
         inverse = floored_inverse(hessian, 0.0)
         steps: list[Step] = []
         led = _Led(at, inverse, 0.0)
@@ -297,6 +298,12 @@ class _Descent:
             hessian = corrected(hessian, *steps[-2:]) if len(steps) > 1 else hessian
             led = _led(view.problem, steps, lambda _, seen=hessian: seen, secants=steps)
         return steps, led
+
+    def _hessian(self, view: View, at: FloatArray) -> FloatArray:
+        """Return a Hessian for the last steps: the model of it where they start near, else a released one."""
+        if self.course.samples:
+            return view.hessian(at)
+        return view.drawn(self.oracle.release("hessian", at))
 
     def _shrunk(self, view: View, led: _Led) -> FloatArray:
         """Return the posterior mean, in whitened coordinates, of where late gradients lead."""
