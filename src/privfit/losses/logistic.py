@@ -14,6 +14,11 @@ def _value(y: float, eta: float, s: float, c: float, k: float) -> float:
     return max(eta, 0.0) + math.log1p(math.exp(-abs(eta))) - y * eta
 
 
+_ORDER = 15
+
+_TAYLOR = tuple(1.0 / math.factorial(order) for order in range(_ORDER + 1))
+
+
 @njit(float64(float64), cache=True, error_model="numpy", fastmath={"contract"})
 def _exponential(x: float) -> float:
     """Return ``exp(x)`` to a relative 2e-14 for ``abs(x) <= 40``, and its value at the bound beyond.
@@ -21,10 +26,10 @@ def _exponential(x: float) -> float:
     ``exp(x / 64)`` by its Taylor polynomial, to the power 64. No branch and no call, so that a loop over
     rows is vectorised; the library's function would take most of the time of a gradient.
     """
-    z = min(max(x, -40.0), 40.0) / 64.0
-    r = 1.0
-    for order in range(15, 0, -1):
-        r = 1.0 + r * (z * (1.0 / order))
+    z = min(max(x, -40.0), 40.0) * (1.0 / 64.0)
+    r = _TAYLOR[_ORDER]
+    for order in range(_ORDER - 1, -1, -1):
+        r = _TAYLOR[order] + r * z
     for _ in range(6):
         r = r * r
     return r
