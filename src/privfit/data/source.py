@@ -17,7 +17,7 @@ from privfit.data.shares import NOBODY, IntArray, RowShares
 from privfit.errors import PlanViolation
 
 _STRETCH = 64 * CHUNK_ROWS
-"""Rows that are in memory together where some are taken from files."""
+"""Coins that are tossed together."""
 
 MOST_ROWS = 10**10
 """Rows that a table may have; more than any machine holds, and far from overflow."""
@@ -197,18 +197,20 @@ class ArraySource:
         return source
 
     def _picker(self, coins: Coins) -> Pick:
-        """Return what takes the rows for which a coin is true, a stretch of rows at a time."""
+        """Return what takes the rows for which a coin is true, chunk by chunk."""
         chosen = chosen_rows(coins, self.n_rows)
-        firsts = range(0, self.n_rows, _STRETCH)
-        ends = np.searchsorted(chosen, [*firsts, self.n_rows])
+        ends = np.searchsorted(chosen, np.arange(self._chunks + 1) * CHUNK_ROWS)
 
         def pick(values: NDArray[Any]) -> NDArray[Any]:
             found = np.empty((chosen.size, *values.shape[1:]), dtype=values.dtype)
-            for first, start, stop in zip(firsts, ends[:-1], ends[1:], strict=True):
-                rows = slice(first, min(first + _STRETCH, self.n_rows))
-                places = chosen[start:stop] - first
-                np.take(values[rows], places, axis=0, out=found[start:stop], mode="clip")
+
+            def work(rows: slice) -> None:
+                chunk = rows.start // CHUNK_ROWS
+                taken = slice(ends[chunk], ends[chunk + 1])
+                np.take(values[rows], chosen[taken] - rows.start, axis=0, out=found[taken], mode="clip")
                 self._room.leave(rows)
+
+            each_chunk(work, self.n_rows)
             return found
 
         return pick
