@@ -89,6 +89,24 @@ def test_a_sample_leads_and_all_rows_decide():
     assert [r.part for r in result.releases if r.planned.kind in ("marginals", "norms")] == [1.0] * 3
 
 
+@pytest.mark.statistical
+def test_a_sample_leads_without_inference_too():
+    """The estimate is as far from the plain fit as the noise of its last gradients: both tails 1e-7."""
+    x, y = logistic_model(100_000, BETA, seed=5)
+    exact = LogisticRegression(solver="non-private").fit(x, y).result_
+    total, alone = 0.0, {"solver": "whitened", "inference": False}
+    for seed in range(25):
+        result = fitted(LogisticRegression, x, y, 0.5, seed, **alone)
+        assert Counter(r.planned for r in result.releases) == Counter(result.plan.releases)
+        assert min(release.part for release in result.releases) < 0.5
+        away = np.asarray(result.params) - np.asarray(exact.params)
+        total += float(away @ np.linalg.solve(np.asarray(exact.cov_params()), away))
+    noise = np.asarray(fitted(LogisticRegression, x, y, 0.5, 0, solver="whitened").cov_noise)
+    stated = float(np.trace(np.linalg.solve(np.asarray(exact.cov_params()), noise)))
+    low, high = stats.chi2.ppf([1e-7, 1.0 - 1e-7], 25 * exact.params.size) / exact.params.size
+    assert 0.5 * low * stated < total < 1.25 * high * stated  # without bread and meat there is less noise
+
+
 @pytest.mark.parametrize("budget", [Budget.gdp(1.0), Budget(epsilon=4.0, delta=0.0)])
 def test_few_rows_and_given_steps_ask_all_rows(budget):
     x, y = logistic_model(100_000, BETA, seed=1)
