@@ -104,6 +104,19 @@ def test_a_large_budget_gives_the_exact_fit(frame):
     np.testing.assert_allclose(private.bse, exact.bse, rtol=1e-2)
 
 
+def test_small_shares_do_not_make_standard_errors_long(frame):
+    """Rows count a fortieth on average: the meat is a small part of the bread, and nearly as plain to see."""
+    data = pd.concat([frame] * 8, ignore_index=True)
+    data["y"], data["w"] = (data["y"] > 0.2).astype(float), 0.05 * data["w"]
+    options = {"schema": YES, "weights": "w"}
+    exact = pf.logit("y ~ x + z", data, solver="non-private", **options)
+    fits = [
+        pf.logit("y ~ x + z", data, budget=pf.Budget.gdp(60), random_state=k, **options) for k in range(6)
+    ]
+    assert np.median([np.max(fit.bse / exact.bse) for fit in fits]) < 1.4
+    assert np.median([fit.dof.min() for fit in fits]) > 8.0
+
+
 def test_all_ways_to_name_a_unit_are_the_same(frame):
     marked = SCHEMA.with_roles(unit="person", weights="w")
     rows = pf.Schema({name: column for name, column in SCHEMA.items() if name != "w"})

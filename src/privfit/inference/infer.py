@@ -111,7 +111,8 @@ def infer(solution: Solution, oracle: Oracle, *, directions: FloatArray) -> Infe
     bread = bread_from(problem, hessians)
     released = oracle.release("meat", center)
     least = least_multiple(problem.loss, solution.dispersion)
-    meat = meat_from(released, bread, problem.n_linear, least=least)
+    shared = not problem.shares.plain
+    meat = meat_from(released, bread, problem.n_linear, least=least, shared=shared)
     sampling = sandwich(bread, meat, problem.n_rows)
     cov_sampling = reported @ debiased(sampling, bread) @ reported.T
     unknown = hidden(reported, bread)

@@ -12,7 +12,9 @@ from privfit.problem.plan import Release
 from privfit.solvers.drawn import Drawn, drawn_towards
 
 
-def meat_from(release: Release, bread: Bread, n_linear: int, *, least: float = 0.0) -> Drawn:
+def meat_from(
+    release: Release, bread: Bread, n_linear: int, *, least: float = 0.0, shared: bool = False
+) -> Drawn:
     """Return the posterior mean of the meat, made positive semi-definite.
 
     Parameters
@@ -25,6 +27,8 @@ def meat_from(release: Release, bread: Bread, n_linear: int, *, least: float = 0
         Number of coefficients. Entries of a scale, which is the last parameter, are taken as they are.
     least : float
         Smallest multiple of the bread that the meat is drawn towards; see `least_multiple`.
+    shared : bool
+        Whether rows count by shares.
 
     Notes
     -----
@@ -33,11 +37,15 @@ def meat_from(release: Release, bread: Bread, n_linear: int, *, least: float = 0
     resolved better, as its sensitivity is smaller. So the meat is drawn towards a multiple of it as far as
     noise hides the difference, see `privfit.solvers.drawn.drawn_towards`; as noise vanishes it is the
     released one, whatever the model.
+
+    Shares enter the meat squared and the bread once. So where rows count by them, ``least`` is only the
+    largest multiple that a right model can have: that of persons who count in full and whose rows agree.
+    That of independent rows is smaller by the share of a row, which nothing tells but the meat.
     """
     sd, q, n = release.sd, release.value.shape[0], n_linear
     if sd == 0.0:
         return Drawn(_positive(release.value), np.eye(q), np.zeros((q, q)))
-    drawn = drawn_towards(bread.matrix[:n, :n], release.value, sd, least=least)
+    drawn = drawn_towards(bread.matrix[:n, :n], release.value, sd, least=least, generous=shared)
     return replace(drawn, matrix=_positive(drawn.matrix))
 
 

@@ -11,6 +11,9 @@ LEAST_SPREAD = 0.3
 
 _ROUNDS = 20
 
+_SURELY = 2.0
+"""Standard deviations of a direction above the fitted multiple up to which a bound on it is believed."""
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Drawn:
@@ -36,7 +39,9 @@ class Drawn:
         return np.einsum("ki,ij,kj->k", squares, twice, squares)
 
 
-def drawn_towards(reference: FloatArray, released: FloatArray, sd: float, *, least: float = 0.0) -> Drawn:
+def drawn_towards(
+    reference: FloatArray, released: FloatArray, sd: float, *, least: float = 0.0, generous: bool = False
+) -> Drawn:
     """Return the posterior mean of a released matrix under a prior about multiples of ``reference``.
 
     Parameters
@@ -49,6 +54,10 @@ def drawn_towards(reference: FloatArray, released: FloatArray, sd: float, *, lea
         Standard deviation of the noise in a diagonal entry (off the diagonal ``sd / sqrt(2)``); positive.
     least : float
         Smallest multiple that the prior is about.
+    generous : bool
+        Whether ``least`` may be far above what the multiple is. It is then lowered to two standard deviations
+        of a direction above the one that the released entries say: a prior about a multiple that they rule
+        out would take the noise for differences between directions.
 
     Notes
     -----
@@ -68,14 +77,17 @@ def drawn_towards(reference: FloatArray, released: FloatArray, sd: float, *, lea
     scale = np.concatenate([values, np.ones(q - n)]) ** -0.5
     noise = 0.5 * sd**2 * np.outer(scale, scale) ** 2 * (1.0 + np.eye(q))
     mean, left = seen.copy(), noise.copy()
+    if generous:
+        kappa, error, spread = _fitted(seen[:n, :n], noise[:n, :n], 0.0)
+        least = min(least, kappa + _SURELY * (error + spread) ** 0.5)
     mean[:n, :n], left[:n, :n] = _posterior(seen[:n, :n], noise[:n, :n], least)
     return Drawn(root @ mean @ root.T, root, left)
 
 
-def _posterior(seen: FloatArray, noise: FloatArray, least: float) -> tuple[FloatArray, FloatArray]:
-    """Return posterior means and variances of the entries of ``kappa I + D``, shape (n, n) each."""
+def _fitted(seen: FloatArray, noise: FloatArray, least: float) -> tuple[float, float, float]:
+    """Return ``kappa``, the variance with which it is known and ``delta**2`` by the method of moments."""
     identity = np.eye(len(seen))
-    part = 0.5 * (1.0 + identity)  # variance of an entry of D, relative to delta**2
+    part = _parts(len(seen))
     upper = np.triu(np.ones_like(seen, dtype=bool))
     kappa = error = float(np.abs(np.mean(np.diag(seen))))
     spread = kappa**2
@@ -87,6 +99,18 @@ def _posterior(seen: FloatArray, noise: FloatArray, least: float) -> tuple[Float
         precision = (part / (spread * part + noise)) ** 2
         fitted = float(np.sum((precision * excess / part)[upper]) / np.sum(precision[upper]))
         spread = max(fitted, (LEAST_SPREAD * kappa) ** 2)
+    return kappa, error, spread
+
+
+def _parts(size: int) -> FloatArray:
+    """Return the variances of the entries of ``D``, relative to ``delta**2``."""
+    return 0.5 * (1.0 + np.eye(size))
+
+
+def _posterior(seen: FloatArray, noise: FloatArray, least: float) -> tuple[FloatArray, FloatArray]:
+    """Return posterior means and variances of the entries of ``kappa I + D``, shape (n, n) each."""
+    identity, part = np.eye(len(seen)), _parts(len(seen))
+    kappa, error, spread = _fitted(seen, noise, least)
     kept = spread * part / (spread * part + noise)
     mean = kappa * identity + kept * (seen - kappa * identity)
     common = error * np.outer(1.0 - np.diag(kept), 1.0 - np.diag(kept)) * identity
