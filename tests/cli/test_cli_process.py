@@ -48,7 +48,7 @@ def test_version():
     assert (done.returncode, done.stdout.strip()) == (0, f"privfit {privfit.__version__}")
 
 
-@pytest.mark.parametrize("command", [(), ("fit",), ("plan",), ("check",), ("demo",)])
+@pytest.mark.parametrize("command", [(), ("fit",), ("plan",), ("check",), ("report",), ("demo",)])
 def test_help(invoke, command):
     result = invoke(*command, "--help")
     assert (result.exit_code, result.stderr) == (0, "")

@@ -69,7 +69,7 @@ def test_usage_errors(fit, refused, args):
     refused(fit(*args), 2, "usage: ")
 
 
-@pytest.mark.parametrize("option", ["--out", "--html"])
+@pytest.mark.parametrize("option", ["--out", "--html", "--report"])
 def test_what_is_read_is_not_replaced(fit, refused, people, schema, option):
     for path in (people, schema):
         before = path.read_text(encoding="utf-8")

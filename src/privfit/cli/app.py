@@ -87,6 +87,7 @@ def fit(
     cache: o.Cache = None,
     out: o.OutFile = None,
     html: o.HtmlFile = None,
+    report: o.ReportFile = None,
 ) -> None:
     """Fit a regression and print its summary."""
     request = Request(
@@ -112,7 +113,7 @@ def fit(
     from privfit.cli.fit import run_fit  # noqa: PLC0415 -- heavy
 
     file = TextFile.read(data, sep, no_header=no_header, columns=columns, cache=cache)
-    run_fit(request, file, out=out, html=html)
+    run_fit(request, file, out=out, html=html, report=report)
 
 
 @app.command()
@@ -185,6 +186,18 @@ def check(
     from privfit.cli.check import run_check  # noqa: PLC0415 -- heavy
 
     run_check(schema, TextFile.read(data, sep, no_header=no_header, columns=columns))
+
+
+@app.command()
+def report(
+    result: o.ResultFile,
+    level: o.Level = 0.95,
+    out: Annotated[Path | None, typer.Option(help="Write summary, plot and releases as HTML.")] = None,
+) -> None:
+    """Show a result again, and write it as a page. Needs no data and spends nothing."""
+    from privfit.cli.report import run_report  # noqa: PLC0415 -- heavy
+
+    run_report(result, level=level, out=out)
 
 
 @app.command()

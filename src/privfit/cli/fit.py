@@ -12,7 +12,9 @@ from privfit.data.cache import RowCache
 from privfit.estimators.fit import fit
 
 
-def run_fit(request: Request, file: TextFile, *, out: Path | None, html: Path | None) -> None:
+def run_fit(
+    request: Request, file: TextFile, *, out: Path | None, html: Path | None, report: Path | None
+) -> None:
     """Fit, print the summary, and write the files that were asked for.
 
     Everything that can be refused is refused before the fit spends: afterwards only a failing disk can
@@ -21,6 +23,7 @@ def run_fit(request: Request, file: TextFile, *, out: Path | None, html: Path | 
     inputs = (file.path, request.schema, request.ledger)
     check_writable(out, option="out", inputs=inputs)
     check_writable(html, option="html", inputs=inputs)
+    check_writable(report, option="report", inputs=inputs)
     with running("fitting"):
         prepared = prepare(request)
         rows = prepared.open(file) if file.cache is None else _cached(file, file.cache)
@@ -30,6 +33,8 @@ def run_fit(request: Request, file: TextFile, *, out: Path | None, html: Path | 
         result.to_json(out)
     if html is not None:
         write_html(result, html, request.level)
+    if report is not None:
+        result.report(report, request.level)
 
 
 def _cached(file: TextFile, folder: Path) -> RowCache:

@@ -146,6 +146,11 @@ OutFile = Annotated[
 HtmlFile = Annotated[
     Path | None, typer.Option("--html", help="Write the summary as HTML.", rich_help_panel=_OUTPUT)
 ]
+ReportFile = Annotated[
+    Path | None,
+    typer.Option("--report", help="Write summary, plot and releases as HTML.", rich_help_panel=_OUTPUT),
+]
+ResultFile = Annotated[Path, typer.Argument(help="Result that fit --out wrote, as JSON.")]
 PlannedRows = Annotated[
     int | None,
     typer.Option("--rows", help="Number of rows that the table has, or will have; else give a target."),

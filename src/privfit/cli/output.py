@@ -1,6 +1,5 @@
 """Where results go: standard output and files."""
 
-import html
 import os
 from collections.abc import Iterable
 from pathlib import Path
@@ -8,19 +7,7 @@ from pathlib import Path
 from privfit.errors import InvalidArgument
 from privfit.results import FitResult
 from privfit.results.archive import write_atomically
-
-_PAGE = """<!doctype html>
-<html lang="en">
-<head>
-<meta charset="utf-8">
-<meta name="viewport" content="width=device-width, initial-scale=1">
-<title>{title}</title>
-</head>
-<body>
-{body}
-</body>
-</html>
-"""
+from privfit.results.report import page
 
 
 def check_writable(path: Path | None, *, option: str, inputs: Iterable[Path | None] = ()) -> None:
@@ -41,6 +28,4 @@ def check_writable(path: Path | None, *, option: str, inputs: Iterable[Path | No
 
 def write_html(result: FitResult, path: Path, level: float) -> None:
     """Write the summary as one self-contained page."""
-    summary = result.summary(level)
-    title = html.escape(f"{summary.title}: {result.target}")
-    write_atomically(path, _PAGE.format(title=title, body=summary.as_html()))
+    write_atomically(path, page(result.summary(level), result.target))

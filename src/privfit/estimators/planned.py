@@ -16,6 +16,7 @@ from privfit.estimators.forecast import REHEARSALS, Forecast, Rehearsal
 from privfit.estimators.models import Model
 from privfit.planning import Purpose, budget_split
 from privfit.problem.plan import Plan
+from privfit.results.coefficient_plot import need_matplotlib
 from privfit.results.numbers import percent, significant
 from privfit.results.printer import Column
 from privfit.results.statement import PrivacyStatement
@@ -119,6 +120,7 @@ class PlannedFit:
 
     def plot(self) -> "Figure":
         """Return a Matplotlib figure of each interval's width, relative to one without privacy noise."""
+        need_matplotlib()
         from privfit.estimators.plan_plot import draw  # noqa: PLC0415 -- Matplotlib is slow and optional
 
         return draw(

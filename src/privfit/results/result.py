@@ -3,7 +3,7 @@
 import os
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pandas as pd
@@ -19,12 +19,18 @@ from privfit.inference.wald import WaldTest
 from privfit.problem.plan import Plan, Release
 from privfit.results import archive, record
 from privfit.results.absent import ExplainsAbsence
+from privfit.results.coefficient_plot import draw, has_matplotlib
+from privfit.results.consistency import PARTS, frozen_parts
 from privfit.results.constraints import describe_combination, describe_constraints, parse_constraints
 from privfit.results.contrasts import Estimates, TermTests
 from privfit.results.effects import Coefficients, Predictions, Regression, marginal_effects, predicted
 from privfit.results.form import ModelForm
+from privfit.results.report import report
 from privfit.results.statement import PrivacyStatement
 from privfit.results.summary import Summary, Uncertainty, summarize
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
@@ -82,18 +88,8 @@ class FitResult(ExplainsAbsence):
             raise InvalidArgument("names must be unique; rename columns so that each coefficient has its own")
         if self.statement.private and not self.plan.private:
             raise InvalidArgument("statement.private must be False for a plan without noise")
-        parts = (self.cov_sampling, self.cov_noise, self.dof)
-        if any(part is None for part in parts) and any(part is not None for part in parts):
-            raise InvalidArgument("cov_sampling, cov_noise and dof must all be given, or all be None")
-        for name, shape in (
-            ("estimate", (q,)),
-            ("cov_sampling", (q, q)),
-            ("cov_noise", (q, q)),
-            ("dof", (q,)),
-        ):
-            value = getattr(self, name)
-            if value is not None:
-                object.__setattr__(self, name, _frozen_array(name, value, shape))
+        for name, value in frozen_parts(q, {part: getattr(self, part) for part in PARTS}).items():
+            object.__setattr__(self, name, value)
 
     @property
     def private(self) -> bool:
@@ -301,6 +297,17 @@ class FitResult(ExplainsAbsence):
             uncertainty=None if self.cov_sampling is None else self._uncertainty(level),
         )
 
+    def plot(self, level: float = 0.95) -> "Figure":
+        """Return a Matplotlib figure of coefficients and intervals, and what of these is privacy noise."""
+        known = None if self.cov_sampling is None else self._uncertainty(level)
+        title = f"{self.model} of {self.target}"
+        return draw(self.names, self.estimate, known, level=level, title=title, mark=self.statement.mark)
+
+    def report(self, path: str | os.PathLike[str], level: float = 0.95) -> None:
+        """Write one HTML page: summary, plot (with Matplotlib) and what was released."""
+        figure = self.plot(level) if has_matplotlib() else None
+        archive.write_atomically(path, report(self.summary(level), self.target, figure, self.releases))
+
     def to_json(self, path: str | os.PathLike[str] | None = None) -> str:
         """Return the released numbers, plan and guarantee as strict JSON; write them to ``path`` if given.
 
@@ -389,11 +396,3 @@ class FitResult(ExplainsAbsence):
 
 def _no_inference(asked: str) -> Incompatible:
     return Incompatible(f"{asked} needs standard errors, which this fit did not buy: fit with inference=True")
-
-
-def _frozen_array(name: str, value: Any, shape: tuple[int, ...]) -> FloatArray:
-    array = np.array(value, dtype=float)
-    if array.shape != shape:
-        raise InvalidArgument(f"{name} must have shape {shape}, one entry per name; got {array.shape}")
-    array.setflags(write=False)
-    return array

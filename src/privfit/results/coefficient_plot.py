@@ -1,0 +1,105 @@
+"""The plot of a fit: an interval for each coefficient, and how much of it is the price of privacy."""
+
+from collections.abc import Sequence
+from importlib.util import find_spec
+from typing import TYPE_CHECKING, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from privfit._checks import FloatArray
+from privfit.errors import Incompatible
+from privfit.results.numbers import clean, shorten_all
+from privfit.results.summary import Uncertainty
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+SAMPLING, NOISE, NONE = "#33638d", "#e8a13a", "#777777"
+"""Colours of an interval without noise, of what noise adds, and of text in place of one."""
+
+_NAME_WIDTH = 34
+
+IntArray: TypeAlias = NDArray[np.int_]
+
+
+def has_matplotlib() -> bool:
+    """Return whether figures can be drawn."""
+    return find_spec("matplotlib") is not None
+
+
+def need_matplotlib() -> None:
+    """Raise `Incompatible` if figures cannot be drawn."""
+    if not has_matplotlib():
+        raise Incompatible("plot needs Matplotlib, which is not installed: pip install matplotlib")
+
+
+def draw(
+    names: Sequence[str],
+    estimate: FloatArray,
+    known: Uncertainty | None,
+    *,
+    level: float,
+    title: str,
+    mark: str | None,
+) -> "Figure":
+    """Return a Matplotlib figure with a line for each coefficient.
+
+    Parameters
+    ----------
+    names : sequence of str
+    estimate : array of shape (q,)
+    known : Uncertainty or None
+        Interval at ``level`` and share of noise of each coefficient; None for a fit without inference, of
+        which points are drawn alone.
+    level : float
+    title : str
+    mark : str or None
+        The line that warns of a result without privacy.
+    """
+    need_matplotlib()
+    from matplotlib.figure import Figure  # noqa: PLC0415 -- slow and optional
+
+    figure = Figure(figsize=(7.5, 1.9 + 0.32 * len(names)), layout="constrained")
+    axes = figure.subplots()
+    place = np.arange(len(names))
+    if known is not None:
+        _draw_intervals(axes, place, estimate, known)
+    axes.plot(estimate, place, "o", color="black", markersize=4)
+    axes.axvline(0.0, color="black", linewidth=0.8)
+    labels = axes.set_yticks(place, shorten_all([clean(name) for name in names], _NAME_WIDTH))
+    for label in (tick.label1 for tick in labels):
+        label.set_parse_math(False)  # names are no formulas
+    axes.invert_yaxis()
+    covered = "" if known is None else f", with {100 * level:.6g}% intervals"
+    axes.set_xlabel(f"coefficient{covered}")
+    axes.set_title(clean(title) if mark is None else f"{mark}\n{clean(title)}", fontsize=11, parse_math=False)
+    for side in ("top", "right"):
+        axes.spines[side].set_visible(False)
+    if known is not None:
+        figure.legend(loc="outside lower center", ncols=2, frameon=False)
+    return figure
+
+
+def _draw_intervals(axes: "Axes", place: IntArray, estimate: FloatArray, known: Uncertainty) -> None:
+    """Draw whole intervals, over them the part of each that sampling alone would make, and gaps in words."""
+    finite = np.isfinite(known.lower) & np.isfinite(known.upper)
+    middle, lower, upper = estimate[finite], known.lower[finite], known.upper[finite]
+    sampling = np.sqrt(1.0 - known.noise_share[finite])
+    for part, width, color, label in (
+        (np.ones_like(sampling), 2.0, NOISE, "privacy noise"),
+        (sampling, 5.0, SAMPLING, "sampling"),
+    ):
+        ends = middle + part * (lower - middle), middle + part * (upper - middle)
+        axes.hlines(place[finite], *ends, color=color, linewidth=width, label=label)
+    for k in np.flatnonzero(~finite):
+        axes.annotate(
+            "no finite interval",
+            (estimate[k], k),
+            (6, 0),
+            textcoords="offset points",
+            va="center",
+            fontsize=9,
+            color=NONE,
+        )
