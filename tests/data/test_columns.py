@@ -23,6 +23,7 @@ from privfit.data.columns import (
     spelled_number,
 )
 from privfit.data.schema import CategoricalColumn, NumericColumn
+from privfit.data.shares import unit_codes
 from privfit.errors import SchemaError
 
 NAN = math.nan
@@ -211,6 +212,37 @@ def test_a_cell_is_read_without_regard_to_the_others(cells):
 def test_bytes_of_a_file_are_read_without_regard_to_the_others(cells):
     together = as_text(pa.array(cells, pa.binary())).to_pylist()
     assert together == [as_text(pa.array([cell], pa.binary())).to_pylist()[0] for cell in cells]
+
+
+ODD = {
+    "signalling NaN": decimal.Decimal("sNaN"),
+    "NaN": decimal.Decimal("NaN"),
+    "huge": decimal.Decimal("1E+999999"),
+    "duration": np.timedelta64(1, "D"),
+    "date": np.datetime64("2024-01-01"),
+    "complex": 1j,
+    "array": np.array([1.0, 2.0]),
+}
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("odd", ODD.values(), ids=ODD)
+@pytest.mark.parametrize("cells", [(1, 2.5, None), ("a", " 7", ""), ("a", 7.0, decimal.Decimal(7))])
+def test_an_odd_python_object_stops_nothing_and_changes_no_other_cell(cells, odd):
+    """A signalling NaN and a duration raised errors, so that one cell decided whether a fit stopped."""
+    plain, among = objects(*cells, cells[0]), np.empty(4, dtype=object)
+    among[:3], among[3] = objects(*cells), odd
+    number, level = NumericColumn(lower=-5, upper=5), CategoricalColumn(levels=("a", "7"))
+    np.testing.assert_array_equal(encode_numeric(among, number)[:3], encode_numeric(plain, number)[:3])
+    for codes in (encode_categorical, lambda cells, column: level_codes(cells, column.levels)):
+        np.testing.assert_array_equal(codes(among, level)[:3], codes(plain, level)[:3])
+    by_value = CategoricalColumn(levels=(1, 7))
+    np.testing.assert_array_equal(
+        encode_categorical(among, by_value)[:3], encode_categorical(plain, by_value)[:3]
+    )
+    assert as_text(among).to_pylist()[:3] == as_text(plain).to_pylist()[:3]
+    (units, _), (others, _) = unit_codes(among), unit_codes(plain)
+    assert [list(units[:3]).index(k) for k in units[:3]] == [list(others[:3]).index(k) for k in others[:3]]
 
 
 def test_polars_categories_are_read():

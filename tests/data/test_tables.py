@@ -284,6 +284,13 @@ def test_bad_tables_are_refused(data, rule, said):
     assert "\n" not in str(caught.value)
 
 
+def test_a_type_of_a_column_that_cannot_be_read_is_named():
+    """128-bit numbers of polars fit neither Arrow nor NumPy."""
+    frame = pl.DataFrame({"a": pl.Series([1, 2], dtype=pl.Int128)})
+    with pytest.raises(SchemaError, match="column 'a' has the type Int128, which cannot be read; convert it"):
+        open_table(frame)
+
+
 def test_unknown_columns_are_named_and_those_of_the_data_are_not():
     for data in (pd.DataFrame({"alpha": [1], "beta": [2]}), {"alpha": [1], "beta": [2]}):
         with pytest.raises(SchemaError, match="is not in the data"):

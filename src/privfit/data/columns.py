@@ -267,8 +267,10 @@ def _python_number(cell: object) -> float:
         return math.nan
     try:
         return float(cell)
-    except (OverflowError, ValueError):  # beyond floating point, which no level is
+    except OverflowError:  # beyond floating point, which no level is
         return math.inf
+    except Exception:  # a duration is a whole number to NumPy, and a signalling NaN one to Python
+        return math.nan
 
 
 def _spelled_numbers(text: pa.Array) -> FloatArray:
@@ -339,9 +341,25 @@ def _numpy_text(values: NDArray[Any]) -> pa.Array:
     try:
         return pa.array(cells, pa.large_string(), from_pandas=True)
     except Exception:  # cells of mixed types, or text with half a character
-        null = pd.isna(cells)
+        null = _missing(cells)
         spelled = [None if gone else _spelling(cell) for cell, gone in zip(cells, null, strict=True)]
         return pa.array(spelled, pa.large_string())
+
+
+def _missing(cells: NDArray[Any]) -> NDArray[np.bool_]:
+    """Return which Python objects are null or NaN, those among them that cannot be asked."""
+    try:
+        return np.asarray(pd.isna(cells))
+    except Exception:  # a signalling NaN
+        return np.array([_is_missing(cell) for cell in cells])
+
+
+def _is_missing(cell: Any) -> bool:
+    try:
+        found = pd.isna(cell)
+    except Exception:
+        return True
+    return isinstance(found, bool | np.bool_) and bool(found)
 
 
 def _spelling(cell: object) -> str | None:

@@ -145,9 +145,15 @@ def _one_spelling(cells: NDArray[Any]) -> NDArray[Any]:
         return cells
     found = cells.copy()
     for place, cell in enumerate(cells):
-        if isinstance(cell, float | np.floating | Decimal) and math.isfinite(cell) and cell == int(cell):
+        if isinstance(cell, float | np.floating | Decimal) and _is_whole(cell):
             found[place] = int(cell)
     return found
+
+
+def _is_whole(number: float | np.floating[Any] | Decimal) -> bool:
+    if isinstance(number, Decimal):
+        return number.is_finite() and number == number.to_integral_value()
+    return math.isfinite(number) and number == int(number)
 
 
 def unit_codes(values: ColumnValues) -> tuple[IntArray, int]:

@@ -185,7 +185,7 @@ def _from_frame(data: object, needed: Sequence[str] | None) -> Table:
         "memory with distinct column names, a mapping of arrays, a 2-D array or a path",
     )
     keep = set(present(names, needed))
-    return Table([(name, _series(one)) for name, one in zip(names, series, strict=True) if name in keep])
+    return Table([(name, _named(name, one)) for name, one in zip(names, series, strict=True) if name in keep])
 
 
 def _named_series(data: Any) -> "tuple[list[str], list[nw.Series[Any]]]":
@@ -200,6 +200,11 @@ def _number_name(name: object) -> str:
     raise SchemaError("data has a column name that is not text; rename its columns")
 
 
+def _named(name: str, series: "nw.Series[Any]") -> ColumnValues:
+    with naming(name):
+        return _series(series)
+
+
 def _series(series: "nw.Series[Any]") -> ColumnValues:
     """Return the cells without a guess at the type of Python objects."""
     native = series.to_native()
@@ -210,7 +215,8 @@ def _series(series: "nw.Series[Any]") -> ColumnValues:
     try:
         return series.to_arrow()
     except Exception:  # its message may quote cells
-        return np.asarray(native, dtype=object)
+        message = f"has the type {series.dtype}, which cannot be read; convert it first"
+        return quietly(lambda: np.asarray(native, dtype=object), message)
 
 
 def single_column(name: str, values: Any) -> ColumnValues:
