@@ -169,6 +169,8 @@ def test_a_refused_reservation_spends_nothing(ledger):
         ledger.reserve("census", [GaussianEvent(0.1), "laplace"])
     with pytest.raises(InvalidArgument, match="nothing to reserve"):
         ledger.reserve("census", [])
+    with pytest.raises(InvalidArgument, match="events must be a list of events"):
+        ledger.reserve("census", Budget(0.1, 1e-6))
     assert ledger.export() == before
     ledger.reserve("census", [GaussianEvent(0.1)])
 

@@ -361,6 +361,14 @@ def test_calibration_refuses_where_nothing_is_left():
     assert Allowance.of(budget).budget == budget
 
 
+@pytest.mark.parametrize("epsilon", [500.0, 1e6])
+def test_calibration_says_when_a_budget_is_too_large_for_it(epsilon):
+    """It said that nothing was left and a larger budget should be asked for, or took minutes."""
+    budget = Budget(epsilon, 1e-6)
+    with pytest.raises(Incompatible, match="ask for a smaller one"):
+        calibrate_sampled(EVENTS[0], budget, (GaussianEvent(0.5 * budget.mu),))
+
+
 @pytest.mark.parametrize("huge", [1e-6, 29.0])
 def test_extreme_ratios_give_numbers(huge):
     for scheme, relation in (("one", "replace"), ("poisson", "replace"), ("poisson", "add_remove")):

@@ -19,6 +19,9 @@ _ROUGH_PRECISION: Final = 0.01
 _RANGE: Final = (1e-6, 30.0)
 """Ratios that are tried."""
 
+_MOST_EPSILON: Final = 300.0
+"""Largest ε at which steps are accounted for beside other releases: beyond, rounding hides what is left."""
+
 
 @lru_cache(maxsize=64)
 def calibrate_sampled(
@@ -38,13 +41,18 @@ def calibrate_sampled(
     Raises
     ------
     Incompatible
-        If nothing is left for the steps.
+        If nothing is left for the steps, or the budget is beyond what can be accounted for.
 
     Notes
     -----
     *Guarantee.* ``compose([result, *beside]).within(budget)`` literally. The ratio is within a relative 1e-3
     of the largest. Deterministic, so that a plan made again is the same.
     """
+    if beside and budget.epsilon > _MOST_EPSILON:
+        raise Incompatible(
+            f"budget: an epsilon above {_MOST_EPSILON:g} is beyond the accounting of sampled rows beside "
+            "other releases; ask for a smaller one, for inference=False, or for a solver that asks all rows"
+        )
 
     def fits(ratio: float) -> bool:
         return compose([replace(event, ratio=ratio), *beside]).within(budget)

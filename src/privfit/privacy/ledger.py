@@ -354,6 +354,10 @@ def _reservation(
     schema: Fingerprinted | None,
     note: str,
 ) -> Reservation:
+    if not isinstance(events, Iterable):
+        raise InvalidArgument(
+            f"events must be a list of events, such as plan.events of a result, got {type(events).__name__}"
+        )
     new = tuple(events)
     if not new:
         raise InvalidArgument("events must not be empty: there is nothing to reserve")
