@@ -4,6 +4,8 @@ import pickle
 
 import numpy as np
 import pandas as pd
+import polars as pl
+import pyarrow as pa
 import pytest
 from sklearn.base import clone
 from sklearn.model_selection import cross_val_score
@@ -282,6 +284,25 @@ def test_bad_input_is_refused_in_one_line_without_a_value(arguments, data, error
     if isinstance(caught.value, pf.PrivfitError):
         assert "\n" not in message
     assert "98765" not in message
+
+
+@pytest.mark.parametrize(
+    ("make", "says"),
+    [
+        (lambda x: pd.DataFrame(x, columns=["a", "a"]), "two columns of the same name; rename one"),
+        (
+            lambda x: pa.table([x[:, 0], x[:, 1]], names=["a", "a"]),
+            "two columns of the same name; rename one",
+        ),
+        (lambda x: pd.DataFrame(x, columns=["a", 1]), "convert them all to strings"),
+        (lambda x: pl.DataFrame(x, schema=["a", "b"]).lazy(), r"collect\(\) a lazy frame"),
+    ],
+)
+def test_a_frame_of_numbers_is_not_said_to_hold_none(make, says):
+    """Repeated names, names that are no text and lazy frames were all "X must hold numbers"."""
+    x = np.random.default_rng(0).uniform(size=(50, 2))
+    with pytest.raises((TypeError, pf.SchemaError), match=says):
+        pf.LogisticRegression().fit(make(x), (x[:, 0] > 0.5).astype(int))
 
 
 def test_nothing_is_spent_on_a_refused_fit_and_once_on_a_fit_that_ran(tmp_path):

@@ -2,7 +2,7 @@
 
 import os
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from typing import Any
 
@@ -43,6 +43,7 @@ _QUOTE_NOTHING = (
     "Found array with",
     "X has ",
     "The feature names",
+    "Feature names are only supported",
     "Sparse data",
     "float() argument must be",
 )
@@ -225,8 +226,12 @@ class AbstractPrivateRegressor(BaseEstimator, ABC):
         X = unmasked(X)
         shape = getattr(X, "shape", None) or np.shape(quietly(lambda: np.asarray(X), UNREADABLE))
         if len(shape) != 2:
-            raise SchemaError("X must be two-dimensional. Reshape your data to (rows, columns)")
+            raise SchemaError(
+                "X must be two-dimensional: an array or a data frame in memory. Reshape your data to "
+                "(rows, columns), or collect() a lazy frame"
+            )
         _refuse_complex("X", X)
+        _refuse_repeated_names(X)
         try:
             with np.errstate(all="ignore"):  # a warning would depend on cells
                 return np.asarray(
@@ -310,6 +315,14 @@ def _refuse_complex(argument: str, values: Any) -> None:
     """Raise for an array of complex numbers, of which scikit-learn's message would quote cells."""
     if getattr(getattr(values, "dtype", None), "kind", "") == "c":
         raise ValueError(f"Complex data not supported: {argument} must hold real numbers")
+
+
+def _refuse_repeated_names(X: Any) -> None:
+    """Raise for a frame with two columns of one name, which would be said to hold no numbers."""
+    names = getattr(X, "column_names", getattr(X, "columns", ()))
+    known = [name for name in names if isinstance(name, str)] if isinstance(names, Iterable) else []
+    if len(set(known)) < len(known):
+        raise SchemaError("X has two columns of the same name; rename one")
 
 
 def names_of(X: Any, names: Sequence[str]) -> Sequence[str] | None:
