@@ -87,6 +87,7 @@ def test_a_sample_leads_and_all_rows_decide():
     gradients = [r.part for r in result.releases if r.planned.kind == "gradient"]
     assert gradients == [pytest.approx(0.2, abs=2.0**-15)] * 6 + [1.0] * 3
     assert [r.part for r in result.releases if r.planned.kind in ("marginals", "norms")] == [1.0] * 3
+    assert all(planned.kind != "hessian" for planned in result.plan.solver_releases)  # the bread is one
 
 
 @pytest.mark.statistical
@@ -99,6 +100,7 @@ def test_a_sample_leads_without_inference_too():
         result = fitted(LogisticRegression, x, y, 0.5, seed, **alone)
         assert Counter(r.planned for r in result.releases) == Counter(result.plan.releases)
         assert min(release.part for release in result.releases) < 0.5
+        assert [planned.kind for planned in result.plan.solver_releases].count("hessian") == 1
         away = np.asarray(result.params) - np.asarray(exact.params)
         total += float(away @ np.linalg.solve(np.asarray(exact.cov_params()), away))
     noise = np.asarray(fitted(LogisticRegression, x, y, 0.5, 0, solver="whitened").cov_noise)

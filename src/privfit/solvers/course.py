@@ -63,8 +63,8 @@ class Course:
     What leads the way need not be exact. Where the rows are so many that a sample of them shows the geometry
     and the neighbourhood of the optimum through the noise, which is as much larger as the sample is
     smaller, a pass over all rows is saved with every gradient. Those that follow ask all rows. They start so
-    near to the optimum that no Hessian need be released for their steps: the model of it, corrected by what
-    they say, leads near enough for the bread to be asked there, and the bread has the last word.
+    near to the optimum that, if a bread follows, no Hessian need be released for their steps: the model of
+    it, corrected by what they say, leads near enough, and the bread, asked for there, has the last word.
     """
 
     leading: tuple[float, ...]

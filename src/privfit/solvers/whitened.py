@@ -62,8 +62,8 @@ class WhitenedGradientDescent(AbstractSolver):
     noise, corrects it. So they arrive even where the model is wrong. Inference combines them in one Newton
     step more, in which the points drop out.
 
-    With enough rows a random sample of them leads the way, and bread and meat come from another one, as large
-    as noise asks; the last gradients ask all rows, by the model of the Hessian.
+    With enough rows a random sample of them leads the way, and matrices come from another one, as large as
+    noise asks; the last gradients ask all rows. If a bread follows they go by the model of the Hessian.
 
     Parameters
     ----------
@@ -151,7 +151,7 @@ class WhitenedGradientDescent(AbstractSolver):
             self.geometry_share,
             *[self.norm_share / course.looks] * course.looks,
         ]
-        hessians = [] if course.samples else [self.hessian_share]
+        hessians = [] if course.samples and allowance.beside else [self.hessian_share]
         fixed += [*residuals, *hessians]
         rest = 1.0 - math.fsum(fixed)
         parts = iter(allowance.split([*fixed, *(part * rest for part in course.shares)]))
@@ -251,7 +251,7 @@ class _Descent:
         """Take the last steps along rows ``turn' z`` from a point in whitened coordinates."""
         view = self._sized(turn)
         part = self._matrix_part(view, view.inwards(point))
-        later, led = self._arrive(view, view.inwards(point))
+        later, led = self._arrive(view, view.inwards(point), part)
         last = (*steps, *later)[-2 * self.course.n_late :]
         dispersion, bend = self.model.dispersion(self._shrunk(view, led)), view.bend
         return Solution(view.problem, led.to, last, (), "one-step", part, dispersion, bend)
@@ -286,10 +286,10 @@ class _Descent:
             point = self._shrunk(view, _led(view.problem, steps, view.hessian))
         return steps, point
 
-    def _arrive(self, view: View, at: FloatArray) -> tuple[list[Step], _Led]:
+    def _arrive(self, view: View, at: FloatArray, part: float) -> tuple[list[Step], _Led]:
         """Take the last steps from ``at``, by a Hessian there; all in the view's coordinates."""
         self.oracle.change_basis(view.problem)
-        hessian = self._hessian(view, at)
+        hessian = self._hessian(view, at, part)
         inverse = floored_inverse(hessian, 0.0)
         steps: list[Step] = []
         led = _Led(at, inverse, 0.0)
@@ -299,11 +299,14 @@ class _Descent:
             led = _led(view.problem, steps, lambda _, seen=hessian: seen, secants=steps)
         return steps, led
 
-    def _hessian(self, view: View, at: FloatArray) -> FloatArray:
-        """Return a Hessian for the last steps: the model of it where they start near, else a released one."""
-        if self.course.samples:
+    def _hessian(self, view: View, at: FloatArray, part: float) -> FloatArray:
+        """Return a Hessian for the last steps: a released one, of a part of the rows, if one was planned."""
+        if all(release.kind != "hessian" for release in self.oracle.plan.solver_releases):
             return view.hessian(at)
-        return view.drawn(self.oracle.release("hessian", at))
+        self.oracle.sample(part)
+        released = self.oracle.release("hessian", at)
+        self.oracle.sample(1.0)
+        return view.drawn(released)
 
     def _shrunk(self, view: View, led: _Led) -> FloatArray:
         """Return the posterior mean, in whitened coordinates, of where late gradients lead."""
