@@ -85,7 +85,7 @@ def test_a_sample_leads_and_all_rows_decide():
     result = fitted(LogisticRegression, *logistic_model(100_000, BETA, seed=1), 1.0, 2)
     assert Counter(r.planned for r in result.releases) == Counter(result.plan.releases)
     gradients = [r.part for r in result.releases if r.planned.kind == "gradient"]
-    assert gradients == [pytest.approx(0.2, abs=2.0**-15)] * 6 + [1.0] * 3
+    assert gradients == [pytest.approx(0.2, abs=2.0**-15)] * 6 + [1.0] * 4
     assert [r.part for r in result.releases if r.planned.kind in ("marginals", "norms")] == [1.0] * 3
     assert all(planned.kind != "hessian" for planned in result.plan.solver_releases)  # the bread is one
 

@@ -23,7 +23,7 @@ _FOR_LONG_ROWS = 100.0
 """Rows that lead the way, times mu, for each unit of the largest squared norm of standardised rows, so that
 noise does not move predictions for the longest rows far."""
 
-_LED_STEPS, _FINAL_STEPS = 6, 3
+_LED_STEPS, _FINAL_STEPS, _LATE_STEPS = 6, 4, 3
 
 _LED_SHARE = 0.08
 """Part of the squared budget of the gradients that those of the sample have."""
@@ -96,7 +96,7 @@ class Course:
         return cls(
             (_LED_SHARE / _LED_STEPS,) * _LED_STEPS,
             tuple((1.0 - _LED_SHARE) * share for share in final),
-            _FINAL_STEPS,
+            _LATE_STEPS,
             (rows / problem.n_rows if alone else 1.0, _FOR_LONG_ROWS / (mu * problem.n_rows)),
         )
 

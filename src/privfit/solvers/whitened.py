@@ -69,7 +69,7 @@ class WhitenedGradientDescent(AbstractSolver):
     ----------
     n_steps : int, optional
         All of them ask all rows. By default ``2 log(n mu / p)``, rounded, between 6 and 30; with enough rows
-        six steps that ask a random sample of them, and three more, see `privfit.solvers.course.Course`.
+        six steps that ask a random sample of them, and four more, see `privfit.solvers.course.Course`.
     marginal_share, geometry_share, norm_share, count_share, residual_share, hessian_share : float
         Parts of the squared budget that buy the marginals, the second moment, the looks at the norms, the
         look at how large counts are, where the response is one, the looks at residuals by which a
