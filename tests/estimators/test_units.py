@@ -200,6 +200,12 @@ def test_rows_of_nobody_count_nothing(frame):
     assert beside.nobs == PEOPLE
 
 
+def test_a_table_of_nobody_is_refused_by_name(frame):
+    nobody = frame.assign(id=[None] * len(frame))
+    with pytest.raises(pf.PrivfitError, match="no row has an identifier in 'id'"):
+        pf.ols("y ~ x", nobody, schema=SCHEMA, epsilon=1.0, delta=1e-6, unit="id")
+
+
 def test_the_number_of_rows_of_a_person_stays_private(frame):
     """Everything but the noise follows from the number of persons."""
     more = pd.concat([frame, *[frame[frame["person"] == "p5"]] * 40], ignore_index=True)
