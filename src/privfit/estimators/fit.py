@@ -148,7 +148,7 @@ def _fit(model: Model, encoder: Encoder, raw: RawRows, options: FitOptions) -> t
     shares = _shares(table, options)
     n_units = table.n_rows if shares is None else shares.n_units
     if n_units == 0 and Relation(options.relation) is Relation.REPLACE:
-        nobody = f"unit: no row has an identifier in {options.shares.unit!r}, so that there is nobody to count"
+        nobody = f"unit: no row has an identifier in {options.shares.unit!r}, so there is nobody to count"
         raise SchemaError(NO_ROW if table.n_rows == 0 else nobody)
     problem = make_problem(model, encoder.design, options, n_rows=public_rows(n_units, options))
     plan = plan_fit(problem, options)
