@@ -432,7 +432,7 @@ def real() -> str:
 
 def gradient_pass() -> str:
     """Return the times of a pass."""
-    report = json.loads((ROOT / "benchmarks/results/gradient_pass.json").read_text())
+    report = json.loads((ROOT / "benchmarks/speed/results/gradient_pass.json").read_text())
     body = [[name, f"{value} ms"] for name, value in report["milliseconds_minimum"].items()]
     ratios = (
         f"\n\nGradient over reading: {report['gradient_over_reading']}. "

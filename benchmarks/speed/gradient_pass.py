@@ -1,9 +1,9 @@
 """One gradient pass against reading the array and against the two-pass NumPy gradient, in one process.
 
-    python benchmarks/gradient_pass.py [--rows 1000000] [--columns 50]
+    python benchmarks/speed/gradient_pass.py [--rows 1000000] [--columns 50]
 
 Measures in rounds and prints the median and minimum of each, the ratios of the minima, and the median over
-the rounds of the ratios of their minima. Writes benchmarks/results/gradient_pass.json.
+the rounds of the ratios of their minima. Writes benchmarks/speed/results/gradient_pass.json.
 """
 
 import argparse
