@@ -14,7 +14,7 @@ from privfit.errors import Incompatible, PlanViolation
 from privfit.losses.base import AbstractLoss
 from privfit.losses.multinomial import Multinomial
 from privfit.privacy.relation import Relation
-from privfit.problem import bounded_kernels, class_kernels, kernels, numpy_kernels
+from privfit.problem import bounded_kernels, class_kernels, kernels, marginal_kernels, numpy_kernels
 from privfit.problem.plan import ReleaseKind
 from privfit.problem.queries import MATRICES, SHARES, BoundedQuery
 from privfit.problem.turning import longest_row, matrix_rounding, turned_rows
@@ -278,7 +278,7 @@ class Problem:
         if isinstance(self.loss, Multinomial):
             return self._class_kernel(self.loss, kind, self.coefficients(at))
         if kind == "marginals":
-            return bounded_kernels.marginals_kernel(self.norm_bound, self.response_range)
+            return marginal_kernels.marginals_kernel(self.norm_bound, self.response_range)
         return self._row_kernel(kind, self.coefficients(at), self.split(at)[1])
 
     def _kernel_without_point(self, kind: ReleaseKind) -> BlockKernel:

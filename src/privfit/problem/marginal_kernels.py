@@ -1,0 +1,86 @@
+"""Means of the encoded columns and the response, and of their squares."""
+
+from typing import Any
+
+import numpy as np
+from numba import float64, njit, void
+
+from privfit._checks import FloatArray
+from privfit.data.blocks import Block, BlockKernel, CodedBlock, CodedKernel
+from privfit.data.reduction import CHUNK_ROWS, GROUP_ROWS, chunk_rows
+from privfit.problem import coded_kernels
+
+_VECTOR = float64[::1]
+_MATRIX = float64[:, ::1]
+
+
+@njit(inline="always")
+def _add_squares(  # noqa: PLR0917 -- compiled
+    r0: Any, r1: Any, r2: Any, r3: Any, weight: Any, sums: Any, squares: Any
+) -> None:
+    """Add four rows, and their squares, times their weights; they share each load of the sums."""
+    w0, w1, w2, w3 = weight[0], weight[1], weight[2], weight[3]
+    for j in range(sums.size):
+        a0, a1, a2, a3 = w0 * r0[j], w1 * r1[j], w2 * r2[j], w3 * r3[j]
+        sums[j] += (a0 + a1) + (a2 + a3)
+        squares[j] += (a0 * r0[j] + a1 * r1[j]) + (a2 * r2[j] + a3 * r3[j])
+
+
+@njit(
+    void(_MATRIX, _VECTOR, _VECTOR, _VECTOR, _MATRIX),
+    cache=True,
+    nogil=True,
+    fastmath={"reassoc", "contract"},
+)
+def _add_marginals(x: Any, y: Any, weight: Any, units: Any, out: Any) -> None:
+    """Add the rows' marginals to ``out``, a row a chunk; ``units`` is (norm bound, center, half width)."""
+    n, p = x.shape
+    bound, center, half = units[0], units[1], units[2]
+    sums, squares, along = np.zeros(p), np.zeros(p), np.zeros(2)
+    for first in range(0, n, GROUP_ROWS):
+        last = min(first + GROUP_ROWS, n)
+        whole = last - (last - first) % 4
+        for i in range(first, whole, 4):
+            _add_squares(x[i], x[i + 1], x[i + 2], x[i + 3], weight[i : i + 4], sums, squares)
+        for i in range(whole, last):
+            row, w = x[i], weight[i]
+            for j in range(p):
+                sums[j] += w * row[j]
+                squares[j] += (w * row[j]) * row[j]
+        for i in range(first, last):
+            u, w = min(max((y[i] - center) / half, -1.0), 1.0), weight[i]
+            along[0] += w * bound * u
+            along[1] += w * bound * u * u
+        total = out[first // CHUNK_ROWS]
+        for j in range(p):
+            total[j] += sums[j]
+            total[p + j] += squares[j] / bound
+        total[2 * p] += along[0]
+        total[2 * p + 1] += along[1]
+        sums[:], squares[:], along[:] = 0.0, 0.0, 0.0
+
+
+def marginals_kernel(norm_bound: float, response_range: tuple[float, float]) -> BlockKernel:
+    """Sum of ``w * (x, x**2 / C, C u, C u**2)`` over the rows; size ``2 p + 2``.
+
+    ``C`` is the norm bound, ``u`` the response with ``response_range`` mapped to [-1, 1] and cut to it. Since
+    ``w * norm(x)**2 <= C**2`` and ``w <= 1``, each of the four parts has norm at most ``C``.
+    """
+    low, high = response_range
+    units = np.array([norm_bound, 0.5 * (low + high), 0.5 * (high - low)])
+
+    def kernel(block: Block, out: FloatArray) -> None:
+        _add_marginals(block.x, block.y, block.weight, units, out)
+
+    def coded(block: CodedBlock, out: FloatArray) -> None:
+        p, squares = block.x.shape[1], np.zeros((out.shape[0], block.x.shape[1]))
+        coded_kernels.add_rows(block.x, block.weight, out)
+        coded_kernels.add_rows(block.x.squared(), block.weight, squares)
+        out[:, p : 2 * p] += squares / norm_bound
+        for chunk, rows in enumerate(chunk_rows(0, out.shape[0])):
+            u = np.clip((block.y[rows] - units[1]) / units[2], -1.0, 1.0)
+            response = norm_bound * block.weight[rows] * u
+            out[chunk, 2 * p] += response.sum()
+            out[chunk, 2 * p + 1] += (response * u).sum()
+
+    return CodedKernel(kernel, coded)
