@@ -13,7 +13,7 @@ from privfit.data.source import ArraySource
 from privfit.errors import Incompatible
 from privfit.losses import ConcomitantHuber, Custom, Hinge, Huber, Logistic, Quantile, Sigmoid
 from privfit.losses.base import evaluate
-from privfit.problem.bounded_kernels import NORM_CLASSES, norms_kernel
+from privfit.problem.bounded_kernels import NORM_CLASSES, bounded_gradient_kernel, norms_kernel
 from privfit.problem.kernels import gradient_kernel, second_moment_kernel
 
 from .conftest import HESSIANS, LOSSES, asked, make_problem
@@ -338,3 +338,21 @@ def test_norms_are_counted_in_the_class_that_their_weight_belongs_to_exactly():
         assert inverse < Fraction(2) ** (k + 1) or k == NORM_CLASSES - 1
     kernel(Block(np.zeros((1, 1)), np.zeros(1), np.zeros(1)), counts[:])
     assert counts.sum() == 1.0
+
+
+@pytest.mark.parametrize("width", [1, 20, 70, 300])
+def test_derivatives_by_the_scale_are_rounded_once_a_group_however_wide_rows_are(width):
+    """After a first group shares of a few rows are too small to be seen beside it, those of a group not."""
+    kernel = bounded_gradient_kernel(ConcomitantHuber(), np.zeros(width), 0.8, 1.0)
+
+    def along(share):
+        ones, out = np.ones(share.size), np.zeros((1, width + 1))
+        kernel(Block(np.zeros((share.size, width)), 5.0 * ones, share, (ones, share)), out)
+        return out[0, width]
+
+    one = along(np.ones(1))
+    last_digit = np.spacing(abs(GROUP_ROWS * one))
+    share = np.full(CHUNK_ROWS, 0.05 * last_digit / abs(one))
+    share[:GROUP_ROWS] = 1.0
+    exact = one * math.fsum(share)
+    assert abs(along(share) - exact) <= 0.5 * last_digit * CHUNK_ROWS / GROUP_ROWS

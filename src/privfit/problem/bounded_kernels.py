@@ -18,6 +18,7 @@ from privfit.problem import coded_kernels
 from privfit.problem.groups import (
     add_rows,
     close_part,
+    ends_group,
     new_part,
     places,
     predict_rows,
@@ -141,25 +142,27 @@ def _add_bounded(
     together = rows_together(p)
     part, buffer, reaches = new_part(p), np.empty(together), np.empty(together)
     rooms, sides, scaled = np.empty(together), np.empty(together), bounds[4] > 0.0
-    at = places(x, buffer, part)
+    at, along = places(x, buffer, part), 0.0
     for first in range(0, n, together):
-        rows = min(together, n - first)
-        steps, room, total = buffer[:rows], rooms[:rows], out[first // CHUNK_ROWS]
+        rows, chunk = min(together, n - first), first // CHUNK_ROWS
+        steps, room = buffer[:rows], rooms[:rows]
         predict_rows(x, first, rows, theta, steps)
         for i in range(rows):
             room[i] = np.sqrt(influence[first + i]) / norm_bound
         y_rows = y[first : first + rows]
         if scaled:
             _sides(y_rows, steps, room, loss, functions[3], bounds, sides)
-            along = 0.0
             for i in range(rows):
                 along += sides[i] * share[first + i]
-            total[p] += along
         _bounded_steps(y_rows, room, loss, functions, bounds, steps, reaches)
         for i in range(rows):
             steps[i] *= share[first + i]
         add_rows(x, first, rows, buffer, part, at)
-        close_part(first + rows, n, part, out, first // CHUNK_ROWS)
+        if ends_group(first + rows, n):
+            close_part(part, out, chunk)
+            if scaled:
+                out[chunk, p] += along
+                along = 0.0
 
 
 def bounded_gradient_kernel(
@@ -289,6 +292,7 @@ def residuals_kernel(theta: FloatArray, reach: float) -> BlockKernel:
 def _count_norms(bits: Any, share: Any, out: Any) -> None:
     """Add the shares of rows to the classes of ``-2 log2(w)``; ``bits`` are those of their weights.
 
+    There are four to a doubling of ``w**-0.5``, `NORMS_A_DOUBLING`.
     A weight is ``2**e * m``, ``1 <= m < 2``, and in its bits e, from 1023 on, comes before the digits of m.
     """
     for i in range(bits.size):

@@ -88,13 +88,14 @@ def add_rows(  # noqa: PLR0917 -- compiled
 
 
 @njit(inline="always")
-def close_part(done: int, n: int, part: Any, total: Any, chunk: int) -> None:
-    """Add the sum of a group to the first numbers of ``total[chunk]``, and empty it, once it is whole.
+def ends_group(done: int, n: int) -> bool:
+    """Return whether a group is whole once ``done`` of ``n`` rows are added."""
+    return done % GROUP_ROWS == 0 or done == n
 
-    ``done`` of ``n`` rows are added.
-    """
-    if done % GROUP_ROWS != 0 and done < n:
-        return
+
+@njit(inline="always")
+def close_part(part: Any, total: Any, chunk: int) -> None:
+    """Add the sum of a group to the first numbers of ``total[chunk]``, and empty it."""
     p = part.size - LANES
     split = p - p % LANES
     for j in range(p):
@@ -114,4 +115,5 @@ def sum_rows(x: Any, steps: Any, total: Any) -> None:
         for i in range(rows):
             buffer[i] = steps[first + i]
         add_rows(x, first, rows, buffer, part, at)
-        close_part(first + rows, n, part, total, 0)
+        if ends_group(first + rows, n):
+            close_part(part, total, 0)

@@ -20,7 +20,15 @@ from privfit.data.reduction import CHUNK_ROWS, GROUP_ROWS, chunk_rows, slabs
 from privfit.losses.base import AbstractLoss
 from privfit.losses.pointers import address, called
 from privfit.problem import coded_kernels
-from privfit.problem.groups import add_rows, close_part, new_part, places, predict_rows, rows_together
+from privfit.problem.groups import (
+    add_rows,
+    close_part,
+    ends_group,
+    new_part,
+    places,
+    predict_rows,
+    rows_together,
+)
 from privfit.problem.slopes import SLOPE_CODES, fill_slopes
 
 _VECTOR = float64[::1]
@@ -69,7 +77,8 @@ def _add_gradients(
             step = min(max(steps[i], -bound), bound)
             steps[i] = step * some[i] if step == step else 0.0  # noqa: PLR0124 -- NaN
         add_rows(x, first, rows, steps, part, at)
-        close_part(first + rows, n, part, out, first // CHUNK_ROWS)
+        if ends_group(first + rows, n):
+            close_part(part, out, first // CHUNK_ROWS)
 
 
 @njit(

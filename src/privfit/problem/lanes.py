@@ -19,9 +19,8 @@ ROWS = 8
 LANES = 4
 """Columns that are worked on together; a row must have at least as many."""
 
-_INTEGER, _INDEX, _BIT = ir.IntType(64), ir.IntType(32), ir.IntType(1)
+_INTEGER, _LANE_NUMBERS = ir.IntType(64), ir.VectorType(ir.IntType(32), LANES)
 _VECTOR = ir.VectorType(ir.DoubleType(), LANES)
-_ZERO = ir.Constant(_VECTOR, [0.0] * LANES)
 
 
 class _Writer:
@@ -40,9 +39,9 @@ class _Writer:
         """Store four numbers, from a column on."""
         self.builder.store(vector, self._pointer(address, column), align=8)
 
-    def shuffle(self, a: Any, b: Any, lanes: list[int]) -> Any:
-        """Return these of the eight lanes of ``a`` and ``b``."""
-        return self.builder.shuffle_vector(a, b, ir.Constant(ir.VectorType(_INDEX, len(lanes)), lanes))
+    def spread(self, vector: Any, lane: int) -> Any:
+        """Return one lane of a vector in all lanes."""
+        return self.builder.shuffle_vector(vector, vector, ir.Constant(_LANE_NUMBERS, [lane] * LANES))
 
     def multiply_add(self, a: Any, b: Any, c: Any) -> Any:
         """Return ``a * b + c``, rounded once where the processor can."""
@@ -50,22 +49,15 @@ class _Writer:
         function = cgutils.get_or_insert_function(self.builder.module, kind, "llvm.fmuladd.v4f64")
         return self.builder.call(function, [a, b, c])
 
-    def each_step(self, body: Callable[[Any, Any], None]) -> None:
-        """Write ``body(column, fresh)`` for four columns at a time.
-
-        ``fresh`` says which lanes no step before had; it is None where that is all of them.
-        """
+    def each_step(self, body: Callable[[Any, bool], None]) -> None:
+        """Write ``body(column, overlaps)`` for four columns at a time; the last step may overlap another."""
         write = self.builder
         left = write.and_(self.p, _INTEGER(LANES - 1))
         whole = write.sub(self.p, left)
         with cgutils.for_range_slice(write, _INTEGER(0), whole, _INTEGER(LANES)) as (column, _):
-            body(column, None)
+            body(column, False)
         with write.if_then(write.icmp_signed(">", left, _INTEGER(0))):
-            fresh = ir.Constant(ir.VectorType(_BIT, LANES), [0] * LANES)
-            for lane in range(LANES):
-                bit = write.icmp_signed(">=", left, _INTEGER(LANES - lane))
-                fresh = write.insert_element(fresh, bit, _INDEX(lane))
-            body(write.sub(self.p, _INTEGER(LANES)), fresh)
+            body(write.sub(self.p, _INTEGER(LANES)), True)
 
     def _pointer(self, address: Any, column: Any) -> Any:
         place = self.builder.add(address, self.builder.shl(column, _INTEGER(3)))
@@ -86,10 +78,10 @@ def _add(typing_context: Any, first: Any, steps: Any, p: Any, out: Any) -> Any:
         spread = []
         for number in range(0, ROWS, LANES):
             loaded = write.load(factors, _INTEGER(number))
-            spread += [write.shuffle(loaded, loaded, [lane] * LANES) for lane in range(LANES)]
+            spread += [write.spread(loaded, lane) for lane in range(LANES)]
 
-        def step(column: Any, fresh: Any) -> None:
-            place = column if fresh is None else columns
+        def step(column: Any, overlaps: bool) -> None:
+            place = columns if overlaps else column
             total = write.load(target, place)
             for row, factor in zip(write.rows, spread, strict=True):
                 total = write.multiply_add(write.load(row, column), factor, total)

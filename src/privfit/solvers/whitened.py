@@ -322,14 +322,14 @@ class _Descent:
             return 1.0
         n, planned = self.problem.n_linear, self.oracle.plan.releases
         bread = float(np.mean(np.diag(view.hessian(at))[:n]))
-        bread_noise = [
+        bread_noise = (
             held_to(one, view.problem.sensitivity("hessian")).sd for one in planned if one.kind == "hessian"
-        ]
+        )
         expected = Matrices(
             squared_norm=norm_limit(self.problem) ** 2 / float(np.mean(np.sum(view.turn**2, axis=0))),
             bread=bread,
             meat=bread * self.model.dispersion(view.outwards(at)),
-            bread_noise=min(bread_noise, default=0.0),
+            bread_noise=min(bread_noise),
             meat_noise=max((release.sd for release in planned if release.kind == "meat"), default=0.0),
             size=n,
         )
