@@ -17,7 +17,8 @@ from privfit.problem.objective import Problem
 from privfit.problem.oracle import Oracle
 from privfit.problem.plan import Plan
 from privfit.problem.schedule import planned_release
-from privfit.solvers.counts import held_to_counts
+from privfit.solvers.counts import held_to_counts, slack_at
+from privfit.solvers.response import MeanResponse
 
 BOUND = 1000.0
 EDGE = 2.0 ** (1.0 / NORMS_A_DOUBLING)
@@ -119,3 +120,18 @@ def test_a_generous_bound_costs_little(inference):
         return float(np.median([np.linalg.norm(fit.coef_ - [0.3, 0.0]) for fit in fits]))
 
     assert error(1000) < 3.0 * error(20)
+
+
+def test_bounds_are_beside_what_is_usual_of_the_counts_that_were_released():
+    """Large counts vary more than a count of 1, from which public facts alone must start."""
+    loss = Poisson(math.log(BOUND), BOUND)
+    problem = problem_of(10_000, loss)
+
+    def slack(mean, spread, error=0.0):
+        return slack_at(loss, MeanResponse(problem, mean=mean, spread=spread, error=error))
+
+    assert slack(0.1, 0.3) == loss.slack == pytest.approx((0.5 * BOUND, BOUND))
+    assert slack(100.0, 10.0) == pytest.approx((0.05 * BOUND, 0.01 * BOUND))
+    assert slack(100.0, 50.0) == pytest.approx((0.02 * BOUND, 0.01 * BOUND))
+    assert slack(100.0, 50.0, error=49.5) == loss.slack
+    assert slack_at(Logistic(), MeanResponse(problem, mean=0.5, spread=0.5, error=0.0)) == Logistic().slack

@@ -10,7 +10,7 @@ from privfit.problem.bounded_kernels import NORM_CLASSES, NORMS_A_DOUBLING
 from privfit.problem.objective import Problem
 from privfit.problem.plan import PlannedRelease, Release
 from privfit.solvers.geometry import whitened
-from privfit.solvers.norms import best_limit, longest_norm, outliers, room_for, usual_norm
+from privfit.solvers.norms import best_limit, longest_hidden, longest_norm, outliers, room_for, usual_norm
 
 MIDDLE = 20
 
@@ -62,6 +62,24 @@ def test_of_simulated_rows_it_is_the_quantile():
     shares = np.bincount(classes, minlength=NORM_CLASSES) / norms.size
     for part in (0.3, 0.7, 0.9):
         assert usual(shares, 1e-4, part) == pytest.approx(np.quantile(norms, part), rel=0.1)
+
+
+@pytest.mark.parametrize("freedom", [6.0, 50.0])
+@pytest.mark.parametrize("sd", [1e-3, 1e-4])
+def test_room_for_rows_that_noise_hides_is_about_the_longest_row(freedom, sd):
+    """Room for nearly all of them, and not for several times as long rows as there are."""
+    rng = np.random.default_rng(3)
+    n, t = 20_000, np.sqrt(freedom / rng.chisquare(freedom, size=20_000))
+    norms = 2.0 ** (MIDDLE / NORMS_A_DOUBLING) * t * np.linalg.norm(rng.normal(size=(n, 6)), axis=1)
+    classes = np.minimum(np.floor(NORMS_A_DOUBLING * np.log2(norms)), NORM_CLASSES - 1).astype(int)
+    exact = np.bincount(classes, minlength=NORM_CLASSES) / n
+    for _ in range(20):
+        look = released(exact + rng.normal(scale=sd, size=NORM_CLASSES), sd)
+        found = longest_hidden(look, n)
+        assert longest_norm(look) <= found
+        assert np.quantile(norms, 0.995) < found < 3.0 * norms.max()
+    assert longest_hidden(released(exact, 1e-9), n) == longest_norm(released(exact, 1e-9))
+    assert longest_hidden(released(np.zeros(NORM_CLASSES), 1.0), n) == np.inf
 
 
 def test_noise_in_the_tail_is_no_outlier_and_noise_alone_says_nothing():

@@ -22,7 +22,7 @@ from privfit.solvers.residuals import Residuals
 from privfit.solvers.widths import has_widths, narrowed_to, narrowest
 
 REACH = 1.0
-EDGES = REACH * 2.0 ** (np.arange(1.0 - SIDE_CLASSES, 0.0) / SIDES_A_DOUBLING)
+EDGES = 2.0 * REACH * 2.0 ** (np.arange(1.0 - SIDE_CLASSES, 0.0) / SIDES_A_DOUBLING)
 
 
 def problem_of(n, loss):
@@ -200,10 +200,10 @@ def test_a_quantile_is_found_in_few_rows_within_a_generous_range(reach):
     shares = np.diff(norm.cdf(np.concatenate([[-np.inf], edges, [np.inf]])))
     sd = np.sqrt(2.0) / (1000 * 0.1)
     looks = [looked_at(shares + sd * rng.normal(size=shares.size), sd) for _ in range(200)]
-    found = np.array([look.quantile(0.1) for look in looks]) * reach
+    found = np.array([look.quantile(0.1) for look in looks]) * 2.0 * reach
     assert np.count_nonzero(np.abs(found - norm.ppf(0.1)) > 0.8) < 40
     assert abs(np.median(found) - norm.ppf(0.1)) < 0.5
-    spreads = np.array([look.spread for look in looks]) * reach
+    spreads = np.array([look.spread for look in looks]) * 2.0 * reach
     assert np.abs(np.log(spreads)).max() < np.log(2.0)
 
 

@@ -17,7 +17,7 @@ class Masking:
     """
 
     private = True
-    label = "discrete Gaussian noise (OpenDP), operating system's entropy"
+    label = "OpenDP, operating system's entropy"
 
     def __init__(self):
         self.calls = 0

@@ -90,8 +90,8 @@ def linear_regression(residual_bound: float | None = None) -> Model:
     Parameters
     ----------
     residual_bound : float, optional
-        In units of the response. Default: half the declared range, which the default method with inference
-        lowers to what released residuals ask for; 3 without declared bounds.
+        In units of the response. Default: half the declared range, in place of which the default method with
+        inference takes what released residuals ask for; 3 without declared bounds.
     """
 
     def loss(design: Design) -> AbstractLoss:
@@ -103,9 +103,9 @@ def linear_regression(residual_bound: float | None = None) -> Model:
 
     def fitted(loss: AbstractLoss, design: Design) -> str:
         assert isinstance(loss, Squared)  # noqa: S101 -- made above
-        lowered = loss.adapts and loss.bound < 1.0
+        cut = loss.adapts and loss.bound < 2.0
         used = significant(loss.bound * design.target.half_width, 2)
-        return title.format(f", residuals up to ±{used}" if lowered else "")
+        return title.format(f", residuals up to ±{used}" if cut else "")
 
     return Model(title.format(""), "numeric", loss, fitted=fitted)
 

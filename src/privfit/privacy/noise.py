@@ -83,7 +83,7 @@ class SecureNoise:
     @property
     def label(self) -> str:
         """The source in words."""
-        return "discrete Gaussian noise (OpenDP), operating system's entropy"
+        return "OpenDP, operating system's entropy"
 
     def gaussian(self, value: FloatArray, sd: float) -> FloatArray:
         """Return a new array: ``value`` rounded to the lattice, plus lattice noise.

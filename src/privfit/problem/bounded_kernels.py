@@ -46,7 +46,7 @@ NORM_CLASSES = 40
 NORMS_A_DOUBLING = 4
 """Classes of norms from one norm to twice that norm."""
 
-SIDE_CLASSES = 20
+SIDE_CLASSES = 22
 """Classes of residuals on either side of 0."""
 
 SIDES_A_DOUBLING = 2
@@ -266,12 +266,14 @@ def counts_kernel(count_bound: float) -> BlockKernel:
     return CodedKernel(kernel, kernel)
 
 
-def residuals_kernel(theta: FloatArray, reach: float) -> BlockKernel:
+def residuals_kernel(theta: FloatArray, response_range: tuple[float, float]) -> BlockKernel:
     """Count rows by their residual at ``theta`` (p,), from the lowest up; size ``2 * SIDE_CLASSES``.
 
     On either side class k of 0, 1, ... holds sizes of up to ``reach * 2**((k + 1 - SIDE_CLASSES) / d)``, d =
-    `SIDES_A_DOUBLING`, that are in none before; the last all beyond. Rows of weight 0 are in none.
+    `SIDES_A_DOUBLING`, that are in none before; the last all beyond. ``reach`` is how wide the range is: no
+    residual at a point amid the responses is larger. Rows of weight 0 are in none.
     """
+    reach = response_range[1] - response_range[0]
     first = reach * 2.0 ** ((1 - SIDE_CLASSES) / SIDES_A_DOUBLING)
 
     def kernel(block: Block | CodedBlock, out: FloatArray) -> None:

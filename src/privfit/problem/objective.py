@@ -306,7 +306,7 @@ class Problem:
     def _residuals_kernel(self, theta: FloatArray) -> BlockKernel:
         if not self.loss.of_residual:
             raise PlanViolation(f"{self.loss.name} is not a function of residuals")
-        return bounded_kernels.residuals_kernel(theta, self.response_range[1])
+        return bounded_kernels.residuals_kernel(theta, self.response_range)
 
     def _meat_kernel(self, at: FloatArray) -> BlockKernel:
         if isinstance(self.loss, Multinomial) or not self.loss.compiled:

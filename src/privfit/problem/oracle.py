@@ -76,8 +76,9 @@ class Oracle:
 
     @property
     def noise_label(self) -> str:
-        """Name of the noise source."""
-        return self._noise.label
+        """The laws of the noise, and its source."""
+        label = self._noise.label
+        return f"{self.plan.noise} ({label})" if self.private else label
 
     @property
     def released(self) -> tuple[Release, ...]:

@@ -134,6 +134,14 @@ class Plan:
         return all(release.event is not None for release in self.releases)
 
     @property
+    def noise(self) -> str:
+        """The laws of the noise, in words."""
+        gaussian = [release.sampled is not None or math.isfinite(release.mu) for release in self.releases]
+        if all(gaussian):
+            return "discrete Gaussian noise"
+        return "discrete Gaussian and other noise" if any(gaussian) else "noise that is not Gaussian"
+
+    @property
     def events(self) -> tuple[Event, ...]:
         """What the releases cost, one event each."""
         return tuple(event for release in self.releases if (event := release.event) is not None)

@@ -4,12 +4,13 @@ import math
 
 import numpy as np
 
-from privfit.losses import Poisson
+from privfit.losses import AbstractLoss, Poisson
 from privfit.problem.bounded_kernels import NORM_CLASSES, NORMS_A_DOUBLING
 from privfit.problem.objective import Problem
 from privfit.problem.oracle import Oracle
 from privfit.solvers.base import with_loss
 from privfit.solvers.histogram import largest_seen
+from privfit.solvers.response import AbstractResponse, MeanResponse
 
 _RARER = 100.0
 """How many times rarer than those that noise shows counts beyond the bound are to be."""
@@ -20,10 +21,29 @@ _MOST_HIDDEN = 0.25
 _LEAST = 2.0
 """Least bound on counts."""
 
+_ERRORS = 2.0
+"""Standard deviations of noise that are taken from a mean count."""
+
 
 def has_counts(problem: Problem) -> bool:
     """Return whether `held_to_counts` asks for a release of kind ``"counts"``, which has to be planned."""
     return isinstance(problem.loss, Poisson)
+
+
+def slack_at(loss: AbstractLoss, response: AbstractResponse) -> tuple[float, float]:
+    """Return how generous the loss's bounds are beside what is usual of its response; see its ``slack``.
+
+    Counts have the mean and the variance that were released, less what noise may have added. Their curvature
+    is about that mean, and the standard deviation of their slopes its root, or half that of the counts where
+    these vary more than a Poisson law's.
+    """
+    of_slope, of_curvature = loss.slack
+    if not isinstance(loss, Poisson) or not isinstance(response, MeanResponse):
+        return of_slope, of_curvature
+    mean = max(response.mean - _ERRORS * response.error, 1.0)
+    certain = response.spread**2 - _ERRORS * loss.count_bound * response.error
+    usual = max(math.sqrt(mean), 0.5 * math.sqrt(max(certain, 0.0)))
+    return max(of_slope / usual, 1.0), max(of_curvature / mean, 1.0)
 
 
 def held_to_counts(problem: Problem, oracle: Oracle) -> Problem:

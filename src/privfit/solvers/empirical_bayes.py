@@ -13,13 +13,20 @@ from privfit.problem.objective import Problem
 from privfit.problem.oracle import Oracle
 from privfit.problem.plan import PlannedRelease, ReleaseKind
 from privfit.problem.schedule import growing_shares, planned_release, signal_of
-from privfit.solvers.base import AbstractSolver, Solution, keep_scale_positive, precision_average
+from privfit.solvers.base import (
+    AbstractSolver,
+    Solution,
+    keep_scale_positive,
+    precision_average,
+    with_loss,
+)
 from privfit.solvers.counts import has_counts, held_to_counts
 from privfit.solvers.curvature import SMALLEST_PART
 from privfit.solvers.geometry import ROOM, planned_geometry, released_geometry, whitened
 from privfit.solvers.hessian_model import HessianModel, limited
 from privfit.solvers.norms import best_limit
 from privfit.solvers.requirements import need_convex, need_smooth
+from privfit.solvers.residual_bounds import WHOLE, has_bound, widest
 from privfit.solvers.secant import steepness
 from privfit.solvers.sizes import LEAST_UNCUT, Sizes
 from privfit.solvers.widths import has_widths, led_by_quantile, narrowed_to, narrowest
@@ -43,7 +50,8 @@ _MOMENTUM = 0.7
 """Part of the last move that a step starts further on (Nesterov 2004, section 2.2)."""
 
 _FALLBACK = 0.35
-"""Size at which gradients are cut where noise hides the sizes, relative to that of the largest slope."""
+"""Size at which gradients are cut where noise hides the sizes, relative to that of the largest slope; for a
+residual, of half the declared range."""
 
 _LEADING = 0.25
 """Part of the usual squared lean that counts where cut gradients only lead the way."""
@@ -159,12 +167,16 @@ class EmpiricalBayesDescent(AbstractSolver):
         problem, marginals = led_by_quantile(problem, oracle, marginals, frame)
         signal = signal_of(oracle.plan.solver_releases, problem.size)
         bound = self._relative_bound(problem, frame.dimension, min(signal, 1e12))
-        model = HessianModel(problem, frame, marginals, smallest=SMALLEST_PART)
+        wide = with_loss(problem, oracle, widest(problem).loss)
+        model = HessianModel(wide, frame, marginals, smallest=SMALLEST_PART)
         descent = _Descent(oracle, model, bound, signal)
         parameter = descent.run()
+        final = descent.final
+        if has_bound(problem):  # inference has noise in proportion to it
+            final = with_loss(final, oracle, problem.loss)
         if oracle.remaining("meat"):
-            oracle.change_basis(descent.final)
-        return Solution(descent.final, parameter, (), (), "point")
+            oracle.change_basis(final)
+        return Solution(final, parameter, (), (), "point")
 
     def _relative_bound(self, problem: Problem, dimension: float, mu: float) -> float:
         """Return ``c**2 / d``: rows are weighted down beyond the norm ``c``."""
@@ -288,7 +300,8 @@ class _Descent:
         self.oracle.change_basis(whitened(self.problem, frame.basis))
         release = self.oracle.release("sizes", phi)
         sizes = Sizes.of(release, dimension=frame.dimension, n_rows=self.problem.n_rows)
-        low = fallback * _FALLBACK if sizes is None else sizes.median.size * slope
+        usual = _FALLBACK / (WHOLE if has_bound(self.problem) else 1.0)
+        low = fallback * usual if sizes is None else sizes.median.size * slope
         found = self._cut_at(phi, low) if self.seen else None
         if sizes is None:
             self.uncut = LEAST_UNCUT

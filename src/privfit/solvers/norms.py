@@ -14,6 +14,12 @@ LAST_NORM = 2.0 ** ((NORM_CLASSES - 1) / NORMS_A_DOUBLING)
 _TOGETHER = 2
 """Classes that are read as one where what is usual is asked for."""
 
+_HEAVIER = 0.4
+"""Exponent of the tail that is hidden, relative to the one that is shown."""
+
+_LEAST_POWER = 0.5
+"""Exponent of the heaviest tail that is believed."""
+
 _REACH = 0.7
 """The largest slope possible at a row, relative to the largest there is; usual for binary responses."""
 
@@ -27,6 +33,36 @@ def longest_norm(release: Release) -> float:
         Of kind ``"norms"``. Where noise hides all classes, rows are taken to be in the first.
     """
     return (largest_seen(release) or Edge(1, 1.0)).value
+
+
+def longest_hidden(release: Release, n_rows: int) -> float:
+    """Return about the norm that one of so many rows exceeds, relative to the norm bound.
+
+    Parameters
+    ----------
+    release : Release
+        Of kind ``"norms"``.
+    n_rows : int
+
+    Returns
+    -------
+    float
+        ``inf`` where noise hides what is usual.
+
+    Notes
+    -----
+    Let noise hide a share ``h`` of the rows beyond the norm ``q``, and half of the rows keep within ``m``.
+    With a survival function ``exp(-(r / a)**k)`` these two say what ``k`` is; beyond ``q`` it is taken to be
+    half of that, as tails that are heavier far out than near are common.
+    """
+    seen, usual = largest_seen(release), usual_norm(release, 0.5)
+    if seen is None or usual is None:
+        return math.inf
+    if seen.hidden * n_rows <= 1.0:
+        return seen.value
+    far, farthest = math.log(1.0 / min(seen.hidden, 0.5)), math.log(n_rows)
+    power = math.log(far / math.log(2.0)) / math.log(max(seen.value / usual, 1.01))
+    return seen.value * (farthest / far) ** (1.0 / max(_HEAVIER * power, _LEAST_POWER))
 
 
 def outliers(release: Release) -> tuple[float, float]:

@@ -20,7 +20,9 @@ from privfit.solvers.base import (
     floored_inverse,
     keep_scale_positive,
     take_step,
+    with_loss,
 )
+from privfit.solvers.residual_bounds import widest
 from privfit.solvers.widths import has_widths, narrowed_to, narrowest
 
 _SMALLEST = 1e-9
@@ -80,6 +82,7 @@ class NonPrivate(AbstractSolver):
 
     def plan(self, problem: Problem, allowance: Allowance) -> tuple[PlannedRelease, ...]:
         """Plan exact answers; refuses a finite budget, which it cannot keep."""
+        problem = widest(problem)
         if math.isfinite(allowance.amount):
             raise Incompatible("solver: NonPrivate adds no noise and cannot keep a budget")
         gradient = planned_release(problem, "gradient", allowance)
@@ -94,10 +97,11 @@ class NonPrivate(AbstractSolver):
     def final_problem(self, problem: Problem, releases: tuple[PlannedRelease, ...]) -> Problem:
         """Return the problem with the least smoothing that may be chosen."""
         del releases
-        return narrowest(problem)
+        return narrowest(widest(problem))
 
     def run(self, problem: Problem, oracle: Oracle) -> Solution:
         """Iterate to convergence, and again with less smoothing where the loss is one that is smoothed."""
+        problem = with_loss(problem, oracle, widest(problem).loss)
         step = self._minimised(problem, oracle, np.array(problem.start))
         while oracle.remaining("residuals"):
             problem = narrowed_to(problem, oracle, step.release.at, math.inf)

@@ -10,7 +10,7 @@ from privfit.problem.oracle import Oracle
 from privfit.solvers.base import with_loss
 from privfit.solvers.geometry import Frame, Marginals
 from privfit.solvers.hessian_model import SMALLEST_SPREAD
-from privfit.solvers.residuals import Residuals, adapting, look_at
+from privfit.solvers.residuals import Residuals, adapting, look_at, unit_of
 from privfit.solvers.response import MeanResponse
 
 _MOST_HIDDEN, _MOST_OF_TAIL = 0.25, 0.1
@@ -48,10 +48,28 @@ _ASTRAY = 0.5
 _NOISE = 0.25
 """What noise may add to a standard error, relative to that of sampling, for a bound that cuts nothing."""
 
+_FOR_MEAT = 0.0015
+"""Squared bound of that kind over the variance of the residuals, times ``p / (n mu)``: the noise in the meat
+is then a small part of its eigenvalues."""
+
+WHOLE = 2.0
+"""Largest residual that a declared range allows, in half ranges."""
+
 
 def has_bound(problem: Problem) -> bool:
     """Return whether `privfit.solvers.looks.LOOKS` looks at residuals lower the bound."""
     return adapting(problem, Squared) is not None
+
+
+def widest(problem: Problem) -> Problem:
+    """Return the problem with the bound that cuts nothing, and so the largest sensitivities, for planning."""
+    loss = adapting(problem, Squared)
+    return problem if loss is None else replace(problem, loss=_whole(loss))
+
+
+def _whole(loss: Squared) -> Squared:
+    """Return the loss, bounded by half the declared range, with all of it as its bound."""
+    return replace(loss, bound=WHOLE * loss.bound)
 
 
 def led_by_spread(
@@ -60,9 +78,9 @@ def led_by_spread(
     """Look at residuals about the mean response and its median, for a bound, and where to start.
 
     Where the declared range is generous noise hides both the mean and how small the spread is. If many
-    responses are one number, or few rows, far out, certainly make up most of the variance, the bound stays:
-    so it is with amounts that are mostly 0, of which noise may hide all others. Other problems are left
-    alone.
+    responses are one number, or few rows, far out, certainly make up most of the variance, no residual is
+    cut: so it is with responses of 0 and 1, and with amounts that are mostly 0, of which noise may hide all
+    others. Other problems are left alone.
 
     Parameters
     ----------
@@ -77,7 +95,7 @@ def led_by_spread(
     loss, response = adapting(problem, Squared), marginals.response
     if loss is None or not isinstance(response, MeanResponse):
         return problem, marginals
-    center, unit = response.mean if problem.has_intercept else 0.0, problem.response_range[1]
+    center, unit = response.mean if problem.has_intercept else 0.0, unit_of(problem)
     middle = look_at(problem, oracle, frame, frame.constant(center)).quantile(0.5)
     if middle is not None and problem.has_intercept:
         center += unit * middle
@@ -87,9 +105,10 @@ def led_by_spread(
         return problem, marginals
     certain = response.spread**2 - _CERTAIN * unit * response.error
     if seen.heap > _HEAP or certain > _FAR_OUT * (shown * unit) ** 2:
-        return with_loss(problem, oracle, replace(loss, adapts=False)), marginals
+        return with_loss(problem, oracle, replace(_whole(loss), adapts=False)), marginals
     response = replace(response, spread=min(shown * unit, response.spread), found=center)
-    loss = loss.lowered(unit * _bound(seen, problem, mu))
+    bound = unit * _bound(seen, problem, mu)
+    loss = _whole(loss).lowered(bound) if math.isfinite(bound) else loss
     return with_loss(problem, oracle, loss), replace(marginals, response=response)
 
 
@@ -128,7 +147,7 @@ def bounded_at(
     loss = problem.loss
     if not isinstance(loss, Squared) or not oracle.remaining("residuals"):
         return problem, point
-    seen, unit = look_at(problem, oracle, frame, point), problem.response_range[1]
+    seen, unit = look_at(problem, oracle, frame, point), unit_of(problem)
     problem = with_loss(problem, oracle, loss.lowered(unit * _bound(seen, problem, mu)))
     middle, spread = seen.quantile(0.5), seen.spread
     if middle is None or spread is None or not problem.has_intercept or abs(middle) < _ASTRAY * spread:
@@ -150,7 +169,8 @@ def _bound(seen: Residuals, problem: Problem, mu: float) -> float:
     error = math.hypot(spread, each * size) / math.sqrt(problem.n_rows)
     one_sided = min(max(skewness / _ONE_SIDED, _LEAST_SKEWED), 1.0)
     tail = tail_bound(seen.usual_size, size, hidden, _BIAS * error / one_sided)
-    return max(size, tail, _NOISE * spread / each)
+    free = min(_NOISE / each, math.sqrt(_FOR_MEAT * problem.n_rows * mu / problem.n_coef))
+    return max(size, tail, free * spread)
 
 
 def tail_bound(usual: float, size: float, hidden: float, excess: float) -> float:

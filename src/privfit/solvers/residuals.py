@@ -113,12 +113,10 @@ class Residuals:
     def largest(self) -> tuple[float, float] | None:
         """About the largest size that noise shows, and the largest share beyond it that noise may hide.
 
-        None where noise hides all, or nothing: the last class is open.
+        None where noise hides all.
         """
         found = last_seen(self.sizes, math.sqrt(2.0) * self.noise)
-        if found is None or found[0] == SIDE_CLASSES:
-            return None
-        return float(_EDGES[found[0] - 1]), found[1]
+        return None if found is None else (float(_EDGES[found[0] - 1]), found[1])
 
     @property
     def usual_size(self) -> float:
@@ -157,6 +155,12 @@ class Residuals:
 def _both_sides(shares: FloatArray) -> FloatArray:
     """Return shares by size from those of either sign, from the smallest up."""
     return shares[SIDE_CLASSES:] + shares[SIDE_CLASSES - 1 :: -1]
+
+
+def unit_of(problem: Problem) -> float:
+    """Return the upper edge of the largest class of sizes: how wide the declared range is."""
+    low, high = problem.response_range
+    return high - low
 
 
 def look_at(problem: Problem, oracle: Oracle, frame: Frame, at: FloatArray) -> Residuals:

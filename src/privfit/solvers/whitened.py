@@ -23,13 +23,14 @@ from privfit.solvers.base import (
     precision_average,
     take_step,
 )
-from privfit.solvers.counts import has_counts, held_to_counts
+from privfit.solvers.counts import has_counts, held_to_counts, slack_at
 from privfit.solvers.course import Course, Matrices
 from privfit.solvers.geometry import farthest, planned_geometry, released_geometry
 from privfit.solvers.hessian_model import SMALLEST_SPREAD, HessianModel, View, limited, norm_limit
 from privfit.solvers.looks import LOOKS, led_by_residuals, planned_looks, put_right
-from privfit.solvers.norms import longest_norm, outliers, room_for
+from privfit.solvers.norms import longest_hidden, longest_norm, outliers, room_for
 from privfit.solvers.requirements import need_convex, need_smooth
+from privfit.solvers.residual_bounds import widest
 from privfit.solvers.secant import corrected, steepness
 from privfit.solvers.widths import has_widths, narrowed_to, narrowest
 
@@ -175,7 +176,7 @@ class WhitenedGradientDescent(AbstractSolver):
     def final_problem(self, problem: Problem, releases: tuple[PlannedRelease, ...]) -> Problem:
         """Return the problem with the bound that holds in the final coordinates, scaled to suit it."""
         del releases
-        return narrowest(limited(problem, None))
+        return narrowest(widest(limited(problem, None)))
 
     def run(self, problem: Problem, oracle: Oracle) -> Solution:
         """Release the geometry, then the gradients."""
@@ -202,12 +203,17 @@ class WhitenedGradientDescent(AbstractSolver):
         signal = problem.n_rows * min(mu, 1e12) / problem.n_linear
         return int(np.clip(round(2.0 * math.log(max(signal, 1.0))), 6, 30))
 
-    def squared_bound(self, problem: Problem, dimension: float, mu: float) -> float:
-        """Return the largest ``c**2`` that noise allows, from public facts and the effective dimension."""
+    def squared_bound(
+        self, problem: Problem, dimension: float, mu: float, slack: tuple[float, float]
+    ) -> float:
+        """Return the largest ``c**2`` that noise allows, from public facts and releases.
+
+        ``dimension`` is the effective one, ``slack`` that of the loss, see `privfit.solvers.counts.slack_at`.
+        """
         p, n, mu = problem.n_coef, problem.n_rows, min(mu, 1e12)
         if self.spread is not None:
             return self.spread * p
-        of_slope, of_curvature = problem.loss.slack
+        of_slope, of_curvature = slack
         more_steps, more_bread = (100.0, 15.0) if problem.bounded else (4.0, 0.0)
         for_steps = 0.006 * n * (mu / of_slope) ** 2 * (1.0 + more_steps / p)
         for_bread = 0.015 * n * mu / (math.sqrt(problem.n_linear) * of_curvature) * (1.0 + more_bread / p)
@@ -349,9 +355,12 @@ class _Descent:
         self.oracle.change_basis(View.within(self.model, turn, usual).problem)
         norms = self.oracle.release("norms", np.array(self.problem.start))
         longest, (far, share) = usual * longest_norm(norms), outliers(norms)
-        bound = math.sqrt(self.solver.squared_bound(self.problem, dimension, self._signal))
+        slack = slack_at(self.problem.loss, self.model.marginals.response)
+        bound = math.sqrt(self.solver.squared_bound(self.problem, dimension, self._signal, slack))
         if self.solver.spread is None:
-            longest = max(longest, min(_ROOM_FOR_UNSEEN * longest, self._possible(turn, dimension)))
+            hidden = usual * longest_hidden(norms, self.problem.n_rows)
+            unseen = min(_ROOM_FOR_UNSEEN * longest, hidden, self._possible(turn, dimension))
+            longest = max(longest, unseen)
             longest = max(longest, room_for(usual * far, share, dimension))
             bound = max(min(bound, longest), math.sqrt(SMALLEST_SPREAD * dimension))
         return View.within(self.model, turn, bound)

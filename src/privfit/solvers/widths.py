@@ -10,7 +10,7 @@ from privfit.problem.objective import Problem
 from privfit.problem.oracle import Oracle
 from privfit.solvers.base import with_loss
 from privfit.solvers.geometry import Frame, Marginals
-from privfit.solvers.residuals import NORMAL_QUARTILE, Residuals, adapting, look_at
+from privfit.solvers.residuals import NORMAL_QUARTILE, Residuals, adapting, look_at, unit_of
 from privfit.solvers.response import MeanResponse
 
 _NORMAL = NormalDist()
@@ -70,7 +70,7 @@ def led_by_quantile(
         return problem, marginals
     center = response.mean if problem.has_intercept else 0.0
     seen = look_at(problem, oracle, frame, frame.constant(center))
-    unit, found, shown = problem.response_range[1], seen.quantile(loss.tau), seen.spread
+    unit, found, shown = unit_of(problem), seen.quantile(loss.tau), seen.spread
     if shown is None:
         return problem, marginals
     spread = min(shown * unit, response.spread)
@@ -102,7 +102,7 @@ def recentred(problem: Problem, oracle: Oracle, frame: Frame, point: FloatArray)
     allowed = _ASTRAY * min(loss.tau, 1.0 - loss.tau) + 3.0 * noise
     if off is None or abs(below - loss.tau) <= allowed:
         return point
-    return point + frame.constant(off * problem.response_range[1])
+    return point + frame.constant(off * unit_of(problem))
 
 
 def narrowed_to(problem: Problem, oracle: Oracle, at: FloatArray, mu: float) -> Problem:
@@ -139,7 +139,7 @@ def narrowed_to(problem: Problem, oracle: Oracle, at: FloatArray, mu: float) -> 
     if reach is None:
         return problem
     units = _units(problem, loss, min(mu, 1e12))
-    width = reach * problem.response_range[1] * units / NORMAL_QUARTILE
+    width = reach * unit_of(problem) * units / NORMAL_QUARTILE
     loss = loss.narrowed(width, 2.0 * units * loss.density)
     return with_loss(problem, oracle, loss)
 
