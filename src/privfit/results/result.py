@@ -23,8 +23,10 @@ from privfit.results.coefficient_plot import draw, has_matplotlib
 from privfit.results.consistency import PARTS, frozen_parts
 from privfit.results.constraints import describe_combination, describe_constraints, parse_constraints
 from privfit.results.contrasts import Estimates, TermTests
-from privfit.results.effects import Coefficients, Predictions, Regression, marginal_effects, predicted
+from privfit.results.effects import marginal_effects
 from privfit.results.form import ModelForm
+from privfit.results.predictions import Predictions, predicted
+from privfit.results.regression import Coefficients, Regression
 from privfit.results.report import report
 from privfit.results.statement import PrivacyStatement
 from privfit.results.summary import Summary, Uncertainty, summarize
