@@ -5,6 +5,7 @@ import pickle
 
 import numpy as np
 import pandas as pd
+import polars as pl
 import pytest
 import statsmodels.formula.api as smf
 from scipy import stats
@@ -194,9 +195,55 @@ def test_several_classes(people):
             ask(0.05)
     np.testing.assert_allclose(found.predicted.reshape(-1, 3), theirs.predict(PROFILES).to_numpy(), rtol=1e-5)
     assert found.names[1] == "0 P(m)"
+    shuffled = PROFILES.set_axis(pd.Index([7, 3, 3, "x"], name="id"))
+    labelled, wide = fit.get_prediction(shuffled), fit.predict(shuffled)
+    pd.testing.assert_index_equal(wide.index, shuffled.index)
+    frame = labelled.summary_frame()
+    assert frame.index.names == ["id", "class"]
+    assert frame.index.tolist()[3:6] == [(3, "P(l)"), (3, "P(m)"), (3, "P(r)")]
+    pd.testing.assert_index_equal(labelled.conf_int().index, frame.index)
+    np.testing.assert_array_equal(frame["mean"].to_numpy(), wide.to_numpy().ravel())
+    assert frame.loc[("x", "P(m)"), "mean"] == wide.loc["x", "P(m)"]
+    assert "\nx P(m) " in str(labelled)
     effects = fit.get_margeff(PROFILES, ["age"])
     assert effects.params.sum() == pytest.approx(0.0, abs=1e-12)
     assert fit.wald_test_terms().summary_frame()["df"].tolist() == [2, 4]
+
+
+@pytest.mark.parametrize(
+    "index",
+    [
+        pd.Index([12, 5, 40, 3]),
+        pd.Index(["b", "a", "a", "c"], name="who"),
+        pd.date_range("2020-01-01", periods=4, tz="UTC"),
+        pd.MultiIndex.from_tuples([("a", 1), ("a", 2), ("b", 1), ("b", 2)], names=["site", "visit"]),
+    ],
+    ids=["numbers", "repeated text", "dates", "levels"],
+)
+def test_predictions_have_the_index_of_the_frame(people, index):
+    """Assigned as a column of the frame they come from, they stand in the rows that they are for."""
+    schema = {**SCHEMA, "ols": RESPONSES["ols"]}
+    fit = pf.ols("ols ~ age + C(job)", people, schema=schema, solver="non-private")
+    rows = PROFILES.set_axis(index)
+    means, found = fit.predict(rows), fit.get_prediction(rows)
+    pd.testing.assert_index_equal(means.index, index)
+    np.testing.assert_array_equal(means.to_numpy(), fit.predict(PROFILES).to_numpy())
+    for frame in (found.conf_int(), found.summary_frame(0.9)):
+        pd.testing.assert_index_equal(frame.index, index)
+    pd.testing.assert_series_equal(found.summary_frame()["mean"], means)
+    first = "a 1" if index.nlevels == 2 else str(index[0])
+    assert found.names[0] == first
+    assert f"\n{first} " in str(found)
+
+
+def test_predictions_of_what_has_no_index_are_counted(people):
+    schema = {**SCHEMA, "ols": RESPONSES["ols"]}
+    fit = pf.ols("ols ~ age + hours", people, schema=schema, solver="non-private")
+    chosen = PROFILES[["age", "hours"]]
+    given = (chosen.to_numpy(), dict(chosen), pl.from_pandas(chosen), chosen)
+    for one in given:
+        pd.testing.assert_index_equal(fit.predict(one).index, pd.RangeIndex(4))
+        pd.testing.assert_index_equal(fit.get_prediction(one).summary_frame().index, pd.RangeIndex(4))
 
 
 def test_pickled_and_read_back(people):

@@ -10,15 +10,29 @@ from collections.abc import Sequence
 from typing import Literal, TypeAlias
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from privfit._checks import FloatArray
 from privfit.errors import InvalidArgument
+from privfit.inference.wald import hypothesis_matrix, hypothesis_values
 
 _NUMBER = re.compile(r"(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?", re.ASCII)
 _MAX_LENGTH = 100_000
 _LARGEST = 1e100
 
 Token: TypeAlias = tuple[Literal["name", "number", "operator"], str]
+
+
+def hypotheses(
+    R: ArrayLike | str, r: ArrayLike | None, names: Sequence[str]
+) -> tuple[FloatArray, FloatArray]:
+    """Return hypotheses that were given as text, or as a matrix and values, as a matrix and a vector."""
+    if isinstance(R, str):
+        if r is not None:
+            raise InvalidArgument('r must be None where R is a text; write the values in it: "age = 40"')
+        R, r = parse_constraints(R, names)
+    matrix = hypothesis_matrix(R, len(names))
+    return matrix, hypothesis_values(r, len(matrix))
 
 
 def parse_constraints(text: str, names: Sequence[str]) -> tuple[FloatArray, FloatArray]:

@@ -1,5 +1,6 @@
 """Predicted means at public covariates, with standard errors."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -16,10 +17,10 @@ from privfit.results.summary import Summary
 def predicted(regression: Regression, data: object) -> pd.Series | pd.DataFrame:
     """Return the mean of the response, or the probability of each class, at the rows of a public table."""
     values, _ = regression.means(data)
-    outputs = regression.form.outputs
+    outputs, rows = regression.form.outputs, _rows(data, len(values))
     if len(outputs) == 1:
-        return pd.Series(values[:, 0], name="mean")
-    return pd.DataFrame(values, columns=pd.Index(outputs))
+        return pd.Series(values[:, 0], index=rows, name="mean")
+    return pd.DataFrame(values, index=rows, columns=pd.Index(outputs))
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
@@ -28,8 +29,8 @@ class Predictions:
 
     Parameters
     ----------
-    names : tuple of k str
-        Row, and class where there are several.
+    index : Index of k rows
+        That of a pandas frame, else 0, 1, ...; with a level ``class`` below where there are several classes.
     predicted, se, dof : array of shape (k,)
     line, line_se : array of shape (k,)
         The same on the scale on which intervals are symmetric: of the linear predictor.
@@ -37,7 +38,7 @@ class Predictions:
     warning : str or None
     """
 
-    names: tuple[str, ...]
+    index: pd.Index
     predicted: FloatArray
     se: FloatArray
     dof: FloatArray
@@ -56,10 +57,9 @@ class Predictions:
             line_se, _ = given.errors(stretch[:, :, None] * derivatives)
         se, dof = given.errors(derivatives)
         se = np.where(np.isfinite(line), se, np.nan)  # too close to the end of the range for a slope
-        outputs = form.outputs
-        tails = [""] if len(outputs) == 1 else [f" {output}" for output in outputs]
+        rows = _rows(data, len(values))
         return cls(
-            names=tuple(f"{row}{tail}" for row in range(len(values)) for tail in tails),
+            index=rows if len(form.outputs) == 1 else _each(rows, form.outputs),
             predicted=values.ravel(),
             se=se.ravel(),
             dof=dof.ravel(),
@@ -69,16 +69,23 @@ class Predictions:
             warning=given.warning,
         )
 
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Labels of the rows, and classes where there are several, as text."""
+        return tuple(_text(label) for label in self.index)
+
     def conf_int(self, level: float = 0.95) -> pd.DataFrame:
         """Return intervals for the means, symmetric on the scale of the linear predictor."""
         lower, upper = wald.interval(self.line, self.line_se, coverage(level), self.dof)
         ends = (effects.from_line(end, self.link) for end in (lower, upper))
-        return pd.DataFrame(dict(zip(("lower", "upper"), ends, strict=True)), index=list(self.names))
+        return pd.DataFrame(dict(zip(("lower", "upper"), ends, strict=True)), index=self.index)
 
     def summary_frame(self, level: float = 0.95) -> pd.DataFrame:
         """Return a frame with columns ``mean``, ``mean_se``, ``lower`` and ``upper``."""
-        means = pd.DataFrame({"mean": self.predicted, "mean_se": self.se}, index=list(self.names))
-        return means.join(self.conf_int(level))
+        frame = self.conf_int(level)
+        frame.insert(0, "mean", self.predicted)
+        frame.insert(1, "mean_se", self.se)
+        return frame
 
     def summary(self, level: float = 0.95) -> Summary:
         """Return the table, for print or notebook."""
@@ -95,8 +102,7 @@ class Predictions:
                 Column(f"{1.0 - tail:.6g}]", "significant"),
             ),
             rows=tuple(
-                (str(name), tuple(row))
-                for name, row in zip(frame.index, frame.to_numpy().tolist(), strict=True)
+                (name, tuple(row)) for name, row in zip(self.names, frame.to_numpy().tolist(), strict=True)
             ),
             footers=("Intervals are for the mean at these covariates, not for a new response.", PUBLIC),
         )
@@ -108,3 +114,19 @@ class Predictions:
 
     def _repr_html_(self) -> str:
         return self.summary().as_html()
+
+
+def _rows(data: object, count: int) -> pd.Index:
+    """Return the labels of the rows that are predicted: a pandas frame has its own, others are counted."""
+    return data.index.copy() if isinstance(data, pd.DataFrame) else pd.RangeIndex(count)
+
+
+def _each(rows: pd.Index, outputs: Sequence[str]) -> pd.MultiIndex:
+    """Return every row with every class below it."""
+    repeated = rows.repeat(len(outputs))
+    levels = [repeated.get_level_values(level) for level in range(rows.nlevels)]
+    return pd.MultiIndex.from_arrays([*levels, np.tile(outputs, len(rows))], names=[*rows.names, "class"])
+
+
+def _text(label: object) -> str:
+    return " ".join(map(str, label)) if isinstance(label, tuple) else str(label)

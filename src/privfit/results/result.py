@@ -21,7 +21,7 @@ from privfit.results import archive, record
 from privfit.results.absent import ExplainsAbsence
 from privfit.results.coefficient_plot import draw, has_matplotlib
 from privfit.results.consistency import PARTS, frozen_parts
-from privfit.results.constraints import describe_combination, describe_constraints, parse_constraints
+from privfit.results.constraints import describe_combination, describe_constraints, hypotheses
 from privfit.results.contrasts import Estimates, TermTests
 from privfit.results.effects import marginal_effects
 from privfit.results.form import ModelForm
@@ -168,7 +168,7 @@ class FitResult(ExplainsAbsence):
             Values of ``R @ params`` under the null; None: zeros. Must be None with text.
         """
         covariance = self._covariance("wald_test")
-        matrix, values = self._hypotheses(R, r)
+        matrix, values = hypotheses(R, r, self.names)
         null = describe_constraints(matrix, values, self.names)
         test = wald.wald_test(self.estimate, covariance, matrix, values, self._dof(), null=null)
         return replace(test, warning=self.statement.mark)
@@ -196,7 +196,7 @@ class FitResult(ExplainsAbsence):
             of the degrees of freedom of the coefficients that a combination touches.
         """
         covariance = self._covariance("t_test")
-        matrix, values = self._hypotheses(np.eye(len(self.names)) if R is None else R, r)
+        matrix, values = hypotheses(np.eye(len(self.names)) if R is None else R, r, self.names)
         se, dof = combination_errors(matrix, covariance, self._dof())
         names = tuple(describe_combination(row, self.names) for row in matrix)
         effect = matrix @ self.estimate
@@ -232,19 +232,14 @@ class FitResult(ExplainsAbsence):
         *terms : str
             Names of terms, as `wald_test_terms` shows them.
         """
-        form = self._form("compare_without")
-        unknown = [term for term in terms if term not in form.terms]
-        if unknown or not terms:
-            raise InvalidArgument(
-                f"terms must name terms of the model: {', '.join(dict.fromkeys(form.terms))}"
-            )
-        rows = [k for term in dict.fromkeys(terms) for k in form.positions(term)]
+        rows = self._form("compare_without").positions_of(terms)
         return self.wald_test(np.eye(len(self.names))[rows])
 
     def predict(self, exog: object) -> pd.Series | pd.DataFrame:
         """Return what `get_prediction` predicts without standard errors, for fits without inference, too.
 
-        A series of means, or of probabilities of the second of two classes; with more a frame of all.
+        A series of means, or of probabilities of the second of two classes; with more a frame of all. The
+        index is that of ``exog`` if it is a pandas frame.
         """
         return predicted(self._regression("predict"), exog)
 
@@ -262,7 +257,8 @@ class FitResult(ExplainsAbsence):
         -------
         Predictions
             ``summary_frame()`` has means, standard errors by the delta method and intervals that are
-            symmetric on the scale of the linear predictor; all include the privacy noise.
+            symmetric on the scale of the linear predictor; all include the privacy noise. Its index is that
+            of a pandas frame, with a level of classes below where there are more than two.
         """
         return Predictions.at(self._coefficients("get_prediction"), exog)
 
@@ -362,14 +358,6 @@ class FitResult(ExplainsAbsence):
         if self.dof is None:
             raise _no_inference("dof")
         return self.dof
-
-    def _hypotheses(self, R: ArrayLike | str, r: ArrayLike | None) -> tuple[FloatArray, FloatArray]:
-        if isinstance(R, str):
-            if r is not None:
-                raise InvalidArgument('r must be None where R is a text; write the values in it: "age = 40"')
-            R, r = parse_constraints(R, self.names)
-        matrix = wald.hypothesis_matrix(R, len(self.names))
-        return matrix, wald.hypothesis_values(r, len(matrix))
 
     def _form(self, asked: str) -> ModelForm:
         if self.form is None:
