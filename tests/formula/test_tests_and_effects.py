@@ -9,7 +9,7 @@ import polars as pl
 import pytest
 import statsmodels.formula.api as smf
 from scipy import stats
-from scipy.special import expit
+from scipy.special import expit, softmax
 from statsmodels.api import OLS, Logit
 
 import privfit as pf
@@ -285,8 +285,9 @@ def test_refusals(people):
         with pytest.raises(Incompatible, match="inference=True"):
             ask()
     margin = pf.svm("logit ~ age", people, schema=schema, random_state=1)
-    with pytest.raises(Incompatible, match="no mean"):
-        margin.get_prediction(PROFILES)
+    for ask in (margin.get_prediction, margin.get_margeff):
+        with pytest.raises(Incompatible, match=f"^{ask.__name__} needs a model of a mean.*decision_function"):
+            ask(PROFILES)
 
 
 def test_tables_as_text_and_html(people):
@@ -348,10 +349,51 @@ def test_a_fit_without_inference_predicts(people):
     plain = pf.ols("ols ~ age", people, schema=schema, inference=False, random_state=1)
     at = plain.predict({"age": [30.0, 60.0]})
     np.testing.assert_allclose(at, plain.params["Intercept"] + plain.params["age"] * np.array([30.0, 60.0]))
-    with pytest.raises(Incompatible, match="no mean"):
-        pf.svm("logit ~ age", people, schema=schema, inference=False, random_state=1).predict(PROFILES)
     with pytest.raises(Incompatible, match="read from JSON"):
         pf.FitResult.from_json(plain.to_json()).predict(PROFILES)
+
+
+def test_a_support_vector_machine_predicts_classes(people):
+    """By formula as by the estimator, in the spelling of the schema."""
+    levels = {"type": "categorical", "levels": ["stay", "go"], "target": True}
+    named = people.assign(choice=np.where(people["logit"] > 0, "go", "stay"))
+    schema = {"age": SCHEMA["age"], "hours": SCHEMA["hours"], "choice": levels}
+    rows = PROFILES.set_axis([9, 4, 4, 2])
+    found = pf.svm("choice ~ age + hours", named, schema=schema, solver="non-private", inference=False)
+    estimator = pf.LinearSVC(schema=pf.Schema(schema), solver="non-private").fit(named)
+    classes, decisions = found.predict(rows), found.decision_function(rows)
+    assert set(classes) == {"stay", "go"}
+    assert (classes.name, decisions.name) == ("choice", "decision")
+    np.testing.assert_array_equal(classes, estimator.predict(rows))
+    np.testing.assert_allclose(decisions, estimator.decision_function(rows), rtol=1e-5)
+    np.testing.assert_array_equal(classes == "go", decisions > 0)
+    for one in (classes, decisions):
+        assert one.index.tolist() == [9, 4, 4, 2]
+    numbers = pf.svm(
+        "logit ~ age + hours", people, schema={**SCHEMA, "logit": RESPONSES["logit"]}, solver="non-private"
+    )
+    assert numbers.predict(rows).tolist() == (classes == "go").astype(int).tolist()
+
+
+def test_the_linear_predictor_of_other_models(people):
+    schema = {**SCHEMA, **RESPONSES, "class": {"type": "categorical", "levels": ["l", "m", "r"]}}
+    for name, inverse in (("logit", expit), ("poisson", np.exp), ("ols", np.asarray)):
+        fit = getattr(pf, name)(f"{name} ~ age + C(job)", people, schema=schema, solver="non-private")
+        np.testing.assert_allclose(inverse(fit.decision_function(PROFILES)), fit.predict(PROFILES))
+    fit = pf.logit("class ~ age", people, schema=schema, solver="non-private")
+    found = fit.decision_function(PROFILES)
+    assert list(found.columns) == ["l", "m", "r"]
+    np.testing.assert_allclose(found.sum(axis=1), 0.0, atol=1e-12)
+    np.testing.assert_allclose(softmax(found, axis=1), fit.predict(PROFILES))
+
+
+def test_a_loss_of_counts_that_defines_no_mean_has_a_linear_predictor(people):
+    schema = {**SCHEMA, "poisson": {**RESPONSES["poisson"], "target": True}}
+    fit = pf.ols("poisson ~ age", people, schema=schema, solver="non-private")
+    bare = dataclasses.replace(fit, form=dataclasses.replace(fit.form, link="none"))
+    with pytest.raises(Incompatible, match=r"^predict needs a mean or classes.*decision_function"):
+        bare.predict(PROFILES)
+    np.testing.assert_array_equal(bare.decision_function(PROFILES), fit.predict(PROFILES))
 
 
 @pytest.mark.parametrize("size", [1e4, -1e4])

@@ -28,7 +28,7 @@ def marginal_effects(given: Coefficients, data: object, variables: Sequence[str]
     everything else as it is.
     """
     regression = given.regression
-    need_mean(regression.form)
+    need_mean(regression.form, "get_margeff")
     if data is None:
         raise InvalidArgument(
             "at is needed: a public table of covariates to average over; the private rows cannot serve"

@@ -7,20 +7,45 @@ import numpy as np
 import pandas as pd
 
 from privfit._checks import FloatArray, coverage
+from privfit.errors import Incompatible
 from privfit.inference import effects, wald
 from privfit.inference.effects import Link
 from privfit.results.printer import Column
-from privfit.results.regression import PUBLIC, Coefficients, Regression
+from privfit.results.regression import PUBLIC, Coefficients, Regression, need_mean
 from privfit.results.summary import Summary
 
 
 def predicted(regression: Regression, data: object) -> pd.Series | pd.DataFrame:
-    """Return the mean of the response, or the probability of each class, at the rows of a public table."""
+    """Return means, probabilities of classes, or classes, at the rows of a public table."""
+    if regression.form.link == "none":
+        return _predicted_class(regression, data)
     values, _ = regression.means(data)
     outputs, rows = regression.form.outputs, _rows(data, len(values))
     if len(outputs) == 1:
         return pd.Series(values[:, 0], index=rows, name="mean")
     return pd.DataFrame(values, index=rows, columns=pd.Index(outputs))
+
+
+def decided(regression: Regression, data: object) -> pd.Series | pd.DataFrame:
+    """Return the linear predictor, or that of every class, at the rows of a public table."""
+    values = regression.decisions(data)
+    rows = _rows(data, len(values))
+    if values.shape[1] == 1:
+        return pd.Series(values[:, 0], index=rows, name="decision")
+    return pd.DataFrame(values, index=rows, columns=pd.Index(regression.form.classes))
+
+
+def _predicted_class(regression: Regression, data: object) -> pd.Series:
+    """Return the class on whose side of 0 each linear predictor is, as the schema spells it."""
+    target = regression.encoder.design.target
+    if target.labels is None:
+        raise Incompatible(
+            "predict needs a mean or classes, of which the loss of this model says nothing; "
+            "decision_function gives its linear predictor"
+        )
+    values = regression.decisions(data)
+    codes = (values[:, 0] > 0.0).astype(int)
+    return pd.Series(np.array(target.labels)[codes], index=_rows(data, len(values)), name=target.name)
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
@@ -51,6 +76,7 @@ class Predictions:
     def at(cls, given: Coefficients, data: object) -> "Predictions":
         """Predict at the rows of a public table."""
         form = given.regression.form
+        need_mean(form, "get_prediction")
         values, derivatives = given.regression.means(data)
         line, stretch = effects.to_line(values, form.link)
         with np.errstate(invalid="ignore", over="ignore"):

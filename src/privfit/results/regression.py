@@ -45,9 +45,20 @@ class Regression:
 
     def means(self, data: object) -> Differentiated:
         """Return the mean, or the probability of each class, at the rows of a table."""
-        need_mean(self.form)
         x = self.design(open_covariates(data, self.encoder))
         return self.shown(effects.mean(x, self.estimate, self.form.link))
+
+    def decisions(self, data: object) -> FloatArray:
+        """Return the linear predictor at the rows of a table, shape (n, 1).
+
+        With more than two classes: one for every class, shape (n, K); they add up to 0.
+        """
+        x = self.design(open_covariates(data, self.encoder))
+        eta = effects.predictors(x, self.estimate)
+        if len(self.form.classes) <= 2:
+            return eta
+        of_all = np.column_stack([np.zeros(len(eta)), eta])
+        return of_all - of_all.mean(axis=1, keepdims=True)
 
     def shown(self, found: Differentiated) -> Differentiated:
         """Leave out the probability of the first of two classes."""
@@ -84,9 +95,10 @@ class Coefficients:
         return se.reshape(derivatives.shape[:-1]), dof.reshape(derivatives.shape[:-1])
 
 
-def need_mean(form: ModelForm) -> None:
-    """Refuse a model whose predictor is no mean."""
+def need_mean(form: ModelForm, asked: str) -> None:
+    """Refuse what is ``asked`` of a model whose predictor is no mean."""
     if form.link == "none":
         raise Incompatible(
-            "model: its linear predictor is a margin, no mean; use t_test for combinations of it"
+            f"{asked} needs a model of a mean, and the linear predictor of this one is none; predict and "
+            "decision_function say what it predicts, t_test gives standard errors of combinations"
         )

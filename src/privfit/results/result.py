@@ -25,7 +25,7 @@ from privfit.results.constraints import describe_combination, describe_constrain
 from privfit.results.contrasts import Estimates, TermTests
 from privfit.results.effects import marginal_effects
 from privfit.results.form import ModelForm
-from privfit.results.predictions import Predictions, predicted
+from privfit.results.predictions import Predictions, decided, predicted
 from privfit.results.regression import Coefficients, Regression
 from privfit.results.report import report
 from privfit.results.statement import PrivacyStatement
@@ -238,10 +238,19 @@ class FitResult(ExplainsAbsence):
     def predict(self, exog: object) -> pd.Series | pd.DataFrame:
         """Return what `get_prediction` predicts without standard errors, for fits without inference, too.
 
-        A series of means, or of probabilities of the second of two classes; with more a frame of all. The
-        index is that of ``exog`` if it is a pandas frame.
+        A series of means, or of probabilities of the second of two classes; with more a frame of all. Of a
+        support vector machine, which has no probabilities, the class of each row. The index is that of
+        ``exog`` if it is a pandas frame.
         """
         return predicted(self._regression("predict"), exog)
+
+    def decision_function(self, exog: object) -> pd.Series | pd.DataFrame:
+        """Return the linear predictor at given covariates, for fits without inference, too.
+
+        Of two classes it is positive where the second is predicted; with more it is a frame of one for each,
+        which add up to 0, the largest where it is predicted. ``exog`` as for `get_prediction`.
+        """
+        return decided(self._regression("decision_function"), exog)
 
     def get_prediction(self, exog: object) -> Predictions:
         """Predict the mean of the response, or the probability of each class, at given covariates.
