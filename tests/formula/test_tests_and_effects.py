@@ -396,6 +396,25 @@ def test_a_loss_of_counts_that_defines_no_mean_has_a_linear_predictor(people):
     np.testing.assert_array_equal(bare.decision_function(PROFILES), fit.predict(PROFILES))
 
 
+def test_tables_at_covariates_explain_infinite_standard_errors(people):
+    schema = {**SCHEMA, "logit": RESPONSES["logit"]}
+    fit = pf.logit("logit ~ age + C(job)", people, schema=schema, epsilon=8, random_state=1)
+    hidden = dataclasses.replace(fit, cov_noise=np.diag([0.0, 0.0, np.inf, 0.0]))
+    at = PROFILES[:2]
+    far = dataclasses.replace(fit, estimate=np.full(4, 1e4))
+    noise = "std err inf: the privacy noise left no usable standard error, so nothing can be concluded about"
+    flat = "std err nan: the curve is too flat or too steep there"
+
+    def words(result, ask):
+        return " ".join(str(getattr(result, ask)(at)).split())
+
+    for ask, about in (("get_prediction", "this mean"), ("get_margeff", "this effect")):
+        assert f"{noise} {about}. More rows" in words(hidden, ask)
+        assert flat in words(far, ask)
+        for absent in ("std err inf", "std err nan"):
+            assert absent not in words(fit, ask)
+
+
 @pytest.mark.parametrize("size", [1e4, -1e4])
 @pytest.mark.parametrize("name", ["logit", "poisson"])
 def test_nothing_is_concluded_where_the_curve_is_flat_or_overflows(people, name, size):

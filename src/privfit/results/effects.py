@@ -14,6 +14,7 @@ from privfit.inference import effects
 from privfit.inference.effects import Differentiated
 from privfit.results.contrasts import Estimates
 from privfit.results.regression import PUBLIC, Coefficients, Regression, need_mean
+from privfit.results.unusable import footnotes_on_a_curve
 
 _STEP = 1e-7
 """Half the distance over which a design is differenced, in units of a column's transformed range (or 1)."""
@@ -63,8 +64,9 @@ def marginal_effects(given: Coefficients, data: object, variables: Sequence[str]
     se, dof = given.errors(slopes)
     effect = np.concatenate(values)
     title = f"Average marginal effects over {table.n_rows} given rows"
+    notes = (PUBLIC, *footnotes_on_a_curve(se, "this effect", noisy=given.noisy))
     return Estimates(
-        title, tuple(names), effect, np.zeros_like(effect), se, dof, notes=(PUBLIC,), warning=given.warning
+        title, tuple(names), effect, np.zeros_like(effect), se, dof, notes=notes, warning=given.warning
     )
 
 

@@ -13,6 +13,7 @@ from privfit.inference.effects import Link
 from privfit.results.printer import Column
 from privfit.results.regression import PUBLIC, Coefficients, Regression, need_mean
 from privfit.results.summary import Summary
+from privfit.results.unusable import footnotes_on_a_curve
 
 
 def predicted(regression: Regression, data: object) -> pd.Series | pd.DataFrame:
@@ -60,6 +61,8 @@ class Predictions:
     line, line_se : array of shape (k,)
         The same on the scale on which intervals are symmetric: of the linear predictor.
     link : str
+    notes : tuple of str
+        Shown below the table.
     warning : str or None
     """
 
@@ -70,6 +73,7 @@ class Predictions:
     line: FloatArray
     line_se: FloatArray
     link: Link
+    notes: tuple[str, ...]
     warning: str | None
 
     @classmethod
@@ -92,6 +96,7 @@ class Predictions:
             line=line.ravel(),
             line_se=line_se.ravel(),
             link=form.link,
+            notes=footnotes_on_a_curve(se, "this mean", noisy=given.noisy),
             warning=given.warning,
         )
 
@@ -130,7 +135,11 @@ class Predictions:
             rows=tuple(
                 (name, tuple(row)) for name, row in zip(self.names, frame.to_numpy().tolist(), strict=True)
             ),
-            footers=("Intervals are for the mean at these covariates, not for a new response.", PUBLIC),
+            footers=(
+                "Intervals are for the mean at these covariates, not for a new response.",
+                PUBLIC,
+                *self.notes,
+            ),
         )
 
     def __str__(self) -> str:

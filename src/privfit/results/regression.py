@@ -75,6 +75,8 @@ class Coefficients:
     regression : Regression
     covariance : array of shape (q, q)
     dof : array of shape (q,)
+    noisy : bool
+        Whether the fit added noise.
     warning : str or None
         Marks a result without privacy.
     """
@@ -82,6 +84,7 @@ class Coefficients:
     regression: Regression
     covariance: FloatArray
     dof: FloatArray
+    noisy: bool
     warning: str | None
 
     def errors(self, derivatives: FloatArray) -> tuple[FloatArray, FloatArray]:

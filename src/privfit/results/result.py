@@ -14,15 +14,15 @@ from privfit.data.design import INTERCEPT
 from privfit.data.encode import Encoder
 from privfit.errors import Incompatible, InvalidArgument
 from privfit.inference import wald
-from privfit.inference.contrasts import Adjustment, combination_errors
+from privfit.inference.contrasts import Adjustment
 from privfit.inference.wald import WaldTest
 from privfit.problem.plan import Plan, Release
 from privfit.results import archive, record
 from privfit.results.absent import ExplainsAbsence
 from privfit.results.coefficient_plot import draw, has_matplotlib
 from privfit.results.consistency import PARTS, frozen_parts
-from privfit.results.constraints import describe_combination, describe_constraints, hypotheses
-from privfit.results.contrasts import Estimates, TermTests
+from privfit.results.constraints import describe_constraints, hypotheses
+from privfit.results.contrasts import Estimates, TermTests, combinations
 from privfit.results.effects import marginal_effects
 from privfit.results.form import ModelForm
 from privfit.results.predictions import Predictions, decided, predicted
@@ -30,6 +30,7 @@ from privfit.results.regression import Coefficients, Regression
 from privfit.results.report import report
 from privfit.results.statement import PrivacyStatement
 from privfit.results.summary import Summary, Uncertainty, summarize
+from privfit.results.unusable import reason
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -171,7 +172,8 @@ class FitResult(ExplainsAbsence):
         matrix, values = hypotheses(R, r, self.names)
         null = describe_constraints(matrix, values, self.names)
         test = wald.wald_test(self.estimate, covariance, matrix, values, self._dof(), null=null)
-        return replace(test, warning=self.statement.mark)
+        hidden = reason("these coefficients", noisy=self.plan.private, lost="covariance")
+        return replace(test, warning=self.statement.mark, reason=hidden)
 
     def t_test(
         self,
@@ -197,15 +199,9 @@ class FitResult(ExplainsAbsence):
         """
         covariance = self._covariance("t_test")
         matrix, values = hypotheses(np.eye(len(self.names)) if R is None else R, r, self.names)
-        se, dof = combination_errors(matrix, covariance, self._dof())
-        names = tuple(describe_combination(row, self.names) for row in matrix)
-        effect = matrix @ self.estimate
-        nulls = "0" if not values.any() else ", ".join(f"{value:g}" for value in values)
-        included = " Standard errors include the privacy noise." if self.plan.private else ""
-        note = f"Tested to be {nulls}.{included}"
-        return Estimates(
-            "Linear combinations", names, effect, values, se, dof, adjust, (note,), self.statement.mark
-        )
+        dof, noisy = self._dof(), self.plan.private
+        found = combinations(matrix, values, self.names, self.estimate, covariance, dof=dof, noisy=noisy)
+        return replace(found, adjust=adjust, warning=self.statement.mark)
 
     def wald_test_terms(self, *, adjust: Adjustment | None = None) -> TermTests:
         """Test each term of the model, such as all levels of a factor together.
@@ -384,7 +380,8 @@ class FitResult(ExplainsAbsence):
 
     def _coefficients(self, asked: str) -> Coefficients:
         covariance = self._covariance(asked)
-        return Coefficients(self._regression(asked), covariance, self._dof(), self.statement.mark)
+        noisy, mark = self.plan.private, self.statement.mark
+        return Coefficients(self._regression(asked), covariance, self._dof(), noisy, mark)
 
     def _uncertainty(self, level: float) -> Uncertainty:
         shown = {"se": self.bse, "z": self.zvalues, "pvalue": self.pvalues, "noise_share": self.noise_share}
