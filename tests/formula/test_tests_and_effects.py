@@ -274,6 +274,19 @@ def test_refusals(people):
     for variables, kind in (("job", "str"), (3, "int"), ({"job"}, "set")):
         with pytest.raises(InvalidArgument, match=f"variables must be a list of column names, got {kind}"):
             fit.get_margeff(PROFILES, variables)
+    for variables, hint in (
+        (["np.log(age)"], "; pass 'age'"),
+        (["C(job)"], "; pass 'job'"),
+        (["C(job)[T.b]:age"], "; pass 'job'"),
+        (["ages"], "; did you mean 'age'?"),
+        (["Intercept"], "; known are 'age', 'job'"),
+    ):
+        with pytest.raises(InvalidArgument) as caught:
+            fit.get_margeff(PROFILES, variables)
+        said = f"variables names {variables[0]!r}, which is no raw column of the model{hint}"
+        assert str(caught.value) == said
+    with pytest.raises(InvalidArgument, match="did you mean 'age'"):
+        fit.wald_test("agee = 0")
     with pytest.raises(InvalidArgument, match="variables names 3"):
         fit.get_margeff(PROFILES, [3])
     with pytest.raises(InvalidArgument, match="variables must name at least one"):

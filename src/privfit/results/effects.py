@@ -1,6 +1,7 @@
 """Average marginal effects over public covariates, with standard errors."""
 
-from collections.abc import Sequence
+import re
+from collections.abc import Iterable, Sequence
 
 import numpy as np
 
@@ -8,6 +9,7 @@ from privfit._checks import FloatArray, listed
 from privfit.data.columns import as_number
 from privfit.data.covariates import open_covariates
 from privfit.data.declarations import CategoricalColumn, NumericColumn
+from privfit.data.schema import suggestion
 from privfit.data.tables import Table
 from privfit.errors import InvalidArgument
 from privfit.inference import effects
@@ -44,9 +46,8 @@ def marginal_effects(given: Coefficients, data: object, variables: Sequence[str]
     derivatives: list[FloatArray] = []
     for name in chosen:
         if not isinstance(name, str) or name not in declared:
-            raise InvalidArgument(
-                f"variables names {name!r}, which the model lacks; it has {', '.join(declared)}"
-            )
+            hint = _raw_column(str(name), declared)
+            raise InvalidArgument(f"variables names {name!r}, which is no raw column of the model{hint}")
         column = declared[name]
         found = (
             _steps(regression, table, name, column)
@@ -68,6 +69,19 @@ def marginal_effects(given: Coefficients, data: object, variables: Sequence[str]
     return Estimates(
         title, tuple(names), effect, np.zeros_like(effect), se, dof, notes=notes, warning=given.warning
     )
+
+
+def _raw_column(name: str, declared: Iterable[str]) -> str:
+    """Return which raw column may be meant: the first that a term holds, or one that is near."""
+    known = list(declared)
+    starts = {one: found.start() for one in known if (found := re.search(_as_word(one), name))}
+    if not starts:
+        return suggestion(name, known)
+    return f"; pass {min(starts, key=lambda one: (starts[one], -len(one)))!r}"
+
+
+def _as_word(name: str) -> str:
+    return rf"(?<![\w.]){re.escape(name)}(?![\w.])"
 
 
 def _derivative(

@@ -276,8 +276,9 @@ class FitResult(ExplainsAbsence):
             Covariates to average over: public profiles or a public or synthetic reference table. **Never the
             private rows**: an average over them is a function of them that nothing protects.
         variables : sequence of str, optional
-            Raw columns; default all. For a number the derivative, polynomials and interactions taken
-            together; for a factor the difference of each level from the first.
+            Raw columns, ``"income"`` for a term ``np.log(income)``; default all. For a number the derivative,
+            polynomials and interactions taken together; for a factor the difference of each level from the
+            first.
 
         Returns
         -------
