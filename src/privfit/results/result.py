@@ -302,7 +302,10 @@ class FitResult(ExplainsAbsence):
         )
 
     def plot(self, level: float = 0.95) -> "Figure":
-        """Return a Matplotlib figure of coefficients and intervals, and what of these is privacy noise."""
+        """Return a Matplotlib figure of coefficients and intervals, and what of these is privacy noise.
+
+        Characters of names that Matplotlib's ``font.family`` lacks are written as escapes.
+        """
         known = None if self.cov_sampling is None else self._uncertainty(level)
         title = f"{self.model} of {self.target}"
         return draw(self.names, self.estimate, known, level=level, title=title, mark=self.statement.mark)
