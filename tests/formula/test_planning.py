@@ -319,6 +319,15 @@ def test_table_html_and_plot():
     np.testing.assert_allclose(ends, table["width"] / (2 * 1.6448536 * table["sampling"]), rtol=1e-6)
 
 
+def test_names_in_plots_are_neither_formulas_nor_boxes(tmp_path):
+    schema = {**SCHEMA, "job": {"type": "categorical", "levels": ["a", "$b^{", "北"]}}
+    planned = pf.plan("high ~ job", n=20_000, schema=schema, model="logit")
+    figure = planned.plot()
+    figure.savefig(tmp_path / "plan.png")
+    shown = [label.get_text() for label in figure.axes[0].get_yticklabels()]
+    assert shown == ["Intercept", "job[T.$b^{]", r"job[T.\u5317]"]
+
+
 def test_power_of_a_finite_interval():
     """An effect of half the width of the interval is found every other time, one of 0 as often as allowed."""
     planned = pf.plan("wage ~ age + job", n=10**5, schema=SCHEMA, model="ols", epsilon=4)

@@ -5,10 +5,11 @@ import pickle
 
 import numpy as np
 import pandas as pd
+import polars as pl
 import pytest
 import statsmodels.formula.api as smf
 from scipy import stats
-from scipy.special import expit
+from scipy.special import expit, softmax
 from statsmodels.api import OLS, Logit
 
 import privfit as pf
@@ -194,9 +195,55 @@ def test_several_classes(people):
             ask(0.05)
     np.testing.assert_allclose(found.predicted.reshape(-1, 3), theirs.predict(PROFILES).to_numpy(), rtol=1e-5)
     assert found.names[1] == "0 P(m)"
+    shuffled = PROFILES.set_axis(pd.Index([7, 3, 3, "x"], name="id"))
+    labelled, wide = fit.get_prediction(shuffled), fit.predict(shuffled)
+    pd.testing.assert_index_equal(wide.index, shuffled.index)
+    frame = labelled.summary_frame()
+    assert frame.index.names == ["id", "class"]
+    assert frame.index.tolist()[3:6] == [(3, "P(l)"), (3, "P(m)"), (3, "P(r)")]
+    pd.testing.assert_index_equal(labelled.conf_int().index, frame.index)
+    np.testing.assert_array_equal(frame["mean"].to_numpy(), wide.to_numpy().ravel())
+    assert frame.loc[("x", "P(m)"), "mean"] == wide.loc["x", "P(m)"]
+    assert "\nx P(m) " in str(labelled)
     effects = fit.get_margeff(PROFILES, ["age"])
     assert effects.params.sum() == pytest.approx(0.0, abs=1e-12)
     assert fit.wald_test_terms().summary_frame()["df"].tolist() == [2, 4]
+
+
+@pytest.mark.parametrize(
+    "index",
+    [
+        pd.Index([12, 5, 40, 3]),
+        pd.Index(["b", "a", "a", "c"], name="who"),
+        pd.date_range("2020-01-01", periods=4, tz="UTC"),
+        pd.MultiIndex.from_tuples([("a", 1), ("a", 2), ("b", 1), ("b", 2)], names=["site", "visit"]),
+    ],
+    ids=["numbers", "repeated text", "dates", "levels"],
+)
+def test_predictions_have_the_index_of_the_frame(people, index):
+    """Assigned as a column of the frame they come from, they stand in the rows that they are for."""
+    schema = {**SCHEMA, "ols": RESPONSES["ols"]}
+    fit = pf.ols("ols ~ age + C(job)", people, schema=schema, solver="non-private")
+    rows = PROFILES.set_axis(index)
+    means, found = fit.predict(rows), fit.get_prediction(rows)
+    pd.testing.assert_index_equal(means.index, index)
+    np.testing.assert_array_equal(means.to_numpy(), fit.predict(PROFILES).to_numpy())
+    for frame in (found.conf_int(), found.summary_frame(0.9)):
+        pd.testing.assert_index_equal(frame.index, index)
+    pd.testing.assert_series_equal(found.summary_frame()["mean"], means)
+    first = "a 1" if index.nlevels == 2 else str(index[0])
+    assert found.names[0] == first
+    assert f"\n{first} " in str(found)
+
+
+def test_predictions_of_what_has_no_index_are_counted(people):
+    schema = {**SCHEMA, "ols": RESPONSES["ols"]}
+    fit = pf.ols("ols ~ age + hours", people, schema=schema, solver="non-private")
+    chosen = PROFILES[["age", "hours"]]
+    given = (chosen.to_numpy(), dict(chosen), pl.from_pandas(chosen), chosen)
+    for one in given:
+        pd.testing.assert_index_equal(fit.predict(one).index, pd.RangeIndex(4))
+        pd.testing.assert_index_equal(fit.get_prediction(one).summary_frame().index, pd.RangeIndex(4))
 
 
 def test_pickled_and_read_back(people):
@@ -227,6 +274,19 @@ def test_refusals(people):
     for variables, kind in (("job", "str"), (3, "int"), ({"job"}, "set")):
         with pytest.raises(InvalidArgument, match=f"variables must be a list of column names, got {kind}"):
             fit.get_margeff(PROFILES, variables)
+    for variables, hint in (
+        (["np.log(age)"], "; pass 'age'"),
+        (["C(job)"], "; pass 'job'"),
+        (["C(job)[T.b]:age"], "; pass 'job'"),
+        (["ages"], "; did you mean 'age'?"),
+        (["Intercept"], "; known are 'age', 'job'"),
+    ):
+        with pytest.raises(InvalidArgument) as caught:
+            fit.get_margeff(PROFILES, variables)
+        said = f"variables names {variables[0]!r}, which is no raw column of the model{hint}"
+        assert str(caught.value) == said
+    with pytest.raises(InvalidArgument, match="did you mean 'age'"):
+        fit.wald_test("agee = 0")
     with pytest.raises(InvalidArgument, match="variables names 3"):
         fit.get_margeff(PROFILES, [3])
     with pytest.raises(InvalidArgument, match="variables must name at least one"):
@@ -238,8 +298,9 @@ def test_refusals(people):
         with pytest.raises(Incompatible, match="inference=True"):
             ask()
     margin = pf.svm("logit ~ age", people, schema=schema, random_state=1)
-    with pytest.raises(Incompatible, match="no mean"):
-        margin.get_prediction(PROFILES)
+    for ask in (margin.get_prediction, margin.get_margeff):
+        with pytest.raises(Incompatible, match=f"^{ask.__name__} needs a model of a mean.*decision_function"):
+            ask(PROFILES)
 
 
 def test_tables_as_text_and_html(people):
@@ -301,10 +362,70 @@ def test_a_fit_without_inference_predicts(people):
     plain = pf.ols("ols ~ age", people, schema=schema, inference=False, random_state=1)
     at = plain.predict({"age": [30.0, 60.0]})
     np.testing.assert_allclose(at, plain.params["Intercept"] + plain.params["age"] * np.array([30.0, 60.0]))
-    with pytest.raises(Incompatible, match="no mean"):
-        pf.svm("logit ~ age", people, schema=schema, inference=False, random_state=1).predict(PROFILES)
     with pytest.raises(Incompatible, match="read from JSON"):
         pf.FitResult.from_json(plain.to_json()).predict(PROFILES)
+
+
+def test_a_support_vector_machine_predicts_classes(people):
+    """By formula as by the estimator, in the spelling of the schema."""
+    levels = {"type": "categorical", "levels": ["stay", "go"], "target": True}
+    named = people.assign(choice=np.where(people["logit"] > 0, "go", "stay"))
+    schema = {"age": SCHEMA["age"], "hours": SCHEMA["hours"], "choice": levels}
+    rows = PROFILES.set_axis([9, 4, 4, 2])
+    found = pf.svm("choice ~ age + hours", named, schema=schema, solver="non-private", inference=False)
+    estimator = pf.LinearSVC(schema=pf.Schema(schema), solver="non-private").fit(named)
+    classes, decisions = found.predict(rows), found.decision_function(rows)
+    assert set(classes) == {"stay", "go"}
+    assert (classes.name, decisions.name) == ("choice", "decision")
+    np.testing.assert_array_equal(classes, estimator.predict(rows))
+    np.testing.assert_allclose(decisions, estimator.decision_function(rows), rtol=1e-5)
+    np.testing.assert_array_equal(classes == "go", decisions > 0)
+    for one in (classes, decisions):
+        assert one.index.tolist() == [9, 4, 4, 2]
+    numbers = pf.svm(
+        "logit ~ age + hours", people, schema={**SCHEMA, "logit": RESPONSES["logit"]}, solver="non-private"
+    )
+    assert numbers.predict(rows).tolist() == (classes == "go").astype(int).tolist()
+
+
+def test_the_linear_predictor_of_other_models(people):
+    schema = {**SCHEMA, **RESPONSES, "class": {"type": "categorical", "levels": ["l", "m", "r"]}}
+    for name, inverse in (("logit", expit), ("poisson", np.exp), ("ols", np.asarray)):
+        fit = getattr(pf, name)(f"{name} ~ age + C(job)", people, schema=schema, solver="non-private")
+        np.testing.assert_allclose(inverse(fit.decision_function(PROFILES)), fit.predict(PROFILES))
+    fit = pf.logit("class ~ age", people, schema=schema, solver="non-private")
+    found = fit.decision_function(PROFILES)
+    assert list(found.columns) == ["l", "m", "r"]
+    np.testing.assert_allclose(found.sum(axis=1), 0.0, atol=1e-12)
+    np.testing.assert_allclose(softmax(found, axis=1), fit.predict(PROFILES))
+
+
+def test_a_loss_of_counts_that_defines_no_mean_has_a_linear_predictor(people):
+    schema = {**SCHEMA, "poisson": {**RESPONSES["poisson"], "target": True}}
+    fit = pf.ols("poisson ~ age", people, schema=schema, solver="non-private")
+    bare = dataclasses.replace(fit, form=dataclasses.replace(fit.form, link="none"))
+    with pytest.raises(Incompatible, match=r"^predict needs a mean or classes.*decision_function"):
+        bare.predict(PROFILES)
+    np.testing.assert_array_equal(bare.decision_function(PROFILES), fit.predict(PROFILES))
+
+
+def test_tables_at_covariates_explain_infinite_standard_errors(people):
+    schema = {**SCHEMA, "logit": RESPONSES["logit"]}
+    fit = pf.logit("logit ~ age + C(job)", people, schema=schema, epsilon=8, random_state=1)
+    hidden = dataclasses.replace(fit, cov_noise=np.diag([0.0, 0.0, np.inf, 0.0]))
+    at = PROFILES[:2]
+    far = dataclasses.replace(fit, estimate=np.full(4, 1e4))
+    noise = "std err inf: the privacy noise left no usable standard error, so nothing can be concluded about"
+    flat = "std err nan: the curve is too flat or too steep there"
+
+    def words(result, ask):
+        return " ".join(str(getattr(result, ask)(at)).split())
+
+    for ask, about in (("get_prediction", "this mean"), ("get_margeff", "this effect")):
+        assert f"{noise} {about}. More rows" in words(hidden, ask)
+        assert flat in words(far, ask)
+        for absent in ("std err inf", "std err nan"):
+            assert absent not in words(fit, ask)
 
 
 @pytest.mark.parametrize("size", [1e4, -1e4])

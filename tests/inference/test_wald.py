@@ -108,6 +108,8 @@ def test_unusable_covariance_gives_pvalue_one(covariance):
     assert math.isnan(test.statistic)
     assert test.pvalue == 1
     assert "cannot be tested" in str(test)
+    assert not test.testable
+    assert "nan" not in str(test)
     assert "both are 0" in str(test)
 
 

@@ -98,6 +98,33 @@ def test_malformed_text_is_refused(text):
         parse_constraints(text, NAMES)
 
 
+@pytest.mark.parametrize(
+    ("text", "word", "near"),
+    [
+        ("agee = 0", "agee", "age"),
+        ("age = 0, 2*ages - x = 1", "ages", "age"),
+        ("`agee` = 0", "agee", "age"),
+        ("C(sexx)[T.Male] - age", "C(sexx)[T.Male]", "C(sex)[T.Male]"),
+        ("C(sex)[T.Male]:agee = 0", "C(sex)[T.Male]:agee", "C(sex)[T.Male]:age"),
+        ("edu[Some-colege, no degree] = 0, age", "edu[Some-colege, no degree]", NAMES[5]),
+        ("hours per weak=40", "hours per weak", "hours per week"),
+    ],
+)
+def test_an_unknown_name_is_named_with_one_that_is_near(text, word, near):
+    with pytest.raises(InvalidArgument) as caught:
+        parse_constraints(text, NAMES)
+    assert str(caught.value) == f"R names {word!r}, which is no coefficient; did you mean {near!r}?"
+
+
+def test_an_unknown_name_that_is_near_none_gets_the_known_ones_in_one_short_line():
+    with pytest.raises(InvalidArgument) as caught:
+        parse_constraints("q\n" * 5000 + "= 0", NAMES)
+    message = str(caught.value)
+    assert "; known are 'Intercept', 'age', 'age.sq', " in message
+    assert "\n" not in message
+    assert len(message) < 300
+
+
 @given(st.text(alphabet="age x1.5e+-*/=,`[T]()", max_size=40))
 def test_any_text_is_read_or_refused(text):
     try:

@@ -2,11 +2,13 @@
 
 from dataclasses import replace
 
+import matplotlib
 import numpy as np
 import pytest
 from handmade_result import make_result
 
 from privfit.errors import Incompatible, InvalidArgument
+from privfit.results.glyphs import drawable
 
 NAMES = ("$a$b^{", "--><b>", "c" * 60, "d", "e")
 
@@ -63,6 +65,32 @@ def test_names_are_neither_formulas_nor_markup(tmp_path):
     result.plot().savefig(tmp_path / "plot.png")
     result.report(tmp_path / "report.html")
     assert "<b>" not in (tmp_path / "report.html").read_text(encoding="utf-8")
+
+
+FOREIGN = ("北京", "Größe[T.größer]", "الرياض", "x[T.\U0001f600]", "e\u0301 à")
+
+
+def test_what_the_font_lacks_is_escaped_without_a_warning(tmp_path):
+    """Warnings are errors here, and Matplotlib has one for each glyph that is missing."""
+    result = make_result(names=FOREIGN, target="収入")
+    figure = result.plot()
+    figure.savefig(tmp_path / "plot.png")
+    result.report(tmp_path / "report.html")
+    shown = [tick.get_text() for tick in figure.axes[0].get_yticklabels()]
+    assert shown[0] == r"\u5317\u4eac"
+    assert shown[1] == FOREIGN[1]
+    assert shown[3].startswith("x[T.")
+    assert figure.axes[0].get_title() == r"Logistic regression of \u53ce\u5165"
+    assert "北京" in (tmp_path / "report.html").read_text(encoding="utf-8")
+
+
+def test_fonts_are_asked_in_the_order_of_matplotlib():
+    """A family that is not installed is passed over, and another may have what the first lacks."""
+    assert drawable("−√") == "−√"
+    with matplotlib.rc_context({"font.family": ["no such family", "cmr10"]}):
+        assert drawable("−√") == r"\u2212\u221a"
+    with matplotlib.rc_context({"font.family": ["no such family", "cmr10", "DejaVu Sans"]}):
+        assert drawable("−√") == "−√"
 
 
 def test_a_pure_budget_is_told_in_epsilon(result, tmp_path):

@@ -8,6 +8,7 @@ import statsmodels.api as sm
 
 from privfit.errors import Incompatible, InvalidArgument
 from privfit.results import FitResult
+from privfit.results.form import ModelForm
 
 COLUMNS = ["Intercept", "age", "C(sex)[T.Male]", "hours", "C(sex)[T.Male]:age"]
 
@@ -95,6 +96,69 @@ def test_infinite_noise_concludes_nothing(result):
     assert result.noise_share["hours"] == 1
     assert result.wald_test("hours = 0").pvalue == 1
     assert result.wald_test("age = 0").pvalue < 1e-9
+
+
+def words(shown):
+    return " ".join(str(shown).split())
+
+
+HIDDEN = {
+    True: "the privacy noise left no usable {}, so nothing can be concluded about {}. More rows",
+    False: "the rows do not determine {1}. Columns may be collinear",
+}
+
+
+def with_terms(fit, *, noisy):
+    """Return a result with the term ``C(sex)`` and an infinite variance, of a fit with or without noise."""
+    releases = tuple(replace(one, mu=one.mu if noisy else np.inf) for one in fit.plan.solver_releases)
+    return replace(
+        fit,
+        statement=replace(fit.statement, private=False),
+        plan=replace(fit.plan, solver_releases=releases),
+        form=ModelForm(fit.names, tuple(name.replace("[T.Male]", "") for name in fit.names), "logit"),
+    )
+
+
+@pytest.mark.parametrize("noisy", [True, False])
+def test_every_table_explains_infinite_standard_errors(result, noisy):
+    fit = with_terms(result, noisy=noisy)
+    of_error = HIDDEN[noisy].format("standard error", "this combination")
+    assert f"std err inf or nan: {of_error}" in words(fit.t_test())
+    assert "std err inf" not in words(fit.t_test("age = 0"))
+    of_test = HIDDEN[noisy].format("covariance", "these coefficients")
+    for test in (fit.wald_test("hours = age = 0"), fit.compare_without("hours")):
+        assert f"cannot be tested, p-value 1: {of_test}" in words(test)
+        assert "nan" not in words(test)
+    assert "cannot" not in words(fit.wald_test("age = 0"))
+
+
+@pytest.mark.parametrize("noisy", [True, False])
+def test_a_table_of_terms_says_which_cannot_be_tested(result, noisy):
+    fit = with_terms(result, noisy=noisy)
+    tests = fit.wald_test_terms()
+    assert np.isnan(tests.summary_frame().loc["hours", "F"])
+    (line,) = [line for line in str(tests).splitlines() if line.startswith("hours ")]
+    assert line.split() == ["hours", "none", "1", "none", "1.000"]
+    said = HIDDEN[noisy].format("covariance", "these coefficients")
+    assert f"F none: the term cannot be tested, and its p-value is 1: {said}" in words(tests)
+    assert "none" not in words(replace(fit, cov_noise=np.zeros((5, 5))).wald_test_terms())
+
+
+def test_a_statistic_that_cannot_be_computed_is_no_number(result):
+    broken = replace(result, cov_sampling=np.diag([-1.0, -1e-7, 1.0, 1.0, 1.0]))
+    for shown in (broken.summary(), broken.t_test()):
+        (line,) = [line for line in str(shown).splitlines() if line.startswith("Intercept ")]
+        assert line.split()[2:5] == ["nan", "none", "1.000"]
+
+
+@pytest.mark.parametrize("adjust", ["bonferroni", "holm", "fdr_bh"])
+def test_a_table_without_intervals_says_nothing_of_them(result, adjust):
+    fit = replace(result, form=ModelForm(result.names, result.names, "logit"))
+    terms, combinations = words(fit.wald_test_terms(adjust=adjust)), words(fit.t_test(adjust=adjust))
+    assert "P-values are adjusted by" in terms
+    assert "nterval" not in terms
+    kept = "Intervals are adjusted, too" if adjust == "bonferroni" else "Intervals are not adjusted."
+    assert kept in combinations
 
 
 def test_negative_noisy_variance_concludes_nothing(result):

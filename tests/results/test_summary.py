@@ -150,7 +150,21 @@ def test_pure_budget_mentions_no_failure_probability(result):
 
 
 def test_huge_epsilon(result):
-    assert "e^ε ≈ inf" in replace(result.statement, epsilon=5000.0).sentence
+    """No computer's number holds e^ε: a power of ten above it does, and what it is worth is said."""
+    pure = replace(result.statement, delta=0.0)
+    for epsilon, told in (
+        (699.0, "e^ε ≈ 3.731e+303. This"),
+        (1000.0, "e^ε < 10^435, which is as good as no limit. This"),
+        (5000.0, "e^ε < 10^2172, which is as good as no limit. This"),
+        (1e300, "e^ε, which is no limit. This"),
+        (np.inf, "e^ε, which is no limit. This"),
+    ):
+        assert told in replace(pure, epsilon=epsilon).sentence
+    assert (
+        "10^435, which is as good as no limit, except with"
+        in replace(result.statement, epsilon=1000.0).sentence
+    )
+    assert "inf" not in str(replace(result, statement=replace(pure, epsilon=1000.0)).summary().footers[0])
 
 
 def test_dof_footer(result):

@@ -5,12 +5,12 @@ import pandas as pd
 from matplotlib.figure import Figure
 from scipy.special import ndtri
 
-from privfit.results.numbers import clean, shorten_all, significant
+from privfit.results.coefficient_plot import label_rows
+from privfit.results.glyphs import drawable
+from privfit.results.numbers import clean, significant
 
 SAMPLING, NOISE, NONE = "#33638d", "#e8a13a", "#bbbbbb"
 """Colours of the parts of a bar; they differ in lightness too."""
-
-_NAME_WIDTH = 34
 
 
 def draw(table: pd.DataFrame, *, title: str, level: float) -> Figure:
@@ -36,12 +36,12 @@ def draw(table: pd.DataFrame, *, title: str, level: float) -> Figure:
     for k in place:
         text = significant(float(width[k]), 3) if finite[k] else "no finite interval"
         axes.annotate(text, (ratio[k], k), (4, 0), textcoords="offset points", va="center", fontsize=9)
-    axes.set_yticks(place, shorten_all([clean(str(name)) for name in table.index], _NAME_WIDTH))
+    label_rows(axes, place, [str(name) for name in table.index])
     axes.set_xlim(0.0, 1.25 * max(float(ratio.max(initial=0.0)), 1.0))
     axes.invert_yaxis()
     axes.axvline(1.0, color="black", linewidth=0.8)
     axes.set_xlabel(f"width of the {100 * level:.6g}% interval, in widths without privacy noise")
-    axes.set_title(title, fontsize=11)
+    axes.set_title(drawable(clean(title)), fontsize=11, parse_math=False)
     for side in ("top", "right"):
         axes.spines[side].set_visible(False)
     figure.legend(loc="outside lower center", ncols=2, frameon=False)

@@ -119,7 +119,8 @@ def svm(
 
     The response is a categorical column with the two levels [negative, positive], or a numeric one with
     bounds 0, 1. A positive linear predictor stands for the positive one; its size is not a log odds. Standard
-    errors and intervals are those of the minimiser of the expected loss. For probabilities see `logit`.
+    errors and intervals are those of the minimiser of the expected loss. ``predict(table)`` gives the class
+    of each row, ``decision_function(table)`` its linear predictor. For probabilities see `logit`.
 
     Examples
     --------
@@ -135,6 +136,8 @@ def svm(
     >>> result = svm("ill ~ dose + age", data, schema=schema, epsilon=4.0, random_state=0)
     >>> bool(result.params["dose"] > 0 > result.params["age"])
     True
+    >>> result.predict({"dose": [0.9, -0.9], "age": [-0.9, 0.9]}).tolist()
+    [1, 0]
     """
     options = FitOptions(
         budget=choose_budget(epsilon, delta, budget),

@@ -35,6 +35,8 @@ class WaldTest:
         The null hypothesis in words.
     warning : str or None
         Shown first; marks a test of a result without privacy.
+    reason : str
+        Shown where nothing can be tested.
     """
 
     statistic: float
@@ -42,6 +44,12 @@ class WaldTest:
     df_denom: float
     null: str
     warning: str | None = None
+    reason: str = "no finite, positive definite covariance with positive dof"
+
+    @property
+    def testable(self) -> bool:
+        """False if there is no statistic, or no reference for it."""
+        return not math.isnan(self.statistic) and self.df_denom > 0
 
     @property
     def distribution(self) -> str:
@@ -51,7 +59,7 @@ class WaldTest:
     @property
     def pvalue(self) -> float:
         """Probability of a statistic at least as large under the null; 1 where nothing can be tested."""
-        if math.isnan(self.statistic) or not self.df_denom > 0:
+        if not self.testable:
             return 1.0
         if math.isinf(self.df_denom):
             return float(stats.chi2.sf(self.statistic, self.df))
@@ -59,9 +67,8 @@ class WaldTest:
         return 1.0 if math.isnan(value) else value  # vanishing degrees of freedom
 
     def __str__(self) -> str:
-        if math.isnan(self.statistic) or not self.df_denom > 0:
-            outcome = "cannot be tested: no finite, positive definite covariance with positive dof; p-value 1"
-        else:
+        outcome = f"cannot be tested, p-value 1: {self.reason}"
+        if self.testable:
             outcome = f"statistic {self.statistic:.4g}, {self.distribution}, p-value {self.pvalue:.4g}"
         first = f"{self.warning}\n" if self.warning else ""
         return f"{first}Wald test of H0: {self.null}\n{outcome}"

@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from privfit._checks import FloatArray
 from privfit.errors import Incompatible
+from privfit.results.glyphs import drawable
 from privfit.results.numbers import clean, shorten_all
 from privfit.results.summary import Uncertainty
 
@@ -68,18 +69,24 @@ def draw(
         _draw_intervals(axes, place, estimate, known)
     axes.plot(estimate, place, "o", color="black", markersize=4)
     axes.axvline(0.0, color="black", linewidth=0.8)
-    labels = axes.set_yticks(place, shorten_all([clean(name) for name in names], _NAME_WIDTH))
-    for label in (tick.label1 for tick in labels):
-        label.set_parse_math(False)  # names are no formulas
+    label_rows(axes, place, names)
     axes.invert_yaxis()
     covered = "" if known is None else f", with {100 * level:.6g}% intervals"
     axes.set_xlabel(f"coefficient{covered}")
-    axes.set_title(clean(title) if mark is None else f"{mark}\n{clean(title)}", fontsize=11, parse_math=False)
+    shown = drawable(clean(title))
+    axes.set_title(shown if mark is None else f"{drawable(mark)}\n{shown}", fontsize=11, parse_math=False)
     for side in ("top", "right"):
         axes.spines[side].set_visible(False)
     if known is not None:
         figure.legend(loc="outside lower center", ncols=2, frameon=False)
     return figure
+
+
+def label_rows(axes: "Axes", place: IntArray, names: Sequence[str]) -> None:
+    """Write names beside the rows of a plot, shortened, none of them read as a formula."""
+    labels = shorten_all([drawable(clean(name)) for name in names], _NAME_WIDTH)
+    for tick in axes.set_yticks(place, labels):
+        tick.label1.set_parse_math(False)
 
 
 def _draw_intervals(axes: "Axes", place: IntArray, estimate: FloatArray, known: Uncertainty) -> None:

@@ -10,15 +10,33 @@ from collections.abc import Sequence
 from typing import Literal, TypeAlias
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from privfit._checks import FloatArray
+from privfit.data.schema import suggestion
 from privfit.errors import InvalidArgument
+from privfit.inference.wald import hypothesis_matrix, hypothesis_values
+from privfit.results.numbers import clean, shorten
 
 _NUMBER = re.compile(r"(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?", re.ASCII)
+_OPERATORS = "+-*/=,"
+_SHOWN = 60
 _MAX_LENGTH = 100_000
 _LARGEST = 1e100
 
 Token: TypeAlias = tuple[Literal["name", "number", "operator"], str]
+
+
+def hypotheses(
+    R: ArrayLike | str, r: ArrayLike | None, names: Sequence[str]
+) -> tuple[FloatArray, FloatArray]:
+    """Return hypotheses that were given as text, or as a matrix and values, as a matrix and a vector."""
+    if isinstance(R, str):
+        if r is not None:
+            raise InvalidArgument('r must be None where R is a text; write the values in it: "age = 40"')
+        R, r = parse_constraints(R, names)
+    matrix = hypothesis_matrix(R, len(names))
+    return matrix, hypothesis_values(r, len(matrix))
 
 
 def parse_constraints(text: str, names: Sequence[str]) -> tuple[FloatArray, FloatArray]:
@@ -66,14 +84,13 @@ def describe_combination(row: FloatArray, names: Sequence[str]) -> str:
 
 
 def _tokens(text: str, names: Sequence[str]) -> list[Token]:
-    by_length = sorted((name for name in names if name), key=len, reverse=True)
     tokens: list[Token] = []
     at = 0
     while at < len(text):
         if text[at].isspace():
             at += 1
             continue
-        token, at = _token(text, at, by_length)
+        token, at = _token(text, at, names)
         tokens.append(token)
     return tokens
 
@@ -82,31 +99,52 @@ def _token(text: str, at: int, names: Sequence[str]) -> tuple[Token, int]:
     if text[at] == "`":
         return _quoted(text, at, names)
     number = _NUMBER.match(text, at)
-    name = next((name for name in names if _stands_at(name, text, at)), None)
+    name = max((name for name in names if _stands_at(name, text, at)), key=len, default=None)
     if name is not None and (number is None or len(name) > number.end() - at):
         return ("name", name), at + len(name)
     if number is not None:
         return ("number", number[0]), number.end()
-    if text[at] in "+-*/=,":
+    if text[at] in _OPERATORS:
         return ("operator", text[at]), at + 1
+    if _wordy(text[at]):
+        raise _no_coefficient(_unknown(text, at), names)
     raise InvalidArgument(
         f"R cannot be read at character {at + 1}: expected a coefficient's name, a number or one of +-*/=,"
     )
 
 
+def _unknown(text: str, at: int) -> str:
+    """Return what stands in the place of a name: all up to an operator outside of brackets, shortened."""
+    depth, end = 0, at
+    while end < len(text) and (depth > 0 or text[end] not in _OPERATORS):
+        depth += (text[end] in "([") - (text[end] in ")]")
+        end += 1
+    return text[at:end].strip()
+
+
+def _no_coefficient(word: str, names: Sequence[str]) -> InvalidArgument:
+    shown = shorten(clean(word), _SHOWN)
+    return InvalidArgument(f"R names {shown!r}, which is no coefficient{suggestion(shown, names)}")
+
+
 def _quoted(text: str, at: int, names: Sequence[str]) -> tuple[Token, int]:
-    for name in names:
-        if text.startswith(f"`{name}`", at):
-            return ("name", name), at + len(name) + 2
+    name = max((name for name in names if name and text.startswith(f"`{name}`", at)), key=len, default=None)
+    if name is not None:
+        return ("name", name), at + len(name) + 2
+    word, closed, _ = text[at + 1 :].partition("`")
+    if closed and word.strip():
+        raise _no_coefficient(word, names)
     raise InvalidArgument(f"R has no coefficient's name between the backquotes at character {at + 1}")
 
 
 def _stands_at(name: str, text: str, at: int) -> bool:
     """Tell whether the name stands at this place and does not go on as a longer word."""
     end = at + len(name)
-    if not text.startswith(name, at):
+    if not name or not text.startswith(name, at):
         return False
-    return end == len(text) or not (_wordy(name[-1]) and _wordy(text[end]))
+    if end == len(text):
+        return True
+    return text[end] != ":" and not (_wordy(name[-1]) and _wordy(text[end]))
 
 
 def _wordy(char: str) -> bool:

@@ -7,17 +7,30 @@ import pandas as pd
 
 from privfit._checks import FloatArray, coverage
 from privfit.inference import wald
-from privfit.inference.contrasts import Adjustment, adjusted_pvalues, check_adjustment
+from privfit.inference.contrasts import (
+    Adjustment,
+    adjusted_pvalues,
+    check_adjustment,
+    combination_errors,
+)
 from privfit.inference.wald import WaldTest
 from privfit.results.absent import ExplainsAbsence
+from privfit.results.constraints import describe_combination
 from privfit.results.printer import Column
 from privfit.results.summary import Summary
+from privfit.results.unusable import footnotes
 
 _ADJUSTED = {
-    "bonferroni": "adjusted by Bonferroni, and so are the intervals: the chance that any is wrong is bounded",
-    "holm": "adjusted by Holm: the chance of any false finding is bounded. Intervals are not adjusted",
-    "fdr_bh": "adjusted by Benjamini and Hochberg: the expected share of false ones among the findings is "
-    "bounded. Intervals are not adjusted",
+    "bonferroni": "P-values are adjusted by Bonferroni: the chance of any false finding is bounded.",
+    "holm": "P-values are adjusted by Holm: the chance of any false finding is bounded.",
+    "fdr_bh": "P-values are adjusted by Benjamini and Hochberg: the expected share of false ones among the "
+    "findings is bounded.",
+}
+
+_INTERVALS = {
+    "bonferroni": "Intervals are adjusted, too: the chance that any is wrong is bounded.",
+    "holm": "Intervals are not adjusted.",
+    "fdr_bh": "Intervals are not adjusted.",
 }
 
 
@@ -92,9 +105,9 @@ class Estimates(ExplainsAbsence):
     def summary(self, level: float = 0.95) -> Summary:
         """Return the table, for print or notebook."""
         tail = (1.0 - coverage(level)) / 2.0
-        notes = (
-            self.notes if self.adjust is None else (*self.notes, f"P-values are {_ADJUSTED[self.adjust]}.")
-        )
+        notes = self.notes
+        if self.adjust is not None:
+            notes = (*notes, f"{_ADJUSTED[self.adjust]} {_INTERVALS[self.adjust]}")
         return Summary(
             title=self.title,
             mark=self.warning,
@@ -170,7 +183,10 @@ class TermTests:
             "alone.",
         )
         if self.adjust is not None:
-            notes = (*notes, f"P-values are {_ADJUSTED[self.adjust].partition('. ')[0]}.")
+            notes = (*notes, _ADJUSTED[self.adjust])
+        hidden = [test.reason for test in self.tests if not test.testable]
+        if hidden:
+            notes = (*notes, f"F none: the term cannot be tested, and its p-value is 1: {hidden[0]}")
         return Summary(
             title="Wald tests of terms",
             mark=self.warning,
@@ -178,12 +194,18 @@ class TermTests:
             columns=(
                 Column("F", "statistic"),
                 Column("df", "count"),
-                Column("df_denom", "significant"),
+                Column("df_denom", "reference"),
                 Column("P>F", "pvalue"),
             ),
-            rows=_rows(self.summary_frame()),
+            rows=_rows(self._shown()),
             footers=notes,
         )
+
+    def _shown(self) -> pd.DataFrame:
+        """Return the frame without numbers that say nothing."""
+        frame = self.summary_frame()
+        frame.loc[[not test.testable for test in self.tests], ["F", "df_denom"]] = np.nan
+        return frame
 
     def __str__(self) -> str:
         return str(self.summary())
@@ -192,6 +214,39 @@ class TermTests:
 
     def _repr_html_(self) -> str:
         return self.summary().as_html()
+
+
+def combinations(
+    matrix: FloatArray,
+    values: FloatArray,
+    names: tuple[str, ...],
+    estimate: FloatArray,
+    covariance: FloatArray,
+    *,
+    dof: FloatArray,
+    noisy: bool,
+) -> Estimates:
+    """Return linear combinations of coefficients, tested one by one and not adjusted.
+
+    Parameters
+    ----------
+    matrix : array of shape (k, q)
+    values : array of shape (k,)
+        What the combinations are tested to be.
+    names : tuple of q str
+        Of the coefficients.
+    estimate, dof : array of shape (q,)
+    covariance : array of shape (q, q)
+    noisy : bool
+        Whether the fit added noise.
+    """
+    se, of_se = combination_errors(matrix, covariance, dof)
+    labels = tuple(describe_combination(row, names) for row in matrix)
+    nulls = "0" if not values.any() else ", ".join(f"{value:g}" for value in values)
+    included = " Standard errors include the privacy noise." if noisy else ""
+    notes = (f"Tested to be {nulls}.{included}", *footnotes(se, "this combination", noisy=noisy))
+    effect = matrix @ estimate
+    return Estimates("Linear combinations", labels, effect, values, se, of_se, notes=notes)
 
 
 def _rows(frame: pd.DataFrame) -> tuple[tuple[str, tuple[float, ...]], ...]:

@@ -1,194 +1,25 @@
-"""Predicted means and marginal effects at public covariates, with standard errors."""
+"""Average marginal effects over public covariates, with standard errors."""
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+import re
+from collections.abc import Iterable, Sequence
 
 import numpy as np
-import pandas as pd
 
-from privfit._checks import FloatArray, coverage, listed
+from privfit._checks import FloatArray, listed
 from privfit.data.columns import as_number
 from privfit.data.covariates import open_covariates
 from privfit.data.declarations import CategoricalColumn, NumericColumn
-from privfit.data.encode import Encoder
+from privfit.data.schema import suggestion
 from privfit.data.tables import Table
-from privfit.errors import Incompatible, InvalidArgument
-from privfit.inference import effects, wald
-from privfit.inference.contrasts import combination_errors
-from privfit.inference.effects import Differentiated, Link
+from privfit.errors import InvalidArgument
+from privfit.inference import effects
+from privfit.inference.effects import Differentiated
 from privfit.results.contrasts import Estimates
-from privfit.results.form import ModelForm
-from privfit.results.printer import Column
-from privfit.results.summary import Summary
+from privfit.results.regression import PUBLIC, Coefficients, Regression, need_mean
+from privfit.results.unusable import footnotes_on_a_curve
 
 _STEP = 1e-7
 """Half the distance over which a design is differenced, in units of a column's transformed range (or 1)."""
-
-PUBLIC = (
-    "The covariates that were given are taken to be public: an average over private rows is not protected, "
-    "and may not be published."
-)
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Regression:
-    """The released coefficients, and how covariates reach them.
-
-    Parameters
-    ----------
-    estimate : array of shape (q,)
-    form : ModelForm
-    encoder : Encoder
-        Made from public facts; turns raw columns into the columns of the design.
-    """
-
-    estimate: FloatArray
-    form: ModelForm
-    encoder: Encoder
-
-    def design(self, table: Table) -> FloatArray:
-        """Return the rows of the design in raw units, shape (n, p)."""
-        columns = self.encoder.design.columns
-        widths = np.array([column.half_width for column in columns])
-        centers = np.array([column.center for column in columns])
-        return self.encoder.encode_predictors(table) * widths + centers
-
-    def means(self, data: object) -> Differentiated:
-        """Return the mean, or the probability of each class, at the rows of a table."""
-        need_mean(self.form)
-        x = self.design(open_covariates(data, self.encoder))
-        return self.shown(effects.mean(x, self.estimate, self.form.link))
-
-    def shown(self, found: Differentiated) -> Differentiated:
-        """Leave out the probability of the first of two classes."""
-        values, derivatives = found
-        return (values[:, 1:], derivatives[:, 1:]) if len(self.form.classes) == 2 else found
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Coefficients:
-    """A regression and what is known of its coefficients.
-
-    Parameters
-    ----------
-    regression : Regression
-    covariance : array of shape (q, q)
-    dof : array of shape (q,)
-    warning : str or None
-        Marks a result without privacy.
-    """
-
-    regression: Regression
-    covariance: FloatArray
-    dof: FloatArray
-    warning: str | None
-
-    def errors(self, derivatives: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Return standard errors and degrees of freedom by the delta method, each of the leading shape.
-
-        NaN where a derivative is not a number.
-        """
-        flat = derivatives.reshape(-1, derivatives.shape[-1])
-        se, dof = combination_errors(np.where(np.isfinite(flat), flat, 0.0), self.covariance, self.dof)
-        se = np.where(np.isfinite(flat).all(axis=1), se, np.nan)
-        return se.reshape(derivatives.shape[:-1]), dof.reshape(derivatives.shape[:-1])
-
-
-def predicted(regression: Regression, data: object) -> pd.Series | pd.DataFrame:
-    """Return the mean of the response, or the probability of each class, at the rows of a public table."""
-    values, _ = regression.means(data)
-    outputs = regression.form.outputs
-    if len(outputs) == 1:
-        return pd.Series(values[:, 0], name="mean")
-    return pd.DataFrame(values, columns=pd.Index(outputs))
-
-
-@dataclass(frozen=True, slots=True, eq=False, repr=False)
-class Predictions:
-    """Means of the response at given covariates, with standard errors: what `get_prediction` returns.
-
-    Parameters
-    ----------
-    names : tuple of k str
-        Row, and class where there are several.
-    predicted, se, dof : array of shape (k,)
-    line, line_se : array of shape (k,)
-        The same on the scale on which intervals are symmetric: of the linear predictor.
-    link : str
-    warning : str or None
-    """
-
-    names: tuple[str, ...]
-    predicted: FloatArray
-    se: FloatArray
-    dof: FloatArray
-    line: FloatArray
-    line_se: FloatArray
-    link: Link
-    warning: str | None
-
-    @classmethod
-    def at(cls, given: Coefficients, data: object) -> "Predictions":
-        """Predict at the rows of a public table."""
-        form = given.regression.form
-        values, derivatives = given.regression.means(data)
-        line, stretch = effects.to_line(values, form.link)
-        with np.errstate(invalid="ignore", over="ignore"):
-            line_se, _ = given.errors(stretch[:, :, None] * derivatives)
-        se, dof = given.errors(derivatives)
-        se = np.where(np.isfinite(line), se, np.nan)  # too close to the end of the range for a slope
-        outputs = form.outputs
-        tails = [""] if len(outputs) == 1 else [f" {output}" for output in outputs]
-        return cls(
-            names=tuple(f"{row}{tail}" for row in range(len(values)) for tail in tails),
-            predicted=values.ravel(),
-            se=se.ravel(),
-            dof=dof.ravel(),
-            line=line.ravel(),
-            line_se=line_se.ravel(),
-            link=form.link,
-            warning=given.warning,
-        )
-
-    def conf_int(self, level: float = 0.95) -> pd.DataFrame:
-        """Return intervals for the means, symmetric on the scale of the linear predictor."""
-        lower, upper = wald.interval(self.line, self.line_se, coverage(level), self.dof)
-        ends = (effects.from_line(end, self.link) for end in (lower, upper))
-        return pd.DataFrame(dict(zip(("lower", "upper"), ends, strict=True)), index=list(self.names))
-
-    def summary_frame(self, level: float = 0.95) -> pd.DataFrame:
-        """Return a frame with columns ``mean``, ``mean_se``, ``lower`` and ``upper``."""
-        means = pd.DataFrame({"mean": self.predicted, "mean_se": self.se}, index=list(self.names))
-        return means.join(self.conf_int(level))
-
-    def summary(self, level: float = 0.95) -> Summary:
-        """Return the table, for print or notebook."""
-        tail = (1.0 - coverage(level)) / 2.0
-        frame = self.summary_frame(level)
-        return Summary(
-            title="Predicted means",
-            mark=self.warning,
-            header=(),
-            columns=(
-                Column("mean", "significant"),
-                Column("std err", "significant"),
-                Column(f"[{tail:.6g}", "significant"),
-                Column(f"{1.0 - tail:.6g}]", "significant"),
-            ),
-            rows=tuple(
-                (str(name), tuple(row))
-                for name, row in zip(frame.index, frame.to_numpy().tolist(), strict=True)
-            ),
-            footers=("Intervals are for the mean at these covariates, not for a new response.", PUBLIC),
-        )
-
-    def __str__(self) -> str:
-        return str(self.summary())
-
-    __repr__ = __str__
-
-    def _repr_html_(self) -> str:
-        return self.summary().as_html()
 
 
 @np.errstate(over="ignore", invalid="ignore")
@@ -200,7 +31,7 @@ def marginal_effects(given: Coefficients, data: object, variables: Sequence[str]
     everything else as it is.
     """
     regression = given.regression
-    need_mean(regression.form)
+    need_mean(regression.form, "get_margeff")
     if data is None:
         raise InvalidArgument(
             "at is needed: a public table of covariates to average over; the private rows cannot serve"
@@ -215,9 +46,8 @@ def marginal_effects(given: Coefficients, data: object, variables: Sequence[str]
     derivatives: list[FloatArray] = []
     for name in chosen:
         if not isinstance(name, str) or name not in declared:
-            raise InvalidArgument(
-                f"variables names {name!r}, which the model lacks; it has {', '.join(declared)}"
-            )
+            hint = _raw_column(str(name), declared)
+            raise InvalidArgument(f"variables names {name!r}, which is no raw column of the model{hint}")
         column = declared[name]
         found = (
             _steps(regression, table, name, column)
@@ -235,17 +65,23 @@ def marginal_effects(given: Coefficients, data: object, variables: Sequence[str]
     se, dof = given.errors(slopes)
     effect = np.concatenate(values)
     title = f"Average marginal effects over {table.n_rows} given rows"
+    notes = (PUBLIC, *footnotes_on_a_curve(se, "this effect", noisy=given.noisy))
     return Estimates(
-        title, tuple(names), effect, np.zeros_like(effect), se, dof, notes=(PUBLIC,), warning=given.warning
+        title, tuple(names), effect, np.zeros_like(effect), se, dof, notes=notes, warning=given.warning
     )
 
 
-def need_mean(form: ModelForm) -> None:
-    """Refuse a model whose predictor is no mean."""
-    if form.link == "none":
-        raise Incompatible(
-            "model: its linear predictor is a margin, no mean; use t_test for combinations of it"
-        )
+def _raw_column(name: str, declared: Iterable[str]) -> str:
+    """Return which raw column may be meant: the first that a term holds, or one that is near."""
+    known = list(declared)
+    starts = {one: found.start() for one in known if (found := re.search(_as_word(one), name))}
+    if not starts:
+        return suggestion(name, known)
+    return f"; pass {min(starts, key=lambda one: (starts[one], -len(one)))!r}"
+
+
+def _as_word(name: str) -> str:
+    return rf"(?<![\w.]){re.escape(name)}(?![\w.])"
 
 
 def _derivative(

@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 
+from privfit.errors import InvalidArgument
 from privfit.inference.effects import Link
 
 
@@ -29,6 +30,13 @@ class ModelForm:
         count = max(len(self.classes) - 1, 1)
         each = [k for k, name in enumerate(self.terms) if name == term]
         return [c * len(self.terms) + k for c in range(count) for k in each]
+
+    def positions_of(self, terms: tuple[str, ...]) -> list[int]:
+        """Return which coefficients belong to any of these terms, or raise `InvalidArgument`."""
+        if not terms or any(term not in self.terms for term in terms):
+            known = ", ".join(dict.fromkeys(self.terms))
+            raise InvalidArgument(f"terms must name terms of the model: {known}")
+        return [k for term in dict.fromkeys(terms) for k in self.positions(term)]
 
     @property
     def outputs(self) -> tuple[str, ...]:

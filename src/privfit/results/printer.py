@@ -1,5 +1,6 @@
 """One printer for summaries: text, HTML and LaTeX from the same data."""
 
+import math
 import re
 import textwrap
 from collections.abc import Callable, Sequence
@@ -26,11 +27,15 @@ _MIN_WIDTH = 78
 _LATEX_NAME_WIDTH = 40
 _GAP = "  "
 
-NumberStyle: TypeAlias = Literal["significant", "statistic", "pvalue", "percent", "count"]
+NumberStyle: TypeAlias = Literal["significant", "statistic", "reference", "pvalue", "percent", "count"]
+
+_NOTHING = "none"
+"""What is written for a statistic that cannot be computed, and for its reference."""
 
 _STYLES: dict[NumberStyle, Callable[[float], str]] = {
     "significant": significant,
-    "statistic": lambda value: fixed(value, 3),
+    "statistic": lambda value: _NOTHING if math.isnan(value) else fixed(value, 3),
+    "reference": lambda value: _NOTHING if math.isnan(value) else significant(value),
     "pvalue": pvalue,
     "percent": percent,
     "count": lambda value: f"{value:.0f}",

@@ -14,20 +14,23 @@ from privfit.data.design import INTERCEPT
 from privfit.data.encode import Encoder
 from privfit.errors import Incompatible, InvalidArgument
 from privfit.inference import wald
-from privfit.inference.contrasts import Adjustment, combination_errors
+from privfit.inference.contrasts import Adjustment
 from privfit.inference.wald import WaldTest
 from privfit.problem.plan import Plan, Release
 from privfit.results import archive, record
 from privfit.results.absent import ExplainsAbsence
 from privfit.results.coefficient_plot import draw, has_matplotlib
 from privfit.results.consistency import PARTS, frozen_parts
-from privfit.results.constraints import describe_combination, describe_constraints, parse_constraints
-from privfit.results.contrasts import Estimates, TermTests
-from privfit.results.effects import Coefficients, Predictions, Regression, marginal_effects, predicted
+from privfit.results.constraints import describe_constraints, hypotheses
+from privfit.results.contrasts import Estimates, TermTests, combinations
+from privfit.results.effects import marginal_effects
 from privfit.results.form import ModelForm
+from privfit.results.predictions import Predictions, decided, predicted
+from privfit.results.regression import Coefficients, Regression
 from privfit.results.report import report
 from privfit.results.statement import PrivacyStatement
 from privfit.results.summary import Summary, Uncertainty, summarize
+from privfit.results.unusable import reason
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -166,10 +169,11 @@ class FitResult(ExplainsAbsence):
             Values of ``R @ params`` under the null; None: zeros. Must be None with text.
         """
         covariance = self._covariance("wald_test")
-        matrix, values = self._hypotheses(R, r)
+        matrix, values = hypotheses(R, r, self.names)
         null = describe_constraints(matrix, values, self.names)
         test = wald.wald_test(self.estimate, covariance, matrix, values, self._dof(), null=null)
-        return replace(test, warning=self.statement.mark)
+        hidden = reason("these coefficients", noisy=self.plan.private, lost="covariance")
+        return replace(test, warning=self.statement.mark, reason=hidden)
 
     def t_test(
         self,
@@ -194,16 +198,10 @@ class FitResult(ExplainsAbsence):
             of the degrees of freedom of the coefficients that a combination touches.
         """
         covariance = self._covariance("t_test")
-        matrix, values = self._hypotheses(np.eye(len(self.names)) if R is None else R, r)
-        se, dof = combination_errors(matrix, covariance, self._dof())
-        names = tuple(describe_combination(row, self.names) for row in matrix)
-        effect = matrix @ self.estimate
-        nulls = "0" if not values.any() else ", ".join(f"{value:g}" for value in values)
-        included = " Standard errors include the privacy noise." if self.plan.private else ""
-        note = f"Tested to be {nulls}.{included}"
-        return Estimates(
-            "Linear combinations", names, effect, values, se, dof, adjust, (note,), self.statement.mark
-        )
+        matrix, values = hypotheses(np.eye(len(self.names)) if R is None else R, r, self.names)
+        dof, noisy = self._dof(), self.plan.private
+        found = combinations(matrix, values, self.names, self.estimate, covariance, dof=dof, noisy=noisy)
+        return replace(found, adjust=adjust, warning=self.statement.mark)
 
     def wald_test_terms(self, *, adjust: Adjustment | None = None) -> TermTests:
         """Test each term of the model, such as all levels of a factor together.
@@ -230,21 +228,25 @@ class FitResult(ExplainsAbsence):
         *terms : str
             Names of terms, as `wald_test_terms` shows them.
         """
-        form = self._form("compare_without")
-        unknown = [term for term in terms if term not in form.terms]
-        if unknown or not terms:
-            raise InvalidArgument(
-                f"terms must name terms of the model: {', '.join(dict.fromkeys(form.terms))}"
-            )
-        rows = [k for term in dict.fromkeys(terms) for k in form.positions(term)]
+        rows = self._form("compare_without").positions_of(terms)
         return self.wald_test(np.eye(len(self.names))[rows])
 
     def predict(self, exog: object) -> pd.Series | pd.DataFrame:
         """Return what `get_prediction` predicts without standard errors, for fits without inference, too.
 
-        A series of means, or of probabilities of the second of two classes; with more a frame of all.
+        A series of means, or of probabilities of the second of two classes; with more a frame of all. Of a
+        support vector machine, which has no probabilities, the class of each row. The index is that of
+        ``exog`` if it is a pandas frame.
         """
         return predicted(self._regression("predict"), exog)
+
+    def decision_function(self, exog: object) -> pd.Series | pd.DataFrame:
+        """Return the linear predictor at given covariates, for fits without inference, too.
+
+        Of two classes it is positive where the second is predicted; with more it is a frame of one for each,
+        which add up to 0, the largest where it is predicted. ``exog`` as for `get_prediction`.
+        """
+        return decided(self._regression("decision_function"), exog)
 
     def get_prediction(self, exog: object) -> Predictions:
         """Predict the mean of the response, or the probability of each class, at given covariates.
@@ -260,7 +262,8 @@ class FitResult(ExplainsAbsence):
         -------
         Predictions
             ``summary_frame()`` has means, standard errors by the delta method and intervals that are
-            symmetric on the scale of the linear predictor; all include the privacy noise.
+            symmetric on the scale of the linear predictor; all include the privacy noise. Its index is that
+            of a pandas frame, with a level of classes below where there are more than two.
         """
         return Predictions.at(self._coefficients("get_prediction"), exog)
 
@@ -273,8 +276,9 @@ class FitResult(ExplainsAbsence):
             Covariates to average over: public profiles or a public or synthetic reference table. **Never the
             private rows**: an average over them is a function of them that nothing protects.
         variables : sequence of str, optional
-            Raw columns; default all. For a number the derivative, polynomials and interactions taken
-            together; for a factor the difference of each level from the first.
+            Raw columns, ``"income"`` for a term ``np.log(income)``; default all. For a number the derivative,
+            polynomials and interactions taken together; for a factor the difference of each level from the
+            first.
 
         Returns
         -------
@@ -298,7 +302,10 @@ class FitResult(ExplainsAbsence):
         )
 
     def plot(self, level: float = 0.95) -> "Figure":
-        """Return a Matplotlib figure of coefficients and intervals, and what of these is privacy noise."""
+        """Return a Matplotlib figure of coefficients and intervals, and what of these is privacy noise.
+
+        Characters of names that Matplotlib's ``font.family`` lacks are written as escapes.
+        """
         known = None if self.cov_sampling is None else self._uncertainty(level)
         title = f"{self.model} of {self.target}"
         return draw(self.names, self.estimate, known, level=level, title=title, mark=self.statement.mark)
@@ -361,14 +368,6 @@ class FitResult(ExplainsAbsence):
             raise _no_inference("dof")
         return self.dof
 
-    def _hypotheses(self, R: ArrayLike | str, r: ArrayLike | None) -> tuple[FloatArray, FloatArray]:
-        if isinstance(R, str):
-            if r is not None:
-                raise InvalidArgument('r must be None where R is a text; write the values in it: "age = 40"')
-            R, r = parse_constraints(R, self.names)
-        matrix = wald.hypothesis_matrix(R, len(self.names))
-        return matrix, wald.hypothesis_values(r, len(matrix))
-
     def _form(self, asked: str) -> ModelForm:
         if self.form is None:
             raise Incompatible(f"{asked} needs the terms of the model, which this result was made without")
@@ -385,7 +384,8 @@ class FitResult(ExplainsAbsence):
 
     def _coefficients(self, asked: str) -> Coefficients:
         covariance = self._covariance(asked)
-        return Coefficients(self._regression(asked), covariance, self._dof(), self.statement.mark)
+        noisy, mark = self.plan.private, self.statement.mark
+        return Coefficients(self._regression(asked), covariance, self._dof(), noisy, mark)
 
     def _uncertainty(self, level: float) -> Uncertainty:
         shown = {"se": self.bse, "z": self.zvalues, "pvalue": self.pvalues, "noise_share": self.noise_share}

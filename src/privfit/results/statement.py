@@ -78,7 +78,7 @@ class PrivacyStatement:
         limit = "" if self.delta == 0 else f", except with probability δ = {round_up(self.delta)}"
         return (
             f"{verb} {who} of the table changes the probability of any published result by a factor of at "
-            f"most e^ε ≈ {significant(_exp(self.epsilon))}{limit}. "
+            f"most e^ε{_factor(self.epsilon)}{limit}. "
             "This holds for everything released by this fit taken together."
         )
 
@@ -121,5 +121,10 @@ def _no_promise(*, seeded: bool) -> str:
     return f"{reason}: nothing is promised to the people in the table. For tests and teaching only."
 
 
-def _exp(value: float) -> float:
-    return math.exp(value) if value < 700 else math.inf
+def _factor(epsilon: float) -> str:
+    """Return what follows "e^ε": its value or, beyond the numbers of a computer, a power of ten."""
+    if epsilon < 700:
+        return f" ≈ {significant(math.exp(epsilon))}"
+    if epsilon < 1e6:
+        return f" < 10^{math.ceil(epsilon / math.log(10))}, which is as good as no limit"
+    return ", which is no limit"

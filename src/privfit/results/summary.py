@@ -9,6 +9,7 @@ from privfit.problem.plan import Plan
 from privfit.results import printer
 from privfit.results.printer import Column
 from privfit.results.statement import PrivacyStatement
+from privfit.results.unusable import footnotes
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -176,22 +177,14 @@ def _reading(uncertainty: Uncertainty | None, level: float, *, noisy: bool, pure
             f"P>|z| and intervals use Student's t with {_span(finite)} degrees of freedom{rest}, because the "
             f"standard errors are themselves estimated with privacy noise{tails}."
         )
-    if not np.all(np.isfinite(uncertainty.se)):
-        footers.append(
-            "std err inf or nan: the privacy noise left no usable standard error, so nothing can be "
-            "concluded about this coefficient. More rows or a larger budget would help."
-        )
-    return footers
+    return [*footers, *footnotes(uncertainty.se, "this coefficient", noisy=True)]
 
 
 def _reading_without_noise(uncertainty: Uncertainty, level: float) -> list[str]:
-    footers = [f"Standard errors, tests and {100 * level:.6g}% intervals are for sampling variation alone."]
-    if not np.all(np.isfinite(uncertainty.se)):
-        footers.append(
-            "std err inf or nan: the rows do not determine this coefficient. Columns may be collinear or "
-            "constant, or may separate the classes."
-        )
-    return footers
+    return [
+        f"Standard errors, tests and {100 * level:.6g}% intervals are for sampling variation alone.",
+        *footnotes(uncertainty.se, "this coefficient", noisy=False),
+    ]
 
 
 def _span(values: FloatArray) -> str:

@@ -1,0 +1,167 @@
+"""Predicted means at public covariates, with standard errors."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import pandas as pd
+
+from privfit._checks import FloatArray, coverage
+from privfit.errors import Incompatible
+from privfit.inference import effects, wald
+from privfit.inference.effects import Link
+from privfit.results.printer import Column
+from privfit.results.regression import PUBLIC, Coefficients, Regression, need_mean
+from privfit.results.summary import Summary
+from privfit.results.unusable import footnotes_on_a_curve
+
+
+def predicted(regression: Regression, data: object) -> pd.Series | pd.DataFrame:
+    """Return means, probabilities of classes, or classes, at the rows of a public table."""
+    if regression.form.link == "none":
+        return _predicted_class(regression, data)
+    values, _ = regression.means(data)
+    outputs, rows = regression.form.outputs, _rows(data, len(values))
+    if len(outputs) == 1:
+        return pd.Series(values[:, 0], index=rows, name="mean")
+    return pd.DataFrame(values, index=rows, columns=pd.Index(outputs))
+
+
+def decided(regression: Regression, data: object) -> pd.Series | pd.DataFrame:
+    """Return the linear predictor, or that of every class, at the rows of a public table."""
+    values = regression.decisions(data)
+    rows = _rows(data, len(values))
+    if values.shape[1] == 1:
+        return pd.Series(values[:, 0], index=rows, name="decision")
+    return pd.DataFrame(values, index=rows, columns=pd.Index(regression.form.classes))
+
+
+def _predicted_class(regression: Regression, data: object) -> pd.Series:
+    """Return the class on whose side of 0 each linear predictor is, as the schema spells it."""
+    target = regression.encoder.design.target
+    if target.labels is None:
+        raise Incompatible(
+            "predict needs a mean or classes, of which the loss of this model says nothing; "
+            "decision_function gives its linear predictor"
+        )
+    values = regression.decisions(data)
+    codes = (values[:, 0] > 0.0).astype(int)
+    return pd.Series(np.array(target.labels)[codes], index=_rows(data, len(values)), name=target.name)
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class Predictions:
+    """Means of the response at given covariates, with standard errors: what `get_prediction` returns.
+
+    Parameters
+    ----------
+    index : Index of k rows
+        That of a pandas frame, else 0, 1, ...; with a level ``class`` below where there are several classes.
+    predicted, se, dof : array of shape (k,)
+    line, line_se : array of shape (k,)
+        The same on the scale on which intervals are symmetric: of the linear predictor.
+    link : str
+    notes : tuple of str
+        Shown below the table.
+    warning : str or None
+    """
+
+    index: pd.Index
+    predicted: FloatArray
+    se: FloatArray
+    dof: FloatArray
+    line: FloatArray
+    line_se: FloatArray
+    link: Link
+    notes: tuple[str, ...]
+    warning: str | None
+
+    @classmethod
+    def at(cls, given: Coefficients, data: object) -> "Predictions":
+        """Predict at the rows of a public table."""
+        form = given.regression.form
+        need_mean(form, "get_prediction")
+        values, derivatives = given.regression.means(data)
+        line, stretch = effects.to_line(values, form.link)
+        with np.errstate(invalid="ignore", over="ignore"):
+            line_se, _ = given.errors(stretch[:, :, None] * derivatives)
+        se, dof = given.errors(derivatives)
+        se = np.where(np.isfinite(line), se, np.nan)  # too close to the end of the range for a slope
+        rows = _rows(data, len(values))
+        return cls(
+            index=rows if len(form.outputs) == 1 else _each(rows, form.outputs),
+            predicted=values.ravel(),
+            se=se.ravel(),
+            dof=dof.ravel(),
+            line=line.ravel(),
+            line_se=line_se.ravel(),
+            link=form.link,
+            notes=footnotes_on_a_curve(se, "this mean", noisy=given.noisy),
+            warning=given.warning,
+        )
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Labels of the rows, and classes where there are several, as text."""
+        return tuple(_text(label) for label in self.index)
+
+    def conf_int(self, level: float = 0.95) -> pd.DataFrame:
+        """Return intervals for the means, symmetric on the scale of the linear predictor."""
+        lower, upper = wald.interval(self.line, self.line_se, coverage(level), self.dof)
+        ends = (effects.from_line(end, self.link) for end in (lower, upper))
+        return pd.DataFrame(dict(zip(("lower", "upper"), ends, strict=True)), index=self.index)
+
+    def summary_frame(self, level: float = 0.95) -> pd.DataFrame:
+        """Return a frame with columns ``mean``, ``mean_se``, ``lower`` and ``upper``."""
+        frame = self.conf_int(level)
+        frame.insert(0, "mean", self.predicted)
+        frame.insert(1, "mean_se", self.se)
+        return frame
+
+    def summary(self, level: float = 0.95) -> Summary:
+        """Return the table, for print or notebook."""
+        tail = (1.0 - coverage(level)) / 2.0
+        frame = self.summary_frame(level)
+        return Summary(
+            title="Predicted means",
+            mark=self.warning,
+            header=(),
+            columns=(
+                Column("mean", "significant"),
+                Column("std err", "significant"),
+                Column(f"[{tail:.6g}", "significant"),
+                Column(f"{1.0 - tail:.6g}]", "significant"),
+            ),
+            rows=tuple(
+                (name, tuple(row)) for name, row in zip(self.names, frame.to_numpy().tolist(), strict=True)
+            ),
+            footers=(
+                "Intervals are for the mean at these covariates, not for a new response.",
+                PUBLIC,
+                *self.notes,
+            ),
+        )
+
+    def __str__(self) -> str:
+        return str(self.summary())
+
+    __repr__ = __str__
+
+    def _repr_html_(self) -> str:
+        return self.summary().as_html()
+
+
+def _rows(data: object, count: int) -> pd.Index:
+    """Return the labels of the rows that are predicted: a pandas frame has its own, others are counted."""
+    return data.index.copy() if isinstance(data, pd.DataFrame) else pd.RangeIndex(count)
+
+
+def _each(rows: pd.Index, outputs: Sequence[str]) -> pd.MultiIndex:
+    """Return every row with every class below it."""
+    repeated = rows.repeat(len(outputs))
+    levels = [repeated.get_level_values(level) for level in range(rows.nlevels)]
+    return pd.MultiIndex.from_arrays([*levels, np.tile(outputs, len(rows))], names=[*rows.names, "class"])
+
+
+def _text(label: object) -> str:
+    return " ".join(map(str, label)) if isinstance(label, tuple) else str(label)

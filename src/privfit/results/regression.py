@@ -1,0 +1,107 @@
+"""The released coefficients with the form of their model: how means follow at given covariates."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from privfit._checks import FloatArray
+from privfit.data.covariates import open_covariates
+from privfit.data.encode import Encoder
+from privfit.data.tables import Table
+from privfit.errors import Incompatible
+from privfit.inference import effects
+from privfit.inference.contrasts import combination_errors
+from privfit.inference.effects import Differentiated
+from privfit.results.form import ModelForm
+
+PUBLIC = (
+    "The covariates that were given are taken to be public: an average over private rows is not protected, "
+    "and may not be published."
+)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Regression:
+    """The released coefficients, and how covariates reach them.
+
+    Parameters
+    ----------
+    estimate : array of shape (q,)
+    form : ModelForm
+    encoder : Encoder
+        Made from public facts; turns raw columns into the columns of the design.
+    """
+
+    estimate: FloatArray
+    form: ModelForm
+    encoder: Encoder
+
+    def design(self, table: Table) -> FloatArray:
+        """Return the rows of the design in raw units, shape (n, p)."""
+        columns = self.encoder.design.columns
+        widths = np.array([column.half_width for column in columns])
+        centers = np.array([column.center for column in columns])
+        return self.encoder.encode_predictors(table) * widths + centers
+
+    def means(self, data: object) -> Differentiated:
+        """Return the mean, or the probability of each class, at the rows of a table."""
+        x = self.design(open_covariates(data, self.encoder))
+        return self.shown(effects.mean(x, self.estimate, self.form.link))
+
+    def decisions(self, data: object) -> FloatArray:
+        """Return the linear predictor at the rows of a table, shape (n, 1).
+
+        With more than two classes: one for every class, shape (n, K); they add up to 0.
+        """
+        x = self.design(open_covariates(data, self.encoder))
+        eta = effects.predictors(x, self.estimate)
+        if len(self.form.classes) <= 2:
+            return eta
+        of_all = np.column_stack([np.zeros(len(eta)), eta])
+        return of_all - of_all.mean(axis=1, keepdims=True)
+
+    def shown(self, found: Differentiated) -> Differentiated:
+        """Leave out the probability of the first of two classes."""
+        values, derivatives = found
+        return (values[:, 1:], derivatives[:, 1:]) if len(self.form.classes) == 2 else found
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Coefficients:
+    """A regression and what is known of its coefficients.
+
+    Parameters
+    ----------
+    regression : Regression
+    covariance : array of shape (q, q)
+    dof : array of shape (q,)
+    noisy : bool
+        Whether the fit added noise.
+    warning : str or None
+        Marks a result without privacy.
+    """
+
+    regression: Regression
+    covariance: FloatArray
+    dof: FloatArray
+    noisy: bool
+    warning: str | None
+
+    def errors(self, derivatives: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Return standard errors and degrees of freedom by the delta method, each of the leading shape.
+
+        NaN where a derivative is not a number.
+        """
+        flat = derivatives.reshape(-1, derivatives.shape[-1])
+        se, dof = combination_errors(np.where(np.isfinite(flat), flat, 0.0), self.covariance, self.dof)
+        se = np.where(np.isfinite(flat).all(axis=1), se, np.nan)
+        return se.reshape(derivatives.shape[:-1]), dof.reshape(derivatives.shape[:-1])
+
+
+def need_mean(form: ModelForm, asked: str) -> None:
+    """Refuse what is ``asked`` of a model whose predictor is no mean."""
+    if form.link == "none":
+        raise Incompatible(
+            f"{asked} needs a model of a mean, and the linear predictor of this one is none; predict and "
+            "decision_function say what it predicts, t_test gives standard errors of combinations"
+        )

@@ -1,0 +1,46 @@
+"""What is said below a table where a standard error supports no conclusion."""
+
+import numpy as np
+
+from privfit._checks import FloatArray
+
+
+def reason(about: str, *, noisy: bool, lost: str = "standard error") -> str:
+    """Return why nothing can be concluded about something, and what would help.
+
+    Parameters
+    ----------
+    about : str
+        E.g. ``"this coefficient"``.
+    noisy : bool
+        Whether the fit added noise.
+    lost : str
+        What is not usable.
+    """
+    if not noisy:
+        return (
+            f"the rows do not determine {about}. Columns may be collinear or constant, or may separate the "
+            "classes."
+        )
+    return (
+        f"the privacy noise left no usable {lost}, so nothing can be concluded about {about}. More rows or a "
+        "larger budget would help."
+    )
+
+
+def footnotes(se: FloatArray, about: str, *, noisy: bool) -> tuple[str, ...]:
+    """Return what explains standard errors that are not finite; nothing if all are."""
+    return () if np.isfinite(se).all() else (f"std err inf or nan: {reason(about, noisy=noisy)}",)
+
+
+def footnotes_on_a_curve(se: FloatArray, about: str, *, noisy: bool) -> tuple[str, ...]:
+    """Return the same for the delta method, whose errors are NaN where a curve has no slope to go by."""
+    notes = (f"std err inf: {reason(about, noisy=noisy)}",) if np.isinf(se).any() else ()
+    if not np.isnan(se).any():
+        return notes
+    negative = ", or the privacy noise left a negative variance" if noisy else ""
+    return (
+        *notes,
+        f"std err nan: the curve is too flat or too steep there to go by its slope{negative}, so nothing can "
+        f"be concluded about {about}.",
+    )
