@@ -21,12 +21,9 @@ import contextlib
 import math
 import re
 from collections.abc import Callable, Iterator, Sequence
-from decimal import Decimal
-from numbers import Real
 from typing import Any, TypeAlias, TypeVar, cast
 
 import numpy as np
-import pandas as pd
 import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
@@ -34,6 +31,7 @@ from numpy.typing import NDArray
 from privfit._checks import FloatArray
 from privfit.data.declarations import WHITESPACE, CategoricalColumn, Level, NumericColumn
 from privfit.data.level_loops import few_codes
+from privfit.data.objects import numbers_of_objects, text_of_objects
 from privfit.errors import SchemaError
 
 ColumnValues: TypeAlias = NDArray[Any] | pa.Array | pa.ChunkedArray
@@ -151,7 +149,7 @@ def level_codes(values: ColumnValues, levels: Sequence[Level]) -> CodeArray:
     codes = pc.fill_null(found, UNKNOWN).to_numpy(zero_copy_only=False).astype(np.int32)
     codes[missing] = MISSING
     if isinstance(values, np.ndarray) and values.dtype == object:
-        numbers = _python_numbers(values)
+        numbers = numbers_of_objects(values)
         others = np.isnan(numbers)
         codes = np.where(others, codes, _codes_by_value(numbers, others, levels))
     return codes
@@ -250,29 +248,6 @@ def spelled_number(text: str) -> float:
     return float(text) if re.match(_NUMBER, text) else math.nan
 
 
-def only_text(cells: NDArray[Any]) -> bool:
-    """Return whether Python objects are text or missing, so that none needs to be looked at as a number."""
-    return pd.api.types.infer_dtype(cells) == "string"
-
-
-def _python_numbers(cells: NDArray[Any]) -> FloatArray:
-    """Return the numbers and true/false among Python objects, NaN for all others."""
-    if only_text(cells):
-        return np.full(cells.size, np.nan)
-    return np.array([_python_number(cell) for cell in cells], dtype=np.float64)
-
-
-def _python_number(cell: object) -> float:
-    if not isinstance(cell, Real | Decimal | np.bool_):
-        return math.nan
-    try:
-        return float(cell)
-    except OverflowError:  # beyond floating point, which no level is
-        return math.inf
-    except Exception:  # a duration is a whole number to NumPy, and a signalling NaN one to Python
-        return math.nan
-
-
 def _spelled_numbers(text: pa.Array) -> FloatArray:
     spelled = pc.match_substring_regex(text, pattern=_NUMBER)
     digits = pc.if_else(spelled, text, None)
@@ -337,38 +312,7 @@ def _numpy_text(values: NDArray[Any]) -> pa.Array:
         return _arrow_text(pa.array(values.tolist(), pa.large_binary()))
     if values.dtype.kind in "biuf":
         return pa.array(values, from_pandas=True).cast(pa.large_string())
-    cells = values.astype(object, copy=False)
-    try:
-        return pa.array(cells, pa.large_string(), from_pandas=True)
-    except Exception:  # cells of mixed types, or text with half a character
-        null = _missing(cells)
-        spelled = [None if gone else _spelling(cell) for cell, gone in zip(cells, null, strict=True)]
-        return pa.array(spelled, pa.large_string())
-
-
-def _missing(cells: NDArray[Any]) -> NDArray[np.bool_]:
-    """Return which Python objects are null or NaN, those among them that cannot be asked."""
-    try:
-        return np.asarray(pd.isna(cells))
-    except Exception:  # a signalling NaN
-        return np.array([_is_missing(cell) for cell in cells])
-
-
-def _is_missing(cell: Any) -> bool:
-    try:
-        found = pd.isna(cell)
-    except Exception:
-        return True
-    return isinstance(found, bool | np.bool_) and bool(found)
-
-
-def _spelling(cell: object) -> str | None:
-    """Return the text of one Python object, the same as `pyarrow.array` gives for text and bytes."""
-    try:
-        text = cell.decode("utf-8", "replace") if isinstance(cell, bytes) else str(cell)
-        return text.encode("utf-8", "replace").decode("utf-8")
-    except Exception:  # an object that cannot be printed is a missing cell, not an error
-        return None
+    return text_of_objects(values.astype(object, copy=False))
 
 
 def _decoded(cells: pa.Array | pa.ChunkedArray) -> pa.Array:
