@@ -32,6 +32,7 @@ from privfit._checks import FloatArray
 from privfit.data.declarations import WHITESPACE, CategoricalColumn, Level, NumericColumn
 from privfit.data.level_loops import few_codes
 from privfit.data.objects import numbers_of_objects, text_of_objects
+from privfit.data.times import holds_times, text_of_times
 from privfit.errors import SchemaError
 
 ColumnValues: TypeAlias = NDArray[Any] | pa.Array | pa.ChunkedArray
@@ -221,6 +222,8 @@ def as_number(values: ColumnValues) -> FloatArray:
         if isinstance(values, np.ndarray):
             return values.astype(np.float64, copy=False)
         plain = values.cast(_value_type(values.type))
+        if pa.types.is_decimal(plain.type):  # rounded as those among Python objects, which Arrow's are not
+            return _spelled_numbers(as_text(plain))
         return plain.cast(pa.float64(), safe=False).to_numpy(zero_copy_only=False)
 
 
@@ -232,11 +235,7 @@ def as_text(values: ColumnValues) -> pa.Array:
     SchemaError
         If the type of the column has no spelling, as lists.
     """
-    text = _arrow_text(values)
-    try:
-        text = pc.utf8_trim(text, characters=WHITESPACE)
-    except pa.ArrowInvalid:  # a file may call bytes text that are none
-        text = pc.utf8_trim(_decoded(text.cast(pa.large_binary())), characters=WHITESPACE)
+    text = pc.utf8_trim(_arrow_text(values), characters=WHITESPACE)
     return pc.if_else(pc.equal(text, ""), None, text)
 
 
@@ -269,40 +268,47 @@ def _value_type(kind: pa.DataType) -> pa.DataType:
 
 def _refuse_other_types(values: ColumnValues, wanted: str) -> None:
     kind = values.dtype if isinstance(values, np.ndarray) else _value_type(values.type)
-    readable = kind.kind in "OUST" if isinstance(kind, np.dtype) else pa.types.is_null(kind) or _is_text(kind)
+    readable = kind.kind in "OUST" if isinstance(kind, np.dtype) else pa.types.is_null(kind) or is_text(kind)
     if not readable:
         raise SchemaError(f"has the type {kind}, which does not hold {wanted}; convert it first")
 
 
-def _is_text(kind: pa.DataType) -> bool:
+def is_text(kind: pa.DataType) -> bool:
+    """Return whether an Arrow type is text or bytes."""
     binary = pa.types.is_binary(kind) or pa.types.is_large_binary(kind) or pa.types.is_fixed_size_binary(kind)
-    return binary or pa.types.is_string(kind) or pa.types.is_large_string(kind) or str(kind) == "string_view"
+    string = pa.types.is_string(kind) or pa.types.is_large_string(kind)
+    return binary or string or str(kind) in ("string_view", "binary_view")
 
 
 def _arrow_text(values: ColumnValues) -> pa.Array:
     """Return the cells as a large_string array, not yet stripped."""
     if isinstance(values, np.ndarray):
         return _numpy_text(values)
-    kind = _value_type(values.type)
+    kind = values.type
+    if pa.types.is_dictionary(kind):
+        return _text_of_dictionary(values)
+    if is_text(kind):  # a file may call bytes text that are none
+        return _one_piece(_text_of_bytes(values.cast(pa.large_binary())))
+    if holds_times(kind):
+        return text_of_times(_one_piece(values))
+    message = f"has the type {kind}, which does not hold levels; convert it first"
     if pa.types.is_nested(kind):
-        raise SchemaError(f"has the type {kind}, which does not hold levels; convert it first")
-    plain = values.cast(kind)
-    is_bytes = _is_text(kind) and "binary" in str(kind)
-    if is_bytes:
-        return _one_piece(_text_of_bytes(plain))
-    return _one_piece(
-        quietly(
-            lambda: plain.cast(pa.large_string()),
-            f"has the type {kind}, which does not hold levels; convert it first",
-        )
-    )
+        raise SchemaError(message)
+    return _one_piece(quietly(lambda: values.cast(pa.large_string()), message))
+
+
+def _text_of_dictionary(values: pa.Array | pa.ChunkedArray) -> pa.Array:
+    """Return the text of cells that point to the values of a dictionary, each of which is spelled once."""
+    chunks = values.chunks if isinstance(values, pa.ChunkedArray) else [values]
+    parts = [pc.take(_arrow_text(chunk.dictionary), chunk.indices) for chunk in chunks]
+    return pa.concat_arrays([pa.nulls(0, pa.large_string()), *parts])
 
 
 def _text_of_bytes(cells: pa.Array | pa.ChunkedArray) -> pa.Array | pa.ChunkedArray:
     try:
         return cells.cast(pa.large_string())
     except pa.ArrowInvalid:
-        return _decoded(cells.cast(pa.large_binary()))
+        return _decoded(cells)
 
 
 def _numpy_text(values: NDArray[Any]) -> pa.Array:

@@ -12,6 +12,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from privfit._checks import FloatArray
+from privfit.data.times import text_of_time
 
 
 def text_of_objects(cells: NDArray[Any]) -> pa.Array:
@@ -72,7 +73,10 @@ def _text(cell: Any) -> str | None:
         return memoryview(cell).tobytes().decode("utf-8", "replace")
     if isinstance(cell, pa.Scalar):
         return _text(cell.as_py())
-    return None if _is_missing(cell) else str(cell)
+    if _is_missing(cell):
+        return None
+    time = text_of_time(cell)
+    return str(cell) if time is None else time
 
 
 def _is_missing(cell: Any) -> bool:

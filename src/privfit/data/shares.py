@@ -27,7 +27,7 @@ _SHRINK = 1.0 - 2.0**-40
 IntArray = NDArray[np.int64]
 
 _LONG_DECIMAL = 4300
-"""Digits before or after the point from which a decimal is spelled as it is; Python prints longer ints not."""
+"""Digits before or after the point beyond which a decimal stays as it is; Python prints no longer ints."""
 
 NOBODY = -1
 """Code of a row without an identifier."""
