@@ -48,6 +48,9 @@ _FEW = 8
 MISSING, UNKNOWN = -1, -2
 """Codes of `level_codes` for a missing cell and for a value that is no level."""
 
+_GONE = {"f": np.nan, "c": np.nan, "M": "NaT", "m": "NaT"}
+"""What a missing cell is in arrays of a kind that has them."""
+
 _NUMBER = r"^[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?$|^[+-]?(?i:inf|infinity)$"
 
 
@@ -76,15 +79,19 @@ def quietly(read: Callable[[], _T], message: str) -> _T:
 
 
 def unmasked(values: Any) -> Any:
-    """Return a masked array as a plain one in which masked cells are missing; anything else as it is."""
+    """Return a masked array as a plain one in which masked cells are missing; anything else as it is.
+
+    Its type is that of the masked array, or of Python objects where that has no missing cells: whether one is
+    masked decides nothing, and least of all whether a type is refused.
+    """
     if not isinstance(values, np.ma.MaskedArray):
         return values
     masked, cells = np.ma.getmaskarray(values), np.ma.getdata(values)
-    if not masked.any():
+    kind = cells.dtype.kind
+    if kind == "V":  # refused by its type wherever cells are read
         return cells
-    is_float = cells.dtype.kind == "f"
-    cells = np.array(cells, dtype=None if is_float else object)
-    cells[masked] = np.nan if is_float else None
+    cells = np.array(cells, dtype=None if kind in _GONE else object)
+    cells[masked] = _GONE.get(kind)
     return cells
 
 
