@@ -41,7 +41,7 @@ def spelled(cell: object) -> str | None:
         return None
 
 
-def number(cell: object) -> float:
+def number(cell: Any) -> float:
     """Return a number or true/false as a float; NaN for anything else, text that spells a number included."""
     try:
         return float(cell) if _is_number(cell) else math.nan
