@@ -250,9 +250,20 @@ def test_polars_categories_are_read():
     np.testing.assert_array_equal(level_codes(series, ("b", "a")), [1, 0, -1])
 
 
-def test_malformed_text_in_a_text_column_is_no_error():
-    broken = pa.array([b"\xff", b" a "]).view(pa.string())
-    assert as_text(broken).to_pylist() == ["\ufffd", "a"]
+@pytest.mark.parametrize("kind", [pa.string(), pa.large_string(), pa.string_view(), pa.binary_view()])
+@pytest.mark.parametrize("malformed", [b"\xff", b"1\xff2", b"1\xff", b"\xc3"])
+def test_malformed_text_in_a_text_column_is_no_error(kind, malformed):
+    """Inside a cell it stopped the comparison with true and false."""
+    cells = [malformed, b" 1 ", None, b"TRUE"]
+    text = pa.array(cells).cast(pa.binary_view()) if kind == pa.binary_view() else None
+    broken = pa.array(cells).view(pa.string()).cast(kind) if text is None else text
+    pointing = pa.DictionaryArray.from_arrays(pa.array([0, 1, None, 3]), broken)
+    for values in (broken, pointing, pa.chunked_array([broken]), pa.chunked_array([pointing])):
+        assert as_text(values).to_pylist() == [malformed.decode("utf-8", "replace"), "1", None, "TRUE"]
+        np.testing.assert_array_equal(as_number(values), [NAN, 1.0, NAN, 1.0])
+        assert level_codes(values, (0, 1)).tolist() == [UNKNOWN, 1, MISSING, 1]
+        assert level_codes(values, ("0", "1")).tolist() == [UNKNOWN, 1, MISSING, UNKNOWN]
+        assert unit_codes(values)[0].tolist() == [0, 1, -1, 2]
 
 
 @pytest.mark.parametrize("levels", [["a", "b", "7"], [7, 1.5, True]])

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import privfit as pf
-from privfit.data.columns import as_number, level_codes
+from privfit.data.columns import as_number, level_codes, unmasked
 from privfit.data.tables import open_table, single_column
 from privfit.data.unit_scale import UnitScaleEncoder
 
@@ -64,3 +64,29 @@ def test_arrays_without_schema():
     assert np.isnan(x[1, 2])
     assert np.isnan(y[1])
     assert np.isfinite(x[0]).all()
+
+
+@pytest.mark.parametrize("mask", [[False, False], [False, True]])
+@pytest.mark.parametrize(
+    ("cells", "read"),
+    [
+        (np.array(["2020-01-01", "2021-01-01"], dtype="M8[s]"), lambda cells: level_codes(cells, ("a", "b"))),
+        (np.array(["2020-01-01", "2021-01-01"], dtype="M8[s]"), as_number),
+        (np.array([1, 2], dtype="m8[s]"), as_number),
+        (np.array([1.0, 2.0 + 1j]), as_number),
+        (np.array([(1, 2), (3, 4)], dtype="i4,i4"), lambda cells: level_codes(cells, (1, 2))),
+    ],
+)
+def test_a_masked_cell_does_not_decide_whether_a_type_is_refused(cells, read, mask):
+    hidden = np.ma.array(cells, mask=mask) if cells.dtype.kind != "V" else np.ma.array(cells)
+    if cells.dtype.kind == "V":
+        hidden[1] = np.ma.masked if mask[1] else cells[1]
+    with pytest.raises(pf.SchemaError, match="convert it first"):
+        read(single_column("a", hidden))
+
+
+@pytest.mark.parametrize("kind", [np.float32, np.int64, np.uint8, np.bool_, "U5", "M8[s]", "c8", object])
+def test_the_type_is_that_of_the_array_whether_or_not_a_cell_is_masked(kind):
+    cells = np.array([1, 0]).astype(kind)
+    types = {unmasked(np.ma.array(cells, mask=mask)).dtype for mask in ([False, False], [False, True])}
+    assert len(types) == 1

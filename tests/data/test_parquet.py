@@ -5,13 +5,18 @@ from decimal import Decimal
 import numpy as np
 import pandas as pd
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 import privfit as pf
 from privfit.data.batches import BatchSizes, TextForm, read_batches
+from privfit.data.columns import as_number, as_text
 from privfit.data.encode import SchemaEncoder
 from privfit.data.schema import Schema
+from privfit.data.shares import unit_codes
 from privfit.data.tables import Table, open_table
 from privfit.errors import SchemaError
 
@@ -35,6 +40,8 @@ PARTS = {
     "bytes": pa.array([b"1", b"\xff", b"3"]),
     "large": pa.array([2**53 + 1, 2, 3]),
     "decimal": pa.array([Decimal("1.5"), Decimal("2.0"), None]),
+    "malformed": pa.array([b"\xff", b"1\xff", b"3"]).view(pa.string()),
+    "malformed category": pa.array([b"1\xff2", b"1", b"3"]).view(pa.string()).dictionary_encode(),
 }
 
 
@@ -96,6 +103,68 @@ def test_types_that_agree_are_read_as_they_are(tmp_path):
     opened = open_table(folder(tmp_path, PLAIN, PLAIN))
     assert opened.values("x").type == pa.int64()
     assert opened.names == ("x", "code", "y")
+
+
+MOMENTS = pa.array([0, 1, 2**60], pa.int64()).cast(pa.timestamp("us"))
+NO_TEXT = {
+    "moment": MOMENTS,
+    "zone": MOMENTS.cast(pa.timestamp("us", "Europe/Paris")),
+    "duration": pa.array([1, 2, 2**60], pa.int64()).cast(pa.duration("us")),
+    "time": pa.array([1, 2, 3], pa.int64()).cast(pa.time64("us")),
+    "date": pa.array([1, 2, 2**30], pa.int32()).cast(pa.date32()),
+    "list": pa.array([["1"], [], None]),
+    "struct": pa.array([{"a": b"\xff"}, {"a": b"1"}, None]).cast(pa.struct({"a": pa.binary()})),
+}
+
+SPELLED = {"list": ["['1']", "[]", None], "struct": ["{'a': b'\\xff'}", "{'a': b'1'}", None]}
+
+
+@pytest.mark.parametrize("other", [pa.nulls(3), PLAIN, pa.array(["1", "2", "x"]), None])
+@pytest.mark.parametrize("kind", NO_TEXT)
+def test_no_cell_of_a_part_decides_how_others_are_spelled_or_whether_a_fit_stops(tmp_path, kind, other):
+    """A part of missing cells alone made the column one of Python objects, which have other spellings."""
+    own = NO_TEXT[kind]
+    expected, _ = encoded([pc.if_else(own.is_valid(), "no level", None)])
+    path = folder(tmp_path, own, own if other is None else other)
+    opened = open_table(path)
+    for found in (ENCODER.encode(opened), in_batches(path)):
+        np.testing.assert_array_equal(found[0][:3], expected)
+        assert len(found[1]) == 6
+    text = as_text(opened.values("x")).to_pylist()[:3]
+    assert text == (SPELLED[kind] if kind in SPELLED else as_text(own).to_pylist())
+
+
+def test_people_are_the_same_whatever_type_another_part_has(tmp_path):
+    ids = pa.array([2**62, 2**62 + 1, 7])
+    same = [unit_codes(open_table(folder(tmp_path, ids, other)).values("x"))[0] for other in PARTS.values()]
+    assert all(codes[:3].tolist() == [0, 1, 2] for codes in same)
+    scales = [pa.array([Decimal("2.50"), Decimal("7.00"), None]), pa.array([Decimal("2.5"), None, None])]
+    assert unit_codes(open_table(folder(tmp_path, *scales)).values("x"))[0].tolist() == [0, 1, -1, 0, -1, -1]
+
+
+@settings(max_examples=100, deadline=None)
+@given(st.decimals(allow_nan=False, allow_infinity=False, places=9, min_value=-(10**20), max_value=10**20))
+def test_decimals_are_the_same_numbers_among_python_objects(number):
+    among = np.array([number, "x"], dtype=object)
+    assert as_number(pa.array([number]))[0] == as_number(among)[0] == float(number)
+
+
+@pytest.mark.parametrize("n_parts", [1, 2])
+def test_a_malformed_cell_stops_no_fit(tmp_path, n_parts):
+    """It is one person's, and the fit had been paid for."""
+    y, fits = np.random.default_rng(4).random(300), []
+    for first in (b"?", b"1\xff2"):
+        path = tmp_path / repr(first)
+        path.mkdir()
+        text = pa.array([first, *(str(k % 10).encode() for k in range(299))]).view(pa.string())
+        for k, cells in enumerate([text, pa.nulls(300)][:n_parts]):
+            pq.write_table(pa.table({"x": cells, "code": [1] * 300, "y": y}), path / f"{k}.parquet")
+        for data in (path, path / "0.parquet", pf.RowCache(path, storage="float64")):
+            fits.append(pf.ols("y ~ x", data, schema=SCHEMA, solver="non-private").params)
+        stream = pf.LinearRegression(schema=SCHEMA, solver=pf.solvers.OnlineToBatch(), inference=False)
+        fits.append(stream.set_params(random_state=1).fit(pf.RowStream(path, n_rows=300)).coef_)
+    for one, other in zip(fits[:4], fits[4:], strict=True):
+        np.testing.assert_array_equal(one, other)
 
 
 def test_a_column_that_a_part_lacks_is_missing_there(tmp_path):

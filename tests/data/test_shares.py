@@ -1,5 +1,6 @@
 """Shares: at most 1 in a unit in exact arithmetic, and a function of that unit's rows alone."""
 
+from decimal import Decimal
 from fractions import Fraction
 
 import numpy as np
@@ -183,6 +184,20 @@ def test_reading_from_a_file(tmp_path):
     rows = ShareRule("id", 1, ("w", NumericColumn(0.0, 2.0))).read(open_table(path))
     assert rows.n_units == 2
     np.testing.assert_allclose(rows.among(np.ones(4, dtype=bool)), [0.25, 1.0, 0.5, 0.0], rtol=1e-11)
+
+
+@pytest.mark.parametrize(
+    ("cells", "codes"),
+    [
+        (["2.5", "2.50", "25E-1", "2.05"], [0, 0, 0, 1]),
+        (["0", "-0.00", "0E+5000", "1E-5000"], [0, 0, 0, 1]),
+        (["1E+4299", "10E+4298", "1E+4300", "1E+999999999999999999"], [0, 0, 1, 2]),
+        (["100", "1E+2", "sNaN", "Infinity"], [0, 0, NOBODY, 1]),
+    ],
+)
+def test_decimals_are_one_unit_however_they_are_written(cells, codes):
+    column = np.array([*(Decimal(cell) for cell in cells), "u"], dtype=object)
+    assert unit_codes(column)[0][:-1].tolist() == codes
 
 
 def test_whole_numbers_among_objects_are_one_unit_whatever_their_type():

@@ -17,15 +17,18 @@ from privfit.data.synthetic import census, census_schema, linear_model, logistic
 ESTIMATORS = [pf.LogisticRegression, pf.LinearRegression, pf.HuberRegressor]
 LABELS_ARE_DECLARED = "labels other than 0/1, -1/1 and booleans are declared, not read off the data"
 NO_TELLTALE_ERROR = "a row whose response is not finite contributes nothing; an error would tell of it"
+NO_TELLTALE_OBJECT = "an error that names the type of a cell would tell of it"
 NO_TELLTALE_CELL = "a row with a missing cell contributes nothing to a fit; an error would tell of it"
 NO_TELLTALE_WEIGHT = "weights are private; an error would tell that all are 0"
 TINY = "a table of fewer rows than coefficients is refused"
 ROWS = {
+    "check_dtype_object": NO_TELLTALE_OBJECT,
     "check_estimators_nan_inf": NO_TELLTALE_CELL,
     "check_all_zero_sample_weights_error": NO_TELLTALE_WEIGHT,
     "check_sample_weight_equivalence_on_dense_data": TINY,
 }
 LABELLED_FIT = ROWS | {
+    "check_supervised_y_no_nan": NO_TELLTALE_ERROR,
     "check_sample_weights_pandas_series": LABELS_ARE_DECLARED,
     "check_sample_weights_not_an_array": LABELS_ARE_DECLARED,
     "check_sample_weights_shape": LABELS_ARE_DECLARED,

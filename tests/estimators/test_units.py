@@ -213,6 +213,14 @@ def test_the_number_of_rows_of_a_person_stays_private(frame):
     assert plans[0] == plans[1]
 
 
+@pytest.mark.parametrize("n", [1, 2, 3])
+def test_the_number_of_rows_of_one_person_decides_nothing(n):
+    """With one row scikit-learn's own refusal came, which tells of it."""
+    with pytest.raises(pf.TooLittleData) as caught:
+        pf.LinearRegression().fit(np.zeros((n, 1)), np.zeros(n), groups=np.zeros(n))
+    assert str(caught.value) == "so few of 'groups' cannot support 2 coefficients; give at least 4"
+
+
 def test_too_few_people(frame):
     few = frame[frame["person"].isin(["p1", "p2", "p3"])]
     with pytest.raises(pf.TooLittleData, match="so few of 'person' cannot support"):

@@ -20,7 +20,7 @@ from privfit.data.files import (
     unreadable,
 )
 from privfit.data.names import present
-from privfit.data.parquet import scanners
+from privfit.data.parquet import parquet_batches
 
 _UNBUFFERED = pads.ParquetFragmentScanOptions(pre_buffer=False)
 """Without it, all that is to be read of a file is in memory at once."""
@@ -90,8 +90,7 @@ def _open(
         names = present(dataset.schema.names, needed)
         return map(sound, dataset.to_batches(columns=names, **scanned))
     if form != "CSV":
-        parts = scanners(file, needed, fragment_scan_options=_UNBUFFERED, **scanned)
-        return (batch for part in parts for batch in part.to_batches())
+        return parquet_batches(file, needed, fragment_scan_options=_UNBUFFERED, **scanned)
     names, start = csv_names(file, shown, columns=text.columns, header=text.header, sep=text.sep)
     return pacsv.open_csv(
         csv_text(file, shown, start=start, sep=text.sep),

@@ -21,12 +21,9 @@ import contextlib
 import math
 import re
 from collections.abc import Callable, Iterator, Sequence
-from decimal import Decimal
-from numbers import Real
 from typing import Any, TypeAlias, TypeVar, cast
 
 import numpy as np
-import pandas as pd
 import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
@@ -34,6 +31,8 @@ from numpy.typing import NDArray
 from privfit._checks import FloatArray
 from privfit.data.declarations import WHITESPACE, CategoricalColumn, Level, NumericColumn
 from privfit.data.level_loops import few_codes
+from privfit.data.objects import numbers_of_objects, text_of_objects
+from privfit.data.times import holds_times, text_of_times
 from privfit.errors import SchemaError
 
 ColumnValues: TypeAlias = NDArray[Any] | pa.Array | pa.ChunkedArray
@@ -48,6 +47,9 @@ _FEW = 8
 
 MISSING, UNKNOWN = -1, -2
 """Codes of `level_codes` for a missing cell and for a value that is no level."""
+
+_GONE = {"f": np.nan, "c": np.nan, "M": "NaT", "m": "NaT"}
+"""What a missing cell is in arrays of a kind that has them."""
 
 _NUMBER = r"^[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?$|^[+-]?(?i:inf|infinity)$"
 
@@ -77,15 +79,19 @@ def quietly(read: Callable[[], _T], message: str) -> _T:
 
 
 def unmasked(values: Any) -> Any:
-    """Return a masked array as a plain one in which masked cells are missing; anything else as it is."""
+    """Return a masked array as a plain one in which masked cells are missing; anything else as it is.
+
+    Its type is that of the masked array, or of Python objects where that has no missing cells: whether one is
+    masked decides nothing, and least of all whether a type is refused.
+    """
     if not isinstance(values, np.ma.MaskedArray):
         return values
     masked, cells = np.ma.getmaskarray(values), np.ma.getdata(values)
-    if not masked.any():
+    kind = cells.dtype.kind
+    if kind == "V":  # refused by its type wherever cells are read
         return cells
-    is_float = cells.dtype.kind == "f"
-    cells = np.array(cells, dtype=None if is_float else object)
-    cells[masked] = np.nan if is_float else None
+    cells = np.array(cells, dtype=None if kind in _GONE else object)
+    cells[masked] = _GONE.get(kind)
     return cells
 
 
@@ -151,7 +157,7 @@ def level_codes(values: ColumnValues, levels: Sequence[Level]) -> CodeArray:
     codes = pc.fill_null(found, UNKNOWN).to_numpy(zero_copy_only=False).astype(np.int32)
     codes[missing] = MISSING
     if isinstance(values, np.ndarray) and values.dtype == object:
-        numbers = _python_numbers(values)
+        numbers = numbers_of_objects(values)
         others = np.isnan(numbers)
         codes = np.where(others, codes, _codes_by_value(numbers, others, levels))
     return codes
@@ -223,6 +229,8 @@ def as_number(values: ColumnValues) -> FloatArray:
         if isinstance(values, np.ndarray):
             return values.astype(np.float64, copy=False)
         plain = values.cast(_value_type(values.type))
+        if pa.types.is_decimal(plain.type):  # rounded as those among Python objects, which Arrow's are not
+            return _spelled_numbers(as_text(plain))
         return plain.cast(pa.float64(), safe=False).to_numpy(zero_copy_only=False)
 
 
@@ -234,11 +242,7 @@ def as_text(values: ColumnValues) -> pa.Array:
     SchemaError
         If the type of the column has no spelling, as lists.
     """
-    text = _arrow_text(values)
-    try:
-        text = pc.utf8_trim(text, characters=WHITESPACE)
-    except pa.ArrowInvalid:  # a file may call bytes text that are none
-        text = pc.utf8_trim(_decoded(text.cast(pa.large_binary())), characters=WHITESPACE)
+    text = pc.utf8_trim(_arrow_text(values), characters=WHITESPACE)
     return pc.if_else(pc.equal(text, ""), None, text)
 
 
@@ -248,29 +252,6 @@ def spelled_number(text: str) -> float:
     if lowered in ("true", "false"):
         return float(lowered == "true")
     return float(text) if re.match(_NUMBER, text) else math.nan
-
-
-def only_text(cells: NDArray[Any]) -> bool:
-    """Return whether Python objects are text or missing, so that none needs to be looked at as a number."""
-    return pd.api.types.infer_dtype(cells) == "string"
-
-
-def _python_numbers(cells: NDArray[Any]) -> FloatArray:
-    """Return the numbers and true/false among Python objects, NaN for all others."""
-    if only_text(cells):
-        return np.full(cells.size, np.nan)
-    return np.array([_python_number(cell) for cell in cells], dtype=np.float64)
-
-
-def _python_number(cell: object) -> float:
-    if not isinstance(cell, Real | Decimal | np.bool_):
-        return math.nan
-    try:
-        return float(cell)
-    except OverflowError:  # beyond floating point, which no level is
-        return math.inf
-    except Exception:  # a duration is a whole number to NumPy, and a signalling NaN one to Python
-        return math.nan
 
 
 def _spelled_numbers(text: pa.Array) -> FloatArray:
@@ -294,40 +275,47 @@ def _value_type(kind: pa.DataType) -> pa.DataType:
 
 def _refuse_other_types(values: ColumnValues, wanted: str) -> None:
     kind = values.dtype if isinstance(values, np.ndarray) else _value_type(values.type)
-    readable = kind.kind in "OUST" if isinstance(kind, np.dtype) else pa.types.is_null(kind) or _is_text(kind)
+    readable = kind.kind in "OUST" if isinstance(kind, np.dtype) else pa.types.is_null(kind) or is_text(kind)
     if not readable:
         raise SchemaError(f"has the type {kind}, which does not hold {wanted}; convert it first")
 
 
-def _is_text(kind: pa.DataType) -> bool:
+def is_text(kind: pa.DataType) -> bool:
+    """Return whether an Arrow type is text or bytes."""
     binary = pa.types.is_binary(kind) or pa.types.is_large_binary(kind) or pa.types.is_fixed_size_binary(kind)
-    return binary or pa.types.is_string(kind) or pa.types.is_large_string(kind) or str(kind) == "string_view"
+    string = pa.types.is_string(kind) or pa.types.is_large_string(kind)
+    return binary or string or str(kind) in ("string_view", "binary_view")
 
 
 def _arrow_text(values: ColumnValues) -> pa.Array:
     """Return the cells as a large_string array, not yet stripped."""
     if isinstance(values, np.ndarray):
         return _numpy_text(values)
-    kind = _value_type(values.type)
+    kind = values.type
+    if pa.types.is_dictionary(kind):
+        return _text_of_dictionary(values)
+    if is_text(kind):  # a file may call bytes text that are none
+        return _one_piece(_text_of_bytes(values.cast(pa.large_binary())))
+    if holds_times(kind):
+        return text_of_times(_one_piece(values))
+    message = f"has the type {kind}, which does not hold levels; convert it first"
     if pa.types.is_nested(kind):
-        raise SchemaError(f"has the type {kind}, which does not hold levels; convert it first")
-    plain = values.cast(kind)
-    is_bytes = _is_text(kind) and "binary" in str(kind)
-    if is_bytes:
-        return _one_piece(_text_of_bytes(plain))
-    return _one_piece(
-        quietly(
-            lambda: plain.cast(pa.large_string()),
-            f"has the type {kind}, which does not hold levels; convert it first",
-        )
-    )
+        raise SchemaError(message)
+    return _one_piece(quietly(lambda: values.cast(pa.large_string()), message))
+
+
+def _text_of_dictionary(values: pa.Array | pa.ChunkedArray) -> pa.Array:
+    """Return the text of cells that point to the values of a dictionary, each of which is spelled once."""
+    chunks = values.chunks if isinstance(values, pa.ChunkedArray) else [values]
+    parts = [pc.take(_arrow_text(chunk.dictionary), chunk.indices) for chunk in chunks]
+    return pa.concat_arrays([pa.nulls(0, pa.large_string()), *parts])
 
 
 def _text_of_bytes(cells: pa.Array | pa.ChunkedArray) -> pa.Array | pa.ChunkedArray:
     try:
         return cells.cast(pa.large_string())
     except pa.ArrowInvalid:
-        return _decoded(cells.cast(pa.large_binary()))
+        return _decoded(cells)
 
 
 def _numpy_text(values: NDArray[Any]) -> pa.Array:
@@ -337,38 +325,7 @@ def _numpy_text(values: NDArray[Any]) -> pa.Array:
         return _arrow_text(pa.array(values.tolist(), pa.large_binary()))
     if values.dtype.kind in "biuf":
         return pa.array(values, from_pandas=True).cast(pa.large_string())
-    cells = values.astype(object, copy=False)
-    try:
-        return pa.array(cells, pa.large_string(), from_pandas=True)
-    except Exception:  # cells of mixed types, or text with half a character
-        null = _missing(cells)
-        spelled = [None if gone else _spelling(cell) for cell, gone in zip(cells, null, strict=True)]
-        return pa.array(spelled, pa.large_string())
-
-
-def _missing(cells: NDArray[Any]) -> NDArray[np.bool_]:
-    """Return which Python objects are null or NaN, those among them that cannot be asked."""
-    try:
-        return np.asarray(pd.isna(cells))
-    except Exception:  # a signalling NaN
-        return np.array([_is_missing(cell) for cell in cells])
-
-
-def _is_missing(cell: Any) -> bool:
-    try:
-        found = pd.isna(cell)
-    except Exception:
-        return True
-    return isinstance(found, bool | np.bool_) and bool(found)
-
-
-def _spelling(cell: object) -> str | None:
-    """Return the text of one Python object, the same as `pyarrow.array` gives for text and bytes."""
-    try:
-        text = cell.decode("utf-8", "replace") if isinstance(cell, bytes) else str(cell)
-        return text.encode("utf-8", "replace").decode("utf-8")
-    except Exception:  # an object that cannot be printed is a missing cell, not an error
-        return None
+    return text_of_objects(values.astype(object, copy=False))
 
 
 def _decoded(cells: pa.Array | pa.ChunkedArray) -> pa.Array:

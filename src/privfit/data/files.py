@@ -217,6 +217,8 @@ def _type_in_bytes(kind: pa.DataType) -> pa.DataType:
         return pa.dictionary(kind.index_type, _type_in_bytes(kind.value_type), kind.ordered)
     if pa.types.is_large_string(kind):
         return pa.large_binary()
+    if str(kind) == "string_view":
+        return pa.binary_view()
     return pa.binary() if pa.types.is_string(kind) else kind
 
 

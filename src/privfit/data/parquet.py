@@ -7,33 +7,58 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pyarrow.dataset as pads
+from numpy.typing import NDArray
 
-from privfit.data.columns import ColumnValues
+from privfit.data.columns import ColumnValues, as_text, holds_numbers, is_text
 from privfit.data.names import distinct, present
+from privfit.data.objects import spelled
 from privfit.errors import SchemaError
 
 
-def scanners(file: Path, needed: Sequence[str] | None, **options: Any) -> Iterator[pads.Scanner]:
-    """Yield what reads each part of a Parquet file or folder, with the types of the part.
+def read_parquet(file: Path, needed: Sequence[str] | None) -> list[tuple[str, ColumnValues]]:
+    """Return the columns of a Parquet file or folder.
 
     The type of a part may be decided by one of its cells, as pandas writes numbers with a missing cell, or
-    text that looks like numbers. Nothing is converted to the types of the first part: that may fail, and
-    whether it does depends on cells, too.
+    text that looks like numbers. So each part is read with its own types, and what they say beyond numbers
+    and text decides nothing: not how cells of another part are spelled, and not whether a fit is refused.
 
     Parameters
     ----------
     file : path
     needed : sequence of str or None
         Columns to read; None for all of the first part.
-    **options
-        Of `pyarrow.dataset.Fragment.scanner`.
 
     Raises
     ------
     SchemaError
         If there is no Parquet file, or a column is missing.
     """
+    parts = [scanner.to_table() for scanner in _scanners(_dataset(file), needed)]
+    return [(name, _joined([part.column(name) for part in parts])) for name in parts[0].column_names]
+
+
+def parquet_batches(file: Path, needed: Sequence[str] | None, **options: Any) -> Iterator[pa.RecordBatch]:
+    """Yield the rows in batches, whose cells are those of `read_parquet`.
+
+    Parameters
+    ----------
+    file, needed
+        As for `read_parquet`.
+    **options
+        Of `pyarrow.dataset.Fragment.scanner`.
+    """
     dataset = _dataset(file)
+    for scanner in _scanners(dataset, needed, **options):
+        for batch in scanner.to_batches():
+            columns = batch.columns if len(dataset.files) == 1 else [_readable(one) for one in batch.columns]
+            yield pa.RecordBatch.from_arrays(columns, names=batch.schema.names)
+
+
+def _scanners(dataset: pads.Dataset, needed: Sequence[str] | None, **options: Any) -> Iterator[pads.Scanner]:
+    """Yield what reads each part.
+
+    Nothing is converted to the types of the first part: that may fail, and whether it does depends on cells.
+    """
     names = present(distinct(dataset.schema.names), needed)
     folders = set(_folder_names(dataset))
     for part in dataset.get_fragments():
@@ -45,17 +70,38 @@ def scanners(file: Path, needed: Sequence[str] | None, **options: Any) -> Iterat
         yield part.scanner(schema=pa.schema(fields), columns=names, **options)
 
 
-def read_parquet(file: Path, needed: Sequence[str] | None) -> list[tuple[str, ColumnValues]]:
-    """Return the columns of all parts; see `scanners`."""
-    parts = [scanner.to_table() for scanner in scanners(file, needed)]
-    return [(name, _joined([part.column(name) for part in parts])) for name in parts[0].column_names]
-
-
 def _joined(parts: list[pa.ChunkedArray]) -> ColumnValues:
-    """Return the cells of a column; as Python objects, which are read one by one, if types differ."""
-    if len({part.type for part in parts}) == 1:
-        return pa.chunked_array([chunk for part in parts for chunk in part.chunks], parts[0].type)
-    return np.fromiter((cell for part in parts for cell in part.to_pylist()), dtype=object)
+    """Return the cells of a column; as Python objects, which are read one by one, if some are numbers."""
+    if len(parts) == 1:
+        return parts[0]
+    readable = [_readable(part) for part in parts]
+    if len({part.type for part in readable}) == 1:
+        return pa.chunked_array([chunk for part in readable for chunk in _chunks(part)], readable[0].type)
+    if not any(holds_numbers(part) for part in readable):
+        return pa.chunked_array([as_text(part) for part in readable], pa.large_string())
+    return np.concatenate([_objects(part) for part in readable])
+
+
+def _readable(cells: pa.Array | pa.ChunkedArray) -> pa.Array | pa.ChunkedArray:
+    """Return numbers and text as they are, and the text of what is of another type."""
+    kind = cells.type.value_type if pa.types.is_dictionary(cells.type) else cells.type
+    if holds_numbers(cells) or is_text(kind) or pa.types.is_null(kind):
+        return cells
+    try:
+        return as_text(cells)
+    except SchemaError:  # lists and the like: what they are among Python objects
+        return pa.array([spelled(cell) for cell in cells], pa.large_string())
+
+
+def _objects(cells: pa.Array | pa.ChunkedArray) -> NDArray[Any]:
+    """Return Python numbers, or text."""
+    found = np.empty(len(cells), dtype=object)
+    found[:] = (cells if holds_numbers(cells) else as_text(cells)).to_pylist()
+    return found
+
+
+def _chunks(cells: pa.Array | pa.ChunkedArray) -> list[pa.Array]:
+    return cells.chunks if isinstance(cells, pa.ChunkedArray) else [cells]
 
 
 def _dataset(file: Path) -> pads.Dataset:

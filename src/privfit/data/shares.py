@@ -14,8 +14,9 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from privfit._checks import FloatArray, whole
-from privfit.data.columns import ColumnValues, as_text, encode_numeric, holds_numbers, naming, only_text
+from privfit.data.columns import ColumnValues, as_text, encode_numeric, holds_numbers, naming
 from privfit.data.declarations import NumericColumn
+from privfit.data.objects import only_text
 from privfit.data.schema import Schema
 from privfit.data.tables import Table
 from privfit.errors import InvalidArgument
@@ -24,6 +25,9 @@ _SHRINK = 1.0 - 2.0**-40
 """Covers the rounding of the quotients, so that the shares of a unit sum to at most 1 in exact arithmetic."""
 
 IntArray = NDArray[np.int64]
+
+_LONG_DECIMAL = 4300
+"""Digits before or after the point beyond which a decimal stays as it is; Python prints no longer ints."""
 
 NOBODY = -1
 """Code of a row without an identifier."""
@@ -140,20 +144,38 @@ class RowShares:
 
 
 def _one_spelling(cells: NDArray[Any]) -> NDArray[Any]:
-    """Return Python objects with whole numbers of one type, so that they have one spelling."""
+    """Return Python objects with equal numbers of one type, so that they have one spelling."""
     if cells.dtype != object or only_text(cells):
         return cells
     found = cells.copy()
     for place, cell in enumerate(cells):
-        if isinstance(cell, float | np.floating | Decimal) and _is_whole(cell):
-            found[place] = int(cell)
+        same = _plainest(cell)
+        if same is not None:
+            found[place] = same
     return found
 
 
-def _is_whole(number: float | np.floating[Any] | Decimal) -> bool:
-    if isinstance(number, Decimal):
-        return number.is_finite() and number == number.to_integral_value()
-    return math.isfinite(number) and number == int(number)
+def _plainest(cell: object) -> int | str | None:
+    """Return a whole number as int, and a decimal without zeros at its end; None for what stays as it is."""
+    try:
+        if isinstance(cell, Decimal):
+            return _plain_decimal(cell)
+        if isinstance(cell, float | np.floating) and math.isfinite(cell) and cell == int(cell):
+            return int(cell)
+    except Exception:  # an object that cannot be asked what it is, or that raises when it is converted
+        return None
+    return None
+
+
+def _plain_decimal(cell: Decimal) -> int | str | None:
+    """Return a decimal as int or text, unless that would be long: a short one can stand for a gigabyte."""
+    if not cell.is_finite():
+        return None
+    if not cell:
+        return 0
+    if cell.adjusted() >= _LONG_DECIMAL or int(cell.as_tuple().exponent) <= -_LONG_DECIMAL:
+        return None
+    return int(cell) if cell == cell.to_integral_value() else format(cell, "f").rstrip("0")
 
 
 def unit_codes(values: ColumnValues) -> tuple[IntArray, int]:

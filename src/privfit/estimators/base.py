@@ -45,7 +45,6 @@ _QUOTE_NOTHING = (
     "The feature names",
     "Feature names are only supported",
     "Sparse data",
-    "float() argument must be",
 )
 """How those messages of scikit-learn's validation begin that quote no cell."""
 
@@ -120,7 +119,7 @@ class AbstractPrivateRegressor(BaseEstimator, ABC):
             encoder, opened = self._open_with_schema(X, y, model, options, beside)
             table = beside.join(opened)
         else:
-            encoder, opened = self._open_arrays(X, y, model, classes)
+            encoder, opened = self._open_arrays(X, y, model, classes, self._fewest_rows(options))
             table = beside.join(opened)
         result, theta = fit(model, encoder, table, options)
         self._encoder, self._theta = encoder, theta
@@ -154,11 +153,12 @@ class AbstractPrivateRegressor(BaseEstimator, ABC):
         )
 
     def _open_arrays(
-        self, X: Any, y: Any, model: Model, classes: Sequence[Level] | None
+        self, X: Any, y: Any, model: Model, classes: Sequence[Level] | None, fewest: int
     ) -> tuple[Encoder, Table]:
+        """Return the encoder and the rows, of which there must be the ``fewest``."""
         if isinstance(X, str | os.PathLike):
             raise InvalidArgument("schema is needed to fit a file: it says what the columns are")
-        X = self._numbers(X, ensure_min_samples=2 if self.relation == "replace" else 0)
+        X = self._numbers(X, ensure_min_samples=fewest)
         response = quietly(lambda: column_or_1d(y, warn=True), _UNEQUAL)
         if len(response) != len(X):
             raise SchemaError(_UNEQUAL)
@@ -166,6 +166,10 @@ class AbstractPrivateRegressor(BaseEstimator, ABC):
         encoder = self._unit_encoder(names, model, classes)
         columns = [*((name, X[:, k]) for k, name in enumerate(names)), (encoder.needed[-1], response)]
         return encoder, Table(columns)
+
+    def _fewest_rows(self, options: FitOptions) -> int:
+        """Return how many rows scikit-learn asks for: none where their number is private."""
+        return 2 if self.relation == "replace" and options.shares.unit is None else 0
 
     def _open_stream(
         self, stream: RowStream, y: object, model: Model, classes: Sequence[Level] | None
@@ -237,8 +241,8 @@ class AbstractPrivateRegressor(BaseEstimator, ABC):
                 return np.asarray(
                     validate_data(self, X, dtype=np.float64, ensure_all_finite=False, **options)
                 )
-        except (ValueError, TypeError, OverflowError) as error:
-            if str(error).startswith(_QUOTE_NOTHING):
+        except Exception as error:
+            if type(error) in (ValueError, TypeError) and str(error).startswith(_QUOTE_NOTHING):
                 raise
         raise SchemaError(UNREADABLE)
 

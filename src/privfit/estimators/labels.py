@@ -1,25 +1,33 @@
 """The labels of a response without a schema."""
 
-import contextlib
 from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-from sklearn.utils.multiclass import check_classification_targets, type_of_target
+import pyarrow as pa
 
 from privfit._checks import listed
 from privfit.data.cache import RowCache
+from privfit.data.columns import ColumnValues, naming
 from privfit.data.declarations import Level
 from privfit.data.elsewhere import as_store
 from privfit.data.response import standard_labels
 from privfit.data.stream import RowStream
+from privfit.data.tables import single_column
 from privfit.errors import LabelError
+
+_OTHER_LABELS = (
+    "Unknown label type: y holds labels other than 0/1, -1/1 and true/false. "
+    "Only binary classification is supported unless classes= declares the labels"
+)
+"""Says what scikit-learn's errors say of all kinds of labels, since which it is would tell of a cell."""
 
 
 def declared_classes(X: Any, y: Any, classes: Sequence[Level] | None) -> Sequence[Level]:
     """Return the labels behind the codes: the given ones, or the standard pair that holds every label.
 
-    A stream is read once, by the fit, so its labels are 0 and 1 unless others are given.
+    A stream is read once, by the fit, so its labels are 0 and 1 unless others are given. Missing labels count
+    for nothing.
 
     Raises
     ------
@@ -36,20 +44,17 @@ def declared_classes(X: Any, y: Any, classes: Sequence[Level] | None) -> Sequenc
     store = as_store(X, y)
     if store is not None:
         return store.labels()
-    if isinstance(y, np.ndarray) and y.ndim == 1 and y.dtype.kind in "iu":
-        with contextlib.suppress(LabelError):  # scikit-learn's errors say more, and take longer
-            return standard_labels(y)
-    with np.errstate(invalid="ignore"):
-        check_classification_targets(y)
-        kind = type_of_target(y)
-    if kind == "multiclass":
-        raise LabelError(
-            "Only binary classification is supported unless classes= declares the labels. The type of the "
-            "target is multiclass."
-        )
-    response = np.asarray(y).ravel()
-    if response.dtype.kind in "OUS":
-        raise LabelError("y has labels other than 0/1, -1/1 and true/false; declare them with classes=")
-    if response.dtype.kind == "b":
+    values = single_column("y", y)
+    if _holds_truth(values):
         return (False, True)
-    return standard_labels(response)
+    try:
+        with naming("y", "argument"):
+            return standard_labels(values)
+    except LabelError:
+        failure = LabelError(_OTHER_LABELS)
+    raise failure
+
+
+def _holds_truth(values: ColumnValues) -> bool:
+    """Return whether the type of the labels is true/false."""
+    return values.dtype.kind == "b" if isinstance(values, np.ndarray) else pa.types.is_boolean(values.type)

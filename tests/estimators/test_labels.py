@@ -1,0 +1,77 @@
+"""Labels without a schema: missing ones count for nothing, and all others are refused alike."""
+
+import datetime
+import decimal
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pytest
+
+import privfit as pf
+
+RNG = np.random.default_rng(2)
+X = RNG.normal(size=(60, 2))
+Y = (X[:, 0] + RNG.normal(size=60) > 0).astype(int)
+MISSING = [*Y[:3].tolist(), None, *Y[4:].tolist()]
+HIDDEN = np.arange(60) == 3
+FORMS = {
+    "floats": np.where(HIDDEN, np.nan, Y),
+    "list": MISSING,
+    "objects": np.array(MISSING, dtype=object),
+    "text among objects": np.array([str(Y[0]), *MISSING[1:]], dtype=object),
+    "masked": np.ma.array(Y, mask=HIDDEN),
+    "masked floats": np.ma.array(Y.astype(float), mask=HIDDEN),
+    "integers of pandas": pd.Series(MISSING, dtype="Int64"),
+    "truth of pandas": pd.Series(MISSING, dtype="boolean"),
+    "polars": pl.Series(MISSING),
+    "Arrow": pa.array(MISSING),
+    "column": pd.DataFrame({"y": MISSING}),
+}
+OTHERS = [np.inf, 0.5, 2, "x", b"\xff", [1], 1j, datetime.date(2020, 1, 1), decimal.Decimal("0.5"), object()]
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.DataConversionWarning")
+@pytest.mark.parametrize("classifier", [pf.LogisticRegression, pf.LinearSVC])
+@pytest.mark.parametrize("form", FORMS)
+def test_a_missing_label_counts_for_nothing(form, classifier):
+    """One stopped the fit with another error than a label that is none, in some forms of a response."""
+    model = classifier(solver="non-private", inference=False)
+    coef = model.fit(X, FORMS[form]).coef_.copy()
+    np.testing.assert_allclose(coef, model.fit(X[~HIDDEN], Y[~HIDDEN]).coef_, rtol=1e-6)
+
+
+@pytest.mark.parametrize("make", [list, lambda cells: pd.Series(cells, dtype=object)])
+def test_what_another_label_is_does_not_show(make):
+    said = set()
+    for other in OTHERS:
+        cells = Y.tolist()
+        cells[3] = other
+        with pytest.raises(pf.LabelError) as caught:
+            pf.LogisticRegression().fit(X, make(cells))
+        said.add(str(caught.value))
+    assert len(said) == 1
+
+
+@pytest.mark.parametrize("other", [np.inf, 0.5, 2.0])
+def test_other_numbers_are_refused_alike(other):
+    with pytest.raises(pf.LabelError, match=r"0/1, -1/1 and true/false\. .* classes= declares"):
+        pf.LogisticRegression().fit(X, np.where(HIDDEN, other, Y))
+
+
+@pytest.mark.parametrize(
+    ("y", "classes"),
+    [(Y == 1, [False, True]), (FORMS["truth of pandas"], [False, True]), (2 * Y - 1, [-1, 1]), (Y, [0, 1])],
+)
+def test_which_labels_there_are_follows_from_their_type(y, classes):
+    model = pf.LogisticRegression(solver="non-private").fit(X, y)
+    assert model.classes_.tolist() == classes
+
+
+@pytest.mark.parametrize("odd", [pd.NA, "abc", 10**400, pd.Timestamp("2020"), [1], datetime.date(2020, 1, 1)])
+def test_what_a_cell_is_that_is_no_number_does_not_show(odd):
+    cells = X.astype(object)
+    cells[3, 1] = odd
+    with pytest.raises(pf.SchemaError, match=r"^X must hold numbers; declare text columns in a schema$"):
+        pf.LogisticRegression().fit(cells, Y)
