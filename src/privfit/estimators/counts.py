@@ -7,13 +7,10 @@ import numpy as np
 from privfit._checks import FloatArray, in_range
 from privfit._sealed import sealed
 from privfit.data.schema import Schema
-from privfit.estimators.models import Model, poisson_regression
+from privfit.estimators.models import LARGEST_PREDICTOR, Model, poisson_regression
 from privfit.estimators.regressors import AbstractLinearRegressor
 from privfit.privacy.budget import Budget
 from privfit.privacy.ledger import Ledger
-
-LARGEST_PREDICTOR = 50.0
-"""Log mean; its exponential has 22 digits."""
 
 
 @final

@@ -295,7 +295,7 @@ def _regression(
             raise InvalidArgument("quantile goes with model='quantile'; a loss has its own")
         regression = m_estimation(model)
     else:
-        regression = model_named(model, quantile)
+        regression = model_named(model, quantile=quantile)
     if formula is not None:
         if target is not None:
             raise InvalidArgument("target is named by the formula; leave it out")
