@@ -148,10 +148,6 @@ class _Factors:
                 raise FormulaError(
                     f"formula: column {quoted(name)} cannot be both the response and a predictor"
                 )
-            if name == self.schema.unit:
-                raise FormulaError(
-                    f"formula: column {quoted(name)} identifies the privacy unit and cannot be a predictor"
-                )
 
 
 def factor_columns(factor: Factor) -> Iterable[str]:
