@@ -152,11 +152,18 @@ class Schema(Mapping[str, Column]):
         Raises
         ------
         SchemaError
-            If the schema marks another column, or the weights are not declared as numeric.
+            If the schema marks another column, or this one as the response, or the weights are not declared
+            as numeric.
         InvalidArgument
             If an argument is no text.
         """
         unit, weights = column_name(unit=unit), column_name(weights=weights)
+        for role, name in (("unit", unit), ("weights", weights)):
+            if name is not None and name == self.target:
+                raise SchemaError(
+                    f"{role}={name!r}: the schema marks it as the response, which has no other part; name "
+                    "another column"
+                )
         entries = self.to_dict()
         if unit is not None and unit != self.unit:
             if self.unit is not None:
