@@ -208,6 +208,26 @@ class TestSchema:
         np.testing.assert_array_equal(fits[0], fits[1])
         np.testing.assert_array_equal(fits[0], fits[2])
 
+    def test_a_schema_may_be_its_declarations_or_their_file(self, frame, complete, tmp_path):
+        path = tmp_path / "schema.toml"
+        self.schema.to_toml(path)
+        forms = (self.schema, self.schema.to_dict(), path, str(path))
+        models = [pf.LogisticRegression(schema=form, random_state=0) for form in forms]
+        coefs = [model.fit(frame).coef_ for model in models]
+        for model, form, coef in zip(models, forms, coefs, strict=True):
+            np.testing.assert_array_equal(coef, coefs[0])
+            assert model.get_params()["schema"] is form
+            assert clone(model).schema == form
+            assert model.predict(complete[:5]).shape == (5,)
+
+    @pytest.mark.parametrize("wrong", [5, ["age"], b"schema.toml"])
+    def test_what_is_no_schema_is_named(self, frame, wrong):
+        rule = f"schema must be a Schema, a mapping of columns or the path .* got {type(wrong).__name__}"
+        with pytest.raises(pf.SchemaError, match=rule):
+            pf.LogisticRegression(schema=wrong).fit(frame)
+        with pytest.raises(pf.SchemaError, match=rule):
+            pf.logit("income_over_50k ~ age", frame, schema=wrong)
+
     def test_a_file_is_fitted_like_its_frame(self, frame, tmp_path):
         frame.to_parquet(tmp_path / "t.parquet")
         frame.to_csv(tmp_path / "t.csv", index=False)
@@ -260,7 +280,7 @@ CANARY = 987654321.5
         ({"l2": -1}, None, pf.InvalidArgument, "l2"),
         ({"relation": "nearby"}, None, pf.InvalidArgument, "relation"),
         ({"solver": "magic"}, None, pf.InvalidArgument, "solver"),
-        ({"schema": {"a": 1}}, None, pf.InvalidArgument, "schema"),
+        ({"schema": {"a": 1}}, None, pf.SchemaError, "column 'a': a declaration must be a table"),
         ({"norm_bound": 0}, None, pf.InvalidArgument, "norm_bound"),
         ({"classes": 2}, None, pf.InvalidArgument, "classes must be a list of labels, got int"),
         ({"classes": "01"}, None, pf.InvalidArgument, "classes must be a list of labels, got str"),

@@ -19,7 +19,7 @@ from privfit.data.covariates import NO_VALUE, open_covariates
 from privfit.data.declarations import Level
 from privfit.data.elsewhere import as_store, is_dask
 from privfit.data.encode import Encoder, SchemaEncoder
-from privfit.data.schema import Schema
+from privfit.data.schema import Schema, SchemaLike, as_schema
 from privfit.data.stores import AbstractRowStore
 from privfit.data.stream import RowStream
 from privfit.data.tables import Table, open_table, single_column
@@ -58,7 +58,7 @@ class AbstractPrivateRegressor(BaseEstimator, ABC):
     epsilon: float
     delta: float
     budget: Budget | None
-    schema: Schema | None
+    schema: SchemaLike | None
     solver: object
     fit_intercept: bool
     l2: float
@@ -113,9 +113,9 @@ class AbstractPrivateRegressor(BaseEstimator, ABC):
         classes = None if options.schema is not None else self._declared_classes(X, y)
         store = as_store(X, None if isinstance(y, str) else y)
         if isinstance(X, RowStream):
-            encoder, table = self._open_stream(X, y, model, classes), X
+            encoder, table = self._open_stream(X, y, model, options.schema, classes), X
         elif store is not None:
-            encoder, table = self._open_store(store, y, model, classes), store
+            encoder, table = self._open_store(store, y, model, options.schema, classes), store
         elif options.schema is not None:
             encoder, opened = self._open_with_schema(X, y, model, options, beside)
             table = beside.join(opened)
@@ -136,9 +136,8 @@ class AbstractPrivateRegressor(BaseEstimator, ABC):
     def _options(self, beside: Beside) -> FitOptions:
         budget = choose_budget(self.epsilon, self.delta, self.budget)
         true_or_false(fit_intercept=self.fit_intercept)
-        if self.schema is not None and not isinstance(self.schema, Schema):
-            raise InvalidArgument("schema must be a privfit.Schema; see Schema.from_toml")
-        schema = with_unit(self.schema, self.unit, self.weights, beside)
+        declared = None if self.schema is None else as_schema(self.schema)
+        schema = with_unit(declared, self.unit, self.weights, beside)
         return FitOptions(
             budget=budget,
             solver=self.solver,
@@ -168,34 +167,44 @@ class AbstractPrivateRegressor(BaseEstimator, ABC):
         return encoder, Table(columns)
 
     def _open_stream(
-        self, stream: RowStream, y: object, model: Model, classes: Sequence[Level] | None
+        self,
+        stream: RowStream,
+        y: object,
+        model: Model,
+        schema: Schema | None,
+        classes: Sequence[Level] | None,
     ) -> Encoder:
         """Return the encoder of a stream, which holds the response, too."""
-        if y is not None and (self.schema is None or not isinstance(y, str)):
+        if y is not None and (schema is None or not isinstance(y, str)):
             raise InvalidArgument(
                 "y must be left out with a stream, whose batches hold it; with a schema it may be a name"
             )
-        if self.schema is None:
+        if schema is None:
             encoder = self._unit_encoder(stream.columns, model, classes)
         else:
-            encoder = self._schema_encoder(self.schema, y if isinstance(y, str) else None, model)
+            encoder = self._schema_encoder(schema, y, model)
             self.feature_names_in_ = np.array(encoder.needed[:-1], dtype=object)
         self.n_features_in_ = len(encoder.needed) - 1
         return encoder
 
     def _open_store(
-        self, store: AbstractRowStore, y: object, model: Model, classes: Sequence[Level] | None
+        self,
+        store: AbstractRowStore,
+        y: object,
+        model: Model,
+        schema: Schema | None,
+        classes: Sequence[Level] | None,
     ) -> Encoder:
         """Return the encoder of rows that are encoded where they lie."""
-        if self.schema is not None:
-            encoder = self._schema_encoder(self.schema, y if isinstance(y, str) else None, model)
+        if schema is not None:
+            encoder = self._schema_encoder(schema, y, model)
         elif store.names is None:
             raise InvalidArgument("schema is needed to fit a file: it says what the columns are")
         elif y is None or isinstance(y, str):
             raise InvalidArgument("y is needed without a schema: a Dask series or array")
         else:
             encoder = self._unit_encoder(store.names, model, classes)
-        if self.schema is not None or store.named:
+        if schema is not None or store.named:
             self.feature_names_in_ = np.array(encoder.needed[:-1], dtype=object)
         self.n_features_in_ = len(encoder.needed) - 1
         return encoder
@@ -213,10 +222,10 @@ class AbstractPrivateRegressor(BaseEstimator, ABC):
             count_bound=self._count_bound() if model.target_kind == "count" else None,
         )
 
-    def _schema_encoder(self, schema: Schema, target: str | None, model: Model) -> SchemaEncoder:
+    def _schema_encoder(self, schema: Schema, y: object, model: Model) -> SchemaEncoder:
         return SchemaEncoder(
             schema,
-            target=schema.target if target is None else target,
+            target=y if isinstance(y, str) else schema.target,
             intercept=self.fit_intercept,
             target_kind=model.target_kind,
         )
@@ -255,7 +264,7 @@ class AbstractPrivateRegressor(BaseEstimator, ABC):
         self, X: Any, y: Any, model: Model, options: FitOptions, beside: Beside
     ) -> tuple[Encoder, Table]:
         assert options.schema is not None  # noqa: S101 -- the caller has checked
-        encoder = self._schema_encoder(options.schema, y if isinstance(y, str) else None, model)
+        encoder = self._schema_encoder(options.schema, y, model)
         given = {name for name, _ in beside.columns}
         counting = tuple(name for name in options.shares.columns if name not in given)
         names = encoder.needed[:-1]

@@ -12,7 +12,7 @@ from privfit._checks import FloatArray
 from privfit._sealed import sealed
 from privfit.data.cache import RowCache
 from privfit.data.declarations import Level
-from privfit.data.schema import Schema
+from privfit.data.schema import SchemaLike
 from privfit.data.stream import RowStream
 from privfit.errors import InvalidArgument
 from privfit.estimators.base import AbstractPrivateRegressor
@@ -74,7 +74,7 @@ unit, rows_per_unit, weights, weight_bound, ledger, dataset, random_state
         loss: AbstractLoss | None = None,
         count_bound: float | None = None,
         budget: Budget | None = None,
-        schema: Schema | None = None,
+        schema: SchemaLike | None = None,
         solver: object = "auto",
         fit_intercept: bool = True,
         l2: float = 0.0,

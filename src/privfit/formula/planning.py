@@ -1,12 +1,11 @@
 """Plans without data: `plan`, `sample_size` and `shortest_split`."""
 
-import os
 from collections.abc import Mapping
 from typing import Any
 
 from privfit._checks import RelationName, coverage
 from privfit.data.encode import Encoder, SchemaEncoder
-from privfit.data.schema import Schema
+from privfit.data.schema import Schema, SchemaLike, as_schema
 from privfit.data.shares import ShareRule
 from privfit.errors import InvalidArgument
 from privfit.estimators.assumptions import Assumptions
@@ -25,7 +24,6 @@ from privfit.estimators.sample_size import (
 )
 from privfit.estimators.split import shortest
 from privfit.formula.encoder import FormulaEncoder
-from privfit.formula.run import as_schema
 from privfit.inference.infer import BudgetSplit
 from privfit.losses import AbstractLoss
 from privfit.privacy.budget import Budget
@@ -35,7 +33,7 @@ def plan(
     formula: str | None = None,
     *,
     n: int,
-    schema: Schema | Mapping[str, Any] | str | os.PathLike[str],
+    schema: SchemaLike,
     model: str | AbstractLoss,
     quantile: float | None = None,
     epsilon: float = 1.0,
@@ -124,7 +122,7 @@ def plan(
 def sample_size(
     formula: str | None = None,
     *,
-    schema: Schema | Mapping[str, Any] | str | os.PathLike[str],
+    schema: SchemaLike,
     model: str | AbstractLoss,
     quantile: float | None = None,
     width: float | Mapping[str, float] | None = None,
@@ -223,7 +221,7 @@ def shortest_split(
     formula: str | None = None,
     *,
     n: int,
-    schema: Schema | Mapping[str, Any] | str | os.PathLike[str],
+    schema: SchemaLike,
     model: str | AbstractLoss,
     quantile: float | None = None,
     epsilon: float = 1.0,
@@ -284,7 +282,7 @@ def shortest_split(
 
 def _regression(
     formula: str | None,
-    schema: Schema | Mapping[str, Any] | str | os.PathLike[str],
+    schema: SchemaLike,
     model: str | AbstractLoss,
     quantile: float | None,
     target: str | None,
