@@ -208,6 +208,34 @@ class TestSchema:
         np.testing.assert_array_equal(fits[0], fits[1])
         np.testing.assert_array_equal(fits[0], fits[2])
 
+    def test_a_series_names_the_response_that_no_column_is_marked_as(self, frame):
+        target = self.schema.target
+        marked = pf.LogisticRegression(schema=self.schema, random_state=0).fit(frame).coef_
+        columns = self.schema.to_dict()
+        bare = pf.Schema(columns | {target: {**columns[target], "target": False}})
+        for y in (target, frame[target], pl.Series(target, frame[target].tolist())):
+            model = pf.LogisticRegression(schema=bare, random_state=0).fit(frame, y)
+            np.testing.assert_array_equal(model.coef_, marked)
+            assert model.result_.target == target
+
+    def test_the_mark_comes_before_the_name_of_a_series(self, frame):
+        y = (frame["age"] > 40).map({True: "yes", False: "no"})
+        levels = {"type": "categorical", "levels": ["no", "yes"], "target": True}
+        schema = pf.Schema({"age": self.schema["age"], "old": levels})
+        model = pf.LogisticRegression(schema=schema, random_state=0).fit(frame, y)
+        assert (y.name, model.result_.target) == ("age", "old")
+
+    @pytest.mark.parametrize("make", [np.asarray, lambda y: y.rename("other"), lambda y: y.rename(None)])
+    def test_a_response_without_a_name_is_told_what_to_do(self, frame, make):
+        schema = {
+            "x": {"type": "numeric", "lower": 0, "upper": 90},
+            "y": {"type": "numeric", "lower": 0, "upper": 90},
+        }
+        data = pd.DataFrame({"x": frame["age"], "y": frame["age"]})
+        for y in (make(data["y"]), None):
+            with pytest.raises(pf.SchemaError, match="y: the schema marks no response; mark its column"):
+                pf.LinearRegression(schema=schema).fit(data, y)
+
     def test_a_schema_may_be_its_declarations_or_their_file(self, frame, complete, tmp_path):
         path = tmp_path / "schema.toml"
         self.schema.to_toml(path)

@@ -225,7 +225,7 @@ class AbstractPrivateRegressor(BaseEstimator, ABC):
     def _schema_encoder(self, schema: Schema, y: object, model: Model) -> SchemaEncoder:
         return SchemaEncoder(
             schema,
-            target=y if isinstance(y, str) else schema.target,
+            target=_response_name(schema, y),
             intercept=self.fit_intercept,
             target_kind=model.target_kind,
         )
@@ -332,6 +332,20 @@ def _refuse_repeated_names(X: Any) -> None:
     known = [name for name in names if isinstance(name, str)] if isinstance(names, Iterable) else []
     if len(set(known)) < len(known):
         raise SchemaError("X has two columns of the same name; rename one")
+
+
+def _response_name(schema: Schema, y: object) -> str:
+    """Return the name that ``y`` is, or else that of the marked column, or else that of a series ``y``.
+
+    The mark comes first, because what is computed from a series of pandas keeps its name.
+    """
+    name = y if isinstance(y, str) else schema.target or getattr(y, "name", None)
+    if isinstance(name, str) and (name in schema or isinstance(y, str)):
+        return name
+    raise SchemaError(
+        "y: the schema marks no response; mark its column with target=true in the schema, or give y as the "
+        "name of a column of X or as a series that has the name of a column of the schema"
+    )
 
 
 def names_of(X: Any, names: Sequence[str]) -> Sequence[str] | None:

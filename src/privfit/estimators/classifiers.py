@@ -51,7 +51,7 @@ class AbstractLinearClassifier(ClassifierMixin, AbstractPrivateRegressor):
             labels, too.
         y : array-like of shape (n,) or str, optional
             Labels. With a schema it may be the name of a column of ``X``, or be left out where the
-            schema marks the target.
+            schema marks the target; where it marks none, a series is the column whose name it has.
         sample_weight : array-like of shape (n,), optional
             Survey weights; ``weight_bound`` is then needed.
         groups : array-like of shape (n,), optional

@@ -148,7 +148,7 @@ unit, rows_per_unit, weights, weight_bound, ledger, dataset, random_state
             Rows. With a schema: a frame, a mapping of columns, or a CSV or Parquet file.
         y : array-like of shape (n,) or str, optional
             Response. With a schema it may be the name of a column of ``X``, or be left out where the
-            schema marks the target.
+            schema marks the target; where it marks none, a series is the column whose name it has.
         sample_weight : array-like of shape (n,), optional
             Survey weights; ``weight_bound`` is then needed.
         groups : array-like of shape (n,), optional
