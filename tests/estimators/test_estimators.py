@@ -236,6 +236,20 @@ class TestSchema:
             with pytest.raises(pf.SchemaError, match="y: the schema marks no response; mark its column"):
                 pf.LinearRegression(schema=schema).fit(data, y)
 
+    @pytest.mark.parametrize(("width", "said"), [(1, "1 column;"), (4, "4 columns;")])
+    def test_an_array_of_another_width_is_told_the_predictors(self, width, said):
+        schema = pf.Schema({name: {"type": "numeric", "lower": -1, "upper": 1} for name in ("a", "y", "b")})
+        rule = f"X has {said} an array needs one for each of the 2 predictors, in this order: a, b"
+        x = np.random.default_rng(0).uniform(-1, 1, (600, 2))
+        y = pd.Series(x[:, 0], name="y")
+        with pytest.raises(pf.SchemaError, match=rule):
+            pf.LinearRegression(schema=schema).fit(np.zeros((600, width)), y)
+        model = pf.LinearRegression(schema=schema, random_state=0).fit(x, y)
+        with pytest.raises(pf.SchemaError, match=rule):
+            model.predict(np.zeros((5, width)))
+        with pytest.raises(pf.SchemaError, match=rule.replace("X", "data")):
+            model.result_.predict(np.zeros((5, width)))
+
     def test_a_schema_may_be_its_declarations_or_their_file(self, frame, complete, tmp_path):
         path = tmp_path / "schema.toml"
         self.schema.to_toml(path)

@@ -22,7 +22,7 @@ from privfit.data.encode import Encoder, SchemaEncoder
 from privfit.data.schema import Schema, SchemaLike, as_schema
 from privfit.data.stores import AbstractRowStore
 from privfit.data.stream import RowStream
-from privfit.data.tables import Table, open_table, single_column
+from privfit.data.tables import Table, names_of_array, open_table, single_column
 from privfit.data.unit_scale import UnitScaleEncoder
 from privfit.errors import InvalidArgument, SchemaError
 from privfit.estimators.budget import choose_budget
@@ -271,7 +271,7 @@ class AbstractPrivateRegressor(BaseEstimator, ABC):
         if y is None or isinstance(y, str):
             table = open_table(X, needed=(*counting, *encoder.needed))
         else:
-            opened = open_table(X, needed=(*counting, *names), columns=names_of(X, names))
+            opened = open_table(X, needed=(*counting, *names), columns=names_of_array("X", X, names))
             table = _with_response(opened, encoder, y)
         self.n_features_in_ = len(names)
         self.feature_names_in_ = np.array(names, dtype=object)
@@ -304,7 +304,7 @@ class AbstractPrivateRegressor(BaseEstimator, ABC):
                     "a Dask collection is predicted where its rows lie: "
                     "X.map_partitions(model.predict, meta=...)"
                 )
-            return self._encoder.encode_predictors(open_covariates(X, self._encoder))
+            return self._encoder.encode_predictors(open_covariates(X, self._encoder, "X"))
         X = self._numbers(X, reset=False)
         if not np.isfinite(X).all():
             raise SchemaError(f"X holds a cell that is NaN or infinite, {NO_VALUE}")
@@ -346,11 +346,6 @@ def _response_name(schema: Schema, y: object) -> str:
         "y: the schema marks no response; mark its column with target=true in the schema, or give y as the "
         "name of a column of X or as a series that has the name of a column of the schema"
     )
-
-
-def names_of(X: Any, names: Sequence[str]) -> Sequence[str] | None:
-    """Return the schema's predictor names for a plain array, which has none; None for tables."""
-    return list(names) if isinstance(X, np.ndarray) else None
 
 
 def _with_response(table: Table, encoder: SchemaEncoder, y: Any) -> Table:
