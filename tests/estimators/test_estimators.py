@@ -296,6 +296,45 @@ class TestSchema:
         np.testing.assert_array_equal(*fits)
 
 
+TEXT = {
+    "numpy": np.array,
+    "bytes": lambda cells: np.array(cells, dtype="S"),
+    "column": lambda cells: np.array(cells)[:, None],
+    "pandas": lambda cells: pd.Series(cells, dtype="string"),
+    "categories": lambda cells: pd.Series(cells, dtype="string").astype("category"),
+    "polars": pl.Series,
+    "arrow": pa.array,
+}
+
+
+@pytest.mark.filterwarnings("ignore:A column-vector y was passed")
+@pytest.mark.parametrize("form", TEXT)
+@pytest.mark.parametrize(
+    "model",
+    [pf.LinearRegression(), pf.PoissonRegressor(count_bound=5), pf.MEstimator(loss=pf.losses.LogCosh(1.0))],
+)
+def test_a_response_of_text_is_refused_by_its_type(model, form):
+    x, _ = simulated(pf.LinearRegression, n=60)
+    messages = set()
+    for cells in (["1", "2"] * 30, ["canary", "b"] * 30):
+        with pytest.raises(pf.SchemaError, match="y is of a type that holds text; convert it") as caught:
+            model.fit(x, TEXT[form](cells))
+        messages.add(str(caught.value))
+    assert len(messages) == 1
+
+
+@pytest.mark.parametrize("make", [list, lambda cells: np.array(cells, dtype=object)])
+def test_python_objects_are_read_cell_by_cell(make):
+    """That one of them is text must not show, so what is no number is a missing response."""
+    x, y = simulated(pf.LinearRegression, n=600)
+    cells = [*y.tolist()[:-1], None]
+    fits = [
+        pf.LinearRegression(random_state=0).fit(x, make([*cells[:-1], last])).coef_
+        for last in (None, "canary")
+    ]
+    np.testing.assert_array_equal(*fits)
+
+
 def test_rows_that_are_not_finite_contribute_nothing():
     x, y = simulated(pf.LinearRegression, n=600)
     dirty_x, dirty_y = x.copy(), y.copy()

@@ -7,6 +7,7 @@ from contextlib import suppress
 from typing import Any
 
 import numpy as np
+import pandas as pd
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted, column_or_1d, validate_data
@@ -14,7 +15,7 @@ from sklearn.utils.validation import check_is_fitted, column_or_1d, validate_dat
 from privfit._checks import FloatArray, positive, true_or_false
 from privfit._progress import running
 from privfit.data.clamp import default_norm_bound
-from privfit.data.columns import quietly, unmasked
+from privfit.data.columns import ColumnValues, holds_text, quietly, unmasked
 from privfit.data.covariates import NO_VALUE, open_covariates
 from privfit.data.declarations import Level
 from privfit.data.elsewhere import as_store, is_dask
@@ -48,6 +49,9 @@ _QUOTE_NOTHING = (
     "float() argument must be",
 )
 """How those messages of scikit-learn's validation begin that quote no cell."""
+
+_OF_NUMBERS = ("numeric", "count")
+"""Kinds of response that hold numbers and not labels."""
 
 _UNEQUAL = "y must be one-dimensional and as long as X"
 
@@ -161,6 +165,8 @@ class AbstractPrivateRegressor(BaseEstimator, ABC):
         response = quietly(lambda: column_or_1d(y, warn=True), _UNEQUAL)
         if len(response) != len(X):
             raise SchemaError(_UNEQUAL)
+        if model.target_kind in _OF_NUMBERS:
+            _refuse_text(single_column("y", y))
         names = list(getattr(self, "feature_names_in_", [f"x{k}" for k in range(self.n_features_in_)]))
         encoder = self._unit_encoder(names, model, classes)
         columns = [*((name, X[:, k]) for k, name in enumerate(names)), (encoder.needed[-1], response)]
@@ -203,6 +209,8 @@ class AbstractPrivateRegressor(BaseEstimator, ABC):
         elif y is None or isinstance(y, str):
             raise InvalidArgument("y is needed without a schema: a Dask series or array")
         else:
+            if model.target_kind in _OF_NUMBERS:
+                _refuse_text(_none_of(y))
             encoder = self._unit_encoder(store.names, model, classes)
         if schema is not None or store.named:
             self.feature_names_in_ = np.array(encoder.needed[:-1], dtype=object)
@@ -324,6 +332,21 @@ def _refuse_complex(argument: str, values: Any) -> None:
     """Raise for an array of complex numbers, of which scikit-learn's message would quote cells."""
     if getattr(getattr(values, "dtype", None), "kind", "") == "c":
         raise ValueError(f"Complex data not supported: {argument} must hold real numbers")
+
+
+def _refuse_text(response: ColumnValues) -> None:
+    """Raise for a response whose type is text, by that alone: cells of Python objects are not looked at.
+
+    The message does not say the type, as that of NumPy has the length of the longest cell in it.
+    """
+    if holds_text(response):
+        raise SchemaError("y is of a type that holds text; convert it to numbers, or declare it in a schema")
+
+
+def _none_of(collection: Any) -> ColumnValues:
+    """Return no cell of the type of a Dask series or array."""
+    kind = collection.dtype
+    return single_column("y", np.empty(0, kind) if isinstance(kind, np.dtype) else pd.Series(dtype=kind))
 
 
 def _refuse_repeated_names(X: Any) -> None:
