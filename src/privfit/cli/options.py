@@ -186,7 +186,10 @@ ReportFile = Annotated[
 ResultFile = Annotated[Path, typer.Argument(help="Result that fit --out wrote, as JSON.")]
 PlannedRows = Annotated[
     int | None,
-    typer.Option("--rows", help="Number of rows that the table has, or will have; else give a target."),
+    typer.Option(
+        "--rows",
+        help="Number of rows (or of values of --unit) that the table has, or will have; else give a target.",
+    ),
 ]
 Width = Annotated[
     float | None,

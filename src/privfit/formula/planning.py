@@ -13,7 +13,7 @@ from privfit.estimators.budget import choose_budget
 from privfit.estimators.fit import FitOptions
 from privfit.estimators.forecast import Rehearsal
 from privfit.estimators.models import Model, m_estimation, model_named
-from privfit.estimators.planned import PlannedFit, planned_fit
+from privfit.estimators.planned import PlannedFit, planned_fit, planned_rows
 from privfit.estimators.sample_size import (
     AccuracyPlan,
     SampleSize,
@@ -54,7 +54,8 @@ def plan(
     formula : str, optional
         Such as ``"y ~ a + C(b)"``. Default: all columns of the schema.
     n : int
-        Number of rows that the table has, or will have.
+        Number of rows that the table has, or will have; of values of its privacy unit, where the schema marks
+        one.
     schema : Schema, mapping or path
         Public bounds and levels of the columns; see `privfit.Schema`.
     model : {"logit", "ols", "huber", "svm", "quantile", "poisson"} or loss
@@ -106,6 +107,7 @@ def plan(
     >>> bool(planned.width["age"] < 0.05)
     True
     """
+    n_rows = planned_rows(n=n)
     guesses = Assumptions.of(assumptions)
     declared, regression, encoder = _regression(formula, schema, model, quantile, target)
     options = _options(
@@ -116,7 +118,9 @@ def plan(
         l2=l2,
         inference=inference,
     )
-    return planned_fit(regression, encoder, declared, options, n_rows=n, assumptions=guesses, level=level)
+    return planned_fit(
+        regression, encoder, declared, options, n_rows=n_rows, assumptions=guesses, level=level
+    )
 
 
 def sample_size(
@@ -214,7 +218,9 @@ def sample_size(
         return rows_needed(rehearsal, options, wanted, assumptions=guesses, level=level)
     if budget is not None or epsilon != 1.0:
         raise InvalidArgument("n asks for the epsilon that is needed; leave epsilon and budget out, or n")
-    return epsilon_needed(rehearsal, options, wanted, n_rows=n, assumptions=guesses, level=level)
+    return epsilon_needed(
+        rehearsal, options, wanted, n_rows=planned_rows(n=n), assumptions=guesses, level=level
+    )
 
 
 def shortest_split(
@@ -271,13 +277,14 @@ def shortest_split(
     >>> planned = plan("high ~ age", n=20_000, schema=schema, model="logit", inference=split)
     """
     coverage(level)
+    n_rows = planned_rows(n=n)
     declared, regression, encoder = _regression(formula, schema, model, quantile, target)
     guesses = Assumptions.of(assumptions)
     options = _options(
         declared, choose_budget(epsilon, delta, budget), solver=solver, relation=relation, l2=l2
     )
     rehearsal = Rehearsal.prepare(regression, encoder, declared, guesses)
-    return shortest(rehearsal, options, n_rows=n, level=level)
+    return shortest(rehearsal, options, n_rows=n_rows, level=level)
 
 
 def _regression(
