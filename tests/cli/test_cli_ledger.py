@@ -49,6 +49,17 @@ def test_from_a_grant_to_an_account(invoke, people, schema, path, refused):
     refused(fit(invoke, people, schema, path, "--epsilon", 2), 1, "BudgetExceeded")
 
 
+def test_what_a_pure_fit_spent_is_its_epsilon(invoke, people, schema, path):
+    assert invoke("ledger", "grant", path, "--dataset", "people", "--epsilon", 2, "--delta", 0).exit_code == 0
+    assert fit(invoke, people, schema, path, "--epsilon", 0.5, "--delta", 0).exit_code == 0
+    spent, left = (
+        next(line for line in invoke("ledger", "show", path).stdout.splitlines() if f"  {word} " in line)
+        for word in ("spent", "left")
+    )
+    assert spent.split(maxsplit=1)[1] == "0.5-differential privacy"
+    assert left.split(maxsplit=1)[1] == "1.5-differential privacy (pure)"
+
+
 def test_plans_and_fits_under_another_relation_are_refused(invoke, people, schema, path, refused):
     granted(invoke, path)
     assert fit(invoke, people, schema, path).exit_code == 0

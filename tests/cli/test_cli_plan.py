@@ -84,7 +84,8 @@ def test_without_inference_fewer_releases(invoke, schema):
 def test_refusals(invoke, schema, refused):
     args = ["plan", "--schema", schema, "--model", "logit"]
     refused(invoke(*args, "--rows", 3), 1, "TooLittleData: ")
-    refused(invoke(*args, "--rows", 0), 1, "InvalidArgument: n_rows")
+    refused(invoke(*args, "--rows", 0), 1, "InvalidArgument: rows must be at least 1")
+    refused(invoke(*args, "--rows", 10**13), 1, "InvalidArgument: rows must be at most")
     refused(invoke(*args, "--rows", 500, "--solver", "non-private"), 1, "Incompatible: solver")
     refused(invoke(*args, "--rows", 500, "--epsilon", 0), 1, "InvalidArgument: epsilon")
     refused(invoke(*args, "--rows", 500, "--out", "/no/such/folder/plan.json"), 1, "InvalidArgument: out")

@@ -392,6 +392,7 @@ def test_arguments_that_do_not_go_together():
             "labels other than",
         ),
         (lambda: pf.LogisticRegression().fit(x, y.astype(str)), LabelError, "labels other than"),
+        (lambda: pf.LinearRegression().fit(x, y.astype(str)), SchemaError, "holds text"),
         (lambda: pf.ols("gain ~ age", data.age, schema=SCHEMA), InvalidArgument, "Dask Series"),
         (lambda: pf.ols("gain ~ age", x, schema=SCHEMA), SchemaError, "is not in the data"),
         (lambda: pf.ols("gain ~ age", data, schema=SCHEMA, unit="ward"), Incompatible, "cluster"),

@@ -211,6 +211,68 @@ class TestSchema:
         np.testing.assert_array_equal(fits[0], fits[1])
         np.testing.assert_array_equal(fits[0], fits[2])
 
+    def test_a_series_names_the_response_that_no_column_is_marked_as(self, frame):
+        target = self.schema.target
+        marked = pf.LogisticRegression(schema=self.schema, random_state=0).fit(frame).coef_
+        columns = self.schema.to_dict()
+        bare = pf.Schema(columns | {target: {**columns[target], "target": False}})
+        for y in (target, frame[target], pl.Series(target, frame[target].tolist())):
+            model = pf.LogisticRegression(schema=bare, random_state=0).fit(frame, y)
+            np.testing.assert_array_equal(model.coef_, marked)
+            assert model.result_.target == target
+
+    def test_the_mark_comes_before_the_name_of_a_series(self, frame):
+        y = (frame["age"] > 40).map({True: "yes", False: "no"})
+        levels = {"type": "categorical", "levels": ["no", "yes"], "target": True}
+        schema = pf.Schema({"age": self.schema["age"], "old": levels})
+        model = pf.LogisticRegression(schema=schema, random_state=0).fit(frame, y)
+        assert (y.name, model.result_.target) == ("age", "old")
+
+    @pytest.mark.parametrize("make", [np.asarray, lambda y: y.rename("other"), lambda y: y.rename(None)])
+    def test_a_response_without_a_name_is_told_what_to_do(self, frame, make):
+        schema = {
+            "x": {"type": "numeric", "lower": 0, "upper": 90},
+            "y": {"type": "numeric", "lower": 0, "upper": 90},
+        }
+        data = pd.DataFrame({"x": frame["age"], "y": frame["age"]})
+        for y in (make(data["y"]), None):
+            with pytest.raises(pf.SchemaError, match="y: the schema marks no response; mark its column"):
+                pf.LinearRegression(schema=schema).fit(data, y)
+
+    @pytest.mark.parametrize(("width", "said"), [(1, "1 column;"), (4, "4 columns;")])
+    def test_an_array_of_another_width_is_told_the_predictors(self, width, said):
+        schema = pf.Schema({name: {"type": "numeric", "lower": -1, "upper": 1} for name in ("a", "y", "b")})
+        rule = f"X has {said} an array needs one for each of the 2 predictors, in this order: a, b"
+        x = np.random.default_rng(0).uniform(-1, 1, (600, 2))
+        y = pd.Series(x[:, 0], name="y")
+        with pytest.raises(pf.SchemaError, match=rule):
+            pf.LinearRegression(schema=schema).fit(np.zeros((600, width)), y)
+        model = pf.LinearRegression(schema=schema, random_state=0).fit(x, y)
+        with pytest.raises(pf.SchemaError, match=rule):
+            model.predict(np.zeros((5, width)))
+        with pytest.raises(pf.SchemaError, match=rule.replace("X", "data")):
+            model.result_.predict(np.zeros((5, width)))
+
+    def test_a_schema_may_be_its_declarations_or_their_file(self, frame, complete, tmp_path):
+        path = tmp_path / "schema.toml"
+        self.schema.to_toml(path)
+        forms = (self.schema, self.schema.to_dict(), path, str(path))
+        models = [pf.LogisticRegression(schema=form, random_state=0) for form in forms]
+        coefs = [model.fit(frame).coef_ for model in models]
+        for model, form, coef in zip(models, forms, coefs, strict=True):
+            np.testing.assert_array_equal(coef, coefs[0])
+            assert model.get_params()["schema"] is form
+            assert clone(model).schema == form
+            assert model.predict(complete[:5]).shape == (5,)
+
+    @pytest.mark.parametrize("wrong", [5, ["age"], b"schema.toml"])
+    def test_what_is_no_schema_is_named(self, frame, wrong):
+        rule = f"schema must be a Schema, a mapping of columns or the path .* got {type(wrong).__name__}"
+        with pytest.raises(pf.SchemaError, match=rule):
+            pf.LogisticRegression(schema=wrong).fit(frame)
+        with pytest.raises(pf.SchemaError, match=rule):
+            pf.logit("income_over_50k ~ age", frame, schema=wrong)
+
     def test_a_file_is_fitted_like_its_frame(self, frame, tmp_path):
         frame.to_parquet(tmp_path / "t.parquet")
         frame.to_csv(tmp_path / "t.csv", index=False)
@@ -235,6 +297,45 @@ class TestSchema:
         near = frame.assign(age=frame["age"].where(frame["age"] < 60, self.schema["age"].upper))
         fits = [pf.LogisticRegression(schema=self.schema, random_state=0).fit(t).coef_ for t in (far, near)]
         np.testing.assert_array_equal(*fits)
+
+
+TEXT = {
+    "numpy": np.array,
+    "bytes": lambda cells: np.array(cells, dtype="S"),
+    "column": lambda cells: np.array(cells)[:, None],
+    "pandas": lambda cells: pd.Series(cells, dtype="string"),
+    "categories": lambda cells: pd.Series(cells, dtype="string").astype("category"),
+    "polars": pl.Series,
+    "arrow": pa.array,
+}
+
+
+@pytest.mark.filterwarnings("ignore:A column-vector y was passed")
+@pytest.mark.parametrize("form", TEXT)
+@pytest.mark.parametrize(
+    "model",
+    [pf.LinearRegression(), pf.PoissonRegressor(count_bound=5), pf.MEstimator(loss=pf.losses.LogCosh(1.0))],
+)
+def test_a_response_of_text_is_refused_by_its_type(model, form):
+    x, _ = simulated(pf.LinearRegression, n=60)
+    messages = set()
+    for cells in (["1", "2"] * 30, ["canary", "b"] * 30):
+        with pytest.raises(pf.SchemaError, match="y is of a type that holds text; convert it") as caught:
+            model.fit(x, TEXT[form](cells))
+        messages.add(str(caught.value))
+    assert len(messages) == 1
+
+
+@pytest.mark.parametrize("make", [list, lambda cells: np.array(cells, dtype=object)])
+def test_python_objects_are_read_cell_by_cell(make):
+    """That one of them is text must not show, so what is no number is a missing response."""
+    x, y = simulated(pf.LinearRegression, n=600)
+    cells = [*y.tolist()[:-1], None]
+    fits = [
+        pf.LinearRegression(random_state=0).fit(x, make([*cells[:-1], last])).coef_
+        for last in (None, "canary")
+    ]
+    np.testing.assert_array_equal(*fits)
 
 
 def test_rows_that_are_not_finite_contribute_nothing():
@@ -263,7 +364,7 @@ CANARY = 987654321.5
         ({"l2": -1}, None, pf.InvalidArgument, "l2"),
         ({"relation": "nearby"}, None, pf.InvalidArgument, "relation"),
         ({"solver": "magic"}, None, pf.InvalidArgument, "solver"),
-        ({"schema": {"a": 1}}, None, pf.InvalidArgument, "schema"),
+        ({"schema": {"a": 1}}, None, pf.SchemaError, "column 'a': a declaration must be a table"),
         ({"norm_bound": 0}, None, pf.InvalidArgument, "norm_bound"),
         ({"classes": 2}, None, pf.InvalidArgument, "classes must be a list of labels, got int"),
         ({"classes": "01"}, None, pf.InvalidArgument, "classes must be a list of labels, got str"),

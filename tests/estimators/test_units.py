@@ -249,6 +249,28 @@ def test_what_cannot_be_is_refused(arguments, given, error, rule):
         pf.LinearRegression(**arguments).fit(*ARRAYS, **given)
 
 
+@pytest.mark.parametrize(
+    ("role", "part"), [("unit", "identifies the privacy unit"), ("weights", "holds the survey weights")]
+)
+def test_the_response_has_no_other_part(frame, role, part):
+    bare = pf.Schema({name: SCHEMA[name] for name in ("x", "z", "w")})
+    rule = f"column 'w' {part} and cannot be the response"
+    with pytest.raises(pf.FormulaError, match=rule):
+        pf.ols("w ~ x", frame, schema=bare, **{role: "w"})
+    with pytest.raises(pf.SchemaError, match=rule):
+        pf.LinearRegression(schema=bare, **{role: "w"}).fit(frame, "w")
+    for fit in (
+        lambda: pf.ols("y ~ x", frame, schema=SCHEMA, **{role: "y"}),
+        lambda: pf.LinearRegression(schema=SCHEMA, **{role: "y"}).fit(frame),
+    ):
+        with pytest.raises(pf.SchemaError, match=f"{role}='y': the schema marks it as the response"):
+            fit()
+
+
+def test_a_predictor_may_be_the_weight(frame):
+    assert "w" in pf.ols("y ~ x + w", frame, schema=SCHEMA, weights="w", epsilon=8).params
+
+
 @pytest.mark.parametrize("role", ["unit", "weights"])
 def test_roles_are_names_of_columns(frame, role):
     for given in (frame["w"], ["person"], 3):

@@ -278,6 +278,15 @@ def test_messages_name_the_construct_and_the_remedy(formula, names):
         assert name in message
 
 
+@pytest.mark.parametrize(
+    "right", ["pid", "age + pid", "C(pid)", "I(pid > 3)", "np.log(pid)", "I(pid == 'a')"]
+)
+def test_an_identifier_is_told_apart_from_a_column_that_is_not_declared(right):
+    schema = Schema(ROW_SCHEMA.to_dict() | {"pid": {"type": "identifier"}})
+    with pytest.raises(FormulaError, match="'pid' identifies the privacy unit and cannot be a predictor"):
+        FormulaEncoder(f"y ~ {right}", schema)
+
+
 def test_the_callers_variables_are_out_of_reach():
     secret = np.arange(10.0)
     assert len(secret) == 10

@@ -511,3 +511,23 @@ def test_a_quantile_goes_with_quantile_regression(model):
         pf.sample_size("wage ~ age", width=0.5, schema=SCHEMA, model=model, quantile=0.9)
     with pytest.raises(InvalidArgument, match="quantile must lie"):
         pf.plan("wage ~ age", n=5000, schema=SCHEMA, model="quantile", quantile=1.0)
+
+
+@pytest.mark.parametrize(
+    ("n", "rule"), [("5", "a whole number, got str"), (0, "at least 1"), (10**13, "at most")]
+)
+def test_a_number_of_rows_is_called_what_the_argument_is(n, rule):
+    with pytest.raises(InvalidArgument, match=f"^n must be {rule}"):
+        pf.plan("high ~ age", n=n, **COMMON)
+    with pytest.raises(InvalidArgument, match=f"^n must be {rule}"):
+        pf.sample_size("high ~ age", n=n, width=0.1, **COMMON)
+    with pytest.raises(InvalidArgument, match=f"^n must be {rule}"):
+        pf.shortest_split("high ~ age", n=n, **COMMON)
+
+
+def test_plans_for_units_count_units():
+    schema = pf.Schema(SCHEMA | {"person": {"type": "identifier"}})
+    common = {"schema": schema, "model": "logit", "epsilon": 8.0}
+    assert "No. units:      2000" in str(pf.plan("high ~ age", n=2000, **common))
+    found = pf.sample_size("high ~ age", width=0.1, **common)
+    assert str(found).startswith(f"Needed: {found.n_rows:,} units")

@@ -247,8 +247,22 @@ def test_description_names_every_part():
         [GaussianEvent(0.5), PureEvent(0.1), PureEvent(0.1), ApproximateEvent(0.2, 1e-8)]
     ).describe()
     assert "0.5-Gaussian" in words
-    assert "0.1-differential privacy 2 times" in words
+    assert "and 0.2-differential privacy and" in words
     assert "(0.2, 1e-08)" in words
+
+
+@pytest.mark.parametrize(
+    ("events", "said"),
+    [
+        ([0.05466, 0.06634, 0.379], "0.5"),
+        ([0.1] * 3, "0.3"),
+        ([0.25], "0.25"),
+        ([0.5, 4e-6], "0.5001"),
+        ([1e308, 1e308], "inf"),
+    ],
+)
+def test_pure_events_are_described_by_their_total_rounded_up(events, said):
+    assert compose(map(PureEvent, events)).describe() == f"{said}-differential privacy"
 
 
 @pytest.mark.parametrize("event", [None, 0.5, "gaussian", ("gaussian", 0.5), Budget(1.0), object()])

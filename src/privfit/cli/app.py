@@ -9,7 +9,7 @@ import typer
 
 from privfit.cli import options as o
 from privfit.cli.failures import USAGE, OneLineGroup
-from privfit.cli.request import ANY_ROWS, BudgetText, Request, TargetText, TextFile
+from privfit.cli.request import ANY_ROWS, BudgetText, ConstantsText, Request, TargetText, TextFile
 
 app = typer.Typer(
     cls=OneLineGroup,
@@ -65,6 +65,11 @@ def fit(
     formula: o.Formula = None,
     target: o.TargetName = None,
     quantile: o.Quantile = None,
+    residual_bound: o.ResidualBound = None,
+    threshold: o.Threshold = None,
+    scale: o.Scale = None,
+    smoothing_width: o.Smoothing = None,
+    predictor_bound: o.PredictorBound = None,
     solver: o.Solver = "auto",
     l2: o.Ridge = 0.0,
     no_inference: o.NoInference = False,
@@ -95,7 +100,14 @@ def fit(
         model=model.value,
         formula=formula,
         target=target,
-        quantile=quantile,
+        constants=ConstantsText(
+            quantile=quantile,
+            residual_bound=residual_bound,
+            threshold=threshold,
+            scale=scale,
+            smoothing_width=smoothing_width,
+            predictor_bound=predictor_bound,
+        ),
         solver=solver,
         l2=l2,
         inference=not no_inference,
@@ -125,6 +137,11 @@ def plan(
     formula: o.Formula = None,
     target: o.TargetName = None,
     quantile: o.Quantile = None,
+    residual_bound: o.ResidualBound = None,
+    threshold: o.Threshold = None,
+    scale: o.Scale = None,
+    smoothing_width: o.PlannedSmoothing = None,
+    predictor_bound: o.PredictorBound = None,
     solver: o.Solver = "auto",
     l2: o.Ridge = 0.0,
     no_inference: o.NoInference = False,
@@ -153,7 +170,14 @@ def plan(
         model=model.value,
         formula=formula,
         target=target,
-        quantile=quantile,
+        constants=ConstantsText(
+            quantile=quantile,
+            residual_bound=residual_bound,
+            threshold=threshold,
+            scale=scale,
+            smoothing_width=smoothing_width,
+            predictor_bound=predictor_bound,
+        ),
         solver=solver,
         l2=l2,
         inference=not no_inference,

@@ -69,6 +69,39 @@ Quantile = Annotated[
     float | None,
     typer.Option(help="Which quantile, for --model quantile. Default 0.5.", rich_help_panel=_MODEL),
 ]
+ResidualBound = Annotated[
+    float | None,
+    typer.Option(
+        help="Largest residual that counts in full, for --model ols, in units of the response.",
+        rich_help_panel=_MODEL,
+    ),
+]
+Threshold = Annotated[
+    float | None,
+    typer.Option(
+        help="Residual scales beyond which rows pull no harder, for --model huber. Default 1.345.",
+        rich_help_panel=_MODEL,
+    ),
+]
+Scale = Annotated[
+    float | None,
+    typer.Option(
+        help="Public residual scale, for --model huber, in units of the response. Default: estimated.",
+        rich_help_panel=_MODEL,
+    ),
+]
+_SMOOTHING = "Width that smooths the loss, for --model quantile (units of the response) or svm (margin)."
+Smoothing = Annotated[
+    float | None,
+    typer.Option("--smoothing-width", "--width", help=_SMOOTHING, rich_help_panel=_MODEL),
+]
+PlannedSmoothing = Annotated[
+    float | None, typer.Option("--smoothing-width", help=_SMOOTHING, rich_help_panel=_MODEL)
+]
+PredictorBound = Annotated[
+    float | None,
+    typer.Option(help="Largest log mean taken as it is, for --model poisson.", rich_help_panel=_MODEL),
+]
 Solver = Annotated[str, typer.Option(help=f"One of {', '.join(SOLVERS)}.", rich_help_panel=_MODEL)]
 Ridge = Annotated[
     float, typer.Option("--l2", help="Ridge weight on the scaled columns.", rich_help_panel=_MODEL)
@@ -153,7 +186,10 @@ ReportFile = Annotated[
 ResultFile = Annotated[Path, typer.Argument(help="Result that fit --out wrote, as JSON.")]
 PlannedRows = Annotated[
     int | None,
-    typer.Option("--rows", help="Number of rows that the table has, or will have; else give a target."),
+    typer.Option(
+        "--rows",
+        help="Number of rows (or of values of --unit) that the table has, or will have; else give a target.",
+    ),
 ]
 Width = Annotated[
     float | None,

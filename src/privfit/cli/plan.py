@@ -18,7 +18,7 @@ from privfit.errors import InvalidArgument
 from privfit.estimators.assumptions import Assumptions
 from privfit.estimators.fit import FitOptions
 from privfit.estimators.forecast import Rehearsal
-from privfit.estimators.planned import PlannedFit, described
+from privfit.estimators.planned import PlannedFit, described, planned_rows
 from privfit.estimators.sample_size import MOST_ROWS, Wanted, rows_needed
 from privfit.planning import cost
 from privfit.privacy.ledger import Ledger
@@ -58,13 +58,14 @@ def run_plan(
 ) -> None:
     """Print the plan and its forecast; write the plan as JSON if asked for."""
     check_writable(out, option="out", inputs=(request.schema, request.ledger, reference))
+    rows = None if target.rows is None else planned_rows(rows=target.rows)
     assumptions = Assumptions(mean=mean, reference=reference)
     with running("planning"):
-        prepared = prepare(request, rows=MOST_ROWS if target.rows is None else target.rows)
+        prepared = prepare(request, rows=MOST_ROWS if rows is None else rows)
         rehearsal = Rehearsal.prepare(prepared.model, prepared.encoder, prepared.schema, assumptions)
         planned = _planned(rehearsal, prepared.options, target, assumptions=assumptions, level=request.level)
-    if target.rows is None:
-        typer.echo(f"Needed: {planned.n_rows} rows\n")
+    if rows is None:
+        typer.echo(f"Needed: {planned.n_rows} {'rows' if planned.plan.unit is None else 'units'}\n")
     typer.echo(render_plan(planned))
     if request.ledger is not None and request.dataset is not None:
         typer.echo(

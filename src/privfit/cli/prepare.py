@@ -1,10 +1,10 @@
 """From a request to the objects of a fit, all of it from public facts."""
 
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 
-from privfit._checks import coverage
+from privfit._checks import coverage, positive
 from privfit.cli.budget import budget_from
-from privfit.cli.request import Request, TextFile
+from privfit.cli.request import ConstantsText, Request, TextFile
 from privfit.data.encode import Encoder, SchemaEncoder
 from privfit.data.schema import Schema
 from privfit.data.shares import ShareRule
@@ -49,7 +49,7 @@ def prepare(request: Request, *, rows: int | None = None) -> Prepared:
     """
     coverage(request.level)
     schema = Schema.from_toml(request.schema).with_roles(unit=request.unit, weights=request.weights)
-    model = model_named(request.model, request.quantile)
+    model = _model(request.model, request.constants)
     options = FitOptions(
         budget=budget_from(request.budget),
         solver=request.solver,
@@ -67,6 +67,14 @@ def prepare(request: Request, *, rows: int | None = None) -> Prepared:
     stand_in = _STAND_IN_ROWS if rows is None else rows
     plan_fit(make_problem(model, encoder.design, options, n_rows=public_rows(stand_in, options)), options)
     return Prepared(model, schema, encoder, options)
+
+
+def _model(name: str, constants: ConstantsText) -> Model:
+    given = asdict(constants)
+    width = given.pop("smoothing_width")
+    if width is not None:
+        positive(smoothing_width=width)
+    return model_named(name, **given, width=width)
 
 
 def _encoder(request: Request, schema: Schema, model: Model) -> Encoder:

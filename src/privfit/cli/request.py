@@ -1,6 +1,6 @@
 """What a command line asks for, checked for sense before anything is opened."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Self
 
@@ -31,6 +31,37 @@ class BudgetText:
             raise typer.BadParameter("give the budget once: --epsilon and --delta, or --mu, or --rho")
 
 
+_TAKERS = {
+    "quantile": ("quantile",),
+    "residual_bound": ("ols",),
+    "threshold": ("huber",),
+    "scale": ("huber",),
+    "smoothing_width": ("quantile", "svm"),
+    "predictor_bound": ("poisson",),
+}
+"""The models that take a constant."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ConstantsText:
+    """The options that state a constant of a model, as they were typed; None for the usual one."""
+
+    quantile: float | None = None
+    residual_bound: float | None = None
+    threshold: float | None = None
+    scale: float | None = None
+    smoothing_width: float | None = None
+    predictor_bound: float | None = None
+
+    def check(self, model: str) -> None:
+        """Raise `typer.BadParameter` for one that a model does not take."""
+        for one in fields(self):
+            takers = _TAKERS[one.name]
+            if getattr(self, one.name) is not None and model not in takers:
+                option = one.name.replace("_", "-")
+                raise typer.BadParameter(f"--{option} goes with --model {' or '.join(takers)}; leave it out")
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Request:
     """The options of ``fit`` and ``plan`` as they were typed; see `privfit.cli.options`.
@@ -55,14 +86,13 @@ class Request:
     ledger: Path | None
     dataset: str | None
     seed: int | None
-    quantile: float | None = None
+    constants: ConstantsText = field(default_factory=ConstantsText)
     unit: str | None = None
     rows_per_unit: int = 1
     weights: str | None = None
 
     def __post_init__(self) -> None:
-        if self.quantile is not None and self.model != "quantile":
-            raise typer.BadParameter("--quantile goes with --model quantile")
+        self.constants.check(self.model)
         if self.formula is not None and self.target is not None:
             raise typer.BadParameter("--formula names the response; leave --target out")
         if (self.ledger is None) != (self.dataset is None):

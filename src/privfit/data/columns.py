@@ -199,6 +199,13 @@ def holds_numbers(values: ColumnValues) -> bool:
     )
 
 
+def holds_text(values: ColumnValues) -> bool:
+    """Return True if the type of the column is text; Python objects may be anything."""
+    if isinstance(values, np.ndarray):
+        return values.dtype.kind in "UST"
+    return _is_text(_value_type(values.type))
+
+
 def side_by_side(columns: Sequence[ColumnValues]) -> NDArray[Any] | None:
     """Return the array (n, k) of numbers that has these columns, as it lies in memory, or None."""
     if not all(isinstance(values, np.ndarray) for values in columns):

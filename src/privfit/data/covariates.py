@@ -5,13 +5,13 @@ import numpy as np
 from privfit.data.columns import MISSING, UNKNOWN, ColumnValues, as_number, level_codes, naming
 from privfit.data.declarations import CategoricalColumn, Column
 from privfit.data.encode import Encoder
-from privfit.data.tables import Table, open_table, with_rows
+from privfit.data.tables import Table, names_of_array, open_table, with_rows
 from privfit.errors import SchemaError
 
 NO_VALUE = "for which there is no prediction; drop or fill it"
 
 
-def open_covariates(data: object, encoder: Encoder) -> Table:
+def open_covariates(data: object, encoder: Encoder, argument: str = "data") -> Table:
     """Open a table with the predictors of a model, all cells of which the model knows.
 
     A fit must not tell that a cell is missing or an unknown level, and reads it as the schema says, or not at
@@ -23,6 +23,8 @@ def open_covariates(data: object, encoder: Encoder) -> Table:
     data : frame, mapping, array or path
         An array has the predictors of the model as its columns.
     encoder : Encoder
+    argument : str
+        What the caller calls the table.
 
     Raises
     ------
@@ -31,7 +33,7 @@ def open_covariates(data: object, encoder: Encoder) -> Table:
         it. The message names the column and quotes no cell: rows may be private all the same.
     """
     needed = encoder.needed[:-1]
-    columns = needed if isinstance(data, np.ndarray) else None
+    columns = names_of_array(argument, data, needed)
     table = with_rows(open_table(data, needed=needed, columns=columns))
     for name, column in encoder.variables:
         with naming(name):

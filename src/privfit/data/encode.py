@@ -220,7 +220,11 @@ def _target_name(schema: Schema, target: str | None) -> str:
     name = schema.target if target is None else column_name(target=target)
     if name is None:
         raise SchemaError("target is not given; name it, or mark a column with target=true in the schema")
-    schema.lookup(name)
+    column = schema.lookup(name)
+    if column.unit:
+        raise SchemaError(f"column {name!r} identifies the privacy unit and cannot be the response")
+    if is_weight(column):
+        raise SchemaError(f"column {name!r} holds the survey weights and cannot be the response")
     return name
 
 

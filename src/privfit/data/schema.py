@@ -10,7 +10,7 @@ import tomllib
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import MISSING, fields, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 from privfit._checks import column_name
 from privfit.data.declarations import CategoricalColumn, Column, Level, NumericColumn, Transform
@@ -23,7 +23,9 @@ __all__ = [
     "Level",
     "NumericColumn",
     "Schema",
+    "SchemaLike",
     "Transform",
+    "as_schema",
     "suggestion",
 ]
 
@@ -152,11 +154,18 @@ class Schema(Mapping[str, Column]):
         Raises
         ------
         SchemaError
-            If the schema marks another column, or the weights are not declared as numeric.
+            If the schema marks another column, or this one as the response, or the weights are not declared
+            as numeric.
         InvalidArgument
             If an argument is no text.
         """
         unit, weights = column_name(unit=unit), column_name(weights=weights)
+        for role, name in (("unit", unit), ("weights", weights)):
+            if name is not None and name == self.target:
+                raise SchemaError(
+                    f"{role}={name!r}: the schema marks it as the response, which has no other part; name "
+                    "another column"
+                )
         entries = self.to_dict()
         if unit is not None and unit != self.unit:
             if self.unit is not None:
@@ -228,6 +237,24 @@ class Schema(Mapping[str, Column]):
 
     def _key(self) -> tuple[Any, ...]:
         return (self._row_norm, self._identifier, *self._columns.items())
+
+
+SchemaLike: TypeAlias = Schema | Mapping[str, Any] | str | os.PathLike[str]
+"""A schema, its declarations, or the TOML file that holds them."""
+
+
+def as_schema(schema: SchemaLike) -> Schema:
+    """Return a schema as it is, and the one that a mapping or the file of that name declares."""
+    if isinstance(schema, Schema):
+        return schema
+    if isinstance(schema, str | os.PathLike):
+        return Schema.from_toml(schema)
+    if not isinstance(schema, Mapping):
+        raise SchemaError(
+            f"schema must be a Schema, a mapping of columns or the path of a TOML file, got "
+            f"{type(schema).__name__}"
+        )
+    return Schema(schema)
 
 
 def is_weight(column: Column) -> bool:

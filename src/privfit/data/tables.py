@@ -17,6 +17,10 @@ from privfit.errors import SchemaError
 NO_ROW = "data has no row; pass a table with at least one"
 
 
+_SHOWN = 8
+"""Names that a message lists."""
+
+
 class Table:
     """Named raw columns of equal length. It is private: it prints nothing and cannot be pickled.
 
@@ -166,6 +170,26 @@ def with_rows(table: Table) -> Table:
 def default_names(count: int) -> tuple[str, ...]:
     """Return ``x0``, ``x1``, ... as scikit-learn names columns without a name."""
     return tuple(f"x{k}" for k in range(count))
+
+
+def names_of_array(argument: str, data: object, names: Sequence[str]) -> Sequence[str] | None:
+    """Return the names of the columns of a plain array, which has none of its own; None for tables.
+
+    Raises
+    ------
+    SchemaError
+        If an array has another number of columns.
+    """
+    if not isinstance(data, np.ndarray):
+        return None
+    if data.ndim == 2 and data.shape[1] != len(names):
+        width = f"{data.shape[1]} column" + ("" if data.shape[1] == 1 else "s")
+        shown = f"{', '.join(names[:_SHOWN])}{', ...' if len(names) > _SHOWN else ''}"
+        raise SchemaError(
+            f"{argument} has {width}; an array needs one for each of the {len(names)} predictors, in this "
+            f"order: {shown}"
+        )
+    return names
 
 
 def _from_matrix(data: NDArray[Any], columns: Sequence[str] | None) -> Table:

@@ -7,6 +7,7 @@ from contextlib import suppress
 from typing import Any
 
 import numpy as np
+import pandas as pd
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted, column_or_1d, validate_data
@@ -14,15 +15,15 @@ from sklearn.utils.validation import check_is_fitted, column_or_1d, validate_dat
 from privfit._checks import FloatArray, positive, true_or_false
 from privfit._progress import running
 from privfit.data.clamp import default_norm_bound
-from privfit.data.columns import quietly, unmasked
+from privfit.data.columns import ColumnValues, holds_text, quietly, unmasked
 from privfit.data.covariates import NO_VALUE, open_covariates
 from privfit.data.declarations import Level
 from privfit.data.elsewhere import as_store, is_dask
 from privfit.data.encode import Encoder, SchemaEncoder
-from privfit.data.schema import Schema
+from privfit.data.schema import Schema, SchemaLike, as_schema
 from privfit.data.stores import AbstractRowStore
 from privfit.data.stream import RowStream
-from privfit.data.tables import Table, open_table, single_column
+from privfit.data.tables import Table, names_of_array, open_table, single_column
 from privfit.data.unit_scale import UnitScaleEncoder
 from privfit.errors import InvalidArgument, SchemaError
 from privfit.estimators.budget import choose_budget
@@ -48,6 +49,9 @@ _QUOTE_NOTHING = (
 )
 """How those messages of scikit-learn's validation begin that quote no cell."""
 
+_OF_NUMBERS = ("numeric", "count")
+"""Kinds of response that hold numbers and not labels."""
+
 _UNEQUAL = "y must be one-dimensional and as long as X"
 
 
@@ -57,7 +61,7 @@ class AbstractPrivateRegressor(BaseEstimator, ABC):
     epsilon: float
     delta: float
     budget: Budget | None
-    schema: Schema | None
+    schema: SchemaLike | None
     solver: object
     fit_intercept: bool
     l2: float
@@ -112,9 +116,9 @@ class AbstractPrivateRegressor(BaseEstimator, ABC):
         classes = None if options.schema is not None else self._declared_classes(X, y)
         store = as_store(X, None if isinstance(y, str) else y)
         if isinstance(X, RowStream):
-            encoder, table = self._open_stream(X, y, model, classes), X
+            encoder, table = self._open_stream(X, y, model, options.schema, classes), X
         elif store is not None:
-            encoder, table = self._open_store(store, y, model, classes), store
+            encoder, table = self._open_store(store, y, model, options.schema, classes), store
         elif options.schema is not None:
             encoder, opened = self._open_with_schema(X, y, model, options, beside)
             table = beside.join(opened)
@@ -135,9 +139,8 @@ class AbstractPrivateRegressor(BaseEstimator, ABC):
     def _options(self, beside: Beside) -> FitOptions:
         budget = choose_budget(self.epsilon, self.delta, self.budget)
         true_or_false(fit_intercept=self.fit_intercept)
-        if self.schema is not None and not isinstance(self.schema, Schema):
-            raise InvalidArgument("schema must be a privfit.Schema; see Schema.from_toml")
-        schema = with_unit(self.schema, self.unit, self.weights, beside)
+        declared = None if self.schema is None else as_schema(self.schema)
+        schema = with_unit(declared, self.unit, self.weights, beside)
         return FitOptions(
             budget=budget,
             solver=self.solver,
@@ -162,6 +165,8 @@ class AbstractPrivateRegressor(BaseEstimator, ABC):
         response = quietly(lambda: column_or_1d(y, warn=True), _UNEQUAL)
         if len(response) != len(X):
             raise SchemaError(_UNEQUAL)
+        if model.target_kind in _OF_NUMBERS:
+            _refuse_text(single_column("y", y))
         names = list(getattr(self, "feature_names_in_", [f"x{k}" for k in range(self.n_features_in_)]))
         encoder = self._unit_encoder(names, model, classes)
         columns = [*((name, X[:, k]) for k, name in enumerate(names)), (encoder.needed[-1], response)]
@@ -172,34 +177,46 @@ class AbstractPrivateRegressor(BaseEstimator, ABC):
         return 2 if self.relation == "replace" and options.shares.unit is None else 0
 
     def _open_stream(
-        self, stream: RowStream, y: object, model: Model, classes: Sequence[Level] | None
+        self,
+        stream: RowStream,
+        y: object,
+        model: Model,
+        schema: Schema | None,
+        classes: Sequence[Level] | None,
     ) -> Encoder:
         """Return the encoder of a stream, which holds the response, too."""
-        if y is not None and (self.schema is None or not isinstance(y, str)):
+        if y is not None and (schema is None or not isinstance(y, str)):
             raise InvalidArgument(
                 "y must be left out with a stream, whose batches hold it; with a schema it may be a name"
             )
-        if self.schema is None:
+        if schema is None:
             encoder = self._unit_encoder(stream.columns, model, classes)
         else:
-            encoder = self._schema_encoder(self.schema, y if isinstance(y, str) else None, model)
+            encoder = self._schema_encoder(schema, y, model)
             self.feature_names_in_ = np.array(encoder.needed[:-1], dtype=object)
         self.n_features_in_ = len(encoder.needed) - 1
         return encoder
 
     def _open_store(
-        self, store: AbstractRowStore, y: object, model: Model, classes: Sequence[Level] | None
+        self,
+        store: AbstractRowStore,
+        y: object,
+        model: Model,
+        schema: Schema | None,
+        classes: Sequence[Level] | None,
     ) -> Encoder:
         """Return the encoder of rows that are encoded where they lie."""
-        if self.schema is not None:
-            encoder = self._schema_encoder(self.schema, y if isinstance(y, str) else None, model)
+        if schema is not None:
+            encoder = self._schema_encoder(schema, y, model)
         elif store.names is None:
             raise InvalidArgument("schema is needed to fit a file: it says what the columns are")
         elif y is None or isinstance(y, str):
             raise InvalidArgument("y is needed without a schema: a Dask series or array")
         else:
+            if model.target_kind in _OF_NUMBERS:
+                _refuse_text(_none_of(y))
             encoder = self._unit_encoder(store.names, model, classes)
-        if self.schema is not None or store.named:
+        if schema is not None or store.named:
             self.feature_names_in_ = np.array(encoder.needed[:-1], dtype=object)
         self.n_features_in_ = len(encoder.needed) - 1
         return encoder
@@ -217,10 +234,10 @@ class AbstractPrivateRegressor(BaseEstimator, ABC):
             count_bound=self._count_bound() if model.target_kind == "count" else None,
         )
 
-    def _schema_encoder(self, schema: Schema, target: str | None, model: Model) -> SchemaEncoder:
+    def _schema_encoder(self, schema: Schema, y: object, model: Model) -> SchemaEncoder:
         return SchemaEncoder(
             schema,
-            target=schema.target if target is None else target,
+            target=_response_name(schema, y),
             intercept=self.fit_intercept,
             target_kind=model.target_kind,
         )
@@ -259,14 +276,14 @@ class AbstractPrivateRegressor(BaseEstimator, ABC):
         self, X: Any, y: Any, model: Model, options: FitOptions, beside: Beside
     ) -> tuple[Encoder, Table]:
         assert options.schema is not None  # noqa: S101 -- the caller has checked
-        encoder = self._schema_encoder(options.schema, y if isinstance(y, str) else None, model)
+        encoder = self._schema_encoder(options.schema, y, model)
         given = {name for name, _ in beside.columns}
         counting = tuple(name for name in options.shares.columns if name not in given)
         names = encoder.needed[:-1]
         if y is None or isinstance(y, str):
             table = open_table(X, needed=(*counting, *encoder.needed))
         else:
-            opened = open_table(X, needed=(*counting, *names), columns=names_of(X, names))
+            opened = open_table(X, needed=(*counting, *names), columns=names_of_array("X", X, names))
             table = _with_response(opened, encoder, y)
         self.n_features_in_ = len(names)
         self.feature_names_in_ = np.array(names, dtype=object)
@@ -299,7 +316,7 @@ class AbstractPrivateRegressor(BaseEstimator, ABC):
                     "a Dask collection is predicted where its rows lie: "
                     "X.map_partitions(model.predict, meta=...)"
                 )
-            return self._encoder.encode_predictors(open_covariates(X, self._encoder))
+            return self._encoder.encode_predictors(open_covariates(X, self._encoder, "X"))
         X = self._numbers(X, reset=False)
         if not np.isfinite(X).all():
             raise SchemaError(f"X holds a cell that is NaN or infinite, {NO_VALUE}")
@@ -321,6 +338,21 @@ def _refuse_complex(argument: str, values: Any) -> None:
         raise ValueError(f"Complex data not supported: {argument} must hold real numbers")
 
 
+def _refuse_text(response: ColumnValues) -> None:
+    """Raise for a response whose type is text, by that alone: cells of Python objects are not looked at.
+
+    The message does not say the type, as that of NumPy has the length of the longest cell in it.
+    """
+    if holds_text(response):
+        raise SchemaError("y is of a type that holds text; convert it to numbers, or declare it in a schema")
+
+
+def _none_of(collection: Any) -> ColumnValues:
+    """Return no cell of the type of a Dask series or array."""
+    kind = collection.dtype
+    return single_column("y", np.empty(0, kind) if isinstance(kind, np.dtype) else pd.Series(dtype=kind))
+
+
 def _refuse_repeated_names(X: Any) -> None:
     """Raise for a frame with two columns of one name, which would be said to hold no numbers."""
     names = getattr(X, "column_names", getattr(X, "columns", ()))
@@ -329,9 +361,18 @@ def _refuse_repeated_names(X: Any) -> None:
         raise SchemaError("X has two columns of the same name; rename one")
 
 
-def names_of(X: Any, names: Sequence[str]) -> Sequence[str] | None:
-    """Return the schema's predictor names for a plain array, which has none; None for tables."""
-    return list(names) if isinstance(X, np.ndarray) else None
+def _response_name(schema: Schema, y: object) -> str:
+    """Return the name that ``y`` is, or else that of the marked column, or else that of a series ``y``.
+
+    The mark comes first, because what is computed from a series of pandas keeps its name.
+    """
+    name = y if isinstance(y, str) else schema.target or getattr(y, "name", None)
+    if isinstance(name, str) and (name in schema or isinstance(y, str)):
+        return name
+    raise SchemaError(
+        "y: the schema marks no response; mark its column with target=true in the schema, or give y as the "
+        "name of a column of X or as a series that has the name of a column of the schema"
+    )
 
 
 def _with_response(table: Table, encoder: SchemaEncoder, y: Any) -> Table:

@@ -10,7 +10,7 @@ from sklearn.base import ClassifierMixin
 from privfit._checks import FloatArray, one_of
 from privfit._sealed import sealed
 from privfit.data.declarations import Level
-from privfit.data.schema import Schema
+from privfit.data.schema import SchemaLike
 from privfit.errors import Incompatible
 from privfit.estimators.base import AbstractPrivateRegressor
 from privfit.estimators.labels import declared_classes
@@ -51,7 +51,7 @@ class AbstractLinearClassifier(ClassifierMixin, AbstractPrivateRegressor):
             labels, too.
         y : array-like of shape (n,) or str, optional
             Labels. With a schema it may be the name of a column of ``X``, or be left out where the
-            schema marks the target.
+            schema marks the target; where it marks none, a series is the column whose name it has.
         sample_weight : array-like of shape (n,), optional
             Survey weights; ``weight_bound`` is then needed.
         groups : array-like of shape (n,), optional
@@ -128,9 +128,10 @@ class LogisticRegression(AbstractLinearClassifier):
         ``exp(epsilon)``, except with probability ``delta``.
     budget : Budget, optional
         A budget in another notion, in place of ``epsilon`` and ``delta``.
-    schema : Schema, optional
-        Public bounds and levels of the columns. Without it, features are assumed to be numbers on a unit
-        scale, and rows far out are weighted down; nothing is learned from the data.
+    schema : Schema, mapping or path, optional
+        Public bounds and levels of the columns, or the TOML file that declares them. Without it, features
+        are assumed to be numbers on a unit scale, and rows far out are weighted down; nothing is learned
+        from the data.
     solver : str or AbstractSolver
         ``"auto"``, or see `privfit.solvers`.
     fit_intercept : bool
@@ -201,7 +202,7 @@ class LogisticRegression(AbstractLinearClassifier):
         delta: float = 1e-6,
         *,
         budget: Budget | None = None,
-        schema: Schema | None = None,
+        schema: SchemaLike | None = None,
         solver: object = "auto",
         fit_intercept: bool = True,
         l2: float = 0.0,
@@ -285,7 +286,7 @@ n_rows, ledger, dataset, random_state
         *,
         loss: str | AbstractLoss = "smoothed_hinge",
         budget: Budget | None = None,
-        schema: Schema | None = None,
+        schema: SchemaLike | None = None,
         solver: object = "auto",
         fit_intercept: bool = True,
         l2: float = 0.0,

@@ -6,14 +6,11 @@ import numpy as np
 
 from privfit._checks import FloatArray, in_range
 from privfit._sealed import sealed
-from privfit.data.schema import Schema
-from privfit.estimators.models import Model, poisson_regression
+from privfit.data.schema import SchemaLike
+from privfit.estimators.models import LARGEST_PREDICTOR, Model, poisson_regression
 from privfit.estimators.regressors import AbstractLinearRegressor
 from privfit.privacy.budget import Budget
 from privfit.privacy.ledger import Ledger
-
-LARGEST_PREDICTOR = 50.0
-"""Log mean; its exponential has 22 digits."""
 
 
 @final
@@ -51,7 +48,7 @@ unit, rows_per_unit, weights, weight_bound, ledger, dataset, random_state
         count_bound: float | None = None,
         predictor_bound: float | None = None,
         budget: Budget | None = None,
-        schema: Schema | None = None,
+        schema: SchemaLike | None = None,
         solver: object = "auto",
         fit_intercept: bool = True,
         l2: float = 0.0,

@@ -12,7 +12,7 @@ from privfit._checks import FloatArray
 from privfit._sealed import sealed
 from privfit.data.cache import RowCache
 from privfit.data.declarations import Level
-from privfit.data.schema import Schema
+from privfit.data.schema import SchemaLike
 from privfit.data.stream import RowStream
 from privfit.errors import InvalidArgument
 from privfit.estimators.base import AbstractPrivateRegressor
@@ -74,7 +74,7 @@ unit, rows_per_unit, weights, weight_bound, ledger, dataset, random_state
         loss: AbstractLoss | None = None,
         count_bound: float | None = None,
         budget: Budget | None = None,
-        schema: Schema | None = None,
+        schema: SchemaLike | None = None,
         solver: object = "auto",
         fit_intercept: bool = True,
         l2: float = 0.0,
@@ -148,7 +148,7 @@ unit, rows_per_unit, weights, weight_bound, ledger, dataset, random_state
             Rows. With a schema: a frame, a mapping of columns, or a CSV or Parquet file.
         y : array-like of shape (n,) or str, optional
             Response. With a schema it may be the name of a column of ``X``, or be left out where the
-            schema marks the target.
+            schema marks the target; where it marks none, a series is the column whose name it has.
         sample_weight : array-like of shape (n,), optional
             Survey weights; ``weight_bound`` is then needed.
         groups : array-like of shape (n,), optional

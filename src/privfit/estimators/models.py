@@ -4,7 +4,7 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from privfit._checks import in_range, one_of
+from privfit._checks import in_range, one_of, positive
 from privfit.data.design import Design
 from privfit.data.response import TargetKind
 from privfit.errors import Incompatible, InvalidArgument
@@ -29,6 +29,9 @@ UNIT_SCALE_RESIDUAL = 3.0
 
 QUANTILE_WIDTH = 0.4
 """Smoothing width of quantile regression, in units of the assumed residual scale."""
+
+LARGEST_PREDICTOR = 50.0
+"""Log mean; its exponential has 22 digits."""
 
 _LEAST_WIDTH = 2.0**-10
 """How much smaller the default methods may choose it."""
@@ -192,34 +195,63 @@ def m_estimation(loss: AbstractLoss) -> Model:
     return Model(f"M-estimation: {loss.name}", loss.target_kind, lambda _: loss, link=link)
 
 
-BY_NAME: dict[str, Callable[[], Model]] = {
+def _smoothed_machine(width: float = 1.0) -> Model:
+    return support_vector_machine(SmoothedHinge(width))
+
+
+BY_NAME: dict[str, Callable[..., Model]] = {
     "logit": logistic_regression,
     "ols": linear_regression,
     "huber": huber_regression,
-    "svm": support_vector_machine,
+    "svm": _smoothed_machine,
     "quantile": quantile_regression,
     "poisson": poisson_regression,
 }
 """The models that planner and command line know by name."""
 
+CONSTANTS: dict[str, tuple[str, ...]] = {
+    "ols": ("residual_bound",),
+    "huber": ("threshold", "scale"),
+    "svm": ("width",),
+    "quantile": ("quantile", "width"),
+    "poisson": ("predictor_bound",),
+}
+"""Names of the constants that models take."""
 
-def model_named(name: str, quantile: float | None = None) -> Model:
-    """Return the model of this name with its usual constants.
+
+def model_named(name: str, **constants: float | None) -> Model:
+    """Return the model of this name.
 
     Parameters
     ----------
     name : {"logit", "ols", "huber", "svm", "quantile", "poisson"}
-    quantile : float, optional
-        Which quantile, in (0, 1), of a quantile regression; default 0.5.
+    **constants : float or None
+        Of `CONSTANTS`, as in the formula function of that name; None for the usual one.
 
     Raises
     ------
     InvalidArgument
-        If there is no such model, or a quantile of another one is asked for.
+        If there is no such model, it does not take a constant, or the constant is not allowed.
     """
     make = BY_NAME[one_of(tuple(BY_NAME), model=name)]
-    if quantile is None:
-        return make()
-    if name != "quantile":
-        raise InvalidArgument("quantile goes with model='quantile'; leave it out")
-    return quantile_regression(in_range(0.0, 1.0, closed="neither", quantile=quantile))
+    given = {constant: value for constant, value in constants.items() if value is not None}
+    for constant, value in given.items():
+        takers = [model for model, taken in CONSTANTS.items() if constant in taken]
+        if name not in takers:
+            raise InvalidArgument(f"{constant} goes with model={_either(takers)}; leave it out")
+        _check_constant(constant, value)
+    return make(**given)
+
+
+def _either(models: list[str]) -> str:
+    return " or ".join(map(repr, models))
+
+
+def _check_constant(name: str, value: float) -> None:
+    match name:
+        case "quantile":
+            in_range(0.0, 1.0, closed="neither", quantile=value)
+        case "predictor_bound":
+            in_range(0.0, LARGEST_PREDICTOR, closed="right", predictor_bound=value)
+        case _:
+            positive(**{name: value})

@@ -2,14 +2,16 @@
 
 import math
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
 
-from privfit._checks import coverage, in_range
+from privfit._checks import coverage, in_range, whole
 from privfit.data.encode import Encoder
 from privfit.data.schema import Schema
+from privfit.data.source import MOST_ROWS
+from privfit.errors import InvalidArgument
 from privfit.estimators.assumptions import Assumptions
 from privfit.estimators.fit import FitOptions, statement_of
 from privfit.estimators.forecast import REHEARSALS, Forecast, Rehearsal
@@ -123,9 +125,8 @@ class PlannedFit:
         need_matplotlib()
         from privfit.estimators.plan_plot import draw  # noqa: PLC0415 -- Matplotlib is slow and optional
 
-        return draw(
-            self.table(), title=f"{self.model} of {self.target}, {self.n_rows:,} rows", level=self.level
-        )
+        counted = rows_in_words(self.n_rows, self.plan.unit)
+        return draw(self.table(), title=f"{self.model} of {self.target}, {counted}", level=self.level)
 
     def __str__(self) -> str:
         return str(self.summary())
@@ -140,7 +141,7 @@ class PlannedFit:
         return (
             ("Model", self.model),
             ("Dep. variable", self.target),
-            ("No. rows", str(self.n_rows)),
+            ("No. rows" if self.plan.unit is None else "No. units", str(self.n_rows)),
             ("Method", self.plan.solver),
             ("Privacy", self.statement.guarantee),
             ("Budget", split),
@@ -167,6 +168,19 @@ class PlannedFit:
                 "or a larger budget."
             )
         return tuple(notes)
+
+
+def rows_in_words(n_rows: int, unit: str | None) -> str:
+    """Return a number of rows, or of privacy units where one may have several."""
+    return f"{n_rows:,} {'rows' if unit is None else 'units'}"
+
+
+def planned_rows(**kwargs: Any) -> int:
+    """Return the single keyword's value as a number of rows of a fit, or raise `InvalidArgument`."""
+    n_rows = whole(**kwargs)
+    if n_rows > MOST_ROWS:
+        raise InvalidArgument(f"{next(iter(kwargs))} must be at most {MOST_ROWS}")
+    return n_rows
 
 
 def planned_fit(

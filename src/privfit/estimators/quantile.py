@@ -3,7 +3,7 @@
 from typing import final
 
 from privfit._checks import in_range, positive
-from privfit.data.schema import Schema
+from privfit.data.schema import SchemaLike
 from privfit.estimators.models import Model, quantile_regression
 from privfit.estimators.regressors import AbstractLinearRegressor
 from privfit.privacy.budget import Budget
@@ -48,7 +48,7 @@ unit, rows_per_unit, weights, weight_bound, ledger, dataset, random_state
         quantile: float = 0.5,
         width: float | None = None,
         budget: Budget | None = None,
-        schema: Schema | None = None,
+        schema: SchemaLike | None = None,
         solver: object = "auto",
         fit_intercept: bool = True,
         l2: float = 0.0,

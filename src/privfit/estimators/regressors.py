@@ -7,7 +7,7 @@ from sklearn.base import RegressorMixin
 from privfit._checks import FloatArray, positive
 from privfit._sealed import sealed
 from privfit.data.cache import RowCache
-from privfit.data.schema import Schema
+from privfit.data.schema import SchemaLike
 from privfit.data.stream import RowStream
 from privfit.estimators.base import AbstractPrivateRegressor
 from privfit.estimators.models import Model, huber_regression, linear_regression
@@ -37,7 +37,7 @@ class AbstractLinearRegressor(RegressorMixin, AbstractPrivateRegressor):
             response, too.
         y : array-like of shape (n,) or str, optional
             Response. With a schema it may be the name of a column of ``X``, or be left out where the
-            schema marks the target.
+            schema marks the target; where it marks none, a series is the column whose name it has.
         sample_weight : array-like of shape (n,), optional
             Survey weights; ``weight_bound`` is then needed.
         groups : array-like of shape (n,), optional
@@ -105,7 +105,7 @@ unit, rows_per_unit, weights, weight_bound, ledger, dataset, random_state
         *,
         residual_bound: float | None = None,
         budget: Budget | None = None,
-        schema: Schema | None = None,
+        schema: SchemaLike | None = None,
         solver: object = "auto",
         fit_intercept: bool = True,
         l2: float = 0.0,
@@ -180,7 +180,7 @@ unit, rows_per_unit, weights, weight_bound, ledger, dataset, random_state
         threshold: float = GAUSSIAN_95,
         scale: float | None = None,
         budget: Budget | None = None,
-        schema: Schema | None = None,
+        schema: SchemaLike | None = None,
         solver: object = "auto",
         fit_intercept: bool = True,
         l2: float = 0.0,

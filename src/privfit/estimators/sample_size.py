@@ -14,7 +14,7 @@ from privfit.estimators.assumptions import Assumptions
 from privfit.estimators.fit import FitOptions, make_problem
 from privfit.estimators.forecast import Forecast, Rehearsal
 from privfit.estimators.models import Model
-from privfit.estimators.planned import PlannedFit, described
+from privfit.estimators.planned import PlannedFit, described, rows_in_words
 from privfit.privacy.allowance import Allowance
 from privfit.privacy.budget import Budget
 from privfit.solvers import ProjectedNoisyGradientDescent
@@ -122,7 +122,8 @@ class SampleSize:
     planned: PlannedFit
 
     def __str__(self) -> str:
-        answer = f"{self.n_rows:,} rows" if self.found == "rows" else f"epsilon = {self.budget.epsilon:.3g}"
+        rows = rows_in_words(self.n_rows, self.planned.plan.unit)
+        answer = rows if self.found == "rows" else f"epsilon = {self.budget.epsilon:.3g}"
         return f"Needed: {answer}\n{self.planned}"
 
     __repr__ = __str__

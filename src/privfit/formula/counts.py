@@ -1,12 +1,10 @@
 """Poisson regression by formula under differential privacy: `poisson`."""
 
-import os
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Sequence
 
 from privfit._checks import RelationName, in_range
 from privfit._sealed import sealed
-from privfit.data.schema import Schema
+from privfit.data.schema import SchemaLike
 from privfit.estimators.budget import choose_budget
 from privfit.estimators.fit import FitOptions
 from privfit.estimators.models import poisson_regression
@@ -21,7 +19,7 @@ def poisson(
     formula: str,
     data: object,
     *,
-    schema: Schema | Mapping[str, Any] | str | os.PathLike[str],
+    schema: SchemaLike,
     epsilon: float = 1.0,
     delta: float = 1e-6,
     budget: Budget | None = None,

@@ -345,6 +345,10 @@ class _Translator:
 
 
 def _declared(name: str, schema: Schema) -> NumericColumn | CategoricalColumn:
+    if name == schema.unit:
+        raise FormulaError(
+            f"formula: column {quoted(name)} identifies the privacy unit and cannot be a predictor"
+        )
     if name not in schema:
         raise FormulaError(f"formula: column {quoted(name)} is not in the schema{suggestion(name, schema)}")
     return schema[name]

@@ -104,6 +104,10 @@ def _response(tokens: Sequence[Token], schema: Schema) -> str:
         raise FormulaError(
             f"formula: column {quoted(name)} identifies the privacy unit and cannot be the response"
         )
+    if name == schema.weight:
+        raise FormulaError(
+            f"formula: column {quoted(name)} holds the survey weights and cannot be the response"
+        )
     if name not in schema:
         raise FormulaError(f"formula: column {quoted(name)} is not in the schema{suggestion(name, schema)}")
     return name
@@ -147,10 +151,6 @@ class _Factors:
             if name == self.response:
                 raise FormulaError(
                     f"formula: column {quoted(name)} cannot be both the response and a predictor"
-                )
-            if name == self.schema.unit:
-                raise FormulaError(
-                    f"formula: column {quoted(name)} identifies the privacy unit and cannot be a predictor"
                 )
 
 

@@ -1,12 +1,10 @@
 """Support vector machines by formula under differential privacy: `svm`."""
 
-import os
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Sequence
 
 from privfit._checks import RelationName, positive
 from privfit._sealed import sealed
-from privfit.data.schema import Schema
+from privfit.data.schema import SchemaLike
 from privfit.estimators.budget import choose_budget
 from privfit.estimators.fit import FitOptions
 from privfit.estimators.models import support_vector_machine
@@ -22,7 +20,7 @@ def svm(
     formula: str,
     data: object,
     *,
-    schema: Schema | Mapping[str, Any] | str | os.PathLike[str],
+    schema: SchemaLike,
     epsilon: float = 1.0,
     delta: float = 1e-6,
     budget: Budget | None = None,

@@ -1,12 +1,11 @@
 """Plans without data: `plan`, `sample_size` and `shortest_split`."""
 
-import os
 from collections.abc import Mapping
 from typing import Any
 
 from privfit._checks import RelationName, coverage
 from privfit.data.encode import Encoder, SchemaEncoder
-from privfit.data.schema import Schema
+from privfit.data.schema import Schema, SchemaLike, as_schema
 from privfit.data.shares import ShareRule
 from privfit.errors import InvalidArgument
 from privfit.estimators.assumptions import Assumptions
@@ -14,7 +13,7 @@ from privfit.estimators.budget import choose_budget
 from privfit.estimators.fit import FitOptions
 from privfit.estimators.forecast import Rehearsal
 from privfit.estimators.models import Model, m_estimation, model_named
-from privfit.estimators.planned import PlannedFit, planned_fit
+from privfit.estimators.planned import PlannedFit, planned_fit, planned_rows
 from privfit.estimators.sample_size import (
     AccuracyPlan,
     SampleSize,
@@ -25,7 +24,6 @@ from privfit.estimators.sample_size import (
 )
 from privfit.estimators.split import shortest
 from privfit.formula.encoder import FormulaEncoder
-from privfit.formula.run import as_schema
 from privfit.inference.infer import BudgetSplit
 from privfit.losses import AbstractLoss
 from privfit.privacy.budget import Budget
@@ -35,7 +33,7 @@ def plan(
     formula: str | None = None,
     *,
     n: int,
-    schema: Schema | Mapping[str, Any] | str | os.PathLike[str],
+    schema: SchemaLike,
     model: str | AbstractLoss,
     quantile: float | None = None,
     epsilon: float = 1.0,
@@ -56,7 +54,8 @@ def plan(
     formula : str, optional
         Such as ``"y ~ a + C(b)"``. Default: all columns of the schema.
     n : int
-        Number of rows that the table has, or will have.
+        Number of rows that the table has, or will have; of values of its privacy unit, where the schema marks
+        one.
     schema : Schema, mapping or path
         Public bounds and levels of the columns; see `privfit.Schema`.
     model : {"logit", "ols", "huber", "svm", "quantile", "poisson"} or loss
@@ -108,6 +107,7 @@ def plan(
     >>> bool(planned.width["age"] < 0.05)
     True
     """
+    n_rows = planned_rows(n=n)
     guesses = Assumptions.of(assumptions)
     declared, regression, encoder = _regression(formula, schema, model, quantile, target)
     options = _options(
@@ -118,13 +118,15 @@ def plan(
         l2=l2,
         inference=inference,
     )
-    return planned_fit(regression, encoder, declared, options, n_rows=n, assumptions=guesses, level=level)
+    return planned_fit(
+        regression, encoder, declared, options, n_rows=n_rows, assumptions=guesses, level=level
+    )
 
 
 def sample_size(
     formula: str | None = None,
     *,
-    schema: Schema | Mapping[str, Any] | str | os.PathLike[str],
+    schema: SchemaLike,
     model: str | AbstractLoss,
     quantile: float | None = None,
     width: float | Mapping[str, float] | None = None,
@@ -216,14 +218,16 @@ def sample_size(
         return rows_needed(rehearsal, options, wanted, assumptions=guesses, level=level)
     if budget is not None or epsilon != 1.0:
         raise InvalidArgument("n asks for the epsilon that is needed; leave epsilon and budget out, or n")
-    return epsilon_needed(rehearsal, options, wanted, n_rows=n, assumptions=guesses, level=level)
+    return epsilon_needed(
+        rehearsal, options, wanted, n_rows=planned_rows(n=n), assumptions=guesses, level=level
+    )
 
 
 def shortest_split(
     formula: str | None = None,
     *,
     n: int,
-    schema: Schema | Mapping[str, Any] | str | os.PathLike[str],
+    schema: SchemaLike,
     model: str | AbstractLoss,
     quantile: float | None = None,
     epsilon: float = 1.0,
@@ -273,18 +277,19 @@ def shortest_split(
     >>> planned = plan("high ~ age", n=20_000, schema=schema, model="logit", inference=split)
     """
     coverage(level)
+    n_rows = planned_rows(n=n)
     declared, regression, encoder = _regression(formula, schema, model, quantile, target)
     guesses = Assumptions.of(assumptions)
     options = _options(
         declared, choose_budget(epsilon, delta, budget), solver=solver, relation=relation, l2=l2
     )
     rehearsal = Rehearsal.prepare(regression, encoder, declared, guesses)
-    return shortest(rehearsal, options, n_rows=n, level=level)
+    return shortest(rehearsal, options, n_rows=n_rows, level=level)
 
 
 def _regression(
     formula: str | None,
-    schema: Schema | Mapping[str, Any] | str | os.PathLike[str],
+    schema: SchemaLike,
     model: str | AbstractLoss,
     quantile: float | None,
     target: str | None,
@@ -295,7 +300,7 @@ def _regression(
             raise InvalidArgument("quantile goes with model='quantile'; a loss has its own")
         regression = m_estimation(model)
     else:
-        regression = model_named(model, quantile)
+        regression = model_named(model, quantile=quantile)
     if formula is not None:
         if target is not None:
             raise InvalidArgument("target is named by the formula; leave it out")

@@ -1,13 +1,11 @@
 """One fit by formula: everything that can be checked is checked before the data are opened."""
 
-import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
 from privfit._progress import running
 from privfit.data.elsewhere import as_store
-from privfit.data.schema import Schema
+from privfit.data.schema import SchemaLike, as_schema
 from privfit.data.shares import ShareRule
 from privfit.data.tables import Table, open_table
 from privfit.errors import InvalidArgument
@@ -44,16 +42,16 @@ def fit_formula(
     formula: str,
     data: object,
     *,
-    schema: Schema | Mapping[str, Any] | str | os.PathLike[str],
+    schema: SchemaLike,
     roles: Roles,
     options: FitOptions,
     text: TextFormat,
 ) -> FitResult:
     """Fit ``model`` to the terms of ``formula``; parameters as in `privfit.formula.models.logit`."""
-    schema = as_schema(schema).with_roles(unit=roles.unit, weights=roles.weights)
-    shares = ShareRule.of(schema, roles.rows_per_unit)
-    options = replace(options, schema=schema, shares=shares)
-    encoder = FormulaEncoder(formula, schema, target_kind=model.target_kind)
+    declared = as_schema(schema).with_roles(unit=roles.unit, weights=roles.weights)
+    shares = ShareRule.of(declared, roles.rows_per_unit)
+    options = replace(options, schema=declared, shares=shares)
+    encoder = FormulaEncoder(formula, declared, target_kind=model.target_kind)
     _check(model, encoder, options)
     with running("fitting"):
         table = as_store(data, columns=text.columns)
@@ -64,13 +62,6 @@ def fit_formula(
 
 def _opened(data: object, needed: Sequence[str], text: TextFormat) -> Table:
     return open_table(data, needed=needed, columns=text.columns, header=text.header, sep=text.sep)
-
-
-def as_schema(schema: Schema | Mapping[str, Any] | str | os.PathLike[str]) -> Schema:
-    """Return a schema, its declaration as a mapping, or the file of that name as a schema."""
-    if isinstance(schema, Schema):
-        return schema
-    return Schema.from_toml(schema) if isinstance(schema, str | os.PathLike) else Schema(schema)
 
 
 def _check(model: Model, encoder: FormulaEncoder, options: FitOptions) -> None:

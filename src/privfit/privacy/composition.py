@@ -5,6 +5,7 @@ import sys
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass
+from decimal import ROUND_CEILING, Context
 from fractions import Fraction
 from typing import Final, Literal, TypeAlias, final
 
@@ -27,6 +28,10 @@ _TOLERANCE: Final = 1e-6
 
 _SMALLEST_DELTA: Final = 1e-15
 """Below it numerical composition is not tight, and no ε is sought."""
+
+
+_CEILING: Final = Context(prec=4, rounding=ROUND_CEILING)
+"""How a total is rounded where it is said."""
 
 
 @final
@@ -249,11 +254,14 @@ class Guarantee:
                 return pure and Fraction(self.gaussian) ** 2 + sum(squares) <= 2 * Fraction(budget.rho)
 
     def describe(self) -> str:
-        """Return the composition in words."""
+        """Return the composition in words; pure events as their total, rounded up."""
         parts = [f"{self.gaussian:.4g}-Gaussian differential privacy"] if self.gaussian > 0 else []
-        for (epsilon, delta), count in Counter(self.pairs).items():
-            each = f"{epsilon:.4g}" if delta == 0 else f"({epsilon:.4g}, {delta:.4g})"
-            parts.append(f"{each}-differential privacy" + (f" {count} times" if count > 1 else ""))
+        pure = _decimal_sum(epsilon for epsilon, delta in self.pairs if delta == 0)
+        if pure > 0:
+            parts.append(f"{float(_CEILING.create_decimal(repr(pure))):.4g}-differential privacy")
+        for (epsilon, delta), count in Counter(pair for pair in self.pairs if pair[1] > 0).items():
+            times = f" {count} times" if count > 1 else ""
+            parts.append(f"({epsilon:.4g}, {delta:.4g})-differential privacy{times}")
         parts += [
             f"{event.steps} steps of {event.ratio:.4g}-Gaussian differential privacy on rows sampled at a "
             f"rate of {event.rate:.4g}"
