@@ -340,3 +340,54 @@ def test_an_array_loss_that_fails_on_a_row_does_not_stop_the_fit():
     y[5] = 7341.5
     fitted = pf.MEstimator(loss=loss).fit(x, y)
     assert np.isfinite(fitted.coef_).all()
+
+
+def _exponential(y, eta):
+    return np.exp(np.minimum(eta, 2.0)) * (1.0 + eta - np.minimum(eta, 2.0)) - y * eta
+
+
+def _exponential_slope(y, eta):
+    return np.exp(np.minimum(eta, 2.0)) - y
+
+
+def _exponential_curvature(y, eta):
+    return np.where(eta < 2.0, np.exp(np.minimum(eta, 2.0)), 0.0)
+
+
+@pytest.mark.parametrize("coded", [True, False])
+def test_a_loss_from_outside_takes_counts_whose_marginals_one_row_hardly_moves(coded):
+    """A count of 0 among others once moved released marginals by most of their range, or stopped the fit."""
+    loss = pf.losses.Custom(
+        _exponential, _exponential_slope, _exponential_curvature, slope_bound=8.0, curvature_bound=8.0,
+        target_kind="count", convex=True, vectorized=True,
+    )  # fmt: skip
+    rng = np.random.default_rng(0)
+    group = rng.integers(0, 2, size=4000)
+    y = 1.0 + np.minimum(rng.poisson(0.5 + group), 6)
+    schema = pf.Schema(
+        {
+            "g": {"type": "categorical", "levels": [0, 1]},
+            "y": {"type": "numeric", "lower": 0, "upper": 8},
+        }
+    )
+
+    def released(response):
+        common = {"epsilon": 1.0, "inference": False, "random_state": 0}
+        if coded:
+            model = pf.MEstimator(loss=loss, schema=schema, **common).fit({"g": group, "y": response}, y="y")
+        else:
+            model = pf.MEstimator(loss=loss, count_bound=8.0, **common)
+            model.fit(group[:, None].astype(float), response)
+        (found,) = [one for one in model.result_.releases if one.planned.kind == "marginals"]
+        return found
+
+    first, second = released(y), released(np.concatenate([[0.0], y[1:]]))
+    assert 0.0 < np.linalg.norm(first.value - second.value) <= first.planned.sensitivity
+
+
+@pytest.mark.parametrize("inference", [True, False])
+def test_rows_may_be_far_longer_than_the_unit_scale(inference):
+    """The frame of an intercept was searched for ever with such a bound, after the reservation."""
+    x, y = simulated("binary", 500)
+    fit = pf.LogisticRegression(norm_bound=1e4, inference=inference, random_state=0).fit(100.0 * x, y)
+    assert np.isfinite(fit.coef_).all()

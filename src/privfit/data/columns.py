@@ -203,7 +203,7 @@ def holds_text(values: ColumnValues) -> bool:
     """Return True if the type of the column is text; Python objects may be anything."""
     if isinstance(values, np.ndarray):
         return values.dtype.kind in "UST"
-    return _is_text(_value_type(values.type))
+    return is_text(_value_type(values.type))
 
 
 def side_by_side(columns: Sequence[ColumnValues]) -> NDArray[Any] | None:

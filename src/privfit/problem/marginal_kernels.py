@@ -8,6 +8,7 @@ from numba import float64, njit, void
 from privfit._checks import FloatArray
 from privfit.data.blocks import Block, BlockKernel, CodedBlock, CodedKernel
 from privfit.data.reduction import CHUNK_ROWS, GROUP_ROWS, chunk_rows
+from privfit.errors import PlanViolation
 from privfit.problem import coded_kernels
 
 _VECTOR = float64[::1]
@@ -67,6 +68,8 @@ def marginals_kernel(norm_bound: float, response_range: tuple[float, float]) -> 
     ``w * norm(x)**2 <= C**2`` and ``w <= 1``, each of the four parts has norm at most ``C``.
     """
     low, high = response_range
+    if not low < high:
+        raise PlanViolation("the range of responses must have a length")
     units = np.array([norm_bound, 0.5 * (low + high), 0.5 * (high - low)])
 
     def kernel(block: Block, out: FloatArray) -> None:

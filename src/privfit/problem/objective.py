@@ -11,8 +11,7 @@ from privfit.data.blocks import BlockKernel, RowTerms
 from privfit.data.shares import ShareRule
 from privfit.data.source import MOST_ROWS
 from privfit.errors import Incompatible, PlanViolation
-from privfit.losses.base import AbstractLoss
-from privfit.losses.multinomial import Multinomial
+from privfit.losses import AbstractLoss, Multinomial, Poisson
 from privfit.privacy.relation import Relation
 from privfit.problem import bounded_kernels, class_kernels, kernels, marginal_kernels, numpy_kernels
 from privfit.problem.plan import ReleaseKind
@@ -124,10 +123,10 @@ class Problem:
         """What encoded responses are moved into where only their size matters, for `marginals`."""
         if self.loss.target_kind == "binary":
             return (0.0, 1.0)
+        declared = UNIT_SCALE_RESPONSE if self.response_bound is None else self.response_bound
         if self.loss.target_kind == "count":
-            return (0.0, max(self.loss.parameters))
-        bound = UNIT_SCALE_RESPONSE if self.response_bound is None else self.response_bound
-        return (-bound, bound)
+            return (0.0, self.loss.count_bound if isinstance(self.loss, Poisson) else declared)
+        return (-declared, declared)
 
     @property
     def smoothness(self) -> float:

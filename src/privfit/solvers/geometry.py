@@ -179,7 +179,7 @@ class Frame:
             damped = np.concatenate([np.ones(first), found + added])
             basis = standard @ ((vectors / np.sqrt(damped)) @ vectors.T)
             dimension = max(first + float(np.sum(found / (found + added))), 1.0)
-            if problem.norm_bound * np.linalg.norm(basis, 2) <= 0.1 * STRETCH * math.sqrt(dimension):
+            if problem.norm_bound * np.linalg.norm(basis[first:], 2) <= 0.1 * STRETCH * math.sqrt(dimension):
                 break
             added *= 4.0
         parts = np.concatenate([np.ones(first), np.maximum(found / (found + added), _LEAST_SEEN**2)])
