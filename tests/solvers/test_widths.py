@@ -12,7 +12,7 @@ from privfit.losses import Logistic, SmoothedQuantile
 from privfit.privacy.allowance import Allowance
 from privfit.privacy.mechanisms import make_source
 from privfit.privacy.relation import Relation
-from privfit.problem.bounded_kernels import SIDE_CLASSES, SIDES_A_DOUBLING
+from privfit.problem.bounded_kernels import SIDE_CLASSES, SIDES_A_DOUBLING, largest_edge
 from privfit.problem.objective import Problem
 from privfit.problem.oracle import Oracle
 from privfit.problem.plan import Plan, PlannedRelease, Release
@@ -22,7 +22,8 @@ from privfit.solvers.residuals import Residuals
 from privfit.solvers.widths import has_widths, narrowed_to, narrowest
 
 REACH = 1.0
-EDGES = 2.0 * REACH * 2.0 ** (np.arange(1.0 - SIDE_CLASSES, 0.0) / SIDES_A_DOUBLING)
+UNIT = largest_edge((-REACH, REACH))
+EDGES = UNIT * 2.0 ** (np.arange(1.0 - SIDE_CLASSES, 0.0) / SIDES_A_DOUBLING)
 
 
 def problem_of(n, loss):
@@ -200,10 +201,10 @@ def test_a_quantile_is_found_in_few_rows_within_a_generous_range(reach):
     shares = np.diff(norm.cdf(np.concatenate([[-np.inf], edges, [np.inf]])))
     sd = np.sqrt(2.0) / (1000 * 0.1)
     looks = [looked_at(shares + sd * rng.normal(size=shares.size), sd) for _ in range(200)]
-    found = np.array([look.quantile(0.1) for look in looks]) * 2.0 * reach
+    found = np.array([look.quantile(0.1) for look in looks]) * UNIT * reach
     assert np.count_nonzero(np.abs(found - norm.ppf(0.1)) > 0.8) < 40
     assert abs(np.median(found) - norm.ppf(0.1)) < 0.5
-    spreads = np.array([look.spread for look in looks]) * 2.0 * reach
+    spreads = np.array([look.spread for look in looks]) * UNIT * reach
     assert np.abs(np.log(spreads)).max() < np.log(2.0)
 
 

@@ -46,7 +46,7 @@ NORM_CLASSES = 40
 NORMS_A_DOUBLING = 4
 """Classes of norms from one norm to twice that norm."""
 
-SIDE_CLASSES = 22
+SIDE_CLASSES = 21
 """Classes of residuals on either side of 0."""
 
 SIDES_A_DOUBLING = 2
@@ -266,14 +266,20 @@ def counts_kernel(count_bound: float) -> BlockKernel:
     return CodedKernel(kernel, kernel)
 
 
+def largest_edge(response_range: tuple[float, float]) -> float:
+    """Return the upper edge that the last class of residuals would have: the one before is half the range."""
+    low, high = response_range
+    return 0.5 * (high - low) * 2.0 ** (1.0 / SIDES_A_DOUBLING)
+
+
 def residuals_kernel(theta: FloatArray, response_range: tuple[float, float]) -> BlockKernel:
     """Count rows by their residual at ``theta`` (p,), from the lowest up; size ``2 * SIDE_CLASSES``.
 
     On either side class k of 0, 1, ... holds sizes of up to ``reach * 2**((k + 1 - SIDE_CLASSES) / d)``, d =
-    `SIDES_A_DOUBLING`, that are in none before; the last all beyond. ``reach`` is how wide the range is: no
-    residual at a point amid the responses is larger. Rows of weight 0 are in none.
+    `SIDES_A_DOUBLING`, that are in none before; the last all beyond half the range, and ``reach`` is the next
+    edge. Rows of weight 0 are in none.
     """
-    reach = response_range[1] - response_range[0]
+    reach = largest_edge(response_range)
     first = reach * 2.0 ** ((1 - SIDE_CLASSES) / SIDES_A_DOUBLING)
 
     def kernel(block: Block | CodedBlock, out: FloatArray) -> None:

@@ -13,7 +13,7 @@ from privfit.solvers.hessian_model import SMALLEST_SPREAD
 from privfit.solvers.residuals import Residuals, adapting, look_at, unit_of
 from privfit.solvers.response import MeanResponse
 
-_MOST_HIDDEN, _MOST_OF_TAIL = 0.25, 0.1
+_MOST_HIDDEN, _MOST_OF_TAIL = 0.28, 0.1
 """Share of rows that noise may hide: where it is more, a look says nothing, or nothing about the tail."""
 
 _ROOM, _ROOM_FOR_SKEWED = 5.0, 20.0
@@ -107,8 +107,7 @@ def led_by_spread(
     if seen.heap > _HEAP or certain > _FAR_OUT * (shown * unit) ** 2:
         return with_loss(problem, oracle, replace(_whole(loss), adapts=False)), marginals
     response = replace(response, spread=min(shown * unit, response.spread), found=center)
-    bound = unit * _bound(seen, problem, mu)
-    loss = _whole(loss).lowered(bound) if math.isfinite(bound) else loss
+    loss = _whole(loss) if seen.beyond else loss.lowered(unit * _bound(seen, problem, mu))
     return with_loss(problem, oracle, loss), replace(marginals, response=response)
 
 

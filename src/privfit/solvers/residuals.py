@@ -9,7 +9,7 @@ import numpy as np
 
 from privfit._checks import FloatArray
 from privfit.losses import SmoothedQuantile, Squared
-from privfit.problem.bounded_kernels import SIDE_CLASSES, SIDES_A_DOUBLING
+from privfit.problem.bounded_kernels import SIDE_CLASSES, SIDES_A_DOUBLING, largest_edge
 from privfit.problem.objective import Problem
 from privfit.problem.oracle import Oracle
 from privfit.problem.plan import Release
@@ -113,10 +113,18 @@ class Residuals:
     def largest(self) -> tuple[float, float] | None:
         """About the largest size that noise shows, and the largest share beyond it that noise may hide.
 
-        None where noise hides all.
+        None where noise hides all, or nothing: the last class is open.
         """
         found = last_seen(self.sizes, math.sqrt(2.0) * self.noise)
-        return None if found is None else (float(_EDGES[found[0] - 1]), found[1])
+        if found is None or found[0] == SIDE_CLASSES:
+            return None
+        return float(_EDGES[found[0] - 1]), found[1]
+
+    @property
+    def beyond(self) -> bool:
+        """Whether some are certainly larger than half the declared range."""
+        found = last_seen(self.sizes, math.sqrt(2.0) * self.noise)
+        return found is not None and found[0] == SIDE_CLASSES
 
     @property
     def usual_size(self) -> float:
@@ -158,9 +166,8 @@ def _both_sides(shares: FloatArray) -> FloatArray:
 
 
 def unit_of(problem: Problem) -> float:
-    """Return the upper edge of the largest class of sizes: how wide the declared range is."""
-    low, high = problem.response_range
-    return high - low
+    """Return the unit of the sizes that a look shows."""
+    return largest_edge(problem.response_range)
 
 
 def look_at(problem: Problem, oracle: Oracle, frame: Frame, at: FloatArray) -> Residuals:
