@@ -138,7 +138,10 @@ def test_no_neighbour_exceeds_the_sensitivity(n_classes, kind, relation, which, 
     rows = extreme_rows(problem)
     base = [rows[k] for k in rng.choice(len(rows), N - 1)]
     alone, sensitivity = source_of(problem, rows), problem.sensitivity(kind)
-    for at in parameters(problem, rng, kind):
+    points = parameters(problem, rng, kind)
+    if kind == "secant":  # a shift for each point, another one in each basis
+        points = [pair for k, pair in enumerate(points) if k % 3 == (k // 3 + which) % 3]
+    for at in points:
         assert largest_gap(answers_of_single_rows(problem, kind, at, alone), relation) <= sensitivity
         one, other = rows[rng.integers(len(rows))], rows[rng.integers(len(rows))]
         changed = [*base, other] if relation is Relation.REPLACE else base

@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 from numba import njit
 
+from privfit.data.row_types import MATRIX, PLACES, VECTOR, for_coded_rows
+
 HEAD = 4
 """Entries of ``places`` before the columns."""
-
-_OPTIONS: Any = {"cache": True, "nogil": True, "error_model": "numpy", "fastmath": {"reassoc", "contract"}}
 
 
 @njit(inline="always")
@@ -38,7 +38,7 @@ def gathered(places: Any, wide: Any) -> Any:
     return factors
 
 
-@njit(**_OPTIONS)
+@for_coded_rows(PLACES, VECTOR, VECTOR)
 def dots(numbers: Any, codes: Any, places: Any, wide: Any, out: Any) -> None:
     """Fill ``out`` (m,) with the dot products of rows with ``wide`` (p + 2,)."""
     factors = gathered(places, wide)
@@ -46,7 +46,7 @@ def dots(numbers: Any, codes: Any, places: Any, wide: Any, out: Any) -> None:
         out[i] = row_dot(numbers, codes, i, places, factors, wide)
 
 
-@njit(**_OPTIONS)
+@for_coded_rows(PLACES, MATRIX, MATRIX)
 def products(numbers: Any, codes: Any, places: Any, wide: Any, out: Any) -> None:
     """Fill ``out`` (m, q) with the products of rows with ``wide`` (p + 2, q), by four entries at a time."""
     plain, paired = places[2], places[3]
@@ -86,7 +86,7 @@ def products(numbers: Any, codes: Any, places: Any, wide: Any, out: Any) -> None
                 target[d] += number * row[d]
 
 
-@njit(**_OPTIONS)
+@for_coded_rows(PLACES, MATRIX, MATRIX, VECTOR)
 def quadratic(numbers: Any, codes: Any, places: Any, form: Any, leading: Any, out: Any) -> None:
     """Fill ``out`` (m,) with ``x' form x``, for a symmetric ``form`` (p + 2, p + 2).
 
@@ -120,7 +120,7 @@ def quadratic(numbers: Any, codes: Any, places: Any, form: Any, leading: Any, ou
         out[i] = 2.0 * total
 
 
-@njit(**_OPTIONS)
+@for_coded_rows(PLACES, MATRIX)
 def expand(numbers: Any, codes: Any, places: Any, out: Any) -> None:
     """Write the rows to ``out`` (m, p), which holds zeros."""
     p, plain, paired = places[0], places[2], places[3]
@@ -139,7 +139,7 @@ def expand(numbers: Any, codes: Any, places: Any, out: Any) -> None:
                 out[i, :] = np.nan
 
 
-@njit(**_OPTIONS)
+@for_coded_rows(PLACES, VECTOR, VECTOR)
 def square_dots(numbers: Any, codes: Any, places: Any, wide: Any, out: Any) -> None:
     """Fill ``out`` (m,) with the dot products of the squares of rows' entries with ``wide`` (p + 2,)."""
     plain, paired = places[2], places[3]

@@ -129,7 +129,9 @@ def turned_squares(x: Any, factors: Any, starts: Any, plain: Any, turned: Any) -
         rows = min(GROUP, n - first)
         group = x[first : first + rows]
         if rows < GROUP:
-            last[:rows] = group
+            for i in range(rows):
+                for j in range(p):
+                    last[i, j] = group[i, j]
             group = last
         sums[:], line, address = 0.0, 0, group.ctypes.data
         ahead = address + 8 * p * _AHEAD

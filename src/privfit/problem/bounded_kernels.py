@@ -114,7 +114,8 @@ def _fill_steps(
         _sides(y, eta, room, loss, functions[3], bounds, side)
     else:
         side[:] = 0.0
-    step[:] = eta
+    for i in range(step.size):
+        step[i] = eta[i]
     _bounded_steps(y, room, loss, functions, bounds, step, np.empty(y.size))
 
 

@@ -7,20 +7,14 @@ what the arguments of compiled loops mean.
 from typing import Any
 
 import numpy as np
-from numba import float32, float64, int64, njit, uint8, uint16, void
+from numba import float64, int64, njit
 
 from privfit._checks import FloatArray
 from privfit.data.coded import CodedMatrix
 from privfit.data.coded_loops import HEAD, gathered, row_dot
 from privfit.data.reduction import CHUNK_ROWS
+from privfit.data.row_types import MATRIX, PLACES, VECTOR, for_coded_rows
 from privfit.problem.slopes import fill_slopes
-
-_VECTOR = float64[::1]
-_MATRIX = float64[:, ::1]
-_ROWS = [(numbers[:, ::1], codes[:, ::1]) for numbers in (float64, float32) for codes in (uint8, uint16)]
-"""Types of numbers and codes."""
-
-_OPTIONS: Any = {"cache": True, "nogil": True, "error_model": "numpy", "fastmath": {"reassoc", "contract"}}
 
 GROUP = 128
 """Rows that are added up before their sum is added to the chunk's.
@@ -71,7 +65,7 @@ def _add_group(  # noqa: PLR0917 -- compiled
     sides[:] = 0.0
 
 
-@njit([void(*rows, int64[::1], _VECTOR, _MATRIX) for rows in _ROWS], **_OPTIONS)
+@for_coded_rows(PLACES, VECTOR, MATRIX)
 def _add_rows(numbers: Any, codes: Any, places: Any, steps: Any, out: Any) -> None:
     """Add the rows, each times its step, to the first columns of ``out``, a row a chunk."""
     sides = np.zeros(_SIDES * (places[0] + 2))
@@ -80,13 +74,7 @@ def _add_rows(numbers: Any, codes: Any, places: Any, steps: Any, out: Any) -> No
         _add_group(numbers, codes, places, first, part, sides, out[first // CHUNK_ROWS])
 
 
-@njit(
-    [
-        void(*rows, int64[::1], _VECTOR, _VECTOR, _VECTOR, _VECTOR, int64, int64, float64, _MATRIX)
-        for rows in _ROWS
-    ],
-    **_OPTIONS,
-)
+@for_coded_rows(PLACES, VECTOR, VECTOR, VECTOR, VECTOR, int64, int64, float64, MATRIX)
 def _add_gradients(  # noqa: PLR0917 -- compiled
     numbers: Any,
     codes: Any,
@@ -114,7 +102,7 @@ def _add_gradients(  # noqa: PLR0917 -- compiled
         _add_group(numbers, codes, places, first, steps, sides, out[first // CHUNK_ROWS])
 
 
-@njit([void(*rows, int64[::1], _VECTOR, _MATRIX) for rows in _ROWS], **_OPTIONS)
+@for_coded_rows(PLACES, VECTOR, MATRIX)
 def _add_moments(numbers: Any, codes: Any, places: Any, factor: Any, out: Any) -> None:
     """Add the rows' ``factor * x x'`` to ``out`` (p + 2, p + 2), which has the entries of both triangles.
 

@@ -86,7 +86,8 @@ def _likeliest_weights(likelihood: Any) -> Any:
                 total += likelihood[i, j] * weights[j]
             for j in range(m):
                 following[j] += likelihood[i, j] * weights[j] / total
-        weights[:] = following / (k + NULL_COUNT)
+        for j in range(m):
+            weights[j] = following[j] / (k + NULL_COUNT)
     return weights
 
 
