@@ -133,6 +133,34 @@ def test_norms_bound_rows_exactly_and_closely(n, p, lost):
     assert (reach >= length * np.linalg.norm(basis, 2) * (1 - 1e-15)).all()
 
 
+def rows_that_shifts_leave_little_of(n, p, lost, rng):
+    """Rows near a multiple of what the basis takes away: all but ``2**-lost`` of them cancels."""
+    center, scale = rng.uniform(0.5, 2, p) * 1e3, rng.uniform(0.5, 2, p)
+    x = rng.uniform(0.5, 2, (n, 1)) * center * (1.0 + rng.normal(size=(n, p)) * 2.0**-lost)
+    basis = np.diag(scale)
+    basis[0, 1:] = -scale[1:] * center[1:] / center[0]
+    basis[0, 0] = 2.0**-lost
+    return x, basis
+
+
+@pytest.mark.parametrize("lost", [0, 30, 45, 52, 60])
+@pytest.mark.parametrize("p", [2, 3, 9])
+def test_norms_of_rows_that_are_scaled_and_shifted_bound_them_exactly(p, lost):
+    """In a basis that takes nearly all of them away, rounding is as large as what is left."""
+    x, basis = rows_that_shifts_leave_little_of(200, p, lost, np.random.default_rng(100 * p + lost))
+    norms = BasisNorms(basis)
+    size, squares = norms(x)[0], exact_squares(x, basis)
+    far = np.linalg.norm(x, axis=1) * np.linalg.norm(basis)
+    if lost >= 45:
+        assert (np.sqrt([float(square) for square in squares]) < 1e-9 * far).all()
+    for bound, square in zip(size, squares, strict=True):
+        assert (Fraction(float(bound)) * (1 + Fraction(2) ** -41)) ** 2 >= square
+    limit = float(np.median(size))
+    weight = weights(ArraySource(x, np.zeros(200), norm_bound=2.0**60), basis, norm_bound=limit)
+    for one, square in zip(weight, squares, strict=True):
+        assert Fraction(float(one)) * square <= Fraction(limit) ** 2
+
+
 def test_norms_of_ordinary_rows_are_raised_by_no_more_than_weights_show():
     rng = np.random.default_rng(8)
     x, basis = rng.normal(size=(300, 51)), rng.normal(size=(51, 51))

@@ -15,6 +15,7 @@ import pytest
 
 import privfit as pf
 from privfit.data import cache as cache_module
+from privfit.data import cache_files
 from privfit.data import room as room_module
 from privfit.data import source as source_module
 from privfit.data.batches import BatchSizes
@@ -310,6 +311,28 @@ def test_a_draft_that_another_run_is_writing_is_left_alone(tmp_path):
     assert verified(place)
     assert [other.name for other in place.parent.iterdir()] == ["one.rows"]
     assert (place / Parts.Y).stat().st_size == 24
+
+
+def test_nothing_that_is_open_is_deleted_or_renamed_where_systems_refuse_that(tmp_path, monkeypatch):
+    """As Windows does, which has no locks of this kind either."""
+    place, opened, open_one = tmp_path / "kept" / "one.rows", [], cache_files._opened
+    monkeypatch.setattr(cache_files, "fcntl", None)
+    monkeypatch.setattr(cache_files, "_opened", lambda file: opened.append(open_one(file)) or opened[-1])
+
+    def careful(done):
+        def wrapper(self, *target):
+            assert all(stream.closed for stream in opened)
+            return done(self, *target)
+
+        return wrapper
+
+    for name in ("unlink", "rename"):
+        monkeypatch.setattr(Path, name, careful(getattr(Path, name)))
+    with drafted(place) as draft:
+        draft.add(**{part: np.arange(3.0) for part in Parts.ALL})
+        draft.finish({})
+    assert len(opened) == len(Parts.ALL) + 2
+    assert verified(place)
 
 
 def test_errors_name_the_rule_and_no_cell(tmp_path, monkeypatch):

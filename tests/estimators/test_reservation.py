@@ -1,13 +1,21 @@
 """A ledger is written before a row is encoded; what is wrong with the form of a table costs nothing."""
 
+import math
+from dataclasses import dataclass, replace
+from typing import final
+
 import numpy as np
 import pytest
 
 import privfit as pf
 from privfit.data.encode import SchemaEncoder
 from privfit.data.unit_scale import UnitScaleEncoder
-from privfit.errors import LedgerError
+from privfit.errors import BudgetExceeded, Incompatible, LedgerError
 from privfit.formula.encoder import FormulaEncoder
+from privfit.privacy.composition import compose
+from privfit.problem.schedule import planned_release
+from privfit.solvers import ObjectivePerturbation
+from privfit.solvers.base import AbstractSolver
 
 N = 60
 SCHEMA = {
@@ -70,6 +78,66 @@ def watched(method, ledger, seen):
         return method(self, table, *rest)
 
     return wrapper
+
+
+def test_a_ledger_is_charged_the_delta_of_a_release(ledger):
+    def fit(epsilon, delta):
+        method = {"solver": ObjectivePerturbation(), "inference": False, "l2": 0.1}
+        with_arrays(epsilon=epsilon, delta=delta, ledger=ledger, dataset="people", **method)
+
+    fit(1.0, 1e-6)
+    assert ledger.spent("people").pairs == ((1.0, 1e-6),)
+    fit(1.0, 1e-6)
+    assert ledger.spent("people").delta_at(2.0) == pytest.approx(2e-6)
+    with pytest.raises(BudgetExceeded):
+        fit(3.0, 9e-6)
+    fit(3.0, 7.9e-6)
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Overdraft(AbstractSolver):
+    """Plans releases that together cost more than it may spend, each of which is what it says."""
+
+    pure: bool
+    part: float
+
+    @property
+    def name(self):
+        return "overdraft"
+
+    def plan(self, problem, allowance):
+        amount = self.part * allowance.amount
+        spent = replace(allowance, amount=amount, pure=self.pure or allowance.pure)
+        return (planned_release(problem, "gradient", spent),)
+
+    def run(self, problem, oracle):
+        raise AssertionError("a plan beyond the budget was carried out")
+
+
+@pytest.mark.parametrize(
+    ("budget", "solver"),
+    [
+        (pf.Budget(1.0, 0.0), Overdraft(pure=True, part=1.001)),
+        (pf.Budget(1.0, 1e-6), Overdraft(pure=False, part=1.001)),
+        (pf.Budget.gdp(0.5), Overdraft(pure=False, part=3.0)),
+        (pf.Budget(1.0, 1e-6), Overdraft(pure=True, part=10.0)),
+        (pf.Budget.gdp(0.5), Overdraft(pure=False, part=math.inf)),
+    ],
+    ids=str,
+)
+@pytest.mark.parametrize("work", [with_arrays, with_schema, with_formula])
+def test_a_plan_beyond_the_budget_is_refused_before_anything_is_read(
+    monkeypatch, ledger, work, budget, solver
+):
+    seen = []
+    for encoder in (SchemaEncoder, UnitScaleEncoder, FormulaEncoder):
+        for name in ("encode", "encode_coded"):
+            monkeypatch.setattr(encoder, name, watched(getattr(encoder, name), ledger, seen))
+    with pytest.raises(Incompatible, match="exceeds the budget"):
+        work(budget=budget, solver=solver, inference=False, ledger=ledger, dataset="people")
+    assert seen == []
+    assert ledger.spent("people") == compose(())
 
 
 def test_the_ledger_is_written_before_a_stream_is_read(ledger):

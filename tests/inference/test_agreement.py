@@ -70,6 +70,18 @@ def test_gradients_that_disagree_in_one_direction_cost_the_others_nothing():
     assert usual[1] > 10.0
 
 
+@pytest.mark.parametrize("wrong", [0, 1, 2])
+def test_an_estimate_names_the_steps_that_are_left(wrong):
+    """Early ones from far away, that a count's mean bends, are left out; of five at most two."""
+    bread = Bread(np.eye(2), np.eye(2), 0.0, np.zeros((2, 0)))
+    points = np.zeros((5, 2))
+    points[:wrong, 1] = 2.5
+    steps = steps_of(points, np.column_stack([points[:, 0], np.exp(points[:, 1]) - 1.0]), 0.1)
+    found = widened(steps, bread)
+    assert found.steps == tuple(steps[wrong:])
+    np.testing.assert_allclose(found.cov_noise, 0.1**2 / (5 - wrong) * np.eye(2))
+
+
 @pytest.mark.statistical
 def test_gradients_from_where_the_curvature_is_another_count_less_and_their_error_is_shown():
     """A count's mean in one dimension: gradients ``exp(t) - 1`` from t = -1.5, -1, -0.5, -0.2 and 0.1.

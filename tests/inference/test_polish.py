@@ -1,6 +1,7 @@
 """Newton steps from a released point: where they lead, what they cost, and when they say that they failed."""
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -18,6 +19,7 @@ from privfit.privacy.composition import compose
 from privfit.privacy.mechanisms import make_source
 from privfit.problem.oracle import Oracle
 from privfit.problem.plan import PlannedRelease, Release
+from privfit.problem.schedule import planned_release
 from privfit.solvers import (
     ExponentialMechanism,
     NonPrivate,
@@ -109,8 +111,10 @@ def test_the_gradient_before_the_last_counts_where_its_point_is_near():
     tight = np.full(2, 1e-3**2)
     near = settle(quadratic([(0.0, 1e-3), (0.0, 1e-4)], sd=1e-3), BREAD, EYE, tight)
     assert np.diag(near.estimate.cov_noise) == pytest.approx(np.full(2, 1e-6 / 2))
+    assert [step.release.at[1] for step in near.estimate.steps] == [1e-3, 1e-4]
     far = settle(quadratic([(0.0, 0.2), (0.0, 1e-4)], sd=1e-3), BREAD, EYE, tight)
     assert np.diag(far.estimate.cov_noise) == pytest.approx(np.full(2, 1e-6))
+    assert [step.release.at[1] for step in far.estimate.steps] == [1e-4]
     assert not near.unsettled.any()
     assert not far.unsettled.any()
 
@@ -124,6 +128,31 @@ def test_distances_that_noise_explains_are_allowed():
         found = settle(solution, BREAD, EYE, tight)
         assert np.diag(found.estimate.cov_noise) == pytest.approx(np.full(2, 0.05**2 / count))
         assert not found.unsettled.any()
+
+
+@pytest.mark.parametrize("count", [1, 2])
+def test_tails_are_those_of_the_gradients_that_the_estimate_rests_on(count, rng, monkeypatch):
+    """Radial noise in gradients alone: of one gradient 5 (q + 1) degrees of freedom are left, of two more."""
+    monkeypatch.setattr("privfit.inference.polish.N_COMBINED", count)
+    x, y = rows(Logistic(), 3000, rng)
+    problem = problem_for(Logistic(), x)
+    plan = make_plan(problem, FixedPoint(tuple(TRUTH)), Allowance.of(Budget(1.0, 0.0)), inference=True)
+    exact = tuple(
+        one if one.kind == "gradient" else planned_release(problem, one.kind, Allowance.unlimited())
+        for one in plan.inference_releases
+    )
+    oracle = Oracle(
+        problem,
+        replace(plan, inference_releases=exact),
+        ArraySource(x, y, norm_bound=problem.norm_bound),
+        make_source(4),
+    )
+    found = infer(FixedPoint(tuple(TRUTH)).run(problem, oracle), oracle, directions=np.eye(3))
+    part = np.diag(found.cov_noise) / np.diag(found.cov_noise + found.cov_sampling)
+    weights = np.array([one.sd**-2.0 for one in exact if one.kind == "gradient"][-count:])
+    concentration = np.sum(weights**2) / np.sum(weights) ** 2
+    assert 0.3 < part.min() < 1.0
+    np.testing.assert_allclose(found.dof, 5.0 * (3 + 1) / (part**2 * concentration))
 
 
 def fits_from(point, *, n, mu, seeds, loss):

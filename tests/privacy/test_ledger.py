@@ -465,6 +465,19 @@ def test_paths_that_cannot_be(tmp_path):
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="POSIX rights")
+def test_an_sqlite_without_strict_tables_is_named(path, monkeypatch):
+    ledger = Ledger(path)
+    ledger.grant("census", Budget(1.0))
+    monkeypatch.setattr(sqlite3, "sqlite_version_info", (3, 36, 0))
+    monkeypatch.setattr(sqlite3, "sqlite_version", "3.36.0")
+    words = r"needs SQLite 3\.37 or later, and this Python has 3\.36\.0"
+    expect_one_line(lambda: ledger.reserve("census", [PureEvent(0.1)]), words)
+    expect_one_line(lambda: Ledger(path.with_name("new.db")), words)
+    assert [file.name for file in path.parent.iterdir() if "new" in file.name] == []
+    monkeypatch.undo()
+    assert ledger.spent("census").pairs == ()
+
+
 def test_a_read_only_file_is_reported():
     folder = Path(tempfile.mkdtemp())
     user = os.geteuid()

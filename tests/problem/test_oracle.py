@@ -435,6 +435,27 @@ def test_rows_that_count_by_shares_are_not_sampled(rule, rng):
     assert oracle.release("gradient", np.zeros(3)).part == 1.0
 
 
+@pytest.mark.parametrize("rule", [ShareRule("id"), ShareRule(weights=("weight", NumericColumn(0.0, 2.0)))])
+def test_no_coin_is_tossed_for_rows_that_count_by_shares(rule, rng, monkeypatch):
+    """Whatever rows there are: those of a source that would let itself be sampled, too."""
+    shares = RowShares(rule, np.ones(N), None if rule.unit is None else np.arange(N), N)
+    problem, noise = make_problem(LOSSES[0], n_rows=N, shares=rule), Given(*tosses_of(rng, 1))
+    source = ArraySource(rng.normal(size=(N, 3)), np.zeros(N), norm_bound=1.5, shares=shares)
+    monkeypatch.setattr(ArraySource, "sampled", lambda self, coins, part: coins(N) is None or self)
+    oracle = Oracle(problem, plan_of(problem, ["gradient"]), source, noise)
+    with pytest.raises(PlanViolation, match="not sampled"):
+        oracle.sample(0.5)
+    assert noise.chances == []
+    assert oracle.release("gradient", np.zeros(3)).part == 1.0
+
+
+def test_rows_that_count_by_shares_let_themselves_not_be_sampled(rng):
+    shares = RowShares(ShareRule("id"), np.ones(N), np.arange(N), N)
+    source = ArraySource(rng.normal(size=(N, 3)), np.zeros(N), norm_bound=1.5, shares=shares)
+    with pytest.raises(PlanViolation, match="not sampled"):
+        source.sampled(lambda size: np.ones(size, dtype=np.bool_), 0.5)
+
+
 def test_a_procedure_is_carried_out_on_all_rows_only(rng):
     problem, procedure = make_problem(LOSSES[0], n_rows=N), NoisyGradientAtZero(1e6)
     plan = Plan("m", "s", N, problem.columns, "replace", 1e6, (procedure.planned(problem),), ())

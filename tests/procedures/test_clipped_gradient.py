@@ -2,6 +2,7 @@
 
 import itertools
 import math
+from fractions import Fraction
 
 import numpy as np
 import pytest
@@ -14,6 +15,7 @@ from privfit.losses.base import AbstractLoss, LossConstants, ScalarFunctions, sc
 from privfit.privacy.allowance import Allowance
 from privfit.privacy.mechanisms import NoNoise, gaussian_mu, make_source
 from privfit.privacy.relation import Relation
+from privfit.problem.clipped_kernels import clipped_gradient_kernel
 from privfit.problem.rows import Rows
 from privfit.procedures import ClippedGradient
 
@@ -101,6 +103,24 @@ def test_wrong_constants_cost_accuracy_never_privacy(slope, bound, rng):
     """Compiled slopes and slopes of arrays, too large, infinite or NaN: rows are clipped all the same."""
     for relation in Relation:
         check_neighbours(Lying(slope, bound), relation, UNWEIGHTED, rng, tight=False)
+
+
+@pytest.mark.parametrize("slope", [_steep, _array_steep], ids=["compiled", "arrays"])
+@pytest.mark.parametrize("p", [1, 2, 7, 64])
+@pytest.mark.parametrize("clip", [0.3, 1.0, 7.3e5])
+def test_what_is_added_of_a_row_is_within_the_clipping_norm_in_exact_arithmetic(slope, p, clip, rng):
+    """Directions without end, lengths on both sides of the bound and beyond; the bound is nearly reached."""
+    x = rng.normal(size=(60, p))
+    x /= np.linalg.norm(x, axis=1, keepdims=True)
+    x[20:40] *= np.exp2(rng.integers(-300, 300, (20, 1)))
+    x[40:, 1:] *= 2.0**-27
+    kernel = clipped_gradient_kernel(Lying(slope, 1e300), np.zeros(p), clip)
+    norms = []
+    for row in x:
+        source = ArraySource(row[None], np.ones(1), norm_bound=UNWEIGHTED**6)
+        norms.append(sum(Fraction(value) ** 2 for value in source.sum(kernel, p).tolist()))
+    assert max(norms) <= Fraction(clip) ** 2
+    assert max(norms) > (Fraction(clip) * (1 - Fraction(2) ** -38)) ** 2
 
 
 def test_neighbours_in_a_larger_table(rng):

@@ -106,6 +106,55 @@ def test_the_ridge_bound_is_attained_in_the_limit():
     assert gap <= minimiser.sensitivity(landscape) < gap * 1.001
 
 
+@pytest.mark.parametrize("tolerance", [1e-3, 0.2])
+def test_outcomes_of_neighbours_may_be_off_by_the_tolerance_in_opposite_directions(tolerance, monkeypatch):
+    """Any point with a gradient within the tolerance is accepted, so the bound counts it on both tables."""
+    problem = problem_of(Huber(0.5), n=8, l2=0.2, norm_bound=1.0)
+    landscape = Landscape.of(problem)
+    minimiser = CertifiedMinimiser(tolerance, 50.0).settled(landscape, distance=1.0, spread=1.0)
+    x, y = np.tile(np.eye(P)[0], (8, 1)), np.full(8, 1e6)
+    other = y.copy()
+    other[0] = -1e6
+    exact, ends = CertifiedMinimiser._newton, []
+    for response, side in ((y, 1.0), (other, -1.0)):
+        off = side * (1.0 - 1e-6) * tolerance / problem.l2 * np.eye(P)[0]
+        tight = dataclasses.replace(minimiser, tolerance=1e-12)
+        monkeypatch.setattr(
+            CertifiedMinimiser, "_newton", lambda _, *rest, tight=tight, off=off: exact(tight, *rest) + off
+        )
+        ends.append(outcome(minimiser, problem, x, response))
+    gap = np.linalg.norm(ends[0] - ends[1])
+    assert gap == pytest.approx((2 * 0.5 / 8 + 2 * tolerance) / 0.2, rel=1e-5)
+    assert gap <= minimiser.sensitivity(landscape) < gap * (1 + 1e-4)
+
+
+class OffByRounding:
+    """The steepest linear objective, its gradient off by as much as rounding may make it."""
+
+    def __init__(self, landscape, radius, side):
+        self.steepest = side * (0.5 * landscape.sensitivity + landscape.rounding(radius)) * np.eye(P)[0]
+        self.l2 = landscape.l2
+
+    def gradient(self, at):
+        return self.steepest + self.l2 * at
+
+
+@pytest.mark.parametrize("l2", [0.0, 1e-3])
+def test_the_sensitivity_of_gradient_descent_covers_rounding_in_every_step(l2, monkeypatch):
+    """So many rows that one of them counts little more than rounding; steps are off as the gradients are."""
+    problem = problem_of(Huber(0.5), n=10**9, l2=l2, norm_bound=1.0)
+    landscape = Landscape.of(problem)
+    descent = GradientDescent(n_steps=40, step_size=0.5, radius=1e-5)
+    radius, ends = descent._farthest(landscape), []
+    for side in (1.0, -1.0):
+        off = side * landscape.update_rounding(radius, 0.5) * np.eye(P)[0]
+        monkeypatch.setattr("privfit.procedures.minimise.project", lambda at, *_, off=off: at - off)
+        ends.append(descent.minimise(landscape, OffByRounding(landscape, radius, side)))
+    gap = np.linalg.norm(ends[0] - ends[1])
+    assert gap > 1.000001 * 0.5 * landscape.sensitivity * sum((1 - 0.5 * l2) ** k for k in range(40))
+    assert gap <= descent.sensitivity(landscape) < gap * (1 + 1e-6)
+
+
 @pytest.mark.parametrize("factor", [1.25, 1.5])
 def test_steps_beyond_the_limit_would_break_the_sensitivity_and_are_refused(factor):
     """On a Huber loss with eta * beta of 2.5 and 3 tables drift apart more than twice as far as bounded."""

@@ -5,9 +5,12 @@ import math
 import numpy as np
 import pytest
 
+from privfit.data.source import ArraySource
 from privfit.errors import PlanViolation
 from privfit.losses import Huber, Logistic
 from privfit.privacy.curves import gdp_delta
+from privfit.privacy.samplers import LATTICE_BITS, RADIAL_BITS
+from privfit.problem.rows import Rows
 from privfit.procedures.landscape import Landscape
 from privfit.procedures.objective_perturbation import (
     PerturbedObjective,
@@ -166,3 +169,54 @@ def test_noise_below_its_cost_is_refused():
     ):
         with pytest.raises(PlanViolation, match="cost"):
             bad.planned(problem)
+
+
+class Given:
+    """A linear term of 0, and no noise on the outcome; keeps the scales that were asked for."""
+
+    private, label = False, "none (not private)"
+
+    def __init__(self):
+        self.scales = []
+
+    def gaussian(self, value, sd):
+        return value.copy()
+
+    def radial(self, value, scale):
+        self.scales.append(scale)
+        return value.copy()
+
+
+def perturbed(delta):
+    problem = problem_of(Logistic(), n=100, l2=0.1)
+    spread = calibrate_spread(Landscape.of(problem), epsilon=0.5, delta=delta)
+    return problem, PerturbedObjective(1.0, delta, 0.1, spread, 0.02, 10.0)
+
+
+@pytest.mark.parametrize("delta", [0.0, 1e-6], ids=["pure", "approximate"])
+def test_noise_on_the_outcome_hides_two_errors_in_opposite_directions(delta, rng):
+    """Outcomes of neighbours with the same exact minimiser, each as far from it as it may be.
+
+    That far is the tolerance of the minimiser, and 512 spacings of the lattice of the linear term a
+    coordinate, over the ridge. The log ratio of densities is at most their distance over the scale.
+    """
+    problem, procedure = perturbed(delta)
+    spacing = 2.0**-LATTICE_BITS if delta else 2.0**-RADIAL_BITS
+    lattice = 512.0 * spacing * procedure.spread * math.sqrt(problem.size)
+    tolerance = procedure.minimiser(procedure.landscape(problem)).tolerance
+    apart = 2.0 * (tolerance + lattice) / problem.l2
+    x, y = rng.normal(size=(100, problem.size)), (rng.random(100) < 0.5).astype(float)
+    noise = Given()
+    procedure.carry_out(problem, Rows(problem, ArraySource(x, y, norm_bound=problem.norm_bound)), noise)
+    assert 0.99 * procedure.output_epsilon < apart / noise.scales[-1] <= procedure.output_epsilon
+
+
+@pytest.mark.parametrize("delta", [0.0, 1e-6], ids=["pure", "approximate"])
+def test_noise_on_the_outcome_that_hides_one_error_only_is_refused(delta, rng, monkeypatch):
+    problem, procedure = perturbed(delta)
+    enough = procedure.output_scale(problem)
+    rows = Rows(problem, ArraySource(np.ones((100, problem.size)), np.ones(100), norm_bound=1.5))
+    for part in (0.5, 0.999):
+        monkeypatch.setattr(PerturbedObjective, "output_scale", lambda *_, part=part: part * enough)
+        with pytest.raises(PlanViolation, match="scale"):
+            procedure.carry_out(problem, rows, Given())

@@ -92,6 +92,8 @@ def drafted(place: Path) -> Iterator[Draft]:
         _delete_stale(place)
         draft = Draft(folder)
         yield draft
+        if fcntl is None:
+            draft.unlock()  # nobody looks at the lock, and Windows deletes and renames nothing that is open
         _publish(folder, place)
     except OSError as error:
         failure = missing_room(error)

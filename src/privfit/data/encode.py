@@ -26,7 +26,7 @@ from privfit.data.schema import Schema, is_weight
 from privfit.data.tables import Table
 from privfit.errors import SchemaError
 
-_ROUNDING = 1.0 + 2.0**-30
+ROUNDING = 1.0 + 2.0**-30
 """Room for the rounding of norms, so that a row on the bound keeps weight 1."""
 
 
@@ -129,7 +129,7 @@ class SchemaEncoder:
             described = describe_target(self._target, self._target_column, target_kind, centered=intercept)
         self._layout = layout_of([column for _, column in self._predictors], intercept=intercept)
         self._identity = repr((schema.fingerprint, self._target, names, bool(intercept), target_kind))
-        bound = math.sqrt(max(intercept + len(names), 1)) * _ROUNDING
+        bound = math.sqrt(max(intercept + len(names), 1)) * ROUNDING
         declared = math.inf if schema.row_norm is None else schema.row_norm
         self._design = Design(
             columns=_design_columns(self._predictors, intercept=intercept),

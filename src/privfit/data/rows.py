@@ -9,8 +9,8 @@ from privfit.data.coded import CodedMatrix, Layout, Storage
 from privfit.data.declarations import Column, NumericColumn
 from privfit.data.tables import Table
 
-_BLOCK_ROWS = 2**16
-"""Rows written out at a time, so that what is made on the way stays small."""
+BLOCK_ROWS = 2**16
+"""Rows encoded or written out at a time, so that what is made on the way stays small."""
 
 
 def layout_of(predictors: Sequence[Column], *, intercept: bool) -> Layout:
@@ -26,7 +26,7 @@ def layout_of(predictors: Sequence[Column], *, intercept: bool) -> Layout:
 def written_out(encode: Callable[[Table, Storage], CodedMatrix], table: Table, size: int) -> FloatArray:
     """Return all encoded columns, shape (n, size), some rows at a time."""
     x = np.empty((table.n_rows, size))
-    for start in range(0, max(table.n_rows, 1), _BLOCK_ROWS):  # types are looked at without rows, too
-        rows = slice(start, start + _BLOCK_ROWS)
+    for start in range(0, max(table.n_rows, 1), BLOCK_ROWS):  # types are looked at without rows, too
+        rows = slice(start, start + BLOCK_ROWS)
         x[rows] = encode(table.part(rows), "float64").dense()
     return x

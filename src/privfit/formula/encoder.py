@@ -12,19 +12,14 @@ from privfit.data.coded import CodedMatrix, Layout, Storage
 from privfit.data.columns import MISSING, encode_categorical, encode_numeric, naming
 from privfit.data.declarations import Column, NumericColumn
 from privfit.data.design import Design
-from privfit.data.encode import SchemaEncoder
+from privfit.data.encode import ROUNDING, SchemaEncoder
 from privfit.data.response import TargetKind
-from privfit.data.rows import written_out
+from privfit.data.rows import BLOCK_ROWS, written_out
 from privfit.data.schema import Schema
 from privfit.data.tables import Table
 from privfit.errors import FormulaError
 from privfit.formula.blocks import TermBlock
 from privfit.formula.grammar import factor_columns, parse_formula
-
-_BLOCK_ROWS = 2**16
-"""Rows encoded at a time, so that what is made on the way stays small."""
-_ROUNDING = 1.0 + 2.0**-30
-"""Room for the rounding of norms, so that a row on the bound keeps weight 1."""
 
 
 class FormulaEncoder:
@@ -95,7 +90,7 @@ class FormulaEncoder:
         _check_names([column.name for column in columns])
         self._layout = _layout(self._blocks)
         self._identity = repr((schema.fingerprint, tuple(schema), formula, target_kind))
-        bound = math.sqrt(len(self._blocks)) * _ROUNDING
+        bound = math.sqrt(len(self._blocks)) * ROUNDING
         declared = math.inf if schema.row_norm is None else schema.row_norm
         self._design = Design(
             columns=columns,
@@ -148,8 +143,8 @@ class FormulaEncoder:
     def encode_coded(self, table: Table, storage: Storage = "float64") -> tuple[CodedMatrix, FloatArray]:
         """Return the same rows as numbers and codes."""
         x = CodedMatrix.empty(self._layout, table.n_rows, storage)
-        for start in range(0, table.n_rows, _BLOCK_ROWS):
-            rows = slice(start, start + _BLOCK_ROWS)
+        for start in range(0, table.n_rows, BLOCK_ROWS):
+            rows = slice(start, start + BLOCK_ROWS)
             self._fill(x[rows], table.part(rows))
         return x, self.encode_target(table)
 

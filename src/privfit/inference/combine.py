@@ -8,7 +8,7 @@ budget of those steps. The transient of the solver drops out.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from scipy import stats
@@ -38,12 +38,15 @@ class Anchor:
         The last step's.
     sd : float
         Noise standard deviation of each entry of ``gradient``.
+    steps : tuple of Step
+        Those that were averaged.
     """
 
     theta: FloatArray
     gradient: FloatArray
     preconditioner: FloatArray
     sd: float
+    steps: tuple[Step, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -54,17 +57,20 @@ class Estimate:
     ----------
     theta : array of shape (q,)
     cov_noise : array of shape (q, q)
+    steps : tuple of Step
+        Those whose noise it is.
     """
 
     theta: FloatArray
     cov_noise: FloatArray
+    steps: tuple[Step, ...] = ()
 
 
 def anchor(steps: Sequence[Step], sds: Sequence[float] | None = None) -> Anchor:
     """Average points and gradients of the steps by precision: of their noise, or of what ``sds`` says."""
     points, gradients, noise = gradients_of(steps)
     theta, gradient, sd = precision_average(points, gradients, noise if sds is None else sds)
-    return Anchor(theta, gradient, steps[-1].preconditioner, sd)
+    return Anchor(theta, gradient, steps[-1].preconditioner, sd, tuple(steps))
 
 
 def one_step(around: Anchor, bread: Bread) -> Estimate:
@@ -92,7 +98,7 @@ def one_step(around: Anchor, bread: Bread) -> Estimate:
     of_bread = 0.5 * bread.sd**2 * ((move @ move) * np.eye(move.size) + np.outer(move, move))
     far = bread.far_inverse(move, around.sd)
     covariance = around.sd**2 * bread.inverse @ bread.inverse + far @ of_bread @ far
-    return Estimate(around.theta - move, covariance)
+    return Estimate(around.theta - move, covariance, around.steps)
 
 
 def widened(steps: Sequence[Step], bread: Bread, bend: FloatArray | None = None) -> Estimate:
@@ -116,7 +122,7 @@ def widened(steps: Sequence[Step], bread: Bread, bend: FloatArray | None = None)
     estimate = one_step(anchor(agreeing, sds), bread)
     if excess is None:
         return estimate
-    return Estimate(estimate.theta, estimate.cov_noise + bread.inverse @ excess @ bread.inverse)
+    return replace(estimate, cov_noise=estimate.cov_noise + bread.inverse @ excess @ bread.inverse)
 
 
 def deviations(steps: Sequence[Step], bread: Bread, bend: FloatArray | None) -> list[float]:
@@ -184,4 +190,4 @@ def last_iterate(solution: Solution, bread: Bread) -> Estimate:
         contraction = np.eye(size) - step.preconditioner @ bread.matrix
         noise = step.release.sd**2 * step.preconditioner @ step.preconditioner.T
         covariance = contraction @ covariance @ contraction.T + noise
-    return Estimate(solution.theta, covariance)
+    return Estimate(solution.theta, covariance, solution.late)

@@ -14,11 +14,9 @@ from privfit.solvers.base import noise_norm, raised_eigenvalues
 LARGEST_CORRECTION = 0.25
 """Largest relative bias of a variance that `debiased` removes."""
 
-FALSE_ALARM = 0.05
-"""Probability with which directions without curvature may pass for ones with some."""
-
 _UPPER_POINT = 0.9793
-"""What a Tracy-Widom variable of order 1 exceeds with the probability `FALSE_ALARM`."""
+"""What a Tracy-Widom variable of order 1 exceeds with a probability of 5 %: with that, directions without
+curvature may pass for ones with some."""
 
 VANISHED = 1e-11
 """Smallest eigenvalue of a bread, in units of the loss's largest curvature, that is believed. Less is left
@@ -136,7 +134,7 @@ def bread_from(problem: Problem, releases: Sequence[Release]) -> Bread:
 
 
 def largest_of_noise(sd: float, size: int) -> float:
-    """Return what the largest eigenvalue of symmetric noise exceeds with the probability `FALSE_ALARM`.
+    """Return what the largest eigenvalue of symmetric noise exceeds with a probability of 5 %.
 
     Parameters
     ----------
@@ -169,7 +167,7 @@ def hidden_count(eigenvalues: FloatArray, sd: float) -> int:
     If the Hessian is 0 on a space of m dimensions, its m-th smallest eigenvalue is at most the largest
     one of the noise on that space (Courant and Fischer), which is as that of an m-by-m matrix, whatever the
     Hessian is elsewhere. So that m directions are without curvature is rejected where the m-th eigenvalue
-    exceeds `largest_of_noise`, and with the probability `FALSE_ALARM` at most if it is true.
+    exceeds `largest_of_noise`, and with a probability of 5 % at most if it is true.
     """
     sizes = range(1, len(eigenvalues) + 1)
     return max((m for m in sizes if eigenvalues[m - 1] <= largest_of_noise(sd, m)), default=0)

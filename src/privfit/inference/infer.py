@@ -129,7 +129,7 @@ def infer(solution: Solution, oracle: Oracle, *, directions: FloatArray) -> Infe
     dof = satterthwaite(
         reported, bread=bread, meat=meat, sampling=sampling, total=total, n_rows=problem.n_rows
     )
-    dof = with_tails(dof, solution.late, np.diag(cov_noise) / total)
+    dof = with_tails(dof, estimate.steps, np.diag(cov_noise) / total)
     cov_noise[unknown], cov_noise[:, unknown] = 0.0, 0.0
     cov_noise[unknown, unknown] = np.inf
     return Inference(*_parameter(problem, theta), cov_sampling, cov_noise, np.where(unknown, np.inf, dof))

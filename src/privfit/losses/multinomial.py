@@ -16,8 +16,8 @@ from privfit.losses.base import AbstractLoss, LossConstants, TargetKind
 LARGEST = 1000
 """Most classes; the parameter has ``(K - 1) p`` entries and its Hessian the square of that."""
 
-_ROUNDING = 1.0 + 2.0**-30
-"""Room for the rounding of the sums over up to `LARGEST` classes in which a row's derivatives are formed."""
+ROUNDING = 1.0 + 2.0**-30
+"""Room for the rounding of sums over up to `LARGEST` classes: of a row's derivatives, and of their norm."""
 
 
 @final
@@ -76,7 +76,7 @@ class Multinomial(AbstractLoss):
         """
         root = math.sqrt(2.0)
         return LossConstants(
-            slope=root * _ROUNDING, curvature=0.5 * _ROUNDING, self_concordance=root * _ROUNDING
+            slope=root * ROUNDING, curvature=0.5 * ROUNDING, self_concordance=root * ROUNDING
         )
 
     @property

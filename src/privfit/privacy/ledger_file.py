@@ -15,6 +15,9 @@ from privfit.privacy.chain import Link, check_links, next_link
 _APPLICATION: Final = 0x70666974
 _VERSION: Final = 2
 
+_OLDEST_SQLITE: Final = (3, 37)
+"""The first version with strict tables."""
+
 
 @final
 @dataclass(frozen=True, slots=True)
@@ -44,6 +47,7 @@ class LedgerFile:
         with self._translated():
             if self.path.exists():
                 return
+            _refuse_old_sqlite()
         draft = self.path.with_name(f".{self.path.name}.{uuid.uuid4().hex}")
         try:
             with self._translated(), contextlib.closing(sqlite3.connect(draft)) as connection:
@@ -82,6 +86,7 @@ class LedgerFile:
         with self._translated():
             # mode=rw: a ledger that was moved away must not come back empty.
             uri = f"{self.path.absolute().as_uri()}?mode=rw"
+            _refuse_old_sqlite()
             connection = sqlite3.connect(uri, uri=True, timeout=self.timeout, isolation_level=None)
             with contextlib.closing(connection):
                 connection.execute("PRAGMA synchronous = FULL")
@@ -136,6 +141,15 @@ class Appender:
 
 def _line(error: Exception) -> str:
     return "".join(c if c.isprintable() else "?" for c in " ".join(str(error).split()))[:200]
+
+
+def _refuse_old_sqlite() -> None:
+    if sqlite3.sqlite_version_info < _OLDEST_SQLITE:
+        needed = ".".join(map(str, _OLDEST_SQLITE))
+        raise LedgerError(
+            f"a ledger needs SQLite {needed} or later, and this Python has {sqlite3.sqlite_version}; "
+            "use a Python with a later one"
+        )
 
 
 def _lay_out(connection: sqlite3.Connection) -> None:

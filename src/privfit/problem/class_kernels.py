@@ -14,11 +14,8 @@ from numpy.typing import NDArray
 from privfit._checks import FloatArray
 from privfit.data.blocks import Block, BlockKernel, RowTerms
 from privfit.data.reduction import GROUP_ROWS, chunk_rows
-from privfit.losses.multinomial import Multinomial
+from privfit.losses.multinomial import ROUNDING, Multinomial
 from privfit.problem.value_kernels import Segment
-
-_ROUNDING = 1.0 + 2.0**-30
-"""Room for the rounding of a row's norm, which is a sum over up to 1000 classes."""
 
 
 def gradient_kernel(loss: Multinomial, theta: FloatArray) -> BlockKernel:
@@ -49,7 +46,7 @@ def bounded_gradient_kernel(loss: Multinomial, theta: FloatArray, norm_bound: fl
             x = block.x[rows]
             chances = _chances(loss, points, x)
             reach = np.sqrt((chances * chances).sum(axis=0) + 1.0 - 2.0 * chances.min(axis=0))
-            room = np.sqrt(block.influence[rows]) / (norm_bound * _ROUNDING)
+            room = np.sqrt(block.influence[rows]) / (norm_bound * ROUNDING)
             held = np.minimum(1.0, room / reach) * block.share[rows]
             scores = _scores(loss, chances, block.y[rows], held)
             out[chunk] += _grouped_product(scores, x).ravel()

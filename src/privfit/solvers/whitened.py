@@ -88,8 +88,8 @@ class WhitenedGradientDescent(AbstractSolver):
         than those rows where bounds let others be so: as long as a usual row with one number at its declared
         bound, but up to 2.75 times as long.
     growth : float
-        Ratio of the squared budgets of the last and the first step; the steps between grow evenly. Without
-        effect where a sample leads the way.
+        The squared budgets of K steps grow by its K-th root a step: that of the last is 20 (6 steps) to 32
+        times (30 steps) that of the first with the default. Without effect where a sample leads the way.
 
     Notes
     -----
