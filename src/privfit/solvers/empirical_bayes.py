@@ -50,8 +50,7 @@ _MOMENTUM = 0.7
 """Part of the last move that a step starts further on (Nesterov 2004, section 2.2)."""
 
 _FALLBACK = 0.35
-"""Size at which gradients are cut where noise hides the sizes, relative to that of the largest slope; for a
-residual, of half the declared range."""
+"""Size at which gradients are cut where noise hides the sizes, relative to that of the largest slope."""
 
 _LEADING = 0.25
 """Part of the usual squared lean that counts where cut gradients only lead the way."""
@@ -71,8 +70,7 @@ class EmpiricalBayesDescent(AbstractSolver):
     Means and mean squares of the columns and the response are released first, then the norms and the second
     moment of the standardised rows, then K bounded gradients. After every gradient all that is known is
     combined to an estimate whose noise is known, which is shrunk towards the constant predictor by empirical
-    Bayes; the next gradient is asked for there. So noise in directions without signal is removed rather than
-    followed.
+    Bayes; the next gradient is asked for there. So noise in directions without signal is not followed.
 
     Made for prediction: the estimate has less error than an unshrunk one, but it is biased, and no standard
     errors follow from it. With inference it is the point that Newton steps start from.
@@ -96,9 +94,8 @@ class EmpiricalBayesDescent(AbstractSolver):
     -----
     *Guarantee.* That of the allowance, by composition of a vector, a histogram of norms, a matrix and K
     vectors, and of two histograms of sizes and a vector more, or two of residuals, where these are cut or
-    smoothed, or one of counts.
-    Every later query depends on the rows through its bounded terms alone; coordinates, points, clips,
-    widths of smoothing and a bound on counts are functions of earlier releases.
+    smoothed, or one of counts. Every later query depends on the rows through its bounded terms alone;
+    coordinates, points, clips, widths and bounds are functions of earlier releases.
 
     References
     ----------
@@ -171,9 +168,7 @@ class EmpiricalBayesDescent(AbstractSolver):
         model = HessianModel(wide, frame, marginals, smallest=SMALLEST_PART)
         descent = _Descent(oracle, model, bound, signal)
         parameter = descent.run()
-        final = descent.final
-        if has_bound(problem):  # inference has noise in proportion to it
-            final = with_loss(final, oracle, problem.loss)
+        final = with_loss(descent.final, oracle, problem.loss) if has_bound(problem) else descent.final
         if oracle.remaining("meat"):
             oracle.change_basis(final)
         return Solution(final, parameter, (), (), "point")
