@@ -49,8 +49,8 @@ _NOISE = 0.25
 """What noise may add to a standard error, relative to that of sampling, for a bound that cuts nothing."""
 
 _FOR_MEAT = 0.0015
-"""Squared bound of that kind over the variance of the residuals, times ``p / (n mu)``: the noise in the meat
-is then a small part of its eigenvalues."""
+"""Squared bound of that kind over the variance of the residuals, times ``p / (n mu)``, where these are about
+even on both sides: the noise in the meat is then a small part of its eigenvalues."""
 
 WHOLE = 2.0
 """Largest residual that a declared range allows, in half ranges."""
@@ -107,7 +107,7 @@ def led_by_spread(
     if seen.heap > _HEAP or certain > _FAR_OUT * (shown * unit) ** 2:
         return with_loss(problem, oracle, replace(_whole(loss), adapts=False)), marginals
     response = replace(response, spread=min(shown * unit, response.spread), found=center)
-    loss = _whole(loss) if seen.beyond else loss.lowered(unit * _bound(seen, problem, mu))
+    loss = _whole(loss) if seen.beyond else loss.lowered(unit * _bound(seen, problem, mu, math.inf))
     return with_loss(problem, oracle, loss), replace(marginals, response=response)
 
 
@@ -147,15 +147,20 @@ def bounded_at(
     if not isinstance(loss, Squared) or not oracle.remaining("residuals"):
         return problem, point
     seen, unit = look_at(problem, oracle, frame, point), unit_of(problem)
-    problem = with_loss(problem, oracle, loss.lowered(unit * _bound(seen, problem, mu)))
+    for_meat = math.sqrt(_FOR_MEAT * problem.n_rows * mu / problem.n_coef)
+    problem = with_loss(problem, oracle, loss.lowered(unit * _bound(seen, problem, mu, for_meat)))
     middle, spread = seen.quantile(0.5), seen.spread
     if middle is None or spread is None or not problem.has_intercept or abs(middle) < _ASTRAY * spread:
         return problem, point
     return problem, point + frame.constant(middle * unit)
 
 
-def _bound(seen: Residuals, problem: Problem, mu: float) -> float:
-    """Return the bound that a look asks for, in the unit of its sizes; ``inf`` where it says nothing."""
+def _bound(seen: Residuals, problem: Problem, mu: float, for_meat: float) -> float:
+    """Return the bound that a look asks for, in the unit of its sizes; ``inf`` where it says nothing.
+
+    ``for_meat``, in standard deviations by the quartiles, is the most that a bound may be so that a large
+    budget cuts nothing, where residuals are even on both sides.
+    """
     size, hidden = seen.largest or (0.0, 1.0)
     if hidden == 0.0:
         return size
@@ -168,7 +173,8 @@ def _bound(seen: Residuals, problem: Problem, mu: float) -> float:
     error = math.hypot(spread, each * size) / math.sqrt(problem.n_rows)
     one_sided = min(max(skewness / _ONE_SIDED, _LEAST_SKEWED), 1.0)
     tail = tail_bound(seen.usual_size, size, hidden, _BIAS * error / one_sided)
-    free = min(_NOISE / each, math.sqrt(_FOR_MEAT * problem.n_rows * mu / problem.n_coef))
+    even = (1.0 - one_sided) / (1.0 - _LEAST_SKEWED)
+    free = (_NOISE / each) ** (1.0 - even) * min(_NOISE / each, for_meat) ** even
     return max(size, tail, free * spread)
 
 
