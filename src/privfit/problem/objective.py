@@ -53,7 +53,7 @@ class Problem:
         Which encoded columns are declared to hold only 0 and 1, the constant among them; empty where nothing
         is known.
     response_bound : float or None
-        Bound on the size of the encoded response, where a schema sets one.
+        Bound on the size of the encoded response, or on counts, where one is declared.
     basis : array of shape (p, p) or None
         ``P`` of a change of coordinates: the parameter is ``phi`` with coefficients ``theta = P phi`` for
         each predictor, rows act through ``P'x``, and ``norm_bound`` bounds

@@ -21,8 +21,8 @@ _MOST_HIDDEN = 0.25
 _LEAST = 2.0
 """Least bound on counts."""
 
-_ERRORS = 2.0
-"""Standard deviations of noise that are taken from a mean count."""
+_ERRORS, _ERRORS_OF_VARIANCE = 2.0, 4.0
+"""Standard deviations of noise that are taken from the mean of counts, and from their variance."""
 
 
 def has_counts(problem: Problem) -> bool:
@@ -41,8 +41,8 @@ def slack_at(loss: AbstractLoss, response: AbstractResponse) -> tuple[float, flo
     if not isinstance(loss, Poisson) or not isinstance(response, MeanResponse):
         return of_slope, of_curvature
     mean = max(response.mean - _ERRORS * response.error, 1.0)
-    certain = response.spread**2 - _ERRORS * loss.count_bound * response.error
-    usual = max(math.sqrt(mean), 0.5 * math.sqrt(max(certain, 0.0)))
+    certain = max(response.certain_variance(_ERRORS_OF_VARIANCE), 0.0)
+    usual = max(math.sqrt(mean), 0.5 * math.sqrt(certain))
     return max(of_slope / usual, 1.0), max(of_curvature / mean, 1.0)
 
 

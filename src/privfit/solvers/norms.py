@@ -53,7 +53,7 @@ def longest_hidden(release: Release, n_rows: int) -> float:
     -----
     Let noise hide a share ``h`` of the rows beyond the norm ``q``, and half of the rows keep within ``m``.
     With a survival function ``exp(-(r / a)**k)`` these two say what ``k`` is; beyond ``q`` it is taken to be
-    half of that, as tails that are heavier far out than near are common.
+    two fifths of that, as tails that are heavier far out than near are common.
     """
     seen, usual = largest_seen(release), usual_norm(release, 0.5)
     if seen is None or usual is None:

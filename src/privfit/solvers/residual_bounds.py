@@ -103,8 +103,8 @@ def led_by_spread(
     shown = seen.spread
     if middle is None or shown is None:
         return problem, marginals
-    certain = response.spread**2 - _CERTAIN * unit * response.error
-    if seen.heap > _HEAP or certain > _FAR_OUT * (shown * unit) ** 2:
+    far_out = response.certain_variance(_CERTAIN) > _FAR_OUT * (shown * unit) ** 2
+    if seen.heap > _HEAP or far_out:
         return with_loss(problem, oracle, replace(_whole(loss), adapts=False)), marginals
     response = replace(response, spread=min(shown * unit, response.spread), found=center)
     loss = _whole(loss) if seen.beyond else loss.lowered(unit * _bound(seen, problem, mu, math.inf))

@@ -115,16 +115,20 @@ class Residuals:
 
         None where noise hides all, or nothing: the last class is open.
         """
-        found = last_seen(self.sizes, math.sqrt(2.0) * self.noise)
-        if found is None or found[0] == SIDE_CLASSES:
+        if self._last is None or self.beyond:
             return None
-        return float(_EDGES[found[0] - 1]), found[1]
+        number, hidden = self._last
+        return float(_EDGES[number - 1]), hidden
 
     @property
     def beyond(self) -> bool:
         """Whether some are certainly larger than half the declared range."""
-        found = last_seen(self.sizes, math.sqrt(2.0) * self.noise)
-        return found is not None and found[0] == SIDE_CLASSES
+        return self._last is not None and self._last[0] == SIDE_CLASSES
+
+    @cached_property
+    def _last(self) -> tuple[int, float] | None:
+        """Number of classes of sizes that noise does not hide, and the share beyond them that it may."""
+        return last_seen(self.sizes, math.sqrt(2.0) * self.noise)
 
     @property
     def usual_size(self) -> float:

@@ -77,6 +77,11 @@ class MeanResponse(AbstractResponse):
         """Standard deviation of the encoded response."""
         return self.spread
 
+    def certain_variance(self, deviations: float) -> float:
+        """Return that of the response less so many standard deviations of its noise."""
+        low, high = self.problem.response_range
+        return self.spread**2 - deviations * 0.5 * (high - low) * self.error
+
     def constant(self) -> FloatArray:
         """Return the constant linear predictor, shape (1,)."""
         if self.found is not None:

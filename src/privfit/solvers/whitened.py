@@ -86,7 +86,7 @@ class WhitenedGradientDescent(AbstractSolver):
         large budget not at all. Where a schema bounds the rows, so that the unweighted fit is what the user
         knows, 100 stands for 4 and the second is ``1 + 15 / p`` times as large, and ``c`` is longer
         than those rows where bounds let others be so: as long as a usual row with one number at its declared
-        bound, but up to 2.75 times as long.
+        bound, but no longer than the longest is likely to be, and up to 2.75 times as long.
     growth : float
         The squared budgets of K steps grow by its K-th root a step: that of the last is 20 (6 steps) to 32
         times (30 steps) that of the first with the default. Without effect where a sample leads the way.
