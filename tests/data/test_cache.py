@@ -27,6 +27,8 @@ from privfit.data.source import ArraySource
 from privfit.data.tables import open_table
 from privfit.errors import InvalidArgument, LabelError, SchemaError
 from privfit.formula.encoder import FormulaEncoder
+from privfit.losses import Logistic
+from privfit.problem.steep import SteepRows
 
 LEVELS = ["a", "b", "c", "d"]
 SCHEMA = pf.Schema(
@@ -99,6 +101,26 @@ def test_cached_rows_are_those_of_the_table(name, kept, tmp_path, small_batches)
                 assert len(part) == len(whole)
             np.testing.assert_array_equal(rows_of(one)[2] == 0, rows_of(other)[2] == 0)
     assert folder.exists() == kept
+
+
+def test_slopes_of_cached_rows_are_held_as_those_of_the_table(tmp_path, small_batches):
+    data = frame()
+    path = write(data, tmp_path / "rows.parquet")
+    mapped = pf.RowCache(path, storage="float64").rows(ENCODER, norm_bound=BOUND).source(norm_bound=BOUND)
+    whole = ArraySource(*ENCODER.encode(open_table(data)), norm_bound=BOUND)
+    slopes = SteepRows(0.6, np.linspace(-1.0, 1.0, 7), 0.2).bounds(Logistic(), 0.5)
+    limits = {"norm_bound": 1.1, "amplification": 30.0, "slopes": slopes}
+    found, expected = (
+        np.concatenate(
+            [
+                np.column_stack([block.weight, block.caps])
+                for block in source.reweighted(np.diag(np.arange(1.0, 8.0)), **limits).blocks()
+            ]
+        )
+        for source in (mapped, whole)
+    )
+    np.testing.assert_allclose(found, expected, rtol=1e-10)
+    assert len(np.unique(expected[:, 1])) > 100
 
 
 @pytest.mark.parametrize("formula", ["ill ~ age + C(ward) + gain:sex", "ill ~ C(ward) + sex"])

@@ -27,7 +27,9 @@ from privfit.errors import (
     SchemaError,
     UnexpectedError,
 )
+from privfit.losses import Logistic
 from privfit.problem.kernels import gradient_kernel, second_moment_kernel
+from privfit.problem.steep import SteepRows
 
 dask = pytest.importorskip("dask")
 pytest.importorskip("distributed")
@@ -106,6 +108,22 @@ def test_sums_and_rows_are_those_of_the_table():
         for name, rows in zip(("x", "y", "weight"), expected, strict=True):
             np.testing.assert_array_equal(np.concatenate([getattr(b, name) for b in left.blocks()]), rows)
             np.testing.assert_array_equal(getattr(left.take(places), name), rows[places])
+
+
+def test_slopes_are_held_on_the_workers_as_in_memory():
+    data, p = frame(), len(ENCODER.design.columns)
+    at = np.random.default_rng(4).normal(size=p)
+    slopes = SteepRows(0.6, at, 0.2).bounds(Logistic(), 0.5)
+    limits = {"norm_bound": 1.1, "amplification": 30.0, "slopes": slopes}
+    one, other = (
+        source.reweighted(np.diag(np.arange(1.0, p + 1.0)), **limits)
+        for source in (source_of(dd.from_pandas(data, npartitions=6)), in_memory(data))
+    )
+    np.testing.assert_allclose(one.sum(gradient(p), p), other.sum(gradient(p), p), rtol=1e-12, atol=1e-10)
+    places = np.random.default_rng(1).integers(len(data), size=500)
+    expected = np.concatenate([block.caps for block in other.blocks()])
+    assert len(np.unique(expected)) > 100
+    np.testing.assert_array_equal(one.take(places).caps, expected[places])
 
 
 def test_partitions_without_rows_count_nothing():

@@ -4,6 +4,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from scipy.special import expit
 
 from privfit.data.blocks import CodedBlock, CodedKernel
 from privfit.data.clamp import schweppe_weights
@@ -14,6 +15,7 @@ from privfit.losses import Logistic, Multinomial, Poisson, Squared
 from privfit.privacy.relation import Relation
 from privfit.problem.coded_kernels import GROUP
 from privfit.problem.rows import Rows
+from privfit.problem.steep import SteepRows, steepens
 from privfit.procedures.landscape import Landscape, Objective
 
 from .conftest import LOSSES, asked, make_problem
@@ -73,6 +75,48 @@ def test_sums_are_those_of_rows_written_out(loss, kind, turned, rng):
     at = point(problem, rng, kind)
     by_code, whole = (released(problem, kind, at, source) for source in sources)
     np.testing.assert_allclose(by_code, whole, rtol=1e-10, atol=1e-12)
+
+
+@pytest.mark.parametrize("kind", ["gradient", "hessian", "meat"])
+@pytest.mark.parametrize("loss", [loss for loss in LOSSES if steepens(loss)], ids=lambda loss: loss.name)
+def test_slopes_are_held_in_rows_by_code_too(loss, kind, rng):
+    if kind == "hessian" and not loss.constants.smooth:
+        pytest.skip("a loss with kinks has no Hessian")
+    n, p = CHUNK_ROWS + 77, 8
+    x, y, basis = coded(rng, n), responses(loss, rng, n), rng.normal(size=(p, p))
+    steep = SteepRows(0.6, rng.normal(size=p), 0.2)
+    problem = make_problem(loss, p=p, n_rows=n, basis=basis, steep=steep, amplification=30.0)
+    sources = [
+        ArraySource(rows, y, norm_bound=1.8).reweighted(
+            basis, norm_bound=1.5, amplification=30.0, slopes=problem.slope_bounds
+        )
+        for rows in (x, x.dense())
+    ]
+    at = 2.0 * rng.normal(size=p)
+    by_code, whole = (released(problem, kind, at, source) for source in sources)
+    np.testing.assert_allclose(by_code, whole, rtol=1e-10, atol=1e-12)
+    assert np.abs(whole - released(replace(problem, steep=None), kind, at, sources[1])).max() == 0.0
+
+
+@pytest.mark.parametrize("kind", ["gradient", "meat"])
+def test_a_held_gradient_is_that_of_a_loop_over_rows(kind, rng):
+    n, p, loss = CHUNK_ROWS + 20, 3, Logistic()
+    x, y = 2.0 * rng.normal(size=(n, p)), responses(loss, rng, n)
+    basis, at = rng.normal(size=(p, p)), rng.normal(size=p)
+    steep = SteepRows(0.6, rng.normal(size=p), 0.2)
+    problem = make_problem(loss, p=p, n_rows=n, norm_bound=1.2, basis=basis, steep=steep, amplification=1e3)
+    source = ArraySource(x, y, norm_bound=1e3).reweighted(
+        basis, norm_bound=1.2, amplification=1e3, slopes=problem.slope_bounds
+    )
+    z = x @ basis
+    size, reach = np.linalg.norm(z, axis=1), expit(np.abs(x @ steep.at) + 0.2)
+    weight = np.minimum(np.minimum(1.0, (1.2 / size) ** 2), 0.6 * 1.2 / (size * reach))
+    slope = expit(z @ at) - y
+    cut = np.clip(slope, -0.6 * 1.2 / (weight * size), 0.6 * 1.2 / (weight * size))
+    assert (cut != slope).sum() > 20
+    scores = (weight * cut)[:, None] * z
+    expected = scores.mean(axis=0) if kind == "gradient" else scores.T @ scores / n
+    np.testing.assert_allclose(released(problem, kind, at, source), expected, rtol=1e-9, atol=1e-12)
 
 
 @pytest.mark.parametrize(

@@ -6,11 +6,12 @@ import numpy as np
 import pytest
 from scipy.spatial.distance import pdist, squareform
 
-from privfit.data.blocks import Block
 from privfit.data.source import ArraySource
+from privfit.errors import PlanViolation
 from privfit.losses import Multinomial
 from privfit.privacy.mechanisms import svec
 from privfit.privacy.relation import Relation
+from privfit.problem.steep import SteepRows, steepens
 from privfit.problem.totals import query_total
 
 from .conftest import LOSSES, asked, make_problem
@@ -61,7 +62,7 @@ def answers_of_single_rows(problem, kind, at, source):
     kernel, (block,) = problem.kernel(kind, at), source.blocks()
     sums = np.zeros((source.n_rows, 1, problem.sum_length(kind)))
     for i, out in enumerate(sums):
-        kernel(Block(block.x[i : i + 1], block.y[i : i + 1], block.weight[i : i + 1]), out)
+        kernel(block.part(slice(i, i + 1)), out)
     return np.array([flat_mean(problem, kind, out[0]) for out in sums])
 
 
@@ -71,7 +72,10 @@ def source_of(problem, rows):
     if problem.basis is None:
         return source
     return source.reweighted(
-        problem.basis, norm_bound=problem.norm_bound, amplification=problem.amplification
+        problem.basis,
+        norm_bound=problem.norm_bound,
+        amplification=problem.amplification,
+        slopes=problem.slope_bounds,
     )
 
 
@@ -132,6 +136,40 @@ def test_no_neighbour_exceeds_the_sensitivity(loss, kind, relation, which, rng):
         assert whole <= sensitivity
     assert largest <= sensitivity
     assert largest >= TIGHT.get(kind, 0.75) * sensitivity, "the bound is not tight"
+
+
+STEEP = [
+    SteepRows(0.55, np.array([0.4, -1.0, 0.7]), 0.1),
+    SteepRows(0.9, np.array([3.0, 0.0, -40.0]), 0.0),
+    SteepRows(0.2, np.full(P, np.inf), 1.0),
+]
+"""The last ones say nothing of how steep rows are: bounds hold whatever is taken for it."""
+
+
+@pytest.mark.parametrize("relation", list(Relation))
+@pytest.mark.parametrize(("loss", "kind"), [case for case in asked(*KINDS) if steepens(case.values[0])])
+@pytest.mark.parametrize("steep", STEEP, ids=["near", "far", "unknown"])
+def test_no_neighbour_exceeds_the_sensitivity_where_slopes_are_held(loss, kind, relation, steep, rng):
+    problem = make_problem(loss, n_rows=N, relation=relation, steep=steep)
+    problem = replace(problem, basis=bases()[2], norm_bound=2.0, amplification=40.0)
+    rows, loose = extreme_rows(problem), replace(problem, steep=None)
+    alone, sensitivity = source_of(problem, rows), problem.sensitivity(kind)
+    largest = 0.0
+    for at in parameters(problem, rng, kind):
+        largest = max(largest, largest_gap(answers_of_single_rows(problem, kind, at, alone), relation))
+    assert largest <= sensitivity
+    power = {"gradient": 1, "meat": 2}.get(kind, 0)
+    assert sensitivity == pytest.approx(loose.sensitivity(kind) * steep.part**power, rel=1e-6)
+    if power > 0:
+        assert largest >= 0.7 * sensitivity, "the bound is not tight"
+
+
+def test_only_sums_that_hold_slopes_may_be_asked_of_steep_rows(rng):
+    for loss in (Multinomial(3), *LOSSES):
+        problem = make_problem(loss, steep=STEEP[0])
+        if not steepens(loss):
+            with pytest.raises(PlanViolation, match="not held row by row"):
+                _ = problem.slope_bounds
 
 
 SAMPLED = [

@@ -22,7 +22,7 @@ from privfit.problem.totals import query_total
 from privfit.procedures import ClippedGradient, JointMoments, SmallestEigenvalue
 
 from .conftest import LOSSES, asked, make_problem
-from .test_neighbours import OF_ANY, OF_ROWS, P, bases, extreme_rows, largest_gap, parameters
+from .test_neighbours import OF_ANY, OF_ROWS, STEEP, P, bases, extreme_rows, largest_gap, parameters
 
 N = 5
 WEIGHTS = ("weight", NumericColumn(0.0, 2.0))
@@ -52,7 +52,10 @@ def table_of(problem, persons, rng):
     if problem.basis is None:
         return source
     return source.reweighted(
-        problem.basis, norm_bound=problem.norm_bound, amplification=problem.amplification
+        problem.basis,
+        norm_bound=problem.norm_bound,
+        amplification=problem.amplification,
+        slopes=problem.slope_bounds,
     )
 
 
@@ -79,6 +82,12 @@ def test_no_person_exceeds_the_sensitivity(loss, kind, which, rows_per_unit, rng
     check(loss, kind, which, rows_per_unit, rng)
 
 
+@pytest.mark.parametrize("kind", ["gradient", "hessian", "meat"])
+@pytest.mark.parametrize("steep", STEEP, ids=["near", "far", "unknown"])
+def test_no_person_exceeds_the_sensitivity_where_slopes_are_held(kind, steep, rng):
+    check(Logistic(), kind, 2, 2, rng, steep=steep)
+
+
 @pytest.mark.parametrize("which", [0, 2], ids=["encoded", "skewed"])
 @pytest.mark.parametrize("kind", [kind for kind in OF_ANY if kind != "sizes"])
 def test_no_person_exceeds_the_sensitivity_with_classes(kind, which, rng):
@@ -90,10 +99,10 @@ def test_a_person_with_more_rows_than_a_chunk_does_not_either(kind, rng):
     check(Logistic(), kind, 0, 1, rng, longest=CHUNK_ROWS + 5)
 
 
-def check(loss, kind, which, rows_per_unit, rng, *, longest=50):
+def check(loss, kind, which, rows_per_unit, rng, *, longest=50, steep=None):
     if kind == "marginals" and which > 0:
         pytest.skip("marginals are those of the encoded columns, asked for before any change of coordinates")
-    problem = make_problem(loss, n_rows=N, shares=ShareRule("id", rows_per_unit, WEIGHTS))
+    problem = make_problem(loss, n_rows=N, shares=ShareRule("id", rows_per_unit, WEIGHTS), steep=steep)
     if which:
         problem = replace(problem, basis=bases()[which], norm_bound=2.0, amplification=40.0)
     replaced, added = (

@@ -54,7 +54,8 @@ def rows_of_fits(monkeypatch):
     def note(source):
         block = source._block
         rows = (block.x,) if isinstance(block.x, np.ndarray) else (block.x.numbers, block.x.codes)
-        arrays = (*rows, block.y, block.weight, *(block.parts or ()))
+        caps = () if block.caps is None else (block.caps,)
+        arrays = (*rows, block.y, block.weight, *(block.parts or ()), *caps)
         references.extend(weakref.ref(array) for array in arrays)
 
     def noted(source, *args, **kwargs):

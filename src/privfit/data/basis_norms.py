@@ -8,6 +8,7 @@ import numpy as np
 
 from privfit._checks import FloatArray
 from privfit.data import norm_loops
+from privfit.data.caps import SlopeBounds
 from privfit.data.clamp import SHRINK, SMALLEST_NORMAL
 from privfit.data.coded import CodedMatrix, Matrix, squared_norms
 from privfit.data.reduction import slabs
@@ -159,10 +160,13 @@ class BasisBounds:
         Bound on ``sqrt(weight) * norm(basis.T @ x)``.
     amplification : float
         Bound on ``sqrt(weight) * norm(x) * norm(basis)`` (spectral norm), for the rounding of sums.
+    slopes : SlopeBounds, optional
+        By what rows are weighted down further.
     """
 
     norm_bound: float
     amplification: float
+    slopes: SlopeBounds | None = None
 
     def fill(self, norms: RowNorms, factor: float, before: FloatArray, out: FloatArray) -> None:
         """Fill ``out`` (n,) with ``min(1, (norm_bound / size)**2, (amplification / reach)**2)``.

@@ -29,6 +29,9 @@ class AbstractBlock(ABC):
     Where rows count by shares (see `privfit.data.shares`), ``weight`` is ``influence * share``: what a row's
     loss counts. ``influence`` (m,) alone satisfies the bounds, too, and a term that is bounded by it in
     another way than as a multiple of it is multiplied by ``share`` (m,). By default the share is 1.
+
+    Where rows have ``caps`` (m,), slopes are held to them, and ``influence * cap * norm(x)`` is bounded as
+    well; see `privfit.data.caps`.
     """
 
     x: Any
@@ -36,6 +39,12 @@ class AbstractBlock(ABC):
     weight: FloatArray
     parts: Parts = None
     """``(influence, share)``, where not all shares are 1."""
+    caps: FloatArray | None = None
+    """Bounds on the slopes of single rows, where they have any."""
+
+    def caps_within(self, bound: float) -> FloatArray:
+        """Return bounds on the slopes of the rows; one of shape (1,) where all share it."""
+        return np.array([bound]) if self.caps is None else self.caps
 
     @property
     def influence(self) -> FloatArray:
@@ -55,7 +64,8 @@ class AbstractBlock(ABC):
         """Return the rows that ``pick`` takes of every array."""
         x = self.x.picked(pick) if isinstance(self.x, CodedMatrix) else pick(self.x)
         parts = None if self.parts is None else (pick(self.parts[0]), pick(self.parts[1]))
-        return type(self)(x, pick(self.y), pick(self.weight), parts)
+        caps = None if self.caps is None else pick(self.caps)
+        return type(self)(x, pick(self.y), pick(self.weight), parts, caps)
 
     @abstractmethod
     def written_out(self) -> "Block":
@@ -83,7 +93,7 @@ class CodedBlock(AbstractBlock):
 
     def written_out(self) -> Block:
         """Return the rows with all their columns."""
-        return Block(self.x.dense(), self.y, self.weight, self.parts)
+        return Block(self.x.dense(), self.y, self.weight, self.parts, self.caps)
 
 
 BlockKernel = Callable[[Block, FloatArray], None]

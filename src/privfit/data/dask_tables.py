@@ -18,6 +18,7 @@ from privfit._checks import FloatArray
 from privfit.data import partitions
 from privfit.data.basis_norms import BasisBounds, BasisNorms, LastNorms
 from privfit.data.blocks import Block, BlockKernel, RowTerms
+from privfit.data.caps import SlopeBounds
 from privfit.data.clamp import Weighting, influence_weights
 from privfit.data.declarations import Level
 from privfit.data.encode import Encoder
@@ -263,13 +264,15 @@ class DaskSource:
         wanted = [(self._kept[k], _node(part)) for k, part in zip(places, local, strict=True)]
         return partitions.joined(_computed(*_tasks(partitions.taken, "take", wanted)), np.argsort(order))
 
-    def reweighted(self, basis: FloatArray, *, norm_bound: float, amplification: float) -> "DaskSource":
+    def reweighted(
+        self, basis: FloatArray, *, norm_bound: float, amplification: float, slopes: SlopeBounds | None = None
+    ) -> "DaskSource":
         """Return the same rows with weights that bound ``norm(basis.T @ x)``; see `BasisBounds`.
 
         Workers keep the norms in the last basis, for its multiples.
         """
         found, factor = self._last.within(basis, self._measured)
-        bounds = _node(BasisBounds(norm_bound, amplification))
+        bounds = _node(BasisBounds(norm_bound, amplification, slopes))
         wanted = [(rows, norms, factor, bounds) for rows, norms in zip(self._kept, found, strict=True)]
         kept = _persisted(_tasks(partitions.weighted, "weights", wanted))
         return DaskSource(kept, list(np.diff(self._starts)), self._norm_bound)

@@ -73,6 +73,22 @@ def fill_weights(size: Any, reach: Any, limits: Any, before: Any, out: Any) -> N
         out[i] = weight if usable else 0.0
 
 
+@njit(void(_VECTOR, _VECTOR, _VECTOR, _VECTOR, _VECTOR), cache=True, nogil=True, error_model="numpy")
+def fill_caps(size: Any, steep: Any, limits: Any, weight: Any, cap: Any) -> None:
+    """Lower ``weight`` to ``bound / (size * steep)`` and fill ``cap`` with ``bound / (weight * size)``.
+
+    ``limits`` is (bound, most, smallest). What is no number counts as ``most``, the largest cap and
+    steepness; weights below ``smallest`` have too few bits.
+    """
+    bound, most, smallest = limits
+    for i in range(size.size):
+        slope = min(max(steep[i], smallest), most) if steep[i] == steep[i] else most
+        lowered = min(weight[i], bound / (size[i] * slope)) if size[i] > 0.0 else weight[i]
+        usable = lowered >= smallest
+        weight[i] = lowered if usable else 0.0
+        cap[i] = min(bound / (lowered * size[i]), most) if usable else 0.0
+
+
 def _square(  # noqa: PLR0917 -- compiled
     typing_context: Any, first: Any, width: Any, factors: Any, count: Any, out: Any
 ) -> Any:

@@ -53,7 +53,8 @@ class Partition:
         """Return the bytes of the rows, by which workers judge how full they are."""
         x, parts = self.block.x, self.block.parts or ()
         arrays = [x] if isinstance(x, np.ndarray) else [x.numbers, x.codes]
-        return sum(array.nbytes for array in (*arrays, self.block.y, self.block.weight, *parts))
+        caps = () if self.block.caps is None else (self.block.caps,)
+        return sum(array.nbytes for array in (*arrays, self.block.y, self.block.weight, *parts, *caps))
 
 
 def quiet(work: Callable[_Arguments, _Answer]) -> Callable[_Arguments, _Answer | Failure]:
@@ -162,7 +163,8 @@ def joined(blocks: Sequence[Block], order: IntArray) -> Block:
     x, y, weight = (
         np.concatenate([getattr(block, name) for block in blocks])[order] for name in ("x", "y", "weight")
     )
-    return Block(x, y, weight)
+    caps = [block.caps for block in blocks if block.caps is not None]
+    return Block(x, y, weight, caps=np.concatenate(caps)[order] if caps else None)
 
 
 def _with_response(table: Table, name: str, response: ColumnValues) -> Table:

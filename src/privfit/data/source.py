@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 from privfit._checks import FloatArray
 from privfit.data.basis_norms import BasisBounds, BasisNorms, LastNorms, RowNorms
 from privfit.data.blocks import Block, BlockKernel, CodedBlock, CodedKernel, Pick, RowTerms, TravellingKernel
+from privfit.data.caps import SlopeBounds
 from privfit.data.clamp import SMALLEST_NORMAL, Weighting, influence_weights
 from privfit.data.coded import CodedMatrix, Matrix
 from privfit.data.reduction import CHUNK_ROWS, chunk_rows, each_chunk, sum_chunks
@@ -66,7 +67,9 @@ class RowSource(Protocol):
         """Return the rows with these numbers."""
         ...
 
-    def reweighted(self, basis: FloatArray, *, norm_bound: float, amplification: float) -> "RowSource":
+    def reweighted(
+        self, basis: FloatArray, *, norm_bound: float, amplification: float, slopes: SlopeBounds | None = None
+    ) -> "RowSource":
         """Return the same rows with weights that bound ``norm(basis.T @ x)``; see `BasisBounds`."""
         ...
 
@@ -154,13 +157,15 @@ class ArraySource:
         """Bound on ``sqrt(weight) * norm(x)``."""
         return self._norm_bound
 
-    def reweighted(self, basis: FloatArray, *, norm_bound: float, amplification: float) -> "ArraySource":
+    def reweighted(
+        self, basis: FloatArray, *, norm_bound: float, amplification: float, slopes: SlopeBounds | None = None
+    ) -> "ArraySource":
         """Return the same rows with weights that bound ``norm(basis.T @ x)``; see `BasisBounds`.
 
         Norms in the last basis are kept, for its multiples.
         """
         found, factor = self._last.within(basis, self.measured)
-        return self.weighted(found, factor, BasisBounds(norm_bound, amplification))
+        return self.weighted(found, factor, BasisBounds(norm_bound, amplification, slopes))
 
     def measured(self, norms: BasisNorms, into: RowNorms | None = None) -> RowNorms:
         """Return the norms of all rows in other coordinates, written over old ones if there are any."""
@@ -176,14 +181,17 @@ class ArraySource:
     def weighted(self, norms: RowNorms, factor: float, bounds: BasisBounds) -> "ArraySource":
         """Return the same rows with weights that keep ``factor`` times the norms within the bounds."""
         block, weight = self._block, self._room.new(self.n_rows)
+        caps = None if bounds.slopes is None else self._room.new(self.n_rows)
 
         def work(rows: slice) -> None:
             bounds.fill(norms.part(rows), factor, block.influence[rows], weight[rows])
+            if bounds.slopes is not None and caps is not None:
+                bounds.slopes.fill(block.x[rows], factor * norms.size[rows], weight[rows], caps[rows])
             self._room.leave(rows)
 
         each_chunk(work, self.n_rows)
         share = None if self._shares is None else block.share
-        turned = _block(block.x, block.y, weight, share)
+        turned = _block(block.x, block.y, weight, share, caps)
         return ArraySource.of_bounded(turned, bounds.norm_bound, self._room, self._shares)
 
     def sampled(self, coins: Coins, part: float) -> "ArraySource":
@@ -274,13 +282,21 @@ def chosen_rows(coins: Coins, n_rows: int) -> IntArray:
     return np.concatenate([np.empty(0, dtype=np.int64), *drawn])
 
 
-def _block(x: Matrix, y: FloatArray, influence: FloatArray, share: FloatArray | None) -> Block | CodedBlock:
+def _block(
+    x: Matrix,
+    y: FloatArray,
+    influence: FloatArray,
+    share: FloatArray | None,
+    caps: FloatArray | None = None,
+) -> Block | CodedBlock:
     """Return rows that count by their share, if they have one; a product with too few bits counts nothing."""
     weight, parts = influence, None
     if share is not None:
         weight, parts = influence * share, (influence, share)
         weight[weight < SMALLEST_NORMAL] = 0.0
-    return CodedBlock(x, y, weight, parts) if isinstance(x, CodedMatrix) else Block(x, y, weight, parts)
+    if isinstance(x, CodedMatrix):
+        return CodedBlock(x, y, weight, parts, caps)
+    return Block(x, y, weight, parts, caps)
 
 
 def _add(kernel: BlockKernel, part: Block | CodedBlock, out: FloatArray) -> None:

@@ -10,6 +10,7 @@ import numpy as np
 from privfit._checks import FloatArray, whole
 from privfit.data.batches import BatchSizes, TextForm, read_batches
 from privfit.data.blocks import Block, BlockKernel, RowTerms
+from privfit.data.caps import SlopeBounds
 from privfit.data.clamp import Weighting, influence_weights
 from privfit.data.encode import Encoder
 from privfit.data.reduction import CHUNK_ROWS
@@ -218,9 +219,11 @@ class StreamSource:
         del indices
         raise PlanViolation("rows of a stream cannot be picked out")
 
-    def reweighted(self, basis: FloatArray, *, norm_bound: float, amplification: float) -> "StreamSource":
+    def reweighted(
+        self, basis: FloatArray, *, norm_bound: float, amplification: float, slopes: SlopeBounds | None = None
+    ) -> "StreamSource":
         """Refuse: a stream is read once."""
-        del basis, norm_bound, amplification
+        del basis, norm_bound, amplification, slopes
         raise PlanViolation("a stream of rows cannot be weighted again")
 
     def sampled(self, coins: Coins, part: float) -> "StreamSource":

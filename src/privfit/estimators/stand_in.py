@@ -9,6 +9,7 @@ from scipy.stats import poisson, qmc
 
 from privfit._checks import FloatArray, in_range
 from privfit.data.blocks import Block, BlockKernel, RowTerms
+from privfit.data.caps import SlopeBounds
 from privfit.data.declarations import CategoricalColumn, NumericColumn
 from privfit.data.design import INTERCEPT, Design
 from privfit.data.encode import Encoder
@@ -94,9 +95,11 @@ class StandIn:
         """Return the rows with these numbers, counted round and round."""
         return self._rows.take(indices % self._rows.n_rows)
 
-    def reweighted(self, basis: FloatArray, *, norm_bound: float, amplification: float) -> "StandIn":
+    def reweighted(
+        self, basis: FloatArray, *, norm_bound: float, amplification: float, slopes: SlopeBounds | None = None
+    ) -> "StandIn":
         """Return the same rows with other weights."""
-        rows = self._rows.reweighted(basis, norm_bound=norm_bound, amplification=amplification)
+        rows = self._rows.reweighted(basis, norm_bound=norm_bound, amplification=amplification, slopes=slopes)
         return StandIn(rows, self.n_rows)
 
     def sampled(self, coins: Coins, part: float) -> "StandIn":

@@ -7,7 +7,7 @@ what the arguments of compiled loops mean.
 from typing import Any
 
 import numpy as np
-from numba import float64, int64, njit
+from numba import int64, njit
 
 from privfit._checks import FloatArray
 from privfit.data.coded import CodedMatrix
@@ -74,7 +74,7 @@ def _add_rows(numbers: Any, codes: Any, places: Any, steps: Any, out: Any) -> No
         _add_group(numbers, codes, places, first, part, sides, out[first // CHUNK_ROWS])
 
 
-@for_coded_rows(PLACES, VECTOR, VECTOR, VECTOR, VECTOR, int64, int64, float64, MATRIX)
+@for_coded_rows(PLACES, VECTOR, VECTOR, VECTOR, VECTOR, int64, int64, VECTOR, MATRIX)
 def _add_gradients(  # noqa: PLR0917 -- compiled
     numbers: Any,
     codes: Any,
@@ -85,11 +85,15 @@ def _add_gradients(  # noqa: PLR0917 -- compiled
     loss: Any,
     code: int,
     slope: Any,
-    bound: float,
+    caps: Any,
     out: Any,
 ) -> None:
-    """Add the rows' ``w * slope * x`` to ``out``, a row a chunk, a group at a time; ``loss`` is (s, c, k)."""
+    """Add the rows' ``w * slope * x`` to ``out``, a row a chunk, a group at a time; ``loss`` is (s, c, k).
+
+    ``caps`` has a bound on the slope for every row, or one for all of them.
+    """
     s, c, k = loss[0], loss[1], loss[2]
+    each = 1 if caps.size > 1 else 0
     factors, sides, buffer = gathered(places, wide), np.zeros(_SIDES * (places[0] + 2)), np.empty(GROUP)
     for first in range(0, y.size, GROUP):
         steps = buffer[: min(GROUP, y.size - first)]
@@ -97,7 +101,8 @@ def _add_gradients(  # noqa: PLR0917 -- compiled
             steps[i] = row_dot(numbers, codes, first + i, places, factors, wide)
         fill_slopes(code, slope, y[first : first + steps.size], steps, s, c, k)
         for i in range(steps.size):
-            step = min(max(steps[i], -bound), bound)
+            cap = caps[each * (first + i)]
+            step = min(max(steps[i], -cap), cap)
             steps[i] = step * weight[first + i] if step == step else 0.0  # noqa: PLR0124 -- NaN
         _add_group(numbers, codes, places, first, steps, sides, out[first // CHUNK_ROWS])
 
@@ -159,12 +164,12 @@ def add_gradients(  # noqa: PLR0917 -- as the compiled function
     state: FloatArray,
     code: int,
     slope: int,
-    bound: float,
+    caps: FloatArray,
     out: FloatArray,
 ) -> None:
     """Add the rows' ``w * slope * x`` to the first columns of ``out``, a row a chunk."""
     wide = np.append(theta, (0.0, np.nan))
-    _add_gradients(x.numbers, x.codes, x.layout.places, y, weight, wide, state, code, slope, bound, out)
+    _add_gradients(x.numbers, x.codes, x.layout.places, y, weight, wide, state, code, slope, caps, out)
 
 
 def moments(x: CodedMatrix, factor: FloatArray) -> FloatArray:

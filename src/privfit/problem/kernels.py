@@ -46,7 +46,7 @@ _REORDERED: Any = {"error_model": "numpy", "fastmath": {"reassoc", "contract"}}
 
 
 @njit(
-    void(_MATRIX, _VECTOR, _VECTOR, _VECTOR, _VECTOR, int64, int64, float64, _MATRIX),
+    void(_MATRIX, _VECTOR, _VECTOR, _VECTOR, _VECTOR, int64, int64, _VECTOR, _MATRIX),
     cache=True,
     nogil=True,
     **_REORDERED,
@@ -59,12 +59,16 @@ def _add_gradients(
     loss: Any,
     code: int,
     slope: Any,
-    bound: float,
+    caps: Any,
     out: Any,
 ) -> None:
-    """Add the rows' ``w * slope * x`` to ``out``, a row a chunk, a group at a time; ``loss`` is (s, c, k)."""
+    """Add the rows' ``w * slope * x`` to ``out``, a row a chunk, a group at a time; ``loss`` is (s, c, k).
+
+    ``caps`` has a bound on the slope for every row, or one for all of them.
+    """
     n, p = x.shape
     s, c, k = loss[0], loss[1], loss[2]
+    each = 1 if caps.size > 1 else 0
     together = rows_together(p)
     part, steps = new_part(p), np.empty(together)
     at = places(x, steps, part)
@@ -74,7 +78,8 @@ def _add_gradients(
         fill_slopes(code, slope, y[first : first + rows], steps, s, c, k)
         some = weight[first : first + rows]
         for i in range(rows):
-            step = min(max(steps[i], -bound), bound)
+            cap = caps[each * (first + i)]
+            step = min(max(steps[i], -cap), cap)
             steps[i] = step * some[i] if step == step else 0.0  # noqa: PLR0124 -- NaN
         add_rows(x, first, rows, steps, part, at)
         if ends_group(first + rows, n):
@@ -113,7 +118,7 @@ def _add_scale_slopes(
 
 
 @njit(
-    void(_VECTOR, _VECTOR, _VECTOR, _VECTOR, int64, int64, _VECTOR, _VECTOR, _VECTOR),
+    void(_VECTOR, _VECTOR, _VECTOR, _VECTOR, int64, int64, _VECTOR, _VECTOR, _VECTOR, _VECTOR),
     cache=True,
     nogil=True,
 )
@@ -125,30 +130,48 @@ def _hessian_factors(
     curvature: Any,
     direction: Any,
     bounds: Any,
+    most: Any,
     root: Any,
     side: Any,
 ) -> None:
-    """Fill ``root = sqrt(w * curvature)`` and ``side = root * scale_direction``, clamped to ``bounds``."""
+    """Fill ``root = sqrt(w * curvature)`` and ``side = root * scale_direction``, clamped.
+
+    The curvature is to ``most``, of shape (1,), the direction to ``bounds``.
+    """
     s, c, k = loss[0], loss[1], loss[2]
     for i in range(y.size):
-        h = _clamp(called(curvature, y[i], eta[i], s, c, k), 0.0, bounds[0])
+        h = _clamp(called(curvature, y[i], eta[i], s, c, k), 0.0, most[0])
         root[i] = np.sqrt(weight[i] * h)
-        side[i] = root[i] * _clamp(called(direction, y[i], eta[i], s, c, k), -bounds[1], bounds[1])
+        side[i] = root[i] * _clamp(called(direction, y[i], eta[i], s, c, k), bounds[0], bounds[1])
 
 
 @njit(
-    void(_VECTOR, _VECTOR, _VECTOR, _VECTOR, int64, int64, _VECTOR, _VECTOR, _VECTOR),
+    void(_VECTOR, _VECTOR, _VECTOR, _VECTOR, int64, int64, _VECTOR, _VECTOR, _VECTOR, _VECTOR),
     cache=True,
     nogil=True,
 )
 def _score_factors(
-    y: Any, eta: Any, weight: Any, loss: Any, slope: Any, scale_slope: Any, bounds: Any, root: Any, side: Any
+    y: Any,
+    eta: Any,
+    weight: Any,
+    loss: Any,
+    slope: Any,
+    scale_slope: Any,
+    bounds: Any,
+    caps: Any,
+    root: Any,
+    side: Any,
 ) -> None:
-    """Fill ``root = w * slope`` and ``side = w * scale_slope``, clamped to ``bounds``."""
+    """Fill ``root = w * slope`` and ``side = w * scale_slope``, clamped to ``caps`` and ``bounds``.
+
+    ``caps`` are as in `_add_gradients`.
+    """
     s, c, k = loss[0], loss[1], loss[2]
+    each = 1 if caps.size > 1 else 0
     for i in range(y.size):
-        root[i] = weight[i] * _clamp(called(slope, y[i], eta[i], s, c, k), -bounds[0], bounds[0])
-        side[i] = weight[i] * _clamp(called(scale_slope, y[i], eta[i], s, c, k), bounds[1], bounds[2])
+        cap = caps[each * i]
+        root[i] = weight[i] * _clamp(called(slope, y[i], eta[i], s, c, k), -cap, cap)
+        side[i] = weight[i] * _clamp(called(scale_slope, y[i], eta[i], s, c, k), bounds[0], bounds[1])
 
 
 @njit(void(_MATRIX, _VECTOR, _MATRIX), cache=True, nogil=True)
@@ -171,25 +194,29 @@ def gradient_kernel(loss: AbstractLoss, theta: FloatArray, s: float) -> BlockKer
     slope, scale_slope = address(functions.slope), address(functions.scale_slope)
 
     def kernel(block: Block, out: FloatArray) -> None:
-        x, y, weight = block.x, block.y, block.weight
-        _add_gradients(x, y, weight, theta, state, code, slope, constants.slope, out)
+        x, y, weight, caps = block.x, block.y, block.weight, block.caps_within(constants.slope)
+        _add_gradients(x, y, weight, theta, state, code, slope, caps, out)
         if loss.has_scale:
             low, high = constants.scale_slope
             _add_scale_slopes(x, y, weight, theta, state, scale_slope, low, high, out)
 
     def coded(block: CodedBlock, out: FloatArray) -> None:
-        x, y, weight = block.x, block.y, block.weight
-        coded_kernels.add_gradients(x, y, weight, theta, state, code, slope, constants.slope, out)
+        x, y, weight, caps = block.x, block.y, block.weight, block.caps_within(constants.slope)
+        coded_kernels.add_gradients(x, y, weight, theta, state, code, slope, caps, out)
 
     return kernel if loss.has_scale else CodedKernel(kernel, coded)
 
 
 def hessian_kernel(loss: AbstractLoss, theta: FloatArray, s: float, basis: FloatArray | None) -> BlockKernel:
     """Sum of ``s`` times the rows' Hessians at ``(theta, s)`` in the basis, flattened (q, q)."""
-    bounds = np.array([loss.constants.curvature, loss.constants.scale_direction])
+    along, most = loss.constants.scale_direction, np.array([loss.constants.curvature])
     functions = loss.functions
     factors = _Factors(
-        _hessian_factors, address(functions.curvature), address(functions.scale_direction), bounds
+        _hessian_factors,
+        address(functions.curvature),
+        address(functions.scale_direction),
+        np.array([-along, along]),
+        lambda _: most,
     )
     return _products_kernel(_row_factors(loss, theta, s, factors), basis)
 
@@ -258,18 +285,23 @@ RowFactors = Callable[[Block | CodedBlock], tuple[FloatArray, FloatArray | None]
 
 @dataclass(frozen=True, slots=True)
 class _Factors:
-    """A compiled function that fills the factors of ``a``, and what it needs."""
+    """A compiled function that fills the factors of ``a``, and what it needs; ``most`` bounds one."""
 
     fill: Any
     main: int
     side: int
     bounds: FloatArray
+    most: Callable[[Block | CodedBlock], FloatArray]
 
 
 def _score_functions(loss: AbstractLoss) -> _Factors:
-    bounds = np.array([loss.constants.slope, *loss.constants.scale_slope])
+    functions, constants = loss.functions, loss.constants
     return _Factors(
-        _score_factors, address(loss.functions.slope), address(loss.functions.scale_slope), bounds
+        _score_factors,
+        address(functions.slope),
+        address(functions.scale_slope),
+        np.array(constants.scale_slope),
+        lambda block: block.caps_within(constants.slope),
     )
 
 
@@ -282,7 +314,8 @@ def _row_factors(loss: AbstractLoss, theta: FloatArray, s: float, factors: _Fact
         with np.errstate(over="ignore", invalid="ignore"):
             eta = block.x @ theta
         root, side = np.empty(y.size), np.empty(y.size)
-        factors.fill(y, eta, weight, state, factors.main, factors.side, factors.bounds, root, side)
+        main, of_side, bounds, most = factors.main, factors.side, factors.bounds, factors.most(block)
+        factors.fill(y, eta, weight, state, main, of_side, bounds, most, root, side)
         return root, side if loss.has_scale else None
 
     return factors_of

@@ -8,14 +8,16 @@ import numpy as np
 
 from privfit._checks import FloatArray
 from privfit.data.blocks import BlockKernel, RowTerms
+from privfit.data.caps import SlopeBounds
 from privfit.data.shares import ShareRule
 from privfit.data.source import MOST_ROWS
-from privfit.errors import Incompatible, PlanViolation
+from privfit.errors import PlanViolation
 from privfit.losses import AbstractLoss, Multinomial, Poisson
 from privfit.privacy.relation import Relation
 from privfit.problem import bounded_kernels, class_kernels, kernels, marginal_kernels, numpy_kernels
 from privfit.problem.plan import ReleaseKind
-from privfit.problem.queries import MATRICES, SHARES, BoundedQuery
+from privfit.problem.queries import MATRICES, SHARES, BoundedQuery, need_hessian
+from privfit.problem.steep import SteepRows
 from privfit.problem.turning import longest_row, matrix_rounding, turned_rows
 from privfit.problem.value_kernels import Segment, secant_kernel
 
@@ -63,6 +65,8 @@ class Problem:
     shares : ShareRule
         How much each row counts: a factor of ``w_i``. It makes the sum over the rows of a unit a term that
         satisfies all bounds on the term of a row.
+    steep : SteepRows or None
+        By what rows are weighted down, and their slopes held, so that gradients are bounded more tightly.
     """
 
     loss: AbstractLoss
@@ -79,6 +83,7 @@ class Problem:
     basis: FloatArray | None = None
     amplification: float = 0.0
     shares: ShareRule = field(default_factory=ShareRule)
+    steep: SteepRows | None = None
 
     @property
     def unit(self) -> str | None:
@@ -141,7 +146,13 @@ class Problem:
     @property
     def gradient_bound(self) -> float:
         """Largest norm that a row's gradient in the coefficients can have, ridge excluded."""
-        return self.loss.constants.slope * self.norm_bound
+        part = 1.0 if self.steep is None else self.steep.part
+        return self.loss.constants.slope * self.norm_bound * part
+
+    @property
+    def slope_bounds(self) -> SlopeBounds | None:
+        """What holds gradients to `gradient_bound` where weights and the bound on slopes alone do not."""
+        return None if self.steep is None else self.steep.bounds(self.loss, self.gradient_bound)
 
     def query(self, kind: ReleaseKind) -> BoundedQuery:
         """Return the bounded query of a kind. Hessians are asked for multiplied by the scale.
@@ -175,7 +186,7 @@ class Problem:
             return BoundedQuery(kind, bounded_kernels.CLASSES[kind], 1.0)
         if kind == "marginals":
             return self._marginals_query()
-        return BoundedQuery(kind, 1, self.gradient_bound, summed=summed)
+        return BoundedQuery(kind, 1, constants.slope * self.norm_bound, summed=summed)
 
     def _marginals_query(self) -> BoundedQuery:
         """Return that of parts with norm at most C: columns, squares, response and its square, or class."""
@@ -186,7 +197,7 @@ class Problem:
 
     def _matrix_query(self, kind: ReleaseKind) -> BoundedQuery:
         if kind == "hessian":
-            self._need_hessian()
+            need_hessian(self.loss)
         side = self.n_coef if kind == "second_moment" else self.size
         bound = self._largest_product(kind, self.norm_bound)
         return BoundedQuery(kind, side * (side + 1) // 2, bound, turned=self._turned)
@@ -199,7 +210,8 @@ class Problem:
         if kind == "hessian":
             return constants.curvature * (norm_bound**2 + constants.scale_direction**2)
         side = max(abs(t) for t in constants.scale_slope) ** 2
-        return (constants.slope * norm_bound) ** 2 + side
+        part = 1.0 if self.steep is None else self.steep.part
+        return (constants.slope * norm_bound * part) ** 2 + side
 
     @property
     def _turned(self) -> int:
@@ -239,20 +251,6 @@ class Problem:
     def _row_basis(self, kind: ReleaseKind) -> FloatArray | None:
         """Return the coordinates in which rows enter the sum of a matrix; None for the encoded ones."""
         return None if self._turns(kind) else self.basis
-
-    def _need_hessian(self) -> None:
-        loss = self.loss
-        if not loss.constants.smooth:
-            raise Incompatible(
-                f"loss: {loss.name} has kinks, so it has no Hessian for Newton steps or standard errors; "
-                f"take {loss.smoothed}, or solver=ProjectedNoisyGradientDescent() with inference=False"
-            )
-        if not loss.convex:
-            raise Incompatible(
-                f"loss: {loss.name} is not convex, so its Hessian is no sum of positive parts, as Newton "
-                "steps and standard errors need; take NoisyGradientDescent() with inference=False, "
-                "or RandomRoundSGD()"
-            )
 
     def sensitivity(self, kind: ReleaseKind) -> float:
         """Return the sensitivity of the mean that a query of this kind asks for."""

@@ -98,7 +98,7 @@ class Oracle:
         Parameters
         ----------
         problem : Problem
-            The present problem with another ``basis``, ``norm_bound`` and ``amplification``.
+            The present problem with another ``basis``, ``norm_bound``, ``amplification`` and ``steep``.
         """
         if problem.basis is None or _fixed(problem) != _fixed(self.problem):
             raise PlanViolation("a change of basis may change nothing but the coordinates")
@@ -167,7 +167,10 @@ class Oracle:
             self._asked = rows
             if problem.basis is not None:
                 self._asked = rows.reweighted(
-                    problem.basis, norm_bound=problem.norm_bound, amplification=problem.amplification
+                    problem.basis,
+                    norm_bound=problem.norm_bound,
+                    amplification=problem.amplification,
+                    slopes=problem.slope_bounds,
                 )
         return self._asked
 
@@ -221,6 +224,8 @@ class Oracle:
             raise PlanViolation(f"the plan holds another {planned.kind} than the one asked for")
         if self._part < 1.0:
             raise PlanViolation("a procedure is carried out on all rows")
+        if self.problem.steep is not None:
+            raise PlanViolation("a procedure does not hold slopes row by row")
         self._queues[planned.kind].popleft()
         with np.errstate(all="ignore"):
             outcome = procedure.carry_out(self.problem, Rows(self.problem, self._rows()), self._noise)

@@ -4,6 +4,8 @@ import math
 from dataclasses import dataclass
 
 from privfit.data.reduction import CHUNK_ROWS, GROUP_ROWS, summation_error
+from privfit.errors import Incompatible
+from privfit.losses.base import AbstractLoss
 from privfit.privacy.relation import Relation
 from privfit.problem.plan import ReleaseKind
 from privfit.problem.turning import vector_rounding
@@ -139,3 +141,23 @@ def mean_sensitivity(
     relative += vector_rounding(turned)
     rounding = 2.0 * relative * (2 * n_rows) * largest
     return (exact + rounding) / n_rows * _ROUNDING
+
+
+def need_hessian(loss: AbstractLoss) -> None:
+    """Raise unless the loss has a Hessian that is a sum of positive parts.
+
+    Raises
+    ------
+    Incompatible
+    """
+    if not loss.constants.smooth:
+        raise Incompatible(
+            f"loss: {loss.name} has kinks, so it has no Hessian for Newton steps or standard errors; "
+            f"take {loss.smoothed}, or solver=ProjectedNoisyGradientDescent() with inference=False"
+        )
+    if not loss.convex:
+        raise Incompatible(
+            f"loss: {loss.name} is not convex, so its Hessian is no sum of positive parts, as Newton "
+            "steps and standard errors need; take NoisyGradientDescent() with inference=False, "
+            "or RandomRoundSGD()"
+        )

@@ -10,6 +10,7 @@ from privfit._checks import FloatArray
 from privfit.losses.typical import curvatures_along, typical
 from privfit.problem.objective import Problem
 from privfit.problem.plan import Release
+from privfit.problem.steep import SteepRows
 from privfit.solvers.base import noise_norm, raised_eigenvalues
 from privfit.solvers.curvature import model_hessian
 from privfit.solvers.drawn import drawn_towards
@@ -152,10 +153,13 @@ class View:
     model : HessianModel
     turn : array of shape (p, p)
         ``T``, invertible.
+    steep : SteepRows, optional
+        By what rows are weighted down further.
     """
 
     model: HessianModel
     turn: FloatArray
+    steep: SteepRows | None = None
 
     @classmethod
     def within(cls, model: HessianModel, turn: FloatArray, bound: float) -> "View":
@@ -165,7 +169,8 @@ class View:
     @cached_property
     def problem(self) -> Problem:
         """The problem in these coordinates."""
-        return limited(self.model.problem, self.model.frame.basis @ self.turn)
+        problem = limited(self.model.problem, self.model.frame.basis @ self.turn)
+        return replace(problem, steep=self.steep)
 
     @cached_property
     def each(self) -> FloatArray:

@@ -32,6 +32,7 @@ from privfit.solvers.norms import longest_hidden, longest_norm, outliers, room_f
 from privfit.solvers.requirements import need_convex, need_smooth
 from privfit.solvers.residual_bounds import widest
 from privfit.solvers.secant import corrected, steepness
+from privfit.solvers.steep_rows import steep_rows_held
 from privfit.solvers.widths import has_widths, narrowed_to, narrowest
 
 _MOMENT_NOISE = 0.05
@@ -57,11 +58,12 @@ class WhitenedGradientDescent(AbstractSolver):
     The first half of the gradients only lead the way. After each of them the later ones are combined to an
     estimate whose noise is known, and the next is asked for where that estimate, shrunk as far as noise hides
     it, leads. Then rows are turned so that the Hessian there is even: along strong signals, where a logit's
-    Hessian is small, rows become longer, and noise counts less. In these coordinates a Hessian is released,
-    drawn towards the model as far as noise hides the difference, and the second half of the gradients is
-    asked for where Newton steps with it lead, without shrinkage; what gradients say of it on the way, beyond
-    noise, corrects it. So they arrive even where the model is wrong. Inference combines them in one Newton
-    step more, in which the points drop out.
+    Hessian is small, rows become longer, and noise counts less; and rows that are steep whatever their
+    response are weighted down, see `privfit.problem.steep.SteepRows`. Then a Hessian is released, drawn towards
+    the model as far as noise hides the difference, and the second half of the gradients is asked for where
+    Newton steps with it lead, without shrinkage; what gradients say of it on the way, beyond noise, corrects
+    it. So they arrive even where the model is wrong. Inference combines them in one Newton step more, in
+    which the points drop out.
 
     With enough rows a random sample of them leads the way, and matrices come from another one, as large as
     noise asks; the last gradients ask all rows. If a bread follows they go by the model of the Hessian.
@@ -256,8 +258,10 @@ class _Descent:
     def _end(self, steps: list[Step], turn: FloatArray, point: FloatArray) -> Solution:
         """Take the last steps along rows ``turn' z`` from a point in whitened coordinates."""
         view = self._sized(turn)
-        part = self._matrix_part(view, view.inwards(point))
-        later, led = self._arrive(view, view.inwards(point), part)
+        at = view.inwards(point)
+        view = steep_rows_held(view, at, self.oracle)
+        part = self._matrix_part(view, at)
+        later, led = self._arrive(view, at, part)
         last = (*steps, *later)[-2 * self.course.n_late :]
         dispersion, bend = self.model.dispersion(self._shrunk(view, led)), view.bend
         return Solution(view.problem, led.to, last, (), "one-step", part, dispersion, bend)
