@@ -59,11 +59,11 @@ class WhitenedGradientDescent(AbstractSolver):
     estimate whose noise is known, and the next is asked for where that estimate, shrunk as far as noise hides
     it, leads. Then rows are turned so that the Hessian there is even: along strong signals, where a logit's
     Hessian is small, rows become longer, and noise counts less; and rows that are steep whatever their
-    response are weighted down, see `privfit.problem.steep.SteepRows`. Then a Hessian is released, drawn towards
-    the model as far as noise hides the difference, and the second half of the gradients is asked for where
-    Newton steps with it lead, without shrinkage; what gradients say of it on the way, beyond noise, corrects
-    it. So they arrive even where the model is wrong. Inference combines them in one Newton step more, in
-    which the points drop out.
+    response are weighted down, see `privfit.problem.steep.SteepRows`. Then a Hessian is released, drawn
+    towards the model as far as noise hides the difference, and the second half of the gradients is asked for
+    where Newton steps with it lead, without shrinkage; what gradients say of it on the way, beyond noise,
+    corrects it. So they arrive even where the model is wrong. Inference combines them in one Newton step
+    more, in which the points drop out.
 
     With enough rows a random sample of them leads the way, and matrices come from another one, as large as
     noise asks; the last gradients ask all rows. If a bread follows they go by the model of the Hessian.
