@@ -164,8 +164,27 @@ def test_no_neighbour_exceeds_the_sensitivity_where_slopes_are_held(loss, kind, 
         assert largest >= 0.7 * sensitivity, "the bound is not tight"
 
 
+@pytest.mark.parametrize("relation", list(Relation))
+@pytest.mark.parametrize("kind", ["gradient", "hessian", "meat"])
+def test_no_neighbour_exceeds_the_sensitivity_where_slopes_of_classes_are_held(kind, relation, rng):
+    loss = Multinomial(3)
+    for one in STEEP:
+        steep = replace(one, at=np.concatenate([one.at, -0.5 * one.at]))
+        problem = make_problem(loss, n_rows=N, relation=relation, steep=steep)
+        problem = replace(problem, basis=bases()[2], norm_bound=2.0, amplification=40.0)
+        alone, sensitivity = source_of(problem, extreme_rows(problem)), problem.sensitivity(kind)
+        loose, largest = replace(problem, steep=None).sensitivity(kind), 0.0
+        for at in (np.zeros(problem.size), *rng.normal(scale=3.0, size=(6, problem.size))):
+            largest = max(largest, largest_gap(answers_of_single_rows(problem, kind, at, alone), relation))
+        assert largest <= sensitivity
+        power = {"gradient": 1, "meat": 2, "hessian": 0}[kind]
+        assert sensitivity == pytest.approx(loose * steep.part**power, rel=1e-6)
+        if power > 0:
+            assert largest >= 0.5 * sensitivity, "the bound is not tight"
+
+
 def test_only_sums_that_hold_slopes_may_be_asked_of_steep_rows(rng):
-    for loss in (Multinomial(3), *LOSSES):
+    for loss in LOSSES:
         problem = make_problem(loss, steep=STEEP[0])
         if not steepens(loss):
             with pytest.raises(PlanViolation, match="not held row by row"):

@@ -5,7 +5,7 @@ import pytest
 from scipy.special import expit
 
 import privfit as pf
-from privfit.losses import Huber, Logistic, Poisson, Squared
+from privfit.losses import Huber, Logistic, Multinomial, Poisson, Squared
 from privfit.solvers import WhitenedGradientDescent
 
 from .simulated import oracle_for, problem_for, rows
@@ -51,6 +51,21 @@ def test_a_logit_with_little_budget_has_less_noise_than_planned():
 )
 def test_others_are_left_alone(loss, n, mu, shift):
     assert solved(loss, n, mu, shift=shift)[0].problem.steep is None
+
+
+@pytest.mark.parametrize("loss", [Logistic(), Multinomial(2), Multinomial(4)], ids=lambda loss: loss.name)
+def test_no_response_makes_a_steeper_slope_near_a_point(loss):
+    """For two classes up to what is taken for how it changes."""
+    rng = np.random.default_rng(1)
+    eta = 2.0 * rng.normal(size=(loss.n_outputs, 200))
+    distance = 0.75 if loss.target_kind == "binary" else 0.75 / np.sqrt(2.0)
+    largest = loss.steepest(eta, 0.75)
+    for _ in range(50):
+        away = rng.normal(size=eta.shape)
+        near = eta + distance * away / np.linalg.norm(away, axis=0)
+        assert (loss.steepest(near, 0.0) <= largest * (1.0 + 1e-12)).all()
+    assert (largest <= loss.constants.slope).all()
+    assert largest.min() < 0.8 * loss.constants.slope
 
 
 @pytest.mark.statistical

@@ -107,6 +107,17 @@ class Multinomial(AbstractLoss):
         predictors /= predictors.sum(axis=0)
         return predictors
 
+    def steepest(self, eta: FloatArray, slack: float) -> FloatArray:
+        """Return about the largest norm that the gradient can have within ``slack`` of the predictors.
+
+        Their unit is that of two classes, whose predictor is ``sqrt(2)`` times that of `Logistic`. There the
+        gradient changes by at most the largest probability, or half, times the distance.
+        """
+        with np.errstate(all="ignore"):
+            chances = self.chances(eta)
+        change = math.sqrt(0.5) * slack * np.minimum(chances.max(axis=0), 0.5)
+        return np.minimum(class_reach(chances) + change, self.constants.slope)
+
     def curvatures(self, eta: FloatArray) -> FloatArray:
         """Return the Hessians ``U'(diag(pi) - pi pi')U`` of rows with these predictors, shape (n, m, m)."""
         chances, contrasts = self.chances(eta), self.contrasts
@@ -118,6 +129,11 @@ class Multinomial(AbstractLoss):
         """Return the loss of rows of these classes, shape (n,), for predictors of shape (K - 1, n)."""
         predictors = self.contrasts @ eta
         return logsumexp(predictors, axis=0) - predictors[codes, np.arange(codes.size)]
+
+
+def class_reach(chances: FloatArray) -> FloatArray:
+    """Return the largest norm of ``pi - e_y`` over the classes y, shape (n,), for probabilities (K, n)."""
+    return np.sqrt((chances * chances).sum(axis=0) + 1.0 - 2.0 * chances.min(axis=0))
 
 
 @cache

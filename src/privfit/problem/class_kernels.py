@@ -13,8 +13,9 @@ from numpy.typing import NDArray
 
 from privfit._checks import FloatArray
 from privfit.data.blocks import Block, BlockKernel, RowTerms
+from privfit.data.clamp import SMALLEST_NORMAL
 from privfit.data.reduction import GROUP_ROWS, chunk_rows
-from privfit.losses.multinomial import ROUNDING, Multinomial
+from privfit.losses.multinomial import ROUNDING, Multinomial, class_reach
 from privfit.problem.value_kernels import Segment
 
 
@@ -25,8 +26,7 @@ def gradient_kernel(loss: Multinomial, theta: FloatArray) -> BlockKernel:
     def kernel(block: Block, out: FloatArray) -> None:
         for chunk, rows in enumerate(chunk_rows(0, out.shape[0])):
             x = block.x[rows]
-            scores = _scores(loss, _chances(loss, points, x), block.y[rows], block.weight[rows])
-            out[chunk] += _grouped_product(scores, x).ravel()
+            out[chunk] += _grouped_product(_held_scores(loss, points, block.part(rows)), x).ravel()
 
     return kernel
 
@@ -45,9 +45,8 @@ def bounded_gradient_kernel(loss: Multinomial, theta: FloatArray, norm_bound: fl
         for chunk, rows in enumerate(chunk_rows(0, out.shape[0])):
             x = block.x[rows]
             chances = _chances(loss, points, x)
-            reach = np.sqrt((chances * chances).sum(axis=0) + 1.0 - 2.0 * chances.min(axis=0))
             room = np.sqrt(block.influence[rows]) / (norm_bound * ROUNDING)
-            held = np.minimum(1.0, room / reach) * block.share[rows]
+            held = np.minimum(1.0, room / class_reach(chances)) * block.share[rows]
             scores = _scores(loss, chances, block.y[rows], held)
             out[chunk] += _grouped_product(scores, x).ravel()
 
@@ -104,7 +103,7 @@ def score_terms(loss: Multinomial, theta: FloatArray, basis: FloatArray | None) 
     points = theta.reshape(loss.n_outputs, -1)
 
     def terms(block: Block) -> FloatArray:
-        scores = _scores(loss, _chances(loss, points, block.x), block.y, block.weight)
+        scores = _held_scores(loss, points, block)
         gradients = scores.T[:, :, None] * _turned(block.x, basis)[:, None, :]
         return gradients.reshape(block.y.size, -1)
 
@@ -128,6 +127,16 @@ def secant_kernel(loss: Multinomial, segment: Segment) -> BlockKernel:
             out[chunk, 0] += float(block.weight[rows] @ np.where(np.isnan(secants), 0.0, secants))
 
     return kernel
+
+
+def _held_scores(loss: Multinomial, points: FloatArray, block: Block) -> FloatArray:
+    """Return the rows' ``w * U'(pi - e_y)`` at ``points`` (m, p), held to the caps of rows; shape (m, n)."""
+    scores = _scores(loss, _chances(loss, points, block.x), block.y, block.weight)
+    if block.caps is not None:
+        longest = block.weight * block.caps / ROUNDING
+        length = np.maximum(np.linalg.norm(scores, axis=0), SMALLEST_NORMAL)
+        scores *= np.minimum(1.0, longest / length)
+    return scores
 
 
 def _scores(loss: Multinomial, chances: FloatArray, y: FloatArray, weight: FloatArray) -> FloatArray:

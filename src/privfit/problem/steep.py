@@ -9,7 +9,8 @@ from privfit._checks import FloatArray
 from privfit.data.caps import SlopeBounds
 from privfit.data.coded import Matrix
 from privfit.errors import PlanViolation
-from privfit.losses.base import AbstractLoss, evaluate
+from privfit.losses.base import AbstractLoss
+from privfit.losses.multinomial import Multinomial
 
 
 @final
@@ -27,7 +28,7 @@ class SteepRows:
     ----------
     part : float
         In (0, 1].
-    at : array of shape (p,)
+    at : array of shape (n_linear,)
         Coefficients of the encoded columns, a function of earlier releases.
     slack : float
         How far predictors may be off before slopes are cut.
@@ -51,8 +52,9 @@ class SteepRows:
 
 
 def steepens(loss: AbstractLoss) -> bool:
-    """Return whether `SteepRows` can bound gradients: compiled losses of one predictor and no scale."""
-    return loss.compiled and loss.convex and loss.n_outputs == 1 and not loss.has_scale
+    """Return whether `SteepRows` can bound gradients: of compiled losses without a scale, and classes."""
+    rowwise = loss.compiled or isinstance(loss, Multinomial)
+    return rowwise and loss.convex and not loss.has_scale
 
 
 @final
@@ -63,7 +65,7 @@ class Reach:
     Parameters
     ----------
     loss : AbstractLoss
-        Convex, with slopes that grow with the predictor.
+        Convex.
     steep : SteepRows
     """
 
@@ -72,15 +74,7 @@ class Reach:
 
     def __call__(self, x: Matrix) -> FloatArray:
         """Return it for each row, shape (n,)."""
+        points = self.steep.at.reshape(self.loss.n_outputs, -1)
         with np.errstate(over="ignore", invalid="ignore"):
-            eta = x @ self.steep.at
-        return largest_slope(self.loss, eta, self.steep.slack)
-
-
-def largest_slope(loss: AbstractLoss, eta: FloatArray, slack: float) -> FloatArray:
-    """Return the largest slope that a response can make at predictors within ``slack`` of ``eta`` (n,).
-
-    Slopes grow with the predictor, so that it is at one of the two ends.
-    """
-    ends = [evaluate(loss.functions.reach, 0.0, eta + side, s=1.0, loss=loss) for side in (-slack, slack)]
-    return np.minimum(np.maximum(*ends), loss.constants.slope)
+            eta = np.array([x @ point for point in points])
+        return self.loss.steepest(eta, self.steep.slack)

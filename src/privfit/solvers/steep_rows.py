@@ -7,7 +7,7 @@ import numpy as np
 from privfit._checks import FloatArray
 from privfit.problem.oracle import Oracle
 from privfit.problem.schedule import held_to
-from privfit.problem.steep import SteepRows, largest_slope, steepens
+from privfit.problem.steep import SteepRows, steepens
 from privfit.solvers.hessian_model import View
 
 _SLACK = 0.75
@@ -36,8 +36,9 @@ def steep_rows_held(view: View, at: FloatArray, oracle: Oracle) -> View:
 
 def _part(view: View, at: FloatArray) -> float:
     """Return the slope that a row with the mean predictor can have, relative to the bound on all slopes."""
-    mean = np.array([view.model.frame.center @ view.outwards(at)])
-    return float(largest_slope(view.problem.loss, mean, _SLACK)[0]) / view.problem.loss.constants.slope
+    loss, rows = view.problem.loss, view.outwards(at).reshape(-1, view.problem.n_coef)
+    mean = rows @ view.model.frame.center
+    return float(loss.steepest(mean[:, None], _SLACK)[0]) / loss.constants.slope
 
 
 def _noise(view: View, at: FloatArray, oracle: Oracle) -> float:
