@@ -7,8 +7,8 @@ import inspect
 import numpy as np
 import pytest
 import statsmodels.api as sm
-from formula_table import ROW_SCHEMA, table
 from formulaic import model_matrix
+from tests.terms.formula_table import ROW_SCHEMA, table
 
 from privfit.data.schema import Schema
 from privfit.errors import FormulaError, InvalidArgument, SchemaError

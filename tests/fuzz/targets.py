@@ -25,8 +25,8 @@ from privfit.cli import app
 from privfit.data.encode import SchemaEncoder
 from privfit.data.tables import open_table
 from privfit.errors import PrivfitError
-from privfit.formula.encoder import FormulaEncoder
 from privfit.privacy.composition import GaussianEvent, PureEvent
+from privfit.terms.encoder import FormulaEncoder
 from tests.fuzz.bytes_reader import TROUBLESOME, BytesReader
 
 Target = Callable[[bytes], None]

@@ -18,8 +18,8 @@ from privfit.data.rows import BLOCK_ROWS, written_out
 from privfit.data.schema import Schema
 from privfit.data.tables import Table
 from privfit.errors import FormulaError
-from privfit.formula.blocks import TermBlock
-from privfit.formula.grammar import factor_columns, parse_formula
+from privfit.terms.blocks import TermBlock
+from privfit.terms.grammar import factor_columns, parse_formula
 
 
 class FormulaEncoder:
@@ -34,7 +34,7 @@ class FormulaEncoder:
         Such as ``"y ~ age * C(sex) + np.log1p(gain) - 1"``. The left side is a column name. The right side
         joins terms by ``+ - * : / **``; ``.`` is the sum of all other columns but the privacy unit and the
         weights. A term is a column, ``C(column)``, or arithmetic on numeric columns in ``I(...)``, braces or
-        one of the functions of `privfit.formula.functions`.
+        one of the functions of `privfit.terms.functions`.
     schema : Schema
         Public bounds and levels.
     target_kind : {"numeric", "binary", "count"}

@@ -17,9 +17,9 @@ from formulaic.parser.types import Token
 
 from privfit.data.schema import Schema, suggestion
 from privfit.errors import FormulaError
-from privfit.formula.expressions import column_names
-from privfit.formula.factors import CategoricalFactor, Factor, NumericFactor, named_factor, python_factor
-from privfit.formula.wording import quoted, shortened
+from privfit.terms.expressions import column_names
+from privfit.terms.factors import CategoricalFactor, Factor, NumericFactor, named_factor, python_factor
+from privfit.terms.wording import quoted, shortened
 
 _HIGHEST_POWER = 4
 _OPERATORS = re.compile(r"(?:\*\*|[-+*:/^])+")

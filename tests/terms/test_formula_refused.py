@@ -5,14 +5,15 @@ import os
 import numpy as np
 import pandas as pd
 import pytest
-from formula_table import ROW_SCHEMA, SCHEMA, table
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from privfit.data.schema import Schema
 from privfit.data.tables import open_table
 from privfit.errors import FormulaError, SchemaError
-from privfit.formula import FormulaEncoder, ols
+from privfit.formula import ols
+from privfit.terms.encoder import FormulaEncoder
+from tests.terms.formula_table import ROW_SCHEMA, SCHEMA, table
 
 CANARY = "PRIVFIT_FORMULA_CANARY"
 SING = f"__import__('os').environ.__setitem__('{CANARY}', 'sang')"

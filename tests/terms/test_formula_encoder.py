@@ -5,7 +5,6 @@ import math
 import numpy as np
 import pandas as pd
 import pytest
-from formula_table import SAME_AS_FORMULAIC, SCHEMA, table
 from formulaic import model_matrix
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -15,7 +14,8 @@ from privfit.data.schema import Schema
 from privfit.data.source import ArraySource
 from privfit.data.tables import Table, open_table
 from privfit.errors import FormulaError, LabelError, SchemaError
-from privfit.formula import FormulaEncoder
+from privfit.terms.encoder import FormulaEncoder
+from tests.terms.formula_table import SAME_AS_FORMULAIC, SCHEMA, table
 
 WIDE = "y ~ age * sex + np.sqrt(gain) + I(dose ** 2):job + gain + I(sex == 'M'):age:dose + sex:job"
 
