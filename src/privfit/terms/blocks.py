@@ -127,6 +127,12 @@ class TermBlock:
             return scaled(values, self.columns[0].center, self.columns[0].half_width)
 
 
+def indicators(one: ScopedFactor, schema: Schema) -> int:
+    """Return how many columns a factor multiplies those of its term by."""
+    factor = one.factor
+    return 1 if isinstance(factor, NumericFactor) else len(_levels(factor, schema)) - one.reduced
+
+
 def _levels(factor: CategoricalFactor, schema: Schema) -> tuple[object, ...]:
     column = schema[factor.name]
     assert isinstance(column, CategoricalColumn)  # noqa: S101 -- the formula was checked against the schema

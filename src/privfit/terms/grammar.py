@@ -19,6 +19,7 @@ from privfit.data.schema import Schema, suggestion
 from privfit.errors import FormulaError
 from privfit.terms.expressions import column_names
 from privfit.terms.factors import CategoricalFactor, Factor, NumericFactor, named_factor, python_factor
+from privfit.terms.size import check_size
 from privfit.terms.wording import quoted, shortened
 
 _HIGHEST_POWER = 4
@@ -220,8 +221,12 @@ def _stand_in(token: Token, factors: _Factors) -> str:
 def _terms(right: str, factors: _Factors) -> tuple[tuple[ScopedFactor, ...], ...]:
     """Return the products of factors that span the right side without redundancy."""
     frame = pd.DataFrame({name: _example(factor) for name, factor in factors.by_name.items()}, index=[0, 1])
+    kinds = {name: isinstance(factor, CategoricalFactor) for name, factor in factors.by_name.items()}
     try:
+        check_size(right, kinds)
         structure = _structure(right, frame)
+    except FormulaError:
+        raise
     except Exception as error:
         raise FormulaError(f"formula: {_reason(error, factors)}") from None
     terms = tuple(
