@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Protocol
 
 import numpy as np
@@ -58,6 +59,11 @@ class Encoder(Protocol):
         """Everything that the encoding depends on, in one text: the same for encoders that do the same."""
         ...
 
+    @property
+    def facts(self) -> "EncoderFacts":
+        """What it is made from, and all that another one like it needs."""
+        ...
+
     def encode(self, table: Table) -> tuple[FloatArray, FloatArray]:
         """Return ``x`` (n, p), row-major, and ``y`` (n,); NaN marks a row that may not contribute."""
         ...
@@ -73,6 +79,35 @@ class Encoder(Protocol):
     def encode_target(self, table: Table) -> FloatArray:
         """Return ``y`` (n,) alone, or raise `LabelError`."""
         ...
+
+
+class EncoderFacts(Protocol):
+    """Public facts that an encoder is made from, as a frozen dataclass of texts, numbers and a schema."""
+
+    def encoder(self) -> Encoder:
+        """Return the encoder, or raise what its constructor raises."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class SchemaFacts:
+    """What a `SchemaEncoder` is made from; parameters as there, all of them settled."""
+
+    schema: Schema
+    target: str
+    columns: tuple[str, ...]
+    intercept: bool
+    target_kind: TargetKind
+
+    def encoder(self) -> "SchemaEncoder":
+        """Return the encoder, or raise `SchemaError`."""
+        return SchemaEncoder(
+            self.schema,
+            target=self.target,
+            columns=self.columns,
+            intercept=self.intercept,
+            target_kind=self.target_kind,
+        )
 
 
 class SchemaEncoder:
@@ -109,7 +144,7 @@ class SchemaEncoder:
     this number (or ``schema.row_norm``, if that is smaller; then ``bounded`` is False).
     """
 
-    __slots__ = ("_design", "_identity", "_kind", "_layout", "_predictors", "_target", "_target_column")
+    __slots__ = ("_design", "_facts", "_identity", "_layout", "_predictors", "_target", "_target_column")
 
     def __init__(
         self,
@@ -122,8 +157,8 @@ class SchemaEncoder:
     ) -> None:
         self._target = _target_name(schema, target)
         self._target_column = schema[self._target]
-        self._kind = target_kind
         names = _predictor_names(schema, self._target, columns)
+        self._facts = SchemaFacts(schema, self._target, names, bool(intercept), target_kind)
         self._predictors = tuple((name, schema[name]) for name in names)
         with naming(self._target):
             described = describe_target(self._target, self._target_column, target_kind, centered=intercept)
@@ -152,6 +187,11 @@ class SchemaEncoder:
     def identity(self) -> str:
         """Fingerprint of the schema, names, intercept and kind of response."""
         return self._identity
+
+    @property
+    def facts(self) -> SchemaFacts:
+        """Schema, names, intercept and kind of response."""
+        return self._facts
 
     @property
     def needed(self) -> tuple[str, ...]:
@@ -213,7 +253,7 @@ class SchemaEncoder:
                 return encode_labels(values, self._target_column)
             assert isinstance(self._target_column, NumericColumn)  # noqa: S101 -- set by the constructor
             y = encode_numeric(values, self._target_column)
-            return y if self._kind == "count" else scaled(y, target.center, target.half_width)
+            return y if self._facts.target_kind == "count" else scaled(y, target.center, target.half_width)
 
 
 def _target_name(schema: Schema, target: str | None) -> str:
