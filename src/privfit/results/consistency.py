@@ -32,17 +32,14 @@ def check_design(design: Design, target: str, form: ModelForm) -> None:
     """Raise `SchemaError` unless an encoder of this design gives the rows that coefficients act on."""
     labels = () if design.target.labels is None else tuple(map(str, design.target.labels))
     same = {
-        "response": design.target.name == target and labels == form.classes,
-        "columns": design.names == form.columns and design.terms == form.terms,
-        "scales": len(form.centers) == len(design.columns)
+        "its response is not that": design.target.name == target and labels == form.classes,
+        "its columns are not those": design.names == form.columns and design.terms == form.terms,
+        "its scales are not those": len(form.centers) == len(design.columns)
         and all(map(_close, design.columns, form.centers, form.half_widths)),
     }
-    for what, fits in same.items():
+    for wrong, fits in same.items():
         if not fits:
-            raise SchemaError(
-                f"encoder: its {what} are not those of the coefficients; they need the schema and formula of "
-                "the fit, unchanged"
-            )
+            raise SchemaError(f"encoder: {wrong} of the coefficients; use the schema and formula of the fit")
 
 
 def _close(column: DesignColumn, center: float, half_width: float) -> bool:
