@@ -405,7 +405,8 @@ _OPTIONS = (
     "--model", "logit", "ols", "huber", "poisson", "--epsilon", "1", "0", "nan", "-1", "1e-300",
     "--delta", "2", "--formula", "high ~ age", "--solver", "newton", "auto", "x", "--out", "OUT",
     "--rows", "600", "10", "--seed", "3", "--no-inference", "--help", "--ledger", "LEDGER", "--dataset",
-    "d", "--relation", "replace", "--version", "", "\x00", "é", "--",
+    "d", "--relation", "replace", "--version", "", "\x00", "é", "--", "predict", "report", "RESULT",
+    "--intervals", "--output", "p.csv", "p.parquet",
 )  # fmt: skip
 
 
@@ -415,9 +416,13 @@ def command_line(data: bytes) -> None:
     with scratch() as folder:
         shutil.copy(_people(), folder / "people.csv")
         SCHEMA.to_toml(folder / "s.toml")
+        (folder / "r.json").write_text(_results()[0])
         places = {"SCHEMA": "s.toml", "DATA": "people.csv", "OUT": "out.json", "LEDGER": "l.sqlite"}
+        places |= {"RESULT": "r.json"}
         words = [reader.one(_OPTIONS) for _ in range(1 + reader.below(12))]
-        start = ["fit", "DATA", "--schema", "SCHEMA", "--model", "logit"] if reader.chance() else []
+        start = reader.one(
+            ([], ["fit", "DATA", "--schema", "SCHEMA", "--model", "logit"], ["predict", "RESULT"])
+        )
         arguments = [str(folder / places[w]) if w in places else w for w in (*start, *words)]
         with contextlib.chdir(folder):  # words can be taken for names of files to write
             done = CliRunner().invoke(app, arguments)

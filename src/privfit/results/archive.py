@@ -119,8 +119,8 @@ def _scalar(value: Any) -> str:
     return json.dumps(value, allow_nan=False, ensure_ascii=False)
 
 
-def write_atomically(path: str | os.PathLike[str], text: str) -> None:
-    """Write a text file so that readers find the old or the new content, never a part.
+def write_atomically(path: str | os.PathLike[str], content: str | bytes) -> None:
+    """Write a file so that readers find the old or the new content, never a part; text is UTF-8.
 
     Raises
     ------
@@ -128,18 +128,18 @@ def write_atomically(path: str | os.PathLike[str], text: str) -> None:
         If there is no such folder, or it cannot be written to. A disk that fails is an OSError.
     """
     try:
-        _replace(Path(path), text)
+        _replace(Path(path), content.encode() if isinstance(content, str) else content)
     except (FileNotFoundError, NotADirectoryError, IsADirectoryError, PermissionError) as error:
         raise InvalidArgument(
             f"path must name a file in an existing folder that can be written to, got {str(path)!r}"
         ) from error
 
 
-def _replace(target: Path, text: str) -> None:
+def _replace(target: Path, content: bytes) -> None:
     draft = target.with_name(f".{target.name}.{secrets.token_hex(6)}.tmp")
     try:
-        with draft.open("x", encoding="utf-8", newline="\n") as file:
-            file.write(text)
+        with draft.open("xb") as file:
+            file.write(content)
             file.flush()
             os.fsync(file.fileno())
         draft.replace(target)
