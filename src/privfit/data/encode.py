@@ -61,7 +61,7 @@ class Encoder(Protocol):
 
     @property
     def facts(self) -> "EncoderFacts":
-        """What it is made from, and all that another one like it needs."""
+        """What another one that encodes alike is made from, and nothing else."""
         ...
 
     def encode(self, table: Table) -> tuple[FloatArray, FloatArray]:
@@ -91,7 +91,10 @@ class EncoderFacts(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class SchemaFacts:
-    """What a `SchemaEncoder` is made from; parameters as there, all of them settled."""
+    """What a `SchemaEncoder` is made from; parameters as there, all of them settled.
+
+    Columns that are neither predictors nor the response may be missing from the schema.
+    """
 
     schema: Schema
     target: str
@@ -158,7 +161,8 @@ class SchemaEncoder:
         self._target = _target_name(schema, target)
         self._target_column = schema[self._target]
         names = _predictor_names(schema, self._target, columns)
-        self._facts = SchemaFacts(schema, self._target, names, bool(intercept), target_kind)
+        known = schema.part((*names, self._target))
+        self._facts = SchemaFacts(known, self._target, names, bool(intercept), target_kind)
         self._predictors = tuple((name, schema[name]) for name in names)
         with naming(self._target):
             described = describe_target(self._target, self._target_column, target_kind, centered=intercept)
@@ -190,7 +194,7 @@ class SchemaEncoder:
 
     @property
     def facts(self) -> SchemaFacts:
-        """Schema, names, intercept and kind of response."""
+        """Schema of the columns that are read, names, intercept and kind of response."""
         return self._facts
 
     @property

@@ -27,7 +27,10 @@ _MOST_COLUMNS = 100_000
 
 @dataclass(frozen=True, slots=True)
 class FormulaFacts:
-    """What a `FormulaEncoder` is made from; parameters as there."""
+    """What a `FormulaEncoder` is made from; parameters as there.
+
+    Columns that the formula does not name may be missing from the schema.
+    """
 
     formula: str
     schema: Schema
@@ -89,11 +92,21 @@ class FormulaEncoder:
     ('Intercept', 'C(sex)[T.Male]', 'age', 'C(sex)[T.Male]:age')
     """
 
-    __slots__ = ("_blocks", "_columns", "_design", "_facts", "_identity", "_layout", "_response")
+    __slots__ = (
+        "_blocks",
+        "_columns",
+        "_design",
+        "_facts",
+        "_identity",
+        "_layout",
+        "_made_from",
+        "_response",
+    )
 
     def __init__(self, formula: str, schema: Schema, *, target_kind: TargetKind = "numeric") -> None:
-        self._facts = FormulaFacts(formula, schema, target_kind)
+        self._made_from = FormulaFacts(formula, schema, target_kind)
         parsed = parse_formula(formula, schema)
+        self._facts = replace(self._made_from, schema=schema.part(parsed.named))
         has_intercept = () in parsed.terms
         read = {name for term in parsed.terms for one in term for name in factor_columns(one.factor)}
         names = [name for name in schema if name in read]
@@ -117,7 +130,7 @@ class FormulaEncoder:
         )
 
     def __reduce__(self) -> tuple[object, ...]:
-        return FormulaFacts.encoder, (self._facts,)  # what is compiled from the formula cannot be pickled
+        return FormulaFacts.encoder, (self._made_from,)  # what is compiled from the formula cannot be pickled
 
     @property
     def design(self) -> Design:
@@ -136,7 +149,7 @@ class FormulaEncoder:
 
     @property
     def facts(self) -> FormulaFacts:
-        """Formula, schema and kind of response."""
+        """Formula, schema of the columns that it names, and kind of response."""
         return self._facts
 
     @property

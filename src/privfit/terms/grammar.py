@@ -49,10 +49,13 @@ class ParsedFormula:
         Name of the response.
     terms : tuple of tuples of ScopedFactor
         One entry per product of factors, in the order of the design; the empty product is the intercept.
+    named : frozenset of str
+        Every column that it names, the response and those whose terms are dropped again among them.
     """
 
     response: str
     terms: tuple[tuple[ScopedFactor, ...], ...]
+    named: frozenset[str]
 
 
 def parse_formula(formula: str, schema: Schema) -> ParsedFormula:
@@ -76,7 +79,9 @@ def parse_formula(formula: str, schema: Schema) -> ParsedFormula:
     factors = _Factors(schema, response)
     stood_in = " ".join(_stand_in(token, factors) for token in right)
     _check_numbers(right)
-    return ParsedFormula(response, _terms(stood_in, factors))
+    terms = _terms(stood_in, factors)
+    named = {name for factor in factors.by_name.values() for name in factor_columns(factor)}
+    return ParsedFormula(response, terms, frozenset({response, *named}))
 
 
 def _tokens(formula: str) -> list[Token]:
