@@ -258,7 +258,7 @@ def test_the_documented_signature():
     assert inspect.signature(huber).parameters["threshold"].default == 1.345
 
 
-@pytest.mark.parametrize("module", ["models", "encoder", "margins", "quantiles", "counts", "robust"])
+@pytest.mark.parametrize("module", ["models", "margins", "quantiles", "counts", "robust"])
 def test_examples_in_docstrings(module):
     outcome = doctest.testmod(importlib.import_module(f"privfit.formula.{module}"))
     assert outcome.attempted > 0
