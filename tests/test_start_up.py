@@ -60,7 +60,9 @@ def test_importing_the_package_loads_nothing_heavy(tmp_path):
 
 
 @pytest.mark.parametrize(
-    "arguments", [["--help"], ["fit", "--help"], ["plan", "--help"], ["--version"]], ids=" ".join
+    "arguments",
+    [["--help"], ["fit", "--help"], ["plan", "--help"], ["predict", "--help"], ["--version"]],
+    ids=" ".join,
 )
 def test_asking_the_command_for_help_loads_nothing_heavy(arguments, tmp_path):
     packages, printed = loaded(HELP.format(arguments=arguments), tmp_path)

@@ -25,8 +25,8 @@ RESULTS = HERE / "results" / "fuzz.json"
 FINDINGS = HERE / "findings"
 
 SHARES = {
-    "schema_mapping": 0.12,
-    "schema_file": 0.15,
+    "schema_mapping": 0.1,
+    "schema_file": 0.12,
     "formula": 0.1,
     "csv_cells": 0.1,
     "csv_bytes": 0.1,
@@ -34,6 +34,7 @@ SHARES = {
     "arrow_bytes": 0.1,
     "budgets": 0.1,
     "result_fields": 0.05,
+    "result_encoder": 0.05,
     "result_bytes": 0.05,
     "ledger_bytes": 0.015,
     "ledger_calls": 0.01,

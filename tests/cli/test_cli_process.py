@@ -48,7 +48,9 @@ def test_version():
     assert (done.returncode, done.stdout.strip()) == (0, f"privfit {privfit.__version__}")
 
 
-@pytest.mark.parametrize("command", [(), ("fit",), ("plan",), ("check",), ("report",), ("demo",)])
+@pytest.mark.parametrize(
+    "command", [(), ("fit",), ("plan",), ("check",), ("report",), ("predict",), ("demo",)]
+)
 def test_help(invoke, command):
     result = invoke(*command, "--help")
     assert (result.exit_code, result.stderr) == (0, "")

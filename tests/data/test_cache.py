@@ -26,9 +26,9 @@ from privfit.data.reduction import CHUNK_ROWS
 from privfit.data.source import ArraySource
 from privfit.data.tables import open_table
 from privfit.errors import InvalidArgument, LabelError, SchemaError
-from privfit.formula.encoder import FormulaEncoder
 from privfit.losses import Logistic
 from privfit.problem.steep import SteepRows
+from privfit.terms.encoder import FormulaEncoder
 
 LEVELS = ["a", "b", "c", "d"]
 SCHEMA = pf.Schema(

@@ -15,7 +15,7 @@ from privfit.data.schema import Schema
 from privfit.data.source import ArraySource
 from privfit.data.tables import Table
 from privfit.errors import SchemaError
-from privfit.formula.encoder import FormulaEncoder
+from privfit.terms.encoder import FormulaEncoder
 
 LEVELS = [f"level {k}" for k in range(5)]
 

@@ -13,7 +13,7 @@ from privfit.data.schema import Schema
 from privfit.data.tables import open_table
 from privfit.data.unit_scale import UnitScaleEncoder
 from privfit.errors import SchemaError
-from privfit.formula import FormulaEncoder
+from privfit.terms.encoder import FormulaEncoder
 
 CANARY = "CANARY31415"
 ENTRIES = {

@@ -206,3 +206,16 @@ def test_lookup_suggests_a_near_name():
         schema.lookup("incme")
     with pytest.raises(SchemaError, match="known are 'age'"):
         schema.lookup(string.punctuation)
+
+
+def test_a_part_keeps_the_order_and_the_bound_on_rows():
+    entries = {
+        "row_norm": 2.0,
+        "b": {"type": "numeric", "lower": 0, "upper": 1},
+        "who": {"type": "identifier"},
+        "a": {"type": "categorical", "levels": ["x", "y"], "target": True},
+        "c": {"type": "numeric", "lower": 0, "upper": 1},
+    }
+    part = Schema(entries).part(["a", "b", "absent"])
+    assert list(part) == ["b", "a"]
+    assert (part.row_norm, part.target, part.unit) == (2.0, "a", None)

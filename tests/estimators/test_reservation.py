@@ -11,11 +11,11 @@ import privfit as pf
 from privfit.data.encode import SchemaEncoder
 from privfit.data.unit_scale import UnitScaleEncoder
 from privfit.errors import BudgetExceeded, Incompatible, LedgerError
-from privfit.formula.encoder import FormulaEncoder
 from privfit.privacy.composition import compose
 from privfit.problem.schedule import planned_release
 from privfit.solvers import ObjectivePerturbation
 from privfit.solvers.base import AbstractSolver
+from privfit.terms.encoder import FormulaEncoder
 
 N = 60
 SCHEMA = {

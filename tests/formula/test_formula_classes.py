@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from formula_table import ROW_SCHEMA, table
+from tests.terms.formula_table import ROW_SCHEMA, table
 
 from privfit import Incompatible, LogisticRegression
 from privfit.formula import logit

@@ -25,8 +25,8 @@ from privfit.cli import app
 from privfit.data.encode import SchemaEncoder
 from privfit.data.tables import open_table
 from privfit.errors import PrivfitError
-from privfit.formula.encoder import FormulaEncoder
 from privfit.privacy.composition import GaussianEvent, PureEvent
+from privfit.terms.encoder import FormulaEncoder
 from tests.fuzz.bytes_reader import TROUBLESOME, BytesReader
 
 Target = Callable[[bytes], None]
@@ -253,20 +253,56 @@ def budgets(data: bytes) -> None:
 
 
 @functools.cache
-def _result() -> str:
-    from privfit import logit
+def _results() -> tuple[str, ...]:
+    """Return a result of each kind of encoder."""
+    from privfit import LogisticRegression, PoissonRegressor, logit
 
     table = {"age": np.linspace(17, 90, 300), "high": np.array(["no", "yes"] * 150)}
-    return logit("high ~ age", table, schema=SCHEMA, epsilon=1.0, random_state=1).to_json()
+    schema = Schema({name: SCHEMA[name] for name in table})
+    fits = (
+        logit("high ~ age", table, schema=SCHEMA, epsilon=1.0, random_state=1),
+        LogisticRegression(schema=schema, random_state=1).fit(table).result_,
+        PoissonRegressor(count_bound=9.0, random_state=1)
+        .fit(np.linspace(-1, 1, 300).reshape(-1, 1), np.arange(300) % 7)
+        .result_,
+    )
+    return tuple(fit.to_json() for fit in fits)
 
 
 def result_fields(data: bytes) -> None:
     """Result files with fields replaced, removed or added."""
-    reader, record = BytesReader(data), json.loads(_result())
+    reader = BytesReader(data)
+    record = json.loads(reader.one(_results()))
     for _ in range(1 + reader.below(3)):
         _spoil(reader, record)
     with refusing_well():
         _use(FitResult.from_json(json.dumps(record)))
+
+
+def result_encoder(data: bytes) -> None:
+    """Result files with other formulas, schemas, names and labels than those of the fit."""
+    reader = BytesReader(data)
+    record = json.loads(reader.one(_results()))
+    kept = record["result"]["encoder"]
+    for _ in range(1 + reader.below(3)):
+        _spoil(reader, kept)
+    if reader.chance() and "formula" in kept:
+        kept["formula"] = "high ~ age" + "".join(reader.some(_PIECES, 8))
+    if reader.chance() and isinstance(kept.get("schema"), dict):
+        kept["schema"][reader.one(("age", "high", reader.text()))] = _plain(_value(reader))
+    with refusing_well():
+        _use(FitResult.from_json(json.dumps(record)))
+
+
+def _plain(value: object) -> object:
+    """Return what JSON has of a value."""
+    if isinstance(value, dict | list):
+        inner = value.items() if isinstance(value, dict) else enumerate(value)
+        plain = {key: _plain(one) for key, one in inner}
+        return plain if isinstance(value, dict) else list(plain.values())
+    if isinstance(value, float) and not math.isfinite(value):
+        return str(value)
+    return value if isinstance(value, str | int | float | None) else repr(value)
 
 
 _FIELDS = (None, True, 0, -1, 1.5, "inf", "nan", "", [], {}, [[]], 10**400, "x")
@@ -289,14 +325,19 @@ def _spoil(reader: BytesReader, record: object) -> None:
 def _use(result: FitResult) -> None:
     str(result.summary())
     result.conf_int()
+    for ask in (result.predict, result.decision_function, result.get_prediction, result.get_margeff):
+        with refusing_well():
+            str(ask(_small_table()))
     if FitResult.from_json(result.to_json()).to_json() != result.to_json():
         raise Violation("a result does not survive being written")
 
 
 def result_bytes(data: bytes) -> None:
     """Result files with bytes changed."""
+    reader = BytesReader(data)
+    text = reader.one(_results())
     with refusing_well():
-        _use(FitResult.from_json(_changed(_result().encode(), data).decode("utf-8", "replace")))
+        _use(FitResult.from_json(_changed(text.encode(), reader.rest()).decode("utf-8", "replace")))
 
 
 @functools.cache
@@ -364,7 +405,8 @@ _OPTIONS = (
     "--model", "logit", "ols", "huber", "poisson", "--epsilon", "1", "0", "nan", "-1", "1e-300",
     "--delta", "2", "--formula", "high ~ age", "--solver", "newton", "auto", "x", "--out", "OUT",
     "--rows", "600", "10", "--seed", "3", "--no-inference", "--help", "--ledger", "LEDGER", "--dataset",
-    "d", "--relation", "replace", "--version", "", "\x00", "é", "--",
+    "d", "--relation", "replace", "--version", "", "\x00", "é", "--", "predict", "report", "RESULT",
+    "--intervals", "--output", "p.csv", "p.parquet",
 )  # fmt: skip
 
 
@@ -374,9 +416,13 @@ def command_line(data: bytes) -> None:
     with scratch() as folder:
         shutil.copy(_people(), folder / "people.csv")
         SCHEMA.to_toml(folder / "s.toml")
+        (folder / "r.json").write_text(_results()[0])
         places = {"SCHEMA": "s.toml", "DATA": "people.csv", "OUT": "out.json", "LEDGER": "l.sqlite"}
+        places |= {"RESULT": "r.json"}
         words = [reader.one(_OPTIONS) for _ in range(1 + reader.below(12))]
-        start = ["fit", "DATA", "--schema", "SCHEMA", "--model", "logit"] if reader.chance() else []
+        start = reader.one(
+            ([], ["fit", "DATA", "--schema", "SCHEMA", "--model", "logit"], ["predict", "RESULT"])
+        )
         arguments = [str(folder / places[w]) if w in places else w for w in (*start, *words)]
         with contextlib.chdir(folder):  # words can be taken for names of files to write
             done = CliRunner().invoke(app, arguments)
@@ -406,6 +452,7 @@ TARGETS: dict[str, Target] = {
         arrow_bytes,
         budgets,
         result_fields,
+        result_encoder,
         result_bytes,
         ledger_bytes,
         ledger_calls,

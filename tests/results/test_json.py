@@ -166,8 +166,8 @@ def test_huge_input(result, tmp_path, monkeypatch):
         TEXT.replace("48842", "9" * 5000),
         TEXT.replace("0.041234", "9" * 400),
         TEXT.replace("0.041234", "1e999"),
-        TEXT.replace('"format_version": 1', '"format_version": 2'),
-        TEXT.replace('"format_version": 1', '"format_version": true'),
+        TEXT.replace('"format_version": 2', '"format_version": 3'),
+        TEXT.replace('"format_version": 2', '"format_version": true'),
         TEXT.replace('"private": true', '"private": true, "private": true'),
         TEXT.replace('"private": true', '"private": 1'),
         TEXT.replace('"replace"', '"swap"'),
@@ -196,7 +196,7 @@ def test_messages_name_the_place_and_hold_no_value():
 
 def test_newer_format_names_the_remedy():
     with pytest.raises(SchemaError, match="upgrade privfit"):
-        FitResult.from_json(TEXT.replace('"format_version": 1', '"format_version": 2'))
+        FitResult.from_json(TEXT.replace('"format_version": 2', '"format_version": 3'))
 
 
 def paths(node, prefix=()):

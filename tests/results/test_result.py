@@ -115,7 +115,9 @@ def with_terms(fit, *, noisy):
         fit,
         statement=replace(fit.statement, private=False),
         plan=replace(fit.plan, solver_releases=releases),
-        form=ModelForm(fit.names, tuple(name.replace("[T.Male]", "") for name in fit.names), "logit"),
+        form=ModelForm(
+            fit.names, tuple(name.replace("[T.Male]", "") for name in fit.names), "logit", ("no", "yes")
+        ),
     )
 
 
@@ -153,7 +155,7 @@ def test_a_statistic_that_cannot_be_computed_is_no_number(result):
 
 @pytest.mark.parametrize("adjust", ["bonferroni", "holm", "fdr_bh"])
 def test_a_table_without_intervals_says_nothing_of_them(result, adjust):
-    fit = replace(result, form=ModelForm(result.names, result.names, "logit"))
+    fit = replace(result, form=ModelForm(result.names, result.names, "logit", ("no", "yes")))
     terms, combinations = words(fit.wald_test_terms(adjust=adjust)), words(fit.t_test(adjust=adjust))
     assert "P-values are adjusted by" in terms
     assert "nterval" not in terms

@@ -7,12 +7,12 @@ import pytest
 
 from privfit.data.encode import SchemaEncoder
 from privfit.data.schema import Schema
-from privfit.formula.encoder import FormulaEncoder
 from privfit.losses import Logistic
 from privfit.privacy.mechanisms import svec
 from privfit.problem.plan import PlannedRelease, Release
 from privfit.solvers import EmpiricalBayesDescent, WhitenedGradientDescent
 from privfit.solvers.geometry import Frame, Marginals, denoised, farthest, released_geometry
+from privfit.terms.encoder import FormulaEncoder
 from tests.problem.conftest import make_problem
 from tests.solvers.simulated import oracle_for, problem_for
 

@@ -38,6 +38,7 @@ def assert_no_difference(monkeypatch, make, variants):
     make(variants[0])  # compiles, and fills caches of public numbers
     first, second = (observe(monkeypatch, lambda v=v: make(v)) for v in variants)
     assert len(first["objects"]) > 20
+    assert '"encoder": {' in first["json"]
     assert differences(first, second) == []
     for seen in (first, second):
         assert seen["rows alive"] == 0

@@ -225,6 +225,25 @@ def report(
 
 
 @app.command()
+def predict(
+    *,
+    result: o.ResultFile,
+    data: o.DataFile,
+    intervals: o.Intervals = False,
+    level: o.Level = 0.95,
+    sep: o.Separator = ",",
+    no_header: o.NoHeader = False,
+    columns: o.Columns = None,
+    out: o.PredictionFile = None,
+) -> None:
+    """Predict public rows by a saved result. What is predicted of private ones is not protected."""
+    from privfit.cli.predict import run_predict  # noqa: PLC0415 -- heavy
+
+    file = TextFile.read(data, sep, no_header=no_header, columns=columns)
+    run_predict(result, file, level=level if intervals else None, out=out)
+
+
+@app.command()
 def audit(
     *,
     solver: o.Solver = "auto",

@@ -184,6 +184,18 @@ ReportFile = Annotated[
     typer.Option("--report", help="Write summary, plot and releases as HTML.", rich_help_panel=_OUTPUT),
 ]
 ResultFile = Annotated[Path, typer.Argument(help="Result that fit --out wrote, as JSON.")]
+Intervals = Annotated[
+    bool, typer.Option("--intervals", help="Add standard errors and intervals of means or probabilities.")
+]
+PredictionFile = Annotated[
+    Path | None,
+    typer.Option(
+        "--out",
+        "--output",
+        help="Write predictions as CSV or Parquet, by its suffix. Default: CSV to standard output.",
+        rich_help_panel=_OUTPUT,
+    ),
+]
 PlannedRows = Annotated[
     int | None,
     typer.Option(

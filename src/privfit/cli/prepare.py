@@ -12,7 +12,7 @@ from privfit.data.tables import Table, open_table
 from privfit.errors import LedgerError
 from privfit.estimators.fit import FitOptions, make_problem, plan_fit, public_rows
 from privfit.estimators.models import Model, model_named
-from privfit.formula import FormulaEncoder
+from privfit.terms.encoder import FormulaEncoder
 
 _STAND_IN_ROWS = 10**9
 """Number of rows for checks that come before the data; larger than any table that would be refused."""

@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Protocol
 
 import numpy as np
@@ -58,6 +59,11 @@ class Encoder(Protocol):
         """Everything that the encoding depends on, in one text: the same for encoders that do the same."""
         ...
 
+    @property
+    def facts(self) -> "EncoderFacts":
+        """What another one that encodes alike is made from, and nothing else."""
+        ...
+
     def encode(self, table: Table) -> tuple[FloatArray, FloatArray]:
         """Return ``x`` (n, p), row-major, and ``y`` (n,); NaN marks a row that may not contribute."""
         ...
@@ -73,6 +79,38 @@ class Encoder(Protocol):
     def encode_target(self, table: Table) -> FloatArray:
         """Return ``y`` (n,) alone, or raise `LabelError`."""
         ...
+
+
+class EncoderFacts(Protocol):
+    """Public facts that an encoder is made from, as a frozen dataclass of texts, numbers and a schema."""
+
+    def encoder(self) -> Encoder:
+        """Return the encoder, or raise what its constructor raises."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class SchemaFacts:
+    """What a `SchemaEncoder` is made from; parameters as there, all of them settled.
+
+    Columns that are neither predictors nor the response may be missing from the schema.
+    """
+
+    schema: Schema
+    target: str
+    columns: tuple[str, ...]
+    intercept: bool
+    target_kind: TargetKind
+
+    def encoder(self) -> "SchemaEncoder":
+        """Return the encoder, or raise `SchemaError`."""
+        return SchemaEncoder(
+            self.schema,
+            target=self.target,
+            columns=self.columns,
+            intercept=self.intercept,
+            target_kind=self.target_kind,
+        )
 
 
 class SchemaEncoder:
@@ -109,7 +147,7 @@ class SchemaEncoder:
     this number (or ``schema.row_norm``, if that is smaller; then ``bounded`` is False).
     """
 
-    __slots__ = ("_design", "_identity", "_kind", "_layout", "_predictors", "_target", "_target_column")
+    __slots__ = ("_design", "_facts", "_identity", "_layout", "_predictors", "_target", "_target_column")
 
     def __init__(
         self,
@@ -122,8 +160,9 @@ class SchemaEncoder:
     ) -> None:
         self._target = _target_name(schema, target)
         self._target_column = schema[self._target]
-        self._kind = target_kind
         names = _predictor_names(schema, self._target, columns)
+        known = schema.part((*names, self._target))
+        self._facts = SchemaFacts(known, self._target, names, bool(intercept), target_kind)
         self._predictors = tuple((name, schema[name]) for name in names)
         with naming(self._target):
             described = describe_target(self._target, self._target_column, target_kind, centered=intercept)
@@ -152,6 +191,11 @@ class SchemaEncoder:
     def identity(self) -> str:
         """Fingerprint of the schema, names, intercept and kind of response."""
         return self._identity
+
+    @property
+    def facts(self) -> SchemaFacts:
+        """Schema of the columns that are read, names, intercept and kind of response."""
+        return self._facts
 
     @property
     def needed(self) -> tuple[str, ...]:
@@ -213,7 +257,7 @@ class SchemaEncoder:
                 return encode_labels(values, self._target_column)
             assert isinstance(self._target_column, NumericColumn)  # noqa: S101 -- set by the constructor
             y = encode_numeric(values, self._target_column)
-            return y if self._kind == "count" else scaled(y, target.center, target.half_width)
+            return y if self._facts.target_kind == "count" else scaled(y, target.center, target.half_width)
 
 
 def _target_name(schema: Schema, target: str | None) -> str:

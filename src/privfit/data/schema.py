@@ -187,6 +187,12 @@ class Schema(Mapping[str, Column]):
             entries[weights] = replace(declared, weight=True)
         return Schema(entries)
 
+    def part(self, names: Iterable[str]) -> "Schema":
+        """Return the schema of these columns alone, in its own order, with the bound on rows."""
+        kept = set(names)
+        head: dict[str, Any] = {} if self._row_norm is None else {_ROW_NORM: self._row_norm}
+        return Schema(head | {name: column for name, column in self.items() if name in kept})
+
     @property
     def fingerprint(self) -> str:
         """SHA-256 of the declarations, in hexadecimal: what identifies the form of a table in a ledger.

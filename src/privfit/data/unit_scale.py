@@ -1,6 +1,7 @@
 """Rows without a schema: columns taken to be on a unit scale."""
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -31,6 +32,31 @@ from privfit.data.tables import Table, default_names
 from privfit.errors import SchemaError
 
 
+@dataclass(frozen=True, slots=True)
+class UnitScaleFacts:
+    """What a `UnitScaleEncoder` is made from; parameters as there, all of them settled."""
+
+    names: tuple[str, ...]
+    norm_bound: float
+    intercept: bool
+    target_kind: TargetKind
+    classes: tuple[Level, ...] | None
+    target: str
+    count_bound: float | None
+
+    def encoder(self) -> "UnitScaleEncoder":
+        """Return the encoder, or raise `SchemaError`."""
+        return UnitScaleEncoder(
+            self.names,
+            norm_bound=self.norm_bound,
+            intercept=self.intercept,
+            target_kind=self.target_kind,
+            classes=self.classes,
+            target=self.target,
+            count_bound=self.count_bound,
+        )
+
+
 class UnitScaleEncoder:
     """Encode numeric predictors as they are, where no schema is declared.
 
@@ -53,7 +79,7 @@ class UnitScaleEncoder:
         Public bound that counts are moved into: they become at least 0 and at most this. Needed for them.
     """
 
-    __slots__ = ("_classes", "_design", "_names")
+    __slots__ = ("_classes", "_design", "_facts", "_names")
 
     def __init__(
         self,
@@ -76,6 +102,10 @@ class UnitScaleEncoder:
         if classes is not None and target_kind not in ("binary", "class"):
             raise SchemaError("classes declares the labels of a response; leave it out here")
         self._classes = None if classes is None else CategoricalColumn(declared_labels(classes, target_kind))
+        labels = None if self._classes is None else self._classes.levels
+        self._facts = UnitScaleFacts(
+            self._names, norm_bound, bool(intercept), target_kind, labels, target, count_bound
+        )
         if self._classes is not None:
             described = labelled_target(target, self._classes)
         elif target_kind in ("binary", "class"):
@@ -119,6 +149,11 @@ class UnitScaleEncoder:
     def identity(self) -> str:
         """Names, labels and bounds."""
         return repr((self._names, self._design, self._classes))
+
+    @property
+    def facts(self) -> UnitScaleFacts:
+        """Names, labels, bounds, intercept and kind of response."""
+        return self._facts
 
     def encode_coded(self, table: Table, storage: Storage = "float64") -> tuple[CodedMatrix, FloatArray]:
         """Return the same rows as numbers."""

@@ -357,6 +357,8 @@ def _result(
             terms=design.terms,
             link=model.link,
             classes=() if design.target.labels is None else tuple(map(str, design.target.labels)),
+            centers=tuple(column.center for column in design.columns),
+            half_widths=tuple(column.half_width for column in design.columns),
         ),
         encoder=encoder,
     )

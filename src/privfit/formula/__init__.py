@@ -1,7 +1,6 @@
-"""Formulas on private tables: from ``"y ~ a * C(b)"`` to a design by public facts alone, and to a fit."""
+"""Formulas on private tables: fits and plans of ``"y ~ a * C(b)"``."""
 
 from privfit.formula.counts import poisson
-from privfit.formula.encoder import FormulaEncoder
 from privfit.formula.margins import svm
 from privfit.formula.models import logit, ols
 from privfit.formula.planning import plan, sample_size, shortest_split
@@ -9,7 +8,6 @@ from privfit.formula.quantiles import quantile
 from privfit.formula.robust import huber
 
 __all__ = [
-    "FormulaEncoder",
     "huber",
     "logit",
     "ols",

@@ -23,10 +23,10 @@ from privfit.estimators.sample_size import (
     rows_needed,
 )
 from privfit.estimators.split import shortest
-from privfit.formula.encoder import FormulaEncoder
 from privfit.inference.infer import BudgetSplit
 from privfit.losses import AbstractLoss
 from privfit.privacy.budget import Budget
+from privfit.terms.encoder import FormulaEncoder
 
 
 def plan(

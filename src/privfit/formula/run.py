@@ -11,9 +11,9 @@ from privfit.data.tables import Table, open_table
 from privfit.errors import InvalidArgument
 from privfit.estimators.fit import FitOptions, fit, make_problem, public_rows
 from privfit.estimators.models import Model
-from privfit.formula.encoder import FormulaEncoder
 from privfit.inference.infer import BudgetSplit
 from privfit.results import FitResult
+from privfit.terms.encoder import FormulaEncoder
 
 _STAND_IN_ROWS = 10**9
 """Number of rows for checks that come before the data; larger than any table that would be refused."""

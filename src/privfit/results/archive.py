@@ -1,7 +1,8 @@
 """Frozen dataclasses to strict JSON and back, with every float kept exactly.
 
 Reading trusts nothing: types are checked against the field annotations, no name in the text is ever looked up
-or executed, and a message says where the text is wrong, never what it holds.
+or executed, and a message says where the text is wrong, never what it holds. Only what a schema declares, and
+its names, may be quoted, by the errors of schemas.
 """
 
 import contextlib
@@ -11,6 +12,7 @@ import numbers
 import os
 import secrets
 import types
+from collections.abc import Callable
 from dataclasses import MISSING, fields, is_dataclass
 from importlib import metadata
 from pathlib import Path
@@ -19,12 +21,10 @@ from typing import Any, Literal, NoReturn, TypeVar, Union, get_args, get_origin,
 import numpy as np
 
 from privfit._checks import FloatArray
+from privfit.data.schema import Schema
 from privfit.errors import Incompatible, InvalidArgument, PrivfitError, SchemaError
 
 T = TypeVar("T")
-
-NOT_SAVED: dict[str, bool] = {"saved": False}
-"""Metadata of a dataclass field that is left out of the JSON; it has a default."""
 
 MAX_BYTES = 2**28
 """Largest file or text that is read."""
@@ -45,6 +45,19 @@ def _version(package: str) -> str:
         return "unknown"
 
 
+def kept_as(write: Callable[[Any], Any], read: Callable[[Any, str], Any]) -> dict[str, Any]:
+    """Return metadata of a dataclass field whose value is no plain record.
+
+    Parameters
+    ----------
+    write : callable
+        From the value to JSON-ready types.
+    read : callable
+        From what is in the JSON, and its place for messages, to the value; raises `SchemaError`.
+    """
+    return {"write": write, "read": read}
+
+
 # --- writing ------------------------------------------------------------------------------------------------
 
 
@@ -58,13 +71,19 @@ def encode(value: object) -> Any:
         return _encode_array(value)
     if isinstance(value, list | tuple):
         return [encode(item) for item in value]
+    if isinstance(value, Schema):
+        return {name: _encode_declaration(entry) for name, entry in value.to_dict().items()}
     if is_dataclass(value) and not isinstance(value, type):
-        return {field.name: encode(getattr(value, field.name)) for field in _saved(value)}
+        return {
+            field.name: field.metadata.get("write", encode)(getattr(value, field.name))
+            for field in fields(value)
+        }
     raise InvalidArgument(f"a {type(value).__name__} cannot be part of a result's JSON")
 
 
-def _saved(record: Any) -> list[Any]:
-    return [field for field in fields(record) if field.metadata.get("saved", True)]
+def _encode_declaration(entry: Any) -> Any:
+    """Return a column of a schema as it was declared, or the bound on its rows."""
+    return {key: encode(item) for key, item in entry.items()} if isinstance(entry, dict) else encode(entry)
 
 
 def _encode_number(value: Any) -> bool | int | float | str:
@@ -100,8 +119,8 @@ def _scalar(value: Any) -> str:
     return json.dumps(value, allow_nan=False, ensure_ascii=False)
 
 
-def write_atomically(path: str | os.PathLike[str], text: str) -> None:
-    """Write a text file so that readers find the old or the new content, never a part.
+def write_atomically(path: str | os.PathLike[str], content: str | bytes) -> None:
+    """Write a file so that readers find the old or the new content, never a part; text is UTF-8.
 
     Raises
     ------
@@ -109,18 +128,18 @@ def write_atomically(path: str | os.PathLike[str], text: str) -> None:
         If there is no such folder, or it cannot be written to. A disk that fails is an OSError.
     """
     try:
-        _replace(Path(path), text)
+        _replace(Path(path), content.encode() if isinstance(content, str) else content)
     except (FileNotFoundError, NotADirectoryError, IsADirectoryError, PermissionError) as error:
         raise InvalidArgument(
             f"path must name a file in an existing folder that can be written to, got {str(path)!r}"
         ) from error
 
 
-def _replace(target: Path, text: str) -> None:
+def _replace(target: Path, content: bytes) -> None:
     draft = target.with_name(f".{target.name}.{secrets.token_hex(6)}.tmp")
     try:
-        with draft.open("x", encoding="utf-8", newline="\n") as file:
-            file.write(text)
+        with draft.open("xb") as file:
+            file.write(content)
             file.flush()
             os.fsync(file.fileno())
         draft.replace(target)
@@ -202,14 +221,17 @@ def decode_dataclass(cls: type[T], value: Any, where: str) -> T:
     if not isinstance(value, dict):
         _refuse(where, "an object")
     hints = get_type_hints(cls)
-    wanted = {field.name: field for field in _saved(cls)}
+    wanted = {field.name: field for field in fields(cls)}  # type: ignore[arg-type]  # every caller's is one
     required = {
         name
         for name, field in wanted.items()
         if field.default is MISSING and field.default_factory is MISSING
     }
     check_keys(value, required, set(wanted), where)
-    decoded = {name: _decode(hints[name], item, f"{where}.{name}") for name, item in value.items()}
+    decoded = {}
+    for name, item in value.items():
+        read, place = wanted[name].metadata.get("read"), f"{where}.{name}"
+        decoded[name] = _decode(hints[name], item, place) if read is None else read(item, place)
     try:
         return cls(**decoded)
     except Incompatible:
@@ -233,11 +255,21 @@ def _decode(hint: Any, value: Any, where: str) -> Any:
     if origin is np.ndarray:
         return decode_array(value, where)
     if origin in (Union, types.UnionType):
-        (some,) = (option for option in inner if option is not types.NoneType)
-        return None if value is None else _decode(some, value, where)
+        return _decode_union(inner, value, where)
     if origin is tuple:
         return tuple(_decode(inner[0], item, f"{where}[{i}]") for i, item in enumerate(_list(value, where)))
-    return decode_dataclass(hint, value, where)
+    return _decode_schema(value, where) if hint is Schema else decode_dataclass(hint, value, where)
+
+
+def _decode_union(options: tuple[Any, ...], value: Any, where: str) -> Any:
+    """Return None, or the one type that there is beside it, or one of several scalar types as it is."""
+    some = [option for option in options if option is not types.NoneType]
+    if value is None and len(some) < len(options):
+        return None
+    if len(some) == 1:
+        return _decode(some[0], value, where)
+    names = ", ".join(option.__name__ for option in some)
+    return value if type(value) in some else _refuse(where, f"of one of the types {names}")
 
 
 def _decode_scalar(hint: Any, value: Any, where: str) -> str | bool | int | float:
@@ -249,6 +281,16 @@ def _decode_scalar(hint: Any, value: Any, where: str) -> str | bool | int | floa
         return value if known else _refuse(where, f"one of {', '.join(options)}")
     # by identity: true is no whole number although bool is a subclass of int
     return value if type(value) is hint else _refuse(where, f"of type {hint.__name__}")
+
+
+def _decode_schema(value: Any, where: str) -> Schema:
+    """Return the schema that a mapping declares; its errors name the column."""
+    if not isinstance(value, dict):
+        _refuse(where, "an object")
+    try:
+        return Schema(value)
+    except SchemaError as error:
+        raise SchemaError(f"{where}: {error}") from None
 
 
 def _decode_float(value: Any, where: str) -> float:

@@ -18,12 +18,32 @@ class ModelForm:
         How the mean follows from the linear predictor.
     classes : tuple of str
         Labels of a response with classes, the reference first; empty otherwise.
+    centers, half_widths : tuple of float
+        Public scaling of each column of the design, as in `privfit.data.design.DesignColumn`: what the
+        encoder of new rows must repeat. Empty where it is not known.
+
+    Raises
+    ------
+    InvalidArgument
+        If these do not go together.
     """
 
     columns: tuple[str, ...]
     terms: tuple[str, ...]
     link: Link
     classes: tuple[str, ...] = ()
+    centers: tuple[float, ...] = ()
+    half_widths: tuple[float, ...] = ()
+
+    def __post_init__(self) -> None:
+        p = len(self.columns)
+        if p == 0 or len(self.terms) != p or {len(self.centers), len(self.half_widths)} not in ({0}, {p}):
+            raise InvalidArgument("columns, terms, centers and half_widths must have one entry per column")
+        count = len(self.classes)
+        if not (count > 1 if self.link == "logit" else count == 0 or (self.link == "none" and count == 2)):
+            raise InvalidArgument(
+                "classes must hold two or more labels for link='logit', none or two for 'none', and none else"
+            )
 
     def positions(self, term: str) -> list[int]:
         """Return which coefficients belong to a term, for every class."""

@@ -15,6 +15,8 @@ from privfit.results.regression import PUBLIC, Coefficients, Regression, need_me
 from privfit.results.summary import Summary
 from privfit.results.unusable import footnotes_on_a_curve
 
+OF_MEANS = "Intervals are for the mean at these covariates, not for a new response."
+
 
 def predicted(regression: Regression, data: object) -> pd.Series | pd.DataFrame:
     """Return means, probabilities of classes, or classes, at the rows of a public table."""
@@ -136,7 +138,7 @@ class Predictions:
                 (name, tuple(row)) for name, row in zip(self.names, frame.to_numpy().tolist(), strict=True)
             ),
             footers=(
-                "Intervals are for the mean at these covariates, not for a new response.",
+                OF_MEANS,
                 PUBLIC,
                 *self.notes,
             ),

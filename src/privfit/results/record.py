@@ -7,7 +7,8 @@ from privfit.errors import SchemaError
 from privfit.results import archive
 
 _FORMAT = "privfit.FitResult"
-_FORMAT_VERSION = 1
+_FORMAT_VERSION = 2
+"""Version 1 lacks what encodes new rows, and the scales of columns."""
 _KEYS = {"format", "format_version", "warning", "guarantee", "versions", "result"}
 
 

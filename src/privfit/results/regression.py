@@ -36,6 +36,16 @@ class Regression:
     form: ModelForm
     encoder: Encoder
 
+    @classmethod
+    def of(cls, estimate: FloatArray, form: ModelForm, encoder: Encoder | None, asked: str) -> "Regression":
+        """Return the regression, or refuse what is ``asked`` of a result that cannot encode rows."""
+        if encoder is None:
+            raise Incompatible(
+                f"{asked} needs the schema and formula of the fit, which a result lacks that was read from "
+                "JSON of an earlier version; use the one that the fit returned"
+            )
+        return cls(estimate, form, encoder)
+
     def design(self, table: Table) -> FloatArray:
         """Return the rows of the design in raw units, shape (n, p)."""
         columns = self.encoder.design.columns

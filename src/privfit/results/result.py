@@ -17,10 +17,10 @@ from privfit.inference import wald
 from privfit.inference.contrasts import Adjustment
 from privfit.inference.wald import WaldTest
 from privfit.problem.plan import Plan, Release
-from privfit.results import archive, record
+from privfit.results import archive, encoders, record
 from privfit.results.absent import ExplainsAbsence
 from privfit.results.coefficient_plot import draw, has_matplotlib
-from privfit.results.consistency import PARTS, frozen_parts
+from privfit.results.consistency import PARTS, check_design, check_names, frozen_parts
 from privfit.results.constraints import describe_constraints, hypotheses
 from privfit.results.contrasts import Estimates, TermTests, combinations
 from privfit.results.effects import marginal_effects
@@ -68,7 +68,7 @@ class FitResult(ExplainsAbsence):
     form : ModelForm or None
         Terms and link of the model, for tests of terms and for predictions.
     encoder : Encoder or None
-        Turns raw covariates into the design by public facts, for predictions. Not part of the JSON.
+        Turns raw covariates into the design by public facts, for predictions; the JSON keeps these.
     """
 
     model: str
@@ -83,7 +83,7 @@ class FitResult(ExplainsAbsence):
     plan: Plan
     releases: tuple[Release, ...]
     form: ModelForm | None = None
-    encoder: Encoder | None = field(default=None, metadata=archive.NOT_SAVED)
+    encoder: Encoder | None = field(default=None, metadata=archive.kept_as(encoders.written, encoders.read))
 
     def __post_init__(self) -> None:
         q = len(self.names)
@@ -91,6 +91,10 @@ class FitResult(ExplainsAbsence):
             raise InvalidArgument("names must be unique; rename columns so that each coefficient has its own")
         if self.statement.private and not self.plan.private:
             raise InvalidArgument("statement.private must be False for a plan without noise")
+        if self.form is not None:
+            check_names(self.names, self.form)
+            if self.encoder is not None:
+                check_design(self.encoder.design, self.target, self.form)
         for name, value in frozen_parts(q, {part: getattr(self, part) for part in PARTS}).items():
             object.__setattr__(self, name, value)
 
@@ -318,8 +322,8 @@ class FitResult(ExplainsAbsence):
     def to_json(self, path: str | os.PathLike[str] | None = None) -> str:
         """Return the released numbers, plan and guarantee as strict JSON; write them to ``path`` if given.
 
-        Floats are kept exactly; those that JSON lacks are the strings "inf", "-inf" and "nan". The file is
-        replaced in one step.
+        What predictions need is kept, too: schema and formula, which are public. Floats are exact; those that
+        JSON lacks are the strings "inf", "-inf" and "nan". The file is replaced in one step.
         """
         guarantee = " ".join((f"{self.statement.guarantee}.", *self.statement.in_words(self.nobs)))
         text = record.written(self, warning=self.statement.mark, guarantee=guarantee)
@@ -334,7 +338,8 @@ class FitResult(ExplainsAbsence):
         Raises
         ------
         SchemaError
-            The content is not JSON of this format, or a field is missing, unknown or of the wrong type.
+            The content is not JSON of this format, a field is missing, unknown or of the wrong type, or
+            schema and formula do not parse or do not belong to the coefficients.
         InvalidArgument
             The argument is neither text nor a readable file, is too large, or fields contradict each other.
         """
@@ -374,13 +379,7 @@ class FitResult(ExplainsAbsence):
         return self.form
 
     def _regression(self, asked: str) -> Regression:
-        form = self._form(asked)
-        if self.encoder is None:
-            raise Incompatible(
-                f"{asked} needs the schema and formula of the fit, which a result read from JSON lacks; "
-                "use the one that the fit returned"
-            )
-        return Regression(self.estimate, form, self.encoder)
+        return Regression.of(self.estimate, self._form(asked), self.encoder, asked)
 
     def _coefficients(self, asked: str) -> Coefficients:
         covariance = self._covariance(asked)

@@ -9,8 +9,8 @@ from numpy.typing import NDArray
 
 from privfit._checks import FloatArray
 from privfit.errors import FormulaError
-from privfit.formula.functions import Function, Interval
-from privfit.formula.wording import quoted
+from privfit.terms.functions import Function, Interval
+from privfit.terms.wording import quoted
 
 
 @dataclass(frozen=True, slots=True)

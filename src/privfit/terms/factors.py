@@ -25,10 +25,10 @@ from typing import NoReturn, TypeAlias
 from privfit.data.declarations import CategoricalColumn, Level, NumericColumn
 from privfit.data.schema import Schema, suggestion
 from privfit.errors import FormulaError
-from privfit.formula import functions
-from privfit.formula.expressions import Apply, Expression, LevelTest, Number, Variable
-from privfit.formula.functions import CALLABLE, Function, integer_power
-from privfit.formula.wording import quoted, shortened
+from privfit.terms import functions
+from privfit.terms.expressions import Apply, Expression, LevelTest, Number, Variable
+from privfit.terms.functions import CALLABLE, Function, integer_power
+from privfit.terms.wording import quoted, shortened
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,10 +9,11 @@ from hypothesis import strategies as st
 
 from privfit.data.schema import Schema
 from privfit.errors import FormulaError
-from privfit.formula import FormulaEncoder, functions
-from privfit.formula.factors import NumericFactor, python_factor
-from privfit.formula.functions import CALLABLE, integer_power
-from privfit.formula.ranges import product_range
+from privfit.terms import functions
+from privfit.terms.encoder import FormulaEncoder
+from privfit.terms.factors import NumericFactor, python_factor
+from privfit.terms.functions import CALLABLE, integer_power
+from privfit.terms.ranges import product_range
 
 KNOWN = [
     *CALLABLE.values(),

@@ -17,9 +17,10 @@ from formulaic.parser.types import Token
 
 from privfit.data.schema import Schema, suggestion
 from privfit.errors import FormulaError
-from privfit.formula.expressions import column_names
-from privfit.formula.factors import CategoricalFactor, Factor, NumericFactor, named_factor, python_factor
-from privfit.formula.wording import quoted, shortened
+from privfit.terms.expressions import column_names
+from privfit.terms.factors import CategoricalFactor, Factor, NumericFactor, named_factor, python_factor
+from privfit.terms.size import check_size
+from privfit.terms.wording import quoted, shortened
 
 _HIGHEST_POWER = 4
 _OPERATORS = re.compile(r"(?:\*\*|[-+*:/^])+")
@@ -48,10 +49,13 @@ class ParsedFormula:
         Name of the response.
     terms : tuple of tuples of ScopedFactor
         One entry per product of factors, in the order of the design; the empty product is the intercept.
+    named : frozenset of str
+        Every column that it names, the response and those whose terms are dropped again among them.
     """
 
     response: str
     terms: tuple[tuple[ScopedFactor, ...], ...]
+    named: frozenset[str]
 
 
 def parse_formula(formula: str, schema: Schema) -> ParsedFormula:
@@ -75,7 +79,9 @@ def parse_formula(formula: str, schema: Schema) -> ParsedFormula:
     factors = _Factors(schema, response)
     stood_in = " ".join(_stand_in(token, factors) for token in right)
     _check_numbers(right)
-    return ParsedFormula(response, _terms(stood_in, factors))
+    terms = _terms(stood_in, factors)
+    named = {name for factor in factors.by_name.values() for name in factor_columns(factor)}
+    return ParsedFormula(response, terms, frozenset({response, *named}))
 
 
 def _tokens(formula: str) -> list[Token]:
@@ -220,8 +226,12 @@ def _stand_in(token: Token, factors: _Factors) -> str:
 def _terms(right: str, factors: _Factors) -> tuple[tuple[ScopedFactor, ...], ...]:
     """Return the products of factors that span the right side without redundancy."""
     frame = pd.DataFrame({name: _example(factor) for name, factor in factors.by_name.items()}, index=[0, 1])
+    kinds = {name: isinstance(factor, CategoricalFactor) for name, factor in factors.by_name.items()}
     try:
+        check_size(right, kinds)
         structure = _structure(right, frame)
+    except FormulaError:
+        raise
     except Exception as error:
         raise FormulaError(f"formula: {_reason(error, factors)}") from None
     terms = tuple(

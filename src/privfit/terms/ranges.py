@@ -6,9 +6,9 @@ import numpy as np
 
 from privfit.data.declarations import Column, NumericColumn
 from privfit.errors import FormulaError
-from privfit.formula.expressions import Expression, column_names, enclose
-from privfit.formula.functions import MULTIPLY, Interval
-from privfit.formula.wording import quoted
+from privfit.terms.expressions import Expression, column_names, enclose
+from privfit.terms.functions import MULTIPLY, Interval
+from privfit.terms.wording import quoted
 
 _BOXES = 4096
 """Boxes that the declared bounds are cut into, because an expression that names a column twice is enclosed

@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,8 +18,27 @@ from privfit.data.rows import BLOCK_ROWS, written_out
 from privfit.data.schema import Schema
 from privfit.data.tables import Table
 from privfit.errors import FormulaError
-from privfit.formula.blocks import TermBlock
-from privfit.formula.grammar import factor_columns, parse_formula
+from privfit.terms.blocks import TermBlock, indicators
+from privfit.terms.grammar import ScopedFactor, factor_columns, parse_formula
+
+_MOST_COLUMNS = 100_000
+"""Of a design; a square matrix of so many coefficients has 80 GB."""
+
+
+@dataclass(frozen=True, slots=True)
+class FormulaFacts:
+    """What a `FormulaEncoder` is made from; parameters as there.
+
+    Columns that the formula does not name may be missing from the schema.
+    """
+
+    formula: str
+    schema: Schema
+    target_kind: TargetKind
+
+    def encoder(self) -> "FormulaEncoder":
+        """Return the encoder, or raise `FormulaError` or `SchemaError`."""
+        return FormulaEncoder(self.formula, self.schema, target_kind=self.target_kind)
 
 
 class FormulaEncoder:
@@ -34,7 +53,7 @@ class FormulaEncoder:
         Such as ``"y ~ age * C(sex) + np.log1p(gain) - 1"``. The left side is a column name. The right side
         joins terms by ``+ - * : / **``; ``.`` is the sum of all other columns but the privacy unit and the
         weights. A term is a column, ``C(column)``, or arithmetic on numeric columns in ``I(...)``, braces or
-        one of the functions of `privfit.formula.functions`.
+        one of the functions of `privfit.terms.functions`.
     schema : Schema
         Public bounds and levels.
     target_kind : {"numeric", "binary", "count"}
@@ -73,15 +92,26 @@ class FormulaEncoder:
     ('Intercept', 'C(sex)[T.Male]', 'age', 'C(sex)[T.Male]:age')
     """
 
-    __slots__ = ("_blocks", "_columns", "_design", "_identity", "_layout", "_made_from", "_response")
+    __slots__ = (
+        "_blocks",
+        "_columns",
+        "_design",
+        "_facts",
+        "_identity",
+        "_layout",
+        "_made_from",
+        "_response",
+    )
 
     def __init__(self, formula: str, schema: Schema, *, target_kind: TargetKind = "numeric") -> None:
-        self._made_from = (formula, schema, target_kind)
+        self._made_from = FormulaFacts(formula, schema, target_kind)
         parsed = parse_formula(formula, schema)
+        self._facts = replace(self._made_from, schema=schema.part(parsed.named))
         has_intercept = () in parsed.terms
         read = {name for term in parsed.terms for one in term for name in factor_columns(one.factor)}
         names = [name for name in schema if name in read]
         self._columns = tuple((name, _untransformed(schema[name])) for name in names)
+        _check_width(parsed.terms, schema)
         self._blocks = tuple(TermBlock.make(term, schema, centered=has_intercept) for term in parsed.terms)
         self._response = SchemaEncoder(
             schema, target=parsed.response, columns=names, intercept=has_intercept, target_kind=target_kind
@@ -100,7 +130,7 @@ class FormulaEncoder:
         )
 
     def __reduce__(self) -> tuple[object, ...]:
-        return _made_again, self._made_from
+        return FormulaFacts.encoder, (self._made_from,)  # what is compiled from the formula cannot be pickled
 
     @property
     def design(self) -> Design:
@@ -118,6 +148,11 @@ class FormulaEncoder:
         return self._identity
 
     @property
+    def facts(self) -> FormulaFacts:
+        """Formula, schema of the columns that it names, and kind of response."""
+        return self._facts
+
+    @property
     def needed(self) -> tuple[str, ...]:
         """Names of the raw columns that `encode` reads, the response last."""
         return self._response.needed
@@ -125,7 +160,7 @@ class FormulaEncoder:
     @property
     def variables(self) -> tuple[tuple[str, Column | None], ...]:
         """Names and declarations of the raw predictors; None where nothing is declared."""
-        schema = self._made_from[1]
+        schema = self._facts.schema
         return tuple((name, schema[name]) for name, _ in self._columns)
 
     def encode(self, table: Table) -> tuple[FloatArray, FloatArray]:
@@ -186,11 +221,6 @@ class FormulaEncoder:
         x.numbers[missing], x.codes[missing] = np.nan, layout.missing
 
 
-def _made_again(formula: str, schema: Schema, target_kind: TargetKind) -> FormulaEncoder:
-    """Return an encoder that was pickled; what it compiled from the formula cannot be."""
-    return FormulaEncoder(formula, schema, target_kind=target_kind)
-
-
 def _layout(blocks: Sequence[TermBlock]) -> Layout:
     columns, start = [], 0
     for block in blocks:
@@ -215,6 +245,15 @@ def _cells(table: Table, name: str, column: Column) -> tuple[NDArray, NDArray[np
 
 def _untransformed(column: Column) -> Column:
     return replace(column, transform=None) if isinstance(column, NumericColumn) else column
+
+
+def _check_width(terms: Sequence[Sequence[ScopedFactor]], schema: Schema) -> None:
+    """Refuse more columns than there could be coefficients for, before they get names."""
+    width = sum(math.prod(indicators(one, schema) for one in term) for term in terms)
+    if width > _MOST_COLUMNS:
+        raise FormulaError(
+            f"formula: its terms have more than {_MOST_COLUMNS} columns; cross columns with fewer levels"
+        )
 
 
 def _check_names(names: list[str]) -> None:

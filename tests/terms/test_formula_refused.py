@@ -5,14 +5,15 @@ import os
 import numpy as np
 import pandas as pd
 import pytest
-from formula_table import ROW_SCHEMA, SCHEMA, table
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from privfit.data.schema import Schema
 from privfit.data.tables import open_table
 from privfit.errors import FormulaError, SchemaError
-from privfit.formula import FormulaEncoder, ols
+from privfit.formula import ols
+from privfit.terms.encoder import FormulaEncoder
+from tests.terms.formula_table import ROW_SCHEMA, SCHEMA, table
 
 CANARY = "PRIVFIT_FORMULA_CANARY"
 SING = f"__import__('os').environ.__setitem__('{CANARY}', 'sang')"
@@ -298,6 +299,44 @@ def test_the_callers_variables_are_out_of_reach():
         "y ~ I(age + CANARY)",
     ):
         assert "is not in the schema" in refusal(formula)
+
+
+def many(count, levels=None):
+    column = {"type": "numeric", "lower": 0, "upper": 2}
+    if levels is not None:
+        column = {"type": "categorical", "levels": list(range(levels))}
+    return Schema({"y": SCHEMA["y"], **{f"a{k}": column for k in range(count)}})
+
+
+@pytest.mark.parametrize(
+    ("schema", "join", "why"),
+    [
+        (many(60), "*", "more than 100000 terms"),
+        (many(60), ") * (1 + ", "more than 100000 terms"),
+        (many(11, 2), ":", "at most 10 categorical columns"),
+        (many(11, 2), "/", "at most 10 categorical columns"),
+        (many(4, 1000), ":", "more than 100000 columns"),
+    ],
+)
+def test_a_short_formula_cannot_ask_for_all_the_memory(schema, join, why):
+    text = join.join(name for name in schema if name != "y")
+    with pytest.raises(FormulaError, match=why) as caught:
+        FormulaEncoder(f"y ~ ({text})", schema)
+    check_message(str(caught.value))
+
+
+@pytest.mark.parametrize("power", ["**4", "**3**3", "**2**2**2"])
+def test_powers_are_counted_before_they_are_multiplied_out(power):
+    schema = many(60)
+    formula = f"y ~ ({' + '.join(name for name in schema if name != 'y')}){power}"
+    with pytest.raises(FormulaError, match="formula: "):
+        FormulaEncoder(formula, schema)
+
+
+def test_what_is_large_but_can_be_fitted_is_allowed():
+    assert len(FormulaEncoder("y ~ .**3", many(20)).design.names) == 1351
+    assert len(FormulaEncoder("y ~ a0*a1*a2*a3*a4*a5", many(6, 2)).design.names) == 64
+    assert len(FormulaEncoder("y ~ ((a0 + a1)**4)**4", many(2)).design.names) == 4
 
 
 def test_columns_with_names_of_functions_are_columns():

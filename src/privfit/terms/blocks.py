@@ -13,10 +13,10 @@ from privfit.data.declarations import CategoricalColumn
 from privfit.data.design import INTERCEPT, DesignColumn
 from privfit.data.response import scaled
 from privfit.data.schema import Schema
-from privfit.formula.expressions import Cells, Expression, evaluate
-from privfit.formula.factors import CategoricalFactor, NumericFactor
-from privfit.formula.grammar import ScopedFactor
-from privfit.formula.ranges import product_range
+from privfit.terms.expressions import Cells, Expression, evaluate
+from privfit.terms.factors import CategoricalFactor, NumericFactor
+from privfit.terms.grammar import ScopedFactor
+from privfit.terms.ranges import product_range
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,6 +125,12 @@ class TermBlock:
                 values *= evaluate(expression, cells)
             values[~np.isfinite(values)] = np.nan
             return scaled(values, self.columns[0].center, self.columns[0].half_width)
+
+
+def indicators(one: ScopedFactor, schema: Schema) -> int:
+    """Return how many columns a factor multiplies those of its term by."""
+    factor = one.factor
+    return 1 if isinstance(factor, NumericFactor) else len(_levels(factor, schema)) - one.reduced
 
 
 def _levels(factor: CategoricalFactor, schema: Schema) -> tuple[object, ...]:

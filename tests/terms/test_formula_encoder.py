@@ -1,11 +1,11 @@
 """A formula's design is formulaic's, bounded by the schema, and a function of one row at a time."""
 
+import doctest
 import math
 
 import numpy as np
 import pandas as pd
 import pytest
-from formula_table import SAME_AS_FORMULAIC, SCHEMA, table
 from formulaic import model_matrix
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -15,7 +15,9 @@ from privfit.data.schema import Schema
 from privfit.data.source import ArraySource
 from privfit.data.tables import Table, open_table
 from privfit.errors import FormulaError, LabelError, SchemaError
-from privfit.formula import FormulaEncoder
+from privfit.terms import encoder as encoder_module
+from privfit.terms.encoder import FormulaEncoder
+from tests.terms.formula_table import SAME_AS_FORMULAIC, SCHEMA, table
 
 WIDE = "y ~ age * sex + np.sqrt(gain) + I(dose ** 2):job + gain + I(sex == 'M'):age:dose + sex:job"
 
@@ -269,3 +271,9 @@ def test_any_container_gives_the_same_rows(tmp_path):
         other_x, other_y = ENCODER.encode(open_table(other, needed=ENCODER.needed))
         np.testing.assert_array_equal(other_x, x)
         np.testing.assert_array_equal(other_y, y)
+
+
+def test_the_example_in_the_docstring():
+    outcome = doctest.testmod(encoder_module)
+    assert outcome.attempted > 0
+    assert outcome.failed == 0
