@@ -1,5 +1,6 @@
 """How far rows are weighted down by how steep their loss can be, for less noise in what is asked last."""
 
+import math
 from dataclasses import replace
 
 import numpy as np
@@ -12,6 +13,9 @@ from privfit.solvers.hessian_model import View
 
 _SLACK = 0.75
 """How far predictors may be off before slopes are cut: farther than noise leads those of most long rows."""
+
+_PARTS = 64
+"""Parts are multiples of one in so many: noise of a size that was calibrated before need not be again."""
 
 _LARGEST_PART = 0.95
 """Bound on gradients, relative to that without, from which on it is not worth a look at all rows."""
@@ -38,7 +42,8 @@ def _part(view: View, at: FloatArray) -> float:
     """Return the slope that a row with the mean predictor can have, relative to the bound on all slopes."""
     loss, rows = view.problem.loss, view.outwards(at).reshape(-1, view.problem.n_coef)
     mean = rows @ view.model.frame.center
-    return float(loss.steepest(mean[:, None], _SLACK)[0]) / loss.constants.slope
+    part = float(loss.steepest(mean[:, None], _SLACK)[0]) / loss.constants.slope
+    return math.ceil(_PARTS * part) / _PARTS
 
 
 def _noise(view: View, at: FloatArray, oracle: Oracle) -> float:
