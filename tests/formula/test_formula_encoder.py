@@ -18,6 +18,7 @@ from privfit.errors import FormulaError, LabelError, SchemaError
 from privfit.formula import FormulaEncoder
 
 WIDE = "y ~ age * sex + np.sqrt(gain) + I(dose ** 2):job + gain + I(sex == 'M'):age:dose + sex:job"
+WIDE += " + age * dose * sex + I(age ** 2) + I(age ** 3) + gain * job"
 
 
 @pytest.mark.parametrize("formula", SAME_AS_FORMULAIC)

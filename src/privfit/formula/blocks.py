@@ -14,7 +14,7 @@ from privfit.data.columns import MISSING
 from privfit.data.declarations import CategoricalColumn
 from privfit.data.design import INTERCEPT, DesignColumn
 from privfit.data.schema import Schema
-from privfit.formula.centring import encoding
+from privfit.formula.centring import Centring
 from privfit.formula.codings import Coding
 from privfit.formula.expressions import Cells
 from privfit.formula.factors import CategoricalFactor, NumericFactor
@@ -66,7 +66,7 @@ def design_blocks(terms: Sequence[Term], schema: Schema, *, centered: bool) -> t
     """Return the blocks of the terms of a formula, their scales taken from the declared bounds.
 
     Indicators are not scaled. Numeric factors are centred if ``centered``, where all columns of lower order
-    that this takes are in the formula (`encoding`); rows of other levels stay 0.
+    that this takes are in the formula (`Centring`); rows of other levels stay 0.
 
     Raises
     ------
@@ -74,10 +74,9 @@ def design_blocks(terms: Sequence[Term], schema: Schema, *, centered: bool) -> t
         If a numeric product is not finite on all of the bounds, or does not vary.
     """
     raw_terms = tuple(_raw_terms(terms, schema))
-    raw = RawColumns.of(raw_terms)
+    centring = Centring(RawColumns.of(raw_terms), schema, centered)
     return tuple(
-        _block(term, raw_term, raw, schema, centered=centered)
-        for term, raw_term in zip(terms, raw_terms, strict=True)
+        _block(term, raw_term, centring, schema) for term, raw_term in zip(terms, raw_terms, strict=True)
     )
 
 
@@ -94,14 +93,14 @@ def _raw_terms(terms: Sequence[Term], schema: Schema) -> Iterator[RawTerm]:
         start += math.prod(coding.width for coding in codings)
 
 
-def _block(term: Term, raw_term: RawTerm, raw: RawColumns, schema: Schema, *, centered: bool) -> TermBlock:
+def _block(term: Term, raw_term: RawTerm, centring: Centring, schema: Schema) -> TermBlock:
     names = _column_names(term, schema)
     label = ":".join(one.factor.label for one in term) if raw_term.codings else None
     if not raw_term.expressions:
         columns = tuple(DesignColumn(name, term=label, indicator=True) for name in names)
         return TermBlock(columns, raw_term.codings, None)
     numeric = ":".join(one.factor.label for one in term if isinstance(one.factor, NumericFactor))
-    found = encoding(raw_term, raw, schema, centered=centered, label=numeric)
+    found = centring.encoding(raw_term, label=numeric)
     columns = tuple(
         DesignColumn.less(name, lower, found.half_width, term=label)
         for name, lower in zip(names, found.lower, strict=True)

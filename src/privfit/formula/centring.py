@@ -6,8 +6,8 @@ ones to those of the others.
 """
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 
 import numpy as np
 
@@ -42,107 +42,128 @@ class Encoding:
     lower: tuple[Combination, ...]
 
 
-def encoding(
-    term: RawTerm, raw: RawColumns, columns: Mapping[str, Column], *, centered: bool, label: str
-) -> Encoding:
-    """Return the encoding of a term with numeric factors.
+@dataclass(frozen=True, slots=True)
+class _Choice:
+    """A centred factor in place of a power, a polynomial of ``base ** step``.
 
     Parameters
     ----------
-    term : RawTerm
+    base : Expression
+    step : int
+    factor : CenteredFactor
+    coefficients : tuple of float
+        Of the powers of ``base ** step``.
+    """
+
+    base: Expression
+    step: int
+    factor: CenteredFactor
+    coefficients: tuple[float, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Centring:
+    """The numeric terms of a formula, centred where that takes nothing but columns of the formula.
+
+    Parameters
+    ----------
     raw : RawColumns
         All columns of the formula.
     columns : mapping of str to Column
         Declarations.
     centered : bool
-        Whether to centre at all: factors where all that it takes is in the formula, or else the product as a
-        whole, or else nothing.
-    label : str
-        What error messages call the product.
-
-    Raises
-    ------
-    FormulaError
-        If the product is not finite on all of the bounds, or does not vary.
+        Whether to centre at all: factors where possible, or else the product as a whole, or else nothing.
     """
-    low, high = product_range(term.expressions, columns, label=label)
-    if centered:
-        found = _by_factors(term, raw, columns)
-        if found is not None:
-            return found
-        middle = low / 2 + high / 2
-        lower = _combinations(term, raw, {frozenset(): middle} if middle else {})
-        if lower is not None:
-            half_width = high / 2 - low / 2
-            return Encoding(ScaledProduct((), term.expressions, middle, half_width), half_width, lower)
-    half_width = max(abs(low), abs(high))
-    nothing: tuple[Combination, ...] = tuple({} for _ in term.levels)
-    return Encoding(ScaledProduct((), term.expressions, 0.0, half_width), half_width, nothing)
 
+    raw: RawColumns
+    columns: Mapping[str, Column]
+    centered: bool
+    _choices: dict[tuple[Expression, int], tuple[_Choice, ...]] = field(init=False, default_factory=dict)
 
-@dataclass(frozen=True, slots=True)
-class _Choice:
-    """A centred factor in place of a power: of ``base ** step`` a polynomial."""
+    def encoding(self, term: RawTerm, *, label: str) -> Encoding:
+        """Return how a term is encoded; error messages call its product ``label``.
 
-    base: Expression
-    step: int
-    factor: CenteredFactor
-
-
-def _by_factors(term: RawTerm, raw: RawColumns, columns: Mapping[str, Column]) -> Encoding | None:
-    """Centre one factor after the other where that takes nothing but columns of the formula."""
-    chosen: list[_Choice] = []
-    lower: tuple[Combination, ...] = ()
-    for base, exponent in term.monomial.factors:
-        for choice in _choices(base, exponent, columns):
-            found = _combinations(term, raw, _taken(term, [*chosen, choice]))
+        Raises
+        ------
+        FormulaError
+            If the product is not finite on all of the bounds, or does not vary.
+        """
+        low, high = product_range(term.expressions, self.columns, label=label)
+        if self.centered:
+            found = self._by_factors(term)
             if found is not None:
-                chosen, lower = [*chosen, choice], found
-                break
-    if not chosen:
-        return None
-    bases = {choice.base for choice in chosen}
-    others = tuple(_power(base, exponent) for base, exponent in term.monomial.factors if base not in bases)
-    size = _largest(others, columns)
-    half_width = abs(term.monomial.scale) * size * math.prod(choice.factor.size for choice in chosen)
-    coefficients = (value for combination in lower for value in combination.values())
-    if not (_usable(size) and _usable(half_width) and all(map(math.isfinite, coefficients))):
-        return None
-    factors = tuple(choice.factor for choice in chosen)
-    signed = math.copysign(size, term.monomial.scale)
-    return Encoding(ScaledProduct(factors, others, 0.0, signed), half_width, lower)
+                return found
+            middle = low / 2 + high / 2
+            lower = _combinations(term, self.raw, {frozenset(): middle} if middle else {})
+            if lower is not None:
+                half_width = high / 2 - low / 2
+                return Encoding(ScaledProduct((), term.expressions, middle, half_width), half_width, lower)
+        half_width = max(abs(low), abs(high))
+        nothing: tuple[Combination, ...] = tuple({} for _ in term.levels)
+        return Encoding(ScaledProduct((), term.expressions, 0.0, half_width), half_width, nothing)
 
+    def _by_factors(self, term: RawTerm) -> Encoding | None:
+        """Centre one factor after the other, as far as that is possible."""
+        chosen: list[_Choice] = []
+        lower: tuple[Combination, ...] = ()
+        for base, exponent in term.monomial.factors:
+            for choice in self._choices_for(base, exponent):
+                found = _combinations(term, self.raw, _taken(term, [*chosen, choice]))
+                if found is not None:
+                    chosen, lower = [*chosen, choice], found
+                    break
+        if not chosen:
+            return None
+        bases = {choice.base for choice in chosen}
+        others = tuple(_power(*one) for one in term.monomial.factors if one[0] not in bases)
+        size = self._largest(others)
+        half_width = abs(term.monomial.scale) * size * math.prod(choice.factor.size for choice in chosen)
+        if not (_usable(size) and _usable(half_width)):
+            return None
+        if not all(math.isfinite(value / half_width) for one in lower for value in one.values()):
+            return None
+        factors = tuple(choice.factor for choice in chosen)
+        signed = math.copysign(size, term.monomial.scale)
+        return Encoding(ScaledProduct(factors, others, 0.0, signed), half_width, lower)
 
-def _choices(base: Expression, exponent: int, columns: Mapping[str, Column]) -> Iterator[_Choice]:
-    """Yield what may stand for a power, the best first: a polynomial that takes lower powers, the power."""
-    steps = (1, exponent) if 1 < exponent <= _HIGHEST_DEGREE else (exponent,)
-    for step in steps:
+    def _choices_for(self, base: Expression, exponent: int) -> tuple[_Choice, ...]:
+        """Return what may stand for a power, the best first: a polynomial that takes lower powers, itself."""
+        if (base, exponent) not in self._choices:
+            steps = (1, exponent) if 1 < exponent <= _HIGHEST_DEGREE else (exponent,)
+            found = (self._choice(base, step, exponent // step) for step in steps)
+            self._choices[base, exponent] = tuple(one for one in found if one is not None)
+        return self._choices[base, exponent]
+
+    def _choice(self, base: Expression, step: int, degree: int) -> _Choice | None:
         expression = _power(base, step)
         try:
-            low, high = product_range((expression,), columns, label="")
+            low, high = product_range((expression,), self.columns, label="")
         except FormulaError:  # a factor that is constant, or finite in the product only
-            continue
-        center, half_width = low / 2 + high / 2, high / 2 - low / 2
-        yield _Choice(base, step, CenteredFactor(expression, center, half_width, exponent // step))
+            return None
+        factor = CenteredFactor(expression, low / 2 + high / 2, high / 2 - low / 2, degree)
+        return _Choice(base, step, factor, tuple(factor.coefficients.tolist()))
+
+    def _largest(self, expressions: Sequence[Expression]) -> float:
+        """Return the largest size that a product can have: 1 if it is empty, ``inf`` if it is not finite."""
+        try:
+            return max(map(abs, enclosure(expressions, self.columns))) if expressions else 1.0
+        except FormulaError:
+            return math.inf
 
 
 def _taken(term: RawTerm, choices: Sequence[_Choice]) -> dict[Powers, float]:
     """Return what is taken from the raw product: powers, times indicators, with their coefficients."""
     bases = {choice.base for choice in choices}
     others = frozenset(one for one in term.monomial.factors if one[0] not in bases)
-    expanded: dict[Powers, float] = {others: 1.0}
+    expanded: dict[Powers, float] = {others: term.monomial.scale}
     for choice in choices:
         grown: dict[Powers, float] = {}
-        for degree, coefficient in enumerate(choice.factor.coefficients.tolist()):
+        for degree, coefficient in enumerate(choice.coefficients):
             power = frozenset({(choice.base, degree * choice.step)} if degree else ())
             grown |= {powers | power: value * coefficient for powers, value in expanded.items()}
         expanded = grown
     leading = term.monomial.powers
-    return {
-        powers: -term.monomial.scale * value
-        for powers, value in expanded.items()
-        if value and powers != leading
-    }
+    return {powers: -value for powers, value in expanded.items() if value and powers != leading}
 
 
 def _combinations(
@@ -164,14 +185,6 @@ def _combinations(
 
 def _power(base: Expression, exponent: int) -> Expression:
     return base if exponent == 1 else Apply(integer_power(exponent), (base,), f"** {exponent}")
-
-
-def _largest(expressions: Sequence[Expression], columns: Mapping[str, Column]) -> float:
-    """Return the largest size that a product can have: 1 if it is empty, ``inf`` if it is not finite."""
-    try:
-        return max(map(abs, enclosure(expressions, columns))) if expressions else 1.0
-    except FormulaError:
-        return math.inf
 
 
 def _usable(size: float) -> bool:

@@ -20,6 +20,7 @@ from privfit.data.tables import Table
 from privfit.errors import FormulaError
 from privfit.formula.blocks import TermBlock, design_blocks
 from privfit.formula.grammar import factor_columns, parse_formula
+from privfit.formula.products import CenteredFactor
 
 
 class FormulaEncoder:
@@ -174,8 +175,9 @@ class FormulaEncoder:
         number, code = 0, 0
         pair = len(layout.columns), layout.plain
         start = 0
+        known: dict[CenteredFactor, FloatArray] = {}
         for block in self._blocks:
-            values = None if block.product is None else block.product.values(cells, len(x))
+            values = None if block.product is None else block.product.values(cells, len(x), known)
             codes = None if not block.codings else block.codes(cells, len(x), start, layout)
             if values is not None and codes is not None:
                 x.numbers[:, pair[0]] = np.where(codes == layout.none, 0.0, values)

@@ -13,6 +13,9 @@ from privfit.formula.functions import DIVIDE, MULTIPLY, NEGATIVE
 Powers: TypeAlias = frozenset[tuple[Expression, int]]
 """Expressions with their exponents, which are at least 1."""
 
+_HIGHEST = 2**53
+"""Exponent that powers of powers are multiplied to."""
+
 
 @dataclass(frozen=True, slots=True)
 class Monomial:
@@ -50,8 +53,8 @@ def _gather(expression: Expression, exponent: int, exponents: dict[Expression, i
     match expression:
         case Number(value):
             return np.float64(value) ** exponent
-        case Apply(function, (base,)) if function.exponent is not None and function.exponent > 0:
-            return _gather(base, exponent * function.exponent, exponents)
+        case Apply(function, (base,)) if 0 < exponent * (function.exponent or 0) <= _HIGHEST:
+            return _gather(base, exponent * (function.exponent or 0), exponents)
         case Apply(function, (base,)) if function is NEGATIVE:
             return np.float64(-1.0) ** exponent * _gather(base, exponent, exponents)
         case Apply(function, (left, right)) if function is MULTIPLY:

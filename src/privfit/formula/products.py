@@ -79,8 +79,11 @@ class ScaledProduct:
     center: float
     half_width: float
 
-    def values(self, cells: Cells, n_rows: int) -> FloatArray:
-        """Return the number of each row, within [-1, 1]; NaN where a factor is not finite."""
+    def values(self, cells: Cells, n_rows: int, known: dict[CenteredFactor, FloatArray]) -> FloatArray:
+        """Return the number of each row, within [-1, 1]; NaN where a factor is not finite.
+
+        ``known`` keeps the values of centred factors, which other products of the same rows share.
+        """
         values = np.ones(n_rows)
         with np.errstate(all="ignore"):
             for expression in self.others:
@@ -88,5 +91,7 @@ class ScaledProduct:
             values[~np.isfinite(values)] = np.nan
             scaled(values, self.center, self.half_width)
             for factor in self.centered:
-                values *= factor.values(cells)
+                if factor not in known:
+                    known[factor] = factor.values(cells)
+                values *= known[factor]
         return values
