@@ -24,6 +24,14 @@ FORMULAS = [
     "age + dose - 1",
     "gain + `net income` + C(job, contr.treatment('z')):age",
     "(age + dose + sex) ** 2",
+    "age * dose * `net income`",
+    "C(job) * age * dose",
+    "C(job) + C(job):age",
+    "C(job):age",
+    "age + I(age ** 2) + I(age ** 3)",
+    "age * dose + I(age ** 2) + I(age ** 2):dose",
+    "np.log(dose) * age",
+    "age * dose - 1",
     "1",
 ]
 EXACT = {"solver": "non-private"}

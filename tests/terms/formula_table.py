@@ -51,6 +51,17 @@ SAME_AS_FORMULAIC = [
     "y ~ I(job != 'z') + I(grade == 2)",
     "y ~ I((age >= 1) * dose) + I(dose <= 2)",
     "y ~ 0 + sex + job + sex:dose",
+    "y ~ age * dose * `net income`",
+    "y ~ job * age * dose",
+    "y ~ job + job:age + sex:job:age",
+    "y ~ age + I(age ** 2) + I(age ** 3 / 10)",
+    "y ~ (age + I(age * age)) * dose",
+    "y ~ age * I(age ** 2)",
+    "y ~ I(-age * dose) + age + dose",
+    "y ~ np.log(dose) * age + age / `net income`",
+    "y ~ (age + I(age ** 2)) * C(job, contr.treatment('y'))",
+    "y ~ I(2 ** 0.5 * age) * dose + I(dose > 2) * age",
+    "y ~ 0 + age * dose + I(age ** 2)",
 ]
 ROW_SCHEMA = Schema({name: column for name, column in SCHEMA.items() if not column.unit})
 """The schema of a table in which every person has one row."""

@@ -20,11 +20,7 @@ from privfit.terms.encoder import FormulaEncoder
 from tests.terms.formula_table import SAME_AS_FORMULAIC, SCHEMA, table
 
 WIDE = "y ~ age * sex + np.sqrt(gain) + I(dose ** 2):job + gain + I(sex == 'M'):age:dose + sex:job"
-
-
-def in_raw_units(encoder, x):
-    columns = encoder.design.columns
-    return x * [column.half_width for column in columns] + [column.center for column in columns]
+WIDE += " + age * dose * sex + I(age ** 2) + I(age ** 3) + gain * job"
 
 
 @pytest.mark.parametrize("formula", SAME_AS_FORMULAIC)
@@ -35,7 +31,7 @@ def test_the_design_is_that_of_formulaic(formula):
     x, y = encoder.encode(open_table(data, needed=encoder.needed))
     assert encoder.design.names == tuple(expected.columns)
     values = expected.to_numpy(dtype=float)
-    np.testing.assert_allclose(in_raw_units(encoder, x), values, rtol=1e-12, atol=1e-12 * values.max())
+    np.testing.assert_allclose(encoder.design.raw_rows(x), values, rtol=1e-12, atol=1e-12 * values.max())
     np.testing.assert_allclose(y * 20, data["y"], rtol=1e-14)
     assert x.flags.c_contiguous
     assert x.dtype == y.dtype == np.float64
@@ -99,7 +95,7 @@ def test_a_declared_transform_belongs_to_the_bare_name_only():
     encoder = FormulaEncoder("y ~ gain + I(gain) + np.sqrt(gain) + gain:age", SCHEMA)
     assert encoder.design.names == ("Intercept", "log1p(gain)", "I(gain)", "np.sqrt(gain)", "log1p(gain):age")
     x = encoder.encode_predictors(open_table({"gain": [99.0, 2000.0, -7.0], "age": [1.0, 1.0, 1.0]}))
-    raw = in_raw_units(encoder, x)
+    raw = encoder.design.raw_rows(x)
     clamped = np.array([99.0, 1000.0, 0.0])
     np.testing.assert_allclose(raw[:, 1], np.log1p(clamped), atol=1e-14)
     np.testing.assert_allclose(raw[:, 2], clamped, atol=1e-12)
@@ -115,10 +111,15 @@ def test_scaling_by_hand():
         "Intercept": (0.0, 1.0),
         "zero": (1.0, 2.0),
         "C(sex)[T.M]": (0.0, 1.0),
-        "I(zero ** 2)": (4.5, 4.5),
-        "zero:C(sex)[T.M]": (0.0, 3.0),
-        "zero:dose": (4.0, 8.0),
+        "I(zero ** 2)": (-1.0 + 2.0, 2.0),  # (zero - 1)**2 is within 2 of 2, and zero**2 - 2 * zero is 1 less
+        "zero:C(sex)[T.M]": (0.0, 2.0),
+        "zero:dose": (0.0, 3.0 * 1.5),  # dose alone is centred, as there is no column dose
     }
+    assert [column.lower for column in columns if column.lower] == [
+        ((1, 2.0),),
+        ((2, 1.0),),
+        ((1, 2.5),),
+    ]
     free = FormulaEncoder("y ~ 0 + zero + zero:dose", schema).design
     assert [(column.center, column.half_width) for column in free.columns] == [(0.0, 3.0), (0.0, 12.0)]
     assert free.target.center == 0.0
@@ -158,7 +159,7 @@ def test_declared_fills_apply_in_the_raw_unit():
     encoder = FormulaEncoder("y ~ gain + I(gain) + job", schema)
     x = encoder.encode_predictors(open_table({"gain": [None, 9.0], "job": [None, "?"]}))
     np.testing.assert_array_equal(x[0], x[1])
-    assert in_raw_units(encoder, x)[0, 2] == pytest.approx(9.0)
+    assert encoder.design.raw_rows(x)[0, 2] == pytest.approx(9.0)
 
 
 def test_a_declared_row_norm_that_is_smaller_wins():

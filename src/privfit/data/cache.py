@@ -24,7 +24,7 @@ from privfit.data.stores import AbstractRowStore, AbstractStoredRows
 from privfit.data.tables import Table
 from privfit.errors import InvalidArgument, SchemaError
 
-_ENCODING = 3
+_ENCODING = 4
 """Version of the files and of what encoders make of cells. Raise it whenever either changes."""
 
 _SIZES = BatchSizes(rows=1 << 15, text_bytes=1 << 22, ahead=1)

@@ -1,5 +1,6 @@
 """What is public about an encoded table: its columns, their scaling, and the bound on a row."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal
 
@@ -15,16 +16,22 @@ INTERCEPT = "Intercept"
 class DesignColumn:
     """One column of the encoded design matrix: ``encoded = (raw - center) / half_width``.
 
+    Of products and powers other raw columns may be taken as well, ``(a - 1) * (b - 2)`` being ``a * b`` less
+    ``2 * a``, ``b`` and a constant: ``encoded = (raw - center - sum(c * other raw column)) / half_width``.
+
     Parameters
     ----------
     name : str
         Label in results, in formulaic's style: ``age``, ``C(sex)[T.Male]``.
     center, half_width : float
-        Public numbers, in the unit of the raw column; 0 and 1 for the intercept and for indicators.
+        Public numbers, in the unit of the raw column; 0 and 1 for the intercept and for indicators. Without
+        an intercept all centres are 0.
     term : str or None
         Term of the model that it belongs to, with the other levels of a factor; None: it is one of its own.
     indicator : bool
         Whether its entries are 0 or 1.
+    lower : tuple of (int, float)
+        Places in the design of the other raw columns, which are of lower order, and their coefficients c.
     """
 
     name: str
@@ -32,6 +39,17 @@ class DesignColumn:
     half_width: float = 1.0
     term: str | None = None
     indicator: bool = False
+    lower: tuple[tuple[int, float], ...] = ()
+
+    @classmethod
+    def less(
+        cls, name: str, taken: Mapping[int, float], half_width: float, *, term: str | None = None
+    ) -> "DesignColumn":
+        """Return a column from which raw columns are taken, the intercept (at place 0) among them perhaps."""
+        others = tuple(
+            (place, value) for place, value in sorted(taken.items()) if place != 0 and value != 0.0
+        )
+        return cls(name, taken.get(0, 0.0), half_width, term, lower=others)
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,11 +127,14 @@ class Design:
         """Return ``(A, b)`` with ``raw coefficients = A @ encoded coefficients + b``.
 
         ``A`` has shape (p, p) and ``b`` shape (p,). It undoes the scaling of columns and response; the
-        centres of the columns move into the intercept. Without an intercept all centres are 0.
+        centres of the columns move into the intercept, and what is taken from products and powers into the
+        coefficients of lower order.
         """
-        scale = np.array([1.0 / column.half_width for column in self.columns])
-        matrix = np.diag(scale)
+        matrix = np.diag(1.0 / self._half_widths)
         shift = np.zeros(len(self.columns))
+        for place, column in enumerate(self.columns):
+            for other, taken in column.lower:
+                matrix[other, place] = -taken / column.half_width
         if self.has_intercept:
             matrix[0, 1:] = [-column.center / column.half_width for column in self.columns[1:]]
         if self.target.kind == "numeric":
@@ -121,3 +142,36 @@ class Design:
             if self.has_intercept:
                 shift[0] = self.target.center
         return matrix, shift
+
+    def raw_rows(self, encoded: FloatArray) -> FloatArray:
+        """Return rows in raw units, shape (n, p), from encoded ones."""
+        raw = encoded * self._half_widths + [column.center for column in self.columns]
+        for place in self._by_order():
+            for other, taken in self.columns[place].lower:
+                raw[:, place] += taken * raw[:, other]
+        return raw
+
+    def encoded_slopes(self, raw: FloatArray) -> FloatArray:
+        """Return encoded coefficients, shape (p,), from raw ones; that of the intercept is left at 0."""
+        slopes = np.array(raw, dtype=np.float64)
+        for place in reversed(self._by_order()):
+            for other, taken in self.columns[place].lower:
+                slopes[other] += taken * slopes[place]
+        if self.has_intercept:
+            slopes[0] = 0.0
+        slopes *= self._half_widths
+        return slopes / self.target.half_width if self.target.kind == "numeric" else slopes
+
+    @property
+    def _half_widths(self) -> FloatArray:
+        return np.array([column.half_width for column in self.columns])
+
+    def _by_order(self) -> list[int]:
+        """Return the places of columns from which others are taken, each after these others."""
+        left = [place for place, column in enumerate(self.columns) if column.lower]
+        found: list[int] = []
+        while left:
+            waiting = set(left)
+            found += [p for p in left if all(other not in waiting for other, _ in self.columns[p].lower)]
+            left = sorted(waiting - set(found))
+        return found

@@ -258,10 +258,9 @@ def _given(design: Design, coefficients: Mapping[str, float]) -> FloatArray:
             f"coefficients names {unknown[0]!r}, which is no slope of this model; it has "
             f"{', '.join(name for name in names if not name.endswith(INTERCEPT))}; the intercept is from mean"
         )
-    widths = np.tile([column.half_width for column in design.columns], len(names) // len(design.columns))
     values = [in_range(-math.inf, math.inf, coefficients=coefficients.get(name, 0.0)) for name in names]
-    numeric = design.target.half_width if design.target.kind == "numeric" else 1.0
-    return np.array(values) * widths / numeric
+    of_outputs = np.reshape(values, (-1, len(design.columns)))
+    return np.concatenate([design.encoded_slopes(slopes) for slopes in of_outputs])
 
 
 def _offset(design: Design, mean_of: Callable[..., FloatArray], eta: FloatArray, wanted: float) -> float:

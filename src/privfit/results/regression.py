@@ -48,10 +48,7 @@ class Regression:
 
     def design(self, table: Table) -> FloatArray:
         """Return the rows of the design in raw units, shape (n, p)."""
-        columns = self.encoder.design.columns
-        widths = np.array([column.half_width for column in columns])
-        centers = np.array([column.center for column in columns])
-        return self.encoder.encode_predictors(table) * widths + centers
+        return self.encoder.design.raw_rows(self.encoder.encode_predictors(table))
 
     def means(self, data: object) -> Differentiated:
         """Return the mean, or the probability of each class, at the rows of a table."""

@@ -1,51 +1,29 @@
 """The columns of one term: a product of numbers, spread over the levels of its categorical factors."""
 
+import math
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import product
+from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
-from privfit._checks import FloatArray
 from privfit.data.coded import Layout
 from privfit.data.columns import MISSING
 from privfit.data.declarations import CategoricalColumn
 from privfit.data.design import INTERCEPT, DesignColumn
-from privfit.data.response import scaled
 from privfit.data.schema import Schema
-from privfit.terms.expressions import Cells, Expression, evaluate
+from privfit.terms.centring import Centring
+from privfit.terms.codings import Coding
+from privfit.terms.expressions import Cells
 from privfit.terms.factors import CategoricalFactor, NumericFactor
 from privfit.terms.grammar import ScopedFactor
-from privfit.terms.ranges import product_range
+from privfit.terms.monomials import Monomial
+from privfit.terms.products import ScaledProduct
+from privfit.terms.raw_terms import RawColumns, RawTerm
 
-
-@dataclass(frozen=True, slots=True)
-class Coding:
-    """The indicators of a categorical factor: which column, if any, a level code switches on.
-
-    Parameters
-    ----------
-    name : str
-        The column.
-    position : array of shape (levels + 1,)
-        Place among the indicators of each level code, -1 for none; the last entry is for missing cells.
-    width : int
-        Number of indicators.
-    """
-
-    name: str
-    position: NDArray[np.intp]
-    width: int
-
-    @classmethod
-    def make(cls, factor: CategoricalFactor, levels: int, *, reduced: bool) -> "Coding":
-        """Return the treatment coding of a factor."""
-        position = np.arange(levels + 1)
-        if reduced:
-            position[factor.base + 1 :] -= 1
-            position[factor.base] = MISSING
-        position[levels] = MISSING
-        return cls(factor.name, position, levels - reduced)
+Term: TypeAlias = tuple[ScopedFactor, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,55 +33,21 @@ class TermBlock:
     Parameters
     ----------
     columns : tuple of DesignColumn
-        They share centre and half-width, because they share the numeric product.
+        They share the half-width, because they share the numeric product.
     codings : tuple of Coding
         Categorical factors; the first one varies fastest along the columns.
-    expressions : tuple of Expression
-        Numeric factors.
+    product : ScaledProduct or None
+        Of the numeric factors, if there are any.
 
     Notes
     -----
     *Guarantee.* The encoded columns of a row have Euclidean norm at most 1, in exact arithmetic: with
-    categorical factors at most one of them is not 0, and every entry is clipped to [-1, 1].
+    categorical factors at most one of them is not 0, and every entry is within [-1, 1].
     """
 
     columns: tuple[DesignColumn, ...]
     codings: tuple[Coding, ...]
-    expressions: tuple[Expression, ...]
-
-    @classmethod
-    def make(cls, term: tuple[ScopedFactor, ...], schema: Schema, *, centered: bool) -> "TermBlock":
-        """Return the block of a term, its scale taken from the declared bounds.
-
-        Indicators and their products with numeric factors are scaled about 0, so that rows of other levels
-        stay 0; a purely numeric term is centred if ``centered``.
-
-        Raises
-        ------
-        FormulaError
-            If a numeric product is not finite on all of the bounds, or does not vary.
-        """
-        numeric = [one.factor for one in term if isinstance(one.factor, NumericFactor)]
-        codings = tuple(
-            Coding.make(one.factor, len(_levels(one.factor, schema)), reduced=one.reduced)
-            for one in term
-            if isinstance(one.factor, CategoricalFactor)
-        )
-        expressions = tuple(factor.expression for factor in numeric)
-        center, half_width = 0.0, 1.0
-        if numeric:
-            label = ":".join(factor.label for factor in numeric)
-            low, high = product_range(expressions, schema, label=label)
-            half_width = max(abs(low), abs(high))
-            if centered and not codings:
-                center, half_width = low / 2 + high / 2, high / 2 - low / 2
-        names = _column_names(term, schema)
-        label = ":".join(one.factor.label for one in term)
-        columns = tuple(
-            DesignColumn(name, center, half_width, label if codings else None, indicator=not numeric)
-            for name in names
-        )
-        return cls(columns, codings, expressions)
+    product: ScaledProduct | None
 
     def codes(self, cells: Cells, n_rows: int, start: int, layout: Layout) -> NDArray[np.intp]:
         """Return the encoded column of each row's entry, or ``layout.none``; the first one is ``start``."""
@@ -117,14 +61,51 @@ class TermBlock:
             stride *= coding.width
         return np.where(present, start + place, layout.none)
 
-    def numbers(self, cells: Cells, n_rows: int) -> FloatArray:
-        """Return the scaled product of the numeric factors, NaN where it is not finite."""
-        values = np.ones(n_rows)
-        with np.errstate(all="ignore"):
-            for expression in self.expressions:
-                values *= evaluate(expression, cells)
-            values[~np.isfinite(values)] = np.nan
-            return scaled(values, self.columns[0].center, self.columns[0].half_width)
+
+def design_blocks(terms: Sequence[Term], schema: Schema, *, centered: bool) -> tuple[TermBlock, ...]:
+    """Return the blocks of the terms of a formula, their scales taken from the declared bounds.
+
+    Indicators are not scaled. Numeric factors are centred if ``centered``, where all columns of lower order
+    that this takes are in the formula (`Centring`); rows of other levels stay 0.
+
+    Raises
+    ------
+    FormulaError
+        If a numeric product is not finite on all of the bounds, or does not vary.
+    """
+    raw_terms = tuple(_raw_terms(terms, schema))
+    centring = Centring(RawColumns.of(raw_terms), schema, centered)
+    return tuple(
+        _block(term, raw_term, centring, schema) for term, raw_term in zip(terms, raw_terms, strict=True)
+    )
+
+
+def _raw_terms(terms: Sequence[Term], schema: Schema) -> Iterator[RawTerm]:
+    start = 0
+    for term in terms:
+        codings = tuple(
+            Coding.make(one.factor, len(_levels(one.factor, schema)), reduced=one.reduced)
+            for one in term
+            if isinstance(one.factor, CategoricalFactor)
+        )
+        expressions = tuple(one.factor.expression for one in term if isinstance(one.factor, NumericFactor))
+        yield RawTerm(start, codings, expressions, Monomial.of(expressions))
+        start += math.prod(coding.width for coding in codings)
+
+
+def _block(term: Term, raw_term: RawTerm, centring: Centring, schema: Schema) -> TermBlock:
+    names = _column_names(term, schema)
+    label = ":".join(one.factor.label for one in term) if raw_term.codings else None
+    if not raw_term.expressions:
+        columns = tuple(DesignColumn(name, term=label, indicator=True) for name in names)
+        return TermBlock(columns, raw_term.codings, None)
+    numeric = ":".join(one.factor.label for one in term if isinstance(one.factor, NumericFactor))
+    found = centring.encoding(raw_term, label=numeric)
+    columns = tuple(
+        DesignColumn.less(name, lower, found.half_width, term=label)
+        for name, lower in zip(names, found.lower, strict=True)
+    )
+    return TermBlock(columns, raw_term.codings, found.product)
 
 
 def indicators(one: ScopedFactor, schema: Schema) -> int:
@@ -139,7 +120,7 @@ def _levels(factor: CategoricalFactor, schema: Schema) -> tuple[object, ...]:
     return column.levels
 
 
-def _column_names(term: tuple[ScopedFactor, ...], schema: Schema) -> list[str]:
+def _column_names(term: Term, schema: Schema) -> list[str]:
     """Return formulaic's names: the first factor varies fastest."""
     if not term:
         return [INTERCEPT]

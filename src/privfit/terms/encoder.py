@@ -18,8 +18,9 @@ from privfit.data.rows import BLOCK_ROWS, written_out
 from privfit.data.schema import Schema
 from privfit.data.tables import Table
 from privfit.errors import FormulaError
-from privfit.terms.blocks import TermBlock, indicators
+from privfit.terms.blocks import TermBlock, design_blocks, indicators
 from privfit.terms.grammar import ScopedFactor, factor_columns, parse_formula
+from privfit.terms.products import CenteredFactor
 
 _MOST_COLUMNS = 100_000
 """Of a design; a square matrix of so many coefficients has 80 GB."""
@@ -73,8 +74,11 @@ class FormulaEncoder:
     arithmetic a name means the clamped number in its raw unit. A row with a missing cell in a column of the
     formula, for which no fill is declared, is NaN throughout, so that it gets weight 0.
 
-    Numeric terms are scaled to [-1, 1] by their range over the declared bounds; with an intercept they are
-    centred, unless a categorical factor is in the term. Such terms are scaled about 0.
+    Numeric factors are scaled to [-1, 1] by their range over the declared bounds. With an intercept they are
+    centred, in products too, where all columns of lower order that this takes are in the formula: ``age*edu``
+    is encoded by the products of the centred columns, and ``age + I(age**2)`` by polynomials of the centred
+    column. Other products are centred as a whole, or scaled about 0. `Design.reporting_map` leads back to the
+    terms of the formula.
 
     *Guarantee.* A row of k terms, the intercept among them, has norm at most ``sqrt(k)``, because the columns
     of one term have norm at most 1. ``norm_bound`` is this number, or ``schema.row_norm`` if that is smaller;
@@ -112,7 +116,7 @@ class FormulaEncoder:
         names = [name for name in schema if name in read]
         self._columns = tuple((name, _untransformed(schema[name])) for name in names)
         _check_width(parsed.terms, schema)
-        self._blocks = tuple(TermBlock.make(term, schema, centered=has_intercept) for term in parsed.terms)
+        self._blocks = design_blocks(parsed.terms, schema, centered=has_intercept)
         self._response = SchemaEncoder(
             schema, target=parsed.response, columns=names, intercept=has_intercept, target_kind=target_kind
         )
@@ -206,8 +210,9 @@ class FormulaEncoder:
         number, code = 0, 0
         pair = len(layout.columns), layout.plain
         start = 0
+        known: dict[CenteredFactor, FloatArray] = {}
         for block in self._blocks:
-            values = None if not block.expressions else block.numbers(cells, len(x))
+            values = None if block.product is None else block.product.values(cells, len(x), known)
             codes = None if not block.codings else block.codes(cells, len(x), start, layout)
             if values is not None and codes is not None:
                 x.numbers[:, pair[0]] = np.where(codes == layout.none, 0.0, values)
@@ -224,11 +229,11 @@ class FormulaEncoder:
 def _layout(blocks: Sequence[TermBlock]) -> Layout:
     columns, start = [], 0
     for block in blocks:
-        if block.expressions and not block.codings:
+        if block.product is not None and not block.codings:
             columns.append(start)
         start += len(block.columns)
-    constant = any(not block.expressions and not block.codings for block in blocks)
-    paired = sum(1 for block in blocks if block.expressions and block.codings)
+    constant = any(block.product is None and not block.codings for block in blocks)
+    paired = sum(1 for block in blocks if block.product is not None and block.codings)
     plain = sum(1 for block in blocks if block.codings) - paired
     return Layout(start, constant, tuple(columns), plain, paired)
 

@@ -30,6 +30,8 @@ class Function:
         finite where the function is not finite everywhere.
     remedy : str
         What to do where the function is not finite on the declared bounds.
+    exponent : int, optional
+        Of a whole power.
     """
 
     name: str
@@ -37,6 +39,7 @@ class Function:
     values: Callable[..., Any]
     enclose: Callable[..., Interval]
     remedy: str = "narrow the bounds in the schema, so that it does not overflow"
+    exponent: int | None = None
 
 
 def _increasing(function: Callable[[FloatArray], FloatArray]) -> Callable[[Interval], Interval]:
@@ -114,7 +117,7 @@ def integer_power(exponent: int) -> Function:
             return low, high
         return np.where(crosses, 0.0, low), high
 
-    return Function("**", 1, values, enclose, _POWER)
+    return Function("**", 1, values, enclose, _POWER, exponent)
 
 
 def _less(x: Interval, y: Interval) -> Interval:

@@ -42,12 +42,7 @@ def product_range(
     FormulaError
         If the product is not finite on all of the bounds, or does not vary.
     """
-    boxes = _boxes(factors, columns)
-    with np.errstate(all="ignore"):
-        low, high = enclose(factors[0], boxes)
-        for factor in factors[1:]:
-            low, high = MULTIPLY.enclose((low, high), enclose(factor, boxes))
-        lowest, highest = float(np.min(low)), float(np.max(high))
+    lowest, highest = enclosure(factors, columns)
     if not (np.isfinite(lowest) and np.isfinite(highest)):
         raise FormulaError(
             f"formula: {quoted(label)} is not finite on all of the declared bounds; narrow them"
@@ -58,6 +53,16 @@ def product_range(
             f"formula: {quoted(label)} does not vary within the declared bounds; drop it or widen the bounds"
         )
     return lowest, highest
+
+
+def enclosure(factors: Sequence[Expression], columns: Mapping[str, Column]) -> tuple[float, float]:
+    """Return bounds on a product, as `product_range` does, that may be equal or not finite."""
+    boxes = _boxes(factors, columns)
+    with np.errstate(all="ignore"):
+        low, high = enclose(factors[0], boxes)
+        for factor in factors[1:]:
+            low, high = MULTIPLY.enclose((low, high), enclose(factor, boxes))
+        return float(np.min(low)), float(np.max(high))
 
 
 def _boxes(factors: Sequence[Expression], columns: Mapping[str, Column]) -> dict[str, Interval]:

@@ -1,0 +1,106 @@
+"""The raw columns of a formula, and how a column that is wanted is made of them."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import product
+from typing import TypeAlias
+
+from privfit.data.columns import MISSING
+from privfit.terms.codings import Coding
+from privfit.terms.expressions import Expression
+from privfit.terms.monomials import Monomial, Powers
+
+Levels: TypeAlias = Mapping[str, int]
+"""Level codes by column: a product of indicators."""
+
+Combination: TypeAlias = Mapping[int, float]
+"""Raw columns of a design, by place, with their coefficients."""
+
+
+@dataclass(frozen=True, slots=True)
+class RawTerm:
+    """A term of a formula in raw units: products of indicators, times a product of numbers.
+
+    Parameters
+    ----------
+    start : int
+        Place of its first column in the design.
+    codings : tuple of Coding
+        The first one varies fastest along the columns.
+    expressions : tuple of Expression
+        Numeric factors.
+    monomial : Monomial
+        Their product.
+    """
+
+    start: int
+    codings: tuple[Coding, ...]
+    expressions: tuple[Expression, ...]
+    monomial: Monomial
+
+    @property
+    def levels(self) -> Iterator[Levels]:
+        """Levels that each column is for, in the order of the columns."""
+        names = [coding.name for coding in self.codings]
+        for codes in product(*(coding.coded for coding in reversed(self.codings))):
+            yield dict(zip(names, reversed(codes), strict=True))
+
+    def place(self, levels: Levels) -> int | None:
+        """Return the place of the column for these levels, None where there is none."""
+        place, stride = self.start, 1
+        for coding in self.codings:
+            position = int(coding.position[levels[coding.name]])
+            if position == MISSING:
+                return None
+            place += stride * position
+            stride *= coding.width
+        return place
+
+
+@dataclass(frozen=True, slots=True)
+class RawColumns:
+    """The columns of all terms of a formula."""
+
+    terms: Mapping[tuple[frozenset[str], Powers], Sequence[RawTerm]]
+    codings: Mapping[str, Coding] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, terms: Sequence[RawTerm]) -> "RawColumns":
+        """Return the columns of these terms."""
+        found: dict[tuple[frozenset[str], Powers], list[RawTerm]] = {}
+        for term in terms:
+            names = frozenset(coding.name for coding in term.codings)
+            found.setdefault((names, term.monomial.powers), []).append(term)
+        return cls(found, {coding.name: coding for term in terms for coding in term.codings})
+
+    def combination(self, levels: Levels, powers: Powers) -> Combination | None:
+        """Return the product of indicators and powers as a combination of columns, None if it is none.
+
+        The indicator of a reference level is what those of the others leave of 1.
+        """
+        for term in self.terms.get((frozenset(levels), powers), ()):
+            place = term.place(levels)
+            if place is not None:
+                return {place: 1.0 / term.monomial.scale}
+        for name, code in levels.items():
+            coding = self.codings[name]
+            if code == coding.base:
+                found = self._without_the_others(levels, powers, coding)
+                if found is not None:
+                    return found
+        return None
+
+    def _without_the_others(self, levels: Levels, powers: Powers, coding: Coding) -> Combination | None:
+        rest = {name: code for name, code in levels.items() if name != coding.name}
+        total = self.combination(rest, powers)
+        if total is None:
+            return None
+        found = dict(total)
+        for code in coding.codes:
+            if code != coding.base:
+                part = self.combination({**levels, coding.name: code}, powers)
+                if part is None:
+                    return None
+                for place, coefficient in part.items():
+                    found[place] = found.get(place, 0.0) - coefficient
+        return found
