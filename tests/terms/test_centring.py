@@ -10,7 +10,7 @@ from privfit.data.schema import Schema
 from privfit.data.tables import open_table
 from privfit.estimators.assumptions import Assumptions
 from privfit.estimators.stand_in import stand_in_rows
-from privfit.formula import FormulaEncoder
+from privfit.terms.encoder import FormulaEncoder
 from tests.terms.formula_table import SAME_AS_FORMULAIC
 from tests.terms.formula_table import SCHEMA as MIXED
 from tests.terms.formula_table import table as mixed
