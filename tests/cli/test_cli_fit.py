@@ -140,7 +140,7 @@ def test_add_remove_reports_the_public_number_of_rows_only(invoke, people, schem
     result = invoke("fit", people, *args)
     assert result.exit_code == 0
     assert "550 (public scale)" in result.stdout
-    assert "600" not in result.stdout
+    assert "600" not in result.stdout.split()  # as a part of a noisy number it may be there
 
 
 def test_ledger_is_charged_and_refuses(invoke, people, schema, tmp_path, refused):
