@@ -172,6 +172,11 @@ class View:
         problem = limited(self.model.problem, self.model.frame.basis @ self.turn)
         return replace(problem, steep=self.steep)
 
+    @property
+    def dimension(self) -> float:
+        """The expected squared norm of a row."""
+        return self.model.frame.dimension * float(np.mean(np.sum(self.turn**2, axis=0)))
+
     @cached_property
     def each(self) -> FloatArray:
         """``T`` for each linear predictor, shape (n_linear, n_linear)."""

@@ -371,7 +371,7 @@ class _Descent:
 
     def _dimension(self, turn: FloatArray) -> float:
         """Return the expected squared norm of a row ``turn' z``."""
-        return self.model.frame.dimension * float(np.mean(np.sum(turn**2, axis=0)))
+        return View(self.model, turn).dimension
 
     def _possible(self, turn: FloatArray, dimension: float) -> float:
         """Return about how long rows that noise hides can be, by declared bounds; 0 without."""
