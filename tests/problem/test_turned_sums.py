@@ -15,6 +15,7 @@ from privfit.privacy.relation import Relation
 from privfit.problem.coded_kernels import MOMENT_GROUP
 from privfit.problem.objective import Problem
 from privfit.problem.queries import MATRICES, BoundedQuery, mean_sensitivity
+from privfit.problem.steep import SteepRows
 from privfit.problem.turning import (
     TURNING_EPSILON,
     longest_row,
@@ -79,6 +80,29 @@ def test_rows_are_turned_where_rounding_would_be_felt(kind, basis):
     assert before(basis * np.geomspace(1.0, 1e4, 8))
     assert before(np.ones((8, 8)))
     assert not before(1e4 * basis)
+
+
+def test_the_rounding_of_encoded_scores_is_that_of_slopes_that_are_not_held(basis):
+    """A row at the centre is short in the basis, where alone slopes are held, and may be long in the table.
+
+    So the room for rounding shrinks with the bound, and what rounding takes does not.
+    """
+    total = np.arange(64.0)
+
+    def before(spread, steep):
+        problem = in_basis(Logistic(), basis * np.geomspace(1.0, spread, 8), steep=steep)
+        problem = replace(problem, penalised=(True,) * 8)
+        return np.array_equal(problem.mean("meat", total), total.reshape(8, 8) / N)
+
+    spreads = np.geomspace(1.0, 1e4, 60)
+    free, held = (
+        [before(spread, steep) for spread in spreads] for steep in (None, SteepRows(0.5, np.zeros(8), 0.75))
+    )
+    assert not free[0]
+    assert not held[0]
+    assert free[-1]
+    assert held[-1]
+    assert sum(held) > sum(free)
 
 
 @pytest.mark.parametrize("classes", [2, 3])

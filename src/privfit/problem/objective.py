@@ -146,8 +146,8 @@ class Problem:
     @property
     def gradient_bound(self) -> float:
         """Largest norm that a row's gradient in the coefficients can have, ridge excluded."""
-        part = 1.0 if self.steep is None else self.steep.part
-        return self.loss.constants.slope * self.norm_bound * part
+        bound = self.loss.constants.slope * self.norm_bound
+        return bound if self.steep is None else bound * self.steep.part
 
     @property
     def slope_bounds(self) -> SlopeBounds | None:
@@ -200,6 +200,10 @@ class Problem:
             need_hessian(self.loss)
         side = self.n_coef if kind == "second_moment" else self.size
         bound = self._largest_product(kind, self.norm_bound)
+        if kind == "meat" and self.steep is not None:
+            bound *= (
+                self.steep.part**2
+            )  # here alone: encoded, rows that are short here may be long
         return BoundedQuery(kind, side * (side + 1) // 2, bound, turned=self._turned)
 
     def _largest_product(self, kind: ReleaseKind, norm_bound: float) -> float:
@@ -210,8 +214,7 @@ class Problem:
         if kind == "hessian":
             return constants.curvature * (norm_bound**2 + constants.scale_direction**2)
         side = max(abs(t) for t in constants.scale_slope) ** 2
-        part = 1.0 if self.steep is None else self.steep.part
-        return (constants.slope * norm_bound * part) ** 2 + side
+        return (constants.slope * norm_bound) ** 2 + side
 
     @property
     def _turned(self) -> int:
