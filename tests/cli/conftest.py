@@ -36,6 +36,15 @@ def schema(tmp_path):
 
 
 @pytest.fixture
+def three(people, schema):
+    """Give the third of the rows another label, and declare it."""
+    lines = people.read_text().splitlines()
+    changed = [line.rsplit(",", 1)[0] + ",maybe" if k % 3 == 1 else line for k, line in enumerate(lines)]
+    people.write_text("\n".join([lines[0], *changed[1:]]) + "\n", encoding="utf-8")
+    schema.write_text(schema.read_text().replace('["no", "yes"]', '["no", "maybe", "yes"]'))
+
+
+@pytest.fixture
 def refused():
     """Check that a command failed with one line on stderr and nothing else."""
 

@@ -9,15 +9,6 @@ import privfit as pf
 from privfit.problem.plan import Plan
 
 
-@pytest.fixture
-def three(people, schema):
-    """Give the third of the rows another label, and declare it."""
-    lines = people.read_text().splitlines()
-    changed = [line.rsplit(",", 1)[0] + ",maybe" if k % 3 == 1 else line for k, line in enumerate(lines)]
-    people.write_text("\n".join([lines[0], *changed[1:]]) + "\n", encoding="utf-8")
-    schema.write_text(schema.read_text().replace('["no", "yes"]', '["no", "maybe", "yes"]'))
-
-
 @pytest.mark.usefixtures("three")
 def test_fit_names_the_classes(invoke, people, schema, tmp_path):
     out = tmp_path / "result.json"

@@ -79,15 +79,6 @@ def test_intervals_are_those_of_python(invoke, saved, new, tmp_path, suffix):
     np.testing.assert_array_equal(found.to_numpy(), expected.to_numpy())
 
 
-@pytest.fixture
-def three(people, schema):
-    """Give the third of the rows another label, and declare it."""
-    lines = people.read_text().splitlines()
-    changed = [line.rsplit(",", 1)[0] + ",maybe" if k % 3 == 1 else line for k, line in enumerate(lines)]
-    people.write_text("\n".join([lines[0], *changed[1:]]) + "\n", encoding="utf-8")
-    schema.write_text(schema.read_text().replace('["no", "yes"]', '["no", "maybe", "yes"]'))
-
-
 @pytest.mark.usefixtures("three")
 def test_every_class_has_its_columns(invoke, saved, new, tmp_path):
     path, out = saved(), tmp_path / "predictions.csv"

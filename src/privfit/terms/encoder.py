@@ -21,9 +21,7 @@ from privfit.errors import FormulaError
 from privfit.terms.blocks import TermBlock, design_blocks, indicators
 from privfit.terms.grammar import ScopedFactor, factor_columns, parse_formula
 from privfit.terms.products import CenteredFactor
-
-_MOST_COLUMNS = 100_000
-"""Of a design; a square matrix of so many coefficients has 80 GB."""
+from privfit.terms.size import MOST_COLUMNS
 
 
 @dataclass(frozen=True, slots=True)
@@ -255,9 +253,9 @@ def _untransformed(column: Column) -> Column:
 def _check_width(terms: Sequence[Sequence[ScopedFactor]], schema: Schema) -> None:
     """Refuse more columns than there could be coefficients for, before they get names."""
     width = sum(math.prod(indicators(one, schema) for one in term) for term in terms)
-    if width > _MOST_COLUMNS:
+    if width > MOST_COLUMNS:
         raise FormulaError(
-            f"formula: its terms have more than {_MOST_COLUMNS} columns; cross columns with fewer levels"
+            f"formula: its terms have more than {MOST_COLUMNS} columns; cross columns with fewer levels"
         )
 
 

@@ -12,8 +12,8 @@ from formulaic.parser.types import ASTNode, Token
 
 from privfit.errors import FormulaError
 
-_MOST_TERMS = 100_000
-"""Each has a column, and a square matrix of so many has 80 GB."""
+MOST_COLUMNS = 100_000
+"""Of a design, and so terms of a formula; a square matrix of so many coefficients has 80 GB."""
 _MOST_PRODUCTS = 10**6
 """That a power multiplies out, most of which are the same."""
 _MOST_FACTORS = 10
@@ -52,9 +52,9 @@ def check_size(right: str, is_categorical: Mapping[str, bool]) -> None:
             for part in node.args
         ]
         found = _SIZES.get(str(node.operator), _sum)(operands, node)
-        if found.terms > _MOST_TERMS:
+        if found.terms > MOST_COLUMNS:
             raise FormulaError(
-                f"formula: it stands for more than {_MOST_TERMS} terms; cross fewer columns with * or **"
+                f"formula: it stands for more than {MOST_COLUMNS} terms; cross fewer columns with * or **"
             )
         sizes[id(node)] = Size(min(found.terms, most.terms), min(found.factors, most.factors))
         if sizes[id(node)].factors > _MOST_FACTORS:
