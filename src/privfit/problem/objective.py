@@ -201,9 +201,7 @@ class Problem:
         side = self.n_coef if kind == "second_moment" else self.size
         bound = self._largest_product(kind, self.norm_bound)
         if kind == "meat" and self.steep is not None:
-            bound *= (
-                self.steep.part**2
-            )  # here alone: encoded, rows that are short here may be long
+            bound *= self.steep.part**2  # here alone: encoded, rows that are short here may be long
         return BoundedQuery(kind, side * (side + 1) // 2, bound, turned=self._turned)
 
     def _largest_product(self, kind: ReleaseKind, norm_bound: float) -> float:
