@@ -102,6 +102,21 @@ def test_poisson_is_maximum_likelihood_with_the_hc0_sandwich(data):
         poisson("y ~ age", data, schema=ROW_SCHEMA)
 
 
+def test_a_rate_weighted_by_its_exposure_is_the_regression_with_that_offset(data):
+    rng = np.random.default_rng(5)
+    years = rng.uniform(0.5, 3.0, len(data))
+    visits = rng.poisson(years * np.exp(0.2 * data["age"] + 0.1 * data["dose"]))
+    rows = data.assign(years=years, rate=visits / years)
+    bounds = {"years": {"lower": 0, "upper": 3}, "rate": {"lower": 0, "upper": 100}}
+    schema = Schema(
+        ROW_SCHEMA.to_dict() | {name: {"type": "numeric", **bound} for name, bound in bounds.items()}
+    )
+    reference = sm.GLM(
+        visits, design("age * sex + dose", data), family=sm.families.Poisson(), exposure=years
+    ).fit(cov_type="HC0", tol=1e-13)
+    check(poisson("rate ~ age * sex + dose", rows, schema=schema, weights="years", **EXACT), reference)
+
+
 def test_a_narrow_quantile_regression_is_the_usual_one(data):
     result = quantile("y ~ age + dose", data, schema=ROW_SCHEMA, quantile=0.3, width=0.05, **EXACT)
     reference = sm.QuantReg(data["y"], design("age + dose", data)).fit(q=0.3)

@@ -80,6 +80,7 @@ _MIXES = "it would mix private rows; drop it"
 _HINGES = "its knots would be learnt from private rows; write hinges such as np.maximum(x - 40, 0)"
 _POLYNOMIALS = "it would learn from private rows; write x + I(x ** 2)"
 _ABSENT = "it is not supported"
+_OFFSETS = f"{_ABSENT}; for an exposure take the rate as response and weights=<the exposure>"
 _EDGES = "compare with the edges: I(x > 1)"
 _REFUSED_CALLS = {
     name: why
@@ -88,7 +89,7 @@ _REFUSED_CALLS = {
         ("poly", _POLYNOMIALS),
         ("lag shift roll diff rank sort mean median quantile sum cumsum std var min max", _MIXES),
         ("bs cr cs cc te ns s", _HINGES),
-        ("offset", f"{_ABSENT}: a predictor has a coefficient that is estimated; write np.log(x) for one"),
+        ("offset", _OFFSETS),
         ("factor as_factor", f"{_ABSENT}; write C(x)"),
         ("Q", f"{_ABSENT}; write the name in backticks"),
         ("cut digitize floor ceil round mod", f"{_ABSENT}; {_EDGES}"),
