@@ -10,6 +10,7 @@ from privfit._checks import FloatArray
 from privfit.problem.objective import Problem
 from privfit.problem.plan import Release
 from privfit.solvers.base import noise_norm, raised_eigenvalues
+from privfit.solvers.drawn import drawn_towards
 
 LARGEST_CORRECTION = 0.25
 """Largest relative bias of a variance that `debiased` removes."""
@@ -37,6 +38,13 @@ _ROUNDS = 5
 LARGEST_HIDDEN_PART = 0.05
 """Part of a coefficient's squared direction that may be unresolved before its standard error is infinite."""
 
+LEAST_SPREAD = 0.1
+"""Deviation of a bread from the expected one that is always thought possible, relative to it."""
+
+MOST_DRAWN = 1.0
+"""Standard deviations of its noise by which an entry is drawn towards the expected one at most: where a
+single entry is far from what is expected, others do not draw it there."""
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Bread:
@@ -47,16 +55,19 @@ class Bread:
     matrix, inverse : array of shape (q, q)
         Both after raising eigenvalues to half the noise's spectral norm.
     sd : float
-        Noise standard deviation of a diagonal entry (off the diagonal ``sd / sqrt(2)``).
+        Standard deviation of what a diagonal entry is off by (off the diagonal ``sd / sqrt(2)``).
     unresolved : array of shape (q, m)
         Orthonormal directions whose curvature the noise hides, see `hidden_count`, or that have none: their
         eigenvalue is below `VANISHED` or `ROUNDING`.
+    kept : float
+        Part of the variance of the noise that is left after the matrix was drawn towards an expected one.
     """
 
     matrix: FloatArray
     inverse: FloatArray
     sd: float
     unresolved: FloatArray
+    kept: float = 1.0
 
     def far_inverse(self, move: FloatArray, sd: float) -> FloatArray:
         """Inverse of the Hessian where noise has made its eigenvalues too large, as at an interval's far end.
@@ -98,7 +109,7 @@ def _lowered(values: FloatArray, sd: FloatArray | float) -> FloatArray:
     return np.maximum(values - _DEVIATIONS * sd, _LEAST_LEFT * values)
 
 
-def bread_from(problem: Problem, releases: Sequence[Release]) -> Bread:
+def bread_from(problem: Problem, releases: Sequence[Release], expected: FloatArray | None = None) -> Bread:
     """Average released Hessians by precision, floor the eigenvalues and invert.
 
     Parameters
@@ -106,31 +117,52 @@ def bread_from(problem: Problem, releases: Sequence[Release]) -> Bread:
     problem : Problem
     releases : sequence of Release
         Hessians (times the scale) at points near the solution.
+    expected : array of shape (n_linear, n_linear), optional
+        See `privfit.solvers.base.Solution`. The average is drawn towards a multiple of it as far as noise
+        hides the difference; no entry by more than `MOST_DRAWN` standard deviations of its noise.
 
     Notes
     -----
     Eigenvalues below half the noise's spectral norm are raised to that level for the estimate. Their
     directions, and others that noise hides, are not resolved: coefficients that lie in them get no interval,
-    see `hidden`.
+    see `hidden`. What is not resolved is told from the average itself.
     """
+    average, sd = _average(problem, releases)
+    unresolved = _unresolved(problem, average, sd)
+    matrix, kept = average, 1.0
+    if expected is not None and sd > 0.0:
+        drawn = drawn_towards(expected, average, sd, spread=LEAST_SPREAD, most=MOST_DRAWN)
+        matrix, kept = drawn.matrix, drawn.kept
+    sd *= math.sqrt(kept)
+    eigenvalues, vectors = np.linalg.eigh(matrix + problem.ridge)
+    raised = raised_eigenvalues(eigenvalues, 0.5 * noise_norm(sd, problem.size))
+    return Bread(
+        matrix=(vectors * raised) @ vectors.T,
+        inverse=(vectors / raised) @ vectors.T,
+        sd=sd,
+        unresolved=unresolved,
+        kept=kept,
+    )
+
+
+def _average(problem: Problem, releases: Sequence[Release]) -> tuple[FloatArray, float]:
+    """Return the average of released Hessians by precision, and the standard deviation of its noise."""
     scales = np.array([problem.split(release.at)[1] for release in releases])
     sds = np.array([release.sd for release in releases]) / scales
     weights = 1.0 / sds**2 if (sds > 0).all() else np.ones(len(releases))
     weights = weights / weights.sum()
     values = np.array([release.value for release in releases]) / scales[:, None, None]
-    matrix, sd = np.tensordot(weights, values, axes=1), float(np.sqrt(np.sum((weights * sds) ** 2)))
-    eigenvalues, vectors = np.linalg.eigh(matrix + problem.ridge)
-    noise = noise_norm(sd, problem.size)
+    average = np.asarray(np.tensordot(weights, values, axes=1), dtype=np.float64)
+    return average, float(np.sqrt(np.sum((weights * sds) ** 2)))
+
+
+def _unresolved(problem: Problem, average: FloatArray, sd: float) -> FloatArray:
+    """Return orthonormal directions whose curvature noise hides, or that have none, shape (q, m)."""
+    eigenvalues, vectors = np.linalg.eigh(average + problem.ridge)
     vanished = max(VANISHED * problem.loss.constants.curvature, ROUNDING * float(eigenvalues[-1]))
-    kept = raised_eigenvalues(eigenvalues, 0.5 * noise)
-    least = max(vanished, 0.5 * noise)
+    least = max(vanished, 0.5 * noise_norm(sd, problem.size))
     count = max(hidden_count(eigenvalues, sd), int(np.count_nonzero(eigenvalues < least)))
-    return Bread(
-        matrix=(vectors * kept) @ vectors.T,
-        inverse=(vectors / kept) @ vectors.T,
-        sd=sd,
-        unresolved=vectors[:, :count],
-    )
+    return vectors[:, :count]
 
 
 def largest_of_noise(sd: float, size: int) -> float:
@@ -193,7 +225,7 @@ def hidden(directions: FloatArray, bread: Bread) -> np.ndarray:
 
 
 def debiased(covariance: FloatArray, bread: Bread) -> FloatArray:
-    """Remove from ``C = M^-1 A M^-1`` what the noise of ``M`` adds to it on average.
+    """Take from ``C = M^-1 A M^-1`` what the noise of ``M`` adds to it on average.
 
     With ``W = M^-1`` and symmetric noise ``E`` of diagonal sd ``s`` in ``M``, to second order
     ``E[(M+E)^-1 A (M+E)^-1] = C + B C + C B' + W T(C) W``, where ``T(D) = s**2 / 2 (tr(D) I + D)`` is
@@ -202,6 +234,10 @@ def debiased(covariance: FloatArray, bread: Bread) -> FloatArray:
     beyond `LARGEST_CORRECTION` are cut to it: there the expansion no longer holds, and too wide is
     the safe side.
 
+    A matrix that is drawn towards an expected one varies less than the Hessian about that does: the noise
+    that is left in it adds as above, and what it lacks of the variance takes away. With ``s**2`` the
+    variance that is left, the part ``k`` of the noise's, that is ``k s**2`` less ``(1 - k) s**2``.
+
     Parameters
     ----------
     covariance : array of shape (q, q)
@@ -209,7 +245,7 @@ def debiased(covariance: FloatArray, bread: Bread) -> FloatArray:
     """
     if bread.sd == 0.0:
         return covariance
-    inverse, half = bread.inverse, 0.5 * bread.sd**2
+    inverse, half = bread.inverse, 0.5 * bread.sd**2 * (2.0 * bread.kept - 1.0)
     identity = np.eye(inverse.shape[0])
 
     def mean_square(matrix: FloatArray) -> FloatArray:
@@ -221,5 +257,6 @@ def debiased(covariance: FloatArray, bread: Bread) -> FloatArray:
     roots = np.sqrt(np.maximum(values, 1e-14 * max(float(values[-1]), 1e-300)))
     root, unroot = (vectors * roots) @ vectors.T, (vectors / roots) @ vectors.T
     relative, directions = np.linalg.eigh(unroot @ excess @ unroot)
-    shrink = 1.0 / (1.0 + np.clip(relative, 0.0, LARGEST_CORRECTION))
+    lowest = 0.0 if bread.kept == 1.0 else -LARGEST_CORRECTION
+    shrink = 1.0 / (1.0 + np.clip(relative, lowest, LARGEST_CORRECTION))
     return root @ (directions * shrink) @ directions.T @ root

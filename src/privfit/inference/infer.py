@@ -108,7 +108,7 @@ def infer(solution: Solution, oracle: Oracle, *, directions: FloatArray) -> Infe
     center = solution.theta if around is None or from_point else 0.5 * (around.theta + solution.theta)
     oracle.sample(solution.part)
     hessians = [*solution.curvature, oracle.release("hessian", center)]
-    bread = bread_from(problem, hessians)
+    bread = bread_from(problem, hessians, solution.expected)
     released = oracle.release("meat", center)
     least = least_multiple(problem.loss, solution.dispersion)
     shared = not problem.shares.plain

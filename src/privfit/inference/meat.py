@@ -44,7 +44,8 @@ def meat_from(
     """
     sd, q, n = release.sd, release.value.shape[0], n_linear
     if sd == 0.0:
-        return Drawn(_positive(release.value), np.eye(q), np.zeros((q, q)))
+        exact = _positive(release.value)
+        return Drawn(exact, exact, np.eye(q), np.zeros((q, q)))
     drawn = drawn_towards(bread.matrix[:n, :n], release.value, sd, least=least, generous=shared)
     return replace(drawn, matrix=_positive(drawn.matrix))
 

@@ -35,6 +35,10 @@ def satterthwaite(
     the noise of bread and meat gives it. The part of ``v`` that is privacy noise needs no such correction:
     given the released bread it is exact.
 
+    ``v`` is to be what the variance is expected to be. Where noise alone makes the released one small, few
+    degrees of freedom would make intervals long for no reason. So it is taken to be no smaller than with the
+    multiple of the bread that the meat is drawn towards, which all entries and the model tell.
+
     Parameters
     ----------
     directions : array of shape (k, q)
@@ -62,8 +66,10 @@ def satterthwaite(
     of_meat = meat.variance(u) / n_rows**2
     of_bread = 4.0 * 0.5 * bread.sd**2 * (squared_u * squared_v + cross**2)
     variance = of_meat + of_bread
+    short = np.einsum("ki,ij,kj->k", u, meat.center - meat.matrix, u) / n_rows
+    expected = total + np.maximum(short, 0.0)
     with np.errstate(divide="ignore", invalid="ignore"):
-        return np.where(variance > 0, 2.0 * total**2 / variance, np.inf)
+        return np.where(variance > 0, 2.0 * expected**2 / variance, np.inf)
 
 
 def with_tails(dof: FloatArray, steps: Sequence[Step], part: FloatArray) -> FloatArray:

@@ -64,6 +64,9 @@ class Solution:
     bend : array of shape (k, q) or None
         ``norm(bend @ d)`` is about the part by which the curvature changes over a distance ``d``; None where
         nothing is known.
+    expected : array of shape (n_linear, n_linear) or None
+        About a multiple of the Hessian of the coefficients near the solution, without the ridge, as far as
+        releases say before it is asked for; None where nothing is known.
     """
 
     problem: Problem
@@ -74,6 +77,7 @@ class Solution:
     part: float = 1.0
     dispersion: float = 0.0
     bend: FloatArray | None = None
+    expected: FloatArray | None = None
 
     @property
     def late(self) -> tuple[Step, ...]:

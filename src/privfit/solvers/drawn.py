@@ -1,5 +1,6 @@
 """A noisy symmetric matrix, drawn towards a multiple of a better known one as far as noise hides the rest."""
 
+import math
 from dataclasses import dataclass
 
 import numpy as np
@@ -22,15 +23,21 @@ class Drawn:
     Parameters
     ----------
     matrix : array of shape (q, q)
+    center : array of shape (q, q)
+        Mean of the prior: the multiple of the reference, and entries that are taken as they are.
     root : array of shape (q, q)
         Coordinates ``y = root.T @ u`` in which the noise that is left has independent entries.
     left : array of shape (q, q)
         Variances of the entries of the symmetric noise that is left in these coordinates.
+    kept : float
+        Their sum, relative to that of the noise.
     """
 
     matrix: FloatArray
+    center: FloatArray
     root: FloatArray
     left: FloatArray
+    kept: float = 1.0
 
     def variance(self, directions: FloatArray) -> FloatArray:
         """Return the variance that is left in ``u'Qu`` for every row ``u`` of ``directions``, shape (k,)."""
@@ -40,7 +47,14 @@ class Drawn:
 
 
 def drawn_towards(
-    reference: FloatArray, released: FloatArray, sd: float, *, least: float = 0.0, generous: bool = False
+    reference: FloatArray,
+    released: FloatArray,
+    sd: float,
+    *,
+    least: float = 0.0,
+    generous: bool = False,
+    spread: float = LEAST_SPREAD,
+    most: float = math.inf,
 ) -> Drawn:
     """Return the posterior mean of a released matrix under a prior about multiples of ``reference``.
 
@@ -58,6 +72,11 @@ def drawn_towards(
         Whether ``least`` may be far above what the multiple is. It is then lowered to two standard deviations
         of a direction above the one that the released entries say: a prior about a multiple that they rule
         out would take the noise for differences between directions.
+    spread : float
+        Smallest deviation from the multiple that is thought possible, relative to it.
+    most : float
+        Standard deviations of its noise by which an entry is drawn at most (limited translation, Efron and
+        Morris 1972).
 
     Notes
     -----
@@ -65,7 +84,7 @@ def drawn_towards(
     thought of as ``kappa I + D``, ``D`` symmetric with normal entries of standard deviation ``delta`` on and
     ``delta / sqrt(2)`` off the diagonal. ``kappa`` and ``delta`` are fitted to the released entries,
     whose noise is known, by the method of moments, and every entry is replaced by its posterior mean
-    (Efron 2010, *Large-scale inference*, chapter 1). ``delta`` is at least `LEAST_SPREAD` times ``kappa``. As
+    (Efron 2010, *Large-scale inference*, chapter 1). ``delta`` is at least ``spread`` times ``kappa``. As
     noise vanishes the mean is the released matrix.
     """
     n, q = len(reference), len(released)
@@ -76,15 +95,19 @@ def drawn_towards(
     seen = unroot.T @ released @ unroot
     scale = np.concatenate([values, np.ones(q - n)]) ** -0.5
     noise = 0.5 * sd**2 * np.outer(scale, scale) ** 2 * (1.0 + np.eye(q))
-    mean, left = seen.copy(), noise.copy()
+    mean, center, left = seen.copy(), seen.copy(), noise.copy()
     if generous:
-        kappa, error, spread = _fitted(seen[:n, :n], noise[:n, :n], 0.0)
-        least = min(least, kappa + _SURELY * (error + spread) ** 0.5)
-    mean[:n, :n], left[:n, :n] = _posterior(seen[:n, :n], noise[:n, :n], least)
-    return Drawn(root @ mean @ root.T, root, left)
+        kappa, error, squared = _fitted(seen[:n, :n], noise[:n, :n], 0.0, spread)
+        least = min(least, kappa + _SURELY * (error + squared) ** 0.5)
+    center[:n, :n], found, open_ = _posterior(seen[:n, :n], noise[:n, :n], least, spread)
+    furthest = most * np.sqrt(noise[:n, :n])
+    mean[:n, :n] += np.clip(found - mean[:n, :n], -furthest, furthest)
+    left[:n, :n] = np.where(np.abs(found - seen[:n, :n]) > furthest, noise[:n, :n], open_)
+    kept = float(np.sum(left) / np.sum(noise))
+    return Drawn(root @ mean @ root.T, root @ center @ root.T, root, left, kept)
 
 
-def _fitted(seen: FloatArray, noise: FloatArray, least: float) -> tuple[float, float, float]:
+def _fitted(seen: FloatArray, noise: FloatArray, least: float, lowest: float) -> tuple[float, float, float]:
     """Return ``kappa``, the variance with which it is known and ``delta**2`` by the method of moments."""
     identity = np.eye(len(seen))
     part = _parts(len(seen))
@@ -98,7 +121,7 @@ def _fitted(seen: FloatArray, noise: FloatArray, least: float) -> tuple[float, f
         excess = (seen - kappa * identity) ** 2 - noise
         precision = (part / (spread * part + noise)) ** 2
         fitted = float(np.sum((precision * excess / part)[upper]) / np.sum(precision[upper]))
-        spread = max(fitted, (LEAST_SPREAD * kappa) ** 2)
+        spread = max(fitted, (lowest * kappa) ** 2)
     return kappa, error, spread
 
 
@@ -107,11 +130,14 @@ def _parts(size: int) -> FloatArray:
     return 0.5 * (1.0 + np.eye(size))
 
 
-def _posterior(seen: FloatArray, noise: FloatArray, least: float) -> tuple[FloatArray, FloatArray]:
-    """Return posterior means and variances of the entries of ``kappa I + D``, shape (n, n) each."""
+def _posterior(
+    seen: FloatArray, noise: FloatArray, least: float, lowest: float
+) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """Return ``kappa I``, posterior means and variances of the entries of ``kappa I + D``, (n, n) each."""
     identity, part = np.eye(len(seen)), _parts(len(seen))
-    kappa, error, spread = _fitted(seen, noise, least)
+    kappa, error, spread = _fitted(seen, noise, least, lowest)
     kept = spread * part / (spread * part + noise)
-    mean = kappa * identity + kept * (seen - kappa * identity)
+    center = kappa * identity
+    mean = center + kept * (seen - center)
     common = error * np.outer(1.0 - np.diag(kept), 1.0 - np.diag(kept)) * identity
-    return mean, kept * noise + common
+    return center, mean, kept * noise + common

@@ -198,10 +198,14 @@ class View:
         """Return the model's Hessian at ``phi`` in these coordinates, ridge included, shape (q, q)."""
         n, q, loss = self.problem.n_linear, self.problem.size, self.problem.loss
         whole = np.zeros((q, q))
-        whole[:n, :n] = self.each.T @ self.model.at(self.outwards(phi)) @ self.each
+        whole[:n, :n] = self.expected(phi)
         if loss.has_scale:
             whole[-1, -1] = loss.constants.scale_curvature / phi[-1]
         return whole + self.problem.ridge
+
+    def expected(self, phi: FloatArray) -> FloatArray:
+        """Return that of the coefficients alone, without the ridge, shape (n_linear, n_linear)."""
+        return self.each.T @ self.model.at(self.outwards(phi)) @ self.each
 
     @property
     def bend(self) -> FloatArray | None:
@@ -221,7 +225,7 @@ class View:
         value, sd = release.value / scale, release.sd / scale
         if sd == 0.0:
             return value + self.problem.ridge
-        model = self.hessian(release.at)[:n, :n] - self.problem.ridge[:n, :n]
+        model = self.expected(release.at)
         drawn = drawn_towards(model, value, sd)
         values, vectors = np.linalg.eigh(drawn.matrix)
         left = noise_norm(math.sqrt(float(np.mean(np.diag(drawn.left)))), n) * float(np.mean(np.diag(model)))

@@ -263,8 +263,8 @@ class _Descent:
         part = self._matrix_part(view, at)
         later, led = self._arrive(view, at, part)
         last = (*steps, *later)[-2 * self.course.n_late :]
-        dispersion, bend = self.model.dispersion(self._shrunk(view, led)), view.bend
-        return Solution(view.problem, led.to, last, (), "one-step", part, dispersion, bend)
+        dispersion, expected = self.model.dispersion(self._shrunk(view, led)), view.expected(led.to)
+        return Solution(view.problem, led.to, last, (), "one-step", part, dispersion, view.bend, expected)
 
     def _narrowed(self, turn: FloatArray, point: FloatArray) -> "_Descent":
         """Go on with a width of smoothing that suits the residuals at a point in whitened coordinates."""
