@@ -56,7 +56,7 @@ def simulated(name, n=N, seed=1):
 def test_check_estimator(name):
     estimator, expected = ESTIMATORS[name]
     results = check_estimator(
-        clone(estimator).set_params(random_state=0, weight_bound=10.0),
+        clone(estimator).set_params(epsilon=1000.0, random_state=0, weight_bound=10.0),
         expected_failed_checks=expected,
         on_skip=None,
     )
