@@ -17,8 +17,7 @@ from privfit.inference.covariance import (
     largest_of_noise,
 )
 from privfit.inference.infer import infer
-from privfit.inference.meat import meat_from
-from privfit.inference.sandwich import sandwich, satterthwaite, with_tails
+from privfit.inference.sandwich import satterthwaite, with_tails
 from privfit.losses import ConcomitantHuber, Huber, Logistic
 from privfit.privacy.mechanisms import gaussian_vector, make_source, smat, svec
 from privfit.problem.plan import PlannedRelease, Release
@@ -274,43 +273,6 @@ def test_satterthwaite_matches_the_simulated_variance_of_the_variance():
         n_rows=n,
     )
     assert dof[0] == pytest.approx(2 * np.mean(variances) ** 2 / np.var(variances), rel=0.15)
-
-
-def test_degrees_of_freedom_are_those_of_the_variance_that_is_expected():
-    """A meat below the multiple that it is drawn towards counts as that, a larger one in full."""
-    bread = Bread(np.eye(2), np.eye(2), 0.0, np.zeros((2, 0)))
-    meat = Drawn(np.diag([0.25, 4.0]), np.eye(2), np.eye(2), np.full((2, 2), 0.5))
-    sampling = sandwich(bread, meat, 10)
-    noise = np.array([0.3, 0.7])
-    dof = satterthwaite(
-        np.eye(2), bread=bread, meat=meat, sampling=sampling, total=np.diag(sampling) + noise, n_rows=10
-    )
-    np.testing.assert_allclose(dof, 2 * np.array([0.4, 1.1]) ** 2 / (0.5 / 100))
-
-
-@pytest.mark.statistical
-@pytest.mark.parametrize("sd", [0.2, 0.4, 0.7])
-def test_intervals_that_rest_on_a_noisy_meat_hold_and_are_not_long(sd):
-    """Over 4,000 meats with the multiple 1.5: 92.9 % is 6 standard deviations below 95 %.
-
-    With the released variance in place of the expected one some of the last are longer than any number.
-    """
-    rng, n, truth = np.random.default_rng(12), 100, 1.5
-    bread = Bread(np.eye(2), np.eye(2), 0.0, np.zeros((2, 0)))
-    errors = np.abs(rng.normal(size=(4000, 2))) * np.sqrt(truth / n)
-    noise = rng.normal(size=(4000, 2, 2)) * sd
-    planned, half = PlannedRelease("meat", 3, 1.0, 1.0, sd), np.empty((4000, 2))
-    for i, drawn in enumerate(noise):
-        symmetric = np.diag(np.diag(drawn)) + (drawn[0, 1] / np.sqrt(2)) * (1.0 - np.eye(2))
-        released = Release(planned, np.zeros(2), truth * np.eye(2) + symmetric)
-        meat = meat_from(released, bread, 2, least=1.0)
-        sampling = sandwich(bread, meat, n)
-        total = np.diag(sampling)
-        dof = satterthwaite(np.eye(2), bread=bread, meat=meat, sampling=sampling, total=total, n_rows=n)
-        half[i] = stats.t.isf(0.025, dof) * np.sqrt(total)
-    covered = errors <= half
-    assert covered.mean() >= 0.929
-    assert half.mean() <= 1.96 * np.sqrt(truth / n) * 1.2
 
 
 def radial_steps(q, weights, *, epsilon):

@@ -59,15 +59,15 @@ class Bread:
     unresolved : array of shape (q, m)
         Orthonormal directions whose curvature the noise hides, see `hidden_count`, or that have none: their
         eigenvalue is below `VANISHED` or `ROUNDING`.
-    kept : float
-        Part of the variance of the noise that is left after the matrix was drawn towards an expected one.
+    drawn : bool
+        Whether the matrix was drawn towards an expected one.
     """
 
     matrix: FloatArray
     inverse: FloatArray
     sd: float
     unresolved: FloatArray
-    kept: float = 1.0
+    drawn: bool = False
 
     def far_inverse(self, move: FloatArray, sd: float) -> FloatArray:
         """Inverse of the Hessian where noise has made its eigenvalues too large, as at an interval's far end.
@@ -129,19 +129,18 @@ def bread_from(problem: Problem, releases: Sequence[Release], expected: FloatArr
     """
     average, sd = _average(problem, releases)
     unresolved = _unresolved(problem, average, sd)
-    matrix, kept = average, 1.0
-    if expected is not None and sd > 0.0:
-        drawn = drawn_towards(expected, average, sd, spread=LEAST_SPREAD, most=MOST_DRAWN)
-        matrix, kept = drawn.matrix, drawn.kept
-    sd *= math.sqrt(kept)
-    eigenvalues, vectors = np.linalg.eigh(matrix + problem.ridge)
+    drawn = expected is not None and sd > 0.0
+    if drawn:
+        near = drawn_towards(expected, average, sd, spread=LEAST_SPREAD, most=MOST_DRAWN)
+        average, sd = near.matrix, sd * math.sqrt(near.kept)
+    eigenvalues, vectors = np.linalg.eigh(average + problem.ridge)
     raised = raised_eigenvalues(eigenvalues, 0.5 * noise_norm(sd, problem.size))
     return Bread(
         matrix=(vectors * raised) @ vectors.T,
         inverse=(vectors / raised) @ vectors.T,
         sd=sd,
         unresolved=unresolved,
-        kept=kept,
+        drawn=drawn,
     )
 
 
@@ -234,18 +233,17 @@ def debiased(covariance: FloatArray, bread: Bread) -> FloatArray:
     beyond `LARGEST_CORRECTION` are cut to it: there the expansion no longer holds, and too wide is
     the safe side.
 
-    A matrix that is drawn towards an expected one varies less than the Hessian about that does: the noise
-    that is left in it adds as above, and what it lacks of the variance takes away. With ``s**2`` the
-    variance that is left, the part ``k`` of the noise's, that is ``k s**2`` less ``(1 - k) s**2``.
+    A matrix that is drawn towards an expected one is left alone: it varies less than Hessians about that do,
+    and that takes away about as much as the noise that is left in it adds.
 
     Parameters
     ----------
     covariance : array of shape (q, q)
     bread : Bread
     """
-    if bread.sd == 0.0:
+    if bread.sd == 0.0 or bread.drawn:
         return covariance
-    inverse, half = bread.inverse, 0.5 * bread.sd**2 * (2.0 * bread.kept - 1.0)
+    inverse, half = bread.inverse, 0.5 * bread.sd**2
     identity = np.eye(inverse.shape[0])
 
     def mean_square(matrix: FloatArray) -> FloatArray:
@@ -257,6 +255,5 @@ def debiased(covariance: FloatArray, bread: Bread) -> FloatArray:
     roots = np.sqrt(np.maximum(values, 1e-14 * max(float(values[-1]), 1e-300)))
     root, unroot = (vectors * roots) @ vectors.T, (vectors / roots) @ vectors.T
     relative, directions = np.linalg.eigh(unroot @ excess @ unroot)
-    lowest = 0.0 if bread.kept == 1.0 else -LARGEST_CORRECTION
-    shrink = 1.0 / (1.0 + np.clip(relative, lowest, LARGEST_CORRECTION))
+    shrink = 1.0 / (1.0 + np.clip(relative, 0.0, LARGEST_CORRECTION))
     return root @ (directions * shrink) @ directions.T @ root
