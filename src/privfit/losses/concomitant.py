@@ -2,6 +2,7 @@
 
 import math
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import ClassVar, final
 
 from privfit._checks import positive
@@ -38,6 +39,7 @@ def _scale_direction(y: float, eta: float, s: float, c: float, k: float) -> floa
     return min(max((y - eta) / s, -c), c)
 
 
+@lru_cache(maxsize=64)
 def clipped_second_moment(c: float) -> float:
     """Return ``E min(Z**2, c**2)`` for a standard normal ``Z``."""
     inside = math.erf(c / math.sqrt(2.0))

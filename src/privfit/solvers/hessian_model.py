@@ -7,7 +7,7 @@ from functools import cached_property, partial
 import numpy as np
 
 from privfit._checks import FloatArray
-from privfit.losses.typical import curvatures_along, typical
+from privfit.losses.typical import curvatures_along, typical, typical_curvature
 from privfit.problem.objective import Problem
 from privfit.problem.plan import Release
 from privfit.problem.steep import SteepRows
@@ -118,8 +118,8 @@ class HessianModel:
         """Return the mean curvature of a loss of residuals."""
         loss = self.problem.loss
         if loss.has_scale:
-            return typical(loss, residual=1.0)[0] / float(phi[-1])
-        curvature, _ = typical(loss, residual=self._residual(phi))
+            return typical_curvature(loss, residual=1.0) / float(phi[-1])
+        curvature = typical_curvature(loss, residual=self._residual(phi))
         return max(curvature, _LEAST_CURVATURE * loss.constants.curvature)
 
     def _residual(self, phi: FloatArray) -> float:
