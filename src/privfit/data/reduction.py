@@ -69,7 +69,10 @@ def each_chunk(work: Callable[[slice], None], n_rows: int) -> None:
             for rows in chunk_rows(first, last):
                 work(rows)
 
-    sum_chunks(some, -(-n_rows // CHUNK_ROWS), 0)
+    if 0 < n_rows <= CHUNK_ROWS:
+        some(0, 1, np.empty((1, 0)))
+    else:
+        sum_chunks(some, -(-n_rows // CHUNK_ROWS), 0)
 
 
 def chunk_rows(first: int, last: int) -> list[slice]:

@@ -15,6 +15,11 @@ _MOST_OFF = 0.5
 """How far a product with a computed inverse may be from the identity."""
 
 
+def for_each(times: int, matrix: FloatArray) -> FloatArray:
+    """Return the matrix that applies one to each of so many parts of a vector."""
+    return matrix if times == 1 else np.asarray(np.kron(np.eye(times), matrix), dtype=np.float64)
+
+
 def turned_rows(rows: FloatArray, basis: FloatArray) -> FloatArray:
     """Return ``rows @ basis`` of few rows, as exactly as `vector_rounding` says."""
     wide = rows.astype(np.longdouble) @ basis.astype(np.longdouble)

@@ -1,5 +1,6 @@
 """What a solver is: immutable configuration that plans its releases and turns them into a solution."""
 
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -183,8 +184,8 @@ def precision_average(
     noise = np.array(sds)
     weights = np.array([precision(sd) for sd in sds])
     weights = weights / weights.sum()
-    sd = float(np.sqrt(np.sum((weights * noise) ** 2)))
-    return weights @ np.array(points), weights @ np.array(gradients), sd
+    parts = weights * noise
+    return weights @ np.array(points), weights @ np.array(gradients), math.sqrt(parts @ parts)
 
 
 def gradients_of(
@@ -200,7 +201,7 @@ def gradients_of(
 
 def noise_norm(sd: float, size: int) -> float:
     """Return ``sd * sqrt(2 size)``, about the spectral norm of symmetric noise with diagonal sd ``sd``."""
-    return sd * np.sqrt(2.0 * size)
+    return sd * math.sqrt(2.0 * size)
 
 
 def raised_eigenvalues(values: FloatArray, floor: float) -> FloatArray:

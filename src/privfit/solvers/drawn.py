@@ -4,8 +4,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numba import float64, njit
-from numba.types import UniTuple
+from numba import float64, njit, types
 
 from privfit._checks import FloatArray
 
@@ -87,7 +86,7 @@ def drawn_towards(
     return Drawn(root @ mean @ root.T, root, left)
 
 
-@njit(UniTuple(float64, 3)(float64[:, :], float64[:, :], float64), cache=True, error_model="numpy")
+@njit(types.UniTuple(float64, 3)(float64[:, :], float64[:, :], float64), cache=True, error_model="numpy")
 def _fitted(seen: Any, noise: Any, least: float) -> Any:
     """Return ``kappa``, the variance with which it is known and ``delta**2`` by the method of moments."""
     n = len(seen)

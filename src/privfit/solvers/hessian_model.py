@@ -141,7 +141,7 @@ def norm_limit(problem: Problem) -> float:
 def limited(problem: Problem, basis: FloatArray | None, *, stretch: float = STRETCH) -> Problem:
     """Return the problem in coordinates in which rows are bounded by `norm_limit`."""
     limit = norm_limit(problem)
-    return replace(problem.bounded_by(limit, limit * stretch), basis=basis)
+    return problem.bounded_by(limit, limit * stretch, basis)
 
 
 @dataclass(frozen=True, eq=False)
@@ -170,7 +170,7 @@ class View:
     def problem(self) -> Problem:
         """The problem in these coordinates."""
         problem = limited(self.model.problem, self.model.frame.basis @ self.turn)
-        return replace(problem, steep=self.steep)
+        return problem if self.steep is None else replace(problem, steep=self.steep)
 
     @property
     def dimension(self) -> float:

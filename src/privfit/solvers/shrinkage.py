@@ -8,6 +8,7 @@ import numpy as np
 from numba import float64, njit
 
 from privfit._checks import FloatArray
+from privfit.problem.turning import for_each
 
 NULL_COUNT = 1.0
 """Coordinates' worth of prior belief that all signal is 0, which keeps noise from being taken for signal."""
@@ -116,15 +117,15 @@ def posterior_mean(
     """
     classes, m = contrasts.shape
     p = noisy.size // m
-    scale = np.kron(np.eye(m), seen)
+    scale = for_each(m, seen)
     inverse: FloatArray = np.asarray(np.linalg.inv(scale), dtype=np.float64)
     noisy, noise = inverse @ noisy, _both_sides(inverse, noise)
     of_columns = np.einsum("ajbj->jab", noise.reshape(m, p, m, p))
-    variance = np.einsum("ka,jab,kb->kj", contrasts, of_columns, contrasts)
+    variance = np.sum((contrasts @ of_columns) * contrasts, axis=2).T
     signals = (contrasts @ noisy.reshape(m, p)).ravel()
     squares = shrunk(signals, variance.ravel(), energy=energy).square.reshape(classes, p)
     prior, column = np.zeros((m, p, m, p)), np.arange(p)
-    prior[:, column, :, column] = np.einsum("ka,kj,kb->jab", contrasts, squares, contrasts) * classes / m
+    prior[:, column, :, column] = contrasts.T @ (squares.T[:, :, None] * contrasts) * classes / m
     prior = prior.reshape(noise.shape)
     return scale @ prior @ np.linalg.solve(prior + noise, noisy)
 
