@@ -112,10 +112,12 @@ def constant_predictor(loss: AbstractLoss, mean: float, *, spread: float, limit:
     limit : float
         Largest size of the result.
     """
+    if loss.target_kind == "numeric" and loss.symmetric:
+        return min(max(mean, -limit), limit)
     ys, chance = np.array([mean]), np.ones(1)
     if loss.target_kind == "binary":
         ys, chance = np.array([0.0, 1.0]), np.array([1.0 - mean, mean])
-    elif loss.target_kind == "numeric" and not loss.symmetric:
+    elif loss.target_kind == "numeric":
         z, chance = _normal()
         ys = mean + spread * z
     return _zero(partial(_expected_slopes, loss, ys, chance, s=1.0), limit, parts=64, rounds=10)

@@ -8,6 +8,7 @@ import numpy as np
 
 from privfit._checks import FloatArray
 from privfit.losses.typical import curvatures_along, typical, typical_curvature
+from privfit.problem.kept import kept
 from privfit.problem.objective import Problem
 from privfit.problem.plan import Release
 from privfit.problem.steep import SteepRows
@@ -74,7 +75,12 @@ class HessianModel:
 
     def at(self, phi: FloatArray) -> FloatArray:
         """Return the Hessian of the coefficients at ``phi`` (q,), without the ridge, (n_linear, n_linear)."""
-        loss, n = self.problem.loss, self.problem.n_linear
+        return self._at(phi.tobytes())
+
+    @kept
+    def _at(self, values: bytes) -> FloatArray:
+        """Return it at a parameter by its bytes: steps, rows that are steep and matrices ask for the same."""
+        loss, n, phi = self.problem.loss, self.problem.n_linear, np.frombuffer(values)
         if loss.target_kind == "numeric":
             return self._usual_curvature(phi) * np.eye(n)
         curvatures = partial(curvatures_along, loss, least=_LEAST_CURVATURE)

@@ -53,7 +53,7 @@ def steepness(
     doubt = _DOUBT * n if sd > 0 else 0.0
     if moved + doubt == 0.0:
         return 1.0
-    return float(np.clip((found + doubt) / (moved + doubt), 1.0 / _LARGEST, _LARGEST))
+    return min(max((found + doubt) / (moved + doubt), 1.0 / _LARGEST), _LARGEST)
 
 
 def corrected(hessian: FloatArray, one: Step, other: Step) -> FloatArray:

@@ -85,8 +85,9 @@ def _likeliest_weights(likelihood: Any) -> Any:
             total = 0.0
             for j in range(m):
                 total += likelihood[i, j] * weights[j]
+            part = 1.0 / total
             for j in range(m):
-                following[j] += likelihood[i, j] * weights[j] / total
+                following[j] += likelihood[i, j] * weights[j] * part
         for j in range(m):
             weights[j] = following[j] / (k + NULL_COUNT)
     return weights
