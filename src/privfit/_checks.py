@@ -19,7 +19,7 @@ _TRUTHS = (bool, np.bool_)
 
 
 def _number(name: str, value: object) -> float:
-    if type(value) is not float and (isinstance(value, _TRUTHS) or not isinstance(value, numbers.Real)):
+    if not isinstance(value, float) and (isinstance(value, _TRUTHS) or not isinstance(value, numbers.Real)):
         raise InvalidArgument(f"{name} must be a number, got {type(value).__name__}")
     number = float(value)
     if math.isnan(number):

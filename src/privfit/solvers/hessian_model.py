@@ -120,11 +120,16 @@ class HessianModel:
         curvature, score = typical(self.problem.loss, residual=self._residual(phi))
         return score / curvature if curvature > 0.0 else 0.0
 
+    @cached_property
+    def _curvature_in_scales(self) -> float:
+        """Mean curvature times the scale of a loss that has one, at residuals of that scale."""
+        return typical_curvature(self.problem.loss, residual=1.0)
+
     def _usual_curvature(self, phi: FloatArray) -> float:
         """Return the mean curvature of a loss of residuals."""
         loss = self.problem.loss
         if loss.has_scale:
-            return typical_curvature(loss, residual=1.0) / float(phi[-1])
+            return self._curvature_in_scales / float(phi[-1])
         curvature = typical_curvature(loss, residual=self._residual(phi))
         return max(curvature, _LEAST_CURVATURE * loss.constants.curvature)
 
