@@ -39,12 +39,23 @@ def _scale_direction(y: float, eta: float, s: float, c: float, k: float) -> floa
     return min(max((y - eta) / s, -c), c)
 
 
-@lru_cache(maxsize=64)
 def clipped_second_moment(c: float) -> float:
     """Return ``E min(Z**2, c**2)`` for a standard normal ``Z``."""
     inside = math.erf(c / math.sqrt(2.0))
     density = math.exp(-0.5 * c * c) / math.sqrt(2.0 * math.pi)
     return inside - 2.0 * c * density + c * c * (1.0 - inside)
+
+
+@lru_cache(maxsize=64)
+def _constants(c: float) -> LossConstants:
+    kappa = clipped_second_moment(c)
+    return LossConstants(
+        slope=c,
+        curvature=1.0,
+        scale_slope=(0.5 * (kappa - c**2), 0.5 * kappa),
+        scale_direction=c,
+        scale_curvature=kappa,
+    )
 
 
 @final
@@ -82,16 +93,9 @@ class ConcomitantHuber(AbstractLoss):
     @property
     def constants(self) -> LossConstants:
         """Public bounds."""
-        kappa = clipped_second_moment(self.c)
-        return LossConstants(
-            slope=self.c,
-            curvature=1.0,
-            scale_slope=(0.5 * (kappa - self.c**2), 0.5 * kappa),
-            scale_direction=self.c,
-            scale_curvature=kappa,
-        )
+        return _constants(self.c)
 
     @property
     def parameters(self) -> tuple[float, float]:
         """``(c, kappa_c)``."""
-        return (self.c, clipped_second_moment(self.c))
+        return (self.c, _constants(self.c).scale_curvature)

@@ -155,7 +155,7 @@ def keep_scale_positive(problem: Problem, theta: FloatArray, previous: FloatArra
     if not problem.loss.has_scale:
         return theta
     kept = theta.copy()
-    kept[-1] = np.clip(theta[-1], 0.5 * previous[-1], 2.0 * previous[-1])
+    kept[-1] = min(max(theta[-1], 0.5 * previous[-1]), 2.0 * previous[-1])
     return kept
 
 

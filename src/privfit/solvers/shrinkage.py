@@ -53,8 +53,8 @@ def shrunk(noisy: FloatArray, variance: FloatArray, *, energy: float) -> Posteri
     expects more than ``energy``, and more than noise would hide, weight is moved to variance 0; so it is
     where the noise has more than ``energy``.
     """
-    noise = float(np.sum(variance))
-    seen = float(np.sum(noisy**2 - variance)) - _SURE * math.sqrt(2.0 * float(np.sum(variance**2)))
+    noise = float(variance.sum())
+    seen = float(noisy @ noisy) - noise - _SURE * math.sqrt(2.0 * float(variance @ variance))
     believable = max(energy, seen) if noise <= energy else energy
     return Posterior(*_posterior(noisy, variance, _grid(noisy, variance, believable), believable))
 
