@@ -15,9 +15,11 @@ FloatArray: TypeAlias = NDArray[np.float64]
 
 RelationName: TypeAlias = Literal["replace", "add_remove"]
 
+_TRUTHS = (bool, np.bool_)
+
 
 def _number(name: str, value: object) -> float:
-    if isinstance(value, bool | np.bool_) or not isinstance(value, numbers.Real):
+    if not isinstance(value, float) and (isinstance(value, _TRUTHS) or not isinstance(value, numbers.Real)):
         raise InvalidArgument(f"{name} must be a number, got {type(value).__name__}")
     number = float(value)
     if math.isnan(number):
@@ -67,7 +69,7 @@ def coverage(level: object) -> float:
 def whole(minimum: int = 1, **kwargs: object) -> int:
     """Return the keyword's value as an int >= ``minimum``, or raise `InvalidArgument`."""
     ((name, value),) = kwargs.items()
-    if isinstance(value, bool | np.bool_) or not isinstance(value, numbers.Integral):
+    if type(value) is not int and (isinstance(value, _TRUTHS) or not isinstance(value, numbers.Integral)):
         raise InvalidArgument(f"{name} must be a whole number, got {type(value).__name__}")
     if int(value) < minimum:
         raise InvalidArgument(f"{name} must be at least {minimum}, got {int(value)}")

@@ -1,5 +1,7 @@
 """What forecasts assume of a loss, and how loose its bounds are."""
 
+import math
+
 import pytest
 
 from privfit.errors import Incompatible
@@ -14,7 +16,7 @@ from privfit.losses import (
     SmoothedQuantile,
     Squared,
 )
-from privfit.losses.typical import typical
+from privfit.losses.typical import constant_predictor, typical
 
 
 @pytest.mark.parametrize(
@@ -48,3 +50,18 @@ def test_slack_is_at_least_one_and_grows_with_loose_bounds():
     assert SmoothedHinge(0.25).slack == (1.0, 4.0)
     assert SmoothedQuantile(0.9).slack == pytest.approx((1.5, 2.28), rel=1e-3)
     assert SmoothedQuantile(0.5, 0.1, within=0.08).slack == (1.0, 4.0)
+
+
+@pytest.mark.parametrize(
+    ("loss", "mean", "expected"),
+    [
+        (Squared(0.1), 0.7, 0.7),
+        (Huber(1.0), -9.0, -8.0),
+        (ConcomitantHuber(), 0.2, 0.2),
+        (SmoothedQuantile(0.5, 0.01), 0.3, 0.3),
+        (Logistic(), 0.3, math.log(3.0 / 7.0)),
+        (Poisson(3.0, 20.0), 2.0, math.log(2.0)),
+    ],
+)
+def test_constant_predictors_are_where_the_expected_slope_is_0(loss, mean, expected):
+    assert constant_predictor(loss, mean, spread=1.0, limit=8.0) == pytest.approx(expected, abs=1e-6)

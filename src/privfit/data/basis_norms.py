@@ -54,7 +54,8 @@ class BasisNorms:
     def __init__(self, basis: FloatArray) -> None:
         self._basis = basis
         with np.errstate(over="ignore", invalid="ignore"):
-            self._frobenius, self._spectral = float(np.linalg.norm(basis)), float(np.linalg.norm(basis, 2))
+            self._frobenius = float(np.linalg.norm(basis))
+            self._spectral = float(np.linalg.svd(basis, compute_uv=False)[0])
             self._form = basis @ basis.T
             root = np.asarray(np.linalg.qr(basis.T, mode="r"))
             self._root, self._off = norm_loops.by_blocks(root), self._distance(root)

@@ -16,6 +16,9 @@ GROUP_ROWS = 32
 _SLAB = 2**15
 """Numbers of a slab: a quarter of a megabyte."""
 
+_ALONE = 4
+"""Chunks up to which one thread has looked at all of them before others have begun."""
+
 ChunkWork = Callable[[int, int, FloatArray], None]
 """``work(first, last, out)`` adds the sum of chunk ``first + k`` to ``out[k]``, of ``last - first`` rows."""
 
@@ -69,7 +72,11 @@ def each_chunk(work: Callable[[slice], None], n_rows: int) -> None:
             for rows in chunk_rows(first, last):
                 work(rows)
 
-    sum_chunks(some, -(-n_rows // CHUNK_ROWS), 0)
+    chunks = -(-n_rows // CHUNK_ROWS)
+    if chunks <= _ALONE:
+        some(0, chunks, np.empty((chunks, 0)))
+    else:
+        sum_chunks(some, chunks, 0)
 
 
 def chunk_rows(first: int, last: int) -> list[slice]:

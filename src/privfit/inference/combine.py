@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
-from scipy import stats
+from scipy.special import gammaincinv
 
 from privfit._checks import FloatArray
 from privfit.inference.covariance import Bread
@@ -172,7 +172,7 @@ def contradiction(steps: Sequence[Step], sds: Sequence[float], bread: Bread) -> 
     of_bread = 0.5 * bread.sd**2 * (1.0 + 1.0 / q) * np.sum(moves**2, axis=1)
     squared = np.array(sds) ** 2
     statistic, free = float(np.sum(left**2 / (squared + of_bread)[:, None])), len(steps) - 1
-    if statistic <= stats.chi2.ppf(_BELIEVED, q * free):
+    if statistic <= 2.0 * gammaincinv(0.5 * q * free, _BELIEVED):  # the quantile of chi-squared
         return None
     return around.sd**2 / free * (left.T / squared) @ left
 

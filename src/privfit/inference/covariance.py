@@ -129,9 +129,9 @@ def bread_from(problem: Problem, releases: Sequence[Release], expected: FloatArr
     """
     average, sd = _average(problem, releases)
     unresolved = _unresolved(problem, average, sd)
-    drawn = expected is not None and sd > 0.0
-    if drawn:
-        near = drawn_towards(expected, average, sd, spread=LEAST_SPREAD, most=MOST_DRAWN)
+    drawn = False
+    if expected is not None and sd > 0.0:
+        drawn, near = True, drawn_towards(expected, average, sd, spread=LEAST_SPREAD, most=MOST_DRAWN)
         average, sd = near.matrix, sd * math.sqrt(near.kept)
     eigenvalues, vectors = np.linalg.eigh(average + problem.ridge)
     raised = raised_eigenvalues(eigenvalues, 0.5 * noise_norm(sd, problem.size))

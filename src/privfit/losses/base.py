@@ -244,12 +244,13 @@ def evaluate(
 ) -> FloatArray:
     """Apply one of the loss's scalar functions elementwise; ``y`` and ``eta`` broadcast."""
     c, k = loss.parameters
-    shape = np.broadcast_shapes(np.shape(y), np.shape(eta))
-    ys, etas = (np.full(shape, value, dtype=np.float64).ravel() for value in (y, eta))
+    values = np.empty((2, *np.broadcast(y, eta).shape))
+    values[0], values[1] = y, eta
+    ys, etas = values.reshape(2, -1)
     if is_jitted(function):
         out = np.empty(ys.size)
         _fill(address(function), ys, etas, np.array([s, c, k]), out)
     else:
         of_arrays: Any = function
         out = np.asarray(of_arrays(ys, etas, s, c, k))
-    return out.reshape(shape)
+    return out.reshape(values.shape[1:])

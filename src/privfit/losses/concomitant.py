@@ -2,6 +2,7 @@
 
 import math
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import ClassVar, final
 
 from privfit._checks import positive
@@ -45,6 +46,18 @@ def clipped_second_moment(c: float) -> float:
     return inside - 2.0 * c * density + c * c * (1.0 - inside)
 
 
+@lru_cache(maxsize=64)
+def _constants(c: float) -> LossConstants:
+    kappa = clipped_second_moment(c)
+    return LossConstants(
+        slope=c,
+        curvature=1.0,
+        scale_slope=(0.5 * (kappa - c**2), 0.5 * kappa),
+        scale_direction=c,
+        scale_curvature=kappa,
+    )
+
+
 @final
 @dataclass(frozen=True, slots=True)
 class ConcomitantHuber(AbstractLoss):
@@ -80,16 +93,9 @@ class ConcomitantHuber(AbstractLoss):
     @property
     def constants(self) -> LossConstants:
         """Public bounds."""
-        kappa = clipped_second_moment(self.c)
-        return LossConstants(
-            slope=self.c,
-            curvature=1.0,
-            scale_slope=(0.5 * (kappa - self.c**2), 0.5 * kappa),
-            scale_direction=self.c,
-            scale_curvature=kappa,
-        )
+        return _constants(self.c)
 
     @property
     def parameters(self) -> tuple[float, float]:
         """``(c, kappa_c)``."""
-        return (self.c, clipped_second_moment(self.c))
+        return (self.c, _constants(self.c).scale_curvature)

@@ -2,7 +2,7 @@
 
 import math
 from dataclasses import dataclass
-from typing import ClassVar, final
+from typing import ClassVar, Final, final
 
 from numba import float64, njit
 
@@ -53,6 +53,9 @@ def logistic_reach(y: float, eta: float, s: float, c: float, k: float) -> float:
     return 1.0 / (1.0 + _exponential(-abs(eta)))
 
 
+_CONSTANTS: Final = LossConstants(slope=1.0, curvature=0.25, self_concordance=1.0)
+
+
 @final
 @dataclass(frozen=True, slots=True)
 class Logistic(AbstractLoss):
@@ -76,7 +79,7 @@ class Logistic(AbstractLoss):
     @property
     def constants(self) -> LossConstants:
         """Public bounds."""
-        return LossConstants(slope=1.0, curvature=0.25, self_concordance=1.0)
+        return _CONSTANTS
 
     @property
     def parameters(self) -> tuple[float, float]:

@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Callable
-from functools import partial
+from functools import cache, partial
 
 import numpy as np
 
@@ -50,18 +50,32 @@ def typical(loss: AbstractLoss, *, residual: float) -> tuple[float, float]:
     Incompatible
         For a loss with kinks, whose curvature says nothing.
     """
-    if not loss.constants.smooth:
-        raise Incompatible(f"loss: {loss.name} has kinks, so there is no forecast; take {loss.smoothed}")
+    curvature = typical_curvature(loss, residual=residual)
     if isinstance(loss, Multinomial):
-        return 1.0 / loss.n_classes, 1.0 / loss.n_classes
+        return curvature, curvature
     y, eta, chance = _rows(loss, residual)
     s = residual if loss.has_scale else 1.0
     slopes = np.nan_to_num(evaluate(loss.functions.slope, y, eta, s=s, loss=loss))
-    score = float(chance @ np.clip(slopes, -loss.constants.slope, loss.constants.slope) ** 2)
+    return curvature, float(chance @ np.clip(slopes, -loss.constants.slope, loss.constants.slope) ** 2)
+
+
+def typical_curvature(loss: AbstractLoss, *, residual: float) -> float:
+    """Return the first of the two that `typical` returns."""
+    constants = loss.constants
+    if not constants.smooth:
+        raise Incompatible(f"loss: {loss.name} has kinks, so there is no forecast; take {loss.smoothed}")
+    if isinstance(loss, Multinomial):
+        return 1.0 / loss.n_classes
     if loss.target_kind == "binary":
-        return loss.constants.curvature, score
-    curvatures = np.nan_to_num(evaluate(loss.functions.curvature, y, eta, s=s, loss=loss))
-    return float(chance @ np.clip(curvatures, 0.0, loss.constants.curvature)) / s, score
+        return constants.curvature
+    y, eta, chance = _rows(loss, residual)
+    s = residual if loss.has_scale else 1.0
+    return float(chance @ _bounded(loss, evaluate(loss.functions.curvature, y, eta, s=s, loss=loss))) / s
+
+
+def _bounded(loss: AbstractLoss, curvatures: FloatArray) -> FloatArray:
+    """Return curvatures times the scale within their bounds; 0 for what is not a number."""
+    return np.fmin(np.fmax(curvatures, 0.0), loss.constants.curvature)
 
 
 def _rows(loss: AbstractLoss, residual: float) -> tuple[FloatArray, FloatArray | float, FloatArray]:
@@ -98,15 +112,18 @@ def constant_predictor(loss: AbstractLoss, mean: float, *, spread: float, limit:
     limit : float
         Largest size of the result.
     """
+    if loss.target_kind == "numeric" and loss.symmetric:
+        return min(max(mean, -limit), limit)
     ys, chance = np.array([mean]), np.ones(1)
     if loss.target_kind == "binary":
         ys, chance = np.array([0.0, 1.0]), np.array([1.0 - mean, mean])
-    elif loss.target_kind == "numeric" and not loss.symmetric:
+    elif loss.target_kind == "numeric":
         z, chance = _normal()
         ys = mean + spread * z
     return _zero(partial(_expected_slopes, loss, ys, chance, s=1.0), limit, parts=64, rounds=10)
 
 
+@cache
 def _normal() -> tuple[FloatArray, FloatArray]:
     """Return points and probabilities that stand for a standard normal number."""
     z = np.linspace(-8.0, 8.0, _POINTS)
@@ -124,9 +141,9 @@ def _expected_slopes(
 
 def _zero(slopes: Callable[[FloatArray], FloatArray], limit: float, *, parts: int, rounds: int) -> float:
     """Return where increasing slopes are 0, within ``limit`` of 0, by division into parts, round by round."""
-    low, high = -limit, limit
+    low, high, fractions = -limit, limit, np.arange(parts + 1) / parts
     for _ in range(rounds):
-        ends = np.linspace(low, high, parts + 1)
+        ends = low + (high - low) * fractions
         below = int(np.count_nonzero(slopes(ends[1:-1]) < 0.0))
         low, high = float(ends[below]), float(ends[below + 1])
     return 0.5 * (low + high)
@@ -155,6 +172,5 @@ def curvatures_along(loss: AbstractLoss, eta: FloatArray, *, least: float) -> Fl
 
 
 def _curvature_along(loss: AbstractLoss, eta: FloatArray) -> FloatArray:
-    ys = (0.0, 1.0) if loss.target_kind == "binary" else (1.0,)
-    values = [evaluate(loss.functions.curvature, y, eta, s=1.0, loss=loss) for y in ys]
-    return np.clip(np.nan_to_num(np.mean(values, axis=0)), 0.0, loss.constants.curvature)
+    ys = np.array([[0.0], [1.0]] if loss.target_kind == "binary" else [[1.0]])
+    return _bounded(loss, evaluate(loss.functions.curvature, ys, eta, s=1.0, loss=loss).mean(axis=0))

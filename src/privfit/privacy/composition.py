@@ -130,13 +130,13 @@ def compose(events: Iterable[Event]) -> "Guarantee":
     -----
     *Guarantee.* An upper bound on the cost; the order does not matter. See `Guarantee`.
     """
-    gaussian = Fraction(0)
+    gaussian: list[float] = []
     pairs: list[tuple[float, float]] = []
     sampled: Counter[tuple[str, str, float, float]] = Counter()
     for event in events:
         match event:
             case GaussianEvent(mu):
-                gaussian += Fraction(mu) ** 2
+                gaussian.append(mu)
             case PureEvent(epsilon):
                 pairs.append((epsilon, 0.0))
             case ApproximateEvent(epsilon, delta):
@@ -150,7 +150,7 @@ def compose(events: Iterable[Event]) -> "Guarantee":
             "steps on sampled rows under relation='replace' and relation='add_remove' cannot be composed"
         )
     merged = tuple(SampledGaussianEvent(*key, count) for key, count in sorted(sampled.items()))  # pyright: ignore[reportArgumentType]
-    return Guarantee(_root_above(gaussian), tuple(sorted(pairs)), merged)
+    return Guarantee(_root_above(_sum_of_squares(gaussian)), tuple(sorted(pairs)), merged)
 
 
 @final
@@ -340,6 +340,13 @@ def _decimal_sum(numbers: Iterable[float]) -> float:
 
 def _add_up(a: float, b: float) -> float:
     return math.nextafter(a + b, math.inf) if a > 0 and b > 0 else a + b
+
+
+def _sum_of_squares(numbers: Iterable[float]) -> Fraction:
+    """Return that, exactly: denominators of floats are powers of 2, so the largest is common to all."""
+    ratios = [number.as_integer_ratio() for number in numbers]
+    unit = max((below for _, below in ratios), default=1)
+    return Fraction(sum((above * (unit // below)) ** 2 for above, below in ratios), unit**2)
 
 
 def _root_above(square: Fraction) -> float:

@@ -65,6 +65,7 @@ def make_source(random_state: object = None) -> NoiseSource:
     return SeededNoise(random_state)  # type: ignore[arg-type]  # its constructor checks
 
 
+@lru_cache(maxsize=4096, typed=True)
 def calibrate_gaussian(*, sensitivity: float, mu: float, size: int) -> float:
     """Return the standard deviation per coordinate of a μ-GDP release.
 

@@ -37,7 +37,7 @@ from opendp.domains import atom_domain, vector_domain
 from opendp.measurements import make_gaussian, make_laplace, make_noisy_max
 from opendp.measures import zero_concentrated_divergence
 from opendp.metrics import absolute_distance, l1_distance, l2_distance, linf_distance
-from opendp.mod import Measurement, OpenDPException, enable_features
+from opendp.mod import Domain, Measurement, Metric, OpenDPException, enable_features
 
 from privfit._checks import in_range, positive, whole
 from privfit.errors import InvalidArgument
@@ -102,8 +102,13 @@ def gaussian_sampler(size: int, sd: float) -> Measurement:
     """Return OpenDP's discrete Gaussian on a lattice that follows from ``sd``."""
     sd = in_range(SMALLEST_SD, LARGEST_SD, sd=sd)
     exponent = math.frexp(sd)[1] - 1 - LATTICE_BITS
-    domain = vector_domain(atom_domain(T=float, nan=False), size=size)
-    return make_gaussian(domain, l2_distance(T=float), scale=sd, k=exponent)
+    return make_gaussian(*_vectors(size), scale=sd, k=exponent)
+
+
+@lru_cache(maxsize=64)
+def _vectors(size: int) -> tuple[Domain, Metric]:
+    """Return OpenDP's space of vectors of this size under the L2 distance; it takes longer than a sampler."""
+    return vector_domain(atom_domain(T=float, nan=False), size=size), l2_distance(T=float)
 
 
 @lru_cache(maxsize=4096, typed=True)
@@ -168,9 +173,8 @@ def selection_sampler(scale: float) -> Measurement:
 
 def radial_sampler(size: int, sd: float, scale: float) -> Measurement:
     """Return a discrete Gaussian of standard deviation ``sd`` on a lattice that follows from ``scale``."""
-    domain = vector_domain(atom_domain(T=float, nan=False), size=size)
     exponent = math.frexp(scale)[1] - 1 - RADIAL_BITS
-    return make_gaussian(domain, l2_distance(T=float), scale=sd, k=exponent)
+    return make_gaussian(*_vectors(size), scale=sd, k=exponent)
 
 
 def laplace_epsilon(size: int, sensitivity: float, scale: float) -> float:

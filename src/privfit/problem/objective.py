@@ -15,10 +15,11 @@ from privfit.errors import PlanViolation
 from privfit.losses import AbstractLoss, Multinomial, Poisson
 from privfit.privacy.relation import Relation
 from privfit.problem import bounded_kernels, class_kernels, kernels, marginal_kernels, numpy_kernels
+from privfit.problem.kept import kept
 from privfit.problem.plan import ReleaseKind
 from privfit.problem.queries import MATRICES, SHARES, BoundedQuery, need_hessian
 from privfit.problem.steep import SteepRows
-from privfit.problem.turning import longest_row, matrix_rounding, turned_rows
+from privfit.problem.turning import for_each, longest_row, matrix_rounding, turned_rows
 from privfit.problem.value_kernels import Segment, secant_kernel
 
 UNIT_SCALE_RESPONSE = 3.0
@@ -154,6 +155,7 @@ class Problem:
         """What holds gradients to `gradient_bound` where weights and the bound on slopes alone do not."""
         return None if self.steep is None else self.steep.bounds(self.loss, self.gradient_bound)
 
+    @kept
     def query(self, kind: ReleaseKind) -> BoundedQuery:
         """Return the bounded query of a kind. Hessians are asked for multiplied by the scale.
 
@@ -219,6 +221,7 @@ class Problem:
         """Order of the change of basis of a row, known or not; 0 in encoded coordinates."""
         return self.n_coef if self.amplification > 0.0 else 0
 
+    @kept
     def _turns(self, kind: ReleaseKind) -> bool:
         """Return whether the sum of a matrix is turned afterwards, rather than every row.
 
@@ -253,6 +256,7 @@ class Problem:
         """Return the coordinates in which rows enter the sum of a matrix; None for the encoded ones."""
         return None if self._turns(kind) else self.basis
 
+    @kept
     def sensitivity(self, kind: ReleaseKind) -> float:
         """Return the sensitivity of the mean that a query of this kind asks for."""
         return self.query(kind).sensitivity(self.relation, self.n_rows, most_rows=self.most_rows)
@@ -345,10 +349,8 @@ class Problem:
 
     def sum_length(self, kind: ReleaseKind) -> int:
         """Return the length of the flat sum that the kernel of a kind produces."""
-        if kind not in MATRICES:
-            return self.query(kind).size
         side = self.n_coef if kind == "second_moment" else self.size
-        return side * side
+        return side * side if kind in MATRICES else self.query(kind).size
 
     def mean(self, kind: ReleaseKind, total: FloatArray) -> FloatArray:
         """Return the mean of a flat sum over the rows, in the coordinates of the parameter.
@@ -381,11 +383,11 @@ class Problem:
 
     def each_output(self, matrix: FloatArray) -> FloatArray:
         """Return the matrix (n_linear, n_linear) that applies one of shape (p, p) for each predictor."""
-        return np.asarray(np.kron(np.eye(self.loss.n_outputs), matrix), dtype=np.float64)
+        return for_each(self.loss.n_outputs, matrix)
 
-    def bounded_by(self, norm_bound: float, amplification: float) -> "Problem":
-        """Return the problem in coordinates that are not yet known, for planning: its bounds are right."""
-        return replace(self, norm_bound=norm_bound, amplification=amplification)
+    def bounded_by(self, norm: float, amplification: float, basis: FloatArray | None = None) -> "Problem":
+        """Return the problem in other coordinates; without a basis in ones not yet known, for planning."""
+        return replace(self, norm_bound=norm, amplification=amplification, basis=basis)
 
     def coefficients(self, phi: FloatArray) -> FloatArray:
         """Return the coefficients of the encoded columns, shape (n_linear,)."""

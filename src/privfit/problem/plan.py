@@ -74,13 +74,18 @@ class PlannedRelease:
     delta: float = 0.0
 
     @property
+    def private(self) -> bool:
+        """False without noise."""
+        return self.sampled is not None or self.epsilon is not None or math.isfinite(self.mu)
+
+    @property
     def event(self) -> Event | None:
         """What the release costs; None without noise."""
         if self.sampled is not None:
             return self.sampled
         if self.epsilon is not None:
             return ApproximateEvent(self.epsilon, self.delta) if self.delta > 0 else PureEvent(self.epsilon)
-        return GaussianEvent(self.mu) if math.isfinite(self.mu) else None
+        return GaussianEvent(self.mu) if self.private else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,7 +136,7 @@ class Plan:
     @property
     def private(self) -> bool:
         """False for a plan with an answer without noise."""
-        return all(release.event is not None for release in self.releases)
+        return all(release.private for release in self.releases)
 
     @property
     def noise(self) -> str:

@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Sequence
+from functools import lru_cache
 
 import numpy as np
 
@@ -50,7 +51,8 @@ def signal_of(releases: Sequence[PlannedRelease], size: int) -> float:
     return math.sqrt(math.fsum(planned.mu**2 for planned in releases))
 
 
-def growing_shares(n_steps: int, growth: float) -> list[float]:
+@lru_cache(maxsize=64)
+def growing_shares(n_steps: int, growth: float) -> tuple[float, ...]:
     """Return shares of the squared budget that grow by ``growth`` a step and sum to 1."""
     weights = growth ** np.arange(n_steps, dtype=np.float64)
-    return list(weights / weights.sum())
+    return tuple((weights / weights.sum()).tolist())

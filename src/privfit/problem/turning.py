@@ -15,6 +15,11 @@ _MOST_OFF = 0.5
 """How far a product with a computed inverse may be from the identity."""
 
 
+def for_each(times: int, matrix: FloatArray) -> FloatArray:
+    """Return the matrix that applies one to each of so many parts of a vector."""
+    return matrix if times == 1 else np.asarray(np.kron(np.eye(times), matrix), dtype=np.float64)
+
+
 def turned_rows(rows: FloatArray, basis: FloatArray) -> FloatArray:
     """Return ``rows @ basis`` of few rows, as exactly as `vector_rounding` says."""
     wide = rows.astype(np.longdouble) @ basis.astype(np.longdouble)
@@ -93,7 +98,8 @@ def longest_row(basis: FloatArray, norm_bound: float, *, constant: bool) -> floa
 
 def _spectral(matrix: FloatArray) -> float:
     """Return a bound on the spectral norm: found without iterations, so that it holds."""
-    one, infinity = np.linalg.norm(matrix, 1), np.linalg.norm(matrix, np.inf)
+    sizes = np.abs(matrix)
+    one, infinity = sizes.sum(axis=0).max(), sizes.sum(axis=1).max()
     return float(min(np.linalg.norm(matrix), math.sqrt(one * infinity))) * (1.0 + 1e-9)
 
 

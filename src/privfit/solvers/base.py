@@ -1,5 +1,6 @@
 """What a solver is: immutable configuration that plans its releases and turns them into a solution."""
 
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -158,7 +159,7 @@ def keep_scale_positive(problem: Problem, theta: FloatArray, previous: FloatArra
     if not problem.loss.has_scale:
         return theta
     kept = theta.copy()
-    kept[-1] = np.clip(theta[-1], 0.5 * previous[-1], 2.0 * previous[-1])
+    kept[-1] = min(max(theta[-1], 0.5 * previous[-1]), 2.0 * previous[-1])
     return kept
 
 
@@ -187,8 +188,8 @@ def precision_average(
     noise = np.array(sds)
     weights = np.array([precision(sd) for sd in sds])
     weights = weights / weights.sum()
-    sd = float(np.sqrt(np.sum((weights * noise) ** 2)))
-    return weights @ np.array(points), weights @ np.array(gradients), sd
+    parts = weights * noise
+    return weights @ np.array(points), weights @ np.array(gradients), math.sqrt(parts @ parts)
 
 
 def gradients_of(
@@ -204,7 +205,7 @@ def gradients_of(
 
 def noise_norm(sd: float, size: int) -> float:
     """Return ``sd * sqrt(2 size)``, about the spectral norm of symmetric noise with diagonal sd ``sd``."""
-    return sd * np.sqrt(2.0 * size)
+    return sd * math.sqrt(2.0 * size)
 
 
 def raised_eigenvalues(values: FloatArray, floor: float) -> FloatArray:

@@ -76,7 +76,7 @@ class Course:
     def even(cls, n_steps: int, growth: float) -> "Course":
         """Return one in which all gradients ask all rows, and the last costs ``growth`` times the first."""
         shares, half = growing_shares(n_steps, growth ** (1.0 / n_steps)), n_steps // 2
-        return cls(tuple(shares[:half]), tuple(shares[half:]), n_steps - half)
+        return cls(shares[:half], shares[half:], n_steps - half)
 
     @classmethod
     def sampled(cls, problem: Problem, mu: float) -> "Course":

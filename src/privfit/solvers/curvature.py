@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 from scipy.special import ndtri
 
 from privfit._checks import FloatArray
+from privfit.problem.turning import for_each
 
 _LONGEST = 6.0
 """Standard deviation of the linear predictors beyond which the model's curvature is not lowered further."""
@@ -71,7 +72,7 @@ def model_hessian(
     products = (values[:, None] * values).reshape(side * side, -1)
     block = (products @ weighted.reshape(-1, m * m)).reshape(side, side, m, m)
     block = block.transpose(2, 0, 3, 1).reshape(m * side, m * side)
-    turn = np.kron(np.eye(m), plane)
+    turn = for_each(m, plane)
     change = _raised(block, mean, side, smallest) - _each(mean, side)
     return whole + turn.T @ change @ turn
 

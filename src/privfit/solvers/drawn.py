@@ -2,8 +2,10 @@
 
 import math
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
+from numba import float64, njit, types
 
 from privfit._checks import FloatArray
 
@@ -107,21 +109,34 @@ def drawn_towards(
     return Drawn(root @ mean @ root.T, root @ center @ root.T, root, left, kept)
 
 
-def _fitted(seen: FloatArray, noise: FloatArray, least: float, lowest: float) -> tuple[float, float, float]:
-    """Return ``kappa``, the variance with which it is known and ``delta**2`` by the method of moments."""
-    identity = np.eye(len(seen))
-    part = _parts(len(seen))
-    upper = np.triu(np.ones_like(seen, dtype=bool))
-    kappa = error = float(np.abs(np.mean(np.diag(seen))))
+@njit(
+    types.UniTuple(float64, 3)(float64[:, :], float64[:, :], float64, float64),
+    cache=True,
+    error_model="numpy",
+)
+def _fitted(seen: Any, noise: Any, least: float, lowest: float) -> Any:
+    """Return ``kappa``, the variance with which it is known and ``delta**2`` by the method of moments.
+
+    ``kappa`` is at least ``least``, ``delta`` at least ``lowest * kappa``.
+    """
+    n = len(seen)
+    kappa = error = abs(np.trace(seen)) / n
     spread = kappa**2
     for _ in range(_ROUNDS):
-        weights = 1.0 / (spread * np.diag(part) + np.diag(noise))
-        error = 1.0 / float(weights.sum())
-        kappa = max(error * float(weights @ np.diag(seen)), error**0.5, least)
-        excess = (seen - kappa * identity) ** 2 - noise
-        precision = (part / (spread * part + noise)) ** 2
-        fitted = float(np.sum((precision * excess / part)[upper]) / np.sum(precision[upper]))
-        spread = max(fitted, (lowest * kappa) ** 2)
+        precision = mean = 0.0
+        for i in range(n):
+            weight = 1.0 / (spread + noise[i, i])
+            precision, mean = precision + weight, mean + weight * seen[i, i]
+        error = 1.0 / precision
+        kappa = max(error * mean, error**0.5, least)
+        excess = weights = 0.0
+        for i in range(n):
+            for j in range(i, n):
+                part, expected = (1.0, kappa) if i == j else (0.5, 0.0)
+                weight = (part / (spread * part + noise[i, j])) ** 2
+                excess += weight * ((seen[i, j] - expected) ** 2 - noise[i, j]) / part
+                weights += weight
+        spread = max(excess / weights, (lowest * kappa) ** 2)
     return kappa, error, spread
 
 

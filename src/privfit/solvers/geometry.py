@@ -351,9 +351,9 @@ def _shrunk_means(mean: FloatArray, noise: float, bound: float) -> FloatArray:
 
 def standardised(problem: Problem, basis: FloatArray | None) -> Problem:
     """Return the problem in coordinates in which rows are bounded by 1, for a second moment."""
-    return replace(problem.bounded_by(1.0, STRETCH), basis=basis)
+    return problem.bounded_by(1.0, STRETCH, basis)
 
 
 def whitened(problem: Problem, basis: FloatArray | None) -> Problem:
     """Return the problem in coordinates in which terms of bounded gradients have norm at most 1."""
-    return replace(problem.bounded_by(ROOM, ROOM * STRETCH), basis=basis)
+    return problem.bounded_by(ROOM, ROOM * STRETCH, basis)

@@ -7,7 +7,7 @@ from typing import ClassVar, Literal, final
 import numpy as np
 
 from privfit._checks import one_of, positive, whole
-from privfit.losses.typical import typical, usual_residual
+from privfit.losses.typical import typical_curvature, usual_residual
 from privfit.privacy.allowance import Allowance
 from privfit.problem.objective import Problem
 from privfit.problem.oracle import Oracle
@@ -117,5 +117,5 @@ def _condition(problem: Problem) -> float:
     constants = problem.loss.constants
     if not constants.smooth:
         return 1.0
-    usual, _ = typical(problem.loss, residual=usual_residual(problem.response_bound))
+    usual = typical_curvature(problem.loss, residual=usual_residual(problem.response_bound))
     return problem.norm_bound**2 * constants.curvature / max(usual, 1e-3 * constants.curvature)

@@ -7,7 +7,8 @@ from functools import cached_property, partial
 import numpy as np
 
 from privfit._checks import FloatArray
-from privfit.losses.typical import curvatures_along, typical
+from privfit.losses.typical import curvatures_along, typical, typical_curvature
+from privfit.problem.kept import kept
 from privfit.problem.objective import Problem
 from privfit.problem.plan import Release
 from privfit.problem.steep import SteepRows
@@ -74,7 +75,12 @@ class HessianModel:
 
     def at(self, phi: FloatArray) -> FloatArray:
         """Return the Hessian of the coefficients at ``phi`` (q,), without the ridge, (n_linear, n_linear)."""
-        loss, n = self.problem.loss, self.problem.n_linear
+        return self._at(phi.tobytes())
+
+    @kept
+    def _at(self, values: bytes) -> FloatArray:
+        """Return it at a parameter by its bytes: steps, rows that are steep and matrices ask for the same."""
+        loss, n, phi = self.problem.loss, self.problem.n_linear, np.frombuffer(values)
         if loss.target_kind == "numeric":
             return self._usual_curvature(phi) * np.eye(n)
         curvatures = partial(curvatures_along, loss, least=_LEAST_CURVATURE)
@@ -114,12 +120,17 @@ class HessianModel:
         curvature, score = typical(self.problem.loss, residual=self._residual(phi))
         return score / curvature if curvature > 0.0 else 0.0
 
+    @cached_property
+    def _curvature_in_scales(self) -> float:
+        """Mean curvature times the scale of a loss that has one, at residuals of that scale."""
+        return typical_curvature(self.problem.loss, residual=1.0)
+
     def _usual_curvature(self, phi: FloatArray) -> float:
         """Return the mean curvature of a loss of residuals."""
         loss = self.problem.loss
         if loss.has_scale:
-            return typical(loss, residual=1.0)[0] / float(phi[-1])
-        curvature, _ = typical(loss, residual=self._residual(phi))
+            return self._curvature_in_scales / float(phi[-1])
+        curvature = typical_curvature(loss, residual=self._residual(phi))
         return max(curvature, _LEAST_CURVATURE * loss.constants.curvature)
 
     def _residual(self, phi: FloatArray) -> float:
@@ -141,7 +152,7 @@ def norm_limit(problem: Problem) -> float:
 def limited(problem: Problem, basis: FloatArray | None, *, stretch: float = STRETCH) -> Problem:
     """Return the problem in coordinates in which rows are bounded by `norm_limit`."""
     limit = norm_limit(problem)
-    return replace(problem.bounded_by(limit, limit * stretch), basis=basis)
+    return problem.bounded_by(limit, limit * stretch, basis)
 
 
 @dataclass(frozen=True, eq=False)
@@ -170,7 +181,7 @@ class View:
     def problem(self) -> Problem:
         """The problem in these coordinates."""
         problem = limited(self.model.problem, self.model.frame.basis @ self.turn)
-        return replace(problem, steep=self.steep)
+        return problem if self.steep is None else replace(problem, steep=self.steep)
 
     @property
     def dimension(self) -> float:

@@ -48,12 +48,12 @@ def steepness(
     at, gradient, sd = precision_average(points, gradients, sds)
     expected = (np.array(points) - at)[:, :n] @ hessian
     weights = np.array([precision(each) for each in sds])
-    moved = float(weights @ np.sum(expected**2, axis=1))
-    found = float(weights @ np.sum(expected * (np.array(gradients) - gradient)[:, :n], axis=1))
+    moved = float(weights @ (expected**2).sum(axis=1))
+    found = float(weights @ (expected * (np.array(gradients) - gradient)[:, :n]).sum(axis=1))
     doubt = _DOUBT * n if sd > 0 else 0.0
     if moved + doubt == 0.0:
         return 1.0
-    return float(np.clip((found + doubt) / (moved + doubt), 1.0 / _LARGEST, _LARGEST))
+    return min(max((found + doubt) / (moved + doubt), 1.0 / _LARGEST), _LARGEST)
 
 
 def corrected(hessian: FloatArray, one: Step, other: Step) -> FloatArray:

@@ -5,9 +5,10 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numba import float64, njit
+from numba import float64, njit, types
 
 from privfit._checks import FloatArray
+from privfit.problem.turning import for_each
 
 NULL_COUNT = 1.0
 """Coordinates' worth of prior belief that all signal is 0, which keeps noise from being taken for signal."""
@@ -20,6 +21,8 @@ _RATIO = 2.0
 
 _ROUNDS = 100
 """Rounds of expectation and maximisation."""
+
+_VECTOR = float64[::1]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -50,29 +53,13 @@ def shrunk(noisy: FloatArray, variance: FloatArray, *, energy: float) -> Posteri
     expects more than ``energy``, and more than noise would hide, weight is moved to variance 0; so it is
     where the noise has more than ``energy``.
     """
-    noise = float(np.sum(variance))
-    seen = float(np.sum(noisy**2 - variance)) - _SURE * math.sqrt(2.0 * float(np.sum(variance**2)))
+    noise = float(variance.sum())
+    seen = float(noisy @ noisy) - noise - _SURE * math.sqrt(2.0 * float(variance @ variance))
     believable = max(energy, seen) if noise <= energy else energy
-    grid = _grid(noisy, variance, believable)
-    spread = grid + variance[:, None]
-    exponent = -0.5 * (np.log(spread) + noisy[:, None] ** 2 / spread)
-    likelihood = np.exp(exponent - exponent.max(axis=1, keepdims=True))
-    weights = _likeliest_weights(likelihood)
-    expected = noisy.size * float(weights @ grid)
-    if expected > believable:
-        weights[1:] *= believable / expected
-        weights[0] = 1.0 - weights[1:].sum()
-    part = likelihood * weights
-    part /= part.sum(axis=1, keepdims=True)
-    kept = grid / spread
-    means = kept * noisy[:, None]
-    return Posterior(
-        mean=(part * means).sum(axis=1),
-        square=(part * (kept * variance[:, None] + means**2)).sum(axis=1),
-    )
+    return Posterior(*_posterior(noisy, variance, _grid(noisy, variance, believable), believable))
 
 
-@njit(float64[::1](float64[:, ::1]), cache=True)
+@njit(_VECTOR(float64[:, ::1]), cache=True)
 def _likeliest_weights(likelihood: Any) -> Any:
     """Return the weights of a mixture, shape (m,), fitted to likelihoods (k, m) and one more sight of 0."""
     k, m = likelihood.shape
@@ -84,11 +71,37 @@ def _likeliest_weights(likelihood: Any) -> Any:
             total = 0.0
             for j in range(m):
                 total += likelihood[i, j] * weights[j]
+            part = 1.0 / total
             for j in range(m):
-                following[j] += likelihood[i, j] * weights[j] / total
+                following[j] += likelihood[i, j] * weights[j] * part
         for j in range(m):
             weights[j] = following[j] / (k + NULL_COUNT)
     return weights
+
+
+@njit(types.UniTuple(_VECTOR, 2)(_VECTOR, _VECTOR, _VECTOR, float64), cache=True, error_model="numpy")
+def _posterior(noisy: Any, variance: Any, grid: Any, believable: float) -> Any:
+    """Return what `Posterior` holds, for a grid of prior variances (m,) and what their sum is held to."""
+    k, m = noisy.size, grid.size
+    likelihood = np.empty((k, m))
+    for i in range(k):
+        for j in range(m):
+            spread = grid[j] + variance[i]
+            likelihood[i, j] = -0.5 * (math.log(spread) + noisy[i] ** 2 / spread)
+        likelihood[i] = np.exp(likelihood[i] - likelihood[i].max())
+    weights = _likeliest_weights(likelihood)
+    expected = k * np.sum(weights * grid)
+    if expected > believable:
+        weights[1:] *= believable / expected
+        weights[0] = 1.0 - weights[1:].sum()
+    mean, square = np.empty(k), np.empty(k)
+    for i in range(k):
+        part = likelihood[i] * weights
+        part /= part.sum()
+        kept = grid / (grid + variance[i])
+        means = kept * noisy[i]
+        mean[i], square[i] = np.sum(part * means), np.sum(part * (kept * variance[i] + means**2))
+    return mean, square
 
 
 def posterior_mean(
@@ -116,15 +129,15 @@ def posterior_mean(
     """
     classes, m = contrasts.shape
     p = noisy.size // m
-    scale = np.kron(np.eye(m), seen)
+    scale = for_each(m, seen)
     inverse: FloatArray = np.asarray(np.linalg.inv(scale), dtype=np.float64)
     noisy, noise = inverse @ noisy, _both_sides(inverse, noise)
     of_columns = np.einsum("ajbj->jab", noise.reshape(m, p, m, p))
-    variance = np.einsum("ka,jab,kb->kj", contrasts, of_columns, contrasts)
+    variance = np.sum((contrasts @ of_columns) * contrasts, axis=2).T
     signals = (contrasts @ noisy.reshape(m, p)).ravel()
     squares = shrunk(signals, variance.ravel(), energy=energy).square.reshape(classes, p)
     prior, column = np.zeros((m, p, m, p)), np.arange(p)
-    prior[:, column, :, column] = np.einsum("ka,kj,kb->jab", contrasts, squares, contrasts) * classes / m
+    prior[:, column, :, column] = contrasts.T @ (squares.T[:, :, None] * contrasts) * classes / m
     prior = prior.reshape(noise.shape)
     return scale @ prior @ np.linalg.solve(prior + noise, noisy)
 
@@ -139,5 +152,5 @@ def _grid(noisy: FloatArray, variance: FloatArray, believable: float) -> FloatAr
     """Return prior variances from 0 up to the largest square or what is believable."""
     first = float(variance.min()) / 16.0
     largest = min(max(4.0 * float(np.max(noisy**2 - variance)), 1e-12), believable)
-    count = max(int(np.ceil(np.log(largest / first) / np.log(_RATIO))), 1)
+    count = max(math.ceil(math.log(largest / first) / math.log(_RATIO)), 1)
     return np.concatenate([[0.0], first * _RATIO ** np.arange(count)])

@@ -34,8 +34,8 @@ def steep_rows_held(view: View, at: FloatArray, oracle: Oracle) -> View:
     The bound on a gradient becomes that of the longest row whose predictor is the mean one, so that rows
     are weighted down only if they are long and steep.
     """
-    if not steepens(view.problem.loss):
-        return view
+    if not steepens(view.problem.loss) or _part(view, at, _LEAST_SLACK) > _LARGEST_PART:
+        return view  # more slack makes no smaller part
     noise, curvature = _noise(view, oracle), float(np.mean(np.diag(view.hessian(at))))
     score = curvature * view.model.dispersion(view.outwards(at))
     if view.problem.n_rows * noise < _LEAST_NOISE * score:

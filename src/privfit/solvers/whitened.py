@@ -275,7 +275,7 @@ class _Descent:
         return self._with(narrowed_to(self.problem, self.oracle, view.inwards(point), self._signal))
 
     def _with(self, problem: Problem) -> "_Descent":
-        return replace(self, model=replace(self.model, problem=problem))
+        return self if problem is self.problem else replace(self, model=replace(self.model, problem=problem))
 
     @property
     def _signal(self) -> float:

@@ -7,7 +7,7 @@ from typing import final
 import numpy as np
 
 from privfit._checks import FloatArray, in_range
-from privfit.losses.typical import curvatures_along, typical, usual_residual
+from privfit.losses.typical import curvatures_along, typical_curvature, usual_residual
 from privfit.privacy.allowance import Allowance
 from privfit.problem.objective import Problem
 from privfit.problem.oracle import Oracle
@@ -227,7 +227,7 @@ def mean_curvature(problem: Problem, spread: float) -> float:
     """Return that of rows whose predictors have this standard deviation, where the model is right."""
     loss = problem.loss
     if loss.target_kind == "numeric":
-        curvature, _ = typical(loss, residual=usual_residual(problem.response_bound))
+        curvature = typical_curvature(loss, residual=usual_residual(problem.response_bound))
         return max(curvature, _LEAST_CURVATURE * loss.constants.curvature)
     nodes, chance = normal_nodes(1)
     return float(chance @ curvatures_along(loss, spread * nodes, least=_LEAST_CURVATURE)[:, 0, 0])
