@@ -1,12 +1,34 @@
 """Property tests draw the same examples every time and are never timed."""
 
 import gc
+import importlib
+import tempfile
+import time
+from pathlib import Path
 
 import pytest
 from hypothesis import settings
 
 settings.register_profile("repeatable", deadline=None, derandomize=True)
 settings.load_profile("repeatable")
+
+
+def pytest_configure(config):
+    """Let one process compile what is cached while others wait, instead of all of them compiling it."""
+    worker = getattr(config, "workerinput", None)
+    if worker is None:
+        return
+    done = Path(tempfile.gettempdir()) / f"privfit-compiled-{worker['testrunuid']}"
+    if worker["workerid"] == "gw0":
+        config.add_cleanup(lambda: done.unlink(missing_ok=True))
+        try:
+            importlib.import_module("privfit.auditing")
+        finally:
+            done.touch()
+    for _ in range(1200):
+        if done.exists():
+            return
+        time.sleep(0.1)
 
 
 def pytest_collection_finish():
