@@ -13,7 +13,20 @@ settings.register_profile("repeatable", deadline=None, derandomize=True)
 settings.load_profile("repeatable")
 
 
-def pytest_configure(config):
+@pytest.hookimpl(wrapper=True)
+def pytest_collection(session):
+    """Keep modules and tests, which stay, out of every search for garbage."""
+    gc.disable()
+    try:
+        compile_once(session.config)
+        return (yield)
+    finally:
+        gc.enable()
+        gc.collect()
+        gc.freeze()
+
+
+def compile_once(config):
     """Let one process compile what is cached while others wait, instead of all of them compiling it."""
     worker = getattr(config, "workerinput", None)
     if worker is None:
@@ -29,12 +42,6 @@ def pytest_configure(config):
         if done.exists():
             return
         time.sleep(0.1)
-
-
-def pytest_collection_finish():
-    """Keep modules and tests out of every search for garbage, which lasts as long as there are objects."""
-    gc.collect()
-    gc.freeze()
 
 
 @pytest.fixture

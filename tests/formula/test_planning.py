@@ -463,8 +463,10 @@ def test_many_rows_make_a_smaller_bread_worth_while():
 
 
 @pytest.mark.parametrize("n", [60, 400])
-def test_the_default_split_is_kept_where_another_buys_nothing(n):
+def test_the_default_split_is_kept_where_another_buys_nothing(n, request):
     """With 60 rows no split gives a finite interval; with 400 a smaller bread would be hidden."""
+    if n == 60:
+        request.getfixturevalue("few_rehearsals")
     assert pf.shortest_split("high ~ age + job", n=n, epsilon=0.3, **COMMON) == pf.BudgetSplit()
 
 
