@@ -3,6 +3,7 @@
 import ast
 import importlib
 import inspect
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -28,6 +29,7 @@ def dotted(path: Path) -> str:
     return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
 
 
+@cache
 def tree(path: Path) -> ast.Module:
     return ast.parse(path.read_text(encoding="utf-8"))
 
@@ -36,15 +38,13 @@ def decorators(node: ast.ClassDef) -> set[str]:
     return {ast.unparse(one).split("(")[0].rpartition(".")[2] for one in node.decorator_list}
 
 
-@pytest.mark.parametrize("path", MODULES, ids=relative)
-def test_modules_are_short(path):
-    lines = len(path.read_text(encoding="utf-8").splitlines())
-    assert lines <= LONGEST_MODULE or relative(path) in LONGER_MODULES
+def test_modules_are_short():
+    lines = {relative(path): len(path.read_text(encoding="utf-8").splitlines()) for path in MODULES}
+    assert {path for path, count in lines.items() if count > LONGEST_MODULE} <= LONGER_MODULES
 
 
-@pytest.mark.parametrize("path", MODULES, ids=relative)
-def test_modules_say_what_they_are(path):
-    assert ast.get_docstring(tree(path))
+def test_modules_say_what_they_are():
+    assert not [relative(path) for path in MODULES if not ast.get_docstring(tree(path))]
 
 
 @pytest.mark.parametrize("package", ["solvers", "procedures", "losses"])
@@ -84,20 +84,22 @@ def test_randomness_has_two_homes():
     assert {relative(path) for path in MODULES if draws(path)} == RANDOM_MODULES
 
 
-@pytest.mark.parametrize("path", [p for p in MODULES if p.name != "__main__.py"], ids=relative)
-def test_public_names_exist_and_are_documented(path):
-    module = importlib.import_module(dotted(path))
-    for name in getattr(module, "__all__", ()):
-        thing = getattr(module, name)
-        if inspect.isclass(thing) or inspect.isroutine(thing) or inspect.ismodule(thing):
-            assert inspect.getdoc(thing), f"{module.__name__}.{name}"
+def test_public_names_exist_and_are_documented():
+    for path in MODULES:
+        if path.name == "__main__.py":
+            continue
+        module = importlib.import_module(dotted(path))
+        for name in getattr(module, "__all__", ()):
+            thing = getattr(module, name)
+            if inspect.isclass(thing) or inspect.isroutine(thing) or inspect.ismodule(thing):
+                assert inspect.getdoc(thing), f"{module.__name__}.{name}"
 
 
-@pytest.mark.parametrize("path", MODULES, ids=relative)
-def test_every_public_definition_is_documented(path):
-    for node in tree(path).body:
-        if isinstance(node, ast.FunctionDef | ast.ClassDef) and not node.name.startswith("_"):
-            assert ast.get_docstring(node), node.name
+def test_every_public_definition_is_documented():
+    for path in MODULES:
+        for node in tree(path).body:
+            if isinstance(node, ast.FunctionDef | ast.ClassDef) and not node.name.startswith("_"):
+                assert ast.get_docstring(node), f"{relative(path)}: {node.name}"
 
 
 def test_surface_is_sorted():

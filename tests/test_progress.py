@@ -30,12 +30,12 @@ def terminal(monkeypatch):
     return shown
 
 
-def slow_steps(monkeypatch):
+def slow_steps(monkeypatch, seconds=0.01):
     plain = _progress.step
 
     def step(*given):
         plain(*given)
-        time.sleep(0.01)
+        time.sleep(seconds)
 
     monkeypatch.setattr(_progress, "step", step)
 
@@ -93,7 +93,7 @@ def test_a_pass_over_a_sample_reads_its_part_of_the_rows(monkeypatch):
 
 
 def test_an_audit_counts_runs(terminal, monkeypatch):
-    slow_steps(monkeypatch)
+    slow_steps(monkeypatch, 0.001)
     with redirect_stderr(terminal):
         pf.audit(pf.solvers.NoisyGradientDescent(n_steps=2), trials=100, random_state=0)
     assert re.search(r"\d+ of 200 runs", terminal.getvalue())

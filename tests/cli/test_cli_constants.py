@@ -9,6 +9,8 @@ import privfit as pf
 from privfit.cli import app
 from privfit.cli.request import ConstantsText
 
+pytestmark = pytest.mark.usefixtures("few_rehearsals")
+
 FUNCTIONS = {
     "logit": pf.logit,
     "ols": pf.ols,

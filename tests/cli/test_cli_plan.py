@@ -6,6 +6,8 @@ import privfit as pf
 from privfit.data.synthetic import census_schema
 from privfit.problem.plan import Plan
 
+pytestmark = pytest.mark.usefixtures("few_rehearsals")
+
 
 @pytest.fixture
 def wage_schema(tmp_path):

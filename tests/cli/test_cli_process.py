@@ -14,17 +14,21 @@ def privfit_process(*args, encoding="utf-8"):
     return subprocess.run(command, capture_output=True, encoding=encoding, check=False, timeout=120)  # noqa: S603
 
 
-def test_fit(people, schema, tmp_path):
-    out = tmp_path / "result.json"
-    done = privfit_process("fit", people, "--schema", schema, "--model", "logit", "--out", out)
-    assert (done.returncode, done.stderr) == (0, "")
-    assert "Logistic regression results" in done.stdout
-    assert privfit.FitResult.from_json(out).private
-
-
-def test_noise_is_fresh(people, schema):
-    args = ["fit", people, "--schema", schema, "--model", "logit", "--no-inference"]
-    assert privfit_process(*args).stdout != privfit_process(*args).stdout
+def test_fits_are_private_with_fresh_noise_on_terminals_with_and_without_greek(
+    people, schema, tmp_path, monkeypatch
+):
+    out, estimates = tmp_path / "result.json", []
+    for encoding, statement in (("utf-8", "(ε = 1, δ = 1e-06)-DP"), ("latin-1", "(? = 1, ? = 1e-06)-DP")):
+        monkeypatch.setenv("PYTHONIOENCODING", encoding)
+        args = ["fit", people, "--schema", schema, "--model", "logit", "--out", out]
+        done = privfit_process(*args, encoding=encoding)
+        assert (done.returncode, done.stderr) == (0, "")
+        assert "Logistic regression results" in done.stdout
+        assert statement in done.stdout
+        result = privfit.FitResult.from_json(out)
+        assert result.private
+        estimates.append(result.params.to_numpy())
+    assert (estimates[0] != estimates[1]).all()
 
 
 def test_refusal(people, schema):
@@ -34,13 +38,6 @@ def test_refusal(people, schema):
     assert done.stderr.startswith("error: LabelError: ")
     assert done.stderr.count("\n") == 1
     assert CANARY not in done.stderr
-
-
-def test_terminal_without_greek(people, schema, monkeypatch):
-    monkeypatch.setenv("PYTHONIOENCODING", "latin-1")
-    done = privfit_process("fit", people, "--schema", schema, "--model", "logit", encoding="latin-1")
-    assert (done.returncode, done.stderr) == (0, "")
-    assert "(? = 1, ? = 1e-06)-DP" in done.stdout
 
 
 def test_version():

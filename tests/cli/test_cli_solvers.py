@@ -5,6 +5,8 @@ import pytest
 from privfit.cli import options
 from privfit.solvers import BY_NAME
 
+pytestmark = pytest.mark.usefixtures("few_rehearsals")
+
 ONLY_LEAST_SQUARES = {"adassp": "LinearRegression()", "sufficient-statistics": "LinearRegression()"}
 
 

@@ -2,6 +2,7 @@
 
 import pickle
 import re
+from functools import lru_cache
 
 import numpy as np
 import pandas as pd
@@ -74,10 +75,15 @@ def test_a_huge_budget_gives_the_non_private_fit(name):
     assert not exact.result_.private
 
 
+@lru_cache
+def estimate_of_a_large_table(name):
+    return made(name, solver="non-private").fit(*simulated(name, n=200_000, seed=2)).result_.params
+
+
 @each
 @pytest.mark.parametrize("relation", ["replace", "add_remove"])
 def test_intervals_hold_the_non_private_estimate_of_a_large_table(name, relation):
-    target = made(name, solver="non-private").fit(*simulated(name, n=200_000, seed=2)).result_.params
+    target = estimate_of_a_large_table(name)
     given = {"n_rows": N} if relation == "add_remove" else {}
     x, y = simulated(name)
     fit = made(name, budget=pf.Budget.gdp(1.0), relation=relation, random_state=3, **given).fit(x, y)

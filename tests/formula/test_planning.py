@@ -14,7 +14,7 @@ from privfit.data.source import ArraySource
 from privfit.errors import Incompatible, InvalidArgument
 from privfit.estimators.assumptions import Assumptions
 from privfit.estimators.fit import FitOptions
-from privfit.estimators.forecast import Forecast, Rehearsal, t_test_power
+from privfit.estimators.forecast import Forecast, t_test_power
 from privfit.estimators.split import shortest
 from privfit.estimators.stand_in import StandIn, stand_in_rows
 from privfit.privacy.composition import compose
@@ -112,6 +112,7 @@ def test_impossible_standard_deviations_are_refused(guesses, message):
         rows(["age", "job"], "wage", "numeric", **guesses)
 
 
+@pytest.mark.usefixtures("few_rehearsals")
 def test_a_plan_says_the_standard_deviations_in_units_of_the_columns():
     planned = pf.plan("high ~ age + gain", n=5000, assumptions=Assumptions(sd={"age": 12.0}), **COMMON)
     assert "standard deviation 12 (age), " in planned.assumptions
@@ -205,6 +206,7 @@ def test_a_forecast_is_what_fits_report(model):
     np.testing.assert_allclose(planned.width, found, rtol=0.15)
 
 
+@pytest.mark.usefixtures("few_rehearsals")
 def test_the_plan_is_the_one_that_the_fit_follows():
     rng = np.random.default_rng(0)
     table = {"age": rng.uniform(20, 80, 900), "high": rng.choice(["no", "yes"], 900)}
@@ -220,6 +222,7 @@ def test_the_plan_is_the_one_that_the_fit_follows():
     assert "bread 30.0 %" in str(planned)
 
 
+@pytest.mark.usefixtures("few_rehearsals")
 @pytest.mark.parametrize("budget", [pf.Budget.gdp(0.5), pf.Budget(2.0, 0.0)], ids=str)
 def test_a_split_of_any_budget_is_reported(budget):
     split = pf.BudgetSplit(bread=0.2, meat=0.2)
@@ -271,6 +274,7 @@ def test_other_solvers_are_rehearsed_too(solver, relation):
     assert (planned.table()["finite"] > 0.9).all()
 
 
+@pytest.mark.usefixtures("few_rehearsals")
 @pytest.mark.parametrize("inference", [True, False])
 def test_a_plan_says_that_its_delta_is_large(inference):
     plan, small = (
@@ -303,6 +307,7 @@ def test_too_small_a_budget_says_so():
     assert (planned.power(1.0) < 0.5).all()
 
 
+@pytest.mark.usefixtures("few_rehearsals")
 def test_table_html_and_plot():
     planned = pf.plan("high ~ age + job", n=20_000, schema=SCHEMA, model="logit", level=0.9)
     table = planned.table()
@@ -319,6 +324,7 @@ def test_table_html_and_plot():
     np.testing.assert_allclose(ends, table["width"] / (2 * 1.6448536 * table["sampling"]), rtol=1e-6)
 
 
+@pytest.mark.usefixtures("few_rehearsals")
 def test_names_in_plots_are_neither_formulas_nor_boxes(tmp_path):
     schema = {**SCHEMA, "job": {"type": "categorical", "levels": ["a", "$b^{", "北"]}}
     planned = pf.plan("high ~ job", n=20_000, schema=schema, model="logit")
@@ -390,6 +396,7 @@ def test_steps_and_rows_for_an_accuracy(relation, factor):
     assert found.solver.n_steps == found.n_steps
 
 
+@pytest.mark.usefixtures("few_rehearsals")
 @pytest.mark.parametrize(
     ("arguments", "error", "message"),
     [
@@ -456,8 +463,10 @@ def test_many_rows_make_a_smaller_bread_worth_while():
 
 
 @pytest.mark.parametrize("n", [60, 400])
-def test_the_default_split_is_kept_where_another_buys_nothing(n):
+def test_the_default_split_is_kept_where_another_buys_nothing(n, request):
     """With 60 rows no split gives a finite interval; with 400 a smaller bread would be hidden."""
+    if n == 60:
+        request.getfixturevalue("few_rehearsals")
     assert pf.shortest_split("high ~ age + job", n=n, epsilon=0.3, **COMMON) == pf.BudgetSplit()
 
 
@@ -486,7 +495,8 @@ def test_a_split_needs_a_plan_that_can_be_made(arguments, error, message):
         pf.shortest_split("high ~ age", **{**COMMON, "n": 500, **arguments})
 
 
-def test_any_quantile_can_be_planned(monkeypatch):
+@pytest.mark.usefixtures("few_rehearsals")
+def test_any_quantile_can_be_planned():
     """A far quantile has wider intervals than the median, and its plan is the one that its fit follows.
 
     It needs more than twice the rows, which a rough search by two rehearsals shows.
@@ -498,13 +508,10 @@ def test_any_quantile_can_be_planned(monkeypatch):
     data = {"age": rng.uniform(20, 80, 5000), "wage": rng.uniform(0, 100, 5000)}
     fitted = pf.quantile("wage ~ age", data, schema=SCHEMA, quantile=0.9, random_state=0)
     assert fitted.plan == far.plan
-    monkeypatch.setattr("privfit.estimators.sample_size._SEARCH_REHEARSALS", 2)
-    monkeypatch.setattr("privfit.estimators.sample_size._TOLERANCE", 0.2)
     found = [
         pf.sample_size("wage ~ age", width=0.5, quantile=q, epsilon=4.0, **common).n_rows for q in (0.5, 0.9)
     ]
     assert 2 * found[0] < found[1]
-    monkeypatch.setitem(Rehearsal.forecast.__kwdefaults__, "rehearsals", 2)
     assert isinstance(pf.shortest_split("wage ~ age", n=5000, quantile=0.9, **common), pf.BudgetSplit)
 
 
@@ -531,6 +538,7 @@ def test_a_number_of_rows_is_called_what_the_argument_is(n, rule):
         pf.shortest_split("high ~ age", n=n, **COMMON)
 
 
+@pytest.mark.usefixtures("few_rehearsals")
 def test_plans_for_units_count_units():
     schema = pf.Schema(SCHEMA | {"person": {"type": "identifier"}})
     common = {"schema": schema, "model": "logit", "epsilon": 8.0}

@@ -12,7 +12,6 @@ from privfit.inference.covariance import Bread
 from privfit.inference.infer import infer
 from privfit.inference.polish import GRADIENT_SHARES, HESSIAN_SHARES, bending, settle
 from privfit.losses import ConcomitantHuber, Huber, Logistic, PseudoHuber
-from privfit.planning import make_plan
 from privfit.privacy.allowance import Allowance
 from privfit.privacy.budget import Budget
 from privfit.privacy.composition import compose
@@ -30,7 +29,7 @@ from privfit.solvers import (
 )
 from privfit.solvers.base import Solution, Step
 from tests.inference.fixed_point import FixedPoint
-from tests.solvers.simulated import inferred, problem_for, rows
+from tests.solvers.simulated import inferred, plan_once, problem_for, rows
 
 TRUTH = np.array([0.5, -1.0, 0.7])
 LOSSES = [Logistic(), Huber(0.8), PseudoHuber(0.8)]
@@ -136,7 +135,7 @@ def test_tails_are_those_of_the_gradients_that_the_estimate_rests_on(count, rng,
     monkeypatch.setattr("privfit.inference.polish.N_COMBINED", count)
     x, y = rows(Logistic(), 3000, rng)
     problem = problem_for(Logistic(), x)
-    plan = make_plan(problem, FixedPoint(tuple(TRUTH)), Allowance.of(Budget(1.0, 0.0)), inference=True)
+    plan = plan_once(problem, FixedPoint(tuple(TRUTH)), Allowance.of(Budget(1.0, 0.0)), inference=True)
     exact = tuple(
         one if one.kind == "gradient" else planned_release(problem, one.kind, Allowance.unlimited())
         for one in plan.inference_releases
@@ -209,7 +208,7 @@ def test_the_plan_keeps_the_budget_and_the_fit_uses_it_up(solver, budget, rng):
     problem = problem_for(Logistic(), x)
     if budget.notion == "gdp" and isinstance(solver, ObjectivePerturbation):
         pytest.skip("its cost is no mu")
-    plan = make_plan(problem, solver, Allowance.of(budget), inference=True)
+    plan = plan_once(problem, solver, Allowance.of(budget), inference=True)
     assert compose(plan.events).within(budget)
     kinds = [release.kind for release in plan.inference_releases]
     assert kinds.count("gradient") == len(GRADIENT_SHARES)

@@ -33,13 +33,14 @@ def norms_are(draws, scale):
 @pytest.mark.parametrize("size", [1, 2, 3, 6])
 @pytest.mark.parametrize("scale", [1e-12, 2.5])
 def test_radial_noise_has_a_gamma_norm_and_an_even_direction(source, size, scale):
+    """Noise of 2/3 or 3/2 of the size is found with a chance above 0.999."""
     value = scale * np.linspace(-2.0, 3.0, size)  # noise of 1e-12 would round to 0 beside a value of 1
-    draws = np.array([source.radial(value, scale) for _ in range(1500)]) - value
+    draws = np.array([source.radial(value, scale) for _ in range(1000)]) - value
     assert norms_are(draws, scale)
     for wrong in (2 / 3, 3 / 2):
         assert source.private or not norms_are(draws * wrong, scale)  # a fixed seed shows the power
     directions = draws / np.linalg.norm(draws, axis=1, keepdims=True)
-    assert np.abs(directions.mean(axis=0)).max() < 6.5 / math.sqrt(1500 * size)
+    assert np.abs(directions.mean(axis=0)).max() < 6.5 / math.sqrt(1000 * size)
 
 
 @pytest.mark.statistical
@@ -163,10 +164,11 @@ def test_sampling_draws_are_even():
 @pytest.mark.statistical
 @pytest.mark.parametrize("doubled_shape", [1, 2, 3, 6])
 def test_secure_gamma_variables_have_their_law(doubled_shape):
-    draws = np.array([secure_gamma(doubled_shape) for _ in range(5000)])
+    """Variables of 2/3 or 3/2 of the size are found with a chance above 0.999."""
+    draws = np.array([secure_gamma(doubled_shape) for _ in range(2500)])
     assert kstest(draws, gamma(doubled_shape / 2).cdf).pvalue > FALSE_ALARM
     for wrong in (2 / 3, 3 / 2):
-        other = wrong * np.random.default_rng(12).gamma(doubled_shape / 2, size=5000)
+        other = wrong * np.random.default_rng(12).gamma(doubled_shape / 2, size=2500)
         assert kstest(other, gamma(doubled_shape / 2).cdf).pvalue < FALSE_ALARM
 
 

@@ -65,12 +65,21 @@ HESSIANS = [loss for loss in LOSSES if loss.constants.smooth and loss.convex]
 """Those with a Hessian."""
 
 
+OF_EVERY_KIND = [LOSSES[0], LOSSES[1], ConcomitantHuber(), Poisson(1.2, 4.0), LOSSES[-1]]
+"""Losses of every kind of response, of a parameter with a scale, and of functions that are not compiled."""
+
+
 def asked(*kinds):
-    """Return every loss with every one of these kinds of query that can be asked of it."""
+    """Return every loss with every one of these kinds of query that can be asked of it.
+
+    Moments and norms of rows are sums that no loss enters: a few losses ask for them.
+    """
     serves = {
         "hessian": lambda loss: loss in HESSIANS,
         "counts": lambda loss: loss.target_kind == "count",
         "residuals": lambda loss: loss.of_residual,
+        "second_moment": lambda loss: loss in OF_EVERY_KIND,
+        "norms": lambda loss: loss in OF_EVERY_KIND,
     }
     return [
         pytest.param(loss, kind, id=f"{loss.name}-{kind}")

@@ -23,7 +23,7 @@ from privfit.problem.schedule import growing_shares, held_to, planned_release
 from privfit.problem.totals import query_total
 
 from .conftest import LOSSES, make_problem
-from .test_neighbours import answers_of_single_rows, bases
+from .test_neighbours import answers_of_single_rows, bases, one_by_one
 from .test_procedure import NoisyGradientAtZero
 
 N = 50
@@ -292,7 +292,7 @@ def test_a_sample_estimates_the_mean_over_all_rows(kind, rng):
         oracle.sample(part)
         value = oracle.release(kind, at).value
         values.append(value if kind == "gradient" else svec(value))
-    terms = answers_of_single_rows(problem, kind, at, source)
+    terms = answers_of_single_rows(problem, kind, at, one_by_one(source))
     exact, sd = terms.sum(axis=0), plan.solver_releases[0].sd
     variance = (1 / part - 1) * (terms**2).sum(axis=0) + (sd / part) ** 2
     room = 6.5 * np.sqrt(variance / draws)

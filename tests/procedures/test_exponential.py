@@ -190,7 +190,10 @@ def test_a_private_median_has_the_stated_density(seed, rng):
 @pytest.mark.parametrize("seed", [1, None], ids=["seeded", "secure"])
 @pytest.mark.parametrize("score", [None, ZeroOne()])
 def test_candidates_are_selected_with_the_stated_probabilities(seed, score, rng):
-    """Chi-square over 5 candidates, all expected 20 times; false alarm 1e-7. 1.5 times the rate shows."""
+    """Chi-square over 5 candidates, all expected 20 times; false alarm 1e-7.
+
+    Half and 1.5 times the rate are found with chances above 0.9998.
+    """
     noise = make_source(seed)
     n = 30
     x = rng.normal(size=(n, 2))
@@ -203,11 +206,11 @@ def test_candidates_are_selected_with_the_stated_probabilities(seed, score, rng)
     wrong = ((eta > 0) != (y[:, None] > 0.5)).sum(axis=0)
     loss = (np.logaddexp(0, eta) - y[:, None] * eta).sum(axis=0)
     span = 1.0 if score else 10.0 * math.sqrt(2)
-    picked = [tuple(selection.carry_out(problem, rows, noise)) for _ in range(2500)]
+    picked = [tuple(selection.carry_out(problem, rows, noise)) for _ in range(2000)]
     counts = np.array([picked.count(candidate) for candidate in candidates])
     for factor, fits in ((1.0, True), (1.5, False), (0.5, False)):
         weight = np.exp(-factor * epsilon / (2 * span) * (wrong if score else loss))
-        expected = 2500 * weight / weight.sum()
+        expected = 2000 * weight / weight.sum()
         assert not fits or expected.min() >= 20  # the law of chi-square holds for such
         pvalue = stats.chisquare(counts, expected).pvalue
         if fits or seed is not None:

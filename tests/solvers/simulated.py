@@ -1,5 +1,7 @@
 """Small problems on which solvers and inference are tested."""
 
+from functools import lru_cache
+
 import numpy as np
 
 from privfit.data.source import ArraySource
@@ -27,8 +29,14 @@ def problem_for(loss, x, *, norm_bound=1.6, l2=0.0):
     return Problem(loss, names, norm_bound, n, Relation.REPLACE, l2, start, (False,) + (True,) * (p - 1))
 
 
+@lru_cache(maxsize=16)
+def plan_once(problem, solver, allowance, *, inference):
+    """Return the plan of all fits of one problem, which does not depend on rows or seeds."""
+    return make_plan(problem, solver, allowance, inference=inference)
+
+
 def oracle_for(problem, solver, x, y, *, mu, seed=0):
-    plan = make_plan(problem, solver, Allowance.gaussian(mu), inference=True)
+    plan = plan_once(problem, solver, Allowance.gaussian(mu), inference=True)
     noise = make_source(seed) if np.isfinite(mu) else NoNoise()
     return Oracle(problem, plan, ArraySource(x, y, norm_bound=problem.norm_bound), noise)
 

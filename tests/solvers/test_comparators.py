@@ -17,7 +17,7 @@ from privfit.privacy.composition import compose
 from privfit.privacy.relation import Relation
 from privfit.solvers import AdaSSP, ClippedGradientDescent, NonPrivate, SufficientStatistics, resolve
 
-from .simulated import inferred, oracle_for, problem_for, rows
+from .simulated import inferred, oracle_for, plan_once, problem_for, rows
 
 STATISTICS = [SufficientStatistics(response_bound=8.0), AdaSSP(response_bound=8.0)]
 CLIPPED = ClippedGradientDescent(clip=0.8)
@@ -32,7 +32,7 @@ def estimate(problem, solver, x, y, *, mu, seed=0):
     from privfit.privacy.mechanisms import NoNoise, make_source
     from privfit.problem.oracle import Oracle
 
-    plan = make_plan(problem, solver, Allowance.gaussian(mu), inference=False)
+    plan = plan_once(problem, solver, Allowance.gaussian(mu), inference=False)
     noise = make_source(seed) if np.isfinite(mu) else NoNoise()
     oracle = Oracle(problem, plan, ArraySource(x, y, norm_bound=problem.norm_bound), noise)
     return estimate_only(solver.run(problem, oracle)).theta

@@ -31,7 +31,7 @@ from privfit.privacy.relation import Relation
 from privfit.problem.oracle import Oracle
 from privfit.solvers import EmpiricalBayesDescent, NonPrivate, WhitenedGradientDescent, resolve
 
-from .simulated import problem_for
+from .simulated import plan_once, problem_for
 
 SMOOTH = [
     Logistic(),
@@ -63,7 +63,7 @@ def responses(loss, eta, rng):
 def descended(problem, x, y, *, mu, seed=0, solver=None, allowance=None):
     """Return the coefficients (p,) in encoded coordinates and the scale."""
     solver = solver or EmpiricalBayesDescent()
-    plan = make_plan(problem, solver, allowance or Allowance.gaussian(mu), inference=False)
+    plan = plan_once(problem, solver, allowance or Allowance.gaussian(mu), inference=False)
     noise = make_source(seed) if np.isfinite(mu) else NoNoise()
     oracle = Oracle(problem, plan, ArraySource(x, y, norm_bound=problem.norm_bound), noise)
     solution = solver.run(problem, oracle)

@@ -31,7 +31,7 @@ from privfit.solvers import (
 )
 from privfit.solvers.shrinkage import posterior_mean
 
-from .simulated import problem_for
+from .simulated import plan_once, problem_for
 
 BETA = [[1.0, -0.5], [-0.5, 0.8]]
 SUPPORTING = [
@@ -52,7 +52,7 @@ def multinomial_problem(loss, x, **options):
 
 
 def inferred(problem, solver, x, y, *, mu, seed=0, directions=None):
-    plan = make_plan(problem, solver, Allowance.gaussian(mu), inference=True)
+    plan = plan_once(problem, solver, Allowance.gaussian(mu), inference=True)
     noise = make_source(seed) if np.isfinite(mu) else NoNoise()
     oracle = Oracle(problem, plan, ArraySource(x, y, norm_bound=problem.norm_bound), noise)
     directions = np.eye(problem.n_linear) if directions is None else directions

@@ -31,7 +31,7 @@ from privfit.solvers import (
 from privfit.solvers.damping import Move, Proposal, default_damping, in_basin, trust
 from privfit.solvers.self_concordance import along_rows, second_kind, self_concordance
 
-from .simulated import inferred, problem_for, rows
+from .simulated import inferred, plan_once, problem_for, rows
 
 RULES = [FixedDamping(0.3), SelfConcordantDamping(), RidgeTwoStep(), Backtracking(), ConstantStep(0.5)]
 
@@ -66,7 +66,7 @@ def proposal(loss=None, *, gradient, theta=None, matrix=None, l2=0.0, n=100):
 
 
 def newton_run(problem, solver, x, y, *, mu, seed=0):
-    plan = make_plan(problem, solver, Allowance.gaussian(mu), inference=False)
+    plan = plan_once(problem, solver, Allowance.gaussian(mu), inference=False)
     noise = make_source(seed) if np.isfinite(mu) else NoNoise()
     oracle = Oracle(problem, plan, ArraySource(x, y, norm_bound=problem.norm_bound), noise)
     return solver.run(problem, oracle), oracle

@@ -29,7 +29,7 @@ from privfit.privacy.relation import Relation
 from privfit.problem.oracle import Oracle
 from privfit.solvers import NonPrivate, OnlineToBatch, resolve
 
-from .simulated import inferred, problem_for, rows
+from .simulated import inferred, plan_once, problem_for, rows
 
 LEARNERS = [
     AdaGradNorm(),
@@ -43,7 +43,7 @@ LEARNERS = [
 
 
 def solve(problem, solver, x, y, allowance, *, noise=None):
-    plan = make_plan(problem, solver, allowance, inference=False)
+    plan = plan_once(problem, solver, allowance, inference=False)
     noise = noise or (make_source(3) if math.isfinite(allowance.amount) else NoNoise())
     oracle = Oracle(problem, plan, ArraySource(x, y, norm_bound=problem.norm_bound), noise)
     return solver.run(problem, oracle).theta

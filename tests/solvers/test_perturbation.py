@@ -26,7 +26,7 @@ from privfit.procedures.landscape import Landscape, Objective, fully_penalised
 from privfit.procedures.minimise import CertifiedMinimiser, GradientDescent
 from privfit.solvers import NonPrivate, ObjectivePerturbation, OutputPerturbation, resolve
 
-from .simulated import inferred, problem_for, rows
+from .simulated import inferred, plan_once, problem_for, rows
 
 PURE, APPROXIMATE, GDP = Budget(1.0, 0.0), Budget(1.0, 1e-5), Budget.gdp(0.4)
 SOLVERS = [
@@ -40,7 +40,7 @@ SOLVERS = [
 
 
 def plan_of(problem, solver, budget, *, inference=False):
-    return make_plan(problem, solver, Allowance.of(budget), inference=inference)
+    return plan_once(problem, solver, Allowance.of(budget), inference=inference)
 
 
 def solved(problem, solver, x, y, budget, seed, *, inference=False):  # noqa: PLR0917

@@ -34,13 +34,13 @@ from privfit.solvers.projected import (
 )
 
 from .kinked import Absolute, PlainHinge, Welsch
-from .simulated import problem_for, rows
+from .simulated import plan_once, problem_for, rows
 
 BUDGETS = [Budget.gdp(1.0), Budget(1.0), Budget(2.0, 1e-6)]
 
 
 def solve(problem, solver, x, y, *, allowance, seed=0):
-    plan = make_plan(problem, solver, allowance, inference=False)
+    plan = plan_once(problem, solver, allowance, inference=False)
     noise = NoNoise() if math.isinf(allowance.amount) else make_source(seed)
     oracle = Oracle(problem, plan, ArraySource(x, y, norm_bound=problem.norm_bound), noise)
     return estimate_only(solver.run(problem, oracle)).theta, oracle

@@ -23,7 +23,7 @@ from privfit.privacy.relation import Relation
 from privfit.problem.oracle import Oracle
 from privfit.solvers import NoisySGD, NonPrivate, RandomRoundSGD, resolve
 
-from .simulated import inferred, problem_for, rows
+from .simulated import inferred, plan_once, problem_for, rows
 
 BUDGET = Budget(1.0, 1e-6)
 
@@ -68,7 +68,7 @@ class Sigmoid(AbstractLoss):
 
 
 def solve(problem, solver, x, y, *, budget=BUDGET, seed=0, inference=False):
-    plan = make_plan(problem, solver, Allowance.of(budget), inference=inference)
+    plan = plan_once(problem, solver, Allowance.of(budget), inference=inference)
     oracle = Oracle(problem, plan, ArraySource(x, y, norm_bound=problem.norm_bound), make_source(seed))
     solution = solver.run(problem, oracle)
     found = (

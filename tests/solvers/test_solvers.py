@@ -20,7 +20,7 @@ from privfit.solvers import (
     resolve,
 )
 
-from .simulated import inferred, oracle_for, problem_for, rows
+from .simulated import inferred, oracle_for, plan_once, problem_for, rows
 
 LOSSES = [Logistic(), Squared(3.0), Huber(0.8), ConcomitantHuber()]
 PRIVATE = [
@@ -37,7 +37,7 @@ PRIVATE = [
 @pytest.mark.parametrize("mu", [0.05, 1.0, 30.0])
 def test_plans_cost_at_most_the_budget_and_nearly_all_of_it(solver, loss, mu, rng):
     problem = problem_for(loss, rows(loss, 2000, rng)[0])
-    plan = make_plan(problem, solver, Allowance.gaussian(mu), inference=True)
+    plan = plan_once(problem, solver, Allowance.gaussian(mu), inference=True)
     total = compose([GaussianEvent(release.mu) for release in plan.releases]).mu
     assert total <= mu
     assert total > mu * (1 - 1e-6)

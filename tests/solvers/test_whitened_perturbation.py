@@ -37,21 +37,21 @@ from privfit.solvers import (
 from privfit.solvers.hessian_model import norm_limit
 from privfit.solvers.whitened_perturbation import MOST_STRETCH, Whitening, perturbed, row_bound
 
-from .simulated import problem_for, rows
+from .simulated import plan_once, problem_for, rows
 
 SOLVER, PURE = WhitenedObjectivePerturbation(), Budget(2.0)
 LOSSES = [Logistic(), Huber(0.8), Squared(2.0)]
 
 
 def solved(problem, x, y, *, budget=PURE, seed=0, inference=False):
-    plan = make_plan(problem, SOLVER, Allowance.of(budget), inference=inference)
+    plan = plan_once(problem, SOLVER, Allowance.of(budget), inference=inference)
     oracle = Oracle(problem, plan, ArraySource(x, y, norm_bound=problem.norm_bound), make_source(seed))
     return SOLVER.run(problem, oracle), oracle
 
 
 def exact(problem, x, y):
     """Return the fit without noise, and its inference."""
-    plan = make_plan(problem, NonPrivate(), Allowance.unlimited(), inference=True)
+    plan = plan_once(problem, NonPrivate(), Allowance.unlimited(), inference=True)
     oracle = Oracle(problem, plan, ArraySource(x, y, norm_bound=problem.norm_bound), NoNoise())
     return infer(NonPrivate().run(problem, oracle), oracle, directions=np.eye(problem.n_coef))
 
@@ -83,7 +83,7 @@ def turned(problem, x):
 def test_plans_are_within_the_budget_and_use_it_up(loss, budget, inference):
     x, y = rows(loss, 2000, np.random.default_rng(1))
     problem = problem_for(loss, x)
-    plan = make_plan(problem, SOLVER, Allowance.of(budget), inference=inference)
+    plan = plan_once(problem, SOLVER, Allowance.of(budget), inference=inference)
     assert compose(plan.events).within(budget)
     if budget.notion != "gdp":  # in which two pure releases cost less than one of the same sum
         assert not compose(plan.events).within(Budget(0.98 * budget.epsilon, budget.delta))

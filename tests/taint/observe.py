@@ -96,11 +96,19 @@ def listening(records):
         root.setLevel(level)
 
 
+@contextmanager
+def only_new_objects():
+    """Collect what was left in between; what was there before is never searched again."""
+    gc.freeze()
+    yield
+    gc.collect()
+
+
 def observe(monkeypatch, fit):
     """Return all that ``fit()`` leaves behind, by name; it returns an estimator or a result."""
     out, err, records = io.StringIO(), io.StringIO(), []
-    gc.freeze()  # what was there before need not be searched for what the fit leaves
     with (
+        only_new_objects(),
         warnings.catch_warnings(record=True) as caught,
         redirect_stdout(out),
         redirect_stderr(err),
@@ -110,8 +118,6 @@ def observe(monkeypatch, fit):
     ):
         warnings.simplefilter("always")
         fitted = fit()
-    gc.collect()
-    gc.unfreeze()
     result = getattr(fitted, "result_", fitted)
     return {
         "objects": lines_of(fitted),

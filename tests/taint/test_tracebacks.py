@@ -1,6 +1,5 @@
 """Errors of fits carry no frame in which rows or exact sums are, and no message that quotes them."""
 
-import gc
 import pickle
 import sys
 import traceback
@@ -13,7 +12,7 @@ import privfit as pf
 from privfit.data.source import ArraySource
 from privfit.problem.oracle import Oracle
 
-from .observe import rows_of_fits
+from .observe import only_new_objects, rows_of_fits
 from .tables import SCHEMA, arrays, frame
 
 SOURCE = Path(pf.__file__).parent
@@ -91,10 +90,9 @@ def test_a_failure_anywhere_leaves_no_frame(monkeypatch, work, place, kind):
 
     work()
     monkeypatch.setattr(place, failing)
-    with rows_of_fits(monkeypatch) as rows:
+    with only_new_objects(), rows_of_fits(monkeypatch) as rows:
         error = caught_from(work)
-    assert_clean(error)
-    gc.collect()
+        assert_clean(error)
     assert not any(reference() is not None for reference in rows)
     if kind is not KeyboardInterrupt and not place.endswith("open_table"):
         assert isinstance(error, pf.UnexpectedError)
@@ -139,11 +137,10 @@ def test_an_overspend_leaves_no_frame(tmp_path, monkeypatch):
     def work():
         return pf.logit("yes ~ a", frame(0), schema=SCHEMA, ledger=ledger, dataset="people")
 
-    with rows_of_fits(monkeypatch) as rows:
+    with only_new_objects(), rows_of_fits(monkeypatch) as rows:
         error = caught_from(work)
-    assert isinstance(error, pf.BudgetExceeded)
-    assert_clean(error)
-    gc.collect()
+        assert isinstance(error, pf.BudgetExceeded)
+        assert_clean(error)
     assert not any(reference() is not None for reference in rows)
 
 
