@@ -1,7 +1,7 @@
 """Bread, meat and the sandwich, each with the noise it carries."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -14,6 +14,9 @@ from privfit.solvers.drawn import drawn_towards
 
 LARGEST_CORRECTION = 0.25
 """Largest relative bias of a variance that `debiased` removes."""
+
+LARGEST_ADDED = 1.0
+"""Largest that `spread` takes such a bias for."""
 
 _UPPER_POINT = 0.9793
 """What a Tracy-Widom variable of order 1 exceeds with a probability of 5 %: with that, directions without
@@ -59,15 +62,15 @@ class Bread:
     unresolved : array of shape (q, m)
         Orthonormal directions whose curvature the noise hides, see `hidden_count`, or that have none: their
         eigenvalue is below `VANISHED` or `ROUNDING`.
-    drawn : bool
-        Whether the matrix was drawn towards an expected one.
+    drawn : float
+        Part of the variance of its noise that is gone as it was drawn towards an expected one.
     """
 
     matrix: FloatArray
     inverse: FloatArray
     sd: float
     unresolved: FloatArray
-    drawn: bool = False
+    drawn: float = 0.0
 
     def far_inverse(self, move: FloatArray, sd: float) -> FloatArray:
         """Inverse of the Hessian where noise has made its eigenvalues too large, as at an interval's far end.
@@ -129,10 +132,10 @@ def bread_from(problem: Problem, releases: Sequence[Release], expected: FloatArr
     """
     average, sd = _average(problem, releases)
     unresolved = _unresolved(problem, average, sd)
-    drawn = False
+    drawn = 0.0
     if expected is not None and sd > 0.0:
-        drawn, near = True, drawn_towards(expected, average, sd, spread=LEAST_SPREAD, most=MOST_DRAWN)
-        average, sd = near.matrix, sd * math.sqrt(near.kept)
+        near = drawn_towards(expected, average, sd, spread=LEAST_SPREAD, most=MOST_DRAWN)
+        average, sd, drawn = near.matrix, sd * math.sqrt(near.kept), 1.0 - near.kept
     eigenvalues, vectors = np.linalg.eigh(average + problem.ridge)
     raised = raised_eigenvalues(eigenvalues, 0.5 * noise_norm(sd, problem.size))
     return Bread(
@@ -231,18 +234,37 @@ def debiased(covariance: FloatArray, bread: Bread) -> FloatArray:
     ``E[E D E]`` and ``B = W T(W)``. The excess is removed multiplicatively, ``C^1/2 (I + K)^-1 C^1/2`` with
     ``K`` the excess in units of ``C``, so the result stays positive semi-definite. Eigenvalues of ``K``
     beyond `LARGEST_CORRECTION` are cut to it: there the expansion no longer holds, and too wide is
-    the safe side.
-
-    A matrix that is drawn towards an expected one is left alone: it varies less than Hessians about that do,
-    and that takes away about as much as the noise that is left in it adds.
+    the safe side. From a matrix that was drawn towards an expected one, see `spread`, nothing is taken.
 
     Parameters
     ----------
     covariance : array of shape (q, q)
     bread : Bread
     """
-    if bread.sd == 0.0 or bread.drawn:
+    if bread.sd == 0.0 or bread.drawn > 0.0:
         return covariance
+    return _scaled(covariance, bread, lambda excess: 1.0 / (1.0 + np.clip(excess, 0.0, LARGEST_CORRECTION)))
+
+
+def spread(covariance: FloatArray, bread: Bread) -> FloatArray:
+    """Add to ``C = M^-1 A M^-1`` what it lacks on average where ``M`` was drawn towards an expected one.
+
+    A posterior mean varies less than what it is the mean of, by the variance that is left. What is in its
+    place is the excess that `debiased` would remove. If noise alone sets the released matrix apart from
+    the expected one nothing is lacking. So it is added in proportion to `Bread.drawn`.
+
+    Parameters
+    ----------
+    covariance : array of shape (q, q)
+    bread : Bread
+    """
+    if bread.drawn == 0.0:
+        return covariance
+    return _scaled(covariance, bread, lambda excess: 1.0 + bread.drawn * np.clip(excess, 0.0, LARGEST_ADDED))
+
+
+def _scaled(covariance: FloatArray, bread: Bread, factor: Callable[[FloatArray], FloatArray]) -> FloatArray:
+    """Return the covariance times a function of the excess in its units, which is symmetric."""
     inverse, half = bread.inverse, 0.5 * bread.sd**2
     identity = np.eye(inverse.shape[0])
 
@@ -255,5 +277,4 @@ def debiased(covariance: FloatArray, bread: Bread) -> FloatArray:
     roots = np.sqrt(np.maximum(values, 1e-14 * max(float(values[-1]), 1e-300)))
     root, unroot = (vectors * roots) @ vectors.T, (vectors / roots) @ vectors.T
     relative, directions = np.linalg.eigh(unroot @ excess @ unroot)
-    shrink = 1.0 / (1.0 + np.clip(relative, 0.0, LARGEST_CORRECTION))
-    return root @ (directions * shrink) @ directions.T @ root
+    return root @ (directions * factor(relative)) @ directions.T @ root

@@ -11,6 +11,7 @@ from privfit.inference.covariance import (
     bread_from,
     debiased,
     hidden,
+    spread,
 )
 from privfit.inference.meat import least_multiple, meat_from
 from privfit.inference.polish import GRADIENT_SHARES, HESSIAN_SHARES, polished, settle
@@ -114,7 +115,7 @@ def infer(solution: Solution, oracle: Oracle, *, directions: FloatArray) -> Infe
     shared = not problem.shares.plain
     meat = meat_from(released, bread, problem.n_linear, least=least, shared=shared)
     sampling = sandwich(bread, meat, problem.n_rows)
-    cov_sampling = reported @ debiased(sampling, bread) @ reported.T
+    cov_sampling = reported @ spread(debiased(sampling, bread), bread) @ reported.T
     unknown = hidden(reported, bread)
     if from_point:
         settled = settle(solution, bread, reported, np.diag(cov_sampling))
@@ -124,7 +125,7 @@ def infer(solution: Solution, oracle: Oracle, *, directions: FloatArray) -> Infe
     else:
         estimate = widened(solution.late, bread, solution.bend)
     theta = keep_scale_positive(problem, estimate.theta, center)
-    cov_noise = reported @ estimate.cov_noise @ reported.T
+    cov_noise = reported @ spread(estimate.cov_noise, bread) @ reported.T
     total = np.diag(cov_sampling + cov_noise)
     dof = satterthwaite(
         reported, bread=bread, meat=meat, sampling=sampling, total=total, n_rows=problem.n_rows
