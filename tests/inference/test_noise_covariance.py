@@ -54,10 +54,13 @@ def test_the_last_iterate_has_the_covariance_of_its_recursion():
     rng, optimum = np.random.default_rng(5), np.array([1.0, -2.0, 0.5])
     bread = Bread(HESSIAN, np.linalg.inv(HESSIAN), 0.0, np.zeros((3, 0)))
     draws, steps, eta, sd = 800, 400, 1.0, 0.2
-    paths = [quadratic_path(HESSIAN, optimum, n_steps=steps, step=eta, sd=sd, rng=rng) for _ in range(draws)]
+    path = quadratic_path(HESSIAN, optimum, n_steps=steps, step=eta, sd=sd, rng=rng)
+    ends = np.zeros((draws, 3))
+    for noise in sd * rng.normal(size=(steps, draws, 3)):
+        ends -= eta * ((ends - optimum) @ HESSIAN + noise)
     transient = np.linalg.matrix_power(np.eye(3) - eta * HESSIAN, steps) @ (-optimum)
-    covariance = last_iterate(paths[0], bread).cov_noise
-    statistic, size = law_of(np.array([path.theta for path in paths]), covariance, optimum + transient)
+    covariance = last_iterate(path, bread).cov_noise
+    statistic, size = law_of(ends, covariance, optimum + transient)
     low, high = stats.chi2.ppf([5e-9, 1 - 5e-9], size)
     assert low <= statistic <= high
     limit = eta * sd**2 * np.linalg.inv(2 * HESSIAN - eta * HESSIAN @ HESSIAN)

@@ -136,9 +136,21 @@ def test_a_reference_class_would_cost_noise(n_classes):
 
 
 @pytest.mark.statistical
-@pytest.mark.parametrize("solver", SUPPORTING, ids=lambda one: one.name)
+@pytest.mark.parametrize(
+    "solver",
+    [
+        WhitenedGradientDescent(),
+        NoisyGradientDescent(n_steps=120),
+        NoisyNewton(),
+        ProjectedNoisyGradientDescent(n_steps=150),
+    ],
+    ids=lambda one: one.name,
+)
 def test_the_covariance_is_that_of_the_estimate(solver):
-    """False alarms: 2e-7 for a chi-squared sum; the factor 1.1 is for covariances that are estimates."""
+    """With a third to a half of the steps that are planned by default.
+
+    False alarms: 2e-7 for a chi-squared sum; the factor 1.1 is for covariances that are estimates.
+    """
     truth = np.array([[0.3, 1.0, -0.5], [-0.2, -0.5, 0.8]])
     theta = np.linalg.solve(Multinomial(3).reported, truth).ravel()
     total = 0.0
