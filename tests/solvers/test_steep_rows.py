@@ -6,6 +6,7 @@ from scipy.special import expit
 
 import privfit as pf
 from privfit.losses import Huber, Logistic, Multinomial, Poisson, Squared
+from privfit.losses.base import AbstractLoss
 from privfit.solvers import WhitenedGradientDescent
 
 from .simulated import oracle_for, problem_for, rows
@@ -68,17 +69,10 @@ def test_no_response_makes_a_steeper_slope_near_a_point(loss):
     assert largest.min() < 0.8 * loss.constants.slope
 
 
-@pytest.mark.statistical
-@pytest.mark.parametrize("strength", [1.0, 3.0])
-def test_intervals_have_the_stated_size_where_rows_are_weighted(strength):
-    """A right logit of two covariates, 400 tables, mu = 0.5, where noise is most of the error.
-
-    Squared errors over their variances have a mean of 1, here with a standard error of at most 0.08 (t with
-    ten degrees of freedom, three coefficients that are taken for one); mean errors are normal with one of
-    0.05 standard errors. Six of them, both ways. Slopes cut at the anchor itself make the first 1.3 or more.
-    """
+def errors_of_fits(strength):
+    """Return errors of a right logit of two covariates in standard errors, 200 tables with mu = 0.5."""
     away = []
-    for seed in range(400):
+    for seed in range(200):
         rng = np.random.default_rng(seed)
         x = rng.normal(size=(1000, 2))
         theta = strength * np.array([1.0, -1.0]) / np.sqrt(2.0)
@@ -86,7 +80,25 @@ def test_intervals_have_the_stated_size_where_rows_are_weighted(strength):
         fit = pf.LogisticRegression(budget=pf.Budget.gdp(0.5), random_state=seed).fit(x, y).result_
         finite = np.isfinite(fit.bse)
         away.append(np.where(finite, (np.asarray(fit.params) - [0.4, *theta]) / fit.bse, np.nan))
-    away = np.array(away)
+    return np.array(away)
+
+
+@pytest.mark.statistical
+@pytest.mark.parametrize("strength", [1.0, 3.0])
+def test_intervals_have_the_stated_size_where_rows_are_weighted_and_slack_keeps_slopes_from_being_cut(
+    strength, monkeypatch
+):
+    """Noise is most of the error; squared errors over their variances have a mean of about 1.
+
+    Its standard error is at most 0.113 (t with ten degrees of freedom, three coefficients that are taken for
+    one). Six of them. Slopes that are cut at the anchor itself lead estimates away along the signal, by 0.18
+    and 0.13 standard errors in the same tables with the same noise, 15 and 9 standard errors of that.
+    """
+    away = errors_of_fits(strength)
     assert np.isfinite(away).mean() > 0.9
-    assert abs(np.nanmean(away**2) - 1.0) < 0.48
-    assert np.abs(np.nanmean(away, axis=0)).max() < 0.3
+    assert abs(np.nanmean(away**2) - 1.0) < 0.68
+    steepest = AbstractLoss.steepest
+    monkeypatch.setattr(AbstractLoss, "steepest", lambda loss, eta, slack: steepest(loss, eta, 0.0))
+    more = (errors_of_fits(strength) - away) @ [0.0, 0.5, -0.5]
+    more = more[np.isfinite(more)]
+    assert np.mean(more) > 5.0 * np.std(more) / np.sqrt(more.size)
