@@ -29,6 +29,9 @@ where a minimum at infinity was followed until the gradient was gone."""
 ROUNDING = 1e-14
 """Smallest eigenvalue of a bread, in units of the largest, that is believed."""
 
+_CLEARLY = 2.0
+"""Times what noise alone may show in one direction that a bread has to show in all before it is drawn."""
+
 _DEVIATIONS = 1.96
 """Standard deviations of noise by which an eigenvalue of a bread may be too large."""
 
@@ -122,7 +125,9 @@ def bread_from(problem: Problem, releases: Sequence[Release], expected: FloatArr
         Hessians (times the scale) at points near the solution.
     expected : array of shape (n_linear, n_linear), optional
         See `privfit.solvers.base.Solution`. The average is drawn towards a multiple of it as far as noise
-        hides the difference; no entry by more than `MOST_DRAWN` standard deviations of its noise.
+        hides the difference; no entry by more than `MOST_DRAWN` standard deviations of its noise. It is left
+        alone unless the least curvature is twice what a direction without any may show: what barely shows was
+        made to look larger by noise, and a multiple that is fitted to it would be too large for good.
 
     Notes
     -----
@@ -133,7 +138,7 @@ def bread_from(problem: Problem, releases: Sequence[Release], expected: FloatArr
     average, sd = _average(problem, releases)
     unresolved = _unresolved(problem, average, sd)
     drawn = 0.0
-    if expected is not None and sd > 0.0:
+    if expected is not None and sd > 0.0 and unresolved.size == 0 and _clear(problem, average, sd):
         near = drawn_towards(expected, average, sd, spread=LEAST_SPREAD, most=MOST_DRAWN)
         average, sd, drawn = near.matrix, sd * math.sqrt(near.kept), 1.0 - near.kept
     eigenvalues, vectors = np.linalg.eigh(average + problem.ridge)
@@ -156,6 +161,12 @@ def _average(problem: Problem, releases: Sequence[Release]) -> tuple[FloatArray,
     values = np.array([release.value for release in releases]) / scales[:, None, None]
     average = np.asarray(np.tensordot(weights, values, axes=1), dtype=np.float64)
     return average, float(np.sqrt(np.sum((weights * sds) ** 2)))
+
+
+def _clear(problem: Problem, average: FloatArray, sd: float) -> bool:
+    """Return whether every direction shows `_CLEARLY` more than one without curvature may."""
+    least = float(np.linalg.eigvalsh(average + problem.ridge)[0])
+    return least > _CLEARLY * largest_of_noise(sd, 1)
 
 
 def _unresolved(problem: Problem, average: FloatArray, sd: float) -> FloatArray:
