@@ -136,12 +136,13 @@ def bread_from(problem: Problem, releases: Sequence[Release], expected: FloatArr
     see `hidden`. What is not resolved is told from the average itself.
     """
     average, sd = _average(problem, releases)
-    unresolved = _unresolved(problem, average, sd)
-    drawn = 0.0
-    if expected is not None and sd > 0.0 and unresolved.size == 0 and _clear(problem, average, sd):
-        near = drawn_towards(expected, average, sd, spread=LEAST_SPREAD, most=MOST_DRAWN)
-        average, sd, drawn = near.matrix, sd * math.sqrt(near.kept), 1.0 - near.kept
     eigenvalues, vectors = np.linalg.eigh(average + problem.ridge)
+    count, drawn = _unresolved(problem, eigenvalues, sd), 0.0
+    unresolved, clear = vectors[:, :count], eigenvalues[0] > _CLEARLY * largest_of_noise(sd, 1)
+    if expected is not None and sd > 0.0 and count == 0 and clear:
+        near = drawn_towards(expected, average, sd, spread=LEAST_SPREAD, most=MOST_DRAWN)
+        sd, drawn = sd * math.sqrt(near.kept), 1.0 - near.kept
+        eigenvalues, vectors = np.linalg.eigh(near.matrix + problem.ridge)
     raised = raised_eigenvalues(eigenvalues, 0.5 * noise_norm(sd, problem.size))
     return Bread(
         matrix=(vectors * raised) @ vectors.T,
@@ -163,19 +164,11 @@ def _average(problem: Problem, releases: Sequence[Release]) -> tuple[FloatArray,
     return average, float(np.sqrt(np.sum((weights * sds) ** 2)))
 
 
-def _clear(problem: Problem, average: FloatArray, sd: float) -> bool:
-    """Return whether every direction shows `_CLEARLY` more than one without curvature may."""
-    least = float(np.linalg.eigvalsh(average + problem.ridge)[0])
-    return least > _CLEARLY * largest_of_noise(sd, 1)
-
-
-def _unresolved(problem: Problem, average: FloatArray, sd: float) -> FloatArray:
-    """Return orthonormal directions whose curvature noise hides, or that have none, shape (q, m)."""
-    eigenvalues, vectors = np.linalg.eigh(average + problem.ridge)
+def _unresolved(problem: Problem, eigenvalues: FloatArray, sd: float) -> int:
+    """Return of how many eigenvectors the curvature is hidden by noise, or not there."""
     vanished = max(VANISHED * problem.loss.constants.curvature, ROUNDING * float(eigenvalues[-1]))
     least = max(vanished, 0.5 * noise_norm(sd, problem.size))
-    count = max(hidden_count(eigenvalues, sd), int(np.count_nonzero(eigenvalues < least)))
-    return vectors[:, :count]
+    return max(hidden_count(eigenvalues, sd), int(np.count_nonzero(eigenvalues < least)))
 
 
 def largest_of_noise(sd: float, size: int) -> float:

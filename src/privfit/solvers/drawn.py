@@ -97,14 +97,14 @@ def drawn_towards(
     seen = unroot.T @ released @ unroot
     scale = np.concatenate([values, np.ones(q - n)]) ** -0.5
     noise = 0.5 * sd**2 * np.outer(scale, scale) ** 2 * (1.0 + np.eye(q))
-    mean, center, left = seen.copy(), seen.copy(), noise.copy()
+    center, mean, left = seen.copy(), seen.copy(), noise.copy()
     if generous:
         kappa, error, squared = _fitted(seen[:n, :n], noise[:n, :n], 0.0, spread)
         least = min(least, kappa + _SURELY * (error + squared) ** 0.5)
-    center[:n, :n], found, open_ = _posterior(seen[:n, :n], noise[:n, :n], least, spread)
-    furthest = most * np.sqrt(noise[:n, :n])
-    mean[:n, :n] += np.clip(found - mean[:n, :n], -furthest, furthest)
-    left[:n, :n] = np.where(np.abs(found - seen[:n, :n]) > furthest, noise[:n, :n], open_)
+    center[:n, :n], posterior, variance = _posterior(seen[:n, :n], noise[:n, :n], least, spread)
+    move, furthest = posterior - seen[:n, :n], most * np.sqrt(noise[:n, :n])
+    mean[:n, :n] += np.clip(move, -furthest, furthest)
+    left[:n, :n] = np.where(np.abs(move) > furthest, noise[:n, :n], variance)
     kept = float(np.sum(left) / np.sum(noise))
     return Drawn(root @ mean @ root.T, root @ center @ root.T, root, left, kept)
 
