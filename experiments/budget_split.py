@@ -27,15 +27,17 @@ RESULTS = Path(__file__).parent / "results" / "budget_split.csv"
 DEFAULT = WhitenedGradientDescent()
 SPLITS = {
     "the default": (BudgetSplit(), DEFAULT),
-    "more for the meat": (BudgetSplit(0.18, 0.08), DEFAULT),
-    "less for the bread": (BudgetSplit(0.10, 0.04), DEFAULT),
-    "more for the bread": (BudgetSplit(0.26, 0.04), DEFAULT),
+    "meat 2 %": (BudgetSplit(meat=0.02), DEFAULT),
+    "meat 9 %": (BudgetSplit(meat=0.09), DEFAULT),
+    "bread 8 %": (BudgetSplit(bread=0.08), DEFAULT),
+    "bread 18 %": (BudgetSplit(bread=0.18), DEFAULT),
+    "bread 26 %": (BudgetSplit(bread=0.26), DEFAULT),
     "more for marginals": (BudgetSplit(), WhitenedGradientDescent(marginal_share=0.06)),
     "less for the second moment": (BudgetSplit(), WhitenedGradientDescent(geometry_share=0.05)),
     "more for the second moment": (BudgetSplit(), WhitenedGradientDescent(geometry_share=0.2)),
     "more for the Hessian half-way": (BudgetSplit(), WhitenedGradientDescent(hessian_share=0.1)),
     "steps that grow to 10 times": (BudgetSplit(), WhitenedGradientDescent(growth=10.0)),
-    "steps that grow to 200 times": (BudgetSplit(), WhitenedGradientDescent(growth=200.0)),
+    "steps that grow to 1,000 times": (BudgetSplit(), WhitenedGradientDescent(growth=1000.0)),
 }
 CELLS = [
     ("least squares", 10_000, 0.25, 20),
@@ -46,6 +48,7 @@ CELLS = [
     ("huber", 1_000, 0.5, 5),
     ("median", 1_000, 0.5, 5),
     ("logistic", 1_000, 2.0, 20),
+    ("poisson", 2_000, 1.0, 5),
 ]
 """Model, rows, budget, columns."""
 FIELDS = ["split", "model", "n", "mu", "p", "repetitions", "coverage", "infinite", "width"]

@@ -50,7 +50,7 @@ def make_plan(
     if inference:
         need_hessian(problem)
     split = inference if isinstance(inference, BudgetSplit) else BudgetSplit()
-    shares = inference_shares(solver, split) if inference else []
+    shares = inference_shares(split, problem, solver, allowance) if inference else []
     if math.fsum(shares) >= 1.0:
         raise InvalidArgument("inference: its split leaves the solver no budget; give bread and meat less")
     for_solver, *for_inference = allowance.split([1.0 - math.fsum(shares), *shares])

@@ -17,6 +17,7 @@ from privfit.estimators.fit import FitOptions
 from privfit.estimators.forecast import Forecast, t_test_power
 from privfit.estimators.split import shortest
 from privfit.estimators.stand_in import StandIn, stand_in_rows
+from privfit.planning import cost
 from privfit.privacy.composition import compose
 
 SCHEMA = {
@@ -42,7 +43,7 @@ class Staged:
         self.errors = errors
 
     def forecast(self, options, *, n_rows):
-        se = np.array([self.errors.get(options.inference.bread, self.errors[0.18])])
+        se = np.array([self.errors.get(options.inference.bread, self.errors[None])])
         return Forecast(("a", "b"), se, np.zeros_like(se), np.full_like(se, math.inf))
 
 
@@ -441,12 +442,10 @@ def test_information_is_that_of_the_finite_intervals():
     np.testing.assert_allclose(forecast.information(0.95), [2.0 * one, 0.3125 / 3.0 * one, 0.0])
 
 
-def test_many_rows_make_a_smaller_bread_worth_while():
-    """The split that is returned shortens the intervals of fits of other rows with other noise, too."""
+def test_many_rows_have_a_smaller_bread_and_shorter_intervals():
+    """Than with the part of the budget that few rows need."""
     common = {"schema": {name: SCHEMA[name] for name in ("age", "job", "wage")}, "epsilon": 0.2}
     n = 50_000
-    split = pf.shortest_split("wage ~ age + job", n=n, model="ols", **common)
-    assert split.bread < pf.BudgetSplit().bread
     rng = np.random.default_rng(5)
     table = pd.DataFrame(
         {
@@ -455,11 +454,13 @@ def test_many_rows_make_a_smaller_bread_worth_while():
             "wage": rng.normal(50, 12, n).clip(0, 100),
         }
     )
-    usual, shorter = (
-        [pf.ols("wage ~ age + job", table, inference=i, random_state=k, **common).bse for k in range(24)]
-        for i in (True, split)
-    )
-    assert np.mean(shorter) < 0.97 * np.mean(usual)
+    fits = [
+        [pf.ols("wage ~ age + job", table, inference=i, random_state=k, **common) for k in range(24)]
+        for i in (pf.BudgetSplit(bread=0.18, meat=0.04), True)
+    ]
+    usual, shorter = (np.mean([fit.bse for fit in one]) for one in fits)
+    assert cost(fits[1][0].plan.inference_releases[0]) < 0.1 * fits[1][0].plan.mu ** 2
+    assert shorter < 0.97 * usual
 
 
 @pytest.mark.parametrize("n", [60, 400])
@@ -471,12 +472,12 @@ def test_the_default_split_is_kept_where_another_buys_nothing(n, request):
 
 
 def test_a_split_that_turns_infinite_intervals_finite_is_taken():
-    rehearsal = Staged({0.18: [math.inf, 1.0], 0.05: [math.inf, 0.9], 0.26: [2.0, 1.05]})
+    rehearsal = Staged({None: [math.inf, 1.0], 0.05: [math.inf, 0.9], 0.26: [2.0, 1.05]})
     assert shortest(rehearsal, STAGED, n_rows=100, level=0.95) == pf.BudgetSplit(bread=0.26)
 
 
 def test_a_gain_of_less_than_a_hundredth_of_the_width_is_none():
-    rehearsal = Staged({0.18: [1.0, 1.0], 0.05: [0.995, 0.995], 0.26: [2.0, 0.9]})
+    rehearsal = Staged({None: [1.0, 1.0], 0.05: [0.995, 0.995], 0.26: [2.0, 0.9]})
     assert shortest(rehearsal, STAGED, n_rows=100, level=0.95) == pf.BudgetSplit()
 
 

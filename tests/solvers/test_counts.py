@@ -17,7 +17,7 @@ from privfit.problem.objective import Problem
 from privfit.problem.oracle import Oracle
 from privfit.problem.plan import Plan
 from privfit.problem.schedule import planned_release
-from privfit.solvers.counts import held_to_counts, slack_at
+from privfit.solvers.counts import held_to_counts, look_share, slack_at
 from privfit.solvers.response import MeanResponse
 
 BOUND = 1000.0
@@ -135,3 +135,8 @@ def test_bounds_are_beside_what_is_usual_of_the_counts_that_were_released():
     assert slack(100.0, 50.0) == pytest.approx((0.02 * BOUND, 0.01 * BOUND))
     assert slack(100.0, 50.0, error=49.5) == loss.slack
     assert slack_at(Logistic(), MeanResponse(problem, mean=0.5, spread=0.5, error=0.0)) == Logistic().slack
+
+
+def test_a_look_has_the_more_of_a_budget_the_less_that_shows():
+    parts = [look_share(problem_of(10_000), mu) for mu in (1e-3, 0.09, 0.25, 1e3)]
+    assert parts == [0.05, pytest.approx(0.03), pytest.approx(0.018), 0.01]

@@ -11,11 +11,11 @@ from scipy import stats
 from privfit import Budget, HuberRegressor, LogisticRegression
 from privfit.data.shares import ShareRule
 from privfit.data.synthetic import linear_model, logistic_model
-from privfit.losses import Logistic
+from privfit.losses import ConcomitantHuber, Logistic
 from privfit.privacy.relation import Relation
 from privfit.problem.objective import Problem
 from privfit.solvers import WhitenedGradientDescent
-from privfit.solvers.course import Course, Matrices
+from privfit.solvers.course import Course, Matrices, usual_growth
 
 BETA = (1.0, -1.0, 0.5)
 
@@ -34,13 +34,27 @@ def problem(n_rows, p=4):
 
 
 @pytest.mark.parametrize(
-    "course", [Course.even(17, 36.0), Course.even(6, 1.0), Course.sampled(problem(10**6), 1.0)]
+    "course",
+    [
+        Course.even(17, 36.0),
+        Course.even(6, 1.0),
+        Course.sampled(problem(10**6), 1.0),
+    ],
 )
 def test_shares_are_a_whole_and_the_last_cost_most(course):
     assert math.isclose(math.fsum(course.shares), 1.0)
     assert min(course.shares) > 0.0
     assert max(course.shares) == course.shares[-1]
     assert 1 <= course.n_late <= len(course.arriving)
+
+
+def test_the_first_steps_have_more_of_the_budget_where_noise_is_large_or_a_scale_is_to_be_found():
+    plain = problem(1000)
+    scaled = replace(plain, loss=ConcomitantHuber(), start=(*plain.start, 1.0))
+    assert [usual_growth(plain, mu) for mu in (1e-3, 1.0, 1e6)] == [36.0, pytest.approx(100.0), 250.0]
+    assert usual_growth(scaled, 1e6) == 36.0
+    shares = Course.even(10, 100.0).shares
+    assert shares[-1] / shares[0] == pytest.approx(100.0**0.9)
 
 
 def test_many_rows_are_led_by_a_small_sample_and_few_rows_by_all():

@@ -46,7 +46,7 @@ def test_a_logit_with_little_budget_has_less_noise_than_planned():
         (Logistic(), 2000, 0.5, -5.0),
         (Squared(3.0), 1000, 0.5, 0.0),
         (Huber(0.8), 1000, 0.5, 0.0),
-        (Poisson(2.0, 12.0), 1000, 0.5, 0.0),
+        (Poisson(2.0, 12.0), 1000, 0.05, 0.0),
     ],
     ids=["ample", "no noise", "rare", "least squares", "huber", "counts"],
 )

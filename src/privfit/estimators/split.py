@@ -9,10 +9,10 @@ from privfit.estimators.fit import FitOptions
 from privfit.estimators.forecast import Rehearsal
 from privfit.inference.infer import BudgetSplit
 
-BREADS = (0.05, 0.08, 0.12, 0.26)
+BREADS = (0.05, 0.08, 0.12, 0.18, 0.26)
 """Parts of the squared budget for the bread that are tried beside the default."""
 
-MEATS = (0.02, 0.08)
+MEATS = (0.02, 0.04, 0.08)
 """Parts of the squared budget for the meat that are tried beside the default."""
 
 _WORTH_A_CHANGE = 0.02

@@ -16,6 +16,17 @@ from privfit.problem.oracle import Oracle
 from privfit.problem.plan import PlannedRelease, Release
 
 
+@dataclass(frozen=True, slots=True)
+class MatrixShares:
+    """Parts of the squared budget of a fit that buy bread and meat."""
+
+    bread: float
+    meat: float
+
+
+USUAL_SHARES = MatrixShares(bread=0.18, meat=0.04)
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class Step:
     """One update ``theta <- theta - preconditioner @ gradient`` of a solver.
@@ -132,6 +143,11 @@ class AbstractSolver(ABC):
         """Return the problem with the bounds that hold when the solver has ended, for planning inference."""
         del releases
         return problem
+
+    def matrix_shares(self, problem: Problem, allowance: Allowance) -> MatrixShares:
+        """Return what parts of the squared budget of a fit bread and meat are worth after this method."""
+        del problem, allowance
+        return USUAL_SHARES
 
     @abstractmethod
     def run(self, problem: Problem, oracle: Oracle) -> Solution:

@@ -21,6 +21,9 @@ _MOST_HIDDEN = 0.25
 _LEAST = 2.0
 """Least bound on counts."""
 
+_LOOK, _LOOKS = 0.9, (0.01, 0.05)
+"""Part of the squared budget for the look, times the root of the signal ``n mu``, and its limits."""
+
 _ERRORS, _ERRORS_OF_VARIANCE = 2.0, 4.0
 """Standard deviations of noise that are taken from the mean of counts, and from their variance."""
 
@@ -28,6 +31,16 @@ _ERRORS, _ERRORS_OF_VARIANCE = 2.0, 4.0
 def has_counts(problem: Problem) -> bool:
     """Return whether `held_to_counts` asks for a release of kind ``"counts"``, which has to be planned."""
     return isinstance(problem.loss, Poisson)
+
+
+def look_share(problem: Problem, signal: float) -> float:
+    """Return the part of a solver's squared budget that a look at counts is worth.
+
+    With little budget noise hides most counts, and a look decides how large all other noise is; with much a
+    small part shows all but the rarest.
+    """
+    low, high = _LOOKS
+    return min(max(_LOOK / math.sqrt(problem.n_rows * signal), low), high)
 
 
 def slack_at(loss: AbstractLoss, response: AbstractResponse) -> tuple[float, float]:

@@ -31,6 +31,9 @@ _LED_SHARE = 0.08
 _FINAL_GROWTH = 2.5
 """Ratio of the squared budgets of a step of all rows and of the one before."""
 
+_GROWTHS, _GROWTH_OF_SIGNAL = (36.0, 250.0), 0.1
+"""Limits of `usual_growth`, and what it is for each unit of the signal."""
+
 _ROWS_A_NORM = 400.0
 """Rows of the sample that matrices are found from, for each unit of the largest squared norm: a variance is
 then known to five percent even along the longest rows."""
@@ -41,6 +44,17 @@ _LEAST_NUMBERS = 2.0**23
 _BREAD_NOISE, _MEAT_NOISE = 0.15, 0.1
 """Noise that a sample may lead to: the spectral norm of the bread's, and the standard deviation of that in a
 diagonal entry of the meat, relative to their eigenvalues. Standard errors are then known to five percent."""
+
+
+def usual_growth(problem: Problem, mu: float) -> float:
+    """Return how much the squared budget of steps grows from before the first to the last.
+
+    Little where noise is large beside what the first steps have to find, as is a residual scale.
+    """
+    least, most = _GROWTHS
+    if problem.loss.has_scale:
+        return least
+    return min(max(_GROWTH_OF_SIGNAL * problem.n_rows * mu, least), most)
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +88,7 @@ class Course:
 
     @classmethod
     def even(cls, n_steps: int, growth: float) -> "Course":
-        """Return one in which all gradients ask all rows, and the last costs ``growth`` times the first."""
+        """Return one in which all gradients ask all rows, and n steps grow by the n-th root of ``growth``."""
         shares, half = growing_shares(n_steps, growth ** (1.0 / n_steps)), n_steps // 2
         return cls(shares[:half], shares[half:], n_steps - half)
 

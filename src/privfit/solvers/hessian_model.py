@@ -27,6 +27,10 @@ _SPREAD_OF_ODDS = 4.0
 _LEAST_CURVATURE = 0.02
 """Smallest mean curvature, relative to its bound, that steps are made for."""
 
+_NEAR, _STRIDE, _MOST_STRIDES = 0.5, 0.75, 12
+"""Change of linear predictors up to which the curvature is taken for even, and the strides in which a longer
+one is looked along."""
+
 _LEAST_EVEN = 0.1
 """Smallest eigenvalue, relative to the mean, of a model of the Hessian."""
 
@@ -217,6 +221,27 @@ class View:
     def expected(self, phi: FloatArray) -> FloatArray:
         """Return that of the coefficients alone, without the ridge, shape (n_linear, n_linear)."""
         return self.each.T @ self.model.at(self.outwards(phi)) @ self.each
+
+    def length(self, at: FloatArray, step: FloatArray) -> float:
+        """Return what part of a Newton step to take: less than 1 where the curvature grows on the way.
+
+        With that at its start a step goes too far: from a mean of 1 to one of 10 a log mean would move by 9.
+        It ends where the model's curvature, added up on the way by the midpoint rule, has used up the
+        gradient; and where it has changed linear predictors by 9.
+        """
+        along = step[: len(self.each)]
+        distance = float(np.linalg.norm(self.each @ along))
+        if self.model.problem.loss.target_kind == "numeric" or distance <= _NEAR:
+            return 1.0
+        left = float(along @ self.expected(at) @ along)
+        part = 1.0 / math.ceil(distance / _STRIDE)
+        ends = np.arange(1, _MOST_STRIDES + 1) * part
+        for end in ends[ends < 1.0 + 0.5 * part]:
+            used = part * float(along @ self.expected(at + (end - 0.5 * part) * step) @ along)
+            if used >= left:
+                return float(end) - part * (1.0 - left / used)
+            left -= used
+        return min(float(ends[-1]), 1.0)
 
     @property
     def bend(self) -> FloatArray | None:

@@ -15,6 +15,7 @@ from privfit.problem.plan import PlannedRelease
 from privfit.problem.schedule import held_to, planned_release, signal_of
 from privfit.solvers.base import (
     AbstractSolver,
+    MatrixShares,
     Solution,
     Step,
     floored_inverse,
@@ -23,14 +24,16 @@ from privfit.solvers.base import (
     precision_average,
     take_step,
 )
-from privfit.solvers.counts import has_counts, held_to_counts, slack_at
-from privfit.solvers.course import Course, Matrices
+from privfit.solvers.counts import has_counts, held_to_counts, look_share, slack_at
+from privfit.solvers.course import Course, Matrices, usual_growth
 from privfit.solvers.geometry import farthest, planned_geometry, released_geometry
 from privfit.solvers.hessian_model import SMALLEST_SPREAD, HessianModel, View, limited, norm_limit
 from privfit.solvers.looks import LOOKS, led_by_residuals, planned_looks, put_right
+from privfit.solvers.matrix_shares import matrix_shares
 from privfit.solvers.norms import longest_hidden, longest_norm, outliers, room_for
 from privfit.solvers.requirements import need_convex, need_smooth
 from privfit.solvers.residual_bounds import widest
+from privfit.solvers.row_bound import signal_of_bread, squared_bound
 from privfit.solvers.secant import corrected, steepness
 from privfit.solvers.steep_rows import steep_rows_held
 from privfit.solvers.widths import has_widths, narrowed_to, narrowest
@@ -75,23 +78,18 @@ class WhitenedGradientDescent(AbstractSolver):
         six steps that ask a random sample of them, and four more, see `privfit.solvers.course.Course`.
     marginal_share, geometry_share, norm_share, count_share, residual_share, hessian_share : float
         Parts of the squared budget that buy the marginals, the second moment, the looks at the norms, the
-        look at how large counts are, where the response is one, the looks at residuals by which a
-        quantile's smoothing or the bound of least squares is chosen, and the Hessian of the last steps, where
-        one is asked for.
+        look at how large counts are, where the response is one (by default 0.01 to 0.05, by rows and budget),
+        the looks at residuals by which a quantile's smoothing or the bound of least squares is chosen, and
+        the Hessian of the last steps, where one is asked for.
     spread : float, optional
         ``c**2 / p``. By default ``c`` is as long as the longest rows that can be seen, but no longer than
-        noise allows, ``c**2 <= min(0.006 n mu**2 (1 + 4 / p), 0.015 n mu / sqrt(p), n)``, and ``c**2`` at
-        least 1.2 times the effective number of columns. There the noise is about a quarter of the sampling
-        variance, more with few columns, where lengths of rows differ most and a wrong model would be felt;
-        that of the bread is about a tenth of its eigenvalues; and ``n`` is the largest squared norm that a
-        whitened row can have. So rows are weighted down only as far as the budget requires, and with a
-        large budget not at all. Where a schema bounds the rows, so that the unweighted fit is what the user
-        knows, 100 stands for 4 and the second is ``1 + 15 / p`` times as large, and ``c`` is longer
-        than those rows where bounds let others be so: as long as a usual row with one number at its declared
+        noise allows, see `privfit.solvers.row_bound`. Where a schema bounds the rows ``c`` is longer than
+        those rows where bounds let others be so: as long as a usual row with one number at its declared
         bound, but no longer than the longest is likely to be, and up to 2.75 times as long.
-    growth : float
-        The squared budgets of K steps grow by its K-th root a step: that of the last is 46 (6 steps) to 86
-        times (30 steps) that of the first with the default. Without effect where a sample leads the way.
+    growth : float, optional
+        The squared budgets of K steps grow by its K-th root a step. Default ``n mu / 10`` within 36 and 250,
+        and 36 for a loss with a scale, which the first steps have to find. With 250 the last has 100 (6
+        steps) to 208 times (30 steps) that of the first. Without effect where a sample leads the way.
 
     Notes
     -----
@@ -115,11 +113,11 @@ class WhitenedGradientDescent(AbstractSolver):
     marginal_share: float = 0.02
     geometry_share: float = 0.10
     norm_share: float = 0.02
-    count_share: float = 0.02
+    count_share: float | None = None
     residual_share: float = 0.03
     hessian_share: float = 0.04
     spread: float | None = None
-    growth: float = 100.0
+    growth: float | None = None
 
     sums_rows: ClassVar[bool] = True
 
@@ -129,12 +127,14 @@ class WhitenedGradientDescent(AbstractSolver):
         in_range(0.0, 0.3, closed="neither", marginal_share=self.marginal_share)
         in_range(0.0, 0.3, closed="neither", geometry_share=self.geometry_share)
         in_range(0.0, 0.3, closed="neither", norm_share=self.norm_share)
-        in_range(0.0, 0.3, closed="neither", count_share=self.count_share)
+        if self.count_share is not None:
+            in_range(0.0, 0.3, closed="neither", count_share=self.count_share)
         in_range(0.0, 0.3, closed="neither", residual_share=self.residual_share)
         in_range(0.0, 0.3, closed="neither", hessian_share=self.hessian_share)
         if self.spread is not None:
             positive(spread=self.spread)
-        positive(growth=self.growth)
+        if self.growth is not None:
+            positive(growth=self.growth)
 
     @property
     def name(self) -> str:
@@ -145,8 +145,9 @@ class WhitenedGradientDescent(AbstractSolver):
         """Plan a look at counts, marginals, looks at norms, a second moment, a Hessian, and gradients."""
         need_smooth(problem, "WhitenedGradientDescent")
         need_convex(problem, "WhitenedGradientDescent")
-        course = self._courses(problem, allowance.signal(problem.size))[0]
-        counts = [self.count_share] if has_counts(problem) else []
+        signal = allowance.signal(problem.size)
+        course = self._courses(problem, signal)[0]
+        counts = [self.count_share or look_share(problem, signal)] if has_counts(problem) else []
         residuals = [self.residual_share / LOOKS] * planned_looks(problem)
         fixed = [
             *counts,
@@ -180,6 +181,10 @@ class WhitenedGradientDescent(AbstractSolver):
         del releases
         return narrowest(widest(limited(problem, None)))
 
+    def matrix_shares(self, problem: Problem, allowance: Allowance) -> MatrixShares:
+        """Return as much as shows the bread clearly, and suits the noise that there is beside the meat."""
+        return matrix_shares(self.final_problem(problem, ()), allowance)
+
     def run(self, problem: Problem, oracle: Oracle) -> Solution:
         """Release the geometry, then the gradients."""
         signal = signal_of(oracle.plan.solver_releases, problem.size)
@@ -195,7 +200,8 @@ class WhitenedGradientDescent(AbstractSolver):
 
     def _courses(self, problem: Problem, mu: float) -> tuple[Course, Course]:
         """Return the course that suits, and the other one: roundings of ``mu`` may have it planned."""
-        even, sampled = Course.even(self._steps(problem, mu), self.growth), Course.sampled(problem, mu)
+        even = Course.even(self._steps(problem, mu), self.growth or usual_growth(problem, mu))
+        sampled = Course.sampled(problem, mu)
         suits = self.n_steps is None and sampled.leading_part(0.0) < 1.0
         return (sampled, even) if suits else (even, sampled)
 
@@ -204,22 +210,6 @@ class WhitenedGradientDescent(AbstractSolver):
             return self.n_steps
         signal = problem.n_rows * min(mu, 1e12) / problem.n_linear
         return int(np.clip(round(2.0 * math.log(max(signal, 1.0))), 6, 30))
-
-    def squared_bound(
-        self, problem: Problem, dimension: float, mu: float, slack: tuple[float, float]
-    ) -> float:
-        """Return the largest ``c**2`` that noise allows, from public facts and releases.
-
-        ``dimension`` is the effective one, ``slack`` that of the loss, see `privfit.solvers.counts.slack_at`.
-        """
-        p, n, mu = problem.n_coef, problem.n_rows, min(mu, 1e12)
-        if self.spread is not None:
-            return self.spread * p
-        of_slope, of_curvature = slack
-        more_steps, more_bread = (100.0, 15.0) if problem.bounded else (4.0, 0.0)
-        for_steps = 0.006 * n * (mu / of_slope) ** 2 * (1.0 + more_steps / p)
-        for_bread = 0.015 * n * mu / (math.sqrt(problem.n_linear) * of_curvature) * (1.0 + more_bread / p)
-        return max(SMALLEST_SPREAD * dimension, min(for_steps, for_bread, n))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -293,7 +283,7 @@ class _Descent:
             at = view.inwards(point)
             inverse = floored_inverse(view.hessian(at), 0.0)
             steps.append(take_step(view.problem, self.oracle, at, inverse))
-            point = self._shrunk(view, _led(view.problem, steps, view.hessian))
+            point = self._shrunk(view, _led(view, steps, view.hessian))
         return steps, point
 
     def _arrive(self, view: View, at: FloatArray, part: float) -> tuple[list[Step], _Led]:
@@ -306,7 +296,7 @@ class _Descent:
         for _ in self.course.arriving:
             steps.append(take_step(view.problem, self.oracle, led.to, inverse))
             hessian = corrected(hessian, *steps[-2:]) if len(steps) > 1 else hessian
-            led = _led(view.problem, steps, lambda _, seen=hessian: seen, secants=steps)
+            led = _led(view, steps, lambda _, seen=hessian: seen, secants=steps)
         return steps, led
 
     def _hessian(self, view: View, at: FloatArray, part: float) -> FloatArray:
@@ -359,8 +349,7 @@ class _Descent:
         self.oracle.change_basis(View.within(self.model, turn, usual).problem)
         norms = self.oracle.release("norms", np.array(self.problem.start))
         longest, (far, share) = usual * longest_norm(norms), outliers(norms)
-        slack = slack_at(self.problem.loss, self.model.marginals.response)
-        bound = math.sqrt(self.solver.squared_bound(self.problem, dimension, self._signal, slack))
+        bound = self._bound(dimension)
         if self.solver.spread is None:
             hidden = usual * longest_hidden(norms, self.problem.n_rows)
             unseen = min(_ROOM_FOR_UNSEEN * longest, hidden, self._possible(turn, dimension))
@@ -368,6 +357,16 @@ class _Descent:
             longest = max(longest, room_for(usual * far, share, dimension))
             bound = max(min(bound, longest), math.sqrt(SMALLEST_SPREAD * dimension))
         return View.within(self.model, turn, bound)
+
+    def _bound(self, dimension: float) -> float:
+        """Return the largest norm that noise allows, or the one that was asked for."""
+        if self.solver.spread is not None:
+            return math.sqrt(self.solver.spread * self.problem.n_coef)
+        slack = slack_at(self.problem.loss, self.model.marginals.response)
+        bread = signal_of_bread(self.oracle.plan, self._signal)
+        return math.sqrt(
+            squared_bound(self.problem, dimension, signal=self._signal, bread=bread, slack=slack)
+        )
 
     def _dimension(self, turn: FloatArray) -> float:
         """Return the expected squared norm of a row ``turn' z``."""
@@ -382,7 +381,7 @@ class _Descent:
 
 
 def _led(
-    problem: Problem,
+    view: View,
     steps: list[Step],
     hessian_at: Callable[[FloatArray], FloatArray],
     secants: list[Step] | None = None,
@@ -391,10 +390,11 @@ def _led(
 
     ``secants`` say how steep it is, the later half by default.
     """
-    late, n = steps[len(steps) // 2 :], problem.n_linear
+    late, n = steps[len(steps) // 2 :], view.problem.n_linear
     at, gradient, sd = precision_average(*gradients_of(late))
     hessian = hessian_at(at)
     root = np.ones(len(hessian))  # from both sides, or with a scale the matrix would not stay positive
     root[:n] = math.sqrt(steepness(hessian[:n, :n], *gradients_of(late if secants is None else secants)))
     inverse = floored_inverse(root[:, None] * hessian * root, 0.0)
-    return _Led(keep_scale_positive(problem, at - inverse @ gradient, at), inverse, sd)
+    inverse = view.length(at, inverse @ -gradient) * inverse
+    return _Led(keep_scale_positive(view.problem, at - inverse @ gradient, at), inverse, sd)

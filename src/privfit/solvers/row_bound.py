@@ -1,0 +1,57 @@
+"""How long rows may be in whitened coordinates and count in full, as far as noise allows it."""
+
+import math
+
+from privfit.problem.objective import Problem
+from privfit.problem.plan import Plan
+from privfit.solvers.base import USUAL_SHARES
+from privfit.solvers.hessian_model import SMALLEST_SPREAD
+
+_MU = 1e12
+"""More than any budget."""
+
+
+def squared_bound(
+    problem: Problem, dimension: float, *, signal: float, bread: float, slack: tuple[float, float]
+) -> float:
+    """Return the largest ``c**2`` that noise allows, from public facts and releases.
+
+    Parameters
+    ----------
+    problem : Problem
+    dimension : float
+        The effective one.
+    signal : float
+        That of the solver's budget.
+    bread : float
+        See `signal_of_bread`.
+    slack : tuple of float
+        Of the loss, see `privfit.solvers.counts.slack_at`.
+
+    Notes
+    -----
+    ``min(0.006 n mu**2 (1 + 4 / p), 0.015 n mu / sqrt(p), n)`` for a logit, but at least 1.2 times the
+    dimension. There the noise is about a quarter of the sampling variance, more with few columns, where
+    lengths of rows differ most and a wrong model would be felt; that of the bread is about a tenth of its
+    eigenvalues; and ``n`` is the largest squared norm that a whitened row can have. So rows are weighted
+    down only as far as the budget requires, and with a large budget not at all. Where a schema bounds the
+    rows, so that the unweighted fit is what the user knows, 100 stands for 4 and the second is ``1 + 15 / p``
+    times as large. A bread with a smaller part of the budget than usual has ``bread`` in place of ``mu``.
+    """
+    p, n, mu = problem.n_coef, problem.n_rows, min(signal, _MU)
+    of_slope, of_curvature = slack
+    more_steps, more_bread = (100.0, 15.0) if problem.bounded else (4.0, 0.0)
+    for_steps = 0.006 * n * (mu / of_slope) ** 2 * (1.0 + more_steps / p)
+    size = math.sqrt(problem.n_linear)
+    for_bread = 0.015 * n * min(bread, _MU) / (size * of_curvature) * (1.0 + more_bread / p)
+    return max(SMALLEST_SPREAD * dimension, min(for_steps, for_bread, n))
+
+
+def signal_of_bread(plan: Plan, signal: float) -> float:
+    """Return the signal of a solver beside which the planned bread has its usual part.
+
+    That of the solver itself, ``signal``, where none is planned, it has more, or budgets are pure.
+    """
+    planned = [release.mu for release in plan.inference_releases if release.kind == "hessian"]
+    usual = math.sqrt(USUAL_SHARES.bread / (1.0 - USUAL_SHARES.bread))
+    return min([signal, *(mu / usual for mu in planned)])
