@@ -1,5 +1,6 @@
 """What parts of the budget bread and meat get after whitening, and what that does to the bound on rows."""
 
+import dataclasses
 import math
 
 import numpy as np
@@ -52,6 +53,21 @@ def test_a_bread_of_any_part_but_the_largest_shows_usual_eigenvalues(loss, usual
             shown.append(noise_norm(bread.sd, 20) / usual)
     assert len(shown) > 3
     assert max(shown) < 0.305
+
+
+def test_rows_that_may_be_long_ask_for_a_larger_bread():
+    """Those with declared bounds, and more so those of levels, of which one may be rare; not the constant."""
+    problem, solver = problem_for(Logistic(), np.ones((3000, 5))), WhitenedGradientDescent()
+    constant, levels = (True, *[False] * 4), (True, *[False] * 3, True)
+    cases = [(False, ()), (True, constant), (True, levels)]
+    breads = [
+        solver.matrix_shares(
+            dataclasses.replace(problem, bounded=bounded, indicators=indicators), Allowance.gaussian(1.0)
+        ).bread
+        for bounded, indicators in cases
+    ]
+    assert breads[0] == BREADS[0]
+    assert BREADS[0] <= breads[1] < breads[2] <= BREADS[1]
 
 
 def test_the_meat_matters_least_beside_much_noise():

@@ -8,14 +8,15 @@ from privfit.problem.objective import Problem
 from privfit.solvers.base import USUAL_SHARES, MatrixShares, noise_norm
 
 BREADS, MEATS = (0.08, 0.18), (0.03, 0.09)
-"""Smallest and largest parts. With a smaller bread rows of a rare level may not show."""
+"""Smallest and largest parts."""
 
 _SHOWN, _PRECISE = 0.3, 0.05
 """Spectral norm of the noise, and its standard deviation in a diagonal entry, that a bread may have: relative
 to a usual eigenvalue."""
 
-_UNSEEN = 2.0
-"""Squared norm that rows with declared bounds may have and count in full, relative to that of usual rows."""
+_FAR, _RARE = 2.0, 8.0
+"""Squared norm that rows with declared bounds may have and count in full, relative to that of usual rows; and
+where some columns are indicators, of which one may be rare."""
 
 _OF_MEAT = 2.0
 """Part of the meat, per standard deviation of its noise over the root of its rows."""
@@ -60,7 +61,7 @@ def matrix_shares(whitened: Problem, allowance: Allowance) -> MatrixShares:
 def _noise_in_bread(whitened: Problem, mu: float, curvature: float) -> float:
     """Return the spectral norm of a bread's noise, relative to a usual eigenvalue."""
     loss, bound = whitened.loss, whitened.loss.constants.curvature
-    sd = whitened.sensitivity("hessian") / bound / mu * (_UNSEEN if whitened.bounded else 1.0)
+    sd = whitened.sensitivity("hessian") / bound / mu * _longest(whitened)
     if loss.has_scale:
         curvature *= usual_residual(whitened.response_bound)
     elif loss.target_kind == "binary":
@@ -68,6 +69,14 @@ def _noise_in_bread(whitened: Problem, mu: float, curvature: float) -> float:
     elif loss.target_kind == "count":
         bound = min(bound, _COUNTS * curvature)
     return noise_norm(sd, whitened.size) * bound / max(curvature, math.ulp(bound))
+
+
+def _longest(whitened: Problem) -> float:
+    """Return about the largest squared norm of rows that count in full, relative to that of usual rows."""
+    of_levels = [both for both in zip(whitened.indicators, whitened.penalised, strict=False) if all(both)]
+    if of_levels:  # the constant is an indicator, too, and not penalised
+        return _RARE
+    return _FAR if whitened.bounded else 1.0
 
 
 def _noise_in_meat(whitened: Problem, mu: float, score: float) -> float:
