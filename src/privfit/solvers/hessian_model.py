@@ -27,9 +27,11 @@ _SPREAD_OF_ODDS = 4.0
 _LEAST_CURVATURE = 0.02
 """Smallest mean curvature, relative to its bound, that steps are made for."""
 
-_NEAR, _STRIDE, _MOST_STRIDES = 0.5, 0.75, 12
-"""Change of linear predictors up to which the curvature is taken for even, and the strides in which a longer
-one is looked along."""
+_NEAR, _GROWS = 0.5, 1.5
+"""Change of linear predictors up to which the curvature is taken for even, and by how much it may grow."""
+
+_STRIDE, _MOST_STRIDES = 0.75, 12
+"""In which a longer change is looked along."""
 
 _LEAST_EVEN = 0.1
 """Smallest eigenvalue, relative to the mean, of a model of the Hessian."""
@@ -229,11 +231,13 @@ class View:
         It ends where the model's curvature, added up on the way by the midpoint rule, has used up the
         gradient; and where it has changed linear predictors by 9.
         """
-        along = step[: len(self.each)]
+        along, loss = step[: len(self.each)], self.model.problem.loss
         distance = float(np.linalg.norm(self.each @ along))
-        if self.model.problem.loss.target_kind == "numeric" or distance <= _NEAR:
+        if loss.target_kind == "numeric" or distance <= _NEAR:
             return 1.0
         left = float(along @ self.expected(at) @ along)
+        if loss.constants.curvature * distance**2 <= _GROWS * left:
+            return 1.0
         part = 1.0 / math.ceil(distance / _STRIDE)
         ends = np.arange(1, _MOST_STRIDES + 1) * part
         for end in ends[ends < 1.0 + 0.5 * part]:
