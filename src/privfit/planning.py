@@ -33,7 +33,7 @@ def make_plan(
     allowance : Allowance
         Total; without limit for a fit without privacy.
     inference : bool or BudgetSplit
-        Whether to buy bread and meat with at most a quarter of the squared budget, and, for a method that
+        Whether to buy bread and meat with 11 to 27 % of the squared budget, and, for a method that
         releases its answer as a whole, Newton steps from there with another half. A split says with how much.
 
     Raises

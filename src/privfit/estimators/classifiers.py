@@ -141,7 +141,7 @@ class LogisticRegression(AbstractLinearClassifier):
     relation : {"replace", "add_remove"}
         Which tables are neighbours; ``add_remove`` keeps the number of rows private and needs ``n_rows``.
     inference : bool
-        Whether to spend an eighth to a quarter of the squared budget on standard errors.
+        Whether to spend 11 to 27 % of the squared budget on standard errors.
     norm_bound : float, optional
         Without a schema: norm of a row (constant included) beyond which it is weighted down.
     classes : sequence of labels, optional

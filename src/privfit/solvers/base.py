@@ -25,6 +25,7 @@ class MatrixShares:
 
 
 USUAL_SHARES = MatrixShares(bread=0.18, meat=0.04)
+"""What they are worth after a method that says nothing else."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)

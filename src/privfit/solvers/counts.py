@@ -39,8 +39,7 @@ def look_share(problem: Problem, signal: float) -> float:
     With little budget noise hides most counts, and a look decides how large all other noise is; with much a
     small part shows all but the rarest.
     """
-    low, high = _LOOKS
-    return min(max(_LOOK / math.sqrt(problem.n_rows * signal), low), high)
+    return float(np.clip(_LOOK / math.sqrt(problem.n_rows * signal), *_LOOKS))
 
 
 def slack_at(loss: AbstractLoss, response: AbstractResponse) -> tuple[float, float]:

@@ -3,6 +3,8 @@
 import math
 from dataclasses import dataclass
 
+import numpy as np
+
 from privfit.problem.objective import Problem
 from privfit.problem.schedule import growing_shares
 from privfit.solvers.base import noise_norm
@@ -51,10 +53,9 @@ def usual_growth(problem: Problem, mu: float) -> float:
 
     Little where noise is large beside what the first steps have to find, as is a residual scale.
     """
-    least, most = _GROWTHS
     if problem.loss.has_scale:
-        return least
-    return min(max(_GROWTH_OF_SIGNAL * problem.n_rows * mu, least), most)
+        return _GROWTHS[0]
+    return float(np.clip(_GROWTH_OF_SIGNAL * problem.n_rows * mu, *_GROWTHS))
 
 
 @dataclass(frozen=True, slots=True)

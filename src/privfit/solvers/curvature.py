@@ -85,9 +85,6 @@ def _each(block: NDArray[np.floating[Any]], p: int) -> FloatArray:
 
 def _raised(block: FloatArray, mean: FloatArray, side: int, smallest: float) -> FloatArray:
     """Return the block with eigenvalues relative to the mean of at least ``smallest``."""
-    if len(mean) == 1:
-        values, vectors = np.linalg.eigh(block)
-        return (vectors * np.maximum(values, smallest * mean[0])) @ vectors.T
     root = _each(np.linalg.cholesky(mean), side)
     inverse = np.linalg.inv(root)
     values, vectors = np.linalg.eigh(inverse @ block @ inverse.T)

@@ -2,6 +2,8 @@
 
 import math
 
+import numpy as np
+
 from privfit.losses.typical import typical, usual_residual
 from privfit.privacy.allowance import Allowance
 from privfit.problem.objective import Problem
@@ -55,7 +57,7 @@ def matrix_shares(whitened: Problem, allowance: Allowance) -> MatrixShares:
     wanted = min(_SHOWN, noise_norm(_PRECISE, whitened.size))
     bread = _noise_in_bread(whitened, allowance.amount, usual[0]) / wanted
     meat = _noise_in_meat(whitened, allowance.amount, usual[1]) * _OF_MEAT / math.sqrt(whitened.size)
-    return MatrixShares(_within(BREADS, bread * bread), _within(MEATS, meat))
+    return MatrixShares(float(np.clip(bread * bread, *BREADS)), float(np.clip(meat, *MEATS)))
 
 
 def _noise_in_bread(whitened: Problem, mu: float, curvature: float) -> float:
@@ -73,8 +75,8 @@ def _noise_in_bread(whitened: Problem, mu: float, curvature: float) -> float:
 
 def _longest(whitened: Problem) -> float:
     """Return about the largest squared norm of rows that count in full, relative to that of usual rows."""
-    of_levels = [both for both in zip(whitened.indicators, whitened.penalised, strict=False) if all(both)]
-    if of_levels:  # the constant is an indicator, too, and not penalised
+    columns = zip(whitened.indicators, whitened.penalised, strict=False)
+    if any(all(both) for both in columns):  # the constant is an indicator, too, and not penalised
         return _RARE
     return _FAR if whitened.bounded else 1.0
 
@@ -87,7 +89,3 @@ def _noise_in_meat(whitened: Problem, mu: float, score: float) -> float:
     gradient = whitened.sensitivity("gradient") / slope / mu
     meat = whitened.sensitivity("meat") / slope**2 / mu
     return squared * meat / (1.0 + whitened.n_rows * squared * gradient**2 / _GRADIENTS)
-
-
-def _within(limits: tuple[float, float], share: float) -> float:
-    return min(max(share, limits[0]), limits[1])

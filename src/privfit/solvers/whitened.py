@@ -348,20 +348,17 @@ class _Descent:
         usual = 0.5 * math.sqrt(dimension)
         self.oracle.change_basis(View.within(self.model, turn, usual).problem)
         norms = self.oracle.release("norms", np.array(self.problem.start))
-        longest, (far, share) = usual * longest_norm(norms), outliers(norms)
-        bound = self._bound(dimension)
-        if self.solver.spread is None:
-            hidden = usual * longest_hidden(norms, self.problem.n_rows)
-            unseen = min(_ROOM_FOR_UNSEEN * longest, hidden, self._possible(turn, dimension))
-            longest = max(longest, unseen)
-            longest = max(longest, room_for(usual * far, share, dimension))
-            bound = max(min(bound, longest), math.sqrt(SMALLEST_SPREAD * dimension))
-        return View.within(self.model, turn, bound)
-
-    def _bound(self, dimension: float) -> float:
-        """Return the largest norm that noise allows, or the one that was asked for."""
         if self.solver.spread is not None:
-            return math.sqrt(self.solver.spread * self.problem.n_coef)
+            return View.within(self.model, turn, math.sqrt(self.solver.spread * self.problem.n_coef))
+        longest, (far, share) = usual * longest_norm(norms), outliers(norms)
+        hidden = usual * longest_hidden(norms, self.problem.n_rows)
+        unseen = min(_ROOM_FOR_UNSEEN * longest, hidden, self._possible(turn, dimension))
+        longest = max(longest, unseen, room_for(usual * far, share, dimension))
+        least = math.sqrt(SMALLEST_SPREAD * dimension)
+        return View.within(self.model, turn, max(min(self._allowed(dimension), longest), least))
+
+    def _allowed(self, dimension: float) -> float:
+        """Return the largest norm that noise allows."""
         slack = slack_at(self.problem.loss, self.model.marginals.response)
         bread = signal_of_bread(self.oracle.plan, self._signal)
         return math.sqrt(
@@ -396,5 +393,6 @@ def _led(
     root = np.ones(len(hessian))  # from both sides, or with a scale the matrix would not stay positive
     root[:n] = math.sqrt(steepness(hessian[:n, :n], *gradients_of(late if secants is None else secants)))
     inverse = floored_inverse(root[:, None] * hessian * root, 0.0)
-    inverse = view.length(at, inverse @ -gradient) * inverse
-    return _Led(keep_scale_positive(view.problem, at - inverse @ gradient, at), inverse, sd)
+    step = -inverse @ gradient
+    part = view.length(at, step)
+    return _Led(keep_scale_positive(view.problem, at + part * step, at), part * inverse, sd)
