@@ -24,7 +24,7 @@ def corrected(estimate: Estimate, problem: Problem, *, hessian: FloatArray, cent
         In the coordinates of the estimate. Without a constant, or where nothing is known of the density, as
         with a width that was given, the estimate is left alone.
     hessian : array of shape (q, q)
-        That of the Newton step which led to the estimate.
+        That of the Newton step which led to the estimate, if one did.
     center : array of shape (q,)
         Where it was asked.
 

@@ -141,15 +141,16 @@ def infer(solution: Solution, oracle: Oracle, *, directions: FloatArray) -> Infe
 
 def estimate_only(solution: Solution) -> Inference:
     """Return the estimate without inference: the solver's geometry stands in for the bread."""
-    problem, theta = solution.problem, solution.theta
+    problem, center = solution.problem, solution.theta
+    unknown = hessian = np.eye(center.size)
+    estimate = Estimate(center, unknown)
     if solution.report == "one-step":
         around = anchor(solution.late)
-        inverse = around.preconditioner
-        estimate = Estimate(
-            around.theta - inverse @ around.gradient, np.zeros_like(inverse), around.steps, around.parts
-        )
-        estimate = corrected(estimate, problem, hessian=floored_inverse(inverse, 0.0), center=around.theta)
-        theta = keep_scale_positive(problem, estimate.theta, around.theta)
+        center, inverse = around.theta, around.preconditioner
+        estimate = Estimate(center - inverse @ around.gradient, unknown, around.steps, around.parts)
+        hessian = floored_inverse(inverse, 0.0)
+    estimate = corrected(estimate, problem, hessian=hessian, center=center)
+    theta = keep_scale_positive(problem, estimate.theta, center)
     return Inference(*_parameter(problem, theta), None, None, None)
 
 
