@@ -9,6 +9,8 @@ from privfit.data.encode import SchemaEncoder
 from privfit.data.schema import Schema
 from privfit.losses import Huber
 from privfit.solvers import EmpiricalBayesDescent
+from privfit.solvers.geometry import Marginals, released_geometry
+from privfit.solvers.hessian_model import HessianModel
 from privfit.solvers.levels import level_coding, level_shares
 from privfit.solvers.shrinkage import shrunk
 from privfit.terms.encoder import FormulaEncoder
@@ -118,3 +120,22 @@ def test_an_effect_of_the_level_left_out_is_found_where_the_factor_is_known():
         errors.append(row)
     of_factor, of_columns = np.mean(errors, axis=0)
     assert of_factor < 0.5 * of_columns
+
+
+def test_a_hessian_by_what_is_seen_is_closer_than_a_multiple_of_the_identity():
+    rng = np.random.default_rng(3)
+    n = 14_000
+    x, y = by_level(rng.integers(LEVELS, size=n)), rng.normal(size=n)
+    problem, off, off_identity = declared(Huber(1.0), x), [], []
+    for seed in range(5):
+        oracle = oracle_for(problem, EmpiricalBayesDescent(), x, y, mu=0.1, seed=seed)
+        problem_, marginals, frame = released_geometry(problem, oracle, basis_of=Marginals.level_coding)
+        model = HessianModel(problem_, frame, marginals, smallest=0.4)
+        z = x @ frame.basis
+        flat = model.at(model.start)
+        truth = flat[0, 0] * z.T @ z / n
+        off.append(np.linalg.norm(model.as_seen(model.start) - truth))
+        off_identity.append(np.linalg.norm(flat - truth))
+        unknown = HessianModel(dataclasses.replace(problem_, indicators=()), frame, marginals)
+        np.testing.assert_array_equal(unknown.as_seen(unknown.start), unknown.at(unknown.start))
+    assert np.mean(off) < 0.9 * np.mean(off_identity)

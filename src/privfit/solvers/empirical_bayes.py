@@ -397,4 +397,4 @@ class _Descent:
 
     def _hessian(self, phi: FloatArray) -> FloatArray:
         """Return a Hessian at ``phi`` from released quantities, shape (n_linear, n_linear)."""
-        return self.uncut * self.model.at(phi) + self._ridge
+        return self.uncut * self.model.as_seen(phi) + self._ridge
