@@ -183,7 +183,7 @@ VARIANTS = (
             marginal_share=TINY, geometry_share=DEFAULT.marginal_share + DEFAULT.geometry_share
         ),
         (
-            (Marginals, "standardising", encoded),
+            (Marginals, "level_coding", encoded),
             (Marginals, "start", encoded_start),
             (Frame, "of", classmethod(without_marginals)),
         ),

@@ -112,6 +112,15 @@ class Design:
         return tuple(column.term or column.name for column in self.columns)
 
     @property
+    def factors(self) -> tuple[tuple[int, ...], ...]:
+        """Places of the indicators of each term that has some, the intercept aside."""
+        places: dict[str, list[int]] = {}
+        for place, (column, term) in enumerate(zip(self.columns, self.terms, strict=True)):
+            if column.indicator and column.name != INTERCEPT:
+                places.setdefault(term, []).append(place)
+        return tuple(tuple(each) for each in places.values())
+
+    @property
     def reported_names(self) -> tuple[str, ...]:
         """Labels of the coefficients: the columns, or ``class: column`` for every class but the first."""
         if self.target.kind != "class" or self.target.labels is None:

@@ -13,6 +13,7 @@ from privfit.problem.oracle import Oracle
 from privfit.problem.plan import PlannedRelease, Release
 from privfit.problem.schedule import planned_release
 from privfit.solvers.base import noise_norm
+from privfit.solvers.levels import level_coding, level_shares
 from privfit.solvers.norms import LAST_NORM, longest_norm, outliers, usual_norm
 from privfit.solvers.response import AbstractResponse, released_response
 from privfit.solvers.shrinkage import shrunk
@@ -54,7 +55,7 @@ class Marginals:
     Parameters
     ----------
     mean : array of shape (p,)
-        Of the encoded columns, shrunk: centring columns by noise would do harm.
+        Of the encoded columns, shrunk: centring columns by noise would do harm. Of indicators, shares.
     variance : array of shape (p,)
         About the mean where there is an intercept, about 0 otherwise; at least 0.
     floor : float
@@ -82,7 +83,7 @@ class Marginals:
         square = value[p : 2 * p] * bound / usable
         variance = square - mean**2 if problem.has_intercept else square
         return cls(
-            mean=_shrunk_means(mean, sd / usable, bound) if problem.has_intercept else mean,
+            mean=_shrunk_means(problem, mean, sd / usable) if problem.has_intercept else mean,
             variance=np.maximum(variance, 0.0),
             floor=max(_FLOOR * sd * bound, _LEAST_FLOOR * bound**2),
             noise=sd / usable,
@@ -91,10 +92,26 @@ class Marginals:
 
     def standardising(self, problem: Problem) -> FloatArray:
         """Return the basis in which columns are centred and have about unit variance, the constant aside."""
-        roots = np.sqrt(self.variance + self.floor)
-        basis = np.diag(1.0 / roots)
+        return self._centred(problem, np.diag(1.0 / np.sqrt(self.variance + self.floor)))
+
+    def level_coding(self, problem: Problem) -> FloatArray:
+        """Return such a basis in which those of a factor have it together, by the shares of its levels.
+
+        Without an intercept it is `standardising`. For noise less is added to them than to a single column:
+        it averages out over their number, and coded levels are ``sqrt(2)`` as far from 0.
+        """
+        basis = np.diag(1.0 / np.sqrt(self.variance + self.floor))
+        for factor in problem.factors if problem.has_intercept else ():
+            places = np.array(factor)
+            added = self.floor * math.sqrt(2.0 / places.size)
+            basis[np.ix_(places, places)] = level_coding(self.mean[places], added)
+        return self._centred(problem, basis)
+
+    def _centred(self, problem: Problem, basis: FloatArray) -> FloatArray:
+        """Return the basis (p, p) of the columns, centred where there is an intercept."""
         if problem.has_intercept:
-            basis[0] = -self.mean / roots
+            basis[0, 0] = 0.0
+            basis[0] = -self.mean @ basis
             basis[0, 0] = _CONSTANT
         return basis
 
@@ -167,9 +184,9 @@ class Frame:
         """
         moment, noise = size * release.value, size * release.sd
         first = int(problem.has_intercept)  # of a constant and centred columns the moment is known
-        least = marginals.of_indicators(problem) * np.diag(standard) ** 2
-        moment = moment + np.diag(np.maximum(least - np.diag(moment), 0.0))
-        found, turned = np.linalg.eigh(moment[first:, first:])
+        least = marginals.of_indicators(problem)[first:]
+        moment = _raised(moment[first:, first:], standard[first:, first:], least)
+        found, turned = np.linalg.eigh(moment)
         found = denoised(found, noise)
         vectors, standard = np.eye(problem.n_coef), standard.copy()
         vectors[first:, first:] = turned
@@ -185,6 +202,13 @@ class Frame:
         parts = np.concatenate([np.ones(first), np.maximum(found / (found + added), _LEAST_SEEN**2)])
         seen = (vectors * np.sqrt(parts)) @ vectors.T
         return cls(basis, basis.T @ marginals.mean, dimension, seen)
+
+
+def _raised(moment: FloatArray, turn: FloatArray, least: FloatArray) -> FloatArray:
+    """Return the second moment (k, k) of ``turn' x``, as if that of every ``x`` was at least ``least``."""
+    back = np.linalg.inv(turn)
+    lacking = np.maximum(least - np.einsum("ij,ik,kj->j", back, moment, back), 0.0)
+    return moment + (turn.T * lacking) @ turn
 
 
 def farthest(problem: Problem, marginals: Marginals, basis: FloatArray) -> float:
@@ -233,6 +257,7 @@ def released_geometry(
     problem: Problem,
     oracle: Oracle,
     *,
+    basis_of: Callable[[Marginals, Problem], FloatArray] = Marginals.standardising,
     part_of: Callable[[float], float] = _all_rows,
     moment_noise: float = 0.0,
 ) -> tuple[Problem, Marginals, Frame]:
@@ -247,6 +272,8 @@ def released_geometry(
     problem : Problem
         In encoded coordinates.
     oracle : Oracle
+    basis_of : callable
+        How columns are standardised.
     part_of : callable
         Part of the rows that the second moment is found from, given the largest squared norm of standardised
         rows; the oracle goes on to ask that part.
@@ -256,7 +283,7 @@ def released_geometry(
     start = np.array(problem.start)
     problem, released = held_to_rows(problem, oracle, oracle.release("marginals", start))
     marginals = Marginals.of(problem, released)
-    standard, usual = marginals.standardising(problem), float(problem.n_coef)
+    standard, usual = basis_of(marginals, problem), float(problem.n_coef)
     oracle.change_basis(whitened(problem, standard / math.sqrt(usual)))
     norms = oracle.release("norms", start)
     part = part_of(_square(longest_norm(norms), problem))
@@ -341,12 +368,20 @@ def denoised(values: FloatArray, noise: float) -> FloatArray:
     return np.maximum(np.sort(values - noise**2 * pull.sum(axis=1)), 0.0)
 
 
-def _shrunk_means(mean: FloatArray, noise: float, bound: float) -> FloatArray:
-    """Return means (p,), those of the columns after the constant shrunk towards 0 by empirical Bayes."""
-    if noise == 0.0 or mean.size < 2:
+def _shrunk_means(problem: Problem, mean: FloatArray, noise: float) -> FloatArray:
+    """Return means (p,) by empirical Bayes: shares of indicators, and others shrunk towards 0."""
+    if noise == 0.0:
         return mean
-    others = shrunk(mean[1:], np.full(mean.size - 1, noise**2), energy=bound**2)
-    return np.concatenate([mean[:1], others.mean])
+    found = mean.copy()
+    indicator = np.array(problem.indicators or [False] * mean.size)
+    indicator[0] = False
+    numbers = ~indicator
+    numbers[0] = False
+    found[indicator] = level_shares(mean[indicator], noise)
+    if numbers.any():
+        variance = np.full(int(numbers.sum()), noise**2)
+        found[numbers] = shrunk(mean[numbers], variance, energy=problem.norm_bound**2).mean
+    return found
 
 
 def standardised(problem: Problem, basis: FloatArray | None) -> Problem:
