@@ -15,6 +15,7 @@ from privfit.problem.plan import PlannedRelease
 from privfit.problem.schedule import growing_shares, planned_release
 from privfit.solvers.base import AbstractSolver, Solution, Step, keep_scale_positive, take_step
 from privfit.solvers.requirements import need_smooth
+from privfit.solvers.row_bound import grown_bound
 
 _FEWEST, _USUAL, _MOST = 6.0, 30.0, 100.0
 """Steps for every unit of ``log n``."""
@@ -91,6 +92,17 @@ class NoisyGradientDescent(AbstractSolver):
         far = _FAR * problem.smoothness / (problem.norm_bound * noise) if noise > 0.0 else math.inf
         flat = min(max(_FLAT * _condition(problem), _USUAL), _MOST) * math.log(problem.n_rows)
         return max(fewest, round(min(flat, far)))
+
+    def norm_bound(self, problem: Problem, allowance: Allowance) -> float:
+        """Return a bound that grows with the budget, but no further than the steps can follow.
+
+        Steps of ``1 / L`` are the shorter the longer rows may be. Only the default number of steps for one
+        Newton step is made for that.
+        """
+        if self.n_steps is not None or self.report == "last" or allowance.pure:
+            return problem.norm_bound
+        longest = problem.norm_bound * math.sqrt(_MOST / (_FLAT * _condition(problem)))
+        return max(min(grown_bound(problem, [allowance]), longest), problem.norm_bound)
 
     def plan(self, problem: Problem, allowance: Allowance) -> tuple[PlannedRelease, ...]:
         """Plan one gradient a step."""

@@ -1,7 +1,9 @@
-"""How long rows may be in whitened coordinates and count in full, as far as noise allows it."""
+"""How long rows may be and count in full, as far as noise allows it."""
 
 import math
+from collections.abc import Sequence
 
+from privfit.privacy.allowance import Allowance
 from privfit.problem.objective import Problem
 from privfit.problem.plan import Plan
 from privfit.solvers.base import USUAL_SHARES
@@ -10,11 +12,41 @@ from privfit.solvers.hessian_model import SMALLEST_SPREAD
 _MU = 1e12
 """More than any budget."""
 
+_SATURATION = 160.0
+"""``n mu**2 / p`` from which on noise is small enough beside the sampling error to leave room."""
+
+_LARGEST = 6.0
+"""Squared bound over the usual one from which on hardly a row of independent columns is longer."""
+
+
+def grown_bound(problem: Problem, parts: Sequence[Allowance]) -> float:
+    """Return how long rows may be in the coordinates that they are given in, from public facts.
+
+    Parameters
+    ----------
+    problem : Problem
+        With the bound for little budget.
+    parts : sequence of Allowance
+        What each release may cost, about.
+
+    Notes
+    -----
+    ``c**2 = c0**2 r**(2/3)``, between ``c0**2`` and ``6 c0**2``, with ``r = n mu**2 / (160 p s**2)``,
+    ``c0`` the given bound and ``s`` how generous the loss's bound on slopes is. Under a wrong model the
+    estimate is that for the weighted rows, and with many rows its sampling error is smaller than the
+    distance to the unweighted one; so what budget there is has to bring the two together. The noise is in
+    proportion to ``c / (n mu)``, so that its part of the variance still falls like ``r**(-1/3)``.
+    """
+    size = problem.size
+    mu = math.hypot(*(min(part.signal(size), _MU) for part in parts)) / problem.loss.slack[0]
+    room = problem.n_rows * mu**2 / (_SATURATION * problem.n_coef)
+    return problem.norm_bound * math.sqrt(min(max(room, 1.0) ** (2.0 / 3.0), _LARGEST))
+
 
 def squared_bound(
     problem: Problem, dimension: float, *, signal: float, bread: float, slack: tuple[float, float]
 ) -> float:
-    """Return the largest ``c**2`` that noise allows, from public facts and releases.
+    """Return the largest ``c**2`` that noise allows in whitened coordinates, from public facts and releases.
 
     Parameters
     ----------
