@@ -51,7 +51,7 @@ def test_noise_bounds_the_number_of_steps():
     ("estimator", "longest"), [(pf.LogisticRegression, math.sqrt(27.0)), (pf.QuantileRegressor, 2.98)]
 )
 def test_it_arrives_with_correlated_columns(estimator, longest):
-    """Where ten times as many steps lead; a tenth of a standard error is near. Bounds are those of a large budget."""
+    """Where ten times as many steps lead; a tenth of a standard error is near."""
     rng = np.random.default_rng(3)
     k = 8
     apart = np.abs(np.subtract.outer(np.arange(k), np.arange(k)))

@@ -40,6 +40,14 @@ def test_the_bound_grows_with_rows_and_budget(solver):
     assert found == sorted(found)
 
 
+def test_noise_of_hessians_limits_the_bound():
+    """A median smoothed by 0.4 has 3.2 times a typical row's curvature as its bound."""
+    median, allowance = problem(SmoothedQuantile(0.5, 0.4), p=20), Allowance.gaussian(2.0)
+    squared = NoisyNewton().norm_bound(median, allowance) ** 2
+    assert squared == pytest.approx(0.015 * 20_000 / (3.217 * math.sqrt(20)), rel=1e-3)
+    assert growth(NoisyNewton(), 2.0, p=20) == pytest.approx((10_000 * 4.0 / (160 * 20)) ** (2 / 3))
+
+
 def test_generous_bounds_on_slopes_leave_less_room():
     counts = Poisson(math.log(20.0), 20)
     assert growth(NoisyNewton(), 5.0, loss=counts) == pytest.approx(growth(NoisyNewton(), 0.5))
