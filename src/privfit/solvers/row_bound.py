@@ -16,8 +16,8 @@ _MU = 1e12
 _SATURATION = 160.0
 """``n mu**2 / p`` from which on noise is small enough beside the sampling error to leave room."""
 
-_HESSIANS = 0.015
-"""``c**2 sqrt(p) / (n mu)`` up to which the noise of Hessians is small beside usual eigenvalues."""
+_HESSIANS = 0.003
+"""``c**2 sqrt(p) / (n mu)`` up to which the noise of Hessians is small beside eigenvalues, small ones too."""
 
 _LARGEST = 6.0
 """Squared bound over the usual one from which on hardly a row of independent columns is longer."""
@@ -35,13 +35,13 @@ def grown_bound(problem: Problem, parts: Sequence[Allowance]) -> float:
 
     Notes
     -----
-    ``c**2 = min(c0**2 r**(2/3), 6 c0**2, 0.015 n mu / (sqrt(p) k))``, but at least ``c0**2``, with
+    ``c**2 = min(c0**2 r**(2/3), 6 c0**2, 0.003 n mu / (sqrt(p) k))``, but at least ``c0**2``, with
     ``r = n mu**2 / (160 p s**2)``, ``c0`` the given bound, ``s`` how generous the loss's bound on slopes is
     and ``k`` its `flatness`. Under a wrong model the estimate is that for the weighted rows, and with many
     rows its sampling error is smaller than the distance to the unweighted one; so what budget there is has
     to bring the two together. The noise of gradients is in proportion to ``c / (n mu)``, so that its part of
     the variance still falls like ``r**(-1/3)``. That of Hessians goes by ``c**2``: the third limit keeps it
-    below about a tenth of usual eigenvalues.
+    far below usual eigenvalues, as those of short or correlated columns are small.
     """
     size, n, squared = problem.size, problem.n_rows, problem.norm_bound**2
     mu = math.hypot(*(min(part.signal(size), _MU) for part in parts))
@@ -92,7 +92,7 @@ def squared_bound(
     more_steps, more_bread = (100.0, 15.0) if problem.bounded else (4.0, 0.0)
     for_steps = 0.006 * n * (mu / of_slope) ** 2 * (1.0 + more_steps / p)
     size = math.sqrt(problem.n_linear)
-    for_bread = _HESSIANS * n * min(bread, _MU) / (size * of_curvature) * (1.0 + more_bread / p)
+    for_bread = 0.015 * n * min(bread, _MU) / (size * of_curvature) * (1.0 + more_bread / p)
     return max(SMALLEST_SPREAD * dimension, min(for_steps, for_bread, n))
 
 
