@@ -1,6 +1,7 @@
 """Coordinates from released moments: what noise in a second moment may and may not do to them."""
 
 import dataclasses
+import math
 
 import numpy as np
 import pytest
@@ -99,6 +100,28 @@ def test_the_second_moment_of_a_rare_level_is_what_its_share_says_whatever_its_r
     unknown = dataclasses.replace(problem, indicators=())
     anyhow = Frame.of(unknown, np.eye(5), released, marginals=marginals, size=1.0)
     np.testing.assert_allclose(np.diag(anyhow.basis)[2:] ** -2.0, 1e-4, rtol=1e-2)
+
+
+@pytest.mark.parametrize("correlation", [0.0, 0.95])
+def test_what_is_alike_are_coefficients_of_columns_indicators_in_their_own_unit(correlation):
+    """Columns: the constant, two numbers, an indicator of 2 % and one of one half; no noise."""
+    problem = dataclasses.replace(
+        make_problem(Logistic()),
+        columns=("c", "x", "z", "u", "v"),
+        indicators=(True, False, False, True, True),
+        start=(0.0,) * 5,
+        penalised=(False, True, True, True, True),
+    )
+    variance = np.array([0.0, 0.3, 0.1, 0.02 * 0.98, 0.25])
+    marginals = Marginals(np.array([1.0, 0.1, 0.2, 0.02, 0.5]), variance, 1e-9, 0.0, None)
+    standard, moment = marginals.standardising(problem), np.eye(5)
+    moment[1, 2] = moment[2, 1] = correlation
+    released = Release(PlannedRelease("second_moment", 15, 1.0, 1.0, 0.0), np.zeros(5), moment)
+    frame = Frame.of(problem, standard, released, marginals=marginals, size=1.0)
+    encoded = (frame.basis @ frame.alike)[1:, 1:]
+    units = np.array([1.0 / math.sqrt(0.3), 1.0 / math.sqrt(0.1), 2.0, 2.0])
+    np.testing.assert_allclose(encoded / encoded[3, 3], np.diag(units) / 2.0, atol=1e-6)
+    assert np.sum(frame.alike[1:] ** 2) == pytest.approx(4.0)
 
 
 def test_indicators_are_known_from_schemas_and_formulas():

@@ -5,6 +5,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 import numpy as np
+from numpy.typing import NDArray
 
 from privfit._checks import FloatArray
 from privfit.privacy.allowance import Allowance
@@ -106,9 +107,24 @@ class Marginals:
         may be weighted down a little, alike in all columns. A level that noise hides may be as frequent as
         noise is large.
         """
-        share = np.clip(np.minimum(self.mean, 1.0 - self.mean), self.noise, 0.5)
-        indicator = np.array(problem.indicators or [False] * problem.n_coef)
-        return np.where(indicator, 0.5 * share * (1.0 - share), 0.0)
+        share = self._rarer
+        return np.where(_indicators(problem), 0.5 * share * (1.0 - share), 0.0)
+
+    def units(self, problem: Problem) -> FloatArray:
+        """Return the unit of every column for which coefficients are alike, in standard deviations, (p,).
+
+        A standard deviation for a number, half of the step from 0 to 1 for an indicator, which is one where
+        both are as frequent (Gelman, Jakulin, Pittau and Su 2008).
+        """
+        share = self._rarer
+        units = np.where(_indicators(problem), 2.0 * np.sqrt(share * (1.0 - share)), 1.0)
+        units[: int(problem.has_intercept)] = 1.0
+        return units
+
+    @property
+    def _rarer(self) -> FloatArray:
+        """Share of the rarer side of an indicator, which may be as frequent as noise is large, (p,)."""
+        return np.clip(np.minimum(self.mean, 1.0 - self.mean), self.noise, 0.5)
 
     def start(self, problem: Problem) -> FloatArray:
         """Return the constant predictor, shape (q,): where the descent begins and what it shrinks towards."""
@@ -134,12 +150,16 @@ class Frame:
     seen : array of shape (p, p)
         Root of the second moment of the rows in them, as far as noise shows it; at least `_LEAST_SEEN` in
         every direction.
+    alike : array of shape (p, p)
+        What turns coefficients that are alike for all that is known into those of these coordinates: the
+        coefficients of standardised numbers, and of indicators as they are.
     """
 
     basis: FloatArray
     center: FloatArray
     dimension: float
     seen: FloatArray
+    alike: FloatArray
 
     def constant(self, value: float) -> FloatArray:
         """Return the coefficients (p,) of a constant predictor, for rows that begin with a constant."""
@@ -184,7 +204,14 @@ class Frame:
             added *= 4.0
         parts = np.concatenate([np.ones(first), np.maximum(found / (found + added), _LEAST_SEEN**2)])
         seen = (vectors * np.sqrt(parts)) @ vectors.T
-        return cls(basis, basis.T @ marginals.mean, dimension, seen)
+        alike = ((vectors * np.sqrt(damped)) @ vectors.T) * marginals.units(problem)
+        alike[first:] *= math.sqrt((len(basis) - first) / max(float(np.sum(alike[first:] ** 2)), 1e-12))
+        return cls(basis, basis.T @ marginals.mean, dimension, seen, seen @ alike)
+
+
+def _indicators(problem: Problem) -> NDArray[np.bool_]:
+    """Return which columns are indicators, as far as that is known."""
+    return np.array(problem.indicators or [False] * problem.n_coef)
 
 
 def farthest(problem: Problem, marginals: Marginals, basis: FloatArray) -> float:
