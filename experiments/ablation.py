@@ -35,6 +35,7 @@ from privfit.problem import bounded_kernels  # noqa: E402
 from privfit.solvers import (  # noqa: E402
     EmpiricalBayesDescent,
     WhitenedGradientDescent,
+    drawn,
     empirical_bayes,
     geometry,
 )
@@ -130,8 +131,8 @@ def without_moment(cls, problem, standard, release, *, marginals, size):
     del release
     basis = standard.copy()
     basis[0, 0] = 1.0
-    seen, alike = np.eye(len(basis)), np.diag(marginals.units(problem))
-    return cls(basis, basis.T @ marginals.mean, size + 1.0, seen, alike)
+    alike = np.linalg.solve(basis, marginals.alike(problem))
+    return cls(basis, basis.T @ marginals.mean, size + 1.0, np.eye(len(basis)), alike)
 
 
 def without_marginals(cls, problem, standard, release, *, marginals, size):
@@ -139,7 +140,7 @@ def without_marginals(cls, problem, standard, release, *, marginals, size):
     del problem, standard, marginals
     moment, noise = size * release.value, size * release.planned.sd
     values, vectors = np.linalg.eigh(moment)
-    values = geometry.denoised(values, noise)
+    values = drawn.denoised(values, noise)
     added = max(geometry._DAMPING * noise, 1e-8)
     basis = (vectors / np.sqrt(values + added)) @ vectors.T
     dimension = max(float(np.sum(values / (values + added))), 1.0)
@@ -185,7 +186,7 @@ VARIANTS = (
             marginal_share=TINY, geometry_share=DEFAULT.marginal_share + DEFAULT.geometry_share
         ),
         (
-            (Marginals, "standardising", encoded),
+            (Marginals, "level_coding", encoded),
             (Marginals, "start", encoded_start),
             (Frame, "of", classmethod(without_marginals)),
         ),

@@ -7,7 +7,6 @@ from typing import Literal, TypeAlias
 import numpy as np
 
 import privfit as pf
-from privfit.data.clamp import default_norm_bound
 from privfit.data.design import Design
 from privfit.data.encode import SchemaEncoder
 from privfit.data.tables import Table
@@ -34,14 +33,14 @@ def _coefficients(rng: np.random.Generator, p: int, length: float) -> np.ndarray
 
 
 def logistic(n: int, p: int, *, rho: float, uneven: bool = False, seed: int) -> Simulated:
-    """Logistic rows on a unit scale, without a schema: only the default norm bound is public."""
+    """Logistic rows on a unit scale, without a schema."""
     rng = np.random.default_rng(seed)
     n = math.ceil(TEST_ROWS_EXTRA * n)
     z = _correlated(rng, n, p, rho)
     eta = z @ _coefficients(rng, p, 2.0 * (1.0 - rho / 2.0))
     y = (rng.random(n) < 1.0 / (1.0 + np.exp(-eta))).astype(float)
     x = z * np.geomspace(1.0, 0.1, p) if uneven else z
-    encoder = UnitScaleEncoder(p, norm_bound=default_norm_bound(p + 1), target_kind="binary")
+    encoder = UnitScaleEncoder(p, norm_bound=None, target_kind="binary")
     return ("binary", encoder.design, *encoder.encode_arrays(x, y))
 
 

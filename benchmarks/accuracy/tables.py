@@ -10,6 +10,7 @@ import numpy as np
 from synthetic import SIMULATIONS
 
 import privfit as pf
+from privfit.data.clamp import default_norm_bound
 from privfit.data.design import Design
 from privfit.data.encode import SchemaEncoder
 from privfit.data.tables import Table, open_table
@@ -37,7 +38,8 @@ class Rows:
     name : str
     kind : {"binary", "numeric"}
     design : Design
-        Public facts about the columns and the response, the bound on the norm of a row among them.
+        Public facts about the columns and the response, with a schema the bound on the norm of a row among
+        them.
     x, y : arrays of shape (n, p) and (n,)
         Training rows, constant column first. ``y`` is 0/1, or a number in [-1, 1].
     x_test, y_test : arrays
@@ -55,7 +57,7 @@ class Rows:
     @property
     def norm_bound(self) -> float:
         """Public bound on the norm of a row; without a schema, rows are clipped or weighted to it."""
-        return self.design.norm_bound
+        return self.design.norm_bound or default_norm_bound(len(self.design.columns))
 
     @lru_cache(maxsize=8)  # noqa: B019 -- tables live as long as the process
     def clipped(self, norm: float) -> np.ndarray:

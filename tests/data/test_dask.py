@@ -227,6 +227,22 @@ def test_every_solver_finds_its_rows(solver):
     np.testing.assert_allclose(spread.coef_, whole.coef_, rtol=1e-8, atol=1e-10)
 
 
+@pytest.mark.parametrize(
+    "loss", [pf.losses.Logistic(), pf.losses.Schweppe(pf.losses.PseudoHuber(1.0))], ids=repr
+)
+def test_a_bound_that_goes_by_the_number_of_rows_is_that_of_arrays(loss):
+    """The number is known after the rows are encoded; rows with a missing cell count nowhere."""
+    rng, n = np.random.default_rng(0), 3000
+    x = 2.0 * rng.normal(size=(n, 2))
+    y = (rng.random(n) < 1 / (1 + np.exp(-x[:, 0]))).astype(float)
+    x[::7, 0] = np.nan
+    options = {"loss": loss, "solver": "newton", "budget": pf.Budget.gdp(1.0), "random_state": 5}
+    whole = pf.MEstimator(**options).fit(x, y)
+    spread = pf.MEstimator(**options).fit(da.from_array(x, chunks=(700, 2)), da.from_array(y, chunks=700))
+    np.testing.assert_allclose(spread.coef_, whole.coef_, rtol=1e-8)
+    assert spread.result_.plan == whole.result_.plan
+
+
 def test_estimators_take_frames_and_arrays():
     rng, n = np.random.default_rng(0), 4000
     x = pd.DataFrame(rng.normal(size=(n, 3)), columns=list("abc"))
@@ -432,8 +448,8 @@ def test_rows_on_a_cluster_show_nothing():
     for one in (rows, source):
         with pytest.raises(TypeError, match="private"):
             pickle.dumps(one)
-    with pytest.raises(InvalidArgument, match="another bound"):
-        rows.source(norm_bound=0.1)
+    with pytest.raises(InvalidArgument, match="smaller bound"):
+        rows.source(norm_bound=2.0 * BOUND)
     partition = partitions.Partition(in_memory(frame(300)).bounded, BOUND)
     assert not re.search(r"\d\.\d", repr(partition))
     assert 300 * 16 < partition.__sizeof__() < 300 * 100

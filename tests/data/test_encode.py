@@ -254,6 +254,7 @@ class TestUnitScale:
         np.testing.assert_array_equal(again[0], x)
         assert encoder.needed == ("x0", "x1", "y")
         assert (encoder.design.norm_bound, encoder.design.bounded) == (1.5, False)
+        assert UnitScaleEncoder(2, norm_bound=None).design.norm_bound is None
         matrix, shift = encoder.design.reporting_map()
         np.testing.assert_array_equal(matrix, np.eye(3))
         np.testing.assert_array_equal(shift, np.zeros(3))

@@ -8,8 +8,8 @@ import pytest
 from scipy.stats import chi2
 
 from privfit import Budget, HuberRegressor, LinearRegression, LogisticRegression, Schema
+from privfit.data.clamp import UNWEIGHTED
 from privfit.errors import Incompatible, InvalidArgument
-from privfit.estimators.base import UNWEIGHTED
 from privfit.losses import ConcomitantHuber, Huber, Logistic, Squared
 from privfit.planning import make_plan
 from privfit.privacy.allowance import Allowance
@@ -183,10 +183,13 @@ def test_intervals_cover(solver):
 def test_rows_are_not_weighted_for_clipping(rng):
     x, y = 10.0 * rng.normal(size=(500, 2)), rng.normal(size=500)
     arguments = {"budget": Budget.gdp(1.0), "inference": False, "random_state": 0}
-    assert LinearRegression(solver=CLIPPED, **arguments)._norm_bound(3) == UNWEIGHTED
-    assert LinearRegression(solver=NonPrivate(), **arguments)._norm_bound(3) == UNWEIGHTED
-    assert LinearRegression(solver="auto", **arguments)._norm_bound(3) < 2
-    assert LinearRegression(solver=CLIPPED, norm_bound=2.0, **arguments)._norm_bound(3) == 2.0
+    for solver in (CLIPPED, NonPrivate()):
+        weighted, plain, far = (
+            LinearRegression(solver=solver, norm_bound=bound, **arguments).fit(x, y).coef_
+            for bound in (2.0, None, UNWEIGHTED)
+        )
+        np.testing.assert_array_equal(plain, far)
+        assert not np.allclose(weighted, plain)
     fit = LinearRegression(solver=CLIPPED, **arguments).fit(x, y)
     assert np.isfinite(fit.coef_).all()
 

@@ -1,7 +1,7 @@
 """The solvers of privfit, its default among them, on rows that are already encoded."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import final
 
 import numpy as np
@@ -12,7 +12,6 @@ from competitors.base import ALL_TASKS, AbstractMethod, Role, Run
 from privfit.data.coded import CodedMatrix, Layout, Storage
 from privfit.data.design import Design
 from privfit.data.tables import Table
-from privfit.estimators.base import UNWEIGHTED
 from privfit.estimators.fit import FitOptions, fit
 from privfit.estimators.models import Model, huber_regression, linear_regression, logistic_regression
 from privfit.solvers import (
@@ -26,7 +25,6 @@ from privfit.solvers import (
     OutputPerturbation,
     ProjectedNoisyGradientDescent,
     SufficientStatistics,
-    resolve,
 )
 
 
@@ -85,7 +83,7 @@ class Library(AbstractMethod):
 
     def fit(self, cell: Cell, runs: Sequence[Run]) -> Array:
         """Fit through the function behind every estimator of the library."""
-        encoder = Encoded(_design(cell, self.solver), cell.rows.x, cell.rows.y)
+        encoder = Encoded(cell.rows.design, cell.rows.x, cell.rows.y)
         table = Table([("y", cell.rows.y)])
         model = _model(cell)
         thetas = []
@@ -98,14 +96,6 @@ class Library(AbstractMethod):
             )
             thetas.append(fit(model, encoder, table, options)[1][: cell.p])
         return np.array(thetas)
-
-
-def _design(cell: Cell, solver: object) -> Design:
-    """Return the public facts; solvers that weight no row get no norm bound where no schema gives one."""
-    design = cell.rows.design
-    if design.bounded or resolve(solver, inference=False).weights_rows:
-        return design
-    return replace(design, norm_bound=UNWEIGHTED)
 
 
 def _model(cell: Cell) -> Model:

@@ -15,6 +15,9 @@ SHRINK = 1.0 - 2.0**-40
 
 SMALLEST_NORMAL = float(np.finfo(np.float64).tiny)
 
+UNWEIGHTED = 2.0**60
+"""Norm bound with which no row is weighted down."""
+
 
 def default_norm_bound(p: int) -> float:
     """Return the bound on the norm of a row of ``p`` columns on a unit scale, the intercept included.

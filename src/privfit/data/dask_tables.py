@@ -124,7 +124,7 @@ class DaskTable(AbstractRowStore):
         )
         lengths = _computed(*_tasks(partitions.count, "count", [(rows,) for rows in kept]))
         filled = [k for k, length in enumerate(lengths) if length] or [0]
-        return DaskRows([kept[k] for k in filled], [lengths[k] for k in filled], norm_bound)
+        return DaskRows([kept[k] for k in filled], [lengths[k] for k in filled], norm_bound, weighting)
 
     def _labels_of_columns(self, needed: tuple[str, ...]) -> tuple[str, ...]:
         """Return what the columns of an array are called: as they are needed, where the response is apart."""
@@ -166,12 +166,17 @@ class DaskRows(AbstractStoredRows):
     lengths : list of int
         Their numbers of rows.
     norm_bound : float
+    weighting : Weighting
+        What bounded them.
     """
 
-    __slots__ = ("_kept", "_lengths", "_norm_bound")
+    __slots__ = ("_kept", "_lengths", "_norm_bound", "_weighting")
 
-    def __init__(self, kept: list[Delayed], lengths: list[int], norm_bound: float) -> None:
+    def __init__(
+        self, kept: list[Delayed], lengths: list[int], norm_bound: float, weighting: Weighting
+    ) -> None:
         self._kept, self._lengths, self._norm_bound = kept, lengths, norm_bound
+        self._weighting = weighting
 
     def __repr__(self) -> str:
         return "DaskRows(<private rows>)"
@@ -185,17 +190,27 @@ class DaskRows(AbstractStoredRows):
         return sum(self._lengths)
 
     def source(self, *, norm_bound: float) -> "DaskSource":
-        """Return the rows as a source, or raise `InvalidArgument` if they were bounded by another number."""
-        if norm_bound != self._norm_bound:
-            raise InvalidArgument("the rows were encoded for another bound on them")
-        return DaskSource(self._kept, self._lengths, norm_bound)
+        """Return the rows as a source, bounded more tightly than before where this number is smaller.
+
+        Raises
+        ------
+        InvalidArgument
+            If it is larger.
+        """
+        if norm_bound > self._norm_bound:
+            raise InvalidArgument("the rows were encoded for a smaller bound on them")
+        if norm_bound == self._norm_bound:
+            return DaskSource(self._kept, self._lengths, norm_bound)
+        tighter = partial(partitions.tightened, norm_bound=norm_bound, weighting=self._weighting)
+        kept = _persisted(_tasks(tighter, "bound", [(rows,) for rows in self._kept]))
+        return DaskSource(kept, self._lengths, norm_bound)
 
 
 @final
 class DaskSource:
     """Sums over rows on a cluster: a task for each partition and pass, whose sums a tree of tasks adds up.
 
-    Parameters as for `DaskRows`.
+    The first three parameters of `DaskRows`.
 
     Notes
     -----

@@ -80,16 +80,17 @@ class Design:
         In the order of the encoded matrix; the intercept, if any, first and named ``Intercept``.
     target : Target
         The response.
-    norm_bound : float
+    norm_bound : float or None
         ``sqrt(w) * norm(x) <= norm_bound`` for the weight ``w`` that every encoded row carries. Where
-        the schema bounds every row by this number, all weights are 1.
+        the schema bounds every row by this number, all weights are 1. None where nothing declares it, so
+        that it is the solver's to choose.
     bounded : bool
         True if the schema itself keeps every row within ``norm_bound``.
     """
 
     columns: tuple[DesignColumn, ...]
     target: Target
-    norm_bound: float
+    norm_bound: float | None
     bounded: bool
 
     def __post_init__(self) -> None:
@@ -110,6 +111,15 @@ class Design:
     def terms(self) -> tuple[str, ...]:
         """The term that each column belongs to."""
         return tuple(column.term or column.name for column in self.columns)
+
+    @property
+    def factors(self) -> tuple[tuple[int, ...], ...]:
+        """Places of the indicators of each term that has some, the intercept aside."""
+        places: dict[str, list[int]] = {}
+        for place, (column, term) in enumerate(zip(self.columns, self.terms, strict=True)):
+            if column.indicator and column.name != INTERCEPT:
+                places.setdefault(term, []).append(place)
+        return tuple(tuple(each) for each in places.values())
 
     @property
     def reported_names(self) -> tuple[str, ...]:

@@ -12,6 +12,7 @@ from privfit._sealed import withheld, without_frames
 from privfit.data.basis_norms import BasisBounds, BasisNorms, RowNorms
 from privfit.data.blocks import Block, BlockKernel, CodedBlock
 from privfit.data.clamp import Weighting
+from privfit.data.coded import Matrix
 from privfit.data.columns import ColumnValues, naming
 from privfit.data.encode import Encoder
 from privfit.data.reduction import tree_sum
@@ -104,9 +105,15 @@ def encode(encoding: Encoding, data: Any, response: Any = None) -> Partition:
     if response is not None:
         table = _with_response(table, encoder.needed[-1], single_column("y", response))
     x, y = (encoder.encode_coded if encoder.layout.has_codes else encoder.encode)(table)
-    weight, x, y = encoding.weighting(x, y, norm_bound=encoding.norm_bound)
-    block = Block(x, y, weight) if isinstance(x, np.ndarray) else CodedBlock(x, y, weight)
-    return Partition(block, encoding.norm_bound)
+    return Partition(_block(*encoding.weighting(x, y, norm_bound=encoding.norm_bound)), encoding.norm_bound)
+
+
+@quiet
+def tightened(rows: Partition, *, norm_bound: float, weighting: Weighting) -> Partition:
+    """Return the rows of a partition, as encoded, with a smaller bound; rows that are not usable stay so."""
+    weight, x, y = weighting(rows.block.x, rows.block.y, norm_bound=norm_bound)
+    weight[rows.block.weight == 0.0] = 0.0
+    return Partition(_block(weight, x, y), norm_bound)
 
 
 @quiet
@@ -165,6 +172,10 @@ def joined(blocks: Sequence[Block], order: IntArray) -> Block:
     )
     caps = [block.caps for block in blocks if block.caps is not None]
     return Block(x, y, weight, caps=np.concatenate(caps)[order] if caps else None)
+
+
+def _block(weight: FloatArray, x: Matrix, y: FloatArray) -> Block | CodedBlock:
+    return Block(x, y, weight) if isinstance(x, np.ndarray) else CodedBlock(x, y, weight)
 
 
 def _with_response(table: Table, name: str, response: ColumnValues) -> Table:

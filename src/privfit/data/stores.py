@@ -20,7 +20,13 @@ class AbstractStoredRows(ABC):
 
     @abstractmethod
     def source(self, *, norm_bound: float) -> RowSource:
-        """Return the rows as a source, or raise if they were bounded by another number."""
+        """Return the rows as a source that is bounded by this number.
+
+        Raises
+        ------
+        InvalidArgument
+            If they cannot be: they were bounded by another number.
+        """
 
 
 class AbstractRowStore(ABC):

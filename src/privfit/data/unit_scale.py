@@ -37,7 +37,7 @@ class UnitScaleFacts:
     """What a `UnitScaleEncoder` is made from; parameters as there, all of them settled."""
 
     names: tuple[str, ...]
-    norm_bound: float
+    norm_bound: float | None
     intercept: bool
     target_kind: TargetKind
     classes: tuple[Level, ...] | None
@@ -64,8 +64,9 @@ class UnitScaleEncoder:
     ----------
     names : sequence of str or int
         Names of the predictors, or their number; they are then called ``x0``, ``x1``, ...
-    norm_bound : float
+    norm_bound : float or None
         Bound on the norm of an encoded row, the intercept included; rows beyond it get a Mallows weight.
+        None leaves it to the solver.
     intercept : bool
         Whether the first encoded column is the constant 1.
     target_kind : {"numeric", "binary", "count", "class"}
@@ -85,7 +86,7 @@ class UnitScaleEncoder:
         self,
         names: Sequence[str] | int,
         *,
-        norm_bound: float,
+        norm_bound: float | None,
         intercept: bool = True,
         target_kind: TargetKind = "numeric",
         classes: Sequence[Level] | None = None,

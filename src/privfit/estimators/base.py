@@ -14,7 +14,6 @@ from sklearn.utils.validation import check_is_fitted, column_or_1d, validate_dat
 
 from privfit._checks import FloatArray, positive, true_or_false
 from privfit._progress import running
-from privfit.data.clamp import default_norm_bound
 from privfit.data.columns import ColumnValues, holds_text, quietly, unmasked
 from privfit.data.covariates import NO_VALUE, open_covariates
 from privfit.data.declarations import Level
@@ -33,10 +32,6 @@ from privfit.estimators.shares import Beside, share_rule, with_unit
 from privfit.privacy.budget import Budget
 from privfit.privacy.ledger import Ledger
 from privfit.results import FitResult
-from privfit.solvers import resolve
-
-UNWEIGHTED = 2.0**60
-"""Norm bound for solvers that weight no row down."""
 
 UNREADABLE = "X must hold numbers; declare text columns in a schema"
 
@@ -226,7 +221,7 @@ class AbstractPrivateRegressor(BaseEstimator, ABC):
     ) -> UnitScaleEncoder:
         return UnitScaleEncoder(
             names,
-            norm_bound=self._norm_bound(len(names) + self.fit_intercept),
+            norm_bound=None if self.norm_bound is None else positive(norm_bound=self.norm_bound),
             intercept=self.fit_intercept,
             target_kind=model.target_kind,
             classes=classes,
@@ -262,15 +257,6 @@ class AbstractPrivateRegressor(BaseEstimator, ABC):
             if type(error) in (ValueError, TypeError) and str(error).startswith(_QUOTE_NOTHING):
                 raise
         raise SchemaError(UNREADABLE)
-
-    def _norm_bound(self, p: int) -> float:
-        if self.norm_bound is not None:
-            return positive(norm_bound=self.norm_bound)
-        return (
-            default_norm_bound(p)
-            if resolve(self.solver, inference=self.inference).weights_rows
-            else UNWEIGHTED
-        )
 
     def _open_with_schema(
         self, X: Any, y: Any, model: Model, options: FitOptions, beside: Beside

@@ -143,7 +143,9 @@ class LogisticRegression(AbstractLinearClassifier):
     inference : bool
         Whether to spend 11 to 27 % of the squared budget on standard errors.
     norm_bound : float, optional
-        Without a schema: norm of a row (constant included) beyond which it is weighted down.
+        Without a schema: norm of a row (constant included) beyond which it is weighted down. Default: what
+        the solver chooses from the number of columns, ``"newton"`` and ``"gradient-descent"`` also from the
+        budget and the (public) number of rows.
     classes : sequence of labels, optional
         [negative, positive], or three labels or more, the reference class of ``result_`` first. They are
         public and never read off the data. 0/1, -1/1 and booleans need no declaration; a schema declares

@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TypeAlias
 
 import numpy as np
@@ -10,7 +10,7 @@ import numpy as np
 from privfit import _progress
 from privfit._checks import FloatArray, in_range, whole
 from privfit._sealed import sealed, withheld
-from privfit.data.clamp import Weighting, influence_weights, schweppe_weights
+from privfit.data.clamp import Weighting, default_norm_bound, influence_weights, schweppe_weights
 from privfit.data.design import Design
 from privfit.data.encode import Encoder
 from privfit.data.schema import Schema
@@ -284,7 +284,10 @@ def public_rows(n_rows: int, options: FitOptions) -> int:
 
 
 def make_problem(model: Model, design: Design, options: FitOptions, *, n_rows: int) -> Problem:
-    """Return the public problem that a fit solves."""
+    """Return the public problem that a fit solves.
+
+    Where nothing declares how long rows may be, the solver says it.
+    """
     loss = model.loss(design)
     in_range(0.0, math.inf, closed="left", l2=options.l2)
     if n_rows > MOST_ROWS:
@@ -296,20 +299,26 @@ def make_problem(model: Model, design: Design, options: FitOptions, *, n_rows: i
     start = [0.0] * n_coef
     if loss.has_scale:
         start.append(0.5 if design.target.bounded else 1.0)
-    return Problem(
+    declared = design.norm_bound
+    problem = Problem(
         loss=loss,
         columns=design.names,
-        norm_bound=design.norm_bound,
+        norm_bound=default_norm_bound(len(design.columns)) if declared is None else declared,
         n_rows=n_rows,
         relation=Relation(options.relation),
         l2=options.l2,
         start=tuple(start),
         bounded=design.bounded,
         indicators=tuple(column.indicator for column in design.columns),
+        factors=design.factors,
         response_bound=1.0 if design.target.bounded else design.target.count_bound,
         penalised=tuple(k > 0 or not design.has_intercept for k in range(len(design.columns))),
         shares=options.shares,
     )
+    if declared is not None:
+        return problem
+    bound = options.method.norm_bound(problem, Allowance.of(options.budget))
+    return replace(problem, norm_bound=bound)
 
 
 def plan_fit(problem: Problem, options: FitOptions) -> Plan:

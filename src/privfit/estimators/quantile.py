@@ -14,9 +14,11 @@ from privfit.privacy.ledger import Ledger
 class QuantileRegressor(AbstractLinearRegressor):
     """Differentially private quantile regression with standard errors.
 
-    The check loss has a kink, which leaves no Hessian, so it is smoothed over a width. Estimate and
-    interval are those of the smoothed loss, whose minimiser differs from the quantile by a multiple of
-    ``width**2``: nothing for the median of symmetric errors, and more for far quantiles.
+    The check loss has a kink, which leaves no Hessian, so it is smoothed over a width. The minimiser of the
+    smoothed loss differs from the quantile by a multiple of ``width**2``: nothing for the median of symmetric
+    errors, and more for far quantiles. With a width that is given, estimate and interval are those of the
+    smoothed loss. With one that is chosen from released looks they are for the quantile: the difference is
+    estimated and taken away, and the interval is wider by what is not known of it.
 
     Parameters
     ----------

@@ -8,14 +8,14 @@ budget of those steps. The transient of the solver drops out.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 from scipy.special import gammaincinv
 
 from privfit._checks import FloatArray
 from privfit.inference.covariance import Bread
-from privfit.solvers.base import Solution, Step, gradients_of, precision_average
+from privfit.solvers.base import Solution, Step, gradients_of, precision, precision_average
 
 _BELIEVED = 0.999
 """Probability with which noise alone passes for agreement of the steps."""
@@ -40,6 +40,8 @@ class Anchor:
         Noise standard deviation of each entry of ``gradient``.
     steps : tuple of Step
         Those that were averaged.
+    parts : array of shape (K,)
+        What part each of them has in the averages.
     """
 
     theta: FloatArray
@@ -47,6 +49,7 @@ class Anchor:
     preconditioner: FloatArray
     sd: float
     steps: tuple[Step, ...] = ()
+    parts: FloatArray = field(default_factory=lambda: np.zeros(0))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -59,18 +62,23 @@ class Estimate:
     cov_noise : array of shape (q, q)
     steps : tuple of Step
         Those whose noise it is.
+    parts : array of shape (K,)
+        What part each of them has in it; empty where it is no Newton step from their average.
     """
 
     theta: FloatArray
     cov_noise: FloatArray
     steps: tuple[Step, ...] = ()
+    parts: FloatArray = field(default_factory=lambda: np.zeros(0))
 
 
 def anchor(steps: Sequence[Step], sds: Sequence[float] | None = None) -> Anchor:
     """Average points and gradients of the steps by precision: of their noise, or of what ``sds`` says."""
     points, gradients, noise = gradients_of(steps)
-    theta, gradient, sd = precision_average(points, gradients, noise if sds is None else sds)
-    return Anchor(theta, gradient, steps[-1].preconditioner, sd, tuple(steps))
+    sds = noise if sds is None else sds
+    theta, gradient, sd = precision_average(points, gradients, sds)
+    weights = np.array([precision(each) for each in sds])
+    return Anchor(theta, gradient, steps[-1].preconditioner, sd, tuple(steps), weights / weights.sum())
 
 
 def one_step(around: Anchor, bread: Bread) -> Estimate:
@@ -98,7 +106,7 @@ def one_step(around: Anchor, bread: Bread) -> Estimate:
     of_bread = 0.5 * bread.sd**2 * ((move @ move) * np.eye(move.size) + np.outer(move, move))
     far = bread.far_inverse(move, around.sd)
     covariance = around.sd**2 * bread.inverse @ bread.inverse + far @ of_bread @ far
-    return Estimate(around.theta - move, covariance, around.steps)
+    return Estimate(around.theta - move, covariance, around.steps, around.parts)
 
 
 def widened(steps: Sequence[Step], bread: Bread, bend: FloatArray | None = None) -> Estimate:

@@ -6,13 +6,14 @@ from dataclasses import dataclass
 import numpy as np
 
 from privfit._checks import FloatArray, in_range
-from privfit.inference.combine import anchor, last_iterate, widened
+from privfit.inference.combine import Estimate, anchor, last_iterate, widened
 from privfit.inference.covariance import (
     bread_from,
     debiased,
     hidden,
     spread,
 )
+from privfit.inference.density_slope import corrected
 from privfit.inference.meat import least_multiple, meat_from
 from privfit.inference.polish import GRADIENT_SHARES, HESSIAN_SHARES, polished, settle
 from privfit.inference.sandwich import sandwich, satterthwaite, with_tails
@@ -21,7 +22,7 @@ from privfit.problem.objective import Problem
 from privfit.problem.oracle import Oracle
 from privfit.problem.plan import PlannedRelease
 from privfit.problem.schedule import planned_release
-from privfit.solvers.base import AbstractSolver, Solution, keep_scale_positive
+from privfit.solvers.base import AbstractSolver, Solution, floored_inverse, keep_scale_positive
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,6 +126,7 @@ def infer(solution: Solution, oracle: Oracle, *, directions: FloatArray) -> Infe
         estimate = last_iterate(solution, bread)
     else:
         estimate = widened(solution.late, bread, solution.bend)
+    estimate = corrected(estimate, problem, hessian=bread.matrix, center=center)
     theta = keep_scale_positive(problem, estimate.theta, center)
     cov_noise = reported @ spread(estimate.cov_noise, bread) @ reported.T
     total = np.diag(cov_sampling + cov_noise)
@@ -139,11 +141,16 @@ def infer(solution: Solution, oracle: Oracle, *, directions: FloatArray) -> Infe
 
 def estimate_only(solution: Solution) -> Inference:
     """Return the estimate without inference: the solver's geometry stands in for the bread."""
-    problem, theta = solution.problem, solution.theta
+    problem, center = solution.problem, solution.theta
+    unknown = hessian = np.eye(center.size)
+    estimate = Estimate(center, unknown)
     if solution.report == "one-step":
         around = anchor(solution.late)
-        step = around.theta - around.preconditioner @ around.gradient
-        theta = keep_scale_positive(problem, step, around.theta)
+        center, inverse = around.theta, around.preconditioner
+        estimate = Estimate(center - inverse @ around.gradient, unknown, around.steps, around.parts)
+        hessian = floored_inverse(inverse, 0.0)
+    estimate = corrected(estimate, problem, hessian=hessian, center=center)
+    theta = keep_scale_positive(problem, estimate.theta, center)
     return Inference(*_parameter(problem, theta), None, None, None)
 
 

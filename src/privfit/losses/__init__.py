@@ -8,7 +8,7 @@ from privfit.losses.huber import Huber, Squared
 from privfit.losses.logistic import Logistic
 from privfit.losses.multinomial import Multinomial
 from privfit.losses.poisson import Poisson
-from privfit.losses.quantile import Quantile, SmoothedQuantile
+from privfit.losses.quantile import DensitySlope, Quantile, SmoothedQuantile
 from privfit.losses.schweppe import Schweppe
 from privfit.losses.score import AbstractScore, ZeroOne
 from privfit.losses.self_concordant import LogCosh, PseudoHuber, SelfConcordantHuber
@@ -20,6 +20,7 @@ __all__ = [
     "AbstractScore",
     "ConcomitantHuber",
     "Custom",
+    "DensitySlope",
     "Hinge",
     "Huber",
     "LogCosh",

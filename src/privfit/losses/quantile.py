@@ -92,6 +92,25 @@ class Quantile(AbstractLoss):
 
 @final
 @dataclass(frozen=True, slots=True)
+class DensitySlope:
+    """Slope of the density of residuals relative to the density, ``f'/f``, as far as it is known.
+
+    Parameters
+    ----------
+    mean, sd : float
+        What it is thought to be, and how far that may be off; over the unit of the encoded response.
+    """
+
+    mean: float
+    sd: float
+
+    def per(self, unit: float) -> "DensitySlope":
+        """Return that over a unit in which the unit that this one is over is ``unit``."""
+        return DensitySlope(self.mean / unit, self.sd / unit)
+
+
+@final
+@dataclass(frozen=True, slots=True)
 class SmoothedQuantile(AbstractLoss):
     """The check loss convolved with the uniform density on ``[-width, width]``.
 
@@ -112,12 +131,16 @@ class SmoothedQuantile(AbstractLoss):
     within : float, optional
         About the share of rows with a residual within the width. Default: that of normal residuals within
         0.4 standard deviations. A guess, of which only `slack` and `bend` are made.
+    density_slope : DensitySlope, optional
+        What is known of the residuals' density at the quantile. With it inference takes from an estimate what
+        smoothing adds to it, see `privfit.inference.density_slope`.
     """
 
     tau: float = 0.5
     width: float = 0.1
     least: float | None = None
     within: float | None = None
+    density_slope: DensitySlope | None = None
     target_kind: ClassVar[TargetKind] = "numeric"
     of_residual: ClassVar[bool] = True
     functions: ClassVar[ScalarFunctions] = ScalarFunctions(
@@ -146,10 +169,13 @@ class SmoothedQuantile(AbstractLoss):
         """That of standard normal residuals at the quantile."""
         return _NORMAL.pdf(_NORMAL.inv_cdf(self.tau))
 
-    def narrowed(self, width: float, within: float | None = None) -> "SmoothedQuantile":
-        """Return the loss with this width, or the next one to it that is allowed; ``within`` as above."""
+    def narrowed(
+        self, width: float, within: float | None = None, density_slope: DensitySlope | None = None
+    ) -> "SmoothedQuantile":
+        """Return the loss with this width, or the next one to it that is allowed; the others as above."""
         least = self.width if self.least is None else self.least
-        return replace(self, width=min(max(width, least), self.width), within=within)
+        width = min(max(width, least), self.width)
+        return replace(self, width=width, within=within, density_slope=density_slope)
 
     @property
     def constants(self) -> LossConstants:

@@ -50,11 +50,11 @@ class Problem:
     penalised : tuple of bool
         Which encoded columns the ridge acts on.
     bounded : bool
-        Whether declared bounds keep every row within ``norm_bound`` by themselves, so that the plain,
-        unweighted fit is the one to come close to.
+        Whether declared bounds keep every row within ``norm_bound``: the unweighted fit is then wanted.
     indicators : tuple of bool
-        Which encoded columns are declared to hold only 0 and 1, the constant among them; empty where nothing
-        is known.
+        Which encoded columns are declared to hold only 0 and 1, the constant among them; empty if unknown.
+    factors : tuple of tuple of int
+        Places of the indicators of each declared factor, one of which at most is 1.
     response_bound : float or None
         Bound on the size of the encoded response, or on counts, where one is declared.
     basis : array of shape (p, p) or None
@@ -64,8 +64,7 @@ class Problem:
     amplification : float
         Bound on ``sqrt(w) * norm(x) * norm(P)``, which the rounding of sums is stated in; 0 without ``P``.
     shares : ShareRule
-        How much each row counts: a factor of ``w_i``. It makes the sum over the rows of a unit a term that
-        satisfies all bounds on the term of a row.
+        How much each row counts: a factor of ``w_i``. So the sum over a unit's rows is bounded as a row is.
     steep : SteepRows or None
         By what rows are weighted down, and their slopes held, so that gradients are bounded more tightly.
     """
@@ -80,6 +79,7 @@ class Problem:
     penalised: tuple[bool, ...]
     bounded: bool = False
     indicators: tuple[bool, ...] = ()
+    factors: tuple[tuple[int, ...], ...] = ()
     response_bound: float | None = None
     basis: FloatArray | None = None
     amplification: float = 0.0

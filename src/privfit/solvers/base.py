@@ -111,10 +111,6 @@ class AbstractSolver(ABC):
     ``"point"``), such as one that is released as a whole. Inference then buys Newton steps from that point,
     and reports where they lead, with noise that is known; see `privfit.inference.polish`."""
 
-    weights_rows: ClassVar[bool] = True
-    """Whether the method bounds rows by Mallows weights. False for methods that bound a row's influence by
-    other means, for which rows without declared bounds are then not weighted down."""
-
     one_pass: ClassVar[bool] = False
     """True for methods that read every row once, in order, and so can fit a stream of rows."""
 
@@ -129,6 +125,24 @@ class AbstractSolver(ABC):
     @abstractmethod
     def name(self) -> str:
         """Name with configuration, for plans and summaries."""
+
+    def norm_bound(self, problem: Problem, allowance: Allowance) -> float:
+        """Return the norm beyond which rows are weighted down, where nothing declares how long they are.
+
+        Parameters
+        ----------
+        problem : Problem
+            With the bound that is returned unless the method has reasons for another.
+        allowance : Allowance
+            Of the whole fit.
+
+        Returns
+        -------
+        float
+            No less for more rows.
+        """
+        del allowance
+        return problem.norm_bound
 
     @abstractmethod
     def plan(self, problem: Problem, allowance: Allowance) -> tuple[PlannedRelease, ...]:

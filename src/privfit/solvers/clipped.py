@@ -7,7 +7,7 @@ from typing import ClassVar, final
 import numpy as np
 
 from privfit._checks import positive, whole
-from privfit.data.clamp import default_norm_bound
+from privfit.data.clamp import UNWEIGHTED, default_norm_bound
 from privfit.privacy.allowance import Allowance
 from privfit.problem.objective import Problem
 from privfit.problem.oracle import Oracle
@@ -53,7 +53,6 @@ class ClippedGradientDescent(AbstractSolver):
     Loh 2023, section 3.2.2, for the bias.
     """
 
-    weights_rows: ClassVar[bool] = False
     no_inference: ClassVar[str | None] = (
         "clipped gradients do not vanish at the true coefficients (for logistic regression the bias stays "
         "however many rows there are), so no interval around the estimate would be honest; solver='auto' and "
@@ -77,6 +76,11 @@ class ClippedGradientDescent(AbstractSolver):
     def name(self) -> str:
         """Name with the clipping norm."""
         return f"gradient descent, clipped at {self.clip:g}"
+
+    def norm_bound(self, problem: Problem, allowance: Allowance) -> float:
+        """Weight no row down: clips bound what a row can do."""
+        del problem, allowance
+        return UNWEIGHTED
 
     def plan(self, problem: Problem, allowance: Allowance) -> tuple[PlannedRelease, ...]:
         """Plan one clipped gradient a step."""

@@ -22,7 +22,7 @@ from privfit.solvers.base import (
 )
 from privfit.solvers.counts import has_counts, held_to_counts
 from privfit.solvers.curvature import SMALLEST_PART
-from privfit.solvers.geometry import ROOM, planned_geometry, released_geometry, whitened
+from privfit.solvers.geometry import ROOM, Marginals, planned_geometry, released_geometry, whitened
 from privfit.solvers.hessian_model import HessianModel, limited
 from privfit.solvers.norms import best_limit
 from privfit.solvers.requirements import need_convex, need_smooth
@@ -163,7 +163,7 @@ class EmpiricalBayesDescent(AbstractSolver):
     def run(self, problem: Problem, oracle: Oracle) -> Solution:
         """Release the geometry, then take the planned steps."""
         problem = held_to_counts(problem, oracle)
-        problem, marginals, frame = released_geometry(problem, oracle)
+        problem, marginals, frame = released_geometry(problem, oracle, basis_of=Marginals.level_coding)
         problem, marginals = led_by_quantile(problem, oracle, marginals, frame)
         signal = signal_of(oracle.plan.solver_releases, problem.size)
         bound = self._relative_bound(problem, frame.dimension, min(signal, 1e12))
@@ -397,4 +397,4 @@ class _Descent:
 
     def _hessian(self, phi: FloatArray) -> FloatArray:
         """Return a Hessian at ``phi`` from released quantities, shape (n_linear, n_linear)."""
-        return self.uncut * self.model.at(phi) + self._ridge
+        return self.uncut * self.model.as_seen(phi) + self._ridge

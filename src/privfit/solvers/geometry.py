@@ -14,6 +14,8 @@ from privfit.problem.oracle import Oracle
 from privfit.problem.plan import PlannedRelease, Release
 from privfit.problem.schedule import planned_release
 from privfit.solvers.base import noise_norm
+from privfit.solvers.drawn import denoised
+from privfit.solvers.levels import level_coding, level_contrasts, level_shares
 from privfit.solvers.norms import LAST_NORM, longest_norm, outliers, usual_norm
 from privfit.solvers.response import AbstractResponse, released_response
 from privfit.solvers.shrinkage import shrunk
@@ -55,7 +57,7 @@ class Marginals:
     Parameters
     ----------
     mean : array of shape (p,)
-        Of the encoded columns, shrunk: centring columns by noise would do harm.
+        Of the encoded columns, shrunk: centring columns by noise would do harm. Of indicators, shares.
     variance : array of shape (p,)
         About the mean where there is an intercept, about 0 otherwise; at least 0.
     floor : float
@@ -83,7 +85,7 @@ class Marginals:
         square = value[p : 2 * p] * bound / usable
         variance = square - mean**2 if problem.has_intercept else square
         return cls(
-            mean=_shrunk_means(mean, sd / usable, bound) if problem.has_intercept else mean,
+            mean=_shrunk_means(problem, mean, sd / usable) if problem.has_intercept else mean,
             variance=np.maximum(variance, 0.0),
             floor=max(_FLOOR * sd * bound, _LEAST_FLOOR * bound**2),
             noise=sd / usable,
@@ -92,10 +94,26 @@ class Marginals:
 
     def standardising(self, problem: Problem) -> FloatArray:
         """Return the basis in which columns are centred and have about unit variance, the constant aside."""
-        roots = np.sqrt(self.variance + self.floor)
-        basis = np.diag(1.0 / roots)
+        return self._centred(problem, np.diag(1.0 / np.sqrt(self.variance + self.floor)))
+
+    def level_coding(self, problem: Problem) -> FloatArray:
+        """Return such a basis in which those of a factor have it together, by the shares of its levels.
+
+        Without an intercept it is `standardising`. For noise less is added to them than to a single column:
+        it averages out over their number, and coded levels are ``sqrt(2)`` as far from 0.
+        """
+        basis = np.diag(1.0 / np.sqrt(self.variance + self.floor))
+        for factor in problem.factors if problem.has_intercept else ():
+            places = np.array(factor)
+            added = self.floor * math.sqrt(2.0 / places.size)
+            basis[np.ix_(places, places)] = level_coding(self.mean[places], added)
+        return self._centred(problem, basis)
+
+    def _centred(self, problem: Problem, basis: FloatArray) -> FloatArray:
+        """Return the basis (p, p) of the columns, centred where there is an intercept."""
         if problem.has_intercept:
-            basis[0] = -self.mean / roots
+            basis[0, 0] = 0.0
+            basis[0] = -self.mean @ basis
             basis[0, 0] = _CONSTANT
         return basis
 
@@ -107,24 +125,18 @@ class Marginals:
         may be weighted down a little, alike in all columns. A level that noise hides may be as frequent as
         noise is large.
         """
-        share = self._rarer
+        share = np.clip(np.minimum(self.mean, 1.0 - self.mean), self.noise, 0.5)
         return np.where(_indicators(problem), 0.5 * share * (1.0 - share), 0.0)
 
-    def units(self, problem: Problem) -> FloatArray:
-        """Return the unit of every column for which coefficients are alike, in standard deviations, (p,).
+    def alike(self, problem: Problem) -> FloatArray:
+        """Return what turns coefficients that are alike into those of the encoded columns, (p, p).
 
-        A standard deviation for a number, half of the step from 0 to 1 for an indicator, which is one where
-        both are as frequent (Gelman, Jakulin, Pittau and Su 2008).
+        They are those of a number per standard deviation, and of levels per step from 0 to 1.
         """
-        share = self._rarer
-        units = np.where(_indicators(problem), 2.0 * np.sqrt(share * (1.0 - share)), 1.0)
-        units[: int(problem.has_intercept)] = 1.0
-        return units
-
-    @property
-    def _rarer(self) -> FloatArray:
-        """Share of the rarer side of an indicator, which may be as frequent as noise is large, (p,)."""
-        return np.clip(np.minimum(self.mean, 1.0 - self.mean), self.noise, 0.5)
+        alike = np.diag(np.where(_indicators(problem), 2.0, 1.0 / np.sqrt(self.variance + self.floor)))
+        for factor in problem.factors if problem.has_intercept else ():
+            alike[np.ix_(factor, factor)] = level_contrasts(len(factor))
+        return alike
 
     def start(self, problem: Problem) -> FloatArray:
         """Return the constant predictor, shape (q,): where the descent begins and what it shrinks towards."""
@@ -187,9 +199,9 @@ class Frame:
         """
         moment, noise = size * release.value, size * release.sd
         first = int(problem.has_intercept)  # of a constant and centred columns the moment is known
-        least = marginals.of_indicators(problem) * np.diag(standard) ** 2
-        moment = moment + np.diag(np.maximum(least - np.diag(moment), 0.0))
-        found, turned = np.linalg.eigh(moment[first:, first:])
+        least = marginals.of_indicators(problem)[first:]
+        moment = _raised(moment[first:, first:], standard[first:, first:], least)
+        found, turned = np.linalg.eigh(moment)
         found = denoised(found, noise)
         vectors, standard = np.eye(problem.n_coef), standard.copy()
         vectors[first:, first:] = turned
@@ -204,7 +216,8 @@ class Frame:
             added *= 4.0
         parts = np.concatenate([np.ones(first), np.maximum(found / (found + added), _LEAST_SEEN**2)])
         seen = (vectors * np.sqrt(parts)) @ vectors.T
-        alike = ((vectors * np.sqrt(damped)) @ vectors.T) * marginals.units(problem)
+        alike, others = np.eye(len(basis)), (slice(first, None), slice(first, None))
+        alike[others] = np.linalg.solve(basis[others], marginals.alike(problem)[others])
         alike[first:] *= math.sqrt((len(basis) - first) / max(float(np.sum(alike[first:] ** 2)), 1e-12))
         return cls(basis, basis.T @ marginals.mean, dimension, seen, seen @ alike)
 
@@ -212,6 +225,13 @@ class Frame:
 def _indicators(problem: Problem) -> NDArray[np.bool_]:
     """Return which columns are indicators, as far as that is known."""
     return np.array(problem.indicators or [False] * problem.n_coef)
+
+
+def _raised(moment: FloatArray, turn: FloatArray, least: FloatArray) -> FloatArray:
+    """Return the second moment (k, k) of ``turn' x``, as if that of every ``x`` was at least ``least``."""
+    back = np.linalg.inv(turn)
+    lacking = np.maximum(least - np.einsum("ij,ik,kj->j", back, moment, back), 0.0)
+    return moment + (turn.T * lacking) @ turn
 
 
 def farthest(problem: Problem, marginals: Marginals, basis: FloatArray) -> float:
@@ -260,6 +280,7 @@ def released_geometry(
     problem: Problem,
     oracle: Oracle,
     *,
+    basis_of: Callable[[Marginals, Problem], FloatArray] = Marginals.standardising,
     part_of: Callable[[float], float] = _all_rows,
     moment_noise: float = 0.0,
 ) -> tuple[Problem, Marginals, Frame]:
@@ -274,6 +295,8 @@ def released_geometry(
     problem : Problem
         In encoded coordinates.
     oracle : Oracle
+    basis_of : callable
+        How columns are standardised.
     part_of : callable
         Part of the rows that the second moment is found from, given the largest squared norm of standardised
         rows; the oracle goes on to ask that part.
@@ -283,7 +306,7 @@ def released_geometry(
     start = np.array(problem.start)
     problem, released = held_to_rows(problem, oracle, oracle.release("marginals", start))
     marginals = Marginals.of(problem, released)
-    standard, usual = marginals.standardising(problem), float(problem.n_coef)
+    standard, usual = basis_of(marginals, problem), float(problem.n_coef)
     oracle.change_basis(whitened(problem, standard / math.sqrt(usual)))
     norms = oracle.release("norms", start)
     part = part_of(_square(longest_norm(norms), problem))
@@ -340,40 +363,20 @@ def held_to_rows(problem: Problem, oracle: Oracle, marginals: Release) -> tuple[
     )
 
 
-def denoised(values: FloatArray, noise: float) -> FloatArray:
-    """Return eigenvalues of a symmetric matrix from those of it and symmetric normal noise.
-
-    Parameters
-    ----------
-    values : array of shape (k,)
-        Eigenvalues with noise, in increasing order.
-    noise : float
-        Standard deviation of the noise on the diagonal; off it, it is less by the root of 2.
-
-    Returns
-    -------
-    array of shape (k,)
-        At least 0, in increasing order.
-
-    Notes
-    -----
-    Noise drives eigenvalues apart: those of the least eigenvectors are too small, those of the largest too
-    large. What is wanted is ``v' S v`` for every noisy eigenvector ``v`` of ``S + W``, on average
-    ``value - noise**2 * sum 1 / (value - other)`` (Bun, Allez, Bouchaud and Potters 2016, *Rotational
-    invariant estimator for general noisy matrices*). Differences of the size of the noise are smoothed. So
-    where noise hides all differences the eigenvalues are about equal, and their mean is kept.
-    """
-    apart = values[:, None] - values
-    pull = np.divide(apart, apart**2 + 2.0 * noise**2, out=np.zeros_like(apart), where=apart != 0.0)
-    return np.maximum(np.sort(values - noise**2 * pull.sum(axis=1)), 0.0)
-
-
-def _shrunk_means(mean: FloatArray, noise: float, bound: float) -> FloatArray:
-    """Return means (p,), those of the columns after the constant shrunk towards 0 by empirical Bayes."""
-    if noise == 0.0 or mean.size < 2:
+def _shrunk_means(problem: Problem, mean: FloatArray, noise: float) -> FloatArray:
+    """Return means (p,) by empirical Bayes: shares of indicators, and others shrunk towards 0."""
+    if noise == 0.0:
         return mean
-    others = shrunk(mean[1:], np.full(mean.size - 1, noise**2), energy=bound**2)
-    return np.concatenate([mean[:1], others.mean])
+    found = mean.copy()
+    indicator = _indicators(problem)
+    indicator[0] = False
+    numbers = ~indicator
+    numbers[0] = False
+    found[indicator] = level_shares(mean[indicator], noise)
+    if numbers.any():
+        variance = np.full(int(numbers.sum()), noise**2)
+        found[numbers] = shrunk(mean[numbers], variance, energy=problem.norm_bound**2).mean
+    return found
 
 
 def standardised(problem: Problem, basis: FloatArray | None) -> Problem:

@@ -7,7 +7,6 @@ from typing import ClassVar, Literal, final
 import numpy as np
 
 from privfit._checks import one_of, positive, whole
-from privfit.losses.typical import typical_curvature, usual_residual
 from privfit.privacy.allowance import Allowance
 from privfit.problem.objective import Problem
 from privfit.problem.oracle import Oracle
@@ -15,6 +14,7 @@ from privfit.problem.plan import PlannedRelease
 from privfit.problem.schedule import growing_shares, planned_release
 from privfit.solvers.base import AbstractSolver, Solution, Step, keep_scale_positive, take_step
 from privfit.solvers.requirements import need_smooth
+from privfit.solvers.row_bound import flatness, grown_bound
 
 _FEWEST, _USUAL, _MOST = 6.0, 30.0, 100.0
 """Steps for every unit of ``log n``."""
@@ -92,6 +92,17 @@ class NoisyGradientDescent(AbstractSolver):
         flat = min(max(_FLAT * _condition(problem), _USUAL), _MOST) * math.log(problem.n_rows)
         return max(fewest, round(min(flat, far)))
 
+    def norm_bound(self, problem: Problem, allowance: Allowance) -> float:
+        """Return a bound that grows with the budget, but no further than the steps can follow.
+
+        Steps of ``1 / L`` are the shorter the longer rows may be. Only the default number of steps for one
+        Newton step is made for that.
+        """
+        if self.n_steps is not None or self.report == "last" or allowance.pure:
+            return problem.norm_bound
+        longest = problem.norm_bound * math.sqrt(_MOST / (_FLAT * _condition(problem)))
+        return max(min(grown_bound(problem, [allowance]), longest), problem.norm_bound)
+
     def plan(self, problem: Problem, allowance: Allowance) -> tuple[PlannedRelease, ...]:
         """Plan one gradient a step."""
         if self.step_size is None:
@@ -114,8 +125,4 @@ class NoisyGradientDescent(AbstractSolver):
 
 def _condition(problem: Problem) -> float:
     """Return how many times a typical row's curvature the Hessian's largest possible eigenvalue is."""
-    constants = problem.loss.constants
-    if not constants.smooth:
-        return 1.0
-    usual = typical_curvature(problem.loss, residual=usual_residual(problem.response_bound))
-    return problem.norm_bound**2 * constants.curvature / max(usual, 1e-3 * constants.curvature)
+    return problem.norm_bound**2 * flatness(problem)

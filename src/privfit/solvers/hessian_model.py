@@ -93,6 +93,19 @@ class HessianModel:
         rows = phi[:n].reshape(-1, self.problem.n_coef)
         return model_hessian(curvatures, rows, self.frame.center, smallest=self.smallest)
 
+    def as_seen(self, phi: FloatArray) -> FloatArray:
+        """Return the Hessian at ``phi`` (q,), for losses of residuals with the second moment that is seen.
+
+        Along directions that noise hides whitened rows are shorter than 1 in root mean square, and the
+        curvature is less. Taken for 1, it would make steps too short to arrive. Where nothing is declared of
+        the columns it is, as rare levels are longer than what is seen of them.
+        """
+        if self.problem.loss.target_kind != "numeric" or not self.problem.indicators:
+            return self.at(phi)
+        roots, vectors = np.linalg.eigh(self.frame.seen)
+        curvature = self._usual_curvature(phi) * np.maximum(roots**2, self.smallest)
+        return (vectors * curvature) @ vectors.T
+
     def shrunk(self, away: FloatArray, noise: FloatArray, alike: FloatArray) -> FloatArray:
         """Return the posterior mean of coefficients less the constant predictor's, (n_linear,).
 

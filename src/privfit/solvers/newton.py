@@ -23,6 +23,7 @@ from privfit.solvers.base import (
 )
 from privfit.solvers.damping import AbstractDamping, FixedDamping, Move, Proposal, default_damping
 from privfit.solvers.requirements import need_convex, need_smooth
+from privfit.solvers.row_bound import grown_bound
 
 _HESSIAN_SHARE, _GROWTH = 0.4, 1.3
 
@@ -98,6 +99,10 @@ class NoisyNewton(AbstractSolver):
         if self.damping is None:
             return default_damping(problem)
         return self.damping if isinstance(self.damping, AbstractDamping) else FixedDamping(self.damping)
+
+    def norm_bound(self, problem: Problem, allowance: Allowance) -> float:
+        """Return a bound that grows with the budget, see `privfit.solvers.row_bound`."""
+        return grown_bound(problem, allowance.split([1.0] * (2 * self.n_steps)))
 
     def plan(self, problem: Problem, allowance: Allowance) -> tuple[PlannedRelease, ...]:
         """Plan one Hessian and one gradient a step, and the tests of the damping rule."""

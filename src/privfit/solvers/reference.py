@@ -7,6 +7,7 @@ from typing import ClassVar, final
 import numpy as np
 
 from privfit._checks import FloatArray, positive, whole
+from privfit.data.clamp import UNWEIGHTED
 from privfit.errors import Incompatible
 from privfit.privacy.allowance import Allowance
 from privfit.problem.objective import Problem
@@ -64,8 +65,6 @@ class NonPrivate(AbstractSolver):
         Bound on gradient evaluations.
     """
 
-    weights_rows: ClassVar[bool] = False
-
     tolerance: float = 1e-12
     max_steps: int = 400
 
@@ -79,6 +78,11 @@ class NonPrivate(AbstractSolver):
     def name(self) -> str:
         """Name."""
         return "Newton, without noise"
+
+    def norm_bound(self, problem: Problem, allowance: Allowance) -> float:
+        """Weight no row down: no privacy asks for a bound."""
+        del problem, allowance
+        return UNWEIGHTED
 
     def plan(self, problem: Problem, allowance: Allowance) -> tuple[PlannedRelease, ...]:
         """Plan exact answers; refuses a finite budget, which it cannot keep."""

@@ -22,6 +22,9 @@ NORMAL_QUARTILE = 0.6745
 _EDGES = 2.0 ** ((np.arange(SIDE_CLASSES) + 1.0 - SIDE_CLASSES) / SIDES_A_DOUBLING)
 """Upper edges of the classes of sizes."""
 
+_BOTH_EDGES = np.concatenate([-_EDGES[::-1], [0.0], _EDGES])
+"""Edges of the classes of residuals; the first and the last are open beyond them."""
+
 _BEYOND = 4.0
 """Standard deviations of the noise in a class that the share beyond a quantile must exceed."""
 
@@ -75,8 +78,12 @@ class Residuals:
         """
         if min(tau, 1.0 - tau) < _BEYOND * self.noise:
             return None
-        edges = np.concatenate([-_EDGES[::-1], [0.0], _EDGES])
-        return float(np.interp(tau, np.concatenate([[0.0], np.cumsum(self.likely)]), edges))
+        return float(np.interp(tau, self._below_edges, _BOTH_EDGES))
+
+    @cached_property
+    def _below_edges(self) -> FloatArray:
+        """Likely shares below the edges of the classes."""
+        return np.concatenate([[0.0], np.cumsum(self.likely)])
 
     @property
     def spread(self) -> float | None:
@@ -162,6 +169,25 @@ class Residuals:
             return None
         first = int(reached[0])
         return float(_EDGES[first] * share / within[first])
+
+    def density_slope(self, tau: float, within: float) -> tuple[float, float] | None:
+        """Return about the slope of the density at the ``tau`` quantile, relative to it, and its noise.
+
+        From how many more are up to ``within`` above the quantile than below it. The noise is a standard
+        deviation; None where it hides the quantile, or nobody is that near to it.
+        """
+        center = self.quantile(tau)
+        if center is None:
+            return None
+        low, high = center - within, center + within
+        shares = np.interp([low, high], _BOTH_EDGES, self._below_edges)
+        near = float(shares[1] - shares[0])
+        if near == 0.0:
+            return None
+        more = float(np.sum(shares)) - 2.0 * tau
+        classes = (_BOTH_EDGES[:-1] < high) & (_BOTH_EDGES[1:] > low) & (self.likely > 0.0)
+        noise = self.noise * math.sqrt(np.count_nonzero(classes))
+        return 2.0 * more / (near * within), 2.0 * noise / (near * within)
 
 
 def _both_sides(shares: FloatArray) -> FloatArray:

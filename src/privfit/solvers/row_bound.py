@@ -1,7 +1,10 @@
-"""How long rows may be in whitened coordinates and count in full, as far as noise allows it."""
+"""How long rows may be and count in full, as far as noise allows it."""
 
 import math
+from collections.abc import Sequence
 
+from privfit.losses.typical import typical_curvature, usual_residual
+from privfit.privacy.allowance import Allowance
 from privfit.problem.objective import Problem
 from privfit.problem.plan import Plan
 from privfit.solvers.base import USUAL_SHARES
@@ -10,11 +13,57 @@ from privfit.solvers.hessian_model import SMALLEST_SPREAD
 _MU = 1e12
 """More than any budget."""
 
+_SATURATION = 160.0
+"""``n mu**2 / p`` from which on noise is small enough beside the sampling error to leave room."""
+
+_HESSIANS = 0.003
+"""``c**2 sqrt(p) / (n mu)`` up to which the noise of Hessians is small beside eigenvalues, small ones too."""
+
+_LARGEST = 6.0
+"""Squared bound over the usual one from which on hardly a row of independent columns is longer."""
+
+
+def grown_bound(problem: Problem, parts: Sequence[Allowance]) -> float:
+    """Return how long rows may be in the coordinates that they are given in, from public facts.
+
+    Parameters
+    ----------
+    problem : Problem
+        With the bound for little budget.
+    parts : sequence of Allowance
+        What each release may cost, about.
+
+    Notes
+    -----
+    ``c**2 = min(c0**2 r**(2/3), 6 c0**2, 0.003 n mu / (sqrt(p) k))``, but at least ``c0**2``, with
+    ``r = n mu**2 / (160 p s**2)``, ``c0`` the given bound, ``s`` how generous the loss's bound on slopes is
+    and ``k`` its `flatness`. Under a wrong model the estimate is that for the weighted rows, and with many
+    rows its sampling error is smaller than the distance to the unweighted one; so what budget there is has
+    to bring the two together. The noise of gradients is in proportion to ``c / (n mu)``, so that its part of
+    the variance still falls like ``r**(-1/3)``. That of Hessians goes by ``c**2``: the third limit keeps it
+    far below usual eigenvalues, as those of short or correlated columns are small.
+    """
+    size, n, squared = problem.size, problem.n_rows, problem.norm_bound**2
+    mu = math.hypot(*(min(part.signal(size), _MU) for part in parts))
+    room = n * (mu / problem.loss.slack[0]) ** 2 / (_SATURATION * problem.n_coef)
+    for_gradients = squared * min(max(room, 1.0) ** (2.0 / 3.0), _LARGEST)
+    for_hessians = _HESSIANS * n * mu / (math.sqrt(problem.n_linear) * flatness(problem))
+    return math.sqrt(max(min(for_gradients, for_hessians), squared))
+
+
+def flatness(problem: Problem) -> float:
+    """Return how many times a typical row's curvature the bound on curvatures is; 1 for a loss with kinks."""
+    constants = problem.loss.constants
+    if not constants.smooth:
+        return 1.0
+    usual = typical_curvature(problem.loss, residual=usual_residual(problem.response_bound))
+    return constants.curvature / max(usual, 1e-3 * constants.curvature)
+
 
 def squared_bound(
     problem: Problem, dimension: float, *, signal: float, bread: float, slack: tuple[float, float]
 ) -> float:
-    """Return the largest ``c**2`` that noise allows, from public facts and releases.
+    """Return the largest ``c**2`` that noise allows in whitened coordinates, from public facts and releases.
 
     Parameters
     ----------

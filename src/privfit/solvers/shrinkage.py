@@ -60,7 +60,7 @@ def shrunk(noisy: FloatArray, variance: FloatArray, *, energy: float) -> Posteri
 
 
 @njit(_VECTOR(float64[:, ::1]), cache=True)
-def _likeliest_weights(likelihood: Any) -> Any:
+def likeliest_weights(likelihood: Any) -> Any:
     """Return the weights of a mixture, shape (m,), fitted to likelihoods (k, m) and one more sight of 0."""
     k, m = likelihood.shape
     weights, following = np.full(m, 1.0 / m), np.empty(m)
@@ -89,7 +89,7 @@ def _posterior(noisy: Any, variance: Any, grid: Any, believable: float) -> Any:
             spread = grid[j] + variance[i]
             likelihood[i, j] = -0.5 * (math.log(spread) + noisy[i] ** 2 / spread)
         likelihood[i] = np.exp(likelihood[i] - likelihood[i].max())
-    weights = _likeliest_weights(likelihood)
+    weights = likeliest_weights(likelihood)
     expected = k * np.sum(weights * grid)
     if expected > believable:
         weights[1:] *= believable / expected

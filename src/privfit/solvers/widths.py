@@ -5,7 +5,7 @@ from dataclasses import replace
 from statistics import NormalDist
 
 from privfit._checks import FloatArray
-from privfit.losses import SmoothedQuantile
+from privfit.losses import DensitySlope, SmoothedQuantile
 from privfit.problem.objective import Problem
 from privfit.problem.oracle import Oracle
 from privfit.solvers.base import with_loss
@@ -33,6 +33,14 @@ _FOR_BREAD = 40.0
 
 _FOR_NOISE = 8.0
 """Variance of what privacy noise does to the estimate, times ``(n mu)**2 / q`` and over that of a slope."""
+
+_SLOPE = 1.0
+"""How far the relative slope of a density of residuals may be from that of normal ones, over their sd."""
+
+_EVEN, _UNEVEN = 0.2, 0.9
+"""By how much it differs, over that sd, from what a look shows beside noise: at the median, and per standard
+normal deviation of the quantile. Rows are counted further out than the smoothing reaches, and steps have not
+arrived, so that what predictors are off by blurs the residuals."""
 
 _ASTRAY = 0.3
 """How far from that of the quantile the share of rows below a point may be, relative to the rarer side's."""
@@ -135,13 +143,30 @@ def narrowed_to(problem: Problem, oracle: Oracle, at: FloatArray, mu: float) -> 
         return problem
     quantile = _NORMAL.inv_cdf(loss.tau)
     share = _NORMAL.cdf(quantile + NORMAL_QUARTILE) - _NORMAL.cdf(quantile - NORMAL_QUARTILE)
-    reach = Residuals.of(oracle.release("residuals", at)).reach(share)
+    seen = Residuals.of(oracle.release("residuals", at))
+    reach = seen.reach(share)
     if reach is None:
         return problem
     units = _units(problem, loss, min(mu, 1e12))
-    width = reach * unit_of(problem) * units / NORMAL_QUARTILE
-    loss = loss.narrowed(width, 2.0 * units * loss.density)
-    return with_loss(problem, oracle, loss)
+    spread = reach / NORMAL_QUARTILE
+    slope = _slope(quantile, spread, seen.density_slope(loss.tau, reach)).per(unit_of(problem))
+    width = spread * unit_of(problem) * units
+    return with_loss(problem, oracle, loss.narrowed(width, 2.0 * units * loss.density, slope))
+
+
+def _slope(quantile: float, spread: float, seen: tuple[float, float] | None) -> DensitySlope:
+    """Return what is thought of the relative slope of the density after a look that shows it with noise.
+
+    The posterior mean; before the look, and where it shows nothing, it is about that of normal residuals with
+    this ``spread``, ``-quantile / spread``. See `privfit.inference.density_slope` for what it is used for.
+    """
+    usual = -quantile / spread
+    if seen is None:
+        return DensitySlope(usual, _SLOPE / spread)
+    found, noise = seen
+    variance = noise**2 + ((_EVEN + _UNEVEN * abs(quantile)) / spread) ** 2
+    part = 1.0 / (1.0 + variance / (_SLOPE / spread) ** 2)
+    return DensitySlope(usual + part * (found - usual), math.sqrt(part * variance))
 
 
 def _units(problem: Problem, loss: SmoothedQuantile, mu: float) -> float:

@@ -1,0 +1,155 @@
+"""How long rows may be where nothing declares it: what solvers choose from public facts."""
+
+import dataclasses
+import math
+
+import numpy as np
+import pytest
+from scipy.optimize import root
+from scipy.special import expit
+
+import privfit as pf
+from privfit.data.clamp import UNWEIGHTED, default_norm_bound
+from privfit.losses import ConcomitantHuber, Huber, Logistic, Poisson, SmoothedQuantile, Squared
+from privfit.privacy.allowance import Allowance
+from privfit.privacy.budget import Budget
+from privfit.solvers import BY_NAME, NoisyGradientDescent, NoisyNewton
+from tests.solvers.simulated import problem_for
+
+GROWING = (NoisyNewton(), NoisyGradientDescent())
+
+
+def problem(loss=None, *, n=10_000, p=3):
+    empty = problem_for(loss or Logistic(), np.ones((2, p)), norm_bound=default_norm_bound(p))
+    return dataclasses.replace(empty, n_rows=n)
+
+
+def growth(solver, mu, **facts):
+    """Return the squared bound over the usual one."""
+    asked = problem(**facts)
+    return (solver.norm_bound(asked, Allowance.gaussian(mu)) / asked.norm_bound) ** 2
+
+
+@pytest.mark.parametrize("solver", GROWING, ids=repr)
+def test_the_bound_grows_with_rows_and_budget(solver):
+    assert growth(solver, 0.1) == 1.0
+    assert growth(solver, 0.5) == pytest.approx((10_000 * 0.25 / (160 * 3)) ** (2 / 3))
+    assert growth(solver, 0.5, n=20_000) == pytest.approx((20_000 * 0.25 / (160 * 3)) ** (2 / 3))
+    assert growth(solver, 2.0) == growth(solver, math.inf) == pytest.approx(6.0)
+    found = [growth(solver, 0.5, n=n) for n in (100, 10_000, 10**6, 2**40)]
+    assert found == sorted(found)
+
+
+def test_noise_of_hessians_limits_the_bound():
+    """A median smoothed by 0.4 has 3.2 times a typical row's curvature as its bound."""
+    asked, allowance = problem(SmoothedQuantile(0.5, 0.4), n=40_000, p=20), Allowance.gaussian(2.0)
+    squared = NoisyNewton().norm_bound(asked, allowance) ** 2
+    assert squared == pytest.approx(0.003 * 80_000 / (3.217 * math.sqrt(20)), rel=1e-3)
+    assert growth(NoisyNewton(), 2.0, p=20) == pytest.approx(0.003 * 20_000 / math.sqrt(20) / 10)
+
+
+def test_generous_bounds_on_slopes_leave_less_room():
+    """Counts up to 20 may make ten times the usual slope."""
+    counts = Poisson(math.log(20.0), 20)
+    assert growth(NoisyNewton(), 4.0, n=100_000, loss=counts) == growth(NoisyNewton(), 0.4, n=100_000)
+
+
+def test_many_releases_under_a_pure_budget_leave_little_room():
+    asked, pure = problem(n=10**6), Allowance(0.5, pure=True)
+    found = [NoisyNewton(k).norm_bound(asked, pure) / asked.norm_bound for k in (1, 14, 100)]
+    assert found == sorted(found, reverse=True)
+    assert found[0] > found[1] > 1.0
+    released = 2 * 14 * (asked.size + 1.0)
+    assert found[1] == pytest.approx((10**6 * 0.25 / (160 * 3 * released)) ** (1 / 3))
+
+
+@pytest.mark.parametrize(
+    "loss",
+    [Logistic(), Squared(3.0), Huber(), ConcomitantHuber(), SmoothedQuantile(0.5, 0.1), Poisson(3.0, 20)],
+    ids=repr,
+)
+@pytest.mark.parametrize("p", [2, 5, 20, 60])
+def test_gradient_descent_takes_the_steps_that_longer_rows_need(loss, p):
+    """Steps of ``1 / L`` that are shorter by a factor are more by it, but for bounds that stay."""
+    asked, allowance = problem(loss, n=10**6, p=p), Allowance.gaussian(2.0)
+    solver = NoisyGradientDescent()
+    longer = dataclasses.replace(asked, norm_bound=solver.norm_bound(asked, allowance))
+    before, after = (len(solver.plan(one, allowance)) for one in (asked, longer))
+    if longer.norm_bound > asked.norm_bound:
+        needed = 3.5 * math.log(10**6) * longer.smoothness / asked.loss.constants.curvature
+        assert after >= needed * (1.0 - 1e-3)
+    else:
+        assert after == before
+
+
+@pytest.mark.parametrize(
+    ("solver", "allowance"),
+    [
+        (NoisyGradientDescent(n_steps=50), Allowance.gaussian(2.0)),
+        (NoisyGradientDescent(report="last"), Allowance.gaussian(2.0)),
+        (NoisyGradientDescent(), Allowance(50.0, pure=True)),
+    ],
+    ids=repr,
+)
+def test_gradient_descent_with_fewer_steps_keeps_the_usual_bound(solver, allowance):
+    asked = problem(n=10**6)
+    assert solver.norm_bound(asked, allowance) == asked.norm_bound
+
+
+def test_other_solvers_have_the_usual_bound_or_none():
+    asked = problem(n=10**6)
+    others = {name: solver for name, solver in BY_NAME.items() if solver not in GROWING}
+    found = {name: solver.norm_bound(asked, Allowance.gaussian(2.0)) for name, solver in others.items()}
+    unweighted = {"non-private", "clipped-gradient-descent"}
+    assert found == {name: UNWEIGHTED if name in unweighted else asked.norm_bound for name in others}
+
+
+def norm_bound_of(X, **options):
+    """Return the bound of a fit, from the planned sensitivity of its gradient."""
+    y = np.arange(len(X)) % 2
+    fit = pf.LogisticRegression(solver="newton", random_state=0, **options).fit(X, y).result_
+    (sensitivity, *_) = (one.sensitivity for one in fit.plan.releases if one.kind == "gradient")
+    rows, moves = (fit.plan.n_rows, 1.0 if options.get("relation") == "add_remove" else 2.0)
+    return sensitivity * rows / moves
+
+
+def test_a_fit_asks_its_solver_unless_a_bound_is_declared(rng):
+    X = rng.normal(size=(4000, 2))
+    budget = Budget.gdp(0.5)
+    usual = default_norm_bound(3)
+    assert norm_bound_of(X, budget=budget) == pytest.approx(usual * (4000 * 0.25 / 480) ** (1 / 3), rel=1e-6)
+    assert norm_bound_of(1e3 * X, budget=budget) == norm_bound_of(X, budget=budget)
+    assert norm_bound_of(X, budget=budget, norm_bound=usual) == pytest.approx(usual, rel=1e-6)
+    given = norm_bound_of(X, budget=budget, relation="add_remove", n_rows=3600)
+    assert given == pytest.approx(usual * (3600 * 0.25 / 480) ** (1 / 3), rel=1e-6)
+
+
+def best_slope():
+    """Return the slope of the best logit for ``P(y = 1) = 0.1 + 0.8 expit(0.5 + 1.2 z)``, z normal."""
+    z = np.linspace(-9.0, 9.0, 6001)
+    chance = np.exp(-0.5 * z**2) / np.exp(-0.5 * z**2).sum()
+    share = 0.1 + 0.8 * expit(0.5 + 1.2 * z)
+
+    def moments(theta):
+        gap = chance * (expit(theta[0] + theta[1] * z) - share)
+        return gap.sum(), gap @ z
+
+    return root(moments, [0.5, 1.0], tol=1e-12).x[1]
+
+
+@pytest.mark.statistical
+@pytest.mark.parametrize("solver", ["newton", "gradient-descent"])
+def test_intervals_of_a_wrong_logit_hold_the_unweighted_slope(solver):
+    """9 or more of 16 intervals of 95 % miss it by chance with probability below 1e-7.
+
+    With the usual bound the weighted slope is three standard errors away, and 13 miss it on average.
+    """
+    missed, target = 0, best_slope()
+    for seed in range(16):
+        rng = np.random.default_rng(seed)
+        z = rng.normal(size=(100_000, 1))
+        y = (rng.random(100_000) < 0.1 + 0.8 * expit(0.5 + 1.2 * z[:, 0])).astype(int)
+        fit = pf.LogisticRegression(budget=Budget.gdp(1.0), solver=solver, random_state=seed).fit(z, y)
+        low, high = fit.result_.conf_int().to_numpy()[1]
+        missed += not low <= target <= high
+    assert missed < 9
