@@ -35,6 +35,7 @@ from privfit.problem import bounded_kernels  # noqa: E402
 from privfit.solvers import (  # noqa: E402
     EmpiricalBayesDescent,
     WhitenedGradientDescent,
+    drawn,
     empirical_bayes,
     geometry,
 )
@@ -53,23 +54,24 @@ TINY = 1e-6
 """Part of the squared budget for releases that a variant makes but does not look at."""
 
 
-def raw(self, estimate, noise):
+def raw(self, estimate, noise, alike):
     """Do not shrink."""
-    del self, noise
+    del self, noise, alike
     return estimate
 
 
-def james_stein(self, estimate, noise):
+def james_stein(self, estimate, noise, alike):
     """Multiply all coordinates by one factor: James and Stein's positive part, in the noise's metric."""
-    del self
+    del self, alike
     length = estimate @ np.linalg.solve(noise, estimate)
     return max(0.0, 1.0 - max(estimate.size - 2, 0) / length) * estimate
 
 
-def blind(self, estimate, noise):
-    """Shrink as if noise hid all directions of the second moment alike."""
-    even, contrasts = np.eye(self.problem.n_coef), self.problem.loss.contrasts
-    return posterior_mean(estimate, noise, contrasts, energy=self.energy, seen=even)
+def of_whitened(self, estimate, noise, alike):
+    """Shrink as if coefficients of whitened coordinates were alike, as far as these are seen."""
+    del alike
+    contrasts = self.problem.loss.contrasts
+    return posterior_mean(estimate, noise, contrasts, energy=self.energy, alike=self.frame.seen)
 
 
 def only_at_the_end(shrink, combined):
@@ -126,10 +128,11 @@ def mallows_kernel(loss, theta, s, norm_bound):  # noqa: ARG001 -- as the librar
 
 def without_moment(cls, problem, standard, release, *, marginals, size):
     """Return standardised coordinates as if columns were uncorrelated."""
-    del problem, release
+    del release
     basis = standard.copy()
     basis[0, 0] = 1.0
-    return cls(basis, basis.T @ marginals.mean, size + 1.0, np.eye(len(basis)))
+    alike = np.linalg.solve(basis, marginals.alike(problem))
+    return cls(basis, basis.T @ marginals.mean, size + 1.0, np.eye(len(basis)), alike)
 
 
 def without_marginals(cls, problem, standard, release, *, marginals, size):
@@ -137,12 +140,12 @@ def without_marginals(cls, problem, standard, release, *, marginals, size):
     del problem, standard, marginals
     moment, noise = size * release.value, size * release.planned.sd
     values, vectors = np.linalg.eigh(moment)
-    values = geometry.denoised(values, noise)
+    values = drawn.denoised(values, noise)
     added = max(geometry._DAMPING * noise, 1e-8)
     basis = (vectors / np.sqrt(values + added)) @ vectors.T
     dimension = max(float(np.sum(values / (values + added))), 1.0)
     seen = (vectors * np.maximum(np.sqrt(values / (values + added)), geometry._LEAST_SEEN)) @ vectors.T
-    return cls(basis, basis.T @ moment[:, 0], dimension, seen)
+    return cls(basis, basis.T @ moment[:, 0], dimension, seen, seen)
 
 
 @dataclass(frozen=True)
@@ -200,7 +203,7 @@ VARIANTS = (
         ((DESCENT, "_combined", only_at_the_end(HessianModel.shrunk, DESCENT._combined)),),
     ),
     Variant("one factor for all (James-Stein)", DEFAULT, ((HessianModel, "shrunk", james_stein),)),
-    Variant("shrinkage blind to what is seen", DEFAULT, ((HessianModel, "shrunk", blind),)),
+    Variant("whitened coefficients alike", DEFAULT, ((HessianModel, "shrunk", of_whitened),)),
     Variant("bound on the curvature, not a model", DEFAULT, ((DESCENT, "_hessian", bound_on_curvature),)),
     Variant("as steep as the model says", DEFAULT, ((empirical_bayes, "steepness", as_the_model),)),
     Variant("no look at whitened norms", DEFAULT, ((empirical_bayes, "best_limit", unseen),)),

@@ -323,6 +323,17 @@ def test_steps_grow_with_the_signal_and_are_planned_as_told():
     assert steps(1.0, EmpiricalBayesDescent(n_steps=5)) == 5
 
 
+@pytest.mark.parametrize(
+    ("relative", "factor"), [(8.0, 4.0), (1.0, 1.0), (2.0**-5, 2.0**-0.5), (1e-9, 1e-3**0.1)]
+)
+def test_the_bound_on_rows_grows_with_the_signal(relative, factor):
+    n, p = 10**6, 10
+    problem = replace(problem_for(Logistic(), np.ones((1, p)), norm_bound=2.0), n_rows=n)
+    solver = EmpiricalBayesDescent(spread=0.3)
+    mu = math.sqrt(relative * 160.0 * p / n)
+    assert solver._relative_bound(problem, float(p), mu) == pytest.approx(0.3 * factor)
+
+
 def test_a_large_budget_buys_less_geometry_in_proportion():
     x, _ = table(Logistic(), 1000)
 

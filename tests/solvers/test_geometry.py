@@ -11,7 +11,8 @@ from privfit.losses import Logistic
 from privfit.privacy.mechanisms import svec
 from privfit.problem.plan import PlannedRelease, Release
 from privfit.solvers import EmpiricalBayesDescent, WhitenedGradientDescent
-from privfit.solvers.geometry import Frame, Marginals, denoised, farthest, released_geometry
+from privfit.solvers.drawn import denoised
+from privfit.solvers.geometry import Frame, Marginals, farthest, released_geometry
 from privfit.terms.encoder import FormulaEncoder
 from tests.problem.conftest import make_problem
 from tests.solvers.simulated import oracle_for, problem_for
@@ -88,7 +89,7 @@ def test_the_second_moment_of_a_rare_level_is_what_its_share_says_whatever_its_r
         start=(0.0,) * 5,
         penalised=(False, True, True, True, True),
     )
-    marginals = Marginals(np.array([1.0, 0.0, 0.02, 0.0, 0.97]), np.zeros(5), 0.0, 0.005, None)
+    marginals = Marginals(np.array([1.0, 0.0, 0.02, 0.0, 0.97]), np.zeros(5), 1e-12, 0.005, None)
     least = marginals.of_indicators(problem)
     np.testing.assert_allclose(least[1:], [0.0, 0.5 * 0.02 * 0.98, 0.5 * 0.005 * 0.995, 0.5 * 0.97 * 0.03])
     moment = np.diag([1.0, 1.0, 1e-4, 1e-4, 1e-4])
@@ -99,6 +100,33 @@ def test_the_second_moment_of_a_rare_level_is_what_its_share_says_whatever_its_r
     unknown = dataclasses.replace(problem, indicators=())
     anyhow = Frame.of(unknown, np.eye(5), released, marginals=marginals, size=1.0)
     np.testing.assert_allclose(np.diag(anyhow.basis)[2:] ** -2.0, 1e-4, rtol=1e-2)
+
+
+@pytest.mark.parametrize("correlation", [0.0, 0.95])
+def test_what_is_alike_are_coefficients_of_numbers_and_effects_of_levels(correlation):
+    """Columns: the constant, two numbers, an indicator of 2 %, two of three levels; no noise."""
+    problem = dataclasses.replace(
+        make_problem(Logistic()),
+        columns=("c", "x", "z", "u", "v", "w"),
+        indicators=(True, False, False, True, True, True),
+        factors=((3,), (4, 5)),
+        start=(0.0,) * 6,
+        penalised=(False, *[True] * 5),
+    )
+    variance = np.array([0.0, 0.3, 0.1, 0.02 * 0.98, 0.25, 0.16])
+    marginals = Marginals(np.array([1.0, 0.1, 0.2, 0.02, 0.5, 0.2]), variance, 1e-9, 0.0, None)
+    standard, moment = marginals.level_coding(problem), np.eye(6)
+    moment[1, 2] = moment[2, 1] = correlation
+    released = Release(PlannedRelease("second_moment", 21, 1.0, 1.0, 0.0), np.zeros(6), moment)
+    frame = Frame.of(problem, standard, released, marginals=marginals, size=1.0)
+    encoded = (frame.basis @ frame.alike)[1:, 1:]
+    prior = encoded @ encoded.T
+    levels = 2.0 * np.array([[2.0, 1.0], [1.0, 2.0]])  # two less a third that is independent
+    expected = np.zeros((5, 5))
+    expected[:3, :3] = np.diag([1.0 / 0.3, 1.0 / 0.1, 4.0])
+    expected[3:, 3:] = levels
+    np.testing.assert_allclose(4.0 * prior / prior[2, 2], expected, atol=1e-5)
+    assert np.sum(frame.alike[1:] ** 2) == pytest.approx(5.0)
 
 
 def test_indicators_are_known_from_schemas_and_formulas():

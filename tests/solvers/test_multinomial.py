@@ -274,8 +274,8 @@ def test_shrinkage_does_not_depend_on_the_order_of_the_classes(rng):
     turn = np.kron(swapped.T @ contrasts, np.eye(5))
     noisy, root = rng.normal(size=15), rng.normal(size=(15, 15))
     noise = 0.1 * root @ root.T
-    seen = np.diag([1.0, 1.0, 0.8, 0.5, 0.2])
-    one = posterior_mean(noisy, noise, contrasts, energy=4.0, seen=seen)
-    other = posterior_mean(turn @ noisy, turn @ noise @ turn.T, contrasts, energy=4.0, seen=seen)
+    alike = np.diag([1.0, 1.0, 0.8, 0.5, 0.2])
+    one = posterior_mean(noisy, noise, contrasts, energy=4.0, alike=alike)
+    other = posterior_mean(turn @ noisy, turn @ noise @ turn.T, contrasts, energy=4.0, alike=alike)
     np.testing.assert_allclose(other, turn @ one, atol=1e-10)
     assert 0.0 < np.linalg.norm(one) < np.linalg.norm(noisy)

@@ -1,4 +1,4 @@
-"""A noisy symmetric matrix, drawn towards a multiple of a better known one as far as noise hides the rest."""
+"""A noisy symmetric matrix: drawn to a multiple of a better known one, and its eigenvalues without noise."""
 
 import math
 from dataclasses import dataclass
@@ -156,3 +156,31 @@ def _posterior(
     mean = center + kept * (seen - center)
     common = error * np.outer(1.0 - np.diag(kept), 1.0 - np.diag(kept)) * identity
     return center, mean, kept * noise + common
+
+
+def denoised(values: FloatArray, noise: float) -> FloatArray:
+    """Return eigenvalues of a symmetric matrix from those of it and symmetric normal noise.
+
+    Parameters
+    ----------
+    values : array of shape (k,)
+        Eigenvalues with noise, in increasing order.
+    noise : float
+        Standard deviation of the noise on the diagonal; off it, it is less by the root of 2.
+
+    Returns
+    -------
+    array of shape (k,)
+        At least 0, in increasing order.
+
+    Notes
+    -----
+    Noise drives eigenvalues apart: those of the least eigenvectors are too small, those of the largest too
+    large. What is wanted is ``v' S v`` for every noisy eigenvector ``v`` of ``S + W``, on average
+    ``value - noise**2 * sum 1 / (value - other)`` (Bun, Allez, Bouchaud and Potters 2016, *Rotational
+    invariant estimator for general noisy matrices*). Differences of the size of the noise are smoothed. So
+    where noise hides all differences the eigenvalues are about equal, and their mean is kept.
+    """
+    apart = values[:, None] - values
+    pull = np.divide(apart, apart**2 + 2.0 * noise**2, out=np.zeros_like(apart), where=apart != 0.0)
+    return np.maximum(np.sort(values - noise**2 * pull.sum(axis=1)), 0.0)

@@ -34,6 +34,9 @@ from privfit.solvers.widths import has_widths, led_by_quantile, narrowed_to, nar
 _SATURATION = 160.0
 """``n mu**2 / d`` from which on rows are weighted down less, as noise is small beside the sampling error."""
 
+_LEAST_SIGNAL, _SHORTER = 1e-3, 0.1
+"""Signal down to which the bound on rows falls, and by which power of it: few directions stand out there."""
+
 _LOOK_SHARE = 0.015
 """Part of the squared budget that buys a look at norms of rows, sizes of gradients, or how those lean."""
 
@@ -79,16 +82,16 @@ class EmpiricalBayesDescent(AbstractSolver):
     ----------
     n_steps : int, optional
         Default ``min(4.5 L, 6 + 2 L)`` with ``L = log(n mu / p)``, rounded, between 1 and 40: with little
-        budget for many columns a few gradients say all that can be known. Where residuals are cut
-        ``min(9 L, max(6 + 2 L, 18))``. With a pure budget ``1 + L / 2``, at most 6.
+        budget a few gradients say all that can be known. Where residuals are cut ``min(9 L, max(6 + 2 L,
+        18))``. With a pure budget ``1 + L / 2``, at most 6.
     marginal_share, geometry_share : float
         Parts of the squared budget that buy the marginals and the second moment; less where the budget is
         large for the number of columns.
     growth : float
         Ratio of the squared budgets of the last and the first step.
     spread : float
-        ``c**2 / d`` where privacy noise dominates: rows are weighted down beyond a norm of ``c`` in whitened
-        coordinates, where ``d`` is their effective dimension. It grows with the budget.
+        ``c**2 / d`` at a middling budget, with which it grows: rows are weighted down beyond a norm of ``c``
+        in whitened coordinates, where ``d`` is their effective dimension.
 
     Notes
     -----
@@ -132,8 +135,8 @@ class EmpiricalBayesDescent(AbstractSolver):
         need_convex(problem, "EmpiricalBayesDescent")
         n_steps = self._steps(problem, allowance)
         look, count = _planned_looks(problem, allowance, n_steps)
-        looks, counts = [_LOOK_SHARE] * count, [_LOOK_SHARE] if has_counts(problem) else []
-        leans = [_LOOK_SHARE] if _looks_at_lean(problem, n_steps) else []
+        looks, counts = [_LOOK_SHARE] * count, [_LOOK_SHARE] * has_counts(problem)
+        leans = [_LOOK_SHARE] * _looks_at_lean(problem, n_steps)
         eased = _eased(problem, allowance)
         fixed = [*counts, eased * self.marginal_share, _LOOK_SHARE, eased * self.geometry_share, *looks]
         rest = 1.0 - math.fsum([*fixed, *leans])
@@ -174,14 +177,16 @@ class EmpiricalBayesDescent(AbstractSolver):
         return Solution(final, parameter, (), (), "point")
 
     def _relative_bound(self, problem: Problem, dimension: float, mu: float) -> float:
-        """Return ``c**2 / d``: rows are weighted down beyond the norm ``c``."""
-        relative = _relative_signal(problem, dimension, mu)
-        return min(self.spread * max(relative, 1.0) ** (2.0 / 3.0), problem.n_rows / dimension)
+        """Return ``c**2 / d``."""
+        relative = max(_relative_signal(problem, dimension, mu), _LEAST_SIGNAL)
+        power = 2.0 / 3.0 if relative > 1.0 else _SHORTER
+        return min(self.spread * relative**power, problem.n_rows / dimension)
 
     def _steps(self, problem: Problem, allowance: Allowance) -> int:
         if self.n_steps is not None:
             return self.n_steps
-        log = self._log_signal(problem, allowance.signal(problem.size))
+        signal = problem.n_rows * min(allowance.signal(problem.size), 1e12)
+        log = math.log(max(signal / problem.n_linear, 1.0))
         if allowance.pure:  # every step costs a part of epsilon, not of its square
             return int(np.clip(round(1.0 + 0.5 * log), 1, 6))
         fast, slow = 4.5 * log, 6.0 + 2.0 * log
@@ -190,20 +195,17 @@ class EmpiricalBayesDescent(AbstractSolver):
         usual = int(np.clip(round(min(fast, slow)), 1, 40))
         return min(math.ceil(usual * problem.loss.slack[1]), max(usual, _MOST_STEPS))
 
-    def _log_signal(self, problem: Problem, mu: float) -> float:
-        return math.log(max(problem.n_rows * min(mu, 1e12) / problem.n_linear, 1.0))
-
 
 def _cuts_residuals(problem: Problem) -> bool:
     return problem.loss.symmetric and not problem.loss.has_scale
 
 
-def _looks_at_residuals(problem: Problem) -> bool:
-    return _cuts_residuals(problem) or has_widths(problem)
-
-
 def _looks_at_lean(problem: Problem, n_steps: int) -> bool:
     return _cuts_residuals(problem) and n_steps > 1
+
+
+def _looks_at_residuals(problem: Problem) -> bool:
+    return _cuts_residuals(problem) or has_widths(problem)
 
 
 def _relative_signal(problem: Problem, dimension: float, mu: float) -> float:
@@ -220,8 +222,8 @@ def _planned_looks(problem: Problem, allowance: Allowance, n_steps: int) -> tupl
 
 def _eased(problem: Problem, allowance: Allowance) -> float:
     """Return the part of their usual shares that marginals and second moment get."""
-    signal = problem.n_rows * min(allowance.signal(problem.size), 1e12)
-    return float(np.clip(problem.n_coef**1.5 / (_EASY * signal), _LEAST_EASED, 1.0))
+    signal = _EASY * problem.n_rows * min(allowance.signal(problem.size), 1e12)
+    return float(np.clip(problem.n_coef**1.5 / signal, _LEAST_EASED, 1.0))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -255,7 +257,7 @@ class _Descent:
 
     @property
     def final(self) -> Problem:
-        """The problem in whitened coordinates."""
+        """That in whitened coordinates."""
         return limited(self.problem, self.model.frame.basis)
 
     def run(self) -> FloatArray:
@@ -376,8 +378,7 @@ class _Descent:
     @property
     def _ridge(self) -> FloatArray:
         """Second derivative of the ridge in whitened coordinates, shape (n_linear, n_linear)."""
-        n = self.problem.n_linear
-        return self.final.ridge[:n, :n]
+        return self.final.ridge[: self.problem.n_linear, : self.problem.n_linear]
 
     def _combined(self, base: FloatArray, previous: FloatArray) -> FloatArray:
         """Return the shrunk estimate that the later half of the gradients gives."""
@@ -387,10 +388,9 @@ class _Descent:
         hessian = self._hessian(at)
         inverse = np.linalg.inv(steepness(hessian, *late) * hessian)
         raw = at[:n] - inverse @ gradient[:n] - base[:n]
-        phi = at.copy()
         if sd > 0:
-            raw = self.model.shrunk(raw, sd**2 * inverse @ inverse)
-        phi[:n] = base[:n] + raw
+            raw = self.model.shrunk(raw, sd**2 * inverse @ inverse, self.model.frame.alike)
+        phi = np.concatenate([base[:n] + raw, at[n:]])
         if loss.has_scale:
             phi[-1] -= gradient[-1] * at[-1] / loss.constants.scale_curvature
         return keep_scale_positive(self.problem, phi, previous)

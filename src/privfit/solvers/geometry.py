@@ -5,6 +5,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 import numpy as np
+from numpy.typing import NDArray
 
 from privfit._checks import FloatArray
 from privfit.privacy.allowance import Allowance
@@ -13,7 +14,8 @@ from privfit.problem.oracle import Oracle
 from privfit.problem.plan import PlannedRelease, Release
 from privfit.problem.schedule import planned_release
 from privfit.solvers.base import noise_norm
-from privfit.solvers.levels import level_coding, level_shares
+from privfit.solvers.drawn import denoised
+from privfit.solvers.levels import level_coding, level_contrasts, level_shares
 from privfit.solvers.norms import LAST_NORM, longest_norm, outliers, usual_norm
 from privfit.solvers.response import AbstractResponse, released_response
 from privfit.solvers.shrinkage import shrunk
@@ -124,8 +126,17 @@ class Marginals:
         noise is large.
         """
         share = np.clip(np.minimum(self.mean, 1.0 - self.mean), self.noise, 0.5)
-        indicator = np.array(problem.indicators or [False] * problem.n_coef)
-        return np.where(indicator, 0.5 * share * (1.0 - share), 0.0)
+        return np.where(_indicators(problem), 0.5 * share * (1.0 - share), 0.0)
+
+    def alike(self, problem: Problem) -> FloatArray:
+        """Return what turns coefficients that are alike into those of the encoded columns, (p, p).
+
+        They are those of a number per standard deviation, and of levels per step from 0 to 1.
+        """
+        alike = np.diag(np.where(_indicators(problem), 2.0, 1.0 / np.sqrt(self.variance + self.floor)))
+        for factor in problem.factors if problem.has_intercept else ():
+            alike[np.ix_(factor, factor)] = level_contrasts(len(factor))
+        return alike
 
     def start(self, problem: Problem) -> FloatArray:
         """Return the constant predictor, shape (q,): where the descent begins and what it shrinks towards."""
@@ -151,12 +162,16 @@ class Frame:
     seen : array of shape (p, p)
         Root of the second moment of the rows in them, as far as noise shows it; at least `_LEAST_SEEN` in
         every direction.
+    alike : array of shape (p, p)
+        What turns coefficients that are alike for all that is known into those of these coordinates: the
+        coefficients of standardised numbers, and of indicators as they are.
     """
 
     basis: FloatArray
     center: FloatArray
     dimension: float
     seen: FloatArray
+    alike: FloatArray
 
     def constant(self, value: float) -> FloatArray:
         """Return the coefficients (p,) of a constant predictor, for rows that begin with a constant."""
@@ -201,7 +216,15 @@ class Frame:
             added *= 4.0
         parts = np.concatenate([np.ones(first), np.maximum(found / (found + added), _LEAST_SEEN**2)])
         seen = (vectors * np.sqrt(parts)) @ vectors.T
-        return cls(basis, basis.T @ marginals.mean, dimension, seen)
+        alike, others = np.eye(len(basis)), (slice(first, None), slice(first, None))
+        alike[others] = np.linalg.solve(basis[others], marginals.alike(problem)[others])
+        alike[first:] *= math.sqrt((len(basis) - first) / max(float(np.sum(alike[first:] ** 2)), 1e-12))
+        return cls(basis, basis.T @ marginals.mean, dimension, seen, seen @ alike)
+
+
+def _indicators(problem: Problem) -> NDArray[np.bool_]:
+    """Return which columns are indicators, as far as that is known."""
+    return np.array(problem.indicators or [False] * problem.n_coef)
 
 
 def _raised(moment: FloatArray, turn: FloatArray, least: FloatArray) -> FloatArray:
@@ -340,40 +363,12 @@ def held_to_rows(problem: Problem, oracle: Oracle, marginals: Release) -> tuple[
     )
 
 
-def denoised(values: FloatArray, noise: float) -> FloatArray:
-    """Return eigenvalues of a symmetric matrix from those of it and symmetric normal noise.
-
-    Parameters
-    ----------
-    values : array of shape (k,)
-        Eigenvalues with noise, in increasing order.
-    noise : float
-        Standard deviation of the noise on the diagonal; off it, it is less by the root of 2.
-
-    Returns
-    -------
-    array of shape (k,)
-        At least 0, in increasing order.
-
-    Notes
-    -----
-    Noise drives eigenvalues apart: those of the least eigenvectors are too small, those of the largest too
-    large. What is wanted is ``v' S v`` for every noisy eigenvector ``v`` of ``S + W``, on average
-    ``value - noise**2 * sum 1 / (value - other)`` (Bun, Allez, Bouchaud and Potters 2016, *Rotational
-    invariant estimator for general noisy matrices*). Differences of the size of the noise are smoothed. So
-    where noise hides all differences the eigenvalues are about equal, and their mean is kept.
-    """
-    apart = values[:, None] - values
-    pull = np.divide(apart, apart**2 + 2.0 * noise**2, out=np.zeros_like(apart), where=apart != 0.0)
-    return np.maximum(np.sort(values - noise**2 * pull.sum(axis=1)), 0.0)
-
-
 def _shrunk_means(problem: Problem, mean: FloatArray, noise: float) -> FloatArray:
     """Return means (p,) by empirical Bayes: shares of indicators, and others shrunk towards 0."""
     if noise == 0.0:
         return mean
     found = mean.copy()
-    indicator = np.array(problem.indicators or [False] * mean.size)
+    indicator = _indicators(problem)
     indicator[0] = False
     numbers = ~indicator
     numbers[0] = False

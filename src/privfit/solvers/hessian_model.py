@@ -106,11 +106,8 @@ class HessianModel:
         curvature = self._usual_curvature(phi) * np.maximum(roots**2, self.smallest)
         return (vectors * curvature) @ vectors.T
 
-    def shrunk(self, away: FloatArray, noise: FloatArray) -> FloatArray:
+    def shrunk(self, away: FloatArray, noise: FloatArray, alike: FloatArray) -> FloatArray:
         """Return the posterior mean of coefficients less the constant predictor's, (n_linear,).
-
-        Directions that noise hides in the second moment are believed to matter less, in proportion to what
-        is seen of them.
 
         Parameters
         ----------
@@ -118,9 +115,11 @@ class HessianModel:
             With noise.
         noise : array of shape (n_linear, n_linear)
             Its covariance.
+        alike : array of shape (p, p)
+            What turns coefficients that are alike for all that is known into those of the frame.
         """
         contrasts = self.problem.loss.contrasts
-        return posterior_mean(away, noise, contrasts, energy=self.energy, seen=self.frame.seen)
+        return posterior_mean(away, noise, contrasts, energy=self.energy, alike=alike)
 
     def whitening(self, phi: FloatArray) -> FloatArray:
         """Return ``T`` (p, p) such that the Hessian at ``phi`` is about a multiple of I for ``T'z``.

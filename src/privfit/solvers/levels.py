@@ -78,6 +78,16 @@ def level_coding(shares: FloatArray, added: float) -> FloatArray:
     return (vectors / np.sqrt(raised_eigenvalues(values, added / (count + 1.0)))) @ vectors.T
 
 
+def level_contrasts(count: int) -> FloatArray:
+    """Return what turns independent numbers into coefficients of a factor's levels but one, (k, k).
+
+    The coefficients are the levels' own effects less that of the level left out. Those are independent and
+    alike, and differ by a standard deviation of 2, as one coefficient per half a step from 0 to 1 does.
+    """
+    shared = (math.sqrt(count + 1.0) - 1.0) / count
+    return math.sqrt(2.0) * (np.eye(count) + shared)
+
+
 def _chance_to_differ(shares: FloatArray) -> float:
     """Return the chance that two rows have different levels; ``shares`` are of all levels but one."""
     whole = np.append(shares, max(1.0 - float(shares.sum()), 0.0))

@@ -105,7 +105,7 @@ def _posterior(noisy: Any, variance: Any, grid: Any, believable: float) -> Any:
 
 
 def posterior_mean(
-    noisy: FloatArray, noise: FloatArray, contrasts: FloatArray, *, energy: float, seen: FloatArray
+    noisy: FloatArray, noise: FloatArray, contrasts: FloatArray, *, energy: float, alike: FloatArray
 ) -> FloatArray:
     """Return the posterior mean of coefficients from an estimate whose noise has a known covariance.
 
@@ -118,9 +118,9 @@ def posterior_mean(
         What turns the m predictors into those of K classes, orthonormal columns; ``[[1.0]]`` for one.
     energy : float
         See `shrunk`.
-    seen : array of shape (p, p)
-        Symmetric and positive definite: coefficients are ``seen`` times ones of which nothing is known
-        beforehand that tells them apart.
+    alike : array of shape (p, p)
+        Invertible: coefficients are ``alike`` times ones of which nothing is known beforehand that tells them
+        apart.
 
     Notes
     -----
@@ -129,7 +129,7 @@ def posterior_mean(
     """
     classes, m = contrasts.shape
     p = noisy.size // m
-    scale = for_each(m, seen)
+    scale = for_each(m, alike)
     inverse: FloatArray = np.asarray(np.linalg.inv(scale), dtype=np.float64)
     noisy, noise = inverse @ noisy, _both_sides(inverse, noise)
     of_columns = np.einsum("ajbj->jab", noise.reshape(m, p, m, p))

@@ -313,7 +313,7 @@ class _Descent:
         phi, n = view.outwards(led.to), self.problem.n_linear
         if led.sd > 0.0:
             base, spread = self.model.start[:n], led.sd * view.each @ led.inverse[:n]
-            phi[:n] = base + self.model.shrunk(phi[:n] - base, spread @ spread.T)
+            phi[:n] = base + self.model.shrunk(phi[:n] - base, spread @ spread.T, self.model.frame.seen)
         return phi
 
     def _matrix_part(self, view: View, at: FloatArray) -> float:

@@ -17,8 +17,8 @@ from privfit.procedures.landscape import Landscape, fully_penalised
 from privfit.procedures.objective_perturbation import PerturbedObjective, settled
 from privfit.solvers.base import AbstractSolver, Solution, Step
 from privfit.solvers.curvature import normal_nodes
+from privfit.solvers.drawn import denoised
 from privfit.solvers.exponential import largest_epsilon
-from privfit.solvers.geometry import denoised
 from privfit.solvers.hessian_model import limited, norm_limit
 from privfit.solvers.requirements import need_minimiser
 
