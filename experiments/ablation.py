@@ -128,11 +128,10 @@ def mallows_kernel(loss, theta, s, norm_bound):  # noqa: ARG001 -- as the librar
 
 def without_moment(cls, problem, standard, release, *, marginals, size):
     """Return standardised coordinates as if columns were uncorrelated."""
-    del release
+    del problem, release
     basis = standard.copy()
     basis[0, 0] = 1.0
-    alike = np.linalg.solve(basis, marginals.alike(problem))
-    return cls(basis, basis.T @ marginals.mean, size + 1.0, np.eye(len(basis)), alike)
+    return cls(basis, basis.T @ marginals.mean, size + 1.0, np.eye(len(basis)))
 
 
 def without_marginals(cls, problem, standard, release, *, marginals, size):
@@ -145,7 +144,7 @@ def without_marginals(cls, problem, standard, release, *, marginals, size):
     basis = (vectors / np.sqrt(values + added)) @ vectors.T
     dimension = max(float(np.sum(values / (values + added))), 1.0)
     seen = (vectors * np.maximum(np.sqrt(values / (values + added)), geometry._LEAST_SEEN)) @ vectors.T
-    return cls(basis, basis.T @ moment[:, 0], dimension, seen, seen)
+    return cls(basis, basis.T @ moment[:, 0], dimension, seen)
 
 
 @dataclass(frozen=True)
@@ -187,6 +186,7 @@ VARIANTS = (
         ),
         (
             (Marginals, "level_coding", encoded),
+            (Marginals, "alike", encoded),
             (Marginals, "start", encoded_start),
             (Frame, "of", classmethod(without_marginals)),
         ),

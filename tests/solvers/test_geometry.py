@@ -13,6 +13,7 @@ from privfit.problem.plan import PlannedRelease, Release
 from privfit.solvers import EmpiricalBayesDescent, WhitenedGradientDescent
 from privfit.solvers.drawn import denoised
 from privfit.solvers.geometry import Frame, Marginals, farthest, released_geometry
+from privfit.solvers.hessian_model import HessianModel
 from privfit.terms.encoder import FormulaEncoder
 from tests.problem.conftest import make_problem
 from tests.solvers.simulated import oracle_for, problem_for
@@ -119,14 +120,15 @@ def test_what_is_alike_are_coefficients_of_numbers_and_effects_of_levels(correla
     moment[1, 2] = moment[2, 1] = correlation
     released = Release(PlannedRelease("second_moment", 21, 1.0, 1.0, 0.0), np.zeros(6), moment)
     frame = Frame.of(problem, standard, released, marginals=marginals, size=1.0)
-    encoded = (frame.basis @ frame.alike)[1:, 1:]
+    alike = HessianModel(problem, frame, marginals).alike
+    encoded = (frame.basis @ alike)[1:, 1:]
     prior = encoded @ encoded.T
     levels = 2.0 * np.array([[2.0, 1.0], [1.0, 2.0]])  # two less a third that is independent
     expected = np.zeros((5, 5))
     expected[:3, :3] = np.diag([1.0 / 0.3, 1.0 / 0.1, 4.0])
     expected[3:, 3:] = levels
     np.testing.assert_allclose(4.0 * prior / prior[2, 2], expected, atol=1e-5)
-    assert np.sum(frame.alike[1:] ** 2) == pytest.approx(5.0)
+    assert np.sum(alike[1:] ** 2) == pytest.approx(5.0)
 
 
 def test_indicators_are_known_from_schemas_and_formulas():

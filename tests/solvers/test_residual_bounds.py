@@ -24,7 +24,7 @@ from privfit.solvers.residual_bounds import bounded_at, has_bound, tail_bound
 from privfit.solvers.residuals import Residuals, unit_of
 
 SIGNAL = 0.5
-FRAME = Frame(np.eye(1), np.zeros(1), 1.0, np.eye(1), np.eye(1))
+FRAME = Frame(np.eye(1), np.zeros(1), 1.0, np.eye(1))
 
 
 def problem_of(n, loss):

@@ -135,8 +135,8 @@ class EmpiricalBayesDescent(AbstractSolver):
         need_convex(problem, "EmpiricalBayesDescent")
         n_steps = self._steps(problem, allowance)
         look, count = _planned_looks(problem, allowance, n_steps)
-        looks, counts = [_LOOK_SHARE] * count, [_LOOK_SHARE] * has_counts(problem)
-        leans = [_LOOK_SHARE] * _looks_at_lean(problem, n_steps)
+        looks, counts = [_LOOK_SHARE] * count, [_LOOK_SHARE] if has_counts(problem) else []
+        leans = [_LOOK_SHARE] if _looks_at_lean(problem, n_steps) else []
         eased = _eased(problem, allowance)
         fixed = [*counts, eased * self.marginal_share, _LOOK_SHARE, eased * self.geometry_share, *looks]
         rest = 1.0 - math.fsum([*fixed, *leans])
@@ -200,12 +200,12 @@ def _cuts_residuals(problem: Problem) -> bool:
     return problem.loss.symmetric and not problem.loss.has_scale
 
 
-def _looks_at_lean(problem: Problem, n_steps: int) -> bool:
-    return _cuts_residuals(problem) and n_steps > 1
-
-
 def _looks_at_residuals(problem: Problem) -> bool:
     return _cuts_residuals(problem) or has_widths(problem)
+
+
+def _looks_at_lean(problem: Problem, n_steps: int) -> bool:
+    return _cuts_residuals(problem) and n_steps > 1
 
 
 def _relative_signal(problem: Problem, dimension: float, mu: float) -> float:
@@ -222,8 +222,8 @@ def _planned_looks(problem: Problem, allowance: Allowance, n_steps: int) -> tupl
 
 def _eased(problem: Problem, allowance: Allowance) -> float:
     """Return the part of their usual shares that marginals and second moment get."""
-    signal = _EASY * problem.n_rows * min(allowance.signal(problem.size), 1e12)
-    return float(np.clip(problem.n_coef**1.5 / signal, _LEAST_EASED, 1.0))
+    signal = problem.n_rows * min(allowance.signal(problem.size), 1e12)
+    return float(np.clip(problem.n_coef**1.5 / (_EASY * signal), _LEAST_EASED, 1.0))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -257,7 +257,7 @@ class _Descent:
 
     @property
     def final(self) -> Problem:
-        """That in whitened coordinates."""
+        """The problem in whitened coordinates."""
         return limited(self.problem, self.model.frame.basis)
 
     def run(self) -> FloatArray:
@@ -389,7 +389,7 @@ class _Descent:
         inverse = np.linalg.inv(steepness(hessian, *late) * hessian)
         raw = at[:n] - inverse @ gradient[:n] - base[:n]
         if sd > 0:
-            raw = self.model.shrunk(raw, sd**2 * inverse @ inverse, self.model.frame.alike)
+            raw = self.model.shrunk(raw, sd**2 * inverse @ inverse, self.model.alike)
         phi = np.concatenate([base[:n] + raw, at[n:]])
         if loss.has_scale:
             phi[-1] -= gradient[-1] * at[-1] / loss.constants.scale_curvature

@@ -94,7 +94,7 @@ class Marginals:
 
     def standardising(self, problem: Problem) -> FloatArray:
         """Return the basis in which columns are centred and have about unit variance, the constant aside."""
-        return self._centred(problem, np.diag(1.0 / np.sqrt(self.variance + self.floor)))
+        return self._centred(problem, np.diag(self._scales))
 
     def level_coding(self, problem: Problem) -> FloatArray:
         """Return such a basis in which those of a factor have it together, by the shares of its levels.
@@ -102,12 +102,16 @@ class Marginals:
         Without an intercept it is `standardising`. For noise less is added to them than to a single column:
         it averages out over their number, and coded levels are ``sqrt(2)`` as far from 0.
         """
-        basis = np.diag(1.0 / np.sqrt(self.variance + self.floor))
-        for factor in problem.factors if problem.has_intercept else ():
-            places = np.array(factor)
-            added = self.floor * math.sqrt(2.0 / places.size)
-            basis[np.ix_(places, places)] = level_coding(self.mean[places], added)
+        basis = np.diag(self._scales)
+        for factor in _coded_together(problem):
+            added = self.floor * math.sqrt(2.0 / len(factor))
+            basis[np.ix_(factor, factor)] = level_coding(self.mean[list(factor)], added)
         return self._centred(problem, basis)
+
+    @property
+    def _scales(self) -> FloatArray:
+        """What columns are multiplied by to have about unit variance, (p,)."""
+        return 1.0 / np.sqrt(self.variance + self.floor)
 
     def _centred(self, problem: Problem, basis: FloatArray) -> FloatArray:
         """Return the basis (p, p) of the columns, centred where there is an intercept."""
@@ -133,8 +137,8 @@ class Marginals:
 
         They are those of a number per standard deviation, and of levels per step from 0 to 1.
         """
-        alike = np.diag(np.where(_indicators(problem), 2.0, 1.0 / np.sqrt(self.variance + self.floor)))
-        for factor in problem.factors if problem.has_intercept else ():
+        alike = np.diag(np.where(_indicators(problem), 2.0, self._scales))
+        for factor in _coded_together(problem):
             alike[np.ix_(factor, factor)] = level_contrasts(len(factor))
         return alike
 
@@ -162,16 +166,12 @@ class Frame:
     seen : array of shape (p, p)
         Root of the second moment of the rows in them, as far as noise shows it; at least `_LEAST_SEEN` in
         every direction.
-    alike : array of shape (p, p)
-        What turns coefficients that are alike for all that is known into those of these coordinates: the
-        coefficients of standardised numbers, and of indicators as they are.
     """
 
     basis: FloatArray
     center: FloatArray
     dimension: float
     seen: FloatArray
-    alike: FloatArray
 
     def constant(self, value: float) -> FloatArray:
         """Return the coefficients (p,) of a constant predictor, for rows that begin with a constant."""
@@ -216,15 +216,17 @@ class Frame:
             added *= 4.0
         parts = np.concatenate([np.ones(first), np.maximum(found / (found + added), _LEAST_SEEN**2)])
         seen = (vectors * np.sqrt(parts)) @ vectors.T
-        alike, others = np.eye(len(basis)), (slice(first, None), slice(first, None))
-        alike[others] = np.linalg.solve(basis[others], marginals.alike(problem)[others])
-        alike[first:] *= math.sqrt((len(basis) - first) / max(float(np.sum(alike[first:] ** 2)), 1e-12))
-        return cls(basis, basis.T @ marginals.mean, dimension, seen, seen @ alike)
+        return cls(basis, basis.T @ marginals.mean, dimension, seen)
 
 
 def _indicators(problem: Problem) -> NDArray[np.bool_]:
     """Return which columns are indicators, as far as that is known."""
     return np.array(problem.indicators or [False] * problem.n_coef)
+
+
+def _coded_together(problem: Problem) -> tuple[tuple[int, ...], ...]:
+    """Return the factors whose columns are standardised together: they leave a level to the constant."""
+    return problem.factors if problem.has_intercept else ()
 
 
 def _raised(moment: FloatArray, turn: FloatArray, least: FloatArray) -> FloatArray:

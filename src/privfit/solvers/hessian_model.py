@@ -93,6 +93,19 @@ class HessianModel:
         rows = phi[:n].reshape(-1, self.problem.n_coef)
         return model_hessian(curvatures, rows, self.frame.center, smallest=self.smallest)
 
+    @cached_property
+    def alike(self) -> FloatArray:
+        """What turns coefficients that are alike for all that is known into those of the frame, (p, p).
+
+        Those of numbers per standard deviation, and effects of levels; less of them along directions that
+        noise hides in the second moment.
+        """
+        frame, first = self.frame, int(self.problem.has_intercept)
+        alike, others = np.eye(len(frame.basis)), (slice(first, None), slice(first, None))
+        alike[others] = np.linalg.solve(frame.basis[others], self.marginals.alike(self.problem)[others])
+        alike[first:] *= math.sqrt((len(alike) - first) / max(float(np.sum(alike[first:] ** 2)), 1e-12))
+        return frame.seen @ alike
+
     def as_seen(self, phi: FloatArray) -> FloatArray:
         """Return the Hessian at ``phi`` (q,), for losses of residuals with the second moment that is seen.
 
