@@ -15,7 +15,7 @@ from distributed import Client, LocalCluster
 from measure import in_rounds, write
 
 import privfit as pf
-from privfit.data.threads import thread_count
+from privfit._threads import thread_count
 
 COLUMNS = 13
 

@@ -24,8 +24,8 @@ from measure import in_rounds, ratios, write
 from sklearn.linear_model import LogisticRegression
 
 import privfit as pf
+from privfit._threads import thread_count
 from privfit.data.source import ArraySource
-from privfit.data.threads import thread_count
 from privfit.losses import Logistic
 from privfit.problem.kernels import gradient_kernel
 

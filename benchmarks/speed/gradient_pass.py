@@ -16,8 +16,8 @@ from pathlib import Path
 import numpy as np
 from numba import njit
 
+from privfit._threads import thread_count
 from privfit.data.source import ArraySource
-from privfit.data.threads import thread_count
 from privfit.losses import Logistic
 from privfit.problem.kernels import gradient_kernel
 

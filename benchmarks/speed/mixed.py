@@ -17,10 +17,10 @@ from sklearn.linear_model import LogisticRegression
 from table import SCHEMA, rows
 
 import privfit as pf
+from privfit._threads import thread_count
 from privfit.data.encode import SchemaEncoder
 from privfit.data.source import ArraySource
 from privfit.data.tables import open_table
-from privfit.data.threads import thread_count
 from privfit.losses import Logistic
 from privfit.problem.kernels import gradient_kernel, second_moment_kernel
 

@@ -14,7 +14,7 @@ import numpy as np
 from measure import in_rounds, ratios, write
 
 import privfit as pf
-from privfit.data.threads import thread_count
+from privfit._threads import thread_count
 
 TABLES = ((1_000, 3), (10_000, 5), (100_000, 20), (1_000_000, 20))
 COUNT_BOUND = 20

@@ -54,7 +54,7 @@ def test_sum_does_not_depend_on_the_thread_count(monkeypatch):
 
 
 def test_thread_count_falls_back(monkeypatch):
-    from privfit.data.threads import thread_count
+    from privfit._threads import thread_count
 
     monkeypatch.setenv("NUMBA_NUM_THREADS", "nonsense")
     monkeypatch.setenv("OMP_NUM_THREADS", "5")

@@ -47,6 +47,20 @@ def test_noise_has_the_stated_scale_and_shape(source, sd):
 
 
 @pytest.mark.statistical
+@pytest.mark.parametrize("threads", ["1", "3"])
+@pytest.mark.parametrize("size", [512, 513, 1400])
+def test_noise_of_many_numbers_is_drawn_in_parts_and_is_the_same_law(monkeypatch, threads, size):
+    monkeypatch.setenv("NUMBA_NUM_THREADS", threads)
+    value = 1e3 * np.arange(size)
+    draws = np.array([SecureNoise().gaussian(value, 0.7) for _ in range(4)]) - value
+    assert scale_is(draws, 0.7)
+    assert shape_is(draws, 0.7)
+    assert coordinates_independent(draws)
+    assert np.unique(draws).size == draws.size
+    assert scale_is(draws[:, -1], 0.7)
+
+
+@pytest.mark.statistical
 @pytest.mark.parametrize("source", SOURCES, ids=repr)
 @pytest.mark.parametrize("kind", ["gaussian", "radial", "laplace"])
 def test_a_single_number_gets_noise_and_none_is_no_error(source, kind):

@@ -20,6 +20,7 @@ from privfit.privacy.relation import Relation
 from privfit.problem.oracle import Oracle
 from privfit.problem.plan import Plan
 from privfit.problem.schedule import growing_shares, held_to, planned_release
+from privfit.problem.steep import SteepRows
 from privfit.problem.totals import query_total
 
 from .conftest import LOSSES, make_problem
@@ -144,6 +145,45 @@ def test_tighter_bounds_cost_the_same_and_need_less_noise(kind):
     assert used.sensitivity == make_problem(lowered, n_rows=N).sensitivity(kind) < planned.sensitivity
     assert gaussian_mu(used.size, used.sensitivity, used.sd) <= planned.mu
     assert used.sd == pytest.approx(planned.sd * used.sensitivity / planned.sensitivity, rel=1e-5)
+
+
+def weighing_oracle(rng, kinds, *, mu=np.inf, loss=POISSON):
+    """Return an oracle whose rows are weighted by how steep they can be."""
+    steep = SteepRows(0.3, np.ones(3), 0.1)
+    problem = make_problem(loss, n_rows=N, basis=2.0 * np.eye(3), amplification=30.0, steep=steep)
+    x = np.column_stack([np.ones(N), rng.normal(size=(N, 2))])
+    source = ArraySource(x, rng.poisson(2.0, size=N).astype(float), norm_bound=1.5)
+    noise = NoNoise() if math.isinf(mu) else make_source(0)
+    oracle = Oracle(make_problem(loss, n_rows=N), plan_of(problem, kinds, mu), source, noise)
+    oracle.change_basis(problem)
+    return oracle
+
+
+def test_rows_are_bounded_anew_once_the_loss_has_changed():
+    oracle = weighing_oracle(np.random.default_rng(0), ["gradient"] * 2)
+    lowered, at = Poisson(0.7, 2.0), np.full(3, 0.2)
+    before = oracle.release("gradient", at).value
+    oracle.change_loss(lowered)
+    after = oracle.release("gradient", at).value
+    other = weighing_oracle(np.random.default_rng(0), ["gradient"], loss=lowered)
+    np.testing.assert_allclose(after, other.release("gradient", at).value, rtol=1e-12)
+    assert np.linalg.norm(after - before) > 1e-3
+
+
+def test_rows_are_weighed_once_for_the_same_sample_in_the_same_coordinates(monkeypatch, rng):
+    weighed, reweighted = [], ArraySource.reweighted
+
+    def counted(self, *arguments, **options):
+        weighed.append(self.n_rows)
+        return reweighted(self, *arguments, **options)
+
+    monkeypatch.setattr(ArraySource, "reweighted", counted)
+    oracle = weighing_oracle(rng, ["gradient"] * 5, mu=1.0)
+    for part in (1.0, 0.5, 0.5, 1.0, 1.0):
+        oracle.sample(part)
+        oracle.release("gradient", np.zeros(3))
+    assert len(weighed) == 3
+    assert weighed[0] == weighed[2] == N > weighed[1]
 
 
 def test_tighter_bounds_of_a_pure_release_cost_the_same():

@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from privfit._checks import FloatArray, in_range
 from privfit.data.coded import CodedMatrix, Matrix, squared_norms
-from privfit.data.reduction import each_chunk
+from privfit.data.reduction import each_stretch
 
 SHRINK = 1.0 - 2.0**-40
 """Relative margin that covers the rounding of a norm of up to 2**11 terms and of the division."""
@@ -96,7 +96,7 @@ def _squared_norms(x: Matrix) -> FloatArray:
     def work(rows: slice) -> None:
         found[rows] = squared_norms(x[rows])
 
-    each_chunk(work, len(x))
+    each_stretch(work, len(x))
     return found
 
 

@@ -21,6 +21,7 @@ import contextlib
 import math
 import re
 from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from typing import Any, TypeAlias, TypeVar, cast
 
 import numpy as np
@@ -136,16 +137,47 @@ def encode_categorical(values: ColumnValues, column: CategoricalColumn) -> CodeA
     SchemaError
         If the type of the column cannot hold levels, as lists.
     """
+    return each_value(values, partial(_encoded, column=column))
+
+
+def _encoded(values: ColumnValues, column: CategoricalColumn) -> CodeArray:
     codes = level_codes(values, column.levels)
     codes[codes == UNKNOWN] = column.other_code
     codes[codes == MISSING] = column.missing_code
     return codes
 
 
+def each_value(values: ColumnValues, read: Callable[[ColumnValues], NDArray[Any]]) -> NDArray[Any]:
+    """Return ``read(values)``, where cells point to values of a dictionary by reading each of these once.
+
+    ``read`` says what a cell becomes from that cell alone.
+    """
+    if isinstance(values, np.ndarray) or not pa.types.is_dictionary(values.type):
+        return read(values)
+    chunks = values.chunks if isinstance(values, pa.ChunkedArray) else [values]
+    parts = [_read_dictionary(chunk, read) for chunk in chunks]
+    return (
+        parts[0] if len(parts) == 1 else np.concatenate([read(pa.nulls(0, values.type.value_type)), *parts])
+    )
+
+
+def _read_dictionary(
+    values: pa.DictionaryArray, read: Callable[[ColumnValues], NDArray[Any]]
+) -> NDArray[Any]:
+    known = values.dictionary
+    found = read(
+        pa.concat_arrays([known, pa.nulls(1, known.type)])
+    )  # the last is what a missing cell becomes
+    places = pc.fill_null(values.indices.cast(pa.int64()), len(known)).to_numpy(zero_copy_only=False)
+    return np.take(found, places, mode="clip")
+
+
 def level_codes(values: ColumnValues, levels: Sequence[Level]) -> CodeArray:
     """Return the position of each cell in ``levels``, `MISSING` or `UNKNOWN`; shape (n,)."""
-    if not isinstance(values, np.ndarray) and pa.types.is_dictionary(values.type):
-        return _codes_of_dictionary(values, levels)
+    return each_value(values, partial(_level_codes, levels=levels))
+
+
+def _level_codes(values: ColumnValues, levels: Sequence[Level]) -> CodeArray:
     if holds_numbers(values):
         numbers = as_number(values)
         return _codes_by_value(numbers, np.isnan(numbers), levels)
@@ -161,16 +193,6 @@ def level_codes(values: ColumnValues, levels: Sequence[Level]) -> CodeArray:
         others = np.isnan(numbers)
         codes = np.where(others, codes, _codes_by_value(numbers, others, levels))
     return codes
-
-
-def _codes_of_dictionary(values: pa.Array | pa.ChunkedArray, levels: Sequence[Level]) -> CodeArray:
-    """Return the codes of cells that point to the values of a dictionary, each of which is looked up once."""
-    parts = [np.empty(0, dtype=np.int32)]
-    for chunk in values.chunks if isinstance(values, pa.ChunkedArray) else [values]:
-        codes = np.append(level_codes(chunk.dictionary, levels), np.int32(MISSING))
-        places = pc.fill_null(chunk.indices.cast(pa.int64()), len(codes) - 1)
-        parts.append(codes[places.to_numpy(zero_copy_only=False)])
-    return np.concatenate(parts)
 
 
 def _codes_by_value(numbers: FloatArray, missing: NDArray[np.bool_], levels: Sequence[Level]) -> CodeArray:

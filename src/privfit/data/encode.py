@@ -3,18 +3,16 @@
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from functools import partial
+from typing import Any, Protocol
 
 import numpy as np
+from numpy.typing import NDArray
 
 from privfit._checks import FloatArray, column_name
 from privfit.data.coded import CodedMatrix, Layout, Storage
-from privfit.data.columns import (
-    encode_categorical,
-    encode_numeric,
-    naming,
-)
-from privfit.data.declarations import Column, NumericColumn
+from privfit.data.columns import ColumnValues, each_value, encode_categorical, encode_numeric, naming
+from privfit.data.declarations import CategoricalColumn, Column, NumericColumn
 from privfit.data.design import INTERCEPT, Design, DesignColumn
 from privfit.data.response import (
     TargetKind,
@@ -22,7 +20,7 @@ from privfit.data.response import (
     encode_labels,
     scaled,
 )
-from privfit.data.rows import layout_of, written_out
+from privfit.data.rows import by_code, layout_of, written_out
 from privfit.data.schema import Schema, is_weight
 from privfit.data.tables import Table
 from privfit.errors import SchemaError
@@ -224,14 +222,13 @@ class SchemaEncoder:
 
     def encode_coded(self, table: Table, storage: Storage = "float64") -> tuple[CodedMatrix, FloatArray]:
         """Return the same rows as numbers and codes."""
-        return self._rows(table, storage), self.encode_target(table)
+        return by_code(self._fill, self._layout, table, storage), self.encode_target(table)
 
     def encode_predictors(self, table: Table) -> FloatArray:
         """Return ``x`` (n, p), row-major float64; the response need not be in the table."""
-        return written_out(self._rows, table, len(self._design.columns))
+        return written_out(self._fill, self._layout, table)
 
-    def _rows(self, table: Table, storage: Storage) -> CodedMatrix:
-        x = CodedMatrix.empty(self._layout, table.n_rows, storage)
+    def _fill(self, x: CodedMatrix, table: Table) -> None:
         start, number, code = int(self._layout.constant), 0, 0
         for name, column in self._predictors:
             values = table.values(name)
@@ -244,10 +241,10 @@ class SchemaEncoder:
                     start, number = start + 1, number + 1
                 else:
                     last = start + len(column.levels) - 1  # code -1, for missing cells, is the last place
-                    places = np.array([self._layout.none, *range(start, last), self._layout.missing])
-                    x.codes[:, code] = places[encode_categorical(values, column)]
+                    codes = (self._layout.none, *range(start, last), self._layout.missing)
+                    places = np.array(codes, dtype=x.codes.dtype)
+                    x.codes[:, code] = each_value(values, partial(_placed, column, places))
                     start, code = last, code + 1
-        return x
 
     def encode_target(self, table: Table) -> FloatArray:
         """Return ``y`` (n,)."""
@@ -258,6 +255,11 @@ class SchemaEncoder:
             assert isinstance(self._target_column, NumericColumn)  # noqa: S101 -- set by the constructor
             y = encode_numeric(values, self._target_column)
             return y if self._facts.target_kind == "count" else scaled(y, target.center, target.half_width)
+
+
+def _placed(column: CategoricalColumn, places: NDArray[Any], values: ColumnValues) -> NDArray[Any]:
+    """Return the places of the cells' levels."""
+    return places[encode_categorical(values, column)]
 
 
 def _target_name(schema: Schema, target: str | None) -> str:

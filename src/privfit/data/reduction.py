@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterable
 import numpy as np
 
 from privfit._checks import FloatArray
-from privfit.data.threads import share, thread_count
+from privfit._threads import each_part
 
 CHUNK_ROWS = 4096
 """Rows that a kernel adds up before its partial sum is set aside; it bounds the rounding error of sums."""
@@ -15,6 +15,9 @@ GROUP_ROWS = 32
 
 _SLAB = 2**15
 """Numbers of a slab: a quarter of a megabyte."""
+
+_STRETCH = 8
+"""Chunks that are looked at together where rows have no sum: what is set aside for them stays in caches."""
 
 _ALONE = 4
 """Chunks up to which one thread has looked at all of them before others have begun."""
@@ -54,23 +57,18 @@ def sum_chunks(work: ChunkWork, chunks: int, size: int) -> FloatArray:
                 tree.add(row)
         sums[k] = tree.total()
 
-    threads = min(thread_count(), parts)
-    if threads > 1:
-        share(one_part, parts, threads)
-    else:
-        for k in range(parts):
-            one_part(k)
+    each_part(one_part, parts)
     return tree_sum(sums)
 
 
-def each_chunk(work: Callable[[slice], None], n_rows: int) -> None:
-    """Call ``work(rows)`` for every chunk of some rows, without warnings, on several threads."""
+def each_stretch(work: Callable[[slice], None], n_rows: int) -> None:
+    """Call ``work(rows)`` for every few chunks of some rows, without warnings, on several threads."""
 
     def some(first: int, last: int, out: FloatArray) -> None:
         del out
         with np.errstate(all="ignore"):  # a thread does not know what its caller ignores
-            for rows in chunk_rows(first, last):
-                work(rows)
+            for chunk in range(first, last, _STRETCH):
+                work(slice(chunk * CHUNK_ROWS, min(chunk + _STRETCH, last) * CHUNK_ROWS))
 
     chunks = -(-n_rows // CHUNK_ROWS)
     if chunks <= _ALONE:

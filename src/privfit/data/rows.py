@@ -1,15 +1,17 @@
 """Layouts of declared columns, and rows of a table written out."""
 
 from collections.abc import Callable, Sequence
+from typing import TypeAlias
 
 import numpy as np
 
 from privfit._checks import FloatArray
+from privfit._threads import each_part
 from privfit.data.coded import CodedMatrix, Layout, Storage
 from privfit.data.declarations import Column, NumericColumn
 from privfit.data.tables import Table
 
-BLOCK_ROWS = 2**16
+BLOCK_ROWS = 2**18
 """Rows encoded or written out at a time, so that what is made on the way stays small."""
 
 
@@ -23,10 +25,36 @@ def layout_of(predictors: Sequence[Column], *, intercept: bool) -> Layout:
     return Layout(place, intercept, tuple(columns), plain=len(predictors) - len(columns))
 
 
-def written_out(encode: Callable[[Table, Storage], CodedMatrix], table: Table, size: int) -> FloatArray:
-    """Return all encoded columns, shape (n, size), some rows at a time."""
-    x = np.empty((table.n_rows, size))
-    for start in range(0, max(table.n_rows, 1), BLOCK_ROWS):  # types are looked at without rows, too
-        rows = slice(start, start + BLOCK_ROWS)
-        x[rows] = encode(table.part(rows), "float64").dense()
+Fill: TypeAlias = Callable[[CodedMatrix, Table], None]
+"""``fill(x, table)`` sets the rows of ``x``, which has as many as the table, from its cells."""
+
+
+def by_code(fill: Fill, layout: Layout, table: Table, storage: Storage) -> CodedMatrix:
+    """Return the rows of a table by code, some rows at a time."""
+    x = CodedMatrix.empty(layout, table.n_rows, storage)
+    _each_block(lambda rows: fill(x[rows], table.part(rows)), table.n_rows)
     return x
+
+
+def written_out(fill: Fill, layout: Layout, table: Table) -> FloatArray:
+    """Return all encoded columns, shape (n, layout.size), some rows at a time."""
+    x = np.empty((table.n_rows, layout.size))
+
+    def write(rows: slice) -> None:
+        part = table.part(rows)
+        coded = CodedMatrix.empty(layout, part.n_rows)
+        fill(coded, part)
+        x[rows] = coded.dense()
+
+    _each_block(write, table.n_rows)
+    return x
+
+
+def _each_block(work: Callable[[slice], None], n_rows: int) -> None:
+    """Call ``work(rows)`` for every block of some rows, for no rows once, on several threads."""
+
+    def one(k: int) -> None:
+        with np.errstate(all="ignore"):  # a warning would depend on cells, and threads have their own state
+            work(slice(k * BLOCK_ROWS, (k + 1) * BLOCK_ROWS))
+
+    each_part(one, max(-(-n_rows // BLOCK_ROWS), 1))  # types are looked at without rows, too

@@ -12,7 +12,7 @@ from privfit.data.blocks import Block, BlockKernel, CodedBlock, CodedKernel, Pic
 from privfit.data.caps import SlopeBounds
 from privfit.data.clamp import SMALLEST_NORMAL, Weighting, influence_weights
 from privfit.data.coded import CodedMatrix, Matrix
-from privfit.data.reduction import CHUNK_ROWS, chunk_rows, each_chunk, sum_chunks
+from privfit.data.reduction import CHUNK_ROWS, chunk_rows, each_stretch, sum_chunks
 from privfit.data.room import AbstractRoom, InMemory
 from privfit.data.shares import NOBODY, IntArray, RowShares
 from privfit.errors import PlanViolation
@@ -175,7 +175,7 @@ class ArraySource:
             found.size[rows], found.reach[rows] = norms(self._block.x[rows])
             self._room.leave(rows)
 
-        each_chunk(work, self.n_rows)
+        each_stretch(work, self.n_rows)
         return found
 
     def weighted(self, norms: RowNorms, factor: float, bounds: BasisBounds) -> "ArraySource":
@@ -189,7 +189,7 @@ class ArraySource:
                 bounds.slopes.fill(block.x[rows], factor * norms.size[rows], weight[rows], caps[rows])
             self._room.leave(rows)
 
-        each_chunk(work, self.n_rows)
+        each_stretch(work, self.n_rows)
         share = None if self._shares is None else block.share
         turned = _block(block.x, block.y, weight, share, caps)
         return ArraySource.of_bounded(turned, bounds.norm_bound, self._room, self._shares)
@@ -205,20 +205,18 @@ class ArraySource:
         return source
 
     def _picker(self, coins: Coins) -> Pick:
-        """Return what takes the rows for which a coin is true, chunk by chunk."""
+        """Return what takes the rows for which a coin is true, a few chunks at a time."""
         chosen = chosen_rows(coins, self.n_rows)
-        ends = np.searchsorted(chosen, np.arange(self._chunks + 1) * CHUNK_ROWS)
 
         def pick(values: NDArray[Any]) -> NDArray[Any]:
             found = np.empty((chosen.size, *values.shape[1:]), dtype=values.dtype)
 
             def work(rows: slice) -> None:
-                chunk = rows.start // CHUNK_ROWS
-                taken = slice(ends[chunk], ends[chunk + 1])
+                taken = slice(*np.searchsorted(chosen, (rows.start, rows.stop)))
                 np.take(values[rows], chosen[taken] - rows.start, axis=0, out=found[taken], mode="clip")
                 self._room.leave(rows)
 
-            each_chunk(work, self.n_rows)
+            each_stretch(work, self.n_rows)
             return found
 
         return pick

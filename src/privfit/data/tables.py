@@ -234,7 +234,10 @@ def _series(series: "nw.Series[Any]") -> ColumnValues:
     native = series.to_native()
     if isinstance(native, pa.ChunkedArray):
         return native
-    if getattr(native, "dtype", None) == np.dtype(object) or series.dtype == nw.Object:
+    dtype = getattr(native, "dtype", None)
+    if isinstance(dtype, np.dtype) and dtype.kind in "biuf":
+        return np.asarray(native)  # as they lie in memory
+    if dtype == np.dtype(object) or series.dtype == nw.Object:
         return np.asarray(native, dtype=object)  # narwhals' own type for these depends on the first cells
     try:
         return series.to_arrow()

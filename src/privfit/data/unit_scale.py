@@ -20,7 +20,7 @@ from privfit.data.columns import (
 )
 from privfit.data.declarations import CategoricalColumn, Column, Level
 from privfit.data.design import INTERCEPT, Design, DesignColumn, Target
-from privfit.data.reduction import each_chunk
+from privfit.data.reduction import each_stretch
 from privfit.data.response import (
     TargetKind,
     declared_labels,
@@ -176,7 +176,7 @@ class UnitScaleEncoder:
                 with naming(name):
                     x[rows, k] = as_number(values[rows])
 
-        each_chunk(write, table.n_rows)
+        each_stretch(write, table.n_rows)
         return x
 
     def encode_arrays(self, x: Any, y: Any) -> tuple[FloatArray, FloatArray]:

@@ -10,6 +10,7 @@ import numpy as np
 from privfit import _progress
 from privfit._checks import FloatArray, in_range, whole
 from privfit._sealed import sealed, withheld
+from privfit._threads import small_matrices
 from privfit.data.clamp import Weighting, default_norm_bound, influence_weights, schweppe_weights
 from privfit.data.design import Design
 from privfit.data.encode import Encoder
@@ -19,7 +20,6 @@ from privfit.data.source import MOST_ROWS, ArraySource, RowSource
 from privfit.data.stores import AbstractRowStore, AbstractStoredRows
 from privfit.data.stream import RowStream
 from privfit.data.tables import NO_ROW, Table
-from privfit.data.threads import small_matrices
 from privfit.errors import Incompatible, InvalidArgument, SchemaError, TooLittleData
 from privfit.estimators.models import Model
 from privfit.estimators.reserved import ReservedSpend

@@ -231,7 +231,7 @@ class AbstractLoss(ABC):
         return 2.0 * self.constants.slope * radius
 
 
-@njit(void(int64, float64[::1], float64[::1], float64[::1], float64[::1]), cache=True)
+@njit(void(int64, float64[::1], float64[::1], float64[::1], float64[::1]), cache=True, nogil=True)
 def _fill(function: int, y: Any, eta: Any, constants: Any, out: Any) -> None:
     """Apply a scalar function elementwise; ``constants`` is ``(s, c, k)``."""
     s, c, k = constants[0], constants[1], constants[2]

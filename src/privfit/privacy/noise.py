@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privfit._checks import FloatArray, whole
+from privfit._threads import each_part
 from privfit.errors import Incompatible
 from privfit.privacy.samplers import (
     gaussian_sampler,
@@ -24,6 +25,9 @@ BoolArray: TypeAlias = NDArray[np.bool_]
 
 COIN_SIDES = 2**16
 """What chances of a coin are multiples of the inverse of."""
+
+_TOGETHER = 512
+"""Coordinates whose noise is drawn in one call of OpenDP; it takes some milliseconds."""
 
 Seed: TypeAlias = int | np.random.RandomState | np.random.Generator
 
@@ -102,12 +106,18 @@ class SecureNoise:
 
         Notes
         -----
-        *Guarantee.* `gaussian_mu` for this size, this ``sd`` and the L2 sensitivity of ``value``. Takes 10 to
-        15 microseconds a coordinate.
+        *Guarantee.* `gaussian_mu` for this size, this ``sd`` and the L2 sensitivity of ``value``: coordinates
+        are independent, on a lattice that follows from ``sd`` alone, so that it makes no difference which are
+        drawn together. Takes 10 to 15 microseconds a coordinate, several threads where there are many.
         """
-        if value.size == 0:
-            return value.copy()
-        return np.array(gaussian_sampler(value.size, sd)(value.tolist()), dtype=np.float64)
+        found, parts = np.empty(value.size), -(-value.size // _TOGETHER)
+
+        def work(k: int) -> None:
+            some = slice(k * _TOGETHER, (k + 1) * _TOGETHER)
+            found[some] = gaussian_sampler(value[some].size, sd)(value[some].tolist())
+
+        each_part(work, parts)
+        return found
 
     def radial(self, value: FloatArray, scale: float) -> FloatArray:
         """Return a new array: ``value`` rounded to the lattice, plus radial lattice noise.

@@ -116,7 +116,7 @@ class Oracle:
         present = self.problem.loss
         if type(loss) is not type(present) or loss.n_outputs != present.n_outputs:
             raise PlanViolation("a change of the loss may change nothing but its constants")
-        self.problem = replace(self.problem, loss=loss)
+        self.problem, self._asked = replace(self.problem, loss=loss), None
 
     def change_rows(self, n_rows: int) -> None:
         """Go on dividing sums by a larger number, where the number of rows is private.
@@ -158,7 +158,9 @@ class Oracle:
         sampled = chances / COIN_SIDES
         if sampled not in (1.0, self._sample[0]):
             self._sample = sampled, self._source.sampled(partial(self._noise.coins, chances), sampled)
-        self._part, self._asked = sampled, None
+            self._asked = None
+        if sampled != self._part:
+            self._part, self._asked = sampled, None
 
     def _rows(self) -> RowSource:
         """Return the rows that are asked, bounded in the present coordinates."""

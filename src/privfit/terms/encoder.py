@@ -14,7 +14,7 @@ from privfit.data.declarations import Column, NumericColumn
 from privfit.data.design import Design
 from privfit.data.encode import ROUNDING, SchemaEncoder
 from privfit.data.response import TargetKind
-from privfit.data.rows import BLOCK_ROWS, written_out
+from privfit.data.rows import by_code, written_out
 from privfit.data.schema import Schema
 from privfit.data.tables import Table
 from privfit.errors import FormulaError
@@ -179,11 +179,7 @@ class FormulaEncoder:
 
     def encode_coded(self, table: Table, storage: Storage = "float64") -> tuple[CodedMatrix, FloatArray]:
         """Return the same rows as numbers and codes."""
-        x = CodedMatrix.empty(self._layout, table.n_rows, storage)
-        for start in range(0, table.n_rows, BLOCK_ROWS):
-            rows = slice(start, start + BLOCK_ROWS)
-            self._fill(x[rows], table.part(rows))
-        return x, self.encode_target(table)
+        return by_code(self._fill, self._layout, table, storage), self.encode_target(table)
 
     def encode_target(self, table: Table) -> FloatArray:
         """Return ``y`` (n,)."""
@@ -191,12 +187,7 @@ class FormulaEncoder:
 
     def encode_predictors(self, table: Table) -> FloatArray:
         """Return ``x`` (n, p), row-major float64; the response need not be in the table."""
-        return written_out(self._rows, table, len(self._design.columns))
-
-    def _rows(self, table: Table, storage: Storage) -> CodedMatrix:
-        x = CodedMatrix.empty(self._layout, table.n_rows, storage)
-        self._fill(x, table)
-        return x
+        return written_out(self._fill, self._layout, table)
 
     def _fill(self, x: CodedMatrix, table: Table) -> None:
         cells, missing = {}, np.zeros(len(x), dtype=np.bool_)

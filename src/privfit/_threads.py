@@ -66,6 +66,16 @@ if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_workers.cache_clear)  # threads do not survive a fork
 
 
+def each_part(work: Callable[[int], None], parts: int) -> None:
+    """Call ``work(k)`` for all ``k < parts``, on as many threads as a pass has; see `share`."""
+    threads = min(thread_count(), parts)
+    if threads > 1:
+        share(work, parts, threads)
+    else:
+        for k in range(parts):
+            work(k)
+
+
 def share(work: Callable[[int], None], parts: int, threads: int) -> None:
     """Call ``work(k)`` for all ``k < parts``, on this thread and ``threads - 1`` others.
 

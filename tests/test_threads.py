@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 from threadpoolctl import threadpool_info, threadpool_limits
 
-from privfit.data.reduction import each_chunk
-from privfit.data.threads import share, small_matrices
+from privfit._threads import share, small_matrices
+from privfit.data.reduction import each_stretch
 
 
 def blas_threads():
@@ -129,5 +129,5 @@ def test_every_chunk_is_worked_on_once_and_none_warns(monkeypatch, threads, n_ro
         times[rows] += 1.0
         assert np.isnan(np.log(-times[rows])).all()  # a warning is an error in tests
 
-    each_chunk(work, n_rows)
+    each_stretch(work, n_rows)
     assert (times == 1.0).all()
