@@ -1,9 +1,10 @@
 """Coverage of quantile regressions whose declared bounds are far wider than the residuals are spread.
 
 *Rows.* x = (1, z) with four columns z, normal and cut to their declared bounds of -3 and 3; the linear
-predictor is 0.5 + sum (+-) 0.5 z, the errors are standard normal, standard lognormal ("skew") or t with
-three degrees of freedom ("heavy"). The response is declared to be within `range` / 2 of 0, and is cut to
-that; the `tau` quantile of an error is added to the true intercept.
+predictor is 0.5 + sum (+-) 0.5 z, the errors are standard normal, standard lognormal ("skew"), lognormal
+with a sigma of 1.5 ("very skew"), exponential or t with three degrees of freedom ("heavy"). The response is
+declared to be within `range` / 2 of 0, and is cut to that; the `tau` quantile of an error is added to the
+true intercept.
 
 *What is measured.* `intercept` and `slopes` are the coverage of finite 95 % intervals, `infinite` the
 share of others, `off` the mean distance of the intercept's estimate from the truth in its standard errors,
@@ -27,7 +28,13 @@ from resumable import ResultsTable
 
 RESULTS = Path(__file__).parent / "results" / "generous_bounds.csv"
 SLOPES = np.array([0.5, -0.5, 0.5, -0.5])
-ERRORS = {"normal": stats.norm(), "skew": stats.lognorm(1.0), "heavy": stats.t(3)}
+ERRORS = {
+    "normal": stats.norm(),
+    "skew": stats.lognorm(1.0),
+    "very skew": stats.lognorm(1.5),
+    "exponential": stats.expon(),
+    "heavy": stats.t(3),
+}
 NAMES = [f"z{k}" for k in range(len(SLOPES))]
 FIELDS = [
     "errors", "tau", "n", "mu", "range",

@@ -86,14 +86,17 @@ def test_the_tail_beyond_the_bound_has_the_excess_that_was_asked_for(shape, hidd
         assert beyond > 0.4 * excess or bound == pytest.approx(size)
 
 
-@pytest.mark.parametrize(("law", "skewness"), [(norm, 0.0), (expon, 0.465), (lognorm(1.0), 0.566)])
-def test_what_exact_shares_say(law, skewness):
+@pytest.mark.parametrize(
+    ("law", "skewness", "skew"), [(norm, 0.0, 0.0), (expon, 0.465, 0.786), (lognorm(1.0), 0.566, 1.0)]
+)
+def test_what_exact_shares_say(law, skewness, skew):
     y = drawn(law, 100_000, 0.01) - (law.median() - law.mean()) / law.std() * 0.01
     problem = problem_of(len(y), Squared(1.0))
     rows = ArraySource(np.ones((len(y), 1)), y, norm_bound=1.0)
     counts = rows.sum(problem.kernel("residuals", np.zeros(1)), problem.sum_length("residuals"))
     seen = Residuals(counts / len(y), 1e-9)
     assert seen.skewness == pytest.approx(skewness, abs=0.08)
+    assert seen.skew == pytest.approx(skew, abs=0.17)
     assert unit_of(problem) * seen.usual_size == pytest.approx(np.median(np.abs(y)), rel=0.1)
     assert seen.heap < 0.2
     size, hidden = seen.largest

@@ -3,6 +3,7 @@
 import math
 from dataclasses import dataclass
 from functools import cached_property
+from statistics import NormalDist
 from typing import TypeVar
 
 import numpy as np
@@ -16,6 +17,8 @@ from privfit.problem.plan import Release
 from privfit.solvers.geometry import Frame, whitened
 from privfit.solvers.histogram import last_seen
 
+_NORMAL = NormalDist()
+
 NORMAL_QUARTILE = 0.6745
 """Of a standard normal variable."""
 
@@ -27,6 +30,9 @@ _BOTH_EDGES = np.concatenate([-_EDGES[::-1], [0.0], _EDGES])
 
 _BEYOND = 4.0
 """Standard deviations of the noise in a class that the share beyond a quantile must exceed."""
+
+_SKEWEST = 0.95
+"""Largest skewness that is believed: that of a lognormal variable whose logarithm has a sd of 2.9."""
 
 _CLEAR = 3.5
 """Standard deviations of noise that a share must exceed to count."""
@@ -97,11 +103,28 @@ class Residuals:
 
         In [-1, 1]; None where noise hides both.
         """
+        found = self._skewness
+        return None if found is None else found[0]
+
+    @property
+    def skew(self) -> float:
+        """About the ``g`` for which ``(exp(g Z) - 1) / g``, Z normal, is as skew; 0 where noise hides it.
+
+        It is the standard deviation of the logarithm of lognormal residuals (Tukey's g).
+        """
+        if self._skewness is None:
+            return 0.0
+        skewness, part = self._skewness
+        return 2.0 * math.atanh(float(np.clip(skewness, -_SKEWEST, _SKEWEST))) / -_NORMAL.inv_cdf(part)
+
+    @property
+    def _skewness(self) -> tuple[float, float] | None:
+        """The skewness, and the share beyond the quantiles that it is found from."""
         middle = self.quantile(0.5)
         for part in (0.1, 0.25):
             low, high = self.quantile(part), self.quantile(1.0 - part)
             if middle is not None and low is not None and high is not None and high > low:
-                return (high + low - 2.0 * middle) / (high - low)
+                return (high + low - 2.0 * middle) / (high - low), part
         return None
 
     @property

@@ -35,12 +35,12 @@ _FOR_NOISE = 8.0
 """Variance of what privacy noise does to the estimate, times ``(n mu)**2 / q`` and over that of a slope."""
 
 _SLOPE = 1.0
-"""How far the relative slope of a density of residuals may be from that of normal ones, over their sd."""
+"""How far the relative slope of a density may be from that of one as skew as the residuals, over their sd."""
 
-_EVEN, _UNEVEN = 0.2, 0.9
-"""By how much it differs, over that sd, from what a look shows beside noise: at the median, and per standard
-normal deviation of the quantile. Rows are counted further out than the smoothing reaches, and steps have not
-arrived, so that what predictors are off by blurs the residuals."""
+_EVEN, _UNEVEN, _SKEW = 0.2, 0.9, 0.6
+"""By how much it differs, over that sd, from what a look shows beside noise: at the median, per standard
+normal deviation of the quantile, and by how skew residuals are. Rows are counted further out than the
+smoothing reaches, and steps have not arrived, so that what predictors are off by blurs the residuals."""
 
 _ASTRAY = 0.3
 """How far from that of the quantile the share of rows below a point may be, relative to the rarer side's."""
@@ -149,22 +149,23 @@ def narrowed_to(problem: Problem, oracle: Oracle, at: FloatArray, mu: float) -> 
         return problem
     units = _units(problem, loss, min(mu, 1e12))
     spread = reach / NORMAL_QUARTILE
-    slope = _slope(quantile, spread, seen.density_slope(loss.tau, reach)).per(unit_of(problem))
+    slope = _slope(quantile, seen.skew, spread, seen.density_slope(loss.tau, reach)).per(unit_of(problem))
     width = spread * unit_of(problem) * units
     return with_loss(problem, oracle, loss.narrowed(width, 2.0 * units * loss.density, slope))
 
 
-def _slope(quantile: float, spread: float, seen: tuple[float, float] | None) -> DensitySlope:
+def _slope(quantile: float, skew: float, spread: float, seen: tuple[float, float] | None) -> DensitySlope:
     """Return what is thought of the relative slope of the density after a look that shows it with noise.
 
-    The posterior mean; before the look, and where it shows nothing, it is about that of normal residuals with
-    this ``spread``, ``-quantile / spread``. See `privfit.inference.density_slope` for what it is used for.
+    The posterior mean; before it, and where it shows nothing, residuals are taken to be like
+    ``(exp(skew Z) - 1) / skew``, Z normal, in a unit in which those near the quantile have this ``spread``.
+    See `privfit.inference.density_slope` for what it is used for.
     """
-    usual = -quantile / spread
+    usual = -(quantile + skew) / spread
     if seen is None:
         return DensitySlope(usual, _SLOPE / spread)
     found, noise = seen
-    variance = noise**2 + ((_EVEN + _UNEVEN * abs(quantile)) / spread) ** 2
+    variance = noise**2 + ((_EVEN + _UNEVEN * abs(quantile) + _SKEW * abs(skew)) / spread) ** 2
     part = 1.0 / (1.0 + variance / (_SLOPE / spread) ** 2)
     return DensitySlope(usual + part * (found - usual), math.sqrt(part * variance))
 
