@@ -12,13 +12,7 @@ from privfit.problem.objective import Problem
 from privfit.problem.oracle import Oracle
 from privfit.problem.plan import PlannedRelease, ReleaseKind
 from privfit.problem.schedule import growing_shares, planned_release, signal_of
-from privfit.solvers.base import (
-    AbstractSolver,
-    Solution,
-    keep_scale_positive,
-    precision_average,
-    with_loss,
-)
+from privfit.solvers.base import AbstractSolver, Solution, keep_scale_positive, precision_average, with_loss
 from privfit.solvers.combination import Seen, combined, in_lists
 from privfit.solvers.counts import has_counts, held_to_counts
 from privfit.solvers.curvature import SMALLEST_PART
