@@ -157,16 +157,17 @@ def narrowed_to(problem: Problem, oracle: Oracle, at: FloatArray, mu: float) -> 
 def _slope(quantile: float, skew: float, spread: float, seen: tuple[float, float] | None) -> DensitySlope:
     """Return what is thought of the relative slope of the density after a look that shows it with noise.
 
-    The posterior mean; before it, and where it shows nothing, residuals are taken to be like
-    ``(exp(skew Z) - 1) / skew``, Z normal, in a unit in which those near the quantile have this ``spread``.
+    The posterior mean; before it, and where it shows nothing, residuals are taken to be between normal ones
+    and ones like ``(exp(skew Z) - 1) / skew``, Z normal, in a unit in which those near the quantile have this
+    ``spread``: the slope of the latter is ``-(quantile + skew) / spread``.
     See `privfit.inference.density_slope` for what it is used for.
     """
-    usual = -(quantile + skew) / spread
+    usual, sd = -(quantile + 0.5 * skew) / spread, _SLOPE * math.hypot(1.0, 0.5 * skew) / spread
     if seen is None:
-        return DensitySlope(usual, _SLOPE / spread)
+        return DensitySlope(usual, sd)
     found, noise = seen
     variance = noise**2 + ((_EVEN + _UNEVEN * abs(quantile) + _SKEW * abs(skew)) / spread) ** 2
-    part = 1.0 / (1.0 + variance / (_SLOPE / spread) ** 2)
+    part = 1.0 / (1.0 + variance / sd**2)
     return DensitySlope(usual + part * (found - usual), math.sqrt(part * variance))
 
 
