@@ -39,8 +39,7 @@ from privfit.solvers import (  # noqa: E402
     empirical_bayes,
     geometry,
 )
-from privfit.solvers.base import AbstractSolver, precision_average  # noqa: E402
-from privfit.solvers.combination import Seen, in_lists  # noqa: E402
+from privfit.solvers.base import AbstractSolver  # noqa: E402
 from privfit.solvers.geometry import Frame, Marginals  # noqa: E402
 from privfit.solvers.hessian_model import HessianModel  # noqa: E402
 from privfit.solvers.shrinkage import posterior_mean  # noqa: E402
@@ -94,12 +93,6 @@ def last_gradient(combined):
         return combined(self, base, previous)
 
     return changed
-
-
-def later_half(seen, hessian, *, about):
-    """Combine the later half of the gradients, by their noise alone."""
-    del hessian, about
-    return Seen(*precision_average(*in_lists(seen[len(seen) // 2 :])))
 
 
 def bound_on_curvature(self, phi):
@@ -225,7 +218,6 @@ VARIANTS = (
         ((bounded_kernels, "bounded_gradient_kernel", mallows_kernel),),
     ),
     Variant("even budgets", EmpiricalBayesDescent(growth=1.0)),
-    Variant("the later half, by noise alone", DEFAULT, ((empirical_bayes, "combined", later_half),)),
     Variant(
         "every step from the last gradient alone",
         DEFAULT,

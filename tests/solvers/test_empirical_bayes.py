@@ -343,8 +343,8 @@ def test_a_large_budget_buys_less_geometry_in_proportion():
         return moment.mu**2 / mu**2
 
     assert part(0.1) == pytest.approx(0.14)
-    assert part(0.5) == pytest.approx(0.14)
-    assert part(2.0) == pytest.approx(0.14 * 8.0 / (0.01 * 1000 * 2.0))
+    assert part(1.0) == pytest.approx(0.14)
+    assert part(4.0) == pytest.approx(0.14 * 8.0 / (0.004 * 1000 * 4.0))
     assert part(1e3) == pytest.approx(0.14 * 0.2)
 
 

@@ -1,6 +1,7 @@
 """Descent whose estimates are shrunk by empirical Bayes at every step; the default without inference."""
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import ClassVar, final
 
@@ -12,8 +13,13 @@ from privfit.problem.objective import Problem
 from privfit.problem.oracle import Oracle
 from privfit.problem.plan import PlannedRelease, ReleaseKind
 from privfit.problem.schedule import growing_shares, planned_release, signal_of
-from privfit.solvers.base import AbstractSolver, Solution, keep_scale_positive, precision_average, with_loss
-from privfit.solvers.combination import Seen, combined, in_lists
+from privfit.solvers.base import (
+    AbstractSolver,
+    Solution,
+    keep_scale_positive,
+    precision_average,
+    with_loss,
+)
 from privfit.solvers.counts import has_counts, held_to_counts
 from privfit.solvers.curvature import SMALLEST_PART
 from privfit.solvers.geometry import ROOM, Marginals, planned_geometry, released_geometry, whitened
@@ -37,7 +43,7 @@ _LOOK_SHARE = 0.015
 _CLEAR = 4.0
 """That signal in units of `_SATURATION` from which on a look at the norms of whitened rows pays."""
 
-_EASY = 0.01
+_EASY = 0.004
 """``p**1.5 / (n mu)`` below which geometry takes less of the budget, in proportion, as its noise is small."""
 
 _LEAST_EASED = 0.2
@@ -220,6 +226,19 @@ def _eased(problem: Problem, allowance: Allowance) -> float:
     return float(np.clip(problem.n_coef**1.5 / (_EASY * signal), _LEAST_EASED, 1.0))
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class _Seen:
+    """A released gradient in whitened coordinates, the ridge's included, and the sd of its noise."""
+
+    at: FloatArray
+    gradient: FloatArray
+    sd: float
+
+
+def _gradients_of(seen: Sequence[_Seen]) -> tuple[list[FloatArray], list[FloatArray], list[float]]:
+    return [one.at for one in seen], [one.gradient for one in seen], [one.sd for one in seen]
+
+
 @dataclass(slots=True, eq=False)
 class _Descent:
     """The steps of one fit. All that it holds is released."""
@@ -229,7 +248,7 @@ class _Descent:
     relative_bound: float
     signal: float
     uncut: float = 1.0
-    seen: list[Seen] = field(default_factory=list)
+    seen: list[_Seen] = field(default_factory=list)
 
     @property
     def problem(self) -> Problem:
@@ -250,7 +269,7 @@ class _Descent:
                 if step > 0:
                     self._narrow(phi)
                 unit = self._change_unit(phi)
-            self.seen.append(self._released(self._extrapolated(phi, previous), unit, self.uncut))
+            self.seen.append(self._released(self._extrapolated(phi, previous), unit))
             previous, phi = phi, self._combined(base, phi)
         return phi
 
@@ -289,20 +308,20 @@ class _Descent:
         self.uncut = cut.uncut
         return cut.size * slope
 
-    def _cut_at(self, phi: FloatArray, size: float) -> Seen:
+    def _cut_at(self, phi: FloatArray, size: float) -> _Seen:
         """Ask for a gradient that is cut at a size."""
         self.oracle.change_basis(whitened(self.problem, self.model.frame.basis / size))
-        return self._released(phi, 1.0 / size, 1.0)
+        return self._released(phi, 1.0 / size)
 
-    def _lean(self, sizes: Sizes, found: Seen) -> float:
+    def _lean(self, sizes: Sizes, found: _Seen) -> float:
         """Return how errors lean, from a gradient that is cut at the median size.
 
         It was asked where gradients that are cut further out are 0 but for their noise.
         """
         slope, uncut = self.problem.loss.constants.slope, sizes.median.uncut
-        before = precision_average(*in_lists(self._late))[2]
+        before = precision_average(*_gradients_of(self._late))[2]
         distance = found.gradient[: self.problem.n_linear] / (slope * uncut)
-        sd = math.hypot(found.sd / uncut, before) / slope
+        sd = math.hypot(found.sd / uncut, before / self.uncut) / slope
         return sizes.lean(float(distance @ distance), sd)
 
     def _norm_limit(self, phi: FloatArray, usual: float) -> float:
@@ -334,12 +353,7 @@ class _Descent:
         return planned
 
     @property
-    def _counted(self) -> list[Seen]:
-        """Gradients that the estimate is found from: all of them, unless the loss changes half-way."""
-        return self._late if has_widths(self.problem) else self.seen
-
-    @property
-    def _late(self) -> list[Seen]:
+    def _late(self) -> list[_Seen]:
         return self.seen[len(self.seen) // 2 :]
 
     def _extrapolated(self, phi: FloatArray, previous: FloatArray) -> FloatArray:
@@ -350,16 +364,16 @@ class _Descent:
             point[:p] += _MOMENTUM * (phi[:p] - previous[:p])
         return point
 
-    def _released(self, phi: FloatArray, unit: float, uncut: float) -> Seen:
-        """Ask for a gradient where the oracle's coordinates have this unit and this part is not cut."""
+    def _released(self, phi: FloatArray, unit: float) -> _Seen:
+        """Ask for a gradient where the oracle's coordinates have this unit."""
         n = self.problem.n_linear
         at = phi.copy()
         at[:n] /= unit
         release = self.oracle.release("bounded_gradient", at)
         gradient = release.value.copy()
-        gradient[:n] /= unit * uncut
+        gradient[:n] /= unit
         gradient[:n] += self._ridge @ phi[:n]
-        return Seen(phi, gradient, release.sd / (unit * uncut))
+        return _Seen(phi, gradient, release.sd / unit)
 
     @property
     def _ridge(self) -> FloatArray:
@@ -367,29 +381,20 @@ class _Descent:
         return self.final.ridge[: self.problem.n_linear, : self.problem.n_linear]
 
     def _combined(self, base: FloatArray, previous: FloatArray) -> FloatArray:
-        """Return the shrunk estimate that the gradients give.
-
-        How much each counts follows from where the minimum is thought to be: half-way between the estimate
-        before and the one that this leads to. Were it that one alone, a step that goes too far would find the
-        older gradients nearer, and lead back.
-        """
-        first = self._estimate(base, previous, about=previous)
-        return self._estimate(base, previous, about=0.5 * (previous + first))
-
-    def _estimate(self, base: FloatArray, previous: FloatArray, *, about: FloatArray) -> FloatArray:
-        """Return it with the weights of the gradients that suit a minimum at ``about``."""
+        """Return the shrunk estimate that the later half of the gradients gives."""
+        late = _gradients_of(self._late)
+        at, gradient, sd = precision_average(*late)
         n, loss = self.problem.n_linear, self.problem.loss
-        best = combined(self._counted, self._hessian(about), about=about)
-        hessian = self._hessian(best.at)
-        inverse = np.linalg.inv(steepness(hessian, *in_lists(self._late)) * hessian)
-        raw = best.at[:n] - inverse @ best.gradient[:n] - base[:n]
-        if best.sd > 0:
-            raw = self.model.shrunk(raw, best.sd**2 * inverse @ inverse, self.model.alike)
-        phi = np.concatenate([base[:n] + raw, best.at[n:]])
+        hessian = self._hessian(at)
+        inverse = np.linalg.inv(steepness(hessian, *late) * hessian)
+        raw = at[:n] - inverse @ gradient[:n] - base[:n]
+        if sd > 0:
+            raw = self.model.shrunk(raw, sd**2 * inverse @ inverse, self.model.alike)
+        phi = np.concatenate([base[:n] + raw, at[n:]])
         if loss.has_scale:
-            phi[-1] -= best.gradient[-1] * best.at[-1] / loss.constants.scale_curvature
+            phi[-1] -= gradient[-1] * at[-1] / loss.constants.scale_curvature
         return keep_scale_positive(self.problem, phi, previous)
 
     def _hessian(self, phi: FloatArray) -> FloatArray:
         """Return a Hessian at ``phi`` from released quantities, shape (n_linear, n_linear)."""
-        return self.model.as_seen(phi) + self._ridge
+        return self.uncut * self.model.as_seen(phi) + self._ridge
