@@ -448,14 +448,19 @@ def mixed() -> str:
         [name, f"{times['processor_ms']:,.0f} ms", f"{times['clock_ms']:,.0f} ms"]
         for name, times in {**report["sums"], **report["fits"]}.items()
     ]
-    lines = [f"* {name}: {value}" for name, value in report["ratios"].items()]
     sizes = (
         f"{report['rows']:,} rows, {report['encoded_columns']} encoded columns, "
         f"threads: {report['threads']}. Rows take {report['bytes_by_code'] / 2**20:.0f} MiB by code, "
         f"{report['bytes_dense'] / 2**20:.0f} MiB dense and {report['bytes_sparse'] / 2**20:.0f} MiB sparse."
     )
     times = table(["", "processor time", "clock"], body)
-    return "\n\n".join([sizes, times, "Ratios of processor times:", "\n".join(lines)])
+    return "\n\n".join([sizes, times, _ratios(report)])
+
+
+def _ratios(report: dict[str, Any]) -> str:
+    """Return ratios of processor times and of clocks."""
+    body = [[name, value, report["clock_ratios"][name]] for name, value in report["ratios"].items()]
+    return table(["ratio", "of processor times", "of clocks"], body)
 
 
 def other_libraries() -> str:
@@ -466,9 +471,8 @@ def other_libraries() -> str:
         for name, times in report["measured"].items()
     ]
     sizes = f"{report['rows']:,} rows, {report['columns']} columns, threads: {report['threads']}."
-    lines = [f"* {name}: {value}" for name, value in report["ratios"].items()]
     times = table(["", "processor time", "clock"], body)
-    return "\n\n".join([sizes, times, "Ratios of processor times:", "\n".join(lines)])
+    return "\n\n".join([sizes, times, _ratios(report)])
 
 
 def own_fits() -> str:

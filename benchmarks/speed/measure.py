@@ -36,12 +36,14 @@ def in_rounds(actions: dict[str, Callable[[], object]], rounds: int) -> dict[str
     }
 
 
-def ratios(measured: dict[str, dict[str, float]], pairs: list[tuple[str, str]]) -> dict[str, float]:
-    """Return quotients of processor times, which other programs on the machine disturb least.
+def ratios(
+    measured: dict[str, dict[str, float]], pairs: list[tuple[str, str]], by: str = "processor_ms"
+) -> dict[str, float]:
+    """Return quotients of processor times, which other programs on the machine disturb least, or of clocks.
 
     There is none to a time that is too short to be measured.
     """
-    times = {name: each["processor_ms"] for name, each in measured.items()}
+    times = {name: each[by] for name, each in measured.items()}
     return {
         f"{above} / {below}": round(times[above] / times[below], 3)
         for above, below in pairs
