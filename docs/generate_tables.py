@@ -459,7 +459,7 @@ def mixed() -> str:
 
 def _ratios(report: dict[str, Any]) -> str:
     """Return ratios of processor times and of clocks."""
-    body = [[name, value, report["clock_ratios"][name]] for name, value in report["ratios"].items()]
+    body = [[name, str(ratio), str(report["clock_ratios"][name])] for name, ratio in report["ratios"].items()]
     return table(["ratio", "of processor times", "of clocks"], body)
 
 
