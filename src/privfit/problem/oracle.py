@@ -158,7 +158,6 @@ class Oracle:
         sampled = chances / COIN_SIDES
         if sampled not in (1.0, self._sample[0]):
             self._sample = sampled, self._source.sampled(partial(self._noise.coins, chances), sampled)
-            self._asked = None
         if sampled != self._part:
             self._part, self._asked = sampled, None
 
