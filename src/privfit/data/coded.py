@@ -166,9 +166,14 @@ class CodedMatrix:
 
     def dense(self) -> FloatArray:
         """Return the encoded columns, shape (m, p), row-major; rows that may not contribute are NaN."""
-        out = np.zeros(self.shape)
-        coded_loops.expand(self.numbers, self.codes, self.layout.places, out)
+        out = np.empty(self.shape)
+        self.write_out(out)
         return out
+
+    def write_out(self, out: FloatArray) -> None:
+        """Fill ``out`` (m, p), row-major, with what `dense` returns."""
+        out[:] = 0.0
+        coded_loops.expand(self.numbers, self.codes, self.layout.places, out)
 
     def square_dots(self, factors: FloatArray) -> FloatArray:
         """Return the sums of squared entries times factors (p,), shape (m,); NaN as in `dense`."""

@@ -44,7 +44,7 @@ def written_out(fill: Fill, layout: Layout, table: Table) -> FloatArray:
         part = table.part(rows)
         coded = CodedMatrix.empty(layout, part.n_rows)
         fill(coded, part)
-        x[rows] = coded.dense()
+        coded.write_out(x[rows])
 
     _each_block(write, table.n_rows)
     return x
