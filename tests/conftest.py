@@ -47,8 +47,8 @@ def compile_once(config):
 @pytest.fixture
 def few_rehearsals(monkeypatch):
     """Forecast by two rehearsals and search roughly, where a test is not of how good forecasts are."""
-    from privfit.estimators.forecast import Rehearsal
-
-    monkeypatch.setitem(Rehearsal.forecast.__kwdefaults__, "rehearsals", 2)
+    monkeypatch.setattr("privfit.estimators.forecast.FEWEST_REHEARSALS", 2)
+    monkeypatch.setattr("privfit.estimators.forecast.MOST_REHEARSALS", 2)
+    monkeypatch.setattr("privfit.estimators.split.FEWEST_REHEARSALS", 2)
     monkeypatch.setattr("privfit.estimators.sample_size._SEARCH_REHEARSALS", 2)
     monkeypatch.setattr("privfit.estimators.sample_size._TOLERANCE", 0.2)

@@ -42,7 +42,7 @@ class Staged:
     def __init__(self, errors):
         self.errors = errors
 
-    def forecast(self, options, *, n_rows):
+    def forecast(self, options, *, n_rows, rehearsals):
         se = np.array([self.errors.get(options.inference.bread, self.errors[None])])
         return Forecast(("a", "b"), se, np.zeros_like(se), np.full_like(se, math.inf))
 
@@ -340,6 +340,23 @@ def test_power_of_a_finite_interval():
     planned = pf.plan("wage ~ age + job", n=10**5, schema=SCHEMA, model="ols", epsilon=4)
     assert planned.power(0.5 * planned.width["age"])["age"] == pytest.approx(0.5, abs=0.05)
     assert planned.power(0.0)["age"] == pytest.approx(0.05, abs=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("n", "terms", "options", "rehearsals"),
+    [
+        (500, "age", {}, 96),
+        (4_000, "age", {}, 40),
+        (500, "age", {"solver": "gradient-descent", "epsilon": 4.0}, 45),
+        (500, "age + job + visits + gain", {}, 80),
+        (10_000, "age", {}, 16),
+    ],
+)
+def test_few_rows_are_rehearsed_more_often(n, terms, options, rehearsals):
+    """Many steps take long, and of many coefficients most rehearsals tell alike."""
+    planned = pf.plan(f"high ~ {terms}", n=n, **options, **COMMON)
+    assert len(planned.forecast.se) == rehearsals
+    assert f"{rehearsals} fits of simulated rows" in " ".join(str(planned).split())
 
 
 def test_rows_for_a_width():

@@ -24,8 +24,14 @@ from privfit.problem.oracle import Oracle
 from privfit.problem.plan import Plan
 from privfit.results import FitResult
 
-REHEARSALS = 16
+FEWEST_REHEARSALS = 16
 """Fits of the stand-in rows that a forecast is the mean of; its own error is a quarter of a fit's."""
+
+MOST_REHEARSALS = 96
+"""Those with few rows and few coefficients, whose widths differ most from fit to fit."""
+
+_MANY_ROWS, _MANY_COEFFICIENTS, _MANY_RELEASES = 10_000, 30, 400
+"""Numbers from which `FEWEST_REHEARSALS` suffice, or take the time that a plan may take."""
 
 _SCALES = 200
 """Values of the estimated scale that stand for all of them."""
@@ -163,6 +169,20 @@ def _mean_of_finite(values: FloatArray) -> FloatArray:
     return np.where(count > 0, total / np.maximum(count, 1), none)
 
 
+def enough_rehearsals(problem: Problem, plan: Plan) -> int:
+    """Return how many fits the forecast of a plan is the mean of.
+
+    Notes
+    -----
+    Where rows are few, noise decides the widths, and they have heavy tails, the more so the fewer
+    coefficients tell how large the noise was. Many coefficients or releases take longer.
+    """
+    wanted = FEWEST_REHEARSALS * min(
+        _MANY_ROWS / problem.n_rows, _MANY_COEFFICIENTS / problem.size, _MANY_RELEASES / len(plan.releases)
+    )
+    return min(max(FEWEST_REHEARSALS, int(wanted)), MOST_REHEARSALS)
+
+
 @dataclass(frozen=True, slots=True)
 class Rehearsal:
     """A model and stand-in rows, ready to forecast any number of rows and any budget.
@@ -204,14 +224,17 @@ class Rehearsal:
             )
         return problem, plan
 
-    def forecast(self, options: FitOptions, *, n_rows: int, rehearsals: int = REHEARSALS) -> Forecast:
+    def forecast(self, options: FitOptions, *, n_rows: int, rehearsals: int | None = None) -> Forecast:
         """Return what a fit of ``n_rows`` rows is expected to report.
 
         The solver and the inference run as they would, with the planned noise, on the stand-in rows. These
-        count alike: each stands for a privacy unit with one row, and a survey weight at its bound.
+        count alike: each stands for a privacy unit with one row, and a survey weight at its bound. Without
+        ``rehearsals`` there are `enough_rehearsals`.
         """
         options = replace(options, shares=ShareRule())
         problem, plan = self.plan(options, n_rows=n_rows)
+        if rehearsals is None:
+            rehearsals = enough_rehearsals(problem, plan)
         count = rehearsals if options.inference else 1
         return Forecast.of([self._once(problem, plan, options, seed) for seed in range(count)])
 

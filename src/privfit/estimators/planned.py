@@ -14,7 +14,7 @@ from privfit.data.source import MOST_ROWS
 from privfit.errors import InvalidArgument
 from privfit.estimators.assumptions import Assumptions
 from privfit.estimators.fit import FitOptions, statement_of
-from privfit.estimators.forecast import REHEARSALS, Forecast, Rehearsal
+from privfit.estimators.forecast import Forecast, Rehearsal
 from privfit.estimators.models import Model
 from privfit.planning import Purpose, budget_split
 from privfit.problem.plan import Plan
@@ -158,8 +158,8 @@ class PlannedFit:
             f"units of the raw columns; width of its {100 * self.level:.6g}% interval, Student's t included; "
             "noise %: share of the squared standard error that is noise; finite %: how often the budget will "
             "suffice for an interval. No data were read.",
-            f"Assumed: {self.assumptions}. {REHEARSALS} fits of simulated rows, with the planned noise, "
-            "were averaged.",
+            f"Assumed: {self.assumptions}. {len(self.forecast.se)} fits of simulated rows, with the planned "
+            "noise, were averaged.",
             *notes,
         ]
         if (table["finite"] < RARE).any():

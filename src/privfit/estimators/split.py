@@ -6,7 +6,7 @@ import numpy as np
 
 from privfit._checks import FloatArray
 from privfit.estimators.fit import FitOptions
-from privfit.estimators.forecast import Rehearsal
+from privfit.estimators.forecast import FEWEST_REHEARSALS, Rehearsal
 from privfit.inference.infer import BudgetSplit
 
 BREADS = (0.05, 0.08, 0.12, 0.18, 0.26)
@@ -44,7 +44,8 @@ def shortest(rehearsal: Rehearsal, options: FitOptions, *, n_rows: int, level: f
     """
 
     def information(split: BudgetSplit) -> FloatArray:
-        return rehearsal.forecast(replace(options, inference=split), n_rows=n_rows).information(level)
+        chosen = replace(options, inference=split)
+        return rehearsal.forecast(chosen, n_rows=n_rows, rehearsals=FEWEST_REHEARSALS).information(level)
 
     best = BudgetSplit()
     known = information(best)
