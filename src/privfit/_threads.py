@@ -68,9 +68,8 @@ if hasattr(os, "register_at_fork"):
 
 def each_part(work: Callable[[int], None], parts: int) -> None:
     """Call ``work(k)`` for all ``k < parts``, on as many threads as a pass has; see `share`."""
-    threads = min(thread_count(), parts)
-    if threads > 1:
-        share(work, parts, threads)
+    if parts > 1 and thread_count() > 1:
+        share(work, parts, min(thread_count(), parts))
     else:
         for k in range(parts):
             work(k)

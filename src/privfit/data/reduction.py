@@ -44,7 +44,7 @@ def sum_chunks(work: ChunkWork, chunks: int, size: int) -> FloatArray:
     length = _part_length(chunks, size)
     parts = -(-chunks // length)
     sums = np.empty((parts, size))
-    together = int(np.clip(_ENTRIES // max(size, 1), 1, 64))
+    together = min(max(_ENTRIES // max(size, 1), 1), 64)
 
     def one_part(k: int) -> None:
         tree = _Tree()
@@ -93,7 +93,7 @@ def summation_error(n_rows: int, terms: int = CHUNK_ROWS) -> float:
     ``log2(n_rows) + 1`` is less than that of the terms.
     """
     chunks = -(-n_rows // CHUNK_ROWS)
-    depth = min(n_rows, terms) + int(np.ceil(np.log2(max(chunks, 1)))) + 1
+    depth = min(n_rows, terms) + max(chunks - 1, 0).bit_length() + 1
     return 2.0 * depth * 2.0**-53
 
 
@@ -136,7 +136,7 @@ def tree_sum(terms: Iterable[FloatArray]) -> FloatArray:
 
 def _part_length(chunks: int, size: int) -> int:
     """Return a power of 2: chunks of a part."""
-    parts = int(np.clip(_ENTRIES // max(size, 1), 4, _PARTS))
+    parts = min(max(_ENTRIES // max(size, 1), 4), _PARTS)
     return 1 << max(0, (-(-chunks // parts) - 1).bit_length())
 
 
