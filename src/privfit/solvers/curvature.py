@@ -59,20 +59,16 @@ def model_hessian(
     constant = center / length if length > 1e-6 else np.zeros(p)
     left, spreads, right = np.linalg.svd(phi - np.outer(phi @ constant, constant), full_matrices=False)
     found = spreads > 1e-9
-    nodes, chance = normal_nodes(int(found.sum()))
+    directions = int(found.sum())
+    side, (nodes, _) = directions + 1, normal_nodes(directions)
     eta = (phi @ center)[:, None] + (left[:, found] * np.minimum(spreads[found], _LONGEST)) @ nodes
-    weighted = chance[:, None, None] * curvatures(eta)
-    mean = weighted.sum(axis=0)
+    block = (_products(directions) @ curvatures(eta).reshape(-1, m * m)).reshape(side, side, m, m)
+    mean = block[0, 0]
     whole = _each(mean, p)
-    if not found.any():
+    if not directions:
         return whole
-    plane = np.vstack([constant, right[found]])
-    values = np.vstack([np.ones(chance.size), nodes])
-    side = len(plane)
-    products = (values[:, None] * values).reshape(side * side, -1)
-    block = (products @ weighted.reshape(-1, m * m)).reshape(side, side, m, m)
     block = block.transpose(2, 0, 3, 1).reshape(m * side, m * side)
-    turn = for_each(m, plane)
+    turn = for_each(m, np.vstack([constant, right[found]]))
     change = _raised(block, mean, side, smallest) - _each(mean, side)
     return whole + turn.T @ change @ turn
 
@@ -111,6 +107,14 @@ def normal_nodes(directions: int) -> tuple[FloatArray, FloatArray]:
     half = np.linalg.solve(np.linalg.cholesky(half @ half.T / half.shape[1]), half)
     nodes = np.hstack([half, -half])
     return nodes, np.full(nodes.shape[1], 1.0 / nodes.shape[1])
+
+
+@cache
+def _products(directions: int) -> FloatArray:
+    """Return the products of ``(1, u)`` at the points, times their probabilities, shape (side**2, n)."""
+    nodes, chance = normal_nodes(directions)
+    values = np.vstack([np.ones(chance.size), nodes])
+    return (values[:, None] * values).reshape(-1, chance.size) * chance
 
 
 def _roots_of_primes(count: int) -> FloatArray:

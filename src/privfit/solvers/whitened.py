@@ -209,7 +209,7 @@ class WhitenedGradientDescent(AbstractSolver):
         if self.n_steps is not None:
             return self.n_steps
         signal = problem.n_rows * min(mu, 1e12) / problem.n_linear
-        return int(np.clip(round(2.0 * math.log(max(signal, 1.0))), 6, 30))
+        return min(max(round(2.0 * math.log(max(signal, 1.0))), 6), 30)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -278,11 +278,9 @@ class _Descent:
         """
         self.oracle.change_basis(view.problem)
         steps: list[Step] = []
-        point = self.model.start
+        point, unasked = self.model.start, np.zeros((self.problem.size, self.problem.size))
         for _ in range(count):
-            at = view.inwards(point)
-            inverse = floored_inverse(view.hessian(at), 0.0)
-            steps.append(take_step(view.problem, self.oracle, at, inverse))
+            steps.append(take_step(view.problem, self.oracle, view.inwards(point), unasked))
             point = self._shrunk(view, _led(view, steps, view.hessian))
         return steps, point
 
