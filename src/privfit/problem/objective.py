@@ -96,17 +96,17 @@ class Problem:
         """Number that the rows of a table do not exceed, for the rounding of sums."""
         return 2 * self.n_rows if self.unit is None else MOST_ROWS
 
-    @property
+    @cached_property
     def n_coef(self) -> int:
         """Number p of encoded columns."""
         return len(self.columns)
 
-    @property
+    @cached_property
     def n_linear(self) -> int:
         """Number of coefficients: p for each linear predictor of the loss."""
         return self.n_coef * self.loss.n_outputs
 
-    @property
+    @cached_property
     def size(self) -> int:
         """Number q of parameters: that of coefficients, and 1 for a scale."""
         return self.n_linear + self.loss.has_scale

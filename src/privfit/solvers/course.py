@@ -3,8 +3,6 @@
 import math
 from dataclasses import dataclass
 
-import numpy as np
-
 from privfit.problem.objective import Problem
 from privfit.problem.schedule import growing_shares
 from privfit.solvers.base import noise_norm
@@ -55,7 +53,8 @@ def usual_growth(problem: Problem, mu: float) -> float:
     """
     if problem.loss.has_scale:
         return _GROWTHS[0]
-    return float(np.clip(_GROWTH_OF_SIGNAL * problem.n_rows * mu, *_GROWTHS))
+    least, most = _GROWTHS
+    return min(max(_GROWTH_OF_SIGNAL * problem.n_rows * mu, least), most)
 
 
 @dataclass(frozen=True, slots=True)

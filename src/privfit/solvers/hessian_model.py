@@ -256,9 +256,12 @@ class View:
         It ends where the model's curvature, added up on the way by the midpoint rule, has used up the
         gradient; and where it has changed linear predictors by 9.
         """
-        along, loss = step[: len(self.each)], self.model.problem.loss
+        loss = self.model.problem.loss
+        if loss.target_kind == "numeric":
+            return 1.0
+        along = step[: len(self.each)]
         distance = float(np.linalg.norm(self.each @ along))
-        if loss.target_kind == "numeric" or distance <= _NEAR:
+        if distance <= _NEAR:
             return 1.0
         left = float(along @ self.expected(at) @ along)
         if loss.constants.curvature * distance**2 <= _GROWS * left:

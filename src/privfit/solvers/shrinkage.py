@@ -148,9 +148,12 @@ def _both_sides(factor: FloatArray, matrix: FloatArray) -> FloatArray:
     return 0.5 * (product + product.T)
 
 
-def _grid(noisy: FloatArray, variance: FloatArray, believable: float) -> FloatArray:
+@njit(_VECTOR(_VECTOR, _VECTOR, float64), cache=True, error_model="numpy")
+def _grid(noisy: Any, variance: Any, believable: float) -> Any:
     """Return prior variances from 0 up to the largest square or what is believable."""
-    first = float(variance.min()) / 16.0
-    largest = min(max(4.0 * float(np.max(noisy**2 - variance)), 1e-12), believable)
+    first = variance.min() / 16.0
+    largest = min(max(4.0 * np.max(noisy**2 - variance), 1e-12), believable)
     count = max(math.ceil(math.log(largest / first) / math.log(_RATIO)), 1)
-    return np.concatenate([[0.0], first * _RATIO ** np.arange(count)])
+    grid = np.zeros(count + 1)
+    grid[1:] = first * _RATIO ** np.arange(count)
+    return grid
