@@ -25,7 +25,7 @@ from privfit.problem.plan import Plan
 from privfit.results import FitResult
 
 FEWEST_REHEARSALS = 16
-"""Fits of the stand-in rows that a forecast is the mean of; its own error is a quarter of a fit's."""
+"""Fits of the stand-in rows that make a forecast; its own error is about a third of a fit's."""
 
 MOST_REHEARSALS = 96
 """Those with few rows and few coefficients, whose widths differ most from fit to fit."""
@@ -85,13 +85,13 @@ class Forecast:
 
     @property
     def sampling(self) -> FloatArray:
-        """Expected standard deviation from sampling, shape (k,); ``inf`` where no interval is finite."""
-        return self._root_mean(1.0 - self.noise_shares)
+        """Median standard deviation from sampling, shape (k,); ``inf`` where no interval is finite."""
+        return self._typical_root(1.0 - self.noise_shares)
 
     @property
     def noise(self) -> FloatArray:
-        """Expected standard deviation from privacy noise, shape (k,); ``inf`` where no interval is finite."""
-        return self._root_mean(self.noise_shares)
+        """Median standard deviation from privacy noise, shape (k,); ``inf`` where no interval is finite."""
+        return self._typical_root(self.noise_shares)
 
     @property
     def noise_share(self) -> FloatArray:
@@ -101,8 +101,11 @@ class Forecast:
         return np.where(np.isinf(self.noise), 1.0, share)
 
     def width(self, level: float = 0.95) -> FloatArray:
-        """Return the expected width of the finite confidence intervals, shape (k,); ``inf`` if none is."""
-        return _mean_of_finite(self._widths(level))
+        """Return the median width of the finite confidence intervals, shape (k,); ``inf`` if none is.
+
+        Where rows are few, one fit in a hundred may have an interval ten times as wide and decide the mean.
+        """
+        return _median_of_finite(self._widths(level))
 
     def information(self, level: float = 0.95) -> FloatArray:
         """Return the expected inverse square of the intervals' widths, shape (k,); infinite ones add 0.
@@ -137,11 +140,11 @@ class Forecast:
         lower, upper = interval(np.zeros(self.se.shape), self.se, level, self.dof)
         return np.where(np.isnan(self.se), math.nan, upper - lower)
 
-    def _root_mean(self, shares: FloatArray) -> FloatArray:
-        """Return the root of the mean of these shares of the squared standard errors, where finite."""
+    def _typical_root(self, shares: FloatArray) -> FloatArray:
+        """Return the root of the median of these shares of the squared standard errors, where finite."""
         finite = np.isfinite(self._widths(0.95))
         squares = np.where(finite, self.se, 1.0) ** 2 * shares
-        return np.sqrt(_mean_of_finite(np.where(finite, squares, self.se)))
+        return np.sqrt(_median_of_finite(np.where(finite, squares, self.se)))
 
 
 def t_test_power(shift: FloatArray, critical: FloatArray, dof: FloatArray) -> FloatArray:
@@ -160,21 +163,19 @@ def t_test_power(shift: FloatArray, critical: FloatArray, dof: FloatArray) -> Fl
     return np.minimum(tails @ (0.5 * weights), 1.0)
 
 
-def _mean_of_finite(values: FloatArray) -> FloatArray:
-    """Return the mean of the finite entries of each column, ``inf`` if there is none, NaN if all are NaN."""
-    finite = np.isfinite(values)
-    count = finite.sum(axis=0)
-    total = np.where(finite, values, 0.0).sum(axis=0)
+def _median_of_finite(values: FloatArray) -> FloatArray:
+    """Return the median of the finite entries of each column: ``inf`` if none is, NaN if all are NaN."""
+    columns = [column[np.isfinite(column)] for column in values.T]
     none = np.where(np.isnan(values).all(axis=0), math.nan, math.inf)
-    return np.where(count > 0, total / np.maximum(count, 1), none)
+    return np.array([np.median(found) if found.size else none[k] for k, found in enumerate(columns)])
 
 
 def enough_rehearsals(problem: Problem, plan: Plan) -> int:
-    """Return how many fits the forecast of a plan is the mean of.
+    """Return how many fits make the forecast of a plan.
 
     Notes
     -----
-    Where rows are few, noise decides the widths, and they have heavy tails, the more so the fewer
+    Where rows are few, noise decides the widths, and they differ from fit to fit, the more so the fewer
     coefficients tell how large the noise was. Many coefficients or releases take longer.
     """
     wanted = FEWEST_REHEARSALS * min(

@@ -154,12 +154,12 @@ class PlannedFit:
             unknown = "Unknown: without inference a fit buys no standard errors, so there are none to expect."
             return (unknown, *notes)
         notes = [
-            "Expected standard deviation of each coefficient from sampling and from privacy noise, in the "
+            "Standard deviation of each coefficient from sampling and from privacy noise, in the "
             f"units of the raw columns; width of its {100 * self.level:.6g}% interval, Student's t included; "
             "noise %: share of the squared standard error that is noise; finite %: how often the budget will "
             "suffice for an interval. No data were read.",
-            f"Assumed: {self.assumptions}. {len(self.forecast.se)} fits of simulated rows, with the planned "
-            "noise, were averaged.",
+            f"Assumed: {self.assumptions}. Shown are medians of {len(self.forecast.se)} fits of simulated "
+            "rows, with the planned noise.",
             *notes,
         ]
         if (table["finite"] < RARE).any():

@@ -42,7 +42,7 @@ class Wanted:
     Parameters
     ----------
     width : float or mapping, optional
-        Largest expected width of the interval: of ``coefficient``, or by name.
+        Largest median width of the interval: of ``coefficient``, or by name.
     power : float, optional
         Probability with which a test should find ``effect``.
     effect : float or mapping, optional

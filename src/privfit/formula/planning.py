@@ -79,7 +79,7 @@ def plan(
     Returns
     -------
     PlannedFit
-        ``summary()``, ``table()`` and ``plot()`` show the expected width of each coefficient's interval and
+        ``summary()``, ``table()`` and ``plot()`` show the median width of each coefficient's interval and
         its parts from sampling and from privacy noise; ``plan`` every release; ``budget_split`` the parts of
         the budget; ``power(effect)`` the chance to find a coefficient.
 
@@ -154,7 +154,7 @@ def sample_size(
     formula, schema, model, quantile, target, solver, relation, l2, inference, assumptions, level
         As in `plan`.
     width : float or mapping, optional
-        Largest expected width of an interval, in reported units: of ``coefficient``, or by name.
+        Largest median width of an interval, in reported units: of ``coefficient``, or by name.
     power, effect : float, optional
         Probability with which a test of size ``1 - level`` should find a coefficient of size ``effect``.
         ``effect`` may be a mapping by name.
