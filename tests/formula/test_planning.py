@@ -459,6 +459,15 @@ def test_information_is_that_of_the_finite_intervals():
     np.testing.assert_allclose(forecast.information(0.95), [2.0 * one, 0.3125 / 3.0 * one, 0.0])
 
 
+def test_widths_are_medians_of_finite_intervals():
+    """One fit whose interval is far wider than those of others decides nothing."""
+    se = np.array([[1.0, math.inf], [2.0, math.inf], [1e6, math.inf], [math.inf, math.inf]])
+    forecast = Forecast(("a", "b"), se, np.full((4, 2), 0.36), np.full((4, 2), math.inf))
+    np.testing.assert_allclose(forecast.width(0.95), [4.0 * stats.norm.ppf(0.975), math.inf])
+    np.testing.assert_allclose(forecast.noise, [1.2, math.inf])
+    np.testing.assert_allclose(forecast.sampling, [1.6, math.inf])
+
+
 def test_many_rows_have_a_smaller_bread_and_shorter_intervals():
     """Than with the part of the budget that few rows need."""
     common = {"schema": {name: SCHEMA[name] for name in ("age", "wage")}, "epsilon": 0.2}
