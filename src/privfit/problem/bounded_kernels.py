@@ -243,9 +243,7 @@ def norms_kernel() -> BlockKernel:
     """
 
     def kernel(block: Block | CodedBlock, out: FloatArray) -> None:
-        for chunk, rows in enumerate(chunk_rows(0, out.shape[0])):
-            share = np.array(block.share[rows])  # of one stride, and writable
-            _count_norms(block.influence[rows].view(np.int64), share, out[chunk])
+        _count_norms(block.influence.view(np.int64), np.array(block.share), out)
 
     return CodedKernel(kernel, kernel)
 
@@ -297,9 +295,9 @@ def residuals_kernel(theta: FloatArray, response_range: tuple[float, float]) -> 
     return CodedKernel(kernel, kernel)
 
 
-@njit(void(int64[::1], _VECTOR, _VECTOR), cache=True, nogil=True)
+@njit(void(int64[::1], _VECTOR, _MATRIX), cache=True, nogil=True)
 def _count_norms(bits: Any, share: Any, out: Any) -> None:
-    """Add the shares of rows to the classes of ``-2 log2(w)``; ``bits`` are those of their weights.
+    """Add the shares of rows to the classes of ``-2 log2(w)``, a row a chunk; ``bits`` are of their weights.
 
     There are four to a doubling of ``w**-0.5``, `NORMS_A_DOUBLING`.
     A weight is ``2**e * m``, ``1 <= m < 2``, and in its bits e, from 1023 on, comes before the digits of m.
@@ -308,7 +306,7 @@ def _count_norms(bits: Any, share: Any, out: Any) -> None:
         digits = bits[i] & (_ONE - 1)
         order = 2 * (1023 - (bits[i] >> 52)) - (digits > 0) - (digits >= _ROOT_DIGITS)
         if bits[i] > 0:
-            out[min(max(order, 0), out.size - 1)] += share[i]
+            out[i // CHUNK_ROWS, min(max(order, 0), out.shape[1] - 1)] += share[i]
 
 
 def _count(order: IntArray, share: FloatArray, out: FloatArray) -> None:
