@@ -99,10 +99,12 @@ class BasisNorms:
 
     def _written_out(self, x: Matrix) -> tuple[FloatArray, FloatArray]:
         length, size = np.empty(len(x)), np.empty(len(x))
-        for rows in slabs(slice(0, length.size), x.shape[1]):
-            slab, constant = (x[rows].dense(), 0) if by_code(x) else numbers_of(x[rows])
-            slab = np.ascontiguousarray(slab)
-            norm_loops.turned_squares(slab, constant, *self._root, length[rows], size[rows])
+        if by_code(x):
+            for rows in slabs(slice(0, length.size), x.shape[1]):
+                norm_loops.turned_squares(x[rows].dense(), 0, *self._root, length[rows], size[rows])
+        else:
+            numbers, constant = numbers_of(x)
+            norm_loops.turned_squares(np.ascontiguousarray(numbers), constant, *self._root, length, size)
         length = np.sqrt(length)
         size, off = self._raised(np.sqrt(size), length), self._frobenius * length
         return np.sqrt(size * size + self._off * off * off), length
