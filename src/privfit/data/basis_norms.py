@@ -10,7 +10,7 @@ from privfit._checks import FloatArray
 from privfit.data import norm_loops
 from privfit.data.caps import SlopeBounds
 from privfit.data.clamp import SHRINK, SMALLEST_NORMAL
-from privfit.data.coded import CodedMatrix, Matrix, squared_norms
+from privfit.data.coded import CodedMatrix, Matrix, by_code, numbers_of, squared_norms
 from privfit.data.reduction import slabs
 from privfit.data.room import AbstractRoom
 
@@ -81,27 +81,30 @@ class BasisNorms:
     def __call__(self, x: Matrix) -> tuple[FloatArray, FloatArray]:
         """Return both bounds for finite rows, each of shape (n,)."""
         with np.errstate(over="ignore", invalid="ignore"):
-            if isinstance(x, CodedMatrix) and self._shifts is not None and x.layout.constant:
+            if by_code(x) and self._shifts is not None and x.layout.constant:
                 size, length = self._by_code(x, self._shifted_codes(x, *self._shifts))
-            elif isinstance(x, CodedMatrix) and 4 * x.entries < x.shape[1]:
+            elif by_code(x) and 4 * x.entries < x.shape[1]:
                 size, length = self._by_code(x, x.quadratic(self._form))
-            elif self._shifts is not None and not isinstance(x, CodedMatrix):
+            elif self._shifts is not None and not by_code(x):
                 size, length = self._shifted(x, *self._shifts)
             else:
                 size, length = self._written_out(x)
             return size, length * (self._spectral + 2.0**-46 * self._frobenius)
 
-    def _shifted(self, x: FloatArray, scale: FloatArray, shift: FloatArray) -> tuple[FloatArray, FloatArray]:
-        length, size = np.empty(len(x)), np.empty(len(x))
-        norm_loops.moved_squares(np.ascontiguousarray(x), scale, shift, length, size)
+    def _shifted(self, x: Matrix, scale: FloatArray, shift: FloatArray) -> tuple[FloatArray, FloatArray]:
+        (numbers, constant), length, size = numbers_of(x), np.empty(len(x)), np.empty(len(x))
+        norm_loops.moved_squares(np.ascontiguousarray(numbers), constant, scale, shift, length, size)
         length = np.sqrt(length)
         return self._raised(np.sqrt(size), length), length
 
     def _written_out(self, x: Matrix) -> tuple[FloatArray, FloatArray]:
         length, size = np.empty(len(x)), np.empty(len(x))
-        for rows in slabs(slice(0, length.size), x.shape[1]):
-            slab = x[rows].dense() if isinstance(x, CodedMatrix) else np.ascontiguousarray(x[rows])
-            norm_loops.turned_squares(slab, *self._root, length[rows], size[rows])
+        if by_code(x):
+            for rows in slabs(slice(0, length.size), x.shape[1]):
+                norm_loops.turned_squares(x[rows].dense(), 0, *self._root, length[rows], size[rows])
+        else:
+            numbers, constant = numbers_of(x)
+            norm_loops.turned_squares(np.ascontiguousarray(numbers), constant, *self._root, length, size)
         length = np.sqrt(length)
         size, off = self._raised(np.sqrt(size), length), self._frobenius * length
         return np.sqrt(size * size + self._off * off * off), length

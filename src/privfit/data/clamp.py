@@ -59,14 +59,9 @@ def influence_weights(
     if not isinstance(x, CodedMatrix):
         x = np.ascontiguousarray(x, dtype=np.float64)
     y = np.ascontiguousarray(y, dtype=np.float64)
-    squared = _squared_norms(x)
-    usable = np.isfinite(squared) & np.isfinite(y)
+    weight, usable = _weights(x, y, norm_bound**2 * SHRINK)
     if not usable.all():
         x, y = _blanked(x, usable), np.where(usable, y, 0.0)
-        squared[~usable] = 0.0
-    limit = norm_bound**2 * SHRINK
-    weight = np.where(squared > limit, limit / np.maximum(squared, limit), 1.0)
-    weight[~usable | (weight < SMALLEST_NORMAL)] = 0.0  # a subnormal quotient has too few bits
     return weight, x, y
 
 
@@ -87,6 +82,21 @@ def schweppe_weights(x: Matrix, y: FloatArray, *, norm_bound: float) -> tuple[Fl
     weight, scaled, response = influence_weights(scaled, response, norm_bound=norm_bound)
     weight[usable == 0.0] = 0.0
     return weight, scaled, response
+
+
+def _weights(x: Matrix, y: FloatArray, limit: float) -> tuple[FloatArray, NDArray[np.bool_]]:
+    """Return weights that bound squared norms, 0 for rows that are not finite, and which rows are."""
+    weight, usable = np.empty(len(x)), np.empty(len(x), dtype=np.bool_)
+
+    def work(rows: slice) -> None:
+        squared = squared_norms(x[rows])
+        usable[rows] = np.isfinite(squared) & np.isfinite(y[rows])
+        found = np.where(squared > limit, limit / np.maximum(squared, limit), 1.0)
+        found[~usable[rows] | (found < SMALLEST_NORMAL)] = 0.0  # a subnormal quotient has too few bits
+        weight[rows] = found
+
+    each_stretch(work, len(x))
+    return weight, usable
 
 
 def _squared_norms(x: Matrix) -> FloatArray:

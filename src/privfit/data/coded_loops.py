@@ -7,9 +7,9 @@ and one for the code of a row that may not contribute.
 from typing import Any
 
 import numpy as np
-from numba import njit
+from numba import int64, njit
 
-from privfit.data.row_types import MATRIX, PLACES, VECTOR, for_coded_rows
+from privfit.data.row_types import MATRIX, PLACES, VECTOR, for_coded_rows, for_numbers
 
 HEAD = 4
 """Entries of ``places`` before the columns."""
@@ -118,6 +118,17 @@ def quadratic(numbers: Any, codes: Any, places: Any, form: Any, leading: Any, ou
                 part += row[codes[i, b]] * entries[b]
             total += part * entries[a]
         out[i] = 2.0 * total
+
+
+@for_numbers(int64, MATRIX)
+def widen(numbers: Any, constant: int, out: Any) -> None:
+    """Write rows without codes to ``out`` (m, p), behind a column of ones if there is a constant."""
+    for i in range(out.shape[0]):
+        if constant:
+            out[i, 0] = 1.0
+        row, target = numbers[i], out[i][constant:]
+        for j in range(row.size):
+            target[j] = row[j]
 
 
 @for_coded_rows(PLACES, MATRIX)

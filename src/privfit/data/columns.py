@@ -168,7 +168,10 @@ def _read_dictionary(
     found = read(
         pa.concat_arrays([known, pa.nulls(1, known.type)])
     )  # the last is what a missing cell becomes
-    places = pc.fill_null(values.indices.cast(pa.int64()), len(known)).to_numpy(zero_copy_only=False)
+    indices = values.indices
+    if indices.null_count:
+        indices = pc.fill_null(indices.cast(pa.int64()), len(known))
+    places = indices.to_numpy(zero_copy_only=False).astype(np.int64, copy=False)
     return np.take(found, places, mode="clip")
 
 

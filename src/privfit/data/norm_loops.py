@@ -1,4 +1,7 @@
-"""Compiled loops over rows written out: their squared norms, as they are and in other coordinates."""
+"""Compiled loops over rows without codes: their squared norms, as they are and in other coordinates.
+
+``constant`` is 1 where a constant 1 that is not stored comes before the numbers, else 0.
+"""
 
 from typing import Any
 
@@ -10,6 +13,7 @@ from numba.extending import intrinsic
 
 from privfit._checks import FloatArray
 from privfit.data.prefetch import LINE, prefetch
+from privfit.data.row_types import for_numbers
 from privfit.data.shares import IntArray
 
 SIDE = 8
@@ -25,33 +29,37 @@ _INTEGER, _INDEX, _DOUBLE = ir.IntType(64), ir.IntType(32), ir.DoubleType()
 _LANES = ir.VectorType(_DOUBLE, SIDE)
 _ZERO = ir.Constant(_LANES, [0.0] * SIDE)
 
-_ROWS, _VECTOR = float64[:, ::1], float64[::1]
-
-_OPTIONS: Any = {"cache": True, "nogil": True, "error_model": "numpy", "fastmath": {"reassoc", "contract"}}
+_VECTOR = float64[::1]
 
 
-@njit(void(_ROWS, _VECTOR), **_OPTIONS)
-def squares(x: Any, out: Any) -> None:
+@for_numbers(int64, _VECTOR)
+def squares(x: Any, constant: int, out: Any) -> None:
     """Fill ``out`` (m,) with the squared norms of the rows ``x`` (m, p)."""
     for i in range(x.shape[0]):
-        row, square = x[i], 0.0
+        row, square = x[i], np.float64(constant)
         for j in range(x.shape[1]):
-            square += row[j] * row[j]
+            number = np.float64(row[j])
+            square += number * number
         out[i] = square
 
 
-@njit(void(_ROWS, _VECTOR, _VECTOR, _VECTOR, _VECTOR), **_OPTIONS)
-def moved_squares(x: Any, scale: Any, shift: Any, plain: Any, moved: Any) -> None:
+@for_numbers(int64, _VECTOR, _VECTOR, _VECTOR, _VECTOR)
+def moved_squares(  # noqa: PLR0917 -- compiled
+    x: Any, constant: int, scale: Any, shift: Any, plain: Any, moved: Any
+) -> None:
     """Fill ``plain`` (m,) with the squared norms of rows ``x`` (m, p), and ``moved`` (m,) with moved ones'.
 
     These are ``scale * x + x[:, :1] * shift``.
     """
+    head = (scale[0] + shift[0]) * (scale[0] + shift[0]) if constant else 0.0
+    factors, shifts = scale[constant:], shift[constant:]
     for i in range(x.shape[0]):
-        row, first = x[i], x[i, 0]
-        square = other = 0.0
+        row, first = x[i], 1.0 if constant else np.float64(x[i, 0])
+        square, other = np.float64(constant), head
         for j in range(x.shape[1]):
-            turned = scale[j] * row[j] + first * shift[j]
-            square += row[j] * row[j]
+            number = np.float64(row[j])
+            turned = factors[j] * number + first * shifts[j]
+            square += number * number
             other += turned * turned
         plain[i], moved[i] = square, other
 
@@ -132,34 +140,39 @@ def _square(  # noqa: PLR0917 -- compiled
 _add_squares: Any = intrinsic(_square)
 
 
-@njit(void(_ROWS, _ROWS, int64[::1], _VECTOR, _VECTOR), **_OPTIONS)
-def turned_squares(x: Any, factors: Any, starts: Any, plain: Any, turned: Any) -> None:
+@for_numbers(int64, float64[:, ::1], int64[::1], _VECTOR, _VECTOR)
+def turned_squares(  # noqa: PLR0917 -- compiled
+    x: Any, constant: int, factors: Any, starts: Any, plain: Any, turned: Any
+) -> None:
     """Fill ``plain`` (m,) with the squared norms of rows ``x`` (m, p), and ``turned`` (m,) with ``R x``'s.
 
     ``R`` is given by ``factors`` and ``starts``, see `by_blocks`.
     """
-    n, p = x.shape
-    last, sums = np.zeros((GROUP, p)), np.empty((GROUP, SIDE))
+    n, width = x.shape
+    p, size = constant + width, x.itemsize * width
+    copied, sums = np.ones((GROUP, p)), np.empty((GROUP, SIDE))
     lines, target = factors.ctypes.data, sums.ctypes.data
+    start_of_rows, start_of_copies = np.int64(x.ctypes.data), np.int64(copied.ctypes.data)
     for first in range(0, n, GROUP):
-        rows = min(GROUP, n - first)
-        group = x[first : first + rows]
-        if rows < GROUP:
-            for i in range(rows):
-                for j in range(p):
-                    last[i, j] = group[i, j]
-            group = last
-        sums[:], line, address = 0.0, 0, group.ctypes.data
-        ahead = address + 8 * p * _AHEAD
-        for offset in range(0, 8 * p * GROUP, LINE):
+        rows, address = min(GROUP, n - first), start_of_rows + size * first
+        ahead = address + size * _AHEAD
+        for offset in range(0, size * GROUP, LINE):
             prefetch(ahead + offset)
+        if rows < GROUP or constant or x.itemsize < 8:
+            address = start_of_copies
+            for i in range(rows):
+                row, copy = x[first + i], copied[i][constant:]
+                for j in range(width):
+                    copy[j] = row[j]
+        sums[:], line = 0.0, 0
         for start in starts:
             _add_squares(address + 8 * start, 8 * p, lines + 8 * SIDE * line, p - start, target)
             line += p - start
         for i in range(rows):
-            row, square, other = group[i], 0.0, 0.0
-            for j in range(p):
-                square += row[j] * row[j]
+            row, square, other = x[first + i], np.float64(constant), 0.0
+            for j in range(width):
+                number = np.float64(row[j])
+                square += number * number
             for j in range(SIDE):
                 other += sums[i, j]
             plain[first + i], turned[first + i] = square, other

@@ -1,4 +1,4 @@
-"""Compiled loops over coded rows, one for each type of numbers and codes."""
+"""Compiled loops over stored rows, one for each type of numbers and codes."""
 
 from collections.abc import Callable
 from functools import cache
@@ -18,7 +18,17 @@ _OPTIONS: Any = {
 
 
 def for_coded_rows(*others: Any) -> Callable[[Any], Any]:
-    """Compile a loop over numbers, codes and arguments of these types once for each type of rows it meets.
+    """Compile a loop over numbers, codes and arguments of these types once for each type of rows it meets."""
+    return _for_stored(2, others)
+
+
+def for_numbers(*others: Any) -> Callable[[Any], Any]:
+    """Compile a loop over rows without codes: over numbers and arguments of these types."""
+    return _for_stored(1, others)
+
+
+def _for_stored(count: int, others: Any) -> Callable[[Any], Any]:
+    """Compile a loop for each combination of types of its first arrays.
 
     It is compiled when it is first called with that type: few programs meet more than one. Arguments of
     other types, or not row-major, are a `TypeError`.
@@ -32,14 +42,14 @@ def for_coded_rows(*others: Any) -> Callable[[Any], Any]:
 
     def decorate(function: Any) -> Any:
         @cache
-        def compiled(numbers: Any, codes: Any) -> Any:
-            name = f"{function.__name__}_{numbers}_{codes}"
+        def compiled(*kinds: Any) -> Any:
+            name = "_".join([function.__name__, *map(str, kinds)])
             one = FunctionType(function.__code__, function.__globals__, name)
             one.__qualname__, one.__module__ = name, function.__module__
-            return njit(void(_read(numbers), _read(codes), *others), **_OPTIONS)(one)
+            return njit(void(*map(_read, kinds), *others), **_OPTIONS)(one)
 
-        def loop(numbers: Any, codes: Any, *arguments: Any) -> None:
-            compiled(numbers.dtype, codes.dtype)(numbers, codes, *arguments)
+        def loop(*arguments: Any) -> None:
+            compiled(*(array.dtype for array in arguments[:count]))(*arguments)
 
         return loop
 

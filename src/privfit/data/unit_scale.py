@@ -158,14 +158,20 @@ class UnitScaleEncoder:
 
     def encode_coded(self, table: Table, storage: Storage = "float64") -> tuple[CodedMatrix, FloatArray]:
         """Return the same rows as numbers."""
-        x, y = self.encode(table)
-        return CodedMatrix.of_array(self.layout, x, storage), y
+        x = CodedMatrix.empty(self.layout, table.n_rows, storage)
+        self._fill(x.numbers, table)
+        return x, self.encode_target(table)
 
     def encode_predictors(self, table: Table) -> FloatArray:
         """Return ``x`` (n, p), row-major float64."""
-        columns = [table.values(name) for name in self._names]
-        first, matrix = int(self._design.has_intercept), side_by_side(columns)
         x = np.empty((table.n_rows, len(self._design.columns)))
+        self._fill(x, table, int(self._design.has_intercept))
+        return x
+
+    def _fill(self, x: NDArray[Any], table: Table, first: int = 0) -> None:
+        """Write the predictors to the columns of ``x`` from ``first`` on, and ones to those before."""
+        columns = [table.values(name) for name in self._names]
+        matrix = side_by_side(columns)
 
         def write(rows: slice) -> None:
             x[rows, :first] = 1.0
@@ -177,7 +183,6 @@ class UnitScaleEncoder:
                     x[rows, k] = as_number(values[rows])
 
         each_stretch(write, table.n_rows)
-        return x
 
     def encode_arrays(self, x: Any, y: Any) -> tuple[FloatArray, FloatArray]:
         """Return ``x`` (n, p) with the constant column in front, and ``y`` (n,), from array-likes.

@@ -12,6 +12,7 @@ from privfit._checks import FloatArray, in_range, whole
 from privfit._sealed import sealed, withheld
 from privfit._threads import small_matrices
 from privfit.data.clamp import Weighting, default_norm_bound, influence_weights, schweppe_weights
+from privfit.data.coded import Storage, storage_of
 from privfit.data.design import Design
 from privfit.data.encode import Encoder
 from privfit.data.schema import Schema
@@ -153,7 +154,8 @@ def _fit(model: Model, encoder: Encoder, raw: RawRows, options: FitOptions) -> t
     problem = make_problem(model, encoder.design, options, n_rows=public_rows(n_units, options))
     plan = plan_fit(problem, options)
     noise = _noise(options)
-    encoded = _ready(encoder, table, problem, shares)
+    storage = storage_of(problem.n_rows, private=not isinstance(options.method, NonPrivate))
+    encoded = _ready(encoder, table, problem, shares, storage)
     reservation = ReservedSpend.of(plan, options.ledger, options.dataset, options.schema)
     _progress.expect("passes", len(plan.releases), rows=problem.n_rows)
     outcome = carry_out(model, encoder, options, Oracle(problem, plan, encoded(), noise))
@@ -242,6 +244,7 @@ def _ready(
     table: Table | RowStream | AbstractStoredRows,
     problem: Problem,
     shares: RowShares | None,
+    storage: Storage,
 ) -> Callable[[], RowSource]:
     """Return what bounds the rows, after a look at their form: what it finds wrong costs no budget.
 
@@ -261,7 +264,8 @@ def _ready(
 
     def encoded() -> RowSource:
         with np.errstate(all="ignore"):  # a warning would depend on cells
-            x, y = (encoder.encode_coded if encoder.layout.has_codes else encoder.encode)(table)
+            coded = encoder.layout.has_codes or storage != "float64"
+            x, y = encoder.encode_coded(table, storage) if coded else encoder.encode(table)
             return ArraySource(x, y, norm_bound=problem.norm_bound, weighting=weighting, shares=shares)
 
     return encoded

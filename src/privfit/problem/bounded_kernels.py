@@ -9,8 +9,9 @@ from numba import float64, int64, njit, void
 
 from privfit._checks import FloatArray
 from privfit.data.blocks import Block, BlockKernel, CodedBlock, CodedKernel
-from privfit.data.coded import CodedMatrix
+from privfit.data.coded import by_code, numbers_of
 from privfit.data.reduction import CHUNK_ROWS, chunk_rows
+from privfit.data.row_types import for_numbers
 from privfit.data.shares import IntArray
 from privfit.losses.base import AbstractLoss
 from privfit.losses.pointers import address, called
@@ -119,15 +120,10 @@ def _fill_steps(
     _bounded_steps(y, room, loss, functions, bounds, step, np.empty(y.size))
 
 
-@njit(
-    void(_MATRIX, _VECTOR, _VECTOR, _VECTOR, _VECTOR, _VECTOR, int64[::1], _VECTOR, float64, _MATRIX),
-    cache=True,
-    nogil=True,
-    error_model="numpy",
-    fastmath={"reassoc", "contract"},
-)
+@for_numbers(int64, _VECTOR, _VECTOR, _VECTOR, _VECTOR, _VECTOR, int64[::1], _VECTOR, float64, _MATRIX)
 def _add_bounded(
     x: Any,
+    constant: int,
     y: Any,
     influence: Any,
     share: Any,
@@ -147,7 +143,7 @@ def _add_bounded(
     for first in range(0, n, together):
         rows, chunk = min(together, n - first), first // CHUNK_ROWS
         steps, room = buffer[:rows], rooms[:rows]
-        predict_rows(x, first, rows, theta, steps)
+        predict_rows(x, first, rows, constant, theta, steps)
         for i in range(rows):
             room[i] = np.sqrt(influence[first + i]) / norm_bound
         y_rows = y[first : first + rows]
@@ -160,9 +156,9 @@ def _add_bounded(
             steps[i] *= share[first + i]
         add_rows(x, first, rows, buffer, part, at)
         if ends_group(first + rows, n):
-            close_part(part, out, chunk)
+            close_part(part, constant, out, chunk)
             if scaled:
-                out[chunk, p] += along
+                out[chunk, constant + p] += along
                 along = 0.0
 
 
@@ -180,7 +176,7 @@ def bounded_gradient_kernel(
     """
     fill = _compiled_steps(loss, s) if loss.compiled else _array_steps(loss, s)
 
-    def by_chunk(block: Block | CodedBlock, out: FloatArray) -> None:
+    def each_chunk(block: Block | CodedBlock, out: FloatArray) -> None:
         p = block.x.shape[1]
         for chunk, rows in enumerate(chunk_rows(0, out.shape[0])):
             x, y = block.x[rows], block.y[rows]
@@ -190,22 +186,26 @@ def bounded_gradient_kernel(
             step, side = np.empty(y.size), np.empty(y.size)
             fill(y, eta, room, step, side)
             step, side = step * share, side * share
-            if isinstance(x, CodedMatrix):
+            if by_code(x):
                 coded_kernels.add_rows(x, step, out[chunk : chunk + 1])
             else:
-                sum_rows(x, step, out[chunk : chunk + 1])
+                sum_rows(*numbers_of(x), step, out[chunk : chunk + 1])
             if loss.has_scale:
                 out[chunk, p] += side.sum()
 
     if not loss.compiled:
-        return CodedKernel(by_chunk, by_chunk)
+        return CodedKernel(each_chunk, each_chunk)
     constants, compiled = _compiled(loss, s), np.ascontiguousarray(theta)
 
-    def by_rows(block: Block, out: FloatArray) -> None:
+    def kernel(block: Block | CodedBlock, out: FloatArray) -> None:
+        if by_code(block.x):
+            each_chunk(block, out)
+            return
         share = np.array(block.share)  # of one stride, and writable
-        _add_bounded(block.x, block.y, block.influence, share, compiled, *constants, norm_bound, out)
+        x, constant = numbers_of(block.x)
+        _add_bounded(x, constant, block.y, block.influence, share, compiled, *constants, norm_bound, out)
 
-    return CodedKernel(by_rows, by_chunk)
+    return CodedKernel(kernel, kernel)
 
 
 def sizes_kernel(loss: AbstractLoss, theta: FloatArray, s: float, norm_bound: float) -> BlockKernel:
@@ -243,9 +243,7 @@ def norms_kernel() -> BlockKernel:
     """
 
     def kernel(block: Block | CodedBlock, out: FloatArray) -> None:
-        for chunk, rows in enumerate(chunk_rows(0, out.shape[0])):
-            share = np.array(block.share[rows])  # of one stride, and writable
-            _count_norms(block.influence[rows].view(np.int64), share, out[chunk])
+        _count_norms(block.influence.view(np.int64), np.array(block.share), out)
 
     return CodedKernel(kernel, kernel)
 
@@ -297,9 +295,9 @@ def residuals_kernel(theta: FloatArray, response_range: tuple[float, float]) -> 
     return CodedKernel(kernel, kernel)
 
 
-@njit(void(int64[::1], _VECTOR, _VECTOR), cache=True, nogil=True)
+@njit(void(int64[::1], _VECTOR, _MATRIX), cache=True, nogil=True)
 def _count_norms(bits: Any, share: Any, out: Any) -> None:
-    """Add the shares of rows to the classes of ``-2 log2(w)``; ``bits`` are those of their weights.
+    """Add the shares of rows to the classes of ``-2 log2(w)``, a row a chunk; ``bits`` are of their weights.
 
     There are four to a doubling of ``w**-0.5``, `NORMS_A_DOUBLING`.
     A weight is ``2**e * m``, ``1 <= m < 2``, and in its bits e, from 1023 on, comes before the digits of m.
@@ -308,7 +306,7 @@ def _count_norms(bits: Any, share: Any, out: Any) -> None:
         digits = bits[i] & (_ONE - 1)
         order = 2 * (1023 - (bits[i] >> 52)) - (digits > 0) - (digits >= _ROOT_DIGITS)
         if bits[i] > 0:
-            out[min(max(order, 0), out.size - 1)] += share[i]
+            out[i // CHUNK_ROWS, min(max(order, 0), out.shape[1] - 1)] += share[i]
 
 
 def _count(order: IntArray, share: FloatArray, out: FloatArray) -> None:

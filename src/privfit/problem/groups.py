@@ -1,5 +1,8 @@
 """Rows in compiled code: dot products with a vector, and weighted sums, at the speed of memory.
 
+Rows are numbers of either type of `privfit.data.coded.Storage`, behind a constant 1 that is not stored, or
+not; see `privfit.data.coded.numbers_of`.
+
 A few rows are taken at a time, so that they are still in the first level of the cache when they are summed:
 as they come, one after the other, for the dot products, and eight together for the sum. While they are
 summed, the next ones are on their way from memory.
@@ -8,10 +11,11 @@ summed, the next ones are on their way from memory.
 from typing import Any
 
 import numpy as np
-from numba import float64, njit, void
+from numba import int64, njit
 
 from privfit.data.prefetch import LINE, prefetch
 from privfit.data.reduction import GROUP_ROWS
+from privfit.data.row_types import MATRIX, VECTOR, for_numbers
 from privfit.problem.lanes import LANES, ROWS, add_eight
 
 _AHEAD = 48
@@ -20,34 +24,20 @@ _AHEAD = 48
 _TOGETHER = 1024
 """Numbers of the rows that are taken at a time, where these are not fewer than eight."""
 
-_VECTOR = float64[::1]
-_MATRIX = float64[:, ::1]
-_REORDERED: Any = {"error_model": "numpy", "fastmath": {"reassoc", "contract"}}
-
-
-@njit(void(_MATRIX, _VECTOR, _VECTOR), cache=True, **_REORDERED)
-def _add_rows(x: Any, steps: Any, out: Any) -> None:
-    """Add rows of any width and number, each times its step."""
-    rows, p = x.shape
-    for i in range(rows):
-        row, step = x[i], steps[i]
-        for j in range(p):
-            out[j] += step * row[j]
-
 
 @njit(inline="always")
 def places(x: Any, steps: Any, part: Any) -> Any:
-    """Return where these arrays start in memory.
+    """Return where these arrays start in memory, and a number of the type of the rows.
 
     Each look at `ctypes` counts a reference, so it is taken before the loop over rows.
     """
-    return x.ctypes.data, steps.ctypes.data, part.ctypes.data
+    return x.ctypes.data, steps.ctypes.data, part.ctypes.data, x.dtype.type(0)
 
 
 @njit(inline="always")
 def new_part(p: int) -> Any:
-    """Return an empty sum of rows (p,), as `add_rows` and `close_part` take it."""
-    return np.zeros(p + LANES)
+    """Return an empty sum of rows (p,), as `add_rows` and `close_part` take it; the last is that of steps."""
+    return np.zeros(p + LANES + 1)
 
 
 @njit(inline="always")
@@ -60,13 +50,15 @@ def rows_together(p: int) -> int:
 
 
 @njit(inline="always")
-def predict_rows(x: Any, first: int, rows: int, theta: Any, steps: Any) -> None:
+def predict_rows(  # noqa: PLR0917 -- compiled
+    x: Any, first: int, rows: int, constant: int, theta: Any, steps: Any
+) -> None:
     """Fill ``steps`` with the dot products of rows from ``first`` on."""
-    p = x.shape[1]
+    p, start, factors = x.shape[1], theta[0] if constant else 0.0, theta[constant:]
     for i in range(rows):
-        row, eta = x[first + i], 0.0
+        row, eta = x[first + i], start
         for j in range(p):
-            eta += row[j] * theta[j]
+            eta += row[j] * factors[j]
         steps[i] = eta
 
 
@@ -76,15 +68,21 @@ def add_rows(  # noqa: PLR0917 -- compiled
 ) -> None:
     """Add rows from ``first`` on to ``part``, each times its step; ``at`` is from `places`."""
     p = x.shape[1]
-    whole = rows - rows % ROWS if p >= LANES else 0
-    ahead, length = 8 * p * rows, min(8 * p * ROWS, LINE * _AHEAD)
+    width, whole = x.itemsize * p, rows - rows % ROWS if p >= LANES else 0
+    ahead, length = width * rows, min(width * ROWS, LINE * _AHEAD)
     for i in range(0, whole, ROWS):
-        eight = at[0] + 8 * p * (first + i)
+        eight = at[0] + width * (first + i)
         for offset in range(ahead, ahead + length, LINE):
             prefetch(eight + offset)
-        add_eight(eight, at[1] + 8 * i, p, at[2])
-    if whole < rows:
-        _add_rows(x[first + whole : first + rows], steps[whole:rows], part)
+        add_eight(eight, at[1] + 8 * i, p, at[2], at[3])
+    for i in range(whole, rows):
+        row, step = x[first + i], steps[i]
+        for j in range(p):
+            part[j] += step * row[j]
+    total = 0.0
+    for i in range(rows):
+        total += steps[i]
+    part[p + LANES] += total
 
 
 @njit(inline="always")
@@ -94,17 +92,19 @@ def ends_group(done: int, n: int) -> bool:
 
 
 @njit(inline="always")
-def close_part(part: Any, total: Any, chunk: int) -> None:
+def close_part(part: Any, constant: int, total: Any, chunk: int) -> None:
     """Add the sum of a group to the first numbers of ``total[chunk]``, and empty it."""
-    p = part.size - LANES
+    p = part.size - LANES - 1
     split = p - p % LANES
+    if constant:
+        total[chunk, 0] += part[p + LANES]
     for j in range(p):
-        total[chunk, j] += part[j] + part[j + LANES] if j >= split else part[j]
+        total[chunk, constant + j] += part[j] + part[j + LANES] if j >= split else part[j]
     part[:] = 0.0
 
 
-@njit(void(_MATRIX, _VECTOR, _MATRIX), cache=True, nogil=True, **_REORDERED)
-def sum_rows(x: Any, steps: Any, total: Any) -> None:
+@for_numbers(int64, VECTOR, MATRIX)
+def sum_rows(x: Any, constant: int, steps: Any, total: Any) -> None:
     """Add rows, each times its step, to the first numbers of ``total`` (1, q), a group at a time."""
     n, p = x.shape
     together = rows_together(p)
@@ -116,4 +116,4 @@ def sum_rows(x: Any, steps: Any, total: Any) -> None:
             buffer[i] = steps[first + i]
         add_rows(x, first, rows, buffer, part, at)
         if ends_group(first + rows, n):
-            close_part(part, total, 0)
+            close_part(part, constant, total, 0)

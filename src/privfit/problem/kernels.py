@@ -15,8 +15,9 @@ from numba import float64, int64, njit, void
 
 from privfit._checks import FloatArray
 from privfit.data.blocks import Block, BlockKernel, CodedBlock, CodedKernel, RowTerms
-from privfit.data.coded import CodedMatrix, Matrix
+from privfit.data.coded import CodedMatrix, Matrix, by_code, numbers_of
 from privfit.data.reduction import CHUNK_ROWS, GROUP_ROWS, chunk_rows, slabs
+from privfit.data.row_types import for_numbers
 from privfit.losses.base import AbstractLoss
 from privfit.losses.pointers import address, called
 from privfit.problem import coded_kernels
@@ -42,17 +43,10 @@ def _clamp(value: float, low: float, high: float) -> float:
     return kept if kept == kept else 0.0  # noqa: PLR0124
 
 
-_REORDERED: Any = {"error_model": "numpy", "fastmath": {"reassoc", "contract"}}
-
-
-@njit(
-    void(_MATRIX, _VECTOR, _VECTOR, _VECTOR, _VECTOR, int64, int64, _VECTOR, _MATRIX),
-    cache=True,
-    nogil=True,
-    **_REORDERED,
-)
+@for_numbers(int64, _VECTOR, _VECTOR, _VECTOR, _VECTOR, int64, int64, _VECTOR, _MATRIX)
 def _add_gradients(
     x: Any,
+    constant: int,
     y: Any,
     weight: Any,
     theta: Any,
@@ -74,7 +68,7 @@ def _add_gradients(
     at = places(x, steps, part)
     for first in range(0, n, together):
         rows = min(together, n - first)
-        predict_rows(x, first, rows, theta, steps)
+        predict_rows(x, first, rows, constant, theta, steps)
         fill_slopes(code, slope, y[first : first + rows], steps, s, c, k)
         some = weight[first : first + rows]
         for i in range(rows):
@@ -83,7 +77,7 @@ def _add_gradients(
             steps[i] = step * some[i] if step == step else 0.0  # noqa: PLR0124 -- NaN
         add_rows(x, first, rows, steps, part, at)
         if ends_group(first + rows, n):
-            close_part(part, out, first // CHUNK_ROWS)
+            close_part(part, constant, out, first // CHUNK_ROWS)
 
 
 @njit(
@@ -174,11 +168,13 @@ def _score_factors(
         side[i] = weight[i] * _clamp(called(scale_slope, y[i], eta[i], s, c, k), bounds[0], bounds[1])
 
 
-@njit(void(_MATRIX, _VECTOR, _MATRIX), cache=True, nogil=True)
-def _scale(z: Any, root: Any, out: Any) -> None:
+@for_numbers(int64, _VECTOR, _MATRIX)
+def _scale(z: Any, constant: int, root: Any, out: Any) -> None:
     """Fill the first columns of ``out`` with the rows ``root * z``."""
     for i in range(root.size):
-        row, target, factor = z[i], out[i], root[i]
+        row, target, factor = z[i], out[i][constant:], root[i]
+        if constant:
+            out[i, 0] = factor
         for j in range(row.size):
             target[j] = factor * row[j]
 
@@ -193,18 +189,19 @@ def gradient_kernel(loss: AbstractLoss, theta: FloatArray, s: float) -> BlockKer
     theta, code = np.ascontiguousarray(theta), SLOPE_CODES.get(functions.slope, 0)
     slope, scale_slope = address(functions.slope), address(functions.scale_slope)
 
-    def kernel(block: Block, out: FloatArray) -> None:
+    def kernel(block: Block | CodedBlock, out: FloatArray) -> None:
         x, y, weight, caps = block.x, block.y, block.weight, block.caps_within(constants.slope)
-        _add_gradients(x, y, weight, theta, state, code, slope, caps, out)
-        if loss.has_scale:
-            low, high = constants.scale_slope
-            _add_scale_slopes(x, y, weight, theta, state, scale_slope, low, high, out)
+        if by_code(x):
+            coded_kernels.add_gradients(x, y, weight, theta, state, code, slope, caps, out)
+        else:
+            _add_gradients(*numbers_of(x), y, weight, theta, state, code, slope, caps, out)
 
-    def coded(block: CodedBlock, out: FloatArray) -> None:
-        x, y, weight, caps = block.x, block.y, block.weight, block.caps_within(constants.slope)
-        coded_kernels.add_gradients(x, y, weight, theta, state, code, slope, caps, out)
+    def with_scale(block: Block, out: FloatArray) -> None:
+        kernel(block, out)
+        low, high = constants.scale_slope
+        _add_scale_slopes(block.x, block.y, block.weight, theta, state, scale_slope, low, high, out)
 
-    return kernel if loss.has_scale else CodedKernel(kernel, coded)
+    return with_scale if loss.has_scale else CodedKernel(kernel, kernel)
 
 
 def hessian_kernel(loss: AbstractLoss, theta: FloatArray, s: float, basis: FloatArray | None) -> BlockKernel:
@@ -249,7 +246,7 @@ def second_moment_kernel(basis: FloatArray | None) -> BlockKernel:
     def kernel(block: Block | CodedBlock, out: FloatArray) -> None:
         for total, rows in _slabs(block, out, _width(block, basis)):
             x, weight = block.x[rows], block.weight[rows]
-            if basis is None and isinstance(x, CodedMatrix):
+            if basis is None and by_code(x):
                 total[:] += coded_kernels.moments(x, weight).ravel()
             else:
                 scaled = _scaled_rows(_turned(x, basis), np.sqrt(weight), None)
@@ -260,7 +257,7 @@ def second_moment_kernel(basis: FloatArray | None) -> BlockKernel:
 
 def _width(block: Block | CodedBlock, basis: FloatArray | None) -> int:
     """Return how many numbers are computed from a row: none where it is added up by code."""
-    return 0 if basis is None and isinstance(block, CodedBlock) else block.x.shape[1]
+    return 0 if basis is None and by_code(block.x) else block.x.shape[1]
 
 
 def _slabs(block: Block | CodedBlock, out: FloatArray, width: int) -> Iterator[tuple[FloatArray, slice]]:
@@ -271,9 +268,8 @@ def _slabs(block: Block | CodedBlock, out: FloatArray, width: int) -> Iterator[t
             yield total, slab
 
 
-def _turned(x: Matrix, basis: FloatArray | None) -> FloatArray:
+def _turned(x: Matrix, basis: FloatArray | None) -> Matrix:
     if basis is None:
-        assert not isinstance(x, CodedMatrix)  # noqa: S101 -- its moments are summed by code
         return x
     with np.errstate(over="ignore", invalid="ignore"):
         return x @ basis
@@ -332,7 +328,7 @@ def _products_kernel(factors_of: RowFactors, basis: FloatArray | None) -> BlockK
         for total, rows in _slabs(block, out, _width(block, basis)):
             part = block.part(rows)
             root, last = factors_of(part)
-            if basis is None and isinstance(part, CodedBlock):
+            if basis is None and by_code(part.x):
                 total[:] += _coded_products(part.x, root, last).ravel()
             else:
                 a = _scaled_rows(_turned(part.x, basis), root, last)
@@ -341,11 +337,11 @@ def _products_kernel(factors_of: RowFactors, basis: FloatArray | None) -> BlockK
     return CodedKernel(kernel, kernel)
 
 
-def _scaled_rows(z: FloatArray, root: FloatArray, last: FloatArray | None) -> FloatArray:
+def _scaled_rows(z: Matrix, root: FloatArray, last: FloatArray | None) -> FloatArray:
     """Return the rows ``(root * z, last)``."""
     p = z.shape[1]
     a = np.empty((root.size, p + (last is not None)))
-    _scale(z, root, a)
+    _scale(*numbers_of(z), root, a)
     if last is not None:
         a[:, p] = last
     return a

@@ -20,20 +20,28 @@ LANES = 4
 """Columns that are worked on together; a row must have at least as many."""
 
 _INTEGER, _LANE_NUMBERS = ir.IntType(64), ir.VectorType(ir.IntType(32), LANES)
-_VECTOR = ir.VectorType(ir.DoubleType(), LANES)
+_VECTOR, _NARROW = (ir.VectorType(kind, LANES) for kind in (ir.DoubleType(), ir.FloatType()))
 
 
 class _Writer:
     """Writes instructions on eight rows of ``p`` numbers, one after the other in memory."""
 
-    def __init__(self, builder: Any, first: Any, p: Any) -> None:
-        self.builder, self.p = builder, p
-        width = builder.shl(p, _INTEGER(3))
+    def __init__(self, builder: Any, first: Any, p: Any, *, narrow: bool) -> None:
+        self.builder, self.p, self.narrow = builder, p, narrow
+        width = builder.shl(p, _INTEGER(2 if narrow else 3))
         self.rows = [builder.add(first, builder.mul(width, _INTEGER(k))) for k in range(ROWS)]
 
     def load(self, address: Any, column: Any) -> Any:
-        """Load four numbers, from a column on."""
+        """Load four numbers in double precision, from a column on."""
         return self.builder.load(self._pointer(address, column), align=8)
+
+    def load_row(self, row: Any, column: Any) -> Any:
+        """Load four numbers of a row, as it is stored."""
+        if not self.narrow:
+            return self.load(row, column)
+        place = self.builder.add(row, self.builder.shl(column, _INTEGER(2)))
+        stored = self.builder.load(self.builder.inttoptr(place, _NARROW.as_pointer()), align=4)
+        return self.builder.fpext(stored, _VECTOR)
 
     def store(self, vector: Any, address: Any, column: Any) -> None:
         """Store four numbers, from a column on."""
@@ -64,7 +72,9 @@ class _Writer:
         return self.builder.inttoptr(place, _VECTOR.as_pointer())
 
 
-def _add(typing_context: Any, first: Any, steps: Any, p: Any, out: Any) -> Any:
+def _add(  # noqa: PLR0917 -- compiled
+    typing_context: Any, first: Any, steps: Any, p: Any, out: Any, zero: Any
+) -> Any:
     """Add eight rows, each times its step, to ``out``.
 
     The last columns have a place of their own: a load that overlaps a recent store would wait for it.
@@ -73,8 +83,8 @@ def _add(typing_context: Any, first: Any, steps: Any, p: Any, out: Any) -> Any:
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         del signature
-        address, factors, columns, target = arguments
-        write = _Writer(builder, address, columns)
+        address, factors, columns, target, _ = arguments
+        write = _Writer(builder, address, columns, narrow=zero == types.float32)
         spread = []
         for number in range(0, ROWS, LANES):
             loaded = write.load(factors, _INTEGER(number))
@@ -84,17 +94,19 @@ def _add(typing_context: Any, first: Any, steps: Any, p: Any, out: Any) -> Any:
             place = columns if overlaps else column
             total = write.load(target, place)
             for row, factor in zip(write.rows, spread, strict=True):
-                total = write.multiply_add(write.load(row, column), factor, total)
+                total = write.multiply_add(write.load_row(row, column), factor, total)
             write.store(total, target, place)
 
         write.each_step(step)
         return context.get_dummy_value()
 
-    return types.void(first, steps, p, out), generate
+    return types.void(first, steps, p, out, zero), generate
 
 
 add_eight: Any = intrinsic(_add)
-"""``add_eight(first, steps, p, out)``: add eight rows, each times its step; all but ``p`` addresses.
+"""``add_eight(first, steps, p, out, zero)``: add eight rows, each times its step.
+
+All but ``p`` and ``zero`` are addresses. Rows hold numbers of the type of ``zero``, float64 or float32.
 
 ``out`` holds ``p + LANES`` numbers. Column ``j`` is added up in ``out[j]``, or in ``out[j + LANES]`` if no
 whole step holds it: ``j >= p - p % LANES``.

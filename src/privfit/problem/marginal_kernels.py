@@ -3,16 +3,15 @@
 from typing import Any
 
 import numpy as np
-from numba import float64, njit, void
+from numba import int64, njit
 
 from privfit._checks import FloatArray
 from privfit.data.blocks import Block, BlockKernel, CodedBlock, CodedKernel
+from privfit.data.coded import by_code, numbers_of
 from privfit.data.reduction import CHUNK_ROWS, GROUP_ROWS, chunk_rows
+from privfit.data.row_types import MATRIX, VECTOR, for_numbers
 from privfit.errors import PlanViolation
 from privfit.problem import coded_kernels
-
-_VECTOR = float64[::1]
-_MATRIX = float64[:, ::1]
 
 
 @njit(inline="always")
@@ -27,17 +26,14 @@ def _add_squares(  # noqa: PLR0917 -- compiled
         squares[j] += (a0 * r0[j] + a1 * r1[j]) + (a2 * r2[j] + a3 * r3[j])
 
 
-@njit(
-    void(_MATRIX, _VECTOR, _VECTOR, _VECTOR, _MATRIX),
-    cache=True,
-    nogil=True,
-    fastmath={"reassoc", "contract"},
-)
-def _add_marginals(x: Any, y: Any, weight: Any, units: Any, out: Any) -> None:
+@for_numbers(int64, VECTOR, VECTOR, VECTOR, MATRIX)
+def _add_marginals(  # noqa: PLR0917 -- compiled
+    x: Any, constant: int, y: Any, weight: Any, units: Any, out: Any
+) -> None:
     """Add the rows' marginals to ``out``, a row a chunk; ``units`` is (norm bound, center, half width)."""
-    n, p = x.shape
-    bound, center, half = units[0], units[1], units[2]
-    sums, squares, along = np.zeros(p), np.zeros(p), np.zeros(2)
+    n, width = x.shape
+    p, bound, center, half = constant + width, units[0], units[1], units[2]
+    sums, squares, along = np.zeros(width), np.zeros(width), np.zeros(3)
     for first in range(0, n, GROUP_ROWS):
         last = min(first + GROUP_ROWS, n)
         whole = last - (last - first) % 4
@@ -45,17 +41,21 @@ def _add_marginals(x: Any, y: Any, weight: Any, units: Any, out: Any) -> None:
             _add_squares(x[i], x[i + 1], x[i + 2], x[i + 3], weight[i : i + 4], sums, squares)
         for i in range(whole, last):
             row, w = x[i], weight[i]
-            for j in range(p):
+            for j in range(width):
                 sums[j] += w * row[j]
                 squares[j] += (w * row[j]) * row[j]
         for i in range(first, last):
             u, w = min(max((y[i] - center) / half, -1.0), 1.0), weight[i]
             along[0] += w * bound * u
             along[1] += w * bound * u * u
+            along[2] += w
         total = out[first // CHUNK_ROWS]
-        for j in range(p):
-            total[j] += sums[j]
-            total[p + j] += squares[j] / bound
+        if constant:
+            total[0] += along[2]
+            total[p] += along[2] / bound
+        for j in range(width):
+            total[constant + j] += sums[j]
+            total[p + constant + j] += squares[j] / bound
         total[2 * p] += along[0]
         total[2 * p + 1] += along[1]
         sums[:], squares[:], along[:] = 0.0, 0.0, 0.0
@@ -72,13 +72,14 @@ def marginals_kernel(norm_bound: float, response_range: tuple[float, float]) -> 
         raise PlanViolation("the range of responses must have a length")
     units = np.array([norm_bound, 0.5 * (low + high), 0.5 * (high - low)])
 
-    def kernel(block: Block, out: FloatArray) -> None:
-        _add_marginals(block.x, block.y, block.weight, units, out)
-
-    def coded(block: CodedBlock, out: FloatArray) -> None:
-        p, squares = block.x.shape[1], np.zeros((out.shape[0], block.x.shape[1]))
-        coded_kernels.add_rows(block.x, block.weight, out)
-        coded_kernels.add_rows(block.x.squared(), block.weight, squares)
+    def kernel(block: Block | CodedBlock, out: FloatArray) -> None:
+        x = block.x
+        if not by_code(x):
+            _add_marginals(*numbers_of(x), block.y, block.weight, units, out)
+            return
+        p, squares = x.shape[1], np.zeros((out.shape[0], x.shape[1]))
+        coded_kernels.add_rows(x, block.weight, out)
+        coded_kernels.add_rows(x.squared(), block.weight, squares)
         out[:, p : 2 * p] += squares / norm_bound
         for chunk, rows in enumerate(chunk_rows(0, out.shape[0])):
             u = np.clip((block.y[rows] - units[1]) / units[2], -1.0, 1.0)
@@ -86,4 +87,4 @@ def marginals_kernel(norm_bound: float, response_range: tuple[float, float]) -> 
             out[chunk, 2 * p] += response.sum()
             out[chunk, 2 * p + 1] += (response * u).sum()
 
-    return CodedKernel(kernel, coded)
+    return CodedKernel(kernel, kernel)
