@@ -35,6 +35,7 @@ from privfit.problem import bounded_kernels  # noqa: E402
 from privfit.solvers import (  # noqa: E402
     EmpiricalBayesDescent,
     WhitenedGradientDescent,
+    combination,
     drawn,
     empirical_bayes,
     geometry,
@@ -223,6 +224,8 @@ VARIANTS = (
         DEFAULT,
         ((DESCENT, "_combined", last_gradient(DESCENT._combined)),),
     ),
+    Variant("the later half of the gradients alone", DEFAULT, ((combination, "_OFF", 1e9),)),
+    Variant("all gradients by their noise alone", DEFAULT, ((combination, "_OFF", 0.0),)),
     Variant("the default with inference", WhitenedGradientDescent()),
 )
 
