@@ -35,7 +35,6 @@ from privfit.problem import bounded_kernels  # noqa: E402
 from privfit.solvers import (  # noqa: E402
     EmpiricalBayesDescent,
     WhitenedGradientDescent,
-    combination,
     drawn,
     empirical_bayes,
     geometry,
@@ -224,8 +223,8 @@ VARIANTS = (
         DEFAULT,
         ((DESCENT, "_combined", last_gradient(DESCENT._combined)),),
     ),
-    Variant("the later half of the gradients alone", DEFAULT, ((combination, "_OFF", 1e9),)),
-    Variant("all gradients by their noise alone", DEFAULT, ((combination, "_OFF", 0.0),)),
+    Variant("the later half of the gradients alone", DEFAULT, ((empirical_bayes, "OFF_WHERE_CURVED", 1e9),)),
+    Variant("all gradients by their noise alone", DEFAULT, ((empirical_bayes, "OFF_WHERE_CURVED", 0.0),)),
     Variant("the default with inference", WhitenedGradientDescent()),
 )
 

@@ -8,8 +8,7 @@ import pytest
 import privfit as pf
 from privfit.solvers.combination import Seen, combined, later_half, weights
 
-_OFF = 2.0
-"""As the module has it."""
+OFF = 2.0
 
 MODEL = np.array([[1.0, 0.3, 0.0], [0.3, 0.7, 0.1], [0.0, 0.1, 2.0]])
 FAR = np.array([3.0, -1.0, 2.0])
@@ -23,21 +22,21 @@ def seen(points, sds):
 def test_near_the_minimum_all_count_by_the_precision_of_their_noise():
     sds = np.array([0.1, 0.2, 0.4, 0.1])
     for away in (0.0, 1e-6):
-        found = weights(seen([away * FAR] * 4, sds), MODEL, about=np.zeros(3))
+        found = weights(seen([away * FAR] * 4, sds), MODEL, about=np.zeros(3), off=OFF)
         np.testing.assert_allclose(found, sds**-2 / np.sum(sds**-2), rtol=1e-6)
 
 
 def test_an_early_one_counts_as_far_as_noise_exceeds_what_the_model_may_get_wrong():
-    wrong = _OFF * np.linalg.norm(MODEL @ FAR) / math.sqrt(3.0)
+    wrong = OFF * np.linalg.norm(MODEL @ FAR) / math.sqrt(3.0)
     for sd in (1e-4 * wrong, wrong, 1e4 * wrong):
-        found = weights(seen([FAR, np.zeros(3)], [sd, sd]), MODEL, about=np.zeros(3))
+        found = weights(seen([FAR, np.zeros(3)], [sd, sd]), MODEL, about=np.zeros(3), off=OFF)
         expected = sd**2 / (2.0 * sd**2 + wrong**2)
         np.testing.assert_allclose(found, [expected, 1.0 - expected], rtol=1e-9)
 
 
 def test_the_later_half_counts_by_noise_alone_however_far_away_it_is():
     sds = np.array([1e-3, 1e-3, 0.2, 0.1, 0.1])
-    found = weights(seen([FAR, FAR, FAR, 1e3 * FAR, 0.0 * FAR], sds), MODEL, about=np.zeros(3))
+    found = weights(seen([FAR, FAR, FAR, 1e3 * FAR, 0.0 * FAR], sds), MODEL, about=np.zeros(3), off=OFF)
     late = sds[2:] ** -2.0
     np.testing.assert_allclose(found[2:], late / late.sum(), rtol=1e-3)
     assert len(later_half([FAR] * 5)) == 3
@@ -45,7 +44,7 @@ def test_the_later_half_counts_by_noise_alone_however_far_away_it_is():
 
 @pytest.mark.parametrize("k", [1, 2, 3, 8])
 def test_without_noise_the_later_half_counts_alone(k):
-    found = weights(seen([FAR] * k, [0.0] * k), MODEL, about=np.zeros(3))
+    found = weights(seen([FAR] * k, [0.0] * k), MODEL, about=np.zeros(3), off=OFF)
     np.testing.assert_allclose(found[: k // 2], 0.0)
     np.testing.assert_allclose(found[k // 2 :], 1.0 / (k - k // 2))
 
@@ -53,8 +52,10 @@ def test_without_noise_the_later_half_counts_alone(k):
 def test_a_scale_beside_the_coefficients_is_left_out():
     rng = np.random.default_rng(2)
     points, about = rng.normal(size=(5, 4)), np.append(np.zeros(3), 7.0)
-    found = weights(seen(points, [0.1] * 5), MODEL, about=about)
-    np.testing.assert_allclose(found, weights(seen(points[:, :3], [0.1] * 5), MODEL, about=np.zeros(3)))
+    found = weights(seen(points, [0.1] * 5), MODEL, about=about, off=OFF)
+    np.testing.assert_allclose(
+        found, weights(seen(points[:, :3], [0.1] * 5), MODEL, about=np.zeros(3), off=OFF)
+    )
 
 
 def test_whatever_the_points_and_the_noise_weights_are_those_of_a_mean():
@@ -63,7 +64,7 @@ def test_whatever_the_points_and_the_noise_weights_are_those_of_a_mean():
         k = 1 + case % 40
         points = 10.0 ** rng.uniform(-12, 3) * rng.normal(size=(k, 3)) * rng.integers(0, 2, (k, 1))
         sds = 10.0 ** rng.uniform(-150, 150) * rng.integers(0, 2) * rng.uniform(1.0, 4.0, k)
-        found = weights(seen(points, sds), MODEL, about=points[rng.integers(k)])
+        found = weights(seen(points, sds), MODEL, about=points[rng.integers(k)], off=OFF)
         assert (found >= 0.0).all()
         assert found.sum() == pytest.approx(1.0)
 
@@ -71,8 +72,8 @@ def test_whatever_the_points_and_the_noise_weights_are_those_of_a_mean():
 def test_the_mean_has_the_noise_that_it_says():
     rng = np.random.default_rng(4)
     points, sds = 0.1 * rng.normal(size=(4, 3)), np.array([0.1, 0.2, 0.1, 0.3])
-    best = combined(seen(points, sds), MODEL, about=np.zeros(3))
-    parts = weights(seen(points, sds), MODEL, about=np.zeros(3))
+    best = combined(seen(points, sds), MODEL, about=np.zeros(3), off=OFF)
+    parts = weights(seen(points, sds), MODEL, about=np.zeros(3), off=OFF)
     np.testing.assert_allclose(best.gradient, MODEL @ best.at, atol=1e-12)
     assert best.sd == pytest.approx(math.sqrt(np.sum((parts * sds) ** 2)))
 
@@ -94,7 +95,7 @@ def test_where_the_model_is_off_it_has_less_error_than_other_means(noise, less):
         points = 0.6 ** np.arange(k)[:, None] * rng.normal(size=n) + 0.1 * rng.normal(size=(k, n))
         gradients = points @ (np.eye(n) + off) + sds[:, None] * rng.normal(size=(k, n))
         released = [Seen(at, g, sd) for at, g, sd in zip(points, gradients, sds, strict=True)]
-        best = weights(released, np.eye(n), about=np.zeros(n))
+        best = weights(released, np.eye(n), about=np.zeros(n), off=OFF)
         means = [parts / parts.sum() @ (points - gradients) for parts in (best, sds**-2.0, late)]
         errors.append([mean @ mean for mean in means])
     ours, *others = np.mean(errors, axis=0)

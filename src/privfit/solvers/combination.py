@@ -7,8 +7,11 @@ import numpy as np
 
 from privfit._checks import FloatArray
 
-_OFF = 2.0
-"""How far the change of a gradient may be off what a model of the Hessian expects, relative to that."""
+OFF, OFF_WHERE_CURVED = 1.5, 3.0
+"""How far the change of a gradient may be off what a model of the Hessian expects, relative to that.
+
+The first where the Hessian is about the same everywhere, the second where it depends on the point.
+"""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -40,14 +43,14 @@ def later_half(seen: Sequence[Seen]) -> Sequence[Seen]:
     return seen[len(seen) // 2 :]
 
 
-def combined(seen: Sequence[Seen], hessian: FloatArray, *, about: FloatArray) -> Seen:
+def combined(seen: Sequence[Seen], hessian: FloatArray, *, about: FloatArray, off: float) -> Seen:
     """Return the mean of gradients with the weights that `weights` gives them."""
     points, gradients, sds = in_lists(seen)
-    parts = weights(seen, hessian, about=about)
+    parts = weights(seen, hessian, about=about, off=off)
     return Seen(parts @ np.array(points), parts @ np.array(gradients), float(np.linalg.norm(parts * sds)))
 
 
-def weights(seen: Sequence[Seen], hessian: FloatArray, *, about: FloatArray) -> FloatArray:
+def weights(seen: Sequence[Seen], hessian: FloatArray, *, about: FloatArray, off: float) -> FloatArray:
     """Return the weights of gradients in an estimate of where the gradient vanishes, (k,), of sum 1.
 
     Parameters
@@ -58,6 +61,8 @@ def weights(seen: Sequence[Seen], hessian: FloatArray, *, about: FloatArray) -> 
         The model's, of the first n entries of the parameter.
     about : array of shape (q,)
         Where the gradient is thought to vanish.
+    off : float
+        How far the model may be off, relative to itself.
 
     Notes
     -----
@@ -66,14 +71,13 @@ def weights(seen: Sequence[Seen], hessian: FloatArray, *, about: FloatArray) -> 
     later half of the gradients was asked where earlier ones led: they count by the precision of their noise.
     Early ones count by that of noise and ``off M (x - about)``, so as far as noise hides what the model may
     get wrong: where it is large all of the budget counts, and where it is small the later half alone, which
-    finds back from wherever it is. Errors of the model are alike at early points and do not average out, so
-    that ``off`` is larger than that of one step.
+    finds back from wherever it is.
     """
     noise, away = np.array([one.sd for one in seen]), np.array([one.at - about for one in seen])
     early, n = len(seen) // 2, len(hessian)
     if not noise.all():
         return np.where(np.arange(len(seen)) < early, 0.0, 1.0 / (len(seen) - early))
-    wrong = _OFF * np.linalg.norm(away[:, :n] @ hessian, axis=1) / np.sqrt(n)
+    wrong = off * np.linalg.norm(away[:, :n] @ hessian, axis=1) / np.sqrt(n)
     wrong[early:] = 0.0
     relative = (noise.min() / np.hypot(noise, wrong)) ** 2
     return relative / relative.sum()

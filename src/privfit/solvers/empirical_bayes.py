@@ -19,7 +19,7 @@ from privfit.solvers.base import (
     precision_average,
     with_loss,
 )
-from privfit.solvers.combination import Seen, combined, in_lists, later_half
+from privfit.solvers.combination import OFF, OFF_WHERE_CURVED, Seen, combined, in_lists, later_half
 from privfit.solvers.counts import has_counts, held_to_counts
 from privfit.solvers.curvature import SMALLEST_PART
 from privfit.solvers.geometry import ROOM, Marginals, planned_geometry, released_geometry, whitened
@@ -375,7 +375,8 @@ class _Descent:
     def _combined(self, base: FloatArray, previous: FloatArray) -> FloatArray:
         """Return the shrunk estimate that the gradients give."""
         n, loss = self.problem.n_linear, self.problem.loss
-        best = combined(self._counted, self._hessian(previous), about=previous)
+        off = OFF if loss.target_kind == "numeric" else OFF_WHERE_CURVED
+        best = combined(self._counted, self._hessian(previous), about=previous, off=off)
         hessian = self._hessian(best.at)
         inverse = np.linalg.inv(steepness(hessian, *in_lists(self._late)) * hessian)
         raw = best.at[:n] - inverse @ best.gradient[:n] - base[:n]
