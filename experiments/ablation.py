@@ -223,6 +223,8 @@ VARIANTS = (
         DEFAULT,
         ((DESCENT, "_combined", last_gradient(DESCENT._combined)),),
     ),
+    Variant("the later half of the gradients alone", DEFAULT, ((empirical_bayes, "OFF_WHERE_CURVED", 1e9),)),
+    Variant("all gradients by their noise alone", DEFAULT, ((empirical_bayes, "OFF_WHERE_CURVED", 0.0),)),
     Variant("the default with inference", WhitenedGradientDescent()),
 )
 

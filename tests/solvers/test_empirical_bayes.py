@@ -210,18 +210,21 @@ def test_with_too_little_data_it_is_no_worse_than_the_constant(kind, n, p, inter
 @pytest.mark.parametrize("kind", AWKWARD)
 @pytest.mark.parametrize("loss", [Huber(0.8), Squared(3.0), ConcomitantHuber()], ids=lambda loss: loss.name)
 def test_awkward_columns_do_no_harm_to_regressions(kind, loss):
-    for n, p in ((300, 5), (600, 100)):
+    for n, p, seeds in ((300, 5, 4), (600, 100, 1)):
         rng = np.random.default_rng(12)
         x = awkward(kind, n, p, rng)
         y = np.clip(0.5 + 0.5 * x[:, 1], -3.0, 3.0) + 0.5 * rng.normal(size=n)
         problem = problem_for(loss, x, norm_bound=math.sqrt(p / 2))
         for mu in (1e-6, 1.0, 10.0):
-            found, scale = descended(problem, x, y, mu=mu)
-            assert np.isfinite(found).all()
-            assert np.abs(x @ found).max() < 10.0
-            assert scale > 0.0
+            losses = []
+            for seed in range(seeds):
+                found, scale = descended(problem, x, y, mu=mu, seed=seed)
+                assert np.isfinite(found).all()
+                assert np.abs(x @ found).max() < 10.0
+                assert scale > 0.0
+                losses.append(mean_loss(loss, x, y, found))
             if mu >= 1.0:
-                assert mean_loss(loss, x, y, found) < constant_loss(loss, y) + 0.02
+                assert np.mean(losses) < constant_loss(loss, y) + 0.02
 
 
 def test_without_budget_a_regression_starts_in_the_middle():
@@ -343,8 +346,8 @@ def test_a_large_budget_buys_less_geometry_in_proportion():
         return moment.mu**2 / mu**2
 
     assert part(0.1) == pytest.approx(0.14)
-    assert part(1.0) == pytest.approx(0.14)
-    assert part(4.0) == pytest.approx(0.14 * 8.0 / (0.004 * 1000 * 4.0))
+    assert part(0.5) == pytest.approx(0.14)
+    assert part(2.0) == pytest.approx(0.14 * 8.0 / (0.01 * 1000 * 2.0))
     assert part(1e3) == pytest.approx(0.14 * 0.2)
 
 

@@ -1,7 +1,6 @@
 """Descent whose estimates are shrunk by empirical Bayes at every step; the default without inference."""
 
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import ClassVar, final
 
@@ -20,6 +19,7 @@ from privfit.solvers.base import (
     precision_average,
     with_loss,
 )
+from privfit.solvers.combination import OFF, OFF_WHERE_CURVED, Seen, combined, in_lists, later_half
 from privfit.solvers.counts import has_counts, held_to_counts
 from privfit.solvers.curvature import SMALLEST_PART
 from privfit.solvers.geometry import ROOM, Marginals, planned_geometry, released_geometry, whitened
@@ -43,7 +43,7 @@ _LOOK_SHARE = 0.015
 _CLEAR = 4.0
 """That signal in units of `_SATURATION` from which on a look at the norms of whitened rows pays."""
 
-_EASY = 0.004
+_EASY = 0.01
 """``p**1.5 / (n mu)`` below which geometry takes less of the budget, in proportion, as its noise is small."""
 
 _LEAST_EASED = 0.2
@@ -58,7 +58,7 @@ _FALLBACK = 0.35
 _LEADING = 0.25
 """Part of the usual squared lean that counts where cut gradients only lead the way."""
 
-_STEPS_WITH_CUTS = 18
+_STEPS_WITH_CUTS = 28
 """Steps where residuals are cut, as these converge slowly, unless there is hardly any budget."""
 
 _MOST_STEPS = 100
@@ -83,7 +83,7 @@ class EmpiricalBayesDescent(AbstractSolver):
     n_steps : int, optional
         Default ``min(4.5 L, 6 + 2 L)`` with ``L = log(n mu / p)``, rounded, between 1 and 40: with little
         budget a few gradients say all that can be known. Where residuals are cut ``min(9 L, max(6 + 2 L,
-        18))``. With a pure budget ``1 + L / 2``, at most 6.
+        28))``. With a pure budget ``1 + L / 2``, at most 6.
     marginal_share, geometry_share : float
         Parts of the squared budget that buy the marginals and the second moment; less where the budget is
         large for the number of columns.
@@ -226,19 +226,6 @@ def _eased(problem: Problem, allowance: Allowance) -> float:
     return float(np.clip(problem.n_coef**1.5 / (_EASY * signal), _LEAST_EASED, 1.0))
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class _Seen:
-    """A released gradient in whitened coordinates, the ridge's included, and the sd of its noise."""
-
-    at: FloatArray
-    gradient: FloatArray
-    sd: float
-
-
-def _gradients_of(seen: Sequence[_Seen]) -> tuple[list[FloatArray], list[FloatArray], list[float]]:
-    return [one.at for one in seen], [one.gradient for one in seen], [one.sd for one in seen]
-
-
 @dataclass(slots=True, eq=False)
 class _Descent:
     """The steps of one fit. All that it holds is released."""
@@ -248,7 +235,7 @@ class _Descent:
     relative_bound: float
     signal: float
     uncut: float = 1.0
-    seen: list[_Seen] = field(default_factory=list)
+    seen: list[Seen] = field(default_factory=list)
 
     @property
     def problem(self) -> Problem:
@@ -269,7 +256,7 @@ class _Descent:
                 if step > 0:
                     self._narrow(phi)
                 unit = self._change_unit(phi)
-            self.seen.append(self._released(self._extrapolated(phi, previous), unit))
+            self.seen.append(self._released(self._extrapolated(phi, previous), unit, self.uncut))
             previous, phi = phi, self._combined(base, phi)
         return phi
 
@@ -308,20 +295,20 @@ class _Descent:
         self.uncut = cut.uncut
         return cut.size * slope
 
-    def _cut_at(self, phi: FloatArray, size: float) -> _Seen:
+    def _cut_at(self, phi: FloatArray, size: float) -> Seen:
         """Ask for a gradient that is cut at a size."""
         self.oracle.change_basis(whitened(self.problem, self.model.frame.basis / size))
-        return self._released(phi, 1.0 / size)
+        return self._released(phi, 1.0 / size, 1.0)
 
-    def _lean(self, sizes: Sizes, found: _Seen) -> float:
+    def _lean(self, sizes: Sizes, found: Seen) -> float:
         """Return how errors lean, from a gradient that is cut at the median size.
 
         It was asked where gradients that are cut further out are 0 but for their noise.
         """
         slope, uncut = self.problem.loss.constants.slope, sizes.median.uncut
-        before = precision_average(*_gradients_of(self._late))[2]
+        before = precision_average(*in_lists(self._late))[2]
         distance = found.gradient[: self.problem.n_linear] / (slope * uncut)
-        sd = math.hypot(found.sd / uncut, before / self.uncut) / slope
+        sd = math.hypot(found.sd / uncut, before) / slope
         return sizes.lean(float(distance @ distance), sd)
 
     def _norm_limit(self, phi: FloatArray, usual: float) -> float:
@@ -353,8 +340,13 @@ class _Descent:
         return planned
 
     @property
-    def _late(self) -> list[_Seen]:
-        return self.seen[len(self.seen) // 2 :]
+    def _counted(self) -> list[Seen]:
+        """Gradients that the estimate is found from: all of them, unless the loss changes half-way."""
+        return self._late if has_widths(self.problem) else self.seen
+
+    @property
+    def _late(self) -> list[Seen]:
+        return later_half(self.seen)
 
     def _extrapolated(self, phi: FloatArray, previous: FloatArray) -> FloatArray:
         """Go on beyond ``phi``, away from ``previous``, where steps are those of a bound on the curvature."""
@@ -364,16 +356,16 @@ class _Descent:
             point[:p] += _MOMENTUM * (phi[:p] - previous[:p])
         return point
 
-    def _released(self, phi: FloatArray, unit: float) -> _Seen:
-        """Ask for a gradient where the oracle's coordinates have this unit."""
+    def _released(self, phi: FloatArray, unit: float, uncut: float) -> Seen:
+        """Ask for a gradient where the oracle's coordinates have this unit and this part is not cut."""
         n = self.problem.n_linear
         at = phi.copy()
         at[:n] /= unit
         release = self.oracle.release("bounded_gradient", at)
         gradient = release.value.copy()
-        gradient[:n] /= unit
+        gradient[:n] /= unit * uncut
         gradient[:n] += self._ridge @ phi[:n]
-        return _Seen(phi, gradient, release.sd / unit)
+        return Seen(phi, gradient, release.sd / (unit * uncut))
 
     @property
     def _ridge(self) -> FloatArray:
@@ -381,20 +373,20 @@ class _Descent:
         return self.final.ridge[: self.problem.n_linear, : self.problem.n_linear]
 
     def _combined(self, base: FloatArray, previous: FloatArray) -> FloatArray:
-        """Return the shrunk estimate that the later half of the gradients gives."""
-        late = _gradients_of(self._late)
-        at, gradient, sd = precision_average(*late)
+        """Return the shrunk estimate that the gradients give."""
         n, loss = self.problem.n_linear, self.problem.loss
-        hessian = self._hessian(at)
-        inverse = np.linalg.inv(steepness(hessian, *late) * hessian)
-        raw = at[:n] - inverse @ gradient[:n] - base[:n]
-        if sd > 0:
-            raw = self.model.shrunk(raw, sd**2 * inverse @ inverse, self.model.alike)
-        phi = np.concatenate([base[:n] + raw, at[n:]])
+        off = OFF if loss.target_kind == "numeric" else OFF_WHERE_CURVED
+        best = combined(self._counted, self._hessian(previous), about=previous, off=off)
+        hessian = self._hessian(best.at)
+        inverse = np.linalg.inv(steepness(hessian, *in_lists(self._late)) * hessian)
+        raw = best.at[:n] - inverse @ best.gradient[:n] - base[:n]
+        if best.sd > 0:
+            raw = self.model.shrunk(raw, best.sd**2 * inverse @ inverse, self.model.alike)
+        phi = np.concatenate([base[:n] + raw, best.at[n:]])
         if loss.has_scale:
-            phi[-1] -= gradient[-1] * at[-1] / loss.constants.scale_curvature
+            phi[-1] -= best.gradient[-1] * best.at[-1] / loss.constants.scale_curvature
         return keep_scale_positive(self.problem, phi, previous)
 
     def _hessian(self, phi: FloatArray) -> FloatArray:
         """Return a Hessian at ``phi`` from released quantities, shape (n_linear, n_linear)."""
-        return self.uncut * self.model.as_seen(phi) + self._ridge
+        return self.model.as_seen(phi) + self._ridge
