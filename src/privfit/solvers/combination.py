@@ -38,7 +38,7 @@ def in_lists(seen: Sequence[Seen]) -> tuple[list[FloatArray], list[FloatArray], 
     return [one.at for one in seen], [one.gradient for one in seen], [one.sd for one in seen]
 
 
-def later_half(seen: Sequence[Seen]) -> Sequence[Seen]:
+def later_half(seen: list[Seen]) -> list[Seen]:
     """Return those that were asked last, the one in the middle included."""
     return seen[len(seen) // 2 :]
 
