@@ -25,11 +25,14 @@ from sklearn.linear_model import LogisticRegression
 
 import privfit as pf
 from privfit._threads import thread_count
+from privfit.data.coded import CodedMatrix, Layout, storage_of
 from privfit.data.source import ArraySource
 from privfit.losses import Logistic
 from privfit.problem.kernels import gradient_kernel
 
 OURS = "privfit with intervals"
+READINGS = ("reading the array", "reading what a fit keeps")
+GRADIENTS = ("gradient", "gradient of what a fit keeps")
 
 
 def rows(n: int, k: int) -> tuple[np.ndarray, np.ndarray]:
@@ -37,6 +40,12 @@ def rows(n: int, k: int) -> tuple[np.ndarray, np.ndarray]:
     x = rng.normal(size=(n, k))
     score = x @ (rng.normal(size=k) / np.sqrt(k))
     return x, (rng.random(n) < 1.0 / (1.0 + np.exp(-score))).astype(int)
+
+
+def as_kept(x: np.ndarray) -> CodedMatrix:
+    """Return the rows as a private fit keeps them, but for the constant."""
+    layout = Layout(x.shape[1], False, tuple(range(x.shape[1])))
+    return CodedMatrix.of_array(layout, x, storage_of(len(x), private=True))
 
 
 def read(x: np.ndarray) -> float:
@@ -87,25 +96,30 @@ def main() -> None:
     warnings.simplefilter("ignore")
     x, y = rows(options.rows, options.columns)
     source = ArraySource(x, y.astype(float), norm_bound=np.sqrt(options.columns))
+    kept = as_kept(x)
+    kept_source = ArraySource(kept, y.astype(float), norm_bound=np.sqrt(options.columns))
     kernel = gradient_kernel(Logistic(), np.zeros(options.columns), 1.0)
     measured = in_rounds(
         {
             "reading the array": lambda: read(x),
             "gradient": lambda: source.sum(kernel, options.columns),
+            "reading what a fit keeps": lambda: read(kept.numbers),
+            "gradient of what a fit keeps": lambda: kept_source.sum(kernel, options.columns),
             **fits(x, y),
         },
         options.rounds,
     )
     if options.diffprivlib is not None:
         measured["diffprivlib"] = diffprivlib(options.diffprivlib, x, y, options.rounds)
-    pairs = [(OURS, name) for name in measured if name not in (OURS, "reading the array", "gradient")]
+    passes = [(gradient, reading) for gradient in GRADIENTS for reading in READINGS]
+    pairs = [*passes, *((OURS, name) for name in measured if name not in (OURS, *GRADIENTS, *READINGS))]
     report = {
         "rows": options.rows,
         "columns": options.columns,
         "threads": thread_count(),
         "measured": measured,
-        "ratios": ratios(measured, [("gradient", "reading the array"), *pairs]),
-        "clock_ratios": ratios(measured, [("gradient", "reading the array"), *pairs], by="clock_ms"),
+        "ratios": ratios(measured, pairs),
+        "clock_ratios": ratios(measured, pairs, by="clock_ms"),
     }
     write("elsewhere", report)
 

@@ -7,12 +7,11 @@ from itertools import product
 import numpy as np
 import pytest
 
-from privfit.data.reduction import CHUNK_ROWS, slab_terms, slabs, summation_error
+from privfit.data.reduction import CHUNK_ROWS, slab_rows, slab_terms, slabs, summation_error
 from privfit.data.shares import ShareRule
 from privfit.data.source import ArraySource
 from privfit.losses import Logistic, Multinomial, Squared
 from privfit.privacy.relation import Relation
-from privfit.problem.coded_kernels import MOMENT_GROUP
 from privfit.problem.objective import Problem
 from privfit.problem.queries import MATRICES, BoundedQuery, mean_sensitivity
 from privfit.problem.steep import SteepRows
@@ -220,7 +219,7 @@ def test_terms_of_a_slab_count_all_additions(width):
     parts = slabs(slice(0, CHUNK_ROWS), width)
     longest = max(part.stop - part.start for part in parts)
     assert slab_terms(width) == longest + len(parts) + 2
-    group = max(MOMENT_GROUP, width)
+    group = min(slab_rows(width), CHUNK_ROWS)  # of a sum by code
     assert group + -(-CHUNK_ROWS // group) + 1 <= slab_terms(width)
 
 

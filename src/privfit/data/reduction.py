@@ -13,8 +13,8 @@ CHUNK_ROWS = 4096
 GROUP_ROWS = 32
 """Rows whose gradients are added up before their sum is added to the chunk's."""
 
-_SLAB = 2**15
-"""Numbers of a slab: a quarter of a megabyte."""
+_SLAB = 2**17
+"""Numbers of a slab: a megabyte. Threads would wait for each other between shorter ones."""
 
 _STRETCH = 8
 """Chunks that are looked at together where rows have no sum: what is set aside for them stays in caches."""
@@ -107,8 +107,13 @@ def slabs(rows: slice, width: int) -> list[slice]:
     width : int
         Numbers computed from a row. A part has at least as many rows, so that products of matrices pay.
     """
-    length = max(_SLAB // max(width, 1), width, 256)
+    length = slab_rows(width)
     return [slice(k, min(k + length, rows.stop)) for k in range(rows.start, rows.stop, length)]
+
+
+def slab_rows(width: int) -> int:
+    """Return the rows of a slab; see `slabs`."""
+    return max(_SLAB // max(width, 1), width, 256)
 
 
 def slab_terms(width: int) -> int:

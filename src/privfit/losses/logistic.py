@@ -42,8 +42,9 @@ def logistic_slope(y: float, eta: float, s: float, c: float, k: float) -> float:
 
 
 @scalar
-def _curvature(y: float, eta: float, s: float, c: float, k: float) -> float:
-    e = math.exp(-abs(eta))
+def logistic_curvature(y: float, eta: float, s: float, c: float, k: float) -> float:
+    """Return the curvature of the loss."""
+    e = _exponential(-abs(eta))
     return e / (1.0 + e) ** 2
 
 
@@ -68,7 +69,7 @@ class Logistic(AbstractLoss):
 
     target_kind: ClassVar[TargetKind] = "binary"
     functions: ClassVar[ScalarFunctions] = ScalarFunctions(
-        _value, logistic_slope, _curvature, reach=logistic_reach
+        _value, logistic_slope, logistic_curvature, reach=logistic_reach
     )
 
     @property

@@ -12,7 +12,7 @@ from numba import int64, njit
 from privfit._checks import FloatArray
 from privfit.data.coded import CodedMatrix
 from privfit.data.coded_loops import HEAD, gathered, row_dot
-from privfit.data.reduction import CHUNK_ROWS
+from privfit.data.reduction import CHUNK_ROWS, slab_rows
 from privfit.data.row_types import MATRIX, PLACES, VECTOR, for_coded_rows
 from privfit.problem.slopes import fill_slopes
 
@@ -21,13 +21,6 @@ GROUP = 128
 
 An indicator takes part in ``GROUP / 4 + 2 + CHUNK_ROWS / GROUP`` additions and a number in
 ``GROUP + CHUNK_ROWS / GROUP``, no more than `privfit.problem.queries` counts for sums in groups.
-"""
-
-MOMENT_GROUP = 256
-"""The same for their products, or as many as there are encoded columns.
-
-An entry takes part in one addition for each row of a group, each group and each half of the matrix, no more
-than `privfit.data.reduction.slab_terms` says of slabs.
 """
 
 _SIDES = 4
@@ -107,19 +100,21 @@ def _add_gradients(  # noqa: PLR0917 -- compiled
         _add_group(numbers, codes, places, first, steps, sides, out[first // CHUNK_ROWS])
 
 
-@for_coded_rows(PLACES, VECTOR, MATRIX)
-def _add_moments(numbers: Any, codes: Any, places: Any, factor: Any, out: Any) -> None:
+@for_coded_rows(PLACES, VECTOR, int64, MATRIX)
+def _add_moments(  # noqa: PLR0917 -- compiled
+    numbers: Any, codes: Any, places: Any, factor: Any, group: int, out: Any
+) -> None:
     """Add the rows' ``factor * x x'`` to ``out`` (p + 2, p + 2), which has the entries of both triangles.
 
     An entry is added at the code that comes first in the row, so only the sum with the transpose is whole;
-    `moments` makes it so.
+    `moments` makes it so. It takes part in one addition for each row of a group, each group and each half of
+    the matrix: as many as `privfit.data.reduction.slab_terms` says, where a group has the rows of a slab.
     """
     constant, plain, paired = places[1], places[2], places[3]
     fixed, n_codes = places.size - HEAD, plain + paired
     head = fixed + constant
     values, entries = np.ones(head), np.ones(n_codes)
     leading, part = np.zeros((out.shape[0], head)), np.zeros_like(out)
-    group = max(places[0], MOMENT_GROUP)
     for first in range(0, factor.size, group):
         for i in range(first, min(first + group, factor.size)):
             w = factor[i]
@@ -175,6 +170,6 @@ def add_gradients(  # noqa: PLR0917 -- as the compiled function
 def moments(x: CodedMatrix, factor: FloatArray) -> FloatArray:
     """Return the sum of ``factor * x x'`` over the rows, shape (p, p)."""
     total = np.zeros((x.layout.size + 2, x.layout.size + 2))
-    _add_moments(x.numbers, x.codes, x.layout.places, factor, total)
+    _add_moments(x.numbers, x.codes, x.layout.places, factor, slab_rows(x.layout.size), total)
     half = total[:-2, :-2]
     return half + half.T

@@ -30,10 +30,11 @@ from privfit.problem.groups import (
     predict_rows,
     rows_together,
 )
-from privfit.problem.slopes import SLOPE_CODES, fill_slopes
+from privfit.problem.slopes import CURVATURE_CODES, SLOPE_CODES, fill_curvatures, fill_slopes
 
 _VECTOR = float64[::1]
 _MATRIX = float64[:, ::1]
+_FACTORS = void(*[_VECTOR] * 4, *[int64] * 3, *[_VECTOR] * 4)
 
 
 @njit(inline="always")
@@ -111,16 +112,13 @@ def _add_scale_slopes(
         out[group * GROUP_ROWS // CHUNK_ROWS, p] += side
 
 
-@njit(
-    void(_VECTOR, _VECTOR, _VECTOR, _VECTOR, int64, int64, _VECTOR, _VECTOR, _VECTOR, _VECTOR),
-    cache=True,
-    nogil=True,
-)
+@njit(_FACTORS, cache=True, nogil=True, error_model="numpy")
 def _hessian_factors(
     y: Any,
     eta: Any,
     weight: Any,
     loss: Any,
+    code: int,
     curvature: Any,
     direction: Any,
     bounds: Any,
@@ -130,25 +128,23 @@ def _hessian_factors(
 ) -> None:
     """Fill ``root = sqrt(w * curvature)`` and ``side = root * scale_direction``, clamped.
 
-    The curvature is to ``most``, of shape (1,), the direction to ``bounds``.
+    The curvature is to ``most``, of shape (1,), the direction to ``bounds``. No scale: ``side`` is empty.
     """
     s, c, k = loss[0], loss[1], loss[2]
+    fill_curvatures(code, curvature, y, eta, root, s, c, k)
     for i in range(y.size):
-        h = _clamp(called(curvature, y[i], eta[i], s, c, k), 0.0, most[0])
-        root[i] = np.sqrt(weight[i] * h)
+        root[i] = np.sqrt(weight[i] * _clamp(root[i], 0.0, most[0]))
+    for i in range(side.size):
         side[i] = root[i] * _clamp(called(direction, y[i], eta[i], s, c, k), bounds[0], bounds[1])
 
 
-@njit(
-    void(_VECTOR, _VECTOR, _VECTOR, _VECTOR, int64, int64, _VECTOR, _VECTOR, _VECTOR, _VECTOR),
-    cache=True,
-    nogil=True,
-)
+@njit(_FACTORS, cache=True, nogil=True, error_model="numpy")
 def _score_factors(
     y: Any,
     eta: Any,
     weight: Any,
     loss: Any,
+    code: int,
     slope: Any,
     scale_slope: Any,
     bounds: Any,
@@ -158,13 +154,16 @@ def _score_factors(
 ) -> None:
     """Fill ``root = w * slope`` and ``side = w * scale_slope``, clamped to ``caps`` and ``bounds``.
 
-    ``caps`` are as in `_add_gradients`.
+    ``caps`` are as in `_add_gradients`. ``side`` is empty without a scale.
     """
     s, c, k = loss[0], loss[1], loss[2]
     each = 1 if caps.size > 1 else 0
+    root[:] = eta
+    fill_slopes(code, slope, y, root, s, c, k)
     for i in range(y.size):
         cap = caps[each * i]
-        root[i] = weight[i] * _clamp(called(slope, y[i], eta[i], s, c, k), -cap, cap)
+        root[i] = weight[i] * _clamp(root[i], -cap, cap)
+    for i in range(side.size):
         side[i] = weight[i] * _clamp(called(scale_slope, y[i], eta[i], s, c, k), bounds[0], bounds[1])
 
 
@@ -210,6 +209,7 @@ def hessian_kernel(loss: AbstractLoss, theta: FloatArray, s: float, basis: Float
     functions = loss.functions
     factors = _Factors(
         _hessian_factors,
+        CURVATURE_CODES.get(functions.curvature, 0),
         address(functions.curvature),
         address(functions.scale_direction),
         np.array([-along, along]),
@@ -284,6 +284,7 @@ class _Factors:
     """A compiled function that fills the factors of ``a``, and what it needs; ``most`` bounds one."""
 
     fill: Any
+    code: int
     main: int
     side: int
     bounds: FloatArray
@@ -294,6 +295,7 @@ def _score_functions(loss: AbstractLoss) -> _Factors:
     functions, constants = loss.functions, loss.constants
     return _Factors(
         _score_factors,
+        SLOPE_CODES.get(functions.slope, 0),
         address(functions.slope),
         address(functions.scale_slope),
         np.array(constants.scale_slope),
@@ -309,9 +311,9 @@ def _row_factors(loss: AbstractLoss, theta: FloatArray, s: float, factors: _Fact
         y, weight = block.y, block.weight
         with np.errstate(over="ignore", invalid="ignore"):
             eta = block.x @ theta
-        root, side = np.empty(y.size), np.empty(y.size)
-        main, of_side, bounds, most = factors.main, factors.side, factors.bounds, factors.most(block)
-        factors.fill(y, eta, weight, state, main, of_side, bounds, most, root, side)
+        root, side = np.empty(y.size), np.empty(y.size if loss.has_scale else 0)
+        addresses, bounds, most = (factors.main, factors.side), factors.bounds, factors.most(block)
+        factors.fill(y, eta, weight, state, factors.code, *addresses, bounds, most, root, side)
         return root, side if loss.has_scale else None
 
     return factors_of

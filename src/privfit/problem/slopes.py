@@ -1,4 +1,4 @@
-"""Slopes and reaches of a group of rows, inlined for the losses that are met most."""
+"""Slopes, curvatures and reaches of a group of rows, inlined for the losses that are met most."""
 
 from typing import Any
 
@@ -6,7 +6,7 @@ from numba import njit
 
 from privfit.losses.concomitant import concomitant_slope
 from privfit.losses.huber import huber_slope
-from privfit.losses.logistic import logistic_reach, logistic_slope
+from privfit.losses.logistic import logistic_curvature, logistic_reach, logistic_slope
 from privfit.losses.pointers import called
 
 
@@ -28,6 +28,19 @@ def fill_slopes(code: int, slope: int, y: Any, steps: Any, s: float, c: float, k
 
 
 @njit(inline="always")
+def fill_curvatures(
+    code: int, curvature: int, y: Any, eta: Any, out: Any, s: float, c: float, k: float
+) -> None:
+    """Fill ``out`` with the curvature at each predictor."""
+    if code == 1:
+        for i in range(y.size):
+            out[i] = logistic_curvature(y[i], eta[i], s, c, k)
+    else:
+        for i in range(y.size):
+            out[i] = called(curvature, y[i], eta[i], s, c, k)
+
+
+@njit(inline="always")
 def fill_reaches(code: int, reach: int, y: Any, eta: Any, out: Any, s: float, c: float, k: float) -> None:
     """Fill ``out`` with the largest size that the slope can have at each predictor."""
     if code == 1:
@@ -40,3 +53,6 @@ def fill_reaches(code: int, reach: int, y: Any, eta: Any, out: Any, s: float, c:
 
 SLOPE_CODES = {logistic_slope: 1, huber_slope: 2, concomitant_slope: 3}
 """Slopes that a gradient pass inlines; all others work too, by their address."""
+
+CURVATURE_CODES = {logistic_curvature: 1}
+"""Curvatures that are inlined likewise."""
