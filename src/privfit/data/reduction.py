@@ -13,8 +13,8 @@ CHUNK_ROWS = 4096
 GROUP_ROWS = 32
 """Rows whose gradients are added up before their sum is added to the chunk's."""
 
-_SLAB = 2**17
-"""Numbers of a slab: a megabyte. Threads would wait for each other between shorter ones."""
+_SLAB = 2**15
+"""Numbers of a slab: a quarter of a megabyte."""
 
 _STRETCH = 8
 """Chunks that are looked at together where rows have no sum: what is set aside for them stays in caches."""

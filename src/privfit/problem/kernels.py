@@ -16,7 +16,7 @@ from numba import float64, int64, njit, void
 from privfit._checks import FloatArray
 from privfit.data.blocks import Block, BlockKernel, CodedBlock, CodedKernel, RowTerms
 from privfit.data.coded import CodedMatrix, Matrix, by_code, numbers_of
-from privfit.data.reduction import CHUNK_ROWS, GROUP_ROWS, chunk_rows, slabs
+from privfit.data.reduction import CHUNK_ROWS, GROUP_ROWS, chunk_rows, slab_rows, slabs
 from privfit.data.row_types import for_numbers
 from privfit.losses.base import AbstractLoss
 from privfit.losses.pointers import address, called
@@ -34,6 +34,9 @@ from privfit.problem.slopes import CURVATURE_CODES, SLOPE_CODES, fill_curvatures
 
 _VECTOR = float64[::1]
 _MATRIX = float64[:, ::1]
+_TOGETHER = 4
+"""Slabs whose rows are computed together: threads would wait for each other between shorter parts."""
+
 _FACTORS = void(*[_VECTOR] * 4, *[int64] * 3, *[_VECTOR] * 4)
 
 
@@ -233,9 +236,8 @@ def outer_kernel(terms: RowTerms) -> BlockKernel:
     """Sum of ``a a'`` over the rows' terms ``a`` (q,), flattened (q, q)."""
 
     def kernel(block: Block, out: FloatArray) -> None:
-        for total, rows in _slabs(block, out, block.x.shape[1]):
-            a = terms(block.part(rows))
-            total[:] += (a.T @ a).ravel()
+        for total, rows in _parts(block, out, block.x.shape[1]):
+            _add_products(terms(block.part(rows)), total, block.x.shape[1])
 
     return kernel
 
@@ -244,13 +246,12 @@ def second_moment_kernel(basis: FloatArray | None) -> BlockKernel:
     """Sum of ``w * z z'`` over the rows ``z = P'x`` in the basis, flattened (p, p)."""
 
     def kernel(block: Block | CodedBlock, out: FloatArray) -> None:
-        for total, rows in _slabs(block, out, _width(block, basis)):
+        for total, rows in _parts(block, out, _width(block, basis)):
             x, weight = block.x[rows], block.weight[rows]
             if basis is None and by_code(x):
                 total[:] += coded_kernels.moments(x, weight).ravel()
             else:
-                scaled = _scaled_rows(_turned(x, basis), np.sqrt(weight), None)
-                total[:] += (scaled.T @ scaled).ravel()
+                _add_products(_scaled_rows(_turned(x, basis), np.sqrt(weight), None), total, x.shape[1])
 
     return CodedKernel(kernel, kernel)
 
@@ -260,12 +261,20 @@ def _width(block: Block | CodedBlock, basis: FloatArray | None) -> int:
     return 0 if basis is None and by_code(block.x) else block.x.shape[1]
 
 
-def _slabs(block: Block | CodedBlock, out: FloatArray, width: int) -> Iterator[tuple[FloatArray, slice]]:
-    """Return the row of ``out`` that each slab of rows is added to, with the slab."""
+def _parts(block: Block | CodedBlock, out: FloatArray, width: int) -> Iterator[tuple[FloatArray, slice]]:
+    """Return the row of ``out`` that each part of the rows is added to, with the part: a few slabs."""
     for total, rows in zip(out, chunk_rows(0, out.shape[0]), strict=True):
         inside = slice(rows.start, min(rows.stop, block.y.size))
-        for slab in slabs(inside, width):
-            yield total, slab
+        length = _TOGETHER * slab_rows(width)
+        for first in range(inside.start, inside.stop, length):
+            yield total, slice(first, min(first + length, inside.stop))
+
+
+def _add_products(a: FloatArray, total: FloatArray, width: int) -> None:
+    """Add ``a' a`` to ``total``, flattened, slab by slab of rows of this width."""
+    for rows in slabs(slice(0, len(a)), width):
+        slab = a[rows]
+        total += (slab.T @ slab).ravel()
 
 
 def _turned(x: Matrix, basis: FloatArray | None) -> Matrix:
@@ -327,14 +336,13 @@ def _products_kernel(factors_of: RowFactors, basis: FloatArray | None) -> BlockK
     """
 
     def kernel(block: Block | CodedBlock, out: FloatArray) -> None:
-        for total, rows in _slabs(block, out, _width(block, basis)):
+        for total, rows in _parts(block, out, _width(block, basis)):
             part = block.part(rows)
             root, last = factors_of(part)
             if basis is None and by_code(part.x):
                 total[:] += _coded_products(part.x, root, last).ravel()
             else:
-                a = _scaled_rows(_turned(part.x, basis), root, last)
-                total[:] += (a.T @ a).ravel()
+                _add_products(_scaled_rows(_turned(part.x, basis), root, last), total, part.x.shape[1])
 
     return CodedKernel(kernel, kernel)
 
