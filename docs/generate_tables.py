@@ -411,6 +411,20 @@ def multinomial_accuracy() -> str:
     return table(["classes", "ε", *(f"`{method}`" for method in methods)], body)
 
 
+def awkward_tables() -> str:
+    """Return what fits of awkward tables leave, a column an epsilon."""
+    found = {
+        (row["columns"], row["model"], f"{int(row['n']):,}", row["p"], float(row["epsilon"])): row
+        for row in rows("experiments/results/awkward_tables.csv")
+    }
+    epsilons = sorted({key[-1] for key in found})
+    body = [
+        [*key] + [f"{found[*key, one]['left']} ({found[*key, one]['left_at_most']})" for one in epsilons]
+        for key in dict.fromkeys(key[:-1] for key in found)
+    ]
+    return table(["columns", "model", "n", "p", *(f"ε = {one:g}" for one in epsilons)], body)
+
+
 def real() -> str:
     """Return the rates on real tables."""
     body = [
@@ -901,6 +915,7 @@ PAGES: dict[str, dict[str, Callable[[], str]]] = {
         "pure_counts": pure_counts,
         "multinomial": multinomial,
         "multinomial_accuracy": multinomial_accuracy,
+        "awkward_tables": awkward_tables,
         "real": real,
         "pass": gradient_pass,
     },
