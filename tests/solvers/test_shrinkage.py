@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from privfit.solvers.shrinkage import posterior_mean, shrunk
+from privfit.solvers.shrinkage import likelier_mean, posterior_mean, shrunk
 
 SIGNALS = {
     "none": lambda rng, k: np.zeros(k),
@@ -108,3 +108,37 @@ def test_knowing_how_large_coefficients_are_relative_to_others_lessens_the_error
         ]
         gains.append(errors[1] - errors[0])
     assert np.mean(gains) > 7.0 * np.std(gains) / np.sqrt(len(gains))
+
+
+def _collinear(k, rng):
+    """Return coordinates in which all coefficients are hidden by noise along two directions of the frame."""
+    turn = np.linalg.qr(rng.normal(size=(k, k)))[0]
+    return (turn * np.where(np.arange(k) < 2, 1e-3, 1.0)) @ np.linalg.qr(rng.normal(size=(k, k)))[0]
+
+
+def test_what_no_coefficient_shows_by_itself_is_found_in_the_other_coordinates():
+    """By itself the first belief ends at 0 in many draws: noise is taken for all that there is."""
+    rng, k, one, lost = np.random.default_rng(13), 6, np.eye(1), 0
+    for _ in range(20):
+        alike = _collinear(k, rng)
+        signal = np.linalg.qr(alike)[0] @ rng.normal(size=k)
+        signal /= np.linalg.norm(signal)
+        noise, noisy = 0.05**2 * np.eye(k), signal + 0.05 * rng.normal(size=k)
+        alone = posterior_mean(noisy, noise, one, energy=1.0, alike=alike)
+        found = likelier_mean(noisy, noise, one, energy=1.0, alike=alike, otherwise=np.eye(k))
+        lost += np.linalg.norm(alone) < 0.01
+        assert np.linalg.norm(found - signal) < 0.3
+    assert lost >= 5
+
+
+def test_a_belief_that_the_estimate_does_not_contradict_stands():
+    """Signals follow it, and no direction is hidden by noise."""
+    rng, k, one, same = np.random.default_rng(14), 12, np.eye(1), []
+    for _ in range(50):
+        alike, root = np.eye(k) + 0.1 * rng.normal(size=(k, k)), 0.1 * rng.normal(size=(k, k))
+        noise = root @ root.T + 0.01 * np.eye(k)
+        noisy = alike @ rng.normal(size=k) + np.linalg.cholesky(noise) @ rng.normal(size=k)
+        usual = posterior_mean(noisy, noise, one, energy=4.0 * k, alike=alike)
+        found = likelier_mean(noisy, noise, one, energy=4.0 * k, alike=alike, otherwise=np.eye(k))
+        same.append(np.array_equal(usual, found))
+    assert all(same)

@@ -16,7 +16,7 @@ from privfit.solvers.base import noise_norm, raised_eigenvalues
 from privfit.solvers.curvature import model_hessian
 from privfit.solvers.drawn import drawn_towards
 from privfit.solvers.geometry import STRETCH, Frame, Marginals
-from privfit.solvers.shrinkage import posterior_mean
+from privfit.solvers.shrinkage import likelier_mean
 
 SMALLEST_SPREAD = 1.2
 """Squared norm, relative to its mean, below which no row is weighted down."""
@@ -129,10 +129,13 @@ class HessianModel:
         noise : array of shape (n_linear, n_linear)
             Its covariance.
         alike : array of shape (p, p)
-            What turns coefficients that are alike for all that is known into those of the frame.
+            What turns coefficients that are alike for all that is known into those of the frame. Where the
+            estimate contradicts that, coefficients of the frame are taken to be alike, as far as it is seen.
         """
         contrasts = self.problem.loss.contrasts
-        return posterior_mean(away, noise, contrasts, energy=self.energy, alike=alike)
+        return likelier_mean(
+            away, noise, contrasts, energy=self.energy, alike=alike, otherwise=self.frame.seen
+        )
 
     def whitening(self, phi: FloatArray) -> FloatArray:
         """Return ``T`` (p, p) such that the Hessian at ``phi`` is about a multiple of I for ``T'z``.

@@ -16,6 +16,9 @@ NULL_COUNT = 1.0
 _SURE = 3.0
 """Standard deviations of noise by which squares must exceed it to count as plain to see."""
 
+DECISIVE = 10.0
+"""Logarithm of a ratio of likelihoods from which on one of two beliefs gives way to the other."""
+
 _RATIO = 2.0
 """Ratio of neighbouring prior variances."""
 
@@ -127,6 +130,58 @@ def posterior_mean(
     Prior variances are found for the coefficients of every class, so that the result does not depend on
     the order of the classes. They are scaled by ``K / m``, as the contrasts take ``K - m`` directions away.
     """
+    return _belief(noisy, noise, contrasts, energy=energy, alike=alike).mean
+
+
+def likelier_mean(
+    noisy: FloatArray,
+    noise: FloatArray,
+    contrasts: FloatArray,
+    *,
+    energy: float,
+    alike: FloatArray,
+    otherwise: FloatArray,
+) -> FloatArray:
+    """Return the posterior mean for coefficients that are ``alike``, or ``otherwise`` where that is likelier.
+
+    The arguments are those of `posterior_mean`; ``otherwise`` is as ``alike``.
+
+    Notes
+    -----
+    Where columns are collinear, noise hides each of their coefficients, though not what they are together: a
+    prior that is found for one at a time may then say that there is nothing, although the estimate as a whole
+    is many standard deviations away from it. Such an estimate is tried with the other coordinates, which
+    count if they make it ``exp(DECISIVE)`` times as likely.
+    """
+    usual = _belief(noisy, noise, contrasts, energy=energy, alike=alike)
+    if otherwise is alike or usual.squared <= noisy.size + 2.0 * DECISIVE:
+        return usual.mean
+    other = _belief(noisy, noise, contrasts, energy=energy, alike=otherwise)
+    return other.mean if other.log_likelihood > usual.log_likelihood + DECISIVE else usual.mean
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Belief:
+    """A posterior mean, and how well its prior explains the estimate.
+
+    Parameters
+    ----------
+    mean : array of shape (m p,)
+    squared : float
+        Squared length of the estimate in standard deviations of prior and noise together.
+    log_likelihood : float
+        Up to a constant.
+    """
+
+    mean: FloatArray
+    squared: float
+    log_likelihood: float
+
+
+def _belief(
+    noisy: FloatArray, noise: FloatArray, contrasts: FloatArray, *, energy: float, alike: FloatArray
+) -> _Belief:
+    """Return what `posterior_mean` does, and how likely the estimate was."""
     classes, m = contrasts.shape
     p = noisy.size // m
     scale = for_each(m, alike)
@@ -139,7 +194,11 @@ def posterior_mean(
     prior, column = np.zeros((m, p, m, p)), np.arange(p)
     prior[:, column, :, column] = contrasts.T @ (squares.T[:, :, None] * contrasts) * classes / m
     prior = prior.reshape(noise.shape)
-    return scale @ prior @ np.linalg.solve(prior + noise, noisy)
+    total = prior + noise
+    weighed = np.linalg.solve(total, noisy)
+    squared, size = float(noisy @ weighed), float(np.linalg.slogdet(total)[1])
+    size += 2.0 * float(np.linalg.slogdet(scale)[1])
+    return _Belief(scale @ prior @ weighed, squared, -0.5 * (squared + size))
 
 
 def _both_sides(factor: FloatArray, matrix: FloatArray) -> FloatArray:
