@@ -15,6 +15,7 @@ import privfit as pf
 from privfit.data import partitions
 from privfit.data import source as source_module
 from privfit.data.blocks import TravellingKernel
+from privfit.data.coded import MANY_ROWS
 from privfit.data.encode import SchemaEncoder
 from privfit.data.reduction import CHUNK_ROWS, summation_error
 from privfit.data.source import ArraySource
@@ -199,6 +200,28 @@ def test_a_sample_that_leads_is_that_of_the_table():
     )
     assert {round(release.part, 3) for release in whole.releases} == {0.4, 1.0}
     np.testing.assert_allclose(spread.estimate, whole.estimate, rtol=1e-10, atol=1e-10)
+
+
+@pytest.mark.parametrize("formula", ["ill ~ age + sex", "ill ~ age + ward"])
+def test_many_rows_are_kept_in_single_precision_there_too(formula):
+    data = frame(MANY_ROWS)
+    data.loc[data.index[:3], "age"] = [np.nan, np.inf, 1e39]
+    options = {"schema": SCHEMA, "epsilon": 5.0, "delta": 1e-6, "random_state": 1}
+    whole, spread = (
+        pf.logit(formula, rows, **options) for rows in (data, dd.from_pandas(data, npartitions=7))
+    )
+    np.testing.assert_allclose(spread.estimate, whole.estimate, rtol=1e-10, atol=1e-10)
+    np.testing.assert_allclose(spread.cov_sampling, whole.cov_sampling, rtol=1e-8)
+
+
+def test_rows_kept_in_another_type_are_bounded_as_they_are_kept():
+    from privfit.data.dask_tables import DaskTable
+
+    rows = DaskTable(dd.from_pandas(frame(), npartitions=3)).rows(ENCODER, norm_bound=0.7)
+    for block in rows.source(norm_bound=0.7, storage="float32").blocks():
+        x = np.nan_to_num(block.x)
+        np.testing.assert_array_equal(x, x.astype(np.float32))
+        assert (np.sqrt(block.weight) * np.linalg.norm(x, axis=1) <= 0.7 * (1.0 + 1e-12)).all()
 
 
 SOLVERS = {

@@ -189,14 +189,15 @@ class CachedRows(AbstractStoredRows):
         """Number of rows."""
         return self.block.y.size
 
-    def source(self, *, norm_bound: float) -> ArraySource:
-        """Return the rows as a source.
+    def source(self, *, norm_bound: float, storage: Storage = "float64") -> ArraySource:
+        """Return the rows as a source, in the type of the files.
 
         Raises
         ------
         InvalidArgument
             If they were bounded by another number.
         """
+        del storage
         if norm_bound != self.norm_bound:
             raise InvalidArgument("the cache was made for another bound on rows")
         return ArraySource.of_bounded(self.block, self.norm_bound, self.room)

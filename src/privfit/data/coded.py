@@ -245,6 +245,15 @@ def storage_of(n_rows: int, *, private: bool) -> Storage:
     return "float32" if private and n_rows >= MANY_ROWS else "float64"
 
 
+def kept_as(x: Matrix, storage: Storage) -> Matrix:
+    """Return rows with numbers of this type; those written out as numbers in order, unless in float64."""
+    if isinstance(x, CodedMatrix):
+        return replace(x, numbers=x.numbers.astype(storage, copy=False))
+    if storage == "float64":
+        return x
+    return CodedMatrix.of_array(Layout(x.shape[1], False, tuple(range(x.shape[1]))), x, storage)
+
+
 def by_code(x: Matrix) -> TypeGuard[CodedMatrix]:
     """Return whether rows are more than numbers in order."""
     return isinstance(x, CodedMatrix) and not x.layout.numeric

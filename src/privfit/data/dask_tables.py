@@ -20,6 +20,7 @@ from privfit.data.basis_norms import BasisBounds, BasisNorms, LastNorms
 from privfit.data.blocks import Block, BlockKernel, RowTerms
 from privfit.data.caps import SlopeBounds
 from privfit.data.clamp import Weighting, influence_weights
+from privfit.data.coded import Storage
 from privfit.data.declarations import Level
 from privfit.data.encode import Encoder
 from privfit.data.names import present
@@ -189,8 +190,10 @@ class DaskRows(AbstractStoredRows):
         """Number of rows."""
         return sum(self._lengths)
 
-    def source(self, *, norm_bound: float) -> "DaskSource":
+    def source(self, *, norm_bound: float, storage: Storage = "float64") -> "DaskSource":
         """Return the rows as a source, bounded more tightly than before where this number is smaller.
+
+        Where they are to be kept in float32 workers let go of them in float64.
 
         Raises
         ------
@@ -199,11 +202,12 @@ class DaskRows(AbstractStoredRows):
         """
         if norm_bound > self._norm_bound:
             raise InvalidArgument("the rows were encoded for a smaller bound on them")
-        if norm_bound == self._norm_bound:
-            return DaskSource(self._kept, self._lengths, norm_bound)
-        tighter = partial(partitions.tightened, norm_bound=norm_bound, weighting=self._weighting)
-        kept = _persisted(_tasks(tighter, "bound", [(rows,) for rows in self._kept]))
-        return DaskSource(kept, self._lengths, norm_bound)
+        if norm_bound < self._norm_bound or storage != "float64":
+            facts = {"norm_bound": norm_bound, "weighting": self._weighting, "storage": storage}
+            tighter = partial(partitions.tightened, **facts)
+            self._kept = _persisted(_tasks(tighter, "bound", [(rows,) for rows in self._kept]))
+            self._norm_bound = norm_bound
+        return DaskSource(self._kept, self._lengths, norm_bound)
 
 
 @final

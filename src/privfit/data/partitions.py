@@ -12,7 +12,7 @@ from privfit._sealed import withheld, without_frames
 from privfit.data.basis_norms import BasisBounds, BasisNorms, RowNorms
 from privfit.data.blocks import Block, BlockKernel, CodedBlock
 from privfit.data.clamp import Weighting
-from privfit.data.coded import Matrix
+from privfit.data.coded import Matrix, Storage, kept_as
 from privfit.data.columns import ColumnValues, naming
 from privfit.data.encode import Encoder
 from privfit.data.reduction import tree_sum
@@ -109,9 +109,9 @@ def encode(encoding: Encoding, data: Any, response: Any = None) -> Partition:
 
 
 @quiet
-def tightened(rows: Partition, *, norm_bound: float, weighting: Weighting) -> Partition:
-    """Return the rows of a partition, as encoded, with a smaller bound; rows that are not usable stay so."""
-    weight, x, y = weighting(rows.block.x, rows.block.y, norm_bound=norm_bound)
+def tightened(rows: Partition, *, norm_bound: float, weighting: Weighting, storage: Storage) -> Partition:
+    """Return the rows of a partition, kept in a type and bounded anew; rows that are not usable stay so."""
+    weight, x, y = weighting(kept_as(rows.block.x, storage), rows.block.y, norm_bound=norm_bound)
     weight[rows.block.weight == 0.0] = 0.0
     return Partition(_block(weight, x, y), norm_bound)
 

@@ -3,6 +3,7 @@
 from abc import ABC, abstractmethod
 
 from privfit.data.clamp import Weighting
+from privfit.data.coded import Storage
 from privfit.data.declarations import Level
 from privfit.data.encode import Encoder
 from privfit.data.source import RowSource
@@ -19,8 +20,8 @@ class AbstractStoredRows(ABC):
         """Number of rows."""
 
     @abstractmethod
-    def source(self, *, norm_bound: float) -> RowSource:
-        """Return the rows as a source that is bounded by this number.
+    def source(self, *, norm_bound: float, storage: Storage = "float64") -> RowSource:
+        """Return the rows as a source that is bounded by this number, kept in this type unless in a file.
 
         Raises
         ------

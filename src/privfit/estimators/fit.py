@@ -252,7 +252,7 @@ def _ready(
     depends on cells comes after the reservation. The rows of a stream are read later still.
     """
     if isinstance(table, AbstractStoredRows):
-        kept = table.source(norm_bound=problem.norm_bound)
+        kept = table.source(norm_bound=problem.norm_bound, storage=storage)
         return lambda: kept
     weighting = weighting_of(problem)
     if isinstance(table, RowStream):
