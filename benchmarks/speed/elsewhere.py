@@ -25,7 +25,7 @@ from sklearn.linear_model import LogisticRegression
 
 import privfit as pf
 from privfit._threads import thread_count
-from privfit.data.coded import CodedMatrix, Layout, storage_of
+from privfit.data.coded import kept_as, numbers_of, storage_of
 from privfit.data.source import ArraySource
 from privfit.losses import Logistic
 from privfit.problem.kernels import gradient_kernel
@@ -40,12 +40,6 @@ def rows(n: int, k: int) -> tuple[np.ndarray, np.ndarray]:
     x = rng.normal(size=(n, k))
     score = x @ (rng.normal(size=k) / np.sqrt(k))
     return x, (rng.random(n) < 1.0 / (1.0 + np.exp(-score))).astype(int)
-
-
-def as_kept(x: np.ndarray) -> CodedMatrix:
-    """Return the rows as a private fit keeps them, but for the constant."""
-    layout = Layout(x.shape[1], False, tuple(range(x.shape[1])))
-    return CodedMatrix.of_array(layout, x, storage_of(len(x), private=True))
 
 
 def read(x: np.ndarray) -> float:
@@ -96,14 +90,14 @@ def main() -> None:
     warnings.simplefilter("ignore")
     x, y = rows(options.rows, options.columns)
     source = ArraySource(x, y.astype(float), norm_bound=np.sqrt(options.columns))
-    kept = as_kept(x)
+    kept = kept_as(x, storage_of(len(x), private=True))  # as in a private fit, but for the constant
     kept_source = ArraySource(kept, y.astype(float), norm_bound=np.sqrt(options.columns))
     kernel = gradient_kernel(Logistic(), np.zeros(options.columns), 1.0)
     measured = in_rounds(
         {
             "reading the array": lambda: read(x),
             "gradient": lambda: source.sum(kernel, options.columns),
-            "reading what a fit keeps": lambda: read(kept.numbers),
+            "reading what a fit keeps": lambda: read(numbers_of(kept)[0]),
             "gradient of what a fit keeps": lambda: kept_source.sum(kernel, options.columns),
             **fits(x, y),
         },

@@ -17,7 +17,7 @@ Storage: TypeAlias = Literal["float64", "float32"]
 """The type that numbers of encoded rows are kept in; what is computed with them is computed in float64."""
 
 MANY_ROWS = 2**17
-"""Rows from which numbers of tables in memory are kept in float32 for private fits."""
+"""Rows from which numbers of tables in memory and on clusters are kept in float32 for private fits."""
 
 MOST_COLUMNS = 2**16 - 2
 """Encoded columns that 16-bit codes can name."""
@@ -211,11 +211,10 @@ class CodedMatrix:
 
     def scaled(self, factor: FloatArray) -> "CodedMatrix":
         """Return the rows times factors, shape (m,): every entry then needs a number of its own."""
-        layout = self.layout
+        layout, column = self.layout, factor.astype(self.numbers.dtype)[:, None]
         if layout.numeric:
-            return self._scaled_numbers(factor.astype(self.numbers.dtype)[:, None])
+            return self._scaled_numbers(column)
         first, ones = len(layout.columns), layout.plain + layout.constant
-        column = factor.astype(self.numbers.dtype)[:, None]
         numbers = self.numbers * column
         constant = np.zeros((len(self), int(layout.constant)), self.codes.dtype)
         return CodedMatrix(
@@ -237,7 +236,7 @@ Matrix = FloatArray | CodedMatrix
 
 
 def storage_of(n_rows: int, *, private: bool) -> Storage:
-    """Return the type that numbers of a table in memory are kept in, from public facts alone.
+    """Return the type that numbers of a table in memory or on a cluster are kept in, from public facts alone.
 
     A pass over many rows waits for memory. What float32 takes from a number, ``2**-24`` of its size, is then
     far below the noise of a private fit, but is to be seen beside what other packages compute without noise.
