@@ -5,6 +5,7 @@ import pytest
 
 from privfit.data.basis_norms import BasisBounds, BasisNorms, RowNorms
 from privfit.data.reduction import slabs
+from privfit.data.room import InMemory
 from privfit.data.source import ArraySource
 
 
@@ -80,14 +81,14 @@ def test_a_pass_that_breaks_off_leaves_no_norms_behind(monkeypatch):
     x, basis = rows_that_cancel(0)
     source = ArraySource(x, np.zeros(50), norm_bound=2.0)
     first = weights(source, basis)
-    called = BasisNorms.__call__
+    filled_in = BasisNorms.fill
 
-    def interrupted(self, rows):
-        called(self, rows)
+    def interrupted(self, rows, found):
+        filled_in(self, rows, found)
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patched:
-        patched.setattr(BasisNorms, "__call__", interrupted)
+        patched.setattr(BasisNorms, "fill", interrupted)
         with pytest.raises(KeyboardInterrupt):
             weights(source, basis.T)
     np.testing.assert_array_equal(weights(source, basis), first)
@@ -99,6 +100,13 @@ def test_slabs_hold_each_row_once(rows, width):
     parts = slabs(rows, width)
     assert [k for part in parts for k in range(part.start, part.stop)] == list(range(rows.start, rows.stop))
     assert all(part.stop > part.start for part in parts)
+
+
+def norms_of(x, norms):
+    """Return both bounds on the norms of rows."""
+    found = RowNorms.blank(len(x), InMemory())
+    norms.fill(x, found)
+    return found.size, found.reach
 
 
 def exact_squares(x, basis):
@@ -124,7 +132,7 @@ def wide_rows(n, p, lost, rng):
 @pytest.mark.parametrize(("n", "p"), [(1, 1), (3, 2), (7, 8), (8, 9), (17, 16), (20, 13)])
 def test_norms_bound_rows_exactly_and_closely(n, p, lost):
     x, basis = wide_rows(n, p, lost, np.random.default_rng(100 * n + lost))
-    size, reach = BasisNorms(basis)(x)
+    size, reach = norms_of(x, BasisNorms(basis))
     length = np.linalg.norm(x, axis=1)
     for bound, far, square in zip(size, length, exact_squares(x, basis), strict=True):
         assert (Fraction(float(bound)) * (1 + Fraction(2) ** -41)) ** 2 >= square
@@ -149,7 +157,7 @@ def test_norms_of_rows_that_are_scaled_and_shifted_bound_them_exactly(p, lost):
     """In a basis that takes nearly all of them away, rounding is as large as what is left."""
     x, basis = rows_that_shifts_leave_little_of(200, p, lost, np.random.default_rng(100 * p + lost))
     norms = BasisNorms(basis)
-    size, squares = norms(x)[0], exact_squares(x, basis)
+    size, squares = norms_of(x, norms)[0], exact_squares(x, basis)
     far = np.linalg.norm(x, axis=1) * np.linalg.norm(basis)
     if lost >= 45:
         assert (np.sqrt([float(square) for square in squares]) < 1e-9 * far).all()
@@ -164,7 +172,7 @@ def test_norms_of_rows_that_are_scaled_and_shifted_bound_them_exactly(p, lost):
 def test_norms_of_ordinary_rows_are_raised_by_no_more_than_weights_show():
     rng = np.random.default_rng(8)
     x, basis = rng.normal(size=(300, 51)), rng.normal(size=(51, 51))
-    size, _ = BasisNorms(basis)(x)
+    size, _ = norms_of(x, BasisNorms(basis))
     np.testing.assert_allclose(size, np.linalg.norm(x @ basis, axis=1), rtol=1e-10)
 
 
@@ -174,7 +182,7 @@ def test_norms_bound_rows_however_badly_the_triangular_factor_was_found(monkeypa
     x, basis = rng.normal(size=(40, 6)), rng.normal(size=(6, 6))
     found = np.linalg.qr
     monkeypatch.setattr(np.linalg, "qr", lambda a, mode: found(a, mode=mode) * (1.0 - error))
-    size, _ = BasisNorms(basis)(x)
+    size, _ = norms_of(x, BasisNorms(basis))
     for bound, square in zip(size, exact_squares(x, basis), strict=True):
         assert Fraction(float(bound)) ** 2 >= square
 
@@ -185,7 +193,7 @@ def test_rows_beyond_any_number_and_coordinates_of_zeros_are_told_apart():
     weight = weights(ArraySource(x, np.zeros(3), norm_bound=2.0), basis, norm_bound=1e10)
     assert (weight[:2] == 0.0).all()
     assert weight[2] == pytest.approx(1.0 / 10.0)
-    size, reach = BasisNorms(np.zeros((2, 2)))(x[2:])
+    size, reach = norms_of(x[2:], BasisNorms(np.zeros((2, 2))))
     assert size.tolist() == reach.tolist() == [0.0]
 
 

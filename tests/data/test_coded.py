@@ -11,6 +11,7 @@ from privfit.data.clamp import influence_weights, schweppe_weights
 from privfit.data.coded import MOST_COLUMNS, CodedMatrix, Layout
 from privfit.data.encode import SchemaEncoder
 from privfit.data.reduction import CHUNK_ROWS
+from privfit.data.room import InMemory
 from privfit.data.schema import Schema
 from privfit.data.source import ArraySource
 from privfit.data.tables import Table
@@ -132,7 +133,9 @@ def test_bounds_in_other_coordinates_hold_exactly(lost):
     basis[1] = basis[0] + rng.normal(size=size) * 2.0**-lost
     exact = [[Fraction(value) for value in column] for column in basis.T]
     weights = np.empty(200)
-    BasisBounds(bound, 2.0**60).fill(RowNorms(*BasisNorms(basis)(x)), 1.0, np.ones(200), weights)
+    norms = RowNorms.blank(200, InMemory())
+    BasisNorms(basis).fill(x, norms)
+    BasisBounds(bound, 2.0**60).fill(norms, 1.0, np.ones(200), weights)
     assert weights[7] == 0.0
     assert (np.delete(weights, 7) > 0).all()
     for weight, row in zip(np.delete(weights, 7), np.delete(x.dense(), 7, axis=0), strict=True):
@@ -156,7 +159,9 @@ def test_bounds_for_columns_that_are_scaled_and_shifted_hold_exactly(lost, stora
     numbers = list(x.layout.columns)
     basis[0, numbers] = -0.7 * np.diag(basis)[numbers]
     basis[0, 0] = 1e-3
-    found, reach = BasisNorms(basis)(x)
+    norms = RowNorms.blank(120, InMemory())
+    BasisNorms(basis).fill(x, norms)
+    found, reach = norms.size, norms.reach
     usable = np.isfinite(x.squared_norms())
     assert np.isnan(found[~usable]).all()
     assert usable.sum() > 50

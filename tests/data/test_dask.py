@@ -141,7 +141,10 @@ def test_partitions_without_rows_count_nothing():
 
 @pytest.mark.parametrize("chance", [0.0, 0.4, 1.0])
 def test_a_sample_is_that_of_the_table(chance, monkeypatch, in_order):
+    from privfit.data import dask_tables
+
     monkeypatch.setattr(source_module, "_STRETCH", 1000)
+    monkeypatch.setattr(dask_tables, "_ROWS", 1300)  # twice as many as are expected of a partition
     data, p, rng = frame(), len(ENCODER.design.columns), np.random.default_rng(2)
     coins = rng.random(len(data)) < chance
     coins[:5000] = chance == 1.0  # none of the first two partitions' rows, and some of the third's
@@ -167,6 +170,27 @@ def test_a_sample_is_that_of_the_table(chance, monkeypatch, in_order):
                 np.testing.assert_array_equal(getattr(left.take(places), name), expected[places])
             found = [getattr(block, name) for block in left.blocks()]
             np.testing.assert_array_equal(np.concatenate([expected[:0], *found]), expected)
+
+
+def test_short_partitions_of_a_sample_are_put_together_and_known_norms_not_measured_again(
+    monkeypatch, in_order
+):
+    data, basis = frame(), np.diag(np.arange(1.0, 8.0))
+    coins = np.random.default_rng(6).random(len(data)) < 0.3
+    whole = source_of(dd.from_pandas(data, npartitions=6))
+    whole.reweighted(basis, norm_bound=1.1, amplification=30.0)
+    sample = whole.sampled(in_order(coins), 0.3)
+    assert (len(whole._kept), len(sample._kept)) == (6, 1)
+
+    def measured(*args):
+        raise AssertionError("norms are known")
+
+    monkeypatch.setattr(partitions, "measured", measured)
+    turned = sample.reweighted(2.0 * basis, norm_bound=1.1, amplification=30.0)
+    expected = in_memory(data[coins]).reweighted(2.0 * basis, norm_bound=1.1, amplification=30.0)
+    np.testing.assert_array_equal(
+        turned.take(np.arange(coins.sum())).weight, np.concatenate([b.weight for b in expected.blocks()])
+    )
 
 
 FITS = [
@@ -338,7 +362,7 @@ def test_a_pass_is_a_task_a_partition_and_a_tree(monkeypatch):
     ((graph),) = counted
     kinds = [re.sub(r"-[0-9a-f]{32}.*", "", str(key)) for key in graph]
     assert kinds.count("privfit-sum") == len(graph) - kinds.count("privfit-add") - 11 == 10
-    assert kinds.count("privfit-add") == 3 + 1
+    assert kinds.count("privfit-add") == 2 + 1
     assert kinds.count("privfit-shared") == 1
 
 
@@ -368,6 +392,7 @@ def test_names_of_tasks_do_not_depend_on_rows(monkeypatch):
 def test_names_of_tasks_of_a_sample_depend_neither_on_rows_nor_on_coins(monkeypatch, in_order):
     from privfit.data import dask_tables
 
+    monkeypatch.setattr(dask_tables, "_ROWS", 190)
     seen = []
     for seed in (0, 1):
         drawn = itertools.count()
@@ -379,7 +404,7 @@ def test_names_of_tasks_of_a_sample_depend_neither_on_rows_nor_on_coins(monkeypa
         turned = sample.reweighted(np.eye(7), norm_bound=1.1, amplification=30.0)
         seen.append([str(key) for one in (*sample._kept, *turned._kept) for key in (one.key, *one.dask)])
     assert seen[0] == seen[1]
-    assert {key.split("-")[1] for key in seen[0]} == {"sample", "weights"}
+    assert {key.split("-")[1] for key in seen[0]} == {"join", "sample", "weights"}
 
 
 BAD = {
@@ -471,8 +496,6 @@ def test_rows_on_a_cluster_show_nothing():
     for one in (rows, source):
         with pytest.raises(TypeError, match="private"):
             pickle.dumps(one)
-    with pytest.raises(InvalidArgument, match="smaller bound"):
-        rows.source(norm_bound=2.0 * BOUND)
     partition = partitions.Partition(in_memory(frame(300)).bounded, BOUND)
     assert not re.search(r"\d\.\d", repr(partition))
     assert 300 * 16 < partition.__sizeof__() < 300 * 100

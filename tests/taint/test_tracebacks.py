@@ -41,7 +41,7 @@ PLACES = [
     (with_arrays, "privfit.problem.perturb.svec"),
     (with_arrays, "privfit.problem.objective.Problem.mean"),
     (with_schema, "privfit.data.encode.encode_numeric"),
-    (with_schema, "privfit.data.source.BasisNorms.__call__"),
+    (with_schema, "privfit.data.source.BasisNorms.fill"),
     (with_formula, "privfit.estimators.fit.influence_weights"),
     (with_formula, "privfit.formula.run.open_table"),
     (with_formula, "privfit.estimators.fit.infer"),

@@ -17,10 +17,10 @@ from privfit.cli.prepare import prepare
 from privfit.cli.request import BudgetText, Request, TextFile
 from privfit.cli.tables import WIDTH
 from privfit.data.synthetic import CensusTarget, census, census_coefficients, census_schema
-from privfit.estimators.fit import FitOptions, fit, make_problem, plan_fit, statement_of
+from privfit.estimators.fit import FitOptions, fit, make_problem, plan_fit
 from privfit.privacy.composition import compose
 from privfit.problem.plan import Plan
-from privfit.results import FitResult
+from privfit.results import FitResult, PrivacyStatement
 from privfit.results.archive import write_atomically
 from privfit.results.numbers import round_up
 
@@ -130,7 +130,7 @@ def _run(study: _Study, data: Path, folder: Path, rows: int) -> FitResult:
 
 def _plan_in_words(title: str, plan: Plan, options: FitOptions) -> str:
     """Sum a plan up in one sentence."""
-    guarantee = statement_of(options, plan, private=plan.private, noise="").guarantee
+    guarantee = PrivacyStatement.of(options.budget, plan, private=plan.private, noise="").guarantee
     steps = sum(release.kind == "gradient" for release in plan.solver_releases)
     return (
         f"{title}. The plan, made before a row is read: {steps} steps, {len(plan.releases)} noisy answers in "

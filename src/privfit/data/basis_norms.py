@@ -1,6 +1,6 @@
 """Norms of rows in other coordinates, and the weights that bound them there."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Generic, TypeVar, final
 
@@ -8,6 +8,7 @@ import numpy as np
 
 from privfit._checks import FloatArray
 from privfit.data import norm_loops
+from privfit.data.blocks import Pick
 from privfit.data.caps import SlopeBounds
 from privfit.data.clamp import SHRINK, SMALLEST_NORMAL
 from privfit.data.coded import CodedMatrix, Matrix, by_code, numbers_of, squared_norms
@@ -78,40 +79,35 @@ class BasisNorms:
             off = np.linalg.norm(basis - factor * self._basis)
             return abs(factor) if off <= 2.0**-46 * abs(factor) * self._frobenius else None
 
-    def __call__(self, x: Matrix) -> tuple[FloatArray, FloatArray]:
-        """Return both bounds for finite rows, each of shape (n,)."""
+    def fill(self, x: Matrix, found: "RowNorms") -> None:
+        """Fill in both bounds for finite rows, as many as there is room for."""
+        size, length = found.size, found.reach
         with np.errstate(over="ignore", invalid="ignore"):
             if by_code(x) and self._shifts is not None and x.layout.constant:
-                size, length = self._by_code(x, self._shifted_codes(x, *self._shifts))
+                size[:], length[:] = self._by_code(x, self._shifted_codes(x, *self._shifts))
             elif by_code(x) and 4 * x.entries < x.shape[1]:
-                size, length = self._by_code(x, x.quadratic(self._form))
+                size[:], length[:] = self._by_code(x, x.quadratic(self._form))
             elif self._shifts is not None and not by_code(x):
-                size, length = self._shifted(x, *self._shifts)
+                numbers, constant = numbers_of(x)
+                norm_loops.moved_squares(np.ascontiguousarray(numbers), constant, *self._shifts, length, size)
+                self._raise(size, length, 0.0)
             else:
-                size, length = self._written_out(x)
-            return size, length * (self._spectral + 2.0**-46 * self._frobenius)
+                self._written_out(x, size, length)
+            length *= self._spectral + 2.0**-46 * self._frobenius
 
-    def _shifted(self, x: Matrix, scale: FloatArray, shift: FloatArray) -> tuple[FloatArray, FloatArray]:
-        (numbers, constant), length, size = numbers_of(x), np.empty(len(x)), np.empty(len(x))
-        norm_loops.moved_squares(np.ascontiguousarray(numbers), constant, scale, shift, length, size)
-        length = np.sqrt(length)
-        return self._raised(np.sqrt(size), length), length
-
-    def _written_out(self, x: Matrix) -> tuple[FloatArray, FloatArray]:
-        length, size = np.empty(len(x)), np.empty(len(x))
+    def _written_out(self, x: Matrix, size: FloatArray, length: FloatArray) -> None:
         if by_code(x):
             for rows in slabs(slice(0, length.size), x.shape[1]):
                 norm_loops.turned_squares(x[rows].dense(), 0, *self._root, length[rows], size[rows])
         else:
             numbers, constant = numbers_of(x)
             norm_loops.turned_squares(np.ascontiguousarray(numbers), constant, *self._root, length, size)
-        length = np.sqrt(length)
-        size, off = self._raised(np.sqrt(size), length), self._frobenius * length
-        return np.sqrt(size * size + self._off * off * off), length
+        self._raise(size, length, self._off)
 
-    def _raised(self, size: FloatArray, length: FloatArray) -> FloatArray:
-        """Return norms of rows of ``x``, each the sum of p products, that rounding cannot exceed."""
-        return size + (len(self._basis) + 64) * 2.0**-52 * self._frobenius * length
+    def _raise(self, size: FloatArray, length: FloatArray, off: float) -> None:
+        """Turn squared norms into norms; rounding, and squares that are off, cannot exceed ``size``."""
+        room = (len(self._basis) + 64) * 2.0**-52 * self._frobenius
+        norm_loops.raise_norms(size, length, np.array([room, off * self._frobenius**2]))
 
     @staticmethod
     def _shifted_codes(x: CodedMatrix, scale: FloatArray, shift: FloatArray) -> FloatArray:
@@ -144,9 +140,14 @@ class RowNorms:
         """Return arrays to be filled."""
         return cls(room.new(n_rows), room.new(n_rows))
 
-    def part(self, rows: slice) -> "RowNorms":
-        """Return those of some of the rows."""
-        return RowNorms(self.size[rows], self.reach[rows])
+    @classmethod
+    def joined(cls, parts: "Sequence[RowNorms]") -> "RowNorms":
+        """Return the norms of rows one after the other."""
+        return cls(*(np.concatenate([getattr(part, name) for part in parts]) for name in ("size", "reach")))
+
+    def picked(self, pick: Pick) -> "RowNorms":
+        """Return those of the rows that ``pick`` takes of an array."""
+        return RowNorms(pick(self.size), pick(self.reach))
 
     def __sizeof__(self) -> int:
         """Return the bytes of the arrays, by which workers judge how full they are."""

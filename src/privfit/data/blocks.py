@@ -1,10 +1,10 @@
 """Blocks of encoded rows, and the kernels that sum them."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from operator import itemgetter
-from typing import Any, Self, TypeAlias, final
+from typing import Any, Self, TypeAlias, TypeVar, final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -94,6 +94,27 @@ class CodedBlock(AbstractBlock):
     def written_out(self) -> Block:
         """Return the rows with all their columns."""
         return Block(self.x.dense(), self.y, self.weight, self.parts, self.caps)
+
+
+_Block = TypeVar("_Block", bound=AbstractBlock)
+
+
+def stacked(blocks: Sequence[_Block]) -> _Block:
+    """Return the rows of blocks of one kind one after the other."""
+    first = blocks[0]
+
+    def rows_of(values: Callable[[_Block], NDArray[Any]]) -> NDArray[Any]:
+        return np.concatenate([values(block) for block in blocks])
+
+    if isinstance(first.x, CodedMatrix):
+        x = CodedMatrix(first.x.layout, rows_of(lambda b: b.x.numbers), rows_of(lambda b: b.x.codes))
+    else:
+        x = rows_of(lambda b: b.x)
+    parts = None
+    if first.parts is not None:
+        parts = rows_of(lambda b: b.influence), rows_of(lambda b: b.share)
+    caps = None if first.caps is None else rows_of(lambda b: b.caps_within(0.0))
+    return type(first)(x, rows_of(lambda b: b.y), rows_of(lambda b: b.weight), parts, caps)
 
 
 BlockKernel = Callable[[Block, FloatArray], None]

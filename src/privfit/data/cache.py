@@ -96,15 +96,21 @@ class RowCache(AbstractRowStore):
         return f"RowCache({str(self._path)!r})"
 
     def rows(
-        self, encoder: Encoder, *, norm_bound: float, weighting: Weighting = influence_weights
+        self,
+        encoder: Encoder,
+        *,
+        norm_bound: float,
+        weighting: Weighting = influence_weights,
+        storage: Storage = "float64",
     ) -> "CachedRows":
-        """Return the encoded and bounded rows, from the cache if it holds them.
+        """Return the encoded and bounded rows, from the cache if it holds them, in the type of its files.
 
         Raises
         ------
         SchemaError
             If the file cannot be read or encoded, or the folder cannot be written.
         """
+        del storage
         if not self._path.exists():
             raise SchemaError(f"data file {str(self._path)!r} does not exist; check the path")
         key = self._key(encoder, norm_bound, weighting)

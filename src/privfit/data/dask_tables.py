@@ -3,10 +3,11 @@
 The only module that imports Dask. Names of tasks are drawn anew for each computation, and are no digests.
 """
 
+import math
 import uuid
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
-from typing import Any, TypeAlias, cast, final
+from typing import Any, TypeAlias, TypeVar, cast, final
 
 import dask.array as da
 import dask.dataframe as dd
@@ -17,7 +18,7 @@ from dask.delayed import Delayed, delayed
 from privfit._checks import FloatArray
 from privfit.data import partitions
 from privfit.data.basis_norms import BasisBounds, BasisNorms, LastNorms
-from privfit.data.blocks import Block, BlockKernel, RowTerms
+from privfit.data.blocks import Block, BlockKernel, RowTerms, stacked
 from privfit.data.caps import SlopeBounds
 from privfit.data.clamp import Weighting, influence_weights
 from privfit.data.coded import Storage
@@ -30,8 +31,11 @@ from privfit.data.stores import AbstractRowStore, AbstractStoredRows
 from privfit.data.tables import default_names
 from privfit.errors import InvalidArgument, LabelError, PlanViolation, SchemaError, UnexpectedError
 
-_FAN_IN = 4
+_FAN_IN = 8
 """Sums that one task adds up."""
+
+_ROWS = 2**17
+"""Rows up to which partitions of a sample are put together: a task takes longer to begin than to sum them."""
 
 Collection: TypeAlias = Any
 """A Dask DataFrame, series or array: Dask has no types for them."""
@@ -99,10 +103,21 @@ class DaskTable(AbstractRowStore):
         tasks = _tasks(partitions.pair_of_labels, "labels", [(piece,) for piece in _pieces(self._response)])
         return max(_computed(*tasks), key=lambda pair: -pair[0])
 
+    @property
+    def n_rows(self) -> int | None:
+        """Number of rows that an array is said to have; None for a frame, whose partitions may have any."""
+        sizes = self._data.chunks[0] if isinstance(self._data, da.Array) else (math.nan,)
+        return None if math.isnan(sum(sizes)) else int(sum(sizes))
+
     def rows(
-        self, encoder: Encoder, *, norm_bound: float, weighting: Weighting = influence_weights
+        self,
+        encoder: Encoder,
+        *,
+        norm_bound: float,
+        weighting: Weighting = influence_weights,
+        storage: Storage = "float64",
     ) -> "DaskRows":
-        """Encode the partitions where they lie, and have them kept there.
+        """Encode the partitions where they lie, and have them kept there; `DaskRows.source` bounds them.
 
         Raises
         ------
@@ -118,14 +133,15 @@ class DaskTable(AbstractRowStore):
         else:
             names = tuple(present(tuple(data.columns), names))
             data = data[list(names)]
-        encoding = Encoding(encoder, names, labelled, norm_bound, weighting)
+        del norm_bound
+        encoding = Encoding(encoder, names, labelled, storage)
         given = [_pieces(one) for one in (data, self._response) if one is not None]
         kept = _persisted(
             _tasks(partial(partitions.encode, encoding), "encode", list(zip(*given, strict=True)))
         )
         lengths = _computed(*_tasks(partitions.count, "count", [(rows,) for rows in kept]))
         filled = [k for k, length in enumerate(lengths) if length] or [0]
-        return DaskRows([kept[k] for k in filled], [lengths[k] for k in filled], norm_bound, weighting)
+        return DaskRows([kept[k] for k in filled], [lengths[k] for k in filled], weighting)
 
     def _labels_of_columns(self, needed: tuple[str, ...]) -> tuple[str, ...]:
         """Return what the columns of an array are called: as they are needed, where the response is apart."""
@@ -158,26 +174,22 @@ def _pieces(collection: Collection) -> list[Delayed]:
 
 @final
 class DaskRows(AbstractStoredRows):
-    """Encoded and bounded rows on a cluster.
+    """Encoded rows on a cluster.
 
     Parameters
     ----------
     kept : list of Delayed
-        What makes, or holds, a `Partition` each.
+        What makes, or holds, `EncodedRows` each.
     lengths : list of int
         Their numbers of rows.
-    norm_bound : float
     weighting : Weighting
-        What bounded them.
+        What bounds them.
     """
 
-    __slots__ = ("_kept", "_lengths", "_norm_bound", "_weighting")
+    __slots__ = ("_kept", "_lengths", "_weighting")
 
-    def __init__(
-        self, kept: list[Delayed], lengths: list[int], norm_bound: float, weighting: Weighting
-    ) -> None:
-        self._kept, self._lengths, self._norm_bound = kept, lengths, norm_bound
-        self._weighting = weighting
+    def __init__(self, kept: list[Delayed], lengths: list[int], weighting: Weighting) -> None:
+        self._kept, self._lengths, self._weighting = kept, lengths, weighting
 
     def __repr__(self) -> str:
         return "DaskRows(<private rows>)"
@@ -191,30 +203,26 @@ class DaskRows(AbstractStoredRows):
         return sum(self._lengths)
 
     def source(self, *, norm_bound: float, storage: Storage = "float64") -> "DaskSource":
-        """Return the rows as a source, bounded more tightly than before where this number is smaller.
-
-        Where they are to be kept in float32 workers let go of them in float64.
-
-        Raises
-        ------
-        InvalidArgument
-            If it is larger.
-        """
-        if norm_bound > self._norm_bound:
-            raise InvalidArgument("the rows were encoded for a smaller bound on them")
-        if norm_bound < self._norm_bound or storage != "float64":
-            facts = {"norm_bound": norm_bound, "weighting": self._weighting, "storage": storage}
-            tighter = partial(partitions.tightened, **facts)
-            self._kept = _persisted(_tasks(tighter, "bound", [(rows,) for rows in self._kept]))
-            self._norm_bound = norm_bound
-        return DaskSource(self._kept, self._lengths, norm_bound)
+        """Return the rows as a source, bounded as they are kept in this type."""
+        bounded = partial(
+            partitions.bounded, norm_bound=norm_bound, weighting=self._weighting, storage=storage
+        )
+        kept = _persisted(_tasks(bounded, "bound", [(rows,) for rows in self._kept]))
+        return DaskSource(kept, self._lengths, norm_bound)
 
 
 @final
 class DaskSource:
     """Sums over rows on a cluster: a task for each partition and pass, whose sums a tree of tasks adds up.
 
-    The first three parameters of `DaskRows`.
+    Parameters
+    ----------
+    kept : list of Delayed
+        What makes, or holds, a `Partition` each.
+    lengths : list of int
+        Their numbers of rows.
+    norm_bound : float
+        What bounds them.
 
     Notes
     -----
@@ -281,7 +289,8 @@ class DaskSource:
         places, first = np.unique(which[order], return_index=True)
         local = np.split((indices - self._starts[which])[order], first[1:])
         wanted = [(self._kept[k], _node(part)) for k, part in zip(places, local, strict=True)]
-        return partitions.joined(_computed(*_tasks(partitions.taken, "take", wanted)), np.argsort(order))
+        taken = _computed(*_tasks(partitions.taken, "take", wanted))
+        return stacked(taken).part(np.argsort(order))
 
     def reweighted(
         self, basis: FloatArray, *, norm_bound: float, amplification: float, slopes: SlopeBounds | None = None
@@ -297,24 +306,55 @@ class DaskSource:
         return DaskSource(kept, list(np.diff(self._starts)), self._norm_bound)
 
     def sampled(self, coins: Coins, part: float) -> "DaskSource":
-        """Return the rows for which a coin is true, which the workers keep; coins are thrown here."""
-        del part
+        """Return the rows for which a coin is true, and what is known of them; coins are thrown here.
+
+        Workers keep them, in fewer partitions where they are expected to be short.
+        """
         chosen = chosen_rows(coins, self.n_rows)
         ends = np.searchsorted(chosen, self._starts)
-        wanted = [
-            (rows, _node(chosen[start:stop] - first))
-            for rows, first, start, stop in zip(
-                self._kept, self._starts[:-1], ends[:-1], ends[1:], strict=True
-            )
+        places = [
+            _node(chosen[start:stop] - first)
+            for first, start, stop in zip(self._starts[:-1], ends[:-1], ends[1:], strict=True)
         ]
-        kept = _persisted(_tasks(partitions.sampled, "sample", wanted))
-        return DaskSource(kept, list(np.diff(ends)), self._norm_bound)
+        expected = part * np.diff(self._starts)  # what tasks there are must not depend on coins
+
+        def picked(kept: list[Delayed]) -> list[Delayed]:
+            some = _tasks(partitions.picked, "sample", list(zip(kept, places, strict=True)))
+            return _persisted(_put_together(_grouped(some, expected)))
+
+        lengths = [sum(group) for group in _grouped(list(np.diff(ends)), expected)]
+        source = DaskSource(picked(self._kept), lengths, self._norm_bound)
+        source._last = self._last.of(picked)
+        return source
 
     def _measured(self, norms: BasisNorms, old: list[Delayed] | None) -> list[Delayed]:
         """Return the norms of the rows of each partition, which the workers keep."""
         del old
         shared = _node(norms)
         return _persisted(_tasks(partitions.measured, "norms", [(rows, shared) for rows in self._kept]))
+
+
+_Item = TypeVar("_Item")
+
+
+def _put_together(groups: list[tuple[Delayed, ...]]) -> list[Delayed]:
+    """Return a task for each group of tasks, which joins what they return."""
+    joins = iter(_tasks(partitions.joined, "join", [group for group in groups if len(group) > 1]))
+    return [group[0] if len(group) == 1 else next(joins) for group in groups]
+
+
+def _grouped(items: list[_Item], lengths: FloatArray) -> list[tuple[_Item, ...]]:
+    """Return items in their order, neighbours together that have few rows in all."""
+    groups: list[tuple[_Item, ...]] = []
+    total = 0.0
+    for item, length in zip(items, lengths, strict=True):
+        total += length
+        if groups and total <= _ROWS:
+            groups[-1] = (*groups[-1], item)
+        else:
+            groups.append((item,))
+            total = length
+    return groups
 
 
 def _tasks(work: Callable[..., Any], name: str, arguments: Sequence[tuple[Any, ...]]) -> list[Delayed]:

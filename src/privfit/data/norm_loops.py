@@ -64,6 +64,18 @@ def moved_squares(  # noqa: PLR0917 -- compiled
         plain[i], moved[i] = square, other
 
 
+@njit(void(_VECTOR, _VECTOR, _VECTOR), cache=True, nogil=True, error_model="numpy")
+def raise_norms(size: Any, length: Any, rooms: Any) -> None:
+    """Take square roots of both and raise ``size`` by ``rooms`` times lengths: itself, then its square."""
+    room, squared_room = rooms
+    for i in range(size.size):
+        long = np.sqrt(length[i])
+        raised = np.sqrt(size[i]) + room * long
+        if squared_room > 0.0:
+            raised = np.sqrt(raised * raised + squared_room * long * long)
+        size[i], length[i] = raised, long
+
+
 @njit(void(_VECTOR, _VECTOR, _VECTOR, _VECTOR, _VECTOR), cache=True, nogil=True, error_model="numpy")
 def fill_weights(size: Any, reach: Any, limits: Any, before: Any, out: Any) -> None:
     """Fill ``out`` with ``least / excess**2``, at most 1, and 0 where that has too few bits or is no number.

@@ -3,14 +3,16 @@
 import functools
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, ParamSpec, TypeVar, final
+from operator import itemgetter
+from typing import Any, ParamSpec, Protocol, Self, TypeVar, final
 
 import numpy as np
+from numpy.typing import NDArray
 
 from privfit._checks import FloatArray
 from privfit._sealed import withheld, without_frames
 from privfit.data.basis_norms import BasisBounds, BasisNorms, RowNorms
-from privfit.data.blocks import Block, BlockKernel, CodedBlock
+from privfit.data.blocks import Block, BlockKernel, CodedBlock, Pick, stacked
 from privfit.data.clamp import Weighting
 from privfit.data.coded import Matrix, Storage, kept_as
 from privfit.data.columns import ColumnValues, naming
@@ -24,6 +26,7 @@ from privfit.errors import SchemaError
 
 _Arguments = ParamSpec("_Arguments")
 _Answer = TypeVar("_Answer")
+_Rows = TypeVar("_Rows", bound="_RowWise")
 
 
 @final
@@ -32,6 +35,19 @@ class Failure:
     """An error that holds no cell, returned in place of an answer; what works on a failure returns it."""
 
     error: BaseException
+
+
+@final
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class EncodedRows:
+    """Rows that nothing bounds yet."""
+
+    x: Matrix
+    y: FloatArray
+
+    def __sizeof__(self) -> int:
+        """Return the bytes of the rows, by which workers judge how full they are."""
+        return sum(array.nbytes for array in (*_arrays(self.x), self.y))
 
 
 @final
@@ -45,6 +61,15 @@ class Partition:
     block: Block | CodedBlock
     norm_bound: float
 
+    @classmethod
+    def joined(cls, parts: "Sequence[Partition]") -> "Partition":
+        """Return the rows of partitions one after the other."""
+        return cls(stacked([part.block for part in parts]), parts[0].norm_bound)
+
+    def picked(self, pick: Pick) -> "Partition":
+        """Return the rows that ``pick`` takes of an array."""
+        return Partition(self.block.picked(pick), self.norm_bound)
+
     @property
     def source(self) -> ArraySource:
         """The rows as a source."""
@@ -52,10 +77,10 @@ class Partition:
 
     def __sizeof__(self) -> int:
         """Return the bytes of the rows, by which workers judge how full they are."""
-        x, parts = self.block.x, self.block.parts or ()
-        arrays = [x] if isinstance(x, np.ndarray) else [x.numbers, x.codes]
-        caps = () if self.block.caps is None else (self.block.caps,)
-        return sum(array.nbytes for array in (*arrays, self.block.y, self.block.weight, *parts, *caps))
+        block = self.block
+        caps = () if block.caps is None else (block.caps,)
+        arrays = (*_arrays(block.x), block.y, block.weight, *(block.parts or ()), *caps)
+        return sum(array.nbytes for array in arrays)
 
 
 def quiet(work: Callable[_Arguments, _Answer]) -> Callable[_Arguments, _Answer | Failure]:
@@ -86,40 +111,39 @@ class Encoding:
         Columns to read.
     labelled : bool
         Whether ``names`` is what the columns of an array are to be called.
-    norm_bound, weighting
-        As for `ArraySource`.
+    storage : {"float64", "float32"}
+        The type that numbers are kept in.
     """
 
     encoder: Encoder
     names: tuple[str, ...]
     labelled: bool
-    norm_bound: float
-    weighting: Weighting
+    storage: Storage
 
 
 @quiet
-def encode(encoding: Encoding, data: Any, response: Any = None) -> Partition:
+def encode(encoding: Encoding, data: Any, response: Any = None) -> EncodedRows:
     """Return the encoded rows of a partition, whose response may come by itself."""
     table = open_table(data, needed=encoding.names, columns=encoding.names if encoding.labelled else None)
-    encoder = encoding.encoder
+    encoder, storage = encoding.encoder, encoding.storage
     if response is not None:
         table = _with_response(table, encoder.needed[-1], single_column("y", response))
-    x, y = (encoder.encode_coded if encoder.layout.has_codes else encoder.encode)(table)
-    return Partition(_block(*encoding.weighting(x, y, norm_bound=encoding.norm_bound)), encoding.norm_bound)
+    coded = encoder.layout.has_codes or storage != "float64"
+    return EncodedRows(*(encoder.encode_coded(table, storage) if coded else encoder.encode(table)))
 
 
 @quiet
-def tightened(rows: Partition, *, norm_bound: float, weighting: Weighting, storage: Storage) -> Partition:
-    """Return the rows of a partition, kept in a type and bounded anew; rows that are not usable stay so."""
-    weight, x, y = weighting(kept_as(rows.block.x, storage), rows.block.y, norm_bound=norm_bound)
-    weight[rows.block.weight == 0.0] = 0.0
-    return Partition(_block(weight, x, y), norm_bound)
-
-
-@quiet
-def count(rows: Partition) -> int:
+def count(rows: EncodedRows) -> int:
     """Return the number of rows."""
-    return rows.block.y.size
+    return rows.y.size
+
+
+@quiet
+def bounded(rows: EncodedRows, *, norm_bound: float, weighting: Weighting, storage: Storage) -> Partition:
+    """Return the rows of a partition, kept in a type and bounded as they are kept."""
+    weight, x, y = weighting(kept_as(rows.x, storage), rows.y, norm_bound=norm_bound)
+    block = Block(x, y, weight) if isinstance(x, np.ndarray) else CodedBlock(x, y, weight)
+    return Partition(block, norm_bound)
 
 
 @quiet
@@ -153,10 +177,29 @@ def weighted(rows: Partition, norms: RowNorms, factor: float, bounds: BasisBound
     return Partition(rows.source.weighted(norms, factor, bounds).bounded, rows.norm_bound)
 
 
+class _RowWise(Protocol):
+    """What there is one of for each row."""
+
+    @classmethod
+    def joined(cls, parts: Any) -> Self:
+        """Return those of several parts one after the other."""
+        ...
+
+    def picked(self, pick: Pick) -> Self:
+        """Return those of the rows that ``pick`` takes of an array."""
+        ...
+
+
 @quiet
-def sampled(rows: Partition, indices: IntArray) -> Partition:
-    """Return rows by their numbers within the partition, as a partition."""
-    return Partition(rows.block.part(indices), rows.norm_bound)
+def picked(rows: _Rows, indices: IntArray) -> _Rows:
+    """Return rows by their numbers within the partition, or what is known of them."""
+    return rows.picked(itemgetter(indices))
+
+
+@quiet
+def joined(*parts: _Rows) -> _Rows:
+    """Return the rows of partitions one after the other, or what is known of them."""
+    return type(parts[0]).joined(parts)
 
 
 @quiet
@@ -165,17 +208,8 @@ def taken(rows: Partition, indices: IntArray) -> Block:
     return rows.source.take(indices)
 
 
-def joined(blocks: Sequence[Block], order: IntArray) -> Block:
-    """Return the rows of blocks without shares one after the other, in this order."""
-    x, y, weight = (
-        np.concatenate([getattr(block, name) for block in blocks])[order] for name in ("x", "y", "weight")
-    )
-    caps = [block.caps for block in blocks if block.caps is not None]
-    return Block(x, y, weight, caps=np.concatenate(caps)[order] if caps else None)
-
-
-def _block(weight: FloatArray, x: Matrix, y: FloatArray) -> Block | CodedBlock:
-    return Block(x, y, weight) if isinstance(x, np.ndarray) else CodedBlock(x, y, weight)
+def _arrays(x: Matrix) -> tuple[NDArray[Any], ...]:
+    return (x,) if isinstance(x, np.ndarray) else (x.numbers, x.codes)
 
 
 def _with_response(table: Table, name: str, response: ColumnValues) -> Table:

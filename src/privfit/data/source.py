@@ -1,6 +1,7 @@
 """Where rows live: one restartable map-reduce over blocks of encoded rows."""
 
 from collections.abc import Callable, Iterator
+from operator import itemgetter
 from typing import Any, Protocol, TypeAlias
 
 import numpy as np
@@ -172,7 +173,7 @@ class ArraySource:
         found = RowNorms.blank(self.n_rows, self._room) if into is None else into
 
         def work(rows: slice) -> None:
-            found.size[rows], found.reach[rows] = norms(self._block.x[rows])
+            norms.fill(self._block.x[rows], found.picked(itemgetter(rows)))
             self._room.leave(rows)
 
         each_stretch(work, self.n_rows)
@@ -184,7 +185,7 @@ class ArraySource:
         caps = None if bounds.slopes is None else self._room.new(self.n_rows)
 
         def work(rows: slice) -> None:
-            bounds.fill(norms.part(rows), factor, block.influence[rows], weight[rows])
+            bounds.fill(norms.picked(itemgetter(rows)), factor, block.influence[rows], weight[rows])
             if bounds.slopes is not None and caps is not None:
                 bounds.slopes.fill(block.x[rows], factor * norms.size[rows], weight[rows], caps[rows])
             self._room.leave(rows)
@@ -201,7 +202,7 @@ class ArraySource:
             raise PlanViolation("rows that do not count alike, or not alone, are not sampled one by one")
         pick = self._picker(coins)
         source = ArraySource.of_bounded(self._block.picked(pick), self._norm_bound, InMemory())
-        source._last = self._last.of(lambda norms: RowNorms(pick(norms.size), pick(norms.reach)))
+        source._last = self._last.of(lambda norms: norms.picked(pick))
         return source
 
     def _picker(self, coins: Coins) -> Pick:

@@ -10,7 +10,7 @@ from privfit.data.source import RowSource
 
 
 class AbstractStoredRows(ABC):
-    """Encoded and bounded rows."""
+    """Encoded rows."""
 
     __slots__ = ()
 
@@ -49,6 +49,16 @@ class AbstractRowStore(ABC):
         """Return the labels of a response without a schema."""
         return (0, 1)
 
+    @property
+    def n_rows(self) -> int | None:
+        """Number of rows, where it is known beforehand."""
+        return None
+
     @abstractmethod
-    def rows(self, encoder: Encoder, *, norm_bound: float, weighting: Weighting) -> AbstractStoredRows:
-        """Return the encoded and bounded rows."""
+    def rows(
+        self, encoder: Encoder, *, norm_bound: float, weighting: Weighting, storage: Storage
+    ) -> AbstractStoredRows:
+        """Return the encoded rows.
+
+        A file keeps them bounded by this number, in a type of its own.
+        """

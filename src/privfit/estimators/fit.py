@@ -35,7 +35,7 @@ from privfit.privacy.relation import Relation
 from privfit.problem.objective import Problem
 from privfit.problem.oracle import Oracle
 from privfit.problem.plan import Plan
-from privfit.results import FitResult, PrivacyStatement, unit_in_words
+from privfit.results import FitResult, PrivacyStatement
 from privfit.results.form import ModelForm
 from privfit.solvers import AbstractSolver, NonPrivate, resolve, settle
 
@@ -154,8 +154,8 @@ def _fit(model: Model, encoder: Encoder, raw: RawRows, options: FitOptions) -> t
     problem = make_problem(model, encoder.design, options, n_rows=public_rows(n_units, options))
     plan = plan_fit(problem, options)
     noise = _noise(options)
-    storage = storage_of(problem.n_rows, private=not isinstance(options.method, NonPrivate))
-    encoded = _ready(encoder, table, problem, shares, storage)
+    encoded = _ready(encoder, table, problem, shares, _storage(problem, options))
+    del table  # workers let go of rows that are not bounded
     reservation = ReservedSpend.of(plan, options.ledger, options.dataset, options.schema)
     _progress.expect("passes", len(plan.releases), rows=problem.n_rows)
     outcome = carry_out(model, encoder, options, Oracle(problem, plan, encoded(), noise))
@@ -212,6 +212,11 @@ def refuse_many_passes(options: FitOptions) -> None:
         )
 
 
+def _storage(problem: Problem, options: FitOptions) -> Storage:
+    """Return the type that numbers of the rows are kept in."""
+    return storage_of(problem.n_rows, private=not isinstance(options.method, NonPrivate))
+
+
 def weighting_of(problem: Problem) -> Weighting:
     """Return how a loss has its rows bounded."""
     return schweppe_weights if problem.loss.scales_rows else influence_weights
@@ -225,8 +230,14 @@ def _stored(
         raise Incompatible(
             "unit: a cache or cluster does not keep identifiers and survey weights; pass a table in memory"
         )
-    problem = make_problem(model, encoder.design, options, n_rows=public_rows(MOST_ROWS, options))
-    return store.rows(encoder, norm_bound=problem.norm_bound, weighting=weighting_of(problem))
+    known = store.n_rows or options.n_rows
+    problem = make_problem(model, encoder.design, options, n_rows=public_rows(known or MOST_ROWS, options))
+    return store.rows(
+        encoder,
+        norm_bound=problem.norm_bound,
+        weighting=weighting_of(problem),
+        storage=_storage(problem, options) if known else "float64",
+    )
 
 
 def _shares(table: Table | RowStream | AbstractStoredRows, options: FitOptions) -> RowShares | None:
@@ -362,7 +373,9 @@ def _result(
         cov_noise=inference.cov_noise,
         dof=inference.dof,
         scale=scale,
-        statement=statement_of(options, oracle.plan, private=oracle.private, noise=oracle.noise_label),
+        statement=PrivacyStatement.of(
+            options.budget, oracle.plan, private=oracle.private, noise=oracle.noise_label
+        ),
         plan=oracle.plan,
         releases=oracle.released if oracle.plan.private else (),
         form=ModelForm(
@@ -374,25 +387,4 @@ def _result(
             half_widths=tuple(column.half_width for column in design.columns),
         ),
         encoder=encoder,
-    )
-
-
-def statement_of(options: FitOptions, plan: Plan, *, private: bool, noise: str) -> PrivacyStatement:
-    """Return what a plan promises, with the noise of this name."""
-    budget = options.budget
-    pair = budget.notion in ("pure", "approximate")
-    delta = budget.delta if pair else 1e-6
-    if not plan.private:
-        epsilon = math.inf
-    else:
-        epsilon = budget.epsilon if pair else compose(plan.events).epsilon_at(delta)
-    return PrivacyStatement(
-        private=private,
-        relation=plan.relation,
-        unit=unit_in_words(plan.unit),
-        notion=budget.notion,
-        epsilon=epsilon,
-        delta=delta,
-        mu=plan.mu,
-        noise=noise,
     )

@@ -13,7 +13,7 @@ from privfit.data.schema import Schema
 from privfit.data.source import MOST_ROWS
 from privfit.errors import InvalidArgument
 from privfit.estimators.assumptions import Assumptions
-from privfit.estimators.fit import FitOptions, statement_of
+from privfit.estimators.fit import FitOptions
 from privfit.estimators.forecast import Forecast, Rehearsal
 from privfit.estimators.models import Model
 from privfit.planning import Purpose, budget_split
@@ -210,7 +210,7 @@ def described(
         model=rehearsal.model.title_for(design),
         target=design.target.name,
         plan=plan,
-        statement=statement_of(options, plan, private=plan.private, noise=""),
+        statement=PrivacyStatement.of(options.budget, plan, private=plan.private, noise=""),
         forecast=rehearsal.forecast(options, n_rows=n_rows),
         assumptions=f"{covariates}; {response_in_words(rehearsal)}",
         level=level,

@@ -4,6 +4,9 @@ import math
 from dataclasses import dataclass
 
 from privfit._checks import RelationName
+from privfit.privacy.budget import Budget
+from privfit.privacy.composition import compose
+from privfit.problem.plan import Plan
 from privfit.results.numbers import round_up, significant
 
 ROW = "row"
@@ -44,6 +47,26 @@ class PrivacyStatement:
     delta: float
     mu: float
     noise: str
+
+    @classmethod
+    def of(cls, budget: Budget, plan: Plan, *, private: bool, noise: str) -> "PrivacyStatement":
+        """Return what a plan promises, with the noise of this name."""
+        pair = budget.notion in ("pure", "approximate")
+        delta = budget.delta if pair else 1e-6
+        if not plan.private:
+            epsilon = math.inf
+        else:
+            epsilon = budget.epsilon if pair else compose(plan.events).epsilon_at(delta)
+        return cls(
+            private=private,
+            relation=plan.relation,
+            unit=unit_in_words(plan.unit),
+            notion=budget.notion,
+            epsilon=epsilon,
+            delta=delta,
+            mu=plan.mu,
+            noise=noise,
+        )
 
     @property
     def _noisy(self) -> bool:
