@@ -7,7 +7,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privfit._checks import FloatArray, in_range
-from privfit.data.coded import CodedMatrix, Matrix, squared_norms
+from privfit.data import norm_loops
+from privfit.data.coded import CodedMatrix, Matrix, fill_squared_norms
 from privfit.data.reduction import each_stretch
 
 SHRINK = 1.0 - 2.0**-40
@@ -89,11 +90,8 @@ def _weights(x: Matrix, y: FloatArray, limit: float) -> tuple[FloatArray, NDArra
     weight, usable = np.empty(len(x)), np.empty(len(x), dtype=np.bool_)
 
     def work(rows: slice) -> None:
-        squared = squared_norms(x[rows])
-        usable[rows] = np.isfinite(squared) & np.isfinite(y[rows])
-        found = np.where(squared > limit, limit / np.maximum(squared, limit), 1.0)
-        found[~usable[rows] | (found < SMALLEST_NORMAL)] = 0.0  # a subnormal quotient has too few bits
-        weight[rows] = found
+        fill_squared_norms(x[rows], weight[rows])
+        norm_loops.bound_squares(weight[rows], y[rows], limit, SMALLEST_NORMAL, usable[rows])
 
     each_stretch(work, len(x))
     return weight, usable
@@ -104,7 +102,7 @@ def _squared_norms(x: Matrix) -> FloatArray:
     found = np.empty(len(x))
 
     def work(rows: slice) -> None:
-        found[rows] = squared_norms(x[rows])
+        fill_squared_norms(x[rows], found[rows])
 
     each_stretch(work, len(x))
     return found

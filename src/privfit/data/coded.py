@@ -266,9 +266,15 @@ def numbers_of(x: Matrix) -> tuple[NDArray[Any], int]:
 
 def squared_norms(x: Matrix) -> FloatArray:
     """Return the squared norms of the rows, shape (m,), without a warning."""
-    if by_code(x):
-        return x.squared_norms()
-    numbers, constant = numbers_of(x)
     out = np.empty(len(x))
-    norm_loops.squares(np.ascontiguousarray(numbers), constant, out)
+    fill_squared_norms(x, out)
     return out
+
+
+def fill_squared_norms(x: Matrix, out: FloatArray) -> None:
+    """Fill ``out`` (m,) with the squared norms of the rows, without a warning."""
+    if by_code(x):
+        out[:] = x.squared_norms()
+        return
+    numbers, constant = numbers_of(x)
+    norm_loops.squares(np.ascontiguousarray(numbers), constant, out)

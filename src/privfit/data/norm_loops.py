@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 from llvmlite import ir
-from numba import float64, int64, njit, types, void
+from numba import boolean, float64, int64, njit, types, void
 from numba.core import cgutils
 from numba.extending import intrinsic
 
@@ -62,6 +62,19 @@ def moved_squares(  # noqa: PLR0917 -- compiled
             square += number * number
             other += turned * turned
         plain[i], moved[i] = square, other
+
+
+@njit(void(_VECTOR, _VECTOR, float64, float64, boolean[::1]), cache=True, nogil=True, error_model="numpy")
+def bound_squares(weight: Any, y: Any, limit: float, smallest: float, usable: Any) -> None:
+    """Turn squared norms into weights that bound them by ``limit``, and say which rows are finite.
+
+    Weights are 0 for rows that are not, and where a weight below ``smallest`` has too few bits.
+    """
+    for i in range(weight.size):
+        squared = weight[i]
+        usable[i] = np.isfinite(squared) and np.isfinite(y[i])
+        found = limit / max(squared, limit)
+        weight[i] = found if usable[i] and found >= smallest else 0.0
 
 
 @njit(void(_VECTOR, _VECTOR, _VECTOR), cache=True, nogil=True, error_model="numpy")

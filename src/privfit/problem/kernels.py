@@ -229,7 +229,7 @@ def meat_kernel(loss: AbstractLoss, theta: FloatArray, s: float, basis: FloatArr
 def score_terms(loss: AbstractLoss, theta: FloatArray, s: float, basis: FloatArray | None) -> RowTerms:
     """Gradients of the rows at ``(theta, s)`` in the basis, (n, q)."""
     factors_of = _row_factors(loss, theta, s, _score_functions(loss))
-    return lambda block: _scaled_rows(_turned(block.x, basis), *factors_of(block))
+    return lambda block: _Room().scaled_rows(block.x, basis, *factors_of(block))
 
 
 def outer_kernel(terms: RowTerms) -> BlockKernel:
@@ -246,12 +246,13 @@ def second_moment_kernel(basis: FloatArray | None) -> BlockKernel:
     """Sum of ``w * z z'`` over the rows ``z = P'x`` in the basis, flattened (p, p)."""
 
     def kernel(block: Block | CodedBlock, out: FloatArray) -> None:
+        room = _Room()
         for total, rows in _parts(block, out, _width(block, basis)):
             x, weight = block.x[rows], block.weight[rows]
             if basis is None and by_code(x):
                 total[:] += coded_kernels.moments(x, weight).ravel()
             else:
-                _add_products(_scaled_rows(_turned(x, basis), np.sqrt(weight), None), total, x.shape[1])
+                _add_products(room.scaled_rows(x, basis, np.sqrt(weight), None), total, x.shape[1])
 
     return CodedKernel(kernel, kernel)
 
@@ -277,11 +278,40 @@ def _add_products(a: FloatArray, total: FloatArray, width: int) -> None:
         total += (slab.T @ slab).ravel()
 
 
-def _turned(x: Matrix, basis: FloatArray | None) -> Matrix:
-    if basis is None:
-        return x
-    with np.errstate(over="ignore", invalid="ignore"):
-        return x @ basis
+class _Room:
+    """Where the rows of one part after the other are turned and scaled: fresh memory is slow to touch."""
+
+    __slots__ = ("_kept",)
+
+    def __init__(self) -> None:
+        self._kept: dict[str, FloatArray] = {}
+
+    def scaled_rows(
+        self, x: Matrix, basis: FloatArray | None, root: FloatArray, last: FloatArray | None
+    ) -> FloatArray:
+        """Return the rows ``(root * P'x, last)``, until the next are asked for."""
+        z = x if basis is None else self._turned(x, basis)
+        a = self._rows("scaled", (root.size, z.shape[1] + (last is not None)))
+        _scale(*numbers_of(z), root, a)
+        if last is not None:
+            a[:, -1] = last
+        return a
+
+    def _turned(self, x: Matrix, basis: FloatArray) -> FloatArray:
+        with np.errstate(over="ignore", invalid="ignore"):
+            if by_code(x):
+                return x @ basis
+            if isinstance(x, CodedMatrix):
+                dense = self._rows("dense", x.shape)
+                x.write_out(dense)
+                x = dense
+            return np.matmul(x, basis, out=self._rows("turned", (len(x), basis.shape[1])))
+
+    def _rows(self, name: str, shape: tuple[int, int]) -> FloatArray:
+        kept = self._kept.get(name)
+        if kept is None or len(kept) < shape[0]:
+            kept = self._kept[name] = np.empty(shape)
+        return kept[: shape[0]]
 
 
 RowFactors = Callable[[Block | CodedBlock], tuple[FloatArray, FloatArray | None]]
@@ -336,25 +366,16 @@ def _products_kernel(factors_of: RowFactors, basis: FloatArray | None) -> BlockK
     """
 
     def kernel(block: Block | CodedBlock, out: FloatArray) -> None:
+        room = _Room()
         for total, rows in _parts(block, out, _width(block, basis)):
             part = block.part(rows)
             root, last = factors_of(part)
             if basis is None and by_code(part.x):
                 total[:] += _coded_products(part.x, root, last).ravel()
             else:
-                _add_products(_scaled_rows(_turned(part.x, basis), root, last), total, part.x.shape[1])
+                _add_products(room.scaled_rows(part.x, basis, root, last), total, part.x.shape[1])
 
     return CodedKernel(kernel, kernel)
-
-
-def _scaled_rows(z: Matrix, root: FloatArray, last: FloatArray | None) -> FloatArray:
-    """Return the rows ``(root * z, last)``."""
-    p = z.shape[1]
-    a = np.empty((root.size, p + (last is not None)))
-    _scale(*numbers_of(z), root, a)
-    if last is not None:
-        a[:, p] = last
-    return a
 
 
 def _coded_products(x: CodedMatrix, root: FloatArray, last: FloatArray | None) -> FloatArray:
