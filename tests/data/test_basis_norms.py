@@ -3,7 +3,9 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
+from privfit.data import norm_loops
 from privfit.data.basis_norms import BasisBounds, BasisNorms, RowNorms
+from privfit.data.coded import CodedMatrix, Layout
 from privfit.data.reduction import slabs
 from privfit.data.room import InMemory
 from privfit.data.source import ArraySource
@@ -139,6 +141,58 @@ def test_norms_bound_rows_exactly_and_closely(n, p, lost):
         looser = (1e-6 * far * np.linalg.norm(basis)) ** 2
         assert bound <= np.sqrt(float(square) * (1 + 1e-9) + looser)
     assert (reach >= length * np.linalg.norm(basis, 2) * (1 - 1e-15)).all()
+
+
+def single(x, constant):
+    """Return rows kept in single precision, behind a constant 1 or not, and what they then are."""
+    kept = CodedMatrix.of_array(
+        Layout(x.shape[1], constant, tuple(range(int(constant), x.shape[1]))), x, "float32"
+    )
+    return kept, kept.dense()
+
+
+@pytest.mark.parametrize("constant", [True, False])
+@pytest.mark.parametrize("lost", [0, 6, 12, 20])
+@pytest.mark.parametrize(("n", "p"), [(1, 2), (3, 2), (6, 8), (7, 15), (8, 16), (20, 17), (15, 40)])
+def test_norms_of_rows_in_single_precision_bound_them_exactly_and_closely(n, p, lost, constant):
+    """Where little of a row is left, single precision would say little of its norm."""
+    rng = np.random.default_rng(100 * n + lost)
+    basis = np.linalg.qr(rng.normal(size=(p, p)))[0] * rng.uniform(0.5, 2, p)
+    left = basis[:, 1:] @ np.linalg.pinv(basis[:, 1:])
+    near = (np.eye(p) - left) @ rng.normal(size=p)
+    basis[:, 0] *= 2.0**-lost  # rows near this direction have short norms
+    x, stored = single(near * rng.uniform(0.5, 2, (n, 1)) + rng.normal(size=(n, p)) * 2.0**-lost, constant)
+    size, reach = norms_of(x, BasisNorms(basis))
+    length = np.linalg.norm(stored, axis=1)
+    for bound, far, square in zip(size, length, exact_squares(stored, basis), strict=True):
+        assert (Fraction(float(bound)) * (1 + Fraction(2) ** -41)) ** 2 >= square
+        looser = (1e-6 * far * np.linalg.norm(basis)) ** 2
+        assert bound <= np.sqrt(float(square) + looser) * (1 + 2.0**-8)
+    assert (reach >= length * np.linalg.norm(basis, 2) * (1 - 1e-15)).all()
+
+
+@pytest.mark.parametrize("unit", [1e-44, 1e-30, 1e-12, 1.0, 1e12, 1e30, 1e38])
+@pytest.mark.parametrize("of_basis", [1e-60, 1.0, 1e60])
+def test_norms_of_rows_in_single_precision_hold_in_any_unit(unit, of_basis):
+    rng = np.random.default_rng(7)
+    basis = np.triu(rng.normal(size=(9, 9))) * 10.0 ** rng.uniform(-8, 8, 9) * of_basis
+    x, stored = single(unit * rng.normal(size=(25, 9)), constant=False)
+    assert np.isfinite(stored).all()
+    size, _ = norms_of(x, BasisNorms(basis))
+    for bound, square in zip(size, exact_squares(stored, basis), strict=True):
+        assert (Fraction(float(bound)) * (1 + Fraction(2) ** -41)) ** 2 >= square
+        assert bound <= float(square) ** 0.5 * (1 + 2.0**-8)
+
+
+def test_rows_that_single_precision_suits_are_turned_in_it_and_others_in_double(monkeypatch):
+    rng, seen, turned = np.random.default_rng(3), [], norm_loops.turned_squares
+    monkeypatch.setattr(
+        norm_loops, "turned_squares", lambda x, *more: seen.append(len(x)) or turned(x, *more)
+    )
+    x, _ = single(rng.normal(size=(50, 6)), constant=True)
+    x.numbers[10:13] *= 1e30
+    norms_of(x, BasisNorms(rng.normal(size=(6, 6))))
+    assert seen == [3]
 
 
 def rows_that_shifts_leave_little_of(n, p, lost, rng):

@@ -48,7 +48,7 @@ def test_noise_has_the_stated_scale_and_shape(source, sd):
 
 @pytest.mark.statistical
 @pytest.mark.parametrize("threads", ["1", "3"])
-@pytest.mark.parametrize("size", [512, 513, 1400])
+@pytest.mark.parametrize("size", [256, 257, 1400])
 def test_noise_of_many_numbers_is_drawn_in_parts_and_is_the_same_law(monkeypatch, threads, size):
     monkeypatch.setenv("NUMBA_NUM_THREADS", threads)
     value = 1e3 * np.arange(size)

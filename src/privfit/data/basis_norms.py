@@ -2,9 +2,10 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Generic, TypeVar, final
+from typing import Any, Generic, TypeVar, final
 
 import numpy as np
+from numpy.typing import NDArray
 
 from privfit._checks import FloatArray
 from privfit.data import norm_loops
@@ -14,6 +15,10 @@ from privfit.data.clamp import SHRINK, SMALLEST_NORMAL
 from privfit.data.coded import CodedMatrix, Matrix, by_code, numbers_of, squared_norms
 from privfit.data.reduction import slabs
 from privfit.data.room import AbstractRoom
+
+_COARSE = 2.0**-9
+"""Part of a norm that rounding in single precision may add to it; rows of which it could be more are worked
+out in double precision."""
 
 
 @final
@@ -45,12 +50,17 @@ class BasisNorms:
     p terms, of sizes that are together at most twice as much, and rounding takes ``(k + p + 6) * 2**-53`` of
     them.
 
+    Rows that are kept in float32 are turned in it, too, by ``R`` over the Frobenius norm of the basis. By the
+    same section that takes at most ``(p + 1) * 2**-24 * norm(x)`` from the norm, and adding up the squares
+    ``(p / 16 + 3) * 2**-24`` of it; all of which is added back. Numbers that are too small for it take less
+    than ``norm(x) * 2**-34`` as long as ``norm(x)`` is at least ``2**-40``.
+
     Another basis is off from a multiple of this one by a relative ``2**-46`` at most in the Frobenius norm,
     which is 64 times ``2**-52``, and at most thrice that in a square; it is added, too, and to the spectral
     norm.
     """
 
-    __slots__ = ("_basis", "_form", "_frobenius", "_off", "_root", "_shifts", "_spectral")
+    __slots__ = ("_basis", "_form", "_frobenius", "_off", "_root", "_shifts", "_single", "_spectral")
 
     def __init__(self, basis: FloatArray) -> None:
         self._basis = basis
@@ -59,7 +69,8 @@ class BasisNorms:
             self._spectral = float(np.linalg.svd(basis, compute_uv=False)[0])
             self._form = basis @ basis.T
             root = np.asarray(np.linalg.qr(basis.T, mode="r"))
-            self._root, self._off = norm_loops.by_blocks(root), self._distance(root)
+            self._root, self._off = norm_loops.by_blocks(root, "float64"), self._distance(root)
+            self._single = norm_loops.by_blocks(root / self._frobenius, "float32")
         scaled = np.array_equal(basis[1:, 1:], np.diag(np.diag(basis)[1:])) and not basis[1:, 0].any()
         self._shifts = (np.diag(basis).copy(), np.append(0.0, basis[0, 1:])) if scaled else None
 
@@ -90,7 +101,7 @@ class BasisNorms:
             elif self._shifts is not None and not by_code(x):
                 numbers, constant = numbers_of(x)
                 norm_loops.moved_squares(np.ascontiguousarray(numbers), constant, *self._shifts, length, size)
-                self._raise(size, length, 0.0)
+                self._raise(size, length)
             else:
                 self._written_out(x, size, length)
             length *= self._spectral + 2.0**-46 * self._frobenius
@@ -98,16 +109,34 @@ class BasisNorms:
     def _written_out(self, x: Matrix, size: FloatArray, length: FloatArray) -> None:
         if by_code(x):
             for rows in slabs(slice(0, length.size), x.shape[1]):
-                norm_loops.turned_squares(x[rows].dense(), 0, *self._root, length[rows], size[rows])
+                self._in_double(x[rows].dense(), 0, size[rows], length[rows])
+            return
+        numbers, constant = numbers_of(x)
+        numbers = np.ascontiguousarray(numbers)
+        if numbers.dtype == np.float64:
+            self._in_double(numbers, constant, size, length)
         else:
-            numbers, constant = numbers_of(x)
-            norm_loops.turned_squares(np.ascontiguousarray(numbers), constant, *self._root, length, size)
-        self._raise(size, length, self._off)
+            self._in_single(numbers, constant, size, length)
 
-    def _raise(self, size: FloatArray, length: FloatArray, off: float) -> None:
+    def _in_double(self, numbers: NDArray[Any], constant: int, size: FloatArray, length: FloatArray) -> None:
+        norm_loops.turned_squares(numbers, constant, *self._root, length, size)
+        self._raise(size, length, off=self._off)
+
+    def _in_single(self, numbers: NDArray[Any], constant: int, size: FloatArray, length: FloatArray) -> None:
+        room = (1.1 * len(self._basis) + 64) * 2.0**-24
+        limits = np.array([room / _COARSE, 2.0**-80, 2.0**80])
+        norm_loops.turned_squares_single(numbers, constant, *self._single, limits, length, size)
+        coarse = np.flatnonzero(size < 0.0)
+        again = RowNorms(np.empty(coarse.size), np.empty(coarse.size))
+        self._in_double(numbers[coarse], constant, again.size, again.reach)
+        rooms = np.array([self._frobenius, room * self._frobenius, self._off * self._frobenius**2])
+        norm_loops.raise_norms(size, length, rooms)
+        size[coarse], length[coarse] = again.size, again.reach
+
+    def _raise(self, size: FloatArray, length: FloatArray, off: float = 0.0) -> None:
         """Turn squared norms into norms; rounding, and squares that are off, cannot exceed ``size``."""
         room = (len(self._basis) + 64) * 2.0**-52 * self._frobenius
-        norm_loops.raise_norms(size, length, np.array([room, off * self._frobenius**2]))
+        norm_loops.raise_norms(size, length, np.array([1.0, room, off * self._frobenius**2]))
 
     @staticmethod
     def _shifted_codes(x: CodedMatrix, scale: FloatArray, shift: FloatArray) -> FloatArray:

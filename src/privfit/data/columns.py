@@ -33,6 +33,7 @@ from privfit._checks import FloatArray
 from privfit.data.declarations import WHITESPACE, CategoricalColumn, Level, NumericColumn
 from privfit.data.level_loops import few_codes
 from privfit.data.objects import numbers_of_objects, text_of_objects
+from privfit.data.reduction import each_stretch
 from privfit.data.times import holds_times, text_of_times
 from privfit.errors import SchemaError
 
@@ -182,8 +183,7 @@ def level_codes(values: ColumnValues, levels: Sequence[Level]) -> CodeArray:
 
 def _level_codes(values: ColumnValues, levels: Sequence[Level]) -> CodeArray:
     if holds_numbers(values):
-        numbers = as_number(values)
-        return _codes_by_value(numbers, np.isnan(numbers), levels)
+        return _codes_of_numbers(values if isinstance(values, np.ndarray) else as_number(values), levels)
     text = as_text(values)
     missing = text.is_null().to_numpy(zero_copy_only=False)
     if not isinstance(levels[0], str):
@@ -195,6 +195,17 @@ def _level_codes(values: ColumnValues, levels: Sequence[Level]) -> CodeArray:
         numbers = numbers_of_objects(values)
         others = np.isnan(numbers)
         codes = np.where(others, codes, _codes_by_value(numbers, others, levels))
+    return codes
+
+
+def _codes_of_numbers(values: NDArray[Any], levels: Sequence[Level]) -> CodeArray:
+    codes = np.empty(values.size, dtype=np.int32)
+
+    def work(rows: slice) -> None:
+        numbers = as_number(values[rows])
+        codes[rows] = _codes_by_value(numbers, np.isnan(numbers), levels)
+
+    each_stretch(work, values.size)
     return codes
 
 

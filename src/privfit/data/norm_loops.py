@@ -7,17 +7,18 @@ from typing import Any
 
 import numpy as np
 from llvmlite import ir
-from numba import boolean, float64, int64, njit, types, void
+from numba import boolean, float32, float64, int64, njit, types, void
 from numba.core import cgutils
 from numba.extending import intrinsic
+from numpy.typing import NDArray
 
 from privfit._checks import FloatArray
 from privfit.data.prefetch import LINE, prefetch
 from privfit.data.row_types import for_numbers
 from privfit.data.shares import IntArray
 
-SIDE = 8
-"""Coordinates that are worked on together."""
+SIDE = {"float64": 8, "float32": 16}
+"""Coordinates that are worked on together: 64 bytes."""
 
 GROUP = 6
 """Rows that are worked on together: their sums stay in the sixteen registers of processors with AVX2."""
@@ -25,9 +26,7 @@ GROUP = 6
 _AHEAD = 5 * GROUP
 """Rows ahead that are asked for from memory."""
 
-_INTEGER, _INDEX, _DOUBLE = ir.IntType(64), ir.IntType(32), ir.DoubleType()
-_LANES = ir.VectorType(_DOUBLE, SIDE)
-_ZERO = ir.Constant(_LANES, [0.0] * SIDE)
+_INTEGER, _INDEX = ir.IntType(64), ir.IntType(32)
 
 _VECTOR = float64[::1]
 
@@ -79,11 +78,14 @@ def bound_squares(weight: Any, y: Any, limit: float, smallest: float, usable: An
 
 @njit(void(_VECTOR, _VECTOR, _VECTOR), cache=True, nogil=True, error_model="numpy")
 def raise_norms(size: Any, length: Any, rooms: Any) -> None:
-    """Take square roots of both and raise ``size`` by ``rooms`` times lengths: itself, then its square."""
-    room, squared_room = rooms
+    """Take square roots of both and raise ``size``, times a factor, by two parts of ``length``.
+
+    ``rooms`` is the factor, the part, and what the square is off by, relative to that of the length.
+    """
+    factor, room, squared_room = rooms
     for i in range(size.size):
         long = np.sqrt(length[i])
-        raised = np.sqrt(size[i]) + room * long
+        raised = factor * np.sqrt(size[i]) + room * long
         if squared_room > 0.0:
             raised = np.sqrt(raised * raised + squared_room * long * long)
         size[i], length[i] = raised, long
@@ -122,47 +124,57 @@ def fill_caps(size: Any, steep: Any, limits: Any, weight: Any, cap: Any) -> None
         cap[i] = min(bound / (lowered * size[i]), most) if usable else 0.0
 
 
-def _square(  # noqa: PLR0917 -- compiled
-    typing_context: Any, first: Any, width: Any, factors: Any, count: Any, out: Any
-) -> Any:
-    """Add the squares of eight coordinates of six rows to ``out``, eight numbers for each row.
+def _squares(number: Any, side: int) -> Any:
+    """Return an intrinsic that adds the squares of some coordinates of six rows to ``out``, as many for each.
 
-    All but ``width``, the bytes of a row, and ``count`` are addresses: a coordinate is the sum over ``count``
-    numbers of the row, from ``first`` on, times eight of ``factors`` each.
+    All its arguments but ``width``, the bytes of a row, and ``count`` are addresses: a coordinate is one of
+    ``head`` and the sum over ``count`` numbers of the row, from ``first`` on, times as many lines of
+    ``factors``.
     """
-    del typing_context
+    size, lanes = 64 // side, ir.VectorType(number, side)
+    zero = ir.Constant(lanes, [0.0] * side)
 
-    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        del signature
-        first, width, factors, count, out = arguments
-        kind = ir.FunctionType(_LANES, [_LANES] * 3)
-        multiply_add = cgutils.get_or_insert_function(builder.module, kind, "llvm.fmuladd.v8f64")
-        everywhere = ir.Constant(ir.VectorType(_INDEX, SIDE), [0] * SIDE)
+    def square(  # noqa: PLR0917 -- compiled
+        typing_context: Any, first: Any, width: Any, head: Any, factors: Any, count: Any, out: Any
+    ) -> Any:
+        del typing_context
 
-        def pointer(address: Any, distance: Any, kind: Any) -> Any:
-            return builder.inttoptr(builder.add(address, distance), kind.as_pointer())
+        def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+            del signature
+            first, width, head, factors, count, out = arguments
+            kind = ir.FunctionType(lanes, [lanes] * 3)
+            name = f"llvm.fmuladd.v{side}f{8 * size}"
+            multiply_add = cgutils.get_or_insert_function(builder.module, kind, name)
+            everywhere = ir.Constant(ir.VectorType(_INDEX, side), [0] * side)
 
-        rows = [builder.add(first, builder.mul(width, _INTEGER(t))) for t in range(GROUP)]
-        sums = [cgutils.alloca_once_value(builder, _ZERO) for _ in range(GROUP)]
-        for total in sums:
-            builder.store(_ZERO, total)
-        with cgutils.for_range(builder, count) as loop:
-            number, line = builder.shl(loop.index, _INTEGER(3)), builder.shl(loop.index, _INTEGER(6))
-            factor = builder.load(pointer(factors, line, _LANES), align=8)
-            for row, total in zip(rows, sums, strict=True):
-                one = builder.insert_element(_ZERO, builder.load(pointer(row, number, _DOUBLE)), _INDEX(0))
-                spread = builder.shuffle_vector(one, one, everywhere)
-                builder.store(builder.call(multiply_add, [spread, factor, builder.load(total)]), total)
-        for t, total in enumerate(sums):
-            target, turned = pointer(out, _INTEGER(8 * SIDE * t), _LANES), builder.load(total)
-            squares = builder.call(multiply_add, [turned, turned, builder.load(target, align=8)])
-            builder.store(squares, target, align=8)
-        return context.get_dummy_value()
+            def pointer(address: Any, distance: Any, kind: Any) -> Any:
+                return builder.inttoptr(builder.add(address, distance), kind.as_pointer())
 
-    return types.void(first, width, factors, count, out), generate
+            rows = [builder.add(first, builder.mul(width, _INTEGER(t))) for t in range(GROUP)]
+            start = builder.load(pointer(head, _INTEGER(0), lanes), align=size)
+            sums = [cgutils.alloca_once_value(builder, zero) for _ in range(GROUP)]
+            for total in sums:
+                builder.store(start, total)
+            with cgutils.for_range(builder, count) as loop:
+                place, line = builder.mul(loop.index, _INTEGER(size)), builder.shl(loop.index, _INTEGER(6))
+                factor = builder.load(pointer(factors, line, lanes), align=size)
+                for row, total in zip(rows, sums, strict=True):
+                    one = builder.insert_element(zero, builder.load(pointer(row, place, number)), _INDEX(0))
+                    spread = builder.shuffle_vector(one, one, everywhere)
+                    builder.store(builder.call(multiply_add, [spread, factor, builder.load(total)]), total)
+            for t, total in enumerate(sums):
+                target, turned = pointer(out, _INTEGER(64 * t), lanes), builder.load(total)
+                squares = builder.call(multiply_add, [turned, turned, builder.load(target, align=size)])
+                builder.store(squares, target, align=size)
+            return context.get_dummy_value()
+
+        return types.void(first, width, head, factors, count, out), generate
+
+    return intrinsic(square)
 
 
-_add_squares: Any = intrinsic(_square)
+_add_squares = _squares(ir.DoubleType(), SIDE["float64"])
+_add_squares_single = _squares(ir.FloatType(), SIDE["float32"])
 
 
 @for_numbers(int64, float64[:, ::1], int64[::1], _VECTOR, _VECTOR)
@@ -174,9 +186,9 @@ def turned_squares(  # noqa: PLR0917 -- compiled
     ``R`` is given by ``factors`` and ``starts``, see `by_blocks`.
     """
     n, width = x.shape
-    p, size = constant + width, x.itemsize * width
-    copied, sums = np.ones((GROUP, p)), np.empty((GROUP, SIDE))
-    lines, target = factors.ctypes.data, sums.ctypes.data
+    p, size, side = constant + width, x.itemsize * width, factors.shape[1]
+    copied, sums, zeros = np.ones((GROUP, p)), np.empty((GROUP, side)), np.zeros(side)
+    lines, target, none = factors.ctypes.data, sums.ctypes.data, zeros.ctypes.data
     start_of_rows, start_of_copies = np.int64(x.ctypes.data), np.int64(copied.ctypes.data)
     for first in range(0, n, GROUP):
         rows, address = min(GROUP, n - first), start_of_rows + size * first
@@ -191,31 +203,75 @@ def turned_squares(  # noqa: PLR0917 -- compiled
                     copy[j] = row[j]
         sums[:], line = 0.0, 0
         for start in starts:
-            _add_squares(address + 8 * start, 8 * p, lines + 8 * SIDE * line, p - start, target)
+            _add_squares(address + 8 * start, 8 * p, none, lines + LINE * line, p - start, target)
             line += p - start
         for i in range(rows):
             row, square, other = x[first + i], np.float64(constant), 0.0
             for j in range(width):
                 number = np.float64(row[j])
                 square += number * number
-            for j in range(SIDE):
+            for j in range(side):
                 other += sums[i, j]
             plain[first + i], turned[first + i] = square, other
 
 
-def by_blocks(root: FloatArray) -> tuple[FloatArray, IntArray]:
-    """Return an upper triangular matrix (p, p) as `turned_squares` reads it, eight of its rows at a time.
+@njit(
+    void(types.Array(float32, 2, "C", readonly=True), int64, float32[:, ::1], int64[::1], *[_VECTOR] * 3),
+    cache=True,
+    nogil=True,
+    fastmath={"reassoc", "contract"},
+)
+def turned_squares_single(  # noqa: PLR0917 -- compiled
+    x: Any, constant: int, factors: Any, starts: Any, limits: Any, plain: Any, turned: Any
+) -> None:
+    """Do what `turned_squares` does, in single precision, and -1 for rows for which that is too coarse.
+
+    ``limits`` are the least part of the norm of a row that is left of it, and the least and largest square.
+    """
+    n, width = x.shape
+    side, least = factors.shape[1], limits[0] * limits[0]
+    copied = np.zeros((GROUP, width), dtype=np.float32)
+    sums, zeros = np.empty((GROUP, side), dtype=np.float32), np.zeros(side, dtype=np.float32)
+    lines, target, none = factors.ctypes.data, sums.ctypes.data, zeros.ctypes.data
+    start_of_rows, start_of_copies = np.int64(x.ctypes.data), np.int64(copied.ctypes.data)
+    for first in range(0, n, GROUP):
+        rows, address = min(GROUP, n - first), start_of_rows + 4 * width * first
+        ahead = address + 4 * width * _AHEAD
+        for offset in range(0, 4 * width * GROUP, LINE):
+            prefetch(ahead + offset)
+        if rows < GROUP:
+            copied[:rows], address = x[first:], start_of_copies
+        sums[:], line, head = np.float32(0.0), constant, lines if constant else none
+        for start in starts:
+            skipped = max(start - constant, 0)
+            count = width - skipped
+            _add_squares_single(address + 4 * skipped, 4 * width, head, lines + LINE * line, count, target)
+            head, line = none, line + count
+        for i in range(rows):
+            row, square, other = x[first + i], np.float64(constant), 0.0
+            for j in range(width):
+                number = np.float64(row[j])
+                square += number * number
+            for j in range(side):
+                other += np.float64(sums[i, j])
+            usable = other >= least * square and limits[1] <= square <= limits[2]
+            plain[first + i], turned[first + i] = square, other if usable else -1.0
+
+
+def by_blocks(root: FloatArray, storage: str) -> tuple[NDArray[Any], IntArray]:
+    """Return an upper triangular matrix (p, p) as loops in this type read it, some of its rows at a time.
 
     Returns
     -------
-    factors : array of shape (q, SIDE)
-        The columns of the first eight rows, those of the next eight, and so on, without those that are 0.
-        Rows of zeros make the last rows eight.
-    starts : array of shape (ceil(p / SIDE),)
-        The first column of each eight rows.
+    factors : array of shape (q, side)
+        The columns of the first ``side = SIDE[storage]`` rows, those of the next, and so on, without those
+        that are 0. Rows of zeros make the last rows as many.
+    starts : array of shape (ceil(p / side),)
+        The first column of each of these.
     """
-    p = len(root)
-    starts = np.arange(0, p, SIDE)
-    whole = np.zeros((starts.size * SIDE, p))
+    p, side = len(root), SIDE[storage]
+    starts = np.arange(0, p, side)
+    whole = np.zeros((starts.size * side, p))
     whole[:p] = root
-    return np.ascontiguousarray(np.vstack([whole[k : k + SIDE, k:].T for k in starts])), starts
+    blocks = np.vstack([whole[k : k + side, k:].T for k in starts])
+    return np.ascontiguousarray(blocks, dtype=storage), starts

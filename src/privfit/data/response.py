@@ -9,6 +9,7 @@ from privfit._checks import FloatArray
 from privfit.data.columns import MISSING, UNKNOWN, CodeArray, ColumnValues, as_number, level_codes
 from privfit.data.declarations import CategoricalColumn, Column, Level, NumericColumn
 from privfit.data.design import Target
+from privfit.data.reduction import each_stretch
 from privfit.errors import LabelError, SchemaError
 
 TargetKind: TypeAlias = Literal["numeric", "binary", "count", "class"]
@@ -79,10 +80,14 @@ def encode_labels(values: ColumnValues, column: Column) -> FloatArray:
 
 def labels_to_numbers(codes: CodeArray) -> FloatArray:
     """Return codes as numbers and missing cells as NaN."""
-    if UNKNOWN in codes:
-        raise LabelError("holds a label that is not declared; declare every label and clean the column")
-    numbers = codes.astype(np.float64)
-    numbers[codes == MISSING] = np.nan
+    numbers = np.empty(codes.size)
+
+    def work(rows: slice) -> None:
+        if UNKNOWN in codes[rows]:
+            raise LabelError("holds a label that is not declared; declare every label and clean the column")
+        numbers[rows] = np.where(codes[rows] == MISSING, np.nan, codes[rows])
+
+    each_stretch(work, codes.size)
     return numbers
 
 

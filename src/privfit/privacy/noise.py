@@ -26,8 +26,8 @@ BoolArray: TypeAlias = NDArray[np.bool_]
 COIN_SIDES = 2**16
 """What chances of a coin are multiples of the inverse of."""
 
-_TOGETHER = 512
-"""Coordinates whose noise is drawn in one call of OpenDP; it takes some milliseconds."""
+_TOGETHER = 256
+"""Coordinates whose noise is drawn in one call of OpenDP at most; it takes some milliseconds."""
 
 Seed: TypeAlias = int | np.random.RandomState | np.random.Generator
 
@@ -111,9 +111,10 @@ class SecureNoise:
         drawn together. Takes 10 to 15 microseconds a coordinate, several threads where there are many.
         """
         found, parts = np.empty(value.size), -(-value.size // _TOGETHER)
+        length = -(-value.size // max(parts, 1))
 
         def work(k: int) -> None:
-            some = slice(k * _TOGETHER, (k + 1) * _TOGETHER)
+            some = slice(k * length, (k + 1) * length)
             found[some] = gaussian_sampler(value[some].size, sd)(value[some].tolist())
 
         each_part(work, parts)
