@@ -6,7 +6,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from privfit import Budget, LogisticRegression
+from privfit import Budget, LogisticRegression, PoissonRegressor
 from privfit.data.source import ArraySource
 from privfit.errors import Incompatible, InvalidArgument
 from privfit.inference.infer import infer
@@ -225,6 +225,45 @@ def test_awkward_columns_do_no_harm_to_regressions(kind, loss):
                 losses.append(mean_loss(loss, x, y, found))
             if mu >= 1.0:
                 assert np.mean(losses) < constant_loss(loss, y) + 0.02
+
+
+@pytest.mark.parametrize("columns", ["long-tailed", "uneven", "far from 0"])
+def test_counts_of_few_rows_are_predicted_better_than_by_a_constant(columns):
+    """The bound on counts is 18 times their mean: unless a look lowers it, noise hides all there is."""
+    n, p, rng = 2000, 8, np.random.default_rng(31)
+    left = []
+    for seed in range(9):
+        x = {
+            "long-tailed": lambda: rng.lognormal(size=(n, p)),
+            "uneven": lambda: rng.normal(size=(n, p)) * np.geomspace(0.05, 30.0, p),
+            "far from 0": lambda: rng.normal(size=(n, p)) + np.arange(p),
+        }[columns]()
+        eta = x @ rng.normal(size=p)
+        y = rng.poisson(np.exp(np.clip(0.5 * (eta - eta.mean()) / eta.std(), -3.0, 2.0)))
+        bounds = {"count_bound": 20.0, "predictor_bound": 3.0, "inference": False}
+        fit = PoissonRegressor(epsilon=1.0, delta=1e-6, random_state=seed, **bounds).fit(x, y)
+        exact = PoissonRegressor(solver="non-private", **bounds).fit(x, y)
+        loss, rows = Poisson(3.0, 20.0), np.column_stack([np.ones(n), x])
+        best, found = (
+            mean_loss(loss, rows, y.astype(float), np.append(one.intercept_, one.coef_))
+            for one in (exact, fit)
+        )
+        left.append((found - best) / (constant_loss(loss, y.astype(float)) - best))
+    assert np.median(left) < 0.9
+    assert max(left) < 2.5  # 12 was seen where the bound stayed
+
+
+@pytest.mark.parametrize("n", [300, 1000, 4000, 10**6])
+@pytest.mark.parametrize("mu", [0.05, 0.3, 2.0])
+def test_a_look_at_counts_is_paid_what_it_takes_to_see_them(n, mu):
+    problem = problem_for(Poisson(2.5, 12.0), np.ones((n, 2)))
+    plan = plan_once(problem, EmpiricalBayesDescent(), Allowance.gaussian(mu), inference=False)
+    (look,) = (one for one in plan.releases if one.kind == "counts")
+    share = (look.mu / mu) ** 2
+    assert 0.0099 < share < 0.3001
+    if 0.0501 < share < 0.2999:
+        assert n * look.mu == pytest.approx(80.0, rel=1e-3)
+    assert (n * look.mu > 79.9) or share > 0.2999
 
 
 def test_without_budget_a_regression_starts_in_the_middle():

@@ -56,7 +56,7 @@ def test_others_are_left_alone(loss, n, mu, shift):
 
 def test_counts_are_held_where_the_bound_on_them_is_below_ten_means():
     """Their slope is at most the bound less the mean; a look has lowered the bound on counts of mean 1."""
-    problem = solved(Poisson(2.0, 12.0), 1000, 0.5)[0].problem
+    problem = solved(Poisson(2.0, 12.0), 1000, 0.7)[0].problem
     assert problem.loss.count_bound < 10.0
     assert 0.9 < problem.steep.part <= 0.95
 

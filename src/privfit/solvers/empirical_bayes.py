@@ -20,7 +20,7 @@ from privfit.solvers.base import (
     with_loss,
 )
 from privfit.solvers.combination import OFF, OFF_WHERE_CURVED, Seen, combined, in_lists, later_half
-from privfit.solvers.counts import has_counts, held_to_counts
+from privfit.solvers.counts import has_counts, held_to_counts, look_share
 from privfit.solvers.curvature import SMALLEST_PART
 from privfit.solvers.geometry import ROOM, Marginals, planned_geometry, released_geometry, whitened
 from privfit.solvers.hessian_model import HessianModel, limited
@@ -39,6 +39,9 @@ _LEAST_SIGNAL, _SHORTER = 1e-3, 0.1
 
 _LOOK_SHARE = 0.015
 """Part of the squared budget that buys a look at norms of rows, sizes of gradients, or how those lean."""
+
+_TO_SEE_COUNTS, _MOST_FOR_COUNTS = 80.0, 0.3
+"""Signal ``n mu`` of a look from which on it shows nearly all counts, and the most that is paid for it."""
 
 _CLEAR = 4.0
 """That signal in units of `_SATURATION` from which on a look at the norms of whitened rows pays."""
@@ -135,7 +138,8 @@ class EmpiricalBayesDescent(AbstractSolver):
         need_convex(problem, "EmpiricalBayesDescent")
         n_steps = self._steps(problem, allowance)
         look, count = _planned_looks(problem, allowance, n_steps)
-        looks, counts = [_LOOK_SHARE] * count, [_LOOK_SHARE] if has_counts(problem) else []
+        looks, signal = [_LOOK_SHARE] * count, min(allowance.signal(problem.size), 1e12)
+        counts = [_count_share(problem, signal)] if has_counts(problem) else []
         leans = [_LOOK_SHARE] if _looks_at_lean(problem, n_steps) else []
         eased = _eased(problem, allowance)
         fixed = [*counts, eased * self.marginal_share, _LOOK_SHARE, eased * self.geometry_share, *looks]
@@ -218,6 +222,15 @@ def _planned_looks(problem: Problem, allowance: Allowance, n_steps: int) -> tupl
         return "residuals" if has_widths(problem) else "sizes", min(n_steps, 2)
     signal = _relative_signal(problem, problem.n_coef, allowance.signal(problem.size))
     return "norms", int(signal > _CLEAR)
+
+
+def _count_share(problem: Problem, signal: float) -> float:
+    """Return the part of the squared budget for a look at counts: what it takes to see them, if it can be.
+
+    A bound that none comes near makes all other noise larger, so that most depends on it.
+    """
+    seen = (_TO_SEE_COUNTS / (problem.n_rows * signal)) ** 2
+    return float(np.clip(seen, look_share(problem, signal), _MOST_FOR_COUNTS))
 
 
 def _eased(problem: Problem, allowance: Allowance) -> float:

@@ -78,9 +78,12 @@ class Marginals:
         """Return what a release of marginals says."""
         p, bound, sd = problem.n_coef, problem.norm_bound, release.sd
         value = release.value
-        usable = 1.0
+        usable, noise = 1.0, sd / bound
         if problem.has_intercept:  # the mean weight of a row
-            usable = float(np.clip(value[0], min(max(3.0 * sd, 1e-12), 1.0), 1.0))
+            least = min(max(3.0 * sd, 1e-12), 1.0)
+            usable = float(np.clip(value[0], least, 1.0))
+            hidden = value[0] < least and problem.loss.target_kind == "count"
+            noise = 1.0 if hidden else noise / usable  # half-way is far from what is usual of counts
         mean = np.clip(value[:p] / usable, -bound, bound)
         square = value[p : 2 * p] * bound / usable
         variance = square - mean**2 if problem.has_intercept else square
@@ -89,7 +92,7 @@ class Marginals:
             variance=np.maximum(variance, 0.0),
             floor=max(_FLOOR * sd * bound, _LEAST_FLOOR * bound**2),
             noise=sd / usable,
-            response=released_response(problem, value[2 * p :] / (bound * usable), sd / (bound * usable)),
+            response=released_response(problem, value[2 * p :] / (bound * usable), noise),
         )
 
     def standardising(self, problem: Problem) -> FloatArray:

@@ -21,8 +21,8 @@ from privfit.solvers.shrinkage import likelier_mean
 SMALLEST_SPREAD = 1.2
 """Squared norm, relative to its mean, below which no row is weighted down."""
 
-_SPREAD_OF_ODDS = 4.0
-"""Believable variance of the linear predictor of a binary response or a count."""
+_SPREAD_OF_ODDS, _SPREAD_OF_COUNTS = 4.0, 0.5
+"""Believable variances of the linear predictors of a binary response or a class, and of a count."""
 
 _LEAST_CURVATURE = 0.02
 """Smallest mean curvature, relative to its bound, that steps are made for."""
@@ -75,9 +75,10 @@ class HessianModel:
     @property
     def energy(self) -> float:
         """Variance of the linear predictor that is believable."""
-        if self.problem.loss.target_kind == "numeric":
+        loss = self.problem.loss
+        if loss.target_kind == "numeric":
             return self.marginals.response.sd**2
-        return _SPREAD_OF_ODDS * self.problem.loss.n_outputs
+        return _SPREAD_OF_COUNTS if loss.target_kind == "count" else _SPREAD_OF_ODDS * loss.n_outputs
 
     def at(self, phi: FloatArray) -> FloatArray:
         """Return the Hessian of the coefficients at ``phi`` (q,), without the ridge, (n_linear, n_linear)."""

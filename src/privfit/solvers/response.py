@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import final
 
 import numpy as np
+from scipy.stats import norm
 
 from privfit._checks import FloatArray
 from privfit.losses.multinomial import Multinomial
@@ -17,6 +18,12 @@ _LONGEST_START = 8.0
 
 _RAREST = 1e-4
 """Smallest share that is believed."""
+
+_FAR = -30.0
+"""Standard deviations below 0 from which on a normal distribution's part above it is worked out otherwise."""
+
+_USUAL_COUNT = 0.1
+"""Mean count that is expected where noise hides it, relative to the bound on counts."""
 
 
 class AbstractResponse(ABC):
@@ -41,7 +48,8 @@ def released_response(problem: Problem, value: FloatArray, noise: float) -> Abst
     low, high = problem.response_range
     half = 0.5 * (high - low)
     u, squared_u = np.clip(value, -1.0, 1.0)
-    u /= 1.0 + 3.0 * noise**2  # the variance of a mean that may be anywhere is 1/3
+    if problem.loss.target_kind != "count":
+        u /= 1.0 + 3.0 * noise**2  # the variance of a mean that may be anywhere is 1/3
     return MeanResponse(
         problem,
         mean=0.5 * (low + high) + half * float(u),
@@ -90,12 +98,28 @@ class MeanResponse(AbstractResponse):
         return np.array([constant_predictor(self.problem.loss, mean, spread=spread, limit=_LONGEST_START)])
 
     def _believable(self) -> float:
-        """Return the mean response, a share of ones as far from 0 and 1 as its noise is large."""
+        """Return the mean response; of ones a share as far from 0 and 1 as its noise is large."""
         if self.problem.loss.target_kind == "numeric":
             return self.mean
         low, high = self.problem.response_range
+        if self.problem.loss.target_kind == "count":
+            return min(max(expected_mean(self.mean, self.error, _USUAL_COUNT * high), _RAREST * high), high)
         margin = min(max(2.0 * self.error, _RAREST * (high - low)), 0.5 * (high - low))
         return float(np.clip(self.mean, low + margin, high - margin))
+
+
+def expected_mean(noisy: float, noise: float, usual: float) -> float:
+    """Return the posterior mean of a positive number that was released with normal noise.
+
+    Its prior is exponential, with mean ``usual``: the widest that is positive and has this mean. Logarithms
+    of means near 0 reach far, so that a small mean is not to be believed where noise may have made it.
+    """
+    if noise == 0.0:
+        return noisy
+    shifted = (noisy - noise**2 / usual) / noise
+    if shifted < _FAR:  # Mills' ratio, where its numbers would underflow
+        return -noise / (shifted + 2.0 / shifted)
+    return noise * (shifted + math.exp(norm.logpdf(shifted) - norm.logcdf(shifted)))
 
 
 @final
