@@ -253,6 +253,30 @@ def test_counts_of_few_rows_are_predicted_better_than_by_a_constant(columns):
     assert max(left) < 2.5  # 12 was seen where the bound stayed
 
 
+def test_counts_are_not_led_astray_by_long_steps():
+    """With much budget, where a step that goes too far is not taken for noise."""
+    n, p = 20_000, 8
+    bounds = {"count_bound": 20.0, "predictor_bound": 3.0, "inference": False}
+    for seed, columns in ((18, "long-tailed"), (15, "rare")):
+        rng = np.random.default_rng([seed, n])
+        rare = np.geomspace(0.5, 0.005, p)
+        x = (
+            rng.lognormal(size=(n, p))
+            if columns == "long-tailed"
+            else (rng.random((n, p)) < rare).astype(float)
+        )
+        eta = x @ rng.normal(size=p)
+        y = rng.poisson(np.exp(np.clip(0.5 * (eta - eta.mean()) / eta.std(), -3.0, 2.0)))
+        fit = PoissonRegressor(epsilon=50.0, delta=1e-6, random_state=seed, **bounds).fit(x, y)
+        exact = PoissonRegressor(solver="non-private", **bounds).fit(x, y)
+        loss, rows = Poisson(3.0, 20.0), np.column_stack([np.ones(n), x])
+        best, found = (
+            mean_loss(loss, rows, y.astype(float), np.append(one.intercept_, one.coef_))
+            for one in (exact, fit)
+        )
+        assert found - best < 0.2 * (constant_loss(loss, y.astype(float)) - best)
+
+
 @pytest.mark.parametrize("n", [300, 1000, 4000, 10**6])
 @pytest.mark.parametrize("mu", [0.05, 0.3, 2.0])
 def test_a_look_at_counts_is_paid_what_it_takes_to_see_them(n, mu):

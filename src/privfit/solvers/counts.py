@@ -24,6 +24,9 @@ _LEAST = 2.0
 _LOOK, _LOOKS = 0.9, (0.01, 0.05)
 """Part of the squared budget for the look, times the root of the signal ``n mu``, and its limits."""
 
+_TO_SEE, _MOST = 80.0, 0.3
+"""Signal ``n mu`` of a look from which on it shows nearly all counts, and the most that is paid for it."""
+
 _ERRORS, _ERRORS_OF_VARIANCE = 2.0, 4.0
 """Standard deviations of noise that are taken from the mean of counts, and from their variance."""
 
@@ -40,6 +43,16 @@ def look_share(problem: Problem, signal: float) -> float:
     small part shows all but the rarest.
     """
     return float(np.clip(_LOOK / math.sqrt(problem.n_rows * signal), *_LOOKS))
+
+
+def share_to_see(problem: Problem, signal: float) -> float:
+    """Return the part of a solver's squared budget that it takes to see counts, if it can be paid.
+
+    For fits without inference: a bound that none comes near makes all other noise larger, and with few rows
+    predictions are worth more or less than a constant's by that. At least `look_share`.
+    """
+    seen = (_TO_SEE / (problem.n_rows * signal)) ** 2
+    return float(np.clip(seen, look_share(problem, signal), _MOST))
 
 
 def slack_at(loss: AbstractLoss, response: AbstractResponse) -> tuple[float, float]:

@@ -20,7 +20,7 @@ from privfit.solvers.base import (
     with_loss,
 )
 from privfit.solvers.combination import OFF, OFF_WHERE_CURVED, Seen, combined, in_lists, later_half
-from privfit.solvers.counts import has_counts, held_to_counts, look_share
+from privfit.solvers.counts import has_counts, held_to_counts, share_to_see
 from privfit.solvers.curvature import SMALLEST_PART
 from privfit.solvers.geometry import ROOM, Marginals, planned_geometry, released_geometry, whitened
 from privfit.solvers.hessian_model import HessianModel, limited
@@ -40,9 +40,6 @@ _LEAST_SIGNAL, _SHORTER = 1e-3, 0.1
 _LOOK_SHARE = 0.015
 """Part of the squared budget that buys a look at norms of rows, sizes of gradients, or how those lean."""
 
-_TO_SEE_COUNTS, _MOST_FOR_COUNTS = 80.0, 0.3
-"""Signal ``n mu`` of a look from which on it shows nearly all counts, and the most that is paid for it."""
-
 _CLEAR = 4.0
 """That signal in units of `_SATURATION` from which on a look at the norms of whitened rows pays."""
 
@@ -54,6 +51,9 @@ _LEAST_EASED = 0.2
 
 _MOMENTUM = 0.7
 """Part of the last move that a step starts further on (Nesterov 2004, section 2.2)."""
+
+_STRIDE = 0.5
+"""How far a step may move log means: their curvature grows so fast that a longer one may lead far away."""
 
 _FALLBACK = 0.35
 """Size at which gradients are cut where noise hides the sizes, relative to that of the largest slope."""
@@ -139,7 +139,7 @@ class EmpiricalBayesDescent(AbstractSolver):
         n_steps = self._steps(problem, allowance)
         look, count = _planned_looks(problem, allowance, n_steps)
         looks, signal = [_LOOK_SHARE] * count, min(allowance.signal(problem.size), 1e12)
-        counts = [_count_share(problem, signal)] if has_counts(problem) else []
+        counts = [share_to_see(problem, signal)] if has_counts(problem) else []
         leans = [_LOOK_SHARE] if _looks_at_lean(problem, n_steps) else []
         eased = _eased(problem, allowance)
         fixed = [*counts, eased * self.marginal_share, _LOOK_SHARE, eased * self.geometry_share, *looks]
@@ -222,15 +222,6 @@ def _planned_looks(problem: Problem, allowance: Allowance, n_steps: int) -> tupl
         return "residuals" if has_widths(problem) else "sizes", min(n_steps, 2)
     signal = _relative_signal(problem, problem.n_coef, allowance.signal(problem.size))
     return "norms", int(signal > _CLEAR)
-
-
-def _count_share(problem: Problem, signal: float) -> float:
-    """Return the part of the squared budget for a look at counts: what it takes to see them, if it can be.
-
-    A bound that none comes near makes all other noise larger, so that most depends on it.
-    """
-    seen = (_TO_SEE_COUNTS / (problem.n_rows * signal)) ** 2
-    return float(np.clip(seen, look_share(problem, signal), _MOST_FOR_COUNTS))
 
 
 def _eased(problem: Problem, allowance: Allowance) -> float:
@@ -396,6 +387,9 @@ class _Descent:
         if best.sd > 0:
             raw = self.model.shrunk(raw, best.sd**2 * inverse @ inverse, self.model.alike)
         phi = np.concatenate([base[:n] + raw, best.at[n:]])
+        if loss.target_kind == "count":
+            move = phi - previous
+            phi = previous + min(_STRIDE / max(float(np.linalg.norm(move)), _STRIDE), 1.0) * move
         if loss.has_scale:
             phi[-1] -= best.gradient[-1] * best.at[-1] / loss.constants.scale_curvature
         return keep_scale_positive(self.problem, phi, previous)

@@ -103,7 +103,9 @@ class MeanResponse(AbstractResponse):
             return self.mean
         low, high = self.problem.response_range
         if self.problem.loss.target_kind == "count":
-            return min(max(expected_mean(self.mean, self.error, _USUAL_COUNT * high), _RAREST * high), high)
+            usual = _USUAL_COUNT * high
+            least = max(min(2.0 * self.error, usual), _RAREST * high)  # from far below steps are too long
+            return min(max(expected_mean(self.mean, self.error, usual), least), high)
         margin = min(max(2.0 * self.error, _RAREST * (high - low)), 0.5 * (high - low))
         return float(np.clip(self.mean, low + margin, high - margin))
 
