@@ -31,15 +31,21 @@ _INTEGER, _INDEX = ir.IntType(64), ir.IntType(32)
 _VECTOR = float64[::1]
 
 
+@njit(inline="always")
+def _squared(row: Any, constant: int) -> float:
+    """Return the squared norm of a row."""
+    square = np.float64(constant)
+    for j in range(row.size):
+        number = np.float64(row[j])
+        square += number * number
+    return square
+
+
 @for_numbers(int64, _VECTOR)
 def squares(x: Any, constant: int, out: Any) -> None:
     """Fill ``out`` (m,) with the squared norms of the rows ``x`` (m, p)."""
     for i in range(x.shape[0]):
-        row, square = x[i], np.float64(constant)
-        for j in range(x.shape[1]):
-            number = np.float64(row[j])
-            square += number * number
-        out[i] = square
+        out[i] = _squared(x[i], constant)
 
 
 @for_numbers(int64, _VECTOR, _VECTOR, _VECTOR, _VECTOR)
@@ -206,13 +212,10 @@ def turned_squares(  # noqa: PLR0917 -- compiled
             _add_squares(address + 8 * start, 8 * p, none, lines + LINE * line, p - start, target)
             line += p - start
         for i in range(rows):
-            row, square, other = x[first + i], np.float64(constant), 0.0
-            for j in range(width):
-                number = np.float64(row[j])
-                square += number * number
+            other = 0.0
             for j in range(side):
                 other += sums[i, j]
-            plain[first + i], turned[first + i] = square, other
+            plain[first + i], turned[first + i] = _squared(x[first + i], constant), other
 
 
 @njit(
@@ -248,10 +251,7 @@ def turned_squares_single(  # noqa: PLR0917 -- compiled
             _add_squares_single(address + 4 * skipped, 4 * width, head, lines + LINE * line, count, target)
             head, line = none, line + count
         for i in range(rows):
-            row, square, other = x[first + i], np.float64(constant), 0.0
-            for j in range(width):
-                number = np.float64(row[j])
-                square += number * number
+            square, other = _squared(x[first + i], constant), 0.0
             for j in range(side):
                 other += np.float64(sums[i, j])
             usable = other >= least * square and limits[1] <= square <= limits[2]
