@@ -356,13 +356,15 @@ def test_a_pass_is_a_task_a_partition_and_a_tree(monkeypatch):
     monkeypatch.setattr(
         dask_tables,
         "compute",
-        lambda *tasks, **more: counted.append(dict(tasks[0].dask)) or plain(*tasks, **more),
+        lambda *tasks, **more: (
+            counted.append([key for one in tasks for key in one.dask]) or plain(*tasks, **more)
+        ),
     )
     source.sum(gradient(7), 7)
     ((graph),) = counted
-    kinds = [re.sub(r"-[0-9a-f]{32}.*", "", str(key)) for key in graph]
-    assert kinds.count("privfit-sum") == len(graph) - kinds.count("privfit-add") - 11 == 10
-    assert kinds.count("privfit-add") == 2 + 1
+    kinds = [re.sub(r"-[0-9a-f]{32}.*", "", str(key)) for key in set(graph)]
+    assert kinds.count("privfit-sum") == len(kinds) - kinds.count("privfit-add") - 11 == 10
+    assert kinds.count("privfit-add") == 2  # of eight and two, which are added up here
     assert kinds.count("privfit-shared") == 1
 
 

@@ -26,13 +26,14 @@ from privfit.data.declarations import Level
 from privfit.data.encode import Encoder
 from privfit.data.names import present
 from privfit.data.partitions import Encoding, Failure
+from privfit.data.reduction import tree_sum
 from privfit.data.source import Coins, IntArray, chosen_rows
 from privfit.data.stores import AbstractRowStore, AbstractStoredRows
 from privfit.data.tables import default_names
 from privfit.errors import InvalidArgument, LabelError, PlanViolation, SchemaError, UnexpectedError
 
 _FAN_IN = 8
-"""Sums that one task adds up."""
+"""Sums that one task adds up, and the last that are added up here."""
 
 _ROWS = 2**17
 """Rows up to which partitions of a sample are put together: a task takes longer to begin than to sum them."""
@@ -267,10 +268,10 @@ class DaskSource:
         """Return the sum of the kernel over all rows, shape (size,)."""
         shared = _node(kernel)
         sums = _tasks(partitions.summed, "sum", [(rows, shared, size) for rows in self._kept])
-        while len(sums) > 1:
+        while len(sums) > _FAN_IN:
             groups = [tuple(sums[k : k + _FAN_IN]) for k in range(0, len(sums), _FAN_IN)]
             sums = _tasks(partitions.combined, "add", groups)
-        return np.array(_computed(*sums)[0])
+        return np.array(tree_sum(_computed(*sums)))
 
     def unit_sums(self, terms: RowTerms, size: int) -> FloatArray:
         """Refuse: no row is known to belong to another one's unit."""
