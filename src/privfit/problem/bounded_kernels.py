@@ -26,6 +26,7 @@ from privfit.problem.groups import (
     rows_together,
     sum_rows,
 )
+from privfit.problem.lanes import padded
 from privfit.problem.slopes import SLOPE_CODES, fill_reaches, fill_slopes
 
 _VECTOR = float64[::1]
@@ -140,10 +141,12 @@ def _add_bounded(
     part, buffer, reaches = new_part(p), np.empty(together), np.empty(together)
     rooms, sides, scaled = np.empty(together), np.empty(together), bounds[4] > 0.0
     at, along = places(x, buffer, part), 0.0
+    start, factors = theta[0] if constant else 0.0, padded(theta[constant:])
+    line = factors.ctypes.data
     for first in range(0, n, together):
         rows, chunk = min(together, n - first), first // CHUNK_ROWS
         steps, room = buffer[:rows], rooms[:rows]
-        predict_rows(x, first, rows, constant, theta, steps)
+        predict_rows(x, first, rows, start, factors, steps, at, line)
         for i in range(rows):
             room[i] = np.sqrt(influence[first + i]) / norm_bound
         y_rows = y[first : first + rows]

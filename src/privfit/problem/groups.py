@@ -16,7 +16,7 @@ from numba import int64, njit
 from privfit.data.prefetch import LINE, prefetch
 from privfit.data.reduction import GROUP_ROWS
 from privfit.data.row_types import MATRIX, VECTOR, for_numbers
-from privfit.problem.lanes import LANES, ROWS, add_eight
+from privfit.problem.lanes import LANES, ROWS, add_eight, dot_eight
 
 _AHEAD = 48
 """Cache lines of the next rows that are asked for ahead of eight rows; with more, processors have to wait."""
@@ -51,11 +51,17 @@ def rows_together(p: int) -> int:
 
 @njit(inline="always")
 def predict_rows(  # noqa: PLR0917 -- compiled
-    x: Any, first: int, rows: int, constant: int, theta: Any, steps: Any
+    x: Any, first: int, rows: int, start: float, factors: Any, steps: Any, at: Any, line: int
 ) -> None:
-    """Fill ``steps`` with the dot products of rows from ``first`` on."""
-    p, start, factors = x.shape[1], theta[0] if constant else 0.0, theta[constant:]
-    for i in range(rows):
+    """Fill ``steps`` with ``start`` and the dot products of rows from ``first`` on.
+
+    ``factors`` are `privfit.problem.lanes.padded` and start at ``line``; ``at`` is from `places`.
+    """
+    p = x.shape[1]
+    width, whole = x.itemsize * p, rows - rows % ROWS if p >= LANES else 0
+    for i in range(0, whole, ROWS):
+        dot_eight(at[0] + width * (first + i), line, p, start, at[1] + 8 * i, at[3])
+    for i in range(whole, rows):
         row, eta = x[first + i], start
         for j in range(p):
             eta += row[j] * factors[j]

@@ -30,6 +30,7 @@ from privfit.problem.groups import (
     predict_rows,
     rows_together,
 )
+from privfit.problem.lanes import padded
 from privfit.problem.slopes import CURVATURE_CODES, SLOPE_CODES, fill_curvatures, fill_slopes
 
 _VECTOR = float64[::1]
@@ -69,10 +70,11 @@ def _add_gradients(
     each = 1 if caps.size > 1 else 0
     together = rows_together(p)
     part, steps = new_part(p), np.empty(together)
-    at = places(x, steps, part)
+    at, start, factors = places(x, steps, part), theta[0] if constant else 0.0, padded(theta[constant:])
+    line = factors.ctypes.data
     for first in range(0, n, together):
         rows = min(together, n - first)
-        predict_rows(x, first, rows, constant, theta, steps)
+        predict_rows(x, first, rows, start, factors, steps, at, line)
         fill_slopes(code, slope, y[first : first + rows], steps, s, c, k)
         some = weight[first : first + rows]
         for i in range(rows):
