@@ -81,6 +81,11 @@ class BasisNorms:
         found = float(np.linalg.norm(root.T @ root - basis @ basis.T))
         return 2.0 * max(found, (len(basis) + 8) * 2.0**-52)
 
+    @property
+    def size(self) -> int:
+        """Entries of the basis."""
+        return self._basis.size
+
     def factor_to(self, basis: FloatArray) -> float | None:
         """Return how many times this basis another one of its shape is; None if it is no multiple."""
         if self._frobenius == 0.0:

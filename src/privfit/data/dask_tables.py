@@ -1,19 +1,17 @@
 """Rows on a cluster: Dask DataFrames and arrays, summed over where their partitions lie.
 
-The only module that imports Dask. Names of tasks are drawn anew for each computation, and are no digests.
+Besides `privfit.data.dask_tasks` the only module that imports Dask.
 """
 
 import math
-import uuid
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from functools import partial
 from typing import Any, TypeAlias, TypeVar, cast, final
 
 import dask.array as da
 import dask.dataframe as dd
 import numpy as np
-from dask.base import compute, persist
-from dask.delayed import Delayed, delayed
+from dask.delayed import Delayed
 
 from privfit._checks import FloatArray
 from privfit.data import partitions
@@ -22,15 +20,16 @@ from privfit.data.blocks import Block, BlockKernel, RowTerms, stacked
 from privfit.data.caps import SlopeBounds
 from privfit.data.clamp import Weighting, influence_weights
 from privfit.data.coded import Storage
+from privfit.data.dask_tasks import Beside, computed, node, persisted, tasks_of
 from privfit.data.declarations import Level
 from privfit.data.encode import Encoder
 from privfit.data.names import present
-from privfit.data.partitions import Encoding, Failure
+from privfit.data.partitions import Encoding
 from privfit.data.reduction import tree_sum
 from privfit.data.source import Coins, IntArray, chosen_rows
 from privfit.data.stores import AbstractRowStore, AbstractStoredRows
 from privfit.data.tables import default_names
-from privfit.errors import InvalidArgument, LabelError, PlanViolation, SchemaError, UnexpectedError
+from privfit.errors import InvalidArgument, LabelError, PlanViolation, SchemaError
 
 _FAN_IN = 8
 """Sums that one task adds up, and the last that are added up here."""
@@ -101,8 +100,8 @@ class DaskTable(AbstractRowStore):
             return (False, True)
         if kind not in "iuf":
             raise LabelError("y has labels other than 0/1, -1/1 and true/false; declare them with classes=")
-        tasks = _tasks(partitions.pair_of_labels, "labels", [(piece,) for piece in _pieces(self._response)])
-        return max(_computed(*tasks), key=lambda pair: -pair[0])
+        tasks = tasks_of(partitions.pair_of_labels, "labels", [(piece,) for piece in _pieces(self._response)])
+        return max(computed(*tasks), key=lambda pair: -pair[0])
 
     @property
     def n_rows(self) -> int | None:
@@ -137,10 +136,10 @@ class DaskTable(AbstractRowStore):
         del norm_bound
         encoding = Encoding(encoder, names, labelled, storage)
         given = [_pieces(one) for one in (data, self._response) if one is not None]
-        kept = _persisted(
-            _tasks(partial(partitions.encode, encoding), "encode", list(zip(*given, strict=True)))
+        kept = persisted(
+            tasks_of(partial(partitions.encode, encoding), "encode", list(zip(*given, strict=True)))
         )
-        lengths = _computed(*_tasks(partitions.count, "count", [(rows,) for rows in kept]))
+        lengths = computed(*tasks_of(partitions.count, "count", [(rows,) for rows in kept]))
         filled = [k for k, length in enumerate(lengths) if length] or [0]
         return DaskRows([kept[k] for k in filled], [lengths[k] for k in filled], weighting)
 
@@ -208,7 +207,7 @@ class DaskRows(AbstractStoredRows):
         bounded = partial(
             partitions.bounded, norm_bound=norm_bound, weighting=self._weighting, storage=storage
         )
-        kept = _persisted(_tasks(bounded, "bound", [(rows,) for rows in self._kept]))
+        kept = persisted(tasks_of(bounded, "bound", [(rows,) for rows in self._kept]))
         return DaskSource(kept, self._lengths, norm_bound)
 
 
@@ -266,12 +265,12 @@ class DaskSource:
 
     def sum(self, kernel: BlockKernel, size: int) -> FloatArray:
         """Return the sum of the kernel over all rows, shape (size,)."""
-        shared = _node(kernel)
-        sums = _tasks(partitions.summed, "sum", [(rows, shared, size) for rows in self._kept])
+        beside = Beside(size, {"kernel": kernel, "size": size})
+        sums = tasks_of(partitions.summed, "sum", [(rows,) for rows in self._kept], beside)
         while len(sums) > _FAN_IN:
             groups = [tuple(sums[k : k + _FAN_IN]) for k in range(0, len(sums), _FAN_IN)]
-            sums = _tasks(partitions.combined, "add", groups)
-        return np.array(tree_sum(_computed(*sums)))
+            sums = tasks_of(partitions.combined, "add", groups)
+        return np.array(tree_sum(computed(*sums)))
 
     def unit_sums(self, terms: RowTerms, size: int) -> FloatArray:
         """Refuse: no row is known to belong to another one's unit."""
@@ -281,7 +280,7 @@ class DaskSource:
     def blocks(self) -> Iterator[Block]:
         """Return the rows in their order, a partition at a time brought here."""
         for rows in self._kept:
-            yield from _computed(rows)[0].source.blocks()
+            yield from computed(rows)[0].source.blocks()
 
     def take(self, indices: IntArray) -> Block:
         """Return the rows with these numbers."""
@@ -289,8 +288,8 @@ class DaskSource:
         order = np.argsort(which, kind="stable")
         places, first = np.unique(which[order], return_index=True)
         local = np.split((indices - self._starts[which])[order], first[1:])
-        wanted = [(self._kept[k], _node(part)) for k, part in zip(places, local, strict=True)]
-        taken = _computed(*_tasks(partitions.taken, "take", wanted))
+        wanted = [(self._kept[k], node(part)) for k, part in zip(places, local, strict=True)]
+        taken = computed(*tasks_of(partitions.taken, "take", wanted))
         return stacked(taken).part(np.argsort(order))
 
     def reweighted(
@@ -301,9 +300,10 @@ class DaskSource:
         Workers keep the norms in the last basis, for its multiples.
         """
         found, factor = self._last.within(basis, self._measured)
-        bounds = _node(BasisBounds(norm_bound, amplification, slopes))
-        wanted = [(rows, norms, factor, bounds) for rows, norms in zip(self._kept, found, strict=True)]
-        kept = _persisted(_tasks(partitions.weighted, "weights", wanted))
+        bounds = BasisBounds(norm_bound, amplification, slopes)
+        beside = Beside(basis.size, {"factor": factor, "bounds": bounds})
+        wanted = list(zip(self._kept, found, strict=True))
+        kept = persisted(tasks_of(partitions.weighted, "weights", wanted, beside))
         return DaskSource(kept, list(np.diff(self._starts)), self._norm_bound)
 
     def sampled(self, coins: Coins, part: float) -> "DaskSource":
@@ -314,14 +314,14 @@ class DaskSource:
         chosen = chosen_rows(coins, self.n_rows)
         ends = np.searchsorted(chosen, self._starts)
         places = [
-            _node(chosen[start:stop] - first)
+            node(chosen[start:stop] - first)
             for first, start, stop in zip(self._starts[:-1], ends[:-1], ends[1:], strict=True)
         ]
         expected = part * np.diff(self._starts)  # what tasks there are must not depend on coins
 
         def picked(kept: list[Delayed]) -> list[Delayed]:
-            some = _tasks(partitions.picked, "sample", list(zip(kept, places, strict=True)))
-            return _persisted(_put_together(_grouped(some, expected)))
+            some = tasks_of(partitions.picked, "sample", list(zip(kept, places, strict=True)))
+            return persisted(_put_together(_grouped(some, expected)))
 
         lengths = [sum(group) for group in _grouped(list(np.diff(ends)), expected)]
         source = DaskSource(picked(self._kept), lengths, self._norm_bound)
@@ -331,8 +331,8 @@ class DaskSource:
     def _measured(self, norms: BasisNorms, old: list[Delayed] | None) -> list[Delayed]:
         """Return the norms of the rows of each partition, which the workers keep."""
         del old
-        shared = _node(norms)
-        return _persisted(_tasks(partitions.measured, "norms", [(rows, shared) for rows in self._kept]))
+        beside = Beside(norms.size, {"norms": norms})
+        return persisted(tasks_of(partitions.measured, "norms", [(rows,) for rows in self._kept], beside))
 
 
 _Item = TypeVar("_Item")
@@ -340,7 +340,7 @@ _Item = TypeVar("_Item")
 
 def _put_together(groups: list[tuple[Delayed, ...]]) -> list[Delayed]:
     """Return a task for each group of tasks, which joins what they return."""
-    joins = iter(_tasks(partitions.joined, "join", [group for group in groups if len(group) > 1]))
+    joins = iter(tasks_of(partitions.joined, "join", [group for group in groups if len(group) > 1]))
     return [group[0] if len(group) == 1 else next(joins) for group in groups]
 
 
@@ -356,42 +356,3 @@ def _grouped(items: list[_Item], lengths: FloatArray) -> list[tuple[_Item, ...]]
             groups.append((item,))
             total = length
     return groups
-
-
-def _tasks(work: Callable[..., Any], name: str, arguments: Sequence[tuple[Any, ...]]) -> list[Delayed]:
-    """Return a task for each tuple of arguments, which are tasks or plain numbers.
-
-    A name that Dask makes by itself could be a digest of the arguments.
-    """
-    drawn, made = uuid.uuid4().hex, delayed(work, pure=False, traverse=False)
-    return [made(*one, dask_key_name=f"privfit-{name}-{drawn}-{k}") for k, one in enumerate(arguments)]
-
-
-def _node(value: Any) -> Delayed:
-    """Return what tasks share: it is sent once, and not looked into."""
-    return delayed(value, name=f"privfit-shared-{uuid.uuid4().hex}", traverse=False)
-
-
-def _persisted(tasks: list[Delayed]) -> list[Delayed]:
-    return list(_guarded(lambda: persist(*tasks, traverse=False)))
-
-
-def _computed(*tasks: Delayed) -> tuple[Any, ...]:
-    """Return what the tasks do, or raise the error that one of them has returned."""
-    answers = _guarded(lambda: compute(*tasks, traverse=False))
-    for answer in answers:
-        if isinstance(answer, Failure):
-            raise answer.error
-    return answers
-
-
-def _guarded(work: Callable[[], tuple[Any, ...]]) -> tuple[Any, ...]:
-    """Return what Dask does; its errors may quote what it was given to do."""
-    try:
-        return work()
-    except Exception as error:
-        failure = UnexpectedError(
-            f"Dask failed with {type(error).__name__}; its message is withheld because it may quote data. "
-            "Compute the collection by itself to see it, and look whether workers were lost"
-        )
-    raise failure

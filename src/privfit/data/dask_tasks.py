@@ -1,0 +1,80 @@
+"""What Dask is given to do: tasks for partitions, whose names say nothing, and errors that quote nothing.
+
+Names of tasks are drawn anew for each computation, and are no digests.
+"""
+
+import uuid
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, final
+
+from dask.base import compute, persist
+from dask.delayed import Delayed, delayed
+
+from privfit.data.partitions import Failure
+from privfit.errors import UnexpectedError
+
+_SENT = 2**12
+"""Numbers up to which what tasks share is sent with each of them: to wait for another task takes longer."""
+
+
+@final
+@dataclass(frozen=True, slots=True, eq=False)
+class Beside:
+    """What all tasks of a pass are given by name, and about how many numbers it has."""
+
+    size: int
+    shared: Mapping[str, Any]
+
+
+def tasks_of(
+    work: Callable[..., Any],
+    name: str,
+    arguments: Sequence[tuple[Any, ...]],
+    beside: Beside | None = None,
+) -> list[Delayed]:
+    """Return a task for each tuple of arguments, which are tasks or plain numbers.
+
+    A name that Dask makes by itself could be a digest of the arguments.
+    """
+    shared: dict[str, Any] = {}
+    if beside is not None and beside.size > _SENT:
+        shared = {key: node(value) for key, value in beside.shared.items()}
+    elif beside is not None:
+        work = partial(work, **beside.shared)
+    drawn, made = uuid.uuid4().hex, delayed(work, pure=False, traverse=False)
+    return [
+        made(*one, dask_key_name=f"privfit-{name}-{drawn}-{k}", **shared) for k, one in enumerate(arguments)
+    ]
+
+
+def node(value: Any) -> Delayed:
+    """Return what tasks share: it is sent once, and not looked into."""
+    return delayed(value, name=f"privfit-shared-{uuid.uuid4().hex}", traverse=False)
+
+
+def persisted(tasks: list[Delayed]) -> list[Delayed]:
+    """Have tasks done and what they return kept by the workers."""
+    return list(_guarded(lambda: persist(*tasks, traverse=False)))
+
+
+def computed(*tasks: Delayed) -> tuple[Any, ...]:
+    """Return what the tasks do, or raise the error that one of them has returned."""
+    answers = _guarded(lambda: compute(*tasks, traverse=False))
+    for answer in answers:
+        if isinstance(answer, Failure):
+            raise answer.error
+    return answers
+
+
+def _guarded(work: Callable[[], tuple[Any, ...]]) -> tuple[Any, ...]:
+    """Return what Dask does; its errors may quote what it was given to do."""
+    try:
+        return work()
+    except Exception as error:
+        failure = UnexpectedError(
+            f"Dask failed with {type(error).__name__}; its message is withheld because it may quote data. "
+            "Compute the collection by itself to see it, and look whether workers were lost"
+        )
+    raise failure
