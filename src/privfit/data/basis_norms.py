@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, Generic, TypeVar, final
 
 import numpy as np
@@ -12,9 +13,10 @@ from privfit.data import norm_loops
 from privfit.data.blocks import Pick
 from privfit.data.caps import SlopeBounds
 from privfit.data.clamp import SHRINK, SMALLEST_NORMAL
-from privfit.data.coded import CodedMatrix, Matrix, by_code, numbers_of, squared_norms
+from privfit.data.coded import CodedMatrix, Matrix, by_code, numbers_of
 from privfit.data.reduction import slabs
 from privfit.data.room import AbstractRoom
+from privfit.data.shares import IntArray
 
 _COARSE = 2.0**-9
 """Part of a norm that rounding in single precision may add to it; rows of which it could be more are worked
@@ -60,19 +62,26 @@ class BasisNorms:
     norm.
     """
 
-    __slots__ = ("_basis", "_form", "_frobenius", "_off", "_root", "_shifts", "_single", "_spectral")
-
     def __init__(self, basis: FloatArray) -> None:
         self._basis = basis
         with np.errstate(over="ignore", invalid="ignore"):
             self._frobenius = float(np.linalg.norm(basis))
             self._spectral = float(np.linalg.svd(basis, compute_uv=False)[0])
             self._form = basis @ basis.T
-            root = np.asarray(np.linalg.qr(basis.T, mode="r"))
-            self._root, self._off = norm_loops.by_blocks(root, "float64"), self._distance(root)
-            self._single = norm_loops.by_blocks(root / self._frobenius, "float32")
+            self._root = np.asarray(np.linalg.qr(basis.T, mode="r"))
+            self._off = self._distance(self._root)
         scaled = np.array_equal(basis[1:, 1:], np.diag(np.diag(basis)[1:])) and not basis[1:, 0].any()
         self._shifts = (np.diag(basis).copy(), np.append(0.0, basis[0, 1:])) if scaled else None
+
+    @cached_property
+    def _double(self) -> tuple[NDArray[Any], IntArray]:
+        """What loops in double precision read; found where it is asked for, as few bases need both."""
+        return norm_loops.by_blocks(self._root, "float64")
+
+    @cached_property
+    def _single(self) -> tuple[NDArray[Any], IntArray]:
+        """What loops in single precision read, over the Frobenius norm of the basis."""
+        return norm_loops.by_blocks(self._root / self._frobenius, "float32")
 
     def _distance(self, root: FloatArray) -> float:
         """Return a bound on ``norm(root.T @ root - basis @ basis.T) / norm(basis)**2``."""
@@ -124,7 +133,7 @@ class BasisNorms:
             self._in_single(numbers, constant, size, length)
 
     def _in_double(self, numbers: NDArray[Any], constant: int, size: FloatArray, length: FloatArray) -> None:
-        norm_loops.turned_squares(numbers, constant, *self._root, length, size)
+        norm_loops.turned_squares(numbers, constant, *self._double, length, size)
         self._raise(size, length, off=self._off)
 
     def _in_single(self, numbers: NDArray[Any], constant: int, size: FloatArray, length: FloatArray) -> None:
@@ -149,7 +158,7 @@ class BasisNorms:
         return x.square_dots(scale * scale) + 2.0 * (x @ (scale * shift)) + shift @ shift
 
     def _by_code(self, x: CodedMatrix, square: FloatArray) -> tuple[FloatArray, FloatArray]:
-        length = np.sqrt(squared_norms(x))
+        length = np.sqrt(x.squared_norms())
         terms = x.shape[1] + x.entries * (x.entries + 1) // 2 + 3 + 192
         room = terms * 2.0**-52 * self._frobenius**2 * (length * length)
         return np.sqrt(np.maximum(square, 0.0) + room), length

@@ -264,13 +264,6 @@ def numbers_of(x: Matrix) -> tuple[NDArray[Any], int]:
     return (x.numbers, int(x.layout.constant)) if isinstance(x, CodedMatrix) else (x, 0)
 
 
-def squared_norms(x: Matrix) -> FloatArray:
-    """Return the squared norms of the rows, shape (m,), without a warning."""
-    out = np.empty(len(x))
-    fill_squared_norms(x, out)
-    return out
-
-
 def fill_squared_norms(x: Matrix, out: FloatArray) -> None:
     """Fill ``out`` (m,) with the squared norms of the rows, without a warning."""
     if by_code(x):

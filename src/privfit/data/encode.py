@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privfit._checks import FloatArray, column_name
-from privfit.data.coded import CodedMatrix, Layout, Storage
+from privfit.data.coded import CodedMatrix, Layout, Matrix, Storage
 from privfit.data.columns import ColumnValues, each_value, encode_categorical, encode_numeric, naming
 from privfit.data.declarations import CategoricalColumn, Column, NumericColumn
 from privfit.data.design import INTERCEPT, Design, DesignColumn
@@ -85,6 +85,12 @@ class EncoderFacts(Protocol):
     def encoder(self) -> Encoder:
         """Return the encoder, or raise what its constructor raises."""
         ...
+
+
+def encoded_as(encoder: Encoder, table: Table, storage: Storage) -> tuple[Matrix, FloatArray]:
+    """Return ``x`` and ``y`` as they are to be kept: by code or in this type, written out only in float64."""
+    coded = encoder.layout.has_codes or storage != "float64"
+    return encoder.encode_coded(table, storage) if coded else encoder.encode(table)
 
 
 @dataclass(frozen=True, slots=True)

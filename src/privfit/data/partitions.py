@@ -16,7 +16,7 @@ from privfit.data.blocks import Block, BlockKernel, CodedBlock, Pick, stacked
 from privfit.data.clamp import Weighting
 from privfit.data.coded import Matrix, Storage, kept_as
 from privfit.data.columns import ColumnValues, naming
-from privfit.data.encode import Encoder
+from privfit.data.encode import Encoder, encoded_as
 from privfit.data.reduction import tree_sum
 from privfit.data.response import standard_labels
 from privfit.data.room import InMemory
@@ -125,11 +125,9 @@ class Encoding:
 def encode(encoding: Encoding, data: Any, response: Any = None) -> EncodedRows:
     """Return the encoded rows of a partition, whose response may come by itself."""
     table = open_table(data, needed=encoding.names, columns=encoding.names if encoding.labelled else None)
-    encoder, storage = encoding.encoder, encoding.storage
     if response is not None:
-        table = _with_response(table, encoder.needed[-1], single_column("y", response))
-    coded = encoder.layout.has_codes or storage != "float64"
-    return EncodedRows(*(encoder.encode_coded(table, storage) if coded else encoder.encode(table)))
+        table = _with_response(table, encoding.encoder.needed[-1], single_column("y", response))
+    return EncodedRows(*encoded_as(encoding.encoder, table, encoding.storage))
 
 
 @quiet
@@ -141,9 +139,8 @@ def count(rows: EncodedRows) -> int:
 @quiet
 def bounded(rows: EncodedRows, *, norm_bound: float, weighting: Weighting, storage: Storage) -> Partition:
     """Return the rows of a partition, kept in a type and bounded as they are kept."""
-    weight, x, y = weighting(kept_as(rows.x, storage), rows.y, norm_bound=norm_bound)
-    block = Block(x, y, weight) if isinstance(x, np.ndarray) else CodedBlock(x, y, weight)
-    return Partition(block, norm_bound)
+    source = ArraySource(kept_as(rows.x, storage), rows.y, norm_bound=norm_bound, weighting=weighting)
+    return Partition(source.bounded, norm_bound)
 
 
 @quiet

@@ -14,7 +14,7 @@ from privfit._threads import small_matrices
 from privfit.data.clamp import Weighting, default_norm_bound, influence_weights, schweppe_weights
 from privfit.data.coded import Storage, storage_of
 from privfit.data.design import Design
-from privfit.data.encode import Encoder
+from privfit.data.encode import Encoder, encoded_as
 from privfit.data.schema import Schema
 from privfit.data.shares import RowShares, ShareRule
 from privfit.data.source import MOST_ROWS, ArraySource, RowSource
@@ -275,8 +275,7 @@ def _ready(
 
     def encoded() -> RowSource:
         with np.errstate(all="ignore"):  # a warning would depend on cells
-            coded = encoder.layout.has_codes or storage != "float64"
-            x, y = encoder.encode_coded(table, storage) if coded else encoder.encode(table)
+            x, y = encoded_as(encoder, table, storage)
             return ArraySource(x, y, norm_bound=problem.norm_bound, weighting=weighting, shares=shares)
 
     return encoded

@@ -52,7 +52,7 @@ class _Writer:
 
     def spread(self, vector: Any, lane: int) -> Any:
         """Return one lane of a vector in all lanes."""
-        return self.builder.shuffle_vector(vector, vector, ir.Constant(_LANE_NUMBERS, [lane] * LANES))
+        return self.picked(vector, vector, (lane,) * LANES)
 
     def picked(self, a: Any, b: Any, lanes: tuple[int, ...]) -> Any:
         """Return some lanes of two vectors."""

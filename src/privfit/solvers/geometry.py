@@ -78,12 +78,10 @@ class Marginals:
         """Return what a release of marginals says."""
         p, bound, sd = problem.n_coef, problem.norm_bound, release.sd
         value = release.value
-        usable, noise = 1.0, sd / bound
+        usable, hidden = 1.0, False
         if problem.has_intercept:  # the mean weight of a row
             least = min(max(3.0 * sd, 1e-12), 1.0)
-            usable = float(np.clip(value[0], least, 1.0))
-            hidden = value[0] < least and problem.loss.target_kind == "count"
-            noise = 1.0 if hidden else noise / usable  # half-way is far from what is usual of counts
+            usable, hidden = float(np.clip(value[0], least, 1.0)), bool(value[0] < least)
         mean = np.clip(value[:p] / usable, -bound, bound)
         square = value[p : 2 * p] * bound / usable
         variance = square - mean**2 if problem.has_intercept else square
@@ -92,7 +90,9 @@ class Marginals:
             variance=np.maximum(variance, 0.0),
             floor=max(_FLOOR * sd * bound, _LEAST_FLOOR * bound**2),
             noise=sd / usable,
-            response=released_response(problem, value[2 * p :] / (bound * usable), noise),
+            response=released_response(
+                problem, value[2 * p :] / (bound * usable), sd / (bound * usable), hidden=hidden
+            ),
         )
 
     def standardising(self, problem: Problem) -> FloatArray:

@@ -41,8 +41,13 @@ class AbstractResponse(ABC):
         """Return the constant linear predictors, shape (n_outputs,)."""
 
 
-def released_response(problem: Problem, value: FloatArray, noise: float) -> AbstractResponse:
-    """Return what the last entries of marginals, in units of the norm bound, say; ``noise`` is their sd."""
+def released_response(
+    problem: Problem, value: FloatArray, noise: float, *, hidden: bool = False
+) -> AbstractResponse:
+    """Return what the last entries of marginals, in units of the norm bound, say.
+
+    ``noise`` is their standard deviation, and ``hidden`` says that noise hides the mean weight of a row.
+    """
     if isinstance(problem.loss, Multinomial):
         return ClassShares(problem.loss, value, noise)
     low, high = problem.response_range
@@ -50,6 +55,8 @@ def released_response(problem: Problem, value: FloatArray, noise: float) -> Abst
     u, squared_u = np.clip(value, -1.0, 1.0)
     if problem.loss.target_kind != "count":
         u /= 1.0 + 3.0 * noise**2  # the variance of a mean that may be anywhere is 1/3
+    elif hidden:
+        noise = 1.0  # half-way, where the mean then seems to be, is far from what is usual of counts
     return MeanResponse(
         problem,
         mean=0.5 * (low + high) + half * float(u),
