@@ -33,7 +33,7 @@ def main() -> None:
     frame = rows(options.rows, seed=0)
     encoder = SchemaEncoder(SCHEMA, target_kind="binary")
     table = open_table(frame)
-    x, y = encoder.encode_coded(table)
+    x, y = encoder.encode_coded(table), encoder.encode_target(table)
     p, bound = x.shape[1], encoder.design.norm_bound
     dense, coded = x.dense(), ArraySource(x, y, norm_bound=bound)
     whole, sparse = ArraySource(dense, y, norm_bound=bound), sp.csr_array(dense)
@@ -62,7 +62,7 @@ def main() -> None:
     fits = in_rounds(
         {
             "private fit with intervals": private_fit,
-            "encoding alone": lambda: encoder.encode_coded(table),
+            "encoding alone": lambda: (encoder.encode_coded(table), encoder.encode_target(table)),
             "scikit-learn sparse": lambda: LogisticRegression(max_iter=1000).fit(sparse[:, 1:], y),
             "scikit-learn dense": lambda: LogisticRegression(max_iter=1000).fit(dense[:, 1:], y),
         },

@@ -225,7 +225,7 @@ def raw_table(n=500, seed=0):
 def test_a_schema_gives_codes_with_its_reference_levels():
     sex = {"type": "categorical", "levels": ["f", "m"], "other": "f"}
     encoder, table = SchemaEncoder(schema(sex=sex)), raw_table()
-    x, y = encoder.encode_coded(table, "float64")
+    x, y = encoder.encode_coded(table, "float64"), encoder.encode_target(table)
     assert (x.layout.plain, x.layout.paired, x.layout.columns) == (2, 0, (1, 2))
     dense, same = encoder.encode(table)
     np.testing.assert_array_equal(x.dense(), dense)
@@ -253,7 +253,7 @@ def test_a_schema_gives_codes_with_its_reference_levels():
 def test_a_formula_gives_codes_for_factors_and_pairs_for_their_products(formula):
     sex = {"type": "categorical", "levels": ["f", "m"], "other": "f"}
     encoder, table = FormulaEncoder(formula, schema(sex=sex)), raw_table(seed=1)
-    x, y = encoder.encode_coded(table, "float64")
+    x, y = encoder.encode_coded(table, "float64"), encoder.encode_target(table)
     dense, same = encoder.encode(table)
     np.testing.assert_array_equal(x.dense(), dense)
     np.testing.assert_array_equal(y, same)
@@ -279,7 +279,7 @@ def test_a_formula_gives_codes_for_factors_and_pairs_for_their_products(formula)
 
 def test_float32_numbers_are_those_nearest():
     encoder, table = SchemaEncoder(schema()), raw_table()
-    (single, _), (double, _) = (encoder.encode_coded(table, storage) for storage in ("float32", "float64"))
+    single, double = (encoder.encode_coded(table, storage) for storage in ("float32", "float64"))
     assert single.numbers.dtype == np.float32
     np.testing.assert_array_equal(single.numbers, double.numbers.astype(np.float32))
     np.testing.assert_array_equal(single.codes, double.codes)

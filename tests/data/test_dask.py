@@ -78,7 +78,8 @@ def source_of(data, encoder=ENCODER, bound=BOUND):
 
 
 def in_memory(data, bound=BOUND):
-    return ArraySource(*ENCODER.encode_coded(open_table(data)), norm_bound=bound)
+    table = open_table(data)
+    return ArraySource(ENCODER.encode_coded(table), ENCODER.encode_target(table), norm_bound=bound)
 
 
 def gradient(p, seed=3):

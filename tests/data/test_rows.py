@@ -50,11 +50,11 @@ ENCODERS = {
 def test_blocks_are_the_rows_encoded_at_once(monkeypatch, kind, threads):
     monkeypatch.setenv("NUMBA_NUM_THREADS", threads)
     encoder, cells = ENCODERS[kind](), table()
-    at_once, response = encoder.encode_coded(cells)
+    at_once, response = encoder.encode_coded(cells), encoder.encode_target(cells)
     monkeypatch.setattr(rows, "BLOCK_ROWS", 8)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        by_block, same = encoder.encode_coded(cells)
+        by_block, same = encoder.encode_coded(cells), encoder.encode_target(cells)
         dense = encoder.encode_predictors(cells)
     np.testing.assert_array_equal(response, same)
     np.testing.assert_array_equal(at_once.numbers, by_block.numbers)

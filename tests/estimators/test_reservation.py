@@ -64,7 +64,7 @@ def spent(ledger):
 def test_the_ledger_is_written_before_a_row_is_encoded(monkeypatch, ledger, work):
     seen = []
     for encoder in (SchemaEncoder, UnitScaleEncoder, FormulaEncoder):
-        for name in ("encode", "encode_coded"):
+        for name in ("encode_predictors", "encode_coded"):
             monkeypatch.setattr(encoder, name, watched(getattr(encoder, name), ledger, seen))
     work(ledger=ledger, dataset="people")
     assert {rows for rows, _ in seen} == {0, N}
@@ -132,7 +132,7 @@ def test_a_plan_beyond_the_budget_is_refused_before_anything_is_read(
 ):
     seen = []
     for encoder in (SchemaEncoder, UnitScaleEncoder, FormulaEncoder):
-        for name in ("encode", "encode_coded"):
+        for name in ("encode_predictors", "encode_coded"):
             monkeypatch.setattr(encoder, name, watched(getattr(encoder, name), ledger, seen))
     with pytest.raises(Incompatible, match="exceeds the budget"):
         work(budget=budget, solver=solver, inference=False, ledger=ledger, dataset="people")

@@ -7,6 +7,7 @@ import pytest
 from scipy.stats import binom, chi2, kstest
 
 from privfit.errors import Incompatible, InvalidArgument
+from privfit.privacy import noise
 from privfit.privacy.noise import COIN_SIDES, NoNoise, SecureNoise, SeededNoise
 from privfit.privacy.samplers import LARGEST_SD, LATTICE_BITS, MARGIN, SMALLEST_SD, gaussian_mu
 
@@ -257,3 +258,17 @@ def test_secure_coins_never_repeat_and_seeded_ones_do():
 def test_coins_are_refused_where_nothing_is_random():
     with pytest.raises(Incompatible, match="draws at random"):
         NoNoise().coins(1, 5)
+
+
+@pytest.mark.parametrize("chances", [0, 1, 255, 256, 257, 6554, 32768, 65280, 65535, COIN_SIDES])
+def test_of_all_pairs_of_octets_as_many_are_true_as_there_are_chances(monkeypatch, chances):
+    """Every first octet with every second one, where the second is asked for."""
+    asked = iter([np.repeat(np.arange(256, dtype=np.uint8), 256), np.arange(256, dtype=np.uint8)])
+
+    def octets(size):
+        found = next(asked)
+        assert size in (0, found.size)
+        return found[:size]
+
+    monkeypatch.setattr(noise, "random_octets", octets)
+    assert SecureNoise().coins(chances, COIN_SIDES).sum() == chances

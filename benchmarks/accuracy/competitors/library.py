@@ -53,9 +53,9 @@ class Encoded:
         """Not asked for: such rows are not cached."""
         return repr(self.design)
 
-    def encode_coded(self, table: Table, storage: Storage = "float64") -> tuple[CodedMatrix, Array]:  # noqa: ARG002
-        """Return the rows as numbers."""
-        return CodedMatrix.of_array(self.layout, self.x, storage), self.y
+    def encode_coded(self, table: Table, storage: Storage = "float64") -> CodedMatrix:  # noqa: ARG002
+        """Return the rows without the response, as numbers."""
+        return CodedMatrix.of_array(self.layout, self.x, storage)
 
     def encode(self, table: Table) -> tuple[Array, Array]:  # noqa: ARG002 -- encoded before
         """Return the rows."""

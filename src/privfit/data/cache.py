@@ -148,7 +148,8 @@ class RowCache(AbstractRowStore):
         for batch in read_batches(self._path, encoder.needed, self._text, _SIZES):
             if batch.num_rows:
                 with np.errstate(all="ignore"):  # a warning would depend on cells
-                    yield encoder.encode_coded(Table.from_arrow(batch), self._storage)
+                    table = Table.from_arrow(batch)
+                    yield encoder.encode_coded(table, self._storage), encoder.encode_target(table)
 
 
 @final

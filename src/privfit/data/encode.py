@@ -66,8 +66,8 @@ class Encoder(Protocol):
         """Return ``x`` (n, p), row-major, and ``y`` (n,); NaN marks a row that may not contribute."""
         ...
 
-    def encode_coded(self, table: Table, storage: Storage = "float64") -> tuple[CodedMatrix, FloatArray]:
-        """Return the same rows as numbers, stored in this type, and codes."""
+    def encode_coded(self, table: Table, storage: Storage = "float64") -> CodedMatrix:
+        """Return ``x`` alone as numbers, stored in this type, and codes."""
         ...
 
     def encode_predictors(self, table: Table) -> FloatArray:
@@ -87,10 +87,10 @@ class EncoderFacts(Protocol):
         ...
 
 
-def encoded_as(encoder: Encoder, table: Table, storage: Storage) -> tuple[Matrix, FloatArray]:
-    """Return ``x`` and ``y`` as they are to be kept: by code or in this type, written out only in float64."""
+def predictors_as(encoder: Encoder, table: Table, storage: Storage) -> Matrix:
+    """Return ``x`` as it is to be kept: by code or in this type, written out only in float64."""
     coded = encoder.layout.has_codes or storage != "float64"
-    return encoder.encode_coded(table, storage) if coded else encoder.encode(table)
+    return encoder.encode_coded(table, storage) if coded else encoder.encode_predictors(table)
 
 
 @dataclass(frozen=True, slots=True)
@@ -226,9 +226,9 @@ class SchemaEncoder:
         """
         return self.encode_predictors(table), self.encode_target(table)
 
-    def encode_coded(self, table: Table, storage: Storage = "float64") -> tuple[CodedMatrix, FloatArray]:
-        """Return the same rows as numbers and codes."""
-        return by_code(self._fill, self._layout, table, storage), self.encode_target(table)
+    def encode_coded(self, table: Table, storage: Storage = "float64") -> CodedMatrix:
+        """Return ``x`` as numbers and codes."""
+        return by_code(self._fill, self._layout, table, storage)
 
     def encode_predictors(self, table: Table) -> FloatArray:
         """Return ``x`` (n, p), row-major float64; the response need not be in the table."""

@@ -13,6 +13,7 @@ from numba.extending import intrinsic
 from numpy.typing import NDArray
 
 from privfit._checks import FloatArray
+from privfit.data.lanes import LANES, move_four, padded
 from privfit.data.prefetch import LINE, prefetch
 from privfit.data.row_types import for_numbers
 from privfit.data.shares import IntArray
@@ -23,8 +24,8 @@ SIDE = {"float64": 8, "float32": 16}
 GROUP = 6
 """Rows that are worked on together: their sums stay in the sixteen registers of processors with AVX2."""
 
-_AHEAD = 5 * GROUP
-"""Rows ahead that are asked for from memory."""
+_AHEAD = 5
+"""How many times the rows that are worked on together are ahead of them that are asked for from memory."""
 
 _INTEGER, _INDEX = ir.IntType(64), ir.IntType(32)
 
@@ -39,6 +40,13 @@ def _squared(row: Any, constant: int) -> float:
         number = np.float64(row[j])
         square += number * number
     return square
+
+
+@njit(inline="always")
+def _ask_ahead(address: int, size: int) -> None:
+    """Ask for rows ahead of those at an address, of this size together."""
+    for offset in range(0, size, LINE):
+        prefetch(address + size * _AHEAD + offset)
 
 
 @for_numbers(int64, _VECTOR)
@@ -56,13 +64,21 @@ def moved_squares(  # noqa: PLR0917 -- compiled
 
     These are ``scale * x + x[:, :1] * shift``.
     """
+    n, p = x.shape
     head = (scale[0] + shift[0]) * (scale[0] + shift[0]) if constant else 0.0
-    factors, shifts = scale[constant:], shift[constant:]
-    for i in range(x.shape[0]):
+    size, whole = x.itemsize * p, n - n % LANES if constant and p >= LANES else 0
+    ones, factors, shifts = padded(np.ones(p)), padded(scale[constant:]), padded(shift[constant:])
+    lines = ones.ctypes.data, factors.ctypes.data, shifts.ctypes.data
+    address, starts, zero = x.ctypes.data, (np.float64(constant), head), x.dtype.type(0)
+    targets = plain.ctypes.data, moved.ctypes.data
+    for i in range(0, whole, LANES):
+        _ask_ahead(address + size * i, size * LANES)
+        move_four(address + size * i, lines, p, starts, (targets[0] + 8 * i, targets[1] + 8 * i), zero)
+    for i in range(whole, n):
         row, first = x[i], 1.0 if constant else np.float64(x[i, 0])
         square, other = np.float64(constant), head
-        for j in range(x.shape[1]):
-            number = np.float64(row[j])
+        for j in range(p):
+            number = ones[j] * row[j]
             turned = factors[j] * number + first * shifts[j]
             square += number * number
             other += turned * turned
@@ -193,14 +209,13 @@ def turned_squares(  # noqa: PLR0917 -- compiled
     """
     n, width = x.shape
     p, size, side = constant + width, x.itemsize * width, factors.shape[1]
-    copied, sums, zeros = np.ones((GROUP, p)), np.empty((GROUP, side)), np.zeros(side)
-    lines, target, none = factors.ctypes.data, sums.ctypes.data, zeros.ctypes.data
+    copied, sums = np.ones((GROUP, p)), np.zeros((GROUP + 1, side))  # the last stays 0
+    lines, target = np.int64(factors.ctypes.data), np.int64(sums.ctypes.data)
+    none = target + LINE * GROUP
     start_of_rows, start_of_copies = np.int64(x.ctypes.data), np.int64(copied.ctypes.data)
     for first in range(0, n, GROUP):
         rows, address = min(GROUP, n - first), start_of_rows + size * first
-        ahead = address + size * _AHEAD
-        for offset in range(0, size * GROUP, LINE):
-            prefetch(ahead + offset)
+        _ask_ahead(address, size * GROUP)
         if rows < GROUP or constant or x.itemsize < 8:
             address = start_of_copies
             for i in range(rows):
@@ -234,14 +249,13 @@ def turned_squares_single(  # noqa: PLR0917 -- compiled
     n, width = x.shape
     side, least = factors.shape[1], limits[0] * limits[0]
     copied = np.zeros((GROUP, width), dtype=np.float32)
-    sums, zeros = np.empty((GROUP, side), dtype=np.float32), np.zeros(side, dtype=np.float32)
-    lines, target, none = factors.ctypes.data, sums.ctypes.data, zeros.ctypes.data
+    sums = np.zeros((GROUP + 1, side), dtype=np.float32)  # the last stays 0
+    lines, target = np.int64(factors.ctypes.data), np.int64(sums.ctypes.data)
+    none = target + LINE * GROUP
     start_of_rows, start_of_copies = np.int64(x.ctypes.data), np.int64(copied.ctypes.data)
     for first in range(0, n, GROUP):
         rows, address = min(GROUP, n - first), start_of_rows + 4 * width * first
-        ahead = address + 4 * width * _AHEAD
-        for offset in range(0, 4 * width * GROUP, LINE):
-            prefetch(ahead + offset)
+        _ask_ahead(address, 4 * width * GROUP)
         if rows < GROUP:
             copied[:rows], address = x[first:], start_of_copies
         sums[:], line, head = np.float32(0.0), constant, lines if constant else none

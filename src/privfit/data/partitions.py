@@ -16,7 +16,7 @@ from privfit.data.blocks import Block, BlockKernel, CodedBlock, Pick, stacked
 from privfit.data.clamp import Weighting
 from privfit.data.coded import Matrix, Storage, kept_as
 from privfit.data.columns import ColumnValues, naming
-from privfit.data.encode import Encoder, encoded_as
+from privfit.data.encode import Encoder, predictors_as
 from privfit.data.reduction import tree_sum
 from privfit.data.response import standard_labels
 from privfit.data.room import InMemory
@@ -127,7 +127,8 @@ def encode(encoding: Encoding, data: Any, response: Any = None) -> EncodedRows:
     table = open_table(data, needed=encoding.names, columns=encoding.names if encoding.labelled else None)
     if response is not None:
         table = _with_response(table, encoding.encoder.needed[-1], single_column("y", response))
-    return EncodedRows(*encoded_as(encoding.encoder, table, encoding.storage))
+    encoder = encoding.encoder
+    return EncodedRows(predictors_as(encoder, table, encoding.storage), encoder.encode_target(table))
 
 
 @quiet

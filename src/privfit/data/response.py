@@ -58,9 +58,19 @@ def standard_labels(values: ColumnValues) -> tuple[int, int]:
     LabelError
         If neither pair holds every label.
     """
+    return _standard(values)[0]
+
+
+def standard_codes(values: ColumnValues) -> CodeArray:
+    """Return the codes of labels of the pair that `standard_labels` finds, or raise what that raises."""
+    return _standard(values)[1]
+
+
+def _standard(values: ColumnValues) -> tuple[tuple[int, int], CodeArray]:
     for pair in ((0, 1), (-1, 1)):
-        if UNKNOWN not in level_codes(values, pair):
-            return pair
+        codes = level_codes(values, pair)
+        if UNKNOWN not in codes:
+            return pair, codes
     raise LabelError("holds labels other than 0/1, -1/1 and true/false; declare the two with classes=")
 
 
@@ -83,9 +93,11 @@ def labels_to_numbers(codes: CodeArray) -> FloatArray:
     numbers = np.empty(codes.size)
 
     def work(rows: slice) -> None:
-        if UNKNOWN in codes[rows]:
+        some = codes[rows]
+        if UNKNOWN in some:
             raise LabelError("holds a label that is not declared; declare every label and clean the column")
-        numbers[rows] = np.where(codes[rows] == MISSING, np.nan, codes[rows])
+        numbers[rows] = some
+        np.copyto(numbers[rows], np.nan, where=some == MISSING)
 
     each_stretch(work, codes.size)
     return numbers

@@ -21,6 +21,9 @@ from privfit.errors import PlanViolation
 _STRETCH = 64 * CHUNK_ROWS
 """Coins that are tossed together."""
 
+_AT_ONCE = 2**24
+"""Bytes of an array up to which one thread has picked rows of it before others have begun."""
+
 MOST_ROWS = 10**10
 """Rows that a table may have; more than any machine holds, and far from overflow."""
 
@@ -210,6 +213,8 @@ class ArraySource:
         chosen = chosen_rows(coins, self.n_rows)
 
         def pick(values: NDArray[Any]) -> NDArray[Any]:
+            if values.nbytes <= _AT_ONCE:
+                return np.take(values, chosen, axis=0, mode="clip")
             found = np.empty((chosen.size, *values.shape[1:]), dtype=values.dtype)
 
             def work(rows: slice) -> None:

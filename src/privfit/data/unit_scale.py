@@ -26,7 +26,7 @@ from privfit.data.response import (
     declared_labels,
     labelled_target,
     labels_to_numbers,
-    standard_labels,
+    standard_codes,
 )
 from privfit.data.tables import Table, default_names
 from privfit.errors import SchemaError
@@ -156,11 +156,11 @@ class UnitScaleEncoder:
         """Names, labels, bounds, intercept and kind of response."""
         return self._facts
 
-    def encode_coded(self, table: Table, storage: Storage = "float64") -> tuple[CodedMatrix, FloatArray]:
-        """Return the same rows as numbers."""
+    def encode_coded(self, table: Table, storage: Storage = "float64") -> CodedMatrix:
+        """Return ``x`` as numbers."""
         x = CodedMatrix.empty(self.layout, table.n_rows, storage)
         self._fill(x.numbers, table)
-        return x, self.encode_target(table)
+        return x
 
     def encode_predictors(self, table: Table) -> FloatArray:
         """Return ``x`` (n, p), row-major float64."""
@@ -230,7 +230,7 @@ class UnitScaleEncoder:
         if self._classes is not None:
             return labels_to_numbers(level_codes(values, self._classes.levels))
         if self._design.target.kind == "binary":
-            return labels_to_numbers(level_codes(values, standard_labels(values)))
+            return labels_to_numbers(standard_codes(values))
         y = np.array(as_number(values), dtype=np.float64)
         bound = self._design.target.count_bound
         return y if bound is None else np.where(np.isfinite(y), np.clip(y, 0.0, bound), np.nan)

@@ -14,7 +14,7 @@ from privfit._threads import small_matrices
 from privfit.data.clamp import Weighting, default_norm_bound, influence_weights, schweppe_weights
 from privfit.data.coded import Storage, storage_of
 from privfit.data.design import Design
-from privfit.data.encode import Encoder, encoded_as
+from privfit.data.encode import Encoder, predictors_as
 from privfit.data.schema import Schema
 from privfit.data.shares import RowShares, ShareRule
 from privfit.data.source import MOST_ROWS, ArraySource, RowSource
@@ -270,12 +270,12 @@ def _ready(
         stream = table.source(encoder, norm_bound=problem.norm_bound, weighting=weighting)
         return lambda: stream
     encoder.encode(table.part(slice(0, 0)))
-    if encoder.design.target.labels is not None:
-        encoder.encode_target(table)
+    labels = None if encoder.design.target.labels is None else encoder.encode_target(table)
 
     def encoded() -> RowSource:
         with np.errstate(all="ignore"):  # a warning would depend on cells
-            x, y = encoded_as(encoder, table, storage)
+            x = predictors_as(encoder, table, storage)
+            y = encoder.encode_target(table) if labels is None else labels
             return ArraySource(x, y, norm_bound=problem.norm_bound, weighting=weighting, shares=shares)
 
     return encoded

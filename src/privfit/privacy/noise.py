@@ -15,7 +15,7 @@ from privfit.privacy.samplers import (
     laplace_sampler,
     radial_sampler,
     random_bits,
-    random_shorts,
+    random_octets,
     secure_gamma,
     selection_sampler,
 )
@@ -158,8 +158,16 @@ class SecureNoise:
         return (drawn % np.uint64(high)).astype(np.int64)
 
     def coins(self, chances: int, size: int) -> BoolArray:
-        """Return ``size`` truths, each true with probability ``chances / COIN_SIDES``, exactly."""
-        return random_shorts(size) < chances
+        """Return ``size`` truths, each true with probability ``chances / COIN_SIDES``, exactly.
+
+        A number of two octets is less than ``chances`` if the first is less than the first of those; the
+        second is drawn where they are the same.
+        """
+        first, second = divmod(chances, 2**8)
+        octets = random_octets(size)
+        truths, tied = octets < first, np.flatnonzero(octets == first)
+        truths[tied] = random_octets(tied.size) < second
+        return truths
 
     def select(self, scores: FloatArray, scale: float) -> int:
         """Return k with probability proportional to ``exp(-scores[k] / scale)``; scores are finite.

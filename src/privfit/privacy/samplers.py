@@ -212,6 +212,6 @@ def random_bits(size: int) -> NDArray[np.uint64]:
     return np.frombuffer(os.urandom(8 * size), dtype=np.uint64)
 
 
-def random_shorts(size: int) -> NDArray[np.uint16]:
-    """Return random whole numbers below ``2**16`` from the operating system's entropy."""
-    return np.frombuffer(os.urandom(2 * size), dtype=np.uint16)
+def random_octets(size: int) -> NDArray[np.uint8]:
+    """Return random whole numbers below ``2**8`` from the operating system's entropy."""
+    return np.frombuffer(os.urandom(size), dtype=np.uint8)

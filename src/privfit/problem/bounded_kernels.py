@@ -10,6 +10,7 @@ from numba import float64, int64, njit, void
 from privfit._checks import FloatArray
 from privfit.data.blocks import Block, BlockKernel, CodedBlock, CodedKernel
 from privfit.data.coded import by_code, numbers_of
+from privfit.data.lanes import padded
 from privfit.data.reduction import CHUNK_ROWS, chunk_rows
 from privfit.data.row_types import for_numbers
 from privfit.data.shares import IntArray
@@ -26,7 +27,6 @@ from privfit.problem.groups import (
     rows_together,
     sum_rows,
 )
-from privfit.problem.lanes import padded
 from privfit.problem.slopes import SLOPE_CODES, fill_reaches, fill_slopes
 
 _VECTOR = float64[::1]

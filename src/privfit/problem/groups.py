@@ -13,10 +13,10 @@ from typing import Any
 import numpy as np
 from numba import int64, njit
 
+from privfit.data.lanes import LANES, ROWS, add_eight, dot_eight
 from privfit.data.prefetch import LINE, prefetch
 from privfit.data.reduction import GROUP_ROWS
 from privfit.data.row_types import MATRIX, VECTOR, for_numbers
-from privfit.problem.lanes import LANES, ROWS, add_eight, dot_eight
 
 _AHEAD = 48
 """Cache lines of the next rows that are asked for ahead of eight rows; with more, processors have to wait."""
@@ -55,7 +55,7 @@ def predict_rows(  # noqa: PLR0917 -- compiled
 ) -> None:
     """Fill ``steps`` with ``start`` and the dot products of rows from ``first`` on.
 
-    ``factors`` are `privfit.problem.lanes.padded` and start at ``line``; ``at`` is from `places`.
+    ``factors`` are `privfit.data.lanes.padded` and start at ``line``; ``at`` is from `places`.
     """
     p = x.shape[1]
     width, whole = x.itemsize * p, rows - rows % ROWS if p >= LANES else 0

@@ -2,7 +2,7 @@
 
 Every kernel takes ``(block, out)`` and writes the sum of each chunk of ``CHUNK_ROWS`` rows to a row of
 ``out``; see `privfit.data.blocks`. A gradient is one fused loop (dot, slope, axpy), so the table is read
-once and nothing of the length of the table is allocated. Matrices are formed by BLAS on one chunk at a
+once and nothing of the length of the table is allocated. Matrices are formed by `products`, a chunk at a
 time.
 """
 
@@ -12,11 +12,13 @@ from typing import Any
 
 import numpy as np
 from numba import float64, int64, njit, void
+from numpy.typing import NDArray
 
 from privfit._checks import FloatArray
 from privfit.data.blocks import Block, BlockKernel, CodedBlock, CodedKernel, RowTerms
 from privfit.data.coded import CodedMatrix, Matrix, by_code, numbers_of
-from privfit.data.reduction import CHUNK_ROWS, GROUP_ROWS, chunk_rows, slab_rows, slabs
+from privfit.data.lanes import padded
+from privfit.data.reduction import CHUNK_ROWS, GROUP_ROWS, chunk_rows, slab_rows
 from privfit.data.row_types import for_numbers
 from privfit.losses.base import AbstractLoss
 from privfit.losses.pointers import address, called
@@ -30,7 +32,7 @@ from privfit.problem.groups import (
     predict_rows,
     rows_together,
 )
-from privfit.problem.lanes import padded
+from privfit.problem.products import add_products, scaled_rows
 from privfit.problem.slopes import CURVATURE_CODES, SLOPE_CODES, fill_curvatures, fill_slopes
 
 _VECTOR = float64[::1]
@@ -172,17 +174,6 @@ def _score_factors(
         side[i] = weight[i] * _clamp(called(scale_slope, y[i], eta[i], s, c, k), bounds[0], bounds[1])
 
 
-@for_numbers(int64, _VECTOR, _MATRIX)
-def _scale(z: Any, constant: int, root: Any, out: Any) -> None:
-    """Fill the first columns of ``out`` with the rows ``root * z``."""
-    for i in range(root.size):
-        row, target, factor = z[i], out[i][constant:], root[i]
-        if constant:
-            out[i, 0] = factor
-        for j in range(row.size):
-            target[j] = factor * row[j]
-
-
 def gradient_kernel(loss: AbstractLoss, theta: FloatArray, s: float) -> BlockKernel:
     """Sum of the rows' gradients at ``theta`` (p,) and scale ``s``; size p, or p + 1 with a scale.
 
@@ -231,7 +222,7 @@ def meat_kernel(loss: AbstractLoss, theta: FloatArray, s: float, basis: FloatArr
 def score_terms(loss: AbstractLoss, theta: FloatArray, s: float, basis: FloatArray | None) -> RowTerms:
     """Gradients of the rows at ``(theta, s)`` in the basis, (n, q)."""
     factors_of = _row_factors(loss, theta, s, _score_functions(loss))
-    return lambda block: _Room().scaled_rows(block.x, basis, *factors_of(block))
+    return lambda block: scaled_rows(*_Room().turned(block.x, basis), *factors_of(block))
 
 
 def outer_kernel(terms: RowTerms) -> BlockKernel:
@@ -239,7 +230,8 @@ def outer_kernel(terms: RowTerms) -> BlockKernel:
 
     def kernel(block: Block, out: FloatArray) -> None:
         for total, rows in _parts(block, out, block.x.shape[1]):
-            _add_products(terms(block.part(rows)), total, block.x.shape[1])
+            some = terms(block.part(rows))
+            add_products(some, 0, np.ones(len(some)), None, total)
 
     return kernel
 
@@ -254,7 +246,7 @@ def second_moment_kernel(basis: FloatArray | None) -> BlockKernel:
             if basis is None and by_code(x):
                 total[:] += coded_kernels.moments(x, weight).ravel()
             else:
-                _add_products(room.scaled_rows(x, basis, np.sqrt(weight), None), total, x.shape[1])
+                add_products(*room.turned(x, basis), np.sqrt(weight), None, total)
 
     return CodedKernel(kernel, kernel)
 
@@ -273,41 +265,26 @@ def _parts(block: Block | CodedBlock, out: FloatArray, width: int) -> Iterator[t
             yield total, slice(first, min(first + length, inside.stop))
 
 
-def _add_products(a: FloatArray, total: FloatArray, width: int) -> None:
-    """Add ``a' a`` to ``total``, flattened, slab by slab of rows of this width."""
-    for rows in slabs(slice(0, len(a)), width):
-        slab = a[rows]
-        total += (slab.T @ slab).ravel()
-
-
 class _Room:
-    """Where the rows of one part after the other are turned and scaled: fresh memory is slow to touch."""
+    """Where the rows of one part after the other are turned: fresh memory is slow to touch."""
 
     __slots__ = ("_kept",)
 
     def __init__(self) -> None:
         self._kept: dict[str, FloatArray] = {}
 
-    def scaled_rows(
-        self, x: Matrix, basis: FloatArray | None, root: FloatArray, last: FloatArray | None
-    ) -> FloatArray:
-        """Return the rows ``(root * P'x, last)``, until the next are asked for."""
-        z = x if basis is None else self._turned(x, basis)
-        a = self._rows("scaled", (root.size, z.shape[1] + (last is not None)))
-        _scale(*numbers_of(z), root, a)
-        if last is not None:
-            a[:, -1] = last
-        return a
-
-    def _turned(self, x: Matrix, basis: FloatArray) -> FloatArray:
+    def turned(self, x: Matrix, basis: FloatArray | None) -> tuple[NDArray[Any], int]:
+        """Return `numbers_of` the rows ``P'x``, until the next are asked for; x itself without a basis."""
+        if basis is None:
+            return numbers_of(x)
         with np.errstate(over="ignore", invalid="ignore"):
             if by_code(x):
-                return x @ basis
+                return x @ basis, 0
             if isinstance(x, CodedMatrix):
                 dense = self._rows("dense", x.shape)
                 x.write_out(dense)
                 x = dense
-            return np.matmul(x, basis, out=self._rows("turned", (len(x), basis.shape[1])))
+            return np.matmul(x, basis, out=self._rows("turned", (len(x), basis.shape[1]))), 0
 
     def _rows(self, name: str, shape: tuple[int, int]) -> FloatArray:
         kept = self._kept.get(name)
@@ -375,7 +352,7 @@ def _products_kernel(factors_of: RowFactors, basis: FloatArray | None) -> BlockK
             if basis is None and by_code(part.x):
                 total[:] += _coded_products(part.x, root, last).ravel()
             else:
-                _add_products(room.scaled_rows(part.x, basis, root, last), total, part.x.shape[1])
+                add_products(*room.turned(part.x, basis), root, last, total)
 
     return CodedKernel(kernel, kernel)
 

@@ -3,27 +3,20 @@
 from typing import Any
 
 import numpy as np
-from numba import int64, njit
+from numba import int64
 
 from privfit._checks import FloatArray
 from privfit.data.blocks import Block, BlockKernel, CodedBlock, CodedKernel
 from privfit.data.coded import by_code, numbers_of
+from privfit.data.lanes import LANES, ROWS, add_squares_eight
+from privfit.data.prefetch import LINE, prefetch
 from privfit.data.reduction import CHUNK_ROWS, GROUP_ROWS, chunk_rows
 from privfit.data.row_types import MATRIX, VECTOR, for_numbers
 from privfit.errors import PlanViolation
 from privfit.problem import coded_kernels
 
-
-@njit(inline="always")
-def _add_squares(  # noqa: PLR0917 -- compiled
-    r0: Any, r1: Any, r2: Any, r3: Any, weight: Any, sums: Any, squares: Any
-) -> None:
-    """Add four rows, and their squares, times their weights; they share each load of the sums."""
-    w0, w1, w2, w3 = weight[0], weight[1], weight[2], weight[3]
-    for j in range(sums.size):
-        a0, a1, a2, a3 = w0 * r0[j], w1 * r1[j], w2 * r2[j], w3 * r3[j]
-        sums[j] += (a0 + a1) + (a2 + a3)
-        squares[j] += (a0 * r0[j] + a1 * r1[j]) + (a2 * r2[j] + a3 * r3[j])
+_AHEAD = 32
+"""Rows ahead that are asked for from memory."""
 
 
 @for_numbers(int64, VECTOR, VECTOR, VECTOR, MATRIX)
@@ -33,12 +26,16 @@ def _add_marginals(  # noqa: PLR0917 -- compiled
     """Add the rows' marginals to ``out``, a row a chunk; ``units`` is (norm bound, center, half width)."""
     n, width = x.shape
     p, bound, center, half = constant + width, units[0], units[1], units[2]
-    sums, squares, along = np.zeros(width), np.zeros(width), np.zeros(3)
+    sums, squares, along = np.zeros(width + LANES), np.zeros(width + LANES), np.zeros(3)
+    address, steps, targets = x.ctypes.data, weight.ctypes.data, (sums.ctypes.data, squares.ctypes.data)
+    size, split, zero = x.itemsize * width, width - width % LANES, x.dtype.type(0)
     for first in range(0, n, GROUP_ROWS):
         last = min(first + GROUP_ROWS, n)
-        whole = last - (last - first) % 4
-        for i in range(first, whole, 4):
-            _add_squares(x[i], x[i + 1], x[i + 2], x[i + 3], weight[i : i + 4], sums, squares)
+        whole = last - (last - first) % ROWS if width >= LANES else first
+        for i in range(first, whole, ROWS):
+            for offset in range(size * _AHEAD, size * (_AHEAD + ROWS), LINE):
+                prefetch(address + size * i + offset)
+            add_squares_eight(address + size * i, steps + 8 * i, width, targets[0], targets[1], zero)
         for i in range(whole, last):
             row, w = x[i], weight[i]
             for j in range(width):
@@ -54,8 +51,11 @@ def _add_marginals(  # noqa: PLR0917 -- compiled
             total[0] += along[2]
             total[p] += along[2] / bound
         for j in range(width):
-            total[constant + j] += sums[j]
-            total[p + constant + j] += squares[j] / bound
+            one, other = (sums[j], squares[j])
+            if j >= split:
+                one, other = one + sums[j + LANES], other + squares[j + LANES]
+            total[constant + j] += one
+            total[p + constant + j] += other / bound
         total[2 * p] += along[0]
         total[2 * p + 1] += along[1]
         sums[:], squares[:], along[:] = 0.0, 0.0, 0.0

@@ -177,9 +177,9 @@ class FormulaEncoder:
         """
         return self.encode_predictors(table), self.encode_target(table)
 
-    def encode_coded(self, table: Table, storage: Storage = "float64") -> tuple[CodedMatrix, FloatArray]:
+    def encode_coded(self, table: Table, storage: Storage = "float64") -> CodedMatrix:
         """Return the same rows as numbers and codes."""
-        return by_code(self._fill, self._layout, table, storage), self.encode_target(table)
+        return by_code(self._fill, self._layout, table, storage)
 
     def encode_target(self, table: Table) -> FloatArray:
         """Return ``y`` (n,)."""
