@@ -6,13 +6,13 @@ from typing import TypeAlias
 import numpy as np
 
 from privfit._checks import FloatArray
-from privfit._threads import each_part
+from privfit._threads import each_part, thread_count
 from privfit.data.coded import CodedMatrix, Layout, Storage
 from privfit.data.declarations import Column, NumericColumn
 from privfit.data.tables import Table
 
-BLOCK_ROWS = 2**18
-"""Rows encoded or written out at a time, so that what is made on the way stays small."""
+BLOCK_ROWS = 2**19
+"""Rows encoded or written out at a time at most, so that what is made on the way stays small."""
 
 
 def layout_of(predictors: Sequence[Column], *, intercept: bool) -> Layout:
@@ -24,6 +24,9 @@ def layout_of(predictors: Sequence[Column], *, intercept: bool) -> Layout:
         place += 1 if isinstance(column, NumericColumn) else len(column.levels) - 1
     return Layout(place, intercept, tuple(columns), plain=len(predictors) - len(columns))
 
+
+_ALONE = 2**15
+"""Rows up to which one thread has done all before others have begun."""
 
 Fill: TypeAlias = Callable[[CodedMatrix, Table], None]
 """``fill(x, table)`` sets the rows of ``x``, which has as many as the table, from its cells."""
@@ -51,10 +54,18 @@ def written_out(fill: Fill, layout: Layout, table: Table) -> FloatArray:
 
 
 def _each_block(work: Callable[[slice], None], n_rows: int) -> None:
-    """Call ``work(rows)`` for every block of some rows, for no rows once, on several threads."""
+    """Call ``work(rows)`` for every block of some rows, for no rows once, on several threads.
+
+    Threads wait for each other between what they do to a block, so that there are as few as possible, and as
+    many for each thread.
+    """
+    blocks = -(-n_rows // BLOCK_ROWS)
+    if n_rows > _ALONE:
+        blocks = -(-blocks // thread_count()) * thread_count()
+    length = -(-n_rows // max(blocks, 1))
 
     def one(k: int) -> None:
         with np.errstate(all="ignore"):  # a warning would depend on cells, and threads have their own state
-            work(slice(k * BLOCK_ROWS, (k + 1) * BLOCK_ROWS))
+            work(slice(k * length, (k + 1) * length))
 
-    each_part(one, max(-(-n_rows // BLOCK_ROWS), 1))  # types are looked at without rows, too
+    each_part(one, max(blocks, 1))  # types are looked at without rows, too

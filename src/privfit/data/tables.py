@@ -9,6 +9,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from privfit._threads import each_part
 from privfit.data.columns import ColumnValues, as_number, as_text, holds_numbers, naming, quietly, unmasked
 from privfit.data.files import columns_of, read_file
 from privfit.data.names import absent, present
@@ -209,7 +210,14 @@ def _from_frame(data: object, needed: Sequence[str] | None) -> Table:
         "memory with distinct column names, a mapping of arrays, a 2-D array or a path",
     )
     keep = set(present(names, needed))
-    return Table([(name, _named(name, one)) for name, one in zip(names, series, strict=True) if name in keep])
+    kept = [(name, one) for name, one in zip(names, series, strict=True) if name in keep]
+    columns: list[Any] = [None] * len(kept)
+
+    def read(k: int) -> None:
+        columns[k] = kept[k][0], _named(*kept[k])
+
+    each_part(read, len(kept))
+    return Table(columns)
 
 
 def _named_series(data: Any) -> "tuple[list[str], list[nw.Series[Any]]]":

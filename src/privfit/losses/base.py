@@ -205,24 +205,6 @@ class AbstractLoss(ABC):
         """
         return 0.0
 
-    def steepest(self, eta: FloatArray, slack: float) -> FloatArray:
-        """Return the largest slope that any response makes within ``slack`` of the predictors, or more.
-
-        Parameters
-        ----------
-        eta : array of shape (n_outputs, n)
-        slack : float
-
-        Returns
-        -------
-        array of shape (n,)
-            At most the bound on slopes. Slopes of a convex loss grow with the predictor, so that the largest
-            is at one of the two ends.
-        """
-        reach, (row,) = self.functions.reach, eta
-        ends = (evaluate(reach, 0.0, row + side, s=1.0, loss=self) for side in (-slack, slack))
-        return np.minimum(np.maximum(*ends), self.constants.slope)
-
     def span(self, radius: float) -> float:
         """Return a bound on ``sup value - inf value`` over ``abs(eta) <= radius``, for any fixed ``y``.
 

@@ -1,9 +1,10 @@
 """How steep the loss of a row can be near a point, whatever its response: what steep rows are weighted by."""
 
 from dataclasses import dataclass
-from typing import final
+from typing import Any, final
 
 import numpy as np
+from numba import float64, int64, njit, void
 
 from privfit._checks import FloatArray
 from privfit.data.caps import SlopeBounds
@@ -11,6 +12,12 @@ from privfit.data.coded import Matrix
 from privfit.errors import PlanViolation
 from privfit.losses.base import AbstractLoss
 from privfit.losses.multinomial import Multinomial
+from privfit.losses.pointers import address
+from privfit.problem.slopes import SLOPE_CODES, fill_reaches
+
+_VECTOR = float64[::1]
+_TOGETHER = 256
+"""Predictors that are looked at together."""
 
 
 @final
@@ -77,4 +84,46 @@ class Reach:
         points = self.steep.at.reshape(self.loss.n_outputs, -1)
         with np.errstate(over="ignore", invalid="ignore"):
             eta = np.array([x @ point for point in points])
-        return self.loss.steepest(eta, self.steep.slack)
+        return steepest(self.loss, eta, self.steep.slack)
+
+
+def steepest(loss: AbstractLoss, eta: FloatArray, slack: float) -> FloatArray:
+    """Return the largest slope that any response makes within ``slack`` of the predictors, or more.
+
+    Parameters
+    ----------
+    loss : AbstractLoss
+        One that `steepens`.
+    eta : array of shape (n_outputs, n)
+    slack : float
+
+    Returns
+    -------
+    array of shape (n,)
+        At most the bound on slopes. Slopes of a convex loss grow with the predictor, so that the largest
+        is at one of the two ends.
+    """
+    if isinstance(loss, Multinomial):
+        return loss.steepest(eta, slack)
+    functions, found = loss.functions, np.empty(eta.shape[1])
+    state = np.array([1.0, *loss.parameters])
+    code, limits = SLOPE_CODES.get(functions.slope, 0), np.array([slack, loss.constants.slope])
+    _fill_steepest(code, address(functions.reach), np.ascontiguousarray(eta[0]), state, limits, found)
+    return found
+
+
+@njit(void(int64, int64, _VECTOR, _VECTOR, _VECTOR, _VECTOR), cache=True, nogil=True, error_model="numpy")
+def _fill_steepest(  # noqa: PLR0917 -- compiled
+    code: int, reach: int, eta: Any, loss: Any, limits: Any, out: Any
+) -> None:
+    """Fill ``out`` with the larger reach at both ends, ``limits[0]`` away, but at most ``limits[1]``."""
+    s, c, k = loss[0], loss[1], loss[2]
+    some, low, high = np.zeros(_TOGETHER), np.empty(_TOGETHER), np.empty(_TOGETHER)
+    for first in range(0, eta.size, _TOGETHER):
+        count = min(_TOGETHER, eta.size - first)
+        y, left, right = some[:count], low[:count], high[:count]
+        middle = eta[first : first + count]
+        fill_reaches(code, reach, y, middle - limits[0], left, s, c, k)
+        fill_reaches(code, reach, y, middle + limits[0], right, s, c, k)
+        for i in range(count):
+            out[first + i] = min(max(left[i], right[i]), limits[1])

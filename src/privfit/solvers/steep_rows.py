@@ -8,7 +8,7 @@ import numpy as np
 from privfit._checks import FloatArray
 from privfit.problem.oracle import Oracle
 from privfit.problem.schedule import held_to
-from privfit.problem.steep import SteepRows, steepens
+from privfit.problem.steep import SteepRows, steepens, steepest
 from privfit.solvers.hessian_model import View
 
 _LEAST_SLACK = 0.75
@@ -51,7 +51,7 @@ def _part(view: View, at: FloatArray, slack: float) -> float:
     """Return the slope that a row with the mean predictor can have, relative to the bound on all slopes."""
     loss, rows = view.problem.loss, view.outwards(at).reshape(-1, view.problem.n_coef)
     mean = rows @ view.model.frame.center
-    part = float(loss.steepest(mean[:, None], slack)[0]) / loss.constants.slope
+    part = float(steepest(loss, mean[:, None], slack)[0]) / loss.constants.slope
     return math.ceil(_PARTS * part) / _PARTS
 
 
