@@ -544,12 +544,14 @@ def cluster() -> str:
         f"{report['rows']:,} rows, {report['columns']} columns, {report['partitions']} partitions; "
         f"threads in the one process: {report['threads_in_one_process']}."
     )
-    times = table(["", "clock"], [[name, f"{value:,.0f} ms"] for name, value in report["clock"].items()])
-    said = (
-        f"Ratio of clocks: {report['clock ratio']}. "
-        f"Largest relative difference of coefficients: {report['largest_relative_difference']:.0e}."
-    )
-    return "\n\n".join([sizes, times, said])
+    runs = {name: run for name, run in report.items() if isinstance(run, dict)}
+    body = [
+        [name, *(f"{value:,.0f} ms" for value in run["clock"].values()), f"{run['clock ratio']:.2f}"]
+        for name, run in runs.items()
+    ]
+    apart = max(run["largest_relative_difference"] for run in runs.values())
+    said = f"Largest relative difference of coefficients: {apart:.0e}."
+    return "\n\n".join([sizes, table(["", "in one process", "on the cluster", "ratio"], body), said])
 
 
 def sampled_course() -> str:

@@ -32,6 +32,8 @@ from privfit.problem.kernels import gradient_kernel
 
 OURS = "privfit with intervals"
 READINGS = ("reading the array", "reading what a fit keeps")
+TOUCHED = 2**30
+"""Bytes that any of these fits may take."""
 GRADIENTS = ("gradient", "gradient of what a fit keeps")
 
 
@@ -102,6 +104,7 @@ def main() -> None:
             **fits(x, y),
         },
         options.rounds,
+        touched=TOUCHED,
     )
     if options.diffprivlib is not None:
         measured["diffprivlib"] = diffprivlib(options.diffprivlib, x, y, options.rounds)
