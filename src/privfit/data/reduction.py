@@ -120,7 +120,7 @@ def slab_terms(width: int) -> int:
     """Return the additions that a term takes part in within a chunk that is summed slab by slab.
 
     At most as many as a slab has rows, two where the parts of a sum by code are put together, and one for
-    each slab. It is the ``terms`` of `summation_error`.
+    each slab; fewer where rows are summed some at a time within it. It is the ``terms`` of `summation_error`.
 
     Parameters
     ----------

@@ -14,6 +14,9 @@ from privfit.data.tables import Table
 BLOCK_ROWS = 2**19
 """Rows encoded or written out at a time at most, so that what is made on the way stays small."""
 
+_ALONE = 2**15
+"""Rows up to which one thread has done all before others have begun."""
+
 
 def layout_of(predictors: Sequence[Column], *, intercept: bool) -> Layout:
     """Return the layout of declared columns: numbers, and factors without their first level."""
@@ -24,9 +27,6 @@ def layout_of(predictors: Sequence[Column], *, intercept: bool) -> Layout:
         place += 1 if isinstance(column, NumericColumn) else len(column.levels) - 1
     return Layout(place, intercept, tuple(columns), plain=len(predictors) - len(columns))
 
-
-_ALONE = 2**15
-"""Rows up to which one thread has done all before others have begun."""
 
 Fill: TypeAlias = Callable[[CodedMatrix, Table], None]
 """``fill(x, table)`` sets the rows of ``x``, which has as many as the table, from its cells."""

@@ -230,7 +230,7 @@ def outer_kernel(terms: RowTerms) -> BlockKernel:
 
     def kernel(block: Block, out: FloatArray) -> None:
         for total, rows in _parts(block, out, block.x.shape[1]):
-            some = terms(block.part(rows))
+            some = np.ascontiguousarray(terms(block.part(rows)), dtype=np.float64)
             add_products(some, 0, np.ones(len(some)), None, total)
 
     return kernel
