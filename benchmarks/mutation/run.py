@@ -115,7 +115,8 @@ _GRID = (
 SUITES = {
     "privacy.relation": Suite(_tests("privacy/test_relation")),
     "problem.queries": Suite(
-        _tests("problem/test_queries"), (*_tests("problem/test_neighbours"), "-k", _FEW_LOSSES)
+        _tests("problem/test_queries"),
+        (*_tests("problem/test_turned_sums", "problem/test_neighbours"), "-k", _FEW_LOSSES),
     ),
     "problem.objective": Suite(
         _tests("problem/test_queries", "problem/test_oracle", "problem/test_kernels"),

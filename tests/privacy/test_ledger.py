@@ -252,6 +252,7 @@ def test_a_grant_is_final_and_may_be_repeated(ledger):
     for other in (Budget(2.0, 1e-6), Budget(1.0), Budget.gdp(1.0)):
         with pytest.raises(LedgerError, match="a grant is final"):
             ledger.grant("census", other)
+    assert ledger.granted("census") == Budget(1.0, 1e-6)
     assert len(ledger.export()["grants"]) == 1
 
 
@@ -596,6 +597,8 @@ def test_steps_on_sampled_rows_are_stored_and_spent(path, ledger):
     other = SampledGaussianEvent("poisson", "add_remove", 0.1, 0.05, 2)
     with pytest.raises(InvalidArgument, match="relation must be the one"):
         ledger.reserve("census", [other])
+    with pytest.raises(InvalidArgument, match="relation must be the one"):
+        ledger.reserve("census", [GaussianEvent(0.01), other])
     with pytest.raises(LedgerError, match="do not add up"):
         ledger.reserve("census", [other], relation="add_remove")
     ledger.reserve("census", [GaussianEvent(left.mu)])

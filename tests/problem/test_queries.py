@@ -8,9 +8,11 @@ import numpy as np
 import pytest
 
 from privfit.data.source import MOST_ROWS
-from privfit.losses import ConcomitantHuber, Custom, Logistic, Multinomial, Poisson, Squared
+from privfit.errors import Incompatible
+from privfit.losses import ConcomitantHuber, Custom, Hinge, Logistic, Multinomial, Poisson, Sigmoid, Squared
 from privfit.privacy.relation import Relation
-from privfit.problem.queries import BoundedQuery, mean_sensitivity
+from privfit.problem.queries import BoundedQuery, mean_sensitivity, need_hessian
+from privfit.problem.turning import vector_rounding
 
 from .conftest import make_problem
 
@@ -56,6 +58,33 @@ def test_a_sensitivity_is_its_formula_rounded_up(kind, relation, side, summed):
         rows = 2 * n_rows if most_rows is None else most_rows
         needed = (exact_squared(query, relation).sqrt() + rounding(query, n_rows, rows)) / n_rows
         assert needed <= found <= needed * MARGIN
+
+
+@pytest.mark.parametrize("relation", list(Relation))
+@pytest.mark.parametrize("kind", MATRICES)
+@pytest.mark.parametrize("n", [100, 10**5, 10**9])
+def test_a_matrix_that_is_turned_keeps_room_for_rounding_and_nothing_else(n, kind, relation):
+    plain, turned = BoundedQuery(kind, 36, 3.0), BoundedQuery(kind, 36, 3.0, turned=8)
+    part = min(Decimal(n) * Decimal(2) ** -31, Decimal(2) ** -10)
+    room = float(part * exact_squared(plain, relation).sqrt())
+    assert turned.room(relation, n) == pytest.approx(room, rel=1e-15, abs=0.0)
+    more = n * (turned.sensitivity(relation, n) - plain.sensitivity(relation, n))
+    assert more == pytest.approx(room, rel=1e-7, abs=0.0)
+
+
+@pytest.mark.parametrize("n", [10**4, 10**6])
+def test_a_vector_that_is_turned_may_be_rounded_once_more(n):
+    plain, turned = BoundedQuery("gradient", 8, 3.0), BoundedQuery("gradient", 8, 3.0, turned=8)
+    more = turned.sensitivity(Relation.REPLACE, n) - plain.sensitivity(Relation.REPLACE, n)
+    assert more == pytest.approx(2.0 * vector_rounding(8) * 2.0 * 3.0, rel=0.05, abs=0.0)
+
+
+def test_only_a_smooth_convex_loss_has_a_hessian():
+    need_hessian(Logistic())
+    with pytest.raises(Incompatible, match="kinks"):
+        need_hessian(Hinge())
+    with pytest.raises(Incompatible, match="not convex"):
+        need_hessian(Sigmoid())
 
 
 def test_a_query_of_no_scale_has_no_side_and_sums_what_it_bounds():
