@@ -32,9 +32,10 @@ from privfit.problem.kernels import gradient_kernel
 
 OURS = "privfit with intervals"
 READINGS = ("reading the array", "reading what a fit keeps")
+GRADIENTS = ("gradient", "gradient of what a fit keeps")
+
 TOUCHED = 2**30
 """Bytes that any of these fits may take."""
-GRADIENTS = ("gradient", "gradient of what a fit keeps")
 
 
 def rows(n: int, k: int) -> tuple[np.ndarray, np.ndarray]:

@@ -351,7 +351,6 @@ def test_a_folder_of_parquet(tmp_path):
 
 @pytest.mark.parametrize("shared", [0, 2], ids=["sent with each task", "sent once"])
 def test_a_pass_is_a_task_a_partition_and_a_tree(monkeypatch, shared):
-
     from privfit.data import dask_tasks
 
     if shared:

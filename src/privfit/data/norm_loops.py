@@ -13,6 +13,7 @@ from numba.extending import intrinsic
 from numpy.typing import NDArray
 
 from privfit._checks import FloatArray
+from privfit.data.instructions import INTEGER, add_to, multiply_add, new_sums, pointer, spread
 from privfit.data.lanes import LANES, move_four, padded
 from privfit.data.prefetch import LINE, prefetch
 from privfit.data.row_types import for_numbers
@@ -26,8 +27,6 @@ GROUP = 6
 
 _AHEAD = 5
 """How many times the rows that are worked on together are ahead of them that are asked for from memory."""
-
-_INTEGER, _INDEX = ir.IntType(64), ir.IntType(32)
 
 _VECTOR = float64[::1]
 
@@ -73,7 +72,7 @@ def moved_squares(  # noqa: PLR0917 -- compiled
     targets = plain.ctypes.data, moved.ctypes.data
     for i in range(0, whole, LANES):
         _ask_ahead(address + size * i, size * LANES)
-        move_four(address + size * i, lines, p, starts, (targets[0] + 8 * i, targets[1] + 8 * i), zero)
+        move_four(address + size * i, p, lines, starts, (targets[0] + 8 * i, targets[1] + 8 * i), zero)
     for i in range(whole, n):
         row, first = x[i], 1.0 if constant else np.float64(x[i, 0])
         square, other = np.float64(constant), head
@@ -154,7 +153,6 @@ def _squares(number: Any, side: int) -> Any:
     ``factors``.
     """
     size, lanes = 64 // side, ir.VectorType(number, side)
-    zero = ir.Constant(lanes, [0.0] * side)
 
     def square(  # noqa: PLR0917 -- compiled
         typing_context: Any, first: Any, width: Any, head: Any, factors: Any, count: Any, out: Any
@@ -164,29 +162,20 @@ def _squares(number: Any, side: int) -> Any:
         def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
             del signature
             first, width, head, factors, count, out = arguments
-            kind = ir.FunctionType(lanes, [lanes] * 3)
-            name = f"llvm.fmuladd.v{side}f{8 * size}"
-            multiply_add = cgutils.get_or_insert_function(builder.module, kind, name)
-            everywhere = ir.Constant(ir.VectorType(_INDEX, side), [0] * side)
-
-            def pointer(address: Any, distance: Any, kind: Any) -> Any:
-                return builder.inttoptr(builder.add(address, distance), kind.as_pointer())
-
-            rows = [builder.add(first, builder.mul(width, _INTEGER(t))) for t in range(GROUP)]
-            start = builder.load(pointer(head, _INTEGER(0), lanes), align=size)
-            sums = [cgutils.alloca_once_value(builder, zero) for _ in range(GROUP)]
+            rows = [builder.add(first, builder.mul(width, INTEGER(t))) for t in range(GROUP)]
+            start = builder.load(pointer(builder, head, INTEGER(0), lanes), align=size)
+            sums = new_sums(builder, lanes, GROUP)
             for total in sums:
                 builder.store(start, total)
             with cgutils.for_range(builder, count) as loop:
-                place, line = builder.mul(loop.index, _INTEGER(size)), builder.shl(loop.index, _INTEGER(6))
-                factor = builder.load(pointer(factors, line, lanes), align=size)
+                place, line = builder.mul(loop.index, INTEGER(size)), builder.shl(loop.index, INTEGER(6))
+                factor = builder.load(pointer(builder, factors, line, lanes), align=size)
                 for row, total in zip(rows, sums, strict=True):
-                    one = builder.insert_element(zero, builder.load(pointer(row, place, number)), _INDEX(0))
-                    spread = builder.shuffle_vector(one, one, everywhere)
-                    builder.store(builder.call(multiply_add, [spread, factor, builder.load(total)]), total)
+                    one = builder.load(pointer(builder, row, place, number))
+                    add_to(builder, total, spread(builder, one, lanes), factor)
             for t, total in enumerate(sums):
-                target, turned = pointer(out, _INTEGER(64 * t), lanes), builder.load(total)
-                squares = builder.call(multiply_add, [turned, turned, builder.load(target, align=size)])
+                target, turned = pointer(builder, out, INTEGER(64 * t), lanes), builder.load(total)
+                squares = multiply_add(builder, turned, turned, builder.load(target, align=size))
                 builder.store(squares, target, align=size)
             return context.get_dummy_value()
 

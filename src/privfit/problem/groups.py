@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numba import int64, njit
 
-from privfit.data.lanes import LANES, ROWS, add_eight, dot_eight
+from privfit.data.lanes import LANES, ROWS, add_eight, dot_eight, whole_column
 from privfit.data.prefetch import LINE, prefetch
 from privfit.data.reduction import GROUP_ROWS
 from privfit.data.row_types import MATRIX, VECTOR, for_numbers
@@ -60,7 +60,7 @@ def predict_rows(  # noqa: PLR0917 -- compiled
     p = x.shape[1]
     width, whole = x.itemsize * p, rows - rows % ROWS if p >= LANES else 0
     for i in range(0, whole, ROWS):
-        dot_eight(at[0] + width * (first + i), line, p, start, at[1] + 8 * i, at[3])
+        dot_eight(at[0] + width * (first + i), p, line, start, at[1] + 8 * i, at[3])
     for i in range(whole, rows):
         row, eta = x[first + i], start
         for j in range(p):
@@ -80,7 +80,7 @@ def add_rows(  # noqa: PLR0917 -- compiled
         eight = at[0] + width * (first + i)
         for offset in range(ahead, ahead + length, LINE):
             prefetch(eight + offset)
-        add_eight(eight, at[1] + 8 * i, p, at[2], at[3])
+        add_eight(eight, p, at[1] + 8 * i, at[2], at[3])
     for i in range(whole, rows):
         row, step = x[first + i], steps[i]
         for j in range(p):
@@ -101,11 +101,10 @@ def ends_group(done: int, n: int) -> bool:
 def close_part(part: Any, constant: int, total: Any, chunk: int) -> None:
     """Add the sum of a group to the first numbers of ``total[chunk]``, and empty it."""
     p = part.size - LANES - 1
-    split = p - p % LANES
     if constant:
         total[chunk, 0] += part[p + LANES]
     for j in range(p):
-        total[chunk, constant + j] += part[j] + part[j + LANES] if j >= split else part[j]
+        total[chunk, constant + j] += whole_column(part, p, j)
     part[:] = 0.0
 
 

@@ -8,7 +8,7 @@ from numba import int64
 from privfit._checks import FloatArray
 from privfit.data.blocks import Block, BlockKernel, CodedBlock, CodedKernel
 from privfit.data.coded import by_code, numbers_of
-from privfit.data.lanes import LANES, ROWS, add_squares_eight
+from privfit.data.lanes import LANES, ROWS, add_squares_eight, whole_column
 from privfit.data.prefetch import LINE, prefetch
 from privfit.data.reduction import CHUNK_ROWS, GROUP_ROWS, chunk_rows
 from privfit.data.row_types import MATRIX, VECTOR, for_numbers
@@ -28,14 +28,14 @@ def _add_marginals(  # noqa: PLR0917 -- compiled
     p, bound, center, half = constant + width, units[0], units[1], units[2]
     sums, squares, along = np.zeros(width + LANES), np.zeros(width + LANES), np.zeros(3)
     address, steps, targets = x.ctypes.data, weight.ctypes.data, (sums.ctypes.data, squares.ctypes.data)
-    size, split, zero = x.itemsize * width, width - width % LANES, x.dtype.type(0)
+    size, zero = x.itemsize * width, x.dtype.type(0)
     for first in range(0, n, GROUP_ROWS):
         last = min(first + GROUP_ROWS, n)
         whole = last - (last - first) % ROWS if width >= LANES else first
         for i in range(first, whole, ROWS):
             for offset in range(size * _AHEAD, size * (_AHEAD + ROWS), LINE):
                 prefetch(address + size * i + offset)
-            add_squares_eight(address + size * i, steps + 8 * i, width, targets[0], targets[1], zero)
+            add_squares_eight(address + size * i, width, steps + 8 * i, targets[0], targets[1], zero)
         for i in range(whole, last):
             row, w = x[i], weight[i]
             for j in range(width):
@@ -51,11 +51,8 @@ def _add_marginals(  # noqa: PLR0917 -- compiled
             total[0] += along[2]
             total[p] += along[2] / bound
         for j in range(width):
-            one, other = (sums[j], squares[j])
-            if j >= split:
-                one, other = one + sums[j + LANES], other + squares[j + LANES]
-            total[constant + j] += one
-            total[p + constant + j] += other / bound
+            total[constant + j] += whole_column(sums, width, j)
+            total[p + constant + j] += whole_column(squares, width, j) / bound
         total[2 * p] += along[0]
         total[2 * p + 1] += along[1]
         sums[:], squares[:], along[:] = 0.0, 0.0, 0.0

@@ -15,6 +15,7 @@ from numba.core import cgutils
 from numba.extending import intrinsic
 
 from privfit._checks import FloatArray
+from privfit.data.instructions import INTEGER, add_to, new_sums, pointer, spread
 from privfit.data.lanes import LANES, scale_eight
 from privfit.data.lanes import ROWS as EIGHT
 from privfit.data.reduction import slabs
@@ -29,9 +30,7 @@ _NARROW = 256
 _HIGH, _WIDE = 6, 8
 """Rows and columns of a tile."""
 
-_INTEGER, _LANE = ir.IntType(64), ir.IntType(32)
 _VECTOR = ir.VectorType(ir.DoubleType(), _WIDE)
-_NOTHING = ir.Constant(_VECTOR, [0.0] * _WIDE)
 
 
 def _add_tile(  # noqa: PLR0917 -- compiled
@@ -47,27 +46,15 @@ def _add_tile(  # noqa: PLR0917 -- compiled
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         del signature
         left, right, width, rows, out, line = arguments
-        kind = ir.FunctionType(_VECTOR, [_VECTOR] * 3)
-        multiply_add = cgutils.get_or_insert_function(builder.module, kind, f"llvm.fmuladd.v{_WIDE}f64")
-        everywhere = ir.Constant(ir.VectorType(_LANE, _WIDE), [0] * _WIDE)
-
-        def pointer(address: Any, distance: Any, kind: Any) -> Any:
-            return builder.inttoptr(builder.add(address, distance), kind.as_pointer())
-
-        sums = [cgutils.alloca_once_value(builder, _NOTHING) for _ in range(_HIGH)]
-        for total in sums:
-            builder.store(_NOTHING, total)
+        sums = new_sums(builder, _VECTOR, _HIGH)
         with cgutils.for_range(builder, rows) as loop:
             place = builder.mul(loop.index, width)
-            numbers = builder.load(pointer(right, place, _VECTOR), align=64)
+            numbers = builder.load(pointer(builder, right, place, _VECTOR), align=64)
             for t, total in enumerate(sums):
-                one = builder.load(pointer(left, builder.add(place, _INTEGER(8 * t)), ir.DoubleType()))
-                spread = builder.shuffle_vector(
-                    builder.insert_element(_NOTHING, one, _LANE(0)), _NOTHING, everywhere
-                )
-                builder.store(builder.call(multiply_add, [spread, numbers, builder.load(total)]), total)
+                column = pointer(builder, left, builder.add(place, INTEGER(8 * t)), ir.DoubleType())
+                add_to(builder, total, spread(builder, builder.load(column), _VECTOR), numbers)
         for t, total in enumerate(sums):
-            target = pointer(out, builder.mul(line, _INTEGER(t)), _VECTOR)
+            target = pointer(builder, out, builder.mul(line, INTEGER(t)), _VECTOR)
             builder.store(builder.fadd(builder.load(target, align=8), builder.load(total)), target, align=8)
         return context.get_dummy_value()
 
@@ -98,7 +85,7 @@ def _add_narrow(x: Any, constant: int, root: Any, last: Any, total: Any) -> None
         whole = count - count % EIGHT if p >= LANES else 0
         for i in range(0, whole, EIGHT):
             target = start + line * i + 8 * constant
-            scale_eight(address + size * (first + i), roots + 8 * (first + i), p, target, line, zero)
+            scale_eight(address + size * (first + i), p, roots + 8 * (first + i), target, line, zero)
         for i in range(count):
             place, factor = width * i + constant, root[first + i]
             if constant:
