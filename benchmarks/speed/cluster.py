@@ -15,7 +15,7 @@ from contextlib import contextmanager
 import dask
 import dask.array as da
 import numpy as np
-from distributed import Client, LocalCluster
+from distributed import Client, LocalCluster, wait
 from measure import in_rounds, write
 
 import privfit as pf
@@ -57,11 +57,12 @@ def started(settings: dict[str, str]) -> Iterator[Client]:
 def on(client: Client, rows: da.Array, model: pf.LogisticRegression) -> Callable[[], pf.LogisticRegression]:
     """Return what fits a model to rows that a cluster keeps."""
     with client.as_current(), dask.config.set(scheduler=client):
-        kept = rows.persist()
+        x, y = dask.persist(rows[:, :-1], rows[:, -1])
+        wait([x, y])
 
     def fit() -> pf.LogisticRegression:
         with client.as_current(), dask.config.set(scheduler=client):
-            return model.fit(kept[:, :-1], kept[:, -1])
+            return model.fit(x, y)
 
     return fit
 

@@ -140,12 +140,14 @@ def test_partitions_without_rows_count_nothing():
     np.testing.assert_array_equal(none.sum(gradient(p), p), np.zeros(p))
 
 
+@pytest.mark.parametrize("brought", [0, 10**9], ids=["kept there", "brought here"])
 @pytest.mark.parametrize("chance", [0.0, 0.4, 1.0])
-def test_a_sample_is_that_of_the_table(chance, monkeypatch, in_order):
+def test_a_sample_is_that_of_the_table(chance, brought, monkeypatch, in_order):
     from privfit.data import dask_tables
 
     monkeypatch.setattr(source_module, "_STRETCH", 1000)
     monkeypatch.setattr(dask_tables, "_ROWS", 1300)  # twice as many as are expected of a partition
+    monkeypatch.setattr(dask_tables, "_BROUGHT", brought)
     data, p, rng = frame(), len(ENCODER.design.columns), np.random.default_rng(2)
     coins = rng.random(len(data)) < chance
     coins[:5000] = chance == 1.0  # none of the first two partitions' rows, and some of the third's
@@ -154,6 +156,7 @@ def test_a_sample_is_that_of_the_table(chance, monkeypatch, in_order):
     for rows in whole:
         rows.reweighted(basis, norm_bound=1.1, amplification=30.0)
     samples = [rows.sampled(in_order(coins), 0.3) for rows in whole]
+    assert isinstance(samples[0], ArraySource) == bool(brought)
     turned = [
         [sample.reweighted(one, norm_bound=1.1, amplification=30.0) for sample in samples]
         for one in (basis, 0.3 * basis, basis[::-1])
@@ -176,6 +179,9 @@ def test_a_sample_is_that_of_the_table(chance, monkeypatch, in_order):
 def test_short_partitions_of_a_sample_are_put_together_and_known_norms_not_measured_again(
     monkeypatch, in_order
 ):
+    from privfit.data import dask_tables
+
+    monkeypatch.setattr(dask_tables, "_BROUGHT", 0)
     data, basis = frame(), np.diag(np.arange(1.0, 8.0))
     coins = np.random.default_rng(6).random(len(data)) < 0.3
     whole = source_of(dd.from_pandas(data, npartitions=6))
@@ -192,6 +198,18 @@ def test_short_partitions_of_a_sample_are_put_together_and_known_norms_not_measu
     np.testing.assert_array_equal(
         turned.take(np.arange(coins.sum())).weight, np.concatenate([b.weight for b in expected.blocks()])
     )
+
+
+def test_whether_a_sample_is_brought_here_does_not_depend_on_coins(monkeypatch, in_order):
+    from privfit.data import dask_tables
+
+    monkeypatch.setattr(dask_tables, "_BROUGHT", 7 * 300)
+    whole = source_of(dd.from_pandas(frame(1000), npartitions=3))
+    for part, brought in ((0.3, True), (0.301, False)):
+        for coins in (np.zeros(1000), np.ones(1000)):
+            sample = whole.sampled(in_order(coins.astype(np.bool_)), part)
+            assert isinstance(sample, ArraySource) == brought
+            assert sample.n_rows == coins.sum()
 
 
 FITS = [
@@ -399,6 +417,7 @@ def test_names_of_tasks_of_a_sample_depend_neither_on_rows_nor_on_coins(monkeypa
     from privfit.data import dask_tables, dask_tasks
 
     monkeypatch.setattr(dask_tables, "_ROWS", 190)
+    monkeypatch.setattr(dask_tables, "_BROUGHT", 0)
     seen = []
     for seed in (0, 1):
         drawn = itertools.count()

@@ -24,9 +24,9 @@ from privfit.data.dask_tasks import Beside, computed, node, persisted, tasks_of
 from privfit.data.declarations import Level
 from privfit.data.encode import Encoder
 from privfit.data.names import present
-from privfit.data.partitions import Encoding
+from privfit.data.partitions import Encoding, Partition
 from privfit.data.reduction import tree_sum
-from privfit.data.source import Coins, IntArray, chosen_rows
+from privfit.data.source import ArraySource, Coins, IntArray, chosen_rows
 from privfit.data.stores import AbstractRowStore, AbstractStoredRows
 from privfit.data.tables import default_names
 from privfit.errors import InvalidArgument, LabelError, PlanViolation, SchemaError
@@ -36,6 +36,9 @@ _FAN_IN = 8
 
 _ROWS = 2**17
 """Rows up to which partitions of a sample are put together: a task takes longer to begin than to sum them."""
+
+_BROUGHT = 2**22
+"""Numbers up to which the rows of a sample are brought here: to ask for their sum takes longer than to find it."""
 
 Collection: TypeAlias = Any
 """A Dask DataFrame, series or array: Dask has no types for them."""
@@ -141,7 +144,8 @@ class DaskTable(AbstractRowStore):
         )
         lengths = computed(*tasks_of(partitions.count, "count", [(rows,) for rows in kept]))
         filled = [k for k, length in enumerate(lengths) if length] or [0]
-        return DaskRows([kept[k] for k in filled], [lengths[k] for k in filled], weighting)
+        given = [kept[k] for k in filled], [lengths[k] for k in filled]
+        return DaskRows(*given, weighting, len(encoder.design.columns))
 
     def _labels_of_columns(self, needed: tuple[str, ...]) -> tuple[str, ...]:
         """Return what the columns of an array are called: as they are needed, where the response is apart."""
@@ -184,12 +188,14 @@ class DaskRows(AbstractStoredRows):
         Their numbers of rows.
     weighting : Weighting
         What bounds them.
+    width : int
+        Numbers of a row.
     """
 
-    __slots__ = ("_kept", "_lengths", "_weighting")
+    __slots__ = ("_kept", "_lengths", "_weighting", "_width")
 
-    def __init__(self, kept: list[Delayed], lengths: list[int], weighting: Weighting) -> None:
-        self._kept, self._lengths, self._weighting = kept, lengths, weighting
+    def __init__(self, kept: list[Delayed], lengths: list[int], weighting: Weighting, width: int) -> None:
+        self._kept, self._lengths, self._weighting, self._width = kept, lengths, weighting, width
 
     def __repr__(self) -> str:
         return "DaskRows(<private rows>)"
@@ -208,7 +214,7 @@ class DaskRows(AbstractStoredRows):
             partitions.bounded, norm_bound=norm_bound, weighting=self._weighting, storage=storage
         )
         kept = persisted(tasks_of(bounded, "bound", [(rows,) for rows in self._kept]))
-        return DaskSource(kept, self._lengths, norm_bound)
+        return DaskSource(kept, self._lengths, norm_bound, self._width)
 
 
 @final
@@ -223,6 +229,8 @@ class DaskSource:
         Their numbers of rows.
     norm_bound : float
         What bounds them.
+    width : int
+        Numbers of a row.
 
     Notes
     -----
@@ -231,10 +239,10 @@ class DaskSource:
     additions depends on the lengths of the partitions alone, and `summation_error` bounds their rounding.
     """
 
-    __slots__ = ("_kept", "_last", "_norm_bound", "_starts")
+    __slots__ = ("_kept", "_last", "_norm_bound", "_starts", "_width")
 
-    def __init__(self, kept: list[Delayed], lengths: list[int], norm_bound: float) -> None:
-        self._kept, self._norm_bound = kept, norm_bound
+    def __init__(self, kept: list[Delayed], lengths: list[int], norm_bound: float, width: int) -> None:
+        self._kept, self._norm_bound, self._width = kept, norm_bound, width
         self._last: LastNorms[list[Delayed]] = LastNorms()
         self._starts = np.cumsum([0, *lengths])
 
@@ -304,28 +312,36 @@ class DaskSource:
         beside = Beside(basis.size, {"factor": factor, "bounds": bounds})
         wanted = list(zip(self._kept, found, strict=True))
         kept = persisted(tasks_of(partitions.weighted, "weights", wanted, beside))
-        return DaskSource(kept, list(np.diff(self._starts)), self._norm_bound)
+        return DaskSource(kept, list(np.diff(self._starts)), self._norm_bound, self._width)
 
-    def sampled(self, coins: Coins, part: float) -> "DaskSource":
+    def sampled(self, coins: Coins, part: float) -> "DaskSource | ArraySource":
         """Return the rows for which a coin is true, and what is known of them; coins are thrown here.
 
-        Workers keep them, in fewer partitions where they are expected to be short.
+        Workers keep them, in fewer partitions where they are expected to be short; a sample that is expected
+        to be short as a whole is brought here.
         """
-        chosen = chosen_rows(coins, self.n_rows)
+        chosen, lengths = chosen_rows(coins, self.n_rows), np.diff(self._starts)
         ends = np.searchsorted(chosen, self._starts)
         places = [
-            node(chosen[start:stop] - first)
-            for first, start, stop in zip(self._starts[:-1], ends[:-1], ends[1:], strict=True)
+            node((chosen[start:stop] - first).astype(np.min_scalar_type(int(length))))
+            for first, start, stop, length in zip(
+                self._starts[:-1], ends[:-1], ends[1:], lengths, strict=True
+            )
         ]
-        expected = part * np.diff(self._starts)  # what tasks there are must not depend on coins
+        expected = part * lengths  # what tasks there are must not depend on coins
 
         def picked(kept: list[Delayed]) -> list[Delayed]:
-            some = tasks_of(partitions.picked, "sample", list(zip(kept, places, strict=True)))
-            return persisted(_put_together(_grouped(some, expected)))
+            return tasks_of(partitions.picked, "sample", list(zip(kept, places, strict=True)))
 
-        lengths = [sum(group) for group in _grouped(list(np.diff(ends)), expected)]
-        source = DaskSource(picked(self._kept), lengths, self._norm_bound)
-        source._last = self._last.of(picked)
+        if self._width * expected.sum() <= _BROUGHT:
+            return _brought(picked(self._kept))
+
+        def put_together(kept: list[Delayed]) -> list[Delayed]:
+            return persisted(_put_together(_grouped(picked(kept), expected)))
+
+        found = [sum(group) for group in _grouped(list(np.diff(ends)), expected)]
+        source = DaskSource(put_together(self._kept), found, self._norm_bound, self._width)
+        source._last = self._last.of(put_together)
         return source
 
     def _measured(self, norms: BasisNorms, old: list[Delayed] | None) -> list[Delayed]:
@@ -336,6 +352,12 @@ class DaskSource:
 
 
 _Item = TypeVar("_Item")
+
+
+def _brought(tasks: list[Delayed]) -> ArraySource:
+    """Return rows of partitions, one after the other, as a source in memory."""
+    parts: tuple[Partition, ...] = computed(*tasks)
+    return Partition.joined(parts).source
 
 
 def _put_together(groups: list[tuple[Delayed, ...]]) -> list[Delayed]:
