@@ -1,0 +1,109 @@
+"""Ask all of rows that lie next to memory that must not be read, and then read that: it ends the process.
+
+    cd tests && python -m problem.guarded_rows before|after
+
+Compiled loops read rows by address. Says "within" once all has been asked.
+"""
+
+import ctypes
+import mmap
+import sys
+
+import numpy as np
+
+from privfit.data.blocks import Block, CodedBlock
+from privfit.data.coded import CodedMatrix, Layout
+from privfit.data.room import InMemory
+from privfit.data.source import ArraySource
+from privfit.losses import Logistic, Multinomial
+from privfit.problem.clipped_kernels import clipped_gradient_kernel
+from privfit.problem.steep import SteepRows, steepens
+
+from .conftest import OF_EVERY_KIND, make_problem
+from .test_coded_rows import KINDS, point, responses
+
+WIDTHS = (1, 2, 3, 4, 5, 7, 8, 9, 12, 13, 16, 17, 33)
+LENGTHS = (1, 3, 6, 7, 8, 9, 31, 33, 65)
+BOUND = 2.0
+
+
+class Guarded:
+    """Copies arrays to where memory that must not be read begins right after them, or ends right before."""
+
+    def __init__(self, side):
+        self._side = side
+        self._protect = ctypes.CDLL(None, use_errno=True).mprotect
+        self._protect.argtypes = (ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int)
+
+    def __call__(self, values):
+        page = mmap.PAGESIZE
+        room = max(-(-values.nbytes // page), 1) * page
+        memory = mmap.mmap(-1, room + 2 * page)
+        start = ctypes.addressof(ctypes.c_char.from_buffer(memory))
+        for guard in (start, start + page + room):
+            if self._protect(guard, page, 0):
+                raise OSError(ctypes.get_errno(), "mprotect")
+        place = page if self._side == "before" else page + room - values.nbytes
+        found = np.frombuffer(memory, values.dtype, values.size, place).reshape(values.shape)
+        found[...] = values
+        return found
+
+    def read_beyond(self):
+        """Read the nearest octet that must not be read."""
+        values = self(np.ones(3))
+        return ctypes.string_at(values.ctypes.data + (-1 if self._side == "before" else values.nbytes), 1)
+
+
+def blocks(rng, guarded, loss, p, n):
+    """Return rows of p columns written out, and by code in both types."""
+    y, weight = guarded(responses(loss, rng, n)), guarded(rng.uniform(0.1, 1.0, n))
+    yield Block(guarded(rng.normal(size=(n, p)) / p), y, weight)
+    for levels in sorted({0, min(2, p - 1)}):
+        layout = Layout(p, True, tuple(range(1, p - levels)), plain=int(levels > 0))
+        codes = guarded(rng.integers(p - levels, p + 1, (n, layout.plain)).astype(np.uint8))
+        for storage in ("float64", "float32"):
+            numbers = guarded((rng.normal(size=(n, p - 1 - levels)) / p).astype(storage))
+            yield CodedBlock(CodedMatrix(layout, numbers, codes), y, weight)
+
+
+def asked(problem, kind):
+    loss = problem.loss
+    if isinstance(loss, Multinomial):
+        return kind not in {"sizes", "residuals", "counts"}
+    return {"counts": loss.target_kind == "count", "residuals": loss.of_residual}.get(kind, True)
+
+
+def ask_sums(rng, loss, block, p, n):
+    source, problem = ArraySource.of_bounded(block, BOUND, InMemory()), make_problem(loss, p=p, n_rows=n)
+    for kind in KINDS:
+        if asked(problem, kind):
+            source.sum(problem.kernel(kind, point(problem, rng, kind)), problem.sum_length(kind))
+    if loss.compiled and not isinstance(loss, Multinomial):
+        source.sum(clipped_gradient_kernel(loss, rng.normal(size=p), 0.3), problem.size)
+
+
+def ask_bounds(rng, loss, block, p):
+    """Find norms in coordinates that move columns, and in any others, and hold slopes of rows."""
+    source, moving = ArraySource.of_bounded(block, BOUND, InMemory()), np.diag(rng.uniform(0.5, 2.0, p))
+    moving[0] = 1.0
+    slopes = SteepRows(0.6, rng.normal(size=p), 0.2).bounds(loss, 0.5) if steepens(loss) else None
+    for basis in (moving, rng.normal(size=(p, p)) + 2.0 * np.eye(p)):
+        source.reweighted(basis, norm_bound=1.1, amplification=2.0**60, slopes=slopes)
+
+
+def main():
+    rng, guarded = np.random.default_rng(0), Guarded(sys.argv[1])
+    for p in WIDTHS:
+        for n in LENGTHS:
+            for loss in (*OF_EVERY_KIND, Multinomial(3)):
+                for block in blocks(rng, guarded, loss, p, n):
+                    ask_sums(rng, loss, block, p, n)
+                    if isinstance(loss, Logistic):
+                        ask_bounds(rng, loss, block, p)
+    sys.stdout.write("within\n")
+    sys.stdout.flush()
+    guarded.read_beyond()
+
+
+if __name__ == "__main__":
+    main()
