@@ -38,7 +38,7 @@ _ROWS = 2**17
 """Rows up to which partitions of a sample are put together: a task takes longer to begin than to sum them."""
 
 _BROUGHT = 2**22
-"""Numbers up to which the rows of a sample are brought here: to ask for a sum takes longer than to find it."""
+"""Numbers up to which rows of a sample are brought here: to ask for a sum takes longer than to add it up."""
 
 Collection: TypeAlias = Any
 """A Dask DataFrame, series or array: Dask has no types for them."""
