@@ -73,7 +73,7 @@ ODD = {
     "missing": None,
     "not a number": math.nan,
     "no time": pd.NaT,
-    "NumPy's no time": np.datetime64("NaT"),
+    "NumPy's no time": np.datetime64("NaT", "s"),
     "absent": pd.NA,
     "masked": np.ma.masked,
     "infinity": math.inf,

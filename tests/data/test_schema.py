@@ -85,7 +85,7 @@ LEVELS = st.one_of(
 def declarations(draw):
     if draw(st.booleans()):
         lower, upper = sorted(draw(st.tuples(st.floats(-1e12, 1e12), st.floats(-1e12, 1e12))))
-        upper = max(upper, lower + 1.0)
+        upper = max(upper, lower + 1.0 + 1e-6 * abs(lower))
         return {"type": "numeric", "lower": lower, "upper": upper, "missing": lower}
     levels = draw(LEVELS)
     keys = [x.strip(" \t\r\n\f\v\u00a0") if isinstance(x, str) else x for x in levels]

@@ -249,7 +249,7 @@ def check_keys(value: dict[str, Any], required: set[str], allowed: set[str], whe
 
 def _decode(hint: Any, value: Any, where: str) -> Any:
     """Return the value as the annotated type; the order of the cases is from simple to composed."""
-    origin, inner = get_origin(hint), get_args(hint)
+    origin, inner = _origin(hint), get_args(hint)
     if hint in (str, bool, int, float) or origin is Literal:
         return _decode_scalar(hint, value, where)
     if origin is np.ndarray:
@@ -259,6 +259,12 @@ def _decode(hint: Any, value: Any, where: str) -> Any:
     if origin is tuple:
         return tuple(_decode(inner[0], item, f"{where}[{i}]") for i, item in enumerate(_list(value, where)))
     return _decode_schema(value, where) if hint is Schema else decode_dataclass(hint, value, where)
+
+
+def _origin(hint: Any) -> Any:
+    """Return the class that an annotation is of, also where NumPy names its arrays by an alias (2.5)."""
+    origin = get_origin(hint)
+    return get_origin(getattr(origin, "__value__", None)) or origin
 
 
 def _decode_union(options: tuple[Any, ...], value: Any, where: str) -> Any:
