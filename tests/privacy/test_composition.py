@@ -182,6 +182,17 @@ def test_a_pure_event_costs_its_gaussian_equivalent_and_a_little_more(epsilon, m
     assert not compose(events).within(Budget.gdp(2 * mu))
 
 
+@pytest.mark.parametrize("epsilon", [5e-324, 1e-322, 1e-318, 1e-316])
+def test_a_pure_event_too_small_for_all_digits_costs_no_less_than_its_gaussian_equivalent(epsilon):
+    """That is ``sqrt(pi / 2)`` times ``epsilon`` towards 0, between two neighbouring floats here."""
+    exact = Fraction(epsilon) * Fraction("1.253314137315500251")
+    enough = float(exact)
+    if Fraction(enough) < exact:
+        enough = math.nextafter(enough, 1.0)
+    assert not compose([PureEvent(epsilon)]).within(Budget.gdp(math.nextafter(enough, 0.0)))
+    assert compose([PureEvent(epsilon)]).within(Budget.gdp(enough + 1e-319))
+
+
 def test_gaussian_and_pure_events_share_gdp_and_zcdp_budgets_by_their_squares():
     both = compose([GaussianEvent(3.0), PureEvent(1.0)])
     pure = -2 * ndtri(1 / (1 + math.e))

@@ -324,7 +324,7 @@ def _gdp_of_pure(epsilon: float) -> float:
         mu = 2 * math.sqrt(2) * float(erfinv(math.tanh(epsilon / 2)))
     else:
         mu = -2 * float(ndtri_exp(log_expit(-epsilon)))
-    return mu * (1 + 1e-12)
+    return mu * (1 + 1e-12) + 1e-320  # numbers below 1e-308 have fewer digits
 
 
 def _decimal_sum(numbers: Iterable[float]) -> float:
