@@ -1,4 +1,5 @@
 import math
+import time
 from fractions import Fraction
 
 import numpy as np
@@ -42,6 +43,7 @@ MIXTURES = [
     (0.5, [(0.3, 0.0)] * 4 + [(0.2, 1e-7)]),
     (0.05, [(0.001, 0.0)] * 5),
     (3.0, [(1.0, 1e-6)] * 3),
+    (12.0, [(1.0, 1e-6)] * 3),
 ]
 
 
@@ -242,6 +244,14 @@ def test_huge_losses_fall_back_to_basic_composition():
     guarantee = compose([GaussianEvent(50.0), PureEvent(1.0)])
     assert guarantee.epsilon_at(1e-6) == pytest.approx(1 + gdp_epsilon(50.0, 1e-6))
     assert compose([PureEvent(5e5)] * 2).epsilon_at(0.0) == 1e6
+
+
+def test_a_huge_gaussian_release_beside_others_costs_what_basic_composition_says_at_once():
+    """Numerical composition, which takes seconds here, counts all losses as infinite."""
+    started = time.process_time()
+    found = compose([GaussianEvent(1000.0), PureEvent(1.0)]).delta_at(501_000.0)
+    assert found == pytest.approx(gdp_delta(1000.0, 500_999.0), rel=1e-9)
+    assert time.process_time() - started < 1.0
 
 
 def test_nothing_released_costs_nothing():
