@@ -1,11 +1,12 @@
 # make demo   install into .venv and run the demonstration
 # make test   install with the development tools, then lint, type-check and test
+# make test PYTHON=python3.13 VENV=build/python3.13   the same with another Python
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 
-.PHONY: demo test lint format readme lock wheel clean
+.PHONY: demo test oldest lint format readme lock wheel clean
 
 demo: $(VENV)/installed
 	$(BIN)/privfit demo
@@ -13,6 +14,12 @@ demo: $(VENV)/installed
 # One process a core, each with one thread.
 test: lint
 	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/pytest -n auto
+
+# Tests with the oldest releases of other packages that pyproject.toml allows.
+oldest: $(VENV)/installed-dev
+	$(BIN)/uv venv --quiet --clear --python $(BIN)/python build/oldest
+	$(BIN)/uv pip install --quiet --python build/oldest --resolution lowest-direct -e ".[dev]"
+	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 build/oldest/bin/pytest -n auto
 
 lint: $(VENV)/installed-dev
 	$(BIN)/ruff check .

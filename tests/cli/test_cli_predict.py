@@ -7,6 +7,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from conftest_cli import CANARY
+from pyarrow import csv
 
 import privfit as pf
 from privfit.results.predictions import OF_MEANS
@@ -44,7 +45,7 @@ def new(tmp_path):
 
 
 def read(path):
-    return pd.read_csv(path) if path.suffix == ".csv" else pd.read_parquet(path)
+    return csv.read_csv(path).to_pandas() if path.suffix == ".csv" else pd.read_parquet(path)
 
 
 @pytest.mark.parametrize(("option", "suffix"), [("--out", ".csv"), ("--output", ".parquet")])

@@ -54,7 +54,8 @@ def test_check_estimator(estimator):
     weighted = estimator(epsilon=1000.0, random_state=0, weight_bound=10.0)  # labels of ten rows are to show
     results = check_estimator(weighted, expected_failed_checks=expected, on_skip=None)
     failed = {result["check_name"] for result in results if result["status"] == "xfail"}
-    assert failed == set(expected), "an expected failure passes now; take it off the list"
+    ran = {result["check_name"] for result in results}  # older releases of scikit-learn have fewer
+    assert failed == set(expected) & ran, "an expected failure passes now; take it off the list"
 
 
 def simulated(estimator, n=4000, seed=1):

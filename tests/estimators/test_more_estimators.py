@@ -62,7 +62,8 @@ def test_check_estimator(name):
         on_skip=None,
     )
     failed = {result["check_name"] for result in results if result["status"] == "xfail"}
-    assert failed == set(expected), "an expected failure passes now; take it off the list"
+    ran = {result["check_name"] for result in results}  # older releases of scikit-learn have fewer
+    assert failed == set(expected) & ran, "an expected failure passes now; take it off the list"
 
 
 @each

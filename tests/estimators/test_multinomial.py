@@ -51,7 +51,8 @@ def test_check_estimator_with_three_declared_classes():
     assert model.__sklearn_tags__().classifier_tags.multi_class
     results = check_estimator(model, expected_failed_checks=EXPECTED, on_skip=None)
     failed = {result["check_name"] for result in results if result["status"] == "xfail"}
-    assert failed == set(EXPECTED), "an expected failure passes now; take it off the list"
+    ran = {result["check_name"] for result in results}  # older releases of scikit-learn have fewer
+    assert failed == set(EXPECTED) & ran, "an expected failure passes now; take it off the list"
 
 
 @pytest.mark.parametrize("classes", [None, [0, 1], ["a", "b"]])

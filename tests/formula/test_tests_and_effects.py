@@ -203,7 +203,7 @@ def test_several_classes(people):
     assert frame.index.tolist()[3:6] == [(3, "P(l)"), (3, "P(m)"), (3, "P(r)")]
     pd.testing.assert_index_equal(labelled.conf_int().index, frame.index)
     np.testing.assert_array_equal(frame["mean"].to_numpy(), wide.to_numpy().ravel())
-    assert frame.loc[("x", "P(m)"), "mean"] == wide.loc["x", "P(m)"]
+    assert frame["mean"].to_dict()["x", "P(m)"] == wide.loc["x", "P(m)"]
     assert "\nx P(m) " in str(labelled)
     effects = fit.get_margeff(PROFILES, ["age"])
     assert effects.params.sum() == pytest.approx(0.0, abs=1e-12)

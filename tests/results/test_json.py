@@ -1,8 +1,10 @@
 import copy
 import json
 import math
-from dataclasses import replace
+import types
+from dataclasses import dataclass, replace
 from importlib import metadata
+from typing import Any
 
 import numpy as np
 import pytest
@@ -50,6 +52,25 @@ def test_round_trip(kind, request):
         np.testing.assert_array_equal(ours.at, theirs.at)
         np.testing.assert_array_equal(ours.value, theirs.value)
         assert ours.value.dtype == np.float64
+
+
+class Alias:
+    """What NumPy's name for arrays is from NumPy 2.5 and Python 3.12 on."""
+
+    __value__ = np.ndarray[Any, np.dtype[np.float64]]
+
+    def __getitem__(self, arguments):
+        return types.GenericAlias(self, arguments)
+
+
+def test_arrays_are_read_where_an_alias_stands_for_their_type():
+    @dataclass(frozen=True)
+    class Numbers:
+        found: Alias()[np.float64]
+
+    numbers = make_result().estimate
+    read = archive.decode_dataclass(Numbers, {"found": archive.encode(numbers)}, "it")
+    np.testing.assert_array_equal(read.found, numbers)
 
 
 @given(st.lists(st.floats(width=64), min_size=5, max_size=5), st.floats(allow_nan=False))

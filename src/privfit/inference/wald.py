@@ -220,8 +220,11 @@ def interval(
 
 
 def _usable_dof(dof: FloatArray) -> tuple[np.ndarray[Any, np.dtype[np.bool_]], FloatArray]:
-    """Return where ``dof`` is positive, and a copy that is safe to hand to the t distribution."""
-    usable = dof > 0
+    """Return where ``dof`` is positive, and a copy that is safe to hand to the t distribution.
+
+    SciPy before 1.16 takes subnormal numbers for certainty.
+    """
+    usable = dof >= np.finfo(float).tiny
     return usable, np.where(usable & np.isfinite(dof), dof, 1.0)
 
 
