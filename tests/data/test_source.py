@@ -143,6 +143,7 @@ BOTH = pytest.mark.parametrize("make", [dense_rows, coded_rows], ids=["dense", "
 @pytest.mark.parametrize("stretch", [1000, CHUNK_ROWS, 5000, N, 64 * CHUNK_ROWS])
 def test_a_sample_is_the_rows_whose_coins_are_true(make, stretch, monkeypatch, in_order):
     monkeypatch.setattr(source_module, "_STRETCH", stretch)
+    monkeypatch.setattr(source_module, "_TOSSED", 3 * stretch + 7)
     monkeypatch.setattr(source_module, "_AT_ONCE", 0 if stretch == 1000 else 2**24)
     rng = np.random.default_rng(4)
     x, y = make(rng), rng.normal(size=N)

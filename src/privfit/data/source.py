@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privfit._checks import FloatArray
+from privfit._threads import each_part
 from privfit.data.basis_norms import BasisBounds, BasisNorms, LastNorms, RowNorms
 from privfit.data.blocks import Block, BlockKernel, CodedBlock, CodedKernel, Pick, RowTerms, TravellingKernel
 from privfit.data.caps import SlopeBounds
@@ -18,8 +19,8 @@ from privfit.data.room import AbstractRoom, InMemory
 from privfit.data.shares import NOBODY, IntArray, RowShares
 from privfit.errors import PlanViolation
 
-_STRETCH = 64 * CHUNK_ROWS
-"""Coins that are tossed together."""
+_TOSSED, _STRETCH = 1024 * CHUNK_ROWS, 64 * CHUNK_ROWS
+"""Coins that are tossed together, and those of them that a thread looks at at a time."""
 
 _AT_ONCE = 2**24
 """Bytes of an array up to which one thread has picked rows of it before others have begun."""
@@ -280,10 +281,22 @@ class ArraySource:
 
 def chosen_rows(coins: Coins, n_rows: int) -> IntArray:
     """Return the numbers of the rows for which a coin is true, in their order."""
-    drawn = [
-        first + np.flatnonzero(coins(min(_STRETCH, n_rows - first))) for first in range(0, n_rows, _STRETCH)
-    ]
-    return np.concatenate([np.empty(0, dtype=np.int64), *drawn])
+    chosen = [np.empty(0, dtype=np.int64)]
+    for first in range(0, n_rows, _TOSSED):
+        chosen += _true(coins(min(_TOSSED, n_rows - first)), first)
+    return np.concatenate(chosen)
+
+
+def _true(coins: NDArray[np.bool_], first: int) -> list[IntArray]:
+    """Return where coins are true, the first of which is that of row ``first``, a stretch at a time."""
+    found: list[IntArray] = [np.empty(0, dtype=np.int64)] * -(-coins.size // _STRETCH)
+
+    def work(k: int) -> None:
+        start = k * _STRETCH
+        found[k] = first + start + np.flatnonzero(coins[start : start + _STRETCH])
+
+    each_part(work, len(found))
+    return found
 
 
 def _block(

@@ -29,6 +29,9 @@ COIN_SIDES = 2**16
 _TOGETHER = 256
 """Coordinates whose noise is drawn in one call of OpenDP at most; it takes some milliseconds."""
 
+_TOSSED = 2**18
+"""Coins that a thread throws at a time."""
+
 Seed: TypeAlias = int | np.random.RandomState | np.random.Generator
 
 
@@ -161,12 +164,19 @@ class SecureNoise:
         """Return ``size`` truths, each true with probability ``chances / COIN_SIDES``, exactly.
 
         A number of two octets is less than ``chances`` if the first is less than the first of those; the
-        second is drawn where they are the same.
+        second is drawn where they are the same. Several threads throw where there are many.
         """
         first, second = divmod(chances, 2**8)
-        octets = random_octets(size)
-        truths, tied = octets < first, np.flatnonzero(octets == first)
-        truths[tied] = random_octets(tied.size) < second
+        truths = np.empty(size, dtype=np.bool_)
+
+        def work(k: int) -> None:
+            some = truths[k * _TOSSED : (k + 1) * _TOSSED]
+            octets = random_octets(some.size)
+            np.less(octets, first, out=some)
+            tied = np.flatnonzero(octets == first)
+            some[tied] = random_octets(tied.size) < second
+
+        each_part(work, -(-size // _TOSSED))
         return truths
 
     def select(self, scores: FloatArray, scale: float) -> int:
