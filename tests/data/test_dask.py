@@ -390,13 +390,54 @@ def test_a_pass_is_a_task_a_partition_and_a_tree(monkeypatch, shared):
     assert kinds.count("privfit-shared") == shared
 
 
+@pytest.mark.parametrize(
+    ("holders", "most", "expected"),
+    [
+        ([("", 1)] * 3, 8, [(0,), (1,), (2,)]),
+        ([("a", 1), ("b", 1), ("a", 1), ("", 1), ("a", 1), ("b", 1)], 8, [(0, 2, 4), (1, 5), (3,)]),
+        ([("a", 1)] * 5, 2, [(0, 1), (2, 3), (4,)]),
+        ([("a", 2)] * 5, 8, [(0, 1, 2), (3, 4)]),
+        ([("a", 8)] * 2, 8, [(0,), (1,)]),
+        ([], 8, []),
+    ],
+    ids=["no cluster", "two workers", "many", "two threads", "more threads", "none"],
+)
+def test_what_one_thread_of_a_worker_can_sum_is_put_together(holders, most, expected, monkeypatch):
+    from privfit.data import dask_tasks
+
+    monkeypatch.setattr(dask_tasks, "_holders", lambda tasks: tuple(holders))
+    assert dask_tasks.together([None] * len(holders), most) == expected
+
+
+@pytest.mark.filterwarnings("default")
+def test_on_a_cluster_a_pass_is_a_task_a_thread():
+    from distributed import Client, LocalCluster
+
+    data, p = frame(), len(ENCODER.design.columns)
+    with (
+        LocalCluster(n_workers=2, threads_per_worker=1, processes=False, dashboard_address=None) as cluster,
+        Client(cluster) as client,
+        dask.config.set(scheduler=None),
+    ):
+        source = source_of(dd.from_pandas(data, npartitions=7))
+        workers = {worker for holders in client.who_has().values() for worker in holders}
+        assert len(source._groups) == len(workers)
+        assert sorted(itertools.chain(*source._groups)) == list(range(7))
+        turned = source.reweighted(np.eye(p), norm_bound=1.1, amplification=30.0)
+        found = [one.sum(gradient(p), p) for one in (source, turned)]
+    here = in_memory(data)
+    turned = here.reweighted(np.eye(p), norm_bound=1.1, amplification=30.0)
+    for one, other in zip(found, (here, turned), strict=True):
+        np.testing.assert_allclose(one, other.sum(gradient(p), p), rtol=1e-12, atol=1e-10)
+
+
 @pytest.mark.parametrize("n", [1, 2, 5, 100, CHUNK_ROWS, 10**6, 10**10])
 @pytest.mark.parametrize("terms", [160, CHUNK_ROWS])
 def test_the_bound_on_rounding_covers_any_cut_into_partitions(n, terms):
     """As many partitions as rows, with one that holds almost all: more additions than any cut needs."""
     chunks = -(-n // CHUNK_ROWS)
     within = min(n, terms) + int(np.ceil(np.log2(chunks))) + 1
-    across = int(np.ceil(np.log2(n))) + 1
+    across = int(np.ceil(np.log2(n))) + 2  # those that a task sums together, and what these tasks return
     assert (within + across) * 2.0**-53 * (1 + 1e-6) <= summation_error(2 * n, terms)
 
 

@@ -20,7 +20,7 @@ from privfit.data.blocks import Block, BlockKernel, RowTerms, stacked
 from privfit.data.caps import SlopeBounds
 from privfit.data.clamp import Weighting, influence_weights
 from privfit.data.coded import Storage
-from privfit.data.dask_tasks import Beside, computed, node, persisted, tasks_of
+from privfit.data.dask_tasks import Beside, computed, node, persisted, tasks_of, together
 from privfit.data.declarations import Level
 from privfit.data.encode import Encoder
 from privfit.data.names import present
@@ -214,12 +214,12 @@ class DaskRows(AbstractStoredRows):
             partitions.bounded, norm_bound=norm_bound, weighting=self._weighting, storage=storage
         )
         kept = persisted(tasks_of(bounded, "bound", [(rows,) for rows in self._kept]))
-        return DaskSource(kept, self._lengths, norm_bound, self._width)
+        return DaskSource(kept, self._lengths, norm_bound, self._width, together(self._kept, _FAN_IN))
 
 
 @final
 class DaskSource:
-    """Sums over rows on a cluster: a task for each partition and pass, whose sums a tree of tasks adds up.
+    """Sums over rows on a cluster: tasks for some partitions each, whose sums a tree of tasks adds up.
 
     Parameters
     ----------
@@ -231,18 +231,28 @@ class DaskSource:
         What bounds them.
     width : int
         Numbers of a row.
+    groups : list of tuple of int, optional
+        Numbers of partitions that a task sums together; by default each is alone.
 
     Notes
     -----
     *Guarantee.* A row is in each sum once, whichever workers are lost: Dask then encodes and sums their
-    partitions anew. Noise is drawn by the oracle, once a release, for the finished sum. The order of all
-    additions depends on the lengths of the partitions alone, and `summation_error` bounds their rounding.
+    partitions anew. Noise is drawn by the oracle, once a release, for the finished sum. The order of
+    additions depends on where partitions lie, and `summation_error` bounds the rounding of every order.
     """
 
-    __slots__ = ("_kept", "_last", "_norm_bound", "_starts", "_width")
+    __slots__ = ("_groups", "_kept", "_last", "_norm_bound", "_starts", "_width")
 
-    def __init__(self, kept: list[Delayed], lengths: list[int], norm_bound: float, width: int) -> None:
+    def __init__(
+        self,
+        kept: list[Delayed],
+        lengths: list[int],
+        norm_bound: float,
+        width: int,
+        groups: list[tuple[int, ...]] | None = None,
+    ) -> None:
         self._kept, self._norm_bound, self._width = kept, norm_bound, width
+        self._groups = [(k,) for k in range(len(kept))] if groups is None else groups
         self._last: LastNorms[list[Delayed]] = LastNorms()
         self._starts = np.cumsum([0, *lengths])
 
@@ -274,7 +284,8 @@ class DaskSource:
     def sum(self, kernel: BlockKernel, size: int) -> FloatArray:
         """Return the sum of the kernel over all rows, shape (size,)."""
         beside = Beside(size, {"kernel": kernel, "size": size})
-        sums = tasks_of(partitions.summed, "sum", [(rows,) for rows in self._kept], beside)
+        some = [tuple(self._kept[k] for k in group) for group in self._groups]
+        sums = tasks_of(partitions.summed, "sum", some, beside)
         while len(sums) > _FAN_IN:
             groups = [tuple(sums[k : k + _FAN_IN]) for k in range(0, len(sums), _FAN_IN)]
             sums = tasks_of(partitions.combined, "add", groups)
@@ -312,7 +323,7 @@ class DaskSource:
         beside = Beside(basis.size, {"factor": factor, "bounds": bounds})
         wanted = list(zip(self._kept, found, strict=True))
         kept = persisted(tasks_of(partitions.weighted, "weights", wanted, beside))
-        return DaskSource(kept, list(np.diff(self._starts)), self._norm_bound, self._width)
+        return DaskSource(kept, list(np.diff(self._starts)), self._norm_bound, self._width, self._groups)
 
     def sampled(self, coins: Coins, part: float) -> "DaskSource | ArraySource":
         """Return the rows for which a coin is true, and what is known of them; coins are thrown here.
@@ -340,7 +351,9 @@ class DaskSource:
             return persisted(_put_together(_grouped(picked(kept), expected)))
 
         found = [sum(group) for group in _grouped(list(np.diff(ends)), expected)]
-        source = DaskSource(put_together(self._kept), found, self._norm_bound, self._width)
+        kept = put_together(self._kept)
+        groups = self._groups if len(kept) == len(self._kept) else None
+        source = DaskSource(kept, found, self._norm_bound, self._width, groups)
         source._last = self._last.of(put_together)
         return source
 

@@ -11,6 +11,7 @@ from typing import Any, final
 
 from dask.base import compute, persist
 from dask.delayed import Delayed, delayed
+from distributed import futures_of
 
 from privfit.data.partitions import Failure
 from privfit.errors import UnexpectedError
@@ -66,6 +67,32 @@ def computed(*tasks: Delayed) -> tuple[Any, ...]:
         if isinstance(answer, Failure):
             raise answer.error
     return answers
+
+
+def together(tasks: list[Delayed], most: int) -> list[tuple[int, ...]]:
+    """Return the numbers of persisted tasks in groups, of which a task each can take what they returned.
+
+    What one worker of a cluster holds is put together, up to ``most`` of it, as far as there is a group left
+    for each of its threads: a task takes some milliseconds beside what it does. Elsewhere all are alone.
+    """
+    held = _guarded(lambda: _holders(tasks))
+    groups: list[tuple[int, ...]] = []
+    for worker, threads in dict.fromkeys(held):
+        here = [k for k, one in enumerate(held) if one == (worker, threads)]
+        size = min(-(-len(here) // threads), most) if worker else 1
+        groups += [tuple(here[k : k + size]) for k in range(0, len(here), size)]
+    return sorted(groups)
+
+
+def _holders(tasks: list[Delayed]) -> tuple[tuple[str, int], ...]:
+    """Return a worker that holds what each task has returned, "" if none is known to, and its threads."""
+    futures = futures_of(tasks)
+    if len(futures) != len(tasks):  # not on a cluster
+        return (("", 1),) * len(tasks)
+    client = futures[0].client
+    threads, workers = client.nthreads(), client.who_has(futures)
+    known = [[one for one in workers.get(future.key, ()) if one in threads] for future in futures]
+    return tuple((one[0], threads[one[0]]) if one else ("", 1) for one in known)
 
 
 def _guarded(work: Callable[[], tuple[Any, ...]]) -> tuple[Any, ...]:

@@ -152,9 +152,9 @@ def pair_of_labels(response: Any) -> tuple[int, int]:
 
 
 @quiet
-def summed(rows: Partition, kernel: BlockKernel, size: int) -> FloatArray:
-    """Return the sum of a kernel over a partition."""
-    return rows.source.sum(kernel, size)
+def summed(*some: Partition, kernel: BlockKernel, size: int) -> FloatArray:
+    """Return the sum of a kernel over partitions."""
+    return tree_sum(rows.source.sum(kernel, size) for rows in some)
 
 
 @quiet

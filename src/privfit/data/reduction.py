@@ -90,7 +90,7 @@ def summation_error(n_rows: int, terms: int = CHUNK_ROWS) -> float:
     tree of depth ``log2(chunks) + 1`` (Higham 2002, *Accuracy and Stability of Numerical Algorithms*,
     section 4.2). A rounding costs a relative ``2**-53``; a spare factor 2 covers the higher-order terms, and
     the sum of partitions by another tree (`privfit.data.dask_tables`), whose depth of at most
-    ``log2(n_rows) + 1`` is less than that of the terms.
+    ``log2(n_rows) + 2`` is less than that of the terms.
     """
     chunks = -(-n_rows // CHUNK_ROWS)
     depth = min(n_rows, terms) + max(chunks - 1, 0).bit_length() + 1
