@@ -253,6 +253,8 @@ def test_secure_coins_never_repeat_and_seeded_ones_do():
     for k, one in enumerate(tosses):
         assert not any(np.array_equal(one, other) for other in tosses[:k])
     assert np.array_equal(tosses[3], SeededNoise(1).coins(half, 500))
+    parts = [part.tobytes() for part in np.split(SecureNoise().coins(half, 2**20), 64)]
+    assert len(set(parts)) == 64  # threads throw theirs by themselves
 
 
 def test_coins_are_refused_where_nothing_is_random():
