@@ -144,8 +144,8 @@ class DaskTable(AbstractRowStore):
         )
         lengths = computed(*tasks_of(partitions.count, "count", [(rows,) for rows in kept]))
         filled = [k for k, length in enumerate(lengths) if length] or [0]
-        given = [kept[k] for k in filled], [lengths[k] for k in filled]
-        return DaskRows(*given, weighting, len(encoder.design.columns))
+        pieces, sizes = [kept[k] for k in filled], [lengths[k] for k in filled]
+        return DaskRows(pieces, sizes, weighting, len(encoder.design.columns))
 
     def _labels_of_columns(self, needed: tuple[str, ...]) -> tuple[str, ...]:
         """Return what the columns of an array are called: as they are needed, where the response is apart."""

@@ -222,7 +222,7 @@ def interval(
 def _usable_dof(dof: FloatArray) -> tuple[np.ndarray[Any, np.dtype[np.bool_]], FloatArray]:
     """Return where ``dof`` is positive, and a copy that is safe to hand to the t distribution.
 
-    SciPy before 1.16 takes subnormal numbers for certainty.
+    Older releases of SciPy take subnormal numbers for certainty.
     """
     usable = dof >= np.finfo(float).tiny
     return usable, np.where(usable & np.isfinite(dof), dof, 1.0)
