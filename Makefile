@@ -4,6 +4,7 @@
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
+ONE_THREAD := OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 
 .PHONY: demo test oldest lint format readme lock wheel clean
@@ -13,13 +14,13 @@ demo: $(VENV)/installed
 
 # One process a core, each with one thread.
 test: lint
-	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/pytest -n auto
+	$(ONE_THREAD) $(BIN)/pytest -n auto
 
 # Tests with the oldest releases of other packages that pyproject.toml allows.
 oldest: $(VENV)/installed-dev
 	$(BIN)/uv venv --quiet --clear --python $(BIN)/python build/oldest
 	$(BIN)/uv pip install --quiet --python build/oldest --resolution lowest-direct -e ".[dev]"
-	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 build/oldest/bin/pytest -n auto
+	$(ONE_THREAD) build/oldest/bin/pytest -n auto
 
 lint: $(VENV)/installed-dev
 	$(BIN)/ruff check .

@@ -19,12 +19,13 @@ from privfit.losses import Logistic, Multinomial
 from privfit.problem.clipped_kernels import clipped_gradient_kernel
 from privfit.problem.steep import SteepRows, steepens
 
-from .conftest import OF_EVERY_KIND, make_problem
+from .conftest import OF_EVERY_KIND, make_problem, serves
 from .test_coded_rows import KINDS, point, responses
 
 WIDTHS = (1, 2, 3, 4, 5, 7, 8, 9, 12, 13, 16, 17, 33)
 LENGTHS = (1, 3, 6, 7, 8, 9, 31, 33, 65)
 BOUND = 2.0
+OF_ONE_PREDICTOR = {"sizes", "residuals", "counts"}
 
 
 class Guarded:
@@ -66,19 +67,13 @@ def blocks(rng, guarded, loss, p, n):
             yield CodedBlock(CodedMatrix(layout, numbers, codes), y, weight)
 
 
-def asked(problem, kind):
-    loss = problem.loss
-    if isinstance(loss, Multinomial):
-        return kind not in {"sizes", "residuals", "counts"}
-    return {"counts": loss.target_kind == "count", "residuals": loss.of_residual}.get(kind, True)
-
-
 def ask_sums(rng, loss, block, p, n):
     source, problem = ArraySource.of_bounded(block, BOUND, InMemory()), make_problem(loss, p=p, n_rows=n)
+    several = isinstance(loss, Multinomial)
     for kind in KINDS:
-        if asked(problem, kind):
+        if kind not in OF_ONE_PREDICTOR if several else serves(loss, kind):
             source.sum(problem.kernel(kind, point(problem, rng, kind)), problem.sum_length(kind))
-    if loss.compiled and not isinstance(loss, Multinomial):
+    if loss.compiled and not several:
         source.sum(clipped_gradient_kernel(loss, rng.normal(size=p), 0.3), problem.size)
 
 
