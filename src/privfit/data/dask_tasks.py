@@ -73,7 +73,7 @@ def together(tasks: list[Delayed], most: int) -> list[tuple[int, ...]]:
     """Return the numbers of persisted tasks in groups, of which a task each can take what they returned.
 
     What one worker of a cluster holds is put together, up to ``most`` of it, as far as there is a group left
-    for each of its threads: a task takes some milliseconds beside what it does. Elsewhere all are alone.
+    for each of its threads: a task takes time beside what it does. Elsewhere all are alone.
     """
     held = _guarded(lambda: _holders(tasks))
     groups: list[tuple[int, ...]] = []
