@@ -1,10 +1,12 @@
 """A Hessian from released first and second moments alone, by a normal model of the predictors."""
 
+import math
 from collections.abc import Callable
 from functools import cache
 from typing import Any
 
 import numpy as np
+from numba import float64, njit, types
 from numpy.typing import NDArray
 from scipy.special import ndtri
 
@@ -19,6 +21,11 @@ SMALLEST_PART = 0.4
 
 _POINTS = 512
 """Fixed points that stand for a normal vector of several directions."""
+
+_SHORT_MEAN, _SHORT = 1e-6, 1e-9
+"""Norms up to which the mean, and the part of a predictor that varies, are taken for 0."""
+
+_VECTOR, _MATRIX = float64[::1], float64[:, ::1]
 
 
 def model_hessian(
@@ -55,10 +62,66 @@ def model_hessian(
     regressor variables*). With a logit it is the small curvature along a strong ``phi`` that makes steps of
     one length slow.
     """
+    of_all = _of_one if len(phi) == 1 else _of_several
+    return of_all(curvatures, phi, center, smallest)
+
+
+def _of_one(
+    curvatures: Callable[[FloatArray], FloatArray], phi: FloatArray, center: FloatArray, smallest: float
+) -> FloatArray:
+    """Return that of one predictor, which fits of few rows wait for."""
+    (nodes,), _ = normal_nodes(1)
+    plane, eta = _line(phi[0].copy(), center.copy(), nodes)
+    return _bent(plane, _products(1) @ curvatures(eta)[:, 0, 0], smallest)
+
+
+@njit(types.Tuple((_MATRIX, _MATRIX))(_VECTOR, _VECTOR, _VECTOR), cache=True, error_model="numpy")
+def _line(phi: Any, center: Any, nodes: Any) -> Any:
+    """Return units along the mean and along what varies of ``phi``, (2, p), 0 for none; predictors (1, n)."""
+    plane, mean = np.zeros((2, phi.size)), np.sum(phi * center)
+    for k, (along, short) in enumerate(((center, _SHORT_MEAN), (phi, _SHORT))):
+        rest = along - np.sum(along * plane[0]) * plane[0]
+        length = math.sqrt(np.sum(rest**2))
+        if length > short:
+            plane[k] = rest / length
+    return plane, (mean + min(length, _LONGEST) * nodes).reshape(1, -1)
+
+
+@njit(_MATRIX(_MATRIX, _VECTOR, float64), cache=True, error_model="numpy")
+def _bent(plane: Any, moments: Any, smallest: float) -> Any:
+    """Return the Hessian whose mean curvatures times 1, u, u and u**2 are ``moments``.
+
+    In units of the first, its eigenvalues in the plane are those of ``[[1, a], [a, 1 + b]]``: one of at least 1,
+    and one that is raised where it is smaller than ``smallest``.
+    """
+    mean, p = moments[0], plane.shape[1]
+    a, b = moments[1] / mean, moments[3] / mean - 1.0
+    radius = math.hypot(0.5 * b, a)
+    lower, upper = 1.0 + 0.5 * b - radius, 1.0 + 0.5 * b + radius
+    change = np.array([[0.0, a], [a, b]])
+    if lower < smallest:
+        part = (smallest - lower) / (upper - lower)
+        change += part * np.array([[upper - 1.0, -a], [-a, upper - 1.0 - b]])
+    found = np.empty((p, p))
+    for i in range(p):
+        for j in range(i + 1):
+            entry = 0.0
+            for k in range(2):
+                for m in range(2):
+                    entry += plane[k, i] * change[k, m] * plane[m, j]
+            found[i, j] = found[j, i] = mean * entry
+        found[i, i] += mean
+    return found
+
+
+def _of_several(
+    curvatures: Callable[[FloatArray], FloatArray], phi: FloatArray, center: FloatArray, smallest: float
+) -> FloatArray:
+    """Return that of several predictors."""
     (m, p), length = phi.shape, float(np.linalg.norm(center))
-    constant = center / length if length > 1e-6 else np.zeros(p)
+    constant = center / length if length > _SHORT_MEAN else np.zeros(p)
     left, spreads, right = np.linalg.svd(phi - np.outer(phi @ constant, constant), full_matrices=False)
-    found = spreads > 1e-9
+    found = spreads > _SHORT
     directions = int(found.sum())
     side, (nodes, _) = directions + 1, normal_nodes(directions)
     eta = (phi @ center)[:, None] + (left[:, found] * np.minimum(spreads[found], _LONGEST)) @ nodes
