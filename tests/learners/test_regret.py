@@ -58,6 +58,9 @@ def vectors(kind, game, rng, wrong=1.0):
         elif kind == "drift":
             v = fixed / np.linalg.norm(fixed) + 0.3 * rng.normal(size=d) / math.sqrt(d)
             yield lambda _, v=v, size=size: size * v / 1.5
+        elif kind == "reversal":
+            v = np.eye(d)[0] * (-1.0 if t < 0.9 * game.rounds else 1.0)
+            yield lambda _, v=v, size=size: size * v
         elif kind == "alternating":
             v = np.eye(d)[0] * (-1) ** t
             yield lambda _, v=v, size=size: size * v
@@ -123,6 +126,18 @@ def test_regret_is_within_the_stated_constant(learner, kind, k):
     assert max(ratios) <= 1.0
 
 
+@pytest.mark.parametrize("radius", [1.5, 0.1])
+@pytest.mark.parametrize("learner", LEARNERS, ids=repr)
+def test_regret_stays_within_the_constant_when_the_vectors_turn_round(learner, radius):
+    """A bettor that went on to win while its plays were cut to the ball would be too rich to turn."""
+    game = game_of(0, 0, rounds=1000, radius=radius)
+    plays, v = play(learner, game, "reversal")
+    paid = float((v * (plays - game.center)).sum())
+    for distance in (radius, 0.1 * radius, 0.0):  # one coordinate, so that all norms are the same
+        regret = paid + distance * np.linalg.norm(v.sum(axis=0))
+        assert regret <= bound_of(learner, game, v, distance)
+
+
 @pytest.mark.parametrize("learner", [AdaGradNorm(), OptimisticFTRL(), FollowTheRegularizedLeader()], ids=repr)
 def test_the_constants_are_not_vacuous(learner):
     """Some sequence comes within a factor 8 of the bound."""
@@ -184,7 +199,7 @@ def test_flag_a2_the_sum_of_the_source_needs_k_of_2():
     assert (1 / t).sum() > 1000.0**0
     for k in (2, 3, 4):
         assert (t ** (k - 2)).sum() <= 1000.0 ** (k - 1)
-    assert StronglyConvexOSD.power == 2.0
+    assert StronglyConvexOSD().power == 2.0
 
 
 def test_strong_convexity_has_to_come_from_somewhere():
@@ -216,6 +231,54 @@ def test_flag_a6_the_source_penalty_has_free_multipliers_and_is_vacuous_at_moder
     assert last(NoPenalty()) == (0.0, 0.0)
 
 
+@pytest.mark.parametrize("rounds", [1, 7, 1000])
+@pytest.mark.parametrize("batch", [1, 10])
+@pytest.mark.parametrize("rho", [math.inf, 0.3])
+def test_the_source_penalty_is_that_of_theorem_11_at_the_size_of_a_round(rounds, batch, rho):
+    """Its sensitivity, and with it the noise, is that of a row in the mean of ``batch``."""
+    g, h, d, radius = 2.0, 3.0, 4, 0.7
+    nodes = math.floor(math.log2(rounds)) + 1
+    game = Game(
+        np.zeros(d), radius, rounds, 3.0, lipschitz=g, smoothness=h, batch=batch,
+        deviation=math.sqrt(nodes) / rho,
+    )  # fmt: skip
+    penalty = SourcePenalty(c_xi=0.5, c_nu=0.25, failure=0.1)
+    kappa = 1 + 2 * radius * h / g
+    phi = math.sqrt(math.log(20 * d * rounds * math.log(2 * kappa * rounds) / 0.1))
+    rule, a, a_noise = penalty.start(game), 8 * math.sqrt(2), 8 * math.sqrt(d)
+    for t in range(1, rounds + 1):
+        xi, nu = rule(Feedback(np.zeros(d), np.zeros(d)))
+        noise = a_noise * kappa * g * phi * math.log2(2 * rounds) * t**2 / (rho * batch)
+        assert xi * rounds**3 == pytest.approx(0.5 * (a * g * phi * t**2.5 + noise))
+        assert nu * rounds**3 == pytest.approx(0.25 * 28 * a * h * phi * t**2.5)
+    assert penalty.largest(game) == pytest.approx(xi + 2 * nu * radius)
+
+
+def test_the_source_penalty_plays_the_weights_that_it_is_proved_for():
+    assert ParameterFree(penalty=SourcePenalty()).power == 3.0
+    assert ParameterFree().power == ParameterFree(penalty=ConcentrationPenalty()).power == 1.0
+    for k in (1, 2, 4):
+        with pytest.raises(Incompatible, match="power="):
+            ParameterFree(penalty=SourcePenalty()).start(game_of(k, 0))
+
+
+@pytest.mark.parametrize("penalty", [NoPenalty(), SourcePenalty(c_nu=0.5), ConcentrationPenalty()], ids=repr)
+def test_vectors_are_cut_to_a_size_that_leaves_room_for_the_penalty(penalty):
+    """Cut to less, a penalty would not reach the bettor: V shows in its first bet, ``stake v / (2 V)``."""
+    game = Game(np.zeros(3), 5.0, 64, penalty.power, 2.0, 3.0, batch=4, deviation=1.5)
+    player = ParameterFree(penalty=penalty).start(game)
+    player.update(Feedback(np.array([0.2, 0.0, 0.0]), game.center))
+    size = 0.5 * 0.2 / np.linalg.norm(player.predict())
+    rule, steepest = penalty.start(game), 0.0
+    node = game.deviation * 2 * game.increment / game.batch
+    for t in range(1, game.rounds + 1):
+        weight, noise = (t / game.rounds) ** game.power, t.bit_count() * node
+        xi, nu = rule(Feedback(np.zeros(3), np.zeros(3), weight, noise))
+        steepest = max(steepest, xi + 2 * nu * game.radius)
+    assert size == pytest.approx(game.largest + penalty.largest(game))
+    assert steepest <= penalty.largest(game) <= 8 * steepest
+
+
 def test_the_concentration_penalty_has_explicit_constants():
     game = Game(np.zeros(3), 0.5, 4, power=1.0, lipschitz=2.0, smoothness=3.0)
     rule = ConcentrationPenalty(failure=0.1).start(game)
@@ -241,10 +304,10 @@ def test_flag_a8_sub_gaussian_tails_hold_direction_by_direction():
 
 
 def test_a_penalty_keeps_the_bettor_near_its_start():
-    game = game_of(1, 0)
+    game = game_of(3, 0)
     far, near = (
         np.linalg.norm(play(learner, game, "drift")[0][-1] - game.center)
-        for learner in (ParameterFree(), ParameterFree(penalty=SourcePenalty()))
+        for learner in (ParameterFree(largest=1.0), ParameterFree(largest=1.0, penalty=SourcePenalty()))
     )
     assert near < 0.1 * far
 

@@ -3,7 +3,6 @@
 import math
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from typing import ClassVar
 
 import numpy as np
 
@@ -121,8 +120,10 @@ class AbstractLearner(ABC):
 
     __slots__ = ()
 
-    power: ClassVar[float] = 1.0
-    """Growth of the weights that suits the learner."""
+    @property
+    def power(self) -> float:
+        """Growth of the weights that suits the learner."""
+        return 1.0
 
     @property
     @abstractmethod

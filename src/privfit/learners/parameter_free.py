@@ -28,8 +28,8 @@ class ParameterFree(AbstractLearner):
         vectors) if the start was the best point.
     largest : float, optional
         V, a guess at the size of the vectors at the end, for weights that end at 1. Default: what the
-        bounds of the loss and the noise allow, which real gradients do not come near. A smaller one learns
-        faster; vectors are cut to it.
+        bounds of the loss, the noise and the penalty allow, which real gradients do not come near. A smaller
+        one learns faster; vectors are cut to it.
     penalty : AbstractPenalty
         Makes playing far from the start pay for the noise there.
 
@@ -56,6 +56,11 @@ class ParameterFree(AbstractLearner):
         """Name."""
         return "parameter-free betting"
 
+    @property
+    def power(self) -> float:
+        """That of the penalty."""
+        return self.penalty.power
+
     def start(self, game: Game) -> AbstractPlayer:
         """Start at the centre."""
         return _Bettor(game, self)
@@ -66,7 +71,7 @@ class _Bettor(AbstractPlayer):
 
     def __init__(self, game: Game, learner: ParameterFree) -> None:
         self._game, self._rule = game, learner.penalty.start(game)
-        self._limit = game.largest if learner.largest is None else learner.largest
+        self._limit = learner.largest or game.largest + learner.penalty.largest(game)
         self._wealth, self._round = learner.stake, 1
         self._gains, self._bet = np.zeros(game.dimension), np.zeros(game.dimension)
         self._point = game.center

@@ -1,7 +1,7 @@
 """Online subgradient descent for strongly convex losses."""
 
 from dataclasses import dataclass
-from typing import ClassVar, final
+from typing import final
 
 from privfit._checks import FloatArray, positive
 from privfit.errors import Incompatible
@@ -30,7 +30,6 @@ class StronglyConvexOSD(AbstractLearner):
     """
 
     strength: float | None = None
-    power: ClassVar[float] = 2.0
 
     def __post_init__(self) -> None:
         if self.strength is not None:
@@ -40,6 +39,11 @@ class StronglyConvexOSD(AbstractLearner):
     def name(self) -> str:
         """Name."""
         return "strongly convex online subgradient descent"
+
+    @property
+    def power(self) -> float:
+        """2."""
+        return 2.0
 
     def start(self, game: Game) -> AbstractPlayer:
         """Start at the centre.
