@@ -254,6 +254,26 @@ def test_ranges_count_the_relation_and_the_rounding():
         assert 3.0 < remove < 3.0 * (1 + 1e-4)
 
 
+@pytest.mark.parametrize("n", [100, 10**5])
+@pytest.mark.parametrize("p", [1, 4])
+def test_the_cost_leaves_room_for_the_rounding_of_a_draw(n, p):
+    """By eight roundings of ``2**-53`` radii a coordinate, in a cell of the lattice, for two neighbours.
+
+    What is e-differentially private is ``1.26 e``-GDP.
+    """
+    problem = problem_of(Logistic(), n, p)
+
+    def room(draw):
+        return 2 * (p * 8 * 2.0 ** (draw.bits(problem) - 53) + 2.0**-31)
+
+    draw = ExponentialDraw(1.0, 3.0)
+    spent = draw.rate(problem) * score_range(problem, range_over_ball(problem, draw.radius))
+    assert 1e-3 > draw.epsilon - spent >= room(draw)
+    draw = RegularisedBallDraw(1e-3, 0.1, 3.0)
+    spent = problem.sensitivity("gradient") * math.sqrt(draw.temperature(problem) / draw.strength)
+    assert 1e-4 * draw.mu > draw.mu - spent >= 1.26 * room(draw) + 1e-9 * draw.mu
+
+
 def hockey_stick(a, b, epsilon):
     return np.maximum(np.exp(a) - math.exp(epsilon) * np.exp(b), 0.0).sum()
 

@@ -91,12 +91,20 @@ def test_replacing_any_row_by_anything_costs_no_more_than_planned(case):
     assert largest > 0.02 * one.amount
 
 
-@pytest.mark.parametrize("pure", [False, True])
-def test_linear_losses_use_up_the_whole_budget(pure):
-    """Equality at the first row: it is in every node of its path, and k = 1 gives all rounds one bound."""
+@pytest.mark.parametrize("p", [3, 20])
+@pytest.mark.parametrize(
+    ("norm", "pure"),
+    [(1.0, True), (2.0, True), (2.0, False), (2.5, False), (3.0, False), (6.0, False), (math.inf, False)],
+)
+def test_linear_losses_use_up_the_whole_budget(norm, pure, p):
+    """Equality at the first row: it is in every node of its path, and k = 1 gives all rounds one bound.
+
+    Of rows of norm 1 those of equal entries are the longest, which Gaussian noise in other norms counts.
+    """
     n = 64
-    problem, one = problem_of(Linear(), n=n), one_pass(pure=pure)
-    x, y = np.tile([1.5, 0.0, 0.0], (n, 1)), np.ones(n)
+    problem = problem_of(Linear(), n=n, p=p, norm_bound=math.sqrt(p))
+    one = one_pass(p=p, pure=pure, norm=norm, row_bound=1.0)
+    x, y = np.tile(np.full(p, p ** (-1.0 / norm)), (n, 1)), np.ones(n)
     recorded = Recorder()
     run(one, problem, x, y, recorded)
     y[0] = -1.0
@@ -107,6 +115,29 @@ def test_linear_losses_use_up_the_whole_budget(pure):
     cost = apart.sum() if pure else math.sqrt((apart**2).sum())
     assert cost <= one.amount
     assert cost == pytest.approx(one.amount, rel=1e-4)
+
+
+@pytest.mark.parametrize("row_bound", [None, 0.8])
+@pytest.mark.parametrize("norm", [1.0, 1.5, 3.0, math.inf])
+def test_in_other_norms_noise_follows_the_rows_norm_and_their_length(norm, row_bound):
+    """G is slope times the row's norm, H curvature times norm times length, for moves measured by length."""
+    n, p, length, told = 32, 3, 1.4, []
+    problem = problem_of(Logistic(), n=n, p=p, norm_bound=length)
+    one = one_pass(Spy(told, AdaGradNorm()), norm=norm, row_bound=row_bound, power=2.0)
+    x, y = table_of(n, p, np.random.default_rng(5))
+    run(one, problem, x, y, make_source(1))
+    largest = row_bound or length * p ** max(0.0, 1.0 / norm - 0.5)
+    g, h = largest, 0.25 * largest * length
+    changes, before, last = [], 0.0, np.zeros(p)
+    for feedback in told:
+        beta, move = feedback.weight, np.linalg.norm(feedback.point - last)
+        changes.append(2 * min((beta - before) * g + before * h * move, (beta + before) * g))
+        before, last = beta, feedback.point
+    sd = math.sqrt(depth(n)) / one.amount * p ** max(0.0, 0.5 - 1.0 / norm)
+    for t, feedback in enumerate(told, start=1):
+        nodes = [i for i in range(1, t + 1) if i == t & (-1 << (i & -i).bit_length() - 1)]
+        sizes = [max(changes[i - (i & -i) : i]) for i in nodes]
+        assert feedback.noise == pytest.approx(sd * sum(sizes), rel=1e-5)
 
 
 @pytest.mark.parametrize("mode", ["tight", "source"])
@@ -171,13 +202,15 @@ def test_without_noise_the_pass_is_deterministic_and_ignores_g_and_h():
 @pytest.mark.parametrize("loss", [Logistic(), Huber(0.5), Squared(2.0)], ids=lambda loss: loss.name)
 @pytest.mark.parametrize("k", [1.0, 2.5])
 @pytest.mark.parametrize("batch", [1, 4])
-def test_equal_rows_make_the_sum_the_gradient_itself(loss, k, batch):
+@pytest.mark.parametrize("norm", [1.0, 1.5, 2.0, 3.0, math.inf])
+@pytest.mark.parametrize("row", [(1.0, -1.5, 0.5), (1.15, -1.15, 1.15), (0.0, 1.99, 0.0)])
+def test_equal_rows_make_the_sum_the_gradient_itself(loss, k, batch, norm, row):
     """g_t telescopes: beta_t grad(x_t). So the balls cut nothing off a loss that keeps its bounds."""
-    n, told = 32, []
+    n, told, row = 32, [], np.array(row)
     problem = problem_of(loss, n=n, norm_bound=2.0)
-    row = np.array([1.0, -1.5, 0.5])
     x, y = np.tile(row, (n, 1)), np.ones(n)
-    run(one_pass(Spy(told, AdaGradNorm()), amount=math.inf, power=k, batch=batch), problem, x, y)
+    one = one_pass(Spy(told, AdaGradNorm()), amount=math.inf, power=k, batch=batch, norm=norm)
+    run(one, problem, x, y)
     for t, feedback in enumerate(told, start=1):
         assert feedback.weight == pytest.approx((t * batch / n) ** k)
         slope = loss.functions.slope(1.0, float(row @ feedback.point), 1.0, *loss.parameters)

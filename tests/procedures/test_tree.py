@@ -1,5 +1,7 @@
 """The tree: which rounds a node holds, what is kept, and how much noise a sum has."""
 
+from fractions import Fraction
+
 import numpy as np
 import pytest
 from scipy.stats import chi2
@@ -75,6 +77,28 @@ def test_nodes_hold_their_rounds_and_the_largest_sensitivity():
         np.testing.assert_allclose(value, vectors[rounds].sum(axis=0), atol=1e-12)
         assert bound >= sensitivities[rounds].max()
         assert bound == pytest.approx(sensitivities[rounds].max(), rel=1e-9)
+
+
+def test_what_rounding_adds_to_a_difference_of_neighbours_is_in_the_sensitivity():
+    """Vectors as long as stated, one of which changes sign; the computed sums are compared exactly."""
+    rounds, size, beyond = 64, 64, 0
+    vectors = np.random.default_rng(2).uniform(-1.0, 1.0, size=(rounds, size))
+    for changed in range(0, rounds, 7):
+        vectors[changed] = 1.0
+        other = vectors.copy()
+        other[changed] = -1.0
+        sums = []
+        for table in (vectors, other):
+            noise = Marked(size)
+            tree = NoisyTree(size, rounds, noise, ratio=0.5)
+            for vector in table:
+                tree.step(vector, 2.0)
+            sums.append(noise.asked)
+        for (one, bound), (two, _) in zip(*sums, strict=True):
+            apart = [abs(Fraction(a) - Fraction(b)) for a, b in zip(one.tolist(), two.tolist(), strict=True)]
+            assert max(apart) <= Fraction(bound)
+            beyond += max(apart) > 2
+    assert beyond > 20
 
 
 @pytest.mark.parametrize("rounds", [1, 2, 3, 7, 8, 100, 599])

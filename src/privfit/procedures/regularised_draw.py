@@ -66,11 +66,14 @@ class RegularisedBallDraw(AbstractProcedure):
         slope += (problem.l2 + self.strength) * self.radius
         return lattice_bits(inverse_temperature(problem, self.strength, self.mu) * slope, self.radius)
 
+    def temperature(self, problem: Problem) -> float:
+        """Return k, which leaves room in mu for the rounding of a draw."""
+        mu = self.mu - 4.0 * lattice_margin(problem.size, self.bits(problem))
+        return inverse_temperature(problem, self.strength, mu)
+
     def carry_out(self, problem: Problem, rows: Rows, noise: NoiseSource) -> FloatArray:
         """Draw the point."""
-        bits = self.bits(problem)
-        mu = self.mu - 4.0 * lattice_margin(problem.size, bits)
-        k = inverse_temperature(problem, self.strength, mu)
+        bits, k = self.bits(problem), self.temperature(problem)
         objective = scaled_objective(
             problem,
             rows,
