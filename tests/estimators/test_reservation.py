@@ -6,6 +6,7 @@ from typing import final
 
 import numpy as np
 import pytest
+from sklearn.model_selection import GridSearchCV, cross_val_score
 
 import privfit as pf
 from privfit.data.encode import SchemaEncoder
@@ -153,6 +154,22 @@ def test_the_ledger_is_written_before_a_stream_is_read(ledger):
     )
     assert len(costs) == 1
     assert costs[0] > 0
+
+
+def test_cross_validation_and_grid_search_are_charged_fit_by_fit(tmp_path):
+    ledger = pf.Ledger(tmp_path / "account.db")
+    ledger.grant("people", pf.Budget.gdp(2.0))
+    x, y = matrix()
+    model = pf.LogisticRegression(
+        budget=pf.Budget.gdp(0.5), inference=False, random_state=0, ledger=ledger, dataset="people"
+    )
+    assert cross_val_score(model, x, y, cv=3).shape == (3,)
+    assert spent(ledger) == pytest.approx(0.5 * math.sqrt(3))
+    GridSearchCV(model, {"l2": [0.0, 0.1]}, cv=2).fit(x, y)
+    assert spent(ledger) == pytest.approx(0.5 * math.sqrt(3 + 2 * 2 + 1))
+    with pytest.raises(BudgetExceeded):
+        GridSearchCV(model, {"l2": [0.0, 0.1, 0.2, 0.3]}, cv=3, error_score="raise").fit(x, y)
+    assert spent(ledger) == pytest.approx(2.0)
 
 
 def without(name):

@@ -37,8 +37,11 @@ def walk_of(problem, *, n_steps=50, step_size=0.3, decay=0.0, ratio=QUIET):
     return RandomRoundWalk(n_steps, step_size, decay, problem.smoothness + problem.l2, ratio, problem.start)
 
 
-def descent_of(problem, *, n_steps=30, rate=1.0, step_size=0.3, averaged=1, ratio=QUIET, radius=math.inf):
-    return SampledDescent(n_steps, rate, step_size, 0.0, radius, averaged, ratio, problem.start)
+def descent_of(problem, *, n_steps=30, rate=1.0, step_size=0.3, averaged=1, ratio=QUIET, **changes):
+    options = {"decay": 0.0, "radius": math.inf, **changes}
+    return SampledDescent(
+        n_steps, rate, step_size, averaged=averaged, ratio=ratio, start=problem.start, **options
+    )
 
 
 def table(rng, n=60, p=3):
@@ -95,16 +98,17 @@ def test_the_outcome_is_the_point_before_update_r_and_equals_gradient_descent(rn
     assert len(seen) > 5
 
 
-def test_all_rows_at_rate_one_are_gradient_descent(rng):
+@pytest.mark.parametrize("decay", [0.0, 0.5])
+def test_all_rows_at_rate_one_are_gradient_descent(decay, rng):
     x, y = table(rng)
     problem = problem_of(Logistic(), x, l2=0.1)
     for averaged in (1, 10):
         points, point = [], np.zeros(3)
-        for _ in range(30):
+        for t in range(1, 31):
             gradient = x.T @ (1 / (1 + np.exp(-x @ point)) - y) / 60 + problem.ridge @ point
-            point = point - 0.3 * gradient
+            point = point - 0.3 * t**-decay * gradient
             points.append(point)
-        outcome = descent_of(problem, averaged=averaged).carry_out(
+        outcome = descent_of(problem, averaged=averaged, decay=decay).carry_out(
             problem, rows_of(problem, x, y), make_source(3)
         )
         np.testing.assert_allclose(outcome, np.mean(points[-averaged:], axis=0), atol=1e-5)

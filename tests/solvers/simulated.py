@@ -12,6 +12,7 @@ from privfit.privacy.mechanisms import NoNoise, make_source
 from privfit.privacy.relation import Relation
 from privfit.problem.objective import Problem
 from privfit.problem.oracle import Oracle
+from privfit.problem.plan import Release
 
 
 def rows(loss, n, rng, p=3):
@@ -39,6 +40,24 @@ def oracle_for(problem, solver, x, y, *, mu, seed=0):
     plan = plan_once(problem, solver, Allowance.gaussian(mu), inference=True)
     noise = make_source(seed) if np.isfinite(mu) else NoNoise()
     return Oracle(problem, plan, ArraySource(x, y, norm_bound=problem.norm_bound), noise)
+
+
+class Watcher:
+    """An oracle that carries nothing out and keeps the procedure that it was asked for."""
+
+    def __init__(self, plan):
+        self.plan, self.asked = plan, None
+
+    def carry_out(self, procedure, at):
+        self.asked = procedure
+        return Release(procedure.planned, at, at)
+
+
+def procedure_of(problem, solver, allowance):
+    """Return the procedure that a solver asks for, from public facts."""
+    watcher = Watcher(plan_once(problem, solver, allowance, inference=False))
+    solver.run(problem, watcher)
+    return watcher.asked
 
 
 def inferred(problem, solver, x, y, *, mu, seed=0):

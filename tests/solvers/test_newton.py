@@ -171,6 +171,11 @@ def test_the_ridge_two_step_solves_two_problems_in_turn():
     assert 1.6 * np.linalg.norm(rule.move(flat, None, done=0.4, oracle=NoTests()).change) <= 4 * 0.5 + 1e-12
     near = proposal(gradient=[1e-3, 0, 0], theta=theta)
     np.testing.assert_allclose(rule.move(near, None, done=0.0, oracle=NoTests()).change, near.direction)
+    by_default, stated = (
+        one.move(far, None, done=0.0, oracle=NoTests()).change
+        for one in (RidgeTwoStep(), RidgeTwoStep(l2=0.25 * 1.6**2 * 100**-0.25))
+    )
+    np.testing.assert_allclose(by_default, stated)
     spared = proposal(ConcomitantHuber(), gradient=np.ones(4), theta=np.array([1.0, 1.0, 1.0, 2.0]))
     added = spared.with_ridge(3.0)
     np.testing.assert_allclose(added.gradient, [4.0, 4.0, 4.0, 1.0])
