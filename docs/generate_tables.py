@@ -898,6 +898,65 @@ def planner_census() -> str:
     return table(header, body)
 
 
+ONE_PASS = {
+    ("AdaGrad-norm", "tight"): "AdaGrad-norm (default)",
+    ("subgradient", "tight"): "subgradient, default step",
+    ("FTRL", "tight"): "follow the regularised leader",
+    ("optimistic", "tight"): "optimistic",
+    ("mirror descent", "tight"): "mirror descent",
+    ("strongly convex", "tight"): "strongly convex (strength 1/d, k = 2)",
+    ("betting", "tight"): "betting, default",
+    ("AdaGrad-norm", "source"): "AdaGrad-norm, noise of the source",
+    ("gradient descent", "tight"): "*noisy gradient descent, same mu*",
+    ("noisy SGD", "tight"): "*noisy SGD, same (ε, δ = 1e-5)*",
+}
+"""Methods of the study of one pass, as the page calls them."""
+
+
+def one_pass_risks() -> dict[tuple[str, str], dict[tuple[int, int, float], float]]:
+    """Return excess risks of the study of one pass by method, then by rows, columns and rho."""
+    found: dict[tuple[str, str], dict[tuple[int, int, float], float]] = {one: {} for one in ONE_PASS}
+    for row in rows("experiments/results/online_to_batch.csv"):
+        cell = int(row["rows"]), int(row["columns"]), float(row["rho"])
+        found[row["method"], row["noise"]][cell] = float(row["excess_risk"])
+    return found
+
+
+def one_pass_slopes() -> str:
+    """Return least-squares slopes of the excess risk on log-log scales, one thing varied at a time."""
+    body = []
+    for method, risks in one_pass_risks().items():
+        varied = [
+            {n: risk for (n, d, rho), risk in risks.items() if d == 4 and math.isinf(rho)},
+            {n: risk for (n, d, rho), risk in risks.items() if (d, rho) == (4, 1.0)},
+            {d: risk for (n, d, rho), risk in risks.items() if (n, rho) == (4096, 1.0)},
+            {1 / rho: risk for (n, d, rho), risk in risks.items() if (n, d) == (4096, 4) and rho < math.inf},
+        ]
+        body.append([ONE_PASS[method], *(_slope(by) if len(by) > 2 else "" for by in varied)])
+    return table(["learner", "T, no noise", "T, rho = 1", "d", "1/rho"], body)
+
+
+def _slope(risks: dict[Any, float]) -> str:
+    logs = [math.log(at) for at in risks], [math.log(risk) for risk in risks.values()]
+    return f"{statistics.linear_regression(*logs).slope:.2f}"
+
+
+def one_pass_ratios() -> str:
+    """Return excess risks over that of noisy gradient descent at the same cost, for many rows."""
+    found = one_pass_risks()
+    cells_of = [(n, 4, 1.0) for n in (4096, 8192)]
+    reference = [found["gradient descent", "tight"][cell] for cell in cells_of]
+    body = [
+        [
+            ONE_PASS[method],
+            *(f"{risks[cell] / one:.3g}" for cell, one in zip(cells_of, reference, strict=True)),
+        ]
+        for method, risks in found.items()
+        if method != ("gradient descent", "tight")
+    ]
+    return table(["learner", "T = 4,096", "T = 8,192"], body)
+
+
 PAGES: dict[str, dict[str, Callable[[], str]]] = {
     "experiments.md": {
         "coverage": coverage,
@@ -936,6 +995,7 @@ PAGES: dict[str, dict[str, Callable[[], str]]] = {
         "kills": kills,
         "mutants": mutants,
     },
+    "experiments/online-to-batch.md": {"slopes": one_pass_slopes, "ratios": one_pass_ratios},
     "experiments/output-perturbation.md": {"cells": cells, "counts": counts},
     "planning.md": {
         "planner": lambda: planner_table(planner_cells(finite=True)),
