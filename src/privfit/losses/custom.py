@@ -1,6 +1,5 @@
 """A loss from the user's own functions."""
 
-import warnings
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -11,6 +10,7 @@ import numpy as np
 from numba import njit
 
 from privfit._checks import FloatArray, one_of, positive
+from privfit._silent import silence
 from privfit.errors import InvalidArgument
 from privfit.losses.base import (
     AbstractLoss,
@@ -25,7 +25,7 @@ LossFunction: TypeAlias = Callable[[Any, Any], Any]
 """``f(y, eta)``, of numbers or of arrays."""
 
 _ONE_AT_A_TIME = Lock()
-"""Functions from outside are called by one thread at a time: silencing warnings is not thread-safe."""
+"""Functions from outside are called by one thread at a time, so that they need not be thread-safe."""
 
 _PROBE_ETA = np.array([-800.0, -3.0, -1.0, -0.5, -1e-9, 0.0, 0.25, 1.0, 2.5, 800.0] * 2)
 _PROBE_Y = {
@@ -196,10 +196,8 @@ class _Guarded:
         """Return what the function does, in whatever shape; None where it fails."""
         y, eta = y.view(), eta.view()
         y.flags.writeable = eta.flags.writeable = False
-        with _ONE_AT_A_TIME, np.errstate(all="ignore"), warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            with suppress(Exception):
-                return np.array(self.function(y, eta), dtype=np.float64)
+        with _ONE_AT_A_TIME, np.errstate(all="ignore"), silence, suppress(Exception):
+            return np.array(self.function(y, eta), dtype=np.float64)
         return None
 
 
