@@ -238,7 +238,10 @@ class AbstractPrivateRegressor(BaseEstimator, ABC):
         )
 
     def _numbers(self, X: Any, **options: Any) -> FloatArray:
-        """Return what scikit-learn's validation returns, with no message that quotes a cell."""
+        """Return what scikit-learn's validation returns, with no message that quotes a cell.
+
+        Nor one that says how many rows there are, where none are asked for.
+        """
         X = unmasked(X)
         shape = getattr(X, "shape", None) or np.shape(quietly(lambda: np.asarray(X), UNREADABLE))
         if len(shape) != 2:
@@ -246,6 +249,8 @@ class AbstractPrivateRegressor(BaseEstimator, ABC):
                 "X must be two-dimensional: an array or a data frame in memory. Reshape your data to "
                 "(rows, columns), or collect() a lazy frame"
             )
+        if not shape[1] and not options.get("ensure_min_samples", 1):
+            raise SchemaError("X has no column; pass an array or a data frame with at least one")
         _refuse_complex("X", X)
         _refuse_repeated_names(X)
         try:
