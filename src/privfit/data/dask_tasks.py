@@ -1,4 +1,4 @@
-"""What Dask is given to do: tasks for partitions, whose names say nothing, errors that quote nothing, and no warnings.
+"""What Dask is given to do: tasks for partitions, whose names and errors quote nothing, and no warnings.
 
 Names of tasks are drawn anew for each computation, and are no digests.
 """
