@@ -29,11 +29,10 @@ from privfit.estimators.budget import choose_budget
 from privfit.estimators.fit import FitOptions, fit
 from privfit.estimators.models import Model
 from privfit.estimators.shares import Beside, share_rule, with_unit
+from privfit.estimators.without_schema import UNREADABLE, missing_as_nan, refuse_text_columns
 from privfit.privacy.budget import Budget
 from privfit.privacy.ledger import Ledger
 from privfit.results import FitResult
-
-UNREADABLE = "X must hold numbers; declare text columns in a schema"
 
 _QUOTE_NOTHING = (
     "Found array with",
@@ -242,7 +241,8 @@ class AbstractPrivateRegressor(BaseEstimator, ABC):
 
         Nor one that says how many rows there are, where none are asked for.
         """
-        X = unmasked(X)
+        refuse_text_columns(X)
+        X = missing_as_nan(unmasked(X))
         shape = getattr(X, "shape", None) or np.shape(quietly(lambda: np.asarray(X), UNREADABLE))
         if len(shape) != 2:
             raise SchemaError(
