@@ -1,4 +1,4 @@
-"""What rounding may do to a Gaussian proposal of the regularised exponential mechanism, in wider arithmetic."""
+"""What rounding does to Gaussian proposals of the regularised exponential mechanism, in wider arithmetic."""
 
 import math
 

@@ -241,8 +241,7 @@ class AbstractPrivateRegressor(BaseEstimator, ABC):
 
         Nor one that says how many rows there are, where none are asked for.
         """
-        refuse_text_columns(X)
-        X = missing_as_nan(unmasked(X))
+        given, X = X, missing_as_nan(unmasked(X))
         shape = getattr(X, "shape", None) or np.shape(quietly(lambda: np.asarray(X), UNREADABLE))
         if len(shape) != 2:
             raise SchemaError(
@@ -253,6 +252,7 @@ class AbstractPrivateRegressor(BaseEstimator, ABC):
             raise SchemaError("X has no column; pass an array or a data frame with at least one")
         _refuse_complex("X", X)
         _refuse_repeated_names(X)
+        refuse_text_columns(given)
         try:
             with np.errstate(all="ignore"):  # a warning would depend on cells
                 return np.asarray(

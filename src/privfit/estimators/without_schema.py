@@ -57,7 +57,7 @@ def _filled(cells: NDArray[Any]) -> NDArray[Any]:
     return filled
 
 
-def _is_text(column: "nw.Series[Any]") -> bool:
+def _is_text(column: Any) -> bool:
     """Return whether a column is of text or categories; narwhals takes Python objects for text if none is."""
     is_object = getattr(column.to_native(), "dtype", None) == np.dtype(object)
     return not is_object and isinstance(column.dtype, _OTHER_TYPES)

@@ -60,6 +60,7 @@ class ArrayGuard:
     function: Any
 
     def __call__(self, y: Any, eta: Any, *constants: float) -> Any:
+        """Return what the function does for each row, NaN where it fails."""
         single = np.ndim(eta) == 0
         y, eta = (np.atleast_1d(np.asarray(value, dtype=np.float64)) for value in (y, eta))
         out = self.answered(y, eta, *constants)
