@@ -164,9 +164,9 @@ def _plainest(cell: object) -> int | str | None:
     A whole number is an int, true and false included. A number that is a float, or what a float prints as, is
     spelled as the float is, and any other that ends after the point is a decimal without zeros at its end.
     """
-    if type(cell) in (str, int) or isinstance(cell, np.timedelta64):  # a whole number to NumPy
-        return None
     try:
+        if type(cell) in (str, int) or isinstance(cell, np.timedelta64):  # a whole number to NumPy
+            return None
         if isinstance(cell, bool | np.bool_ | Integral):
             return int(cell)
         if isinstance(cell, Fraction):

@@ -172,7 +172,9 @@ class RegularisedGaussianDraw(AbstractProcedure):
         return DrawRounding(mu=6.0 * k * (value + tangent), below=k * below)
 
     def acceptance(self, problem: Problem) -> float:
-        """Return a lower bound on the probability of accepting a proposal, from public facts; without rounding.
+        """Return a lower bound on the probability of accepting a proposal, from public facts.
+
+        It leaves `rounding` aside.
 
         The Hessian of the objective is at most ``curvature * S + l2``, S the second moment of the rows, and
         the trace of S at most ``norm_bound**2``; the determinant of ``1 + H / strength`` is largest for equal

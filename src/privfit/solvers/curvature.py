@@ -78,7 +78,7 @@ def _of_one(
 @njit(types.Tuple((_MATRIX, _MATRIX))(_VECTOR, _VECTOR, _VECTOR), cache=True, error_model="numpy")
 def _line(phi: Any, center: Any, nodes: Any) -> Any:
     """Return units along the mean and along what varies of ``phi``, (2, p), 0 for none; predictors (1, n)."""
-    plane, mean = np.zeros((2, phi.size)), np.sum(phi * center)
+    plane, mean, length = np.zeros((2, phi.size)), np.sum(phi * center), 0.0
     for k, (along, short) in enumerate(((center, _SHORT_MEAN), (phi, _SHORT))):
         rest = along - np.sum(along * plane[0]) * plane[0]
         length = math.sqrt(np.sum(rest**2))
@@ -91,8 +91,8 @@ def _line(phi: Any, center: Any, nodes: Any) -> Any:
 def _bent(plane: Any, moments: Any, smallest: float) -> Any:
     """Return the Hessian whose mean curvatures times 1, u, u and u**2 are ``moments``.
 
-    In units of the first, its eigenvalues in the plane are those of ``[[1, a], [a, 1 + b]]``: one of at least 1,
-    and one that is raised where it is smaller than ``smallest``.
+    In units of the first, its eigenvalues in the plane are those of ``[[1, a], [a, 1 + b]]``: one of at least
+    1, and one that is raised where it is smaller than ``smallest``.
     """
     mean, p = moments[0], plane.shape[1]
     a, b = moments[1] / mean, moments[3] / mean - 1.0
