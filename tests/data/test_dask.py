@@ -6,6 +6,8 @@ import os
 import pickle
 import re
 import signal
+import threading
+import warnings
 
 import numpy as np
 import pandas as pd
@@ -509,6 +511,60 @@ def test_errors_of_dask_itself_are_withheld():
     assert CANARY not in str(caught.value)
     assert caught.value.__cause__ is None
     assert caught.value.__context__ is None
+
+
+@pytest.mark.filterwarnings("default")
+def test_neighbours_are_neither_warned_of_nor_logged_on_a_cluster(caplog, monkeypatch, in_order):
+    """Dask warns of what is long to send: rows in memory with a long cell, or the numbers of many rows."""
+    from distributed import Client, LocalCluster
+
+    from privfit.data import dask_tables
+
+    monkeypatch.setattr(dask_tables, "_BROUGHT", 0)
+    short = frame(5000).iloc[:4000]
+    neighbours = [short, short.assign(ward=short.ward.where(short.index != 7, "w" * 200_000)), frame(5000)]
+    said = []
+    with (
+        LocalCluster(n_workers=1, threads_per_worker=1, processes=False, dashboard_address=None) as cluster,
+        Client(cluster),
+        dask.config.set({"scheduler": None, "distributed.admin.large-graph-warning-threshold": "1B"}),
+    ):
+        for data in neighbours:
+            caplog.clear()
+            with warnings.catch_warnings(record=True) as warned, caplog.at_level(logging.INFO):
+                warnings.simplefilter("always")
+                table = dd.from_pandas(data, npartitions=2)
+                pf.logit("ill ~ age + ward", table, schema=SCHEMA, relation="add_remove", n_rows=4500)
+                source_of(table).sampled(in_order(np.ones(len(data), dtype=bool)), 1.0)
+            logged = [one.getMessage() for one in caplog.records if one.name.startswith("distributed")]
+            of_time = re.compile("unresponsive|garbage collection")  # which is not protected
+            said.append([str(one.message) for one in warned])
+            said[-1] += [one for one in logged if not of_time.search(one)]
+    assert said == [[]] * 3
+
+
+def test_warnings_are_withheld_until_the_last_thread_is_done(recwarn):
+    """Whichever thread begins or ends first: each could put back the filters that it found."""
+    from privfit._silent import silence
+
+    inside, left = threading.Event(), threading.Event()
+
+    def other():
+        with silence:
+            inside.set()
+            left.wait()
+            warnings.warn("of the other thread", stacklevel=1)
+
+    warnings.simplefilter("always")
+    thread = threading.Thread(target=other)
+    with silence:
+        thread.start()
+        inside.wait()
+    left.set()
+    thread.join()
+    assert not recwarn.list
+    warnings.warn("again", stacklevel=1)
+    assert [str(one.message) for one in recwarn.list] == ["again"]
 
 
 def test_what_a_kernel_raises_on_a_worker_quotes_nothing():

@@ -1,6 +1,7 @@
 """Parts of a folder of Parquet files are read each with its own types, cell by cell."""
 
 from decimal import Decimal
+from urllib.parse import unquote
 
 import numpy as np
 import pandas as pd
@@ -175,3 +176,24 @@ def test_a_column_that_a_part_lacks_is_missing_there(tmp_path):
     pq.write_table(pa.table({"x": PLAIN, "y": Y, "extra": PLAIN}), path / "part-2.parquet")
     with pytest.raises(SchemaError, match="'extra' is not in the data"):
         open_table(path, needed=["extra"])
+
+
+@pytest.mark.parametrize(
+    "name", ["v", "%ff", "%zz", "a%20b", "%C3%A9", "%", "3000000000", "99999999999999999999"]
+)
+def test_neighbours_that_differ_in_the_name_of_a_folder(tmp_path, name):
+    """One row in a folder of its own: whatever its name, the other rows are read, and it as what it says."""
+    for level, part in (("1", [0.1, 0.2]), ("2", [0.3]), (name, [0.4])):
+        path = tmp_path / f"g={level}" / f"{'h h' if level == '2' else 'h%20h'}={level}"
+        path.mkdir(parents=True)
+        pq.write_table(pa.table({"x": part}), path / "a.parquet")
+    text = unquote(name, errors="replace")
+    expected = {0.1: "1", 0.2: "1", 0.3: "2", 0.4: text}
+    opened = open_table(tmp_path)
+    for column in ("g", "h h"):
+        cells = as_text(opened.values(column)).to_pylist()
+        assert dict(zip(opened.column("x").tolist(), cells, strict=True)) == expected
+    found = {}
+    for batch in read_batches(tmp_path, ["x", "g"], TextForm(), BatchSizes(9, 99, 1)):
+        found |= dict(zip(batch.column("x").to_pylist(), as_text(batch.column("g")).to_pylist(), strict=True))
+    assert found == expected

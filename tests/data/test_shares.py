@@ -1,5 +1,6 @@
 """Shares: at most 1 in a unit in exact arithmetic, and a function of that unit's rows alone."""
 
+import math
 from decimal import Decimal
 from fractions import Fraction
 
@@ -205,3 +206,41 @@ def test_whole_numbers_among_objects_are_one_unit_whatever_their_type():
     codes, count = unit_codes(cells)
     assert codes.tolist() == [0, 0, 0, 0, 1, 2, 2, NOBODY, NOBODY]
     assert count == 3
+
+
+SAME_NUMBERS = [
+    [1, True, np.bool_(True), 1.0, Decimal("1.00"), Fraction(1), np.int8(1)],
+    [0.5, Fraction(1, 2), Decimal("0.50"), np.float32(0.5), np.longdouble(0.5), "0.5"],
+    [1e-7, Decimal("1E-7"), Decimal("1.00E-7"), Fraction(1, 10**7)],
+    [0.1, Decimal("0.1"), Decimal.from_float(0.1), Fraction(1, 10)],
+    [Decimal("0.12345678901234567890"), Fraction(1234567890123456789, 10**19)],
+    [Fraction(1, 3), Fraction(2, 6)],
+    [10**22, 1e22, Decimal("1e22")],
+    [math.inf, Decimal("Infinity")],
+    [0, -0.0, Decimal("-0"), False],
+]
+"""Cells that are one number."""
+
+
+@pytest.mark.parametrize("same", SAME_NUMBERS, ids=lambda same: str(same[0]))
+def test_equal_numbers_among_python_objects_are_one_person(same):
+    """Neighbours that differ in the type of a cell: who is whose is the same."""
+    others = [cell for numbers in SAME_NUMBERS if numbers is not same for cell in numbers[:1]]
+    whole = unit_codes(objects([same[0], same[0], *others]))
+    for cell in same:
+        codes, count = unit_codes(objects([same[0], cell, *others]))
+        assert codes.tolist() == whole[0].tolist() == [0, 0, *range(1, len(others) + 1)]
+        assert count == whole[1]
+
+
+def test_numbers_that_are_not_equal_stay_apart():
+    apart = [1 / 3, Fraction(1, 3), Decimal("0.3333333333333333333"), np.float32(1 / 3), 10**300, 1e300]
+    apart += [Decimal("1e5000"), Decimal("1e5001"), Decimal("1e-5000"), Fraction(1, 2**4400), "1.0", 1]
+    apart += [np.timedelta64(1, "s")]
+    assert unit_codes(objects(apart))[0].tolist() == list(range(len(apart)))
+    nobody = [math.nan, None, Decimal("NaN"), Decimal("sNaN"), np.float32("nan")]
+    assert unit_codes(objects(nobody))[0].tolist() == [NOBODY] * len(nobody)
+
+
+def objects(cells):
+    return np.fromiter(cells, dtype=object)

@@ -14,7 +14,7 @@ import pytest
 from pyarrow import feather
 
 from privfit.data.batches import BatchSizes, TextForm, read_batches
-from privfit.data.columns import as_number, level_codes
+from privfit.data.columns import as_number, as_text, level_codes
 from privfit.data.encode import SchemaEncoder
 from privfit.data.schema import Schema
 from privfit.data.synthetic import census, census_schema
@@ -441,3 +441,34 @@ def test_malformed_text_in_an_arrow_file_is_one_odd_cell(tmp_path, kind, suffix)
     if suffix == "arrow":
         (batch,) = read_batches(path, ["t"], TextForm(), BatchSizes(9, 99, 1))
         assert level_codes(batch.column("t"), ("a", "b")).tolist() == [0, -2, -1, 1]
+
+
+ODD_NUMBERS = {
+    "date": (pa.date64(), np.int64, [86_400_000, 1, -1, 2**62]),
+    "time": (pa.time32("s"), np.int32, [5, 86_400, -1, 2**31 - 1]),
+    "time of nanoseconds": (pa.time64("ns"), np.int64, [5, -1, 2**62]),
+    "decimal": (pa.decimal128(5, 2), "V16", [b"\1" + bytes(15), b"\x7f" * 16, b"\xff" * 16]),
+    "wide decimal": (pa.decimal256(5, 2), "V32", [b"\1" + bytes(31), b"\x7f" * 32]),
+}
+
+
+@pytest.mark.parametrize("pointing", [False, True], ids=["plain", "dictionary"])
+@pytest.mark.parametrize("kind", ODD_NUMBERS)
+def test_files_with_a_number_that_its_type_does_not_allow_are_read_as_in_memory(tmp_path, kind, pointing):
+    """Neighbours that differ in a cell: nothing is refused, and no other cell is read otherwise."""
+    arrow, plain, odd = ODD_NUMBERS[kind]
+    path = tmp_path / "a.arrow"
+    for number in odd:
+        numbers = np.zeros(4, plain)
+        numbers[2] = np.array(number, plain)
+        cells = pa.Array.from_buffers(arrow, 4, [None, pa.py_buffer(numbers.tobytes())])
+        if pointing:
+            cells = pa.DictionaryArray.from_arrays(pa.array([0, 1, 2, 3]), cells)
+        table = pa.table({"t": cells})
+        with pa.ipc.new_file(path, table.schema) as writer:
+            writer.write_table(table)
+        expected = as_text(table["t"]).to_pylist()
+        assert len({*expected[:2], expected[3]}) == 1
+        assert as_text(open_table(path).values("t")).to_pylist() == expected
+        (batch,) = read_batches(path, ["t"], TextForm(), BatchSizes(9, 99, 1))
+        assert as_text(batch.column("t")).to_pylist() == expected

@@ -97,3 +97,23 @@ def test_responses_of_another_length_are_refused_without_a_count(schema, n):
         with pytest.raises(SchemaError) as caught:
             model.fit(x, y)
         assert not re.search(r"\d{2}|7351|7352|7350", str(caught.value))
+
+
+@pytest.mark.parametrize(
+    "make", [np.zeros, lambda shape: [[]] * shape[0], lambda s: pd.DataFrame(index=range(s[0]))]
+)
+@pytest.mark.parametrize("groups", [False, True])
+def test_neighbours_without_columns_are_refused_alike(make, groups):
+    said = set()
+    for n in (1, 82, 83):
+        beside = {"groups": np.arange(n) // 2} if groups else {}
+        model = pf.LogisticRegression() if groups else pf.LogisticRegression(**PRIVATE_COUNT)
+        with pytest.raises(SchemaError, match="X has no column") as caught:
+            model.fit(make((n, 0)), np.arange(n) % 2, **beside)
+        said.add(str(caught.value))
+    assert len(said) == 1
+
+
+def test_where_the_number_of_rows_is_public_scikit_learn_says_it():
+    with pytest.raises(ValueError, match=r"0 feature\(s\) \(shape=\(83, 0\)\)"):
+        pf.LogisticRegression().fit(np.zeros((83, 0)), np.arange(83) % 2)

@@ -1,4 +1,4 @@
-"""What Dask is given to do: tasks for partitions, whose names say nothing, and errors that quote nothing.
+"""What Dask is given to do: tasks for partitions, whose names and errors quote nothing, and no warnings.
 
 Names of tasks are drawn anew for each computation, and are no digests.
 """
@@ -13,6 +13,7 @@ from dask.base import compute, persist
 from dask.delayed import Delayed, delayed
 from distributed import futures_of
 
+from privfit._silent import silence
 from privfit.data.partitions import Failure
 from privfit.errors import UnexpectedError
 
@@ -96,9 +97,10 @@ def _holders(tasks: list[Delayed]) -> tuple[tuple[str, int], ...]:
 
 
 def _guarded(work: Callable[[], tuple[Any, ...]]) -> tuple[Any, ...]:
-    """Return what Dask does; its errors may quote what it was given to do."""
+    """Return what Dask does; its errors may quote what it was given to do, and its warnings say how long."""
     try:
-        return work()
+        with silence:
+            return work()
     except Exception as error:
         failure = UnexpectedError(
             f"Dask failed with {type(error).__name__}; its message is withheld because it may quote data. "

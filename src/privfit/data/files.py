@@ -193,23 +193,34 @@ def _read_arrow(file: Path, needed: Sequence[str] | None) -> pa.Table:
 def sound(rows: _Rows) -> _Rows:
     """Return rows of an Arrow file after checking that a damaged file does not point outside its memory.
 
-    Text becomes bytes, since a check of text refuses all cells for one that is malformed.
+    Text becomes bytes, since a check of text refuses all cells for one that is malformed. For the same reason
+    dates, times and decimals are checked as the numbers or bytes that they are kept as: not every number is a
+    time of the day.
     """
-    as_bytes = rows.from_arrays([_bytes_of(values) for values in rows.columns], names=rows.schema.names)
-    as_bytes.validate(full=True)
+    as_bytes = _table_viewed(rows, _type_in_bytes)
+    _table_viewed(as_bytes, _type_of_any_bits).validate(full=True)
     return as_bytes
 
 
-def _bytes_of(values: pa.Array | pa.ChunkedArray) -> pa.Array | pa.ChunkedArray:
-    """Return text as bytes, where it lies, and other columns as they are."""
+def _table_viewed(rows: _Rows, type_of: Callable[[pa.DataType], pa.DataType]) -> _Rows:
+    """Return the rows with columns of the types that ``type_of`` says for theirs."""
+    return rows.from_arrays([_viewed(values, type_of) for values in rows.columns], names=rows.schema.names)
+
+
+def _viewed(
+    values: pa.Array | pa.ChunkedArray, type_of: Callable[[pa.DataType], pa.DataType]
+) -> pa.Array | pa.ChunkedArray:
+    """Return the values, where they lie, as of the type that ``type_of`` says for theirs."""
+    kind = type_of(values.type)
+    if kind == values.type:
+        return values
     if isinstance(values, pa.ChunkedArray):
-        return pa.chunked_array([_bytes_of(chunk) for chunk in values.chunks], _type_in_bytes(values.type))
-    if pa.types.is_dictionary(values.type):
+        return pa.chunked_array([_viewed(chunk, type_of) for chunk in values.chunks], kind)
+    if pa.types.is_dictionary(kind):
         return pa.DictionaryArray.from_arrays(
-            values.indices, _bytes_of(values.dictionary), ordered=values.type.ordered, safe=False
+            values.indices, _viewed(values.dictionary, type_of), ordered=kind.ordered, safe=False
         )
-    kind = _type_in_bytes(values.type)
-    return values if kind == values.type else values.view(kind)
+    return values.view(kind)
 
 
 def _type_in_bytes(kind: pa.DataType) -> pa.DataType:
@@ -220,6 +231,17 @@ def _type_in_bytes(kind: pa.DataType) -> pa.DataType:
     if str(kind) == "string_view":
         return pa.binary_view()
     return pa.binary() if pa.types.is_string(kind) else kind
+
+
+def _type_of_any_bits(kind: pa.DataType) -> pa.DataType:
+    """Return a type that any bits of the same number are a value of."""
+    if pa.types.is_dictionary(kind):
+        return pa.dictionary(kind.index_type, _type_of_any_bits(kind.value_type), kind.ordered)
+    if pa.types.is_decimal(kind):
+        return pa.binary(kind.bit_width // 8)
+    if pa.types.is_date(kind) or pa.types.is_time(kind):
+        return pa.int32() if kind.bit_width == 32 else pa.int64()
+    return kind
 
 
 def _guarded(shown: str, form: str, read: Callable[[], _T]) -> _T:

@@ -3,9 +3,11 @@
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
+from urllib.parse import unquote
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.dataset as pads
 from numpy.typing import NDArray
 
@@ -59,15 +61,22 @@ def _scanners(dataset: pads.Dataset, needed: Sequence[str] | None, **options: An
 
     Nothing is converted to the types of the first part: that may fail, and whether it does depends on cells.
     """
-    names = present(distinct(dataset.schema.names), needed)
-    folders = set(_folder_names(dataset))
+    folders = _folder_names(dataset)
+    said = dict.fromkeys(folders.values())
+    others = [name for name in dataset.schema.names if name not in folders and name not in said]
+    names = present(distinct([*others, *said]), needed)
     for part in dataset.get_fragments():
         own = part.physical_schema
         fields = [
             field if field.name in folders or field.name not in own.names else own.field(field.name)
             for field in dataset.schema
         ]
-        yield part.scanner(schema=pa.schema(fields), columns=names, **options)
+        texts = {_decoded(name): _decoded(text) for name, text in _keys(part).items()}
+        columns = {
+            name: pc.scalar(pa.scalar(texts.get(name), pa.string())) if name in said else pc.field(name)
+            for name in names
+        }
+        yield part.scanner(schema=pa.schema(fields), columns=columns, **options)
 
 
 def _joined(parts: list[pa.ChunkedArray]) -> ColumnValues:
@@ -107,9 +116,12 @@ def _chunks(cells: pa.Array | pa.ChunkedArray) -> list[pa.Array]:
 def _dataset(file: Path) -> pads.Dataset:
     """Return a Parquet file or folder, in which what names of folders say is text.
 
-    Their names are cells: a type that is guessed from all of them would be decided by a single one.
+    Their names are cells: a type that is guessed from all of them would be decided by a single one, and one
+    that decodes to no text would make all of them unreadable.
     """
-    guessed = pads.dataset(file, format="parquet", partitioning="hive")
+    guessed = pads.dataset(
+        file, format="parquet", partitioning=pads.HivePartitioning.discover(segment_encoding="none")
+    )
     if not guessed.files:
         raise SchemaError(
             f"data folder {str(file)!r} holds no Parquet file; pass the path of a folder that does"
@@ -118,10 +130,21 @@ def _dataset(file: Path) -> pads.Dataset:
     if not names:
         return guessed
     texts = pa.schema([(name, pa.string()) for name in names])
-    return pads.dataset(file, format="parquet", partitioning=pads.partitioning(texts, flavor="hive"))
+    return pads.dataset(
+        file, format="parquet", partitioning=pads.HivePartitioning(texts, segment_encoding="none")
+    )
 
 
-def _folder_names(dataset: pads.Dataset) -> list[str]:
-    """Return the columns that names of folders hold."""
-    keys = [pads.get_partition_keys(part.partition_expression) for part in dataset.get_fragments()]
-    return list(dict.fromkeys(name for found in keys for name in found))
+def _folder_names(dataset: pads.Dataset) -> dict[str, str]:
+    """Return the columns that names of folders hold, as they are spelled there, and what they are called."""
+    return {name: _decoded(name) or name for part in dataset.get_fragments() for name in _keys(part)}
+
+
+def _keys(part: Any) -> dict[str, str | None]:
+    """Return what the names of the folders of a part say, not decoded."""
+    return pads.get_partition_keys(part.partition_expression)
+
+
+def _decoded(text: str | None) -> str | None:
+    """Return the text that a name stands for; bytes that are no text are replaced one by one."""
+    return None if text is None else unquote(text, errors="replace")

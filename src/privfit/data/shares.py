@@ -4,8 +4,11 @@
 # pyarrow.compute makes its functions when it is imported.
 
 import math
+from contextlib import suppress
 from dataclasses import dataclass
-from decimal import Decimal
+from decimal import Context, Decimal, Inexact, localcontext
+from fractions import Fraction
+from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
@@ -156,26 +159,46 @@ def _one_spelling(cells: NDArray[Any]) -> NDArray[Any]:
 
 
 def _plainest(cell: object) -> int | str | None:
-    """Return a whole number as int, and a decimal without zeros at its end; None for what stays as it is."""
+    """Return a number as others of the same value are spelled; None for what stays as it is.
+
+    A whole number is an int, true and false included. A number that is a float, or what a float prints as, is
+    spelled as the float is, and any other that ends after the point is a decimal without zeros at its end.
+    """
     try:
+        if type(cell) in (str, int) or isinstance(cell, np.timedelta64):  # a whole number to NumPy
+            return None
+        if isinstance(cell, bool | np.bool_ | Integral):
+            return int(cell)
+        if isinstance(cell, Fraction):
+            cell = _ending(cell)
         if isinstance(cell, Decimal):
             return _plain_decimal(cell)
-        if isinstance(cell, float | np.floating) and math.isfinite(cell) and cell == int(cell):
-            return int(cell)
+        if isinstance(cell, Real) and math.isfinite(number := float(cell)) and number == cell:
+            return int(number) if number == int(number) else repr(number)
     except Exception:  # an object that cannot be asked what it is, or that raises when it is converted
         return None
+    return None
+
+
+def _ending(fraction: Fraction) -> Decimal | None:
+    """Return a fraction as a decimal, None if it has no end or a late one."""
+    with localcontext(Context(prec=2 * _LONG_DECIMAL, traps=[Inexact])), suppress(Inexact):
+        return Decimal(fraction.numerator) / Decimal(fraction.denominator)
     return None
 
 
 def _plain_decimal(cell: Decimal) -> int | str | None:
     """Return a decimal as int or text, unless that would be long: a short one can stand for a gigabyte."""
     if not cell.is_finite():
-        return None
+        return repr(float(cell)) if cell.is_infinite() else None
     if not cell:
         return 0
     if cell.adjusted() >= _LONG_DECIMAL or int(cell.as_tuple().exponent) <= -_LONG_DECIMAL:
         return None
-    return int(cell) if cell == cell.to_integral_value() else format(cell, "f").rstrip("0")
+    if cell == cell.to_integral_value():
+        return int(cell)
+    number = float(cell)
+    return repr(number) if cell in (number, Decimal(repr(number))) else format(cell, "f").rstrip("0")
 
 
 def unit_codes(values: ColumnValues) -> tuple[IntArray, int]:

@@ -29,11 +29,10 @@ from privfit.estimators.budget import choose_budget
 from privfit.estimators.fit import FitOptions, fit
 from privfit.estimators.models import Model
 from privfit.estimators.shares import Beside, share_rule, with_unit
+from privfit.estimators.without_schema import UNREADABLE, missing_as_nan, refuse_text_columns
 from privfit.privacy.budget import Budget
 from privfit.privacy.ledger import Ledger
 from privfit.results import FitResult
-
-UNREADABLE = "X must hold numbers; declare text columns in a schema"
 
 _QUOTE_NOTHING = (
     "Found array with",
@@ -238,16 +237,22 @@ class AbstractPrivateRegressor(BaseEstimator, ABC):
         )
 
     def _numbers(self, X: Any, **options: Any) -> FloatArray:
-        """Return what scikit-learn's validation returns, with no message that quotes a cell."""
-        X = unmasked(X)
+        """Return what scikit-learn's validation returns, with no message that quotes a cell.
+
+        Nor one that says how many rows there are, where none are asked for.
+        """
+        given, X = X, missing_as_nan(unmasked(X))
         shape = getattr(X, "shape", None) or np.shape(quietly(lambda: np.asarray(X), UNREADABLE))
         if len(shape) != 2:
             raise SchemaError(
                 "X must be two-dimensional: an array or a data frame in memory. Reshape your data to "
                 "(rows, columns), or collect() a lazy frame"
             )
+        if not shape[1] and not options.get("ensure_min_samples", 1):
+            raise SchemaError("X has no column; pass an array or a data frame with at least one")
         _refuse_complex("X", X)
         _refuse_repeated_names(X)
+        refuse_text_columns(given)
         try:
             with np.errstate(all="ignore"):  # a warning would depend on cells
                 return np.asarray(

@@ -18,7 +18,8 @@ from numba import float64, int64, njit, void
 from numba.extending import is_jitted
 
 from privfit._checks import FloatArray
-from privfit.losses.pointers import SIGNATURE, address, called
+from privfit.losses.outside import SIGNATURE, guarded
+from privfit.losses.pointers import address, called
 
 TargetKind: TypeAlias = Literal["numeric", "binary", "count", "class"]
 """Which response a loss takes; binary means 0/1, count means clamped to public bounds and not scaled, class
@@ -233,6 +234,5 @@ def evaluate(
         out = np.empty(ys.size)
         _fill(address(function), ys, etas, np.array([s, c, k]), out)
     else:
-        of_arrays: Any = function
-        out = np.asarray(of_arrays(ys, etas, s, c, k))
+        out = np.asarray(guarded(function)(ys, etas, s, c, k))
     return out.reshape(values.shape[1:])

@@ -1,10 +1,8 @@
 """A loss from the user's own functions."""
 
-import warnings
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, field
-from threading import Lock
 from typing import Any, ClassVar, TypeAlias, final
 
 import numpy as np
@@ -19,13 +17,10 @@ from privfit.losses.base import (
     ScalarFunctions,
     TargetKind,
 )
-from privfit.losses.pointers import SIGNATURE
+from privfit.losses.outside import ArrayGuard, compiled_guard
 
 LossFunction: TypeAlias = Callable[[Any, Any], Any]
 """``f(y, eta)``, of numbers or of arrays."""
-
-_ONE_AT_A_TIME = Lock()
-"""Functions from outside are called by one thread at a time: silencing warnings is not thread-safe."""
 
 _PROBE_ETA = np.array([-800.0, -3.0, -1.0, -0.5, -1e-9, 0.0, 0.25, 1.0, 2.5, 800.0] * 2)
 _PROBE_Y = {
@@ -129,7 +124,7 @@ class Custom(AbstractLoss):
     def _made(self, name: str, function: LossFunction) -> ScalarFunction:
         if not self.vectorized:
             return _compiled(name, function)
-        guarded = _Guarded(function)
+        guarded = ArrayGuard(lambda y, eta, *_: function(y, eta))
         _try_out(name, guarded, _PROBE_Y[self.target_kind], _PROBE_ETA)
         return guarded
 
@@ -174,57 +169,22 @@ class Custom(AbstractLoss):
         return (0.0, 0.0)
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class _Guarded:
-    """A function of arrays ``f(y, eta)`` that is NaN for a row on which it fails, and raises for none.
-
-    Where it fails on rows together, or returns another shape, it is asked row by row.
-    """
-
-    function: LossFunction
-
-    def __call__(self, y: Any, eta: Any, *_: float) -> Any:
-        single = np.ndim(eta) == 0
-        y, eta = (np.atleast_1d(np.asarray(value, dtype=np.float64)) for value in (y, eta))
-        out = self.answered(y, eta)
-        if out is None or out.shape != y.shape:
-            alone = (self.answered(y[[i]], eta[[i]]) for i in range(y.size))
-            out = np.array([np.nan if one is None or one.shape != (1,) else one[0] for one in alone])
-        return out[0] if single else out
-
-    def answered(self, y: FloatArray, eta: FloatArray) -> FloatArray | None:
-        """Return what the function does, in whatever shape; None where it fails."""
-        y, eta = y.view(), eta.view()
-        y.flags.writeable = eta.flags.writeable = False
-        with _ONE_AT_A_TIME, np.errstate(all="ignore"), warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            with suppress(Exception):
-                return np.array(self.function(y, eta), dtype=np.float64)
-        return None
-
-
 def _compiled(name: str, function: LossFunction) -> ScalarFunction:
     """Return the function compiled to the common signature; where it raises, it returns NaN."""
     plain = njit(error_model="numpy")(function)
 
-    def guarded(y: float, eta: float, s: float, c: float, k: float) -> float:
-        try:
-            return plain(y, eta)
-        except Exception:
-            return np.nan
+    def of_all(y: float, eta: float, s: float, c: float, k: float) -> float:
+        return plain(y, eta)
 
-    compiled = None
     with suppress(Exception):
-        compiled = njit(SIGNATURE)(guarded)
-    if compiled is None:
-        raise InvalidArgument(
-            f"{name} cannot be compiled by Numba as a function of two numbers; "
-            "write it for arrays and pass vectorized=True"
-        )
-    return compiled
+        return compiled_guard(njit(of_all))
+    raise InvalidArgument(
+        f"{name} cannot be compiled by Numba as a function of two numbers; "
+        "write it for arrays and pass vectorized=True"
+    )
 
 
-def _try_out(name: str, function: _Guarded, y: FloatArray, eta: FloatArray) -> None:
+def _try_out(name: str, function: ArrayGuard, y: FloatArray, eta: FloatArray) -> None:
     """Raise `InvalidArgument` if a function of arrays does not work row by row on public points."""
     together = function.answered(y, eta)
     if together is None:

@@ -7,8 +7,7 @@ from llvmlite import ir
 from numba import float64, int64
 from numba.extending import intrinsic
 
-SIGNATURE = float64(float64, float64, float64, float64, float64)
-"""``f(y, eta, s, c, k)``."""
+from privfit.losses.outside import SIGNATURE, guarded
 
 _DOUBLE = ir.DoubleType()
 _POINTER = ir.FunctionType(_DOUBLE, [_DOUBLE] * len(SIGNATURE.args)).as_pointer()
@@ -24,9 +23,9 @@ def address(function: Any) -> int:
     Parameters
     ----------
     function : ScalarFunction
-        Compiled by Numba.
+        Compiled by Numba. One from outside raises for no row then, see `privfit.losses.outside`.
     """
-    compiled = function.get_compile_result(SIGNATURE)
+    compiled = guarded(function).get_compile_result(SIGNATURE)
     return int(compiled.library.get_pointer_to_function(compiled.fndesc.llvm_cfunc_wrapper_name))
 
 

@@ -15,6 +15,7 @@ from privfit.data.reduction import CHUNK_ROWS, chunk_rows
 from privfit.data.row_types import for_numbers
 from privfit.data.shares import IntArray
 from privfit.losses.base import AbstractLoss
+from privfit.losses.outside import guarded
 from privfit.losses.pointers import address, called
 from privfit.problem import coded_kernels
 from privfit.problem.groups import (
@@ -339,7 +340,7 @@ def _array_steps(loss: AbstractLoss, s: float) -> Steps:
     most = loss.constants.slope
 
     def fill(y: FloatArray, eta: FloatArray, room: FloatArray, step: FloatArray, side: FloatArray) -> None:
-        slope: Any = loss.functions.slope
+        slope = guarded(loss.functions.slope)
         with np.errstate(all="ignore"):
             values = np.clip(np.asarray(slope(y, eta, s, *loss.parameters)), -most, most)
             if not loss.symmetric:

@@ -11,6 +11,7 @@ from privfit._checks import FloatArray
 from privfit.data.blocks import Block, BlockKernel
 from privfit.data.reduction import CHUNK_ROWS, GROUP_ROWS, chunk_rows
 from privfit.losses.base import AbstractLoss
+from privfit.losses.outside import guarded
 from privfit.losses.pointers import address, called
 
 _VECTOR = float64[::1]
@@ -91,7 +92,7 @@ def clipped_gradient_kernel(loss: AbstractLoss, theta: FloatArray, clip: float) 
     slope, bound = loss.functions.slope, loss.constants.slope
     theta, limit = np.ascontiguousarray(theta), clip * _SHRINK
     if not is_jitted(slope):
-        return _array_kernel(lambda y, eta: np.asarray(slope(y, eta, *state)), theta, bound, limit)
+        return _array_kernel(lambda y, eta: np.asarray(guarded(slope)(y, eta, *state)), theta, bound, limit)
 
     place = address(slope)
 

@@ -13,6 +13,7 @@ from privfit._checks import FloatArray
 from privfit.data.blocks import Block, BlockKernel, RowTerms
 from privfit.data.reduction import GROUP_ROWS, chunk_rows
 from privfit.losses.base import AbstractLoss, ScalarFunction
+from privfit.losses.outside import guarded
 from privfit.problem.value_kernels import Segment
 
 
@@ -90,7 +91,7 @@ class _Clamped:
 
 
 def _called(loss: AbstractLoss, function: Any, s: float, y: FloatArray, eta: FloatArray) -> FloatArray:
-    return np.asarray(function(y, eta, s, *loss.parameters))
+    return np.asarray(guarded(function)(y, eta, s, *loss.parameters))
 
 
 def _predictor(x: FloatArray, theta: FloatArray) -> FloatArray:

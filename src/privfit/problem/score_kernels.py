@@ -45,11 +45,16 @@ def _scores(  # noqa: PLR0917 -- compiled
     steepest: float,
     out: Any,
 ) -> None:
-    """Add to ``out`` the scores of the points, then their gradients point by point."""
+    """Add to ``out`` the scores of the points, then their gradients point by point.
+
+    What the additions of scores round away is added at the end (Neumaier 1974), so that their sum is off by
+    about two roundings.
+    """
     c, k = state[0], state[1]
     m, p = points.shape
     shift = limit if limit < np.inf else 0.0
     gradient = steepest > 0.0
+    lost = np.zeros(m)
     for i in range(y.size):
         w = weight[i]
         if w == 0.0:
@@ -65,11 +70,15 @@ def _scores(  # noqa: PLR0917 -- compiled
             for d in range(p):
                 eta += x[i, d] * points[j, d]
             term = w * called(value, label, eta, 1.0, c, k) - top + shift
-            out[j] += _within(term, limit)
+            held, before = _within(term, limit), out[j]
+            out[j] = before + held
+            lost[j] += (before - out[j]) + held if abs(before) >= abs(held) else (held - out[j]) + before
             if gradient and not term < -limit:  # a term that is held there is flat
                 pull = w * _within(called(slope, label, eta, 1.0, c, k), steepest)
                 for d in range(p):
                     out[m + j * p + d] += pull * x[i, d]
+    for j in range(m):
+        out[j] += lost[j]
 
 
 def score_kernel(

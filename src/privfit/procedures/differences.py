@@ -10,6 +10,7 @@ from numba import float64, int64, njit, void
 from privfit._checks import FloatArray
 from privfit.data.blocks import Block
 from privfit.losses.base import AbstractLoss
+from privfit.losses.outside import guarded
 
 _VECTOR = float64[::1]
 _MATRIX = float64[:, ::1]
@@ -103,7 +104,7 @@ class WeightedDifference:
 
     def __init__(self, loss: AbstractLoss, size: int, batch: int, norm: float) -> None:
         self._norm = norm
-        self._slope, self._limit = loss.functions.slope, loss.constants.slope
+        self._slope, self._limit = guarded(loss.functions.slope), loss.constants.slope
         self._constants = (1.0, *loss.parameters)
         self._etas, self._steps, self._out = np.empty((batch, 2)), np.empty(batch), np.empty(size)
 

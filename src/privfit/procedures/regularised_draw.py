@@ -7,7 +7,9 @@ from typing import final
 import numpy as np
 
 from privfit._checks import FloatArray
+from privfit.data.reduction import summation_error
 from privfit.privacy.mechanisms import NoiseSource
+from privfit.privacy.relation import Relation
 from privfit.problem.objective import Problem
 from privfit.problem.plan import PlannedRelease
 from privfit.problem.procedure import AbstractProcedure
@@ -17,7 +19,14 @@ from privfit.procedures.score import lattice_bits, lattice_margin, range_over_ba
 from privfit.procedures.tangent_boxes import Exponent, fine_uniform
 
 MARGIN = 1e-6
-"""Relative margin on mu for rounding."""
+"""Relative margin on mu for rounding to the lattice of the proposals, and of the temperature."""
+
+_UNIT = 2.0**-53
+_LOSS_ROUNDINGS = 16
+"""Roundings that the value or slope of a loss takes, with room to spare."""
+
+_FAR = 12.0
+"""Standard deviations, beyond the root of their number, within which normal numbers are but for 2**-100."""
 
 _PROPOSALS = 64
 _NEWTON_STEPS = 12
@@ -92,6 +101,23 @@ class RegularisedBallDraw(AbstractProcedure):
 
 @final
 @dataclass(frozen=True, slots=True)
+class DrawRounding:
+    """What rounding can do to a draw.
+
+    Parameters
+    ----------
+    mu : float
+        What it can cost.
+    below : float
+        How far the exponent can be below that of the proposals.
+    """
+
+    mu: float
+    below: float
+
+
+@final
+@dataclass(frozen=True, slots=True)
 class RegularisedGaussianDraw(AbstractProcedure):
     """A point of the whole space with density ``exp(-k (objective + strength * norm(theta)**2 / 2))``.
 
@@ -108,7 +134,7 @@ class RegularisedGaussianDraw(AbstractProcedure):
 
     Notes
     -----
-    *Guarantee.* mu-GDP, see `inverse_temperature`.
+    *Guarantee.* mu-GDP, see `inverse_temperature`; `rounding` is taken off before.
     """
 
     mu: float
@@ -118,8 +144,40 @@ class RegularisedGaussianDraw(AbstractProcedure):
         """Return the entry of the plan."""
         return PlannedRelease("draw", problem.size, problem.sensitivity("gradient"), mu=self.mu, sd=0.0)
 
+    def rounding(self, problem: Problem) -> "DrawRounding":
+        """Return what rounding can do, from public facts.
+
+        Notes
+        -----
+        Let G bound the gradient of the mean loss. The minimum of an objective that is not above its value at
+        0 is at most ``2 G / strength`` from there, and so are proposals, but for their noise, as that is as
+        far as a tangent leads. Hence every mean of terms of rows is at most G times that distance.
+        A value is off by at most that times the roundings of a term and of the sum, which is compensated
+        within chunks (`privfit.problem.score_kernels`), and the tangent by those of a product of vectors. The
+        gradient need not be exact: any line will do, but what is accepted must stay above it.
+
+        If exponents are off by up to r, probabilities are off by factors within ``exp(+-2 r)``, and so are
+        those of the complement. A quantile of the normal law then moves by at most ``2 r sqrt(pi / 2)``, as
+        Mills' ratio is below ``sqrt(pi / 2)``, and two tables by twice that: less than ``6 r``.
+        """
+        k, size = inverse_temperature(problem, self.strength, self.mu), problem.size
+        replaced = problem.relation is Relation.REPLACE
+        steepest = problem.gradient_bound * (1.0 if replaced else problem.most_rows / problem.n_rows)
+        at = 2.0 * steepest / self.strength
+        slope = steepest + problem.l2 * at
+        far = slope / self.strength + (math.sqrt(size) + _FAR) / math.sqrt(k * self.strength)
+        term = (size + _LOSS_ROUNDINGS) * _UNIT
+        rows = problem.most_rows
+        compensated = summation_error(rows, 4 + rows.bit_length()) + term
+        value = (far + 1.0) * (slope + problem.l2 * far) * compensated
+        tangent = (far + at) * slope * (size + 6) * _UNIT
+        below = 2.0 * (far + at + 1.0) * (slope + problem.l2 * far) * (summation_error(rows) + term)
+        return DrawRounding(mu=6.0 * k * (value + tangent), below=k * below)
+
     def acceptance(self, problem: Problem) -> float:
         """Return a lower bound on the probability of accepting a proposal, from public facts.
+
+        It leaves `rounding` aside.
 
         The Hessian of the objective is at most ``curvature * S + l2``, S the second moment of the rows, and
         the trace of S at most ``norm_bound**2``; the determinant of ``1 + H / strength`` is largest for equal
@@ -130,7 +188,8 @@ class RegularisedGaussianDraw(AbstractProcedure):
 
     def carry_out(self, problem: Problem, rows: Rows, noise: NoiseSource) -> FloatArray:
         """Draw the point."""
-        k = inverse_temperature(problem, self.strength, self.mu)
+        rounding = self.rounding(problem)
+        k = inverse_temperature(problem, self.strength, self.mu - rounding.mu)
         objective = scaled_objective(problem, rows, rate=1.0 / problem.n_rows, radius=0.0, span=math.inf)
         at = self._minimum(problem, rows, objective)
         values, gradients = objective(at[None])
@@ -140,7 +199,8 @@ class RegularisedGaussianDraw(AbstractProcedure):
             flat = noise.gaussian(center, 1.0 / math.sqrt(k * self.strength))
             points = flat.reshape(_PROPOSALS, problem.size)
             excess = objective(points)[0] - value - (points - at) @ gradient
-            accepted = np.flatnonzero(k * excess < -np.log(fine_uniform(_PROPOSALS, noise)))
+            height = k * excess + rounding.below
+            accepted = np.flatnonzero(height < -np.log(fine_uniform(_PROPOSALS, noise)))
             if accepted.size:
                 return points[accepted[0]]
 

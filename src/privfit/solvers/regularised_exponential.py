@@ -92,6 +92,7 @@ class RegularisedExponentialMechanism(AbstractSolver):
         else:
             need_smooth(problem, f"{method} in more than {MOST_COLUMNS} columns")
             _need_acceptance(problem, procedure)
+            _need_exactness(problem, procedure)
         return (procedure.planned(problem),)
 
     def run(self, problem: Problem, oracle: Oracle) -> Solution:
@@ -120,4 +121,16 @@ def _need_acceptance(problem: Problem, procedure: RegularisedGaussianDraw) -> No
         f"regularised exponential mechanism may be accepted less than once in {1 / LEAST_ACCEPTANCE:.0f} "
         f"times; give strength= at least {math.nextafter(enough, math.inf) * 1.001:.4g}, at most "
         f"{MOST_COLUMNS} columns, or use OutputPerturbation() or solver='auto'"
+    )
+
+
+def _need_exactness(problem: Problem, procedure: RegularisedGaussianDraw) -> None:
+    """Refuse where the rounding of the exponent is not small, by a bound from public facts alone."""
+    rounding = procedure.rounding(problem)
+    if procedure.mu >= 1e3 * rounding.mu and rounding.below <= 1.0:
+        return
+    raise Incompatible(
+        f"solver: with {problem.n_rows} rows and mu={procedure.mu:.3g}, the rounding of an exponent of the "
+        f"regularised exponential mechanism in more than {MOST_COLUMNS} columns is not small enough for its "
+        "guarantee; use OutputPerturbation() or solver='auto'"
     )

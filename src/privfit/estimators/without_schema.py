@@ -1,0 +1,63 @@
+"""Predictors without a schema: refused by their types alone, and which of their cells are missing."""
+
+from typing import Any
+
+import narwhals.stable.v2 as nw
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from privfit.data.columns import quietly
+from privfit.errors import SchemaError
+
+UNREADABLE = "X must hold numbers; declare text columns in a schema"
+
+_OTHER_TYPES = (nw.String, nw.Binary, nw.Categorical, nw.Enum)
+
+
+def refuse_text_columns(X: Any) -> None:
+    """Raise for an array or a frame with a column of text or categories, by the types alone.
+
+    Whether all cells of it spell numbers would depend on each of them. Columns of Python objects are not
+    looked at: what they hold is no public fact.
+
+    Raises
+    ------
+    SchemaError
+        If there is one.
+    """
+    if getattr(getattr(X, "dtype", None), "kind", "") in ("U", "S", "T"):
+        raise SchemaError(UNREADABLE)
+    frame = X.set_axis(range(X.shape[1]), axis=1) if isinstance(X, pd.DataFrame) else X
+    frame = quietly(lambda: nw.from_native(frame, eager_only=True, pass_through=True), UNREADABLE)
+    if isinstance(frame, nw.DataFrame) and any(_is_text(column) for column in frame.head(0).iter_columns()):
+        raise SchemaError(UNREADABLE)
+
+
+def missing_as_nan(X: Any) -> Any:
+    """Return X with NaN in place of whatever is missing among Python objects; anything else as it is.
+
+    scikit-learn takes None for missing, and fails on what else pandas does.
+    """
+    if isinstance(X, pd.DataFrame):
+        places = [k for k, kind in enumerate(X.dtypes) if kind == np.dtype(object)]
+        filled = X.copy(deep=False) if places else X
+        for k in places:
+            filled.isetitem(k, _filled(X.iloc[:, k].to_numpy()))
+        return filled
+    if isinstance(X, list | tuple):
+        cells = quietly(lambda: np.asarray(X), UNREADABLE)
+        return X if cells.dtype != object else _filled(cells)
+    return _filled(X) if isinstance(X, np.ndarray) and X.dtype == object else X
+
+
+def _filled(cells: NDArray[Any]) -> NDArray[Any]:
+    filled = cells.copy()
+    filled[pd.isna(cells)] = np.nan
+    return filled
+
+
+def _is_text(column: Any) -> bool:
+    """Return whether a column is of text or categories; narwhals takes Python objects for text if none is."""
+    is_object = getattr(column.to_native(), "dtype", None) == np.dtype(object)
+    return not is_object and isinstance(column.dtype, _OTHER_TYPES)

@@ -1,0 +1,75 @@
+"""X without a schema: columns of text are refused by their types, and all missing cells are alike."""
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pytest
+
+import privfit as pf
+from privfit.errors import SchemaError
+
+RNG = np.random.default_rng(0)
+X = RNG.normal(size=(120, 2))
+Y = RNG.integers(0, 2, 120)
+SPELLED = [str(number) for number in X[:, 1]]
+
+
+def fitted(x):
+    return pf.LogisticRegression(inference=False, random_state=0, solver="gradient-descent").fit(x, Y)
+
+
+OF_TEXT = {
+    "string": lambda cells: pd.DataFrame({"a": X[:, 0], "b": pd.Series(cells, dtype="string")}),
+    "str": lambda cells: pd.DataFrame({"a": X[:, 0], "b": pd.Series(cells, dtype="str")}),
+    "pyarrow": lambda cells: pd.DataFrame({"a": X[:, 0], "b": pd.Series(cells, dtype="string[pyarrow]")}),
+    "category": lambda cells: pd.DataFrame({"a": X[:, 0], "b": pd.Categorical(cells)}),
+    "mixed category": lambda cells: pd.DataFrame({"a": X[:, 0], "b": pd.Categorical([5, *cells[1:]])}),
+    "category of numbers": lambda cells: pd.DataFrame({"a": X[:, 0], "b": pd.Categorical(X[:, 1])}),
+    "polars": lambda cells: pl.DataFrame({"a": X[:, 0], "b": cells}),
+    "polars category": lambda cells: pl.DataFrame(
+        {"a": X[:, 0], "b": pl.Series(cells, dtype=pl.Categorical)}
+    ),
+    "arrow": lambda cells: pa.table({"a": X[:, 0], "b": cells}),
+    "arrow dictionary": lambda cells: pa.table({"a": X[:, 0], "b": pa.array(cells).dictionary_encode()}),
+    "array": lambda cells: np.column_stack([SPELLED, [cell or "" for cell in cells]]),
+}
+
+
+@pytest.mark.parametrize("kind", OF_TEXT)
+def test_neighbours_of_a_type_that_holds_text_are_refused_alike(kind):
+    said = set()
+    for cell in ("1.5", "CANARY", "", None):
+        with pytest.raises(SchemaError, match=r"^X must hold numbers; declare text columns") as caught:
+            fitted(OF_TEXT[kind]([*SPELLED[:-1], cell]))
+        said.add(str(caught.value))
+    assert len(said) == 1
+
+
+CONTAINERS = {
+    "frame": lambda cells: pd.DataFrame({"a": X[:, 0], "b": pd.Series(cells, dtype=object)}),
+    "frame of objects": lambda cells: pd.DataFrame({"a": X[:, 0], "b": cells}, dtype=object),
+    "array": lambda cells: np.array([X[:, 0].astype(object), np.fromiter(cells, dtype=object)]).T,
+    "list": lambda cells: [list(row) for row in zip(X[:, 0].tolist(), cells, strict=True)],
+}
+
+
+@pytest.mark.parametrize("kind", CONTAINERS)
+def test_neighbours_among_python_objects_may_miss_cells_in_any_way(kind):
+    """A row with a missing cell counts nothing, whatever stands for it."""
+    numbers = X[:, 1].tolist()
+    found = [
+        fitted(CONTAINERS[kind]([*numbers[:-1], cell])).coef_
+        for cell in (np.nan, None, pd.NA, pd.NaT, float("nan"))
+    ]
+    for one in found[1:]:
+        np.testing.assert_array_equal(one, found[0])
+    given = CONTAINERS[kind]([*numbers[:-1], pd.NA])
+    fitted(given)
+    cell = given.iloc[-1, 1] if isinstance(given, pd.DataFrame) else given[-1][1]
+    assert cell is pd.NA  # the caller's table stays as it is
+
+
+def test_names_of_columns_are_kept():
+    frame = CONTAINERS["frame"]([*X[:-1, 1].tolist(), pd.NA])
+    assert fitted(frame).feature_names_in_.tolist() == ["a", "b"]
