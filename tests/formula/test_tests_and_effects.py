@@ -236,6 +236,36 @@ def test_predictions_have_the_index_of_the_frame(people, index):
     assert f"\n{first} " in str(found)
 
 
+def test_effects_leave_out_jumps_and_say_so(people):
+    """On the edge of a comparison as beside it: the slope of the line, not the height of the step."""
+    schema = {**SCHEMA, "ols": RESPONSES["ols"]}
+    formula = "ols ~ age + hours + I(hours > 40) + I((age >= 65) * hours)"
+    fit = pf.ols(formula, people, schema=schema, solver="non-private")
+    at = pd.DataFrame({"age": [30.0, 64.9, 65.0, 30.0], "hours": [39.0, 40.0, 40.0, 41.0]})
+    found, b = fit.get_margeff(at), fit.params
+    expected = {"age": b["age"], "hours": b["hours"] + b["I((age >= 65) * hours)"] / 4}
+    np.testing.assert_allclose(found.params, list(expected.values()), rtol=1e-12)
+    assert "Effects of age, hours leave out where the mean jumps: comparisons" in " ".join(str(found).split())
+    assert "jumps" not in str(pf.ols("ols ~ age", people, schema=schema).get_margeff(at))
+    alone = pf.ols("ols ~ age + I(hours > 40)", people, schema=schema).get_margeff(at)
+    assert alone.params["hours"] == 0.0
+    assert np.isnan(alone.bse["hours"])
+    assert "jumps" in str(alone)
+    assert "jumps" not in str(
+        pf.ols("ols ~ age + I(hours > 40)", people, schema=schema).get_margeff(at, ["age"])
+    )
+
+
+@pytest.mark.parametrize("upper", [1e3, 1e8, 1e12])
+def test_effects_do_not_depend_on_how_wide_the_bounds_are(people, upper):
+    """Of a function in the formula those of a declared transform, to rounding."""
+    schema = {"hours": {"type": "numeric", "lower": 0, "upper": upper}, "ols": RESPONSES["ols"]}
+    fit = pf.ols("ols ~ np.log1p(hours)", people, schema=schema, solver="non-private")
+    for hours in (0.0, 1.0, 500.0):
+        effect = fit.get_margeff(pd.DataFrame({"hours": [hours]})).params["hours"]
+        assert effect == pytest.approx(fit.params["np.log1p(hours)"] / (1 + hours), rel=1e-12)
+
+
 def test_predictions_of_what_has_no_index_are_counted(people):
     schema = {**SCHEMA, "ols": RESPONSES["ols"]}
     fit = pf.ols("ols ~ age + hours", people, schema=schema, solver="non-private")

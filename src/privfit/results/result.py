@@ -281,8 +281,8 @@ class FitResult(ExplainsAbsence):
             private rows**: an average over them is a function of them that nothing protects.
         variables : sequence of str, optional
             Raw columns, ``"income"`` for a term ``np.log(income)``; default all. For a number the derivative,
-            polynomials and interactions taken together; for a factor the difference of each level from the
-            first.
+            polynomials and interactions taken together, and comparisons such as ``I(hours > 40)`` held as
+            they are, so that jumps are left out; for a factor the difference of each level from the first.
 
         Returns
         -------
