@@ -48,6 +48,12 @@ def read(path):
     return csv.read_csv(path).to_pandas() if path.suffix == ".csv" else pd.read_parquet(path)
 
 
+def test_of_an_intercept_alone_there_is_a_line_for_each_row(invoke, saved, new):
+    done = invoke("predict", saved(formula="high ~ 1"), new)
+    assert (done.exit_code, len(done.stdout.splitlines())) == (0, 4)
+    assert len(set(done.stdout.splitlines()[1:])) == 1
+
+
 @pytest.mark.parametrize(("option", "suffix"), [("--out", ".csv"), ("--output", ".parquet")])
 def test_probabilities_are_those_of_python(invoke, saved, new, option, suffix):
     path, out = saved(), new.with_name(f"predictions{suffix}")

@@ -395,6 +395,24 @@ def test_a_fit_without_inference_predicts(people):
         dataclasses.replace(plain, encoder=None).predict(PROFILES)
 
 
+@pytest.mark.parametrize("name", ["ols", "logit", "poisson", "class"])
+def test_a_model_with_an_intercept_alone_predicts(people, name):
+    schema = {**SCHEMA, **RESPONSES, "class": {"type": "categorical", "levels": ["l", "m", "r"]}}
+    fit = getattr(pf, "logit" if name == "class" else name)(f"{name} ~ 1", people, schema=schema, epsilon=9)
+    for one in (fit, pf.FitResult.from_json(fit.to_json())):
+        values = one.predict(PROFILES.set_axis([9, 4, 4, 2]))
+        assert values.index.tolist() == [9, 4, 4, 2]
+        assert np.ptp(values.to_numpy(), axis=0).max() == 0.0
+        np.testing.assert_array_equal(one.get_prediction(PROFILES).predicted, values.to_numpy().ravel())
+        assert len(one.decision_function(PROFILES)) == 4
+        with pytest.raises(
+            InvalidArgument, match="get_margeff needs a covariate, and the model has an inter"
+        ):
+            one.get_margeff(PROFILES)
+    if name == "ols":
+        np.testing.assert_array_equal(values, fit.params["Intercept"])
+
+
 def test_a_support_vector_machine_predicts_classes(people):
     """By formula as by the estimator, in the spelling of the schema."""
     levels = {"type": "categorical", "levels": ["stay", "go"], "target": True}

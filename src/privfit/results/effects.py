@@ -34,6 +34,8 @@ def marginal_effects(given: Coefficients, data: object, variables: Sequence[str]
         )
     table, outputs = open_covariates(data, regression.encoder), regression.form.outputs
     declared = dict(regression.encoder.variables)
+    if not declared:
+        raise InvalidArgument("get_margeff needs a covariate, and the model has an intercept alone")
     chosen = tuple(declared) if variables is None else listed("column names", variables=variables)
     if not chosen:
         raise InvalidArgument("variables must name at least one column of the model")
