@@ -1,6 +1,7 @@
 """Tests, comparisons, predictions and marginal effects of a result, against statsmodels and simulation."""
 
 import dataclasses
+import json
 import pickle
 
 import numpy as np
@@ -245,7 +246,7 @@ def test_effects_leave_out_jumps_and_say_so(people):
     found, b = fit.get_margeff(at), fit.params
     expected = {"age": b["age"], "hours": b["hours"] + b["I((age >= 65) * hours)"] / 4}
     np.testing.assert_allclose(found.params, list(expected.values()), rtol=1e-12)
-    assert "Effects of age, hours leave out where the mean jumps: comparisons" in " ".join(str(found).split())
+    assert "Effects of age, hours leave out jumps: comparisons" in " ".join(str(found).split())
     assert "jumps" not in str(pf.ols("ols ~ age", people, schema=schema).get_margeff(at))
     alone = pf.ols("ols ~ age + I(hours > 40)", people, schema=schema).get_margeff(at)
     assert alone.params["hours"] == 0.0
@@ -411,6 +412,49 @@ def test_a_model_with_an_intercept_alone_predicts(people, name):
             one.get_margeff(PROFILES)
     if name == "ols":
         np.testing.assert_array_equal(values, fit.params["Intercept"])
+
+
+@pytest.mark.parametrize("quantile", [0.5, 0.9])
+def test_quantiles_are_not_called_means(people, quantile):
+    schema = {**SCHEMA, "ols": RESPONSES["ols"]}
+    fit = pf.quantile("ols ~ age + C(job)", people, schema=schema, quantile=quantile, epsilon=9)
+    name = f"quantile({quantile:g})"
+    for one in (fit, pf.FitResult.from_json(fit.to_json())):
+        assert one.predict(PROFILES).name == name
+        found = one.get_prediction(PROFILES)
+        assert list(found.summary_frame()) == ["mean", "mean_se", "lower", "upper"]  # as statsmodels has them
+        text = " ".join(str(found).split())
+        assert f"Predicted quantiles ({quantile:g})" in text
+        assert "Intervals are for the quantile at these covariates" in text
+        assert "mean" not in text
+    record = json.loads(fit.to_json())
+    del record["result"]["form"]["quantile"]  # as written before it was kept
+    assert pf.FitResult.from_json(json.dumps(record)).predict(PROFILES).name == "mean"
+    hidden = dataclasses.replace(fit, cov_noise=np.diag([0.0, 0.0, np.inf, 0.0]))
+    assert "nothing can be concluded about this quantile" in " ".join(
+        str(hidden.get_prediction(PROFILES)).split()
+    )
+    assert pf.ols("ols ~ age", people, schema=schema).predict(PROFILES).name == "mean"
+
+
+@pytest.mark.parametrize("wrap", [lambda loss: loss, pf.losses.Schweppe])
+def test_an_estimator_of_a_check_loss_predicts_quantiles(people, wrap):
+    x, y = people[["age", "hours"]] / 100, people["ols"] / 50
+    loss = wrap(pf.losses.SmoothedQuantile(0.25, 0.1))
+    result = pf.MEstimator(loss=loss, random_state=0).fit(x, y).result_
+    assert result.predict(x[:2]).name == "quantile(0.25)"
+
+
+def test_which_quantile_is_checked(people):
+    form = pf.ols("ols ~ age", people, schema={**SCHEMA, "ols": RESPONSES["ols"]}).form
+    for wrong in (
+        {"quantile": 1.0},
+        {"quantile": 0.0},
+        {"quantile": np.nan},
+        {"quantile": 0.5, "link": "log"},
+    ):
+        with pytest.raises(InvalidArgument, match="quantile must lie between 0 and 1"):
+            dataclasses.replace(form, **wrong)
 
 
 def test_a_support_vector_machine_predicts_classes(people):

@@ -70,12 +70,12 @@ def marginal_effects(given: Coefficients, data: object, variables: Sequence[str]
 
 
 def _held(names: Sequence[str]) -> tuple[str, ...]:
-    """Say which effects are not all that the mean does."""
+    """Say whose effects are those of slopes alone."""
     if not names:
         return ()
     return (
-        f"Effects of {', '.join(names)} leave out where the mean jumps: comparisons in the formula are held "
-        "as they are at each row.",
+        f"Effects of {', '.join(names)} leave out jumps: comparisons in the formula are held as they are at "
+        "each row.",
     )
 
 
