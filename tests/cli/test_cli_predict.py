@@ -10,9 +10,9 @@ from conftest_cli import CANARY
 from pyarrow import csv
 
 import privfit as pf
-from privfit.results.predictions import OF_MEANS
 from privfit.results.regression import PUBLIC
 
+OF_MEANS = "Intervals are for the mean at these covariates, not for a new response."
 VERSION_1 = Path(__file__).parents[1] / "results" / "snapshots" / "version_1.json"
 
 
@@ -48,6 +48,12 @@ def read(path):
     return csv.read_csv(path).to_pandas() if path.suffix == ".csv" else pd.read_parquet(path)
 
 
+def test_of_an_intercept_alone_there_is_a_line_for_each_row(invoke, saved, new):
+    done = invoke("predict", saved(formula="high ~ 1"), new)
+    assert (done.exit_code, len(done.stdout.splitlines())) == (0, 4)
+    assert len(set(done.stdout.splitlines()[1:])) == 1
+
+
 @pytest.mark.parametrize(("option", "suffix"), [("--out", ".csv"), ("--output", ".parquet")])
 def test_probabilities_are_those_of_python(invoke, saved, new, option, suffix):
     path, out = saved(), new.with_name(f"predictions{suffix}")
@@ -78,6 +84,15 @@ def test_intervals_are_those_of_python(invoke, saved, new, tmp_path, suffix):
     found = read(out)
     assert list(found) == ["mean", "mean std err", "mean lower", "mean upper"]
     np.testing.assert_array_equal(found.to_numpy(), expected.to_numpy())
+
+
+def test_quantiles_are_called_so(invoke, saved, new, tmp_path):
+    path, out = saved("quantile", "hours ~ age", "--quantile", 0.9), tmp_path / "predictions.csv"
+    done = invoke("predict", path, new, "--intervals", "--out", out)
+    assert (done.exit_code, done.stdout) == (0, f"{OF_MEANS.replace('mean', 'quantile')}\n{PUBLIC}\n")
+    name = "quantile(0.9)"
+    assert list(read(out)) == [name, f"{name} std err", f"{name} lower", f"{name} upper"]
+    assert invoke("predict", path, new).stdout.splitlines()[0] == name
 
 
 @pytest.mark.usefixtures("three")

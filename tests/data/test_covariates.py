@@ -4,6 +4,7 @@ import warnings
 
 import numpy as np
 import pandas as pd
+import polars as pl
 import pyarrow as pa
 import pytest
 
@@ -84,3 +85,41 @@ def test_without_a_schema_cells_must_be_finite(cell):
     assert open_covariates(np.ones((1, 2)), encoder).names == ("x0", "x1")
     with pytest.raises(SchemaError, match="'x1' holds a cell that is no finite number"):
         open_covariates(np.array([[1.0, cell]]), encoder)
+
+
+def test_a_frame_without_names_is_read_as_the_array_that_it_was_fitted_as():
+    cells = np.arange(6.0).reshape(3, 2)
+    encoder = UnitScaleEncoder(2, norm_bound=3.0)
+    for names in ([0, 1], [7, 9], [1, 0]):
+        table = open_covariates(pd.DataFrame(cells, columns=names), encoder)
+        np.testing.assert_array_equal(encoder.encode_predictors(table)[:, 1:], cells)
+    with pytest.raises(SchemaError, match="data has 1 column; an array needs one for each of the 2 predict"):
+        open_covariates(pd.DataFrame(cells[:, :1]), encoder)
+    for names in (["x1", 0], ["b", "a"]):
+        with pytest.raises(SchemaError, match="column 'x0' is not in the data"):
+            open_covariates(pd.DataFrame(cells, columns=names), encoder)
+    numbered = UnitScaleEncoder(["0", "1"], norm_bound=3.0)
+    table = open_covariates(pd.DataFrame(cells, columns=[1, 0]), numbered)
+    np.testing.assert_array_equal(numbered.encode_predictors(table)[:, 1:], cells[:, ::-1])
+
+
+@pytest.mark.parametrize("suffix", [".csv", ".parquet", ".arrow", ""])
+def test_where_no_column_is_needed_rows_are_counted(tmp_path, suffix):
+    schema = Schema({"y": {"type": "numeric", "lower": 0, "upper": 1}})
+    encoder = FormulaEncoder("y ~ 1", schema)
+    frame = pd.DataFrame({"a": [1.0, np.nan, 3.0], "b": ["u", "v", None]})
+    forms = [frame, dict(frame), pl.from_pandas(frame), pa.Table.from_pandas(frame), frame.to_numpy()]
+    if suffix:
+        path = tmp_path / f"rows{suffix}"
+        write = {".csv": "to_csv", ".parquet": "to_parquet", ".arrow": "to_feather"}[suffix]
+        getattr(frame, write)(path, **({"index": False} if suffix == ".csv" else {}))
+        forms = [path]
+    for data in forms:
+        table = open_covariates(data, encoder)
+        assert (table.names, table.n_rows, table.part(slice(1, None)).n_rows) == ((), 3, 2)
+        np.testing.assert_array_equal(encoder.encode_predictors(table), np.ones((3, 1)))
+        assert open_covariates(table, encoder).n_rows == 3
+    with pytest.raises(SchemaError, match="data has no row"):
+        open_covariates(frame[:0], encoder)
+    with pytest.raises(SchemaError, match="data has no column"):
+        open_covariates({}, encoder)

@@ -1,6 +1,7 @@
 """Tests, comparisons, predictions and marginal effects of a result, against statsmodels and simulation."""
 
 import dataclasses
+import json
 import pickle
 
 import numpy as np
@@ -236,6 +237,36 @@ def test_predictions_have_the_index_of_the_frame(people, index):
     assert f"\n{first} " in str(found)
 
 
+def test_effects_leave_out_jumps_and_say_so(people):
+    """On the edge of a comparison as beside it: the slope of the line, not the height of the step."""
+    schema = {**SCHEMA, "ols": RESPONSES["ols"]}
+    formula = "ols ~ age + hours + I(hours > 40) + I((age >= 65) * hours)"
+    fit = pf.ols(formula, people, schema=schema, solver="non-private")
+    at = pd.DataFrame({"age": [30.0, 64.9, 65.0, 30.0], "hours": [39.0, 40.0, 40.0, 41.0]})
+    found, b = fit.get_margeff(at), fit.params
+    expected = {"age": b["age"], "hours": b["hours"] + b["I((age >= 65) * hours)"] / 4}
+    np.testing.assert_allclose(found.params, list(expected.values()), rtol=1e-12)
+    assert "Effects of age, hours leave out jumps: comparisons" in " ".join(str(found).split())
+    assert "jumps" not in str(pf.ols("ols ~ age", people, schema=schema).get_margeff(at))
+    alone = pf.ols("ols ~ age + I(hours > 40)", people, schema=schema).get_margeff(at)
+    assert alone.params["hours"] == 0.0
+    assert np.isnan(alone.bse["hours"])
+    assert "jumps" in str(alone)
+    assert "jumps" not in str(
+        pf.ols("ols ~ age + I(hours > 40)", people, schema=schema).get_margeff(at, ["age"])
+    )
+
+
+@pytest.mark.parametrize("upper", [1e3, 1e8, 1e12])
+def test_effects_do_not_depend_on_how_wide_the_bounds_are(people, upper):
+    """Of a function in the formula those of a declared transform, to rounding."""
+    schema = {"hours": {"type": "numeric", "lower": 0, "upper": upper}, "ols": RESPONSES["ols"]}
+    fit = pf.ols("ols ~ np.log1p(hours)", people, schema=schema, solver="non-private")
+    for hours in (0.0, 1.0, 500.0):
+        effect = fit.get_margeff(pd.DataFrame({"hours": [hours]})).params["hours"]
+        assert effect == pytest.approx(fit.params["np.log1p(hours)"] / (1 + hours), rel=1e-12)
+
+
 def test_predictions_of_what_has_no_index_are_counted(people):
     schema = {**SCHEMA, "ols": RESPONSES["ols"]}
     fit = pf.ols("ols ~ age + hours", people, schema=schema, solver="non-private")
@@ -363,6 +394,67 @@ def test_a_fit_without_inference_predicts(people):
     np.testing.assert_allclose(at, plain.params["Intercept"] + plain.params["age"] * np.array([30.0, 60.0]))
     with pytest.raises(Incompatible, match="from JSON of an earlier version"):
         dataclasses.replace(plain, encoder=None).predict(PROFILES)
+
+
+@pytest.mark.parametrize("name", ["ols", "logit", "poisson", "class"])
+def test_a_model_with_an_intercept_alone_predicts(people, name):
+    schema = {**SCHEMA, **RESPONSES, "class": {"type": "categorical", "levels": ["l", "m", "r"]}}
+    fit = getattr(pf, "logit" if name == "class" else name)(f"{name} ~ 1", people, schema=schema, epsilon=9)
+    for one in (fit, pf.FitResult.from_json(fit.to_json())):
+        values = one.predict(PROFILES.set_axis([9, 4, 4, 2]))
+        assert values.index.tolist() == [9, 4, 4, 2]
+        assert np.ptp(values.to_numpy(), axis=0).max() == 0.0
+        np.testing.assert_array_equal(one.get_prediction(PROFILES).predicted, values.to_numpy().ravel())
+        assert len(one.decision_function(PROFILES)) == 4
+        with pytest.raises(
+            InvalidArgument, match="get_margeff needs a covariate, and the model has an inter"
+        ):
+            one.get_margeff(PROFILES)
+    if name == "ols":
+        np.testing.assert_array_equal(values, fit.params["Intercept"])
+
+
+@pytest.mark.parametrize("quantile", [0.5, 0.9])
+def test_quantiles_are_not_called_means(people, quantile):
+    schema = {**SCHEMA, "ols": RESPONSES["ols"]}
+    fit = pf.quantile("ols ~ age + C(job)", people, schema=schema, quantile=quantile, epsilon=9)
+    name = f"quantile({quantile:g})"
+    for one in (fit, pf.FitResult.from_json(fit.to_json())):
+        assert one.predict(PROFILES).name == name
+        found = one.get_prediction(PROFILES)
+        assert list(found.summary_frame()) == ["mean", "mean_se", "lower", "upper"]  # as statsmodels has them
+        text = " ".join(str(found).split())
+        assert f"Predicted quantiles ({quantile:g})" in text
+        assert "Intervals are for the quantile at these covariates" in text
+        assert "mean" not in text
+    record = json.loads(fit.to_json())
+    del record["result"]["form"]["quantile"]  # as written before it was kept
+    assert pf.FitResult.from_json(json.dumps(record)).predict(PROFILES).name == "mean"
+    hidden = dataclasses.replace(fit, cov_noise=np.diag([0.0, 0.0, np.inf, 0.0]))
+    assert "nothing can be concluded about this quantile" in " ".join(
+        str(hidden.get_prediction(PROFILES)).split()
+    )
+    assert pf.ols("ols ~ age", people, schema=schema).predict(PROFILES).name == "mean"
+
+
+@pytest.mark.parametrize("wrap", [lambda loss: loss, pf.losses.Schweppe])
+def test_an_estimator_of_a_check_loss_predicts_quantiles(people, wrap):
+    x, y = people[["age", "hours"]] / 100, people["ols"] / 50
+    loss = wrap(pf.losses.SmoothedQuantile(0.25, 0.1))
+    result = pf.MEstimator(loss=loss, random_state=0).fit(x, y).result_
+    assert result.predict(x[:2]).name == "quantile(0.25)"
+
+
+def test_which_quantile_is_checked(people):
+    form = pf.ols("ols ~ age", people, schema={**SCHEMA, "ols": RESPONSES["ols"]}).form
+    for wrong in (
+        {"quantile": 1.0},
+        {"quantile": 0.0},
+        {"quantile": np.nan},
+        {"quantile": 0.5, "link": "log"},
+    ):
+        with pytest.raises(InvalidArgument, match="quantile must lie between 0 and 1"):
+            dataclasses.replace(form, **wrong)
 
 
 def test_a_support_vector_machine_predicts_classes(people):

@@ -185,7 +185,7 @@ ReportFile = Annotated[
 ]
 ResultFile = Annotated[Path, typer.Argument(help="Result that fit --out wrote, as JSON.")]
 Intervals = Annotated[
-    bool, typer.Option("--intervals", help="Add standard errors and intervals of means or probabilities.")
+    bool, typer.Option("--intervals", help="Add standard errors and intervals of what is predicted.")
 ]
 PredictionFile = Annotated[
     Path | None,

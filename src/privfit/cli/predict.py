@@ -16,7 +16,6 @@ from privfit.data.tables import Table, open_table
 from privfit.errors import InvalidArgument
 from privfit.results import FitResult
 from privfit.results.archive import write_atomically
-from privfit.results.predictions import OF_MEANS
 from privfit.results.regression import PUBLIC
 
 
@@ -57,7 +56,7 @@ def _opened(found: FitResult, file: TextFile) -> Table:
 
 
 def _means(found: FitResult, table: Table) -> tuple[pd.DataFrame, tuple[str, ...]]:
-    """Return means, probabilities or classes, a column for each that there are."""
+    """Return means, quantiles, probabilities or classes, a column for each that there are."""
     predicted = found.predict(table)
     if isinstance(predicted, pd.DataFrame):
         return predicted, ()
@@ -66,7 +65,7 @@ def _means(found: FitResult, table: Table) -> tuple[pd.DataFrame, tuple[str, ...
 
 
 def _intervals(found: FitResult, table: Table, level: float) -> tuple[pd.DataFrame, tuple[str, ...]]:
-    """Return means or probabilities with standard errors and ends of intervals, all of a row in a line."""
+    """Return what is predicted with standard errors and ends of intervals, all of a row in a line."""
     predicted = found.get_prediction(table)
     frame, outputs = predicted.summary_frame(level), _outputs(found)
     columns = {}
@@ -76,7 +75,7 @@ def _intervals(found: FitResult, table: Table, level: float) -> tuple[pd.DataFra
         columns[f"{output} std err"] = of_output["mean_se"].to_numpy()
         columns[f"{output} lower"] = of_output["lower"].to_numpy()
         columns[f"{output} upper"] = of_output["upper"].to_numpy()
-    return pd.DataFrame(columns), (OF_MEANS, *predicted.notes)
+    return pd.DataFrame(columns), predicted.notes
 
 
 def _outputs(found: FitResult) -> tuple[str, ...]:

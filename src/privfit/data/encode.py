@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, Protocol
 
@@ -76,6 +76,19 @@ class Encoder(Protocol):
 
     def encode_target(self, table: Table) -> FloatArray:
         """Return ``y`` (n,) alone, or raise `LabelError`."""
+        ...
+
+    @property
+    def compared(self) -> tuple[str, ...]:
+        """Names of the numeric raw predictors in which rows of the design jump."""
+        ...
+
+    def derivatives(self, table: Table, name: str) -> FloatArray:
+        """Return the derivatives of the raw rows of the design in a numeric raw predictor, shape (n, p).
+
+        Cells beyond the bounds are taken for the bound, missing ones for what is declared for them. Jumps
+        count nothing. Not finite where a row is infinitely steep, as a root is at 0.
+        """
         ...
 
 
@@ -233,6 +246,21 @@ class SchemaEncoder:
     def encode_predictors(self, table: Table) -> FloatArray:
         """Return ``x`` (n, p), row-major float64; the response need not be in the table."""
         return written_out(self._fill, self._layout, table)
+
+    @property
+    def compared(self) -> tuple[str, ...]:
+        """None."""
+        return ()
+
+    def derivatives(self, table: Table, name: str) -> FloatArray:
+        """Return the derivatives of the raw rows in a numeric column, shape (n, p)."""
+        column = dict(self._predictors)[name]
+        assert isinstance(column, NumericColumn)  # noqa: S101 -- the caller asks for a derivative
+        out = np.zeros((table.n_rows, len(self._design.columns)))
+        with naming(name):
+            cells = encode_numeric(table.values(name), replace(column, transform=None))
+        out[:, self._design.names.index(column.label(name))] = column.steepness(cells)
+        return out
 
     def _fill(self, x: CodedMatrix, table: Table) -> None:
         start, number, code = int(self._layout.constant), 0, 0

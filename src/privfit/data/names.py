@@ -14,9 +14,14 @@ def absent(name: str) -> str:
 
 
 def present(names: Sequence[str], needed: Sequence[str] | None) -> list[str]:
-    """Return the needed columns, each once, or raise `SchemaError` if ``names`` lacks one."""
+    """Return the needed columns, each once, or raise `SchemaError` if ``names`` lacks one.
+
+    Where none is needed the first one is read all the same, because it says how many rows there are.
+    """
     if needed is None:
         return list(names)
+    if not needed:
+        return list(names[:1])
     for name in needed:
         if name not in names:
             raise SchemaError(absent(name))

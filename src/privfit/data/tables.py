@@ -29,6 +29,8 @@ class Table:
     ----------
     columns : sequence of (name, values)
         Values are 1-D NumPy or Arrow arrays; they are not copied.
+    n_rows : int, optional
+        Their length, needed where no column says it.
 
     Raises
     ------
@@ -38,9 +40,11 @@ class Table:
 
     __slots__ = ("_columns", "_n_rows")
 
-    def __init__(self, columns: Sequence[tuple[str, ColumnValues]]) -> None:
-        if not columns:
-            raise SchemaError("data has no column; pass a table with at least one")
+    def __init__(self, columns: Sequence[tuple[str, ColumnValues]], n_rows: int | None = None) -> None:
+        if n_rows is None:
+            if not columns:
+                raise SchemaError("data has no column; pass a table with at least one")
+            n_rows = len(columns[0][1])
         for name, values in columns:
             if not isinstance(name, str):
                 raise SchemaError("data has a column name that is not text; rename its columns")
@@ -51,7 +55,7 @@ class Table:
             raise SchemaError("data has two columns of the same name; rename one")
         if len({len(values) for values in self._columns.values()}) > 1:
             raise SchemaError("data has columns of different lengths; pass equally long columns")
-        self._n_rows = len(columns[0][1])
+        self._n_rows = n_rows
 
     @classmethod
     def from_arrow(cls, table: "pa.Table | pa.RecordBatch") -> "Table":
@@ -88,7 +92,8 @@ class Table:
 
     def part(self, rows: slice) -> "Table":
         """Return some of the rows, without copying."""
-        return Table([(name, values[rows]) for name, values in self._columns.items()])
+        left = len(range(*rows.indices(self._n_rows)))
+        return Table([(name, values[rows]) for name, values in self._columns.items()], left)
 
     def joined(self, columns: Sequence[tuple[str, ColumnValues]]) -> "Table":
         """Return a table with these columns, too, without copying."""
@@ -126,10 +131,10 @@ def open_table(
         pandas, polars or Arrow table; mapping of column name to array-like; 2-D NumPy array; `Table`; or
         the path of a CSV file (compressed or not), a Parquet file or folder, an Arrow or Feather file.
     needed : sequence of str, optional
-        Columns to keep, by default all.
+        Columns to keep, by default all. Without any the table still knows how many rows there are.
     columns : sequence of str, optional
-        Names for what has none: the columns of a 2-D array (default ``x0``, ``x1``, ...) or of a CSV file
-        without header.
+        Names for what has none: the columns of a 2-D array (default ``x0``, ``x1``, ...), of a frame that
+        has numbers in their place (default these), or of a CSV file without header.
     header : bool
         Whether the first line of a CSV file holds the names.
     sep : str
@@ -155,10 +160,10 @@ def open_table(
     elif isinstance(data, np.ndarray):
         table = _from_matrix(data, columns)
     else:
-        table = _from_frame(data, needed)
+        table = _from_frame(data, needed, columns if _is_unnamed(data) else None)
     if needed is None:
         return table
-    return Table([(name, table.values(name)) for name in dict.fromkeys(needed)])
+    return Table([(name, table.values(name)) for name in dict.fromkeys(needed)], table.n_rows)
 
 
 def with_rows(table: Table) -> Table:
@@ -173,15 +178,19 @@ def default_names(count: int) -> tuple[str, ...]:
     return tuple(f"x{k}" for k in range(count))
 
 
-def names_of_array(argument: str, data: object, names: Sequence[str]) -> Sequence[str] | None:
-    """Return the names of the columns of a plain array, which has none of its own; None for tables.
+def names_of_array(argument: str, data: Any, names: Sequence[str]) -> Sequence[str] | None:
+    """Return the names of the columns of what has none of its own, None for tables.
+
+    That is a plain array, or a frame with numbers in place of names if `default_names` are looked for: it was
+    fitted as an array. None, too, where no column is needed: an array of any width has rows to count.
 
     Raises
     ------
     SchemaError
-        If an array has another number of columns.
+        If it has another number of columns.
     """
-    if not isinstance(data, np.ndarray):
+    as_array = _is_unnamed(data) and tuple(names) == default_names(len(names))
+    if not names or not (isinstance(data, np.ndarray) or as_array):
         return None
     if data.ndim == 2 and data.shape[1] != len(names):
         width = f"{data.shape[1]} column" + ("" if data.shape[1] == 1 else "s")
@@ -193,31 +202,43 @@ def names_of_array(argument: str, data: object, names: Sequence[str]) -> Sequenc
     return names
 
 
+def _is_unnamed(data: Any) -> bool:
+    """Return whether a frame has numbers for names, as pandas gives to what is made from an array."""
+    if not nw.dependencies.is_pandas_dataframe(data) or data.columns.empty:
+        return False
+    return all(isinstance(name, int) for name in data.columns)
+
+
 def _from_matrix(data: NDArray[Any], columns: Sequence[str] | None) -> Table:
     if data.ndim != 2:
         raise SchemaError(f"data must be a table or a 2-D array, got an array of {data.ndim} dimension(s)")
-    names = default_names(data.shape[1]) if columns is None else tuple(columns)
-    if len(names) != data.shape[1]:
-        raise SchemaError(f"columns must name all {data.shape[1]} columns of the array, got {len(names)}")
+    names = default_names(data.shape[1]) if columns is None else _for_each(data.shape[1], columns)
     cells = unmasked(data)
     return Table([(name, cells[:, k]) for k, name in enumerate(names)])
 
 
-def _from_frame(data: object, needed: Sequence[str] | None) -> Table:
+def _for_each(count: int, columns: Sequence[str]) -> tuple[str, ...]:
+    if len(columns) != count:
+        raise SchemaError(f"columns must name all {count} columns of the array, got {len(columns)}")
+    return tuple(columns)
+
+
+def _from_frame(data: object, needed: Sequence[str] | None, columns: Sequence[str] | None) -> Table:
     names, series = quietly(
         lambda: _named_series(data),
         f"data of type {type(data).__name__} cannot be read; pass a pandas, polars or Arrow table in "
         "memory with distinct column names, a mapping of arrays, a 2-D array or a path",
     )
+    names = names if columns is None else _for_each(len(names), columns)
     keep = set(present(names, needed))
     kept = [(name, one) for name, one in zip(names, series, strict=True) if name in keep]
-    columns: list[Any] = [None] * len(kept)
+    cells: list[Any] = [None] * len(kept)
 
     def read(k: int) -> None:
-        columns[k] = kept[k][0], _named(*kept[k])
+        cells[k] = kept[k][0], _named(*kept[k])
 
     each_part(read, len(kept))
-    return Table(columns)
+    return Table(cells)
 
 
 def _named_series(data: Any) -> "tuple[list[str], list[nw.Series[Any]]]":

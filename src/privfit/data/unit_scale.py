@@ -168,6 +168,17 @@ class UnitScaleEncoder:
         self._fill(x, table, int(self._design.has_intercept))
         return x
 
+    @property
+    def compared(self) -> tuple[str, ...]:
+        """None."""
+        return ()
+
+    def derivatives(self, table: Table, name: str) -> FloatArray:
+        """Return the derivatives of the rows in a column, shape (n, p)."""
+        out = np.zeros((table.n_rows, len(self._design.columns)))
+        out[:, self._design.names.index(name)] = 1.0
+        return out
+
     def _fill(self, x: NDArray[Any], table: Table, first: int = 0) -> None:
         """Write the predictors to the columns of ``x`` from ``first`` on, and ones to those before."""
         columns = [table.values(name) for name in self._names]

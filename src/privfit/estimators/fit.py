@@ -384,6 +384,7 @@ def _result(
             classes=() if design.target.labels is None else tuple(map(str, design.target.labels)),
             centers=tuple(column.center for column in design.columns),
             half_widths=tuple(column.half_width for column in design.columns),
+            quantile=model.quantile,
         ),
         encoder=encoder,
     )

@@ -16,6 +16,8 @@ from privfit.losses import (
     Logistic,
     Multinomial,
     Poisson,
+    Quantile,
+    Schweppe,
     SmoothedHinge,
     SmoothedQuantile,
     Squared,
@@ -56,6 +58,8 @@ class Model:
         How the mean, or the quantile, follows from the linear predictor.
     fitted : callable, optional
         Makes the title of a fit from the loss that it ended with, where releases may change that.
+    quantile : float or None
+        Which quantile it is of; None for models of a mean, or of none.
     """
 
     title: str
@@ -64,6 +68,7 @@ class Model:
     title_of_classes: str | None = None
     link: Link = "identity"
     fitted: Callable[[AbstractLoss, Design], str] | None = None
+    quantile: float | None = None
 
     def title_for(self, design: Design) -> str:
         """Return the title for a response as it was declared."""
@@ -162,7 +167,8 @@ def quantile_regression(quantile: float = 0.5, width: float | None = None) -> Mo
         used = significant(loss.width * design.target.half_width, 2)
         return f"Quantile regression (quantile {quantile:g}, smoothed by ±{used})"
 
-    return Model(f"Quantile regression (quantile {quantile:g})", "numeric", loss, fitted=fitted)
+    title = f"Quantile regression (quantile {quantile:g})"
+    return Model(title, "numeric", loss, fitted=fitted, quantile=quantile)
 
 
 def poisson_regression(predictor_bound: float | None = None) -> Model:
@@ -192,7 +198,9 @@ def m_estimation(loss: AbstractLoss) -> Model:
     link: Link = "identity" if loss.target_kind == "numeric" else "none"
     if isinstance(loss, Logistic | Poisson):
         link = "logit" if isinstance(loss, Logistic) else "log"
-    return Model(f"M-estimation: {loss.name}", loss.target_kind, lambda _: loss, link=link)
+    of_row = loss.loss if isinstance(loss, Schweppe) else loss
+    quantile = of_row.tau if isinstance(of_row, Quantile | SmoothedQuantile) else None
+    return Model(f"M-estimation: {loss.name}", loss.target_kind, lambda _: loss, link=link, quantile=quantile)
 
 
 def _smoothed_machine(width: float = 1.0) -> Model:

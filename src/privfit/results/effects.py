@@ -6,9 +6,8 @@ from collections.abc import Iterable, Sequence
 import numpy as np
 
 from privfit._checks import FloatArray, listed
-from privfit.data.columns import as_number
 from privfit.data.covariates import open_covariates
-from privfit.data.declarations import CategoricalColumn, NumericColumn
+from privfit.data.declarations import CategoricalColumn
 from privfit.data.schema import suggestion
 from privfit.data.tables import Table
 from privfit.errors import InvalidArgument
@@ -18,17 +17,14 @@ from privfit.results.contrasts import Estimates
 from privfit.results.regression import PUBLIC, Coefficients, Regression, need_mean
 from privfit.results.unusable import footnotes_on_a_curve
 
-_STEP = 1e-7
-"""Half the distance over which a design is differenced, in units of a column's transformed range (or 1)."""
-
 
 @np.errstate(over="ignore", invalid="ignore")
 def marginal_effects(given: Coefficients, data: object, variables: Sequence[str] | None) -> Estimates:
     """Return average marginal effects over the rows of a public table.
 
     Of a numeric covariate: the derivative of the mean in the raw column, whatever its transform, all terms
-    that hold it taken together. Of a categorical one: the difference that each level makes against the first,
-    everything else as it is.
+    that hold it taken together, comparisons held as they are. Of a categorical one: the difference that each
+    level makes against the first, everything else as it is.
     """
     regression = given.regression
     need_mean(regression.form, "get_margeff")
@@ -38,6 +34,8 @@ def marginal_effects(given: Coefficients, data: object, variables: Sequence[str]
         )
     table, outputs = open_covariates(data, regression.encoder), regression.form.outputs
     declared = dict(regression.encoder.variables)
+    if not declared:
+        raise InvalidArgument("get_margeff needs a covariate, and the model has an intercept alone")
     chosen = tuple(declared) if variables is None else listed("column names", variables=variables)
     if not chosen:
         raise InvalidArgument("variables must name at least one column of the model")
@@ -52,7 +50,7 @@ def marginal_effects(given: Coefficients, data: object, variables: Sequence[str]
         found = (
             _steps(regression, table, name, column)
             if isinstance(column, CategoricalColumn)
-            else [(name, _derivative(regression, table, name, column))]
+            else [(name, _derivative(regression, table, name))]
         )
         for label, one in found:
             value, derivative = regression.shown(one)
@@ -60,14 +58,24 @@ def marginal_effects(given: Coefficients, data: object, variables: Sequence[str]
             values.append(value.mean(axis=0))
             derivatives.append(derivative.mean(axis=0))
     slopes = np.concatenate(derivatives)
-    if regression.form.link != "identity":  # a curve so flat that its slope underflows tells nothing
-        slopes[(slopes == 0.0).all(axis=1)] = np.nan
+    slopes[(slopes == 0.0).all(axis=1)] = np.nan  # a curve that is flat, or so flat that this underflows
     se, dof = given.errors(slopes)
     effect = np.concatenate(values)
     title = f"Average marginal effects over {table.n_rows} given rows"
-    notes = (PUBLIC, *footnotes_on_a_curve(se, "this effect", noisy=given.noisy))
+    jumps = tuple(name for name in regression.encoder.compared if name in chosen)
+    notes = (PUBLIC, *_held(jumps), *footnotes_on_a_curve(se, "this effect", noisy=given.noisy))
     return Estimates(
         title, tuple(names), effect, np.zeros_like(effect), se, dof, notes=notes, warning=given.warning
+    )
+
+
+def _held(names: Sequence[str]) -> tuple[str, ...]:
+    """Say whose effects are those of slopes alone."""
+    if not names:
+        return ()
+    return (
+        f"Effects of {', '.join(names)} leave out jumps: comparisons in the formula are held as they are at "
+        "each row.",
     )
 
 
@@ -84,27 +92,11 @@ def _as_word(name: str) -> str:
     return rf"(?<![\w.]){re.escape(name)}(?![\w.])"
 
 
-def _derivative(
-    regression: Regression, table: Table, name: str, column: NumericColumn | None
-) -> Differentiated:
-    """Return the derivative in a numeric covariate, differenced in the design by steps of its transform.
-
-    Cells beyond the bounds are taken for the bound, missing ones for what is declared for them. NaN where the
-    transform is infinitely steep, as a root is at 0.
-    """
-    values = as_number(table.values(name))
-    low, high, half = -np.inf, np.inf, _STEP
-    if column is not None:
-        low, high = column.lower, column.upper
-        fill = np.nan if column.missing is None else column.missing
-        values = np.clip(np.where(np.isnan(values), fill, values), low, high)
-        start, end = column.limits
-        half = _STEP * (end - start) / column.steepness(values)
-    below, above = np.maximum(values - half, low), np.minimum(values + half, high)
-    first, second = (regression.design(_changed(table, name, ends)) for ends in (below, above))
-    dx = (second - first) / (above - below)[:, None]
-    x = regression.design(_changed(table, name, values))
-    return effects.slope(x, dx, regression.estimate, regression.form.link)
+def _derivative(regression: Regression, table: Table, name: str) -> Differentiated:
+    """Return the derivative in a numeric covariate; NaN where the design is infinitely steep."""
+    dx = regression.encoder.derivatives(table, name)
+    dx[~np.isfinite(dx)] = np.nan
+    return effects.slope(regression.design(table), dx, regression.estimate, regression.form.link)
 
 
 def _steps(

@@ -21,6 +21,8 @@ class ModelForm:
     centers, half_widths : tuple of float
         Public scaling of each column of the design, as in `privfit.data.design.DesignColumn`: what the
         encoder of new rows must repeat. Empty where it is not known.
+    quantile : float or None
+        Which quantile of the response the linear predictor is of, in (0, 1); None: its mean, or none.
 
     Raises
     ------
@@ -34,6 +36,7 @@ class ModelForm:
     classes: tuple[str, ...] = ()
     centers: tuple[float, ...] = ()
     half_widths: tuple[float, ...] = ()
+    quantile: float | None = None
 
     def __post_init__(self) -> None:
         p = len(self.columns)
@@ -44,6 +47,9 @@ class ModelForm:
             raise InvalidArgument(
                 "classes must hold two or more labels for link='logit', none or two for 'none', and none else"
             )
+
+        if self.quantile is not None and not (self.link == "identity" and 0.0 < self.quantile < 1.0):
+            raise InvalidArgument("quantile must lie between 0 and 1, and goes with link='identity' alone")
 
     def positions(self, term: str) -> list[int]:
         """Return which coefficients belong to a term, for every class."""
@@ -59,9 +65,14 @@ class ModelForm:
         return [k for term in dict.fromkeys(terms) for k in self.positions(term)]
 
     @property
+    def of_response(self) -> str:
+        """What is predicted of the response, or of the indicator of a class: ``mean``, ``quantile(0.9)``."""
+        return "mean" if self.quantile is None else f"quantile({self.quantile:g})"
+
+    @property
     def outputs(self) -> tuple[str, ...]:
-        """What is predicted: ``mean``, or the probability of every class (of two: of the second)."""
+        """What is predicted: as `of_response`, or the probability of every class (of two: of the second)."""
         if not self.classes:
-            return ("mean",)
+            return (self.of_response,)
         shown = self.classes[1:] if len(self.classes) == 2 else self.classes
         return tuple(f"P({label})" for label in shown)

@@ -1,4 +1,4 @@
-"""Predicted means at public covariates, with standard errors."""
+"""Predicted means and quantiles at public covariates, with standard errors."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -15,17 +15,15 @@ from privfit.results.regression import PUBLIC, Coefficients, Regression, need_me
 from privfit.results.summary import Summary
 from privfit.results.unusable import footnotes_on_a_curve
 
-OF_MEANS = "Intervals are for the mean at these covariates, not for a new response."
-
 
 def predicted(regression: Regression, data: object) -> pd.Series | pd.DataFrame:
-    """Return means, probabilities of classes, or classes, at the rows of a public table."""
+    """Return means or quantiles, probabilities of classes, or classes, at the rows of a public table."""
     if regression.form.link == "none":
         return _predicted_class(regression, data)
     values, _ = regression.means(data)
     outputs, rows = regression.form.outputs, _rows(data, len(values))
     if len(outputs) == 1:
-        return pd.Series(values[:, 0], index=rows, name="mean")
+        return pd.Series(values[:, 0], index=rows, name=regression.form.of_response)
     return pd.DataFrame(values, index=rows, columns=pd.Index(outputs))
 
 
@@ -53,7 +51,7 @@ def _predicted_class(regression: Regression, data: object) -> pd.Series:
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Predictions:
-    """Means of the response at given covariates, with standard errors: what `get_prediction` returns.
+    """Means or quantiles of the response at given covariates, with standard errors, as of `get_prediction`.
 
     Parameters
     ----------
@@ -63,6 +61,8 @@ class Predictions:
     line, line_se : array of shape (k,)
         The same on the scale on which intervals are symmetric: of the linear predictor.
     link : str
+    quantile : float or None
+        Which quantile is predicted; None: the mean, or a probability.
     notes : tuple of str
         Shown below the table.
     warning : str or None
@@ -75,6 +75,7 @@ class Predictions:
     line: FloatArray
     line_se: FloatArray
     link: Link
+    quantile: float | None
     notes: tuple[str, ...]
     warning: str | None
 
@@ -89,7 +90,7 @@ class Predictions:
             line_se, _ = given.errors(stretch[:, :, None] * derivatives)
         se, dof = given.errors(derivatives)
         se = np.where(np.isfinite(line), se, np.nan)  # too close to the end of the range for a slope
-        rows = _rows(data, len(values))
+        rows, word = _rows(data, len(values)), _word(form.quantile)
         return cls(
             index=rows if len(form.outputs) == 1 else _each(rows, form.outputs),
             predicted=values.ravel(),
@@ -98,7 +99,11 @@ class Predictions:
             line=line.ravel(),
             line_se=line_se.ravel(),
             link=form.link,
-            notes=footnotes_on_a_curve(se, "this mean", noisy=given.noisy),
+            quantile=form.quantile,
+            notes=(
+                f"Intervals are for the {word} at these covariates, not for a new response.",
+                *footnotes_on_a_curve(se, f"this {word}", noisy=given.noisy),
+            ),
             warning=given.warning,
         )
 
@@ -108,13 +113,17 @@ class Predictions:
         return tuple(_text(label) for label in self.index)
 
     def conf_int(self, level: float = 0.95) -> pd.DataFrame:
-        """Return intervals for the means, symmetric on the scale of the linear predictor."""
+        """Return intervals for the means or quantiles, symmetric on the scale of the linear predictor."""
         lower, upper = wald.interval(self.line, self.line_se, coverage(level), self.dof)
         ends = (effects.from_line(end, self.link) for end in (lower, upper))
         return pd.DataFrame(dict(zip(("lower", "upper"), ends, strict=True)), index=self.index)
 
     def summary_frame(self, level: float = 0.95) -> pd.DataFrame:
-        """Return a frame with columns ``mean``, ``mean_se``, ``lower`` and ``upper``."""
+        """Return a frame with columns ``mean``, ``mean_se``, ``lower`` and ``upper``.
+
+        Names are those of statsmodels, which are the same whatever is predicted: of a quantile regression
+        ``mean`` is the quantile.
+        """
         frame = self.conf_int(level)
         frame.insert(0, "mean", self.predicted)
         frame.insert(1, "mean_se", self.se)
@@ -123,13 +132,13 @@ class Predictions:
     def summary(self, level: float = 0.95) -> Summary:
         """Return the table, for print or notebook."""
         tail = (1.0 - coverage(level)) / 2.0
-        frame = self.summary_frame(level)
+        frame, word = self.summary_frame(level), _word(self.quantile)
         return Summary(
-            title="Predicted means",
+            title=f"Predicted {word}s" + ("" if self.quantile is None else f" ({self.quantile:g})"),
             mark=self.warning,
             header=(),
             columns=(
-                Column("mean", "significant"),
+                Column(word, "significant"),
                 Column("std err", "significant"),
                 Column(f"[{tail:.6g}", "significant"),
                 Column(f"{1.0 - tail:.6g}]", "significant"),
@@ -137,11 +146,7 @@ class Predictions:
             rows=tuple(
                 (name, tuple(row)) for name, row in zip(self.names, frame.to_numpy().tolist(), strict=True)
             ),
-            footers=(
-                OF_MEANS,
-                PUBLIC,
-                *self.notes,
-            ),
+            footers=(*self.notes, PUBLIC),
         )
 
     def __str__(self) -> str:
@@ -151,6 +156,10 @@ class Predictions:
 
     def _repr_html_(self) -> str:
         return self.summary().as_html()
+
+
+def _word(quantile: float | None) -> str:
+    return "mean" if quantile is None else "quantile"
 
 
 def _rows(data: object, count: int) -> pd.Index:

@@ -238,9 +238,9 @@ class FitResult(ExplainsAbsence):
     def predict(self, exog: object) -> pd.Series | pd.DataFrame:
         """Return what `get_prediction` predicts without standard errors, for fits without inference, too.
 
-        A series of means, or of probabilities of the second of two classes; with more a frame of all. Of a
-        support vector machine, which has no probabilities, the class of each row. The index is that of
-        ``exog`` if it is a pandas frame.
+        A series of means, of quantiles (called ``quantile(0.9)``), or of probabilities of the second of two
+        classes; with more a frame of all. Of a support vector machine, which has no probabilities, the class
+        of each row. The index is that of ``exog`` if it is a pandas frame.
         """
         return predicted(self._regression("predict"), exog)
 
@@ -253,7 +253,7 @@ class FitResult(ExplainsAbsence):
         return decided(self._regression("decision_function"), exog)
 
     def get_prediction(self, exog: object) -> Predictions:
-        """Predict the mean of the response, or the probability of each class, at given covariates.
+        """Predict the mean or quantile of the response, or the probability of each class, at covariates.
 
         Parameters
         ----------
@@ -265,9 +265,9 @@ class FitResult(ExplainsAbsence):
         Returns
         -------
         Predictions
-            ``summary_frame()`` has means, standard errors by the delta method and intervals that are
-            symmetric on the scale of the linear predictor; all include the privacy noise. Its index is that
-            of a pandas frame, with a level of classes below where there are more than two.
+            ``summary_frame()`` has means (or quantiles, as ``mean``), standard errors by the delta method and
+            intervals that are symmetric on the scale of the linear predictor; all include the privacy noise.
+            Its index is that of a pandas frame, with a level of classes below where there are more than two.
         """
         return Predictions.at(self._coefficients("get_prediction"), exog)
 
@@ -281,8 +281,8 @@ class FitResult(ExplainsAbsence):
             private rows**: an average over them is a function of them that nothing protects.
         variables : sequence of str, optional
             Raw columns, ``"income"`` for a term ``np.log(income)``; default all. For a number the derivative,
-            polynomials and interactions taken together; for a factor the difference of each level from the
-            first.
+            polynomials and interactions taken together, and comparisons such as ``I(hours > 40)`` held as
+            they are, so that jumps are left out; for a factor the difference of each level from the first.
 
         Returns
         -------

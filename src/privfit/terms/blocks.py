@@ -1,5 +1,6 @@
 """The columns of one term: a product of numbers, spread over the levels of its categorical factors."""
 
+import functools
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -9,6 +10,7 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from privfit._checks import FloatArray
 from privfit.data.coded import Layout
 from privfit.data.columns import MISSING
 from privfit.data.declarations import CategoricalColumn
@@ -16,8 +18,9 @@ from privfit.data.design import INTERCEPT, DesignColumn
 from privfit.data.schema import Schema
 from privfit.terms.centring import Centring
 from privfit.terms.codings import Coding
-from privfit.terms.expressions import Cells
+from privfit.terms.expressions import Apply, Cells, Expression, differentiate
 from privfit.terms.factors import CategoricalFactor, NumericFactor
+from privfit.terms.functions import MULTIPLY
 from privfit.terms.grammar import ScopedFactor
 from privfit.terms.monomials import Monomial
 from privfit.terms.products import ScaledProduct
@@ -38,6 +41,8 @@ class TermBlock:
         Categorical factors; the first one varies fastest along the columns.
     product : ScaledProduct or None
         Of the numeric factors, if there are any.
+    raw : Expression or None
+        The same product in raw units.
 
     Notes
     -----
@@ -48,6 +53,7 @@ class TermBlock:
     columns: tuple[DesignColumn, ...]
     codings: tuple[Coding, ...]
     product: ScaledProduct | None
+    raw: Expression | None = None
 
     def codes(self, cells: Cells, n_rows: int, start: int, layout: Layout) -> NDArray[np.intp]:
         """Return the encoded column of each row's entry, or ``layout.none``; the first one is ``start``."""
@@ -60,6 +66,10 @@ class TermBlock:
             place += stride * position
             stride *= coding.width
         return np.where(present, start + place, layout.none)
+
+    def moves(self, cells: Cells, name: str, direction: FloatArray) -> FloatArray | None:
+        """Return how fast the raw product moves, as `differentiate` does, shape (n,) or None."""
+        return None if self.raw is None else differentiate(self.raw, cells, name, direction)[1]
 
 
 def design_blocks(terms: Sequence[Term], schema: Schema, *, centered: bool) -> tuple[TermBlock, ...]:
@@ -105,7 +115,11 @@ def _block(term: Term, raw_term: RawTerm, centring: Centring, schema: Schema) ->
         DesignColumn.less(name, lower, found.half_width, term=label)
         for name, lower in zip(names, found.lower, strict=True)
     )
-    return TermBlock(columns, raw_term.codings, found.product)
+    return TermBlock(columns, raw_term.codings, found.product, _times(raw_term.expressions))
+
+
+def _times(expressions: Sequence[Expression]) -> Expression:
+    return functools.reduce(lambda x, y: Apply(MULTIPLY, (x, y), "*"), expressions)
 
 
 def indicators(one: ScopedFactor, schema: Schema) -> int:

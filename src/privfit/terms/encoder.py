@@ -19,6 +19,7 @@ from privfit.data.schema import Schema
 from privfit.data.tables import Table
 from privfit.errors import FormulaError
 from privfit.terms.blocks import TermBlock, design_blocks, indicators
+from privfit.terms.expressions import compared_names
 from privfit.terms.grammar import ScopedFactor, factor_columns, parse_formula
 from privfit.terms.products import CenteredFactor
 from privfit.terms.size import MOST_COLUMNS
@@ -188,6 +189,43 @@ class FormulaEncoder:
     def encode_predictors(self, table: Table) -> FloatArray:
         """Return ``x`` (n, p), row-major float64; the response need not be in the table."""
         return written_out(self._fill, self._layout, table)
+
+    @property
+    def compared(self) -> tuple[str, ...]:
+        """Names of the numeric columns that comparisons read."""
+        raw = (block.raw for block in self._blocks if block.raw is not None)
+        found = {name for expression in raw for name in compared_names(expression)}
+        return tuple(name for name, _ in self._columns if name in found)
+
+    @np.errstate(all="ignore")
+    def derivatives(self, table: Table, name: str) -> FloatArray:
+        """Return the derivatives of the raw rows in a numeric column, shape (n, p).
+
+        Those of the formula's arithmetic, in cells that are moved to the bounds first. They are one-sided at
+        the bounds, and the mean of both sides at a kink. Comparisons are held, so that their jumps count
+        nothing.
+        """
+        cells = {}
+        for each, declared in self._columns:
+            with naming(each):
+                cells[each], _ = _cells(table, each, declared)
+        column = self._facts.schema[name]
+        assert isinstance(column, NumericColumn)  # noqa: S101 -- the caller asks for a derivative
+        sides = (
+            np.where(cells[name] < column.upper, 1.0, -1.0),
+            np.where(cells[name] > column.lower, -1.0, 1.0),
+        )
+        out = np.zeros((table.n_rows, self._layout.size))
+        start = 0
+        for block in self._blocks:
+            moves = [block.moves(cells, name, side) for side in sides]
+            if moves[0] is not None and moves[1] is not None:
+                places = block.codes(cells, table.n_rows, start, self._layout)
+                rows = np.flatnonzero(places != self._layout.none)
+                slopes = (sides[0] * moves[0] + sides[1] * moves[1]) / 2.0
+                out[rows, places[rows]] = slopes[rows]
+            start += len(block.columns)
+        return out
 
     def _fill(self, x: CodedMatrix, table: Table) -> None:
         cells, missing = {}, np.zeros(len(x), dtype=np.bool_)

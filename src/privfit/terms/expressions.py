@@ -1,4 +1,4 @@
-"""Arithmetic on the cells of one row, as a small tree: its values, and its range on declared bounds."""
+"""Arithmetic on the cells of one row, as a small tree: values, derivatives, and range on declared bounds."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
@@ -64,6 +64,41 @@ def evaluate(expression: Expression, cells: Cells) -> FloatArray:
             return function.values(*(evaluate(argument, cells) for argument in arguments))
 
 
+def differentiate(
+    expression: Expression, cells: Cells, name: str, direction: FloatArray
+) -> tuple[FloatArray, FloatArray | None]:
+    """Return the value of each row, and how fast it moves as the cells of one column do.
+
+    Parameters
+    ----------
+    expression : Expression
+    cells : mapping
+        As for `evaluate`.
+    name : str
+        The column; numeric.
+    direction : array of shape (n,)
+        1 where a cell grows and -1 where it shrinks; they differ where a cell lies on a kink.
+
+    Returns
+    -------
+    values : array of shape (n,), or () for a constant
+    moves : array of shape (n,), or None
+        None where nothing moves: constants, other columns, and comparisons, which are held at their values.
+    """
+    match expression:
+        case Variable(found) if found == name:
+            return cells[name], direction
+        case Apply(function, arguments):
+            known = [differentiate(argument, cells, name, direction) for argument in arguments]
+            values, moves = [value for value, _ in known], [move for _, move in known]
+            found = function.values(*values)
+            if function.moved is None or all(move is None for move in moves):
+                return found, None
+            return found, function.moved(values, moves)
+        case _:
+            return evaluate(expression, cells), None
+
+
 def enclose(expression: Expression, boxes: Mapping[str, Interval]) -> Interval:
     """Return an interval for each box that holds every value of the expression on it.
 
@@ -87,6 +122,13 @@ def enclose(expression: Expression, boxes: Mapping[str, Interval]) -> Interval:
                     f"{function.remedy}"
                 )
             return low, high
+
+
+def compared_names(expression: Expression) -> Iterator[str]:
+    """Yield the columns that comparisons in an expression read, perhaps repeatedly."""
+    if isinstance(expression, Apply):
+        for argument in expression.arguments:
+            yield from (column_names if expression.function.moved is None else compared_names)(argument)
 
 
 def column_names(expression: Expression) -> Iterator[str]:

@@ -1,16 +1,24 @@
-"""The functions a formula may call: each works row by row, and each knows its range on an interval."""
+"""The functions a formula may call, row by row, each with its range on an interval and its derivative."""
 
 import functools
-from collections.abc import Callable
+import math
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 import numpy as np
+from scipy.special import xlogy
 
 from privfit._checks import FloatArray
 
 Interval: TypeAlias = tuple[FloatArray, FloatArray]
 """Lower and upper ends of m intervals, each of shape (m,) or ()."""
+
+Moves: TypeAlias = Sequence[Any]
+"""How fast each argument moves, an array of shape (n,), or None for one that stays; not all stay."""
+
+Moved: TypeAlias = Callable[[Sequence[FloatArray], Moves], Any]
+"""From the values of the arguments and their `Moves` to how fast a function moves, shape (n,)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,6 +36,9 @@ class Function:
     enclose : callable
         From one `Interval` per argument to an `Interval` that holds every value of the function on it; not
         finite where the function is not finite everywhere.
+    moved : callable, optional
+        Its derivative along a move of the arguments, one-sided at a kink. None for a comparison, which jumps
+        and is held.
     remedy : str
         What to do where the function is not finite on the declared bounds.
     exponent : int, optional
@@ -38,6 +49,7 @@ class Function:
     arity: int
     values: Callable[..., Any]
     enclose: Callable[..., Interval]
+    moved: Moved | None = None
     remedy: str = "narrow the bounds in the schema, so that it does not overflow"
     exponent: int | None = None
 
@@ -62,6 +74,47 @@ def _at_corners(
         return functools.reduce(np.minimum, corners), functools.reduce(np.maximum, corners)
 
     return enclose
+
+
+def _by_parts(*partials: Callable[..., Any]) -> Moved:
+    """Return how fast a smooth function moves, from its partial derivatives."""
+
+    def moved(values: Sequence[FloatArray], moves: Moves) -> Any:
+        parts = zip(partials, moves, strict=True)
+        return sum(part(*values) * move for part, move in parts if move is not None)
+
+    return moved
+
+
+def _one(*_: FloatArray) -> float:
+    return 1.0
+
+
+def _minus_one(*_: FloatArray) -> float:
+    return -1.0
+
+
+def _moved_product(values: Sequence[FloatArray], moves: Moves) -> FloatArray:
+    """Return how fast a product moves: not at all where one factor stays 0, however steep the other is."""
+    (x, y), (dx, dy) = values, moves
+    if dy is None:
+        return np.where(y == 0.0, 0.0, y * dx)
+    return np.where(x == 0.0, 0.0, x * dy) if dx is None else y * dx + x * dy
+
+
+def _picked(pick: Callable[[FloatArray, FloatArray], FloatArray]) -> Moved:
+    """Return how fast the smaller or larger of two moves: where they are equal, as these moves decide."""
+
+    def moved(values: Sequence[FloatArray], moves: Moves) -> FloatArray:
+        (x, y), (dx, dy) = values, (np.zeros(()) if move is None else move for move in moves)
+        return np.where(x == y, pick(dx, dy), np.where(pick(x, y) == x, dx, dy))
+
+    return moved
+
+
+def _moved_size(values: Sequence[FloatArray], moves: Moves) -> FloatArray:
+    (x,), (dx,) = values, moves
+    return np.where(x == 0.0, np.abs(dx), np.sign(x) * dx)
 
 
 def _divide(x: Interval, y: Interval) -> Interval:
@@ -117,7 +170,10 @@ def integer_power(exponent: int) -> Function:
             return low, high
         return np.where(crosses, 0.0, low), high
 
-    return Function("**", 1, values, enclose, _POWER, exponent)
+    def partial(x: FloatArray) -> FloatArray:
+        return exponent * np.asarray(x, dtype=np.float64) ** float(exponent - 1) if exponent else 0.0 * x
+
+    return Function("**", 1, values, enclose, _by_parts(partial), _POWER, exponent)
 
 
 def _less(x: Interval, y: Interval) -> Interval:
@@ -146,18 +202,29 @@ def _comparison(name: str, ufunc: Any, enclose: Callable[[Interval, Interval], I
     return Function(name, 2, lambda x, y: _truth(ufunc(x, y)), enclose)
 
 
+_LN2, _LN10 = math.log(2.0), math.log(10.0)
+
 _LOG = "use log1p, or raise the lower bound in the schema, so that its argument stays above 0"
 _LOG1P = "raise the lower bound in the schema, so that its argument stays above -1"
 _SQRT = "raise the lower bound in the schema, so that its argument stays at or above 0"
 _DIVISION = "keep the divisor away from 0, by the bounds in the schema or as in x / (1 + z)"
 _POWER = "keep its base above 0 by the bounds in the schema, or take a smaller whole exponent"
 
-ADD = Function("+", 2, np.add, _both_increasing(np.add))
-SUBTRACT = Function("-", 2, np.subtract, lambda x, y: (x[0] - y[1], x[1] - y[0]))
-MULTIPLY = Function("*", 2, np.multiply, _at_corners(np.multiply))
-DIVIDE = Function("/", 2, np.divide, _divide, _DIVISION)
-POWER = Function("**", 2, np.power, _real_power, _POWER)
-NEGATIVE = Function("-", 1, np.negative, _negative)
+ADD = Function("+", 2, np.add, _both_increasing(np.add), _by_parts(_one, _one))
+SUBTRACT = Function("-", 2, np.subtract, lambda x, y: (x[0] - y[1], x[1] - y[0]), _by_parts(_one, _minus_one))
+MULTIPLY = Function("*", 2, np.multiply, _at_corners(np.multiply), _moved_product)
+DIVIDE = Function(
+    "/", 2, np.divide, _divide, _by_parts(lambda _, y: 1.0 / y, lambda x, y: -x / y / y), _DIVISION
+)
+POWER = Function(
+    "**",
+    2,
+    np.power,
+    _real_power,
+    _by_parts(lambda x, y: y * x ** (y - 1.0), lambda x, y: xlogy(x**y, x)),
+    _POWER,
+)
+NEGATIVE = Function("-", 1, np.negative, _negative, _by_parts(_minus_one))
 
 LESS = _comparison("<", np.less, _less)
 LESS_EQUAL = _comparison("<=", np.less_equal, _less_equal)
@@ -169,18 +236,18 @@ NOT_EQUAL = _comparison("!=", np.not_equal, _not_equal)
 CALLABLE = {
     function.name: function
     for function in (
-        Function("log", 1, np.log, _increasing(np.log), _LOG),
-        Function("log2", 1, np.log2, _increasing(np.log2), _LOG),
-        Function("log10", 1, np.log10, _increasing(np.log10), _LOG),
-        Function("log1p", 1, np.log1p, _increasing(np.log1p), _LOG1P),
-        Function("exp", 1, np.exp, _increasing(np.exp)),
-        Function("expm1", 1, np.expm1, _increasing(np.expm1)),
-        Function("sqrt", 1, np.sqrt, _increasing(np.sqrt), _SQRT),
-        Function("abs", 1, np.abs, _absolute),
-        Function("sin", 1, np.sin, _sine),
-        Function("cos", 1, np.cos, _cosine),
-        Function("minimum", 2, np.minimum, _both_increasing(np.minimum)),
-        Function("maximum", 2, np.maximum, _both_increasing(np.maximum)),
+        Function("log", 1, np.log, _increasing(np.log), _by_parts(lambda x: 1.0 / x), _LOG),
+        Function("log2", 1, np.log2, _increasing(np.log2), _by_parts(lambda x: 1.0 / (_LN2 * x)), _LOG),
+        Function("log10", 1, np.log10, _increasing(np.log10), _by_parts(lambda x: 1.0 / (_LN10 * x)), _LOG),
+        Function("log1p", 1, np.log1p, _increasing(np.log1p), _by_parts(lambda x: 1.0 / (1.0 + x)), _LOG1P),
+        Function("exp", 1, np.exp, _increasing(np.exp), _by_parts(np.exp)),
+        Function("expm1", 1, np.expm1, _increasing(np.expm1), _by_parts(np.exp)),
+        Function("sqrt", 1, np.sqrt, _increasing(np.sqrt), _by_parts(lambda x: 0.5 / np.sqrt(x)), _SQRT),
+        Function("abs", 1, np.abs, _absolute, _moved_size),
+        Function("sin", 1, np.sin, _sine, _by_parts(np.cos)),
+        Function("cos", 1, np.cos, _cosine, _by_parts(lambda x: -np.sin(x))),
+        Function("minimum", 2, np.minimum, _both_increasing(np.minimum), _picked(np.minimum)),
+        Function("maximum", 2, np.maximum, _both_increasing(np.maximum), _picked(np.maximum)),
     )
 }
 """Functions that a formula may call by name, bare or as ``np.name``."""
