@@ -155,7 +155,7 @@ def test_the_result_is_frozen_and_json_ready():
     [
         ({"solver": "non-private"}, pf.Incompatible, "cannot keep a budget"),
         ({"solver": "noisy-sgd", "budget": pf.Budget(1.0)}, pf.Incompatible, "pure-epsilon"),
-        ({"trials": 10}, pf.InvalidArgument, "at least 100"),
+        ({"trials": 10}, pf.InvalidArgument, "trials must be at least 100, got 10"),
         ({"n_rows": 1}, pf.InvalidArgument, "n_rows"),
         ({"reach": 0.0}, pf.InvalidArgument, "reach"),
         ({"solver": "newest"}, pf.InvalidArgument, "solver must be one of"),

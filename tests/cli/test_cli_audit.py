@@ -25,5 +25,5 @@ def test_a_violation_is_an_error(invoke, monkeypatch):
 def test_refusals(invoke, refused):
     refused(invoke("audit", "--solver", "noisy-sgd", "--mu", 1), 1, "Incompatible: ")
     refused(invoke("audit", "--mu", 1, "--rho", 1), 2, "usage: ")
-    refused(invoke("audit", "--trials", 3), 1, "InvalidArgument: ")
+    refused(invoke("audit", "--trials", 3), 1, "InvalidArgument: trials must be at least 100, got 3")
     refused(invoke("audit", "--confidence", 1), 1, "InvalidArgument: confidence")

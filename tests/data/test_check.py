@@ -1,6 +1,7 @@
 """The curator's report finds what does not fit and marks every line."""
 
 import numpy as np
+import pytest
 
 from privfit.data.check import MARK, check_table, render_findings
 from privfit.data.schema import Schema
@@ -55,6 +56,25 @@ def test_findings_count_by_kind():
     assert found["sex", "unknown level"].detail == "'male', 'x\\ny'; taken as 'Female'"
     assert found["y", "unknown label"].detail == "'maybe'; refused"
     assert found["hours", "missing"].detail == "taken as 40"
+
+
+@pytest.mark.parametrize("bounds", [(0, 1), (-1, 1)])
+@pytest.mark.parametrize("make", [lambda cells: [str(cell).replace("nan", "") for cell in cells], np.array])
+def test_numbers_that_are_no_label_of_a_logit_are_found(bounds, make):
+    """A fit of labels stops at them, and says no more than that there are some."""
+    column = {"type": "numeric", "lower": bounds[0], "upper": bounds[1]}
+    cells = make([bounds[0], bounds[1], 0.5, np.nan, 0.5, 0.25, bounds[1]])
+    predictor = {"type": "numeric", "lower": 0, "upper": 9}
+    found = check_table(
+        open_table({"y": cells, "x": np.arange(7)}), Schema({"y": {**column, "target": True}, "x": predictor})
+    )
+    assert [(one.kind, one.count) for one in found] == [("missing", 1), ("no label of a logit or svm", 3)]
+    assert found[1].detail == "'0.25', '0.5'; refused there, a number for other models"
+    beyond = check_table(open_table({"y": [0.0, 1.0, 2.0]}), Schema({"y": {**column, "target": True}}))
+    assert "no label of a logit or svm" in {one.kind for one in beyond}
+    for other in ({}, {"target": True, "upper": 2}, {"target": True, "transform": "sqrt", "lower": 0}):
+        kinds = {one.kind for one in check_table(open_table({"y": cells}), Schema({"y": column | other}))}
+        assert kinds <= {"missing", "below"}
 
 
 def test_every_line_is_marked():

@@ -2,6 +2,7 @@
 
 import copy
 import gzip
+import lzma
 import pickle
 
 import numpy as np
@@ -210,6 +211,13 @@ BAD_FILES = [
     ("bad.parquet", CANARY, {}, "must be Parquet"),
     ("book.xlsx", CANARY, {}, "convert it to CSV, Parquet or Arrow"),
     ("lines.JSON", CANARY, {}, "convert it to CSV, Parquet or Arrow"),
+    (
+        "rows.csv.xz",
+        lzma.compress(CANARY.encode()),
+        {},
+        "of compressed files, CSV as .gz, .bz2 or .zst is read",
+    ),
+    ("rows.csv.zip", CANARY, {}, "CSV as .gz, .bz2 or .zst is read"),
     ("bad.arrow", CANARY, {}, "must be Arrow"),
 ]
 

@@ -298,6 +298,31 @@ def test_a_stream_is_refused(frame, roles):
         model.fit(stream)
 
 
+@pytest.mark.parametrize(
+    ("roles", "named"),
+    [
+        ({"unit": "person"}, "unit"),
+        ({"weights": "w"}, "weights"),
+        ({"unit": "person", "weights": "w"}, "unit and weights"),
+    ],
+)
+def test_what_a_store_and_a_stream_do_not_keep_is_named(frame, roles, named, tmp_path):
+    frame.to_parquet(tmp_path / "rows.parquet")
+    with pytest.raises(pf.Incompatible, match=f"^{named}: a cache or cluster does not keep"):
+        pf.ols("y ~ x", pf.RowCache(tmp_path / "rows.parquet"), schema=SCHEMA, **roles)
+    model = pf.LinearRegression(schema=SCHEMA, solver=pf.solvers.OnlineToBatch(), inference=False, **roles)
+    with pytest.raises(pf.Incompatible, match=f"^{named}: a stream of rows is read once"):
+        model.fit(pf.RowStream([frame], n_rows=len(frame)))
+
+
+@pytest.mark.parametrize("beside", ["groups", "sample_weight"])
+def test_what_is_given_beside_a_store_is_named(frame, beside, tmp_path):
+    frame.to_parquet(tmp_path / "rows.parquet")
+    model = pf.LinearRegression(schema=SCHEMA, weight_bound=2.0)
+    with pytest.raises(pf.Incompatible, match=f"^{beside}: a cache or cluster does not keep"):
+        model.fit(pf.RowCache(tmp_path / "rows.parquet"), "y", **{beside: frame["w"]})
+
+
 def test_a_response_beside_the_table(frame):
     inside = pf.LinearRegression(schema=SCHEMA, unit="person", random_state=0).fit(frame)
     beside = pf.LinearRegression(schema=SCHEMA, unit="person", random_state=0)

@@ -91,6 +91,17 @@ def test_assumed_columns_have_the_assumed_moments():
     assert np.corrcoef(x[:, 1], x[:, 2])[0, 1] == pytest.approx(0.5, abs=0.02)
 
 
+def test_shares_can_be_given_by_level():
+    by_level = {"c": 0.2, "a": 0.7, "b": 0.1}
+    given = ({"job": by_level}, {"job": [0.7, 0.1, 0.2]})
+    (by_name, _), (in_order, _) = (rows(["job"], "wage", "numeric", shares=one)[0] for one in given)
+    np.testing.assert_array_equal(by_name, in_order)
+    (_, by_name), (_, in_order) = (
+        rows(["age"], "job", "class", mean=one)[0] for one in (by_level, [0.7, 0.1, 0.2])
+    )
+    np.testing.assert_array_equal(by_name, in_order)
+
+
 def test_a_standard_deviation_can_be_given_in_units_of_the_column():
     (by_part, _), _ = rows(["age", "gain"], "wage", "numeric", spread={"age": 0.1})
     (by_sd, _), _ = rows(["age", "gain"], "wage", "numeric", sd={"age": 6.0})
@@ -103,6 +114,7 @@ def test_a_standard_deviation_can_be_given_in_units_of_the_column():
         ({"spread": 12.0}, r"fraction of the declared range, at most 0\.5, got 12; .* sd={column"),
         ({"spread": {"age": 0.51}}, "fraction of the declared range"),
         ({"sd": {"age": 31.0}}, "sd of 'age' must be at most half its declared range, 30, got 31"),
+        ({"sd": {"gain": 10.0}}, r"sd of 'log1p\(gain\)' must be at most half its declared range, 3\.454"),
         ({"sd": {"age": 10.0}, "spread": {"age": 0.1}}, "spread and sd both hold 'age'"),
         ({"sd": {"job": 1.0}}, "sd names 'job'"),
         ({"sd": {"age": 0.0}}, "sd must be positive"),
@@ -110,7 +122,7 @@ def test_a_standard_deviation_can_be_given_in_units_of_the_column():
 )
 def test_impossible_standard_deviations_are_refused(guesses, message):
     with pytest.raises(InvalidArgument, match=message):
-        rows(["age", "job"], "wage", "numeric", **guesses)
+        rows(["age", "job", "gain"], "wage", "numeric", **guesses)
 
 
 @pytest.mark.usefixtures("few_rehearsals")
@@ -164,7 +176,12 @@ def test_a_reference_table_stands_in_as_it_is():
         ({"coefficients": {"Intercept": 1.0}}, "the intercept is from mean"),
         ({"coefficients": {}, "signal": 1.0}, "give it or coefficients"),
         ({"spread": {"job": 0.1}}, "spread names 'job'"),
-        ({"shares": {"job": [0.5, 0.5]}}, "3 positive numbers"),
+        ({"shares": {"job": [0.5, 0.5]}}, "3 positive numbers, in order or by level"),
+        ({"shares": {"job": 0.5}}, "shares of 'job' must be 3 positive numbers"),
+        ({"shares": {"job": "abc"}}, "shares of 'job' must be 3 positive numbers"),
+        ({"shares": {"job": {"a": 0.5, "b": [0.2], "c": 0.3}}}, "shares of 'job' must be 3 positive numbers"),
+        ({"shares": {"job": {"a": 0.5, "b": 0.5}}}, "by level must name all of 'a', 'b', 'c' and no other"),
+        ({"shares": {"job": {"a": 0.5, "b": 0.3, "d": 0.2}}}, "shares of 'job' by level must name all of"),
         ({"shares": {"job": [0.5, 0.5, 0.5]}}, "add up to 1"),
         ({"mean": 1.5}, "mean must lie in"),
         ({"correlation": 1.0}, "correlation"),

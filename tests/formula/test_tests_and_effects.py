@@ -458,7 +458,7 @@ def test_which_quantile_is_checked(people):
 
 
 def test_a_support_vector_machine_predicts_classes(people):
-    """By formula as by the estimator, in the spelling of the schema."""
+    """By formula as by the estimator, in the spelling of the schema; the estimator sorts the classes."""
     levels = {"type": "categorical", "levels": ["stay", "go"], "target": True}
     named = people.assign(choice=np.where(people["logit"] > 0, "go", "stay"))
     schema = {"age": SCHEMA["age"], "hours": SCHEMA["hours"], "choice": levels}
@@ -469,7 +469,7 @@ def test_a_support_vector_machine_predicts_classes(people):
     assert set(classes) == {"stay", "go"}
     assert (classes.name, decisions.name) == ("choice", "decision")
     np.testing.assert_array_equal(classes, estimator.predict(rows))
-    np.testing.assert_allclose(decisions, estimator.decision_function(rows), rtol=1e-5)
+    np.testing.assert_allclose(decisions, -estimator.decision_function(rows), rtol=1e-5)
     np.testing.assert_array_equal(classes == "go", decisions > 0)
     for one in (classes, decisions):
         assert one.index.tolist() == [9, 4, 4, 2]

@@ -11,7 +11,8 @@ from privfit.auditing.result import AuditResult
 from privfit.auditing.scores import AbstractScore, LinearScore, RepeatScore
 from privfit.errors import InvalidArgument
 
-_FEWEST = 100
+FEWEST_RUNS = 100
+"""Runs on each table below which nothing can be said."""
 
 
 @final
@@ -63,8 +64,8 @@ def compare_outcomes(
     the failure probability split among both errors, both attacks and both measures.
     """
     in_range(0.0, 1.0, closed="neither", confidence=confidence)
-    if first.ndim != 2 or first.shape != second.shape or len(first) < _FEWEST:
-        raise InvalidArgument(f"first and second must be (m, k) arrays alike, with m at least {_FEWEST}")
+    if first.ndim != 2 or first.shape != second.shape or len(first) < FEWEST_RUNS:
+        raise InvalidArgument(f"first and second must be (m, k) arrays alike, with m at least {FEWEST_RUNS}")
     first, second = (np.nan_to_num(part, nan=0.0, posinf=0.0, neginf=0.0) for part in (first, second))
     half = len(first) // 2
     known = first[:half], second[:half]

@@ -8,7 +8,7 @@ import numpy as np
 
 from privfit import _progress
 from privfit._checks import FloatArray, in_range, positive, whole
-from privfit.auditing.compare import Claim, compare_outcomes
+from privfit.auditing.compare import FEWEST_RUNS, Claim, compare_outcomes
 from privfit.auditing.result import AuditResult
 from privfit.data.clamp import influence_weights, schweppe_weights
 from privfit.data.source import ArraySource
@@ -96,7 +96,8 @@ def audit(
         What the solver may spend, and so claims. Default: μ-GDP with μ = 1.
     relation : {"replace", "add_remove"}
     trials : int
-        Runs on each table. With 10,000 the bound on a μ of 1 is about 0.05 below the best attack.
+        Runs on each table, at least 100. With 10,000 the bound on a μ of 1 is about 0.05 below the best
+        attack.
     confidence : float
         Probability with which the bounds hold.
     n_rows : int
@@ -135,7 +136,7 @@ def audit(
     """
     loss = Squared(1.0) if loss is None else loss
     budget = Budget.gdp(1.0) if budget is None else budget
-    trials = whole(trials=trials)
+    trials = whole(FEWEST_RUNS, trials=trials)
     in_range(0.0, 1.0, closed="neither", confidence=confidence)
     problem = _problem(loss, whole(2, n_rows=n_rows), Relation(relation), positive(norm_bound=norm_bound), l2)
     chosen = settle(solver, problem, budget, inference=inference)

@@ -49,7 +49,9 @@ class RelationName(StrEnum):
     ADD_REMOVE = "add_remove"
 
 
-DataFile = Annotated[Path, typer.Argument(help="CSV (also .gz), Parquet file or folder, or Arrow file.")]
+DataFile = Annotated[
+    Path, typer.Argument(help="CSV (also .gz, .bz2, .zst), Parquet file or folder, or Arrow file.")
+]
 SchemaFile = Annotated[
     Path, typer.Option("--schema", help="TOML file with the public bounds and levels of the columns.")
 ]

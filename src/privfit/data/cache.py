@@ -40,7 +40,7 @@ class RowCache(AbstractRowStore):
     Parameters
     ----------
     path : path
-        A CSV file (compressed or not), a Parquet file or folder, an Arrow or Feather file.
+        A CSV file (also ``.gz``, ``.bz2`` or ``.zst``), a Parquet file or folder, an Arrow or Feather file.
     folder : path, optional
         Where encoded rows are kept for later fits with the same formula and schema; it is made if it is not
         there. By default they are in a temporary folder (``TMPDIR``) and have no name there any more once the

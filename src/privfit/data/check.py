@@ -17,6 +17,7 @@ from privfit.data.columns import (
     level_codes,
 )
 from privfit.data.declarations import CategoricalColumn, Column, NumericColumn
+from privfit.data.response import number_labels
 from privfit.data.schema import Schema
 from privfit.data.shares import NOBODY, unit_codes
 from privfit.data.tables import Table
@@ -36,7 +37,7 @@ class Finding:
         Name of the column.
     kind : str
         ``below``, ``above``, ``missing``, ``unparseable``, ``unknown level``, ``unknown label``,
-        ``constant``, ``wrong type``, ``not in schema`` or ``not in data``.
+        ``no label of a logit or svm``, ``constant``, ``wrong type``, ``not in schema`` or ``not in data``.
     count : int
         Number of rows concerned.
     detail : str
@@ -124,7 +125,23 @@ def _check_numeric(name: str, values: ColumnValues, column: NumericColumn) -> It
     below, above = int((numbers < column.lower).sum()), int((numbers > column.upper).sum())
     yield from _counted(name, "below", below, f"below {column.lower:g}, clamped")
     yield from _counted(name, "above", above, f"above {column.upper:g}, clamped")
+    if column.target:
+        yield from _check_number_labels(name, values, numbers, column)
     yield from _constant(name, np.clip(numbers, column.lower, column.upper))
+
+
+def _check_number_labels(
+    name: str, values: ColumnValues, numbers: FloatArray, column: NumericColumn
+) -> Iterator[Finding]:
+    """Find what stops a fit of labels, where the bounds of the response are two of them."""
+    try:
+        codes = level_codes(numbers, number_labels(column))
+    except SchemaError:
+        return
+    count = int((codes == UNKNOWN).sum())
+    if count:
+        detail = f"{_spellings(values, codes)}; refused there, a number for other models"
+        yield Finding(name, "no label of a logit or svm", count, detail)
 
 
 def _check_levels(name: str, values: ColumnValues, column: CategoricalColumn) -> Iterator[Finding]:

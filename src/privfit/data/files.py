@@ -21,11 +21,12 @@ from privfit.errors import SchemaError
 PARQUET_SUFFIXES = (".parquet", ".pq")
 ARROW_SUFFIXES = (".arrow", ".feather", ".ipc", ".arrows")
 _FOREIGN = (
-    "xlsx xls xlsb ods json jsonl ndjson xml html zip tar dta sav sas7bdat xpt rds rdata orc avro "
-    "pkl pickle npy npz h5 hdf5 nc db sqlite sqlite3 duckdb"
+    "xlsx xls xlsb ods json jsonl ndjson xml html dta sav sas7bdat xpt rds rdata orc avro "
+    "pkl pickle npy npz h5 hdf5 nc db sqlite sqlite3 duckdb zip tar tgz 7z rar xz lzma gzip zstd"
 )
 FOREIGN_SUFFIXES = tuple(f".{kind}" for kind in _FOREIGN.split())
-"""Kinds of files that hold tables and are no text in columns, which all other suffixes are taken for."""
+"""Kinds of files that are no text in columns, which all other suffixes are taken for: those of other
+packages, archives, and ways of compression that are not unpacked."""
 
 Form: TypeAlias = Literal["a folder of Parquet files", "Parquet", "Arrow", "CSV"]
 """What a file is read as, in words."""
@@ -153,8 +154,8 @@ def csv_names(
     """Return the column names of a CSV file and the number of bytes before its rows."""
     if file.suffix.lower() in FOREIGN_SUFFIXES:
         raise SchemaError(
-            f"data file {shown} is of a kind that is not read; convert it to CSV, Parquet or Arrow, "
-            "or pass it as a data frame"
+            f"data file {shown} is of a kind that is not read; convert it to CSV, Parquet or Arrow, or pass "
+            "it as a data frame; of compressed files, CSV as .gz, .bz2 or .zst is read"
         )
     if not header:
         if columns is None:

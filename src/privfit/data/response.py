@@ -80,7 +80,7 @@ def encode_labels(values: ColumnValues, column: Column) -> FloatArray:
         numbers = as_number(values)
         if column.missing is not None:
             numbers = np.where(np.isnan(numbers), column.missing, numbers)
-        return labels_to_numbers(level_codes(numbers, (int(column.lower), int(column.upper))))
+        return labels_to_numbers(level_codes(numbers, number_labels(column)))
     codes = level_codes(values, column.levels)
     if column.other is not None:
         codes[codes == UNKNOWN] = column.other_code
@@ -110,14 +110,19 @@ def scaled(values: FloatArray, center: float, half_width: float) -> FloatArray:
     return np.clip(values, -1.0, 1.0, out=values)
 
 
-def _binary_labels(column: Column) -> tuple[object, object]:
-    if isinstance(column, CategoricalColumn):
-        if len(column.levels) != 2:
-            raise SchemaError("is a binary response; declare exactly two levels, [negative, positive]")
-        return column.levels[0], column.levels[1]
+def number_labels(column: NumericColumn) -> tuple[int, int]:
+    """Return the two labels of a binary response that is declared by bounds, or raise `SchemaError`."""
     pair = (column.lower, column.upper)
     if pair not in ((0.0, 1.0), (-1.0, 1.0)) or column.transform is not None:
         raise SchemaError("is a binary response; declare two levels, or the bounds 0, 1 or -1, 1")
     if column.missing not in (None, *pair):
         raise SchemaError("is a binary response; missing must be one of its two labels")
     return int(pair[0]), int(pair[1])
+
+
+def _binary_labels(column: Column) -> tuple[object, object]:
+    if isinstance(column, NumericColumn):
+        return number_labels(column)
+    if len(column.levels) != 2:
+        raise SchemaError("is a binary response; declare exactly two levels, [negative, positive]")
+    return column.levels[0], column.levels[1]

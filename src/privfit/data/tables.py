@@ -129,7 +129,8 @@ def open_table(
     ----------
     data : frame, mapping, array or path
         pandas, polars or Arrow table; mapping of column name to array-like; 2-D NumPy array; `Table`; or
-        the path of a CSV file (compressed or not), a Parquet file or folder, an Arrow or Feather file.
+        the path of a CSV file (also ``.gz``, ``.bz2`` or ``.zst``), a Parquet file or folder, an Arrow or
+        Feather file.
     needed : sequence of str, optional
         Columns to keep, by default all. Without any the table still knows how many rows there are.
     columns : sequence of str, optional

@@ -3,12 +3,12 @@
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TypeVar
+from typing import TypeAlias, TypeVar
 
 import numpy as np
 
 from privfit._checks import FloatArray, in_range, positive
-from privfit.data.declarations import CategoricalColumn, NumericColumn
+from privfit.data.declarations import CategoricalColumn, Level, NumericColumn
 from privfit.data.schema import Schema
 from privfit.errors import InvalidArgument
 from privfit.results.numbers import significant
@@ -20,9 +20,12 @@ WIDEST_SPREAD = 0.5
 """No column within bounds varies more: half of its cells are then at each of them."""
 
 _SHOWN = 8
-"""Columns whose standard deviation is written out."""
+"""Columns, or levels, that are written out."""
 
 Guess = TypeVar("Guess")
+
+Shares: TypeAlias = Sequence[float] | Mapping[Level, float]
+"""Shares of levels, in their order or by level."""
 
 DEFAULT_BASE_RATE = 0.25
 """Share of positive labels."""
@@ -40,10 +43,10 @@ class Assumptions:
 
     Parameters
     ----------
-    mean : float or sequence of float, optional
+    mean : float, sequence of float or mapping, optional
         Mean response in its raw unit. For labels the share of the positive one (default 1/4), or those of all
-        classes (default equal). Numbers: default the middle of the declared range. Counts: a tenth of the
-        bound, but at least 1.
+        classes (default equal), as in ``shares``. Numbers: default the middle of the declared range. Counts:
+        a tenth of the bound, but at least 1.
     coefficients : mapping, optional
         Guesses of coefficients, by their names in results and in raw units; the others are then 0, and the
         intercept follows from ``mean``.
@@ -60,7 +63,8 @@ class Assumptions:
     sd : mapping, optional
         Standard deviations of numeric columns in their own (transformed) units, in place of ``spread``.
     shares : mapping, optional
-        For categorical columns: the shares of their levels, in the order of the schema. Default: equal.
+        For categorical columns: the shares of their levels, in the order of the schema or as a mapping by
+        level. Default: equal.
     correlation : float
         Of any two columns in the underlying normal vector, in [0, 1).
     reference : frame, mapping or path, optional
@@ -68,13 +72,13 @@ class Assumptions:
         ``correlation``. If it holds the response too, that is taken as it is.
     """
 
-    mean: float | Sequence[float] | None = None
+    mean: float | Shares | None = None
     coefficients: Mapping[str, float] | None = None
     signal: float | None = None
     residual_sd: float | None = None
     spread: float | Mapping[str, float] = DEFAULT_SPREAD
     sd: Mapping[str, float] | None = None
-    shares: Mapping[str, Sequence[float]] | None = None
+    shares: Mapping[str, Shares] | None = None
     correlation: float = 0.0
     reference: object = None
 
@@ -112,10 +116,10 @@ class Assumptions:
         spread = self.spread.get(name, DEFAULT_SPREAD) if isinstance(self.spread, Mapping) else self.spread
         return spread * _width(column)
 
-    def shares_of(self, name: str, levels: int) -> FloatArray:
-        """Return the shares of the levels of a categorical column, shape (levels,), with sum 1."""
+    def shares_of(self, name: str, column: CategoricalColumn) -> FloatArray:
+        """Return the shares of the levels of a categorical column, one for each, with sum 1."""
         given = None if self.shares is None else self.shares.get(name)
-        return np.full(levels, 1.0 / levels) if given is None else as_shares(given, levels, what=name)
+        return as_shares(given, column.levels, what=name)
 
     def check(self, schema: Schema) -> None:
         """Raise `InvalidArgument` where a guess is about something that the schema does not hold."""
@@ -128,17 +132,16 @@ class Assumptions:
                 raise InvalidArgument(f"spread and sd both hold {name!r}; give one of them")
             if sd > WIDEST_SPREAD * _width(column):
                 raise InvalidArgument(
-                    f"sd of {name!r} must be at most half its declared range, "
+                    f"sd of {column.label(name)!r} must be at most half its declared range, "
                     f"{WIDEST_SPREAD * _width(column):g}, got {sd:g}"
                 )
         for name in _check_columns("shares", self.shares or {}, schema, CategoricalColumn, "categorical"):
             column = schema[name]
             assert isinstance(column, CategoricalColumn)  # noqa: S101 -- just checked
-            self.shares_of(name, len(column.levels))
+            self.shares_of(name, column)
 
     def _sd_in_words(self, name: str, column: NumericColumn) -> str:
-        shown = name if column.transform is None else f"{column.transform}({name})"
-        return f"{significant(self.sd_of(name, column), 2)} ({shown})"
+        return f"{significant(self.sd_of(name, column), 2)} ({column.label(name)})"
 
     def describe(self, schema: Schema, names: Iterable[str]) -> str:
         """Return the assumptions about these columns in one sentence, for reports."""
@@ -164,14 +167,31 @@ def _width(column: NumericColumn) -> float:
     return high - low
 
 
-def as_shares(given: Sequence[float], count: int, *, what: str) -> FloatArray:
-    """Return positive shares that add up to 1, or raise `InvalidArgument`."""
-    shares = np.array(given, dtype=np.float64)
-    if shares.shape != (count,) or not (np.isfinite(shares).all() and (shares > 0.0).all()):
-        raise InvalidArgument(f"the shares of {what!r} must be {count} positive numbers, in order")
+def as_shares(given: object, levels: Sequence[object], *, what: str) -> FloatArray:
+    """Return the shares of levels, positive with sum 1, or raise `InvalidArgument`; equal ones for None."""
+    if given is None:
+        return np.full(len(levels), 1.0 / len(levels))
+    if isinstance(given, Mapping):
+        if set(given) != set(levels):
+            shown = ", ".join(map(repr, levels[:_SHOWN])) + (", ..." if len(levels) > _SHOWN else "")
+            raise InvalidArgument(f"the shares of {what!r} by level must name all of {shown} and no other")
+        given = [given[level] for level in levels]
+    shares = _numbers(given)
+    if shares.shape != (len(levels),) or not (np.isfinite(shares).all() and (shares > 0.0).all()):
+        raise InvalidArgument(
+            f"the shares of {what!r} must be {len(levels)} positive numbers, in order or by level"
+        )
     if not math.isclose(float(shares.sum()), 1.0, rel_tol=1e-3):
         raise InvalidArgument(f"the shares of {what!r} must add up to 1")
     return np.asarray(shares / shares.sum())
+
+
+def _numbers(given: object) -> FloatArray:
+    """Return what was given as an array of numbers, empty if it holds others."""
+    try:
+        return np.array(given, dtype=np.float64)
+    except (TypeError, ValueError):
+        return np.empty(0)
 
 
 def _check_columns(

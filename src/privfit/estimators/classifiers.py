@@ -13,6 +13,7 @@ from privfit.data.declarations import Level
 from privfit.data.schema import SchemaLike
 from privfit.errors import Incompatible
 from privfit.estimators.base import AbstractPrivateRegressor
+from privfit.estimators.class_order import of_sorted_classes, sorted_classes
 from privfit.estimators.labels import declared_classes
 from privfit.estimators.models import Model, logistic_regression, support_vector_machine
 from privfit.estimators.shares import Beside
@@ -67,7 +68,7 @@ class AbstractLinearClassifier(ClassifierMixin, AbstractPrivateRegressor):
             A named subclass, in one line, before any budget is spent.
         """
         self._fit(X, y, Beside(groups, sample_weight))
-        self.classes_ = np.array(self._encoder.design.target.labels)
+        self.classes_ = sorted_classes(self._encoder.design.target)
         return self
 
     def _declared_classes(self, X: Any, y: Any) -> Sequence[Level]:
@@ -83,20 +84,23 @@ class AbstractLinearClassifier(ClassifierMixin, AbstractPrivateRegressor):
         if self._many:
             rows = np.vstack([np.zeros(rows.shape[1]), rows])
             rows = rows - rows.mean(axis=0)
+        rows = of_sorted_classes(self._encoder.design.target, rows, axis=0)
         self.intercept_ = rows[:, 0] if self.fit_intercept else np.zeros(len(rows))
         self.coef_ = rows[:, 1:] if self.fit_intercept else rows
 
     def _linear_predictor(self, X: Any) -> FloatArray:
         """Return the linear predictor, shape (n,), or one for every class, shape (n, K); they add up to 0."""
         encoded = self._encoded(X)
-        if not self._many:
-            return encoded @ self._theta
-        contrasts = Multinomial(self.coef_.shape[0]).contrasts
-        return encoded @ self._theta.reshape(contrasts.shape[1], -1).T @ contrasts.T
+        if self._many:
+            contrasts = Multinomial(self.coef_.shape[0]).contrasts
+            predictor = encoded @ self._theta.reshape(contrasts.shape[1], -1).T @ contrasts.T
+        else:
+            predictor = encoded @ self._theta
+        return of_sorted_classes(self._encoder.design.target, predictor, axis=-1)
 
     @sealed
     def decision_function(self, X: Any) -> FloatArray:
-        """Return the linear predictor, positive where the second class is predicted, shape (n,).
+        """Return the linear predictor, positive where ``classes_[1]`` is predicted, shape (n,).
 
         With more than two classes: one for every class, shape (n, K), the largest where it is predicted.
         """
@@ -147,9 +151,9 @@ class LogisticRegression(AbstractLinearClassifier):
         the solver chooses from the number of columns, ``"newton"`` and ``"gradient-descent"`` also from the
         budget and the (public) number of rows.
     classes : sequence of labels, optional
-        [negative, positive], or three labels or more, the reference class of ``result_`` first. They are
-        public and never read off the data. 0/1, -1/1 and booleans need no declaration; a schema declares
-        its own, as the levels of the target.
+        [negative, positive] of ``result_``, or three labels or more, its reference class first; all text,
+        all numbers or all true/false. They are public and never read off the data. 0/1, -1/1 and booleans
+        need no declaration; a schema declares its own, as the levels of the target.
     n_rows : int, optional
         Public number of rows, or of values of ``unit``, under ``add_remove``.
     unit : str, optional
@@ -173,13 +177,16 @@ class LogisticRegression(AbstractLinearClassifier):
     Attributes
     ----------
     coef_ : array of shape (1, n_columns), or (K, n_columns) for K > 2 classes
-        Coefficients in the units of the raw columns, one for each indicator of a categorical column. Those
-        of K classes add up to 0 over the classes, as in scikit-learn.
+        Coefficients in the units of the raw columns, one for each indicator of a categorical column: those
+        of the odds of ``classes_[1]``, or a row for each of ``classes_``; K rows add up to 0, as in
+        scikit-learn.
     intercept_ : array of shape (1,) or (K,)
     classes_ : array of shape (K,)
+        Sorted, as scikit-learn has them, in whatever order they were declared.
     result_ : FitResult
-        Summary, standard errors, intervals, tests, and the guarantee. With K > 2 classes its coefficients
-        are named ``class: column`` and are differences from the first class, as in statsmodels' ``MNLogit``.
+        Summary, standard errors, intervals, tests, and the guarantee. Here the classes have their declared
+        order. Two: coefficients are those of the odds of the second. More: they are named ``class: column``
+        and are differences from the first class, as in statsmodels' ``MNLogit``.
     n_features_in_ : int
     feature_names_in_ : array, where the input has names
 
@@ -249,7 +256,7 @@ class LogisticRegression(AbstractLinearClassifier):
 
     @sealed
     def predict_proba(self, X: Any) -> FloatArray:
-        """Return the probabilities of the classes, shape (n, K)."""
+        """Return the probabilities of the classes, in the order of ``classes_``, shape (n, K)."""
         predictor = self._linear_predictor(X)
         if self._many:
             return softmax(predictor, axis=1)
@@ -275,8 +282,10 @@ n_rows, ledger, dataset, random_state
     Attributes
     ----------
     coef_ : array of shape (1, n_columns)
+        Positive where a column speaks for ``classes_[1]``.
     intercept_ : array of shape (1,)
     classes_ : array of shape (2,)
+        Sorted; ``result_`` has them in the declared order, as in `LogisticRegression`.
     result_ : FitResult
         Standard errors and intervals are those of the minimiser of the expected loss.
     """

@@ -24,6 +24,7 @@ from privfit.data.tables import NO_ROW, Table
 from privfit.errors import Incompatible, InvalidArgument, SchemaError, TooLittleData
 from privfit.estimators.models import Model
 from privfit.estimators.reserved import ReservedSpend
+from privfit.estimators.shares import arguments_of
 from privfit.inference.infer import BudgetSplit, Inference, estimate_only, infer
 from privfit.planning import make_plan
 from privfit.privacy.allowance import Allowance
@@ -207,8 +208,8 @@ def refuse_many_passes(options: FitOptions) -> None:
         )
     if not options.shares.plain:
         raise Incompatible(
-            "unit: a stream of rows is read once, so that the rows of a unit cannot be gathered and "
-            "survey weights are not read; pass a table"
+            f"{arguments_of(options.shares)}: a stream of rows is read once, so that the rows of a unit "
+            "cannot be gathered and survey weights are not read; pass a table"
         )
 
 
@@ -228,7 +229,8 @@ def _stored(
     """Return the rows of a store, encoded where they lie, once public facts allow the fit."""
     if not options.shares.plain:
         raise Incompatible(
-            "unit: a cache or cluster does not keep identifiers and survey weights; pass a table in memory"
+            f"{arguments_of(options.shares)}: a cache or cluster does not keep identifiers and survey "
+            "weights; pass a table in memory"
         )
     known = store.n_rows or options.n_rows
     problem = make_problem(model, encoder.design, options, n_rows=public_rows(known or MOST_ROWS, options))

@@ -16,6 +16,7 @@ from privfit.data.schema import SchemaLike
 from privfit.data.stream import RowStream
 from privfit.errors import InvalidArgument
 from privfit.estimators.base import AbstractPrivateRegressor
+from privfit.estimators.class_order import of_sorted_classes, sorted_classes
 from privfit.estimators.counts import expected_count
 from privfit.estimators.labels import declared_classes
 from privfit.estimators.models import Model, m_estimation
@@ -52,7 +53,7 @@ unit, rows_per_unit, weights, weight_bound, ledger, dataset, random_state
     coef_ : array of shape (n_columns,), or (1, n_columns) for a binary response
     intercept_ : float, or array of shape (1,) for a binary response
     classes_ : array of shape (2,)
-        For a binary response.
+        For a binary response: sorted, while ``result_`` has the declared order.
     result_ : FitResult
 
     Examples
@@ -167,9 +168,23 @@ unit, rows_per_unit, weights, weight_bound, ledger, dataset, random_state
             raise ValueError("y is needed: this estimator requires y to be passed, but the target y is None")
         self._fit(X, y, Beside(groups, sample_weight))
         if self._binary:
-            self.coef_, self.intercept_ = self.coef_.reshape(1, -1), np.array([self.intercept_])
-            self.classes_ = np.array(self._encoder.design.target.labels)
+            self.classes_ = sorted_classes(self._encoder.design.target)
         return self
+
+    def _set_coefficients(self, reported: FloatArray) -> None:
+        """Set a number and a vector, or an entry and a row where the response has classes."""
+        super()._set_coefficients(reported)
+        if self._binary:
+            target = self._encoder.design.target
+            self.coef_ = of_sorted_classes(target, self.coef_.reshape(1, -1), axis=0)
+            self.intercept_ = of_sorted_classes(target, np.array([self.intercept_]), axis=0)
+
+    def _linear_predictor(self, X: Any) -> FloatArray:
+        """Return the linear predictor, that of ``classes_[1]`` where the response has classes, shape (n,)."""
+        predictor = super()._linear_predictor(X)
+        if not self._binary:
+            return predictor
+        return of_sorted_classes(self._encoder.design.target, predictor, axis=-1)
 
     def _declared_classes(self, X: Any, y: Any) -> Sequence[Level] | None:
         return declared_classes(X, y, self.classes) if self._binary else None
@@ -177,7 +192,10 @@ unit, rows_per_unit, weights, weight_bound, ledger, dataset, random_state
     @available_if(lambda self: self._binary)
     @sealed
     def decision_function(self, X: Any) -> FloatArray:
-        """Return the linear predictor, for losses of a binary response only, shape (n,)."""
+        """Return the linear predictor, positive where ``classes_[1]`` is predicted, shape (n,).
+
+        For losses of a binary response only.
+        """
         return self._linear_predictor(X)
 
     @sealed

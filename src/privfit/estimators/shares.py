@@ -62,6 +62,16 @@ def with_unit(schema: Schema | None, unit: str | None, weights: str | None, besi
     return marked
 
 
+def arguments_of(rule: ShareRule) -> str:
+    """Return the names of the arguments that a rule is from, for messages about them."""
+    names = []
+    if rule.unit is not None:
+        names.append("groups" if rule.unit == GROUPS else "unit")
+    if rule.weights is not None:
+        names.append("sample_weight" if rule.weights[0] == SAMPLE_WEIGHT else "weights")
+    return " and ".join(names)
+
+
 def share_rule(
     schema: Schema | None, rows_per_unit: int, weight_bound: float | None, beside: Beside
 ) -> ShareRule:

@@ -157,7 +157,7 @@ def assumed_table(
         if isinstance(column, NumericColumn):
             columns.append((name, _numbers(column, joint[:, k], assumptions.sd_of(name, column))))
         else:
-            shares = assumptions.shares_of(name, len(column.levels))
+            shares = assumptions.shares_of(name, column)
             columns.append((name, _levels(column, ndtr(joint[:, k]), shares)))
     return Table(columns or [("constant", np.ones(len(points)))])
 
@@ -196,10 +196,7 @@ def _binary(x: FloatArray, chance: FloatArray, design: Design, assumptions: Assu
 
 
 def _classes(x: FloatArray, chance: FloatArray, design: Design, assumptions: Assumptions) -> FloatArray:
-    count = len(design.target.labels or ())
-    shares = np.full(count, 1.0 / count)
-    if assumptions.mean is not None:
-        shares = as_shares(np.ravel(assumptions.mean).tolist(), count, what=design.target.name)
+    shares = as_shares(assumptions.mean, design.target.labels or (), what=design.target.name)
     eta = _slopes(x, design, assumptions, unit=1.0, signal=1.0)
     odds = np.column_stack([np.zeros(len(x)), eta]) + np.log(shares)
     for _ in range(_RAKINGS if design.has_intercept else 0):
