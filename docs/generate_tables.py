@@ -292,6 +292,42 @@ def rare_levels() -> str:
     return table(header, body)
 
 
+def light_rows() -> str:
+    """Return coverage and widths where rows count for a tenth, beside a tenth of the rows."""
+    body = [
+        [
+            row["model"],
+            row["rows"],
+            _percent(row["coverage"]),
+            _percent(row["infinite"]),
+            row["intercept"],
+            row["slope"],
+        ]
+        for row in rows("experiments/results/light_rows.csv")
+    ]
+    return table(["model", "rows", "coverage", "infinite", "width of intercept", "of slope"], body)
+
+
+def few_positives() -> str:
+    """Return coverage of a logit's intervals where positives are few."""
+    body = [
+        [
+            f"`{row['solver']}`",
+            f"{int(row['n']):,}",
+            row["log odds"],
+            row["epsilon"] + (", pure" if float(row["delta"]) == 0.0 else ""),
+            _percent(row["intercept"]) if row["intercept"] else "",
+            _percent(row["slope"]) if row["slope"] else "",
+            _percent(row["infinite"]),
+            row["off"],
+            row["width"],
+        ]
+        for row in rows("experiments/results/few_positives.csv")
+    ]
+    header = ["solver", "n", "log odds", "ε", "intercept", "slope", "infinite", "off", "width"]
+    return table(header, body)
+
+
 def _pure_cells() -> dict[tuple[str, ...], dict[str, str]]:
     """Return the cells of the study of pure budgets by place, whether with intervals, and solver."""
     return {
@@ -969,6 +1005,8 @@ PAGES: dict[str, dict[str, Callable[[], str]]] = {
         "published_counts": published_counts,
         "published_coverage": published_coverage,
         "rare_levels": rare_levels,
+        "light_rows": light_rows,
+        "few_positives": few_positives,
         "generous_bounds": generous_bounds,
         "generous_response": generous_response,
         "generous_response_counts": generous_response_counts,

@@ -94,7 +94,7 @@ def test_a_small_bread_lets_fewer_long_rows_count_in_full():
         make_plan(problem, WhitenedGradientDescent(), Allowance.gaussian(mu), inference=given)
         for given in (True, False)
     ]
-    signals = [signal_of_bread(plan, 0.9) for plan in plans]
+    signals = [signal_of_bread(plan, 0.9, 1.0) for plan in plans]
     bread = plans[0].inference_releases[0].mu
     assert signals == [pytest.approx(bread / math.sqrt(0.18 / 0.82)), 0.9]
     bounds = [

@@ -204,7 +204,7 @@ def test_without_inference_most_of_the_ridge_of_the_method_is_taken_away(loss):
     solution, _ = solved(problem, x, y, budget=Budget(200.0))
     wanted = exact(problem, x, y).theta
     basis = solution.problem.basis
-    point, estimate = basis @ solution.theta, estimate_only(solution).theta
+    point, estimate = basis @ solution.steps[0].release.at, estimate_only(solution).theta
     assert np.linalg.norm(x @ (estimate - wanted)) < 0.7 * np.linalg.norm(x @ (point - wanted))
 
 
@@ -290,7 +290,8 @@ def test_the_noise_on_the_outcome_is_far_below_what_sampling_leaves(n, part):
     unit = norm_limit(problem) / math.sqrt(10.0 * 10)  # rows of up to ten times the expected squared norm
     sampling = 0.4 * unit / math.sqrt(n)
     for stretch, less in ((MOST_STRETCH, 1.0), (3.0, 0.25)):
-        procedure = SOLVER.procedure(final, planned.epsilon, Whitening(np.eye(10), unit, np.eye(10), stretch))
+        whitening = Whitening(np.eye(10), unit, np.eye(10), np.zeros(10), stretch)
+        procedure = SOLVER.procedure(final, planned.epsilon, whitening)
         outcome = 2.0 * 0.25 * unit**2 * procedure.output_scale(final) * math.sqrt(11.0)
         assert outcome < less * part * sampling
 
@@ -368,3 +369,25 @@ def test_a_pure_fit_of_a_file_is_that_of_the_table(tmp_path):
     np.testing.assert_allclose(there.params, here.params, rtol=1e-6)
     assert here.privacy.epsilon == 2.0
     assert "whitened objective perturbation" in here.summary().as_text()
+
+
+def test_with_few_positives_the_way_from_the_perturbed_minimiser_is_gone_to_its_end():
+    """40 fits at epsilon = 1, two positives in a hundred, in standard errors from the fit without privacy.
+
+    The mean's standard deviation is 0.16. A ridge that one Newton step by the curvature where it led did not
+    undo left the intercept more than 0.9 off, and the slope as much the other way.
+    """
+    rng = np.random.default_rng(8)
+    x = rng.normal(size=50_000).clip(-5.0, 5.0)
+    y = (rng.random(50_000) < 1.0 / (1.0 + np.exp(4.5 - x))).astype(int)
+    schema = {
+        "x": {"type": "numeric", "lower": -5.0, "upper": 5.0},
+        "y": {"type": "categorical", "levels": [0, 1]},
+    }
+    data = pd.DataFrame({"x": x, "y": y})
+    exact = pf.logit("y ~ x", data, schema=schema, solver="non-private")
+    off = []
+    for seed in range(40):
+        fit = pf.logit("y ~ x", data, schema=schema, budget=Budget(1.0), random_state=seed)
+        off.append((fit.params - exact.params) / fit.bse)
+    assert np.all(np.abs(np.mean(off, axis=0)) < 0.6)

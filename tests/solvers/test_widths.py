@@ -1,6 +1,7 @@
 """The smoothing of quantiles: as wide as released residuals ask for, never wider than at the start."""
 
 import numpy as np
+import pandas as pd
 import pytest
 from scipy.optimize import minimize
 from scipy.stats import binom, lognorm, norm, t
@@ -313,3 +314,46 @@ def test_intervals_of_quantiles_on_the_short_side_of_skewed_errors_hold(sigma, t
         low, high = fit.conf_int().to_numpy()[0]
         missed += not low <= 0.5 + errors.ppf(tau) <= high
     assert missed <= 15
+
+
+@pytest.mark.parametrize("counting", [0.6, 0.2, 0.02])
+def test_what_a_look_says_is_about_the_rows_that_count(counting):
+    """Whether the others miss a cell or all have small weights: quantiles, density and sizes are theirs."""
+    rng = np.random.default_rng(21)
+    inner = rng.dirichlet(np.full(2 * SIDE_CLASSES - 6, 0.5))
+    shares = np.concatenate([np.zeros(3), inner, np.zeros(3)])
+    all_count, some_count = looked_at(shares, 1e-8), looked_at(counting * shares, counting * 1e-8)
+    for tau in (0.1, 0.5, 0.9):
+        assert some_count.quantile(tau) == pytest.approx(all_count.quantile(tau))
+        assert some_count.density_slope(tau, 0.3)[0] == pytest.approx(
+            all_count.density_slope(tau, 0.3)[0], rel=1e-5
+        )
+    for share in (0.05, 0.3):
+        assert some_count.reach(share) == pytest.approx(all_count.reach(share), rel=1e-5)
+    assert some_count.below[0] == pytest.approx(all_count.below[0], rel=1e-5)
+    for name in ("largest", "heap", "skew", "spread", "usual_size"):
+        assert getattr(some_count, name) == pytest.approx(getattr(all_count, name), rel=1e-5), name
+
+
+def test_noise_is_not_taken_for_rows_that_count():
+    """Where rows are few beside noise a quantile is hidden, as noise relative to them says."""
+    shares = np.zeros(2 * SIDE_CLASSES)
+    shares[5] = 0.02
+    assert looked_at(shares, 0.0005).quantile(0.25) is not None
+    assert looked_at(shares, 0.005).quantile(0.25) is None
+
+
+@pytest.mark.parametrize("solver", ["non-private", "auto"])
+@pytest.mark.parametrize("bound", [1.0, 8.0, 40.0])
+def test_a_far_quantile_does_not_depend_on_how_generous_the_bound_on_weights_is(solver, bound):
+    """With a bound of 8 rows counted for an eighth, and a quantile of 0.9 was looked for far out."""
+    rng = np.random.default_rng(22)
+    data = pd.DataFrame({"x": rng.uniform(-1.0, 1.0, 20_000), "w": rng.uniform(0.5, 1.0, 20_000)})
+    data["y"] = 1.0 + 0.5 * data.x + rng.normal(size=20_000)
+    schema = {**schema_within(10.0), "w": {"type": "numeric", "lower": 0.0, "upper": bound}}
+    budget = pf.Budget.gdp(200.0)
+    fit = pf.quantile(
+        "y ~ x", data, schema=schema, weights="w", quantile=0.9, solver=solver, budget=budget, random_state=1
+    )
+    np.testing.assert_allclose(fit.params, [1.0 + norm().ppf(0.9), 0.5], atol=0.08)
+    assert np.all(fit.bse < 0.03)

@@ -7,6 +7,7 @@ their average with weights proportional to ``1 / sd_k**2`` has the noise of one 
 budget of those steps. The transient of the solver drops out.
 """
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
@@ -19,6 +20,10 @@ from privfit.solvers.base import Solution, Step, gradients_of, precision, precis
 
 _BELIEVED = 0.999
 """Probability with which noise alone passes for agreement of the steps."""
+
+_EXPLAINED, _TOLERATED = 3.0, 0.5
+"""How many times its expectation a squared Newton step may be for noise to explain it; how many standard
+errors it may be off by."""
 
 _ROUNDS = 3
 """Rounds in which the estimate and distances from it are found."""
@@ -64,12 +69,15 @@ class Estimate:
         Those whose noise it is.
     parts : array of shape (K,)
         What part each of them has in it; empty where it is no Newton step from their average.
+    arrived : bool
+        Whether that step is short enough for its error to be small beside the noise, as far as is known.
     """
 
     theta: FloatArray
     cov_noise: FloatArray
     steps: tuple[Step, ...] = ()
     parts: FloatArray = field(default_factory=lambda: np.zeros(0))
+    arrived: bool = True
 
 
 def anchor(steps: Sequence[Step], sds: Sequence[float] | None = None) -> Anchor:
@@ -109,11 +117,47 @@ def one_step(around: Anchor, bread: Bread) -> Estimate:
     return Estimate(around.theta - move, covariance, around.steps, around.parts)
 
 
-def widened(steps: Sequence[Step], bread: Bread, bend: FloatArray | None = None) -> Estimate:
+@dataclass(frozen=True, slots=True)
+class Turning:
+    """What is known of how fast the curvature changes, to tell whether one Newton step leads to the optimum.
+
+    Parameters
+    ----------
+    rate : float
+        By what part the curvature changes over a step ``v`` with ``v'M v = 1``; 0 where nothing is known.
+    sampling : float
+        Mean over the coordinates of the sampling variance in units of ``M^-1``.
+    """
+
+    rate: float = 0.0
+    sampling: float = 0.0
+
+    def far_off(self, around: Anchor, bread: Bread) -> bool:
+        """Return whether a Newton step may be off by more than half a standard error.
+
+        Notes
+        -----
+        ``v'M v`` has the expectation ``sd**2 trace(M^-1)`` where noise alone makes the step. What is beyond
+        that says how far the solver was from the optimum, and that the step is off by ``rate v'M v / 2`` in
+        the norm of M: with few positives the curvature is a fraction of what it is at even odds, so that
+        steps of a length that suits those do not arrive.
+        """
+        squared = float(around.gradient @ bread.inverse @ around.gradient)
+        noise = around.sd**2 * float(np.trace(bread.inverse))
+        error = 0.5 * self.rate * max(squared - _EXPLAINED * noise, 0.0)
+        return error > _TOLERATED * math.sqrt(noise / around.theta.size + self.sampling)
+
+
+def widened(
+    steps: Sequence[Step],
+    bread: Bread,
+    bend: FloatArray | None = None,
+    turning: Turning = Turning(),
+) -> Estimate:
     """Return the estimate from the steps that agree, its noise widened as far as they contradict each other.
 
     Steps that were asked before the solver arrived are left out, the earliest first, until the others agree
-    or half are left.
+    and are near the estimate, or half are left.
 
     Parameters
     ----------
@@ -121,13 +165,16 @@ def widened(steps: Sequence[Step], bread: Bread, bend: FloatArray | None = None)
     bread : Bread
     bend : array of shape (k, q), optional
         See `privfit.solvers.base.Solution`.
+    turning : Turning
     """
     agreeing, sds = steps, deviations(steps, bread, bend)
-    excess = contradiction(agreeing, sds, bread)
-    while excess is not None and 2 * len(agreeing) > len(steps) + 1:
+    while True:
+        excess, around = contradiction(agreeing, sds, bread), anchor(agreeing, sds)
+        far = turning.far_off(around, bread)
+        if (excess is None and not far) or 2 * len(agreeing) <= len(steps) + 1:
+            break
         agreeing, sds = agreeing[1:], sds[1:]
-        excess = contradiction(agreeing, sds, bread)
-    estimate = one_step(anchor(agreeing, sds), bread)
+    estimate = replace(one_step(around, bread), arrived=not far)
     if excess is None:
         return estimate
     return replace(estimate, cov_noise=estimate.cov_noise + bread.inverse @ excess @ bread.inverse)

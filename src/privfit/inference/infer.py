@@ -1,13 +1,15 @@
 """Plan and run the inference after a solver: bread, meat, estimate, covariance."""
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from privfit._checks import FloatArray, in_range
-from privfit.inference.combine import Estimate, anchor, last_iterate, widened
+from privfit.inference.combine import Estimate, Turning, anchor, last_iterate, widened
 from privfit.inference.covariance import (
+    Bread,
     bread_from,
     debiased,
     hidden,
@@ -125,7 +127,9 @@ def infer(solution: Solution, oracle: Oracle, *, directions: FloatArray) -> Infe
     elif around is None:
         estimate = last_iterate(solution, bread)
     else:
-        estimate = widened(solution.late, bread, solution.bend)
+        turning = _turning(problem, bread, sampling)
+        estimate = widened(solution.late, bread, solution.bend, turning)
+        unknown = unknown | (not estimate.arrived)
     estimate = corrected(estimate, problem, hessian=bread.matrix, center=center)
     theta = keep_scale_positive(problem, estimate.theta, center)
     cov_noise = reported @ spread(estimate.cov_noise, bread) @ reported.T
@@ -137,6 +141,19 @@ def infer(solution: Solution, oracle: Oracle, *, directions: FloatArray) -> Infe
     cov_noise[unknown], cov_noise[:, unknown] = 0.0, 0.0
     cov_noise[unknown, unknown] = np.inf
     return Inference(*_parameter(problem, theta), cov_sampling, cov_noise, np.where(unknown, np.inf, dof))
+
+
+def _turning(problem: Problem, bread: Bread, sampling: FloatArray) -> Turning:
+    """Return how fast the curvature changes, for one predictor with a constant in encoded coordinates.
+
+    There the first entry of the bread is the mean curvature ``h``, and ``v'M v / h`` the mean square by which
+    predictors change over a step ``v``.
+    """
+    mean = float(bread.matrix[0, 0])
+    if problem.basis is not None or not problem.has_intercept or problem.loss.n_outputs > 1 or mean <= 0.0:
+        return Turning()
+    rate = problem.loss.turning(mean) / math.sqrt(mean)
+    return Turning(rate, float(np.sum(bread.matrix * sampling)) / len(sampling))
 
 
 def estimate_only(solution: Solution) -> Inference:

@@ -206,6 +206,21 @@ class AbstractLoss(ABC):
         """
         return 0.0
 
+    def turning(self, curvature: float) -> float:  # noqa: ARG002 -- losses that know use it
+        """Return about how fast the curvature changes along the predictor, relative to itself.
+
+        Parameters
+        ----------
+        curvature : float
+            Mean curvature where that is asked.
+
+        Returns
+        -------
+        float
+            0 where nothing is known.
+        """
+        return 0.0
+
     def span(self, radius: float) -> float:
         """Return a bound on ``sup value - inf value`` over ``abs(eta) <= radius``, for any fixed ``y``.
 

@@ -87,6 +87,10 @@ class Logistic(AbstractLoss):
         """None used."""
         return (0.0, 0.0)
 
+    def turning(self, curvature: float) -> float:
+        """Return ``abs(1 - 2 p)`` where ``p (1 - p)`` is the curvature."""
+        return math.sqrt(max(1.0 - 4.0 * curvature, 0.0))
+
     def span(self, radius: float) -> float:
         """``log(1 + exp(a)) - log(1 + exp(-a)) = a``."""
         return radius

@@ -169,7 +169,7 @@ class EmpiricalBayesDescent(AbstractSolver):
         problem = held_to_counts(problem, oracle)
         problem, marginals, frame = released_geometry(problem, oracle, basis_of=Marginals.level_coding)
         problem, marginals = led_by_quantile(problem, oracle, marginals, frame)
-        signal = signal_of(oracle.plan.solver_releases, problem.size)
+        signal = marginals.counting * signal_of(oracle.plan.solver_releases, problem.size)
         bound = self._relative_bound(problem, frame.dimension, min(signal, 1e12))
         wide = with_loss(problem, oracle, widest(problem).loss)
         model = HessianModel(wide, frame, marginals, smallest=SMALLEST_PART)

@@ -15,6 +15,7 @@ from privfit.problem.plan import PlannedRelease, Release
 from privfit.problem.schedule import planned_release
 from privfit.solvers.base import noise_norm
 from privfit.solvers.drawn import denoised
+from privfit.solvers.histogram import Counting
 from privfit.solvers.levels import level_coding, level_contrasts, level_shares
 from privfit.solvers.norms import LAST_NORM, longest_norm, outliers, usual_norm
 from privfit.solvers.response import AbstractResponse, released_response
@@ -65,6 +66,8 @@ class Marginals:
     noise : float
         Standard deviation of the noise in a mean before it is shrunk.
     response : AbstractResponse
+    counting : float
+        Share of the rows that count, see `privfit.solvers.histogram.Counting`.
     """
 
     mean: FloatArray
@@ -72,6 +75,7 @@ class Marginals:
     floor: float
     noise: float
     response: AbstractResponse
+    counting: float = 1.0
 
     @classmethod
     def of(cls, problem: Problem, release: Release) -> "Marginals":
@@ -79,7 +83,7 @@ class Marginals:
         p, bound, sd = problem.n_coef, problem.norm_bound, release.sd
         value = release.value
         usable, hidden = 1.0, False
-        if problem.has_intercept:  # the mean weight of a row
+        if problem.has_intercept:
             least = min(max(3.0 * sd, 1e-12), 1.0)
             usable, hidden = float(np.clip(value[0], least, 1.0)), bool(value[0] < least)
         mean = np.clip(value[:p] / usable, -bound, bound)
@@ -195,12 +199,13 @@ class Frame:
         standard : array of shape (p, p)
             The basis of the standardised rows.
         release : Release
-            Their second moment, divided by ``size``.
+            Their second moment times the share of the rows that count, divided by ``size``.
         marginals : Marginals
         size : float
             Squared norm at which rows were weighted down.
         """
-        moment, noise = size * release.value, size * release.sd
+        unit = size / marginals.counting
+        moment, noise = unit * release.value, unit * release.sd
         first = int(problem.has_intercept)  # of a constant and centred columns the moment is known
         least = marginals.of_indicators(problem)[first:]
         moment = _raised(moment[first:, first:], standard[first:, first:], least)
@@ -314,6 +319,7 @@ def released_geometry(
     standard, usual = basis_of(marginals, problem), float(problem.n_coef)
     oracle.change_basis(whitened(problem, standard / math.sqrt(usual)))
     norms = oracle.release("norms", start)
+    marginals = replace(marginals, counting=Counting.of(norms.value, norms.sd).likely)
     part = part_of(_square(longest_norm(norms), problem))
     oracle.sample(part)
     planned = next(release for release in oracle.plan.releases if release.kind == "second_moment")

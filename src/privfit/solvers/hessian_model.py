@@ -92,7 +92,8 @@ class HessianModel:
             return self._usual_curvature(phi) * np.eye(n)
         curvatures = partial(curvatures_along, loss, least=_LEAST_CURVATURE)
         rows = phi[:n].reshape(-1, self.problem.n_coef)
-        return model_hessian(curvatures, rows, self.frame.center, smallest=self.smallest)
+        found = model_hessian(curvatures, rows, self.frame.center, smallest=self.smallest)
+        return self.marginals.counting * found
 
     @cached_property
     def alike(self) -> FloatArray:
@@ -161,12 +162,12 @@ class HessianModel:
         return typical_curvature(self.problem.loss, residual=1.0)
 
     def _usual_curvature(self, phi: FloatArray) -> float:
-        """Return the mean curvature of a loss of residuals."""
-        loss = self.problem.loss
+        """Return the mean curvature of a loss of residuals, over all rows."""
+        loss, counting = self.problem.loss, self.marginals.counting
         if loss.has_scale:
-            return self._curvature_in_scales / float(phi[-1])
+            return counting * self._curvature_in_scales / float(phi[-1])
         curvature = typical_curvature(loss, residual=self._residual(phi))
-        return max(curvature, _LEAST_CURVATURE * loss.constants.curvature)
+        return counting * max(curvature, _LEAST_CURVATURE * loss.constants.curvature)
 
     def _residual(self, phi: FloatArray) -> float:
         """Return the residual standard deviation; the scale where there is one."""
@@ -246,7 +247,7 @@ class View:
         whole = np.zeros((q, q))
         whole[:n, :n] = self.expected(phi)
         if loss.has_scale:
-            whole[-1, -1] = loss.constants.scale_curvature / phi[-1]
+            whole[-1, -1] = self.model.marginals.counting * loss.constants.scale_curvature / phi[-1]
         return whole + self.problem.ridge
 
     def expected(self, phi: FloatArray) -> FloatArray:

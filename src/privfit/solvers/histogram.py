@@ -22,6 +22,10 @@ _CLEAR = 3.5
 CERTAIN = 4.0
 """Standard deviations that the share in one class must exceed to count wherever it is."""
 
+_CLEARLY, _AT_LEAST = 4.0, 2.0
+"""Standard deviations of noise by which the sum of all shares must fall short of 1 to show that rows do not
+count, and by which it may be too large then."""
+
 _POINTS = 8
 """Points that stand for a class."""
 
@@ -38,7 +42,7 @@ class Edge:
     number : int
         Of classes up to it.
     hidden : float
-        Largest share of rows beyond it that noise may hide.
+        Largest share of the rows that count that noise may hide beyond it.
     """
 
     number: int
@@ -48,6 +52,33 @@ class Edge:
     def value(self) -> float:
         """Relative to the lower edge of the first class; ``inf`` for the last class, which is open."""
         return upper_edge(self.number)
+
+
+@dataclass(frozen=True, slots=True)
+class Counting:
+    """The share of the rows that count: less than 1 where rows miss a cell, or have weights or units.
+
+    Parameters
+    ----------
+    likely : float
+        In (0, 1].
+    least : float
+        What it certainly is.
+    """
+
+    likely: float = 1.0
+    least: float = 1.0
+
+    @classmethod
+    def of(cls, shares: FloatArray, noise: float) -> "Counting":
+        """Return it from shares of rows by class, (k,), with noise of this standard deviation in each.
+
+        Rows that do not count are in no class. All are thought to count unless the sum clearly says less.
+        """
+        total, spread = float(np.sum(shares)), noise * math.sqrt(shares.size)
+        if total >= 1.0 - _CLEARLY * spread or (total <= 0.0 and spread == 0.0):
+            return cls()
+        return cls(max(total, spread), max(total - _AT_LEAST * spread, 0.1 * spread))
 
 
 def upper_edge(number: int) -> float:
@@ -64,7 +95,10 @@ def largest_seen(release: Release) -> Edge | None:
         Of kind ``"norms"`` or ``"counts"``.
     """
     found = last_seen(release.value, release.sd)
-    return None if found is None else Edge(*found)
+    if found is None:
+        return None
+    number, hidden = found
+    return Edge(number, min(hidden / Counting.of(release.value, release.sd).least, 1.0))
 
 
 def last_seen(shares: FloatArray, noise: float) -> tuple[int, float] | None:

@@ -15,7 +15,7 @@ from privfit.problem.objective import Problem
 from privfit.problem.oracle import Oracle
 from privfit.problem.plan import Release
 from privfit.solvers.geometry import Frame, whitened
-from privfit.solvers.histogram import last_seen
+from privfit.solvers.histogram import Counting, last_seen
 
 _NORMAL = NormalDist()
 
@@ -53,7 +53,7 @@ class Residuals:
     Parameters
     ----------
     shares : array of shape (2 * SIDE_CLASSES,)
-        Of rows in each class, from the lowest residuals to the highest.
+        Of the rows that count in each class, from the lowest residuals to the highest.
     noise : float
         Standard deviation of the noise in each.
     """
@@ -64,13 +64,14 @@ class Residuals:
     @classmethod
     def of(cls, release: Release) -> "Residuals":
         """Return what a release of kind ``"residuals"`` says."""
-        return cls(release.value, release.sd)
+        counting = Counting.of(release.value, release.sd)
+        return cls(release.value / counting.likely, release.sd / counting.least)
 
     @cached_property
     def likely(self) -> FloatArray:
         """Shares of rows that are not negative and about 1 in all, the nearest to the noisy ones.
 
-        Rows that do not count are in no class; the sum is what noise lets through of it, a half at least.
+        The sum is what noise lets through of it, a half at least.
         """
         total = min(max(float(np.sum(self.shares)), 0.5), 1.0)
         falling = np.sort(self.shares)[::-1]

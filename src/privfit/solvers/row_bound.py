@@ -96,11 +96,12 @@ def squared_bound(
     return max(SMALLEST_SPREAD * dimension, min(for_steps, for_bread, n))
 
 
-def signal_of_bread(plan: Plan, signal: float) -> float:
+def signal_of_bread(plan: Plan, signal: float, counting: float) -> float:
     """Return the signal of a solver beside which the planned bread has its usual part.
 
-    That of the solver itself, ``signal``, where none is planned, it has more, or budgets are pure.
+    That of the solver itself, ``signal``, where none is planned, it has more, or budgets are pure. Both are
+    as much smaller as the share of the rows that count is, ``counting``; ``signal`` is given so.
     """
     planned = [release.mu for release in plan.inference_releases if release.kind == "hessian"]
     usual = math.sqrt(USUAL_SHARES.bread / (1.0 - USUAL_SHARES.bread))
-    return min([signal, *(mu / usual for mu in planned)])
+    return min([signal, *(counting * mu / usual for mu in planned)])

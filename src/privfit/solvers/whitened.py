@@ -195,7 +195,7 @@ class WhitenedGradientDescent(AbstractSolver):
         problem, marginals, frame = released_geometry(
             problem, oracle, part_of=course.leading_part, moment_noise=_MOMENT_NOISE
         )
-        problem, marginals = led_by_residuals(problem, oracle, marginals, frame, signal)
+        problem, marginals = led_by_residuals(problem, oracle, marginals, frame, marginals.counting * signal)
         return _Descent(self, oracle, course, HessianModel(problem, frame, marginals)).run()
 
     def _courses(self, problem: Problem, mu: float) -> tuple[Course, Course]:
@@ -269,7 +269,8 @@ class _Descent:
 
     @property
     def _signal(self) -> float:
-        return signal_of(self.oracle.plan.solver_releases, self.problem.size)
+        """Signal of the solver's budget, where noise is as much larger as rows count for less."""
+        return self.model.marginals.counting * signal_of(self.oracle.plan.solver_releases, self.problem.size)
 
     def _lead(self, view: View, count: int) -> tuple[list[Step], FloatArray]:
         """Take the first steps, each from the last estimate shrunk as far as noise hides it.
@@ -358,7 +359,7 @@ class _Descent:
     def _allowed(self, dimension: float) -> float:
         """Return the largest norm that noise allows."""
         slack = slack_at(self.problem.loss, self.model.marginals.response)
-        bread = signal_of_bread(self.oracle.plan, self._signal)
+        bread = signal_of_bread(self.oracle.plan, self._signal, self.model.marginals.counting)
         return math.sqrt(
             squared_bound(self.problem, dimension, signal=self._signal, bread=bread, slack=slack)
         )

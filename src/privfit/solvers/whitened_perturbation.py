@@ -2,6 +2,7 @@
 
 import math
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import final
 
 import numpy as np
@@ -16,7 +17,7 @@ from privfit.problem.schedule import planned_release
 from privfit.procedures.landscape import Landscape, fully_penalised
 from privfit.procedures.objective_perturbation import PerturbedObjective, settled
 from privfit.solvers.base import AbstractSolver, Solution, Step
-from privfit.solvers.curvature import normal_nodes
+from privfit.solvers.curvature import model_hessian, normal_nodes
 from privfit.solvers.drawn import denoised
 from privfit.solvers.exponential import largest_epsilon
 from privfit.solvers.hessian_model import limited, norm_limit
@@ -24,8 +25,11 @@ from privfit.solvers.requirements import need_minimiser
 
 METHOD = "WhitenedObjectivePerturbation()"
 
-LEAST_RIDGE = 1e-4
-"""Least ridge relative to a row's curvature: with a smaller one rounding would be felt, with many rows."""
+_RIDGES = tuple(1e-4 * 4.0**-k for k in range(7))
+"""Least ridges relative to a row's curvature, from the largest: the smaller, the more rounding is felt."""
+
+_LARGEST_OUTCOME = 0.05
+"""What the noise on the outcome may be, relative to the other noise and the sampling error together."""
 
 _DAMPING = 2.0
 """What is added to the eigenvalues of the second moment, in standard deviations of its diagonal's noise."""
@@ -47,7 +51,16 @@ _LEAST_DIMENSION = 0.1
 _LARGEST_SPREAD = 2.0
 """Largest standard deviation of log odds or logarithms of counts that is believed."""
 
-_LEAST_CURVATURE = 0.05
+_FELT, _SURE = 0.2, 6.0
+"""Standard deviations of a gradient that a step may be off by before the whole way is gone, and of noise that
+coefficients must exceed."""
+
+_ROUNDS = 2
+"""In which the way to the optimum is looked for."""
+
+_LEAST_CURVATURE, _LEAST_PART = 0.02, 0.1
+"""Smallest mean curvature relative to its bound, and smallest one in a direction relative to the mean, that a
+model of the Hessian may claim."""
 
 MOST_STRETCH = 64.0
 """Bound on how much longer than in these coordinates a row may be in encoded ones, for rounding."""
@@ -128,27 +141,46 @@ class WhitenedObjectivePerturbation(AbstractSolver):
         oracle.change_basis(final)
         procedure = self.procedure(final, epsilon, whitening)
         release = oracle.carry_out(procedure, start)
-        return Solution(
-            final, release.value, (_as_gradient(final, procedure, release, whitening),), (), "one-step"
-        )
+        step = _as_gradient(final, procedure, release, whitening)
+        return Solution(final, _optimum(final, step, whitening), (step,), (), "one-step")
 
     def procedure(
         self, problem: Problem, epsilon: float, whitening: "Whitening | None" = None
     ) -> PerturbedObjective:
-        """Return the procedure that costs ``epsilon``, from public facts and the coordinates, once known."""
-        stretch, room = MOST_STRETCH, 1.0
+        """Return the procedure that costs ``epsilon``, from public facts and the coordinates, once known.
+
+        Its ridge is the smallest for which the noise on the outcome, which goes by its inverse, is small:
+        where curvature is small, as with few positives, one Newton step does not undo what a larger one does.
+        """
+        stretch, unit = MOST_STRETCH, 1.0
         if whitening is not None:
-            stretch, room = whitening.stretch, max(1.0, 1.0 / whitening.unit)
+            stretch, unit = whitening.stretch, whitening.unit
         stretch *= math.sqrt(problem.n_coef)  # of the Frobenius norm of a basis
         bare = Landscape.of(fully_penalised(problem, 0.0), stretch=stretch)
-        least, radius = LEAST_RIDGE * bare.curvature, _REACH * math.sqrt(problem.size) * room
+        radius = _REACH * math.sqrt(problem.size) * max(1.0, 1.0 / unit)
         shape = {"radius": radius, "stretch": stretch, "beside": True}
         if math.isinf(epsilon):
-            return PerturbedObjective(epsilon, 0.0, least, 0.0, 0.0, **shape)
+            return PerturbedObjective(epsilon, 0.0, _RIDGES[-1] * bare.curvature, 0.0, 0.0, **shape)
         output = self.output_share * epsilon
         left = (epsilon - output) * (1.0 - 1e-12)
-        l2, spread = settled(bare, epsilon=left, delta=0.0, curvature_share=self.curvature_share, least=least)
-        return PerturbedObjective(epsilon, 0.0, l2, spread, output, **shape)
+        sampling = (
+            0.5 * problem.loss.constants.slope * unit / math.sqrt(problem.n_rows * (problem.size + 1.0))
+        )
+        found: PerturbedObjective | None = None
+        for ridge in _RIDGES:
+            least = ridge * bare.curvature
+            l2, spread = settled(
+                bare, epsilon=left, delta=0.0, curvature_share=self.curvature_share, least=least
+            )
+            tried = PerturbedObjective(epsilon, 0.0, l2, spread, output, **shape)
+            outcome = _outcome_noise(problem, tried, unit)
+            if found and outcome > _LARGEST_OUTCOME * math.hypot(spread, sampling):
+                return found
+            found = tried
+            if l2 > least:
+                break
+        assert found  # noqa: S101 -- there are ridges
+        return found
 
 
 def perturbed(problem: Problem, basis: FloatArray | None) -> Problem:
@@ -168,6 +200,8 @@ class Whitening:
         Standard deviation of a coordinate, or less where noise hides it.
     moment : array of shape (p, p)
         Second moment of the rows in them, as far as it is seen.
+    center : array of shape (p,)
+        Mean of the rows in them; 0 where there is no constant, whose products would show it.
     stretch : float
         Bound on how much longer a row may be in encoded coordinates, relative to the largest in these.
     """
@@ -175,6 +209,7 @@ class Whitening:
     basis: FloatArray
     unit: float
     moment: FloatArray
+    center: FloatArray
     stretch: float = MOST_STRETCH
 
     @classmethod
@@ -201,7 +236,9 @@ class Whitening:
                 unit = norm_limit(problem) / bound
                 known = max(stretch, 1.0) * (1.0 + 1e-9) if problem.bounded else MOST_STRETCH
                 part = np.maximum(found, 0.5 * added) / (found + added)
-                return cls(basis * unit, unit, unit**2 * (vectors * part) @ vectors.T, known)
+                basis *= unit
+                mean = basis.T @ moment.value[0] if problem.has_intercept else np.zeros(len(basis))
+                return cls(basis, unit, unit**2 * (vectors * part) @ vectors.T, mean, known)
             added *= 4.0
 
 
@@ -223,14 +260,55 @@ def row_bound(problem: Problem, basis: FloatArray, dimension: float, epsilon: fl
     return min(bound, possible)
 
 
-def mean_curvature(problem: Problem, spread: float) -> float:
-    """Return that of rows whose predictors have this standard deviation, where the model is right."""
+def mean_curvature(problem: Problem, whitening: Whitening, at: FloatArray) -> float:
+    """Return that of normal rows at a parameter (p,), where the model is right."""
     loss = problem.loss
     if loss.target_kind == "numeric":
         curvature = typical_curvature(loss, residual=usual_residual(problem.response_bound))
         return max(curvature, _LEAST_CURVATURE * loss.constants.curvature)
+    mean = float(whitening.center @ at)
+    spread = math.sqrt(max(float(at @ whitening.moment @ at) - mean**2, 0.0))
     nodes, chance = normal_nodes(1)
-    return float(chance @ curvatures_along(loss, spread * nodes, least=_LEAST_CURVATURE)[:, 0, 0])
+    eta = mean + min(spread, _LARGEST_SPREAD) * nodes
+    return float(chance @ curvatures_along(loss, eta, least=_LEAST_CURVATURE)[:, 0, 0])
+
+
+def expected_hessian(problem: Problem, whitening: Whitening, at: FloatArray) -> FloatArray:
+    """Return the mean Hessian (p, p) of such rows, which differs from direction to direction."""
+    if problem.loss.target_kind == "numeric":
+        return mean_curvature(problem, whitening, at) * whitening.moment
+    values, vectors = np.linalg.eigh(whitening.moment)
+    root = (vectors * np.sqrt(values)) @ vectors.T
+    curvatures = partial(curvatures_along, problem.loss, least=_LEAST_CURVATURE)
+    center: FloatArray = np.asarray(np.linalg.solve(root, whitening.center), dtype=np.float64)
+    return root @ model_hessian(curvatures, (root @ at)[None], center, smallest=_LEAST_PART) @ root
+
+
+def _outcome_noise(problem: Problem, procedure: PerturbedObjective, unit: float) -> float:
+    """Return the scale of the noise on the outcome, times twice the largest curvature of rows together."""
+    return 2.0 * problem.loss.constants.curvature * unit**2 * procedure.output_scale(problem)
+
+
+def _optimum(problem: Problem, step: Step, whitening: Whitening) -> FloatArray:
+    """Return about the point where the gradient leads that a perturbed minimiser stands for.
+
+    Half-way to it a bread is asked. The ridge of the method makes the way long where curvature is small, as
+    with few positives. It is that of a model of the Hessian half-way, at most as long as the coefficients;
+    less of it is gone where noise may have made the coefficients, or where a step by the Hessian at the
+    minimiser is off by little beside the noise.
+    """
+    at, sd = step.release.at, step.release.sd
+    length = max(float(np.linalg.norm(at)), 1e-300)
+    noise = _SURE * sd * float(np.linalg.norm(step.preconditioner))
+    here = expected_hessian(problem, whitening, at) + problem.ridge
+    move, hessian = step.preconditioner @ step.gradient, here
+    for _ in range(_ROUNDS):
+        hessian = expected_hessian(problem, whitening, at - 0.5 * move) + problem.ridge
+        move = np.linalg.solve(hessian, step.gradient)
+        move *= min(1.0, length / max(float(np.linalg.norm(move)), 1e-300))
+    sampling = math.sqrt(float(np.mean(np.diag(hessian))) / problem.n_rows)
+    off = float(np.linalg.norm((here - hessian) @ move)) / math.hypot(sd, sampling)
+    return at - max(1.0 - (noise / length) ** 2, 0.0) * min((off / _FELT) ** 2, 1.0) * move
 
 
 def _as_gradient(
@@ -243,14 +321,11 @@ def _as_gradient(
     Hessian, with the method's ridge in it: it takes most of what that ridge does away, and where noise
     is large no more than half.
     """
-    at, outcome = release.value, 0.0
-    if procedure.noisy:
-        curvature = 2.0 * problem.loss.constants.curvature * whitening.unit**2
-        outcome = curvature * procedure.output_scale(problem)
+    at = release.value
+    outcome = _outcome_noise(problem, procedure, whitening.unit) if procedure.noisy else 0.0
     sd = math.hypot(procedure.spread, outcome) * math.sqrt(problem.size + 1.0)
     pull = -procedure.l2 * at
     data_part = Release(replace(release.planned, kind="gradient", sd=sd), at, pull - problem.ridge @ at)
-    spread = min(math.sqrt(float(at @ whitening.moment @ at)), _LARGEST_SPREAD)
-    hessian = mean_curvature(problem, spread) * whitening.moment + problem.ridge
+    hessian = mean_curvature(problem, whitening, at) * whitening.moment + problem.ridge
     inverse = np.linalg.inv(hessian + procedure.l2 * np.eye(problem.size))
     return Step(data_part, pull, np.asarray(inverse, dtype=np.float64))

@@ -1,0 +1,66 @@
+"""Intervals of solvers that have not arrived, as far as curvature tells."""
+
+import math
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import privfit as pf
+from privfit.inference.combine import Anchor, Turning
+from privfit.inference.covariance import Bread
+from privfit.losses import Huber, Logistic, Poisson
+
+
+def bread(diagonal):
+    matrix = np.diag(diagonal)
+    return Bread(matrix, np.linalg.inv(matrix), 0.0, np.zeros((len(diagonal), 0)))
+
+
+def around(gradient, sd):
+    return Anchor(np.zeros(len(gradient)), np.array(gradient), np.eye(len(gradient)), sd)
+
+
+def test_a_step_is_far_off_where_its_second_order_is_beyond_half_a_standard_error():
+    """A step of length 0.2 in the norm of the bread, off by ``rate * 0.2**2 / 2``."""
+    seen, gradient = bread([0.25, 1.0]), [0.06, 0.16]
+    assert gradient @ seen.inverse @ gradient == pytest.approx(0.04)
+    for error in (0.01, 0.03):
+        turning = Turning(rate=1.0, sampling=error**2)
+        assert turning.far_off(around(gradient, 0.0), seen) == (0.5 * error < 0.5 * 0.04) == (error < 0.04)
+    assert not Turning(rate=1.0, sampling=0.05**2).far_off(around(gradient, 0.0), seen)
+    assert not Turning(rate=0.0).far_off(around(gradient, 0.0), seen)
+    noise = math.sqrt(0.04 / (4.0 + 1.0))  # as long as noise alone makes it
+    assert not Turning(rate=10.0).far_off(around(gradient, noise), seen)
+
+
+def test_how_fast_curvatures_turn_is_that_of_the_functions():
+    for p in (0.01, 0.2, 0.5, 0.9):
+        eta = math.log(p / (1.0 - p))
+        step = 1e-5
+        at = [math.exp(-abs(e)) / (1.0 + math.exp(-abs(e))) ** 2 for e in (eta - step, eta, eta + step)]
+        assert Logistic().turning(at[1]) == pytest.approx(abs(at[2] - at[0]) / (2.0 * step * at[1]), abs=1e-6)
+    assert Poisson(3.0, 20.0).turning(0.7) == 1.0
+    assert Huber(1.0).turning(0.5) == 0.0
+
+
+@pytest.mark.parametrize(("intercept", "finite"), [(0.0, True), (-3.5, False)])
+def test_noisy_gradient_descent_with_few_positives_says_that_it_has_not_arrived(intercept, finite):
+    """At log odds of -3.5 the intercept was 1.5 half-widths off, and a quarter of its intervals right."""
+    rng = np.random.default_rng(9)
+    x = rng.normal(size=20_000).clip(-5.0, 5.0)
+    y = (rng.random(20_000) < 1.0 / (1.0 + np.exp(-intercept - x))).astype(int)
+    schema = {
+        "x": {"type": "numeric", "lower": -5.0, "upper": 5.0},
+        "y": {"type": "categorical", "levels": [0, 1]},
+    }
+    for seed in range(3):
+        fit = pf.logit(
+            "y ~ x",
+            pd.DataFrame({"x": x, "y": y}),
+            schema=schema,
+            epsilon=4.0,
+            solver="gradient-descent",
+            random_state=seed,
+        )
+        assert np.all(np.isfinite(fit.bse) == finite)
