@@ -506,7 +506,10 @@ def test_tables_at_covariates_explain_infinite_standard_errors(people):
     hidden = dataclasses.replace(fit, cov_noise=np.diag([0.0, 0.0, np.inf, 0.0]))
     at = PROFILES[:2]
     far = dataclasses.replace(fit, estimate=np.full(4, 1e4))
-    noise = "std err inf: the privacy noise left no usable standard error, so nothing can be concluded about"
+    noise = (
+        "std err inf: the privacy noise left no usable standard error, or the method has not come near the "
+        "optimum, so nothing can be concluded about"
+    )
     flat = "std err nan: the curve is too flat or too steep there"
 
     def words(result, ask):

@@ -64,3 +64,5 @@ def test_noisy_gradient_descent_with_few_positives_says_that_it_has_not_arrived(
             random_state=seed,
         )
         assert np.all(np.isfinite(fit.bse) == finite)
+        said = " ".join(str(fit.summary()).split())
+        assert ("has not come near the optimum" in said) != finite

@@ -103,7 +103,8 @@ def words(shown):
 
 
 HIDDEN = {
-    True: "the privacy noise left no usable {}, so nothing can be concluded about {}. More rows",
+    True: "the privacy noise left no usable {}, or the method has not come near the optimum, so nothing "
+    "can be concluded about {}. More rows",
     False: "the rows do not determine {1}. Columns may be collinear",
 }
 

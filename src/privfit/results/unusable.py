@@ -23,8 +23,9 @@ def reason(about: str, *, noisy: bool, lost: str = "standard error") -> str:
             "classes."
         )
     return (
-        f"the privacy noise left no usable {lost}, so nothing can be concluded about {about}. More rows or a "
-        "larger budget would help."
+        f"the privacy noise left no usable {lost}, or the method has not come near the optimum, so nothing "
+        f"can be concluded about {about}. More rows or a larger budget would help, or solver='auto' where "
+        "another was named."
     )
 
 
