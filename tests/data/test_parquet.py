@@ -197,3 +197,13 @@ def test_neighbours_that_differ_in_the_name_of_a_folder(tmp_path, name):
     for batch in read_batches(tmp_path, ["x", "g"], TextForm(), BatchSizes(9, 99, 1)):
         found |= dict(zip(batch.column("x").to_pylist(), as_text(batch.column("g")).to_pylist(), strict=True))
     assert found == expected
+
+
+def test_neighbours_that_differ_in_the_name_of_a_folder_whose_column_the_files_have_too(tmp_path):
+    """Whether names are read as numbers and the files' text refused was decided by one of them."""
+    for name in ("8", "a"):
+        for folder in ("x=7", f"x={name}"):
+            path = tmp_path / name / folder
+            path.mkdir(parents=True)
+            pq.write_table(pa.table({"x": ["u"], "z": [0.1]}), path / "a.parquet")
+        assert sorted(as_text(open_table(tmp_path / name).values("x")).to_pylist()) == ["7", name]

@@ -244,3 +244,12 @@ def test_numbers_that_are_not_equal_stay_apart():
 
 def objects(cells):
     return np.fromiter(cells, dtype=object)
+
+
+def test_long_floats_are_identifiers_as_others_are():
+    cells = np.array([0.5, 1.0, np.nan, 0.5])
+    for values in (cells, cells.astype(np.longdouble)):
+        codes, count = unit_codes(values)
+        assert count == 2
+        assert codes[0] == codes[3] != codes[1]
+        assert codes[2] == NOBODY

@@ -1,5 +1,7 @@
 """X without a schema: columns of text are refused by their types, and all missing cells are alike."""
 
+from decimal import Decimal
+
 import numpy as np
 import pandas as pd
 import polars as pl
@@ -46,6 +48,32 @@ def test_neighbours_of_a_type_that_holds_text_are_refused_alike(kind):
     assert len(said) == 1
 
 
+TIMES = pd.date_range("2020", periods=120)
+
+
+@pytest.mark.parametrize(
+    "x",
+    [
+        pd.DataFrame({"a": TIMES}),
+        pd.DataFrame({"a": X[:, 0], "b": TIMES.tz_localize("UTC")}),
+        pd.DataFrame({"a": TIMES - TIMES[0]}),
+        np.array(TIMES)[:, None],
+        pa.table({"a": pa.array(TIMES.date)}),
+        pl.DataFrame({"a": TIMES.to_numpy()}),
+    ],
+    ids=["dates", "zone", "durations", "array", "arrow", "polars"],
+)
+def test_times_are_no_numbers(x):
+    """They were fitted in nanoseconds where no other column was beside them."""
+    with pytest.raises(SchemaError, match=r"^X must hold numbers"):
+        fitted(x)
+
+
+def test_a_frame_without_columns_is_named():
+    with pytest.raises(SchemaError, match=r"^X has no column"):
+        fitted(pd.DataFrame(index=range(120)))
+
+
 CONTAINERS = {
     "frame": lambda cells: pd.DataFrame({"a": X[:, 0], "b": pd.Series(cells, dtype=object)}),
     "frame of objects": lambda cells: pd.DataFrame({"a": X[:, 0], "b": cells}, dtype=object),
@@ -73,3 +101,11 @@ def test_neighbours_among_python_objects_may_miss_cells_in_any_way(kind):
 def test_names_of_columns_are_kept():
     frame = CONTAINERS["frame"]([*X[:-1, 1].tolist(), pd.NA])
     assert fitted(frame).feature_names_in_.tolist() == ["a", "b"]
+
+
+def test_a_signalling_nan_is_refused_as_what_is_no_number():
+    cells = X.astype(object)
+    cells[3, 1] = Decimal("sNaN")
+    for x in (cells, pd.DataFrame(cells), cells.tolist()):
+        with pytest.raises(SchemaError, match=r"^X must hold numbers"):
+            fitted(x)

@@ -93,9 +93,12 @@ def test_assumed_columns_have_the_assumed_moments():
 
 def test_shares_can_be_given_by_level():
     by_level = {"c": 0.2, "a": 0.7, "b": 0.1}
-    given = ({"job": by_level}, {"job": [0.7, 0.1, 0.2]})
-    (by_name, _), (in_order, _) = (rows(["job"], "wage", "numeric", shares=one)[0] for one in given)
+    given = ({"job": by_level}, {"job": pd.Series(by_level)}, {"job": [0.7, 0.1, 0.2]})
+    (by_name, _), (in_series, _), (in_order, _) = (
+        rows(["job"], "wage", "numeric", shares=one)[0] for one in given
+    )
     np.testing.assert_array_equal(by_name, in_order)
+    np.testing.assert_array_equal(in_series, in_order)
     (_, by_name), (_, in_order) = (
         rows(["age"], "job", "class", mean=one)[0] for one in (by_level, [0.7, 0.1, 0.2])
     )

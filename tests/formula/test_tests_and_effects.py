@@ -250,6 +250,8 @@ def test_effects_leave_out_jumps_and_say_so(people):
     assert "jumps" not in str(pf.ols("ols ~ age", people, schema=schema).get_margeff(at))
     alone = pf.ols("ols ~ age + I(hours > 40)", people, schema=schema).get_margeff(at)
     assert alone.params["hours"] == 0.0
+    of_factor = pf.ols("ols ~ age + I((job == 'b') > 0)", people, schema=schema)
+    assert "jumps" not in str(of_factor.get_margeff(at.assign(job="a")))
     assert np.isnan(alone.bse["hours"])
     assert "jumps" in str(alone)
     assert "jumps" not in str(

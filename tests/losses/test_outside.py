@@ -1,5 +1,6 @@
 """Losses and scores of other packages, by subclass: a row on which one fails is neither shown nor refused."""
 
+import functools
 import math
 import sys
 from typing import ClassVar
@@ -11,6 +12,7 @@ from numba import njit
 import privfit as pf
 from privfit.losses import AbstractLoss, AbstractScore, LossConstants, ScalarFunctions
 from privfit.losses.base import evaluate, scalar
+from privfit.losses.outside import guarded
 from privfit.solvers import ExponentialMechanism
 
 CANARY = 0.731
@@ -123,3 +125,35 @@ def test_a_row_on_which_a_function_fails_is_nan_and_the_others_are_what_they_wer
     found = evaluate(loss.functions.slope, y, 0.25, s=1.0, loss=loss)
     np.testing.assert_allclose(found, [0.25 / math.hypot(1.0, 0.25), np.nan, -0.25 / math.hypot(1.0, 0.25)])
     assert not shown
+
+
+@functools.wraps(pf.losses.Logistic.functions.slope.py_func)
+def _wrapped(y, eta, *_):
+    if (y == CANARY).any():
+        raise ValueError(f"found {y}")
+    return 0.5 * eta
+
+
+def _exits(y, eta, *_):
+    if (y == CANARY).any():
+        sys.exit(3)
+    return 0.5 * eta
+
+
+@pytest.mark.parametrize("function", [_wrapped, _exits])
+def test_neither_a_copied_name_nor_an_exit_shows_a_row(function):
+    found = guarded(function)(np.array([0.0, CANARY]), np.array([1.0, 1.0]))
+    np.testing.assert_array_equal(found, [0.5, np.nan])
+
+
+def test_functions_of_arrays_may_call_one_another():
+    inner = guarded(lambda y, eta, *_: eta - y)
+    outer = guarded(lambda y, eta, *_: 0.5 * inner(y, eta))
+    np.testing.assert_array_equal(outer(np.zeros(2), np.ones(2)), [0.5, 0.5])
+
+
+def test_our_own_functions_are_called_as_they_are():
+    own = pf.losses.Logistic.functions.slope
+    assert guarded(own) is own
+    once = guarded(_exits)
+    assert guarded(once) is once

@@ -1,5 +1,6 @@
 """Read Parquet files and folders part by part, so that no part decides how the cells of another are read."""
 
+import os
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -119,16 +120,16 @@ def _dataset(file: Path) -> pads.Dataset:
     Their names are cells: a type that is guessed from all of them would be decided by a single one, and one
     that decodes to no text would make all of them unreadable.
     """
-    guessed = pads.dataset(
-        file, format="parquet", partitioning=pads.HivePartitioning.discover(segment_encoding="none")
-    )
-    if not guessed.files:
+    plain = pads.dataset(file, format="parquet")
+    if not plain.files:
         raise SchemaError(
             f"data folder {str(file)!r} holds no Parquet file; pass the path of a folder that does"
         )
-    names = _folder_names(guessed)
+    below = (Path(os.path.relpath(path, file)) for path in plain.files)
+    folders = (folder for path in below for folder in path.parts[:-1] if "=" in folder)
+    names = dict.fromkeys(folder.split("=", 1)[0] for folder in folders)
     if not names:
-        return guessed
+        return plain
     texts = pa.schema([(name, pa.string()) for name in names])
     return pads.dataset(
         file, format="parquet", partitioning=pads.HivePartitioning(texts, segment_encoding="none")

@@ -29,6 +29,9 @@ _SHRINK = 1.0 - 2.0**-40
 
 IntArray = NDArray[np.int64]
 
+_DOUBLE = 8
+"""Octets of the longest floats that Arrow has."""
+
 _LONG_DECIMAL = 4300
 """Digits before or after the point beyond which a decimal stays as it is; Python prints no longer ints."""
 
@@ -209,6 +212,8 @@ def unit_codes(values: ColumnValues) -> tuple[IntArray, int]:
     values : array of shape (n,)
         Numbers, compared by value, or text, compared without the whitespace at its ends.
     """
+    if isinstance(values, np.ndarray) and values.dtype.kind == "f" and values.dtype.itemsize > _DOUBLE:
+        values = values.astype(object)
     if holds_numbers(values):
         cells = pa.array(values, from_pandas=True) if isinstance(values, np.ndarray) else values
         if pa.types.is_dictionary(cells.type):

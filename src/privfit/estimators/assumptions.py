@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import TypeAlias, TypeVar
 
 import numpy as np
+import pandas as pd
 
 from privfit._checks import FloatArray, in_range, positive
 from privfit.data.declarations import CategoricalColumn, Level, NumericColumn
@@ -63,8 +64,8 @@ class Assumptions:
     sd : mapping, optional
         Standard deviations of numeric columns in their own (transformed) units, in place of ``spread``.
     shares : mapping, optional
-        For categorical columns: the shares of their levels, in the order of the schema or as a mapping by
-        level. Default: equal.
+        For categorical columns: the shares of their levels, in the order of the schema, or as a mapping or a
+        series by level. Default: equal.
     correlation : float
         Of any two columns in the underlying normal vector, in [0, 1).
     reference : frame, mapping or path, optional
@@ -171,6 +172,8 @@ def as_shares(given: object, levels: Sequence[object], *, what: str) -> FloatArr
     """Return the shares of levels, positive with sum 1, or raise `InvalidArgument`; equal ones for None."""
     if given is None:
         return np.full(len(levels), 1.0 / len(levels))
+    if isinstance(given, pd.Series) and not isinstance(given.index, pd.RangeIndex):
+        given = given.to_dict()  # as of value_counts, by level
     if isinstance(given, Mapping):
         if set(given) != set(levels):
             shown = ", ".join(map(repr, levels[:_SHOWN])) + (", ..." if len(levels) > _SHOWN else "")

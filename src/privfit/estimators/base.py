@@ -248,7 +248,7 @@ class AbstractPrivateRegressor(BaseEstimator, ABC):
                 "X must be two-dimensional: an array or a data frame in memory. Reshape your data to "
                 "(rows, columns), or collect() a lazy frame"
             )
-        if not shape[1] and not options.get("ensure_min_samples", 1):
+        if not shape[1] and (isinstance(X, pd.DataFrame) or not options.get("ensure_min_samples", 1)):
             raise SchemaError("X has no column; pass an array or a data frame with at least one")
         _refuse_complex("X", X)
         _refuse_repeated_names(X)

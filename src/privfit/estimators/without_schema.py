@@ -12,11 +12,14 @@ from privfit.errors import SchemaError
 
 UNREADABLE = "X must hold numbers; declare text columns in a schema"
 
-_OTHER_TYPES = (nw.String, nw.Binary, nw.Categorical, nw.Enum)
+_OTHER_TYPES = (
+    *(nw.String, nw.Binary, nw.Categorical, nw.Enum),
+    *(nw.Datetime, nw.Date, nw.Duration, nw.Time),
+)
 
 
 def refuse_text_columns(X: Any) -> None:
-    """Raise for an array or a frame with a column of text or categories, by the types alone.
+    """Raise for an array or a frame with a column of text, categories or times, by the types alone.
 
     Whether all cells of it spell numbers would depend on each of them. Columns of Python objects are not
     looked at: what they hold is no public fact.
@@ -26,7 +29,7 @@ def refuse_text_columns(X: Any) -> None:
     SchemaError
         If there is one.
     """
-    if getattr(getattr(X, "dtype", None), "kind", "") in ("U", "S", "T"):
+    if getattr(getattr(X, "dtype", None), "kind", "") in ("U", "S", "T", "M", "m"):
         raise SchemaError(UNREADABLE)
     frame = X.set_axis(range(X.shape[1]), axis=1) if isinstance(X, pd.DataFrame) else X
     frame = quietly(lambda: nw.from_native(frame, eager_only=True, pass_through=True), UNREADABLE)
@@ -53,11 +56,14 @@ def missing_as_nan(X: Any) -> Any:
 
 def _filled(cells: NDArray[Any]) -> NDArray[Any]:
     filled = cells.copy()
-    filled[pd.isna(cells)] = np.nan
+    filled[quietly(lambda: pd.isna(cells), UNREADABLE)] = np.nan
     return filled
 
 
 def _is_text(column: Any) -> bool:
-    """Return whether a column is of text or categories; narwhals takes Python objects for text if none is."""
+    """Return whether a column is of text, categories or times.
+
+    narwhals takes Python objects for text if none is.
+    """
     is_object = getattr(column.to_native(), "dtype", None) == np.dtype(object)
     return not is_object and isinstance(column.dtype, _OTHER_TYPES)

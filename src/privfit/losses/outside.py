@@ -7,7 +7,7 @@ one in other code would stop a fit. Either shows that there is such a row.
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache
-from threading import Lock
+from threading import RLock
 from typing import Any, final
 
 import numpy as np
@@ -20,15 +20,22 @@ from privfit._silent import silence
 SIGNATURE = float64(float64, float64, float64, float64, float64)
 """``f(y, eta, s, c, k)``."""
 
-_ONE_AT_A_TIME = Lock()
-"""Functions of arrays are called by one thread at a time, so that they need not be thread-safe."""
+_ONE_AT_A_TIME = RLock()
+"""Functions of arrays are called by one thread at a time, so that they need not be thread-safe; one may call
+another."""
 
 
 def guarded(function: Any) -> Any:
     """Return a scalar function, compiled or of arrays, that raises for no row; our own as they are."""
-    if str(getattr(function, "__module__", "")).split(".")[0] == __name__.split(".")[0]:
+    if isinstance(function, ArrayGuard) or _defined_here(function):
         return function
     return compiled_guard(function) if is_jitted(function) else ArrayGuard(function)
+
+
+def _defined_here(function: Any) -> bool:
+    """Return whether the code of a function stands in this package: its own name may have been copied."""
+    code = getattr(function, "py_func", function)
+    return str(getattr(code, "__globals__", {}).get("__name__", "")).startswith(__name__.split(".")[0] + ".")
 
 
 @cache
@@ -73,6 +80,6 @@ class ArrayGuard:
         """Return what the function does, in whatever shape; None where it fails."""
         y, eta = y.view(), eta.view()
         y.flags.writeable = eta.flags.writeable = False
-        with _ONE_AT_A_TIME, np.errstate(all="ignore"), silence, suppress(Exception):
+        with _ONE_AT_A_TIME, np.errstate(all="ignore"), silence, suppress(Exception, SystemExit):
             return np.array(self.function(y, eta, *constants), dtype=np.float64)
         return None

@@ -195,7 +195,9 @@ class FormulaEncoder:
         """Names of the numeric columns that comparisons read."""
         raw = (block.raw for block in self._blocks if block.raw is not None)
         found = {name for expression in raw for name in compared_names(expression)}
-        return tuple(name for name, _ in self._columns if name in found)
+        return tuple(
+            name for name, column in self._columns if name in found and isinstance(column, NumericColumn)
+        )
 
     @np.errstate(all="ignore")
     def derivatives(self, table: Table, name: str) -> FloatArray:

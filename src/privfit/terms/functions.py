@@ -77,11 +77,17 @@ def _at_corners(
 
 
 def _by_parts(*partials: Callable[..., Any]) -> Moved:
-    """Return how fast a smooth function moves, from its partial derivatives."""
+    """Return how fast a smooth function moves, from its partial derivatives.
+
+    Not at all with an argument that stays where it is, however steep the function: below a hinge, as that of
+    the root of ``np.maximum(x - 40, 0)``.
+    """
 
     def moved(values: Sequence[FloatArray], moves: Moves) -> Any:
         parts = zip(partials, moves, strict=True)
-        return sum(part(*values) * move for part, move in parts if move is not None)
+        return sum(
+            np.where(move == 0.0, 0.0, part(*values) * move) for part, move in parts if move is not None
+        )
 
     return moved
 
@@ -95,11 +101,14 @@ def _minus_one(*_: FloatArray) -> float:
 
 
 def _moved_product(values: Sequence[FloatArray], moves: Moves) -> FloatArray:
-    """Return how fast a product moves: not at all where one factor stays 0, however steep the other is."""
-    (x, y), (dx, dy) = values, moves
-    if dy is None:
-        return np.where(y == 0.0, 0.0, y * dx)
-    return np.where(x == 0.0, 0.0, x * dy) if dx is None else y * dx + x * dy
+    """Return how fast a product moves: not at all where one factor stays 0, however steep the other is.
+
+    Where one is 0 and moves at a finite rate, and the other is infinitely steep, as in ``x * sqrt(x)``, the
+    product has the slope 0.
+    """
+    (x, y), (dx, dy) = values, (np.zeros(()) if move is None else move for move in moves)
+    of_first = np.where((y == 0.0) & np.isfinite(dy), 0.0, y * dx)
+    return of_first + np.where((x == 0.0) & np.isfinite(dx), 0.0, x * dy)
 
 
 def _picked(pick: Callable[[FloatArray, FloatArray], FloatArray]) -> Moved:
