@@ -217,7 +217,7 @@ class AbstractLoss(ABC):
         Returns
         -------
         float
-            0 where nothing is known.
+            0 where nothing is known, or intervals hold without.
         """
         return 0.0
 

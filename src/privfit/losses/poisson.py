@@ -78,10 +78,6 @@ class Poisson(AbstractLoss):
         """Against a mean count of 1, whose slopes have standard deviation 1 and whose curvature is 1."""
         return (max(0.5 * self.constants.slope, 1.0), max(self.constants.curvature, 1.0))
 
-    def turning(self, curvature: float) -> float:  # noqa: ARG002 -- the same everywhere
-        """Return 1: the mean grows with its logarithm."""
-        return 1.0
-
     def up_to(self, count: float) -> "Poisson":
         """Return the loss with smaller bounds: ``count`` on counts, and its logarithm on log means."""
         bound = min(self.bound, max(math.log(max(count, 1.0)), 1.0))
