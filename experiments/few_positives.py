@@ -12,7 +12,6 @@ the median width of its interval.
 Adds to experiments/results/few_positives.csv; resumable: a cell that is there is left out.
 """
 
-import argparse
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -20,7 +19,7 @@ import numpy as np
 import pandas as pd
 
 import privfit as pf
-from resumable import ResultsTable
+from resumable import filled_by_command
 
 RESULTS = Path(__file__).parent / "results" / "few_positives.csv"
 FIELDS = [
@@ -83,15 +82,5 @@ def cell(arguments: tuple[str, int, float, float, float, int]) -> dict[str, obje
     }
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
-    parser.add_argument("--repetitions", type=int, default=200)
-    parser.add_argument("--workers", type=int, default=2)
-    parser.add_argument("--out", type=Path, default=RESULTS)
-    options = parser.parse_args()
-    table = ResultsTable(options.out, FIELDS, 5)
-    table.fill(cell, grid(), options.repetitions, workers=options.workers)
-
-
 if __name__ == "__main__":
-    main()
+    filled_by_command(__doc__, RESULTS, FIELDS, cell, grid())

@@ -17,7 +17,6 @@ intercept's and of the slope's.
 Adds to experiments/results/light_rows.csv; resumable: a cell that is there is left out.
 """
 
-import argparse
 from itertools import product
 from pathlib import Path
 
@@ -26,7 +25,7 @@ import pandas as pd
 from scipy import stats
 
 import privfit as pf
-from resumable import ResultsTable
+from resumable import filled_by_command
 
 RESULTS = Path(__file__).parent / "results" / "light_rows.csv"
 FIELDS = ["model", "rows", "repetitions", "coverage", "infinite", "intercept", "slope"]
@@ -104,15 +103,5 @@ def cell(arguments: tuple[str, str, int]) -> dict[str, object]:
     }
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
-    parser.add_argument("--repetitions", type=int, default=200)
-    parser.add_argument("--workers", type=int, default=2)
-    parser.add_argument("--out", type=Path, default=RESULTS)
-    options = parser.parse_args()
-    table = ResultsTable(options.out, FIELDS, 2)
-    table.fill(cell, product(MODELS, KINDS), options.repetitions, workers=options.workers)
-
-
 if __name__ == "__main__":
-    main()
+    filled_by_command(__doc__, RESULTS, FIELDS, cell, product(MODELS, KINDS))

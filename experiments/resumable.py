@@ -1,5 +1,6 @@
 """Tables of results that a run goes on with where an earlier one stopped."""
 
+import argparse
 import csv
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -71,3 +72,33 @@ class ResultsTable:
             if file.tell() == 0:
                 writer.writeheader()
             writer.writerows(rows)
+
+
+def filled_by_command(
+    description: str | None,
+    path: Path,
+    fields: Sequence[str],
+    cell: Callable[[Any], Mapping[str, object]],
+    grid: Iterable[tuple[Any, ...]],
+) -> None:
+    """Add the cells of a grid that a table lacks, as options of the command line say.
+
+    Parameters
+    ----------
+    description : str
+        What ``--help`` prints.
+    path : Path
+        Where the results are kept by default.
+    fields : sequence of str
+        Columns; those before ``"repetitions"`` tell cells apart.
+    cell : callable
+        From the values that do, and the number of repetitions, to a row.
+    grid : iterable
+    """
+    parser = argparse.ArgumentParser(description=description, formatter_class=argparse.RawTextHelpFormatter)
+    parser.add_argument("--repetitions", type=int, default=200)
+    parser.add_argument("--workers", type=int, default=2)
+    parser.add_argument("--out", type=Path, default=path)
+    options = parser.parse_args()
+    table = ResultsTable(options.out, fields, list(fields).index("repetitions"))
+    table.fill(cell, grid, options.repetitions, workers=options.workers)

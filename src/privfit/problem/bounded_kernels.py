@@ -337,10 +337,9 @@ def _compiled_steps(loss: AbstractLoss, s: float) -> Steps:
 
 
 def _array_steps(loss: AbstractLoss, s: float) -> Steps:
-    most = loss.constants.slope
+    slope, most = guarded(loss.functions.slope), loss.constants.slope
 
     def fill(y: FloatArray, eta: FloatArray, room: FloatArray, step: FloatArray, side: FloatArray) -> None:
-        slope = guarded(loss.functions.slope)
         with np.errstate(all="ignore"):
             values = np.clip(np.asarray(slope(y, eta, s, *loss.parameters)), -most, most)
             if not loss.symmetric:

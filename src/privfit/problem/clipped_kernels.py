@@ -92,7 +92,8 @@ def clipped_gradient_kernel(loss: AbstractLoss, theta: FloatArray, clip: float) 
     slope, bound = loss.functions.slope, loss.constants.slope
     theta, limit = np.ascontiguousarray(theta), clip * _SHRINK
     if not is_jitted(slope):
-        return _array_kernel(lambda y, eta: np.asarray(guarded(slope)(y, eta, *state)), theta, bound, limit)
+        of_arrays = guarded(slope)
+        return _array_kernel(lambda y, eta: np.asarray(of_arrays(y, eta, *state)), theta, bound, limit)
 
     place = address(slope)
 

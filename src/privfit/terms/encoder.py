@@ -3,6 +3,7 @@
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -207,10 +208,7 @@ class FormulaEncoder:
         the bounds, and the mean of both sides at a kink. Comparisons are held, so that their jumps count
         nothing.
         """
-        cells = {}
-        for each, declared in self._columns:
-            with naming(each):
-                cells[each], _ = _cells(table, each, declared)
+        cells, _ = self._read(table)
         column = self._facts.schema[name]
         assert isinstance(column, NumericColumn)  # noqa: S101 -- the caller asks for a derivative
         sides = (
@@ -229,12 +227,17 @@ class FormulaEncoder:
             start += len(block.columns)
         return out
 
-    def _fill(self, x: CodedMatrix, table: Table) -> None:
-        cells, missing = {}, np.zeros(len(x), dtype=np.bool_)
+    def _read(self, table: Table) -> tuple[dict[str, NDArray[Any]], NDArray[np.bool_]]:
+        """Return the cells of each column, within its bounds, and which rows miss one."""
+        cells, missing = {}, np.zeros(table.n_rows, dtype=np.bool_)
         for name, column in self._columns:
             with naming(name):
                 cells[name], gone = _cells(table, name, column)
             missing |= gone
+        return cells, missing
+
+    def _fill(self, x: CodedMatrix, table: Table) -> None:
+        cells, missing = self._read(table)
         layout = self._layout
         number, code = 0, 0
         pair = len(layout.columns), layout.plain

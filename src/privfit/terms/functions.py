@@ -100,13 +100,18 @@ def _minus_one(*_: FloatArray) -> float:
     return -1.0
 
 
+def _rates(moves: Moves) -> tuple[Any, ...]:
+    """Return the moves, 0 for those that stay."""
+    return tuple(np.zeros(()) if move is None else move for move in moves)
+
+
 def _moved_product(values: Sequence[FloatArray], moves: Moves) -> FloatArray:
     """Return how fast a product moves: not at all where one factor stays 0, however steep the other is.
 
     Where one is 0 and moves at a finite rate, and the other is infinitely steep, as in ``x * sqrt(x)``, the
     product has the slope 0.
     """
-    (x, y), (dx, dy) = values, (np.zeros(()) if move is None else move for move in moves)
+    (x, y), (dx, dy) = values, _rates(moves)
     of_first = np.where((y == 0.0) & np.isfinite(dy), 0.0, y * dx)
     return of_first + np.where((x == 0.0) & np.isfinite(dx), 0.0, x * dy)
 
@@ -115,7 +120,7 @@ def _picked(pick: Callable[[FloatArray, FloatArray], FloatArray]) -> Moved:
     """Return how fast the smaller or larger of two moves: where they are equal, as these moves decide."""
 
     def moved(values: Sequence[FloatArray], moves: Moves) -> FloatArray:
-        (x, y), (dx, dy) = values, (np.zeros(()) if move is None else move for move in moves)
+        (x, y), (dx, dy) = values, _rates(moves)
         return np.where(x == y, pick(dx, dy), np.where(pick(x, y) == x, dx, dy))
 
     return moved
