@@ -20,7 +20,9 @@ ROWS = (1, 2, 4, 8)
 """Times the number of rows."""
 
 COLUMNS = (10, 50, 200, 500, 1000, 2000)
-THREADS = (1, 2)
+THREADS = [2**k for k in range((os.cpu_count() or 1).bit_length())]
+"""1, 2, 4, ... as far as there are cores."""
+
 CELLS = 2**24
 """Cells of the tables whose columns are varied, at most."""
 

@@ -44,7 +44,7 @@ def sum_chunks(work: ChunkWork, chunks: int, size: int) -> FloatArray:
     length = _part_length(chunks, size)
     parts = -(-chunks // length)
     sums = np.empty((parts, size))
-    together = min(max(_ENTRIES // max(size, 1), 1), 64)
+    together = 1 << (min(max(_ENTRIES // max(size, 1), 1), 64).bit_length() - 1)
 
     def one_part(k: int) -> None:
         tree = _Tree()
@@ -53,8 +53,7 @@ def sum_chunks(work: ChunkWork, chunks: int, size: int) -> FloatArray:
             stop = min(start + together, last)
             out = np.zeros((stop - start, size))
             work(start, stop, out)
-            for row in out:
-                tree.add(row)
+            tree.extend(out)
         sums[k] = tree.total()
 
     each_part(one_part, parts)
@@ -153,9 +152,23 @@ class _Tree:
     def __init__(self) -> None:
         self._branches: list[tuple[int, FloatArray]] = []
 
-    def add(self, term: FloatArray) -> None:
-        """Add one term, which is not copied and may be changed."""
-        level = 0
+    def extend(self, terms: FloatArray) -> None:
+        """Add some terms, shape (terms, size), after a multiple of the next power of 2; see `add`.
+
+        Where they are a whole branch it is added up level by level: a term at a time would take long, and
+        threads would wait for each other.
+        """
+        if len(terms) & (len(terms) - 1):
+            for term in terms:
+                self.add(term)
+            return
+        level = len(terms).bit_length() - 1
+        while len(terms) > 1:
+            terms = terms[0::2] + terms[1::2]
+        self.add(terms[0], level)
+
+    def add(self, term: FloatArray, level: int = 0) -> None:
+        """Add one term, the sum of ``2**level``, which is not copied and may be changed."""
         while self._branches and self._branches[-1][0] == level:
             term = self._branches.pop()[1] + term
             level += 1

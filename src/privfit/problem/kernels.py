@@ -18,7 +18,7 @@ from privfit._checks import FloatArray
 from privfit.data.blocks import Block, BlockKernel, CodedBlock, CodedKernel, RowTerms
 from privfit.data.coded import CodedMatrix, Matrix, by_code, numbers_of
 from privfit.data.lanes import padded
-from privfit.data.reduction import CHUNK_ROWS, GROUP_ROWS, chunk_rows, slab_rows
+from privfit.data.reduction import CHUNK_ROWS, GROUP_ROWS, slab_rows
 from privfit.data.row_types import for_numbers
 from privfit.losses.base import AbstractLoss
 from privfit.losses.pointers import address, called
@@ -39,6 +39,9 @@ _VECTOR = float64[::1]
 _MATRIX = float64[:, ::1]
 _TOGETHER = 4
 """Slabs whose rows are computed together: threads would wait for each other between shorter parts."""
+
+_CHUNKS = 4
+"""Chunks that one call sums where rows are read as they lie: many threads would wait for shorter ones."""
 
 _FACTORS = void(*[_VECTOR] * 4, *[int64] * 3, *[_VECTOR] * 4)
 
@@ -229,9 +232,9 @@ def outer_kernel(terms: RowTerms) -> BlockKernel:
     """Sum of ``a a'`` over the rows' terms ``a`` (q,), flattened (q, q)."""
 
     def kernel(block: Block, out: FloatArray) -> None:
-        for total, rows in _parts(block, out, block.x.shape[1]):
+        for totals, rows in _parts(block, out, block.x.shape[1]):
             some = np.ascontiguousarray(terms(block.part(rows)), dtype=np.float64)
-            add_products(some, 0, np.ones(len(some)), None, total)
+            add_products(some, 0, np.ones(len(some)), None, totals)
 
     return kernel
 
@@ -241,28 +244,32 @@ def second_moment_kernel(basis: FloatArray | None) -> BlockKernel:
 
     def kernel(block: Block | CodedBlock, out: FloatArray) -> None:
         room = _Room()
-        for total, rows in _parts(block, out, _width(block, basis)):
+        for totals, rows in _parts(block, out, _width(block, basis)):
             x, weight = block.x[rows], block.weight[rows]
             if basis is None and by_code(x):
-                total[:] += coded_kernels.moments(x, weight).ravel()
+                totals[0] += coded_kernels.moments(x, weight).ravel()
             else:
-                add_products(*room.turned(x, basis), np.sqrt(weight), None, total)
+                add_products(*room.turned(x, basis), np.sqrt(weight), None, totals)
 
     return CodedKernel(kernel, kernel)
 
 
 def _width(block: Block | CodedBlock, basis: FloatArray | None) -> int:
-    """Return how many numbers are computed from a row: none where it is added up by code."""
-    return 0 if basis is None and by_code(block.x) else block.x.shape[1]
+    """Return how many numbers are computed from a row and stored: none of one that is not turned."""
+    return 0 if basis is None else block.x.shape[1]
 
 
 def _parts(block: Block | CodedBlock, out: FloatArray, width: int) -> Iterator[tuple[FloatArray, slice]]:
-    """Return the row of ``out`` that each part of the rows is added to, with the part: a few slabs."""
-    for total, rows in zip(out, chunk_rows(0, out.shape[0]), strict=True):
-        inside = slice(rows.start, min(rows.stop, block.y.size))
-        length = _TOGETHER * slab_rows(width)
-        for first in range(inside.start, inside.stop, length):
-            yield total, slice(first, min(first + length, inside.stop))
+    """Return the rows of ``out`` that each part of the rows is added to, with the part.
+
+    It has a few slabs of a chunk or, where nothing is stored of a row of numbers, a few chunks.
+    """
+    together = _CHUNKS if width == 0 and not by_code(block.x) else 1
+    for first in range(0, out.shape[0], together):
+        totals, stop = out[first : first + together], min((first + together) * CHUNK_ROWS, block.y.size)
+        length = _TOGETHER * slab_rows(width) if together == 1 else together * CHUNK_ROWS
+        for start in range(first * CHUNK_ROWS, stop, length):
+            yield totals, slice(start, min(start + length, stop))
 
 
 class _Room:
@@ -346,13 +353,13 @@ def _products_kernel(factors_of: RowFactors, basis: FloatArray | None) -> BlockK
 
     def kernel(block: Block | CodedBlock, out: FloatArray) -> None:
         room = _Room()
-        for total, rows in _parts(block, out, _width(block, basis)):
+        for totals, rows in _parts(block, out, _width(block, basis)):
             part = block.part(rows)
             root, last = factors_of(part)
             if basis is None and by_code(part.x):
-                total[:] += _coded_products(part.x, root, last).ravel()
+                totals[0] += _coded_products(part.x, root, last).ravel()
             else:
-                add_products(*room.turned(part.x, basis), root, last, total)
+                add_products(*room.turned(part.x, basis), root, last, totals)
 
     return CodedKernel(kernel, kernel)
 

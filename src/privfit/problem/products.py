@@ -18,7 +18,7 @@ from privfit._checks import FloatArray
 from privfit.data.instructions import INTEGER, add_to, new_sums, pointer, spread
 from privfit.data.lanes import LANES, scale_eight
 from privfit.data.lanes import ROWS as EIGHT
-from privfit.data.reduction import slabs
+from privfit.data.reduction import CHUNK_ROWS, chunk_rows, slabs
 from privfit.data.row_types import MATRIX, VECTOR, for_numbers
 
 ROWS = 64
@@ -71,9 +71,20 @@ def _aligned(size: int) -> Any:
     return zeros[-(zeros.ctypes.data // 8) % _WIDE :]
 
 
-@for_numbers(int64, VECTOR, VECTOR, VECTOR)
-def _add_narrow(x: Any, constant: int, root: Any, last: Any, total: Any) -> None:
-    """Add the sum of outer products to ``total``, flattened; ``last`` is empty or has one for each row."""
+@njit(inline="always")
+def _close(sums: Any, q: int, total: Any) -> None:
+    """Add a sum, of which the upper triangle is known, to a total of q * q numbers, and begin anew."""
+    for i in range(q):
+        for j in range(i, q):
+            total[q * i + j] += sums[i, j]
+            if j > i:
+                total[q * j + i] += sums[i, j]
+    sums[:] = 0.0
+
+
+@for_numbers(int64, VECTOR, VECTOR, MATRIX)
+def _add_narrow(x: Any, constant: int, root: Any, last: Any, totals: Any) -> None:
+    """Add the sum of each chunk's outer products to its row of ``totals``; ``last`` is empty without one."""
     n, p = x.shape
     q = constant + p + (1 if last.size else 0)
     width, size, zero = -(-q // _WIDE) * _WIDE, x.itemsize * p, x.dtype.type(0)
@@ -98,21 +109,21 @@ def _add_narrow(x: Any, constant: int, root: Any, last: Any, total: Any) -> None
         for j in range(0, q, _WIDE):
             for i in range(0, min(q, j + _WIDE), _HIGH):
                 _tile(start + 8 * i, start + 8 * j, line, count, out + line * i + 8 * j, line)
-    for i in range(q):
-        for j in range(i, q):
-            total[q * i + j] += sums[i, j]
-            if j > i:
-                total[q * j + i] += sums[i, j]
+        if (first + ROWS) % CHUNK_ROWS == 0 or first + ROWS >= n:
+            _close(sums, q, totals[first // CHUNK_ROWS])
 
 
-def _add_wide(x: Any, constant: int, root: FloatArray, last: FloatArray | None, total: FloatArray) -> None:
-    for some in slabs(slice(0, len(x)), constant + x.shape[1]):
-        a = scaled_rows(x[some], constant, root[some], None if last is None else last[some])
-        total += (a.T @ a).ravel()
+def _add_wide(x: Any, constant: int, root: FloatArray, last: FloatArray | None, totals: FloatArray) -> None:
+    for k, chunk in enumerate(chunk_rows(0, len(totals))):
+        for some in slabs(slice(chunk.start, min(chunk.stop, len(x))), constant + x.shape[1]):
+            a = scaled_rows(x[some], constant, root[some], None if last is None else last[some])
+            totals[k] += (a.T @ a).ravel()
 
 
-def add_products(x: Any, constant: int, root: FloatArray, last: FloatArray | None, total: FloatArray) -> None:
-    """Add the sum of ``a a'`` over the rows ``a = (root * x, last)`` to ``total`` (q * q,), flattened.
+def add_products(
+    x: Any, constant: int, root: FloatArray, last: FloatArray | None, totals: FloatArray
+) -> None:
+    """Add the sums of ``a a'`` over chunks of the rows ``a = (root * x, last)`` to ``totals``, flattened.
 
     Within a chunk a term takes part in at most as many additions as
     `privfit.data.reduction.slab_terms` says for rows of as many numbers as ``x`` has.
@@ -126,12 +137,13 @@ def add_products(x: Any, constant: int, root: FloatArray, last: FloatArray | Non
     root : array of shape (n,)
     last : array of shape (n,), optional
         Not scaled; without it rows have none.
-    total : array of shape (q * q,)
+    totals : array of shape (chunks, q * q)
+        A row for each chunk of ``CHUNK_ROWS`` of the n rows, the last of which may be shorter.
     """
     if x.shape[1] <= _NARROW:
-        _add_narrow(x, constant, root, np.empty(0) if last is None else last, total)
+        _add_narrow(x, constant, root, np.empty(0) if last is None else last, totals)
     else:
-        _add_wide(x, constant, root, last, total)
+        _add_wide(x, constant, root, last, totals)
 
 
 @for_numbers(int64, VECTOR, MATRIX)
