@@ -174,3 +174,15 @@ def test_predictions_of_held_out_rows_where_the_table_holds_the_labels(order, me
         assert np.mean(found == fitted) > 0.95
     else:
         assert np.corrcoef(np.ravel(found), np.ravel(fitted))[0, 1] > 0.95
+
+
+@pytest.mark.parametrize("order", [*permutations(TWO), *permutations(THREE)])
+def test_logarithms_of_probabilities_are_finite_far_out(order):
+    """Where a probability itself is 0 in floating point; elsewhere they are its logarithm."""
+    model = made("logistic", order).fit(X, LABELS[len(order)])
+    found = model.predict_log_proba(X)
+    np.testing.assert_allclose(np.exp(found), model.predict_proba(X), rtol=1e-12)
+    far = model.predict_log_proba(np.array([[1e4, 1e4], [-1e4, -1e4]]))
+    assert np.isfinite(far).all()
+    assert far.min() < -745.0
+    np.testing.assert_allclose(np.exp(far).sum(axis=1), 1.0)

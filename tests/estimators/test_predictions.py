@@ -57,7 +57,7 @@ def fitted(response, make, **declared):
 
 
 def answers(model):
-    names = ("predict", "predict_proba", "decision_function")
+    names = ("predict", "predict_proba", "predict_log_proba", "decision_function")
     return [getattr(model, name) for name in names if hasattr(model, name)]
 
 

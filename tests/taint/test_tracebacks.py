@@ -169,7 +169,7 @@ def test_no_warning_depends_on_cells(recwarn):
 
 def answers_of(model):
     """Return the public methods of a fitted estimator that are given rows."""
-    names = ("predict", "predict_proba", "decision_function", "score")
+    names = ("predict", "predict_proba", "predict_log_proba", "decision_function", "score")
     return [name for name in names if hasattr(model, name)]
 
 
@@ -198,7 +198,7 @@ def test_no_answer_about_new_rows_leaves_a_frame():
                 assert QUOTED not in str(error)
                 assert_clean(error)
                 asked += 1
-    assert asked == 2 * (4 + 3 + 2 + 2 + 3)
+    assert asked == 2 * (5 + 3 + 2 + 2 + 3)
 
 
 @pytest.mark.parametrize("model", [pf.LogisticRegression, pf.LinearRegression, pf.PoissonRegressor])

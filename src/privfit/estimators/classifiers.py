@@ -4,7 +4,7 @@ from collections.abc import Sequence, Sized
 from typing import Any, Self, final
 
 import numpy as np
-from scipy.special import expit, softmax
+from scipy.special import expit, log_expit, log_softmax, softmax
 from sklearn.base import ClassifierMixin
 
 from privfit._checks import FloatArray, one_of
@@ -260,8 +260,15 @@ class LogisticRegression(AbstractLinearClassifier):
         predictor = self._linear_predictor(X)
         if self._many:
             return softmax(predictor, axis=1)
-        positive = expit(predictor)
-        return np.column_stack([1.0 - positive, positive])
+        return np.column_stack([expit(-predictor), expit(predictor)])
+
+    @sealed
+    def predict_log_proba(self, X: Any) -> FloatArray:
+        """Return the logarithms of the probabilities of the classes, finite far out, too, shape (n, K)."""
+        predictor = self._linear_predictor(X)
+        if self._many:
+            return log_softmax(predictor, axis=1)
+        return np.column_stack([log_expit(-predictor), log_expit(predictor)])
 
 
 @final
