@@ -69,6 +69,17 @@ def test_which_labels_there_are_follows_from_their_type(y, classes):
     assert model.classes_.tolist() == classes
 
 
+@pytest.mark.parametrize("make", [list, tuple])
+@pytest.mark.parametrize("cell", [None, np.nan, 1, 1.0, "true", np.True_, True])
+def test_no_cell_of_a_list_decides_which_labels_there_are(cell, make):
+    """One that was not true or false made the classes of all others 0 and 1."""
+    cells = (Y == 1).tolist()
+    cells[3] = cell
+    model = pf.LogisticRegression(solver="non-private", inference=False).fit(X, make(cells))
+    assert model.classes_.dtype.kind == "i"
+    assert model.classes_.tolist() == [0, 1]
+
+
 @pytest.mark.parametrize("odd", ["abc", 10**400, pd.Timestamp("2020"), [1], datetime.date(2020, 1, 1)])
 def test_what_a_cell_is_that_is_no_number_does_not_show(odd):
     cells = X.astype(object)

@@ -98,6 +98,16 @@ def test_neighbours_among_python_objects_may_miss_cells_in_any_way(kind):
     assert cell is pd.NA  # the caller's table stays as it is
 
 
+@pytest.mark.parametrize("kind", [pa.decimal128(10, 4), pa.decimal256(40, 4)])
+def test_a_column_of_decimals_may_miss_cells(kind):
+    numbers = [Decimal(f"{number:.4f}") for number in X[:, 1]]
+    columns = [pd.Series(cells, dtype=pd.ArrowDtype(kind)) for cells in ([*numbers[:-1], None], numbers)]
+    missing, complete = (fitted(pd.DataFrame({"a": X[:, 0], "b": column})).coef_ for column in columns)
+    floats = [*map(float, numbers[:-1]), np.nan]
+    np.testing.assert_array_equal(missing, fitted(pd.DataFrame({"a": X[:, 0], "b": floats})).coef_)
+    assert not np.array_equal(missing, complete)
+
+
 def test_names_of_columns_are_kept():
     frame = CONTAINERS["frame"]([*X[:-1, 1].tolist(), pd.NA])
     assert fitted(frame).feature_names_in_.tolist() == ["a", "b"]

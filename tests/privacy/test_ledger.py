@@ -1,3 +1,4 @@
+import contextlib
 import copy
 import json
 import multiprocessing
@@ -323,10 +324,41 @@ def test_a_ledger_object_can_be_copied_and_sent(path, ledger):
     assert "ledger.db" in repr(ledger)
 
 
-def test_writers_use_a_write_ahead_log(path, ledger):
-    connection = sqlite3.connect(path)
-    assert connection.execute("PRAGMA journal_mode").fetchone() == ("wal",)
-    connection.close()
+def test_locks_are_on_the_file_itself(path, ledger):
+    """Those of a write-ahead log, which files of earlier versions have, are on one beside its name."""
+
+    def mode(statement="PRAGMA journal_mode"):
+        with contextlib.closing(sqlite3.connect(path)) as connection:
+            return connection.execute(statement).fetchone()[0]
+
+    assert mode() == "delete"
+    assert mode("PRAGMA journal_mode = WAL") == "wal"
+    ledger.verify()
+    assert mode() == "wal"  # who only reads changes nothing
+    ledger.grant("census", Budget(1.0))
+    assert mode() == "delete"
+
+
+def test_a_file_with_two_names_is_refused(path, ledger):
+    """Nothing can be spent under either, and what was spent is still shown."""
+    ledger.grant("census", Budget(1.0))
+    other = path.with_name("other.db")
+    os.link(path, other)
+    for name in (path, other):
+        expect_one_line(lambda: Ledger(name).reserve("census", [PureEvent(0.1)]), "remove all names but one")  # noqa: B023
+        assert Ledger(name).remaining("census") == Budget(1.0)
+    other.unlink()
+    ledger.reserve("census", [PureEvent(0.1)])
+
+
+def test_the_draft_of_a_maker_that_was_killed_is_no_second_name(path, ledger):
+    draft = path.with_name(f".{path.name}.0a1b")
+    os.link(path, draft)
+    bystander = path.with_name(f".{path.name}.0a1c")
+    bystander.write_bytes(b"")
+    ledger.grant("census", Budget(1.0))
+    assert not draft.exists()
+    assert bystander.exists()
 
 
 def expect_one_line(call, words):

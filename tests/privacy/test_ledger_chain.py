@@ -121,21 +121,6 @@ def test_two_ledgers_share_no_head(tmp_path):
         second.verify(first.verify().head)
 
 
-def test_a_deleted_log_of_uncommitted_pages_shows_against_the_head(path):
-    """A copy without the write-ahead log is a ledger whose end was cut off."""
-    holder = sqlite3.connect(path)
-    holder.execute("SELECT count(*) FROM entries").fetchone()  # keeps the log from being folded in
-    ledger = Ledger(path)
-    ledger.reserve("census", [PureEvent(0.01)])
-    head = ledger.verify().head
-    copy = path.with_name("copy.db")
-    copy.write_bytes(path.read_bytes())
-    assert path.with_name("ledger.db-wal").stat().st_size > 0
-    holder.close()
-    with pytest.raises(LedgerError, match="cut off"):
-        Ledger(copy).verify(head)
-
-
 AGE = {"type": "numeric", "lower": 0, "upper": 90}
 SEX = {"type": "categorical", "levels": ["f", "m"]}
 

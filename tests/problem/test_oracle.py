@@ -61,6 +61,19 @@ def test_answers_each_planned_release_once(rng):
             oracle.release(kind, np.zeros(3))
 
 
+@pytest.mark.parametrize("kind", ["gradient", "hessian", "second_moment", "meat"])
+def test_what_numpy_says_of_a_sum_depends_on_no_row(kind):
+    """An entry too small for a normal number made the scaling of a matrix warn, if warnings were wanted."""
+    for cell in (0.0, 1e-307, 1e-160):
+        x = np.column_stack([np.ones(N), np.zeros((N, 2))])
+        x[7, 1] = cell
+        problem = make_problem(LOSSES[0], n_rows=N)
+        source = ArraySource(x, np.arange(N) % 2.0, norm_bound=1.5)
+        oracle = Oracle(problem, plan_of(problem, [kind]), source, make_source(0))
+        with np.errstate(all="raise"):
+            oracle.release(kind, np.zeros(3))
+
+
 def test_refuses_a_plan_that_understates_a_sensitivity(rng):
     problem = make_problem(LOSSES[0], n_rows=N)
     plan = plan_of(problem, ["gradient"])

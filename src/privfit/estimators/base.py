@@ -315,10 +315,13 @@ class AbstractPrivateRegressor(BaseEstimator, ABC):
 
 
 def _cells(values: list[Any] | tuple[Any, ...]) -> NDArray[Any]:
-    """Return a list as an array of numbers, or one in which no cell decides how others are read."""
+    """Return a list as an array of numbers, or one in which no cell decides how others are read.
+
+    One of true and false alone is no exception: a single cell of another kind would change the classes.
+    """
     with suppress(ValueError, TypeError, OverflowError):
         numbers = np.asarray(values)
-        if numbers.dtype.kind in "biuf":
+        if numbers.dtype.kind in "iuf":
             return numbers
     return np.fromiter(values, dtype=object)
 

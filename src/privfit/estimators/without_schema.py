@@ -5,6 +5,7 @@ from typing import Any
 import narwhals.stable.v2 as nw
 import numpy as np
 import pandas as pd
+import pyarrow as pa
 from numpy.typing import NDArray
 
 from privfit.data.columns import quietly
@@ -38,20 +39,24 @@ def refuse_text_columns(X: Any) -> None:
 
 
 def missing_as_nan(X: Any) -> Any:
-    """Return X with NaN in place of whatever is missing among Python objects; anything else as it is.
+    """Return X with NaN in place of whatever is missing among Python objects and decimals.
 
-    scikit-learn takes None for missing, and fails on what else pandas does.
+    Anything else as it is: scikit-learn takes None for missing, and fails on what else pandas does.
     """
     if isinstance(X, pd.DataFrame):
-        places = [k for k, kind in enumerate(X.dtypes) if kind == np.dtype(object)]
+        places = [k for k, kind in enumerate(X.dtypes) if kind == np.dtype(object) or _is_decimal(kind)]
         filled = X.copy(deep=False) if places else X
         for k in places:
-            filled.isetitem(k, _filled(X.iloc[:, k].to_numpy()))
+            filled.isetitem(k, _filled(X.iloc[:, k].to_numpy(dtype=object)))
         return filled
     if isinstance(X, list | tuple):
         cells = quietly(lambda: np.asarray(X), UNREADABLE)
         return X if cells.dtype != object else _filled(cells)
     return _filled(X) if isinstance(X, np.ndarray) and X.dtype == object else X
+
+
+def _is_decimal(kind: Any) -> bool:
+    return isinstance(kind, pd.ArrowDtype) and pa.types.is_decimal(kind.pyarrow_dtype)
 
 
 def _filled(cells: NDArray[Any]) -> NDArray[Any]:

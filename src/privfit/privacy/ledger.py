@@ -40,8 +40,9 @@ class Ledger:
     """A SQLite file of grants and spends, safe to share between processes on one machine.
 
     Holds nothing open between calls, so it may be copied, pickled and used from threads. The file must not
-    lie on a network file system, whose locks cannot be relied on. While it is in use, and after a crash,
-    files with ``-wal`` and ``-shm`` at the end of the name belong to it.
+    lie on a network file system, whose locks cannot be relied on, and have no second name: hard links are
+    refused. While it is in use, and after a crash, a file with ``-journal`` at the end of its name belongs to
+    it, so that containers should be given the folder, not the file alone.
 
     Parameters
     ----------

@@ -1,6 +1,7 @@
 """The SQLite file of a ledger: made in one step, opened with checks, and only ever added to."""
 
 import contextlib
+import glob
 import os
 import sqlite3
 import uuid
@@ -17,6 +18,10 @@ _VERSION: Final = 2
 
 _OLDEST_SQLITE: Final = (3, 37)
 """The first version with strict tables."""
+
+_JOURNAL: Final = "PRAGMA journal_mode = DELETE"
+"""Locks are then on the file itself. Those of a write-ahead log are on a file beside its name, so that
+processes that know it by two names would not see each other's."""
 
 
 @final
@@ -72,6 +77,8 @@ class LedgerFile:
         If the block raises, nothing is added.
         """
         with self._connect() as connection:
+            self._refuse_other_names()
+            connection.execute(_JOURNAL)  # files of earlier versions have a write-ahead log
             connection.execute("BEGIN IMMEDIATE")
             try:
                 yield Appender(connection, _links(connection))
@@ -98,6 +105,21 @@ class LedgerFile:
                 if connection.execute("PRAGMA quick_check(1)").fetchone()[0] != "ok":
                     raise LedgerError(f"ledger {self.path.name} is corrupt; restore it from a backup")
                 yield connection
+
+    def _refuse_other_names(self) -> None:
+        """Raise if the file has another name: what a crash leaves unfinished lies beside one of them alone.
+
+        A process that was killed while it made the file has left its draft as a name, which is taken away.
+        """
+        for draft in self.path.parent.glob(f".{glob.escape(self.path.name)}.*"):
+            with contextlib.suppress(FileNotFoundError):
+                if self.path.samefile(draft):
+                    draft.unlink()
+        if self.path.stat().st_nlink > 1:
+            raise LedgerError(
+                f"ledger {self.path.name} has another name (a hard link), under which it could be overspent; "
+                "remove all names but one"
+            )
 
     @contextlib.contextmanager
     def _translated(self) -> Iterator[None]:
@@ -153,7 +175,7 @@ def _refuse_old_sqlite() -> None:
 
 
 def _lay_out(connection: sqlite3.Connection) -> None:
-    connection.execute("PRAGMA journal_mode = WAL")
+    connection.execute(_JOURNAL)
     connection.execute(
         "CREATE TABLE entries (number INTEGER PRIMARY KEY, body TEXT NOT NULL, digest TEXT NOT NULL) STRICT"
     )

@@ -203,8 +203,9 @@ class Oracle:
         self._queues[kind].popleft()
         with np.errstate(all="ignore"):  # a warning would depend on rows
             mean = self.problem.mean(kind, total(self._rows()))
-        perturb = perturb_vector if mean.ndim == 1 else perturb_matrix
-        return self._record(planned, at, perturb(mean, planned, self._noise) / self._part)
+            perturb = perturb_vector if mean.ndim == 1 else perturb_matrix
+            noisy = perturb(mean, planned, self._noise)
+        return self._record(planned, at, noisy / self._part)
 
     def carry_out(self, procedure: AbstractProcedure, at: FloatArray) -> Release:
         """Carry out the next planned procedure of its kind.
