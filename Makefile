@@ -1,5 +1,6 @@
 # make demo   install into .venv and run the demonstration
 # make test   install with the development tools, then lint, type-check and test
+# make docs   build the site of the documentation in build/site
 # make test PYTHON=python3.13 VENV=build/python3.13   the same with another Python
 PYTHON ?= python3
 VENV := .venv
@@ -7,7 +8,7 @@ BIN := $(VENV)/bin
 ONE_THREAD := OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 
-.PHONY: demo test oldest lint format readme lock wheel clean
+.PHONY: demo test oldest lint format docs examples lock wheel clean
 
 demo: $(VENV)/installed
 	$(BIN)/privfit demo
@@ -32,9 +33,14 @@ format: $(VENV)/installed-dev
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
-# The example in README.md is real output; this writes it anew.
-readme: $(VENV)/installed
-	$(BIN)/python docs/generate_readme_example.py
+# The site of the documentation, in build/site/index.html.
+docs: $(VENV)/installed
+	$(PIP) -e '.[docs]'
+	$(BIN)/python docs/build_site.py
+
+# What the examples of README.md and docs/ print is real output; this writes it anew.
+examples: $(VENV)/installed
+	$(BIN)/python docs/generate_examples.py
 
 # Pins of all packages that are needed at run time, with their hashes.
 lock: $(VENV)/installed-dev

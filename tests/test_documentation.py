@@ -1,0 +1,109 @@
+"""Examples run, links lead somewhere, every page is in the site and every public name in the reference."""
+
+import contextlib
+import importlib
+import re
+import sys
+import tomllib
+from pathlib import Path
+from unittest import mock
+
+import pytest
+
+import privfit as pf
+from privfit.data.synthetic import census, census_schema
+
+ROOT = Path(__file__).parents[1]
+DOCS = ROOT / "docs"
+PAGES = sorted([*ROOT.glob("*.md"), *DOCS.rglob("*.md")])
+FENCED = re.compile(r"^```.*?^```", re.DOTALL | re.MULTILINE)
+
+with mock.patch.object(sys, "path", [str(DOCS), *sys.path]):
+    examples = importlib.import_module("generate_examples")
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    """Return a folder with the files that the examples use, of fewer people than the demonstration's."""
+    folder = tmp_path_factory.mktemp("examples")
+    (folder / "demo-output").mkdir()
+    people = census(4000, seed=1)
+    rows = zip(*people.values(), strict=True)
+    lines = [",".join(people), *(",".join(map(str, row)) for row in rows)]
+    (folder / "demo-output" / "census.csv").write_text("\n".join(lines))
+    census_schema().to_toml(folder / "demo-output" / "income.toml")
+    return folder
+
+
+@pytest.mark.parametrize("page", examples.PAGES)
+def test_examples_run_and_print_as_much_as_the_page_shows(page, folder):
+    """Noise is private, so that numbers differ; what is not a number does not."""
+    text = (ROOT / page).read_text(encoding="utf-8")
+    for account in folder.glob("*.db"):
+        account.unlink()
+    with contextlib.chdir(folder):
+        again = examples.filled(text)
+    assert examples_of(again) == examples_of(text)
+    assert "NOT PRIVATE" not in "".join(examples_of(again))
+
+
+def examples_of(text):
+    """Return the blocks of a page, of what is printed the first words alone."""
+
+    def shown(block):
+        return block if "python" in block[:10] else re.split(r"[-\d\n]", block[8:])[0].strip()
+
+    return [shown(block) for block in FENCED.findall(text)]
+
+
+def anchors(text):
+    """Return the anchors of the headings of a page, as GitHub makes them."""
+    found = []
+    for heading in re.findall(r"^#+ (.*)$", FENCED.sub("", text), flags=re.MULTILINE):
+        plain = re.sub(r"\[([^]]*)\]\([^)]*\)", r"\1", heading).lower()
+        found.append(re.sub(r"[^\w\- ]", "", plain).replace(" ", "-"))
+    return found
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.relative_to(ROOT).as_posix())
+def test_links_lead_somewhere(page):
+    text = FENCED.sub("", page.read_text(encoding="utf-8"))
+    for link in re.findall(r"\]\(([^)\s]+)\)", re.sub(r"`[^`\n]*`", "", text)):
+        place, _, anchor = link.partition("#")
+        if "://" in link:
+            continue
+        target = (page.parent / place).resolve() if place else page
+        assert target.exists(), link
+        if anchor and target.suffix == ".md":
+            assert anchor in anchors(target.read_text(encoding="utf-8")), link
+
+
+def test_every_page_is_in_the_site():
+    trees = re.findall(r"```{toctree}\n.*?```", (DOCS / "index.md").read_text(encoding="utf-8"), re.DOTALL)
+    lines = [line for tree in trees for line in tree.splitlines()[1:-1] if line and not line.startswith(":")]
+    named = [re.sub(r".*<(.*)>", r"\1", line) for line in lines]
+    pages = {page.relative_to(DOCS).with_suffix("").as_posix() for page in DOCS.rglob("*.md")}
+    from_outside = {"overview", "changelog", "security", "contributing"}
+    assert len(named) == len(set(named))
+    assert set(named) == (pages - {"index"}) | from_outside
+
+
+def test_every_public_name_is_in_the_reference_once():
+    packages = ("auditing", "learners", "losses", "solvers")
+    text = "".join(page.read_text(encoding="utf-8") for page in (DOCS / "reference").glob("*.md"))
+    named = re.findall(r"\.\. auto\w+:: privfit\.([\w.]+)", text)
+    expected = {name for name in pf.__all__ if name not in packages}
+    expected -= set(pf.auditing.__all__)
+    expected |= {f"{package}.{name}" for package in packages for name in getattr(pf, package).__all__}
+    assert sorted(named) == sorted(expected)
+
+
+def test_schema_example():
+    (text,) = re.findall(r"```toml\n(.*?)```", (DOCS / "schema.md").read_text(encoding="utf-8"), re.DOTALL)
+    assert pf.Schema(tomllib.loads(text)).target == "income_over_50k"
+
+
+def test_map_names_what_exists():
+    agents = (ROOT / "AGENTS.md").read_text(encoding="utf-8")
+    for name in re.findall(r"^\| `(src/[\w/.]+|tests/|docs/)`", agents, flags=re.MULTILINE):
+        assert (ROOT / name).exists(), name
