@@ -55,11 +55,6 @@ class NoisyTree:
     def __reduce__(self) -> str:
         raise TypeError("a tree holds private sums and cannot be pickled")
 
-    @property
-    def nodes(self) -> int:
-        """Number of sums that are kept."""
-        return self._round.bit_count()
-
     def step(self, vector: FloatArray, sensitivity: float) -> tuple[FloatArray, float]:
         """Add the vector of a round.
 
