@@ -20,7 +20,7 @@ from privfit.data.response import (
     encode_labels,
     scaled,
 )
-from privfit.data.rows import by_code, layout_of, written_out
+from privfit.data.rows import coded_rows, layout_of, written_out
 from privfit.data.schema import Schema, is_weight
 from privfit.data.tables import Table
 from privfit.errors import SchemaError
@@ -241,7 +241,7 @@ class SchemaEncoder:
 
     def encode_coded(self, table: Table, storage: Storage = "float64") -> CodedMatrix:
         """Return ``x`` as numbers and codes."""
-        return by_code(self._fill, self._layout, table, storage)
+        return coded_rows(self._fill, self._layout, table, storage)
 
     def encode_predictors(self, table: Table) -> FloatArray:
         """Return ``x`` (n, p), row-major float64; the response need not be in the table."""

@@ -9,14 +9,12 @@ from numba import float64, int64, njit, void
 
 from privfit._checks import FloatArray
 from privfit.data.blocks import Block
+from privfit.data.clamp import SHRINK
 from privfit.losses.base import AbstractLoss
 from privfit.losses.outside import guarded
 
 _VECTOR = float64[::1]
 _MATRIX = float64[:, ::1]
-
-_SHRINK = 1.0 - 2.0**-40
-"""Covers the rounding of the norm that a difference is held to."""
 
 
 @njit(void(_MATRIX, int64, int64, _VECTOR, _VECTOR, _MATRIX), cache=True, nogil=True)
@@ -35,7 +33,7 @@ def _mean_held(  # noqa: PLR0917 -- compiled
     x: Any, weight: Any, first: int, last: int, steps: Any, center: Any, radius: float, out: Any
 ) -> None:
     """Fill ``out`` with the mean of ``weight * step * x``, each row's projected on a ball."""
-    limit = radius * _SHRINK
+    limit = radius * SHRINK
     out[:] = 0.0
     for i in range(first, last):
         step, squared = weight[i] * steps[i - first], 0.0
@@ -54,7 +52,7 @@ def _mean_shortened(  # noqa: PLR0917 -- compiled
     x: Any, weight: Any, first: int, last: int, steps: Any, norm: float, radius: float, out: Any
 ) -> None:
     """Fill ``out`` with the mean of ``weight * step * x``, each row's shortened to a norm of ``radius``."""
-    limit = radius * _SHRINK
+    limit = radius * SHRINK
     out[:] = 0.0
     for i in range(first, last):
         step, largest, power = weight[i] * steps[i - first], 0.0, 0.0

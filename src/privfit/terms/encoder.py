@@ -15,7 +15,7 @@ from privfit.data.declarations import Column, NumericColumn
 from privfit.data.design import Design
 from privfit.data.encode import ROUNDING, SchemaEncoder
 from privfit.data.response import TargetKind
-from privfit.data.rows import by_code, written_out
+from privfit.data.rows import coded_rows, written_out
 from privfit.data.schema import Schema
 from privfit.data.tables import Table
 from privfit.errors import FormulaError
@@ -181,7 +181,7 @@ class FormulaEncoder:
 
     def encode_coded(self, table: Table, storage: Storage = "float64") -> CodedMatrix:
         """Return the same rows as numbers and codes."""
-        return by_code(self._fill, self._layout, table, storage)
+        return coded_rows(self._fill, self._layout, table, storage)
 
     def encode_target(self, table: Table) -> FloatArray:
         """Return ``y`` (n,)."""
