@@ -137,10 +137,9 @@ def huber_regression(threshold: float = GAUSSIAN_95, scale: float | None = None)
     return Model("Robust linear regression (Huber)", "numeric", loss)
 
 
-def support_vector_machine(loss: AbstractLoss | None = None) -> Model:
-    """Return the linear support vector machine, by default with the smoothed hinge loss."""
-    chosen = SmoothedHinge() if loss is None else loss
-    return Model("Linear support vector machine", "binary", lambda _: chosen, link="none")
+def support_vector_machine(loss: AbstractLoss) -> Model:
+    """Return the linear support vector machine with a hinge loss, smoothed or not."""
+    return Model("Linear support vector machine", "binary", lambda _: loss, link="none")
 
 
 def quantile_regression(quantile: float = 0.5, width: float | None = None) -> Model:

@@ -191,7 +191,7 @@ def planned_fit(
     *,
     n_rows: int,
     assumptions: Assumptions,
-    level: float = 0.95,
+    level: float,
 ) -> PlannedFit:
     """Return the plan of a fit of ``n_rows`` rows and what it is expected to buy."""
     rehearsal = Rehearsal.prepare(model, encoder, schema, assumptions)
