@@ -37,7 +37,7 @@ def prepare(request: Request, *, rows: int | None = None) -> Prepared:
     ----------
     request : Request
     rows : int, optional
-        Number of rows of a plan; a fit learns it from the table.
+        Number of rows of a plan; a fit learns it from the table, and a plan may look for it.
 
     Raises
     ------

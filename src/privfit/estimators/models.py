@@ -23,6 +23,7 @@ from privfit.losses import (
     Squared,
 )
 from privfit.losses.huber import GAUSSIAN_95
+from privfit.losses.poisson import LARGEST_PREDICTOR
 from privfit.losses.typical import USUAL_RESIDUAL
 from privfit.results.numbers import significant
 
@@ -31,9 +32,6 @@ UNIT_SCALE_RESIDUAL = 3.0
 
 QUANTILE_WIDTH = 0.4
 """Smoothing width of quantile regression, in units of the assumed residual scale."""
-
-LARGEST_PREDICTOR = 50.0
-"""Log mean; its exponential has 22 digits."""
 
 _LEAST_WIDTH = 2.0**-10
 """How much smaller the default methods may choose it."""

@@ -10,6 +10,7 @@ from privfit.estimators.budget import choose_budget
 from privfit.estimators.fit import FitOptions
 from privfit.estimators.models import poisson_regression
 from privfit.formula.run import Roles, fit_formula
+from privfit.losses.poisson import LARGEST_PREDICTOR
 from privfit.privacy.budget import Budget
 from privfit.privacy.ledger import Ledger
 from privfit.results import FitResult
@@ -144,7 +145,7 @@ def poisson(
         random_state=random_state,
     )
     if predictor_bound is not None:
-        in_range(0.0, 50.0, closed="right", predictor_bound=predictor_bound)
+        in_range(0.0, LARGEST_PREDICTOR, closed="right", predictor_bound=predictor_bound)
     model = poisson_regression(predictor_bound)
     text = TextForm(columns, header, sep)
     roles = Roles(unit, rows_per_unit, weights)
