@@ -146,4 +146,4 @@ class OnlineToBatch(AbstractSolver):
         pure = planned.epsilon is not None
         one = self.procedure(problem, planned.mu if planned.epsilon is None else planned.epsilon, pure=pure)
         theta = oracle.carry_out(one, np.array(one.center)).value
-        return Solution(problem, theta, (), (), "point")
+        return Solution.of_point(problem, theta)
