@@ -11,20 +11,19 @@ from privfit._checks import FloatArray
 from privfit.data.blocks import Block, BlockKernel
 from privfit.data.clamp import SHRINK
 from privfit.data.reduction import CHUNK_ROWS, GROUP_ROWS, chunk_rows
+from privfit.data.row_types import MATRIX, VECTOR
 from privfit.losses.base import AbstractLoss
 from privfit.losses.outside import guarded
 from privfit.losses.pointers import address, called
 
-_VECTOR = float64[::1]
 _STRIDED = types.Array(float64, 1, "A", readonly=True)
-_MATRIX = float64[:, ::1]
 
 _SMALLEST = 1e-280
 """Squared norms are raised to it: below, squares of entries underflow and the norm is not known."""
 
 
 @njit(
-    void(_MATRIX, _VECTOR, _VECTOR, _STRIDED, _VECTOR, _VECTOR, int64, float64, float64, _MATRIX),
+    void(MATRIX, VECTOR, VECTOR, _STRIDED, VECTOR, VECTOR, int64, float64, float64, MATRIX),
     cache=True,
     nogil=True,
     fastmath={"reassoc", "contract"},
