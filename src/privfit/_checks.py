@@ -13,6 +13,9 @@ from privfit.errors import InvalidArgument
 FloatArray: TypeAlias = NDArray[np.float64]
 """Any float64 array; shapes are given in the docstrings."""
 
+UNIT_ROUNDOFF = 2.0**-53
+"""Relative error of an operation on float64 numbers."""
+
 RelationName: TypeAlias = Literal["replace", "add_remove"]
 
 _TRUTHS = (bool, np.bool_)

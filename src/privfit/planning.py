@@ -10,7 +10,7 @@ from privfit.privacy.composition import GaussianEvent, compose
 from privfit.problem.objective import Problem
 from privfit.problem.plan import Plan, PlannedRelease, ReleaseKind
 from privfit.solvers.base import AbstractSolver
-from privfit.solvers.requirements import need_hessian, need_sums
+from privfit.solvers.requirements import need_standard_errors, need_sums
 
 Purpose: TypeAlias = Literal["geometry", "estimate", "bread", "meat"]
 """What a release is for."""
@@ -48,7 +48,7 @@ def make_plan(
         raise Incompatible(f"inference: {solver.no_inference}; fit with inference=False")
     need_sums(problem, solver)
     if inference:
-        need_hessian(problem)
+        need_standard_errors(problem)
     split = inference if isinstance(inference, BudgetSplit) else BudgetSplit()
     shares = inference_shares(split, problem, solver, allowance) if inference else []
     if math.fsum(shares) >= 1.0:

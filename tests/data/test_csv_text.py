@@ -5,6 +5,7 @@ from itertools import pairwise, product
 import numpy as np
 import pyarrow as pa
 import pytest
+from raw_cells import raw_cells
 
 import privfit as pf
 from privfit.data.batches import BatchSizes, TextForm, read_batches
@@ -26,10 +27,10 @@ def read(path, how):
     """Return the cells of all rows, by one of the two readers of files."""
     if how == "whole":
         table = open_table(path)
-        return list(zip(table.column("a").tolist(), table.column("b").tolist(), strict=True))
+        return list(zip(raw_cells(table, "a").tolist(), raw_cells(table, "b").tolist(), strict=True))
     sizes = BatchSizes(rows=3, text_bytes=64, ahead=1)
     parts = [Table.from_arrow(batch) for batch in read_batches(path, ("a", "b"), TextForm(), sizes)]
-    rows = [zip(part.column("a").tolist(), part.column("b").tolist(), strict=True) for part in parts]
+    rows = [zip(raw_cells(part, "a").tolist(), raw_cells(part, "b").tolist(), strict=True) for part in parts]
     return [row for part in rows for row in part]
 
 
@@ -69,7 +70,7 @@ def test_quotes_around_whole_cells_are_read(tmp_path, how, text, rows):
 def test_a_file_without_header_may_begin_with_a_quote(tmp_path):
     path = tmp_path / "a.csv"
     path.write_bytes(b'\xef\xbb\xbf"1","2"\n')
-    assert open_table(path, header=False, columns=["a", "b"]).column("a").tolist() == ["1"]
+    assert raw_cells(open_table(path, header=False, columns=["a", "b"]), "a").tolist() == ["1"]
 
 
 @pytest.mark.parametrize("size", [1, 2, 3, 5, 1000])

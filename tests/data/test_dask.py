@@ -12,13 +12,13 @@ import warnings
 import numpy as np
 import pandas as pd
 import pytest
+from wards import BOUND, ENCODER, SCHEMA, frame
 
 import privfit as pf
 from privfit.data import partitions
 from privfit.data import source as source_module
 from privfit.data.blocks import TravellingKernel
 from privfit.data.coded import MANY_ROWS
-from privfit.data.encode import SchemaEncoder
 from privfit.data.reduction import CHUNK_ROWS, summation_error
 from privfit.data.source import ArraySource
 from privfit.data.tables import open_table
@@ -39,32 +39,7 @@ pytest.importorskip("distributed")
 da = pytest.importorskip("dask.array")
 dd = pytest.importorskip("dask.dataframe")
 
-LEVELS = ["a", "b", "c", "d"]
-SCHEMA = pf.Schema(
-    {
-        "age": {"type": "numeric", "lower": 17, "upper": 90},
-        "gain": {"type": "numeric", "lower": 0, "upper": 1000},
-        "ward": {"type": "categorical", "levels": LEVELS, "other": "a"},
-        "sex": {"type": "categorical", "levels": ["f", "m"]},
-        "ill": {"type": "categorical", "levels": ["no", "yes"], "target": True},
-    }
-)
-ENCODER = SchemaEncoder(SCHEMA, target_kind="binary")
-BOUND = ENCODER.design.norm_bound
 CANARY = "CANARY31415"
-
-
-def frame(n=3 * CHUNK_ROWS + 100, seed=0):
-    rng = np.random.default_rng(seed)
-    return pd.DataFrame(
-        {
-            "age": rng.uniform(15, 95, n),
-            "gain": rng.uniform(0, 1000, n),
-            "ward": rng.choice([*LEVELS, "new"], n),
-            "sex": np.where(rng.random(n) < 0.03, None, rng.choice(["f", "m"], n)),
-            "ill": rng.choice(["no", "yes"], n),
-        }
-    )
 
 
 @pytest.fixture(autouse=True)

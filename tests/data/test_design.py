@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from raw_cells import raw_cells
 
 from privfit.data.design import INTERCEPT, Design, DesignColumn, Target
 from privfit.data.encode import SchemaEncoder
@@ -36,8 +37,14 @@ def table(n=200):
 
 
 def raw_matrix(data, intercept):
-    sex = data.column("sex")
-    columns = [data.column("age"), np.log1p(data.column("gain")), data.column("area"), sex == "m", sex == "d"]
+    sex = raw_cells(data, "sex")
+    columns = [
+        raw_cells(data, "age"),
+        np.log1p(raw_cells(data, "gain")),
+        raw_cells(data, "area"),
+        sex == "m",
+        sex == "d",
+    ]
     return np.column_stack([np.ones(data.n_rows)] * intercept + columns).astype(float)
 
 
@@ -63,7 +70,7 @@ def test_predictions_agree_in_raw_and_encoded_coordinates(intercept, target, kin
     response = encoder.design.target
     np.testing.assert_allclose(raw, response.center + response.half_width * (x @ theta), rtol=1e-9, atol=1e-9)
     if kind != "binary":
-        wage = data.column("wage")
+        wage = raw_cells(data, "wage")
         expected = np.log(wage) if kind == "numeric" else wage
         np.testing.assert_allclose(response.center + response.half_width * y, expected, rtol=1e-12)
 

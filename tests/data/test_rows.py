@@ -5,6 +5,7 @@ import warnings
 import numpy as np
 import pandas as pd
 import pytest
+from raw_cells import raw_cells
 
 from privfit.data import rows
 from privfit.data.encode import SchemaEncoder
@@ -69,7 +70,7 @@ def test_a_column_of_the_wrong_type_is_refused_by_name_in_every_block_and_withou
     monkeypatch.setenv("NUMBA_NUM_THREADS", "3")
     monkeypatch.setattr(rows, "BLOCK_ROWS", 8)
     dates = pd.date_range("2020-01-01", periods=N)
-    wrong = open_table(pd.DataFrame({name: table().column(name) for name in SCHEMA} | {"age": dates}))
+    wrong = open_table(pd.DataFrame({name: raw_cells(table(), name) for name in SCHEMA} | {"age": dates}))
     for cells in (wrong, wrong.part(slice(0, 0))):
         with pytest.raises(SchemaError, match="column 'age'"):
             ENCODERS[kind]().encode_predictors(cells)

@@ -305,9 +305,6 @@ def _plain(value: object) -> object:
     return value if isinstance(value, str | int | float | None) else repr(value)
 
 
-_FIELDS = (None, True, 0, -1, 1.5, "inf", "nan", "", [], {}, [[]], 10**400, "x")
-
-
 def _spoil(reader: BytesReader, record: object) -> None:
     while isinstance(record, dict | list) and record:
         key = reader.one(sorted(record)) if isinstance(record, dict) else reader.below(len(record))

@@ -10,8 +10,8 @@ from privfit.inference.combine import contradiction, deviations, widened
 from privfit.inference.covariance import Bread
 from privfit.inference.meat import least_multiple, meat_from
 from privfit.losses import Logistic, Schweppe, SmoothedHinge, SmoothedQuantile, Squared
-from privfit.problem.bounded_kernels import NORM_CLASSES, NORMS_A_DOUBLING
 from privfit.problem.plan import PlannedRelease, Release
+from privfit.problem.share_kernels import NORM_CLASSES, NORMS_A_DOUBLING
 from privfit.solvers.base import Step
 from privfit.solvers.norms import longest_norm
 

@@ -13,8 +13,9 @@ from privfit.data.source import ArraySource
 from privfit.errors import Incompatible
 from privfit.losses import ConcomitantHuber, Custom, Hinge, Huber, Logistic, Quantile, Sigmoid
 from privfit.losses.base import evaluate
-from privfit.problem.bounded_kernels import NORM_CLASSES, bounded_gradient_kernel, norms_kernel
+from privfit.problem.bounded_kernels import bounded_gradient_kernel
 from privfit.problem.kernels import gradient_kernel, second_moment_kernel
+from privfit.problem.share_kernels import NORM_CLASSES, norms_kernel
 
 from .conftest import HESSIANS, LOSSES, asked, make_problem
 

@@ -2,6 +2,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from privfit.privacy.composition import round_up
 from privfit.results import numbers
 
 
@@ -37,7 +38,7 @@ def test_significant_is_close_and_narrow(value):
 
 @given(st.floats(0, 1e9))
 def test_privacy_parameters_are_never_understated(value):
-    text = numbers.round_up(value)
+    text = round_up(value)
     assert float(text) >= value
     assert float(text) == pytest.approx(value, rel=1.1e-3, abs=1e-320)
 
@@ -46,7 +47,7 @@ def test_privacy_parameters_are_never_understated(value):
     ("value", "text"), [(1.0, "1"), (1e-6, "1e-06"), (0.23661, "0.2367"), (0.1, "0.1"), (0.98761, "0.9877")]
 )
 def test_round_up(value, text):
-    assert numbers.round_up(value) == text
+    assert round_up(value) == text
 
 
 @pytest.mark.parametrize(

@@ -7,8 +7,8 @@ import pandas as pd
 import pytest
 
 import privfit as pf
-from privfit.problem.bounded_kernels import NORM_CLASSES
 from privfit.problem.plan import PlannedRelease, Release
+from privfit.problem.share_kernels import NORM_CLASSES
 from privfit.solvers.histogram import Counting, largest_seen
 
 NUMBER = {"type": "numeric", "lower": -5.0, "upper": 5.0}

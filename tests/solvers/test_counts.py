@@ -12,11 +12,11 @@ from privfit.losses import Logistic, Poisson
 from privfit.privacy.allowance import Allowance
 from privfit.privacy.mechanisms import make_source
 from privfit.privacy.relation import Relation
-from privfit.problem.bounded_kernels import NORM_CLASSES, NORMS_A_DOUBLING
 from privfit.problem.objective import Problem
 from privfit.problem.oracle import Oracle
 from privfit.problem.plan import Plan
 from privfit.problem.schedule import planned_release
+from privfit.problem.share_kernels import NORM_CLASSES, NORMS_A_DOUBLING
 from privfit.solvers.counts import held_to_counts, look_share, slack_at
 from privfit.solvers.response import MeanResponse
 

@@ -6,9 +6,9 @@ import pytest
 from privfit.data.source import ArraySource
 from privfit.losses import Squared
 from privfit.privacy.relation import Relation
-from privfit.problem.bounded_kernels import NORM_CLASSES, NORMS_A_DOUBLING
 from privfit.problem.objective import Problem
 from privfit.problem.plan import PlannedRelease, Release
+from privfit.problem.share_kernels import NORM_CLASSES, NORMS_A_DOUBLING
 from privfit.solvers.geometry import whitened
 from privfit.solvers.norms import best_limit, longest_hidden, longest_norm, outliers, room_for, usual_norm
 

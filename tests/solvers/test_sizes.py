@@ -7,9 +7,9 @@ from scipy.stats import norm
 from privfit.data.source import ArraySource
 from privfit.losses import Huber, Squared
 from privfit.privacy.relation import Relation
-from privfit.problem.bounded_kernels import SIZE_CLASSES, SIZE_ORIGIN
 from privfit.problem.objective import Problem
 from privfit.problem.plan import PlannedRelease, Release
+from privfit.problem.share_kernels import SIZE_CLASSES, SIZE_ORIGIN
 from privfit.solvers.geometry import whitened
 from privfit.solvers.sizes import LEAST_UNCUT, Sizes
 

@@ -13,11 +13,11 @@ from privfit.losses import Logistic, SmoothedQuantile
 from privfit.privacy.allowance import Allowance
 from privfit.privacy.mechanisms import make_source
 from privfit.privacy.relation import Relation
-from privfit.problem.bounded_kernels import SIDE_CLASSES, SIDES_A_DOUBLING, largest_edge
 from privfit.problem.objective import Problem
 from privfit.problem.oracle import Oracle
 from privfit.problem.plan import Plan, PlannedRelease, Release
 from privfit.problem.schedule import planned_release
+from privfit.problem.share_kernels import SIDE_CLASSES, SIDES_A_DOUBLING, largest_edge
 from privfit.solvers.looks import LOOKS
 from privfit.solvers.residuals import Residuals
 from privfit.solvers.widths import has_widths, narrowed_to, narrowest

@@ -8,7 +8,7 @@ import numpy as np
 from privfit._checks import FloatArray, in_range
 from privfit.auditing.bounds import best_cut, error_rates
 from privfit.auditing.result import AuditResult
-from privfit.auditing.scores import AbstractScore, LinearScore, RepeatScore
+from privfit.auditing.scores import AbstractOutcomeScore, LinearScore, RepeatScore
 from privfit.errors import InvalidArgument
 
 FEWEST_RUNS = 100
@@ -70,7 +70,7 @@ def compare_outcomes(
     half = len(first) // 2
     known = first[:half], second[:half]
     fresh = first[half:], second[half:]
-    scores: tuple[AbstractScore, ...] = (LinearScore.learn(*known), RepeatScore.learn(*known))
+    scores: tuple[AbstractOutcomeScore, ...] = (LinearScore.learn(*known), RepeatScore.learn(*known))
     failure = (1.0 - confidence) / (2 * len(scores))
     best = {True: (0.0, scores[0].name), False: (0.0, scores[0].name)}
     for score in scores:

@@ -10,7 +10,7 @@ import numpy as np
 from privfit._checks import FloatArray
 
 
-class AbstractScore(ABC):
+class AbstractOutcomeScore(ABC):
     """A number for each outcome. What it knows it has learnt from runs that the bound does not use."""
 
     @property
@@ -29,7 +29,7 @@ class AbstractScore(ABC):
 
 @final
 @dataclass(frozen=True, eq=False)
-class LinearScore(AbstractScore):
+class LinearScore(AbstractOutcomeScore):
     """The likelihood ratio of two Gaussian laws with one covariance (Fisher's discriminant).
 
     It is the best there is where noise is Gaussian and answers are linear in earlier ones.
@@ -73,7 +73,7 @@ class LinearScore(AbstractScore):
 
 @final
 @dataclass(frozen=True, eq=False)
-class RepeatScore(AbstractScore):
+class RepeatScore(AbstractOutcomeScore):
     """How often exactly this outcome was seen with either table.
 
     Noise that repeats, as from a generator with few seeds, gives itself away by its outcomes, and an outcome

@@ -18,11 +18,10 @@ from privfit.cli.request import BudgetText, Request, TextFile
 from privfit.cli.tables import WIDTH
 from privfit.data.synthetic import CensusTarget, census, census_coefficients, census_schema
 from privfit.estimators.fit import FitOptions, fit, make_problem, plan_fit
-from privfit.privacy.composition import compose
+from privfit.privacy.composition import compose, round_up
 from privfit.problem.plan import Plan
 from privfit.results import FitResult, PrivacyStatement
 from privfit.results.archive import write_atomically
-from privfit.results.numbers import round_up
 
 _TABLE_SEED = 2024
 """The people are simulated and the same every time; the noise is private and never the same."""

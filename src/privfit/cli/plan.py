@@ -19,7 +19,7 @@ from privfit.estimators.assumptions import Assumptions
 from privfit.estimators.fit import FitOptions
 from privfit.estimators.forecast import Rehearsal
 from privfit.estimators.planned import PlannedFit, described, planned_rows
-from privfit.estimators.sample_size import MOST_ROWS, Wanted, rows_needed
+from privfit.estimators.sample_size import Wanted, rows_needed
 from privfit.planning import cost
 from privfit.privacy.ledger import Ledger
 from privfit.privacy.words import remainder_in_words
@@ -61,7 +61,7 @@ def run_plan(
     rows = None if target.rows is None else planned_rows(rows=target.rows)
     assumptions = Assumptions(mean=mean, reference=reference)
     with running("planning"):
-        prepared = prepare(request, rows=MOST_ROWS if rows is None else rows)
+        prepared = prepare(request, rows=rows)
         rehearsal = Rehearsal.prepare(prepared.model, prepared.encoder, prepared.schema, assumptions)
         planned = _planned(rehearsal, prepared.options, target, assumptions=assumptions, level=request.level)
     if rows is None:

@@ -4,7 +4,7 @@ from dataclasses import asdict, dataclass
 
 from privfit._checks import coverage, positive
 from privfit.cli.budget import budget_from
-from privfit.cli.request import ConstantsText, Request, TextFile
+from privfit.cli.request import ANY_ROWS, ConstantsText, Request, TextFile
 from privfit.data.encode import Encoder, SchemaEncoder
 from privfit.data.schema import Schema
 from privfit.data.shares import ShareRule
@@ -13,9 +13,6 @@ from privfit.errors import LedgerError
 from privfit.estimators.fit import FitOptions, make_problem, plan_fit, public_rows
 from privfit.estimators.models import Model, model_named
 from privfit.terms.encoder import FormulaEncoder
-
-_STAND_IN_ROWS = 10**9
-"""Number of rows for checks that come before the data; larger than any table that would be refused."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +37,7 @@ def prepare(request: Request, *, rows: int | None = None) -> Prepared:
     ----------
     request : Request
     rows : int, optional
-        Number of rows of a plan; a fit learns it from the table.
+        Number of rows of a plan; a fit learns it from the table, and a plan may look for it.
 
     Raises
     ------
@@ -64,7 +61,7 @@ def prepare(request: Request, *, rows: int | None = None) -> Prepared:
         shares=ShareRule.of(schema, request.rows_per_unit),
     )
     encoder = _encoder(request, schema, model)
-    stand_in = _STAND_IN_ROWS if rows is None else rows
+    stand_in = ANY_ROWS if rows is None else rows
     plan_fit(make_problem(model, encoder.design, options, n_rows=public_rows(stand_in, options)), options)
     return Prepared(model, schema, encoder, options)
 

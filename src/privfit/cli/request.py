@@ -7,7 +7,7 @@ from typing import Self
 import typer
 
 ANY_ROWS = 10**9
-"""Public number of rows of a plan whose rows are still looked for; larger than any that would be refused."""
+"""Stands for a number of rows that is still looked for, or not yet read; larger than any that is refused."""
 
 
 @dataclass(frozen=True, slots=True)

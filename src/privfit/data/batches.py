@@ -30,7 +30,7 @@ _UNBUFFERED = pads.ParquetFragmentScanOptions(pre_buffer=False)
 class TextForm:
     """How a CSV file is laid out, as in `privfit.data.tables.open_table`."""
 
-    columns: tuple[str, ...] | None = None
+    columns: Sequence[str] | None = None
     header: bool = True
     sep: str = ","
 

@@ -12,7 +12,7 @@ from privfit.data.coded import CodedMatrix, Matrix, fill_squared_norms
 from privfit.data.reduction import each_stretch
 
 SHRINK = 1.0 - 2.0**-40
-"""Relative margin that covers the rounding of a norm of up to 2**11 terms and of the division."""
+"""Relative margin that covers the rounding of a norm of up to 2**11 terms, of a quotient and of a product."""
 
 SMALLEST_NORMAL = float(np.finfo(np.float64).tiny)
 

@@ -134,7 +134,7 @@ class CodedMatrix:
         return int(self.layout.constant) + len(self.layout.columns) + self.layout.n_codes
 
     @classmethod
-    def of_array(cls, layout: Layout, x: FloatArray, storage: str = "float64") -> "CodedMatrix":
+    def of_array(cls, layout: Layout, x: FloatArray, storage: str) -> "CodedMatrix":
         """Return a matrix without codes whose numbers are the columns of ``x`` (m, p)."""
         numbers = np.ascontiguousarray(x[:, int(layout.constant) :], dtype=storage)
         return cls(layout, numbers, np.empty((len(x), 0), dtype=layout.code_type))

@@ -266,7 +266,7 @@ def as_number(values: ColumnValues) -> FloatArray:
         If the type of the column cannot hold numbers, as dates.
     """
     if not holds_numbers(values):
-        _refuse_other_types(values, "numbers")
+        _refuse_all_but_numbers(values)
         return _spelled_numbers(as_text(values))
     with np.errstate(over="ignore"):
         if isinstance(values, np.ndarray):
@@ -316,11 +316,11 @@ def _value_type(kind: pa.DataType) -> pa.DataType:
     return kind.value_type if pa.types.is_dictionary(kind) else kind
 
 
-def _refuse_other_types(values: ColumnValues, wanted: str) -> None:
+def _refuse_all_but_numbers(values: ColumnValues) -> None:
     kind = values.dtype if isinstance(values, np.ndarray) else _value_type(values.type)
     readable = kind.kind in "OUST" if isinstance(kind, np.dtype) else pa.types.is_null(kind) or is_text(kind)
     if not readable:
-        raise SchemaError(f"has the type {kind}, which does not hold {wanted}; convert it first")
+        raise SchemaError(f"has the type {kind}, which does not hold numbers; convert it first")
 
 
 def is_text(kind: pa.DataType) -> bool:

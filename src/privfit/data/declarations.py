@@ -77,7 +77,7 @@ class NumericColumn:
         if self.weight and (lower < 0.0 or self.transform is not None):
             raise SchemaError("survey weights need lower >= 0 and no transform")
         low, high = self.limits
-        if not high / 2 - low / 2 >= max(_NARROWEST * max(abs(low), abs(high)), np.finfo(float).tiny):
+        if not wide_enough(low, high):
             raise SchemaError("lower and upper are too close together to tell values apart; widen them")
 
     @property
@@ -175,6 +175,12 @@ class CategoricalColumn:
 
 
 Column: TypeAlias = NumericColumn | CategoricalColumn
+
+
+def wide_enough(low: float, high: float) -> bool:
+    """Return whether numbers within these bounds can be told apart in double precision."""
+    tiny = float(np.finfo(float).tiny)
+    return high / 2 - low / 2 >= max(_NARROWEST * max(abs(low), abs(high)), tiny)
 
 
 def _finite(**kwargs: object) -> float:

@@ -13,14 +13,14 @@ from privfit._checks import FloatArray, column_name
 from privfit.data.coded import CodedMatrix, Layout, Matrix, Storage
 from privfit.data.columns import ColumnValues, each_value, encode_categorical, encode_numeric, naming
 from privfit.data.declarations import CategoricalColumn, Column, NumericColumn
-from privfit.data.design import INTERCEPT, Design, DesignColumn
+from privfit.data.design import INTERCEPT, Design, DesignColumn, Target
 from privfit.data.response import (
     TargetKind,
     describe_target,
     encode_labels,
     scaled,
 )
-from privfit.data.rows import by_code, layout_of, written_out
+from privfit.data.rows import coded_rows, layout_of, written_out
 from privfit.data.schema import Schema, is_weight
 from privfit.data.tables import Table
 from privfit.errors import SchemaError
@@ -186,13 +186,8 @@ class SchemaEncoder:
         self._layout = layout_of([column for _, column in self._predictors], intercept=intercept)
         self._identity = repr((schema.fingerprint, self._target, names, bool(intercept), target_kind))
         bound = math.sqrt(max(intercept + len(names), 1)) * ROUNDING
-        declared = math.inf if schema.row_norm is None else schema.row_norm
-        self._design = Design(
-            columns=_design_columns(self._predictors, intercept=intercept),
-            target=described,
-            norm_bound=min(bound, declared),
-            bounded=bound <= declared,
-        )
+        encoded = _design_columns(self._predictors, intercept=intercept)
+        self._design = design_within(bound, encoded, described, schema)
 
     @property
     def design(self) -> Design:
@@ -241,7 +236,7 @@ class SchemaEncoder:
 
     def encode_coded(self, table: Table, storage: Storage = "float64") -> CodedMatrix:
         """Return ``x`` as numbers and codes."""
-        return by_code(self._fill, self._layout, table, storage)
+        return coded_rows(self._fill, self._layout, table, storage)
 
     def encode_predictors(self, table: Table) -> FloatArray:
         """Return ``x`` (n, p), row-major float64; the response need not be in the table."""
@@ -323,6 +318,12 @@ def _predictor_names(schema: Schema, target: str, columns: Sequence[str] | None)
         if name == target:
             raise SchemaError(f"column {name!r} cannot be both the response and a predictor")
     return tuple(columns)
+
+
+def design_within(bound: float, columns: tuple[DesignColumn, ...], target: Target, schema: Schema) -> Design:
+    """Return the design of rows of at most this norm, or of that which the schema declares if it is less."""
+    declared = math.inf if schema.row_norm is None else schema.row_norm
+    return Design(columns, target, norm_bound=min(bound, declared), bounded=bound <= declared)
 
 
 def _design_columns(predictors: Sequence[tuple[str, Column]], *, intercept: bool) -> tuple[DesignColumn, ...]:

@@ -41,10 +41,10 @@ _BLOCK_BYTES = 1 << 24
 def read_file(
     path: str | os.PathLike[str],
     *,
-    needed: Sequence[str] | None = None,
-    columns: Sequence[str] | None = None,
-    header: bool = True,
-    sep: str = ",",
+    needed: Sequence[str] | None,
+    columns: Sequence[str] | None,
+    header: bool,
+    sep: str,
 ) -> list[tuple[str, ColumnValues]]:
     """Read a Parquet file or folder, an Arrow or Feather file, or a CSV file, by its suffix.
 
@@ -54,8 +54,8 @@ def read_file(
         Suffixes ``.parquet``, ``.pq`` and folders are Parquet, ``.arrow``, ``.feather`` and ``.ipc`` are
         Arrow, all others are CSV, where ``.gz``, ``.bz2`` and ``.zst`` are unpacked; those of workbooks,
         JSON and the like are refused.
-    needed : sequence of str, optional
-        Columns to read, by default all.
+    needed : sequence of str or None
+        Columns to read; None for all.
     columns, header, sep
         As for `privfit.data.tables.open_table`; CSV only.
 

@@ -16,7 +16,7 @@ from privfit._checks import FloatArray
 from privfit.data.instructions import INTEGER, add_to, multiply_add, new_sums, pointer, spread
 from privfit.data.lanes import LANES, move_four, padded
 from privfit.data.prefetch import LINE, prefetch
-from privfit.data.row_types import for_numbers
+from privfit.data.row_types import MATRIX, PLACES, VECTOR, for_numbers
 from privfit.data.shares import IntArray
 
 SIDE = {"float64": 8, "float32": 16}
@@ -27,8 +27,6 @@ GROUP = 6
 
 _AHEAD = 5
 """How many times the rows that are worked on together are ahead of them that are asked for from memory."""
-
-_VECTOR = float64[::1]
 
 
 @njit(inline="always")
@@ -48,14 +46,14 @@ def _ask_ahead(address: int, size: int) -> None:
         prefetch(address + size * _AHEAD + offset)
 
 
-@for_numbers(int64, _VECTOR)
+@for_numbers(int64, VECTOR)
 def squares(x: Any, constant: int, out: Any) -> None:
     """Fill ``out`` (m,) with the squared norms of the rows ``x`` (m, p)."""
     for i in range(x.shape[0]):
         out[i] = _squared(x[i], constant)
 
 
-@for_numbers(int64, _VECTOR, _VECTOR, _VECTOR, _VECTOR)
+@for_numbers(int64, VECTOR, VECTOR, VECTOR, VECTOR)
 def moved_squares(  # noqa: PLR0917 -- compiled
     x: Any, constant: int, scale: Any, shift: Any, plain: Any, moved: Any
 ) -> None:
@@ -84,7 +82,7 @@ def moved_squares(  # noqa: PLR0917 -- compiled
         plain[i], moved[i] = square, other
 
 
-@njit(void(_VECTOR, _VECTOR, float64, float64, boolean[::1]), cache=True, nogil=True, error_model="numpy")
+@njit(void(VECTOR, VECTOR, float64, float64, boolean[::1]), cache=True, nogil=True, error_model="numpy")
 def bound_squares(weight: Any, y: Any, limit: float, smallest: float, usable: Any) -> None:
     """Turn squared norms into weights that bound them by ``limit``, and say which rows are finite.
 
@@ -97,7 +95,7 @@ def bound_squares(weight: Any, y: Any, limit: float, smallest: float, usable: An
         weight[i] = found if usable[i] and found >= smallest else 0.0
 
 
-@njit(void(_VECTOR, _VECTOR, _VECTOR), cache=True, nogil=True, error_model="numpy")
+@njit(void(VECTOR, VECTOR, VECTOR), cache=True, nogil=True, error_model="numpy")
 def raise_norms(size: Any, length: Any, rooms: Any) -> None:
     """Take square roots of both and raise ``size``, times a factor, by two parts of ``length``.
 
@@ -112,7 +110,7 @@ def raise_norms(size: Any, length: Any, rooms: Any) -> None:
         size[i], length[i] = raised, long
 
 
-@njit(void(_VECTOR, _VECTOR, _VECTOR, _VECTOR, _VECTOR), cache=True, nogil=True, error_model="numpy")
+@njit(void(VECTOR, VECTOR, VECTOR, VECTOR, VECTOR), cache=True, nogil=True, error_model="numpy")
 def fill_weights(size: Any, reach: Any, limits: Any, before: Any, out: Any) -> None:
     """Fill ``out`` with ``least / excess**2``, at most 1, and 0 where that has too few bits or is no number.
 
@@ -129,7 +127,7 @@ def fill_weights(size: Any, reach: Any, limits: Any, before: Any, out: Any) -> N
         out[i] = weight if usable else 0.0
 
 
-@njit(void(_VECTOR, _VECTOR, _VECTOR, _VECTOR, _VECTOR), cache=True, nogil=True, error_model="numpy")
+@njit(void(VECTOR, VECTOR, VECTOR, VECTOR, VECTOR), cache=True, nogil=True, error_model="numpy")
 def fill_caps(size: Any, steep: Any, limits: Any, weight: Any, cap: Any) -> None:
     """Lower ``weight`` to ``bound / (size * steep)`` and fill ``cap`` with ``bound / (weight * size)``.
 
@@ -188,7 +186,7 @@ _add_squares = _squares(ir.DoubleType(), SIDE["float64"])
 _add_squares_single = _squares(ir.FloatType(), SIDE["float32"])
 
 
-@for_numbers(int64, float64[:, ::1], int64[::1], _VECTOR, _VECTOR)
+@for_numbers(int64, MATRIX, PLACES, VECTOR, VECTOR)
 def turned_squares(  # noqa: PLR0917 -- compiled
     x: Any, constant: int, factors: Any, starts: Any, plain: Any, turned: Any
 ) -> None:
@@ -223,7 +221,7 @@ def turned_squares(  # noqa: PLR0917 -- compiled
 
 
 @njit(
-    void(types.Array(float32, 2, "C", readonly=True), int64, float32[:, ::1], int64[::1], *[_VECTOR] * 3),
+    void(types.Array(float32, 2, "C", readonly=True), int64, float32[:, ::1], PLACES, *[VECTOR] * 3),
     cache=True,
     nogil=True,
     fastmath={"reassoc", "contract"},

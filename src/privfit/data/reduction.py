@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterable
 
 import numpy as np
 
-from privfit._checks import FloatArray
+from privfit._checks import UNIT_ROUNDOFF, FloatArray
 from privfit._threads import each_part
 
 CHUNK_ROWS = 4096
@@ -93,7 +93,7 @@ def summation_error(n_rows: int, terms: int = CHUNK_ROWS) -> float:
     """
     chunks = -(-n_rows // CHUNK_ROWS)
     depth = min(n_rows, terms) + max(chunks - 1, 0).bit_length() + 1
-    return 2.0 * depth * 2.0**-53
+    return 2.0 * depth * UNIT_ROUNDOFF
 
 
 def slabs(rows: slice, width: int) -> list[slice]:

@@ -32,7 +32,7 @@ Fill: TypeAlias = Callable[[CodedMatrix, Table], None]
 """``fill(x, table)`` sets the rows of ``x``, which has as many as the table, from its cells."""
 
 
-def by_code(fill: Fill, layout: Layout, table: Table, storage: Storage) -> CodedMatrix:
+def coded_rows(fill: Fill, layout: Layout, table: Table, storage: Storage) -> CodedMatrix:
     """Return the rows of a table by code, some rows at a time."""
     x = CodedMatrix.empty(layout, table.n_rows, storage)
     _each_block(lambda rows: fill(x[rows], table.part(rows)), table.n_rows)

@@ -10,7 +10,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from privfit._threads import each_part
-from privfit.data.columns import ColumnValues, as_number, as_text, holds_numbers, naming, quietly, unmasked
+from privfit.data.columns import ColumnValues, naming, quietly, unmasked
 from privfit.data.files import columns_of, read_file
 from privfit.data.names import absent, present
 from privfit.errors import SchemaError
@@ -98,21 +98,6 @@ class Table:
     def joined(self, columns: Sequence[tuple[str, ColumnValues]]) -> "Table":
         """Return a table with these columns, too, without copying."""
         return Table([*self._columns.items(), *columns])
-
-    def column(self, name: str) -> NDArray[Any]:
-        """Return a column as a read-only NumPy array, shape (n,).
-
-        float64 for numbers and true/false, with NaN for missing cells; otherwise an array of str without
-        whitespace at the ends, with None for missing cells. Columns of CSV files are text.
-        """
-        values = self.values(name)
-        with naming(name):
-            if holds_numbers(values):
-                out = np.array(as_number(values))
-            else:
-                out = np.array(as_text(values).to_pylist(), dtype=object)
-        out.flags.writeable = False
-        return out
 
 
 def open_table(

@@ -7,8 +7,9 @@ import numpy as np
 from privfit._checks import FloatArray, in_range
 from privfit._sealed import sealed
 from privfit.data.schema import SchemaLike
-from privfit.estimators.models import LARGEST_PREDICTOR, Model, poisson_regression
+from privfit.estimators.models import Model, poisson_regression
 from privfit.estimators.regressors import AbstractLinearRegressor
+from privfit.losses.poisson import LARGEST_PREDICTOR
 from privfit.privacy.budget import Budget
 from privfit.privacy.ledger import Ledger
 

@@ -107,7 +107,7 @@ class Forecast:
         """
         return _median_of_finite(self._widths(level))
 
-    def information(self, level: float = 0.95) -> FloatArray:
+    def information(self, level: float) -> FloatArray:
         """Return the expected inverse square of the intervals' widths, shape (k,); infinite ones add 0.
 
         0 where fewer than half are finite: the few that are, are a selection of lucky ones.

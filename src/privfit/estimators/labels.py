@@ -23,6 +23,12 @@ _OTHER_LABELS = (
 """Says what scikit-learn's errors say of all kinds of labels, since which it is would tell of a cell."""
 
 
+def need_response(X: Any, y: Any) -> None:
+    """Raise, in scikit-learn's words, where neither ``y`` nor ``X`` holds a response."""
+    if y is None and not isinstance(X, RowStream | RowCache):
+        raise ValueError("y is needed: this estimator requires y to be passed, but the target y is None")
+
+
 def declared_classes(X: Any, y: Any, classes: Sequence[Level] | None) -> Sequence[Level]:
     """Return the labels behind the codes: the given ones, or the standard pair that holds every label.
 
@@ -37,8 +43,7 @@ def declared_classes(X: Any, y: Any, classes: Sequence[Level] | None) -> Sequenc
     labels = None if classes is None else listed("labels", classes=classes)
     if isinstance(X, RowStream | RowCache):
         return (0, 1) if labels is None else labels
-    if y is None:
-        raise ValueError("y is needed: this estimator requires y to be passed, but the target y is None")
+    need_response(X, y)
     if labels is not None:
         return labels
     store = as_store(X, y)

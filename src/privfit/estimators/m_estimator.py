@@ -10,15 +10,13 @@ from sklearn.utils.metaestimators import available_if
 
 from privfit._checks import FloatArray
 from privfit._sealed import sealed
-from privfit.data.cache import RowCache
 from privfit.data.declarations import Level
 from privfit.data.schema import SchemaLike
-from privfit.data.stream import RowStream
 from privfit.errors import InvalidArgument
 from privfit.estimators.base import AbstractPrivateRegressor
 from privfit.estimators.class_order import of_sorted_classes, sorted_classes
 from privfit.estimators.counts import expected_count
-from privfit.estimators.labels import declared_classes
+from privfit.estimators.labels import declared_classes, need_response
 from privfit.estimators.models import Model, m_estimation
 from privfit.estimators.shares import Beside
 from privfit.losses import AbstractLoss
@@ -164,8 +162,8 @@ unit, rows_per_unit, weights, weight_bound, ledger, dataset, random_state
         PrivfitError
             A named subclass, in one line, before any budget is spent.
         """
-        if self.schema is None and y is None and not isinstance(X, RowStream | RowCache):
-            raise ValueError("y is needed: this estimator requires y to be passed, but the target y is None")
+        if self.schema is None:
+            need_response(X, y)
         self._fit(X, y, Beside(groups, sample_weight))
         if self._binary:
             self.classes_ = sorted_classes(self._encoder.design.target)

@@ -23,6 +23,7 @@ from privfit.losses import (
     Squared,
 )
 from privfit.losses.huber import GAUSSIAN_95
+from privfit.losses.poisson import LARGEST_PREDICTOR
 from privfit.losses.typical import USUAL_RESIDUAL
 from privfit.results.numbers import significant
 
@@ -31,9 +32,6 @@ UNIT_SCALE_RESIDUAL = 3.0
 
 QUANTILE_WIDTH = 0.4
 """Smoothing width of quantile regression, in units of the assumed residual scale."""
-
-LARGEST_PREDICTOR = 50.0
-"""Log mean; its exponential has 22 digits."""
 
 _LEAST_WIDTH = 2.0**-10
 """How much smaller the default methods may choose it."""
@@ -137,10 +135,9 @@ def huber_regression(threshold: float = GAUSSIAN_95, scale: float | None = None)
     return Model("Robust linear regression (Huber)", "numeric", loss)
 
 
-def support_vector_machine(loss: AbstractLoss | None = None) -> Model:
-    """Return the linear support vector machine, by default with the smoothed hinge loss."""
-    chosen = SmoothedHinge() if loss is None else loss
-    return Model("Linear support vector machine", "binary", lambda _: chosen, link="none")
+def support_vector_machine(loss: AbstractLoss) -> Model:
+    """Return the linear support vector machine with a hinge loss, smoothed or not."""
+    return Model("Linear support vector machine", "binary", lambda _: loss, link="none")
 
 
 def quantile_regression(quantile: float = 0.5, width: float | None = None) -> Model:

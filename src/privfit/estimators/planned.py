@@ -2,7 +2,7 @@
 
 import math
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, final
 
 import numpy as np
 import pandas as pd
@@ -22,7 +22,7 @@ from privfit.results.coefficient_plot import need_matplotlib
 from privfit.results.numbers import percent, significant
 from privfit.results.printer import Column
 from privfit.results.statement import PrivacyStatement
-from privfit.results.summary import Summary
+from privfit.results.summary import AbstractTable, Summary
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -31,8 +31,9 @@ RARE = 0.95
 """Share of rehearsals with a finite interval below which a table says so."""
 
 
+@final
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
-class PlannedFit:
+class PlannedFit(AbstractTable):
     """What a fit would ask, spend and buy. No data were read, and nothing is spent.
 
     Parameters
@@ -128,14 +129,6 @@ class PlannedFit:
         counted = rows_in_words(self.n_rows, self.plan.unit)
         return draw(self.table(), title=f"{self.model} of {self.target}, {counted}", level=self.level)
 
-    def __str__(self) -> str:
-        return str(self.summary())
-
-    __repr__ = __str__
-
-    def _repr_html_(self) -> str:
-        return self.summary().as_html()
-
     def _header(self) -> tuple[tuple[str, str], ...]:
         split = ", ".join(f"{name} {percent(part)} %" for name, part in self.budget_split.items() if part)
         return (
@@ -191,7 +184,7 @@ def planned_fit(
     *,
     n_rows: int,
     assumptions: Assumptions,
-    level: float = 0.95,
+    level: float,
 ) -> PlannedFit:
     """Return the plan of a fit of ``n_rows`` rows and what it is expected to buy."""
     rehearsal = Rehearsal.prepare(model, encoder, schema, assumptions)

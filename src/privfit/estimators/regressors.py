@@ -6,10 +6,9 @@ from sklearn.base import RegressorMixin
 
 from privfit._checks import FloatArray, positive
 from privfit._sealed import sealed
-from privfit.data.cache import RowCache
 from privfit.data.schema import SchemaLike
-from privfit.data.stream import RowStream
 from privfit.estimators.base import AbstractPrivateRegressor
+from privfit.estimators.labels import need_response
 from privfit.estimators.models import Model, huber_regression, linear_regression
 from privfit.estimators.shares import Beside
 from privfit.losses.huber import GAUSSIAN_95
@@ -52,8 +51,8 @@ class AbstractLinearRegressor(RegressorMixin, AbstractPrivateRegressor):
         PrivfitError
             A named subclass, in one line, before any budget is spent.
         """
-        if self.schema is None and y is None and not isinstance(X, RowStream | RowCache):
-            raise ValueError("y is needed: this estimator requires y to be passed, but the target y is None")
+        if self.schema is None:
+            need_response(X, y)
         self._fit(X, y, Beside(groups, sample_weight))
         return self
 

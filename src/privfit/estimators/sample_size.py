@@ -32,7 +32,7 @@ _STRIDE = math.log(8.0)
 _FAR = 50.0
 """Size of a logarithm that stands for infinity, so that bisection can go on."""
 
-MOST_ROWS, MOST_EPSILON = 10**9, 64.0
+MOST_SOUGHT, MOST_EPSILON = 10**9, 64.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -149,7 +149,7 @@ def rows_needed(
         return wanted.excess(_forecast(rehearsal, options, n_rows), level)
 
     wanted.targets(rehearsal.encoder.design.reported_names)
-    log_rows = _least(excess, math.log(smallest), math.log(MOST_ROWS), start=math.log(10_000.0))
+    log_rows = _least(excess, math.log(smallest), math.log(MOST_SOUGHT), start=math.log(10_000.0))
     if log_rows is None:
         raise Incompatible("width or power: a billion rows do not suffice; ask for less, or give more budget")
     n_rows = _round_up(math.exp(log_rows))
@@ -238,7 +238,7 @@ def accuracy_plan(
     """
     solver = ProjectedNoisyGradientDescent(radius=radius)
     chosen = replace(options, solver=solver, inference=False, n_rows=None)
-    problem = make_problem(model, encoder.design, chosen, n_rows=MOST_ROWS)
+    problem = make_problem(model, encoder.design, chosen, n_rows=MOST_SOUGHT)
     n_steps = solver.steps_for(accuracy, problem)
     ball = solver.ball(problem)
     return AccuracyPlan(

@@ -4,11 +4,13 @@ from collections.abc import Sequence
 
 from privfit._checks import RelationName, in_range
 from privfit._sealed import sealed
+from privfit.data.batches import TextForm
 from privfit.data.schema import SchemaLike
 from privfit.estimators.budget import choose_budget
 from privfit.estimators.fit import FitOptions
 from privfit.estimators.models import poisson_regression
-from privfit.formula.run import Roles, TextFormat, fit_formula
+from privfit.formula.run import Roles, fit_formula
+from privfit.losses.poisson import LARGEST_PREDICTOR
 from privfit.privacy.budget import Budget
 from privfit.privacy.ledger import Ledger
 from privfit.results import FitResult
@@ -143,8 +145,8 @@ def poisson(
         random_state=random_state,
     )
     if predictor_bound is not None:
-        in_range(0.0, 50.0, closed="right", predictor_bound=predictor_bound)
+        in_range(0.0, LARGEST_PREDICTOR, closed="right", predictor_bound=predictor_bound)
     model = poisson_regression(predictor_bound)
-    text = TextFormat(sep, header, columns)
+    text = TextForm(columns, header, sep)
     roles = Roles(unit, rows_per_unit, weights)
     return fit_formula(model, formula, data, schema=schema, roles=roles, options=options, text=text)

@@ -4,11 +4,12 @@ from collections.abc import Sequence
 
 from privfit._checks import RelationName, positive
 from privfit._sealed import sealed
+from privfit.data.batches import TextForm
 from privfit.data.schema import SchemaLike
 from privfit.estimators.budget import choose_budget
 from privfit.estimators.fit import FitOptions
 from privfit.estimators.models import support_vector_machine
-from privfit.formula.run import Roles, TextFormat, fit_formula
+from privfit.formula.run import Roles, fit_formula
 from privfit.losses import SmoothedHinge
 from privfit.privacy.budget import Budget
 from privfit.privacy.ledger import Ledger
@@ -149,6 +150,6 @@ def svm(
         random_state=random_state,
     )
     model = support_vector_machine(SmoothedHinge(positive(width=width)))
-    text = TextFormat(sep, header, columns)
+    text = TextForm(columns, header, sep)
     roles = Roles(unit, rows_per_unit, weights)
     return fit_formula(model, formula, data, schema=schema, roles=roles, options=options, text=text)

@@ -4,11 +4,12 @@ from collections.abc import Sequence
 
 from privfit._checks import RelationName, positive
 from privfit._sealed import sealed
+from privfit.data.batches import TextForm
 from privfit.data.schema import SchemaLike
 from privfit.estimators.budget import choose_budget
 from privfit.estimators.fit import FitOptions
 from privfit.estimators.models import linear_regression, logistic_regression
-from privfit.formula.run import Roles, TextFormat, fit_formula
+from privfit.formula.run import Roles, fit_formula
 from privfit.privacy.budget import Budget
 from privfit.privacy.ledger import Ledger
 from privfit.results import FitResult
@@ -149,7 +150,7 @@ def logit(
         random_state=random_state,
     )
     model = logistic_regression()
-    text = TextFormat(sep, header, columns)
+    text = TextForm(columns, header, sep)
     roles = Roles(unit, rows_per_unit, weights)
     return fit_formula(model, formula, data, schema=schema, roles=roles, options=options, text=text)
 
@@ -289,6 +290,6 @@ def ols(
     if residual_bound is not None:
         positive(residual_bound=residual_bound)
     model = linear_regression(residual_bound)
-    text = TextFormat(sep, header, columns)
+    text = TextForm(columns, header, sep)
     roles = Roles(unit, rows_per_unit, weights)
     return fit_formula(model, formula, data, schema=schema, roles=roles, options=options, text=text)

@@ -1,13 +1,13 @@
 """One fit by formula: everything that can be checked is checked before the data are opened."""
 
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from privfit._progress import running
+from privfit.data.batches import TextForm
 from privfit.data.elsewhere import as_store
 from privfit.data.schema import SchemaLike, as_schema
 from privfit.data.shares import ShareRule
-from privfit.data.tables import Table, open_table
+from privfit.data.tables import open_table
 from privfit.errors import InvalidArgument
 from privfit.estimators.fit import FitOptions, fit, make_problem, public_rows
 from privfit.estimators.models import Model
@@ -17,15 +17,6 @@ from privfit.terms.encoder import FormulaEncoder
 
 _STAND_IN_ROWS = 10**9
 """Number of rows for checks that come before the data; larger than any table that would be refused."""
-
-
-@dataclass(frozen=True, slots=True)
-class TextFormat:
-    """How a CSV file is laid out, as in `privfit.data.tables.open_table`."""
-
-    sep: str
-    header: bool
-    columns: Sequence[str] | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +36,7 @@ def fit_formula(
     schema: SchemaLike,
     roles: Roles,
     options: FitOptions,
-    text: TextFormat,
+    text: TextForm,
 ) -> FitResult:
     """Fit ``model`` to the terms of ``formula``; parameters as in `privfit.formula.models.logit`."""
     declared = as_schema(schema).with_roles(unit=roles.unit, weights=roles.weights)
@@ -56,12 +47,9 @@ def fit_formula(
     with running("fitting"):
         table = as_store(data, columns=text.columns)
         if table is None:
-            table = _opened(data, (*shares.columns, *encoder.needed), text)
+            needed = (*shares.columns, *encoder.needed)
+            table = open_table(data, needed=needed, columns=text.columns, header=text.header, sep=text.sep)
         return fit(model, encoder, table, options)[0]
-
-
-def _opened(data: object, needed: Sequence[str], text: TextFormat) -> Table:
-    return open_table(data, needed=needed, columns=text.columns, header=text.header, sep=text.sep)
 
 
 def _check(model: Model, encoder: FormulaEncoder, options: FitOptions) -> None:

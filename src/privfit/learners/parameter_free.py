@@ -1,6 +1,5 @@
-"""A learner without a step size: betting on coordinates, from a public starting point."""
+"""A learner without a step size: betting on a direction, from a public starting point."""
 
-import math
 from dataclasses import dataclass
 from typing import final
 
@@ -107,19 +106,3 @@ class _Bettor(AbstractPlayer):
         out = self._bet / norm
         drive = float(gradient @ out)
         return gradient - drive * out if drive < 0.0 else gradient
-
-
-def regret_bound(*, largest: float, distance: float, stake: float, rounds: int) -> float:
-    """Return the bound on the regret that `ParameterFree` states.
-
-    Parameters
-    ----------
-    largest : float
-        V, norm that vectors are cut to.
-    distance : float
-        Of the comparator from the start.
-    stake : float
-    rounds : int
-    """
-    inner = math.log1p(24.0 * (rounds * distance / stake) ** 2)
-    return largest * (distance * math.sqrt(rounds * inner) + stake)

@@ -7,6 +7,9 @@ from typing import ClassVar, final
 from privfit._checks import in_range, positive
 from privfit.losses.base import AbstractLoss, LossConstants, ScalarFunctions, TargetKind, scalar
 
+LARGEST_PREDICTOR = 50.0
+"""Log mean; its exponential has 22 digits."""
+
 
 @scalar
 def _value(y: float, eta: float, s: float, c: float, k: float) -> float:
@@ -54,7 +57,7 @@ class Poisson(AbstractLoss):
     functions: ClassVar[ScalarFunctions] = ScalarFunctions(_value, _slope, _curvature, reach=_reach)
 
     def __post_init__(self) -> None:
-        in_range(0.0, 50.0, closed="right", bound=self.bound)
+        in_range(0.0, LARGEST_PREDICTOR, closed="right", bound=self.bound)
         positive(count_bound=self.count_bound)
 
     @property

@@ -29,9 +29,7 @@ _TOLERANCE: Final = 1e-6
 _SMALLEST_DELTA: Final = 1e-15
 """Below it numerical composition is not tight, and no ε is sought."""
 
-
 _CEILING: Final = Context(prec=4, rounding=ROUND_CEILING)
-"""How a total is rounded where it is said."""
 
 
 @final
@@ -111,6 +109,11 @@ class SampledGaussianEvent:
 
 
 Event: TypeAlias = GaussianEvent | PureEvent | ApproximateEvent | SampledGaussianEvent
+
+
+def round_up(value: float) -> str:
+    """Write a privacy parameter with at most 4 significant digits, never smaller than it is."""
+    return f"{float(_CEILING.create_decimal(repr(float(value)))):.4g}"
 
 
 def compose(events: Iterable[Event]) -> "Guarantee":
@@ -258,7 +261,7 @@ class Guarantee:
         parts = [f"{self.gaussian:.4g}-Gaussian differential privacy"] if self.gaussian > 0 else []
         pure = _decimal_sum(epsilon for epsilon, delta in self.pairs if delta == 0)
         if pure > 0:
-            parts.append(f"{float(_CEILING.create_decimal(repr(pure))):.4g}-differential privacy")
+            parts.append(f"{round_up(pure)}-differential privacy")
         for (epsilon, delta), count in Counter(pair for pair in self.pairs if pair[1] > 0).items():
             times = f" {count} times" if count > 1 else ""
             parts.append(f"({epsilon:.4g}, {delta:.4g})-differential privacy{times}")

@@ -8,9 +8,8 @@ from typing import Final
 import numpy as np
 from scipy.special import erfcx, ndtr
 
-from privfit._checks import FloatArray, in_range, positive
+from privfit._checks import UNIT_ROUNDOFF, FloatArray, in_range, positive
 
-_UNIT: Final = 2.0**-53
 _TINY: Final = 1e-320
 """Added to every δ, because a positive δ must not underflow to 0."""
 
@@ -63,7 +62,8 @@ def gdp_delta(mu: float, epsilon: float) -> float:
         delta = density * float(_mills(x) - _mills(x + mu))
     else:
         delta = float(ndtr(-x)) - density * float(_mills(x + mu))
-    slack = 8 * _UNIT * (32 + max(x, 1.0) * (epsilon / mu + mu / 2 + abs(x)))  # x carries its terms' rounding
+    # x carries its terms' rounding
+    slack = 8 * UNIT_ROUNDOFF * (32 + max(x, 1.0) * (epsilon / mu + mu / 2 + abs(x)))
     return min(1.0, delta * (1 + slack) + _TINY)
 
 
@@ -141,8 +141,8 @@ def zcdp_delta(rho: float, epsilon: float) -> float:
     u = _boundary(falling, low, high)[0] if falling(low) else low
     terms = ((1 + u) * rho, epsilon, math.log1p(1 / u))
     exponent = u * (terms[0] - terms[1] - terms[2]) - math.log1p(u)
-    slack = 8 * _UNIT * (1 + u * sum(terms) + math.log1p(u))
-    return min(1.0, math.exp(min(0.0, exponent + slack)) * (1 + 4 * _UNIT) + _TINY)
+    slack = 8 * UNIT_ROUNDOFF * (1 + u * sum(terms) + math.log1p(u))
+    return min(1.0, math.exp(min(0.0, exponent + slack)) * (1 + 4 * UNIT_ROUNDOFF) + _TINY)
 
 
 def pair_delta(epsilon: float, delta: float, at: float) -> float:
@@ -165,11 +165,11 @@ def pair_delta(epsilon: float, delta: float, at: float) -> float:
     if at >= epsilon:
         return delta
     step = -math.expm1(at - epsilon) / (1 + math.exp(-epsilon))
-    return min(1.0, (delta + (1 - delta) * step) * (1 + 16 * _UNIT))
+    return min(1.0, (delta + (1 - delta) * step) * (1 + 16 * UNIT_ROUNDOFF))
 
 
 def smallest_epsilon(
-    delta_at: Callable[[float], float], delta: float, *, tolerance: float = 4 * _UNIT
+    delta_at: Callable[[float], float], delta: float, *, tolerance: float = 4 * UNIT_ROUNDOFF
 ) -> float:
     """Return the smallest ε with ``delta_at(ε) <= delta``, or ``inf`` if there is none.
 
@@ -198,7 +198,7 @@ def smallest_epsilon(
 
 
 def _boundary(
-    predicate: Callable[[float], bool], low: float, high: float, tolerance: float = 4 * _UNIT
+    predicate: Callable[[float], bool], low: float, high: float, tolerance: float = 4 * UNIT_ROUNDOFF
 ) -> tuple[float, float]:
     """Narrow ``low`` (true) and ``high`` (false) until they agree to a relative ``tolerance``."""
     while high - low > tolerance * high:

@@ -29,12 +29,11 @@ from numpy.typing import NDArray
 from scipy.fft import irfft, next_fast_len, rfft
 from scipy.optimize import root_scalar
 
-from privfit._checks import FloatArray
+from privfit._checks import UNIT_ROUNDOFF, FloatArray
 
 LARGEST_LOSS: Final = 300.0
 """Losses beyond it count as infinite: their exponentials would overflow soon."""
 
-_UNIT: Final = 2.0**-53
 _MOST_POINTS: Final = 2**22
 _ROUGH_POINTS: Final = 5000
 _FACTORS: Final = (1.0, 0.5, 0.25, 0.12, 0.06, 0.03, 0.015, 0.007, 0.003, 0.001)
@@ -105,7 +104,7 @@ def connect_dots(
         low = (part.first + np.arange(part.p.size)) * interval
         with np.errstate(over="ignore", invalid="ignore"):
             excess = (part.p - np.exp(low) * part.q) / -math.expm1(-interval)
-        spare = (16 + 16 * np.abs(low)) * _UNIT / interval * part.p
+        spare = (16 + 16 * np.abs(low)) * UNIT_ROUNDOFF / interval * part.p
         upper = np.clip(excess + spare, 0.0, part.p)
         start = part.first - first
         mass[start : start + part.p.size] += part.p - upper
@@ -205,7 +204,7 @@ class Convolution:
     def _rounding(self, tilt: float) -> float:
         """Return a bound on the relative error of a product of tilted masses."""
         steps = math.fsum(part.count for part in self._parts)
-        return steps * _UNIT * (64 + 8 * tilt * self._largest)
+        return steps * UNIT_ROUNDOFF * (64 + 8 * tilt * self._largest)
 
     def _powers(self, tilt: float, size: int) -> tuple[NDArray[np.complex128], FloatArray]:
         """Return the transform of the convolution, and bounds on its errors, each of shape (size // 2 + 1,).
@@ -214,7 +213,7 @@ class Convolution:
         """
         logarithm = np.zeros(size // 2 + 1, dtype=np.complex128)
         bound, relative = np.zeros(size // 2 + 1), np.zeros(size // 2 + 1)
-        each = _transform_error(size) + 64 * _UNIT
+        each = _transform_error(size) + 64 * UNIT_ROUNDOFF
         for part, (losses, mass, count) in zip(self._parts, self._laws, strict=True):
             exponent = tilt * losses
             weights = mass * np.exp(exponent - exponent.max())
@@ -266,7 +265,7 @@ def _transform_error(size: int) -> float:
     Each input takes part in ``log2(size)`` stages, each of which multiplies and adds (Higham 2002, section
     24.1); 16 roundings a stage are several times what a butterfly of radix up to 11 costs.
     """
-    return 16 * _UNIT * math.log2(size)
+    return 16 * UNIT_ROUNDOFF * math.log2(size)
 
 
 def _thinned(losses: FloatArray, mass: FloatArray, count: int) -> Law:

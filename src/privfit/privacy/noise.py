@@ -32,6 +32,8 @@ _TOGETHER = 256
 _TOSSED = 2**18
 """Coins that a thread throws at a time."""
 
+_NO_EXACT_DRAW = "solver: a method that draws at random has no version without noise"
+
 Seed: TypeAlias = int | np.random.RandomState | np.random.Generator
 
 
@@ -287,16 +289,16 @@ class NoNoise:
 
     def uniform(self, size: int) -> FloatArray:  # noqa: ARG002 - the protocol's signature
         """Refuse: a method that samples has no exact answer."""
-        raise Incompatible("solver: a method that draws at random has no version without noise")
+        raise Incompatible(_NO_EXACT_DRAW)
 
     def integers(self, high: int, size: int) -> IntArray:  # noqa: ARG002 - the protocol's signature
         """Refuse: a method that samples has no exact answer."""
-        raise Incompatible("solver: a method that draws at random has no version without noise")
+        raise Incompatible(_NO_EXACT_DRAW)
 
     def coins(self, chances: int, size: int) -> BoolArray:  # noqa: ARG002 - the protocol's signature
         """Refuse: a method that samples has no exact answer."""
-        raise Incompatible("solver: a method that draws at random has no version without noise")
+        raise Incompatible(_NO_EXACT_DRAW)
 
     def select(self, scores: FloatArray, scale: float) -> int:  # noqa: ARG002 - the protocol's signature
         """Refuse: a method that samples has no exact answer."""
-        raise Incompatible("solver: a method that draws at random has no version without noise")
+        raise Incompatible(_NO_EXACT_DRAW)

@@ -31,17 +31,20 @@ _CUBE_BITS, _CUBE_LOSS, _SMALLEST_REACH, _LARGEST_CUBE = 50, 2.0**-28, 2**20, 10
 
 
 class AbstractRepeatedNoise(ABC):
-    """Adds noise to vectors in proportion to their sensitivities."""
+    """Adds noise to vectors in proportion to their sensitivities.
 
-    __slots__ = ("_source", "size")
+    Attributes
+    ----------
+    deviation : float
+        Standard deviation of the noise per coordinate, for sensitivity 1.
+    """
+
+    __slots__ = ("_source", "deviation", "size")
+
+    deviation: float
 
     def __init__(self, size: int, source: NoiseSource) -> None:
         self.size, self._source = whole(size=size), source
-
-    @property
-    @abstractmethod
-    def deviation(self) -> float:
-        """Standard deviation of the noise per coordinate, for sensitivity 1."""
 
     @abstractmethod
     def _perturb(self, value: FloatArray) -> FloatArray:
@@ -87,21 +90,16 @@ class RepeatedGaussian(AbstractRepeatedNoise):
     one: ``gaussian_mu(size, 1, deviation) <= mu`` is verified first.
     """
 
-    __slots__ = ("_sd",)
+    __slots__ = ()
 
     def __init__(self, size: int, mu: float, source: NoiseSource) -> None:
         super().__init__(size, source)
-        self._sd = calibrate_gaussian(sensitivity=1.0, mu=mu, size=size)
-        if gaussian_mu(size, 1.0, self._sd) > mu:
+        self.deviation = calibrate_gaussian(sensitivity=1.0, mu=mu, size=size)
+        if gaussian_mu(size, 1.0, self.deviation) > mu:
             raise PlanViolation("the noise of repeated releases does not give the planned mu")
 
-    @property
-    def deviation(self) -> float:
-        """Standard deviation of the noise per coordinate, for sensitivity 1."""
-        return self._sd
-
     def _perturb(self, value: FloatArray) -> FloatArray:
-        return self._source.gaussian(value, self._sd)
+        return self._source.gaussian(value, self.deviation)
 
 
 @final
@@ -128,11 +126,7 @@ class RepeatedRadial(AbstractRepeatedNoise):
         self._scale = calibrate_radial(sensitivity=1.0, epsilon=epsilon, size=size)
         if radial_epsilon(size, 1.0, self._scale) > epsilon:
             raise PlanViolation("the noise of repeated releases does not give the planned epsilon")
-
-    @property
-    def deviation(self) -> float:
-        """Standard deviation of the noise per coordinate, for sensitivity 1."""
-        return radial_sd(self._scale, self.size)
+        self.deviation = radial_sd(self._scale, size)
 
     def _perturb(self, value: FloatArray) -> FloatArray:
         return self._source.radial(value, self._scale)
@@ -162,11 +156,7 @@ class RepeatedLaplace(AbstractRepeatedNoise):
         self._scale = (1.0 + size * 2.0**-58 / positive(epsilon=epsilon)) * (1.0 + _MARGIN) / epsilon
         if laplace_epsilon(size, 1.0, self._scale) > epsilon:
             raise PlanViolation("the noise of repeated releases does not give the planned epsilon")
-
-    @property
-    def deviation(self) -> float:
-        """Standard deviation of the noise per coordinate, for sensitivity 1."""
-        return math.sqrt(2.0) * self._scale
+        self.deviation = math.sqrt(2.0) * self._scale
 
     def _perturb(self, value: FloatArray) -> FloatArray:
         return self._source.laplace(value, self._scale)
@@ -209,11 +199,7 @@ class RepeatedCube(AbstractRepeatedNoise):
         self._spacing = 2.0 ** (math.frexp(self._scale)[1] - 1 - _CUBE_BITS)
         if cube_epsilon(1.0, self._scale) > epsilon:
             raise PlanViolation("the noise of repeated releases does not give the planned epsilon")
-
-    @property
-    def deviation(self) -> float:
-        """Standard deviation of the noise per coordinate, for sensitivity 1."""
-        return self._scale * math.sqrt((self.size + 1.0) * (self.size + 2.0) / 3.0)
+        self.deviation = self._scale * math.sqrt((size + 1.0) * (size + 2.0) / 3.0)
 
     def _perturb(self, value: FloatArray) -> FloatArray:
         if isinstance(self._source, NoNoise):
@@ -250,11 +236,7 @@ class ExactRepeated(AbstractRepeatedNoise):
         super().__init__(size, source)
         if source.private:
             raise PlanViolation("a release without noise was asked of a source that demands noise")
-
-    @property
-    def deviation(self) -> float:
-        """0."""
-        return 0.0
+        self.deviation = 0.0
 
     def _perturb(self, value: FloatArray) -> FloatArray:
         return value

@@ -175,13 +175,9 @@ def clt_mu(steps: Steps) -> float:
     return math.sqrt(2.0 * (math.sinh(min(600.0, r * r)))) * root
 
 
-def _half(steps: Steps, losses: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Return P- and Q-mass between neighbouring losses, which increase from 0 or, if one-sided, anywhere."""
-    with np.errstate(over="ignore", divide="ignore", invalid="ignore"):
-        return _masses(steps, losses)
-
-
+@np.errstate(over="ignore", divide="ignore", invalid="ignore")
 def _masses(steps: Steps, losses: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Return P- and Q-mass between neighbouring losses, which increase from 0 or, if one-sided, anywhere."""
     r, rate = steps.ratio, steps.rate
     if steps.scheme == "all":
         x = losses / r
@@ -232,7 +228,7 @@ def _step_grid(steps: Steps, interval: float, *, added: bool) -> LossGrid:
     top = min(LARGEST_LOSS, _edge(steps, tail)) + interval
     last = math.ceil(top / interval)
     if not steps.asymmetric:
-        p, q = _half(steps, np.arange(last + 1.0) * interval)
+        p, q = _masses(steps, np.arange(last + 1.0) * interval)
         upper = Cells(0, p, q)
         infinite = _beyond(steps, last * interval)
         atom = max(0.0, 1.0 - float(p.sum()) - float(q.sum()) - infinite)
@@ -241,7 +237,7 @@ def _step_grid(steps: Steps, interval: float, *, added: bool) -> LossGrid:
             [upper, upper.mirrored()], interval=interval, atom=atom, infinite=infinite, count=steps.count
         )
     first = math.floor(math.log1p(-steps.rate) / interval)
-    p, q = _half(steps, np.arange(first, last + 1.0) * interval)
+    p, q = _masses(steps, np.arange(first, last + 1.0) * interval)
     cells = Cells(first, p, q)
     if added:
         cells = cells.mirrored()
@@ -254,7 +250,7 @@ def _step_grid(steps: Steps, interval: float, *, added: bool) -> LossGrid:
 
 def _beyond(steps: Steps, loss: float) -> float:
     """Return the P-mass above a loss."""
-    p, _ = _half(steps, np.array([loss, math.inf]))
+    p, _ = _masses(steps, np.array([loss, math.inf]))
     return float(p[0]) * (1 + 1e-9)
 
 
@@ -295,7 +291,7 @@ def _outline(steps: Steps) -> Law:
     losses: FloatArray = np.append(0.0, np.geomspace(1e-9 * top, top, 3000))
     if steps.asymmetric:
         losses = np.concatenate([math.log1p(-steps.rate) * np.linspace(1, 0, 1000, endpoint=False), losses])
-    p, q = _half(steps, losses)
+    p, q = _masses(steps, losses)
     middle = 0.5 * (losses[1:] + losses[:-1])
     if not steps.asymmetric:
         middle, p = np.concatenate([-middle[::-1], middle]), np.concatenate([q[::-1], p])

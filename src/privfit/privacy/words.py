@@ -1,14 +1,12 @@
 """What an account spent, has left and hides, in words: in μ, which adds up, and in ε, which people know."""
 
-from decimal import ROUND_CEILING, ROUND_FLOOR, Context
+from decimal import ROUND_FLOOR, Context
 
 from privfit.privacy.budget import Budget
-from privfit.privacy.composition import Guarantee
+from privfit.privacy.composition import Guarantee, round_up
 from privfit.privacy.relation import Relation
 
-_DIGITS = 4
-_CEILING = Context(prec=_DIGITS, rounding=ROUND_CEILING)
-_FLOOR = Context(prec=_DIGITS, rounding=ROUND_FLOOR)
+_FLOOR = Context(prec=4, rounding=ROUND_FLOOR)
 
 
 def cost_in_words(cost: Guarantee, grant: Budget) -> str:
@@ -16,8 +14,7 @@ def cost_in_words(cost: Guarantee, grant: Budget) -> str:
     words = cost.describe()
     if grant.notion != "approximate" or (not cost.gaussian and not cost.sampled):
         return words
-    epsilon = float(_CEILING.create_decimal(repr(cost.epsilon_at(grant.delta))))
-    return f"{words}, ε = {epsilon:.4g} at δ = {grant.delta:.4g}"
+    return f"{words}, ε = {round_up(cost.epsilon_at(grant.delta))} at δ = {grant.delta:.4g}"
 
 
 def neighbours_in_words(relation: str | None, unit: str | None) -> str:

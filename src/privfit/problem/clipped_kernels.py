@@ -9,24 +9,21 @@ from numba.extending import is_jitted
 
 from privfit._checks import FloatArray
 from privfit.data.blocks import Block, BlockKernel
+from privfit.data.clamp import SHRINK
 from privfit.data.reduction import CHUNK_ROWS, GROUP_ROWS, chunk_rows
+from privfit.data.row_types import MATRIX, VECTOR
 from privfit.losses.base import AbstractLoss
 from privfit.losses.outside import guarded
 from privfit.losses.pointers import address, called
 
-_VECTOR = float64[::1]
 _STRIDED = types.Array(float64, 1, "A", readonly=True)
-_MATRIX = float64[:, ::1]
-
-_SHRINK = 1.0 - 2.0**-40
-"""Covers the rounding of a norm of up to 2**11 entries, of the quotient and of the product."""
 
 _SMALLEST = 1e-280
 """Squared norms are raised to it: below, squares of entries underflow and the norm is not known."""
 
 
 @njit(
-    void(_MATRIX, _VECTOR, _VECTOR, _STRIDED, _VECTOR, _VECTOR, int64, float64, float64, _MATRIX),
+    void(MATRIX, VECTOR, VECTOR, _STRIDED, VECTOR, VECTOR, int64, float64, float64, MATRIX),
     cache=True,
     nogil=True,
     fastmath={"reassoc", "contract"},
@@ -90,7 +87,7 @@ def clipped_gradient_kernel(loss: AbstractLoss, theta: FloatArray, clip: float) 
     """
     state = np.array([1.0, *loss.parameters])
     slope, bound = loss.functions.slope, loss.constants.slope
-    theta, limit = np.ascontiguousarray(theta), clip * _SHRINK
+    theta, limit = np.ascontiguousarray(theta), clip * SHRINK
     if not is_jitted(slope):
         of_arrays = guarded(slope)
         return _array_kernel(lambda y, eta: np.asarray(of_arrays(y, eta, *state)), theta, bound, limit)

@@ -19,7 +19,7 @@ from privfit.data.blocks import Block, BlockKernel, CodedBlock, CodedKernel, Row
 from privfit.data.coded import CodedMatrix, Matrix, by_code, numbers_of
 from privfit.data.lanes import padded
 from privfit.data.reduction import CHUNK_ROWS, GROUP_ROWS, slab_rows
-from privfit.data.row_types import for_numbers
+from privfit.data.row_types import MATRIX, VECTOR, for_numbers
 from privfit.losses.base import AbstractLoss
 from privfit.losses.pointers import address, called
 from privfit.problem import coded_kernels
@@ -35,15 +35,13 @@ from privfit.problem.groups import (
 from privfit.problem.products import add_products, scaled_rows
 from privfit.problem.slopes import CURVATURE_CODES, SLOPE_CODES, fill_curvatures, fill_slopes
 
-_VECTOR = float64[::1]
-_MATRIX = float64[:, ::1]
 _TOGETHER = 4
 """Slabs whose rows are computed together: threads would wait for each other between shorter parts."""
 
 _CHUNKS = 4
 """Chunks that one call sums where rows are read as they lie: many threads would wait for shorter ones."""
 
-_FACTORS = void(*[_VECTOR] * 4, *[int64] * 3, *[_VECTOR] * 4)
+_FACTORS = void(*[VECTOR] * 4, *[int64] * 3, *[VECTOR] * 4)
 
 
 @njit(inline="always")
@@ -53,7 +51,7 @@ def _clamp(value: float, low: float, high: float) -> float:
     return kept if kept == kept else 0.0  # noqa: PLR0124
 
 
-@for_numbers(int64, _VECTOR, _VECTOR, _VECTOR, _VECTOR, int64, int64, _VECTOR, _MATRIX)
+@for_numbers(int64, VECTOR, VECTOR, VECTOR, VECTOR, int64, int64, VECTOR, MATRIX)
 def _add_gradients(
     x: Any,
     constant: int,
@@ -92,7 +90,7 @@ def _add_gradients(
 
 
 @njit(
-    void(_MATRIX, _VECTOR, _VECTOR, _VECTOR, _VECTOR, int64, float64, float64, _MATRIX),
+    void(MATRIX, VECTOR, VECTOR, VECTOR, VECTOR, int64, float64, float64, MATRIX),
     cache=True,
     nogil=True,
     fastmath={"reassoc", "contract"},

@@ -18,6 +18,7 @@ from privfit.problem import bounded_kernels, class_kernels, kernels, marginal_ke
 from privfit.problem.kept import kept
 from privfit.problem.plan import ReleaseKind
 from privfit.problem.queries import MATRICES, SHARES, BoundedQuery, need_hessian
+from privfit.problem.share_kernels import CLASSES, counts_kernel, norms_kernel, residuals_kernel, sizes_kernel
 from privfit.problem.steep import SteepRows
 from privfit.problem.turning import for_each, longest_row, matrix_rounding, turned_rows
 from privfit.problem.value_kernels import Segment, secant_kernel
@@ -185,7 +186,7 @@ class Problem:
             summed = self.amplification / self.norm_bound
             return BoundedQuery(kind, self.size, 1.0, constants.scale_slope, summed, self._turned)
         if kind in SHARES:
-            return BoundedQuery(kind, bounded_kernels.CLASSES[kind], 1.0)
+            return BoundedQuery(kind, CLASSES[kind], 1.0)
         if kind == "marginals":
             return self._marginals_query()
         return BoundedQuery(kind, 1, constants.slope * self.norm_bound, summed=summed)
@@ -275,8 +276,6 @@ class Problem:
                 return self._meat_kernel(at)
             case "marginals" if self.basis is not None:
                 raise PlanViolation("marginals are bounded in encoded coordinates only")
-            case _:
-                pass
         if isinstance(self.loss, Multinomial):
             return self._class_kernel(self.loss, kind, self.coefficients(at))
         if kind == "marginals":
@@ -288,10 +287,10 @@ class Problem:
         if kind == "second_moment":
             return kernels.second_moment_kernel(self._row_basis(kind))
         if kind == "norms":
-            return bounded_kernels.norms_kernel()
+            return norms_kernel()
         if self.loss.target_kind != "count":
             raise PlanViolation(f"{self.loss.name} takes a response that is not a count")
-        return bounded_kernels.counts_kernel(self.response_range[1])
+        return counts_kernel(self.response_range[1])
 
     def _row_kernel(self, kind: ReleaseKind, theta: FloatArray, scale: float) -> BlockKernel:
         if kind == "bounded_gradient":
@@ -299,7 +298,7 @@ class Problem:
         if kind == "residuals":
             return self._residuals_kernel(theta)
         if kind == "sizes":
-            return bounded_kernels.sizes_kernel(self.loss, theta, scale, self.norm_bound)
+            return sizes_kernel(self.loss, theta, scale, self.norm_bound)
         made = kernels if self.loss.compiled else numpy_kernels
         if kind == "gradient":
             return made.gradient_kernel(self.loss, theta, scale)
@@ -308,7 +307,7 @@ class Problem:
     def _residuals_kernel(self, theta: FloatArray) -> BlockKernel:
         if not self.loss.of_residual:
             raise PlanViolation(f"{self.loss.name} is not a function of residuals")
-        return bounded_kernels.residuals_kernel(theta, self.response_range)
+        return residuals_kernel(theta, self.response_range)
 
     def _meat_kernel(self, at: FloatArray) -> BlockKernel:
         if isinstance(self.loss, Multinomial) or not self.loss.compiled:

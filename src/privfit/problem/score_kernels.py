@@ -8,6 +8,7 @@ from numba import float64, int64, njit, void
 from privfit._checks import FloatArray
 from privfit.data.blocks import Block, BlockKernel, TravellingKernel
 from privfit.data.reduction import chunk_rows
+from privfit.data.row_types import MATRIX, VECTOR
 from privfit.losses.base import AbstractLoss, ScalarFunction, zero
 from privfit.losses.pointers import address, called
 from privfit.losses.score import AbstractScore
@@ -15,9 +16,6 @@ from privfit.losses.score import AbstractScore
 _FAR = 65536.0
 """How far beyond its largest predictor a row's response may be. Losses are straight lines long before, and
 of numbers that are much larger nothing would be left in a difference of two values but their rounding."""
-
-_VECTOR = float64[::1]
-_MATRIX = float64[:, ::1]
 
 
 @njit(cache=True, nogil=True)
@@ -28,7 +26,7 @@ def _within(value: float, limit: float) -> float:
 
 
 @njit(
-    void(_MATRIX, _VECTOR, _VECTOR, _MATRIX, int64, int64, _VECTOR, float64, float64, float64, _VECTOR),
+    void(MATRIX, VECTOR, VECTOR, MATRIX, int64, int64, VECTOR, float64, float64, float64, VECTOR),
     cache=True,
     nogil=True,
 )

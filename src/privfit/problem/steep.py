@@ -4,18 +4,18 @@ from dataclasses import dataclass
 from typing import Any, final
 
 import numpy as np
-from numba import float64, int64, njit, void
+from numba import int64, njit, void
 
 from privfit._checks import FloatArray
 from privfit.data.caps import SlopeBounds
 from privfit.data.coded import Matrix
+from privfit.data.row_types import VECTOR
 from privfit.errors import PlanViolation
 from privfit.losses.base import AbstractLoss
 from privfit.losses.multinomial import Multinomial
 from privfit.losses.pointers import address
 from privfit.problem.slopes import SLOPE_CODES, fill_reaches
 
-_VECTOR = float64[::1]
 _TOGETHER = 256
 """Predictors that are looked at together."""
 
@@ -112,7 +112,7 @@ def steepest(loss: AbstractLoss, eta: FloatArray, slack: float) -> FloatArray:
     return found
 
 
-@njit(void(int64, int64, _VECTOR, _VECTOR, _VECTOR, _VECTOR), cache=True, nogil=True, error_model="numpy")
+@njit(void(int64, int64, VECTOR, VECTOR, VECTOR, VECTOR), cache=True, nogil=True, error_model="numpy")
 def _fill_steepest(  # noqa: PLR0917 -- compiled
     code: int, reach: int, eta: Any, loss: Any, limits: Any, out: Any
 ) -> None:

@@ -4,7 +4,7 @@ import math
 
 import numpy as np
 
-from privfit._checks import FloatArray
+from privfit._checks import UNIT_ROUNDOFF, FloatArray
 from privfit.data.reduction import slab_terms, summation_error
 
 TURNING_EPSILON = float(np.finfo(np.longdouble).eps)
@@ -66,7 +66,7 @@ def matrix_rounding(basis: FloatArray, *, n_rows: int, most_rows: int, term: flo
     order.
     """
     summing = summation_error(most_rows, slab_terms(width)) * _spectral(basis) ** 2
-    turning = 2.0 * (2 * len(basis)) * 2.0**-53 * float(np.vdot(basis, basis))
+    turning = 2.0 * (2 * len(basis)) * UNIT_ROUNDOFF * float(np.vdot(basis, basis))
     return 2.0 * (summing + turning) * (2 * n_rows) * term
 
 

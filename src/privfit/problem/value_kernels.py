@@ -9,14 +9,13 @@ from numba import float64, int64, njit, void
 from privfit._checks import FloatArray
 from privfit.data.blocks import Block, BlockKernel, CodedBlock, CodedKernel
 from privfit.data.reduction import chunk_rows
+from privfit.data.row_types import VECTOR
 from privfit.losses.base import AbstractLoss
 from privfit.losses.pointers import address, called
 
-_VECTOR = float64[::1]
-
 
 @njit(
-    void(_VECTOR, _VECTOR, _VECTOR, _VECTOR, _VECTOR, int64, float64, float64, _VECTOR),
+    void(VECTOR, VECTOR, VECTOR, VECTOR, VECTOR, int64, float64, float64, VECTOR),
     nogil=True,
     cache=True,
 )

@@ -9,17 +9,13 @@ from numba import float64, int64, njit, void
 
 from privfit._checks import FloatArray
 from privfit.data.blocks import Block
+from privfit.data.clamp import SHRINK
+from privfit.data.row_types import MATRIX, VECTOR
 from privfit.losses.base import AbstractLoss
 from privfit.losses.outside import guarded
 
-_VECTOR = float64[::1]
-_MATRIX = float64[:, ::1]
 
-_SHRINK = 1.0 - 2.0**-40
-"""Covers the rounding of the norm that a difference is held to."""
-
-
-@njit(void(_MATRIX, int64, int64, _VECTOR, _VECTOR, _MATRIX), cache=True, nogil=True)
+@njit(void(MATRIX, int64, int64, VECTOR, VECTOR, MATRIX), cache=True, nogil=True)
 def _predictors(x: Any, first: int, last: int, point: Any, before: Any, out: Any) -> None:  # noqa: PLR0917
     """Fill ``out[i]`` with the linear predictors of row ``first + i`` at both points."""
     for i in range(last - first):
@@ -30,12 +26,12 @@ def _predictors(x: Any, first: int, last: int, point: Any, before: Any, out: Any
         out[i, 0], out[i, 1] = new, old
 
 
-@njit(void(_MATRIX, _VECTOR, int64, int64, _VECTOR, _VECTOR, float64, _VECTOR), cache=True, nogil=True)
+@njit(void(MATRIX, VECTOR, int64, int64, VECTOR, VECTOR, float64, VECTOR), cache=True, nogil=True)
 def _mean_held(  # noqa: PLR0917 -- compiled
     x: Any, weight: Any, first: int, last: int, steps: Any, center: Any, radius: float, out: Any
 ) -> None:
     """Fill ``out`` with the mean of ``weight * step * x``, each row's projected on a ball."""
-    limit = radius * _SHRINK
+    limit = radius * SHRINK
     out[:] = 0.0
     for i in range(first, last):
         step, squared = weight[i] * steps[i - first], 0.0
@@ -49,12 +45,12 @@ def _mean_held(  # noqa: PLR0917 -- compiled
         out[j] /= last - first
 
 
-@njit(void(_MATRIX, _VECTOR, int64, int64, _VECTOR, float64, float64, _VECTOR), cache=True, nogil=True)
+@njit(void(MATRIX, VECTOR, int64, int64, VECTOR, float64, float64, VECTOR), cache=True, nogil=True)
 def _mean_shortened(  # noqa: PLR0917 -- compiled
     x: Any, weight: Any, first: int, last: int, steps: Any, norm: float, radius: float, out: Any
 ) -> None:
     """Fill ``out`` with the mean of ``weight * step * x``, each row's shortened to a norm of ``radius``."""
-    limit = radius * _SHRINK
+    limit = radius * SHRINK
     out[:] = 0.0
     for i in range(first, last):
         step, largest, power = weight[i] * steps[i - first], 0.0, 0.0

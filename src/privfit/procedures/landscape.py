@@ -6,12 +6,10 @@ from typing import final
 
 import numpy as np
 
-from privfit._checks import FloatArray
+from privfit._checks import UNIT_ROUNDOFF, FloatArray
 from privfit.errors import PlanViolation
 from privfit.problem.objective import Problem
 from privfit.problem.rows import Rows
-
-_UNIT = 2.0**-53
 
 
 def fully_penalised(problem: Problem, l2: float | None = None) -> Problem:
@@ -123,12 +121,12 @@ class Landscape:
             predictor *= 2.0
         ridges = 8.0 * self.l2 + 2.0 * (self.size + 4) * self.penalty
         rest = 64.0 * self.slope + ridges * radius + 8.0 * self.tilt
-        return (summed + _UNIT * (predictor + rest)) * (1.0 + 1e-9)
+        return (summed + UNIT_ROUNDOFF * (predictor + rest)) * (1.0 + 1e-9)
 
     def update_rounding(self, radius: float, step_size: float) -> float:
         """Return how far one step, projection included, can end from where exact arithmetic would."""
         length = step_size * (self.slope + self.tilt + (self.l2 + self.penalty) * radius)
-        return 16.0 * (1.0 + self.size * _UNIT) * _UNIT * (radius + length)
+        return 16.0 * (1.0 + self.size * UNIT_ROUNDOFF) * UNIT_ROUNDOFF * (radius + length)
 
 
 @final

@@ -6,7 +6,7 @@ from typing import final
 
 import numpy as np
 
-from privfit._checks import FloatArray, in_range, positive
+from privfit._checks import UNIT_ROUNDOFF, FloatArray, in_range, positive
 from privfit.data.blocks import TravellingKernel
 from privfit.privacy.allowance import Allowance
 from privfit.privacy.mechanisms import NoiseSource, smat, svec
@@ -20,7 +20,6 @@ from privfit.problem.queries import mean_sensitivity
 from privfit.problem.rows import Rows
 from privfit.problem.schedule import planned_noise
 
-_UNIT_ROUNDOFF = 2.0**-53
 _SAFE = 1.0 + 2.0**-40
 """Covers the rounding of a row's products."""
 
@@ -112,7 +111,7 @@ class SmallestEigenvalue(AbstractProcedure):
     def planned(self, problem: Problem) -> PlannedRelease:
         """Return the planned release of one number."""
         squared, p = problem.norm_bound**2, problem.n_coef
-        of_eigenvalue = 2.0 * _EIGENVALUE_ERRORS * p * _UNIT_ROUNDOFF * (2 * problem.n_rows) * squared
+        of_eigenvalue = 2.0 * _EIGENVALUE_ERRORS * p * UNIT_ROUNDOFF * (2 * problem.n_rows) * squared
         sensitivity = mean_sensitivity(
             squared + of_eigenvalue, largest=squared, n_rows=problem.n_rows, most_rows=problem.most_rows
         )

@@ -6,7 +6,7 @@ from typing import final
 
 import numpy as np
 
-from privfit._checks import FloatArray
+from privfit._checks import UNIT_ROUNDOFF, FloatArray
 from privfit.data.reduction import summation_error
 from privfit.privacy.mechanisms import NoiseSource
 from privfit.privacy.relation import Relation
@@ -21,7 +21,6 @@ from privfit.procedures.tangent_boxes import Exponent, fine_uniform
 MARGIN = 1e-6
 """Relative margin on mu for rounding to the lattice of the proposals, and of the temperature."""
 
-_UNIT = 2.0**-53
 _LOSS_ROUNDINGS = 16
 """Roundings that the value or slope of a loss takes, with room to spare."""
 
@@ -166,11 +165,11 @@ class RegularisedGaussianDraw(AbstractProcedure):
         at = 2.0 * steepest / self.strength
         slope = steepest + problem.l2 * at
         far = slope / self.strength + (math.sqrt(size) + _FAR) / math.sqrt(k * self.strength)
-        term = (size + _LOSS_ROUNDINGS) * _UNIT
+        term = (size + _LOSS_ROUNDINGS) * UNIT_ROUNDOFF
         rows = problem.most_rows
         compensated = summation_error(rows, 4 + rows.bit_length()) + term
         value = (far + 1.0) * (slope + problem.l2 * far) * compensated
-        tangent = (far + at) * slope * (size + 6) * _UNIT
+        tangent = (far + at) * slope * (size + 6) * UNIT_ROUNDOFF
         below = 2.0 * (far + at + 1.0) * (slope + problem.l2 * far) * (summation_error(rows) + term)
         return DrawRounding(mu=6.0 * k * (value + tangent), below=k * below)
 

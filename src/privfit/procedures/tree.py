@@ -3,14 +3,12 @@
 from typing import Any
 
 import numpy as np
-from numba import float64, int64, njit, void
+from numba import int64, njit, void
 
 from privfit._checks import FloatArray
+from privfit.data.row_types import MATRIX, VECTOR
 from privfit.errors import PlanViolation
 from privfit.privacy.repeated import AbstractRepeatedNoise
-
-_VECTOR = float64[::1]
-_MATRIX = float64[:, ::1]
 
 
 class NoisyTree:
@@ -55,11 +53,6 @@ class NoisyTree:
     def __reduce__(self) -> str:
         raise TypeError("a tree holds private sums and cannot be pickled")
 
-    @property
-    def nodes(self) -> int:
-        """Number of sums that are kept."""
-        return self._round.bit_count()
-
     def step(self, vector: FloatArray, sensitivity: float) -> tuple[FloatArray, float]:
         """Add the vector of a round.
 
@@ -97,7 +90,7 @@ class NoisyTree:
         return total, sum(self._deviations)
 
 
-@njit(void(_MATRIX, int64, _VECTOR), cache=True, nogil=True)
+@njit(void(MATRIX, int64, VECTOR), cache=True, nogil=True)
 def _merge(sums: Any, level: int, vector: Any) -> None:
     """Set ``sums[level]`` to the vector plus all lower sums, and these to 0."""
     for j in range(vector.size):
@@ -108,7 +101,7 @@ def _merge(sums: Any, level: int, vector: Any) -> None:
         sums[level, j] = total
 
 
-@njit(void(_MATRIX, int64, _VECTOR, _VECTOR), cache=True, nogil=True)
+@njit(void(MATRIX, int64, VECTOR, VECTOR), cache=True, nogil=True)
 def _replace(sums: Any, level: int, fresh: Any, total: Any) -> None:
     """Set ``sums[level]``, the lower sums to 0, and ``total`` to the sum of all."""
     for j in range(fresh.size):

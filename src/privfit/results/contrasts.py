@@ -1,6 +1,7 @@
 """Results of tests on combinations of coefficients and on terms, as data and as tables."""
 
 from dataclasses import dataclass
+from typing import final
 
 import numpy as np
 import pandas as pd
@@ -17,7 +18,7 @@ from privfit.inference.wald import WaldTest
 from privfit.results.absent import ExplainsAbsence
 from privfit.results.constraints import describe_combination
 from privfit.results.printer import Column
-from privfit.results.summary import Summary
+from privfit.results.summary import AbstractTable, Summary
 from privfit.results.unusable import footnotes
 
 _ADJUSTED = {
@@ -34,8 +35,9 @@ _INTERVALS = {
 }
 
 
+@final
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
-class Estimates(ExplainsAbsence):
+class Estimates(AbstractTable, ExplainsAbsence):
     """Named estimates with standard errors: what `FitResult.t_test` and kin return.
 
     Parameters
@@ -124,20 +126,13 @@ class Estimates(ExplainsAbsence):
             footers=notes,
         )
 
-    def __str__(self) -> str:
-        return str(self.summary())
-
-    __repr__ = __str__
-
-    def _repr_html_(self) -> str:
-        return self.summary().as_html()
-
     def _labelled(self, values: FloatArray, name: str) -> pd.Series:
         return pd.Series(values.copy(), index=list(self.names), name=name)
 
 
+@final
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
-class TermTests:
+class TermTests(AbstractTable):
     """Wald tests of the terms of a model, each of all its coefficients together.
 
     Parameters
@@ -206,14 +201,6 @@ class TermTests:
         frame = self.summary_frame()
         frame.loc[[not test.testable for test in self.tests], ["F", "df_denom"]] = np.nan
         return frame
-
-    def __str__(self) -> str:
-        return str(self.summary())
-
-    __repr__ = __str__
-
-    def _repr_html_(self) -> str:
-        return self.summary().as_html()
 
 
 def combinations(

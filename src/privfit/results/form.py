@@ -47,7 +47,6 @@ class ModelForm:
             raise InvalidArgument(
                 "classes must hold two or more labels for link='logit', none or two for 'none', and none else"
             )
-
         if self.quantile is not None and not (self.link == "identity" and 0.0 < self.quantile < 1.0):
             raise InvalidArgument("quantile must lie between 0 and 1, and goes with link='identity' alone")
 

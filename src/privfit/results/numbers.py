@@ -4,9 +4,6 @@ import math
 import unicodedata
 from collections import Counter
 from collections.abc import Sequence
-from decimal import ROUND_CEILING, Context
-
-_CEILING = Context(prec=4, rounding=ROUND_CEILING)
 
 
 def significant(value: float, digits: int = 4) -> str:
@@ -37,13 +34,6 @@ def pvalue(value: float) -> str:
 def percent(value: float) -> str:
     """Write a share as a percentage with one decimal."""
     return fixed(100 * value, 1)
-
-
-def round_up(value: float) -> str:
-    """Write a privacy parameter with at most 4 significant digits, never smaller than it is."""
-    if not math.isfinite(value):
-        return _special(value)
-    return f"{float(_CEILING.create_decimal(repr(float(value)))):.4g}"
 
 
 def _special(value: float) -> str:

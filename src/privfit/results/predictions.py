@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import final
 
 import numpy as np
 import pandas as pd
@@ -12,7 +13,7 @@ from privfit.inference import effects, wald
 from privfit.inference.effects import Link
 from privfit.results.printer import Column
 from privfit.results.regression import PUBLIC, Coefficients, Regression, need_mean
-from privfit.results.summary import Summary
+from privfit.results.summary import AbstractTable, Summary
 from privfit.results.unusable import footnotes_on_a_curve
 
 
@@ -49,8 +50,9 @@ def _predicted_class(regression: Regression, data: object) -> pd.Series:
     return pd.Series(np.array(target.labels)[codes], index=_rows(data, len(values)), name=target.name)
 
 
+@final
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
-class Predictions:
+class Predictions(AbstractTable):
     """Means or quantiles of the response at given covariates, with standard errors, as of `get_prediction`.
 
     Parameters
@@ -148,14 +150,6 @@ class Predictions:
             ),
             footers=(*self.notes, PUBLIC),
         )
-
-    def __str__(self) -> str:
-        return str(self.summary())
-
-    __repr__ = __str__
-
-    def _repr_html_(self) -> str:
-        return self.summary().as_html()
 
 
 def _word(quantile: float | None) -> str:

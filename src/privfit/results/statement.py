@@ -5,9 +5,9 @@ from dataclasses import dataclass
 
 from privfit._checks import RelationName
 from privfit.privacy.budget import Budget
-from privfit.privacy.composition import compose
+from privfit.privacy.composition import compose, round_up
 from privfit.problem.plan import Plan
-from privfit.results.numbers import round_up, significant
+from privfit.results.numbers import significant
 
 ROW = "row"
 

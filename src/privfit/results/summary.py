@@ -1,5 +1,6 @@
 """The summary of a fit: data first, then rendered as text, HTML or LaTeX by one printer."""
 
+from abc import ABC, abstractmethod
 from dataclasses import dataclass
 
 import numpy as np
@@ -59,6 +60,24 @@ class Summary:
 
     def _repr_latex_(self) -> str:
         return self.as_latex()
+
+
+class AbstractTable(ABC):
+    """What prints, and shows itself in a notebook, as its summary."""
+
+    __slots__ = ()
+
+    @abstractmethod
+    def summary(self) -> Summary:
+        """Return the table, for print or notebook."""
+
+    def __str__(self) -> str:
+        return str(self.summary())
+
+    __repr__ = __str__
+
+    def _repr_html_(self) -> str:
+        return self.summary().as_html()
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -92,6 +92,11 @@ class Solution:
     bend: FloatArray | None = None
     expected: FloatArray | None = None
 
+    @classmethod
+    def of_point(cls, problem: Problem, theta: FloatArray) -> "Solution":
+        """Return a point that was released as a whole, see `AbstractSolver.releases_a_point`."""
+        return cls(problem, theta, (), (), "point")
+
     @property
     def late(self) -> tuple[Step, ...]:
         """The second half of the steps, after the transient."""

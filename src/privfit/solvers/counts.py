@@ -5,9 +5,9 @@ import math
 import numpy as np
 
 from privfit.losses import AbstractLoss, Poisson
-from privfit.problem.bounded_kernels import NORM_CLASSES, NORMS_A_DOUBLING
 from privfit.problem.objective import Problem
 from privfit.problem.oracle import Oracle
+from privfit.problem.share_kernels import NORM_CLASSES, NORMS_A_DOUBLING
 from privfit.solvers.base import with_loss
 from privfit.solvers.histogram import largest_seen
 from privfit.solvers.response import AbstractResponse, MeanResponse

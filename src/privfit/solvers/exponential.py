@@ -118,7 +118,7 @@ class ExponentialMechanism(AbstractSolver):
         planned = oracle.plan.solver_releases[0]
         procedure = self._procedure(problem, planned.epsilon or 0.0)
         drawn = oracle.carry_out(procedure, np.zeros(problem.size))
-        return Solution(problem, drawn.value, (), (), "point")
+        return Solution.of_point(problem, drawn.value)
 
     def expected_excess(self, problem: Problem, allowance: Allowance, *, level: float | None = None) -> float:
         """Return a bound on the objective at the answer, above its minimum on the feasible set.

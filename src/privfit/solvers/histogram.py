@@ -7,8 +7,8 @@ import numpy as np
 from scipy.interpolate import PchipInterpolator
 
 from privfit._checks import FloatArray
-from privfit.problem.bounded_kernels import NORM_CLASSES, NORMS_A_DOUBLING
 from privfit.problem.plan import Release
+from privfit.problem.share_kernels import NORM_CLASSES, NORMS_A_DOUBLING
 
 _BEYOND_SEEN = 3.0
 """Standard deviations of noise that the share of rows from a class on must exceed to count."""

@@ -119,7 +119,7 @@ class NoisySGD(AbstractSolver):
             raise Incompatible(f"solver: {_METHOD} draws rows at random and has no version without noise")
         descent = self._descent(problem, event.steps, event.rate, event.ratio)
         release = oracle.carry_out(descent, np.array(problem.start))
-        return Solution(problem, release.value, (), (), "point")
+        return Solution.of_point(problem, release.value)
 
     def _useful_steps(self, problem: Problem, mu: float) -> int:
         fewest, most = _STEPS

@@ -4,8 +4,8 @@ import math
 
 import numpy as np
 
-from privfit.problem.bounded_kernels import NORM_CLASSES, NORMS_A_DOUBLING
 from privfit.problem.plan import Release
+from privfit.problem.share_kernels import NORM_CLASSES, NORMS_A_DOUBLING
 from privfit.solvers.histogram import CERTAIN, Edge, believed, largest_seen, spread_out, upper_edge
 
 LAST_NORM = 2.0 ** ((NORM_CLASSES - 1) / NORMS_A_DOUBLING)

@@ -103,7 +103,7 @@ class ObjectivePerturbation(AbstractSolver):
         planned = oracle.plan.solver_releases[0]
         procedure = self.procedure_of(problem, planned)
         release = oracle.carry_out(procedure, np.array(problem.start))
-        return Solution(problem, release.value, (), (), "point")
+        return Solution.of_point(problem, release.value)
 
     def procedure_of(self, problem: Problem, planned: PlannedRelease) -> PerturbedObjective:
         """Return the procedure of a planned release, with its ridge and noise."""

@@ -15,6 +15,7 @@ from privfit.privacy.allowance import Allowance
 from privfit.problem.objective import Problem
 from privfit.problem.oracle import Oracle
 from privfit.problem.plan import PlannedRelease
+from privfit.problem.schedule import allowance_of
 from privfit.procedures.online_to_batch import PURE_NOISE, NoiseMode, OnePass
 from privfit.solvers.base import AbstractSolver, Solution
 from privfit.solvers.requirements import need_no_scale, need_one_predictor, need_replace, need_smooth
@@ -101,8 +102,8 @@ class OnlineToBatch(AbstractSolver):
         """Name with the learner."""
         return f"one pass, {self.learner.name}"
 
-    def procedure(self, problem: Problem, amount: float, *, pure: bool) -> OnePass:
-        """Return the pass that costs ``amount``.
+    def procedure(self, problem: Problem, allowance: Allowance) -> OnePass:
+        """Return the pass that costs ``allowance``.
 
         Raises
         ------
@@ -119,8 +120,8 @@ class OnlineToBatch(AbstractSolver):
             radius=self.radius,
             batch=min(self.batch_size, problem.n_rows),
             mode=self.noise,
-            amount=amount,
-            pure=pure,
+            amount=allowance.amount,
+            pure=allowance.pure,
             norm=self.noise_norm,
             row_bound=self.row_bound,
         )
@@ -136,14 +137,13 @@ class OnlineToBatch(AbstractSolver):
                 "noise_norm: pure noise can be drawn exactly for 1, 2 and inf only; take one of them, "
                 "or set delta > 0"
             )
-        one = self.procedure(problem, allowance.amount, pure=allowance.pure)
+        one = self.procedure(problem, allowance)
         self.learner.start(one.game(problem))  # refuses what it cannot play
         return (one.planned(problem),)
 
     def run(self, problem: Problem, oracle: Oracle) -> Solution:
         """Make the pass."""
-        (planned,) = [release for release in oracle.plan.solver_releases if release.kind == "stream"]
-        pure = planned.epsilon is not None
-        one = self.procedure(problem, planned.mu if planned.epsilon is None else planned.epsilon, pure=pure)
+        (planned,) = oracle.plan.solver_releases
+        one = self.procedure(problem, allowance_of(planned))
         theta = oracle.carry_out(one, np.array(one.center)).value
-        return Solution(problem, theta, (), (), "point")
+        return Solution.of_point(problem, theta)

@@ -91,7 +91,7 @@ class OutputPerturbation(AbstractSolver):
         planned = oracle.plan.solver_releases[0]
         minimiser = self.settled_minimiser(problem, planned)
         release = oracle.carry_out(PerturbedOutput(minimiser, planned), np.array(problem.start))
-        return Solution(problem, release.value, (), (), "point")
+        return Solution.of_point(problem, release.value)
 
     def utility_bound(self, problem: Problem, allowance: Allowance) -> float:
         """Return a bound on the expected excess ``F(released) - min F`` of the objective.

@@ -124,7 +124,7 @@ class RandomRoundSGD(AbstractSolver):
             raise Incompatible(f"solver: {_METHOD} draws rows at random and has no version without noise")
         walk = self._walk(problem, event.steps + 1, event.ratio)
         release = oracle.carry_out(walk, np.array(problem.start))
-        return Solution(problem, release.value, (), (), "point")
+        return Solution.of_point(problem, release.value)
 
     def _n_steps(self, problem: Problem, allowance: Allowance) -> int:
         if self.n_steps is not None:

@@ -99,7 +99,7 @@ class RegularisedExponentialMechanism(AbstractSolver):
         """Carry out the planned draw."""
         procedure = self._procedure(problem, oracle.plan.solver_releases[0].mu)
         drawn = oracle.carry_out(procedure, np.zeros(problem.size))
-        return Solution(problem, drawn.value, (), (), "point")
+        return Solution.of_point(problem, drawn.value)
 
     def _procedure(self, problem: Problem, mu: float) -> RegularisedBallDraw | RegularisedGaussianDraw:
         radius = self.radius or default_radius(problem)

@@ -28,7 +28,7 @@ def need_convex(problem: Problem, method: str) -> None:
         )
 
 
-def need_hessian(problem: Problem) -> None:
+def need_standard_errors(problem: Problem) -> None:
     """Refuse standard errors where there is no positive definite Hessian that they could rest on."""
     name = problem.loss.name
     if not problem.loss.constants.smooth:

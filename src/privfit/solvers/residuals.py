@@ -10,10 +10,10 @@ import numpy as np
 
 from privfit._checks import FloatArray
 from privfit.losses import SmoothedQuantile, Squared
-from privfit.problem.bounded_kernels import SIDE_CLASSES, SIDES_A_DOUBLING, largest_edge
 from privfit.problem.objective import Problem
 from privfit.problem.oracle import Oracle
 from privfit.problem.plan import Release
+from privfit.problem.share_kernels import SIDE_CLASSES, SIDES_A_DOUBLING, largest_edge
 from privfit.solvers.geometry import Frame, whitened
 from privfit.solvers.histogram import Counting, last_seen
 

@@ -41,9 +41,7 @@ class AbstractResponse(ABC):
         """Return the constant linear predictors, shape (n_outputs,)."""
 
 
-def released_response(
-    problem: Problem, value: FloatArray, noise: float, *, hidden: bool = False
-) -> AbstractResponse:
+def released_response(problem: Problem, value: FloatArray, noise: float, *, hidden: bool) -> AbstractResponse:
     """Return what the last entries of marginals, in units of the norm bound, say.
 
     ``noise`` is their standard deviation, and ``hidden`` says that noise hides the mean weight of a row.

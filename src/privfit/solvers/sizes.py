@@ -8,8 +8,8 @@ from typing import final
 import numpy as np
 
 from privfit._checks import FloatArray
-from privfit.problem.bounded_kernels import SIZE_ORIGIN
 from privfit.problem.plan import Release
+from privfit.problem.share_kernels import SIZE_ORIGIN
 from privfit.solvers.histogram import believed, smoothed_out
 
 _USUAL = 0.12

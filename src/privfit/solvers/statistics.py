@@ -6,7 +6,7 @@ from typing import ClassVar, final
 
 import numpy as np
 
-from privfit._checks import FloatArray, in_range, positive
+from privfit._checks import in_range, positive
 from privfit.errors import Incompatible
 from privfit.privacy.allowance import Allowance
 from privfit.problem.objective import Problem
@@ -78,7 +78,7 @@ class SufficientStatistics(AbstractSolver):
         outcome = oracle.carry_out(moments, np.array(problem.start)).value
         matrix, cross = moments.parts(problem, outcome)
         inverse = floored_inverse(matrix + problem.ridge, noise_norm(planned.sd, problem.n_coef))
-        return _point(problem, inverse @ cross)
+        return Solution.of_point(problem, inverse @ cross)
 
 
 @final
@@ -152,7 +152,7 @@ class AdaSSP(AbstractSolver):
         matrix, cross = moments.parts(problem, oracle.carry_out(moments, start).value)
         added = self.added_ridge(problem, float(noisy[0]), eigenvalue.sd, planned.sd)
         full = matrix + problem.ridge + added * np.eye(problem.n_coef)
-        return _point(problem, floored_inverse(full, planned.sd) @ cross)
+        return Solution.of_point(problem, floored_inverse(full, planned.sd) @ cross)
 
     def added_ridge(self, problem: Problem, noisy: float, sd_eigenvalue: float, sd_matrix: float) -> float:
         """Return the ridge for a noisy eigenvalue and the noise levels of eigenvalue and matrix."""
@@ -175,7 +175,3 @@ def _response_bound(problem: Problem, own: float | None, method: str) -> float:
             f"give {method}(response_bound=...), or a schema with bounds on the response"
         )
     return bound
-
-
-def _point(problem: Problem, theta: FloatArray) -> Solution:
-    return Solution(problem, theta, (), (), "point")

@@ -9,13 +9,11 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-import numpy as np
-
 from privfit.data.declarations import Column
 from privfit.errors import FormulaError
 from privfit.terms.expressions import Apply, Expression
 from privfit.terms.functions import integer_power
-from privfit.terms.monomials import Powers
+from privfit.terms.monomials import Powers, usable
 from privfit.terms.products import CenteredFactor, ScaledProduct
 from privfit.terms.ranges import enclosure, product_range
 from privfit.terms.raw_terms import Combination, RawColumns, RawTerm
@@ -118,7 +116,7 @@ class Centring:
         others = tuple(_power(*one) for one in term.monomial.factors if one[0] not in bases)
         size = self._largest(others)
         half_width = abs(term.monomial.scale) * size * math.prod(choice.factor.size for choice in chosen)
-        if not (_usable(size) and _usable(half_width)):
+        if not (usable(size) and usable(half_width)):
             return None
         if not all(math.isfinite(value / half_width) for one in lower for value in one.values()):
             return None
@@ -185,7 +183,3 @@ def _combinations(
 
 def _power(base: Expression, exponent: int) -> Expression:
     return base if exponent == 1 else Apply(integer_power(exponent), (base,), f"** {exponent}")
-
-
-def _usable(size: float) -> bool:
-    return math.isfinite(size) and size >= np.finfo(float).tiny

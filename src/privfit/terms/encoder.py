@@ -13,9 +13,9 @@ from privfit.data.coded import CodedMatrix, Layout, Storage
 from privfit.data.columns import MISSING, encode_categorical, encode_numeric, naming
 from privfit.data.declarations import Column, NumericColumn
 from privfit.data.design import Design
-from privfit.data.encode import ROUNDING, SchemaEncoder
+from privfit.data.encode import ROUNDING, SchemaEncoder, design_within
 from privfit.data.response import TargetKind
-from privfit.data.rows import by_code, written_out
+from privfit.data.rows import coded_rows, written_out
 from privfit.data.schema import Schema
 from privfit.data.tables import Table
 from privfit.errors import FormulaError
@@ -125,13 +125,7 @@ class FormulaEncoder:
         self._layout = _layout(self._blocks)
         self._identity = repr((schema.fingerprint, tuple(schema), formula, target_kind))
         bound = math.sqrt(len(self._blocks)) * ROUNDING
-        declared = math.inf if schema.row_norm is None else schema.row_norm
-        self._design = Design(
-            columns=columns,
-            target=self._response.design.target,
-            norm_bound=min(bound, declared),
-            bounded=bound <= declared,
-        )
+        self._design = design_within(bound, columns, self._response.design.target, schema)
 
     def __reduce__(self) -> tuple[object, ...]:
         return FormulaFacts.encoder, (self._made_from,)  # what is compiled from the formula cannot be pickled
@@ -181,7 +175,7 @@ class FormulaEncoder:
 
     def encode_coded(self, table: Table, storage: Storage = "float64") -> CodedMatrix:
         """Return the same rows as numbers and codes."""
-        return by_code(self._fill, self._layout, table, storage)
+        return coded_rows(self._fill, self._layout, table, storage)
 
     def encode_target(self, table: Table) -> FloatArray:
         """Return ``y`` (n,)."""

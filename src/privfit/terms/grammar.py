@@ -69,7 +69,7 @@ def parse_formula(formula: str, schema: Schema) -> ParsedFormula:
     if not isinstance(formula, str):
         raise FormulaError(f"formula must be a text such as 'y ~ a + b', got {type(formula).__name__}")
     tokens = _tokens(formula)
-    split = next((k for k, token in enumerate(tokens) if _is_operator(token, "~")), None)
+    split = next((k for k, token in enumerate(tokens) if _is_tilde(token)), None)
     if split is None:
         raise FormulaError("formula has no response; write it as 'y ~ a + b'")
     response = _response(tokens[:split], schema)
@@ -94,8 +94,8 @@ def _tokens(formula: str) -> list[Token]:
         raise FormulaError(f"formula cannot be read; {remedy}") from None
 
 
-def _is_operator(token: Token, start: str) -> bool:
-    return token.kind is Token.Kind.OPERATOR and token.token.startswith(start)
+def _is_tilde(token: Token) -> bool:
+    return token.kind is Token.Kind.OPERATOR and token.token.startswith("~")
 
 
 def _response(tokens: Sequence[Token], schema: Schema) -> str:

@@ -38,7 +38,7 @@ class Monomial:
         exponents: dict[Expression, int] = {}
         with np.errstate(all="ignore"):
             scale = float(math.prod(_gather(one, 1, exponents) for one in expressions))
-        if math.isfinite(scale) and abs(scale) >= np.finfo(float).tiny:
+        if usable(abs(scale)):
             return cls(scale, tuple(exponents.items()))
         return cls(1.0, tuple((one, 1) for one in expressions))
 
@@ -46,6 +46,11 @@ class Monomial:
     def powers(self) -> Powers:
         """The factors in no order."""
         return frozenset(self.factors)
+
+
+def usable(size: float) -> bool:
+    """Return whether a positive number is finite and has all its bits, so that it can divide others."""
+    return math.isfinite(size) and size >= np.finfo(float).tiny
 
 
 def _gather(expression: Expression, exponent: int, exponents: dict[Expression, int]) -> np.float64:

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from privfit.data.declarations import Column, NumericColumn
+from privfit.data.declarations import Column, NumericColumn, wide_enough
 from privfit.errors import FormulaError
 from privfit.terms.expressions import Expression, column_names, enclose
 from privfit.terms.functions import MULTIPLY, Interval
@@ -13,8 +13,6 @@ from privfit.terms.wording import quoted
 _BOXES = 4096
 """Boxes that the declared bounds are cut into, because an expression that names a column twice is enclosed
 the more tightly the smaller the box."""
-_NARROWEST = 2.0**-40
-"""As for the bounds of a column in a schema: a relative half-width that still tells values apart."""
 
 
 def product_range(
@@ -47,8 +45,7 @@ def product_range(
         raise FormulaError(
             f"formula: {quoted(label)} is not finite on all of the declared bounds; narrow them"
         )
-    half_width = highest / 2 - lowest / 2
-    if not half_width >= max(_NARROWEST * max(abs(lowest), abs(highest)), float(np.finfo(float).tiny)):
+    if not wide_enough(lowest, highest):
         raise FormulaError(
             f"formula: {quoted(label)} does not vary within the declared bounds; drop it or widen the bounds"
         )
