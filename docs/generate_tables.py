@@ -308,6 +308,27 @@ def light_rows() -> str:
     return table(["model", "rows", "coverage", "infinite", "width of intercept", "of slope"], body)
 
 
+def uneven_errors() -> str:
+    """Return coverage where errors vary more along one direction, and the size of joint tests."""
+    body = [
+        [
+            row["model"],
+            row["errors"],
+            f"{int(row['n']):,}",
+            row["mu"],
+            row["p"],
+            _percent(row["uneven"]),
+            _percent(row["others"]),
+            row["sd_over_se"],
+            row["width"],
+            _percent(row["joint"]),
+        ]
+        for row in rows("experiments/results/uneven_errors.csv")
+    ]
+    header = ["model", "errors", "n", "μ", "p", "uneven", "others", "sd / se", "width √n", "joint test"]
+    return table(header, body)
+
+
 def few_positives() -> str:
     """Return coverage of a logit's intervals where positives are few."""
     body = [
@@ -1006,6 +1027,7 @@ PAGES: dict[str, dict[str, Callable[[], str]]] = {
         "published_coverage": published_coverage,
         "rare_levels": rare_levels,
         "light_rows": light_rows,
+        "uneven_errors": uneven_errors,
         "few_positives": few_positives,
         "generous_bounds": generous_bounds,
         "generous_response": generous_response,

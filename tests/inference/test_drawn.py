@@ -5,7 +5,7 @@ import pytest
 from scipy import stats
 
 from privfit.inference.covariance import MOST_DRAWN, Bread, bread_from, debiased, spread
-from privfit.inference.meat import meat_from
+from privfit.inference.meat import meat_from, shortfall
 from privfit.inference.sandwich import sandwich, satterthwaite
 from privfit.losses import ConcomitantHuber, Logistic
 from privfit.problem.plan import PlannedRelease, Release
@@ -37,7 +37,13 @@ def test_degrees_of_freedom_are_those_of_the_variance_that_is_expected():
     sampling = sandwich(bread, meat, 10)
     noise = np.array([0.3, 0.7])
     dof = satterthwaite(
-        np.eye(2), bread=bread, meat=meat, sampling=sampling, total=np.diag(sampling) + noise, n_rows=10
+        np.eye(2),
+        bread=bread,
+        meat=meat,
+        of_meat=meat.variance(np.eye(2)),
+        sampling=sampling,
+        total=np.diag(sampling) + noise,
+        n_rows=10,
     )
     np.testing.assert_allclose(dof, 2 * np.array([0.4, 1.1]) ** 2 / (0.5 / 100))
 
@@ -59,8 +65,11 @@ def test_intervals_that_rest_on_a_noisy_meat_hold_and_are_not_long(sd):
         released = Release(planned, np.zeros(2), truth * np.eye(2) + symmetric)
         meat = meat_from(released, bread, 2, least=1.0)
         sampling = sandwich(bread, meat, n)
-        total = np.diag(sampling)
-        dof = satterthwaite(np.eye(2), bread=bread, meat=meat, sampling=sampling, total=total, n_rows=n)
+        short, of_meat = shortfall(released, meat, np.eye(2))
+        total = np.diag(sampling) + short / n
+        dof = satterthwaite(
+            np.eye(2), bread=bread, meat=meat, of_meat=of_meat, sampling=sampling, total=total, n_rows=n
+        )
         half[i] = stats.t.isf(0.025, dof) * np.sqrt(total)
     covered = errors <= half
     assert covered.mean() >= 0.929

@@ -271,10 +271,12 @@ def test_satterthwaite_matches_the_simulated_variance_of_the_variance(sd_bread, 
     bread = Bread(truth, inverse, sd_bread, np.zeros((2, 0)))
     sampling = inverse @ meat @ inverse / n
     total = np.diag(direction @ sampling @ direction.T)
+    drawn = Drawn(meat, 0.9 * meat, np.eye(2), sd_meat**2 * np.array([[1.0, 0.5], [0.5, 1.0]]))
     dof = satterthwaite(
         direction,
         bread=bread,
-        meat=Drawn(meat, 0.9 * meat, np.eye(2), sd_meat**2 * np.array([[1.0, 0.5], [0.5, 1.0]])),
+        meat=drawn,
+        of_meat=drawn.variance(direction @ inverse),
         sampling=sampling,
         total=total,
         n_rows=n,

@@ -16,7 +16,7 @@ from privfit.inference.covariance import (
     spread,
 )
 from privfit.inference.density_slope import corrected
-from privfit.inference.meat import least_multiple, meat_from
+from privfit.inference.meat import least_multiple, meat_from, shortfall
 from privfit.inference.polish import GRADIENT_SHARES, HESSIAN_SHARES, polished, settle
 from privfit.inference.sandwich import sandwich, satterthwaite, with_tails
 from privfit.privacy.allowance import Allowance
@@ -120,6 +120,8 @@ def infer(solution: Solution, oracle: Oracle, *, directions: FloatArray) -> Infe
     meat = meat_from(released, bread, problem.n_linear, least=least, shared=shared)
     sampling = sandwich(bread, meat, problem.n_rows)
     cov_sampling = reported @ spread(debiased(sampling, bread), bread) @ reported.T
+    short, of_meat = shortfall(released, meat, reported @ bread.inverse)
+    cov_sampling = cov_sampling + np.diag(short / problem.n_rows)
     unknown = hidden(reported, bread)
     if from_point:
         settled = settle(solution, bread, reported, np.diag(cov_sampling))
@@ -135,7 +137,13 @@ def infer(solution: Solution, oracle: Oracle, *, directions: FloatArray) -> Infe
     cov_noise = reported @ spread(estimate.cov_noise, bread) @ reported.T
     total = np.diag(cov_sampling + cov_noise)
     dof = satterthwaite(
-        reported, bread=bread, meat=meat, sampling=sampling, total=total, n_rows=problem.n_rows
+        reported,
+        bread=bread,
+        meat=meat,
+        of_meat=of_meat,
+        sampling=sampling,
+        total=total,
+        n_rows=problem.n_rows,
     )
     dof = with_tails(dof, estimate.steps, np.diag(cov_noise) / total)
     cov_noise[unknown], cov_noise[:, unknown] = 0.0, 0.0

@@ -11,6 +11,9 @@ from privfit.losses.base import AbstractLoss
 from privfit.problem.plan import Release
 from privfit.solvers.drawn import Drawn, drawn_towards
 
+_MOST = 0.5
+"""Standard deviations of its noise by which what the meat says of a coefficient is drawn down at most."""
+
 
 def meat_from(
     release: Release, bread: Bread, n_linear: int, *, least: float = 0.0, shared: bool = False
@@ -48,6 +51,41 @@ def meat_from(
         return Drawn(exact, exact, np.eye(q), np.zeros((q, q)))
     drawn = drawn_towards(bread.matrix[:n, :n], release.value, sd, least=least, generous=shared)
     return replace(drawn, matrix=_positive(drawn.matrix))
+
+
+def shortfall(release: Release, meat: Drawn, directions: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Return by how much the drawn meat falls short of the released one in some directions, and its noise.
+
+    Parameters
+    ----------
+    release : Release
+    meat : Drawn
+        What `meat_from` makes of it.
+    directions : array of shape (k, q)
+
+    Returns
+    -------
+    short : array of shape (k,)
+        What ``u'Qu`` lacks for a row ``u``, of the released one less half a standard deviation of its noise.
+    variance : array of shape (k,)
+        Of ``u'Qu`` once that is added.
+
+    Notes
+    -----
+    The prior has one spread for all entries. Where the errors along one direction vary far more than along
+    the others, its entries are drawn as if they were noise, and are many if it is no axis. The noise
+    in ``u'Qu`` is that of one number, whatever the number of columns. So a coefficient is protected by
+    limited translation (Efron and Morris 1972).
+    """
+    variance = meat.variance(directions)
+    if release.sd == 0.0:
+        return np.zeros(len(directions)), variance
+    noise = release.sd * np.sum(directions**2, axis=1)
+    seen, drawn = (
+        np.einsum("ki,ij,kj->k", directions, each, directions) for each in (release.value, meat.matrix)
+    )
+    short = np.maximum(seen - _MOST * noise - drawn, 0.0)
+    return short, np.where(short > 0.0, np.maximum(noise**2, variance), variance)
 
 
 def least_multiple(loss: AbstractLoss, dispersion: float) -> float:

@@ -26,7 +26,14 @@ def sandwich(bread: Bread, meat: Drawn, n_rows: int) -> FloatArray:
 
 
 def satterthwaite(
-    directions: FloatArray, *, bread: Bread, meat: Drawn, sampling: FloatArray, total: FloatArray, n_rows: int
+    directions: FloatArray,
+    *,
+    bread: Bread,
+    meat: Drawn,
+    of_meat: FloatArray,
+    sampling: FloatArray,
+    total: FloatArray,
+    n_rows: int,
 ) -> FloatArray:
     """Return the degrees of freedom of the variance of ``directions @ theta``.
 
@@ -44,6 +51,8 @@ def satterthwaite(
     directions : array of shape (k, q)
         Rows are the linear combinations.
     bread, meat : Bread, Drawn
+    of_meat : array of shape (k,)
+        Variance of ``u'Qu``, u being a combination times the inverse of the bread.
     sampling : array of shape (q, q)
         The sandwich.
     total : array of shape (k,)
@@ -63,9 +72,8 @@ def satterthwaite(
     u = directions @ bread.inverse
     v = directions @ sampling
     squared_u, squared_v, cross = (u * u).sum(1), (v * v).sum(1), (u * v).sum(1)
-    of_meat = meat.variance(u) / n_rows**2
     of_bread = 4.0 * 0.5 * bread.sd**2 * (squared_u * squared_v + cross**2)
-    variance = of_meat + of_bread
+    variance = of_meat / n_rows**2 + of_bread
     short = np.einsum("ki,ij,kj->k", u, meat.center - meat.matrix, u) / n_rows
     expected = total + np.maximum(short, 0.0)
     with np.errstate(divide="ignore", invalid="ignore"):

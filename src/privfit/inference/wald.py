@@ -24,7 +24,7 @@ class WaldTest:
     Parameters
     ----------
     statistic : float
-        Chi-squared statistic if ``df_denom`` is inf, else the F statistic (the former divided by ``df``).
+        Chi-squared statistic if ``df_denom`` is inf, else the F statistic; see `wald_test`.
         NaN if the covariance is not finite and positive definite; the p-value is then 1, as it is where
         ``df_denom`` is not positive.
     df : int
@@ -44,7 +44,7 @@ class WaldTest:
     df_denom: float
     null: str
     warning: str | None = None
-    reason: str = "no finite, positive definite covariance with positive dof"
+    reason: str = "no finite, positive definite covariance with degrees of freedom for so many hypotheses"
 
     @property
     def testable(self) -> bool:
@@ -87,8 +87,9 @@ def wald_test(
 
     .. math:: W = (R b - r)^T (R V R^T)^{-1} (R b - r)
 
-    is compared with chi-squared(k), or W / k with F(k, d) where d is the smallest of the degrees of freedom
-    of the coefficients that R touches, which errs towards large p-values.
+    is compared with chi-squared(k), or ``W (d - k + 1) / (k d)`` with F(k, d - k + 1), where d is the
+    smallest of the degrees of freedom of the coefficients that R touches, which errs towards large p-values.
+    Where ``d <= k - 1`` nothing can be tested.
 
     Parameters
     ----------
@@ -105,6 +106,12 @@ def wald_test(
     Returns
     -------
     WaldTest
+
+    Notes
+    -----
+    Noise in a covariance makes its inverse too large, the more so the more dimensions it has: for noise of
+    the shape of a Wishart matrix's with d degrees of freedom ``W (d - k + 1) / (k d)`` has that law exactly
+    (Hotelling 1931, *The generalization of Student's ratio*).
     """
     R = hypothesis_matrix(R, len(estimate))
     k = len(R)
@@ -116,7 +123,11 @@ def wald_test(
     with np.errstate(over="ignore", invalid="ignore"):  # what overflows ends as "cannot be tested"
         gap = R @ estimate[touched] - r
         chi2 = _quadratic_form(gap, R @ covariance[np.ix_(touched, touched)] @ R.T)
-    return WaldTest(statistic=chi2 if math.isinf(df_denom) else chi2 / k, df=k, df_denom=df_denom, null=null)
+    if math.isinf(df_denom):
+        return WaldTest(chi2, df=k, df_denom=df_denom, null=null)
+    left = df_denom - (k - 1)
+    statistic = chi2 / k * (left / df_denom) if left > 0 else math.nan
+    return WaldTest(statistic, df=k, df_denom=max(left, 0.0), null=null)
 
 
 def hypothesis_matrix(R: ArrayLike, q: int) -> FloatArray:

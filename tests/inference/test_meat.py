@@ -1,0 +1,73 @@
+"""What the meat says of one coefficient is not lost among the entries that are drawn together."""
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from privfit.inference.covariance import Bread
+from privfit.inference.meat import meat_from, shortfall
+from privfit.problem.plan import PlannedRelease, Release
+
+SD = 0.6
+
+
+def bread_of(size):
+    return Bread(np.eye(size), np.eye(size), 0.0, np.zeros((size, 0)))
+
+
+def released(meat, sd, rng):
+    """Return a meat with symmetric noise, of standard deviation ``sd`` on the diagonal."""
+    noise = rng.normal(size=meat.shape) * sd
+    noise = np.triu(noise, 1) / np.sqrt(2) + np.diag(np.diag(noise))
+    noise += np.triu(noise, 1).T
+    size = len(meat)
+    return Release(PlannedRelease("meat", size * (size + 1) // 2, 1.0, 1.0, sd), np.zeros(size), meat + noise)
+
+
+def test_nothing_is_short_of_a_meat_without_noise():
+    meat = np.diag([1.0, 4.0, 0.2]) + 0.1
+    release = released(meat, 0.0, np.random.default_rng(0))
+    short, variance = shortfall(release, meat_from(release, bread_of(3), 3), np.eye(3))
+    np.testing.assert_array_equal(short, 0.0)
+    np.testing.assert_array_equal(variance, 0.0)
+
+
+def test_variance_in_a_direction_is_that_of_the_released_meat_less_half_its_noise_at_least():
+    """Whatever the direction: axes and an oblique one, each with the noise of one number."""
+    rng, size = np.random.default_rng(3), 12
+    directions = np.vstack([np.eye(size), np.full(size, size**-0.5), 3.0 * rng.normal(size=size)])
+    for _ in range(50):
+        release = released(np.eye(size) + 2.0 * np.outer(directions[-2], directions[-2]), SD, rng)
+        drawn = meat_from(release, bread_of(size), size)
+        short, variance = shortfall(release, drawn, directions)
+        noise = SD * np.sum(directions**2, axis=1)
+        seen, kept = (
+            np.sum((directions @ each) * directions, axis=1) for each in (release.value, drawn.matrix)
+        )
+        assert np.all(short >= 0.0)
+        assert np.all(kept + short >= seen - 0.5 * noise - 1e-9)
+        np.testing.assert_allclose((kept + short)[short > 0.0], (seen - 0.5 * noise)[short > 0.0])
+        np.testing.assert_allclose(variance[short > 0.0], noise[short > 0.0] ** 2)
+        np.testing.assert_array_equal(variance[short == 0.0], drawn.variance(directions)[short == 0.0])
+
+
+@pytest.mark.statistical
+@pytest.mark.parametrize("size", [3, 30])
+def test_an_oblique_direction_that_varies_three_times_as_much_is_not_drawn_away(size):
+    """1,000 meats: means are within 0.03 of those of correct code in all but one of 10**9 runs.
+
+    The drawn meat alone lacks more than half of the excess, the more entries there are.
+    """
+    rng, direction = np.random.default_rng(5), np.full((1, size), size**-0.5)
+    uneven, even = [], []
+    for excess, found in ((2.0, uneven), (0.0, even)):
+        for _ in range(1000):
+            release = released(np.eye(size) + excess * direction.T @ direction, SD, rng)
+            drawn = meat_from(release, bread_of(size), size)
+            short = shortfall(release, drawn, direction)[0][0]
+            found.append(((direction @ drawn.matrix @ direction.T).item(), short))
+    drawn, short = np.mean(uneven, axis=0)
+    assert drawn < (2.5 if size == 3 else 1.6)
+    assert drawn + short > 3.0 - 0.5 * SD - 0.1
+    least = SD * (stats.norm.pdf(0.5) - 0.5 * stats.norm.sf(0.5))  # the mean of what exceeds half of it
+    assert np.mean(even, axis=0)[1] < least + 0.05
