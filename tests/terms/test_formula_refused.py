@@ -1,6 +1,7 @@
 """What could mix rows, run code or read the caller's scope is refused in one line, and never runs."""
 
 import os
+import re
 
 import numpy as np
 import pandas as pd
@@ -215,6 +216,27 @@ def test_terms_are_refused_wherever_they_stand(term, place):
 @pytest.mark.parametrize("formula", GRAMMAR, ids=lambda text: ascii(text[:40]))
 def test_formulas_are_refused(formula):
     check_message(refusal(formula))
+
+
+@pytest.mark.parametrize(
+    ("right", "rest"),
+    [
+        ("I(age > 0):dose", "'dose'"),
+        ("I(age > 0)/dose", "'dose'"),
+        ("dose:I(sex == 'M'):job + dose", "'dose:job'"),
+        ("I(age > 0):sex", "'sex'"),
+        ("I(age > 0) + I(age > 0):sex", "'sex'"),
+        ("I(age > 0):I(dose > 2)", "'I(dose > 2)'"),
+        ("I(age > 0) - 1", "the intercept"),
+        ("0 + {age > 0} + sex", "the intercept"),
+    ],
+)
+def test_a_comparison_that_would_be_another_factor_in_r_is_refused(right, rest):
+    message = refusal(f"y ~ {right}")
+    check_message(message)
+    assert f"add {rest} as a term" in message
+    number = re.sub(r"I\((.*?)\)|\{(.*?)\}", lambda found: f"I(({found[1] or found[2]}) * 1)", right)
+    FormulaEncoder(f"y ~ {number}", SCHEMA)
 
 
 @pytest.mark.parametrize("formula", [None, 3, b"y ~ age", ["y ~ age"]])
