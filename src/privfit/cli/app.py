@@ -162,6 +162,9 @@ def plan(
     coefficient: o.Coefficient = None,
     mean: o.MeanResponse = None,
     reference: o.Reference = None,
+    sep: o.Separator = ",",
+    no_header: o.NoHeader = False,
+    columns: o.Columns = None,
     out: o.PlanFile = None,
 ) -> None:
     """Show what a fit would ask, spend and buy, or how many rows a target needs. Needs no data."""
@@ -193,9 +196,10 @@ def plan(
         seed=None,
     )
     goal = TargetText(rows, width, power, effect, coefficient)
+    table = TextFile.of_reference(reference, sep, no_header=no_header, columns=columns)
     from privfit.cli.plan import run_plan  # noqa: PLC0415 -- heavy
 
-    run_plan(request, goal, mean=mean, reference=reference, out=out)
+    run_plan(request, goal, mean=mean, reference=table, out=out)
 
 
 @app.command()

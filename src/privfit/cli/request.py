@@ -142,3 +142,14 @@ class TextFile:
         if (names is None) != (not no_header):
             raise typer.BadParameter("--no-header and --columns go together")
         return cls(path, "\t" if sep == "\\t" else sep, not no_header, names, cache)
+
+    @classmethod
+    def of_reference(
+        cls, path: Path | None, sep: str, *, no_header: bool, columns: str | None
+    ) -> Self | None:
+        """Return the layout of the reference table of a plan, None if there is none."""
+        if path is not None:
+            return cls.read(path, sep, no_header=no_header, columns=columns)
+        if sep != "," or no_header or columns is not None:
+            raise typer.BadParameter("--sep, --no-header and --columns say how --reference is laid out")
+        return None

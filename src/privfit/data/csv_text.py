@@ -114,6 +114,6 @@ def header_names(header: str, shown: str, sep: str) -> list[str]:
 
 def _stray(shown: str) -> str:
     return (
-        f"{shown} has quotes that do not enclose whole cells, which could hide rows; write a "
-        "cell that holds a quote in quotes, and that quote twice, as CSV writers do"
+        f"{shown} has quotes that do not enclose whole cells, which could hide rows; check sep, "
+        "and write a cell that holds a quote in quotes, and that quote twice, as CSV writers do"
     )
