@@ -142,12 +142,19 @@ def test_a_reference_of_any_layout(invoke, refused, schema, tmp_path):
 
 
 @pytest.mark.parametrize(
-    "target", [[], ["--rows", 500, "--width", 0.1], ["--power", 0.8], ["--rows", 500, "--effect", 0.1]]
+    "target",
+    [
+        [],
+        ["--rows", 500, "--width", 0.1],
+        ["--power", 0.8],
+        ["--rows", 500, "--effect", 0.1],
+        ["--rows", 500, "--coefficient", "age"],
+    ],
 )
 def test_rows_or_a_target(invoke, schema, target):
     result = invoke("plan", "--schema", schema, "--model", "logit", *target)
     assert result.exit_code == 2
-    assert "--rows" in result.stderr or "--effect" in result.stderr
+    assert any(option in result.stderr for option in ("--rows", "--effect", "--coefficient says"))
 
 
 def test_room_in_a_ledger_is_in_the_words_of_its_accounts(invoke, people, schema, tmp_path):

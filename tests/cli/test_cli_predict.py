@@ -190,6 +190,7 @@ def test_what_cannot_predict_is_refused(invoke, refused, small, people, new):
     fails(small, new, "--out", none / "p.csv", start="InvalidArgument: out must")
     refused(invoke("predict", small), 2, "usage: ")
     refused(invoke("predict", small, new, "--columns", "a"), 2, "usage: ")
+    refused(invoke("predict", small, new, "--level", 0.9), 2, "usage: ")
 
 
 def test_a_result_that_was_tampered_with_is_refused(invoke, refused, small, new):

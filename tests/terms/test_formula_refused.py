@@ -414,3 +414,12 @@ def test_any_text_is_a_design_or_a_refusal(pieces, space):
         assert set(encoder.needed) <= set(SCHEMA) - {"id"}
         x = encoder.encode_predictors(open_table(table(5)))
         assert np.abs(x).max() <= 1.0
+
+
+@pytest.mark.parametrize("right", ["a*b + `a:b`", "g + `g[T.c]`", "0 + a + b + a:b + `a:b`"])
+def test_two_design_columns_of_one_name_are_a_mistake_of_the_formula(right):
+    number = {"type": "numeric", "lower": 0, "upper": 1}
+    entries = dict.fromkeys(("a", "b", "a:b", "g[T.c]", "y"), number)
+    schema = Schema({**entries, "g": {"type": "categorical", "levels": ["a", "b", "c"]}})
+    with pytest.raises(FormulaError, match="two design columns have the same name"):
+        FormulaEncoder(f"y ~ {right}", schema)

@@ -9,7 +9,15 @@ import typer
 
 from privfit.cli import options as o
 from privfit.cli.failures import USAGE, OneLineGroup
-from privfit.cli.request import ANY_ROWS, BudgetText, ConstantsText, Request, TargetText, TextFile
+from privfit.cli.request import (
+    ANY_ROWS,
+    BudgetText,
+    ConstantsText,
+    Request,
+    TargetText,
+    TextFile,
+    interval_level,
+)
 
 app = typer.Typer(
     cls=OneLineGroup,
@@ -234,7 +242,7 @@ def predict(
     result: o.ResultFile,
     data: o.DataFile,
     intervals: o.Intervals = False,
-    level: o.Level = 0.95,
+    level: o.IntervalLevel = None,
     sep: o.Separator = ",",
     no_header: o.NoHeader = False,
     columns: o.Columns = None,
@@ -244,7 +252,7 @@ def predict(
     from privfit.cli.predict import run_predict  # noqa: PLC0415 -- heavy
 
     file = TextFile.read(data, sep, no_header=no_header, columns=columns)
-    run_predict(result, file, level=level if intervals else None, out=out)
+    run_predict(result, file, level=interval_level(level, intervals=intervals), out=out)
 
 
 @app.command()

@@ -283,7 +283,7 @@ class LinearSVC(AbstractLinearClassifier):
         ``"smoothed_hinge"`` is `SmoothedHinge` of width 1. ``"hinge"`` has a kink, so that only solvers that
         allow one, and ``inference=False``, go with it. Or any loss of a binary response.
     epsilon, delta, budget, schema, solver, fit_intercept, l2, relation, inference, norm_bound, classes, \
-n_rows, ledger, dataset, random_state
+n_rows, unit, rows_per_unit, weights, weight_bound, ledger, dataset, random_state
         As in `LogisticRegression`. ``l2`` stands where scikit-learn has ``1 / (C * n)``.
 
     Attributes

@@ -122,11 +122,11 @@ class FormulaEncoder:
         self._columns = tuple((name, _untransformed(schema[name])) for name in names)
         _check_width(parsed.terms, schema)
         self._blocks = design_blocks(parsed.terms, schema, centered=has_intercept)
+        columns = tuple(column for block in self._blocks for column in block.columns)
+        _check_names([column.name for column in columns])
         self._response = SchemaEncoder(
             schema, target=parsed.response, columns=names, intercept=has_intercept, target_kind=target_kind
         )
-        columns = tuple(column for block in self._blocks for column in block.columns)
-        _check_names([column.name for column in columns])
         self._layout = _layout(self._blocks)
         self._identity = repr((schema.fingerprint, tuple(schema), formula, target_kind))
         bound = math.sqrt(len(self._blocks)) * ROUNDING
