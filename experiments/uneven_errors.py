@@ -73,8 +73,9 @@ def simulated(model: str, errors: str, n: int, p: int, seed: int) -> pd.DataFram
     return pd.DataFrame(x, columns=[f"x{j + 1}" for j in range(p)]).assign(y=y, person=person)
 
 
-def cell(model: str, errors: str, n: int, mu: float, p: int, *, repetitions: int) -> dict[str, object]:
+def cell(arguments: tuple[str, str, int, float, int, int]) -> dict[str, object]:
     """Return a row of the table."""
+    model, errors, n, mu, p, repetitions = arguments
     names = [f"x{j + 1}" for j in range(p)]
     schema = dict.fromkeys(names, NUMBER) | {"y": RESPONSES.get(model, NUMBER | {"lower": -15, "upper": 15})}
     schema["person"] = {"type": "identifier"}
@@ -98,13 +99,14 @@ def cell(model: str, errors: str, n: int, mu: float, p: int, *, repetitions: int
         rejected.append(result.wald_test(free).pvalue < 0.05)
     found, moved = np.array(held), np.array(estimates)
     moved = moved[np.isfinite(moved[:, 1])]
-    return {
-        "model": model, "errors": errors, "n": n, "mu": mu, "p": p, "repetitions": repetitions,
-        "uneven": f"{np.nanmean(found[:, 0]):.4f}", "others": f"{np.nanmean(found[:, 1:]):.4f}",
+    return dict(zip(FIELDS, arguments, strict=False)) | {
+        "uneven": f"{np.nanmean(found[:, 0]):.4f}",
+        "others": f"{np.nanmean(found[:, 1:]):.4f}",
         "sd_over_se": f"{np.std(moved[:, 0]) / np.mean(moved[:, 1]):.3f}",
-        "width": f"{np.median(widths) * n**0.5:.3f}", "joint": f"{np.mean(rejected):.4f}",
+        "width": f"{np.median(widths) * n**0.5:.3f}",
+        "joint": f"{np.mean(rejected):.4f}",
         "infinite": f"{np.isnan(found).mean():.4f}",
-    }  # fmt: skip
+    }
 
 
 if __name__ == "__main__":

@@ -117,13 +117,44 @@ def test_rows_for_a_target_and_guesses(invoke, schema, tmp_path):
     assert "a response about 30" in " ".join(narrow.stdout.split())
 
 
+def test_a_reference_of_any_layout(invoke, refused, schema, tmp_path):
+    args = ["plan", "--schema", schema, "--model", "ols", "--formula", "hours ~ age + C(sex)", "--rows", 5000]
+    rows = [(f"{40 + k % 5}", "Male") for k in range(50)] + [("20", "Female")]
+    path = tmp_path / "reference.csv"
+
+    def plan(header, sep, *more):
+        path.write_text("\n".join(sep.join(f'"{cell}"' for cell in row) for row in [*header, *rows]) + "\n")
+        return invoke(*args, "--reference", path, *more)
+
+    header = [("age", "sex")]
+    expected = plan(header, ",").stdout
+    assert expected.startswith("Plan: ")
+    assert plan(header, ";", "--sep", ";").stdout == expected
+    assert plan(header, "\t", "--sep", "\\t").stdout == expected
+    assert plan([], ",", "--no-header", "--columns", "age,sex").stdout == expected
+    for wrong in (plan(header, ";"), plan(header, ",", "--sep", ";"), plan(header, "|", "--sep", ";")):
+        assert "check sep" in refused(wrong, 1, "SchemaError: ")
+    path.write_text("age;sex\n40;Male\n")
+    message = refused(invoke(*args, "--reference", path), 1, "SchemaError: column 'age' is not in the data")
+    assert "for a text file its sep" in message
+    for more in (["--sep", ";"], ["--no-header", "--columns", "age"], ["--columns", "age"]):
+        refused(invoke(*args, *more), 2, "usage: ")
+
+
 @pytest.mark.parametrize(
-    "target", [[], ["--rows", 500, "--width", 0.1], ["--power", 0.8], ["--rows", 500, "--effect", 0.1]]
+    "target",
+    [
+        [],
+        ["--rows", 500, "--width", 0.1],
+        ["--power", 0.8],
+        ["--rows", 500, "--effect", 0.1],
+        ["--rows", 500, "--coefficient", "age"],
+    ],
 )
 def test_rows_or_a_target(invoke, schema, target):
     result = invoke("plan", "--schema", schema, "--model", "logit", *target)
     assert result.exit_code == 2
-    assert "--rows" in result.stderr or "--effect" in result.stderr
+    assert any(option in result.stderr for option in ("--rows", "--effect", "--coefficient says"))
 
 
 def test_room_in_a_ledger_is_in_the_words_of_its_accounts(invoke, people, schema, tmp_path):

@@ -1,5 +1,6 @@
 """Whatever is wrong, one line says so, and no cell is in it."""
 
+import pandas as pd
 import pytest
 from conftest_cli import CANARY
 
@@ -77,6 +78,33 @@ def test_what_is_read_is_not_replaced(fit, refused, people, schema, option):
             fit(option, path.parent / "." / path.name), 1, f"InvalidArgument: {option[2:]} names a file that"
         )
         assert path.read_text(encoding="utf-8") == before
+
+
+@pytest.mark.parametrize("option", ["--out", "--html", "--report"])
+def test_no_file_goes_into_a_folder_that_is_read(fit, refused, people, tmp_path, option):
+    folder = tmp_path / "parts"
+    (folder / "g=1").mkdir(parents=True)
+    part = folder / "g=1" / "a.parquet"
+    pd.read_csv(people).to_parquet(part)
+    before = part.read_bytes()
+    for path in (part, folder / "new.json", folder / "g=1" / ".." / "new.json"):
+        refused(fit(option, path, data=folder), 1, f"InvalidArgument: {option[2:]} names a file in a folder")
+    assert part.read_bytes() == before
+    assert [path.name for path in folder.iterdir()] == ["g=1"]
+
+
+@pytest.mark.parametrize("there", [True, False])
+def test_two_outputs_are_two_files(fit, refused, people, tmp_path, there):
+    """Of two that were one file the second took the place of the first, and the budget was spent."""
+    path = tmp_path / "result.html"
+    if there:
+        path.write_text("before")
+    (tmp_path / "link").symlink_to(tmp_path)
+    other = tmp_path / "link" / "result.html"
+    for first, second in (("out", "html"), ("out", "report"), ("html", "report")):
+        says = f"InvalidArgument: {second} names the file of {first}"
+        refused(fit(f"--{first}", path, f"--{second}", other), 1, says)
+    assert path.exists() == there
 
 
 def test_missing_arguments_and_unknown_commands(invoke, refused):

@@ -1,5 +1,7 @@
 """``privfit report`` and ``fit --report``."""
 
+import gzip
+
 import pytest
 
 
@@ -28,6 +30,11 @@ def test_what_is_no_result_is_refused(invoke, refused, saved, people, tmp_path):
     path, _ = saved
     refused(invoke("report", tmp_path / "none.json"), 1, "InvalidArgument: result must name a JSON file")
     refused(invoke("report", people), 1, "SchemaError: ")
+    packed = tmp_path / "result.json.gz"
+    packed.write_bytes(gzip.compress(path.read_bytes()))
+    says = f"SchemaError: result {str(packed)!r} is not a text file in UTF-8"
+    refused(invoke("report", packed), 1, says)
+    refused(invoke("predict", packed, people), 1, says)
     refused(invoke("report", path, "--level", 95), 1, "InvalidArgument: level")
     refused(invoke("report", path, "--out", path), 1, "InvalidArgument: out names a file that is read")
     refused(invoke("report", path, "--out", tmp_path / "no" / "page.html"), 1, "InvalidArgument: out must")

@@ -67,6 +67,48 @@ def test_quotes_around_whole_cells_are_read(tmp_path, how, text, rows):
     assert read(path, how) == rows
 
 
+@pytest.mark.parametrize("how", ["whole", "batches"])
+@pytest.mark.parametrize("end", ["\n", "\r\n"])
+@pytest.mark.parametrize(
+    "name", ["hours\nper week", "x\r\ny", 'the ""n"" of 5', "a, b", '""', "\n", "x" * 131_000]
+)
+def test_names_in_quotes_may_hold_what_cells_may(tmp_path, how, end, name):
+    path = tmp_path / "a.csv"
+    for header in (f'a,b,"{name}"', f'"{name}",a,b', f'a, "{name}" , "b"'):
+        row = {"a": "1", "b": "2"}
+        cells = [
+            row.get(one, "3")
+            for one in header.replace(name, "c").replace('"', "").replace(" ", "").split(",")
+        ]
+        path.write_bytes(f"\n \n{header}{end}{','.join(cells)}{end}".encode())
+        assert read(path, how) == [("1", "2")]
+
+
+@pytest.mark.parametrize("how", ["whole", "batches"])
+@pytest.mark.parametrize("name", ['5"', '"5', '"5"x', 'x"5"', 'x""', '"5" "6"', '"5\nx,"y"', "\t" + '"5"'])
+def test_a_header_with_other_quotes_is_refused(tmp_path, how, name):
+    path = tmp_path / "a.csv"
+    for header in (f"a,b,{name}", f"{name},a,b"):
+        path.write_text(f"{header}\n1,2,3\n4,5,6\n")
+        with pytest.raises(SchemaError, match="quotes that do not enclose whole cells"):
+            read(path, how)
+
+
+def test_spaces_may_separate_cells(tmp_path):
+    path = tmp_path / "a.csv"
+    path.write_text('"a" "b c" d\n1 2 3\n')
+    assert open_table(path, sep=" ").names == ("a", "b c", "d")
+
+
+@pytest.mark.parametrize("how", ["whole", "batches"])
+def test_a_name_that_is_too_long_is_refused(tmp_path, how):
+    path = tmp_path / "a.csv"
+    path.write_text(f"a,b,{'z' * 140_000}\n1,2,3\n")
+    with pytest.raises(SchemaError, match="must be CSV with a header in UTF-8") as caught:
+        read(path, how)
+    assert caught.value.__context__ is None
+
+
 def test_a_file_without_header_may_begin_with_a_quote(tmp_path):
     path = tmp_path / "a.csv"
     path.write_bytes(b'\xef\xbb\xbf"1","2"\n')

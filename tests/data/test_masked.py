@@ -70,7 +70,7 @@ def test_arrays_without_schema():
 @pytest.mark.parametrize(
     ("cells", "read"),
     [
-        (np.array(["2020-01-01", "2021-01-01"], dtype="M8[s]"), lambda cells: level_codes(cells, ("a", "b"))),
+        (np.array(["2020", "2021"], dtype="M8[Y]"), lambda cells: level_codes(cells, ("a", "b"))),
         (np.array(["2020-01-01", "2021-01-01"], dtype="M8[s]"), as_number),
         (np.array([1, 2], dtype="m8[s]"), as_number),
         (np.array([1.0, 2.0 + 1j]), as_number),
@@ -83,6 +83,12 @@ def test_a_masked_cell_does_not_decide_whether_a_type_is_refused(cells, read, ma
         hidden[1] = np.ma.masked if mask[1] else cells[1]
     with pytest.raises(pf.SchemaError, match="convert it first"):
         read(single_column("a", hidden))
+
+
+def test_masked_times_are_missing():
+    cells = np.ma.array(np.array(["2020-01-01", "2021-01-01"], dtype="M8[s]"), mask=[False, True])
+    levels = ("2021-01-01 00:00:00", "2020-01-01 00:00:00")
+    assert level_codes(single_column("a", cells), levels).tolist() == [1, -1]
 
 
 @pytest.mark.parametrize("kind", [np.float32, np.int64, np.uint8, np.bool_, "U5", "M8[s]", "c8", object])

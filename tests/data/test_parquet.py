@@ -169,11 +169,17 @@ def test_a_malformed_cell_stops_no_fit(tmp_path, n_parts):
         np.testing.assert_array_equal(one, other)
 
 
-def test_a_column_that_a_part_lacks_is_missing_there(tmp_path):
+def test_a_part_that_lacks_a_needed_column_is_refused(tmp_path):
+    """Its rows counted for nothing, and nobody was told. What is not needed may be missing."""
     path = folder(tmp_path, PLAIN)
     pq.write_table(pa.table({"y": Y, "code": PLAIN}), path / "part-1.parquet")
-    assert np.isnan(raw_cells(open_table(path), "x")[3:]).all()
-    assert len(in_batches(path)[1]) == 6
+    schema = Schema({"x": SCHEMA["x"], "y": SCHEMA["y"]})
+    for table in (path, pf.RowCache(path)):
+        with pytest.raises(SchemaError, match="'x' is not in every part of the folder"):
+            pf.ols("y ~ x", table, schema=schema, solver="non-private")
+    with pytest.raises(SchemaError, match="'x' is not in every part of the folder"):
+        open_table(path)
+    assert open_table(path, needed=["y", "code"]).n_rows == open_table(path, needed=[]).n_rows == 6
     pq.write_table(pa.table({"x": PLAIN, "y": Y, "extra": PLAIN}), path / "part-2.parquet")
     with pytest.raises(SchemaError, match="'extra' is not in the data"):
         open_table(path, needed=["extra"])

@@ -55,9 +55,9 @@ def test_missing_identifiers_belong_to_nobody(values):
     assert count == 1
 
 
-def test_dates_are_refused_without_a_cell():
-    with pytest.raises(SchemaError, match="convert it first"):
-        unit_codes(np.array(["2020-01-01"], dtype="M8[D]"))
+def test_types_without_a_spelling_are_refused_without_a_cell():
+    with pytest.raises(SchemaError, match=r"has the type complex128, .*convert it first"):
+        unit_codes(np.array([20.0 + 1j]))
 
 
 @pytest.mark.parametrize("rows_per_unit", [1, 3, 7])

@@ -15,6 +15,7 @@ import pytest
 from pyarrow import feather
 from raw_cells import raw_cells
 
+import privfit as pf
 from privfit.data.batches import BatchSizes, TextForm, read_batches
 from privfit.data.columns import as_number, as_text, level_codes
 from privfit.data.encode import SchemaEncoder
@@ -289,6 +290,29 @@ def test_bad_tables_are_refused(data, rule, said):
         open_table(data)
     assert CANARY not in said(caught.value)
     assert "\n" not in str(caught.value)
+
+
+def test_series_with_different_indexes_are_no_mapping():
+    """They were read by position, where a frame of the same series aligns them."""
+    x, y = pd.Series([1.0, 2.0], [CANARY, "b"]), pd.Series([3.0, 4.0], [CANARY, "b"])
+    for other in (y, y.to_numpy(), pl.Series([3.0, 4.0])):
+        assert raw_cells(open_table({"x": x, "y": other}), "y").tolist() == [3.0, 4.0]
+    assert open_table({"x": x.reset_index(drop=True), "y": pd.Series(y.to_numpy())}).n_rows == 2
+    for other in (y[::-1], y.reset_index(drop=True), y.set_axis([["a", "a"], [CANARY, "c"]])):
+        with pytest.raises(SchemaError, match="different indexes; pass a DataFrame, which") as caught:
+            open_table({"x": x, "y": other})
+        assert CANARY not in str(caught.value)
+
+
+@pytest.mark.parametrize("name", ["x", "y"])
+def test_complex_numbers_of_a_frame_are_refused_as_those_of_a_mapping(name):
+    """They spent the budget on rows of weight 0."""
+    columns = {"x": np.linspace(0, 1, 50), "y": np.linspace(0, 1, 50)}
+    columns[name] = columns[name] + 0j
+    bounds = {"type": "numeric", "lower": 0, "upper": 1}
+    for data in (columns, pd.DataFrame(columns)):
+        with pytest.raises(SchemaError, match=f"column '{name}' has the type complex128"):
+            pf.ols("y ~ x", data, schema={"x": bounds, "y": bounds}, solver="non-private")
 
 
 def test_a_type_of_a_column_that_cannot_be_read_is_named():

@@ -9,8 +9,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+import privfit as pf
 from privfit.data.columns import as_text, level_codes
 from privfit.data.shares import unit_codes
+from privfit.errors import SchemaError
 
 PARIS = dt.timezone(dt.timedelta(hours=1))
 MOMENT, DAY = dt.datetime(2020, 1, 1, 12), dt.timedelta(days=1)
@@ -87,6 +89,47 @@ def test_fractions_and_far_years():
 @pytest.mark.parametrize("cell", [np.datetime64("2020"), np.datetime64("2020-01-01"), np.timedelta64(3, "M")])
 def test_what_is_no_moment_is_spelled_as_it_is(cell):
     assert texts(objects(cell)) == [str(cell)]
+
+
+@pytest.mark.parametrize("unit", ["ns", "us", "ms", "s", "m", "h", "D", "W"])
+def test_arrays_of_numpy_are_spelled_as_their_cells(unit):
+    """A column of a mapping, a response and identifiers, which are not in a frame, are such arrays."""
+    for cells in (
+        np.array(["2020-01-02", "NaT", "1969-12-25"], f"M8[{unit}]"),
+        np.array([1, -9], f"m8[{unit}]"),
+    ):
+        assert texts(cells) == texts(objects(*cells))
+        assert level_codes(cells, ("x", texts(cells)[0]))[0] == 1
+        assert unit_codes(cells)[1] == 2
+
+
+@pytest.mark.parametrize("kind", ["M8[Y]", "M8[M]", "m8[M]", "m8", "M8[ps]"])
+def test_arrays_of_numpy_that_have_no_such_spelling_are_refused(kind):
+    with pytest.raises(SchemaError, match="does not hold levels"):
+        as_text(np.zeros(3, kind))
+
+
+@pytest.mark.parametrize("unit", ["s", "us", "ns"])
+def test_times_are_levels_wherever_they_stand(unit):
+    days = pd.date_range("2020-01-01", periods=3, unit=unit)
+    frame = pd.DataFrame({"y": np.arange(300) / 300, "d": days[np.arange(300) % 3]})
+    schema = pf.Schema(
+        {
+            "y": {"type": "numeric", "lower": 0, "upper": 1},
+            "d": {"type": "categorical", "levels": [str(day) for day in days], "target": True},
+        }
+    )
+    expected = pf.ols("y ~ d", frame, schema=schema, solver="non-private").params
+    for column in (frame["d"], frame["d"].to_numpy(), pd.DatetimeIndex(frame["d"]), list(frame["d"])):
+        given = {"y": frame["y"].to_numpy(), "d": column}
+        found = pf.ols("y ~ d", given, schema=schema, solver="non-private").params
+        np.testing.assert_array_equal(found, expected)
+        by_y = pf.LogisticRegression(schema=schema, solver="non-private").fit(frame[["y"]], column)
+        np.testing.assert_array_equal(
+            by_y.coef_, pf.LogisticRegression(schema=schema, solver="non-private").fit(frame).coef_
+        )
+        grouped = pf.LinearRegression(schema=schema, solver="non-private").fit(frame, "y", groups=column)
+        assert grouped.result_.nobs == 3
 
 
 def test_an_empty_column():

@@ -49,10 +49,10 @@ def frame(n=3000, seed=0):
     )
 
 
-def fitted(response, make, **declared):
-    entries = {name: ENTRIES[name] | declared.get(name, {}) for name in ("x", "g", response)}
+def fitted(response, make, **given):
     rows = frame()
-    model = make(schema=pf.Schema(entries), solver="non-private").fit(rows, response)
+    schema = pf.Schema({name: ENTRIES[name] for name in ("x", "g", response)})
+    model = make(schema=schema, solver="non-private", **given).fit(rows, response)
     return model, rows
 
 
@@ -130,3 +130,53 @@ def test_labels_of_scores_match_declared_ones_as_in_a_fit(make):
         model.score(rows, ill.replace({0: 2}))
     with pytest.raises(pf.errors.SchemaError, match="missing label"):
         model.score(rows, ill.astype(float).replace({0.0: np.nan}))
+
+
+@pytest.mark.parametrize(("response", "make"), CASES)
+@pytest.mark.parametrize("with_schema", [True, False])
+def test_arguments_that_are_set_after_a_fit_change_no_prediction(response, make, with_schema):
+    model, rows = fitted(response, make)
+    x = rows[["x", "g"]]
+    if not with_schema:
+        x = rows[["x"]]
+        given = {"count_bound": 20.0} if response == "visits" else {}
+        y = (
+            rows[response] / (1 if response == "visits" else 1000)
+            if response != "ill"
+            else rows["ill"] == "yes"
+        )
+        model = make(solver="non-private", **given).fit(x, y)
+    before = [answer(x) for answer in answers(model)]
+    other = None if with_schema else pf.Schema({"x": ENTRIES["x"], response: ENTRIES[response]})
+    model.set_params(schema=other, fit_intercept=False)
+    for then, now in zip(before, (answer(x) for answer in answers(model)), strict=True):
+        np.testing.assert_array_equal(now, then)
+
+
+def test_a_loss_or_scale_that_is_set_after_a_fit_changes_no_prediction():
+    rows = frame()
+    for response, loss, other in (
+        ("ill", pf.losses.Logistic(), pf.losses.PseudoHuber(0.5)),
+        ("cost", pf.losses.PseudoHuber(0.5), pf.losses.Logistic()),
+    ):
+        model, _ = fitted(response, pf.MEstimator, loss=loss)
+        expected, score = model.predict(rows), model.score(rows, rows[response])
+        model.set_params(loss=other)
+        np.testing.assert_array_equal(model.predict(rows), expected)
+        assert model.score(rows, rows[response]) == score
+    huber, _ = fitted("cost", pf.HuberRegressor, scale=0.1)
+    estimated, _ = fitted("cost", pf.HuberRegressor)
+    scale = estimated.scale_
+    assert scale == estimated.result_.scale
+    assert (huber.set_params(scale=5.0).scale_, estimated.set_params(scale=5.0).scale_) == (0.1, scale)
+
+
+def test_names_of_an_earlier_fit_do_not_stay():
+    rng = np.random.default_rng(0)
+    x, y = rng.uniform(size=(400, 2)), rng.uniform(size=400)
+    model = pf.LinearRegression(solver=pf.solvers.OnlineToBatch(), inference=False, random_state=0)
+    model.fit(pd.DataFrame(x, columns=["a", "b"]), y)
+    assert model.feature_names_in_.tolist() == ["a", "b"]
+    model.fit(pf.RowStream([(x, y)], n_rows=400, columns=2))
+    assert not hasattr(model, "feature_names_in_")
+    assert model.predict(x).shape == (400,)

@@ -19,7 +19,7 @@ from privfit.privacy.ledger import Ledger
 FORMULAS = [
     "age * sex + dose",
     "C(job) * C(sex) + np.log(dose)",
-    "I(age ** 2) + age + I(dose > 2):sex",
+    "I(age ** 2) + age + sex + I(dose > 2):sex",
     "0 + sex + job + age:job",
     "age + dose - 1",
     "gain + `net income` + C(job, contr.treatment('z')):age",
@@ -66,6 +66,26 @@ def check(result, reference):
 def test_ols_is_least_squares_with_the_hc0_sandwich(right, data):
     reference = sm.OLS(data["y"], design(right, data)).fit(cov_type="HC0")
     check(ols(f"y ~ {right}", data, schema=ROW_SCHEMA, residual_bound=40, **EXACT), reference)
+
+
+@pytest.mark.parametrize(
+    "right",
+    [
+        "I(dose > 2)",
+        "I(dose > 2) * age",
+        "age + I(dose > 2):age",
+        "sex + I(dose > 2):sex",
+        "0 + sex + I(dose > 2)",
+        "I(dose > 2) * I(age > 0) * job",
+        "I((dose > 2) * 1):sex + I((age > 0) * 1) - 1",
+    ],
+)
+def test_comparisons_are_what_statsmodels_makes_of_them(right, data):
+    ours = ols(f"y ~ {right}", data, schema=ROW_SCHEMA, residual_bound=40, **EXACT)
+    theirs = sm.OLS.from_formula(f"y ~ {right}", data).fit()
+    names = [name.replace(")[T.True]", ")") for name in theirs.params.index]
+    np.testing.assert_allclose(ours.params[names], theirs.params, **TOLERANCE)
+    assert len(ours.params) == len(names)
 
 
 @pytest.mark.parametrize("right", FORMULAS)

@@ -585,6 +585,34 @@ def test_a_number_of_rows_is_called_what_the_argument_is(n, rule):
 
 
 @pytest.mark.usefixtures("few_rehearsals")
+def test_plans_take_the_roles_of_columns_as_fits_do():
+    weight = {"type": "numeric", "lower": 0, "upper": 5}
+    plain = {"schema": SCHEMA | {"wt": weight}, "model": "logit"}
+    marked = {
+        "schema": SCHEMA | {"wt": weight | {"weight": True}, "pid": {"type": "identifier"}},
+        "model": "logit",
+    }
+    given = {"unit": "pid", "weights": "wt"}
+    formula = "high ~ age"
+    planned = pf.plan(formula, n=2000, **plain, **given)
+    assert planned.plan == pf.plan(formula, n=2000, **marked).plan
+    assert planned.plan.unit == "pid"
+    wanted = {"width": 0.1}
+    found = pf.sample_size(formula, **wanted, **plain, **given)
+    assert found.n_rows == pf.sample_size(formula, **wanted, **marked).n_rows
+    split = pf.shortest_split(formula, n=2000, **plain, **given)
+    assert split == pf.shortest_split(formula, n=2000, **marked)
+    table = pd.DataFrame({"age": 50.0, "high": "yes", "wt": 1.0, "pid": np.arange(4000) // 2})
+    for rows_per_unit in (1, 2):
+        kept = {"schema": {name: plain["schema"][name] for name in ("age", "high", "wt")}, **given}
+        fit = pf.logit(formula, table, rows_per_unit=rows_per_unit, **kept)
+        promised = pf.plan(formula, n=2000, model="logit", rows_per_unit=rows_per_unit, **kept)
+        assert promised.plan == fit.plan
+    with pytest.raises(InvalidArgument, match="rows_per_unit"):
+        pf.plan(formula, n=2000, **plain, rows_per_unit=2)
+
+
+@pytest.mark.usefixtures("few_rehearsals")
 def test_plans_for_units_count_units():
     schema = pf.Schema(SCHEMA | {"person": {"type": "identifier"}})
     common = {"schema": schema, "model": "logit", "epsilon": 8.0}

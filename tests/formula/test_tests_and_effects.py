@@ -89,6 +89,7 @@ def test_terms_agree_with_statsmodels(pair):
     assert found.summary_frame().loc["age:C(job)", "df"] == 2
     same = ours.compare_without("C(job)", "age:C(job)")
     assert same.df == 4
+    assert ours.compare_without("C(job)", "`age`:C(job)").statistic == same.statistic
     assert (
         same.statistic
         == ours.wald_test(np.eye(8)[[k for k, n in enumerate(ours.names) if "job" in n]]).statistic

@@ -5,6 +5,7 @@ from hypothesis import strategies as st
 
 from privfit.errors import InvalidArgument
 from privfit.results.constraints import describe_constraints, parse_constraints
+from privfit.results.spelling import is_spelled
 
 NAMES = (
     "Intercept",
@@ -51,6 +52,50 @@ def test_single_hypotheses(text, row, value):
     np.testing.assert_allclose(R, [row])
     np.testing.assert_allclose(r, [value])
     assert not np.any(np.signbit(r) & (r == 0))
+
+
+@pytest.mark.parametrize(
+    ("text", "name"),
+    [
+        ("`my x`:z", "my x:z"),
+        ("`my x`:`z`", "my x:z"),
+        ("`my x:z`", "my x:z"),
+        ("my x:z", "my x:z"),
+        ("`my x`", "my x"),
+        ("`my g`[T.b]", "my g[T.b]"),
+        ("`my g`[T.b]:`my x`", "my g[T.b]:my x"),
+        ("`my g[T.b]`:my x", "my g[T.b]:my x"),
+        ("`a:b`", "a:b"),
+        ("`a:b`:z", "a:b:z"),
+        ("class: `my x`", "class: my x"),
+        ("I(`my x` > 1):z", "I(`my x` > 1):z"),
+    ],
+)
+def test_factors_may_be_quoted_as_in_a_formula(text, name):
+    names = (
+        "my x",
+        "z",
+        "my x:z",
+        "my g[T.b]",
+        "my g[T.b]:my x",
+        "a:b",
+        "a:b:z",
+        "class: my x",
+        "I(`my x` > 1):z",
+    )
+    expected = [float(one == name) for one in names]
+    for written in (f"{text} = 2", f"2 = {text}", f"{text}*1=2", f" {text}  - 2"):
+        R, r = parse_constraints(written, names)
+        np.testing.assert_array_equal(np.abs(R), [expected])
+        assert abs(r[0]) == 2
+    assert is_spelled(name, text)
+    assert not any(is_spelled(one, text) for one in names if one != name)
+
+
+@pytest.mark.parametrize("text", ["`my x:`z", "my `x`:z", "`my x`:q", "`my x:z", "``my x``", "`my` x"])
+def test_other_quotes_spell_no_name(text):
+    with pytest.raises(InvalidArgument, match="R "):
+        parse_constraints(text, ("my x", "z", "my x:z"))
 
 
 def test_several_hypotheses():

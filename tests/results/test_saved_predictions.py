@@ -13,7 +13,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import privfit as pf
-from privfit.errors import Incompatible, InvalidArgument, SchemaError
+from privfit.errors import FormulaError, Incompatible, InvalidArgument, SchemaError
 from privfit.results import FitResult, encoders
 from privfit.terms.encoder import FormulaEncoder
 
@@ -83,7 +83,7 @@ FITS = {
         {},
     ),
     "huber": (pf.huber, "cost ~ (age + job + sex)**2", {}),
-    "poisson": (pf.poisson, "hours ~ age + gain + I(`net income` > 0):dose", {}),
+    "poisson": (pf.poisson, "hours ~ age + gain + dose + I(`net income` > 0):dose", {}),
     "quantile": (pf.quantile, "cost ~ age + np.exp(-dose)", {"quantile": 0.25}),
     "svm": (pf.svm, "high ~ age + C(job) * dose", {}),
     "without inference": (pf.logit, "high ~ age + sex", {"inference": False}),
@@ -250,6 +250,15 @@ def test_facts_name_no_column_that_the_formula_does_not(formula, named):
     assert encoder.facts.encoder().design == encoder.design
     assert encoder.facts.encoder().facts == encoder.facts
     assert pickle.loads(pickle.dumps(encoder)).identity == encoder.identity  # noqa: S301 -- our own
+
+
+def test_comparisons_stay_numbers_in_results_of_earlier_versions():
+    """They were wherever they stood; a fit refuses this formula now."""
+    with pytest.raises(FormulaError, match="for a factor"):
+        pf.ols("cost ~ I(dose > 2):sex", TABLE, schema=SCHEMA)
+    result = pf.ols("cost ~ I((dose > 2) * 1):sex", TABLE, schema=SCHEMA, random_state=0)
+    stored = result.to_json().replace("I((dose > 2) * 1)", "I(dose > 2)")
+    np.testing.assert_array_equal(FitResult.from_json(stored).predict(NEW), result.predict(NEW))
 
 
 def test_nothing_in_the_saved_encoder_depends_on_rows():

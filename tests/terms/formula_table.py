@@ -47,7 +47,7 @@ SAME_AS_FORMULAIC = [
     "y ~ np.exp(-age/dose) + I(dose**-2) + I(dose**age) + I(age**3)",
     "y ~ np.sin(age) + np.cos(3*dose)",
     "y ~ I(1/(age**2 + 1)) + I((age > 0)*(dose < 2)*1)",
-    "y ~ I(sex == 'M'):age + job",
+    "y ~ age + I(sex == 'M'):age + I((dose > 2) * 1):job",
     "y ~ I(job != 'z') + I(grade == 2)",
     "y ~ I((age >= 1) * dose) + I(dose <= 2)",
     "y ~ 0 + sex + job + sex:dose",

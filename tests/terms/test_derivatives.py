@@ -85,10 +85,11 @@ def test_every_function_is_in_a_closed_form():
 def test_comparisons_are_held(op):
     """On the edge as elsewhere; what they multiply moves."""
     at = {"x": [2.0, 3.0, 4.0], "a": [1.0, 1.0, 1.0]}
-    found = slopes(f"I(x {op} 3) + I((x {op} 3) * x) + x:I(x {op} 3) + np.sqrt(x {op} 3)", "x", at)
+    found = slopes(f"x + I(x {op} 3) + I((x {op} 3) * x) + x:I(x {op} 3) + np.sqrt(x {op} 3)", "x", at)
     truth = eval(f"np.array([2.0, 3.0, 4.0]) {op} 3.0")  # noqa: S307 -- our own
     for name, slope in found.items():
-        expected = truth if name in (f"I((x {op} 3) * x)", f"x:I(x {op} 3)", f"(x {op} 3) * x") else 0.0
+        moved = truth if name in (f"I((x {op} 3) * x)", f"x:I(x {op} 3)", f"(x {op} 3) * x") else 0.0
+        expected = 1.0 if name == "x" else moved
         np.testing.assert_array_equal(slope, np.zeros(3) + expected, err_msg=name)
 
 

@@ -19,7 +19,7 @@ from privfit.terms import encoder as encoder_module
 from privfit.terms.encoder import FormulaEncoder
 from tests.terms.formula_table import SAME_AS_FORMULAIC, SCHEMA, table
 
-WIDE = "y ~ age * sex + np.sqrt(gain) + I(dose ** 2):job + gain + I(sex == 'M'):age:dose + sex:job"
+WIDE = "y ~ age * sex + np.sqrt(gain) + I(dose ** 2):job + gain + I((sex == 'M') * 1):age:dose + sex:job"
 WIDE += " + age * dose * sex + I(age ** 2) + I(age ** 3) + gain * job"
 
 

@@ -1,6 +1,7 @@
 """What could mix rows, run code or read the caller's scope is refused in one line, and never runs."""
 
 import os
+import re
 
 import numpy as np
 import pandas as pd
@@ -217,6 +218,27 @@ def test_formulas_are_refused(formula):
     check_message(refusal(formula))
 
 
+@pytest.mark.parametrize(
+    ("right", "rest"),
+    [
+        ("I(age > 0):dose", "'dose'"),
+        ("I(age > 0)/dose", "'dose'"),
+        ("dose:I(sex == 'M'):job + dose", "'dose:job'"),
+        ("I(age > 0):sex", "'sex'"),
+        ("I(age > 0) + I(age > 0):sex", "'sex'"),
+        ("I(age > 0):I(dose > 2)", "'I(dose > 2)'"),
+        ("I(age > 0) - 1", "the intercept"),
+        ("0 + {age > 0} + sex", "the intercept"),
+    ],
+)
+def test_a_comparison_that_would_be_another_factor_in_r_is_refused(right, rest):
+    message = refusal(f"y ~ {right}")
+    check_message(message)
+    assert f"add {rest} as a term" in message
+    number = re.sub(r"I\((.*?)\)|\{(.*?)\}", lambda found: f"I(({found[1] or found[2]}) * 1)", right)
+    FormulaEncoder(f"y ~ {number}", SCHEMA)
+
+
 @pytest.mark.parametrize("formula", [None, 3, b"y ~ age", ["y ~ age"]])
 def test_a_formula_is_text(formula):
     assert "must be a text" in refusal(formula)
@@ -392,3 +414,12 @@ def test_any_text_is_a_design_or_a_refusal(pieces, space):
         assert set(encoder.needed) <= set(SCHEMA) - {"id"}
         x = encoder.encode_predictors(open_table(table(5)))
         assert np.abs(x).max() <= 1.0
+
+
+@pytest.mark.parametrize("right", ["a*b + `a:b`", "g + `g[T.c]`", "0 + a + b + a:b + `a:b`"])
+def test_two_design_columns_of_one_name_are_a_mistake_of_the_formula(right):
+    number = {"type": "numeric", "lower": 0, "upper": 1}
+    entries = dict.fromkeys(("a", "b", "a:b", "g[T.c]", "y"), number)
+    schema = Schema({**entries, "g": {"type": "categorical", "levels": ["a", "b", "c"]}})
+    with pytest.raises(FormulaError, match="two design columns have the same name"):
+        FormulaEncoder(f"y ~ {right}", schema)

@@ -9,7 +9,15 @@ import typer
 
 from privfit.cli import options as o
 from privfit.cli.failures import USAGE, OneLineGroup
-from privfit.cli.request import ANY_ROWS, BudgetText, ConstantsText, Request, TargetText, TextFile
+from privfit.cli.request import (
+    ANY_ROWS,
+    BudgetText,
+    ConstantsText,
+    Request,
+    TargetText,
+    TextFile,
+    interval_level,
+)
 
 app = typer.Typer(
     cls=OneLineGroup,
@@ -162,6 +170,9 @@ def plan(
     coefficient: o.Coefficient = None,
     mean: o.MeanResponse = None,
     reference: o.Reference = None,
+    sep: o.Separator = ",",
+    no_header: o.NoHeader = False,
+    columns: o.Columns = None,
     out: o.PlanFile = None,
 ) -> None:
     """Show what a fit would ask, spend and buy, or how many rows a target needs. Needs no data."""
@@ -193,9 +204,10 @@ def plan(
         seed=None,
     )
     goal = TargetText(rows, width, power, effect, coefficient)
+    table = TextFile.of_reference(reference, sep, no_header=no_header, columns=columns)
     from privfit.cli.plan import run_plan  # noqa: PLC0415 -- heavy
 
-    run_plan(request, goal, mean=mean, reference=reference, out=out)
+    run_plan(request, goal, mean=mean, reference=table, out=out)
 
 
 @app.command()
@@ -230,7 +242,7 @@ def predict(
     result: o.ResultFile,
     data: o.DataFile,
     intervals: o.Intervals = False,
-    level: o.Level = 0.95,
+    level: o.IntervalLevel = None,
     sep: o.Separator = ",",
     no_header: o.NoHeader = False,
     columns: o.Columns = None,
@@ -240,7 +252,7 @@ def predict(
     from privfit.cli.predict import run_predict  # noqa: PLC0415 -- heavy
 
     file = TextFile.read(data, sep, no_header=no_header, columns=columns)
-    run_predict(result, file, level=level if intervals else None, out=out)
+    run_predict(result, file, level=interval_level(level, intervals=intervals), out=out)
 
 
 @app.command()

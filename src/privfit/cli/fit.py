@@ -5,7 +5,7 @@ from pathlib import Path
 import typer
 
 from privfit._progress import running
-from privfit.cli.output import check_writable, write_html
+from privfit.cli.output import check_all_writable, write_html
 from privfit.cli.prepare import prepare
 from privfit.cli.request import Request, TextFile
 from privfit.data.cache import RowCache
@@ -20,10 +20,8 @@ def run_fit(
     Everything that can be refused is refused before the fit spends: afterwards only a failing disk can
     stop the output, and by then the summary is printed.
     """
-    inputs = (file.path, request.schema, request.ledger)
-    check_writable(out, option="out", inputs=inputs)
-    check_writable(html, option="html", inputs=inputs)
-    check_writable(report, option="report", inputs=inputs)
+    outputs = {"out": out, "html": html, "report": report}
+    check_all_writable(outputs, inputs=(file.path, request.schema, request.ledger))
     with running("fitting"):
         prepared = prepare(request)
         rows = prepared.open(file) if file.cache is None else _cached(file, file.cache)

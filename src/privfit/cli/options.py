@@ -189,6 +189,9 @@ ResultFile = Annotated[Path, typer.Argument(help="Result that fit --out wrote, a
 Intervals = Annotated[
     bool, typer.Option("--intervals", help="Add standard errors and intervals of what is predicted.")
 ]
+IntervalLevel = Annotated[
+    float | None, typer.Option("--level", help="Coverage of the intervals. Default 0.95.")
+]
 PredictionFile = Annotated[
     Path | None,
     typer.Option(

@@ -11,9 +11,10 @@ import typer
 from privfit._progress import running
 from privfit.cli.output import check_writable
 from privfit.cli.prepare import prepare
-from privfit.cli.request import Request, TargetText
+from privfit.cli.request import Request, TargetText, TextFile
 from privfit.cli.tables import WIDTH, text_table
 from privfit.data.schema import Schema
+from privfit.data.tables import Table, open_table
 from privfit.errors import InvalidArgument
 from privfit.estimators.assumptions import Assumptions
 from privfit.estimators.fit import FitOptions
@@ -54,14 +55,16 @@ _KINDS = {
 
 
 def run_plan(
-    request: Request, target: TargetText, *, mean: float | None, reference: Path | None, out: Path | None
+    request: Request, target: TargetText, *, mean: float | None, reference: TextFile | None, out: Path | None
 ) -> None:
     """Print the plan and its forecast; write the plan as JSON if asked for."""
-    check_writable(out, option="out", inputs=(request.schema, request.ledger, reference))
+    inputs = (request.schema, request.ledger, None if reference is None else reference.path)
+    check_writable(out, option="out", inputs=inputs)
     rows = None if target.rows is None else planned_rows(rows=target.rows)
-    assumptions = Assumptions(mean=mean, reference=reference)
     with running("planning"):
         prepared = prepare(request, rows=rows)
+        table = None if reference is None else _opened(reference)
+        assumptions = Assumptions(mean=mean, reference=table)
         rehearsal = Rehearsal.prepare(prepared.model, prepared.encoder, prepared.schema, assumptions)
         planned = _planned(rehearsal, prepared.options, target, assumptions=assumptions, level=request.level)
     if rows is None:
@@ -73,6 +76,10 @@ def run_plan(
         )
     if out is not None:
         write_atomically(out, json.dumps(planned.plan.to_dict(), indent=2, allow_nan=False) + "\n")
+
+
+def _opened(file: TextFile) -> Table:
+    return open_table(file.path, columns=file.columns, header=file.header, sep=file.sep)
 
 
 def _planned(

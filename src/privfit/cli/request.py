@@ -121,6 +121,8 @@ class TargetText:
             raise typer.BadParameter("give one of --rows, --width, or --power with --effect")
         if (self.power is None) != (self.effect is None):
             raise typer.BadParameter("--power and --effect go together")
+        if self.rows is not None and self.coefficient is not None:
+            raise typer.BadParameter("--coefficient says what --width or --power is about; leave it out")
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,3 +144,21 @@ class TextFile:
         if (names is None) != (not no_header):
             raise typer.BadParameter("--no-header and --columns go together")
         return cls(path, "\t" if sep == "\\t" else sep, not no_header, names, cache)
+
+    @classmethod
+    def of_reference(
+        cls, path: Path | None, sep: str, *, no_header: bool, columns: str | None
+    ) -> Self | None:
+        """Return the layout of the reference table of a plan, None if there is none."""
+        if path is not None:
+            return cls.read(path, sep, no_header=no_header, columns=columns)
+        if sep != "," or no_header or columns is not None:
+            raise typer.BadParameter("--sep, --no-header and --columns say how --reference is laid out")
+        return None
+
+
+def interval_level(level: float | None, *, intervals: bool) -> float | None:
+    """Return the coverage of intervals, None without them, or raise `typer.BadParameter`."""
+    if not intervals and level is not None:
+        raise typer.BadParameter("--level goes with --intervals")
+    return 0.95 if intervals and level is None else level

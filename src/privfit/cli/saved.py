@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from privfit.errors import InvalidArgument
+from privfit.errors import InvalidArgument, PrivfitError
 from privfit.results import FitResult
 
 
@@ -10,4 +10,7 @@ def read_result(path: Path) -> FitResult:
     """Return the result in a file, or raise `InvalidArgument` if there is no file."""
     if not path.is_file():
         raise InvalidArgument(f"result must name a JSON file that fit --out wrote; there is none at {path}")
-    return FitResult.from_json(path)
+    try:
+        return FitResult.from_json(path)
+    except PrivfitError as error:
+        raise type(error)(str(error).replace("text_or_path", f"result {str(path)!r}")) from None

@@ -34,7 +34,7 @@ from privfit.data.declarations import WHITESPACE, CategoricalColumn, Level, Nume
 from privfit.data.level_loops import few_codes
 from privfit.data.objects import numbers_of_objects, text_of_objects
 from privfit.data.reduction import each_stretch
-from privfit.data.times import holds_times, text_of_times
+from privfit.data.times import holds_times, text_of_times, times_of_numpy
 from privfit.errors import SchemaError
 
 ColumnValues: TypeAlias = NDArray[Any] | pa.Array | pa.ChunkedArray
@@ -362,7 +362,9 @@ def _text_of_bytes(cells: pa.Array | pa.ChunkedArray) -> pa.Array | pa.ChunkedAr
 
 
 def _numpy_text(values: NDArray[Any]) -> pa.Array:
-    if values.dtype.kind in "MmcV":
+    if values.dtype.kind in "Mm":
+        return _arrow_text(times_of_numpy(values))
+    if values.dtype.kind in "cV":
         raise SchemaError(f"has the type {values.dtype}, which does not hold levels; convert it first")
     if values.dtype.kind == "S":
         return _arrow_text(pa.array(values.tolist(), pa.large_binary()))

@@ -1,5 +1,6 @@
 """The bytes of a CSV file, checked while they are read, so that no row decides where others begin."""
 
+import csv
 import io
 from typing import final
 
@@ -89,7 +90,30 @@ class CheckedText(io.RawIOBase):
         self._inside, self._last = (self._inside + quotes.size) % 2, int(text[-1])
 
     def _refusal(self) -> SchemaError:
-        return SchemaError(
-            f"{self._shown} has quotes that do not enclose whole cells, which could hide rows; write a "
-            "cell that holds a quote in quotes, and that quote twice, as CSV writers do"
-        )
+        return SchemaError(_stray(self._shown))
+
+
+def header_names(header: str, shown: str, sep: str) -> list[str]:
+    """Return the cells of a header without its line end.
+
+    Raises
+    ------
+    SchemaError
+        If a quote encloses no whole cell; spaces around such a cell are no part of it.
+    """
+    texts = f"{sep}{header}{sep}".split('"')  # those at even places are not in quotes
+    for text in texts[::2]:
+        cells = text if sep == " " else text.strip(" ")
+        if text and not (cells.startswith(sep) and cells.endswith(sep)):
+            raise SchemaError(_stray(shown))
+    if len(texts) % 2 == 0:
+        raise SchemaError(_stray(shown))
+    (names,) = csv.reader([header], delimiter=sep, skipinitialspace=True)
+    return names
+
+
+def _stray(shown: str) -> str:
+    return (
+        f"{shown} has quotes that do not enclose whole cells, which could hide rows; check sep, "
+        "and write a cell that holds a quote in quotes, and that quote twice, as CSV writers do"
+    )

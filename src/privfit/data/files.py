@@ -1,6 +1,5 @@
 """Read tables from disk into Arrow memory. No message holds more than the path that the caller gave."""
 
-import csv
 import os
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -12,7 +11,7 @@ import pyarrow.feather as pafeather
 import pyarrow.ipc as paipc
 
 from privfit.data.columns import ColumnValues, quietly
-from privfit.data.csv_text import CheckedText
+from privfit.data.csv_text import CheckedText, header_names
 from privfit.data.declarations import WHITESPACE
 from privfit.data.names import distinct, present
 from privfit.data.parquet import read_parquet
@@ -163,23 +162,24 @@ def csv_names(
         return distinct(list(columns)), 0
     if columns is not None:
         raise SchemaError("columns names the columns of a file without header; set header=False too")
-    start, line = _guarded(shown, "CSV with a header in UTF-8", lambda: _first_line(file))
-    if not line:
+    names, start = _guarded(shown, "CSV with a header in UTF-8", lambda: _header(file, shown, sep))
+    if not names:
         raise SchemaError(f"data file {shown} is empty; pass a file with a header and rows")
-    (names,) = csv.reader([line], delimiter=sep, skipinitialspace=True)
     return distinct([name.strip(WHITESPACE) for name in names]), start
 
 
-def _first_line(file: Path) -> tuple[int, str]:
-    """Return the first line that is not blank, and where it ends."""
+def _header(file: Path, shown: str, sep: str) -> tuple[list[str], int]:
+    """Return the cells of the first line that is not blank, and where it ends: not within quotes."""
     with pa.input_stream(file, compression="detect") as stream:
         head = stream.read(_BLOCK_BYTES // 16)
-    end = 0
+    end, header = 0, b""
     for line in head.splitlines(keepends=True):
-        end += len(line)
-        if line.strip():
-            return end, line.decode("utf-8-sig")
-    return 0, ""
+        end, header = end + len(line), header + line if header.strip() else line
+        if header.strip() and header.count(b'"') % 2 == 0:
+            break
+    if not header.strip():
+        return [], 0
+    return header_names(header.decode("utf-8-sig").rstrip("\r\n"), f"data file {shown}", sep), end
 
 
 def _read_arrow(file: Path, needed: Sequence[str] | None) -> pa.Table:

@@ -34,7 +34,7 @@ def read_parquet(file: Path, needed: Sequence[str] | None) -> list[tuple[str, Co
     Raises
     ------
     SchemaError
-        If there is no Parquet file, or a column is missing.
+        If there is no Parquet file, or a part lacks a column.
     """
     parts = [scanner.to_table() for scanner in _scanners(_dataset(file), needed)]
     return [(name, _joined([part.column(name) for part in parts])) for name in parts[0].column_names]
@@ -68,6 +68,9 @@ def _scanners(dataset: pads.Dataset, needed: Sequence[str] | None, **options: An
     names = present(distinct([*others, *said]), needed)
     for part in dataset.get_fragments():
         own = part.physical_schema
+        for name in names if needed is None else needed:
+            if name not in said and name not in folders and name not in own.names:
+                raise SchemaError(f"column {name!r} is not in every part of the folder; add it to all")
         fields = [
             field if field.name in folders or field.name not in own.names else own.field(field.name)
             for field in dataset.schema

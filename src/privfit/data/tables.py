@@ -113,9 +113,9 @@ def open_table(
     Parameters
     ----------
     data : frame, mapping, array or path
-        pandas, polars or Arrow table; mapping of column name to array-like; 2-D NumPy array; `Table`; or
-        the path of a CSV file (also ``.gz``, ``.bz2`` or ``.zst``), a Parquet file or folder, an Arrow or
-        Feather file.
+        pandas, polars or Arrow table; mapping of column name to array-like, read by position; 2-D NumPy
+        array; `Table`; or the path of a CSV file (also ``.gz``, ``.bz2`` or ``.zst``), a Parquet file or
+        folder, an Arrow or Feather file.
     needed : sequence of str, optional
         Columns to keep, by default all. Without any the table still knows how many rows there are.
     columns : sequence of str, optional
@@ -142,6 +142,7 @@ def open_table(
     elif isinstance(data, str | os.PathLike):
         table = Table(read_file(data, needed=needed, columns=columns, header=header, sep=sep))
     elif isinstance(data, Mapping):
+        _check_indexes(data)
         table = Table([(name, _one_column(name, values)) for name, values in data.items()])
     elif isinstance(data, np.ndarray):
         table = _from_matrix(data, columns)
@@ -193,6 +194,14 @@ def _is_unnamed(data: Any) -> bool:
     if not nw.dependencies.is_pandas_dataframe(data) or data.columns.empty:
         return False
     return all(isinstance(name, int) for name in data.columns)
+
+
+def _check_indexes(columns: Mapping[Any, Any]) -> None:
+    """Refuse series of pandas whose labels are not the same: their cells are read by position."""
+    indexes = [values.index for values in columns.values() if nw.dependencies.is_pandas_series(values)]
+    message = "columns have different indexes; pass a DataFrame, which aligns them"
+    if not quietly(lambda: all(index.equals(indexes[0]) for index in indexes[1:]), message):
+        raise SchemaError(message)
 
 
 def _from_matrix(data: NDArray[Any], columns: Sequence[str] | None) -> Table:
@@ -250,8 +259,8 @@ def _series(series: "nw.Series[Any]") -> ColumnValues:
     if isinstance(native, pa.ChunkedArray):
         return native
     dtype = getattr(native, "dtype", None)
-    if isinstance(dtype, np.dtype) and dtype.kind in "biuf":
-        return np.asarray(native)  # as they lie in memory
+    if isinstance(dtype, np.dtype) and dtype.kind in "biufc":
+        return np.asarray(native)  # as they lie in memory; complex numbers are refused by their type
     if dtype == np.dtype(object) or series.dtype == nw.Object:
         return np.asarray(native, dtype=object)  # narwhals' own type for these depends on the first cells
     try:

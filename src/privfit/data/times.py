@@ -13,6 +13,8 @@ import pandas as pd
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from privfit.errors import SchemaError
+
 _PER_SECOND = {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}
 _WHOLE_SECONDS = ("m", "h", "D", "W")
 _LAST = np.iinfo(np.int64).min
@@ -38,6 +40,24 @@ def text_of_times(cells: pa.Array) -> pa.Array:
     ends = [_decimals(int(one)) + zone for one in fraction * (10**9 // _PER_SECOND[kind.unit])]
     spelled = [one + end for one, end in zip(text, ends, strict=True)]
     return pa.array(spelled, pa.large_string(), mask=ticks == _LAST)
+
+
+def times_of_numpy(cells: NDArray[Any]) -> pa.Array:
+    """Return moments, dates or durations of NumPy as those of Arrow.
+
+    Raises
+    ------
+    SchemaError
+        If they are counted in months, years or less than nanoseconds.
+    """
+    kind, (unit, _) = cells.dtype.kind, np.datetime_data(cells.dtype)
+    if kind == "M" and unit in "DW":
+        unit = "D"
+    elif unit in _WHOLE_SECONDS:
+        unit = "s"
+    elif unit not in _PER_SECOND:
+        raise SchemaError(f"has the type {cells.dtype}, which does not hold levels; convert it first")
+    return pa.array(cells.astype(f"{kind}8[{unit}]"))
 
 
 def text_of_time(cell: object) -> str | None:

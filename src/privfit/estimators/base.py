@@ -187,8 +187,7 @@ class AbstractPrivateRegressor(BaseEstimator, ABC):
             encoder = self._unit_encoder(stream.columns, model, classes)
         else:
             encoder = self._schema_encoder(schema, y, model)
-            self.feature_names_in_ = np.array(encoder.needed[:-1], dtype=object)
-        self.n_features_in_ = len(encoder.needed) - 1
+        self._set_features(encoder, named=schema is not None)
         return encoder
 
     def _open_store(
@@ -210,10 +209,17 @@ class AbstractPrivateRegressor(BaseEstimator, ABC):
             if model.target_kind in _OF_NUMBERS:
                 _refuse_text(_none_of(y))
             encoder = self._unit_encoder(store.names, model, classes)
-        if schema is not None or store.named:
-            self.feature_names_in_ = np.array(encoder.needed[:-1], dtype=object)
-        self.n_features_in_ = len(encoder.needed) - 1
+        self._set_features(encoder, named=schema is not None or store.named)
         return encoder
+
+    def _set_features(self, encoder: Encoder, *, named: bool) -> None:
+        """Set the number of predictors and their names; without any, those of an earlier fit go."""
+        names = encoder.needed[:-1]
+        self.n_features_in_ = len(names)
+        if named:
+            self.feature_names_in_ = np.array(names, dtype=object)
+        elif hasattr(self, "feature_names_in_"):
+            del self.feature_names_in_
 
     def _unit_encoder(
         self, names: Sequence[str], model: Model, classes: Sequence[Level] | None
@@ -276,8 +282,7 @@ class AbstractPrivateRegressor(BaseEstimator, ABC):
         else:
             opened = open_table(X, needed=(*counting, *names), columns=names_of_array("X", X, names))
             table = _with_response(opened, encoder, y)
-        self.n_features_in_ = len(names)
-        self.feature_names_in_ = np.array(names, dtype=object)
+        self._set_features(encoder, named=True)
         return encoder, table
 
     def _linear_predictor(self, X: Any) -> FloatArray:
@@ -299,9 +304,12 @@ class AbstractPrivateRegressor(BaseEstimator, ABC):
         return np.array(self._encoder.design.target.labels)[codes.astype(np.int64)]
 
     def _encoded(self, X: Any) -> FloatArray:
-        """Return the encoded rows, shape (n, p); refuse cells for which there is no prediction."""
+        """Return the encoded rows, shape (n, p); refuse cells for which there is no prediction.
+
+        As they were in the fit: arguments may have been set to others since.
+        """
         check_is_fitted(self, "result_")
-        if self.schema is not None:
+        if not isinstance(self._encoder, UnitScaleEncoder):
             if is_dask(X):
                 raise SchemaError(
                     "a Dask collection is predicted where its rows lie: "
@@ -311,7 +319,7 @@ class AbstractPrivateRegressor(BaseEstimator, ABC):
         X = self._numbers(X, reset=False)
         if not np.isfinite(X).all():
             raise SchemaError(f"X holds a cell that is NaN or infinite, {NO_VALUE}")
-        return X if not self.fit_intercept else np.column_stack([np.ones(len(X)), X])
+        return X if not self._encoder.design.has_intercept else np.column_stack([np.ones(len(X)), X])
 
 
 def _cells(values: list[Any] | tuple[Any, ...]) -> NDArray[Any]:

@@ -7,6 +7,7 @@ import numpy as np
 from sklearn.metrics import accuracy_score, r2_score
 from sklearn.utils import ClassifierTags, RegressorTags
 from sklearn.utils.metaestimators import available_if
+from sklearn.utils.validation import check_is_fitted
 
 from privfit._checks import FloatArray
 from privfit._sealed import sealed
@@ -128,6 +129,12 @@ unit, rows_per_unit, weights, weight_bound, ledger, dataset, random_state
     def _binary(self) -> bool:
         return isinstance(self.loss, AbstractLoss) and self.loss.target_kind == "binary"
 
+    @property
+    def _fitted_classes(self) -> bool:
+        """Whether the response of the fit has classes, whatever the loss is set to now."""
+        check_is_fitted(self, "result_")
+        return self._encoder.design.target.labels is not None
+
     def _model(self) -> Model:
         if not isinstance(self.loss, AbstractLoss):
             raise InvalidArgument("loss is needed: one of privfit.losses, such as PseudoHuber(0.5)")
@@ -172,7 +179,7 @@ unit, rows_per_unit, weights, weight_bound, ledger, dataset, random_state
     def _set_coefficients(self, reported: FloatArray) -> None:
         """Set a number and a vector, or an entry and a row where the response has classes."""
         super()._set_coefficients(reported)
-        if self._binary:
+        if self._fitted_classes:
             target = self._encoder.design.target
             self.coef_ = of_sorted_classes(target, self.coef_.reshape(1, -1), axis=0)
             self.intercept_ = of_sorted_classes(target, np.array([self.intercept_]), axis=0)
@@ -180,7 +187,7 @@ unit, rows_per_unit, weights, weight_bound, ledger, dataset, random_state
     def _linear_predictor(self, X: Any) -> FloatArray:
         """Return the linear predictor, that of ``classes_[1]`` where the response has classes, shape (n,)."""
         predictor = super()._linear_predictor(X)
-        if not self._binary:
+        if not self._fitted_classes:
             return predictor
         return of_sorted_classes(self._encoder.design.target, predictor, axis=-1)
 
@@ -200,7 +207,7 @@ unit, rows_per_unit, weights, weight_bound, ledger, dataset, random_state
     def predict(self, X: Any) -> np.ndarray:
         """Return the predicted response, label or count of each row, shape (n,)."""
         predictor, target = self._linear_predictor(X), self._encoder.design.target
-        if self._binary:
+        if self._fitted_classes:
             return self.classes_[(predictor > 0).astype(int)]
         if target.count_bound is not None:
             return expected_count(predictor)
@@ -212,6 +219,6 @@ unit, rows_per_unit, weights, weight_bound, ledger, dataset, random_state
 
         Responses are read as in a fit: within their declared bounds, and transformed as the schema says.
         """
-        if self._binary:
+        if self._fitted_classes:
             return float(accuracy_score(self._labels(y), self.predict(X), sample_weight=sample_weight))
         return float(r2_score(self._responses(y), self.predict(X), sample_weight=sample_weight))

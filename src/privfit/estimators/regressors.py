@@ -220,7 +220,9 @@ unit, rows_per_unit, weights, weight_bound, ledger, dataset, random_state
         scale = None if self.scale is None else positive(scale=self.scale)
         return huber_regression(positive(threshold=self.threshold), scale)
 
-    @property
-    def scale_(self) -> float:
-        """Residual scale in units of the response: the estimate, or the public one."""
-        return self.result_.scale if self.result_.scale is not None else float(self.scale or 1.0)
+    def _set_coefficients(self, reported: FloatArray) -> None:
+        """Set the residual scale, too."""
+        super()._set_coefficients(reported)
+        scale = self.result_.scale if self.scale is None else self.scale
+        assert scale is not None  # noqa: S101 -- it is estimated where none is given
+        self.scale_ = float(scale)

@@ -125,7 +125,9 @@ def stand_in_rows(
         table, chance = assumed_table(schema, names, assumptions, points[:, :-1]), points[:, -1]
     else:
         table = with_rows(open_table(assumptions.reference))
-        if response in table.names:
+        answered = response in table.names
+        table = open_table(table, needed=encoder.needed if answered else names)
+        if answered:
             x, y = encoder.encode(table)
             kept = np.isfinite(x).all(axis=1) & np.isfinite(y)
             return x[kept], y[kept]

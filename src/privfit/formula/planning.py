@@ -44,6 +44,9 @@ def plan(
     relation: RelationName = "replace",
     l2: float = 0.0,
     inference: bool | BudgetSplit = True,
+    unit: str | None = None,
+    rows_per_unit: int = 1,
+    weights: str | None = None,
     assumptions: Assumptions | None = None,
     level: float = 0.95,
 ) -> PlannedFit:
@@ -54,8 +57,7 @@ def plan(
     formula : str, optional
         Such as ``"y ~ a + C(b)"``. Default: all columns of the schema.
     n : int
-        Number of rows that the table has, or will have; of values of its privacy unit, where the schema marks
-        one.
+        Number of rows that the table has, or will have; of values of its privacy unit, where there is one.
     schema : Schema, mapping or path
         Public bounds and levels of the columns; see `privfit.Schema`.
     model : {"logit", "ols", "huber", "svm", "quantile", "poisson"} or loss
@@ -70,6 +72,9 @@ def plan(
         As in `privfit.logit`.
     inference : bool or BudgetSplit
         As in `privfit.logit`.
+    unit, rows_per_unit, weights : optional
+        As in `privfit.logit`: the column that identifies the privacy unit, the rows of one up to which all
+        count alike, and the column of survey weights.
     assumptions : Assumptions, optional
         Public guesses about the table: base rate, coefficients, spreads, shares of levels, or a public
         reference table. The better they are, the better the forecast.
@@ -109,9 +114,11 @@ def plan(
     """
     n_rows = planned_rows(n=n)
     guesses = Assumptions.of(assumptions)
-    declared, regression, encoder = _regression(formula, schema, model, quantile, target)
+    declared = as_schema(schema).with_roles(unit=unit, weights=weights)
+    regression, encoder = _regression(formula, declared, model, quantile, target)
     options = _options(
         declared,
+        rows_per_unit,
         choose_budget(epsilon, delta, budget),
         solver=solver,
         relation=relation,
@@ -144,6 +151,9 @@ def sample_size(
     l2: float = 0.0,
     inference: bool | BudgetSplit = True,
     radius: float | None = None,
+    unit: str | None = None,
+    rows_per_unit: int = 1,
+    weights: str | None = None,
     assumptions: Assumptions | None = None,
     level: float = 0.95,
 ) -> SampleSize | AccuracyPlan:
@@ -151,7 +161,8 @@ def sample_size(
 
     Parameters
     ----------
-    formula, schema, model, quantile, target, solver, relation, l2, inference, assumptions, level
+    formula, schema, model, quantile, target, solver, relation, l2, inference, unit, rows_per_unit, \
+weights, assumptions, level
         As in `plan`.
     width : float or mapping, optional
         Largest median width of an interval, in reported units: of ``coefficient``, or by name.
@@ -193,9 +204,11 @@ def sample_size(
     """
     guesses = Assumptions.of(assumptions)
     coverage(level)
-    declared, regression, encoder = _regression(formula, schema, model, quantile, target)
+    declared = as_schema(schema).with_roles(unit=unit, weights=weights)
+    regression, encoder = _regression(formula, declared, model, quantile, target)
     options = _options(
         declared,
+        rows_per_unit,
         choose_budget(epsilon, delta, budget),
         solver=solver,
         relation=relation,
@@ -237,6 +250,9 @@ def shortest_split(
     solver: object = "auto",
     relation: RelationName = "replace",
     l2: float = 0.0,
+    unit: str | None = None,
+    rows_per_unit: int = 1,
+    weights: str | None = None,
     assumptions: Assumptions | None = None,
     level: float = 0.95,
 ) -> BudgetSplit:
@@ -246,7 +262,7 @@ def shortest_split(
     ----------
     formula, n, schema, model, quantile, target
         As in `plan`.
-    epsilon, delta, budget, solver, relation, l2, assumptions, level
+    epsilon, delta, budget, solver, relation, l2, unit, rows_per_unit, weights, assumptions, level
         As in `plan`.
 
     Returns
@@ -278,10 +294,16 @@ def shortest_split(
     """
     coverage(level)
     n_rows = planned_rows(n=n)
-    declared, regression, encoder = _regression(formula, schema, model, quantile, target)
+    declared = as_schema(schema).with_roles(unit=unit, weights=weights)
+    regression, encoder = _regression(formula, declared, model, quantile, target)
     guesses = Assumptions.of(assumptions)
     options = _options(
-        declared, choose_budget(epsilon, delta, budget), solver=solver, relation=relation, l2=l2
+        declared,
+        rows_per_unit,
+        choose_budget(epsilon, delta, budget),
+        solver=solver,
+        relation=relation,
+        l2=l2,
     )
     rehearsal = Rehearsal.prepare(regression, encoder, declared, guesses)
     return shortest(rehearsal, options, n_rows=n_rows, level=level)
@@ -289,12 +311,11 @@ def shortest_split(
 
 def _regression(
     formula: str | None,
-    schema: SchemaLike,
+    declared: Schema,
     model: str | AbstractLoss,
     quantile: float | None,
     target: str | None,
-) -> tuple[Schema, Model, Encoder]:
-    declared = as_schema(schema)
+) -> tuple[Model, Encoder]:
     if isinstance(model, AbstractLoss):
         if quantile is not None:
             raise InvalidArgument("quantile goes with model='quantile'; a loss has its own")
@@ -304,11 +325,10 @@ def _regression(
     if formula is not None:
         if target is not None:
             raise InvalidArgument("target is named by the formula; leave it out")
-        return declared, regression, FormulaEncoder(formula, declared, target_kind=regression.target_kind)
-    encoder = SchemaEncoder(declared, target=target, target_kind=regression.target_kind)
-    return declared, regression, encoder
+        return regression, FormulaEncoder(formula, declared, target_kind=regression.target_kind)
+    return regression, SchemaEncoder(declared, target=target, target_kind=regression.target_kind)
 
 
-def _options(declared: Schema, budget: Budget, **chosen: Any) -> FitOptions:
-    """Return the options of the fit that is planned; how rows count is the schema's to say."""
-    return FitOptions(budget=budget, shares=ShareRule.of(declared), **chosen)
+def _options(declared: Schema, rows_per_unit: int, budget: Budget, **chosen: Any) -> FitOptions:
+    """Return the options of the fit that is planned."""
+    return FitOptions(budget=budget, shares=ShareRule.of(declared, rows_per_unit), **chosen)

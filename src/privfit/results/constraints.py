@@ -1,7 +1,8 @@
 """Linear hypotheses on coefficients, written as text: ``"age = 0, 2*hours - age = 40"``.
 
 The parser knows the coefficients' names, so that ``C(education)[T.Some-college, no degree]`` needs no quoting
-although it holds operators and a comma. Where a name reads like a number it is put in backquotes.
+although it holds operators and a comma. Where a name reads like a number it is put in backquotes, and factors
+may be in them as in a formula.
 formulaic's ``LinearConstraints`` would not do: it refuses interactions (``sex[T.Male]:age``) and ``age=-1``.
 """
 
@@ -17,6 +18,7 @@ from privfit.data.schema import suggestion
 from privfit.errors import InvalidArgument
 from privfit.inference.wald import hypothesis_matrix, hypothesis_values
 from privfit.results.numbers import clean, shorten
+from privfit.results.spelling import end_of
 
 _NUMBER = re.compile(r"(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?", re.ASCII)
 _OPERATORS = "+-*/=,"
@@ -96,16 +98,17 @@ def _tokens(text: str, names: Sequence[str]) -> list[Token]:
 
 
 def _token(text: str, at: int, names: Sequence[str]) -> tuple[Token, int]:
-    if text[at] == "`":
-        return _quoted(text, at, names)
     number = _NUMBER.match(text, at)
-    name = max((name for name in names if _stands_at(name, text, at)), key=len, default=None)
-    if name is not None and (number is None or len(name) > number.end() - at):
-        return ("name", name), at + len(name)
+    ends = {name: end for name in names if (end := _stands_at(name, text, at)) is not None}
+    name = max(ends, key=lambda name: ends[name], default=None)
+    if name is not None and (number is None or ends[name] > number.end()):
+        return ("name", name), ends[name]
     if number is not None:
         return ("number", number[0]), number.end()
     if text[at] in _OPERATORS:
         return ("operator", text[at]), at + 1
+    if text[at] == "`":
+        raise _no_quoted(text, at, names)
     if _wordy(text[at]):
         raise _no_coefficient(_unknown(text, at), names)
     raise InvalidArgument(
@@ -127,24 +130,20 @@ def _no_coefficient(word: str, names: Sequence[str]) -> InvalidArgument:
     return InvalidArgument(f"R names {shown!r}, which is no coefficient{suggestion(shown, names)}")
 
 
-def _quoted(text: str, at: int, names: Sequence[str]) -> tuple[Token, int]:
-    name = max((name for name in names if name and text.startswith(f"`{name}`", at)), key=len, default=None)
-    if name is not None:
-        return ("name", name), at + len(name) + 2
-    word, closed, _ = text[at + 1 :].partition("`")
+def _no_quoted(text: str, at: int, names: Sequence[str]) -> InvalidArgument:
+    word, closed, rest = text[at + 1 :].partition("`")
     if closed and word.strip():
-        raise _no_coefficient(word, names)
-    raise InvalidArgument(f"R has no coefficient's name between the backquotes at character {at + 1}")
+        return _no_coefficient(f"`{word}`{_unknown(rest, 0)}" if rest.startswith(":") else word, names)
+    return InvalidArgument(f"R has no coefficient's name between the backquotes at character {at + 1}")
 
 
-def _stands_at(name: str, text: str, at: int) -> bool:
-    """Tell whether the name stands at this place and does not go on as a longer word."""
-    end = at + len(name)
-    if not name or not text.startswith(name, at):
-        return False
-    if end == len(text):
-        return True
-    return text[end] != ":" and not (_wordy(name[-1]) and _wordy(text[end]))
+def _stands_at(name: str, text: str, at: int) -> int | None:
+    """Return where the name ends that stands at this place; None for another, or if a longer word does."""
+    end = end_of(name, text, at)
+    if end is None or end == len(text):
+        return end
+    longer = text[end] == ":" or (_wordy(text[end - 1]) and _wordy(text[end]))
+    return None if longer else end
 
 
 def _wordy(char: str) -> bool:

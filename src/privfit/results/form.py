@@ -4,6 +4,7 @@ from dataclasses import dataclass
 
 from privfit.errors import InvalidArgument
 from privfit.inference.effects import Link
+from privfit.results.spelling import is_spelled
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,11 +58,15 @@ class ModelForm:
         return [c * len(self.terms) + k for c in range(count) for k in each]
 
     def positions_of(self, terms: tuple[str, ...]) -> list[int]:
-        """Return which coefficients belong to any of these terms, or raise `InvalidArgument`."""
-        if not terms or any(term not in self.terms for term in terms):
-            known = ", ".join(dict.fromkeys(self.terms))
-            raise InvalidArgument(f"terms must name terms of the model: {known}")
-        return [k for term in dict.fromkeys(terms) for k in self.positions(term)]
+        """Return which coefficients belong to any of these terms, or raise `InvalidArgument`.
+
+        They may be spelled as in the formula, with factors in backquotes.
+        """
+        known_terms = dict.fromkeys(self.terms)
+        meant = [known for term in terms for known in known_terms if is_spelled(known, term)]
+        if not terms or len(meant) < len(terms):
+            raise InvalidArgument(f"terms must name terms of the model: {', '.join(known_terms)}")
+        return [k for term in dict.fromkeys(meant) for k in self.positions(term)]
 
     @property
     def of_response(self) -> str:

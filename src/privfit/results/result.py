@@ -230,7 +230,7 @@ class FitResult(ExplainsAbsence):
         Parameters
         ----------
         *terms : str
-            Names of terms, as `wald_test_terms` shows them.
+            Names of terms, as `wald_test_terms` shows them or the formula spells them.
         """
         rows = self._form("compare_without").positions_of(terms)
         return self.wald_test(np.eye(len(self.names))[rows])

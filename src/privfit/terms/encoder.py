@@ -38,8 +38,8 @@ class FormulaFacts:
     target_kind: TargetKind
 
     def encoder(self) -> "FormulaEncoder":
-        """Return the encoder, or raise `FormulaError` or `SchemaError`."""
-        return FormulaEncoder(self.formula, self.schema, target_kind=self.target_kind)
+        """Return the encoder, or raise `FormulaError` or `SchemaError`; formulas are read as stored ones."""
+        return FormulaEncoder(self.formula, self.schema, target_kind=self.target_kind, as_stored=True)
 
 
 class FormulaEncoder:
@@ -59,12 +59,15 @@ class FormulaEncoder:
         Public bounds and levels.
     target_kind : {"numeric", "binary", "count"}
         How the response is encoded, as in `SchemaEncoder`.
+    as_stored : bool
+        Whether comparisons are numbers wherever they stand, as in results of earlier versions.
 
     Raises
     ------
     FormulaError
         If the formula does not parse, names a column that is not in the schema, uses what is not allowed on
-        private rows, or has a term that is not finite on all of the declared bounds or constant on them.
+        private rows, has a comparison where R would make other columns of it, or has a term that is not
+        finite on all of the declared bounds or constant on them.
     SchemaError
         If the declaration of the response does not fit its kind.
 
@@ -107,9 +110,11 @@ class FormulaEncoder:
         "_response",
     )
 
-    def __init__(self, formula: str, schema: Schema, *, target_kind: TargetKind = "numeric") -> None:
+    def __init__(
+        self, formula: str, schema: Schema, *, target_kind: TargetKind = "numeric", as_stored: bool = False
+    ) -> None:
         self._made_from = FormulaFacts(formula, schema, target_kind)
-        parsed = parse_formula(formula, schema)
+        parsed = parse_formula(formula, schema, as_stored=as_stored)
         self._facts = replace(self._made_from, schema=schema.part(parsed.named))
         has_intercept = () in parsed.terms
         read = {name for term in parsed.terms for one in term for name in factor_columns(one.factor)}
@@ -117,11 +122,11 @@ class FormulaEncoder:
         self._columns = tuple((name, _untransformed(schema[name])) for name in names)
         _check_width(parsed.terms, schema)
         self._blocks = design_blocks(parsed.terms, schema, centered=has_intercept)
+        columns = tuple(column for block in self._blocks for column in block.columns)
+        _check_names([column.name for column in columns])
         self._response = SchemaEncoder(
             schema, target=parsed.response, columns=names, intercept=has_intercept, target_kind=target_kind
         )
-        columns = tuple(column for block in self._blocks for column in block.columns)
-        _check_names([column.name for column in columns])
         self._layout = _layout(self._blocks)
         self._identity = repr((schema.fingerprint, tuple(schema), formula, target_kind))
         bound = math.sqrt(len(self._blocks)) * ROUNDING

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from privfit._checks import FloatArray
 from privfit.errors import FormulaError
-from privfit.terms.functions import Function, Interval
+from privfit.terms.functions import COMPARISONS, Function, Interval
 from privfit.terms.wording import quoted
 
 
@@ -122,6 +122,13 @@ def enclose(expression: Expression, boxes: Mapping[str, Interval]) -> Interval:
                     f"{function.remedy}"
                 )
             return low, high
+
+
+def is_comparison(expression: Expression) -> bool:
+    """Return whether an expression is true or false, and nothing is computed with that."""
+    return isinstance(expression, LevelTest) or (
+        isinstance(expression, Apply) and expression.function in COMPARISONS
+    )
 
 
 def compared_names(expression: Expression) -> Iterator[str]:

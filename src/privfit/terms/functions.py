@@ -246,6 +246,7 @@ GREATER = _comparison(">", np.greater, lambda x, y: _less(y, x))
 GREATER_EQUAL = _comparison(">=", np.greater_equal, lambda x, y: _less_equal(y, x))
 EQUAL = _comparison("==", np.equal, _equal)
 NOT_EQUAL = _comparison("!=", np.not_equal, _not_equal)
+COMPARISONS = (LESS, LESS_EQUAL, GREATER, GREATER_EQUAL, EQUAL, NOT_EQUAL)
 
 CALLABLE = {
     function.name: function

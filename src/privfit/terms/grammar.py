@@ -6,7 +6,7 @@ and a two-row table of zeros and ones, so that neither code nor a private row ev
 """
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Sequence, Set
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -17,7 +17,7 @@ from formulaic.parser.types import Token
 
 from privfit.data.schema import Schema, suggestion
 from privfit.errors import FormulaError
-from privfit.terms.expressions import column_names
+from privfit.terms.expressions import column_names, is_comparison
 from privfit.terms.factors import CategoricalFactor, Factor, NumericFactor, named_factor, python_factor
 from privfit.terms.size import check_size
 from privfit.terms.wording import quoted, shortened
@@ -58,13 +58,21 @@ class ParsedFormula:
     named: frozenset[str]
 
 
-def parse_formula(formula: str, schema: Schema) -> ParsedFormula:
+def parse_formula(formula: str, schema: Schema, *, as_stored: bool = False) -> ParsedFormula:
     """Return what a formula means for tables of this schema.
+
+    Parameters
+    ----------
+    formula : str
+    schema : Schema
+    as_stored : bool
+        Whether comparisons are numbers wherever they stand, as in results of earlier versions.
 
     Raises
     ------
     FormulaError
-        If it does not parse, names an unknown column, or uses what is not allowed on private rows.
+        If it does not parse, names an unknown column, uses what is not allowed on private rows, or has a
+        comparison where a number and a factor mean different columns.
     """
     if not isinstance(formula, str):
         raise FormulaError(f"formula must be a text such as 'y ~ a + b', got {type(formula).__name__}")
@@ -79,7 +87,7 @@ def parse_formula(formula: str, schema: Schema) -> ParsedFormula:
     factors = _Factors(schema, response)
     stood_in = " ".join(_stand_in(token, factors) for token in right)
     _check_numbers(right)
-    terms = _terms(stood_in, factors)
+    terms = _terms(stood_in, factors, as_stored=as_stored)
     named = {name for factor in factors.by_name.values() for name in factor_columns(factor)}
     return ParsedFormula(response, terms, frozenset({response, *named}))
 
@@ -223,13 +231,17 @@ def _stand_in(token: Token, factors: _Factors) -> str:
             return text
 
 
-def _terms(right: str, factors: _Factors) -> tuple[tuple[ScopedFactor, ...], ...]:
+def _terms(right: str, factors: _Factors, *, as_stored: bool) -> tuple[tuple[ScopedFactor, ...], ...]:
     """Return the products of factors that span the right side without redundancy."""
-    frame = pd.DataFrame({name: _example(factor) for name, factor in factors.by_name.items()}, index=[0, 1])
-    kinds = {name: isinstance(factor, CategoricalFactor) for name, factor in factors.by_name.items()}
+    compared = {
+        name
+        for name, factor in factors.by_name.items()
+        if isinstance(factor, NumericFactor) and is_comparison(factor.expression)
+    }
     try:
-        check_size(right, kinds)
-        structure = _structure(right, frame)
+        structure = _structure(right, factors, frozenset())
+        if compared and not as_stored:
+            _check_comparisons(structure, _structure(right, factors, compared), factors, compared)
     except FormulaError:
         raise
     except Exception as error:
@@ -258,13 +270,44 @@ def _check_distinct(factors: Iterable[Factor]) -> None:
         seen.append(factor)
 
 
-def _example(factor: Factor) -> Any:
-    return [0.0, 1.0] if isinstance(factor, NumericFactor) else pd.Categorical(["a", "b"])
-
-
-def _structure(right: str, frame: pd.DataFrame) -> Any:
+def _structure(right: str, factors: _Factors, compared: Set[str]) -> Any:
+    """Return formulaic's terms, where those factors have levels that are categorical or ``compared``."""
+    kinds = {
+        name: name in compared or isinstance(factor, CategoricalFactor)
+        for name, factor in factors.by_name.items()
+    }
+    check_size(right, kinds)
+    levels = pd.Categorical(["a", "b"])
+    frame = pd.DataFrame({name: levels if kind else [0.0, 1.0] for name, kind in kinds.items()}, index=[0, 1])
     spec: Any = model_matrix(right, frame, context={}, na_action="ignore", output="numpy").model_spec
     return spec.structure
+
+
+def _check_comparisons(as_numbers: Any, as_factors: Any, factors: _Factors, compared: Set[str]) -> None:
+    """Refuse a comparison where R, which takes it for a factor of two levels, makes other columns of it.
+
+    Elsewhere the number 0 or 1 is the one column that is left of the factor.
+    """
+    for numeric, categorical in zip(as_numbers, as_factors, strict=True):
+        if _products(numeric, compared) == _products(categorical, frozenset()):
+            continue
+        names = [factor.expr for factor in numeric.term.factors]
+        labels = {name: factors.by_name[name].label for name in names}
+        one = next(name for name in names if name in compared)
+        rest = ":".join(label for name, label in labels.items() if name != one)
+        raise FormulaError(
+            f"formula: R takes {quoted(labels[one])} for a factor, which has other columns there; add "
+            f"{quoted(rest) if rest else 'the intercept'} as a term, or write I((x > 1) * 1) for the number "
+            "0 or 1"
+        )
+
+
+def _products(term: Any, reduced: Set[str]) -> set[frozenset[tuple[str, bool]]]:
+    """Return the products of factors of a term, and whether each is reduced, as those named are."""
+    return {
+        frozenset((one.factor.expr, one.reduced or one.factor.expr in reduced) for one in scoped.factors)
+        for scoped in term.scoped_terms
+    }
 
 
 def _reason(error: Exception, factors: _Factors) -> str:
