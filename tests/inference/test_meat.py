@@ -6,6 +6,7 @@ from scipy import stats
 
 from privfit.inference.covariance import Bread
 from privfit.inference.meat import meat_from, shortfall
+from privfit.inference.sandwich import with_variance
 from privfit.problem.plan import PlannedRelease, Release
 
 SD = 0.6
@@ -71,3 +72,11 @@ def test_an_oblique_direction_that_varies_three_times_as_much_is_not_drawn_away(
     assert drawn + short > 3.0 - 0.25 * SD - 0.1
     least = SD * (stats.norm.pdf(0.25) - 0.25 * stats.norm.sf(0.25))  # the mean of what exceeds that
     assert np.mean(even, axis=0)[1] < least + 0.05
+
+
+def test_more_variance_leaves_correlations_as_they_are():
+    covariance = np.array([[2.0, -0.9, 0.0], [-0.9, 1.0, 0.0], [0.0, 0.0, 0.0]])
+    found = with_variance(covariance, np.array([1.0, 0.0, 0.0]))
+    np.testing.assert_allclose(np.diag(found), [3.0, 1.0, 0.0])
+    np.testing.assert_allclose(found[0, 1] / np.sqrt(3.0), -0.9 / np.sqrt(2.0))
+    np.testing.assert_array_equal(with_variance(covariance, np.zeros(3)), covariance)

@@ -18,7 +18,7 @@ from privfit.inference.covariance import (
 from privfit.inference.density_slope import corrected
 from privfit.inference.meat import least_multiple, meat_from, shortfall
 from privfit.inference.polish import GRADIENT_SHARES, HESSIAN_SHARES, polished, settle
-from privfit.inference.sandwich import sandwich, satterthwaite, with_tails
+from privfit.inference.sandwich import sandwich, satterthwaite, with_tails, with_variance
 from privfit.privacy.allowance import Allowance
 from privfit.problem.objective import Problem
 from privfit.problem.oracle import Oracle
@@ -121,7 +121,7 @@ def infer(solution: Solution, oracle: Oracle, *, directions: FloatArray) -> Infe
     sampling = sandwich(bread, meat, problem.n_rows)
     cov_sampling = reported @ spread(debiased(sampling, bread), bread) @ reported.T
     short, of_meat = shortfall(released, meat, reported @ bread.inverse)
-    cov_sampling = cov_sampling + np.diag(short / problem.n_rows)
+    cov_sampling = with_variance(cov_sampling, short / problem.n_rows)
     unknown = hidden(reported, bread)
     if from_point:
         settled = settle(solution, bread, reported, np.diag(cov_sampling))

@@ -25,6 +25,16 @@ def sandwich(bread: Bread, meat: Drawn, n_rows: int) -> FloatArray:
     return bread.inverse @ (meat.matrix / n_rows + rounding) @ bread.inverse + rounding
 
 
+def with_variance(covariance: FloatArray, more: FloatArray) -> FloatArray:
+    """Return a covariance with ``more`` added to the variances, (k,), and the same correlations.
+
+    So what coefficients have in common, as levels have their reference, goes on cancelling in contrasts.
+    """
+    variance = np.diag(covariance)
+    factor = np.sqrt(1.0 + np.divide(more, variance, out=np.zeros_like(more), where=variance > 0.0))
+    return covariance * np.outer(factor, factor)
+
+
 def satterthwaite(
     directions: FloatArray,
     *,
