@@ -66,7 +66,8 @@ def shortfall(release: Release, meat: Drawn, directions: FloatArray) -> tuple[Fl
     Returns
     -------
     short : array of shape (k,)
-        What ``u'Qu`` lacks for a row ``u``, of the released one less a quarter of a standard deviation of its noise.
+        What ``u'Qu`` lacks for a row ``u``, of the released one less a quarter of a standard deviation of its
+        noise.
     variance : array of shape (k,)
         Of ``u'Qu`` once that is added.
 
