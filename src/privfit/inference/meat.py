@@ -11,7 +11,7 @@ from privfit.losses.base import AbstractLoss
 from privfit.problem.plan import Release
 from privfit.solvers.drawn import Drawn, drawn_towards
 
-_MOST = 0.25
+_MOST = 0.5
 """Standard deviations of its noise by which what the meat says of a coefficient is drawn down at most."""
 
 
@@ -66,8 +66,7 @@ def shortfall(release: Release, meat: Drawn, directions: FloatArray) -> tuple[Fl
     Returns
     -------
     short : array of shape (k,)
-        What ``u'Qu`` lacks for a row ``u``, of the released one less a quarter of a standard deviation of its
-        noise.
+        What ``u'Qu`` lacks for a row ``u``, of the released one less half a standard deviation of its noise.
     variance : array of shape (k,)
         Of ``u'Qu`` once that is added.
 
