@@ -322,10 +322,23 @@ def uneven_errors() -> str:
             row["sd_over_se"],
             row["width"],
             _percent(row["joint"]),
+            _percent(row["untestable"]),
         ]
         for row in rows("experiments/results/uneven_errors.csv")
     ]
-    header = ["model", "errors", "n", "μ", "p", "uneven", "others", "sd / se", "width √n", "joint test"]
+    header = [
+        "model",
+        "errors",
+        "n",
+        "μ",
+        "p",
+        "uneven",
+        "others",
+        "sd / se",
+        "width √n",
+        "joint test",
+        "none",
+    ]
     return table(header, body)
 
 

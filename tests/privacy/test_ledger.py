@@ -668,3 +668,17 @@ def test_a_stored_walk_that_makes_no_sense_is_refused(path, ledger, changes):
     }
     append(path, spend([{**good, **changes}]))
     expect_one_line(lambda: ledger.spent("census"), "cannot be read")
+
+
+def test_a_ledger_of_an_earlier_version_waits_for_who_reads_it(path, ledger):
+    """SQLite leaves a write-ahead log for one connection alone, and says at once if there is another."""
+    ledger.grant("census", Budget(1.0))
+    reader = sqlite3.connect(path, isolation_level=None, check_same_thread=False)
+    reader.execute("PRAGMA journal_mode = WAL")
+    reader.execute("SELECT count(*) FROM entries").fetchone()
+    expect_one_line(
+        lambda: Ledger(path, timeout=0.05).reserve("census", [PureEvent(0.1)]), "another process holds it"
+    )
+    threading.Timer(0.3, reader.close).start()
+    ledger.reserve("census", [PureEvent(0.1)])
+    assert ledger.spent("census") == compose([PureEvent(0.1)])

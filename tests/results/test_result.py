@@ -307,3 +307,24 @@ def test_names_of_statsmodels_are_explained(result, name, said):
         result.t_test("age = 0").pvalue  # noqa: B018
     with pytest.raises(AttributeError, match=r"no attribute 'nonsense'$"):
         result.nonsense  # noqa: B018
+
+
+def test_joint_tests_have_degrees_of_freedom_of_their_own(result):
+    """Those of single coefficients may be few where a variance is what was released of one alone."""
+    q = len(result.names)
+    single, joint = replace(result, dof=np.full(q, 6.0)), np.full(q, 40.0)
+    both = replace(single, joint_dof=joint)
+    R = np.eye(q)[1:4]
+    assert single.wald_test(R).df_denom == 4.0
+    assert both.wald_test(R).df_denom == 38.0
+    assert both.wald_test(R[:1]).df_denom == single.wald_test(R[:1]).df_denom == 6.0
+    again = FitResult.from_json(both.to_json())
+    np.testing.assert_array_equal(again.joint_dof, joint)
+    assert FitResult.from_json(single.to_json()).joint_dof is None
+
+
+def test_a_joint_test_says_that_there_are_too_many_hypotheses(same):
+    """Although every standard error is finite."""
+    test = replace(same, dof=np.full(5, 2.0)).wald_test(np.eye(5)[1:4])
+    assert (test.testable, test.pvalue) == (False, 1.0)
+    assert "degrees of freedom for so many hypotheses" in str(test)

@@ -23,7 +23,7 @@ def check_writable(path: Path | None, *, option: str, inputs: Iterable[Path | No
         if given is not None and given.is_dir() and path.resolve().is_relative_to(given.resolve()):
             raise InvalidArgument(f"{option} names a file in a folder that is read; name one elsewhere")
     folder = path.parent
-    if path.is_dir() or not folder.is_dir() or not os.access(folder, os.W_OK):
+    if (path.exists() and not path.is_file()) or not folder.is_dir() or not os.access(folder, os.W_OK):
         raise InvalidArgument(f"{option} must name a file in an existing folder that can be written to")
 
 

@@ -142,7 +142,7 @@ def open_table(
     elif isinstance(data, str | os.PathLike):
         table = Table(read_file(data, needed=needed, columns=columns, header=header, sep=sep))
     elif isinstance(data, Mapping):
-        _check_indexes(data)
+        _check_indexes(data if needed is None else {name: data[name] for name in needed if name in data})
         table = Table([(name, _one_column(name, values)) for name, values in data.items()])
     elif isinstance(data, np.ndarray):
         table = _from_matrix(data, columns)

@@ -329,7 +329,7 @@ def _cells(values: list[Any] | tuple[Any, ...]) -> NDArray[Any]:
     """
     with suppress(ValueError, TypeError, OverflowError):
         numbers = np.asarray(values)
-        if numbers.dtype.kind in "iuf":
+        if numbers.dtype.kind in "iuf" or numbers.ndim != 1:
             return numbers
     return np.fromiter(values, dtype=object)
 

@@ -373,6 +373,7 @@ def _result(
         cov_sampling=inference.cov_sampling,
         cov_noise=inference.cov_noise,
         dof=inference.dof,
+        joint_dof=inference.joint_dof,
         scale=scale,
         statement=PrivacyStatement.of(
             options.budget, oracle.plan, private=oracle.private, noise=oracle.noise_label

@@ -194,7 +194,7 @@ unit, rows_per_unit, weights, weight_bound, ledger, dataset, random_state
     def _declared_classes(self, X: Any, y: Any) -> Sequence[Level] | None:
         return declared_classes(X, y, self.classes) if self._binary else None
 
-    @available_if(lambda self: self._binary)
+    @available_if(lambda self: self._fitted_classes if hasattr(self, "result_") else self._binary)
     @sealed
     def decision_function(self, X: Any) -> FloatArray:
         """Return the linear predictor, positive where ``classes_[1]`` is predicted, shape (n,).

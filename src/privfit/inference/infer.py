@@ -61,7 +61,8 @@ class Inference:
     scale : float or None
         Residual scale in units of the encoded response, for losses that estimate one.
     cov_sampling, cov_noise : array of shape (k, k) or None
-    dof : array of shape (k,) or None
+    dof, joint_dof : array of shape (k,) or None
+        Degrees of freedom of each variance, and of the covariance matrix along each coefficient.
     """
 
     theta: FloatArray
@@ -69,6 +70,7 @@ class Inference:
     cov_sampling: FloatArray | None
     cov_noise: FloatArray | None
     dof: FloatArray | None
+    joint_dof: FloatArray | None
 
 
 def inference_shares(
@@ -136,19 +138,26 @@ def infer(solution: Solution, oracle: Oracle, *, directions: FloatArray) -> Infe
     theta = keep_scale_positive(problem, estimate.theta, center)
     cov_noise = reported @ spread(estimate.cov_noise, bread) @ reported.T
     total = np.diag(cov_sampling + cov_noise)
-    dof = satterthwaite(
-        reported,
-        bread=bread,
-        meat=meat,
-        of_meat=of_meat,
-        sampling=sampling,
-        total=total,
-        n_rows=problem.n_rows,
+    dof, joint_dof = (
+        with_tails(
+            satterthwaite(
+                reported,
+                bread=bread,
+                meat=meat,
+                of_meat=variance,
+                sampling=sampling,
+                total=total,
+                n_rows=problem.n_rows,
+            ),
+            estimate.steps,
+            np.diag(cov_noise) / total,
+        )
+        for variance in (of_meat, meat.variance(reported @ bread.inverse))
     )
-    dof = with_tails(dof, estimate.steps, np.diag(cov_noise) / total)
     cov_noise[unknown], cov_noise[:, unknown] = 0.0, 0.0
     cov_noise[unknown, unknown] = np.inf
-    return Inference(*_parameter(problem, theta), cov_sampling, cov_noise, np.where(unknown, np.inf, dof))
+    freedom = (np.where(unknown, np.inf, each) for each in (dof, joint_dof))
+    return Inference(*_parameter(problem, theta), cov_sampling, cov_noise, *freedom)
 
 
 def _turning(problem: Problem, bread: Bread, sampling: FloatArray) -> Turning:
@@ -176,7 +185,7 @@ def estimate_only(solution: Solution) -> Inference:
         hessian = floored_inverse(inverse, 0.0)
     estimate = corrected(estimate, problem, hessian=hessian, center=center)
     theta = keep_scale_positive(problem, estimate.theta, center)
-    return Inference(*_parameter(problem, theta), None, None, None)
+    return Inference(*_parameter(problem, theta), None, None, None, None)
 
 
 def _parameter(problem: Problem, theta: FloatArray) -> tuple[FloatArray, float | None]:

@@ -4,6 +4,7 @@ import contextlib
 import glob
 import os
 import sqlite3
+import time
 import uuid
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -22,6 +23,9 @@ _OLDEST_SQLITE: Final = (3, 37)
 _JOURNAL: Final = "PRAGMA journal_mode = DELETE"
 """Locks are then on the file itself. Those of a write-ahead log are on a file beside its name, so that
 processes that know it by two names would not see each other's."""
+
+_PAUSES: Final = (0.002, 0.02)
+"""Seconds between tries to change a file of an earlier version, at random."""
 
 
 @final
@@ -76,9 +80,10 @@ class LedgerFile:
 
         If the block raises, nothing is added.
         """
-        with self._connect() as connection:
+        with self._translated():
             self._refuse_other_names()
-            connection.execute(_JOURNAL)  # files of earlier versions have a write-ahead log
+            self._leave_log()
+        with self._connect() as connection:
             connection.execute("BEGIN IMMEDIATE")
             try:
                 yield Appender(connection, _links(connection))
@@ -111,15 +116,35 @@ class LedgerFile:
 
         A process that was killed while it made the file has left its draft as a name, which is taken away.
         """
-        for draft in self.path.parent.glob(f".{glob.escape(self.path.name)}.*"):
+        path = self.path.resolve()
+        for draft in path.parent.glob(f".{glob.escape(path.name)}.*"):
             with contextlib.suppress(FileNotFoundError):
-                if self.path.samefile(draft):
+                if path.samefile(draft):
                     draft.unlink()
-        if self.path.stat().st_nlink > 1:
+        if path.stat().st_nlink > 1:
             raise LedgerError(
                 f"ledger {self.path.name} has another name (a hard link), under which it could be overspent; "
                 "remove all names but one"
             )
+
+    def _leave_log(self) -> None:
+        """Change a file of an earlier version, which has a write-ahead log.
+
+        SQLite does that for one connection alone, and does not wait for others to close: hence short ones.
+        """
+        last = time.monotonic() + self.timeout
+        while True:
+            uri = f"{self.path.absolute().as_uri()}?mode=rw"
+            connection = sqlite3.connect(uri, uri=True, timeout=0.0, isolation_level=None)
+            with contextlib.closing(connection):
+                try:
+                    connection.execute(_JOURNAL)
+                except sqlite3.OperationalError as error:
+                    if "locked" not in str(error) or time.monotonic() > last:
+                        raise
+                else:
+                    return
+            time.sleep(_PAUSES[0] + (_PAUSES[1] - _PAUSES[0]) * os.urandom(1)[0] / 255)
 
     @contextlib.contextmanager
     def _translated(self) -> Iterator[None]:

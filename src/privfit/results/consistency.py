@@ -13,7 +13,7 @@ from privfit.results.form import ModelForm
 _UNCERTAIN = ("cov_sampling", "cov_noise", "dof")
 """Parts that a fit has together or not at all."""
 
-PARTS = ("estimate", *_UNCERTAIN)
+PARTS = ("estimate", *_UNCERTAIN, "joint_dof")
 """Arrays of a result."""
 
 _ROUNDING = 1e-9

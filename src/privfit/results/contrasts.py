@@ -161,7 +161,8 @@ class TermTests(AbstractTable):
     def summary_frame(self) -> pd.DataFrame:
         """Return the tests as a frame: ``F``, ``df``, ``df_denom`` and the p-value of each term.
 
-        ``F`` is the chi-squared statistic divided by ``df``; ``df_denom`` is inf for a chi-squared reference.
+        ``F`` is the statistic of `FitResult.wald_test`, or the chi-squared one divided by ``df`` where
+        ``df_denom``, the degrees of freedom of its reference, is inf.
         """
         columns = {
             "F": [test.statistic / (test.df if np.isinf(test.df_denom) else 1.0) for test in self.tests],

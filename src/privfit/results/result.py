@@ -69,6 +69,9 @@ class FitResult(ExplainsAbsence):
         Terms and link of the model, for tests of terms and for predictions.
     encoder : Encoder or None
         Turns raw covariates into the design by public facts, for predictions; the JSON keeps these.
+    joint_dof : array of shape (q,) or None
+        Degrees of freedom of the covariance matrix along each coefficient, for tests of several at once: more
+        where a variance is what was released of one coefficient alone. None stands for ``dof``.
     """
 
     model: str
@@ -84,6 +87,7 @@ class FitResult(ExplainsAbsence):
     releases: tuple[Release, ...]
     form: ModelForm | None = None
     encoder: Encoder | None = field(default=None, metadata=archive.kept_as(encoders.written, encoders.read))
+    joint_dof: FloatArray | None = None
 
     def __post_init__(self) -> None:
         q = len(self.names)
@@ -175,9 +179,12 @@ class FitResult(ExplainsAbsence):
         covariance = self._covariance("wald_test")
         matrix, values = hypotheses(R, r, self.names)
         null = describe_constraints(matrix, values, self.names)
-        test = wald.wald_test(self.estimate, covariance, matrix, values, self._dof(), null=null)
+        dof = self._dof() if len(matrix) == 1 or self.joint_dof is None else self.joint_dof
+        test = wald.wald_test(self.estimate, covariance, matrix, values, dof, null=null)
+        touched = np.any(matrix != 0.0, axis=0)
+        finite = bool(np.isfinite(np.diag(covariance)[touched]).all())
         hidden = reason("these coefficients", noisy=self.plan.private, lost="covariance")
-        return replace(test, warning=self.statement.mark, reason=hidden)
+        return replace(test, warning=self.statement.mark, reason=test.reason if finite else hidden)
 
     def t_test(
         self,
