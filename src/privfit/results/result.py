@@ -30,7 +30,7 @@ from privfit.results.regression import Coefficients, Regression
 from privfit.results.report import report
 from privfit.results.statement import PrivacyStatement
 from privfit.results.summary import Summary, Uncertainty, summarize
-from privfit.results.unusable import reason
+from privfit.results.unusable import reason_of_test
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -40,8 +40,7 @@ if TYPE_CHECKING:
 class FitResult(ExplainsAbsence):
     """Estimates, covariance and guarantee. Holds released numbers only.
 
-    Everything below is computed from released numbers, so that it can be shown and repeated at will: it costs
-    no budget.
+    Everything below is computed from these: it can be shown and repeated at will, and costs no budget.
 
     Parameters
     ----------
@@ -70,8 +69,7 @@ class FitResult(ExplainsAbsence):
     encoder : Encoder or None
         Turns raw covariates into the design by public facts, for predictions; the JSON keeps these.
     joint_dof : array of shape (q,) or None
-        Degrees of freedom of the covariance matrix along each coefficient, for tests of several at once: more
-        where a variance is what was released of one coefficient alone. None stands for ``dof``.
+        Degrees of freedom of the whole covariance, for tests of several coefficients; None: ``dof``.
     """
 
     model: str
@@ -178,13 +176,11 @@ class FitResult(ExplainsAbsence):
         """
         covariance = self._covariance("wald_test")
         matrix, values = hypotheses(R, r, self.names)
-        null = describe_constraints(matrix, values, self.names)
         dof = self._dof() if len(matrix) == 1 or self.joint_dof is None else self.joint_dof
+        null = describe_constraints(matrix, values, self.names)
         test = wald.wald_test(self.estimate, covariance, matrix, values, dof, null=null)
-        touched = np.any(matrix != 0.0, axis=0)
-        finite = bool(np.isfinite(np.diag(covariance)[touched]).all())
-        hidden = reason("these coefficients", noisy=self.plan.private, lost="covariance")
-        return replace(test, warning=self.statement.mark, reason=test.reason if finite else hidden)
+        why = reason_of_test(test, matrix, covariance, noisy=self.plan.private)
+        return replace(test, warning=self.statement.mark, reason=why)
 
     def t_test(
         self,

@@ -3,6 +3,7 @@
 import numpy as np
 
 from privfit._checks import FloatArray
+from privfit.inference.wald import WaldTest
 
 
 def reason(about: str, *, noisy: bool, lost: str = "standard error") -> str:
@@ -27,6 +28,14 @@ def reason(about: str, *, noisy: bool, lost: str = "standard error") -> str:
         f"can be concluded about {about}. More rows or a larger budget would help, or solver='auto' where "
         "another was named."
     )
+
+
+def reason_of_test(test: WaldTest, matrix: FloatArray, covariance: FloatArray, *, noisy: bool) -> str:
+    """Return why a joint test of ``matrix @ estimate``, (k, q), cannot be made, if it cannot."""
+    touched = np.any(matrix != 0.0, axis=0)
+    if np.isfinite(np.diag(covariance)[touched]).all():
+        return test.reason
+    return reason("these coefficients", noisy=noisy, lost="covariance")
 
 
 def footnotes(se: FloatArray, about: str, *, noisy: bool) -> tuple[str, ...]:
