@@ -11,6 +11,7 @@ from synthetic import SIMULATIONS
 
 import privfit as pf
 from privfit.data.clamp import default_norm_bound
+from privfit.data.columns import as_number, as_text
 from privfit.data.design import Design
 from privfit.data.encode import SchemaEncoder
 from privfit.data.tables import Table, open_table
@@ -94,7 +95,8 @@ def _split(name: str, kind: Kind, design: Design, x: np.ndarray, y: np.ndarray) 
 def _adult(data: Path) -> tuple[Table, Table]:
     train = open_table(data / "adult_data.csv.gz", header=False, columns=ADULT)
     test = open_table(data / "adult_test.csv.gz", header=False, columns=ADULT)
-    income = np.array([str(label).rstrip(".") for label in test.column("income")], dtype=object)
+    labels = as_text(test.values("income")).to_pylist()
+    income = np.array([str(label).rstrip(".") for label in labels], dtype=object)
     columns = [(name, test.values(name)) for name in ADULT[:-1]]
     return train, Table([*columns, ("income", income)])
 
@@ -102,7 +104,9 @@ def _adult(data: Path) -> tuple[Table, Table]:
 def _wine(data: Path) -> tuple[Table, None]:
     parts = {colour: open_table(data / f"wine_{colour}.csv.gz", sep=";") for colour in ("red", "white")}
     names = parts["red"].names
-    columns = [(name, np.concatenate([part.column(name) for part in parts.values()])) for name in names]
+    columns = [
+        (name, np.concatenate([as_number(part.values(name)) for part in parts.values()])) for name in names
+    ]
     colour = np.repeat(list(parts), [part.n_rows for part in parts.values()]).astype(object)
     return Table([*columns, ("colour", colour)]), None
 
