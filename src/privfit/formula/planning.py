@@ -1,7 +1,6 @@
 """Plans without data: `plan`, `sample_size` and `shortest_split`."""
 
 from collections.abc import Mapping
-from typing import Any
 
 from privfit._checks import RelationName, coverage
 from privfit.data.encode import Encoder, SchemaEncoder
@@ -116,10 +115,9 @@ def plan(
     guesses = Assumptions.of(assumptions)
     declared = as_schema(schema).with_roles(unit=unit, weights=weights)
     regression, encoder = _regression(formula, declared, model, quantile, target)
-    options = _options(
-        declared,
-        rows_per_unit,
-        choose_budget(epsilon, delta, budget),
+    options = FitOptions(
+        budget=choose_budget(epsilon, delta, budget),
+        shares=ShareRule.of(declared, rows_per_unit),
         solver=solver,
         relation=relation,
         l2=l2,
@@ -206,10 +204,9 @@ weights, assumptions, level
     coverage(level)
     declared = as_schema(schema).with_roles(unit=unit, weights=weights)
     regression, encoder = _regression(formula, declared, model, quantile, target)
-    options = _options(
-        declared,
-        rows_per_unit,
-        choose_budget(epsilon, delta, budget),
+    options = FitOptions(
+        budget=choose_budget(epsilon, delta, budget),
+        shares=ShareRule.of(declared, rows_per_unit),
         solver=solver,
         relation=relation,
         l2=l2,
@@ -297,10 +294,9 @@ def shortest_split(
     declared = as_schema(schema).with_roles(unit=unit, weights=weights)
     regression, encoder = _regression(formula, declared, model, quantile, target)
     guesses = Assumptions.of(assumptions)
-    options = _options(
-        declared,
-        rows_per_unit,
-        choose_budget(epsilon, delta, budget),
+    options = FitOptions(
+        budget=choose_budget(epsilon, delta, budget),
+        shares=ShareRule.of(declared, rows_per_unit),
         solver=solver,
         relation=relation,
         l2=l2,
@@ -327,8 +323,3 @@ def _regression(
             raise InvalidArgument("target is named by the formula; leave it out")
         return regression, FormulaEncoder(formula, declared, target_kind=regression.target_kind)
     return regression, SchemaEncoder(declared, target=target, target_kind=regression.target_kind)
-
-
-def _options(declared: Schema, rows_per_unit: int, budget: Budget, **chosen: Any) -> FitOptions:
-    """Return the options of the fit that is planned."""
-    return FitOptions(budget=budget, shares=ShareRule.of(declared, rows_per_unit), **chosen)

@@ -122,7 +122,8 @@ def infer(solution: Solution, oracle: Oracle, *, directions: FloatArray) -> Infe
     meat = meat_from(released, bread, problem.n_linear, least=least, shared=shared)
     sampling = sandwich(bread, meat, problem.n_rows)
     cov_sampling = reported @ spread(debiased(sampling, bread), bread) @ reported.T
-    short, of_meat = shortfall(released, meat, reported @ bread.inverse)
+    along = reported @ bread.inverse
+    short, of_meat = shortfall(released, meat, along)
     cov_sampling = with_variance(cov_sampling, short / problem.n_rows)
     unknown = hidden(reported, bread)
     if from_point:
@@ -152,7 +153,7 @@ def infer(solution: Solution, oracle: Oracle, *, directions: FloatArray) -> Infe
             estimate.steps,
             np.diag(cov_noise) / total,
         )
-        for variance in (of_meat, meat.variance(reported @ bread.inverse))
+        for variance in (of_meat, meat.variance(along))
     )
     cov_noise[unknown], cov_noise[:, unknown] = 0.0, 0.0
     cov_noise[unknown, unknown] = np.inf
