@@ -83,9 +83,9 @@ def test_intervals_hold_the_truth(estimator, relation):
 
 def test_add_remove_needs_less_noise_and_a_public_number_of_rows():
     x, y = simulated(pf.LogisticRegression)
-    plans = {}
+    plans, split = {}, pf.BudgetSplit(bread=0.1, meat=0.05)
     for relation, given in (("replace", {}), ("add_remove", {"n_rows": 4000})):
-        fit = pf.LogisticRegression(relation=relation, random_state=0, **given).fit(x, y)
+        fit = pf.LogisticRegression(relation=relation, random_state=0, inference=split, **given).fit(x, y)
         plans[relation] = fit.result_.plan.releases
     for one, other in zip(plans["add_remove"], plans["replace"], strict=True):
         ratio = other.sd / one.sd

@@ -8,6 +8,7 @@ from privfit.inference.covariance import Bread
 from privfit.inference.meat import meat_from, shortfall
 from privfit.inference.sandwich import with_variance
 from privfit.problem.plan import PlannedRelease, Release
+from privfit.solvers.matrix_shares import LIFTED, SHORT
 
 SD = 0.6
 
@@ -72,6 +73,11 @@ def test_an_oblique_direction_that_varies_three_times_as_much_is_not_drawn_away(
     assert drawn + short > 3.0 - 0.5 * SD - 0.1
     least = SD * (stats.norm.pdf(0.5) - 0.5 * stats.norm.sf(0.5))  # the mean of what exceeds that
     assert np.mean(even, axis=0)[1] < least + 0.05
+
+
+def test_the_budget_of_the_meat_expects_what_is_added_where_errors_are_even():
+    assert pytest.approx(stats.norm.pdf(0.5) - 0.5 * stats.norm.sf(0.5), abs=5e-4) == SHORT
+    assert pytest.approx(stats.norm.sf(0.5), abs=5e-4) == LIFTED
 
 
 def test_more_variance_leaves_correlations_as_they_are():

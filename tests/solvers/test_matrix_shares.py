@@ -71,8 +71,8 @@ def test_rows_that_may_be_long_ask_for_a_larger_bread():
 
 
 def test_the_meat_matters_least_beside_much_noise():
-    """Few rows with a large budget give it most; with a small budget the noise of gradients is larger."""
-    assert shares(Poisson(3.0, 20.0), n=1000, mu=2.0).meat == MEATS[1]
+    """Few rows, large slopes and a large budget give it most; with little, noise of gradients is larger."""
+    assert shares(Poisson(3.0, 20.0), n=1000, mu=2.0).meat > 0.15
     assert shares(Logistic(), n=1000, p=10, mu=1.0).meat > shares(Logistic(), n=1000, p=10, mu=0.01).meat
     assert shares(Logistic(), n=1000, p=10, mu=1.0).meat > shares(Logistic(), n=10**6, p=10, mu=1.0).meat
 
