@@ -181,10 +181,17 @@ def mutated(source: str, number: int) -> ast.Module:
     for node, _ in _places(tree):
         for change in changes(node):
             if count == number:
-                changed = change(copy.deepcopy(node))
-                return ast.fix_missing_locations(_Replace(node, changed).visit(tree))
+                changed = _Replace(node, change(copy.deepcopy(node))).visit(tree)
+                return ast.fix_missing_locations(_Uncached().visit(changed))
             count += 1
     raise ValueError(number)
+
+
+class _Uncached(ast.NodeTransformer):
+    """Has compiled functions compiled anew: what Numba keeps is that of the file, with no change in it."""
+
+    def visit_keyword(self, node: ast.keyword) -> ast.keyword:
+        return ast.keyword("cache", ast.Constant(False)) if node.arg == "cache" else node
 
 
 def _places(tree: ast.Module) -> list[tuple[ast.AST, str]]:

@@ -141,6 +141,21 @@ SUITES = {
     "privacy.chain": _suite(_LEDGER, _SLOW_LEDGER),
     "privacy.ledger_file": _suite(_LEDGER, _SLOW_LEDGER),
     "privacy.ledger": _suite(_LEDGER[::-1], _SLOW_LEDGER),
+    "procedures.clipped_gradient": Suite(_tests("procedures/test_clipped_gradient")),
+    "procedures.moments": Suite(_tests("procedures/test_moments"), _tests("solvers/test_comparators")),
+    "procedures.tree": Suite(_tests("procedures/test_tree")),
+    "procedures.noisy_sgd": Suite(
+        _tests("procedures/test_walks"), _tests("solvers/test_sampled", "solvers/test_constants")
+    ),
+    "procedures.random_round": Suite(
+        _tests("procedures/test_walks"), _tests("solvers/test_sampled", "solvers/test_constants")
+    ),
+    "procedures.output_perturbation": Suite(
+        _tests("procedures/test_minimise"), _tests("solvers/test_perturbation")
+    ),
+    "procedures.objective_perturbation": Suite(
+        _tests("procedures/test_objective_perturbation"), _tests("solvers/test_perturbation")
+    ),
 }
 """Modules and their tests, the most important first."""
 

@@ -10,11 +10,14 @@ import pytest
 from privfit.data.source import ArraySource
 from privfit.errors import Incompatible, InvalidArgument, PlanViolation
 from privfit.losses import Huber, Logistic
+from privfit.privacy.allowance import Allowance
 from privfit.privacy.relation import Relation
 from privfit.problem.objective import Problem
 from privfit.problem.rows import Rows
+from privfit.problem.schedule import planned_noise
 from privfit.procedures.landscape import Landscape, Objective, fully_penalised
 from privfit.procedures.minimise import CertifiedMinimiser, GradientDescent
+from privfit.procedures.output_perturbation import PerturbedOutput
 
 P = 3
 
@@ -273,3 +276,17 @@ def test_rounding_is_bounded_as_stated():
     exact = (block.weight[:, None] * slope[:, None] * wide).sum(axis=0) / 3000 + problem.l2 * at
     off = float(np.linalg.norm((computed - exact).astype(float)))
     assert 0 < off <= landscape.rounding(float(np.linalg.norm(at)))
+
+
+@pytest.mark.parametrize("minimiser", [GradientDescent(n_steps=7), CertifiedMinimiser(radius=0.5)], ids=str)
+def test_a_plan_that_understates_how_far_the_outcome_moves_is_refused(minimiser):
+    problem = problem_of(Logistic(), n=6, l2=0.05)
+    settled = minimiser.settled(Landscape.of(problem), distance=2.0, spread=3.0)
+    needed = settled.sensitivity(Landscape.of(problem))
+    allowance = Allowance.gaussian(1.0)
+    for part in (1.0, 1.5):
+        release = planned_noise("minimiser", problem.size, part * needed, allowance)
+        assert PerturbedOutput(settled, release).planned(problem) == release
+    release = planned_noise("minimiser", problem.size, math.nextafter(needed, 0.0), allowance)
+    with pytest.raises(PlanViolation, match="understates the sensitivity"):
+        PerturbedOutput(settled, release).planned(problem)

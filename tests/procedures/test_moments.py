@@ -13,6 +13,7 @@ from privfit.errors import InvalidArgument
 from privfit.privacy.allowance import Allowance
 from privfit.privacy.mechanisms import NoNoise, gaussian_mu, make_source, radial_epsilon, radial_scale
 from privfit.privacy.relation import Relation
+from privfit.problem.queries import mean_sensitivity
 from privfit.problem.rows import Rows
 from privfit.procedures import JointMoments, SmallestEigenvalue
 
@@ -53,6 +54,23 @@ def test_no_neighbour_moves_the_joint_moments_by_more(p, balance, relation):
         assert max(gaps) >= sensitivity * (1 - 1e-9), "the bound is not tight"
     elif balance == 0.5 and p > 1:
         assert max(gaps) >= 0.99 * sensitivity, "the bound is not tight"
+
+
+@pytest.mark.parametrize("relation", list(Relation))
+def test_rounding_is_in_the_sensitivities(relation):
+    """2**-40 of a row's products; 64 p 2**-53 of a matrix's norm for an eigenvalue, of two matrices."""
+    p, n, bound, balance = 400, 10**6, 3.0, 0.3
+    problem = make_problem(p=p, n_rows=n, norm_bound=bound, relation=relation)
+    single = math.sqrt(1.0 + 2.0 * balance) * bound**2
+    most = math.sqrt(2.0) * (1.0 + balance) * bound**2 if relation is Relation.REPLACE else single
+    moments = JointMoments(0.7, balance, UNLIMITED).planned(problem)
+    of_sum = mean_sensitivity(most, largest=single, n_rows=n, most_rows=problem.most_rows)
+    assert 0.9 * 2.0**-40 < moments.sensitivity / of_sum - 1.0 < 1.1 * 2.0**-40
+    smallest = SmallestEigenvalue(UNLIMITED).planned(problem)
+    error = 64 * p * 2.0**-53 * (2 * bound**2)
+    of_sum = mean_sensitivity(bound**2, largest=bound**2, n_rows=n, most_rows=problem.most_rows)
+    assert 1.99 * error < smallest.sensitivity - of_sum < 2.01 * error
+    assert (moments.size, smallest.size) == (p * (p + 1) // 2 + p, 1)
 
 
 @pytest.mark.parametrize("balance", [0.1, 0.5, 0.9])

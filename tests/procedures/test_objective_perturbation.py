@@ -1,6 +1,7 @@
 """The density of a perturbed minimiser, integrated numerically for worst-case neighbours."""
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -220,3 +221,33 @@ def test_noise_on_the_outcome_that_hides_one_error_only_is_refused(delta, rng, m
         monkeypatch.setattr(PerturbedObjective, "output_scale", lambda *_, part=part: part * enough)
         with pytest.raises(PlanViolation, match="scale"):
             procedure.carry_out(problem, rows, Given())
+
+
+@pytest.mark.parametrize("delta", [0.0, 1e-6], ids=["pure", "approximate"])
+def test_the_parts_of_epsilon_add_up_to_the_whole_literally(delta):
+    """Determinants, linear term and noise on the outcome; a little more for the last is refused."""
+    problem = problem_of(Logistic(), n=100, l2=0.1)
+    landscape, output = Landscape.of(problem), 0.02
+    left = 1.0 - output - determinant_loss(landscape)
+    spread = calibrate_spread(landscape, epsilon=left * (1.0 - 1e-9), delta=delta)
+    procedure = PerturbedObjective(1.0, delta, 0.1, spread, output, 10.0)
+    planned = procedure.planned(problem)
+    assert (planned.epsilon, planned.delta, planned.mu, planned.sd) == (1.0, delta, math.inf, 0.0)
+    with pytest.raises(PlanViolation, match="cost"):
+        replace(procedure, output_epsilon=output + 1e-3).planned(problem)
+    exact = replace(procedure, epsilon=math.inf).planned(problem)
+    assert (exact.mu, exact.sd, exact.event) == (math.inf, 0.0, None)
+
+
+def test_the_landscape_has_the_curvature_of_the_problems_own_ridge():
+    problem = replace(problem_of(Logistic(), n=100, l2=0.1), penalised=(False, True, True))
+    bare = PerturbedObjective(1.0, 1e-6, 0.1, 0.5, 0.02, 10.0)
+    assert bare.landscape(problem).penalty == 0.0
+    own = replace(bare, beside=True).landscape(problem).penalty
+    largest = float(np.linalg.eigvalsh(problem.ridge)[-1])
+    assert 0.0 < largest < own <= largest * (1.0 + 1e-8)
+    half = math.sqrt(0.5)
+    basis = np.array([[half, half, 0.0], [-half, half, 0.0], [0.0, 0.0, 1.0]])
+    turned = replace(problem, basis=basis, penalised=(False, True, False))
+    assert np.min(turned.ridge) < 0.0
+    assert largest <= replace(bare, beside=True, stretch=2.0).landscape(turned).penalty

@@ -65,6 +65,27 @@ def test_a_sum_has_the_noise_of_its_nodes_each_drawn_once():
         assert spread == pytest.approx(len(members(t)))
 
 
+@pytest.mark.parametrize("size", [1, 3, 40])
+def test_without_noise_a_sum_is_that_of_all_vectors_whatever_their_size(size):
+    vectors = np.random.default_rng(1).normal(size=(40, size))
+    tree = NoisyTree(size, 40, ExactRepeated(size, make_source(0)))
+    for t, vector in enumerate(vectors, start=1):
+        np.testing.assert_allclose(tree.step(vector, 1.0)[0], vectors[:t].sum(axis=0), atol=1e-12)
+
+
+@pytest.mark.parametrize("ratio", [{}, {"ratio": 3.0}])
+def test_the_sensitivity_has_the_stated_rounding_of_both_neighbours_in_it(ratio):
+    """(j + 1) (j + 2) additions of 2**-53 in 2**j rounds, times how long vectors are, and a division."""
+    noise = Marked(64)
+    tree = NoisyTree(64, 64, noise, **ratio)
+    for _ in range(64):
+        tree.step(np.zeros(64), 1.0)
+    for i, (_, bound) in enumerate(noise.asked, start=1):
+        j = (i & -i).bit_length() - 1
+        stated = Fraction(2) ** (j - 53) * (j + 1) * (j + 2) * Fraction(ratio.get("ratio", 1.0))
+        assert stated <= Fraction(bound) - 1 <= 4 * stated + Fraction(2) ** -52
+
+
 def test_nodes_hold_their_rounds_and_the_largest_sensitivity():
     rng = np.random.default_rng(0)
     vectors, sensitivities = rng.normal(size=(64, 64)), rng.uniform(0.1, 5.0, size=64)

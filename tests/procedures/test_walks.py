@@ -2,6 +2,7 @@
 
 import math
 from collections import Counter
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -9,7 +10,8 @@ from scipy import stats
 
 from privfit.data.source import ArraySource
 from privfit.errors import PlanViolation
-from privfit.losses import Huber, Logistic
+from privfit.losses import Huber, Logistic, SmoothedQuantile
+from privfit.losses.base import evaluate
 from privfit.privacy.composition import SampledGaussianEvent, compose
 from privfit.privacy.mechanisms import calibrate_gaussian, make_source
 from privfit.privacy.relation import Relation
@@ -79,6 +81,16 @@ def test_the_round_has_its_law(decay, seed, rng):
     assert statistic(laws[0.6 - decay]) > critical
 
 
+@pytest.mark.parametrize("n_steps", [1, 2, 50])
+def test_a_walk_is_charged_for_its_longest_course_with_one_row_in_n_a_step(n_steps, rng):
+    """A walk ends before update R, so that one of at most N rounds takes N - 1 steps."""
+    problem = problem_of(Logistic(), table(rng)[0])
+    planned = walk_of(problem, n_steps=n_steps, ratio=0.7).planned(problem)
+    steps = max(n_steps - 1, 1)
+    assert planned.sampled == SampledGaussianEvent("one", "replace", 0.7, 1.0 / 60, steps)
+    assert planned.mu == math.inf
+
+
 def test_the_outcome_is_the_point_before_update_r_and_equals_gradient_descent(rng):
     """Identical rows, next to no noise: R - 1 steps of gradient descent, ridge included."""
     x, y = np.tile([1.0, 0.5, -0.7], (40, 1)), np.ones(40)
@@ -98,6 +110,19 @@ def test_the_outcome_is_the_point_before_update_r_and_equals_gradient_descent(rn
     assert len(seen) > 5
 
 
+def test_a_walk_takes_a_loss_with_all_its_constants():
+    x, y, loss = np.tile([1.0, 0.5, -0.7], (40, 1)), np.full(40, 0.3), SmoothedQuantile(0.3, 0.5)
+    problem = problem_of(loss, x)
+    walk = walk_of(problem, n_steps=25)
+    end = walk.draw_round(make_source(1))
+    point = np.zeros(3)
+    for _ in range(end - 1):
+        point -= 0.3 * x[0] * evaluate(loss.functions.slope, y[:1], x[:1] @ point, s=1.0, loss=loss)
+    assert end > 5
+    outcome = walk.carry_out(problem, rows_of(problem, x, y), make_source(1))
+    np.testing.assert_allclose(outcome, point, atol=1e-5)
+
+
 @pytest.mark.parametrize("decay", [0.0, 0.5])
 def test_all_rows_at_rate_one_are_gradient_descent(decay, rng):
     x, y = table(rng)
@@ -112,8 +137,10 @@ def test_all_rows_at_rate_one_are_gradient_descent(decay, rng):
             problem, rows_of(problem, x, y), make_source(3)
         )
         np.testing.assert_allclose(outcome, np.mean(points[-averaged:], axis=0), atol=1e-5)
-    near = descent_of(problem, radius=0.05).carry_out(problem, rows_of(problem, x, y), make_source(3))
-    assert np.linalg.norm(near) == pytest.approx(0.05, rel=1e-9)
+    for start in (problem.start, (0.5, -0.5, 1.0)):
+        held = replace(descent_of(problem, radius=0.05), start=start)
+        near = held.carry_out(problem, rows_of(problem, x, y), make_source(3))
+        assert np.linalg.norm(near - start) == pytest.approx(0.05, rel=1e-9)
 
 
 @pytest.mark.statistical
@@ -245,3 +272,33 @@ def test_nobody_tells_neighbours_apart_better_than_claimed(kind):
     found = {epsilon: low - math.exp(epsilon) * high for epsilon in (0.0, 0.3, 1.0)}
     assert all(found[epsilon] <= compose([event]).delta_at(epsilon) for epsilon in found)
     assert found[0.0] > compose([weaker]).delta_at(0.0)
+
+
+@pytest.mark.parametrize(("relation", "rows"), [(Relation.REPLACE, 2), (Relation.ADD_REMOVE, 1)])
+def test_a_sum_over_a_sample_is_as_sensitive_as_one_over_all_rows(relation, rows, rng):
+    """The slope of a logit is 1 at most and rows are 2 long: whatever the rate, and however many rows."""
+    for n in (60, 600):
+        problem = problem_of(Logistic(), table(rng, n)[0], relation=relation)
+        for rate in (0.01, 1.0):
+            planned = descent_of(problem, rate=rate, ratio=0.7).planned(problem)
+            mean = n * problem.sensitivity("gradient")
+            assert mean < planned.sensitivity < mean * (1.0 + 1e-12)
+            assert planned.sensitivity == pytest.approx(2.0 * rows, rel=1e-9)
+            assert planned.sensitivity > 2.0 * rows
+            assert planned.mu == math.inf
+
+
+@pytest.mark.statistical
+def test_every_step_of_a_long_descent_has_noise_of_its_own():
+    """Rows of 0, so that the end is the sum of 600 draws, 200 times: chi-square, false-alarm rate 1e-8.
+
+    Were the first 256 draws used again, its variance would be 2.4 times that.
+    """
+    x, y, steps = np.zeros((20, 200)), np.zeros(20), 600
+    problem = problem_of(Logistic(), x)
+    descent = descent_of(problem, n_steps=steps, rate=0.5, step_size=1.0, ratio=0.5)
+    end = descent.carry_out(problem, rows_of(problem, x, y), make_source(4))
+    sd = descent.planned(problem).sd / (0.5 * 20)
+    squares = float(np.sum(end**2)) / (steps * sd**2)
+    low, high = stats.chi2.ppf([5e-9, 1.0 - 5e-9], 200)
+    assert low < squares < high

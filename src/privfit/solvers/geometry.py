@@ -15,7 +15,7 @@ from privfit.problem.plan import PlannedRelease, Release
 from privfit.problem.schedule import planned_release
 from privfit.solvers.base import noise_norm
 from privfit.solvers.drawn import denoised
-from privfit.solvers.histogram import Counting
+from privfit.solvers.histogram import counting_part
 from privfit.solvers.levels import level_coding, level_contrasts, level_shares
 from privfit.solvers.norms import LAST_NORM, longest_norm, outliers, usual_norm
 from privfit.solvers.response import AbstractResponse, released_response
@@ -67,7 +67,7 @@ class Marginals:
         Standard deviation of the noise in a mean before it is shrunk.
     response : AbstractResponse
     counting : float
-        Share of the rows that count, see `privfit.solvers.histogram.Counting`.
+        Share of the rows that count, see `privfit.solvers.histogram.counting_part`.
     """
 
     mean: FloatArray
@@ -319,7 +319,7 @@ def released_geometry(
     standard, usual = basis_of(marginals, problem), float(problem.n_coef)
     oracle.change_basis(whitened(problem, standard / math.sqrt(usual)))
     norms = oracle.release("norms", start)
-    marginals = replace(marginals, counting=Counting.of(norms.value, norms.sd).likely)
+    marginals = replace(marginals, counting=counting_part(norms.value, norms.sd))
     part = part_of(_square(longest_norm(norms), problem))
     oracle.sample(part)
     planned = next(release for release in oracle.plan.releases if release.kind == "second_moment")

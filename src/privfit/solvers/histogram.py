@@ -22,9 +22,9 @@ _CLEAR = 3.5
 CERTAIN = 4.0
 """Standard deviations that the share in one class must exceed to count wherever it is."""
 
-_CLEARLY, _AT_LEAST = 4.0, 2.0
+_CLEARLY = 4.0
 """Standard deviations of noise by which the sum of all shares must fall short of 1 to show that rows do not
-count, and by which it may be too large then."""
+count."""
 
 _POINTS = 8
 """Points that stand for a class."""
@@ -54,31 +54,27 @@ class Edge:
         return upper_edge(self.number)
 
 
-@dataclass(frozen=True, slots=True)
-class Counting:
-    """The share of the rows that count: less than 1 where rows miss a cell, or have weights or units.
+def counting_part(shares: FloatArray, noise: float) -> float:
+    """Return the share of the rows that count: less than 1 where rows miss a cell, or have weights or units.
+
+    Rows that do not count are in no class. All are thought to count unless the sum clearly says less.
 
     Parameters
     ----------
-    likely : float
-        In (0, 1].
-    least : float
-        What it certainly is.
+    shares : array of shape (k,)
+        Of rows by class.
+    noise : float
+        Standard deviation of the noise in each.
+
+    Returns
+    -------
+    float
+        In (0, 1]; no less than the noise in it.
     """
-
-    likely: float = 1.0
-    least: float = 1.0
-
-    @classmethod
-    def of(cls, shares: FloatArray, noise: float) -> "Counting":
-        """Return it from shares of rows by class, (k,), with noise of this standard deviation in each.
-
-        Rows that do not count are in no class. All are thought to count unless the sum clearly says less.
-        """
-        total, spread = float(np.sum(shares)), noise * math.sqrt(shares.size)
-        if total >= 1.0 - _CLEARLY * spread or (total <= 0.0 and spread == 0.0):
-            return cls()
-        return cls(max(total, spread), max(total - _AT_LEAST * spread, 0.1 * spread))
+    total, spread = float(np.sum(shares)), noise * math.sqrt(shares.size)
+    if total >= 1.0 - _CLEARLY * spread or (total <= 0.0 and spread == 0.0):
+        return 1.0
+    return max(total, spread)
 
 
 def upper_edge(number: int) -> float:
@@ -98,7 +94,7 @@ def largest_seen(release: Release) -> Edge | None:
     if found is None:
         return None
     number, hidden = found
-    return Edge(number, min(hidden / Counting.of(release.value, release.sd).least, 1.0))
+    return Edge(number, min(hidden / counting_part(release.value, release.sd), 1.0))
 
 
 def last_seen(shares: FloatArray, noise: float) -> tuple[int, float] | None:

@@ -15,7 +15,7 @@ from privfit.problem.oracle import Oracle
 from privfit.problem.plan import Release
 from privfit.problem.share_kernels import SIDE_CLASSES, SIDES_A_DOUBLING, largest_edge
 from privfit.solvers.geometry import Frame, whitened
-from privfit.solvers.histogram import Counting, last_seen
+from privfit.solvers.histogram import counting_part, last_seen
 
 _NORMAL = NormalDist()
 
@@ -64,8 +64,8 @@ class Residuals:
     @classmethod
     def of(cls, release: Release) -> "Residuals":
         """Return what a release of kind ``"residuals"`` says."""
-        counting = Counting.of(release.value, release.sd)
-        return cls(release.value / counting.likely, release.sd / counting.least)
+        part = counting_part(release.value, release.sd)
+        return cls(release.value / part, release.sd / part)
 
     @cached_property
     def likely(self) -> FloatArray:
