@@ -23,7 +23,6 @@ def fitted(x):
 
 OF_TEXT = {
     "string": lambda cells: pd.DataFrame({"a": X[:, 0], "b": pd.Series(cells, dtype="string")}),
-    "str": lambda cells: pd.DataFrame({"a": X[:, 0], "b": pd.Series(cells, dtype="str")}),
     "pyarrow": lambda cells: pd.DataFrame({"a": X[:, 0], "b": pd.Series(cells, dtype="string[pyarrow]")}),
     "category": lambda cells: pd.DataFrame({"a": X[:, 0], "b": pd.Categorical(cells)}),
     "mixed category": lambda cells: pd.DataFrame({"a": X[:, 0], "b": pd.Categorical([5, *cells[1:]])}),
@@ -36,6 +35,8 @@ OF_TEXT = {
     "arrow dictionary": lambda cells: pa.table({"a": X[:, 0], "b": pa.array(cells).dictionary_encode()}),
     "array": lambda cells: np.column_stack([SPELLED, [cell or "" for cell in cells]]),
 }
+if pd.Series(SPELLED, dtype="str").dtype != object:  # before pandas 3 these are objects
+    OF_TEXT["str"] = lambda cells: pd.DataFrame({"a": X[:, 0], "b": pd.Series(cells, dtype="str")})
 
 
 @pytest.mark.parametrize("kind", OF_TEXT)

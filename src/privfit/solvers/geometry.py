@@ -219,7 +219,8 @@ class Frame:
             damped = np.concatenate([np.ones(first), found + added])
             basis = standard @ ((vectors / np.sqrt(damped)) @ vectors.T)
             dimension = max(first + float(np.sum(found / (found + added))), 1.0)
-            if problem.norm_bound * np.linalg.norm(basis[first:], 2) <= 0.1 * STRETCH * math.sqrt(dimension):
+            longest = np.max(np.linalg.svd(basis[first:], compute_uv=False), initial=0.0)  # of no rows, too
+            if problem.norm_bound * longest <= 0.1 * STRETCH * math.sqrt(dimension):
                 break
             added *= 4.0
         parts = np.concatenate([np.ones(first), np.maximum(found / (found + added), _LEAST_SEEN**2)])
@@ -380,9 +381,8 @@ def _shrunk_means(problem: Problem, mean: FloatArray, noise: float) -> FloatArra
         return mean
     found = mean.copy()
     indicator = _indicators(problem)
-    indicator[0] = False
     numbers = ~indicator
-    numbers[0] = False
+    indicator[0] = numbers[0] = False
     found[indicator] = level_shares(mean[indicator], noise)
     if numbers.any():
         variance = np.full(int(numbers.sum()), noise**2)
