@@ -139,22 +139,16 @@ def infer(solution: Solution, oracle: Oracle, *, directions: FloatArray) -> Infe
     theta = keep_scale_positive(problem, estimate.theta, center)
     cov_noise = reported @ spread(estimate.cov_noise, bread) @ reported.T
     total = np.diag(cov_sampling + cov_noise)
-    dof, joint_dof = (
-        with_tails(
-            satterthwaite(
-                reported,
-                bread=bread,
-                meat=meat,
-                of_meat=variance,
-                sampling=sampling,
-                total=total,
-                n_rows=problem.n_rows,
-            ),
-            estimate.steps,
-            np.diag(cov_noise) / total,
-        )
-        for variance in (of_meat, meat.variance(along))
+    dof = satterthwaite(
+        reported,
+        bread=bread,
+        meat=meat,
+        of_meat=np.stack([of_meat, meat.variance(along)]),
+        sampling=sampling,
+        total=total,
+        n_rows=problem.n_rows,
     )
+    dof, joint_dof = with_tails(dof, estimate.steps, np.diag(cov_noise) / total)
     cov_noise[unknown], cov_noise[:, unknown] = 0.0, 0.0
     cov_noise[unknown, unknown] = np.inf
     freedom = (np.where(unknown, np.inf, each) for each in (dof, joint_dof))

@@ -61,8 +61,8 @@ def satterthwaite(
     directions : array of shape (k, q)
         Rows are the linear combinations.
     bread, meat : Bread, Drawn
-    of_meat : array of shape (k,)
-        Variance of ``u'Qu``, u being a combination times the inverse of the bread.
+    of_meat : array of shape (..., k)
+        Variance of ``u'Qu``, u being a combination times the inverse of the bread; one way or several.
     sampling : array of shape (q, q)
         The sandwich.
     total : array of shape (k,)
@@ -71,7 +71,7 @@ def satterthwaite(
 
     Returns
     -------
-    array of shape (k,)
+    array of shape (..., k)
         ``inf`` without noise.
 
     Notes
@@ -95,7 +95,7 @@ def with_tails(dof: FloatArray, steps: Sequence[Step], part: FloatArray) -> Floa
 
     Parameters
     ----------
-    dof : array of shape (k,)
+    dof : array of shape (..., k)
         Of standard errors under normal noise.
     steps : sequence of Step
         Those that the estimate rests on.

@@ -40,8 +40,8 @@ SHORT, LIFTED = 0.198, 0.309
 a variance in standard deviations of noise, where it is even, and to how many."""
 
 _LONGER = 0.605
-"""Relative length that Student's t adds to a 95 % interval, times its degrees of freedom, and half of it:
-the ``(z**2 + 1) / 4`` of its expansion about the normal law, by Satterthwaite's degrees of freedom."""
+"""Relative length that Student's t adds to a 95 % interval, over the relative variance ``2 / dof`` of its
+squared standard error: half of the ``(z**2 + 1) / 4`` in the expansion of its quantile in ``1 / dof``."""
 
 
 def matrix_shares(whitened: Problem, allowance: Allowance) -> MatrixShares:
