@@ -48,10 +48,27 @@ def in_this_thread():
         yield
 
 
+@pytest.fixture(params=["alone", "together"])
+def groups(request, monkeypatch):
+    """Every partition alone, or those of two workers and one that no worker is known to hold."""
+    if request.param == "together":
+        from privfit.data import dask_tables
+
+        def scattered(tasks, most):
+            numbers = range(len(tasks))
+            return [tuple(numbers[2::2]), tuple(numbers[:1]), tuple(numbers[1::2])]
+
+        monkeypatch.setattr(dask_tables, "together", scattered)
+
+
 def source_of(data, encoder=ENCODER, bound=BOUND):
     from privfit.data.dask_tables import DaskTable
 
     return DaskTable(data).rows(encoder, norm_bound=bound).source(norm_bound=bound)
+
+
+def name_of(key):
+    return "-".join(map(str, key)) if isinstance(key, tuple) else key
 
 
 def in_memory(data, bound=BOUND):
@@ -65,6 +82,7 @@ def gradient(p, seed=3):
     return TravellingKernel(gradient_kernel, Logistic(), np.random.default_rng(seed).normal(size=p), 1.0)
 
 
+@pytest.mark.usefixtures("groups")
 def test_sums_and_rows_are_those_of_the_table():
     data = frame()
     one, other = source_of(dd.from_pandas(data, npartitions=6)), in_memory(data)
@@ -89,6 +107,7 @@ def test_sums_and_rows_are_those_of_the_table():
             np.testing.assert_array_equal(getattr(left.take(places), name), rows[places])
 
 
+@pytest.mark.usefixtures("groups")
 def test_slopes_are_held_on_the_workers_as_in_memory():
     data, p = frame(), len(ENCODER.design.columns)
     at = np.random.default_rng(4).normal(size=p)
@@ -117,14 +136,15 @@ def test_partitions_without_rows_count_nothing():
     np.testing.assert_array_equal(none.sum(gradient(p), p), np.zeros(p))
 
 
+@pytest.mark.usefixtures("groups")
 @pytest.mark.parametrize("brought", [0, 10**9], ids=["kept there", "brought here"])
 @pytest.mark.parametrize("chance", [0.0, 0.4, 1.0])
 def test_a_sample_is_that_of_the_table(chance, brought, monkeypatch, in_order):
-    from privfit.data import dask_tables
+    from privfit.data import dask_source
 
     monkeypatch.setattr(source_module, "_STRETCH", 1000)
-    monkeypatch.setattr(dask_tables, "_ROWS", 1300)  # twice as many as are expected of a partition
-    monkeypatch.setattr(dask_tables, "_BROUGHT", brought)
+    monkeypatch.setattr(dask_source, "_ROWS", 1300)  # twice as many as are expected of a partition
+    monkeypatch.setattr(dask_source, "_BROUGHT", brought)
     data, p, rng = frame(), len(ENCODER.design.columns), np.random.default_rng(2)
     coins = rng.random(len(data)) < chance
     coins[:5000] = chance == 1.0  # none of the first two partitions' rows, and some of the third's
@@ -156,9 +176,9 @@ def test_a_sample_is_that_of_the_table(chance, brought, monkeypatch, in_order):
 def test_short_partitions_of_a_sample_are_put_together_and_known_norms_not_measured_again(
     monkeypatch, in_order
 ):
-    from privfit.data import dask_tables
+    from privfit.data import dask_source
 
-    monkeypatch.setattr(dask_tables, "_BROUGHT", 0)
+    monkeypatch.setattr(dask_source, "_BROUGHT", 0)
     data, basis = frame(), np.diag(np.arange(1.0, 8.0))
     coins = np.random.default_rng(6).random(len(data)) < 0.3
     whole = source_of(dd.from_pandas(data, npartitions=6))
@@ -178,9 +198,9 @@ def test_short_partitions_of_a_sample_are_put_together_and_known_norms_not_measu
 
 
 def test_whether_a_sample_is_brought_here_does_not_depend_on_coins(monkeypatch, in_order):
-    from privfit.data import dask_tables
+    from privfit.data import dask_source
 
-    monkeypatch.setattr(dask_tables, "_BROUGHT", 7 * 300)
+    monkeypatch.setattr(dask_source, "_BROUGHT", 7 * 300)
     whole = source_of(dd.from_pandas(frame(1000), npartitions=3))
     for part, brought in ((0.3, True), (0.301, False)):
         for coins in (np.zeros(1000), np.ones(1000)):
@@ -361,7 +381,7 @@ def test_a_pass_is_a_task_a_partition_and_a_tree(monkeypatch, shared):
     )
     source.sum(gradient(7), 7)
     ((graph),) = counted
-    kinds = [re.sub(r"-[0-9a-f]{32}.*", "", str(key)) for key in set(graph)]
+    kinds = [re.sub(r"-[0-9a-f]{32}.*", "", name_of(key)) for key in set(graph)]
     assert kinds.count("privfit-sum") == len(kinds) - kinds.count("privfit-add") - 10 - shared == 10
     assert kinds.count("privfit-add") == 2  # of eight and two, which are added up here
     assert kinds.count("privfit-shared") == shared
@@ -388,7 +408,7 @@ def test_what_one_thread_of_a_worker_can_sum_is_put_together(holders, most, expe
 
 @pytest.mark.filterwarnings("default")
 def test_on_a_cluster_a_pass_is_a_task_a_thread():
-    from distributed import Client, LocalCluster
+    from distributed import Client, LocalCluster, futures_of
 
     data, p = frame(), len(ENCODER.design.columns)
     with (
@@ -398,11 +418,18 @@ def test_on_a_cluster_a_pass_is_a_task_a_thread():
     ):
         source = source_of(dd.from_pandas(data, npartitions=7))
         workers = {worker for holders in client.who_has().values() for worker in holders}
-        assert len(source._groups) == len(workers)
+        assert len(source._kept) == len(source._groups) == len(workers)
         assert sorted(itertools.chain(*source._groups)) == list(range(7))
         turned = source.reweighted(np.eye(p), norm_bound=1.1, amplification=30.0)
+        assert len(turned._kept) == len(workers)
         found = [one.sum(gradient(p), p) for one in (source, turned)]
+        rows = source.take(np.arange(len(data)))
+        for _ in range(12):  # tasks go to their rows, not rows to tasks
+            turned.sum(gradient(p), p)
+        holders = client.who_has(futures_of(turned._kept))
+        assert {len(some) for some in holders.values()} == {1}
     here = in_memory(data)
+    np.testing.assert_array_equal(rows.y, here.take(np.arange(len(data))).y)
     turned = here.reweighted(np.eye(p), norm_bound=1.1, amplification=30.0)
     for one, other in zip(found, (here, turned), strict=True):
         np.testing.assert_allclose(one, other.sum(gradient(p), p), rtol=1e-12, atol=1e-10)
@@ -425,17 +452,17 @@ def test_names_of_tasks_do_not_depend_on_rows(monkeypatch):
     seen = []
     for seed in (0, 1):
         source = source_of(dd.from_pandas(frame(900, seed), npartitions=3))
-        seen.append([str(key) for key in (*source._kept, *(one.key for one in source._kept))])
+        seen.append([name_of(one.key) for one in source._kept])
     ours = [[key for key in keys if "privfit" in key] for keys in seen]
     assert ours[0] == ours[1]
     assert ours[0]
 
 
 def test_names_of_tasks_of_a_sample_depend_neither_on_rows_nor_on_coins(monkeypatch, in_order):
-    from privfit.data import dask_tables, dask_tasks
+    from privfit.data import dask_source, dask_tasks
 
-    monkeypatch.setattr(dask_tables, "_ROWS", 190)
-    monkeypatch.setattr(dask_tables, "_BROUGHT", 0)
+    monkeypatch.setattr(dask_source, "_ROWS", 190)
+    monkeypatch.setattr(dask_source, "_BROUGHT", 0)
     seen = []
     for seed in (0, 1):
         drawn = itertools.count()
@@ -445,7 +472,7 @@ def test_names_of_tasks_of_a_sample_depend_neither_on_rows_nor_on_coins(monkeypa
         coins = np.random.default_rng(seed).random(900) < 0.3
         sample = source_of(dd.from_pandas(frame(900, seed), npartitions=3)).sampled(in_order(coins), 0.3)
         turned = sample.reweighted(np.eye(7), norm_bound=1.1, amplification=30.0)
-        seen.append([str(key) for one in (*sample._kept, *turned._kept) for key in (one.key, *one.dask)])
+        seen.append([name_of(key) for one in (*sample._kept, *turned._kept) for key in (one.key, *one.dask)])
     assert seen[0] == seen[1]
     assert {key.split("-")[1] for key in seen[0]} == {"join", "sample", "weights"}
 
@@ -493,9 +520,9 @@ def test_neighbours_are_neither_warned_of_nor_logged_on_a_cluster(caplog, monkey
     """Dask warns of what is long to send: rows in memory with a long cell, or the numbers of many rows."""
     from distributed import Client, LocalCluster
 
-    from privfit.data import dask_tables
+    from privfit.data import dask_source
 
-    monkeypatch.setattr(dask_tables, "_BROUGHT", 0)
+    monkeypatch.setattr(dask_source, "_BROUGHT", 0)
     short = frame(5000).iloc[:4000]
     neighbours = [short, short.assign(ward=short.ward.where(short.index != 7, "w" * 200_000)), frame(5000)]
     said = []
@@ -612,7 +639,7 @@ def test_a_worker_that_is_killed_costs_no_second_spend_and_no_second_noise(
 ):
     from distributed import Client, LocalCluster
 
-    from privfit.data.dask_tables import DaskSource
+    from privfit.data.dask_source import DaskSource
 
     data = dd.from_pandas(frame(), npartitions=4)
     here = pf.logit("ill ~ age + C(ward)", data, schema=SCHEMA, random_state=4)

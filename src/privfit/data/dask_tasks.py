@@ -38,7 +38,8 @@ def tasks_of(
 ) -> list[Delayed]:
     """Return a task for each tuple of arguments, which are tasks or plain numbers.
 
-    A name that Dask makes by itself could be a digest of the arguments.
+    A name that Dask makes by itself could be a digest of the arguments. Those of each call are a group of
+    their own: tasks of a large group that needs few others go where there is least to do, not to their rows.
     """
     shared: dict[str, Any] = {}
     if beside is not None and beside.size > _SENT:
@@ -47,7 +48,7 @@ def tasks_of(
         work = partial(work, **beside.shared)
     drawn, made = uuid.uuid4().hex, delayed(work, pure=False, traverse=False)
     return [
-        made(*one, dask_key_name=f"privfit-{name}-{drawn}-{k}", **shared) for k, one in enumerate(arguments)
+        made(*one, dask_key_name=(f"privfit-{name}-{drawn}", k), **shared) for k, one in enumerate(arguments)
     ]
 
 

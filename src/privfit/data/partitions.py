@@ -1,6 +1,7 @@
 """What a worker does with its part of a table. Nothing here raises: a worker logs what failed was given."""
 
 import functools
+import itertools
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from operator import itemgetter
@@ -53,16 +54,16 @@ class EncodedRows:
 @final
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Partition:
-    """Encoded and bounded rows, of which workers keep one for each partition.
+    """Encoded and bounded rows of a partition. Workers keep groups of them, of which a task each takes all.
 
-    Unlike a row source it can be pickled: workers may hand it to each other, and to their disks.
+    Unlike a row source they can be pickled: workers may hand it to each other, and to their disks.
     """
 
     block: Block | CodedBlock
     norm_bound: float
 
     @classmethod
-    def joined(cls, parts: "Sequence[Partition]") -> "Partition":
+    def stacked(cls, parts: "Sequence[Partition]") -> "Partition":
         """Return the rows of partitions one after the other."""
         return cls(stacked([part.block for part in parts]), parts[0].norm_bound)
 
@@ -138,10 +139,16 @@ def count(rows: EncodedRows) -> int:
 
 
 @quiet
-def bounded(rows: EncodedRows, *, norm_bound: float, weighting: Weighting, storage: Storage) -> Partition:
-    """Return the rows of a partition, kept in a type and bounded as they are kept."""
-    source = ArraySource(kept_as(rows.x, storage), rows.y, norm_bound=norm_bound, weighting=weighting)
-    return Partition(source.bounded, norm_bound)
+def bounded(
+    *some: EncodedRows, norm_bound: float, weighting: Weighting, storage: Storage
+) -> tuple[Partition, ...]:
+    """Return the rows of partitions, kept in a type and bounded as they are kept."""
+
+    def one(rows: EncodedRows) -> Partition:
+        source = ArraySource(kept_as(rows.x, storage), rows.y, norm_bound=norm_bound, weighting=weighting)
+        return Partition(source.bounded, norm_bound)
+
+    return tuple(one(rows) for rows in some)
 
 
 @quiet
@@ -152,9 +159,9 @@ def pair_of_labels(response: Any) -> tuple[int, int]:
 
 
 @quiet
-def summed(*some: Partition, kernel: BlockKernel, size: int) -> FloatArray:
+def summed(group: tuple[Partition, ...], kernel: BlockKernel, size: int) -> FloatArray:
     """Return the sum of a kernel over partitions."""
-    return tree_sum(rows.source.sum(kernel, size) for rows in some)
+    return tree_sum(rows.source.sum(kernel, size) for rows in group)
 
 
 @quiet
@@ -164,24 +171,24 @@ def combined(*sums: FloatArray) -> FloatArray:
 
 
 @quiet
-def measured(rows: Partition, norms: BasisNorms) -> RowNorms:
-    """Return the norms of the rows of a partition in other coordinates."""
-    return rows.source.measured(norms)
+def measured(group: tuple[Partition, ...], norms: BasisNorms) -> tuple[RowNorms, ...]:
+    """Return the norms of the rows of partitions in other coordinates."""
+    return tuple(rows.source.measured(norms) for rows in group)
 
 
 @quiet
-def weighted(rows: Partition, norms: RowNorms, factor: float, bounds: BasisBounds) -> Partition:
-    """Return the rows of a partition with weights that keep multiples of their norms within bounds."""
-    return Partition(rows.source.weighted(norms, factor, bounds).bounded, rows.norm_bound)
+def weighted(
+    group: tuple[Partition, ...], norms: tuple[RowNorms, ...], factor: float, bounds: BasisBounds
+) -> tuple[Partition, ...]:
+    """Return the rows of partitions with weights that keep multiples of their norms within bounds."""
+    return tuple(
+        Partition(rows.source.weighted(found, factor, bounds).bounded, rows.norm_bound)
+        for rows, found in zip(group, norms, strict=True)
+    )
 
 
 class _RowWise(Protocol):
     """What there is one of for each row."""
-
-    @classmethod
-    def joined(cls, parts: Any) -> Self:
-        """Return those of several parts one after the other."""
-        ...
 
     def picked(self, pick: Pick) -> Self:
         """Return those of the rows that ``pick`` takes of an array."""
@@ -189,21 +196,27 @@ class _RowWise(Protocol):
 
 
 @quiet
-def picked(rows: _Rows, indices: IntArray) -> _Rows:
-    """Return rows by their numbers within the partition, or what is known of them."""
-    return rows.picked(itemgetter(indices))
+def picked(group: tuple[_Rows, ...], indices: tuple[IntArray, ...]) -> tuple[_Rows, ...]:
+    """Return rows by their numbers within each partition, or what is known of them."""
+    return tuple(rows.picked(itemgetter(wanted)) for rows, wanted in zip(group, indices, strict=True))
 
 
 @quiet
-def joined(*parts: _Rows) -> _Rows:
-    """Return the rows of partitions one after the other, or what is known of them."""
-    return type(parts[0]).joined(parts)
+def joined(*groups: tuple[_Rows, ...]) -> tuple[_Rows, ...]:
+    """Return the partitions of groups as one group, or what is known of their rows."""
+    return tuple(itertools.chain(*groups))
 
 
 @quiet
-def taken(rows: Partition, indices: IntArray) -> Block:
-    """Return rows by their numbers within the partition."""
-    return rows.source.take(indices)
+def member(group: tuple[Partition, ...], place: int) -> Partition:
+    """Return a partition of a group."""
+    return group[place]
+
+
+@quiet
+def taken(group: tuple[Partition, ...], place: int, indices: IntArray) -> Block:
+    """Return rows of a partition of a group by their numbers within the partition."""
+    return group[place].source.take(indices)
 
 
 def _arrays(x: Matrix) -> tuple[NDArray[Any], ...]:

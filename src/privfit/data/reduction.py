@@ -88,7 +88,7 @@ def summation_error(n_rows: int, terms: int = CHUNK_ROWS) -> float:
     ``GROUP_ROWS + CHUNK_ROWS / GROUP_ROWS`` where groups are added up first. The chunks are added by a
     tree of depth ``log2(chunks) + 1`` (Higham 2002, *Accuracy and Stability of Numerical Algorithms*,
     section 4.2). A rounding costs a relative ``2**-53``; a spare factor 2 covers the higher-order terms, and
-    the sum of partitions by another tree (`privfit.data.dask_tables`), whose depth of at most
+    the sum of partitions by another tree (`privfit.data.dask_source`), whose depth of at most
     ``log2(n_rows) + 2`` is less than that of the terms.
     """
     chunks = -(-n_rows // CHUNK_ROWS)

@@ -1,0 +1,214 @@
+"""Sums over rows on a cluster, where their partitions lie."""
+
+from collections.abc import Iterator
+from itertools import chain
+from typing import TypeVar, final
+
+import numpy as np
+from dask.delayed import Delayed
+
+from privfit._checks import FloatArray
+from privfit.data import partitions
+from privfit.data.basis_norms import BasisBounds, BasisNorms, LastNorms
+from privfit.data.blocks import Block, BlockKernel, RowTerms, stacked
+from privfit.data.caps import SlopeBounds
+from privfit.data.dask_tasks import Beside, computed, node, persisted, tasks_of
+from privfit.data.partitions import Partition
+from privfit.data.reduction import tree_sum
+from privfit.data.source import ArraySource, Coins, IntArray, chosen_rows
+from privfit.errors import PlanViolation
+
+FAN_IN = 8
+"""Partitions of a group, sums that one task adds up, and the last that are added up here, at most."""
+
+_ROWS = 2**17
+"""Rows up to which groups of a sample are put together: a task takes longer to begin than to sum them."""
+
+_BROUGHT = 2**22
+"""Numbers up to which rows of a sample are brought here: to ask for a sum takes longer than to add it up."""
+
+
+@final
+class DaskSource:
+    """Sums over rows on a cluster: a task for each group of partitions, whose sums a tree of tasks adds up.
+
+    Parameters
+    ----------
+    kept : list of Delayed
+        What makes, or holds, the `Partition` s of a group each.
+    groups : list of tuple of int
+        Numbers of the partitions of each group.
+    lengths : list of int
+        Numbers of rows of the partitions.
+    norm_bound : float
+        What bounds them.
+    width : int
+        Numbers of a row.
+
+    Notes
+    -----
+    *Guarantee.* A row is in each sum once, whichever workers are lost: Dask then encodes and sums their
+    partitions anew. Noise is drawn by the oracle, once a release, for the finished sum. The order of
+    additions depends on where partitions lie, and `summation_error` bounds the rounding of every order.
+    """
+
+    __slots__ = ("_groups", "_kept", "_last", "_norm_bound", "_starts", "_width")
+
+    def __init__(
+        self,
+        kept: list[Delayed],
+        groups: list[tuple[int, ...]],
+        lengths: list[int],
+        norm_bound: float,
+        width: int,
+    ) -> None:
+        self._kept, self._groups, self._norm_bound, self._width = kept, groups, norm_bound, width
+        self._last: LastNorms[list[Delayed]] = LastNorms()
+        self._starts = np.cumsum([0, *lengths])
+
+    def __repr__(self) -> str:
+        return "DaskSource(<private rows>)"
+
+    def __reduce__(self) -> str:
+        raise TypeError("a row source holds private rows and cannot be pickled")
+
+    @property
+    def n_rows(self) -> int:
+        """Number of rows."""
+        return int(self._starts[-1])
+
+    @property
+    def unit(self) -> None:
+        """Every row is a privacy unit: the rows of one are not gathered from the partitions."""
+
+    @property
+    def n_units(self) -> int:
+        """Number of rows."""
+        return self.n_rows
+
+    @property
+    def norm_bound(self) -> float:
+        """Bound on ``sqrt(weight) * norm(x)``."""
+        return self._norm_bound
+
+    def sum(self, kernel: BlockKernel, size: int) -> FloatArray:
+        """Return the sum of the kernel over all rows, shape (size,)."""
+        beside = Beside(size, {"kernel": kernel, "size": size})
+        sums = tasks_of(partitions.summed, "sum", [(group,) for group in self._kept], beside)
+        while len(sums) > FAN_IN:
+            groups = [tuple(sums[k : k + FAN_IN]) for k in range(0, len(sums), FAN_IN)]
+            sums = tasks_of(partitions.combined, "add", groups)
+        return np.array(tree_sum(computed(*sums)))
+
+    def unit_sums(self, terms: RowTerms, size: int) -> FloatArray:
+        """Refuse: no row is known to belong to another one's unit."""
+        del terms, size
+        raise PlanViolation("rows on a cluster are not gathered by privacy unit")
+
+    def blocks(self) -> Iterator[Block]:
+        """Return the rows in their order, a partition at a time brought here."""
+        for group, place in self._places():
+            (rows,) = computed(*tasks_of(partitions.member, "member", [(self._kept[group], place)]))
+            yield from rows.source.blocks()
+
+    def take(self, indices: IntArray) -> Block:
+        """Return the rows with these numbers."""
+        which = np.searchsorted(self._starts, indices, side="right") - 1
+        order = np.argsort(which, kind="stable")
+        parts, first = np.unique(which[order], return_index=True)
+        local = np.split((indices - self._starts[which])[order], first[1:])
+        places = self._places()
+        wanted = [
+            (self._kept[places[k][0]], places[k][1], node(rows)) for k, rows in zip(parts, local, strict=True)
+        ]
+        taken = computed(*tasks_of(partitions.taken, "take", wanted))
+        return stacked(taken).part(np.argsort(order))
+
+    def reweighted(
+        self, basis: FloatArray, *, norm_bound: float, amplification: float, slopes: SlopeBounds | None = None
+    ) -> "DaskSource":
+        """Return the same rows with weights that bound ``norm(basis.T @ x)``; see `BasisBounds`.
+
+        Workers keep the norms in the last basis, for its multiples.
+        """
+        found, factor = self._last.within(basis, self._measured)
+        bounds = BasisBounds(norm_bound, amplification, slopes)
+        beside = Beside(basis.size, {"factor": factor, "bounds": bounds})
+        wanted = list(zip(self._kept, found, strict=True))
+        kept = persisted(tasks_of(partitions.weighted, "weights", wanted, beside))
+        return DaskSource(kept, self._groups, list(np.diff(self._starts)), self._norm_bound, self._width)
+
+    def sampled(self, coins: Coins, part: float) -> "DaskSource | ArraySource":
+        """Return the rows for which a coin is true, and what is known of them; coins are thrown here.
+
+        Workers keep them, in fewer groups where they are expected to be short; a sample that is expected to
+        be short as a whole is brought here.
+        """
+        chosen, lengths = chosen_rows(coins, self.n_rows), np.diff(self._starts)
+        ends = np.searchsorted(chosen, self._starts)
+        rows = [
+            (chosen[start:stop] - first).astype(np.min_scalar_type(int(length)))
+            for first, start, stop, length in zip(
+                self._starts[:-1], ends[:-1], ends[1:], lengths, strict=True
+            )
+        ]
+        wanted = [node(tuple(rows[k] for k in group)) for group in self._groups]
+        expected = [part * sum(lengths[k] for k in group) for group in self._groups]
+        # what tasks there are must not depend on coins
+
+        def picked(kept: list[Delayed]) -> list[Delayed]:
+            return tasks_of(partitions.picked, "sample", list(zip(kept, wanted, strict=True)))
+
+        if self._width * sum(expected) <= _BROUGHT:
+            return self._brought(picked(self._kept))
+
+        def put_together(kept: list[Delayed]) -> list[Delayed]:
+            return persisted(_put_together(_neighbours(picked(kept), expected)))
+
+        groups = [tuple(chain(*some)) for some in _neighbours(self._groups, expected)]
+        kept, found = put_together(self._kept), list(np.diff(ends))
+        source = DaskSource(kept, groups, found, self._norm_bound, self._width)
+        source._last = self._last.of(put_together)
+        return source
+
+    def _brought(self, tasks: list[Delayed]) -> ArraySource:
+        """Return rows of all groups, in the order of the table, as a source in memory."""
+        groups: tuple[tuple[Partition, ...], ...] = computed(*tasks)
+        parts = [groups[group][place] for group, place in self._places()]
+        return Partition.stacked(parts).source
+
+    def _measured(self, norms: BasisNorms, old: list[Delayed] | None) -> list[Delayed]:
+        """Return the norms of the rows of each group, which the workers keep."""
+        del old
+        beside = Beside(norms.size, {"norms": norms})
+        return persisted(tasks_of(partitions.measured, "norms", [(group,) for group in self._kept], beside))
+
+    def _places(self) -> list[tuple[int, int]]:
+        """Return the group that each partition is in, and its place there."""
+        places = {
+            k: (group, place) for group, held in enumerate(self._groups) for place, k in enumerate(held)
+        }
+        return [places[k] for k in range(len(places))]
+
+
+_Item = TypeVar("_Item")
+
+
+def _put_together(tasks: list[tuple[Delayed, ...]]) -> list[Delayed]:
+    """Return a task for each of these, which joins the groups that they return."""
+    joins = iter(tasks_of(partitions.joined, "join", [some for some in tasks if len(some) > 1]))
+    return [some[0] if len(some) == 1 else next(joins) for some in tasks]
+
+
+def _neighbours(items: list[_Item], lengths: list[float]) -> list[tuple[_Item, ...]]:
+    """Return items in their order, neighbours together that have few rows in all."""
+    found: list[tuple[_Item, ...]] = []
+    total = 0.0
+    for item, length in zip(items, lengths, strict=True):
+        total += length
+        if found and total <= _ROWS:
+            found[-1] = (*found[-1], item)
+        else:
+            found.append((item,))
+            total = length
+    return found
