@@ -339,9 +339,8 @@ class TestUnitScale:
         [
             (np.zeros(3), [0] * 3, "exactly 2 columns"),
             (np.zeros((3, 3)), [0] * 3, "exactly 2 columns"),
-            (np.zeros((0, 2)), [], "at least one row"),
             (np.zeros((3, 2)), [0] * 2, "as long as X"),
-            (np.zeros((3, 2)), np.zeros((3, 2)), "as long as X"),
+            (np.zeros((3, 2)), np.zeros((3, 2)), "y must be one-dimensional"),
             ([[1, 2], [765.25]], [0, 0], "cannot be read as an array"),
             (np.zeros((1, 2), dtype="datetime64[D]"), [0], "argument 'X' has the type"),
         ],
@@ -350,6 +349,16 @@ class TestUnitScale:
         with pytest.raises(SchemaError, match=rule) as caught:
             UnitScaleEncoder(2, norm_bound=1.0).encode_arrays(x, y)
         assert "765" not in said(caught.value)
+
+    @pytest.mark.parametrize("empty", [np.zeros((0, 2)), [], np.zeros(0)])
+    def test_a_batch_without_rows_is_none(self, empty):
+        x, y = UnitScaleEncoder(2, norm_bound=1.0).encode_arrays(empty, [])
+        assert (x.shape, y.shape) == ((0, 3), (0,))
+
+    def test_no_cell_of_a_list_of_responses_decides_how_others_are_read(self):
+        cells = [1.0, [2.0], "abc", None, 10**400, object()]
+        _, y = UnitScaleEncoder(2, norm_bound=1.0).encode_arrays(np.zeros((6, 2)), cells)
+        np.testing.assert_array_equal(np.isfinite(y), np.arange(6) == 0)
 
     @pytest.mark.parametrize(
         ("options", "rule"),

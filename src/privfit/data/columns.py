@@ -30,6 +30,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from privfit._checks import FloatArray
+from privfit._silent import silence
 from privfit.data.declarations import WHITESPACE, CategoricalColumn, Level, NumericColumn
 from privfit.data.level_loops import few_codes
 from privfit.data.objects import numbers_of_objects, text_of_objects
@@ -69,10 +70,11 @@ def quietly(read: Callable[[], _T], message: str) -> _T:
     """Return ``read()``; if it fails, raise `SchemaError` that keeps no trace of the first exception.
 
     Messages of other packages quote cells. ``raise ... from None`` would only hide them: they would stay in
-    ``__context__``. A `SchemaError` of our own passes.
+    ``__context__``. A `SchemaError` of our own passes. Nothing is warned of: that would depend on cells.
     """
     try:
-        return read()
+        with silence:
+            return read()
     except SchemaError:
         raise
     except Exception:

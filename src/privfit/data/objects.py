@@ -12,6 +12,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from privfit._checks import FloatArray
+from privfit._silent import silence
 from privfit.data.times import text_of_time
 
 
@@ -26,7 +27,8 @@ def text_of_objects(cells: NDArray[Any]) -> pa.Array:
     if only_text(cells):
         with contextlib.suppress(Exception):  # text with half a character, or a NaN of NumPy
             return pa.array(cells, pa.large_string(), from_pandas=True)
-    return pa.array([spelled(cell) for cell in cells], pa.large_string())
+    with silence:  # a cell may warn when it is printed
+        return pa.array([spelled(cell) for cell in cells], pa.large_string())
 
 
 def spelled(cell: object) -> str | None:
@@ -55,13 +57,15 @@ def numbers_of_objects(cells: NDArray[Any]) -> FloatArray:
     """Return the numbers and true/false among Python objects, NaN for all others."""
     if only_text(cells):
         return np.full(cells.size, np.nan)
-    return np.array([number(cell) for cell in cells], dtype=np.float64)
+    with silence:  # a cell may warn when it is read
+        return np.array([number(cell) for cell in cells], dtype=np.float64)
 
 
 def only_text(cells: NDArray[Any]) -> bool:
     """Return whether Python objects are text or missing, so that none needs to be looked at as a number."""
     try:
-        return pd.api.types.infer_dtype(cells) == "string"
+        with silence:
+            return pd.api.types.infer_dtype(cells) == "string"
     except Exception:  # an object that cannot be asked what it is
         return False
 

@@ -17,6 +17,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from privfit._checks import FloatArray, whole
+from privfit._silent import silence
 from privfit.data.columns import ColumnValues, as_text, encode_numeric, holds_numbers, naming
 from privfit.data.declarations import NumericColumn
 from privfit.data.objects import only_text
@@ -154,10 +155,11 @@ def _one_spelling(cells: NDArray[Any]) -> NDArray[Any]:
     if cells.dtype != object or only_text(cells):
         return cells
     found = cells.copy()
-    for place, cell in enumerate(cells):
-        same = _plainest(cell)
-        if same is not None:
-            found[place] = same
+    with silence:  # a cell may warn when it is read
+        for place, cell in enumerate(cells):
+            same = _plainest(cell)
+            if same is not None:
+                found[place] = same
     return found
 
 

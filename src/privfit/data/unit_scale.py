@@ -28,7 +28,7 @@ from privfit.data.response import (
     labels_to_numbers,
     standard_codes,
 )
-from privfit.data.tables import Table, default_names
+from privfit.data.tables import Table, default_names, single_column
 from privfit.errors import SchemaError
 
 
@@ -205,20 +205,20 @@ class UnitScaleEncoder:
         LabelError
             If a binary response or a class holds anything but its labels and missing cells.
         """
-        encoded = self.encode_matrix(x)
-        response = _as_array("y", y)
-        if response.ndim == 2 and response.shape[1] == 1:
-            response = response[:, 0]
-        if response.ndim != 1 or response.size != encoded.shape[0]:
+        encoded = self._encoded(x)
+        response = single_column("y", y)
+        if len(response) != encoded.shape[0]:
             raise SchemaError("y must be one-dimensional and as long as X")
         with naming(self._design.target.name):
             return encoded, self._response(response)
 
-    def encode_matrix(self, x: Any) -> FloatArray:
+    def _encoded(self, x: Any) -> FloatArray:
         """Return ``x`` (n, p) with the constant column in front, from a 2-D array-like."""
-        raw = _as_array("X", x)
-        if raw.ndim != 2 or raw.shape[1] != len(self._names) or raw.shape[0] == 0:
-            raise SchemaError(f"X must have at least one row and exactly {len(self._names)} columns")
+        raw = quietly(lambda: np.asarray(unmasked(x)), "X cannot be read as an array; pass equally long rows")
+        if not raw.size:
+            raw = raw.reshape(0, len(self._names))
+        if raw.ndim != 2 or raw.shape[1] != len(self._names):
+            raise SchemaError(f"X must have exactly {len(self._names)} columns")
         first = int(self._design.has_intercept)
         out = np.empty((raw.shape[0], len(self._design.columns)))
         out[:, :first] = 1.0
@@ -245,9 +245,3 @@ class UnitScaleEncoder:
         y = np.array(as_number(values), dtype=np.float64)
         bound = self._design.target.count_bound
         return y if bound is None else np.where(np.isfinite(y), np.clip(y, 0.0, bound), np.nan)
-
-
-def _as_array(argument: str, values: Any) -> NDArray[Any]:
-    return quietly(
-        lambda: np.asarray(unmasked(values)), f"{argument} cannot be read as an array; pass equally long rows"
-    )

@@ -1,6 +1,7 @@
 """What the scikit-learn estimators share: from arguments and tables to a fit, and predictions."""
 
 import os
+import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
@@ -10,10 +11,12 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
+from sklearn.exceptions import DataConversionWarning
 from sklearn.utils.validation import check_is_fitted, column_or_1d, validate_data
 
 from privfit._checks import FloatArray, positive, true_or_false
 from privfit._progress import running
+from privfit._silent import silence
 from privfit.data.columns import ColumnValues, holds_text, quietly, unmasked
 from privfit.data.covariates import NO_VALUE, open_covariates
 from privfit.data.declarations import Level
@@ -156,7 +159,7 @@ class AbstractPrivateRegressor(BaseEstimator, ABC):
         if isinstance(X, str | os.PathLike):
             raise InvalidArgument("schema is needed to fit a file: it says what the columns are")
         X = self._numbers(X, ensure_min_samples=fewest)
-        response = quietly(lambda: column_or_1d(y, warn=True), _UNEQUAL)
+        response = _one_dimensional(y)
         if len(response) != len(X):
             raise SchemaError(_UNEQUAL)
         if model.target_kind in _OF_NUMBERS:
@@ -260,7 +263,8 @@ class AbstractPrivateRegressor(BaseEstimator, ABC):
         _refuse_repeated_names(X)
         refuse_text_columns(given)
         try:
-            with np.errstate(all="ignore"):  # a warning would depend on cells
+            validate_data(self, X, skip_check_array=True, reset=options.get("reset", True))
+            with np.errstate(all="ignore"), silence:  # a warning would depend on cells
                 return np.asarray(
                     validate_data(self, X, dtype=np.float64, ensure_all_finite=False, **options)
                 )
@@ -327,11 +331,20 @@ def _cells(values: list[Any] | tuple[Any, ...]) -> NDArray[Any]:
 
     One of true and false alone is no exception: a single cell of another kind would change the classes.
     """
-    with suppress(ValueError, TypeError, OverflowError):
+    with suppress(Exception), silence:  # of cells
         numbers = np.asarray(values)
         if numbers.dtype.kind in "iuf" or numbers.ndim != 1:
             return numbers
     return np.fromiter(values, dtype=object)
+
+
+def _one_dimensional(y: Any) -> NDArray[Any]:
+    """Return a response as a vector; a single column is one, of which scikit-learn warns by its shape."""
+    response = quietly(lambda: column_or_1d(y), _UNEQUAL)
+    if getattr(y, "ndim", 1) > 1:
+        message = "A column-vector y was passed when a 1d array was expected; y.ravel() is one"
+        warnings.warn(message, DataConversionWarning, stacklevel=2)
+    return response
 
 
 def _refuse_complex(argument: str, values: Any) -> None:
