@@ -308,6 +308,17 @@ def light_rows() -> str:
     return table(["model", "rows", "coverage", "infinite", "width of intercept", "of slope"], body)
 
 
+def unscaled_columns() -> str:
+    """Return how often intervals of a column far from 0, and of one beside it, are finite and wrong."""
+    shares = ("finite", "wrong", "other_finite", "other_wrong")
+    body = [
+        [row["column"], row["epsilon"], *(_percent(row[share]) for share in shares)]
+        for row in rows("experiments/results/unscaled_columns.csv")
+    ]
+    header = ["column", "ε", "finite", "finite and wrong", "other finite", "other finite and wrong"]
+    return table(header, body)
+
+
 def uneven_errors() -> str:
     """Return coverage where errors vary more along one direction, and the size of joint tests."""
     body = [
@@ -1040,6 +1051,7 @@ PAGES: dict[str, dict[str, Callable[[], str]]] = {
         "published_coverage": published_coverage,
         "rare_levels": rare_levels,
         "light_rows": light_rows,
+        "unscaled_columns": unscaled_columns,
         "uneven_errors": uneven_errors,
         "few_positives": few_positives,
         "generous_bounds": generous_bounds,

@@ -7,6 +7,8 @@ import pytest
 from scipy import stats
 from scipy.stats import qmc
 
+import privfit as pf
+from privfit.inference import infer as infer_module
 from privfit.inference.combine import Anchor, anchor, last_iterate, one_step
 from privfit.inference.covariance import (
     Bread,
@@ -15,10 +17,12 @@ from privfit.inference.covariance import (
     hidden,
     hidden_count,
     largest_of_noise,
+    out_of_reach,
+    part_by_noise,
 )
 from privfit.inference.infer import infer
 from privfit.inference.sandwich import satterthwaite, with_tails
-from privfit.losses import ConcomitantHuber, Huber, Logistic
+from privfit.losses import ConcomitantHuber, Huber, Logistic, Multinomial
 from privfit.privacy.mechanisms import gaussian_vector, make_source, smat, svec
 from privfit.problem.plan import PlannedRelease, Release
 from privfit.solvers import NoisyGradientDescent, NoisyNewton, NonPrivate, WhitenedGradientDescent
@@ -330,6 +334,73 @@ def test_directions_that_the_noise_hides_get_no_standard_error():
     np.testing.assert_array_equal(hidden(directions, bread), [True, False, False, True])
     nothing = Bread(np.eye(3), np.eye(3), 0.1, np.zeros((3, 0)))
     assert not hidden(directions, nothing).any()
+
+
+def test_a_part_of_what_noise_hides_is_neglected_if_noise_makes_as_much():
+    turn = np.linalg.qr(np.random.default_rng(0).normal(size=(3, 3)))[0]
+    curvature = np.array([0.0, 2.0, 1.0])
+    largest = np.sqrt(0.5 * stats.chi2.isf(0.01, 1)) * 0.01 / 2.0  # of a direction with curvature 2
+    for sd, expected in ((0.01, [False, True, False]), (0.0, [False, False, False])):
+        inverse = (turn[:, 1:] / curvature[1:]) @ turn[:, 1:].T
+        bread = Bread((turn * curvature) @ turn.T, inverse, sd, turn[:, :1])
+        parts = [0.99 * largest, 1.01 * largest, 0.0]
+        directions = np.array([turn[:, 1] + part * turn[:, 0] for part in parts])
+        np.testing.assert_array_equal(hidden(directions, bread), expected)
+
+
+def test_noise_alone_hides_what_it_does_not_touch_in_one_fit_of_a_hundred():
+    """Two directions without curvature; 4,000 breads, five deviations of their number to each side."""
+    rng, sd, found = np.random.default_rng(7), 0.02, np.zeros(4)
+    curvature, draws = np.diag([0.0, 0.0, 0.5, 1.0, 3.0, 3.0]), 4000
+    for _ in range(draws):
+        noise = rng.normal(size=(6, 6))
+        values, vectors = np.linalg.eigh(curvature + 0.5 * sd * (noise + noise.T))
+        raised = np.maximum(values, sd)
+        bread = Bread((vectors * raised) @ vectors.T, (vectors / raised) @ vectors.T, sd, vectors[:, :2])
+        found += _part_exceeds(bread)
+    off = 5.0 * np.sqrt(0.01 * 0.99 * draws)
+    assert (np.abs(found - 0.01 * draws) < off).all(), found
+
+
+def _part_exceeds(bread):
+    inside = np.sum(bread.unresolved[2:] ** 2, axis=1)
+    resolved = np.eye(6)[2:] - bread.unresolved[2:] @ bread.unresolved.T
+    return inside > part_by_noise(resolved, bread)
+
+
+@pytest.mark.parametrize(
+    ("sd", "lost"), [(1e-3, [True, False]), (0.05, [False, False]), (0.0, [False, False])]
+)
+def test_a_constant_is_out_of_reach_where_little_noise_hides_it(sd, lost):
+    curvature = np.array([1e-4, 1.0, 2.0])
+    bread = Bread(np.diag(curvature), np.diag(1.0 / curvature), sd, np.eye(3)[:, :1])
+    np.testing.assert_array_equal(out_of_reach(np.eye(3)[:2], bread), lost)
+    for count in (0, 3):  # nothing is hidden, or all is
+        others = Bread(bread.matrix, bread.inverse, sd, np.eye(3)[:, :count])
+        assert not out_of_reach(np.eye(3)[:2], others).any()
+
+
+def test_what_a_constant_out_of_reach_belongs_to_is_given_up_class_by_class():
+    """Rows far from 0: one class, whose curvature is hidden with its constant, and one that is not."""
+    problem = problem_for(Multinomial(3), np.column_stack([np.ones(50), np.linspace(-1.0, 1.0, 50)]))
+    hidden_direction = np.array([[1.0, 0.0, 0.0, 0.0]]).T
+    curvature = np.diag([1e-4, 1.0, 1.0, 1.0])
+    bread = Bread(curvature, np.linalg.inv(curvature), 1e-3, hidden_direction)
+    reported = np.vstack([np.eye(4), [0.0, 1.0, 0.0, -1.0]])
+    found = infer_module._uncontrolled(problem, reported, bread)
+    np.testing.assert_array_equal(found, [True, True, False, False, True])
+
+
+def test_slopes_far_from_which_all_rows_lie_are_given_up_with_the_intercept():
+    """Calendar years, not scaled: what the intercept may be, 2005 times smaller, is the slope's own size."""
+    wrong = 0
+    for seed in range(20):
+        rng = np.random.default_rng(seed)
+        year = rng.integers(1990, 2020, 20_000).astype(float)
+        y = (rng.random(20_000) < 1.0 / (1.0 + np.exp(-0.05 * (year - 2005.0)))).astype(int)
+        result = pf.LogisticRegression(epsilon=1.0, random_state=seed).fit(year[:, None], y).result_
+        wrong += abs(result.estimate[1] - 0.05) > 1.96 * result.bse.iloc[1]
+    assert wrong <= 2
 
 
 def test_reused_hessians_are_weighted_by_precision(rng):

@@ -5,6 +5,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
+from scipy.special import chdtri
 
 from privfit._checks import FloatArray
 from privfit.problem.objective import Problem
@@ -43,6 +44,12 @@ _ROUNDS = 5
 
 LARGEST_HIDDEN_PART = 0.05
 """Part of a coefficient's squared direction that may be unresolved before its standard error is infinite."""
+
+FAR_BELOW = 0.05
+"""Noise relative to curvature from which on rows are at least about 4.5 of their deviations away from 0."""
+
+_TURNED = 0.01
+"""Probability that noise turns unresolved directions by more than is taken for noise."""
 
 LEAST_SPREAD = 0.1
 """Deviation of a bread from the expected one that is always thought possible, relative to it."""
@@ -223,11 +230,42 @@ def hidden(directions: FloatArray, bread: Bread) -> np.ndarray:
     -------
     bool array of shape (k,)
         True where more than `LARGEST_HIDDEN_PART` of the squared length is unresolved, or more than half
-        of the part ``1 / q`` that one unresolved direction has of a random one.
+        of the part ``1 / q`` that one unresolved direction has of a random one. True as well where the part
+        is more than noise makes of none: what is multiplied by it may be of any size, as is an intercept far
+        from all rows.
     """
     limit = min(LARGEST_HIDDEN_PART, 0.5 / directions.shape[1])
-    inside = np.sum((directions @ bread.unresolved) ** 2, axis=1)
-    return inside > limit * np.sum(directions**2, axis=1)
+    along = directions @ bread.unresolved
+    inside = np.sum(along**2, axis=1)
+    resolved = directions - along @ bread.unresolved.T
+    return (inside > limit * np.sum(directions**2, axis=1)) | (inside > part_by_noise(resolved, bread))
+
+
+def out_of_reach(constants: FloatArray, bread: Bread) -> np.ndarray:
+    """Return which constants of linear predictors are hidden because rows are far from 0, (m,).
+
+    That is so where the noise that hides a constant is small beside the curvature in other directions. What
+    depends on it is then given up altogether: an effect that may be of any size is not controlled for.
+    """
+    count, values = bread.unresolved.shape[1], np.linalg.eigvalsh(bread.matrix)
+    usual = values[count:].mean() if 0 < count < values.size and bread.sd > 0.0 else 0.0
+    if largest_of_noise(bread.sd, max(count, 1)) < FAR_BELOW * usual:
+        return hidden(constants, bread)
+    return np.zeros(len(constants), dtype=np.bool_)
+
+
+def part_by_noise(resolved: FloatArray, bread: Bread) -> FloatArray:
+    """Return what the part of these in unresolved directions exceeds, by noise alone, in 1 % of fits; (k,).
+
+    To first order noise ``E`` turns an eigenvector ``u`` of eigenvalue 0 by ``-M^-1 E u`` (Kato 1995, section
+    II.2.3). For every ``v`` orthogonal to it ``v'M^-1 E u`` is normal, with the variance ``s**2 / 2`` times
+    the squared length of ``M^-1 v``, independently for each of several. Without noise there is no such bound.
+    """
+    count = bread.unresolved.shape[1]
+    if bread.sd == 0.0 or count == 0:
+        return np.full(len(resolved), np.inf)
+    turned = np.sum((resolved @ bread.inverse) ** 2, axis=1)
+    return 0.5 * bread.sd**2 * chdtri(count, _TURNED) * turned
 
 
 def debiased(covariance: FloatArray, bread: Bread) -> FloatArray:

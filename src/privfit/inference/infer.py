@@ -13,6 +13,7 @@ from privfit.inference.covariance import (
     bread_from,
     debiased,
     hidden,
+    out_of_reach,
     spread,
 )
 from privfit.inference.density_slope import corrected
@@ -125,7 +126,7 @@ def infer(solution: Solution, oracle: Oracle, *, directions: FloatArray) -> Infe
     along = reported @ bread.inverse
     short, of_meat = shortfall(released, meat, along)
     cov_sampling = with_variance(cov_sampling, short / problem.n_rows)
-    unknown = hidden(reported, bread)
+    unknown = hidden(reported, bread) | _uncontrolled(problem, directions, bread)
     if from_point:
         settled = settle(solution, bread, reported, np.diag(cov_sampling))
         estimate, unknown = settled.estimate, unknown | settled.unsettled
@@ -153,6 +154,16 @@ def infer(solution: Solution, oracle: Oracle, *, directions: FloatArray) -> Infe
     cov_noise[unknown, unknown] = np.inf
     freedom = (np.where(unknown, np.inf, each) for each in (dof, joint_dof))
     return Inference(*_parameter(problem, theta), cov_sampling, cov_noise, *freedom)
+
+
+def _uncontrolled(problem: Problem, directions: FloatArray, bread: Bread) -> np.ndarray:
+    """Return which directions are of linear predictors whose constant is out of reach, (k,)."""
+    if not problem.has_intercept:
+        return np.zeros(len(directions), dtype=np.bool_)
+    constants = np.eye(problem.n_linear)[:: problem.n_coef]
+    lost = out_of_reach(_of_parameter(problem, constants), bread)
+    of_output = directions.reshape(len(directions), -1, problem.n_coef).any(axis=2)
+    return np.asarray((of_output & lost).any(axis=1))
 
 
 def _turning(problem: Problem, bread: Bread, sampling: FloatArray) -> Turning:
