@@ -9,7 +9,7 @@ from privfit.inference.meat import meat_from, shortfall
 from privfit.inference.sandwich import sandwich, satterthwaite
 from privfit.losses import ConcomitantHuber, Logistic
 from privfit.problem.plan import PlannedRelease, Release
-from privfit.solvers.drawn import Drawn
+from privfit.solvers.drawn import Drawn, drawn_towards
 from tests.solvers.simulated import problem_for, rows
 
 
@@ -122,6 +122,27 @@ def test_an_entry_far_from_what_is_expected_stays_within_its_noise(problem):
     assert bread.sd < 0.9 * sd
     assert bread.matrix[4, 4] <= 0.5 + 1.01 * MOST_DRAWN * sd
     assert bread.matrix[4, 4] > 0.5 + 0.3 * MOST_DRAWN * sd
+
+
+def test_an_entry_that_is_drawn_no_further_keeps_the_noise_that_it_had():
+    """What is cut off from the way to the posterior mean is not gone from the variance either."""
+    rng, sd = np.random.default_rng(3), 0.1
+    reference = np.diag([1.0, 2.0, 0.5, 1.5])
+    value = reference + 20.0 * symmetric(rng, 4, sd)
+    free, held, still = (
+        drawn_towards(reference, value, sd, spread=0.01, most=most) for most in (np.inf, 1e-3, 0.0)
+    )
+    assert free.kept < 0.999
+    every = np.vstack([np.eye(4), np.ones(4)])
+    for one in (held, still):
+        assert one.kept == 1.0
+        np.testing.assert_allclose(one.variance(every), sd**2 * np.sum(every**2, axis=1) ** 2)
+    np.testing.assert_allclose(still.matrix, value)
+
+
+def test_a_single_entry_says_nothing_of_the_multiple_beyond_itself():
+    drawn = drawn_towards(np.array([[2.0]]), np.array([[3.0]]), 0.4)
+    np.testing.assert_allclose(drawn.variance(np.ones((1, 1))), 0.4**2, rtol=1e-6)
 
 
 def test_what_noise_hides_is_told_from_what_was_released(problem):
