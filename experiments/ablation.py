@@ -42,7 +42,7 @@ from privfit.solvers import (  # noqa: E402
 from privfit.solvers.base import AbstractSolver  # noqa: E402
 from privfit.solvers.geometry import Frame, Marginals  # noqa: E402
 from privfit.solvers.hessian_model import HessianModel  # noqa: E402
-from privfit.solvers.shrinkage import posterior_mean  # noqa: E402
+from privfit.solvers.shrinkage import likelier_mean  # noqa: E402
 
 Patch = tuple[object, str, object]
 RESULTS = HERE / "results" / "ablation.csv"
@@ -70,8 +70,8 @@ def james_stein(self, estimate, noise, alike):
 def of_whitened(self, estimate, noise, alike):
     """Shrink as if coefficients of whitened coordinates were alike, as far as these are seen."""
     del alike
-    contrasts = self.problem.loss.contrasts
-    return posterior_mean(estimate, noise, contrasts, energy=self.energy, alike=self.frame.seen)
+    contrasts, seen = self.problem.loss.contrasts, self.frame.seen
+    return likelier_mean(estimate, noise, contrasts, energy=self.energy, alike=seen, otherwise=seen)
 
 
 def only_at_the_end(shrink, combined):

@@ -33,8 +33,9 @@ def make_plan(
     allowance : Allowance
         Total; without limit for a fit without privacy.
     inference : bool or BudgetSplit
-        Whether to buy bread and meat with 11 to 27 % of the squared budget, and, for a method that
-        releases its answer as a whole, Newton steps from there with another half. A split says with how much.
+        Whether to buy bread and meat with 10 to 43 % of the squared budget (22 % after other methods than
+        the default), and, for a method that releases its answer as a whole, Newton steps from there with
+        another half. A split says with how much.
 
     Raises
     ------

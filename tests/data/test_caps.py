@@ -66,6 +66,28 @@ def test_rows_that_are_short_or_not_steep_count_as_before():
     assert held.weight[0] == held.weight[1] == 1.0
 
 
+@pytest.mark.parametrize("times", [-0.01, 3.0, 700.0])
+def test_gradients_are_bounded_exactly_in_a_multiple_of_the_last_basis(times):
+    """Norms that were found for a basis serve its multiples, so many times as long."""
+    rng = np.random.default_rng(5)
+    x, last = rows(rng), rng.normal(size=(3, 3))
+    basis = times * last
+    slopes = SlopeBounds(0.6, 1.0, STEEPNESS["even"])
+    anew, known = (ArraySource(x, np.zeros(len(x)), norm_bound=2.0) for _ in range(2))
+    known.reweighted(last, norm_bound=1.2, amplification=1e6)
+    found, held = (
+        block_of(source.reweighted(basis, norm_bound=1.2, amplification=1e6, slopes=slopes))
+        for source in (anew, known)
+    )
+    np.testing.assert_allclose(held.weight, found.weight, rtol=1e-9)
+    np.testing.assert_allclose(held.caps, found.caps, rtol=1e-9)
+    exact = [[Fraction(float(v)) for v in column] for column in basis.T]
+    for row, weight, cap in zip(held.x, held.weight, held.caps, strict=True):
+        square = sum(sum(Fraction(float(a)) * b for a, b in zip(row, c, strict=True)) ** 2 for c in exact)
+        assert Fraction(float(weight)) * square <= Fraction(1.2) ** 2
+        assert (Fraction(float(weight)) * Fraction(float(cap))) ** 2 * square <= Fraction(0.6) ** 2
+
+
 def test_a_sample_has_the_caps_of_its_rows():
     rng = np.random.default_rng(9)
     x, coins = rng.normal(size=(9000, 2)), rng.random(9000) < 0.3

@@ -93,6 +93,7 @@ def test_sums_and_rows_are_those_of_the_table():
         [s.reweighted(basis, norm_bound=1.1, amplification=30.0) for s in (one, other)]
         for basis in (diagonal, 0.3 * diagonal, diagonal[::-1])
     ]
+    assert {source.norm_bound for pair in turned for source in pair} == {1.1}
     for left, right in ((one, other), *turned):
         for kernel, size in ((gradient(p), p), (TravellingKernel(second_moment_kernel, None), p * p)):
             np.testing.assert_allclose(
@@ -192,6 +193,7 @@ def test_short_partitions_of_a_sample_are_put_together_and_known_norms_not_measu
     monkeypatch.setattr(partitions, "measured", measured)
     turned = sample.reweighted(2.0 * basis, norm_bound=1.1, amplification=30.0)
     expected = in_memory(data[coins]).reweighted(2.0 * basis, norm_bound=1.1, amplification=30.0)
+    assert turned.norm_bound == expected.norm_bound == 1.1
     np.testing.assert_array_equal(
         turned.take(np.arange(coins.sum())).weight, np.concatenate([b.weight for b in expected.blocks()])
     )

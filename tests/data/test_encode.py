@@ -159,6 +159,13 @@ def test_count_target_keeps_its_unit():
         SchemaEncoder(numeric_target(lower=-1, upper=20), target="y", target_kind="count")
 
 
+def test_counts_without_a_schema_are_moved_into_their_bounds_and_others_do_not_count():
+    encoder = UnitScaleEncoder(1, norm_bound=1.0, target_kind="count", count_bound=5.0)
+    y = np.array([-2.0, 0.0, 3.0, 7.0, np.inf, -np.inf, np.nan])
+    _, found = encoder.encode(Table([("x0", np.zeros(7)), ("y", y)]))
+    np.testing.assert_array_equal(found, [0.0, 0.0, 3.0, 5.0, np.nan, np.nan, np.nan])
+
+
 @pytest.mark.parametrize(
     ("bounds", "raw", "encoded"),
     [((0, 1), [0, 1, None, True], [0, 1, np.nan, 1]), ((-1, 1), ["-1", 1.0, np.nan, 1], [0, 1, np.nan, 1])],

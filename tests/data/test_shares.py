@@ -1,6 +1,7 @@
 """Shares: at most 1 in a unit in exact arithmetic, and a function of that unit's rows alone."""
 
 import math
+import tracemalloc
 from decimal import Decimal
 from fractions import Fraction
 
@@ -95,6 +96,12 @@ def test_weights_are_cut_to_their_bounds():
     table = Table([("w", np.array([1.0, 5.0, 0.0, -3.0, np.nan, np.inf]))])
     rows = ShareRule(weights=("w", NumericColumn(0.0, 4.0))).read(table)
     np.testing.assert_allclose(rows.factor, [0.25, 1.0, 0.0, 0.0, 0.0, 1.0], rtol=1e-11)
+
+
+def test_weights_below_their_bounds_count_as_the_lower_one():
+    table = Table([("w", np.array([1.0, 0.5, -3.0, 2.0]))])
+    rows = ShareRule(weights=("w", NumericColumn(1.0, 4.0))).read(table)
+    np.testing.assert_allclose(rows.factor, [0.25, 0.25, 0.25, 0.5], rtol=1e-11)
 
 
 def test_rows_without_identifier_or_weight_count_nothing():
@@ -233,6 +240,18 @@ def test_equal_numbers_among_python_objects_are_one_person(same):
         assert count == whole[1]
 
 
+def test_numbers_by_dictionary_are_one_unit_whatever_place_they_point_to():
+    """A dictionary of Arrow may hold a value twice, a missing one, and zeros of either sign."""
+    values = pa.array([7.0, -0.0, 7.0, np.nan, 0.0, None])
+    cells = pa.DictionaryArray.from_arrays(pa.array([0, 1, 2, 3, 4, 5, None, 0]), values)
+    codes, count = unit_codes(cells)
+    assert count == 2
+    assert codes[0] == codes[2] == codes[7] >= 0
+    assert codes[1] == codes[4] >= 0
+    assert codes[0] != codes[1]
+    np.testing.assert_array_equal(codes[[3, 5, 6]], NOBODY)
+
+
 def test_numbers_that_are_not_equal_stay_apart():
     apart = [1 / 3, Fraction(1, 3), Decimal("0.3333333333333333333"), np.float32(1 / 3), 10**300, 1e300]
     apart += [Decimal("1e5000"), Decimal("1e5001"), Decimal("1e-5000"), Fraction(1, 2**4400), "1.0", 1]
@@ -253,3 +272,15 @@ def test_long_floats_are_identifiers_as_others_are():
         assert count == 2
         assert codes[0] == codes[3] != codes[1]
         assert codes[2] == NOBODY
+
+
+def test_a_short_decimal_near_zero_does_not_become_a_long_text():
+    tiny = Decimal("1E-30000000")
+    tracemalloc.start()
+    try:
+        codes, count = unit_codes(objects([tiny, tiny, 1]))
+        assert tracemalloc.get_traced_memory()[1] < 2**22
+    finally:
+        tracemalloc.stop()
+    assert count == 2
+    assert codes[0] == codes[1] != codes[2]

@@ -3,6 +3,7 @@
 import copy
 import math
 import pickle
+from fractions import Fraction
 
 import numpy as np
 import pytest
@@ -13,7 +14,7 @@ from privfit.data.blocks import Block
 from privfit.data.coded import CodedMatrix, Layout
 from privfit.data.declarations import NumericColumn
 from privfit.data.reduction import CHUNK_ROWS, summation_error
-from privfit.data.shares import RowShares, ShareRule
+from privfit.data.shares import NOBODY, RowShares, ShareRule
 from privfit.data.source import ArraySource
 from privfit.errors import PlanViolation
 
@@ -83,6 +84,25 @@ def test_summation_error_bounds_the_rounding(monkeypatch, n, kind):
 def test_rows_beyond_the_bound_are_weighted_in_the_sum():
     source = ArraySource(np.array([[3.0, 4.0], [np.nan, 1.0]]), np.zeros(2), norm_bound=1.0)
     np.testing.assert_allclose(source.sum(add_rows, 2), np.array([3.0, 4.0]) / 25, rtol=1e-11)
+
+
+def test_rows_of_nobody_are_in_the_sum_of_no_unit():
+    shares = RowShares(ShareRule("id"), np.ones(7), np.array([0, NOBODY, 1, NOBODY, 1, 0, NOBODY]), 3)
+    source = ArraySource(np.ones((7, 1)), np.zeros(7), norm_bound=1.0, shares=shares)
+    counts = source.unit_sums(lambda block: np.ones((len(block.y), 1)), 1)
+    np.testing.assert_array_equal(counts, [[2.0], [2.0], [0.0]])
+
+
+def test_rounding_never_lets_a_row_count_more_than_its_share():
+    """Products of tiny numbers have so few bits that rounding to the nearest could double them."""
+    factor = np.linspace(2.0**-74, 2.0**-70, 400)
+    x = np.full((400, 1), 2.0**500)
+    shares = RowShares(ShareRule(weights=("w", None)), factor, None, 400)
+    (block,) = ArraySource(x, np.zeros(400), norm_bound=1.0, shares=shares).blocks()
+    assert (block.influence > 0.0).all()
+    for weight, influence, share in zip(block.weight, block.influence, block.share, strict=True):
+        exact = Fraction(float(influence)) * Fraction(float(share))
+        assert Fraction(float(weight)) <= exact * (1 + Fraction(1, 2**50))
 
 
 def test_source_and_block_show_nothing():

@@ -172,6 +172,15 @@ def test_a_reference_table_stands_in_as_it_is():
     np.testing.assert_array_equal(y, [1.0] * 50 + [0.0] * 150)
 
 
+def test_rows_of_a_reference_table_with_missing_cells_stand_in_for_nobody():
+    age, high = [30.0, None, 50.0, 60.0], ["yes", "no", None, "no"]
+    reference = pd.DataFrame({"age": age * 10, "high": high * 10})
+    (x, y), _ = rows(["age"], "high", "class", reference=reference)
+    np.testing.assert_array_equal(y, [1.0, 0.0] * 10)
+    assert np.isfinite(x).all()
+    assert len(x) == 20
+
+
 @pytest.mark.parametrize(
     ("guesses", "message"),
     [

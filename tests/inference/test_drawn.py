@@ -5,11 +5,13 @@ import pytest
 from scipy import stats
 
 from privfit.inference.covariance import MOST_DRAWN, Bread, bread_from, debiased, spread
+from privfit.inference.infer import infer
 from privfit.inference.meat import meat_from, shortfall
 from privfit.inference.sandwich import sandwich, satterthwaite
 from privfit.losses import ConcomitantHuber, Logistic
 from privfit.problem.plan import PlannedRelease, Release
-from privfit.solvers.drawn import Drawn
+from privfit.solvers.base import Solution, Step
+from privfit.solvers.drawn import Drawn, drawn_towards
 from tests.solvers.simulated import problem_for, rows
 
 
@@ -124,6 +126,27 @@ def test_an_entry_far_from_what_is_expected_stays_within_its_noise(problem):
     assert bread.matrix[4, 4] > 0.5 + 0.3 * MOST_DRAWN * sd
 
 
+def test_an_entry_that_is_drawn_no_further_keeps_the_noise_that_it_had():
+    """What is cut off from the way to the posterior mean is not gone from the variance either."""
+    rng, sd = np.random.default_rng(3), 0.1
+    reference = np.diag([1.0, 2.0, 0.5, 1.5])
+    value = reference + 20.0 * symmetric(rng, 4, sd)
+    free, held, still = (
+        drawn_towards(reference, value, sd, spread=0.01, most=most) for most in (np.inf, 1e-3, 0.0)
+    )
+    assert free.kept < 0.999
+    every = np.vstack([np.eye(4), np.ones(4)])
+    for one in (held, still):
+        assert one.kept == 1.0
+        np.testing.assert_allclose(one.variance(every), sd**2 * np.sum(every**2, axis=1) ** 2)
+    np.testing.assert_allclose(still.matrix, value)
+
+
+def test_a_single_entry_says_nothing_of_the_multiple_beyond_itself():
+    drawn = drawn_towards(np.array([[2.0]]), np.array([[3.0]]), 0.4)
+    np.testing.assert_allclose(drawn.variance(np.ones((1, 1))), 0.4**2, rtol=1e-6)
+
+
 def test_what_noise_hides_is_told_from_what_was_released(problem):
     value = np.diag([1.0, 0.9, 0.1])
     plain, drawn = (bread_from(problem, released(value, 0.2), one) for one in (None, np.eye(3)))
@@ -138,6 +161,39 @@ def test_a_bread_that_barely_shows_is_left_alone(problem, least, drawn):
     bread = bread_from(problem, released(value, 0.1), np.eye(3))
     assert (bread.drawn > 0.0) == drawn
     assert drawn or np.allclose(bread.matrix, value)
+
+
+class Answers:
+    """An oracle that has been asked before."""
+
+    def __init__(self, **releases):
+        self.releases = releases
+
+    def sample(self, part):
+        assert part == 1.0
+
+    def release(self, kind, at):
+        assert len(at) == len(self.releases[kind].value)
+        return self.releases[kind]
+
+
+def test_both_parts_are_widened_for_a_bread_that_was_drawn(problem):
+    """All in multiples of the identity, where the excess that `spread` adds is ``3 (q+1) / 2 (sd / h)^2``."""
+    curvature, sd, noise, three = 0.2, 0.02, 0.03, np.eye(3)
+    ((hessian,), (meat,)) = released(curvature * three, sd), released(0.1 * three, 0.0)
+    gradient = Release(PlannedRelease("gradient", 3, 1.0, 1.0, noise), np.zeros(3), np.zeros(3))
+    steps = (Step(gradient, gradient.value, three),)
+    added = []
+    for expected in (None, three):
+        solution = Solution(problem, np.zeros(3), steps, (), "last", expected=expected)
+        fit = infer(solution, Answers(hessian=hessian, meat=meat), directions=three)
+        bread = bread_from(problem, [hessian], expected)
+        added.append(bread.drawn * 6.0 * (bread.sd / curvature) ** 2)
+        sampling = debiased(0.1 / curvature**2 / problem.n_rows * three, bread)
+        np.testing.assert_allclose(fit.cov_sampling, (1.0 + added[-1]) * sampling, rtol=1e-6, atol=1e-12)
+        np.testing.assert_allclose(fit.cov_noise, (1.0 + added[-1]) * noise**2 * three, rtol=1e-6, atol=1e-12)
+    assert added[0] == 0.0
+    assert added[1] > 0.01
 
 
 def test_a_scale_is_not_drawn():

@@ -403,6 +403,15 @@ def test_slopes_far_from_which_all_rows_lie_are_given_up_with_the_intercept():
     assert wrong <= 2
 
 
+def test_among_many_columns_less_may_be_hidden():
+    """With 20 of them half of a usual part, 1 / 20, is the most."""
+    bread = Bread(np.eye(20), np.eye(20), 0.1, np.eye(20)[:, :1])
+    parts = np.array([0.02, 0.024, 0.026, 0.04])
+    directions = np.zeros((4, 20))
+    directions[:, 0], directions[:, 1] = np.sqrt(parts), np.sqrt(1.0 - parts)
+    np.testing.assert_array_equal(hidden(directions, bread), [False, False, True, True])
+
+
 def test_reused_hessians_are_weighted_by_precision(rng):
     x, _ = rows(Logistic(), 100, rng)
     problem = problem_for(Logistic(), x)

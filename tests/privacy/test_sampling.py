@@ -3,11 +3,13 @@
 import itertools
 import math
 import time
+from dataclasses import replace
 from functools import lru_cache
 
 import numpy as np
 import pytest
 from scipy import stats
+from scipy.special import ndtr
 
 from privfit.errors import Incompatible
 from privfit.privacy import loss_grid, sampling
@@ -23,6 +25,7 @@ from privfit.privacy.composition import (
 )
 from privfit.privacy.sampling import Steps, clt_mu
 
+SCHEMES = [("one", "replace"), ("poisson", "replace"), ("poisson", "add_remove")]
 EPSILONS = (0.0, 1e-4, 0.01, 0.1, 0.3, 1.0, 2.0, 4.0)
 EVENTS = [
     SampledGaussianEvent("one", "replace", 1.0, 0.2, 1),
@@ -232,7 +235,7 @@ def test_poisson_samples_agree_with_dp_accounting():
 @pytest.mark.parametrize("mu", [1e-5, 0.5])
 def test_without_sampling_it_is_the_gaussian_release(mu):
     """However little it costs, and whichever part of the curve is asked for."""
-    for scheme, relation in (("one", "replace"), ("poisson", "replace"), ("poisson", "add_remove")):
+    for scheme, relation in SCHEMES:
         ours = compose([SampledGaussianEvent(scheme, relation, mu / 5, 1.0, 25)])
         for epsilon in (0.0, 0.2 * mu, mu, 2 * mu, 4 * mu, 6 * mu):
             exact = gdp_delta(mu, epsilon)
@@ -363,6 +366,38 @@ def test_calibration_refuses_where_nothing_is_left():
     assert Allowance.of(budget).budget == budget
 
 
+def halfline_delta(event, epsilon):
+    """The exact δ of a step: the worst half-lines are those where the loss exceeds ε."""
+    r, q, a = event.ratio, event.rate, math.exp(epsilon)
+    if event.scheme == "one":
+        x = math.log1p((a - 1.0) / q) / r
+        return q * (ndtr(r / 2 - x) - (1.0 + (a - 1.0) / q) * ndtr(-r / 2 - x))
+    if event.relation == "add_remove":
+        x = math.log((a - 1.0 + q) / q) / r + r / 2
+        return q * ndtr(r - x) - (a - 1.0 + q) * ndtr(-x)
+    linear, c = (1.0 - q) * (a - 1.0), q * math.exp(-r * r / 8)
+    x = 2.0 * math.log((linear + math.sqrt(linear**2 + 4.0 * c * c * a)) / (2.0 * c)) / r
+    return q * ndtr(r / 2 - x) - (1.0 - q) * (a - 1.0) * ndtr(-x) - a * q * ndtr(-r / 2 - x)
+
+
+@pytest.mark.parametrize("delta", [1e-6, 1e-18, 1e-25, 1e-95])
+@pytest.mark.parametrize(("scheme", "relation"), SCHEMES)
+def test_the_least_noise_is_found_however_small_delta_is(scheme, relation, delta):
+    """What is cut off was 1e-17 whatever δ is, for which noise had to be a hundred times as much."""
+    step = SampledGaussianEvent(scheme, relation, 1.0, 0.05, 1)
+    ratio = calibrate_sampled(step, Budget(1.0, delta), ()).ratio
+    assert halfline_delta(replace(step, ratio=ratio), 1.0) <= delta * (1.0 + 1e-9)
+    assert halfline_delta(replace(step, ratio=1.003 * ratio), 1.0) > delta
+
+
+@pytest.mark.parametrize("delta", [1e-101, 1e-300])
+def test_calibration_says_when_delta_is_too_small_for_it(delta):
+    step = SampledGaussianEvent("poisson", "replace", 1.0, 0.05, 1)
+    with pytest.raises(Incompatible, match=r"a delta below 1e-100 .* ask for a larger one"):
+        calibrate_sampled(step, Budget(1.0, delta), ())
+    assert not compose([replace(step, ratio=1e-6)]).within(Budget(1.0, 1e-301))
+
+
 @pytest.mark.parametrize("epsilon", [500.0, 1e6])
 def test_calibration_says_when_a_budget_is_too_large_for_it(epsilon):
     """It said that nothing was left and a larger budget should be asked for, or took minutes."""
@@ -373,7 +408,7 @@ def test_calibration_says_when_a_budget_is_too_large_for_it(epsilon):
 
 @pytest.mark.parametrize("huge", [1e-6, 29.0])
 def test_extreme_ratios_give_numbers(huge):
-    for scheme, relation in (("one", "replace"), ("poisson", "replace"), ("poisson", "add_remove")):
+    for scheme, relation in SCHEMES:
         delta = compose([SampledGaussianEvent(scheme, relation, huge, 1e-3, 100)]).delta_at(0.5)
         assert 0.0 <= delta <= 1.0
         assert delta < 1e-15 or huge > 1

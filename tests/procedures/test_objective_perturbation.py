@@ -20,6 +20,7 @@ from privfit.procedures.objective_perturbation import (
     profile_delta,
     profile_mu,
     ridge_for,
+    settled,
 )
 
 from .test_minimise import problem_of
@@ -129,13 +130,24 @@ def test_one_side_is_not_enough():
 
 
 def test_the_calibration_keeps_its_delta_literally():
-    for epsilon in (0.01, 0.3, 1.0, 5.0, 40.0):
+    """However small epsilon is: the limit of the proof is about as large, and its formula must not cancel."""
+    for epsilon in (1e-300, 1e-12, 1e-8, 2e-4, 0.01, 0.3, 1.0, 5.0, 40.0):
         for delta in (1e-12, 1e-6, 1e-3, 0.05, 0.4):
             mu = profile_mu(epsilon, delta)
             assert profile_delta(mu, epsilon) <= delta
             assert profile_delta(1.01 * mu, epsilon) > delta
     assert profile_delta(1.0, 0.0) == 1.0
     assert profile_delta(1.0, 1.1) == 1.0
+
+
+@pytest.mark.parametrize("epsilon", [3e-7, 3e-6, 3e-5, 2e-4])
+def test_a_small_epsilon_can_be_planned(epsilon):
+    problem = problem_of(Logistic(), n=100_000)
+    l2, spread = settled(
+        Landscape.of(problem), epsilon=0.98 * epsilon, delta=0.01, curvature_share=0.5, least=0.0
+    )
+    mechanism = PerturbedObjective(epsilon, 0.01, l2, spread, 0.01 * epsilon, 10.0)
+    assert mechanism.planned(problem).delta == 0.01
 
 
 def test_pure_noise_by_quadrature():

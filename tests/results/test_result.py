@@ -94,6 +94,15 @@ def test_wald_text_and_values_exclude_each_other(result):
         result.wald_test("age = 0", 1)
 
 
+def test_combinations_by_matrix_and_values_are_those_of_text(result):
+    text = result.t_test("age = 0.03, C(sex)[T.Male] - 2*age = 1.1")
+    array = result.t_test([[0, 1, 0, 0, 0], [0, -2, 1, 0, 0]], [0.03, 1.1])
+    np.testing.assert_array_equal(array.null, [0.03, 1.1])
+    np.testing.assert_allclose(array.zvalues, (array.effect - [0.03, 1.1]) / array.se)
+    np.testing.assert_array_equal(array.pvalues, text.pvalues)
+    assert str(array) == str(text)
+
+
 def test_infinite_noise_concludes_nothing(result):
     assert result.bse["hours"] == np.inf
     assert result.zvalues["hours"] == 0

@@ -29,7 +29,7 @@ from privfit.solvers import (
     RidgeTwoStep,
     WhitenedGradientDescent,
 )
-from privfit.solvers.shrinkage import posterior_mean
+from privfit.solvers.shrinkage import likelier_mean
 
 from .simulated import plan_once, problem_for
 
@@ -275,7 +275,8 @@ def test_shrinkage_does_not_depend_on_the_order_of_the_classes(rng):
     noisy, root = rng.normal(size=15), rng.normal(size=(15, 15))
     noise = 0.1 * root @ root.T
     alike = np.diag([1.0, 1.0, 0.8, 0.5, 0.2])
-    one = posterior_mean(noisy, noise, contrasts, energy=4.0, alike=alike)
-    other = posterior_mean(turn @ noisy, turn @ noise @ turn.T, contrasts, energy=4.0, alike=alike)
+    given = {"energy": 4.0, "alike": alike, "otherwise": alike}
+    one = likelier_mean(noisy, noise, contrasts, **given)
+    other = likelier_mean(turn @ noisy, turn @ noise @ turn.T, contrasts, **given)
     np.testing.assert_allclose(other, turn @ one, atol=1e-10)
     assert 0.0 < np.linalg.norm(one) < np.linalg.norm(noisy)

@@ -18,6 +18,7 @@ from privfit.problem.objective import Problem
 from privfit.problem.oracle import Oracle
 from privfit.problem.plan import Plan
 from privfit.problem.schedule import planned_release
+from privfit.problem.share_kernels import SIDE_CLASSES
 from privfit.solvers.geometry import Frame
 from privfit.solvers.looks import LOOKS, planned_looks
 from privfit.solvers.residual_bounds import bounded_at, has_bound, tail_bound
@@ -102,6 +103,18 @@ def test_what_exact_shares_say(law, skewness, skew):
     size, hidden = seen.largest
     assert np.abs(y).max() <= unit_of(problem) * size < 1.5 * np.abs(y).max()
     assert hidden < 1e-6
+
+
+@pytest.mark.statistical
+@pytest.mark.parametrize("noise", [0.003, 0.01])
+def test_the_share_below_has_about_the_noise_that_it_is_said_to_have(noise):
+    """No less than said, by a fixed seed: shares that noise makes negative are 0, so that it may be less."""
+    rng, shares = np.random.default_rng(0), np.zeros(2 * SIDE_CLASSES)
+    shares[SIDE_CLASSES - 9 : SIDE_CLASSES + 9] = 1.0 / 18.0
+    looks = [Residuals(shares + rng.normal(size=shares.size) * noise, noise).below for _ in range(400)]
+    found, said = np.array(looks).T
+    assert abs(found.mean() - 0.5) < 5.0 * noise / 20.0
+    assert found.std() < said.mean() < 2.0 * found.std()
 
 
 def test_noise_falls_with_the_bound_and_never_rises():

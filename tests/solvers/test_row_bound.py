@@ -11,9 +11,11 @@ from scipy.special import expit
 import privfit as pf
 from privfit.data.clamp import UNWEIGHTED, default_norm_bound
 from privfit.losses import ConcomitantHuber, Huber, Logistic, Poisson, SmoothedQuantile, Squared
+from privfit.planning import make_plan
 from privfit.privacy.allowance import Allowance
 from privfit.privacy.budget import Budget
-from privfit.solvers import BY_NAME, NoisyGradientDescent, NoisyNewton
+from privfit.solvers import BY_NAME, NoisyGradientDescent, NoisyNewton, WhitenedGradientDescent
+from privfit.solvers.row_bound import signal_of_bread
 from tests.solvers.simulated import problem_for
 
 GROWING = (NoisyNewton(), NoisyGradientDescent())
@@ -46,6 +48,13 @@ def test_noise_of_hessians_limits_the_bound():
     squared = NoisyNewton().norm_bound(asked, allowance) ** 2
     assert squared == pytest.approx(0.003 * 80_000 / (3.217 * math.sqrt(20)), rel=1e-3)
     assert growth(NoisyNewton(), 2.0, p=20) == pytest.approx(0.003 * 20_000 / math.sqrt(20) / 10)
+
+
+def test_the_signal_of_a_bread_is_less_where_fewer_rows_count():
+    plan = make_plan(problem(), WhitenedGradientDescent(), Allowance.gaussian(1.0), inference=True)
+    whole, half = (signal_of_bread(plan, math.inf, part) for part in (1.0, 0.5))
+    assert math.isfinite(whole)
+    assert half == pytest.approx(0.5 * whole)
 
 
 def test_generous_bounds_on_slopes_leave_less_room():

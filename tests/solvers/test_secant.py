@@ -115,6 +115,17 @@ def test_a_move_that_is_shorter_than_noise_says_nothing():
     assert corrected(MODEL, *(step_at(100.0 * s.release.at, s.gradient, 0.1) for s in steps)) is not MODEL
 
 
+def test_a_difference_that_noise_barely_does_not_explain_changes_little():
+    """A correction sets in at three standard deviations of the noise, and from there on by degrees."""
+    sd, move = 0.01, np.array([1.0, 0.0, 0.0])
+    noise = (3.0 + 3.0 * np.sqrt(6.0)) * 2.0 * sd**2
+    for times, changed in ((0.99, False), (1.01, False), (100.0, True)):
+        gradient = MODEL @ move + np.sqrt(times * noise) * move
+        found = corrected(MODEL, step_at(np.zeros(3), np.zeros(3), sd), step_at(move, gradient, sd))
+        off = np.abs(found - MODEL).max()
+        assert off > 0.1 if changed else off < 0.01
+
+
 def test_steps_over_a_bend_arrive():
     """A logit of one level, asked where 4 % are positive, when 40 % are."""
 

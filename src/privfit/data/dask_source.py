@@ -136,7 +136,7 @@ class DaskSource:
         beside = Beside(basis.size, {"factor": factor, "bounds": bounds})
         wanted = list(zip(self._kept, found, strict=True))
         kept = persisted(tasks_of(partitions.weighted, "weights", wanted, beside))
-        return DaskSource(kept, self._groups, list(np.diff(self._starts)), self._norm_bound, self._width)
+        return DaskSource(kept, self._groups, list(np.diff(self._starts)), norm_bound, self._width)
 
     def sampled(self, coins: Coins, part: float) -> "DaskSource | ArraySource":
         """Return the rows for which a coin is true, and what is known of them; coins are thrown here.

@@ -182,7 +182,7 @@ def weighted(
 ) -> tuple[Partition, ...]:
     """Return the rows of partitions with weights that keep multiples of their norms within bounds."""
     return tuple(
-        Partition(rows.source.weighted(found, factor, bounds).bounded, rows.norm_bound)
+        Partition(rows.source.weighted(found, factor, bounds).bounded, bounds.norm_bound)
         for rows, found in zip(group, norms, strict=True)
     )
 

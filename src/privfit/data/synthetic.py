@@ -206,13 +206,10 @@ def logistic_model(
     *,
     intercept: float = 0.0,
     design: DesignName = "normal",
-    correlation: float = 0.0,
     seed: int,
 ) -> tuple[FloatArray, FloatArray]:
     """Simulate labels 0/1 with log-odds ``intercept + X @ beta``; parameters as in `linear_model`."""
-    rng, x, mean = _simulated_design(
-        n, beta, intercept=intercept, design=design, correlation=correlation, seed=seed
-    )
+    rng, x, mean = _simulated_design(n, beta, intercept=intercept, design=design, seed=seed)
     return x, (rng.random(n) < expit(mean)).astype(np.float64)
 
 
@@ -222,7 +219,6 @@ def multinomial_model(
     *,
     intercept: ArrayLike = 0.0,
     design: DesignName = "normal",
-    correlation: float = 0.0,
     seed: int,
 ) -> tuple[FloatArray, FloatArray]:
     """Simulate labels 0 to K - 1 by a multinomial logit; other parameters as in `linear_model`.
@@ -234,16 +230,14 @@ def multinomial_model(
     intercept : float or array of shape (K - 1,)
     """
     slopes = np.atleast_2d(np.asarray(beta, dtype=np.float64))
-    rng, x, _ = _simulated_design(
-        n, np.zeros(slopes.shape[1]), intercept=0.0, design=design, correlation=correlation, seed=seed
-    )
+    rng, x, _ = _simulated_design(n, np.zeros(slopes.shape[1]), intercept=0.0, design=design, seed=seed)
     odds = x @ slopes.T + np.asarray(intercept, dtype=np.float64)
     chances = softmax(np.column_stack([np.zeros(n), odds]), axis=1)
     return x, (rng.random((n, 1)) > np.cumsum(chances, axis=1)[:, :-1]).sum(axis=1).astype(np.float64)
 
 
 def _simulated_design(
-    n: int, beta: ArrayLike, *, intercept: float, design: str, correlation: float, seed: int
+    n: int, beta: ArrayLike, *, intercept: float, design: str, correlation: float = 0.0, seed: int
 ) -> tuple[np.random.Generator, FloatArray, FloatArray]:
     slopes = np.atleast_1d(np.asarray(beta, dtype=np.float64))
     one_of(("normal", "uniform", "arcsine", "student", "binary"), design=design)

@@ -145,7 +145,7 @@ class LogisticRegression(AbstractLinearClassifier):
     relation : {"replace", "add_remove"}
         Which tables are neighbours; ``add_remove`` keeps the number of rows private and needs ``n_rows``.
     inference : bool
-        Whether to spend 11 to 27 % of the squared budget on standard errors.
+        Whether to spend 10 to 43 % of the squared budget on standard errors.
     norm_bound : float, optional
         Without a schema: norm of a row (constant included) beyond which it is weighted down. Default: what
         the solver chooses from the number of columns, ``"newton"`` and ``"gradient-descent"`` also from the

@@ -39,7 +39,7 @@ class BudgetSplit:
     ----------
     bread, meat : float, optional
         In (0, 1), with a sum below 1. By default what the solver says: 0.18 and 0.04; after the default
-        method from 0.08 to 0.18 and from 0.03 to 0.09, by rows, columns, budget and loss.
+        method from 0.08 to 0.18 and from 0.02 to 0.25, by rows, columns, budget and loss.
     """
 
     bread: float | None = None

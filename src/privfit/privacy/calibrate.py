@@ -9,7 +9,7 @@ from typing import Final
 from privfit.errors import Incompatible
 from privfit.privacy.budget import Budget
 from privfit.privacy.composition import Event, GaussianEvent, SampledGaussianEvent, compose
-from privfit.privacy.sampling import Steps, clt_mu
+from privfit.privacy.sampling import SMALLEST_DELTA, Steps, clt_mu
 
 _PRECISION: Final = 1e-3
 """Relative precision of the ratio: what more bisection would save in noise."""
@@ -52,6 +52,11 @@ def calibrate_sampled(
         raise Incompatible(
             f"budget: an epsilon above {_MOST_EPSILON:g} is beyond the accounting of sampled rows beside "
             "other releases; ask for a smaller one, for inference=False, or for a solver that asks all rows"
+        )
+    if budget.delta < SMALLEST_DELTA:
+        raise Incompatible(
+            f"budget: a delta below {SMALLEST_DELTA:g} is beyond the accounting of sampled rows; ask for a "
+            "larger one, or for a solver that asks all rows"
         )
 
     def fits(ratio: float) -> bool:

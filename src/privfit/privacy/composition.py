@@ -15,7 +15,7 @@ from privfit._checks import in_range, one_of, positive, whole
 from privfit.errors import Incompatible, InvalidArgument
 from privfit.privacy.budget import Budget
 from privfit.privacy.curves import gdp_delta, gdp_epsilon, pair_delta, smallest_epsilon
-from privfit.privacy.sampling import Steps, sampled_curve
+from privfit.privacy.sampling import SMALLEST_DELTA, Steps, sampled_delta
 
 _LARGEST_LOSS: Final = 300.0
 """Total privacy loss up to which numerical composition is tried; beyond it exponentials overflow."""
@@ -25,9 +25,6 @@ _LEAST_EVENT: Final = 1e-12
 
 _TOLERANCE: Final = 1e-6
 """Relative precision of an ε that is found numerically."""
-
-_SMALLEST_DELTA: Final = 1e-15
-"""Below it numerical composition is not tight, and no ε is sought."""
 
 _CEILING: Final = Context(prec=4, rounding=ROUND_CEILING)
 
@@ -224,7 +221,7 @@ class Guarantee:
         """
         delta = in_range(0.0, 1.0, closed="left", delta=delta)
         basic = math.inf if self.sampled else self._basic_epsilon(delta)
-        if not (self.sampled or self._mixed) or delta <= max(self._failure(), _SMALLEST_DELTA):
+        if not (self.sampled or self._mixed) or delta <= max(self._failure(), SMALLEST_DELTA):
             return basic
         return min(basic, smallest_epsilon(self.delta_at, delta, tolerance=_TOLERANCE))
 
@@ -290,7 +287,7 @@ class Guarantee:
             steps.append(Steps("all", one_sided=False, ratio=ratio, rate=1.0, count=1))
         pairs = tuple((max(epsilon, _LEAST_EVENT), delta) for epsilon, delta in self.pairs)
         scale = 2.0 ** math.ceil(math.log2(min(epsilon, _LARGEST_LOSS))) if epsilon > 1e-6 else 0.0
-        return sampled_curve(tuple(steps), pairs, scale=scale, rough=rough).delta_at(epsilon)
+        return sampled_delta(epsilon, tuple(steps), pairs, scale=scale, rough=rough)
 
     def _loss(self) -> float:
         return _decimal_sum(epsilon for epsilon, _ in self.pairs)

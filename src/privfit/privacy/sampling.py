@@ -60,8 +60,18 @@ from privfit.privacy.loss_grid import (
 
 Scheme: TypeAlias = Literal["one", "poisson", "all"]
 
-_TAIL: Final = 1e-17
-"""Probability of the losses, of all steps together, that count as infinite."""
+SMALLEST_DELTA: Final = 1e-100
+"""Below it the curve is not tight: a thousandth of it is the least that is cut off."""
+
+_TAILS: Final = (1e-17, 1e-35, 1e-69, 1e-3 * SMALLEST_DELTA)
+"""Probabilities of the losses, of steps alike together, that may count as infinite: the first that is small
+beside δ."""
+
+_SMALL: Final = 1e-3
+"""Part of δ that they may be."""
+
+_UNDERFLOW: Final = 1e-300
+"""Added to every δ, because a positive δ must not underflow to 0."""
 
 _BLUR: Final = {False: 1e-3, True: 0.05}
 """Relative variance that the grid may add to the loss, for a final and for a rough answer."""
@@ -121,11 +131,18 @@ class SampledCurve:
         About the ε that is asked for: the grid is chosen to be tight there.
     rough : bool
         Whether to use a coarser grid: a faster and somewhat larger bound.
+    tail : float
+        About the probability of the largest losses of steps alike, together, that count as infinite.
 
     Notes
     -----
-    *Guarantee.* `delta_at` is an upper bound, errors of the grid, of truncation and of rounding included. It
-    exceeds the exact value by about a part in 100, or what a relative 5e-4 more signal would do, and 1e-17.
+    *Guarantee.* `delta_at` is an upper bound, errors of the grid, of truncation and of rounding included.
+
+    It exceeds the exact value by about a part in 100, or what a relative 5e-4 more signal would do, and
+    ``tail``, where the total loss is about normal or its law fits into a few million points. Of few steps at
+    a small rate with a large ratio it does neither: losses near ε count in small parts of the rate, and the
+    largest are many times as large. What lies beyond the window is then bounded by Chernoff's inequality
+    alone, and the bound may be thousands of times what is exact.
     """
 
     def __init__(
@@ -135,12 +152,13 @@ class SampledCurve:
         *,
         scale: float,
         rough: bool,
+        tail: float,
     ) -> None:
-        interval = _interval(steps, pairs, scale=scale, rough=rough)
+        interval = _interval(steps, pairs, scale=scale, rough=rough, tail=tail)
         directions = (False, True) if any(part.asymmetric for part in steps) else (False,)
         self._directions = []
         for added in directions:
-            grids = [_step_grid(part, interval, added=added) for part in steps]
+            grids = [_step_grid(part, interval, added=added, tail=tail) for part in steps]
             grids += [_pair_grid(*pair, interval, pairs.count(pair)) for pair in dict.fromkeys(pairs)]
             self._directions.append(Convolution(grids, interval))
 
@@ -149,12 +167,46 @@ class SampledCurve:
         return max(direction.delta_at(epsilon) for direction in self._directions)
 
 
+def sampled_delta(
+    epsilon: float,
+    steps: tuple[Steps, ...],
+    pairs: tuple[tuple[float, float], ...],
+    *,
+    scale: float,
+    rough: bool,
+) -> float:
+    """Return a δ at ``epsilon`` of these releases together; the smaller it is, the less is cut off.
+
+    Parameters
+    ----------
+    epsilon : float
+    steps, pairs, scale, rough
+        As in `SampledCurve`.
+
+    Notes
+    -----
+    *Guarantee.* An upper bound.
+    """
+    delta = 1.0
+    for tail in _TAILS:
+        curve = sampled_curve(steps, pairs, scale=scale, rough=rough, tail=tail)
+        delta = min(delta, curve.delta_at(epsilon))
+        if delta >= tail / _SMALL or not steps:
+            break
+    return min(1.0, delta + _UNDERFLOW)
+
+
 @lru_cache(maxsize=8)
 def sampled_curve(
-    steps: tuple[Steps, ...], pairs: tuple[tuple[float, float], ...], *, scale: float, rough: bool
+    steps: tuple[Steps, ...],
+    pairs: tuple[tuple[float, float], ...],
+    *,
+    scale: float,
+    rough: bool,
+    tail: float,
 ) -> SampledCurve:
     """Return the curve of these releases together; the last few are kept."""
-    return SampledCurve(steps, pairs, scale=scale, rough=rough)
+    return SampledCurve(steps, pairs, scale=scale, rough=rough, tail=tail)
 
 
 def clt_mu(steps: Steps) -> float:
@@ -222,10 +274,9 @@ def _edge(steps: Steps, tail: float) -> float:
     return math.log1p(up - rate) - math.log1p(rate * math.expm1(-shift * x - shift**2 / 2))
 
 
-def _step_grid(steps: Steps, interval: float, *, added: bool) -> LossGrid:
+def _step_grid(steps: Steps, interval: float, *, added: bool, tail: float) -> LossGrid:
     """Return the law of a step's loss on the grid."""
-    tail = _TAIL / (2 * steps.count)
-    top = min(LARGEST_LOSS, _edge(steps, tail)) + interval
+    top = min(LARGEST_LOSS, _edge(steps, tail / (2 * steps.count))) + interval
     last = math.ceil(top / interval)
     if not steps.asymmetric:
         p, q = _masses(steps, np.arange(last + 1.0) * interval)
@@ -262,14 +313,19 @@ def _pair_grid(epsilon: float, delta: float, interval: float, count: int) -> Los
 
 
 def _interval(
-    steps: tuple[Steps, ...], pairs: tuple[tuple[float, float], ...], *, scale: float, rough: bool
+    steps: tuple[Steps, ...],
+    pairs: tuple[tuple[float, float], ...],
+    *,
+    scale: float,
+    rough: bool,
+    tail: float,
 ) -> float:
     """Return a distance of the grid's points that is fine against what each release loses.
 
     Moving a loss l to its neighbours at a distance h adds a variance of at most ``h**2 / 4`` and ``|l| h``,
     and with a tilt of s raises δ by about ``s**2 / 2`` times the sum.
     """
-    laws = [_outline(part) for part in steps]
+    laws = [_outline(part, 1e5 * tail) for part in steps]
     laws += [(np.array([-epsilon, epsilon]), np.array([0.5, 0.5]), 1) for epsilon, _ in pairs]
     spreads = [(math.sqrt(float(mass @ losses**2)), count) for losses, mass, count in laws]
     sizes = [(float(mass @ np.abs(losses)), count) for losses, mass, count in laws]
@@ -285,9 +341,9 @@ def _interval(
     return max(interval, least)
 
 
-def _outline(steps: Steps) -> Law:
+def _outline(steps: Steps, tail: float) -> Law:
     """Return roughly the law of a step's loss."""
-    top = min(LARGEST_LOSS, _edge(steps, 1e-12))
+    top = min(LARGEST_LOSS, _edge(steps, tail))
     losses: FloatArray = np.append(0.0, np.geomspace(1e-9 * top, top, 3000))
     if steps.asymmetric:
         losses = np.concatenate([math.log1p(-steps.rate) * np.linspace(1, 0, 1000, endpoint=False), losses])

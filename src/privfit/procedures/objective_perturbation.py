@@ -124,7 +124,7 @@ def profile_delta(mu: float, epsilon: float) -> float:
 
 def profile_mu(epsilon: float, delta: float) -> float:
     """Return the largest mu, but for a relative 1e-9, with ``profile_delta(mu, epsilon) <= delta``."""
-    largest = math.sqrt(2.0 * (math.sqrt(1.0 + epsilon * epsilon) - 1.0))
+    largest = epsilon * math.sqrt(2.0 / (1.0 + math.sqrt(1.0 + epsilon * epsilon)))
     return min(gdp_mu(epsilon, delta / 2.0), largest) * (1.0 - 1e-9)
 
 

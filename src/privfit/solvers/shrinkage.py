@@ -107,8 +107,14 @@ def _posterior(noisy: Any, variance: Any, grid: Any, believable: float) -> Any:
     return mean, square
 
 
-def posterior_mean(
-    noisy: FloatArray, noise: FloatArray, contrasts: FloatArray, *, energy: float, alike: FloatArray
+def likelier_mean(
+    noisy: FloatArray,
+    noise: FloatArray,
+    contrasts: FloatArray,
+    *,
+    energy: float,
+    alike: FloatArray,
+    otherwise: FloatArray,
 ) -> FloatArray:
     """Return the posterior mean of coefficients from an estimate whose noise has a known covariance.
 
@@ -121,30 +127,9 @@ def posterior_mean(
         What turns the m predictors into those of K classes, orthonormal columns; ``[[1.0]]`` for one.
     energy : float
         See `shrunk`.
-    alike : array of shape (p, p)
+    alike, otherwise : array of shape (p, p)
         Invertible: coefficients are ``alike`` times ones of which nothing is known beforehand that tells them
-        apart.
-
-    Notes
-    -----
-    Prior variances are found for the coefficients of every class, so that the result does not depend on
-    the order of the classes. They are scaled by ``K / m``, as the contrasts take ``K - m`` directions away.
-    """
-    return _belief(noisy, noise, contrasts, energy=energy, alike=alike).mean
-
-
-def likelier_mean(
-    noisy: FloatArray,
-    noise: FloatArray,
-    contrasts: FloatArray,
-    *,
-    energy: float,
-    alike: FloatArray,
-    otherwise: FloatArray,
-) -> FloatArray:
-    """Return the posterior mean for coefficients that are ``alike``, or ``otherwise`` where that is likelier.
-
-    The arguments are those of `posterior_mean`; ``otherwise`` is as ``alike``.
+        apart, or ``otherwise`` times such where that is likelier.
 
     Notes
     -----
@@ -181,7 +166,11 @@ class _Belief:
 def _belief(
     noisy: FloatArray, noise: FloatArray, contrasts: FloatArray, *, energy: float, alike: FloatArray
 ) -> _Belief:
-    """Return what `posterior_mean` does, and how likely the estimate was."""
+    """Return the posterior mean for coefficients that are ``alike``, and how likely the estimate was.
+
+    Prior variances are found for the coefficients of every class, so that the result does not depend on the
+    order of the classes. They are scaled by ``K / m``, as the contrasts take ``K - m`` directions away.
+    """
     classes, m = contrasts.shape
     p = noisy.size // m
     scale = for_each(m, alike)
