@@ -107,7 +107,7 @@ def test_every_class_has_its_columns(invoke, saved, new, tmp_path):
         of_class = expected.xs(name, level="class")
         np.testing.assert_array_equal(found[name], of_class["mean"])
         np.testing.assert_array_equal(found[f"{name} std err"], of_class["mean_se"])
-        np.testing.assert_array_equal(found[f"{name} upper"], of_class["upper"])
+        np.testing.assert_array_equal(found[f"{name} upper"], of_class["mean_ci_upper"])
 
 
 def test_a_machine_predicts_classes(invoke, refused, saved, new, tmp_path):

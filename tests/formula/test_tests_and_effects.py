@@ -104,12 +104,12 @@ def test_predictions_agree_with_statsmodels(pair):
     se = expected["mean_se" if "mean_se" in expected else "se"]
     np.testing.assert_allclose(found["mean_se"], se, rtol=1e-5)
     if isinstance(theirs.model, OLS):
-        np.testing.assert_allclose(found["lower"], expected["mean_ci_lower"], rtol=1e-6)
+        np.testing.assert_allclose(found["mean_ci_lower"], expected["mean_ci_lower"], rtol=1e-6)
     else:  # ends carried over from the linear predictor
         line = theirs.get_prediction(PROFILES, which="linear").summary_frame(alpha=0.1)
         inverse = expit if isinstance(theirs.model, Logit) else np.exp
-        np.testing.assert_allclose(found["lower"], inverse(line["ci_lower"]), rtol=1e-6)
-        np.testing.assert_allclose(found["upper"], inverse(line["ci_upper"]), rtol=1e-6)
+        np.testing.assert_allclose(found["mean_ci_lower"], inverse(line["ci_lower"]), rtol=1e-6)
+        np.testing.assert_allclose(found["mean_ci_upper"], inverse(line["ci_upper"]), rtol=1e-6)
 
 
 def test_average_effects_agree_with_statsmodels(people):
@@ -425,7 +425,7 @@ def test_quantiles_are_not_called_means(people, quantile):
     for one in (fit, pf.FitResult.from_json(fit.to_json())):
         assert one.predict(PROFILES).name == name
         found = one.get_prediction(PROFILES)
-        assert list(found.summary_frame()) == ["mean", "mean_se", "lower", "upper"]  # as statsmodels has them
+        assert list(found.summary_frame()) == ["mean", "mean_se", "mean_ci_lower", "mean_ci_upper"]
         text = " ".join(str(found).split())
         assert f"Predicted quantiles ({quantile:g})" in text
         assert "Intervals are for the quantile at these covariates" in text

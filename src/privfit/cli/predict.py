@@ -73,8 +73,8 @@ def _intervals(found: FitResult, table: Table, level: float) -> tuple[pd.DataFra
         of_output = frame.iloc[k :: len(outputs)]
         columns[output] = of_output["mean"].to_numpy()
         columns[f"{output} std err"] = of_output["mean_se"].to_numpy()
-        columns[f"{output} lower"] = of_output["lower"].to_numpy()
-        columns[f"{output} upper"] = of_output["upper"].to_numpy()
+        columns[f"{output} lower"] = of_output["mean_ci_lower"].to_numpy()
+        columns[f"{output} upper"] = of_output["mean_ci_upper"].to_numpy()
     return pd.DataFrame(columns), predicted.notes
 
 

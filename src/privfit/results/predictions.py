@@ -121,15 +121,19 @@ class Predictions(AbstractTable):
         return pd.DataFrame(dict(zip(("lower", "upper"), ends, strict=True)), index=self.index)
 
     def summary_frame(self, level: float = 0.95) -> pd.DataFrame:
-        """Return a frame with columns ``mean``, ``mean_se``, ``lower`` and ``upper``.
+        """Return a frame with columns ``mean``, ``mean_se``, ``mean_ci_lower`` and ``mean_ci_upper``.
 
         Names are those of statsmodels, which are the same whatever is predicted: of a quantile regression
         ``mean`` is the quantile.
         """
-        frame = self.conf_int(level)
-        frame.insert(0, "mean", self.predicted)
-        frame.insert(1, "mean_se", self.se)
-        return frame
+        ends = self.conf_int(level)
+        columns = {
+            "mean": self.predicted.copy(),
+            "mean_se": self.se.copy(),
+            "mean_ci_lower": ends["lower"],
+            "mean_ci_upper": ends["upper"],
+        }
+        return pd.DataFrame(columns, index=self.index)
 
     def summary(self, level: float = 0.95) -> Summary:
         """Return the table, for print or notebook."""
