@@ -445,6 +445,34 @@ def test_steps_and_rows_for_an_accuracy(relation, factor):
     assert found.solver.n_steps == found.n_steps
 
 
+@pytest.mark.parametrize(
+    ("response", "guesses", "message"),
+    [
+        ("high", {"shares": {"high": [0.8, 0.2]}}, "'high' is the response; give mean="),
+        ("wage", {"sd": {"wage": 3.0}}, "'wage' is the response; give residual_sd="),
+        ("wage", {"spread": {"wage": 0.2}}, "'wage' is the response; give residual_sd="),
+        ("high", {"reference": {"age": [30.0] * 9}, "shares": {"job": [0.5, 0.3, 0.2]}}, "what shares does"),
+        ("high", {"reference": {"age": [30.0] * 9}, "correlation": 0.5}, "what correlation does"),
+        (
+            "high",
+            {"reference": {"age": [30.0] * 9, "high": ["yes"] * 9}, "mean": 0.5},
+            "that mean counts for",
+        ),
+    ],
+)
+def test_no_guess_counts_for_nothing(response, guesses, message):
+    model = "logit" if response == "high" else "ols"
+    with pytest.raises(InvalidArgument, match=message):
+        pf.plan(f"{response} ~ age", n=500, schema=SCHEMA, model=model, assumptions=pf.Assumptions(**guesses))
+
+
+@pytest.mark.parametrize("given", ["no", 0.5, None])
+def test_plans_check_inference_as_fits_do(given):
+    for ask in (lambda **more: pf.plan(n=500, **more), lambda **more: pf.sample_size(width=0.1, **more)):
+        with pytest.raises(InvalidArgument, match="inference must be True, False or a BudgetSplit"):
+            ask(formula="high ~ age", inference=given, **COMMON)
+
+
 @pytest.mark.usefixtures("few_rehearsals")
 @pytest.mark.parametrize(
     ("arguments", "error", "message"),

@@ -92,6 +92,9 @@ class FitOptions:
             raise InvalidArgument("dataset is needed with ledger: name the data set that pays")
         if self.ledger is None and self.dataset is not None:
             raise InvalidArgument("dataset names an account in a ledger; give ledger too, or leave it out")
+        if not isinstance(self.inference, bool | np.bool_ | BudgetSplit):
+            kind = type(self.inference).__name__
+            raise InvalidArgument(f"inference must be True, False or a BudgetSplit, got {kind}")
 
     @property
     def method(self) -> AbstractSolver:

@@ -267,8 +267,8 @@ def _sought(
 ) -> float | None:
     """Return the least point in [low, high], to `_TOLERANCE`, where the forecast of a plan is good enough.
 
-    None if it is nowhere. A search by few rehearsals says where to begin: of eight fits, six may have a finite
-    interval where half of all have.
+    None if it is nowhere. A search by few rehearsals only says where to begin: of eight fits, six may have a
+    finite interval where half of all have.
     """
     rough = _least(
         lambda at: meets(at, _SEARCH_REHEARSALS), low, high, start=start, stride=_FAR, tolerance=_NEAR

@@ -8,10 +8,8 @@ from privfit.data.elsewhere import as_store
 from privfit.data.schema import SchemaLike, as_schema
 from privfit.data.shares import ShareRule
 from privfit.data.tables import open_table
-from privfit.errors import InvalidArgument
 from privfit.estimators.fit import FitOptions, fit, make_problem, public_rows
 from privfit.estimators.models import Model
-from privfit.inference.infer import BudgetSplit
 from privfit.results import FitResult
 from privfit.terms.encoder import FormulaEncoder
 
@@ -57,7 +55,3 @@ def _check(model: Model, encoder: FormulaEncoder, options: FitOptions) -> None:
     _ = options.method
     n_rows = public_rows(_STAND_IN_ROWS, options)
     make_problem(model, encoder.design, options, n_rows=n_rows)
-    if not isinstance(options.inference, bool | BudgetSplit):
-        raise InvalidArgument(
-            f"inference must be True, False or a BudgetSplit, got {type(options.inference).__name__}"
-        )
