@@ -178,16 +178,16 @@ def test_what_cannot_predict_is_refused(invoke, refused, small, people, new):
     fails(VERSION_1, new, start="Incompatible: predict needs the schema and formula")
     fails(small, new, "--intervals", "--level", 95, start="InvalidArgument: level")
     for replaced in (small, new):
-        fails(small, new, "--out", replaced, start="InvalidArgument: out names a file that is read")
+        fails(small, new, "--out", replaced, start="InvalidArgument: --out names a file that is read")
     folder = new.with_name("parts")
     folder.mkdir()
     part = folder / "a.parquet"
     pd.DataFrame({"age": [50.0]}).to_parquet(part)
     before = part.read_bytes()
-    fails(small, folder, "--out", part, start="InvalidArgument: out names a file in a folder that is read")
+    fails(small, folder, "--out", part, start="InvalidArgument: --out names a file in a folder that is read")
     assert part.read_bytes() == before
-    fails(small, new, "--out", none.with_suffix(".xlsx"), start="InvalidArgument: out must end in")
-    fails(small, new, "--out", none / "p.csv", start="InvalidArgument: out must")
+    fails(small, new, "--out", none.with_suffix(".xlsx"), start="InvalidArgument: --out must end in")
+    fails(small, new, "--out", none / "p.csv", start="InvalidArgument: --out must")
     refused(invoke("predict", small), 2, "usage: ")
     refused(invoke("predict", small, new, "--columns", "a"), 2, "usage: ")
     refused(invoke("predict", small, new, "--level", 0.9), 2, "usage: ")

@@ -417,6 +417,31 @@ def test_a_model_with_an_intercept_alone_predicts(people, name):
         np.testing.assert_array_equal(values, fit.params["Intercept"])
 
 
+def test_other_names_of_statsmodels_are_explained(people):
+    fit = pf.ols("ols ~ age", people, schema={**SCHEMA, "ols": RESPONSES["ols"]}, epsilon=9)
+    predictions, effects = fit.get_prediction(PROFILES), fit.get_margeff(PROFILES)
+    for table, name, said in (
+        (effects, "margeff", "params"),
+        (effects, "margeff_se", "bse"),
+        (predictions, "predicted_mean", "predicted"),
+        (predictions, "se_mean", "se"),
+    ):
+        with pytest.raises(AttributeError, match=f"has no attribute '{name}': it is called {said}$"):
+            getattr(table, name)
+        assert hasattr(table, said)
+    with pytest.raises(AttributeError, match=r"no attribute 'bse'$"):
+        predictions.bse  # noqa: B018
+    for call in (predictions.conf_int, predictions.summary_frame, predictions.summary, effects.summary_frame):
+        with pytest.raises(InvalidArgument, match=r"alpha=0\.05 is level=0\.95"):
+            call(alpha=0.05)
+
+
+def test_a_stream_is_for_estimators(people):
+    schema = {**SCHEMA, "ols": RESPONSES["ols"]}
+    with pytest.raises(InvalidArgument, match="a RowStream goes with estimators"):
+        pf.ols("ols ~ age", pf.RowStream([people], n_rows=len(people)), schema=schema)
+
+
 @pytest.mark.parametrize("quantile", [0.5, 0.9])
 def test_quantiles_are_not_called_means(people, quantile):
     schema = {**SCHEMA, "ols": RESPONSES["ols"]}

@@ -2,7 +2,7 @@
 
 import os
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -22,7 +22,7 @@ from privfit.data.encode import Encoder, SchemaEncoder
 from privfit.data.schema import Schema, SchemaLike, as_schema
 from privfit.data.stores import AbstractRowStore
 from privfit.data.stream import RowStream
-from privfit.data.tables import Table, names_of_array, open_table, single_column
+from privfit.data.tables import Table, names_of_array, open_table, refuse_repeated_names, single_column
 from privfit.data.unit_scale import UnitScaleEncoder
 from privfit.errors import InvalidArgument, SchemaError
 from privfit.estimators.budget import choose_budget
@@ -272,7 +272,7 @@ class AbstractPrivateRegressor(BaseEstimator, ABC):
         if not shape[1] and (isinstance(X, pd.DataFrame) or not options.get("ensure_min_samples", 1)):
             raise SchemaError("X has no column; pass an array or a data frame with at least one")
         _refuse_complex("X", X)
-        _refuse_repeated_names(X)
+        refuse_repeated_names("X", X)
         refuse_text_columns(given)
         try:
             validate_data(self, X, skip_check_array=True, reset=options.get("reset", True))
@@ -355,11 +355,3 @@ def _refuse_complex(argument: str, values: Any) -> None:
     """Raise for an array of complex numbers, of which scikit-learn's message would quote cells."""
     if getattr(getattr(values, "dtype", None), "kind", "") == "c":
         raise ValueError(f"Complex data not supported: {argument} must hold real numbers")
-
-
-def _refuse_repeated_names(X: Any) -> None:
-    """Raise for a frame with two columns of one name, which would be said to hold no numbers."""
-    names = getattr(X, "column_names", getattr(X, "columns", ()))
-    known = [name for name in names if isinstance(name, str)] if isinstance(names, Iterable) else []
-    if len(set(known)) < len(known):
-        raise SchemaError("X has two columns of the same name; rename one")

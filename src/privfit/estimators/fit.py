@@ -160,7 +160,9 @@ def _fit(model: Model, encoder: Encoder, raw: RawRows, options: FitOptions) -> t
     noise = _noise(options)
     encoded = _ready(encoder, table, problem, shares, _storage(problem, options))
     del table  # workers let go of rows that are not bounded
-    reservation = ReservedSpend.of(plan, options.ledger, options.dataset, options.schema)
+    reservation = ReservedSpend.of(
+        plan, options.ledger, options.dataset, options.schema, seeded=not noise.private
+    )
     _progress.expect("passes", len(plan.releases), rows=problem.n_rows)
     outcome = carry_out(model, encoder, options, Oracle(problem, plan, encoded(), noise))
     reservation.commit()

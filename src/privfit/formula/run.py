@@ -7,7 +7,9 @@ from privfit.data.batches import TextForm
 from privfit.data.elsewhere import as_store
 from privfit.data.schema import SchemaLike, as_schema
 from privfit.data.shares import ShareRule
+from privfit.data.stream import RowStream
 from privfit.data.tables import open_table
+from privfit.errors import InvalidArgument
 from privfit.estimators.fit import FitOptions, fit, make_problem, public_rows
 from privfit.estimators.models import Model
 from privfit.results import FitResult
@@ -37,6 +39,11 @@ def fit_formula(
     text: TextForm,
 ) -> FitResult:
     """Fit ``model`` to the terms of ``formula``; parameters as in `privfit.formula.models.logit`."""
+    if isinstance(data, RowStream):
+        raise InvalidArgument(
+            "data: a RowStream goes with estimators, such as LogisticRegression(schema=..., "
+            "solver=OnlineToBatch(), inference=False).fit(stream)"
+        )
     declared = as_schema(schema).with_roles(unit=roles.unit, weights=roles.weights)
     shares = ShareRule.of(declared, roles.rows_per_unit)
     options = replace(options, schema=declared, shares=shares)
