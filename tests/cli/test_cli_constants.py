@@ -117,5 +117,5 @@ def test_a_model_that_does_not_take_it_is_named(fit, refused, model, args, line)
     ],
 )
 def test_values_are_checked(fit, refused, model, option, value):
-    name = option[2:].replace("-", "_")
+    name = option if "-" in option[2:] else option[2:]
     refused(fit(model, "--formula", formula_for(model), option, value), 1, f"InvalidArgument: {name} must ")

@@ -163,8 +163,8 @@ def test_nothing_is_spent_where_the_output_could_not_be_written(invoke, people, 
     ledger = pf.Ledger(path)
     ledger.grant("people", pf.Budget(1.5, 1e-6))
     args = ["--schema", schema, "--model", "logit", "--ledger", path, "--dataset", "people"]
-    refused(invoke("fit", people, *args, "--out", tmp_path / "no" / "r.json"), 1, "InvalidArgument: out")
-    refused(invoke("fit", people, *args, "--html", tmp_path), 1, "InvalidArgument: html")
+    refused(invoke("fit", people, *args, "--out", tmp_path / "no" / "r.json"), 1, "InvalidArgument: --out")
+    refused(invoke("fit", people, *args, "--html", tmp_path), 1, "InvalidArgument: --html")
     assert ledger.spent("people").mu == 0
 
 

@@ -49,6 +49,19 @@ def test_from_a_grant_to_an_account(invoke, people, schema, path, refused):
     refused(fit(invoke, people, schema, path, "--epsilon", 2), 1, "BudgetExceeded")
 
 
+def test_an_account_says_which_analyses_are_seeded(invoke, people, schema, path):
+    """They are charged, and were told apart from private ones by nothing."""
+    granted(invoke, path)
+    assert fit(invoke, people, schema, path, "--epsilon", 0.5).exit_code == 0
+    assert "seeded" not in invoke("ledger", "show", path).stdout
+    assert fit(invoke, people, schema, path, "--epsilon", 0.5, "--seed", 1).exit_code == 0
+    shown = invoke("ledger", "show", path).stdout
+    assert "analyses  2" in shown
+    assert "seeded    1 of them, so not private: do not release" in shown
+    notes = [spend["note"] for spend in pf.Ledger(path).export()["reservations"]]
+    assert notes == ["Logistic", "Logistic; seeded noise, not private"]
+
+
 def test_what_a_pure_fit_spent_is_its_epsilon(invoke, people, schema, path):
     assert invoke("ledger", "grant", path, "--dataset", "people", "--epsilon", 2, "--delta", 0).exit_code == 0
     assert fit(invoke, people, schema, path, "--epsilon", 0.5, "--delta", 0).exit_code == 0

@@ -90,7 +90,7 @@ def test_refusals(invoke, schema, refused):
     refused(invoke(*args, "--rows", 10**13), 1, "InvalidArgument: rows must be at most")
     refused(invoke(*args, "--rows", 500, "--solver", "non-private"), 1, "Incompatible: solver")
     refused(invoke(*args, "--rows", 500, "--epsilon", 0), 1, "InvalidArgument: epsilon")
-    refused(invoke(*args, "--rows", 500, "--out", "/no/such/folder/plan.json"), 1, "InvalidArgument: out")
+    refused(invoke(*args, "--rows", 500, "--out", "/no/such/folder/plan.json"), 1, "InvalidArgument: --out")
 
 
 def test_full_ledger(invoke, schema, tmp_path, refused):

@@ -107,7 +107,7 @@ def test_every_class_has_its_columns(invoke, saved, new, tmp_path):
         of_class = expected.xs(name, level="class")
         np.testing.assert_array_equal(found[name], of_class["mean"])
         np.testing.assert_array_equal(found[f"{name} std err"], of_class["mean_se"])
-        np.testing.assert_array_equal(found[f"{name} upper"], of_class["upper"])
+        np.testing.assert_array_equal(found[f"{name} upper"], of_class["mean_ci_upper"])
 
 
 def test_a_machine_predicts_classes(invoke, refused, saved, new, tmp_path):
@@ -178,16 +178,16 @@ def test_what_cannot_predict_is_refused(invoke, refused, small, people, new):
     fails(VERSION_1, new, start="Incompatible: predict needs the schema and formula")
     fails(small, new, "--intervals", "--level", 95, start="InvalidArgument: level")
     for replaced in (small, new):
-        fails(small, new, "--out", replaced, start="InvalidArgument: out names a file that is read")
+        fails(small, new, "--out", replaced, start="InvalidArgument: --out names a file that is read")
     folder = new.with_name("parts")
     folder.mkdir()
     part = folder / "a.parquet"
     pd.DataFrame({"age": [50.0]}).to_parquet(part)
     before = part.read_bytes()
-    fails(small, folder, "--out", part, start="InvalidArgument: out names a file in a folder that is read")
+    fails(small, folder, "--out", part, start="InvalidArgument: --out names a file in a folder that is read")
     assert part.read_bytes() == before
-    fails(small, new, "--out", none.with_suffix(".xlsx"), start="InvalidArgument: out must end in")
-    fails(small, new, "--out", none / "p.csv", start="InvalidArgument: out must")
+    fails(small, new, "--out", none.with_suffix(".xlsx"), start="InvalidArgument: --out must end in")
+    fails(small, new, "--out", none / "p.csv", start="InvalidArgument: --out must")
     refused(invoke("predict", small), 2, "usage: ")
     refused(invoke("predict", small, new, "--columns", "a"), 2, "usage: ")
     refused(invoke("predict", small, new, "--level", 0.9), 2, "usage: ")

@@ -33,9 +33,11 @@ def fit(invoke, people, schema):
         (["--level", 1], "InvalidArgument: level"),
         (["--level", 0.05], "InvalidArgument: level is the coverage"),
         (["--solver", "magic"], "InvalidArgument: solver"),
-        (["--seed", -1], "InvalidArgument: random_state"),
-        (["--relation", "add_remove"], "InvalidArgument: n_rows"),
-        (["--n-rows", 600], "InvalidArgument: n_rows"),
+        (["--seed", -1], "InvalidArgument: --seed must be at least 0"),
+        (["--relation", "add_remove"], "InvalidArgument: --n-rows is needed under --relation add_remove,"),
+        (["--n-rows", 600], "InvalidArgument: --n-rows is public under --relation replace and"),
+        (["--rows-per-unit", 2], "InvalidArgument: --rows-per-unit goes with unit"),
+        (["--formula", "high ~ I(n_rows + 1)"], "FormulaError: formula: column 'n_rows' is not"),
         (["--formula", "high ~ agee"], "FormulaError"),
         (["--formula", "high ~"], "FormulaError"),
         (["--formula", "high ~ __import__('os').system('id')"], "FormulaError"),
@@ -74,9 +76,7 @@ def test_usage_errors(fit, refused, args):
 def test_what_is_read_is_not_replaced(fit, refused, people, schema, option):
     for path in (people, schema):
         before = path.read_text(encoding="utf-8")
-        refused(
-            fit(option, path.parent / "." / path.name), 1, f"InvalidArgument: {option[2:]} names a file that"
-        )
+        refused(fit(option, path.parent / "." / path.name), 1, f"InvalidArgument: {option} names a file that")
         assert path.read_text(encoding="utf-8") == before
 
 
@@ -88,7 +88,7 @@ def test_no_file_goes_into_a_folder_that_is_read(fit, refused, people, tmp_path,
     pd.read_csv(people).to_parquet(part)
     before = part.read_bytes()
     for path in (part, folder / "new.json", folder / "g=1" / ".." / "new.json"):
-        refused(fit(option, path, data=folder), 1, f"InvalidArgument: {option[2:]} names a file in a folder")
+        refused(fit(option, path, data=folder), 1, f"InvalidArgument: {option} names a file in a folder")
     assert part.read_bytes() == before
     assert [path.name for path in folder.iterdir()] == ["g=1"]
 
@@ -102,7 +102,7 @@ def test_two_outputs_are_two_files(fit, refused, people, tmp_path, there):
     (tmp_path / "link").symlink_to(tmp_path)
     other = tmp_path / "link" / "result.html"
     for first, second in (("out", "html"), ("out", "report"), ("html", "report")):
-        says = f"InvalidArgument: {second} names the file of {first}"
+        says = f"InvalidArgument: --{second} names the file of --{first}"
         refused(fit(f"--{first}", path, f"--{second}", other), 1, says)
     assert path.exists() == there
 

@@ -36,6 +36,6 @@ def test_what_is_no_result_is_refused(invoke, refused, saved, people, tmp_path):
     refused(invoke("report", packed), 1, says)
     refused(invoke("predict", packed, people), 1, says)
     refused(invoke("report", path, "--level", 95), 1, "InvalidArgument: level")
-    refused(invoke("report", path, "--out", path), 1, "InvalidArgument: out names a file that is read")
-    refused(invoke("report", path, "--out", tmp_path / "no" / "page.html"), 1, "InvalidArgument: out must")
+    refused(invoke("report", path, "--out", path), 1, "InvalidArgument: --out names a file that is read")
+    refused(invoke("report", path, "--out", tmp_path / "no" / "page.html"), 1, "InvalidArgument: --out must")
     refused(invoke("report"), 2, "usage: ")

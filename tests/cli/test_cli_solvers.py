@@ -28,7 +28,7 @@ def test_every_solver_plans_and_fits_or_names_a_remedy(invoke, few, schema, refu
     planned, fitted = both(invoke, few, schema, solver)
     remedy = ONLY_LEAST_SQUARES.get(solver)
     if solver == "clipped-gradient-descent":
-        remedy = "inference=False"
+        remedy = "fit with --no-inference"
     if remedy is not None:
         assert remedy in refused(planned, 1, "Incompatible: ")
         assert remedy in refused(fitted, 1, "Incompatible: ")

@@ -273,12 +273,12 @@ def test_paths_show_as_they_were_given(tmp_path, monkeypatch, said):
         ({"a": 3}, "cannot be read"),
         ({3: [1]}, "not text"),
         ({}, "no column"),
-        (pd.DataFrame([[1, CANARY]], columns=["a", "a"]), "cannot be read|same name"),
+        (pd.DataFrame([[1, CANARY]], columns=["a", "a"]), "data has two columns of the same name"),
         (
             pd.DataFrame([[1, CANARY]], columns=pd.MultiIndex.from_tuples([("a", "b"), ("a", "c")])),
             "rename|not text",
         ),
-        (pa.table([[1], [CANARY]], names=["a", "a"]), "cannot be read|same name"),
+        (pa.table([[1], [CANARY]], names=["a", "a"]), "data has two columns of the same name"),
         (pl.LazyFrame({"a": [CANARY]}), "in memory"),
         ([[1, CANARY]], "type list"),
         (None, "type NoneType"),
@@ -290,6 +290,12 @@ def test_bad_tables_are_refused(data, rule, said):
         open_table(data)
     assert CANARY not in said(caught.value)
     assert "\n" not in str(caught.value)
+
+
+def test_a_separator_is_a_text(tmp_path):
+    (tmp_path / "rows.csv").write_text("a,b\n1,2\n")
+    with pytest.raises(SchemaError, match="sep must be a text of one character, got int"):
+        open_table(tmp_path / "rows.csv", sep=3)
 
 
 def test_series_with_different_indexes_are_no_mapping():

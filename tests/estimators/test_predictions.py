@@ -102,6 +102,25 @@ def test_scores_compare_on_the_scale_of_predictions(response, make):
     assert model.score(rows, rows[response]) > 0.1
 
 
+@pytest.mark.parametrize(("response", "make"), CASES)
+def test_a_score_takes_what_a_fit_takes(response, make):
+    model, rows = fitted(response, make)
+    expected = model.score(rows, rows[response].to_numpy())
+    assert model.score(rows) == model.score(rows, response) == expected
+    assert model.score(rows[["g", "x", response]]) == expected
+    with pytest.raises(pf.SchemaError, match=f"^y: the response of the fit is '{response}', got 'x'"):
+        model.score(rows, "x")
+    with pytest.raises(pf.SchemaError, match=f"column '{response}' is not in the data"):
+        model.score(rows[["x", "g"]])
+
+
+def test_a_score_without_a_schema_needs_responses():
+    X = np.random.default_rng(0).normal(size=(100, 2))
+    model = pf.LinearRegression(solver="non-private").fit(X, X[:, 0])
+    with pytest.raises(ValueError, match="y is needed"):
+        model.score(X)
+
+
 def test_numbers_in_a_column_of_objects_are_levels_whatever_stands_beside_them():
     """One cell turns a column of numbers into one of objects; it must not decide how others are read."""
     rows = frame()

@@ -290,6 +290,13 @@ def test_a_unit_is_named_once(frame):
         pf.LinearRegression(schema=marked, weight_bound=2.0).fit(frame, sample_weight=frame["w"])
 
 
+def test_weights_have_one_bound(frame):
+    """That of a column is its declared upper bound, and a fit without weights needs none."""
+    with pytest.raises(pf.InvalidArgument, match=r"^weight_bound goes .* that of 'w' is the upper bound"):
+        pf.LinearRegression(schema=SCHEMA, weights="w", weight_bound=2.0).fit(frame)
+    pf.LinearRegression(weight_bound=2.0, solver="non-private").fit(*ARRAYS)
+
+
 @pytest.mark.parametrize("roles", [{"unit": "person"}, {"weights": "w"}])
 def test_a_stream_is_refused(frame, roles):
     stream = pf.RowStream([frame], n_rows=len(frame))

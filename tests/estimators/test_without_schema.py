@@ -7,6 +7,7 @@ import pandas as pd
 import polars as pl
 import pyarrow as pa
 import pytest
+from sklearn.base import clone
 
 import privfit as pf
 from privfit.errors import SchemaError
@@ -68,6 +69,60 @@ def test_times_are_no_numbers(x):
     """They were fitted in nanoseconds where no other column was beside them."""
     with pytest.raises(SchemaError, match=r"^X must hold numbers"):
         fitted(x)
+
+
+@pytest.mark.parametrize(
+    ("model", "response", "why"),
+    [
+        (pf.LogisticRegression(norm_bound=3.0), "y", "row_norm in the schema"),
+        (pf.LogisticRegression(classes=["no", "yes"]), "y", "levels of the response"),
+        (pf.LinearSVC(classes=["no", "yes"]), "y", "levels of the response"),
+        (pf.LinearRegression(norm_bound=3.0), "x", "row_norm in the schema"),
+        (pf.PoissonRegressor(count_bound=5.0), "k", "declared upper bound"),
+        (
+            pf.MEstimator(loss=pf.losses.Poisson(3.0, 9.0), count_bound=5.0),
+            "k",
+            "upper bound of the response",
+        ),
+    ],
+)
+def test_what_a_schema_declares_is_not_said_twice(model, response, why):
+    """It was ignored without a word; clones and searches keep what was given, and fits refuse it."""
+    schema = {
+        "x": {"type": "numeric", "lower": 0, "upper": 1},
+        "k": {"type": "numeric", "lower": 0, "upper": 9},
+        "y": {"type": "categorical", "levels": ["no", "yes"]},
+    }
+    rows = pd.DataFrame({"x": np.linspace(0, 1, 300), "k": [1, 2, 3] * 100, "y": ["no", "yes"] * 150})
+    chosen = clone(model.set_params(schema=schema))
+    with pytest.raises(pf.InvalidArgument, match=rf"_?\w+ is for fits without a schema, .*{why}"):
+        chosen.fit(rows, response)
+
+
+@pytest.mark.parametrize(
+    ("model", "rule"),
+    [
+        (
+            pf.MEstimator(loss=pf.losses.PseudoHuber(0.5), classes=[0, 1]),
+            "classes goes with the loss of",
+        ),
+        (
+            pf.MEstimator(loss=pf.losses.Logistic(), count_bound=3.0),
+            "count_bound goes with the loss",
+        ),
+    ],
+)
+def test_an_argument_for_another_kind_of_loss_is_refused(model, rule):
+    with pytest.raises(pf.InvalidArgument, match=rule):
+        model.fit(np.zeros((30, 1)), np.zeros(30))
+
+
+@pytest.mark.parametrize("given", ["no", 0.5, None, 1])
+def test_inference_is_a_truth_or_a_split(given):
+    """A text and most numbers count as true in Python, so that ``"no"`` bought standard errors."""
+    rule = f"inference must be True, False or a BudgetSplit, got {type(given).__name__}"
+    with pytest.raises(pf.InvalidArgument, match=rule):
+        pf.LinearRegression(inference=given).fit(np.zeros((30, 1)), np.zeros(30))
 
 
 def test_a_frame_without_columns_is_named():

@@ -104,12 +104,12 @@ def test_predictions_agree_with_statsmodels(pair):
     se = expected["mean_se" if "mean_se" in expected else "se"]
     np.testing.assert_allclose(found["mean_se"], se, rtol=1e-5)
     if isinstance(theirs.model, OLS):
-        np.testing.assert_allclose(found["lower"], expected["mean_ci_lower"], rtol=1e-6)
+        np.testing.assert_allclose(found["mean_ci_lower"], expected["mean_ci_lower"], rtol=1e-6)
     else:  # ends carried over from the linear predictor
         line = theirs.get_prediction(PROFILES, which="linear").summary_frame(alpha=0.1)
         inverse = expit if isinstance(theirs.model, Logit) else np.exp
-        np.testing.assert_allclose(found["lower"], inverse(line["ci_lower"]), rtol=1e-6)
-        np.testing.assert_allclose(found["upper"], inverse(line["ci_upper"]), rtol=1e-6)
+        np.testing.assert_allclose(found["mean_ci_lower"], inverse(line["ci_lower"]), rtol=1e-6)
+        np.testing.assert_allclose(found["mean_ci_upper"], inverse(line["ci_upper"]), rtol=1e-6)
 
 
 def test_average_effects_agree_with_statsmodels(people):
@@ -417,6 +417,31 @@ def test_a_model_with_an_intercept_alone_predicts(people, name):
         np.testing.assert_array_equal(values, fit.params["Intercept"])
 
 
+def test_other_names_of_statsmodels_are_explained(people):
+    fit = pf.ols("ols ~ age", people, schema={**SCHEMA, "ols": RESPONSES["ols"]}, epsilon=9)
+    predictions, effects = fit.get_prediction(PROFILES), fit.get_margeff(PROFILES)
+    for table, name, said in (
+        (effects, "margeff", "params"),
+        (effects, "margeff_se", "bse"),
+        (predictions, "predicted_mean", "predicted"),
+        (predictions, "se_mean", "se"),
+    ):
+        with pytest.raises(AttributeError, match=f"has no attribute '{name}': it is called {said}$"):
+            getattr(table, name)
+        assert hasattr(table, said)
+    with pytest.raises(AttributeError, match=r"no attribute 'bse'$"):
+        predictions.bse  # noqa: B018
+    for call in (predictions.conf_int, predictions.summary_frame, predictions.summary, effects.summary_frame):
+        with pytest.raises(InvalidArgument, match=r"alpha=0\.05 is level=0\.95"):
+            call(alpha=0.05)
+
+
+def test_a_stream_is_for_estimators(people):
+    schema = {**SCHEMA, "ols": RESPONSES["ols"]}
+    with pytest.raises(InvalidArgument, match="a RowStream goes with estimators"):
+        pf.ols("ols ~ age", pf.RowStream([people], n_rows=len(people)), schema=schema)
+
+
 @pytest.mark.parametrize("quantile", [0.5, 0.9])
 def test_quantiles_are_not_called_means(people, quantile):
     schema = {**SCHEMA, "ols": RESPONSES["ols"]}
@@ -425,7 +450,7 @@ def test_quantiles_are_not_called_means(people, quantile):
     for one in (fit, pf.FitResult.from_json(fit.to_json())):
         assert one.predict(PROFILES).name == name
         found = one.get_prediction(PROFILES)
-        assert list(found.summary_frame()) == ["mean", "mean_se", "lower", "upper"]  # as statsmodels has them
+        assert list(found.summary_frame()) == ["mean", "mean_se", "mean_ci_lower", "mean_ci_upper"]
         text = " ".join(str(found).split())
         assert f"Predicted quantiles ({quantile:g})" in text
         assert "Intervals are for the quantile at these covariates" in text

@@ -237,6 +237,8 @@ def test_alpha_in_the_place_of_level_is_refused(result):
         for call in (table.conf_int, table.summary):
             with pytest.raises(InvalidArgument, match=r"alpha=0\.05 is level=0\.95"):
                 call(0.05)
+            with pytest.raises(InvalidArgument, match=r"^alpha: level is .* alpha=0\.05 is level=0\.95"):
+                call(alpha=0.05)
     assert result.conf_int(0.95).equals(result.conf_int())
 
 

@@ -301,6 +301,21 @@ def test_messages_name_the_construct_and_the_remedy(formula, names):
         assert name in message
 
 
+@pytest.mark.parametrize("term", ["I(age + class)", "np.log(class)", "I(class ** 2)"])
+def test_a_column_that_is_a_word_of_python_needs_backticks(term):
+    number = {"type": "numeric", "lower": 1, "upper": 3}
+    schema = {"y": number, "age": number, "class": number}
+    with pytest.raises(
+        FormulaError, match="write the column 'class' in backticks, as it is a word of Python"
+    ):
+        FormulaEncoder(f"y ~ {term}", Schema(schema))
+    quoted = FormulaEncoder(f"y ~ {term.replace('class', '`class`')}", Schema(schema))
+    assert "class" in quoted.needed
+    del schema["class"]
+    with pytest.raises(FormulaError, match="check its brackets and operators"):
+        FormulaEncoder(f"y ~ {term}", Schema(schema))
+
+
 @pytest.mark.parametrize(
     "right", ["pid", "age + pid", "C(pid)", "I(pid > 3)", "np.log(pid)", "I(pid == 'a')"]
 )

@@ -18,7 +18,7 @@ def run_audit(
     solver: str, budget: BudgetText, *, relation: str, trials: int, confidence: float, out: Path | None
 ) -> None:
     """Audit, print the finding, and fail if a claim is violated."""
-    check_writable(out, option="out")
+    check_writable(out, option="--out")
     with running("attacking"):
         found = audit(
             solver,

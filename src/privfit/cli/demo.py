@@ -84,7 +84,7 @@ def run_demo(folder: Path, rows: int) -> None:
     whole(100, rows=rows)
     folder.mkdir(parents=True, exist_ok=True)
     data = folder / "census.csv"
-    check_writable(data, option="dir")
+    check_writable(data, option="--dir")
     studies = (
         _Study("logit", "income_over_50k", folder / "income.toml"),
         _Study("huber", "hourly_wage", folder / "wage.toml"),

@@ -1,6 +1,7 @@
 """How the command line fails: one line on standard error, an exit code, and never a data value."""
 
 import os
+import re
 import sys
 import warnings
 from typing import Any
@@ -12,6 +13,13 @@ from privfit.errors import PrivfitError
 
 REFUSED, USAGE = 1, 2
 """Exit codes: a named error or anything unexpected, and a command line that makes no sense."""
+
+
+_SPELLED = re.compile(
+    r"relation='(?P<relation>\w+)'|'[^']*'|\binference=False\b"
+    r"|\b(random_state|n_rows|rows_per_unit|residual_bound|smoothing_width|predictor_bound)\b"
+)
+"""Arguments of Python that options have another spelling for; what is quoted is a name and stays."""
 
 
 class OneLineGroup(TyperGroup):
@@ -39,7 +47,7 @@ def describe(error: Exception) -> tuple[int, str]:
     """Return the exit code of an exception and the line that may be shown."""
     name = type(error).__name__
     if isinstance(error, PrivfitError):
-        return REFUSED, f"{name}: {_one_line(str(error))}"
+        return REFUSED, f"{name}: {_one_line(_SPELLED.sub(_as_typed, str(error)))}"
     if isinstance(error, OSError):
         where = f": {error.filename}" if isinstance(error.filename, str | os.PathLike) else ""
         return REFUSED, f"{name}: {_one_line((error.strerror or 'failed') + where)}"
@@ -49,6 +57,15 @@ def describe(error: Exception) -> tuple[int, str]:
     if callable(spelled):
         return USAGE, f"usage: {_one_line(str(spelled()))} (try --help)"
     return REFUSED, f"{name}: unexpected, and its message is withheld because it may quote data"
+
+
+def _as_typed(found: re.Match[str]) -> str:
+    """Return what the command line calls an argument of Python."""
+    text = found.group()
+    if found["relation"]:
+        return f"--relation {found['relation']}"
+    known = {"random_state": "--seed", "inference=False": "--no-inference"}
+    return text if text.startswith("'") else known.get(text, f"--{text.replace('_', '-')}")
 
 
 def _one_line(text: str) -> str:

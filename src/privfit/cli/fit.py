@@ -20,7 +20,7 @@ def run_fit(
     Everything that can be refused is refused before the fit spends: afterwards only a failing disk can
     stop the output, and by then the summary is printed.
     """
-    outputs = {"out": out, "html": html, "report": report}
+    outputs = {"--out": out, "--html": html, "--report": report}
     check_all_writable(outputs, inputs=(file.path, request.schema, request.ledger))
     with running("fitting"):
         prepared = prepare(request)

@@ -10,6 +10,7 @@ from privfit.cli.output import check_writable
 from privfit.cli.request import BudgetText
 from privfit.data.schema import Schema
 from privfit.errors import LedgerError
+from privfit.estimators.reserved import SEEDED
 from privfit.privacy.budget import Budget
 from privfit.privacy.ledger import Ledger
 from privfit.privacy.words import cost_in_words, neighbours_in_words, remainder_in_words
@@ -35,6 +36,7 @@ def run_show(path: Path) -> None:
         name, granted = grant["dataset"], Budget.from_dict(grant["budget"])
         spends = [spend for spend in exported["reservations"] if spend["dataset"] == name]
         unfinished = sum(spend["committed_at"] is None for spend in spends)
+        seeded = sum(spend["note"].endswith(SEEDED) for spend in spends)
         changes = {neighbours_in_words(spend["relation"], spend["unit"]) for spend in spends}
         pinned = "" if grant["schema"] is None else ", for one schema only"
         lines += [
@@ -44,6 +46,7 @@ def run_show(path: Path) -> None:
             f"  left      {remainder_in_words(ledger.remaining(name), granted)}",
             *(f"  hidden    {change}" for change in sorted(changes)),
             f"  analyses  {len(spends)}, of which {unfinished} unfinished or crashed",
+            *([f"  seeded    {seeded} of them, so not private: do not release"] if seeded else ()),
         ]
     typer.echo("\n".join(lines) or "The ledger has no grant.")
     typer.echo(_head(exported["head"]))
@@ -60,7 +63,7 @@ def run_verify(path: Path, head: str | None) -> None:
 
 def run_export(path: Path, out: Path | None) -> None:
     """Write all entries as JSON."""
-    check_writable(out, option="out", inputs=(path,))
+    check_writable(out, option="--out", inputs=(path,))
     text = json.dumps(_open(path).export(), indent=2, ensure_ascii=False) + "\n"
     if out is None:
         typer.echo(text, nl=False)

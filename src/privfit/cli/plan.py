@@ -59,7 +59,7 @@ def run_plan(
 ) -> None:
     """Print the plan and its forecast; write the plan as JSON if asked for."""
     inputs = (request.schema, request.ledger, None if reference is None else reference.path)
-    check_writable(out, option="out", inputs=inputs)
+    check_writable(out, option="--out", inputs=inputs)
     rows = None if target.rows is None else planned_rows(rows=target.rows)
     with running("planning"):
         prepared = prepare(request, rows=rows)

@@ -34,9 +34,9 @@ def run_predict(result: Path, file: TextFile, *, level: float | None, out: Path 
         Coverage of intervals, or None for predictions without standard errors.
     out : Path or None
     """
-    check_writable(out, option="out", inputs=(result, file.path))
+    check_writable(out, option="--out", inputs=(result, file.path))
     if out is not None and out.suffix.lower() not in (".csv", *PARQUET_SUFFIXES):
-        raise InvalidArgument("out must end in .csv or .parquet, which says how predictions are written")
+        raise InvalidArgument("--out must end in .csv or .parquet, which says how predictions are written")
     if level is not None:
         coverage(level)
     found = read_result(result)
@@ -73,8 +73,8 @@ def _intervals(found: FitResult, table: Table, level: float) -> tuple[pd.DataFra
         of_output = frame.iloc[k :: len(outputs)]
         columns[output] = of_output["mean"].to_numpy()
         columns[f"{output} std err"] = of_output["mean_se"].to_numpy()
-        columns[f"{output} lower"] = of_output["lower"].to_numpy()
-        columns[f"{output} upper"] = of_output["upper"].to_numpy()
+        columns[f"{output} lower"] = of_output["mean_ci_lower"].to_numpy()
+        columns[f"{output} upper"] = of_output["mean_ci_upper"].to_numpy()
     return pd.DataFrame(columns), predicted.notes
 
 

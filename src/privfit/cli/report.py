@@ -11,7 +11,7 @@ from privfit.cli.saved import read_result
 
 def run_report(result: Path, *, level: float, out: Path | None) -> None:
     """Print the summary of a result that was written as JSON, and write its report if that was asked for."""
-    check_writable(out, option="out", inputs=(result,))
+    check_writable(out, option="--out", inputs=(result,))
     level = coverage(level)
     found = read_result(result)
     typer.echo(found.summary(level).as_text())

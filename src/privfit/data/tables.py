@@ -140,6 +140,8 @@ def open_table(
     if isinstance(data, Table):
         table = data
     elif isinstance(data, str | os.PathLike):
+        if not isinstance(sep, str):
+            raise SchemaError(f"sep must be a text of one character, got {type(sep).__name__}")
         table = Table(read_file(data, needed=needed, columns=columns, header=header, sep=sep))
     elif isinstance(data, Mapping):
         _check_indexes(data if needed is None else {name: data[name] for name in needed if name in data})
@@ -218,7 +220,19 @@ def _for_each(count: int, columns: Sequence[str]) -> tuple[str, ...]:
     return tuple(columns)
 
 
+def refuse_repeated_names(argument: str, data: Any) -> None:
+    """Raise for a frame with two columns of one name."""
+    names: list[object] = []
+    if nw.dependencies.is_pandas_dataframe(data):
+        names = [name for name in data.columns if isinstance(name, str)]
+    elif nw.dependencies.is_pyarrow_table(data):
+        names = data.column_names
+    if len(set(names)) < len(names):
+        raise SchemaError(f"{argument} has two columns of the same name; rename one")
+
+
 def _from_frame(data: object, needed: Sequence[str] | None, columns: Sequence[str] | None) -> Table:
+    refuse_repeated_names("data", data)
     names, series = quietly(
         lambda: _named_series(data),
         f"data of type {type(data).__name__} cannot be read; pass a pandas, polars or Arrow table in "

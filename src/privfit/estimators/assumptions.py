@@ -99,6 +99,11 @@ class Assumptions:
         in_range(0.0, 1.0, closed="left", correlation=self.correlation)
         if self.signal is not None and self.coefficients is not None:
             raise InvalidArgument("signal says how large coefficients are; give it or coefficients")
+        if self.reference is not None:
+            self._refuse_beside_reference(
+                {"spread": DEFAULT_SPREAD, "sd": None, "shares": None, "correlation": 0.0},
+                "reference says by its rows what {} does; give one of them",
+            )
 
     @classmethod
     def of(cls, given: object) -> "Assumptions":
@@ -122,8 +127,26 @@ class Assumptions:
         given = None if self.shares is None else self.shares.get(name)
         return as_shares(given, column.levels, what=name)
 
-    def check(self, schema: Schema) -> None:
-        """Raise `InvalidArgument` where a guess is about something that the schema does not hold."""
+    def without_response(self) -> None:
+        """Raise `InvalidArgument` where a guess is about the response, which the reference holds."""
+        self._refuse_beside_reference(
+            {"mean": None, "coefficients": None, "signal": None, "residual_sd": None},
+            "reference holds the response, so that {} counts for nothing; leave one of them out",
+        )
+
+    def _refuse_beside_reference(self, defaults: Mapping[str, object], message: str) -> None:
+        for argument, default in defaults.items():
+            if getattr(self, argument) != default:
+                raise InvalidArgument(message.format(argument))
+
+    def check(self, schema: Schema, response: str) -> None:
+        """Raise `InvalidArgument` where a guess is about no predictor that the schema declares."""
+        for argument, instead in (("spread", "residual_sd"), ("sd", "residual_sd"), ("shares", "mean")):
+            given = getattr(self, argument)
+            if isinstance(given, Mapping) and response in given:
+                raise InvalidArgument(
+                    f"{argument} is about predictors, and {response!r} is the response; give {instead}="
+                )
         if isinstance(self.spread, Mapping):
             _check_columns("spread", self.spread, schema, NumericColumn, "numeric")
         for name, sd in _check_columns("sd", self.sd or {}, schema, NumericColumn, "numeric").items():

@@ -1,23 +1,20 @@
 """What the scikit-learn estimators share: from arguments and tables to a fit, and predictions."""
 
 import os
-import warnings
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Sequence
-from contextlib import suppress
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
-from sklearn.exceptions import DataConversionWarning
-from sklearn.utils.validation import check_is_fitted, column_or_1d, validate_data
+from sklearn.utils.validation import check_is_fitted, validate_data
 
 from privfit._checks import FloatArray, positive, true_or_false
 from privfit._progress import running
 from privfit._silent import silence
-from privfit.data.columns import ColumnValues, holds_text, quietly, unmasked
+from privfit.data.columns import quietly, unmasked
 from privfit.data.covariates import NO_VALUE, open_covariates
 from privfit.data.declarations import Level
 from privfit.data.elsewhere import as_store, is_dask
@@ -25,14 +22,29 @@ from privfit.data.encode import Encoder, SchemaEncoder
 from privfit.data.schema import Schema, SchemaLike, as_schema
 from privfit.data.stores import AbstractRowStore
 from privfit.data.stream import RowStream
-from privfit.data.tables import Table, names_of_array, open_table, single_column
+from privfit.data.tables import Table, names_of_array, open_table, refuse_repeated_names, single_column
 from privfit.data.unit_scale import UnitScaleEncoder
 from privfit.errors import InvalidArgument, SchemaError
 from privfit.estimators.budget import choose_budget
 from privfit.estimators.fit import FitOptions, fit
+from privfit.estimators.labels import need_response
 from privfit.estimators.models import Model
+from privfit.estimators.response import (
+    UNEQUAL,
+    cells_of,
+    none_of,
+    one_dimensional,
+    refuse_text,
+    response_name,
+    with_response,
+)
 from privfit.estimators.shares import Beside, share_rule, with_unit
-from privfit.estimators.without_schema import UNREADABLE, missing_as_nan, refuse_text_columns
+from privfit.estimators.without_schema import (
+    UNREADABLE,
+    missing_as_nan,
+    refuse_declared,
+    refuse_text_columns,
+)
 from privfit.privacy.budget import Budget
 from privfit.privacy.ledger import Ledger
 from privfit.results import FitResult
@@ -48,8 +60,6 @@ _QUOTE_NOTHING = (
 
 _OF_NUMBERS = ("numeric", "count")
 """Kinds of response that hold numbers and not labels."""
-
-_UNEQUAL = "y must be one-dimensional and as long as X"
 
 
 class AbstractPrivateRegressor(BaseEstimator, ABC):
@@ -108,7 +118,7 @@ class AbstractPrivateRegressor(BaseEstimator, ABC):
         """Fit and set the fitted attributes that every estimator has."""
         options = self._options(beside)
         model = self._model()
-        y = _cells(y) if isinstance(y, list | tuple) else unmasked(y)
+        y = cells_of(y) if isinstance(y, list | tuple) else unmasked(y)
         _refuse_complex("y", y)
         classes = None if options.schema is not None else self._declared_classes(X, y)
         store = as_store(X, None if isinstance(y, str) else y)
@@ -137,6 +147,8 @@ class AbstractPrivateRegressor(BaseEstimator, ABC):
         budget = choose_budget(self.epsilon, self.delta, self.budget)
         true_or_false(fit_intercept=self.fit_intercept)
         declared = None if self.schema is None else as_schema(self.schema)
+        if declared is not None:
+            refuse_declared(self)
         schema = with_unit(declared, self.unit, self.weights, beside)
         return FitOptions(
             budget=budget,
@@ -159,11 +171,11 @@ class AbstractPrivateRegressor(BaseEstimator, ABC):
         if isinstance(X, str | os.PathLike):
             raise InvalidArgument("schema is needed to fit a file: it says what the columns are")
         X = self._numbers(X, ensure_min_samples=fewest)
-        response = _one_dimensional(y)
+        response = one_dimensional(y)
         if len(response) != len(X):
-            raise SchemaError(_UNEQUAL)
+            raise SchemaError(UNEQUAL)
         if model.target_kind in _OF_NUMBERS:
-            _refuse_text(single_column("y", y))
+            refuse_text(single_column("y", y))
         names = list(getattr(self, "feature_names_in_", [f"x{k}" for k in range(self.n_features_in_)]))
         encoder = self._unit_encoder(names, model, classes)
         columns = [*((name, X[:, k]) for k, name in enumerate(names)), (encoder.needed[-1], response)]
@@ -210,7 +222,7 @@ class AbstractPrivateRegressor(BaseEstimator, ABC):
             raise InvalidArgument("y is needed without a schema: a Dask series or array")
         else:
             if model.target_kind in _OF_NUMBERS:
-                _refuse_text(_none_of(y))
+                refuse_text(none_of(y))
             encoder = self._unit_encoder(store.names, model, classes)
         self._set_features(encoder, named=schema is not None or store.named)
         return encoder
@@ -240,7 +252,7 @@ class AbstractPrivateRegressor(BaseEstimator, ABC):
     def _schema_encoder(self, schema: Schema, y: object, model: Model) -> SchemaEncoder:
         return SchemaEncoder(
             schema,
-            target=_response_name(schema, y),
+            target=response_name(schema, y),
             intercept=self.fit_intercept,
             target_kind=model.target_kind,
         )
@@ -260,7 +272,7 @@ class AbstractPrivateRegressor(BaseEstimator, ABC):
         if not shape[1] and (isinstance(X, pd.DataFrame) or not options.get("ensure_min_samples", 1)):
             raise SchemaError("X has no column; pass an array or a data frame with at least one")
         _refuse_complex("X", X)
-        _refuse_repeated_names(X)
+        refuse_repeated_names("X", X)
         refuse_text_columns(given)
         try:
             validate_data(self, X, skip_check_array=True, reset=options.get("reset", True))
@@ -285,7 +297,7 @@ class AbstractPrivateRegressor(BaseEstimator, ABC):
             table = open_table(X, needed=(*counting, *encoder.needed))
         else:
             opened = open_table(X, needed=(*counting, *names), columns=names_of_array("X", X, names))
-            table = _with_response(opened, encoder, y)
+            table = with_response(opened, encoder, y)
         self._set_features(encoder, named=True)
         return encoder, table
 
@@ -293,16 +305,29 @@ class AbstractPrivateRegressor(BaseEstimator, ABC):
         """Return ``x'coefficients`` in the encoded response's unit, shape (n,)."""
         return self._encoded(X) @ self._theta
 
-    def _responses(self, y: Any) -> FloatArray:
-        """Return numeric responses or counts as a fit reads them, on the scale of predictions; shape (n,)."""
+    def _responses(self, X: Any, y: Any) -> FloatArray:
+        """Return numeric responses or counts as a fit reads them, on the scale of predictions; shape (n,).
+
+        As in a fit they are a column of ``X`` where ``y`` is its name or None.
+        """
         check_is_fitted(self, "result_")
+        name = self._encoder.needed[-1]
+        if isinstance(self._encoder, UnitScaleEncoder):
+            need_response(None, y)
+        elif y is None or isinstance(y, str):
+            if y not in (None, name):
+                raise SchemaError(f"y: the response of the fit is {name!r}, got {y!r}")
+            return self._read(open_table(X, needed=(name,)))
+        return self._read(Table([(name, single_column("y", y))]))
+
+    def _read(self, table: Table) -> FloatArray:
+        """Return the responses of a table, shape (n,)."""
         target = self._encoder.design.target
-        table = Table([(self._encoder.needed[-1], single_column("y", y))])
         return target.center + target.half_width * self._encoder.encode_target(table)
 
-    def _labels(self, y: Any) -> NDArray[Any]:
+    def _labels(self, X: Any, y: Any) -> NDArray[Any]:
         """Return the declared label that each cell matches in a fit, shape (n,)."""
-        codes = self._responses(y)
+        codes = self._responses(X, y)
         if np.isnan(codes).any():
             raise SchemaError("y holds a missing label; drop such rows")
         return np.array(self._encoder.design.target.labels)[codes.astype(np.int64)]
@@ -326,72 +351,7 @@ class AbstractPrivateRegressor(BaseEstimator, ABC):
         return X if not self._encoder.design.has_intercept else np.column_stack([np.ones(len(X)), X])
 
 
-def _cells(values: list[Any] | tuple[Any, ...]) -> NDArray[Any]:
-    """Return a list as an array of numbers, or one in which no cell decides how others are read.
-
-    One of true and false alone is no exception: a single cell of another kind would change the classes.
-    """
-    with suppress(Exception), silence:  # of cells
-        numbers = np.asarray(values)
-        if numbers.dtype.kind in "iuf" or numbers.ndim != 1:
-            return numbers
-    return np.fromiter(values, dtype=object)
-
-
-def _one_dimensional(y: Any) -> NDArray[Any]:
-    """Return a response as a vector; a single column is one, of which scikit-learn warns by its shape."""
-    response = quietly(lambda: column_or_1d(y), _UNEQUAL)
-    if getattr(y, "ndim", 1) > 1:
-        message = "A column-vector y was passed when a 1d array was expected; y.ravel() is one"
-        warnings.warn(message, DataConversionWarning, stacklevel=2)
-    return response
-
-
 def _refuse_complex(argument: str, values: Any) -> None:
     """Raise for an array of complex numbers, of which scikit-learn's message would quote cells."""
     if getattr(getattr(values, "dtype", None), "kind", "") == "c":
         raise ValueError(f"Complex data not supported: {argument} must hold real numbers")
-
-
-def _refuse_text(response: ColumnValues) -> None:
-    """Raise for a response whose type is text, by that alone: cells of Python objects are not looked at.
-
-    The message does not say the type, as that of NumPy has the length of the longest cell in it.
-    """
-    if holds_text(response):
-        raise SchemaError("y is of a type that holds text; convert it to numbers, or declare it in a schema")
-
-
-def _none_of(collection: Any) -> ColumnValues:
-    """Return no cell of the type of a Dask series or array."""
-    kind = collection.dtype
-    return single_column("y", np.empty(0, kind) if isinstance(kind, np.dtype) else pd.Series(dtype=kind))
-
-
-def _refuse_repeated_names(X: Any) -> None:
-    """Raise for a frame with two columns of one name, which would be said to hold no numbers."""
-    names = getattr(X, "column_names", getattr(X, "columns", ()))
-    known = [name for name in names if isinstance(name, str)] if isinstance(names, Iterable) else []
-    if len(set(known)) < len(known):
-        raise SchemaError("X has two columns of the same name; rename one")
-
-
-def _response_name(schema: Schema, y: object) -> str:
-    """Return the name that ``y`` is, or else that of the marked column, or else that of a series ``y``.
-
-    The mark comes first, because what is computed from a series of pandas keeps its name.
-    """
-    name = y if isinstance(y, str) else schema.target or getattr(y, "name", None)
-    if isinstance(name, str) and (name in schema or isinstance(y, str)):
-        return name
-    raise SchemaError(
-        "y: the schema marks no response; mark its column with target=true in the schema, or give y as the "
-        "name of a column of X or as a series that has the name of a column of the schema"
-    )
-
-
-def _with_response(table: Table, encoder: SchemaEncoder, y: Any) -> Table:
-    response = single_column("y", y)
-    if len(response) != table.n_rows:
-        raise SchemaError(_UNEQUAL)
-    return table.joined([(encoder.needed[-1], response)])

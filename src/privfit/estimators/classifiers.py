@@ -113,9 +113,9 @@ class AbstractLinearClassifier(ClassifierMixin, AbstractPrivateRegressor):
         return self.classes_[np.argmax(predictor, axis=1) if self._many else (predictor > 0).astype(int)]
 
     @sealed
-    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
+    def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
         """Return the accuracy, not private: a function of these rows and labels, read as in a fit."""
-        return float(super().score(X, self._labels(y), sample_weight))
+        return float(super().score(X, self._labels(X, y), sample_weight))
 
 
 @final

@@ -92,6 +92,9 @@ class FitOptions:
             raise InvalidArgument("dataset is needed with ledger: name the data set that pays")
         if self.ledger is None and self.dataset is not None:
             raise InvalidArgument("dataset names an account in a ledger; give ledger too, or leave it out")
+        if not isinstance(self.inference, bool | np.bool_ | BudgetSplit):
+            kind = type(self.inference).__name__
+            raise InvalidArgument(f"inference must be True, False or a BudgetSplit, got {kind}")
 
     @property
     def method(self) -> AbstractSolver:
@@ -157,7 +160,9 @@ def _fit(model: Model, encoder: Encoder, raw: RawRows, options: FitOptions) -> t
     noise = _noise(options)
     encoded = _ready(encoder, table, problem, shares, _storage(problem, options))
     del table  # workers let go of rows that are not bounded
-    reservation = ReservedSpend.of(plan, options.ledger, options.dataset, options.schema)
+    reservation = ReservedSpend.of(
+        plan, options.ledger, options.dataset, options.schema, seeded=not noise.private
+    )
     _progress.expect("passes", len(plan.releases), rows=problem.n_rows)
     outcome = carry_out(model, encoder, options, Oracle(problem, plan, encoded(), noise))
     reservation.commit()

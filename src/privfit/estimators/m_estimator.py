@@ -138,6 +138,13 @@ unit, rows_per_unit, weights, weight_bound, ledger, dataset, random_state
     def _model(self) -> Model:
         if not isinstance(self.loss, AbstractLoss):
             raise InvalidArgument("loss is needed: one of privfit.losses, such as PseudoHuber(0.5)")
+        kind = self.loss.target_kind
+        for argument, of_kind in (("classes", "binary"), ("count_bound", "count")):
+            if getattr(self, argument) is not None and kind != of_kind:
+                raise InvalidArgument(
+                    f"{argument} goes with the loss of a {of_kind} response, and {self.loss.name} is for a "
+                    f"{kind} one; leave it out"
+                )
         return m_estimation(self.loss)
 
     def _count_bound(self) -> float:
@@ -214,11 +221,12 @@ unit, rows_per_unit, weights, weight_bound, ledger, dataset, random_state
         return target.center + target.half_width * predictor
 
     @sealed
-    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
+    def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
         """Return the accuracy for a binary response, and R squared for others, not private.
 
-        Responses are read as in a fit: within their declared bounds, and transformed as the schema says.
+        Responses are read as in a fit: where they are given, within their declared bounds, and transformed
+        as the schema says.
         """
         if self._fitted_classes:
-            return float(accuracy_score(self._labels(y), self.predict(X), sample_weight=sample_weight))
-        return float(r2_score(self._responses(y), self.predict(X), sample_weight=sample_weight))
+            return float(accuracy_score(self._labels(X, y), self.predict(X), sample_weight=sample_weight))
+        return float(r2_score(self._responses(X, y), self.predict(X), sample_weight=sample_weight))

@@ -64,13 +64,13 @@ class AbstractLinearRegressor(RegressorMixin, AbstractPrivateRegressor):
         return target.center + target.half_width * predictor
 
     @sealed
-    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
+    def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
         """Return R squared, not private: a function of these rows and responses.
 
-        Responses are read as in a fit: within their declared bounds, and transformed as the schema says.
-        Predictions are on that scale, too.
+        Responses are read as in a fit: where they are given, within their declared bounds, and transformed
+        as the schema says. Predictions are on that scale, too.
         """
-        return float(super().score(X, self._responses(y), sample_weight))
+        return float(super().score(X, self._responses(X, y), sample_weight))
 
 
 @final

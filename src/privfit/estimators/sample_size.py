@@ -21,6 +21,7 @@ from privfit.solvers import ProjectedNoisyGradientDescent
 from privfit.solvers.projected import gradient_bound
 
 _SEARCH_REHEARSALS = 8
+"""Fits of a forecast that leads a search to about the right place; those that a plan shows end it there."""
 
 _OFTEN = 0.75
 """Share of rehearsals with a finite interval that a search asks for."""
@@ -28,9 +29,8 @@ _OFTEN = 0.75
 _TOLERANCE = 0.01
 """Relative width of the bracket at which a search ends."""
 
-_STRIDE = math.log(8.0)
-_FAR = 50.0
-"""Size of a logarithm that stands for infinity, so that bisection can go on."""
+_FAR, _NEAR = math.log(8.0), 0.08
+"""Strides of the search by few rehearsals, and of the one that starts from what it found."""
 
 MOST_SOUGHT, MOST_EPSILON = 10**9, 64.0
 
@@ -90,16 +90,15 @@ class Wanted:
             raise InvalidArgument(f"coefficient {name!r} is not in the model; it has {', '.join(names)}")
         return names.index(name)
 
-    def excess(self, forecast: Forecast, level: float) -> float:
-        """Return the logarithm of how far a forecast is from the target; 0 or less where it is met."""
+    def met_by(self, forecast: Forecast, level: float) -> bool:
+        """Return whether a forecast achieves it, with intervals that are finite often enough."""
         targets = self.targets(forecast.names)
         if any(forecast.finite[k] < _OFTEN for k in targets):
-            return _FAR
+            return False
         if self.power is None:
             widths = forecast.width(level)
-            return max(math.log(widths[k] / wanted) for k, wanted in targets.items())
-        missed = [1.0 - forecast.power(wanted, level)[k] for k, wanted in targets.items()]
-        return math.log(max(*missed, 1e-15) / (1.0 - self.power))
+            return all(widths[k] <= wanted for k, wanted in targets.items())
+        return all(forecast.power(wanted, level)[k] >= self.power for k, wanted in targets.items())
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
@@ -135,7 +134,7 @@ class SampleSize:
 def rows_needed(
     rehearsal: Rehearsal, options: FitOptions, wanted: Wanted, *, assumptions: Assumptions, level: float
 ) -> SampleSize:
-    """Return the fewest rows, to about 1 %, with which a forecast meets the target.
+    """Return the fewest rows, to about 1 %, with which the forecast of their plan meets the target.
 
     Raises
     ------
@@ -144,15 +143,17 @@ def rows_needed(
     """
     smallest = 2 * len(rehearsal.encoder.design.reported_names)
 
-    def excess(log_rows: float) -> float:
-        n_rows = max(math.ceil(math.exp(log_rows)), smallest)
-        return wanted.excess(_forecast(rehearsal, options, n_rows), level)
+    def rows(log_rows: float) -> int:
+        return min(max(math.ceil(_round_up(math.exp(log_rows))), smallest), MOST_SOUGHT)
+
+    def meets(log_rows: float, rehearsals: int | None) -> bool:
+        return wanted.met_by(_forecast(rehearsal, options, rows(log_rows), rehearsals), level)
 
     wanted.targets(rehearsal.encoder.design.reported_names)
-    log_rows = _least(excess, math.log(smallest), math.log(MOST_SOUGHT), start=math.log(10_000.0))
+    log_rows = _sought(meets, math.log(smallest), math.log(MOST_SOUGHT), start=math.log(10_000.0))
     if log_rows is None:
         raise Incompatible("width or power: a billion rows do not suffice; ask for less, or give more budget")
-    n_rows = _round_up(math.exp(log_rows))
+    n_rows = rows(log_rows)
     planned = described(rehearsal, options, n_rows=n_rows, assumptions=assumptions, level=level)
     return SampleSize(n_rows, options.budget, "rows", planned)
 
@@ -166,7 +167,7 @@ def epsilon_needed(
     assumptions: Assumptions,
     level: float,
 ) -> SampleSize:
-    """Return the smallest epsilon, to about 1 %, with which a forecast for ``n_rows`` rows meets the target.
+    """Return the smallest epsilon, to about 1 %, with which the plan of ``n_rows`` rows meets the target.
 
     Raises
     ------
@@ -175,20 +176,21 @@ def epsilon_needed(
     """
     delta = options.budget.delta
 
-    def with_epsilon(epsilon: float) -> FitOptions:
+    def with_epsilon(log_epsilon: float) -> FitOptions:
+        epsilon = min(_round_up(math.exp(log_epsilon)), MOST_EPSILON)
         return replace(options, budget=Budget(epsilon, delta))
 
-    def excess(log_epsilon: float) -> float:
-        return wanted.excess(_forecast(rehearsal, with_epsilon(math.exp(log_epsilon)), n_rows), level)
+    def meets(log_epsilon: float, rehearsals: int | None) -> bool:
+        return wanted.met_by(_forecast(rehearsal, with_epsilon(log_epsilon), n_rows, rehearsals), level)
 
     wanted.targets(rehearsal.encoder.design.reported_names)
-    found = _least(excess, math.log(1e-3), math.log(MOST_EPSILON), start=0.0)
+    found = _sought(meets, math.log(1e-3), math.log(MOST_EPSILON), start=0.0)
     if found is None:
         raise Incompatible(
             f"width or power: with {n_rows} rows no budget up to epsilon {MOST_EPSILON:g} suffices, as "
             "sampling varies too much; plan more rows"
         )
-    chosen = with_epsilon(float(f"{math.exp(found) * 1.005:.3g}"))
+    chosen = with_epsilon(found)
     planned = described(rehearsal, chosen, n_rows=n_rows, assumptions=assumptions, level=level)
     return SampleSize(n_rows, chosen.budget, "epsilon", planned)
 
@@ -251,49 +253,63 @@ def accuracy_plan(
     )
 
 
-def _forecast(rehearsal: Rehearsal, options: FitOptions, n_rows: int) -> Forecast:
+def _forecast(rehearsal: Rehearsal, options: FitOptions, n_rows: int, rehearsals: int | None) -> Forecast:
     """Return the forecast; that of no finite interval where the rows are too few by a public rule."""
     try:
-        return rehearsal.forecast(options, n_rows=n_rows, rehearsals=_SEARCH_REHEARSALS)
+        return rehearsal.forecast(options, n_rows=n_rows, rehearsals=rehearsals)
     except TooLittleData:
         names = rehearsal.encoder.design.reported_names
         return Forecast(names, *(np.full((1, len(names)), value) for value in (math.inf, 1.0, math.inf)))
 
 
-def _least(excess: Callable[[float], float], low: float, high: float, *, start: float) -> float | None:
-    """Return the least point in [low, high], to `_TOLERANCE`, where a falling function is at most 0.
+def _sought(
+    meets: Callable[[float, int | None], bool], low: float, high: float, *, start: float
+) -> float | None:
+    """Return the least point in [low, high], to `_TOLERANCE`, where the forecast of a plan is good enough.
 
-    None if it is positive everywhere. Brackets by strides from ``start``, then by the Illinois method.
+    None if it is nowhere. A search by few rehearsals only says where to begin: of eight fits, six may have a
+    finite interval where half of all have.
+    """
+    rough = _least(
+        lambda at: meets(at, _SEARCH_REHEARSALS), low, high, start=start, stride=_FAR, tolerance=_NEAR
+    )
+    return _least(
+        lambda at: meets(at, None),
+        low,
+        high,
+        start=high if rough is None else rough,
+        stride=_NEAR,
+        tolerance=_TOLERANCE,
+    )
+
+
+def _least(
+    meets: Callable[[float], bool], low: float, high: float, *, start: float, stride: float, tolerance: float
+) -> float | None:
+    """Return the least point in [low, high] from which on a target is met, None if it is met nowhere.
+
+    Brackets by strides from ``start``, then halves the bracket.
     """
     at = min(max(start, low), high)
-    value = excess(at)
-    stride = -_STRIDE if value <= 0.0 else _STRIDE
-    while low < at < high or (at == low and stride > 0) or (at == high and stride < 0):
-        following = min(max(at + stride, low), high)
-        new = excess(following)
-        if (new <= 0.0) != (value <= 0.0):
-            bad, good = (at, following) if new <= 0.0 else (following, at)
-            return _narrowed(excess, bad, good, *((value, new) if new <= 0.0 else (new, value)))
-        at, value = following, new
-        if at in (low, high):
-            break
-    return at if value <= 0.0 else None
+    met = meets(at)
+    while at > low if met else at < high:
+        following = min(max(at - stride if met else at + stride, low), high)
+        if meets(following) != met:
+            bad, good = (following, at) if met else (at, following)
+            return _narrowed(meets, bad, good, tolerance)
+        at = following
+    return at if met else None
 
 
-def _narrowed(excess: Callable[[float], float], bad: float, good: float, above: float, below: float) -> float:
-    """Return the good end of a bracket, narrowed to `_TOLERANCE`."""
-    while good - bad > _TOLERANCE:
-        share = above / (above - below) if above < 0.5 * _FAR else 0.5
-        at = bad + min(max(share, 0.1), 0.9) * (good - bad)
-        value = excess(at)
-        if value <= 0.0:
-            good, below = at, value
-        else:
-            bad, above = at, value
+def _narrowed(meets: Callable[[float], bool], bad: float, good: float, tolerance: float) -> float:
+    """Return the good end of a bracket, narrowed to ``tolerance``."""
+    while good - bad > tolerance:
+        middle = 0.5 * (bad + good)
+        bad, good = (bad, middle) if meets(middle) else (middle, good)
     return good
 
 
-def _round_up(rows: float) -> int:
-    """Return a number of rows with three significant digits, not below ``rows``."""
-    step = 10 ** max(math.floor(math.log10(rows)) - 2, 0)
-    return math.ceil(rows / step) * step
+def _round_up(value: float) -> float:
+    """Return the least number with three significant digits that is not below ``value``."""
+    step = 10.0 ** (math.floor(math.log10(value)) - 2)
+    return float(f"{math.ceil(value / step) * step:.12g}")

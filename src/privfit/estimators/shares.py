@@ -81,6 +81,11 @@ def share_rule(
     else:
         rule = ShareRule(None if beside.groups is None else GROUPS, rows_per_unit)
     if beside.sample_weight is None:
+        if weight_bound is not None and rule.weights is not None:
+            raise InvalidArgument(
+                f"weight_bound goes with fit(X, y, sample_weight=...); that of {rule.weights[0]!r} is the "
+                "upper bound that the schema declares, so leave it out"
+            )
         return rule
     if weight_bound is None:
         raise InvalidArgument(

@@ -118,8 +118,8 @@ def stand_in_rows(
     InvalidArgument
         If an assumption contradicts the schema or the model.
     """
-    assumptions.check(schema)
     names, response = encoder.needed[:-1], encoder.needed[-1]
+    assumptions.check(schema, response)
     if assumptions.reference is None:
         points = _even(len(names) + 2)
         table, chance = assumed_table(schema, names, assumptions, points[:, :-1]), points[:, -1]
@@ -128,6 +128,7 @@ def stand_in_rows(
         answered = response in table.names
         table = open_table(table, needed=encoder.needed if answered else names)
         if answered:
+            assumptions.without_response()
             x, y = encoder.encode(table)
             kept = np.isfinite(x).all(axis=1) & np.isfinite(y)
             return x[kept], y[kept]

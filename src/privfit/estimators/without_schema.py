@@ -1,4 +1,4 @@
-"""Predictors without a schema: refused by their types alone, and which of their cells are missing."""
+"""Fits without a schema: arguments of their own, predictors refused by type, and which cells are missing."""
 
 from typing import Any
 
@@ -9,14 +9,28 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from privfit.data.columns import quietly
-from privfit.errors import SchemaError
+from privfit.errors import InvalidArgument, SchemaError
 
 UNREADABLE = "X must hold numbers; declare text columns in a schema"
+
+_DECLARED = {
+    "norm_bound": "as row_norm in the schema bounds its rows",
+    "count_bound": "as the declared upper bound of the response is that of counts",
+    "classes": "as the declared levels of the response are the classes",
+}
+"""Arguments of fits without a schema, and why they are not those of others."""
 
 _OTHER_TYPES = (
     *(nw.String, nw.Binary, nw.Categorical, nw.Enum),
     *(nw.Datetime, nw.Date, nw.Duration, nw.Time),
 )
+
+
+def refuse_declared(estimator: object) -> None:
+    """Raise for an argument that says what a schema declares: beside one it would count for nothing."""
+    for argument, why in _DECLARED.items():
+        if getattr(estimator, argument, None) is not None:
+            raise InvalidArgument(f"{argument} is for fits without a schema, {why}; leave it out")
 
 
 def refuse_text_columns(X: Any) -> None:

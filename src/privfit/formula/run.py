@@ -7,11 +7,11 @@ from privfit.data.batches import TextForm
 from privfit.data.elsewhere import as_store
 from privfit.data.schema import SchemaLike, as_schema
 from privfit.data.shares import ShareRule
+from privfit.data.stream import RowStream
 from privfit.data.tables import open_table
 from privfit.errors import InvalidArgument
 from privfit.estimators.fit import FitOptions, fit, make_problem, public_rows
 from privfit.estimators.models import Model
-from privfit.inference.infer import BudgetSplit
 from privfit.results import FitResult
 from privfit.terms.encoder import FormulaEncoder
 
@@ -39,6 +39,11 @@ def fit_formula(
     text: TextForm,
 ) -> FitResult:
     """Fit ``model`` to the terms of ``formula``; parameters as in `privfit.formula.models.logit`."""
+    if isinstance(data, RowStream):
+        raise InvalidArgument(
+            "data: a RowStream goes with estimators, such as LogisticRegression(schema=..., "
+            "solver=OnlineToBatch(), inference=False).fit(stream)"
+        )
     declared = as_schema(schema).with_roles(unit=roles.unit, weights=roles.weights)
     shares = ShareRule.of(declared, roles.rows_per_unit)
     options = replace(options, schema=declared, shares=shares)
@@ -57,7 +62,3 @@ def _check(model: Model, encoder: FormulaEncoder, options: FitOptions) -> None:
     _ = options.method
     n_rows = public_rows(_STAND_IN_ROWS, options)
     make_problem(model, encoder.design, options, n_rows=n_rows)
-    if not isinstance(options.inference, bool | BudgetSplit):
-        raise InvalidArgument(
-            f"inference must be True, False or a BudgetSplit, got {type(options.inference).__name__}"
-        )

@@ -1,6 +1,13 @@
 """Names of statsmodels that results lack, and what to read in their place, or why there is nothing."""
 
-from typing import TYPE_CHECKING, Never
+from collections.abc import Callable, Mapping
+from functools import wraps
+from typing import TYPE_CHECKING, ClassVar, Never, ParamSpec, TypeVar
+
+from privfit.errors import InvalidArgument
+
+P = ParamSpec("P")
+Returned = TypeVar("Returned")
 
 _ROWS = "it is a function of the private rows that was not released"
 _LIKELIHOOD = "it needs the likelihood of the private rows, which was not released"
@@ -9,6 +16,8 @@ _INSTEAD = {
     "tvalues": "it is called zvalues",
     "tvalue": "it is called zvalues",
     "pvalue": "it is called pvalues",
+    "margeff": "it is called params",
+    "margeff_se": "it is called bse",
     "sd": "it is called bse",
     "f_test": "use wald_test, whose reference is F where degrees of freedom are finite",
     "summary2": "use summary()",
@@ -25,15 +34,41 @@ _INSTEAD = {
 }
 
 
+OF_PREDICTIONS = {
+    "predicted_mean": "it is called predicted",
+    "se_mean": "it is called se",
+    "var_pred_mean": "it is the square of se",
+    "var_pred": "it is the square of se",
+    "se_obs": "intervals are for the mean, not for a new response",
+}
+"""What `ExplainsAbsence` says of predictions, which have no coefficients."""
+
+
+def takes_level(method: Callable[P, Returned]) -> Callable[P, Returned]:
+    """Have a method that takes ``level`` say so where it is given statsmodels' ``alpha``."""
+
+    @wraps(method)
+    def explaining(*args: P.args, **kwargs: P.kwargs) -> Returned:
+        if "alpha" in kwargs:
+            raise InvalidArgument(
+                "alpha: level is the coverage of the intervals; statsmodels' alpha=0.05 is level=0.95"
+            )
+        return method(*args, **kwargs)
+
+    return explaining
+
+
 class ExplainsAbsence:
     """Has `AttributeError` say what a name of statsmodels is called here, or why it cannot exist."""
 
     __slots__ = ()
 
+    _instead: ClassVar[Mapping[str, str]] = _INSTEAD
+
     if not TYPE_CHECKING:  # or checkers would let every name pass
 
         def __getattr__(self, name: str) -> Never:
-            instead = f": {_INSTEAD[name]}" if name in _INSTEAD else ""
+            instead = f": {self._instead[name]}" if name in self._instead else ""
             raise AttributeError(
                 f"{type(self).__name__!r} object has no attribute {name!r}{instead}", name=name, obj=self
             )

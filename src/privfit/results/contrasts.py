@@ -15,7 +15,7 @@ from privfit.inference.contrasts import (
     combination_errors,
 )
 from privfit.inference.wald import WaldTest
-from privfit.results.absent import ExplainsAbsence
+from privfit.results.absent import ExplainsAbsence, takes_level
 from privfit.results.constraints import describe_combination
 from privfit.results.printer import Column
 from privfit.results.summary import AbstractTable, Summary
@@ -92,6 +92,7 @@ class Estimates(AbstractTable, ExplainsAbsence):
         p = wald.two_sided_pvalue(wald.z_values(self.effect - self.null, self.se), self.dof)
         return self._labelled(p if self.adjust is None else adjusted_pvalues(p, self.adjust), "P>|z|")
 
+    @takes_level
     def conf_int(self, level: float = 0.95) -> pd.DataFrame:
         """Return two-sided intervals; with Bonferroni's adjustment all hold together at this level."""
         coverage(level)
@@ -99,11 +100,13 @@ class Estimates(AbstractTable, ExplainsAbsence):
         lower, upper = wald.interval(self.effect, self.se, each, self.dof)
         return pd.DataFrame({"lower": lower, "upper": upper}, index=list(self.names))
 
+    @takes_level
     def summary_frame(self, level: float = 0.95) -> pd.DataFrame:
         """Return all of it as a frame, a row each."""
         columns = (self.params, self.bse, self.zvalues, self.pvalues, self.conf_int(level))
         return pd.concat(columns, axis=1)
 
+    @takes_level
     def summary(self, level: float = 0.95) -> Summary:
         """Return the table, for print or notebook."""
         tail = (1.0 - coverage(level)) / 2.0

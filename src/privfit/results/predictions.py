@@ -11,6 +11,7 @@ from privfit._checks import FloatArray, coverage
 from privfit.errors import Incompatible
 from privfit.inference import effects, wald
 from privfit.inference.effects import Link
+from privfit.results.absent import OF_PREDICTIONS, ExplainsAbsence, takes_level
 from privfit.results.printer import Column
 from privfit.results.regression import PUBLIC, Coefficients, Regression, need_mean
 from privfit.results.summary import AbstractTable, Summary
@@ -52,7 +53,7 @@ def _predicted_class(regression: Regression, data: object) -> pd.Series:
 
 @final
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
-class Predictions(AbstractTable):
+class Predictions(AbstractTable, ExplainsAbsence):
     """Means or quantiles of the response at given covariates, with standard errors, as of `get_prediction`.
 
     Parameters
@@ -69,6 +70,8 @@ class Predictions(AbstractTable):
         Shown below the table.
     warning : str or None
     """
+
+    _instead = OF_PREDICTIONS
 
     index: pd.Index
     predicted: FloatArray
@@ -114,23 +117,30 @@ class Predictions(AbstractTable):
         """Labels of the rows, and classes where there are several, as text."""
         return tuple(_text(label) for label in self.index)
 
+    @takes_level
     def conf_int(self, level: float = 0.95) -> pd.DataFrame:
         """Return intervals for the means or quantiles, symmetric on the scale of the linear predictor."""
         lower, upper = wald.interval(self.line, self.line_se, coverage(level), self.dof)
         ends = (effects.from_line(end, self.link) for end in (lower, upper))
         return pd.DataFrame(dict(zip(("lower", "upper"), ends, strict=True)), index=self.index)
 
+    @takes_level
     def summary_frame(self, level: float = 0.95) -> pd.DataFrame:
-        """Return a frame with columns ``mean``, ``mean_se``, ``lower`` and ``upper``.
+        """Return a frame with columns ``mean``, ``mean_se``, ``mean_ci_lower`` and ``mean_ci_upper``.
 
         Names are those of statsmodels, which are the same whatever is predicted: of a quantile regression
         ``mean`` is the quantile.
         """
-        frame = self.conf_int(level)
-        frame.insert(0, "mean", self.predicted)
-        frame.insert(1, "mean_se", self.se)
-        return frame
+        ends = self.conf_int(level)
+        columns = {
+            "mean": self.predicted.copy(),
+            "mean_se": self.se.copy(),
+            "mean_ci_lower": ends["lower"],
+            "mean_ci_upper": ends["upper"],
+        }
+        return pd.DataFrame(columns, index=self.index)
 
+    @takes_level
     def summary(self, level: float = 0.95) -> Summary:
         """Return the table, for print or notebook."""
         tail = (1.0 - coverage(level)) / 2.0

@@ -18,7 +18,7 @@ from privfit.inference.contrasts import Adjustment
 from privfit.inference.wald import WaldTest
 from privfit.problem.plan import Plan, Release
 from privfit.results import archive, encoders, record
-from privfit.results.absent import ExplainsAbsence
+from privfit.results.absent import ExplainsAbsence, takes_level
 from privfit.results.coefficient_plot import draw, has_matplotlib
 from privfit.results.consistency import PARTS, check_design, check_names, frozen_parts
 from privfit.results.constraints import describe_constraints, hypotheses
@@ -143,6 +143,7 @@ class FitResult(ExplainsAbsence):
         noise = np.diagonal(np.zeros_like(total) if self.cov_noise is None else self.cov_noise)
         return self._labelled(wald.noise_share(noise, total), "noise share")
 
+    @takes_level
     def conf_int(self, level: float = 0.95) -> pd.DataFrame:
         """Return two-sided confidence intervals that include the privacy noise.
 
@@ -294,6 +295,7 @@ class FitResult(ExplainsAbsence):
         """
         return marginal_effects(self._coefficients("get_margeff"), at, variables)
 
+    @takes_level
     def summary(self, level: float = 0.95) -> Summary:
         """Return the table of coefficients with its guarantee, for print, notebook or paper."""
         return summarize(
@@ -385,14 +387,12 @@ class FitResult(ExplainsAbsence):
         return Regression.of(self.estimate, self._form(asked), self.encoder, asked)
 
     def _coefficients(self, asked: str) -> Coefficients:
-        covariance = self._covariance(asked)
-        noisy, mark = self.plan.private, self.statement.mark
-        return Coefficients(self._regression(asked), covariance, self._dof(), noisy, mark)
+        covariance, mark = self._covariance(asked), self.statement.mark
+        return Coefficients(self._regression(asked), covariance, self._dof(), self.plan.private, mark)
 
     def _uncertainty(self, level: float) -> Uncertainty:
         shown = {"se": self.bse, "z": self.zvalues, "pvalue": self.pvalues, "noise_share": self.noise_share}
-        ends = self.conf_int(level)
-        shown |= {"lower": ends["lower"], "upper": ends["upper"]}
+        shown |= {str(name): end for name, end in self.conf_int(level).items()}
         return Uncertainty(**{name: one.to_numpy() for name, one in shown.items()}, dof=self._dof())
 
 

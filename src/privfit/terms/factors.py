@@ -15,6 +15,7 @@ What a name means:
 """
 
 import ast
+import keyword
 import math
 import re
 import warnings
@@ -134,7 +135,7 @@ def python_factor(text: str, schema: Schema) -> Factor:
     FormulaError
         If a part of it is not on the list of what is allowed; the message names the part and the remedy.
     """
-    node, stand_ins = _parse(text)
+    node, stand_ins = _parse(text, schema)
     if _depth(node) > _DEEPEST:
         raise FormulaError(f"formula: {quoted(text)} is nested too deeply; simplify it")
     translator = _Translator(schema, stand_ins)
@@ -151,7 +152,7 @@ def _depth(node: ast.AST) -> int:
     return depth
 
 
-def _parse(text: str) -> tuple[ast.expr, dict[str, str]]:
+def _parse(text: str, schema: Schema) -> tuple[ast.expr, dict[str, str]]:
     """Return the syntax tree, and the columns behind the names that stand for backticked ones."""
     prefix = "quoted_"
     while prefix in text:
@@ -171,7 +172,11 @@ def _parse(text: str) -> tuple[ast.expr, dict[str, str]]:
             return ast.parse(plain, mode="eval").body, stand_ins
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         pass
-    raise FormulaError(f"formula: {quoted(text)} is not an expression; check its brackets and operators")
+    remedy = "check its brackets and operators"
+    for word in re.findall(r"\w+", plain):
+        if keyword.iskeyword(word) and word in schema:
+            remedy = f"write the column {word!r} in backticks, as it is a word of Python"
+    raise FormulaError(f"formula: {quoted(text)} is not an expression; {remedy}")
 
 
 @dataclass(frozen=True, slots=True)
