@@ -60,7 +60,7 @@ def test_with_a_large_budget_no_count_is_cut_and_the_bound_is_near_the_largest(l
     y = np.linspace(0.0, largest, 10_000)
     loss = held(y, 1e6)
     assert largest <= loss.count_bound <= 1.5 * EDGE * largest
-    assert loss.bound == pytest.approx(math.log(loss.count_bound))
+    assert loss.bound == pytest.approx(math.log(loss.count_bound + 0.25))
 
 
 def test_where_only_zeros_are_seen_the_bound_stays():
@@ -99,8 +99,8 @@ def test_bounds_are_never_raised():
     assert loss.up_to(100.0) == loss
     assert loss.up_to(math.inf) == loss
     assert loss.up_to(8.0) == Poisson(1.5, 8.0)
-    assert loss.up_to(3.0) == Poisson(math.log(3.0), 3.0)
-    assert loss.up_to(0.5) == Poisson(1.0, 0.5)
+    assert loss.up_to(3.0) == Poisson(math.log(3.25), 3.0)
+    assert loss.up_to(0.5) == Poisson(math.log(1.25), 0.5)
 
 
 @pytest.mark.parametrize("inference", [True, False])
@@ -123,14 +123,19 @@ def test_a_generous_bound_costs_little(inference):
 
 
 def test_bounds_are_beside_what_is_usual_of_the_counts_that_were_released():
-    """Large counts vary more than a count of 1, from which public facts alone must start."""
+    """Large counts vary more than a count of 1, from which public facts alone must start, and rare ones less.
+
+    A mean that noise hides is as large as the noise, but no larger than 1.
+    """
     loss = Poisson(math.log(BOUND), BOUND)
     problem = problem_of(10_000, loss)
 
     def slack(mean, spread, error=0.0):
         return slack_at(loss, MeanResponse(problem, mean=mean, spread=spread, error=error))
 
-    assert slack(0.1, 0.3) == loss.slack == pytest.approx((0.5 * BOUND, BOUND))
+    assert slack(1.0, 1.0) == loss.slack == pytest.approx((0.5 * BOUND, BOUND))
+    assert slack(0.04, 0.2) == pytest.approx((2.5 * BOUND, 25.0 * BOUND))
+    assert slack(0.04, 0.2, error=0.1) == pytest.approx((0.5 * BOUND / math.sqrt(0.1), 10.0 * BOUND))
     assert slack(100.0, 10.0) == pytest.approx((0.05 * BOUND, 0.01 * BOUND))
     assert slack(100.0, 50.0) == pytest.approx((0.02 * BOUND, 0.01 * BOUND))
     assert slack(100.0, 50.0, error=49.5) == loss.slack
@@ -140,3 +145,33 @@ def test_bounds_are_beside_what_is_usual_of_the_counts_that_were_released():
 def test_a_look_has_the_more_of_a_budget_the_less_that_shows():
     parts = [look_share(problem_of(10_000), mu) for mu in (1e-3, 0.09, 0.25, 1e3)]
     assert parts == [0.05, pytest.approx(0.03), pytest.approx(0.018), 0.01]
+
+
+def events(n, seed):
+    rng = np.random.default_rng(seed)
+    x = np.column_stack([rng.normal(size=n), rng.random(n) < 0.2])
+    return x, rng.poisson(np.exp(-3.5 + x @ [0.5, 0.7]))
+
+
+@pytest.mark.parametrize("bound", [2.0, 10.0])
+def test_rare_counts_have_intervals_whatever_their_bound(bound):
+    """A mean count of 0.04; noise hid the bread of half of such fits, and of most with the tight bound."""
+    fits = [
+        pf.PoissonRegressor(4.0, delta=1e-5, count_bound=bound, random_state=seed).fit(*events(20_000, seed))
+        for seed in range(20)
+    ]
+    widths = np.array([fit.result_.bse.to_numpy() for fit in fits])
+    assert np.isfinite(widths).all(axis=1).mean() >= 0.9
+
+
+@pytest.mark.parametrize("bound", [1, 3, 10])
+def test_a_level_whose_counts_are_nearly_all_at_the_bound_has_an_interval(bound):
+    """Noise leads its mean beyond the bound, where there was no curvature."""
+    for seed in range(20):
+        rng = np.random.default_rng(seed)
+        level = (rng.random(4000) < 0.2).astype(float)
+        y = rng.binomial(bound, np.where(level == 1.0, 0.95, 0.3))
+        model = pf.PoissonRegressor(4.0, delta=1e-4, count_bound=bound, random_state=seed)
+        result = model.fit(np.column_stack([rng.normal(size=4000), level]), y).result_
+        assert np.isfinite(result.bse.to_numpy()).all()
+        assert abs(result.params.to_numpy()[-1] - math.log(0.95 / 0.3)) < 0.2

@@ -55,6 +55,14 @@ def test_a_bread_of_any_part_but_the_largest_shows_usual_eigenvalues(loss, usual
     assert max(shown) < 0.305
 
 
+def test_a_small_bound_on_counts_takes_nothing_from_the_bread():
+    """It is declared of rare counts, whose curvature is as small beside it as that of others."""
+    losses = [Poisson(math.log(bound + 0.25), bound) for bound in (1.0, 2.0, 50.0)]
+    breads = [shares(loss, mu=0.4).bread for loss in losses]
+    assert BREADS[0] < breads[0] < BREADS[1]
+    assert breads == pytest.approx([breads[0]] * 3)
+
+
 def test_rows_that_may_be_long_ask_for_a_larger_bread():
     """Those with declared bounds, and more so those of levels, of which one may be rare; not the constant."""
     problem, solver = problem_for(Logistic(), np.ones((1600, 5))), WhitenedGradientDescent()

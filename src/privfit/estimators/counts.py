@@ -28,7 +28,8 @@ class PoissonRegressor(AbstractLinearRegressor):
         Without a schema: the largest count that is taken as it is. A schema declares ``lower`` and
         ``upper`` of the response.
     predictor_bound : float, optional
-        Largest log mean that is taken as it is. Default: the logarithm of the bound on the count.
+        Largest log mean that is taken as it is. Default: the logarithm of the bound on the count
+        and a quarter.
     epsilon, delta, budget, schema, solver, fit_intercept, l2, relation, inference, norm_bound, n_rows, \
 unit, rows_per_unit, weights, weight_bound, ledger, dataset, random_state
         As in `LogisticRegression`.

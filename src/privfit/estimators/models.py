@@ -1,6 +1,5 @@
 """The regression models: a title, a response, and how the loss follows from public facts."""
 
-import math
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -23,7 +22,7 @@ from privfit.losses import (
     Squared,
 )
 from privfit.losses.huber import GAUSSIAN_95
-from privfit.losses.poisson import LARGEST_PREDICTOR
+from privfit.losses.poisson import LARGEST_PREDICTOR, predictor_up_to
 from privfit.losses.typical import USUAL_RESIDUAL
 from privfit.results.numbers import significant
 
@@ -174,15 +173,14 @@ def poisson_regression(predictor_bound: float | None = None) -> Model:
     Parameters
     ----------
     predictor_bound : float, optional
-        Largest log mean that is taken as it is. Default: the logarithm of the count's bound, but at
-        least 1.
+        Largest log mean that is taken as it is. Default: `predictor_up_to` the count's bound.
     """
 
     def loss(design: Design) -> AbstractLoss:
         count_bound = design.target.count_bound
         if count_bound is None:
             raise Incompatible("schema: a count needs a public upper bound; declare it, or give count_bound")
-        bound = max(math.log(count_bound), 1.0) if predictor_bound is None else predictor_bound
+        bound = predictor_up_to(count_bound) if predictor_bound is None else predictor_bound
         return Poisson(bound, count_bound)
 
     return Model("Poisson regression", "count", loss, link="log")

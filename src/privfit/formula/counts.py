@@ -95,7 +95,7 @@ def poisson(
         Makes the noise repeatable, for tests and teaching. The result is then marked *not private*.
     predictor_bound : float, optional
         Largest log mean that is taken as it is, from 0 to 50; the loss goes on linearly above.
-        Default: the logarithm of the declared upper bound of the count.
+        Default: the logarithm of the declared upper bound of the count and a quarter.
     sep, header, columns
         Layout of a CSV file: its separator, whether its first line holds the names, and the names if not.
 

@@ -10,6 +10,19 @@ from privfit.losses.base import AbstractLoss, LossConstants, ScalarFunctions, Ta
 LARGEST_PREDICTOR = 50.0
 """Log mean; its exponential has 22 digits."""
 
+_ROOM = 0.25
+"""Counts by which a mean may exceed all counts and still have a curvature: noise leads that far where most
+rows of a level are at the bound. Relative to small bounds it is more, as the errors of such means are."""
+
+
+def predictor_up_to(count: float) -> float:
+    """Return the bound on log means that goes with a bound on counts.
+
+    Means of counts do not exceed the largest, so that a larger bound costs noise and changes no fit of a
+    right model. It is positive: bounds below 1 are taken for 1.
+    """
+    return math.log(max(count, 1.0) + _ROOM)
+
 
 @scalar
 def _value(y: float, eta: float, s: float, c: float, k: float) -> float:
@@ -82,9 +95,8 @@ class Poisson(AbstractLoss):
         return (max(0.5 * self.constants.slope, 1.0), max(self.constants.curvature, 1.0))
 
     def up_to(self, count: float) -> "Poisson":
-        """Return the loss with smaller bounds: ``count`` on counts, and its logarithm on log means."""
-        bound = min(self.bound, max(math.log(max(count, 1.0)), 1.0))
-        return Poisson(bound, min(self.count_bound, count))
+        """Return the loss with smaller bounds: ``count`` on counts, and `predictor_up_to` it on log means."""
+        return Poisson(min(self.bound, predictor_up_to(count)), min(self.count_bound, count))
 
     def span(self, radius: float) -> float:
         """Take the larger of the spans for the counts 0 and ``count_bound``: it is convex in the count."""

@@ -30,6 +30,9 @@ _TO_SEE, _MOST = 80.0, 0.3
 _ERRORS, _ERRORS_OF_VARIANCE = 2.0, 4.0
 """Standard deviations of noise that are taken from the mean of counts, and from their variance."""
 
+_LEAST_MEAN = 1e-3
+"""Mean count that is taken for smaller ones."""
+
 
 def has_counts(problem: Problem) -> bool:
     """Return whether `held_to_counts` asks for a release of kind ``"counts"``, which has to be planned."""
@@ -58,17 +61,19 @@ def share_to_see(problem: Problem, signal: float) -> float:
 def slack_at(loss: AbstractLoss, response: AbstractResponse) -> tuple[float, float]:
     """Return how generous the loss's bounds are beside what is usual of its response; see its ``slack``.
 
-    Counts have the mean and the variance that were released, less what noise may have added. Their curvature
-    is about that mean, and the standard deviation of their slopes its root, or half that of the counts where
-    these vary more than a Poisson law's.
+    Counts have the mean and the variance that were released, less what noise may have added; where noise
+    hides the mean it is as large as its noise, or 1 if that is less. Their curvature is about that mean, and
+    the standard deviation of their slopes its root, or half that of the counts where these vary more than a
+    Poisson law's.
     """
-    of_slope, of_curvature = loss.slack
     if not isinstance(loss, Poisson) or not isinstance(response, MeanResponse):
-        return of_slope, of_curvature
-    mean = max(response.mean - _ERRORS * response.error, 1.0)
+        return loss.slack
+    hidden = max(min(response.error, 1.0), _LEAST_MEAN)
+    mean = max(response.mean - _ERRORS * response.error, hidden)
     certain = max(response.certain_variance(_ERRORS_OF_VARIANCE), 0.0)
     usual = max(math.sqrt(mean), 0.5 * math.sqrt(certain))
-    return max(of_slope / usual, 1.0), max(of_curvature / mean, 1.0)
+    bounds = loss.constants
+    return max(0.5 * bounds.slope / usual, 1.0), max(bounds.curvature / mean, 1.0)
 
 
 def held_to_counts(problem: Problem, oracle: Oracle) -> Problem:

@@ -80,7 +80,7 @@ def _noise_in_bread(whitened: Problem, mu: float, curvature: float) -> float:
     elif loss.target_kind == "binary":
         curvature *= _BINARY
     elif loss.target_kind == "count":
-        bound = min(bound, _COUNTS * curvature)
+        bound = _COUNTS * curvature  # where less is declared counts are rare, rather than near their bound
     return noise_norm(sd, whitened.size) * bound / max(curvature, math.ulp(bound))
 
 
