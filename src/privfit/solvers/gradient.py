@@ -44,9 +44,10 @@ class NoisyGradientDescent(AbstractSolver):
         Then steps are fewer where noise would carry the linear predictor further than 3.
     step_size : float, optional
         Default ``1 / L``, with ``L`` the largest eigenvalue that the Hessian can have by the loss's
-        constants and the norm bound. Where rows have survey weights or share a privacy unit, by the released
-        share of the rows that count as well, but no longer than noise allows. With a scale the step is multiplied by the current scale. A loss
-        with kinks has no such ``L`` and needs a step size.
+        constants and the norm bound. Where rows have survey weights or share a privacy unit, ``L`` is as
+        much smaller as the released share of the rows that count is, but steps are no longer than noise
+        allows. With a scale the step is multiplied by the current scale. A loss with kinks has no such ``L``
+        and needs a step size.
     growth : float
         Factor by which the squared budget of a step grows; 1 splits evenly.
     report : {"one-step", "last"}
