@@ -151,7 +151,7 @@ class Turning:
 def far_along(
     estimate: Estimate, center: FloatArray, *, along: FloatArray, rate: float, sampling: FloatArray
 ) -> np.ndarray:
-    """Return along which directions a Newton step may be off by more than half a standard error.
+    """Return along which directions a Newton step may be off by more than a standard error.
 
     Parameters
     ----------
@@ -163,7 +163,7 @@ def far_along(
         Each row times a step is by how much the predictors of some rows change, all alike, that no other
         coefficient fits: those of one level of a factor.
     rate : float
-        By what part their curvature may change for each unit of that.
+        By what part their curvature may change for each unit of that, at most.
     sampling : array of shape (q, q)
         Sampling covariance of the estimate.
 
@@ -181,7 +181,7 @@ def far_along(
     noise = np.einsum("ij,jk,ik->i", along, estimate.cov_noise, along)
     step, missed = along @ (estimate.theta - start), along @ (0.5 * (start + estimate.theta) - center)
     error = 0.5 * rate * np.maximum(2.0 * np.abs(step * missed) - _EXPLAINED * noise, 0.0)
-    return error > _TOLERATED * np.sqrt(noise + np.einsum("ij,jk,ik->i", along, sampling, along))
+    return error > np.sqrt(noise + np.einsum("ij,jk,ik->i", along, sampling, along))
 
 
 def widened(
