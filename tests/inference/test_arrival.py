@@ -7,9 +7,11 @@ import pandas as pd
 import pytest
 
 import privfit as pf
-from privfit.inference.combine import Anchor, Turning
+from privfit.inference.combine import Anchor, Turning, anchor, far_along, one_step
 from privfit.inference.covariance import Bread
 from privfit.losses import Huber, Logistic
+from privfit.problem.plan import PlannedRelease, Release
+from privfit.solvers.base import Step
 
 
 def bread(diagonal):
@@ -65,3 +67,36 @@ def test_noisy_gradient_descent_with_few_positives_says_that_it_has_not_arrived(
         assert np.all(np.isfinite(fit.bse) == finite)
         said = " ".join(str(fit.summary()).split())
         assert ("has not come near the optimum" in said) != finite
+
+
+def test_along_a_level_a_step_is_off_by_how_far_from_its_middle_the_bread_was_asked():
+    """A step of 0.2 along the second coordinate, whose bread was asked 0.1 before its middle."""
+    planned = PlannedRelease("gradient", 2, 1.0, math.inf, 0.0)
+    step = Step(Release(planned, np.zeros(2), np.zeros(2)), np.array([0.0, 0.2]), np.eye(2))
+    estimate = one_step(anchor([step]), bread([0.25, 1.0]))
+    assert estimate.theta == pytest.approx([0.0, -0.2])
+    for rate, error in ((1.0, 0.02), (0.5, 0.01)):
+        for standard, far in ((0.9 * error, True), (1.1 * error, False)):
+            sampling = np.diag([standard**2, standard**2])
+            found = far_along(estimate, np.zeros(2), along=np.eye(2), rate=rate, sampling=sampling)
+            assert found.tolist() == [False, far]
+    assert not far_along(
+        estimate, np.array([0.0, -0.1]), along=np.eye(2), rate=1.0, sampling=np.zeros((2, 2))
+    ).any()
+
+
+@pytest.mark.parametrize(("share", "finite"), [(0.3, True), (0.01, False)])
+def test_the_default_says_where_it_has_not_come_near_a_level_of_few_positives(share, finite):
+    """With 100,000 rows few steps ask all of them; one interval in ten held where 1 % are positive."""
+    rng = np.random.default_rng(2)
+    n = 100_000
+    level, x = rng.random(n) < 0.1, rng.uniform(-1.0, 1.0, n)
+    score = np.where(level, math.log(share / (1.0 - share)), -0.5) + 0.5 * x
+    table = pd.DataFrame({"x": x, "a": np.where(level, "b", "a"), "y": rng.logistic(size=n) < score})
+    schema = {
+        "x": {"type": "numeric", "lower": -1.0, "upper": 1.0},
+        "a": {"type": "categorical", "levels": ["a", "b"]},
+        "y": {"type": "categorical", "levels": [False, True]},
+    }
+    fit = pf.logit("y ~ x + a", table, schema=schema, epsilon=2.0, random_state=0)
+    assert np.isfinite(fit.bse).tolist() == [True, True, finite]

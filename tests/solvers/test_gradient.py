@@ -6,6 +6,8 @@ import numpy as np
 import pytest
 
 import privfit as pf
+from privfit.data.declarations import NumericColumn
+from privfit.data.shares import ShareRule
 from privfit.losses import Logistic, Poisson, Quantile, SmoothedQuantile
 from privfit.privacy.allowance import Allowance
 from privfit.privacy.relation import Relation
@@ -68,3 +70,49 @@ def test_it_arrives_with_correlated_columns(estimator, longest):
     assert (np.abs(found.params - exact.params) < 0.1 * exact.bse).all()
     short = fit(NoisyGradientDescent(n_steps=round(6 * math.log(len(x)))))
     assert (np.abs(short.params - exact.params) > 0.1 * exact.bse).any()
+
+
+def test_a_look_says_how_much_of_the_rows_counts_where_they_do_not_count_alike():
+    def kinds(shares, **options):
+        bounds = (2.0, N, Relation.REPLACE, 0.0, (0.0, 0.0), (False, True))
+        problem = Problem(Logistic(), ("a", "b"), *bounds, shares=shares)
+        return [planned.kind for planned in NoisyGradientDescent(**options).plan(problem, Allowance(1.0))]
+
+    weighted = ShareRule(weights=("w", NumericColumn(0.0, 1.0)))
+    for shares in (weighted, ShareRule("person"), ShareRule("person", 20)):
+        assert kinds(shares)[:2] == ["norms", "gradient"]
+        assert set(kinds(shares)[1:]) == set(kinds(shares, step_size=0.1)) == {"gradient"}
+    assert set(kinds(ShareRule())) == {"gradient"}
+
+
+@pytest.mark.parametrize("report", ["one-step", "last"])
+@pytest.mark.parametrize("by", ["weights", "rows_per_unit"])
+def test_it_arrives_where_rows_count_for_little(by, report):
+    """Where rows that count in full lead; steps for those were twenty times too short."""
+    rng = np.random.default_rng(4)
+    n, budget, solver = 5_000, pf.Budget.gdp(1e4), NoisyGradientDescent(report=report)
+    x = rng.normal(size=(n, 2))
+    y = (0.5 + x @ [1.0, -1.0] + rng.logistic(size=n) > 0).astype(int)
+
+    def fit(beside, **options):
+        model = pf.LogisticRegression(budget=budget, solver=solver, norm_bound=2.0, random_state=0, **options)
+        return model.fit(x, y, **beside).result_
+
+    full = fit({})
+    if by == "weights":
+        light = fit({"sample_weight": np.full(n, 0.05)}, weight_bound=1.0)
+    else:
+        light = fit({"groups": np.arange(n)}, rows_per_unit=20)
+    assert (np.abs(light.params - full.params) < 0.1 * full.bse).all()
+
+
+def test_where_rows_count_for_little_noise_bounds_the_length_of_the_steps():
+    """Steps by the released share alone would carry the last iterate further."""
+    rng = np.random.default_rng(5)
+    x, y = rng.normal(size=(5_000, 2)), rng.integers(0, 2, size=5_000)
+    solver = NoisyGradientDescent(report="last")
+    model = pf.LogisticRegression(
+        budget=pf.Budget.gdp(1.0), solver=solver, norm_bound=2.0, rows_per_unit=500, random_state=0
+    )
+    found = model.fit(x, y, groups=np.arange(5_000)).result_
+    assert np.abs(found.params).max() < 3.0

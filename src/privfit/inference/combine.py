@@ -148,6 +148,42 @@ class Turning:
         return error > _TOLERATED * math.sqrt(noise / around.theta.size + self.sampling)
 
 
+def far_along(
+    estimate: Estimate, center: FloatArray, *, along: FloatArray, rate: float, sampling: FloatArray
+) -> np.ndarray:
+    """Return along which directions a Newton step may be off by more than a standard error.
+
+    Parameters
+    ----------
+    estimate : Estimate
+        A Newton step from the average of late points.
+    center : array of shape (q,)
+        Where the bread was asked.
+    along : array of shape (m, q)
+        Each row times a step is by how much the predictors of some rows change, all alike, that no other
+        coefficient fits: those of one level of a factor.
+    rate : float
+        By what part their curvature may change for each unit of that, at most.
+    sampling : array of shape (q, q)
+        Sampling covariance of the estimate.
+
+    Returns
+    -------
+    bool array of shape (m,)
+
+    Notes
+    -----
+    Over a step ``v`` the mean curvature is that of its middle, up to the second order. A bread that was asked
+    at a distance ``u`` from there is off by the part ``rate u``, and the step by ``rate u v``. Of ``2 u v``
+    what noise explains is not counted, as in `Turning.far_off`.
+    """
+    start = estimate.parts @ np.array([step.release.at for step in estimate.steps])
+    noise = np.einsum("ij,jk,ik->i", along, estimate.cov_noise, along)
+    step, missed = along @ (estimate.theta - start), along @ (0.5 * (start + estimate.theta) - center)
+    error = 0.5 * rate * np.maximum(2.0 * np.abs(step * missed) - _EXPLAINED * noise, 0.0)
+    return error > np.sqrt(noise + np.einsum("ij,jk,ik->i", along, sampling, along))
+
+
 def widened(
     steps: Sequence[Step],
     bread: Bread,

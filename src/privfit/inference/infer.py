@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from privfit._checks import FloatArray, in_range
-from privfit.inference.combine import Estimate, Turning, anchor, last_iterate, widened
+from privfit.inference.combine import Estimate, Turning, anchor, far_along, last_iterate, widened
 from privfit.inference.covariance import (
     Bread,
     bread_from,
@@ -135,7 +135,8 @@ def infer(solution: Solution, oracle: Oracle, *, directions: FloatArray) -> Infe
     else:
         turning = _turning(problem, bread, sampling)
         estimate = widened(solution.late, bread, solution.bend, turning)
-        unknown = unknown | (not estimate.arrived)
+        behind = _left_behind(problem, directions, estimate, center, sampling)
+        unknown = unknown | behind | (not estimate.arrived)
     estimate = corrected(estimate, problem, hessian=bread.matrix, center=center)
     theta = keep_scale_positive(problem, estimate.theta, center)
     cov_noise = reported @ spread(estimate.cov_noise, bread) @ reported.T
@@ -177,6 +178,20 @@ def _turning(problem: Problem, bread: Bread, sampling: FloatArray) -> Turning:
         return Turning()
     rate = problem.loss.turning(mean) / math.sqrt(mean)
     return Turning(rate, float(np.sum(bread.matrix * sampling)) / len(sampling))
+
+
+def _left_behind(
+    problem: Problem, directions: FloatArray, estimate: Estimate, center: FloatArray, sampling: FloatArray
+) -> np.ndarray:
+    """Return which reported coefficients, (k,), are of levels that are `far_along` their indicator."""
+    levels = np.array(problem.indicators, dtype=bool)[int(problem.has_intercept) :]
+    places = int(problem.has_intercept) + np.flatnonzero(levels)
+    rate = problem.loss.turning(0.0)
+    if not places.size or rate == 0.0 or problem.loss.n_outputs > 1:
+        return np.zeros(len(directions), dtype=bool)
+    along = _of_parameter(problem, np.eye(problem.n_coef)[places])
+    far = far_along(estimate, center, along=along, rate=rate, sampling=sampling)
+    return (directions[:, places[far]] != 0.0).any(axis=1)
 
 
 def estimate_only(solution: Solution) -> Inference:

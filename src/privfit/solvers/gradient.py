@@ -13,6 +13,7 @@ from privfit.problem.oracle import Oracle
 from privfit.problem.plan import PlannedRelease
 from privfit.problem.schedule import growing_shares, planned_release
 from privfit.solvers.base import AbstractSolver, Solution, Step, keep_scale_positive, take_step
+from privfit.solvers.histogram import counting_part
 from privfit.solvers.requirements import need_smooth
 from privfit.solvers.row_bound import flatness, grown_bound
 
@@ -24,6 +25,9 @@ _FLAT = 3.5
 
 _FAR = 3.0
 """How far noise alone may carry the linear predictor."""
+
+_LOOK = 0.02
+"""Part of the squared budget that tells how much of the rows counts, where they do not all count in full."""
 
 
 @final
@@ -40,8 +44,10 @@ class NoisyGradientDescent(AbstractSolver):
         Then steps are fewer where noise would carry the linear predictor further than 3.
     step_size : float, optional
         Default ``1 / L``, with ``L`` the largest eigenvalue that the Hessian can have by the loss's
-        constants and the norm bound. With a scale the step is multiplied by the current scale. A loss
-        with kinks has no such ``L`` and needs a step size.
+        constants and the norm bound. Where rows have survey weights or share a privacy unit, ``L`` is as
+        much smaller as the released share of the rows that count is, but steps are no longer than noise
+        allows. With a scale the step is multiplied by the current scale. A loss with kinks has no such ``L``
+        and needs a step size.
     growth : float
         Factor by which the squared budget of a step grows; 1 splits evenly.
     report : {"one-step", "last"}
@@ -108,11 +114,15 @@ class NoisyGradientDescent(AbstractSolver):
         if self.step_size is None:
             need_smooth(problem, "NoisyGradientDescent")
         shares = growing_shares(self._steps(problem, allowance), self.growth)
-        return tuple(planned_release(problem, "gradient", part) for part in allowance.split(shares))
+        if self.step_size is not None or problem.shares.plain:
+            return tuple(planned_release(problem, "gradient", part) for part in allowance.split(shares))
+        look, steps = allowance.split([_LOOK, 1.0 - _LOOK])
+        gradients = (planned_release(problem, "gradient", part) for part in steps.split(shares))
+        return (planned_release(problem, "norms", look), *gradients)
 
     def run(self, problem: Problem, oracle: Oracle) -> Solution:
         """Run the planned steps."""
-        size = self.step_size or 1.0 / (problem.smoothness + problem.l2)
+        size = self.step_size or _step_size(problem, oracle)
         theta = np.array(problem.start)
         steps: list[Step] = []
         for _ in range(oracle.remaining("gradient")):
@@ -121,6 +131,21 @@ class NoisyGradientDescent(AbstractSolver):
             steps.append(step)
             theta = keep_scale_positive(problem, theta - step.preconditioner @ step.gradient, theta)
         return Solution(problem, theta, tuple(steps), (), self.report)
+
+
+def _step_size(problem: Problem, oracle: Oracle) -> float:
+    """Return ``1 / L``; where rows count for less than one, as much longer as noise allows.
+
+    The mean of Hessians that count by shares is at most the mean share times the largest of them.
+    """
+    usual = 1.0 / (problem.smoothness + problem.l2)
+    if not oracle.remaining("norms"):
+        return usual
+    norms = oracle.release("norms", np.array(problem.start))
+    counting = counting_part(norms.value, norms.sd)
+    noise = math.hypot(*(each.sd for each in oracle.plan.solver_releases if each.kind == "gradient"))
+    far = _FAR / (problem.norm_bound * noise) if noise > 0.0 else math.inf
+    return max(usual, min(1.0 / (counting * problem.smoothness + problem.l2), far))
 
 
 def _condition(problem: Problem) -> float:
