@@ -212,6 +212,17 @@ def published_coverage() -> str:
     return table(["95 % intervals", *(f"n = {int(n):,}" for n in sizes)], body)
 
 
+def few_in_a_level() -> str:
+    """Return how often intervals of a level with few positives are finite, and finite and wrong."""
+    body = [
+        [f"{int(row['n']):,}", row["share"], f"{0.1 * int(row['n']) * float(row['share']):g}"]
+        + [_percent(row[share]) for share in ("finite", "wrong", "others")]
+        for row in rows("experiments/results/few_in_a_level.csv")
+    ]
+    header = ["n", "share positive", "positives", "finite", "finite and wrong", "coverage of the others"]
+    return table(header, body)
+
+
 def generous_bounds() -> str:
     """Return coverage of quantile regressions by declared range, with what is infinite and how far off."""
     headings, cells = _by_range("generous_bounds", "errors", "tau", "n")
@@ -1054,6 +1065,7 @@ PAGES: dict[str, dict[str, Callable[[], str]]] = {
         "unscaled_columns": unscaled_columns,
         "uneven_errors": uneven_errors,
         "few_positives": few_positives,
+        "few_in_a_level": few_in_a_level,
         "generous_bounds": generous_bounds,
         "generous_response": generous_response,
         "generous_response_counts": generous_response_counts,
