@@ -1,6 +1,6 @@
 """Norms of rows in other coordinates, and the weights that bound them there."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Generic, TypeVar, final
@@ -182,11 +182,6 @@ class RowNorms:
     def blank(cls, n_rows: int, room: AbstractRoom) -> "RowNorms":
         """Return arrays to be filled."""
         return cls(room.new(n_rows), room.new(n_rows))
-
-    @classmethod
-    def joined(cls, parts: "Sequence[RowNorms]") -> "RowNorms":
-        """Return the norms of rows one after the other."""
-        return cls(*(np.concatenate([getattr(part, name) for part in parts]) for name in ("size", "reach")))
 
     def picked(self, pick: Pick) -> "RowNorms":
         """Return those of the rows that ``pick`` takes of an array."""

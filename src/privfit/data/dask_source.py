@@ -35,7 +35,7 @@ class DaskSource:
     Parameters
     ----------
     kept : list of Delayed
-        What makes, or holds, the `Partition` s of a group each.
+        What makes, or holds, the partitions of a group each (`Partition`).
     groups : list of tuple of int
         Numbers of the partitions of each group.
     lengths : list of int
@@ -153,8 +153,8 @@ class DaskSource:
             )
         ]
         wanted = [node(tuple(rows[k] for k in group)) for group in self._groups]
-        expected = [part * sum(lengths[k] for k in group) for group in self._groups]
         # what tasks there are must not depend on coins
+        expected = [part * sum(lengths[k] for k in group) for group in self._groups]
 
         def picked(kept: list[Delayed]) -> list[Delayed]:
             return tasks_of(partitions.picked, "sample", list(zip(kept, wanted, strict=True)))
