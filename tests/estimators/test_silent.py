@@ -37,7 +37,7 @@ SCHEMA = {
 WHERE = {
     "list y": lambda cells: ([[0.0]] * len(cells), cells, {}),
     "list X": lambda cells: ([[cell] for cell in cells], [0.0] * len(cells), {}),
-    "object X": lambda cells: (pd.DataFrame({"a": pd.Series(cells, dtype=object)}), [0.0] * len(cells), {}),
+    "object X": lambda cells: (pd.DataFrame({"a": np.fromiter(cells, dtype=object)}), [0.0] * len(cells), {}),
     "object y": lambda cells: ([[0.0]] * len(cells), np.fromiter(cells, dtype=object), {}),
     "groups": lambda cells: ([[0.0]] * len(cells), [0.0] * len(cells), {"groups": cells}),
     "sample_weight": lambda cells: ([[0.0]] * len(cells), [0.0] * len(cells), {"sample_weight": cells}),
@@ -64,7 +64,7 @@ def test_nothing_is_said_of_a_cell_beside_a_schema(cell):
     with warnings.catch_warnings(record=True) as warned:
         warnings.simplefilter("always")
         pf.LinearRegression(schema=SCHEMA).fit(np.full((60, 1), 0.5), cells)
-        pf.ols("y ~ a", pd.DataFrame({"a": 0.5, "y": pd.Series(cells, dtype=object)}), schema=SCHEMA)
+        pf.ols("y ~ a", pd.DataFrame({"a": 0.5, "y": np.fromiter(cells, dtype=object)}), schema=SCHEMA)
         pf.ols("y ~ a", {"a": cells, "y": [0.5] * 60}, schema=SCHEMA)
     assert warned == []
 
