@@ -2,6 +2,7 @@
 
 import contextlib
 import math
+from collections.abc import Iterable
 from decimal import Decimal
 from numbers import Real
 from typing import Any
@@ -27,7 +28,12 @@ def text_of_objects(cells: NDArray[Any]) -> pa.Array:
     if only_text(cells):
         with contextlib.suppress(Exception):  # text with half a character, or a NaN of NumPy
             return pa.array(cells, pa.large_string(), from_pandas=True)
-    with silence:  # a cell may warn when it is printed
+    return spelled_each(cells)
+
+
+def spelled_each(cells: Iterable[object]) -> pa.Array:
+    """Return what `spelled` does of each cell; nothing is warned of, as a cell may when it is printed."""
+    with silence:
         return pa.array([spelled(cell) for cell in cells], pa.large_string())
 
 

@@ -12,10 +12,9 @@ import pyarrow.compute as pc
 import pyarrow.dataset as pads
 from numpy.typing import NDArray
 
-from privfit._silent import silence
 from privfit.data.columns import ColumnValues, as_text, holds_numbers, is_text
 from privfit.data.names import distinct, present
-from privfit.data.objects import spelled
+from privfit.data.objects import spelled_each
 from privfit.errors import SchemaError
 
 
@@ -104,8 +103,7 @@ def _readable(cells: pa.Array | pa.ChunkedArray) -> pa.Array | pa.ChunkedArray:
     try:
         return as_text(cells)
     except SchemaError:  # lists and the like: what they are among Python objects
-        with silence:
-            return pa.array([spelled(cell) for cell in cells], pa.large_string())
+        return spelled_each(cells)
 
 
 def _objects(cells: pa.Array | pa.ChunkedArray) -> NDArray[Any]:

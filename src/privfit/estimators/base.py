@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_array, check_is_fitted, validate_data
 
 from privfit._checks import FloatArray, positive, true_or_false
 from privfit._progress import running
@@ -57,6 +57,9 @@ _QUOTE_NOTHING = (
     "Sparse data",
 )
 """How those messages of scikit-learn's validation begin that quote no cell."""
+
+_NUMBERS: dict[str, Any] = {"dtype": np.float64, "ensure_all_finite": False, "input_name": "X"}
+"""What scikit-learn's validation makes of predictors."""
 
 _OF_NUMBERS = ("numeric", "count")
 """Kinds of response that hold numbers and not labels."""
@@ -170,7 +173,7 @@ class AbstractPrivateRegressor(BaseEstimator, ABC):
         """Return the encoder and the rows, of which there must be the ``fewest``."""
         if isinstance(X, str | os.PathLike):
             raise InvalidArgument("schema is needed to fit a file: it says what the columns are")
-        X = self._numbers(X, ensure_min_samples=fewest)
+        X = self._numbers(X, fewest=fewest)
         response = one_dimensional(y)
         if len(response) != len(X):
             raise SchemaError(UNEQUAL)
@@ -257,10 +260,11 @@ class AbstractPrivateRegressor(BaseEstimator, ABC):
             target_kind=model.target_kind,
         )
 
-    def _numbers(self, X: Any, **options: Any) -> FloatArray:
+    def _numbers(self, X: Any, *, fewest: int = 1, reset: bool = True) -> FloatArray:
         """Return what scikit-learn's validation returns, with no message that quotes a cell.
 
-        Nor one that says how many rows there are, where none are asked for.
+        Nor one that says how many rows there are, where none are asked for. Names of columns are public, and
+        it may warn of them.
         """
         given, X = X, missing_as_nan(unmasked(X))
         shape = getattr(X, "shape", None) or np.shape(quietly(lambda: np.asarray(X), UNREADABLE))
@@ -269,17 +273,15 @@ class AbstractPrivateRegressor(BaseEstimator, ABC):
                 "X must be two-dimensional: an array or a data frame in memory. Reshape your data to "
                 "(rows, columns), or collect() a lazy frame"
             )
-        if not shape[1] and (isinstance(X, pd.DataFrame) or not options.get("ensure_min_samples", 1)):
+        if not shape[1] and (isinstance(X, pd.DataFrame) or not fewest):
             raise SchemaError("X has no column; pass an array or a data frame with at least one")
         _refuse_complex("X", X)
         refuse_repeated_names("X", X)
         refuse_text_columns(given)
         try:
-            validate_data(self, X, skip_check_array=True, reset=options.get("reset", True))
+            validate_data(self, X, skip_check_array=True, reset=reset)
             with np.errstate(all="ignore"), silence:  # a warning would depend on cells
-                return np.asarray(
-                    validate_data(self, X, dtype=np.float64, ensure_all_finite=False, **options)
-                )
+                return np.asarray(check_array(X, **_NUMBERS, ensure_min_samples=fewest, estimator=self))
         except Exception as error:
             if type(error) in (ValueError, TypeError) and str(error).startswith(_QUOTE_NOTHING):
                 raise

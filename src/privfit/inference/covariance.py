@@ -45,7 +45,7 @@ _ROUNDS = 5
 LARGEST_HIDDEN_PART = 0.05
 """Part of a coefficient's squared direction that may be unresolved before its standard error is infinite."""
 
-FAR_BELOW = 0.05
+_FAR_BELOW = 0.05
 """Noise relative to curvature from which on rows are at least about 4.5 of their deviations away from 0."""
 
 _TURNED = 0.01
@@ -249,7 +249,7 @@ def out_of_reach(constants: FloatArray, bread: Bread) -> np.ndarray:
     """
     count, values = bread.unresolved.shape[1], np.linalg.eigvalsh(bread.matrix)
     usual = values[count:].mean() if 0 < count < values.size and bread.sd > 0.0 else 0.0
-    if largest_of_noise(bread.sd, max(count, 1)) < FAR_BELOW * usual:
+    if largest_of_noise(bread.sd, max(count, 1)) < _FAR_BELOW * usual:
         return hidden(constants, bread)
     return np.zeros(len(constants), dtype=np.bool_)
 
