@@ -213,14 +213,17 @@ def published_coverage() -> str:
 
 
 def few_in_a_level() -> str:
-    """Return how often intervals of a level with few positives are finite, and finite and wrong."""
+    """Return how often intervals of a level far from others are finite, and wrong, and others' coverage."""
+    cells: dict[tuple[str, ...], dict[str, str]] = {}
+    for row in rows("experiments/results/few_in_a_level.csv"):
+        shown = " / ".join(_percent(row[share]) for share in ("finite", "wrong", "others"))
+        cells.setdefault((row["n"], row["share"]), {})[f"{row['model']}, {row['declared']}"] = shown
     body = [
-        [f"{int(row['n']):,}", row["share"], f"{0.1 * int(row['n']) * float(row['share']):g}"]
-        + [_percent(row[share]) for share in ("finite", "wrong", "others")]
-        for row in rows("experiments/results/few_in_a_level.csv")
+        [f"{int(n):,}", share, f"{0.1 * int(n) * float(share):g}", *here.values()]
+        for (n, share), here in cells.items()
     ]
-    header = ["n", "share positive", "positives", "finite", "finite and wrong", "coverage of the others"]
-    return table(header, body)
+    designs = next(iter(cells.values()))
+    return table(["n", "share or mean", "positives", *designs], body)
 
 
 def generous_bounds() -> str:

@@ -85,9 +85,17 @@ def test_along_a_level_a_step_is_off_by_how_far_from_its_middle_the_bread_was_as
     ).any()
 
 
-@pytest.mark.parametrize(("share", "finite"), [(0.3, True), (0.01, False)])
-def test_the_default_says_where_it_has_not_come_near_a_level_of_few_positives(share, finite):
-    """With 100,000 rows few steps ask all of them; one interval in ten held where 1 % are positive."""
+@pytest.mark.parametrize(
+    ("solver", "share", "finite"),
+    [
+        ("auto", 0.3, True),
+        ("auto", 0.01, True),
+        ("gradient-descent", 0.3, True),
+        ("gradient-descent", 0.01, False),
+    ],
+)
+def test_a_method_says_where_it_has_not_come_near_a_level_of_few_positives(solver, share, finite):
+    """The default arrives; steps of gradient descent are as long as suits other rows."""
     rng = np.random.default_rng(2)
     n = 100_000
     level, x = rng.random(n) < 0.1, rng.uniform(-1.0, 1.0, n)
@@ -98,5 +106,5 @@ def test_the_default_says_where_it_has_not_come_near_a_level_of_few_positives(sh
         "a": {"type": "categorical", "levels": ["a", "b"]},
         "y": {"type": "categorical", "levels": [False, True]},
     }
-    fit = pf.logit("y ~ x + a", table, schema=schema, epsilon=2.0, random_state=0)
+    fit = pf.logit("y ~ x + a", table, schema=schema, epsilon=2.0, solver=solver, random_state=0)
     assert np.isfinite(fit.bse).tolist() == [True, True, finite]

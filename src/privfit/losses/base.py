@@ -206,6 +206,15 @@ class AbstractLoss(ABC):
         """
         return 0.0
 
+    @property
+    def ends(self) -> tuple[bool, bool]:
+        """Whether slopes without a response end at 0 as predictors fall, and at a largest value as they rise.
+
+        Only where the curvature is no larger than the difference to that end: 0 at the end, as it is, that
+        tells that a minimum may be at infinity.
+        """
+        return False, False
+
     def turning(self, curvature: float) -> float:  # noqa: ARG002 -- losses that know use it
         """Return about how fast the curvature changes along the predictor, relative to itself.
 

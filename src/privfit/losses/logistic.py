@@ -87,6 +87,11 @@ class Logistic(AbstractLoss):
         """None used."""
         return (0.0, 0.0)
 
+    @property
+    def ends(self) -> tuple[bool, bool]:
+        """``p`` ends at 0 and 1, and the curvature is ``p (1 - p)``."""
+        return True, True
+
     def turning(self, curvature: float) -> float:
         """Return ``abs(1 - 2 p)`` where ``p (1 - p)`` is the curvature."""
         return math.sqrt(max(1.0 - 4.0 * curvature, 0.0))

@@ -94,6 +94,11 @@ class Poisson(AbstractLoss):
         """Against a mean count of 1, whose slopes have standard deviation 1 and whose curvature is 1."""
         return (max(0.5 * self.constants.slope, 1.0), max(self.constants.curvature, 1.0))
 
+    @property
+    def ends(self) -> tuple[bool, bool]:
+        """The mean ends at 0, and is the curvature."""
+        return True, False
+
     def up_to(self, count: float) -> "Poisson":
         """Return the loss with smaller bounds: ``count`` on counts, and `predictor_up_to` it on log means."""
         return Poisson(min(self.bound, predictor_up_to(count)), min(self.count_bound, count))

@@ -93,3 +93,24 @@ def _chance_to_differ(shares: FloatArray) -> float:
     whole = np.append(shares, max(1.0 - float(shares.sum()), 0.0))
     whole /= whole.sum()
     return 1.0 - float(whole @ whole)
+
+
+def moves_of_levels(places: tuple[int, ...], size: int) -> FloatArray:
+    """Return what moves the predictors of the rows of a level by 1, and no others, for each level.
+
+    Parameters
+    ----------
+    places : tuple of k int
+        Of the indicators of a factor.
+    size : int
+        Number p of columns, the constant the first.
+
+    Returns
+    -------
+    array of shape (1 + k, p)
+        That of the level without an indicator first.
+    """
+    moves, own = np.zeros((1 + len(places), size)), np.eye(1 + len(places))[:, 1:]
+    moves[0, 0], moves[:, list(places)] = 1.0, own
+    moves[0, list(places)] = -1.0
+    return moves

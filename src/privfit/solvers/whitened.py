@@ -26,6 +26,7 @@ from privfit.solvers.base import (
 )
 from privfit.solvers.counts import has_counts, held_to_counts, look_share, slack_at
 from privfit.solvers.course import Course, Matrices, usual_growth
+from privfit.solvers.far_levels import led_to_levels
 from privfit.solvers.geometry import farthest, planned_geometry, released_geometry
 from privfit.solvers.hessian_model import SMALLEST_SPREAD, HessianModel, View, limited, norm_limit
 from privfit.solvers.looks import LOOKS, led_by_residuals, planned_looks, put_right
@@ -69,7 +70,8 @@ class WhitenedGradientDescent(AbstractSolver):
     more, in which the points drop out.
 
     With enough rows a random sample of them leads the way, and matrices come from another one, as large as
-    noise asks; the last gradients ask all rows. If a bread follows they go by the model of the Hessian.
+    noise asks; the last gradients ask all rows. If a bread follows they go by the model of the Hessian, and
+    by `privfit.solvers.far_levels` where levels have a curvature of their own.
 
     Parameters
     ----------
@@ -288,7 +290,8 @@ class _Descent:
     def _arrive(self, view: View, at: FloatArray, part: float) -> tuple[list[Step], _Led]:
         """Take the last steps from ``at``, by a Hessian there; all in the view's coordinates."""
         self.oracle.change_basis(view.problem)
-        hessian = self._hessian(view, at, part)
+        released = self._hessian(view, at, part)
+        hessian = view.hessian(at) if released is None else released
         inverse = floored_inverse(hessian, 0.0)
         steps: list[Step] = []
         led = _Led(at, inverse, 0.0)
@@ -296,12 +299,13 @@ class _Descent:
             steps.append(take_step(view.problem, self.oracle, led.to, inverse))
             hessian = corrected(hessian, *steps[-2:]) if len(steps) > 1 else hessian
             led = _led(view, steps, lambda _, seen=hessian: seen, secants=steps)
+            led = replace(led, to=led_to_levels(view, steps, led.to)) if released is None else led
         return steps, led
 
-    def _hessian(self, view: View, at: FloatArray, part: float) -> FloatArray:
-        """Return a Hessian for the last steps: a released one, of a part of the rows, if one was planned."""
+    def _hessian(self, view: View, at: FloatArray, part: float) -> FloatArray | None:
+        """Return a released Hessian of a part of the rows for the last steps, or None if none was planned."""
         if all(release.kind != "hessian" for release in self.oracle.plan.solver_releases):
-            return view.hessian(at)
+            return None
         self.oracle.sample(part)
         released = self.oracle.release("hessian", at)
         self.oracle.sample(1.0)

@@ -1,0 +1,179 @@
+"""Levels whose rows respond far otherwise than others'."""
+
+from dataclasses import replace
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy.special import expit, logit
+
+import privfit as pf
+from privfit.losses import Huber, Logistic, Poisson
+from privfit.problem.plan import PlannedRelease, Release
+from privfit.solvers.base import Step
+from privfit.solvers.far_levels import Levels, led_to_levels
+from privfit.solvers.geometry import Frame, Marginals
+from privfit.solvers.hessian_model import HessianModel, View
+from privfit.solvers.response import MeanResponse
+
+from .simulated import problem_for
+
+FACTORS = ((2, 3), (4,))
+"""Of p, q, r and of u, v: rows of r are often rows of v."""
+
+
+def rows(n=40_000, seed=1):
+    """A constant, a number and the indicators, shape (n, 5)."""
+    rng = np.random.default_rng(seed)
+    a = rng.choice(3, n, p=[0.5, 0.3, 0.2])
+    b = np.where(rng.random(n) < 0.6, a == 2, rng.random(n) < 0.3)
+    number = np.clip(0.3 * rng.normal(size=n), -1.0, 1.0)
+    return np.column_stack([np.ones(n), number, a == 1, a == 2, b]).astype(float)
+
+
+def view(loss, x, seen=1.0, factors=FACTORS):
+    """Coordinates in which the rows are white, from exact moments."""
+    declared = tuple(place == 0 or any(place in factor for factor in factors) for place in range(5))
+    problem = replace(problem_for(loss, x), factors=factors, indicators=declared)
+    mean = x.mean(axis=0)
+    centred = np.eye(5)
+    centred[0, 1:] = -mean[1:]
+    values, vectors = np.linalg.eigh(np.cov(x[:, 1:], rowvar=False, bias=True))
+    basis = centred.copy()
+    basis[:, 1:] = centred[:, 1:] @ (vectors / np.sqrt(values)) @ vectors.T
+    response = MeanResponse(problem, mean=0.3, spread=0.5, error=0.0)
+    marginals = Marginals(mean, x.var(axis=0), 0.0, 1e-4, response)
+    frame = Frame(basis, basis.T @ mean, 5.0, seen * np.eye(5))
+    return View(HessianModel(problem, frame, marginals), np.eye(5))
+
+
+def step_at(coordinates, x, mean_response, theta, sd=1e-5):
+    """A gradient of the whole table, without noise that is large enough to see."""
+    problem = coordinates.problem
+    eta = x @ theta
+    mean = np.exp(eta) if problem.loss.target_kind == "count" else expit(eta)
+    gradient = problem.basis.T @ (x.T @ (mean - mean_response)) / len(x)
+    planned = PlannedRelease("gradient", 5, 1.0, 1.0, sd)
+    at = np.linalg.solve(problem.basis, theta)
+    return Step(Release(planned, at, gradient), gradient, np.zeros((5, 5)))
+
+
+def test_rows_of_levels_are_their_means():
+    x = rows()
+    levels = Levels.of(view(Logistic(), x).model)
+    of_level = [x[:, [2, 3]].sum(axis=1) == 0, x[:, 2] == 1, x[:, 3] == 1, x[:, 4] == 0, x[:, 4] == 1]
+    np.testing.assert_array_equal(x @ levels.moves.T, np.column_stack(of_level))
+    np.testing.assert_allclose(levels.shares, [each.mean() for each in of_level])
+    np.testing.assert_allclose(levels.rows, [x[each].mean(axis=0) for each in of_level], atol=1e-10)
+
+
+def optimum(loss, x, y):
+    """The maximum likelihood estimate."""
+    theta = np.zeros(x.shape[1])
+    for _ in range(50):
+        eta = x @ theta
+        mean = np.exp(eta) if loss.target_kind == "count" else expit(eta)
+        weight = mean if loss.target_kind == "count" else mean * (1.0 - mean)
+        theta = theta - np.linalg.solve(x.T @ (weight[:, None] * x), x.T @ (mean - y))
+    return theta
+
+
+CASES = (
+    (Logistic(), [-0.5, 0.5, 0.3, -4.0, 0.4]),
+    (Logistic(), [-4.5, 0.5, 4.0, 3.5, 0.4]),
+    (Logistic(), [-0.5, 0.5, 0.3, -3.0, -3.0]),
+    (Poisson(np.log(45.0), 45.0), [0.5, 0.3, 0.2, -3.0, 0.3]),
+)
+
+
+@pytest.mark.parametrize(("loss", "theta"), CASES, ids=["level", "rest", "two factors", "counts"])
+def test_far_levels_are_found_from_gradients_alone(loss, theta):
+    """From a predictor without levels four gradients lead near to the optimum.
+
+    A level without an indicator is moved as well as the others, and levels that share rows are told apart.
+    """
+    x, rng = rows(), np.random.default_rng(5)
+    assert gap(loss, x, np.array(theta), rng) < 0.15
+
+
+def test_a_number_that_is_always_at_a_bound_is_a_level():
+    x, rng = rows(), np.random.default_rng(5)
+    x[:, 4] = 2.0 * x[:, 4] - 1.0
+    assert gap(Logistic(), x, np.array([-2.5, 0.5, 0.3, 0.4, -2.0]), rng, FACTORS[:1]) < 0.15
+    x[:, 4] *= 0.9
+    assert len(Levels.of(view(Logistic(), x, factors=FACTORS[:1]).model).rows) == 3
+
+
+def gap(loss, x, theta, rng, factors=FACTORS):
+    """Return how far the predictors of some row are from the optimum's after four gradients."""
+    eta = x @ theta
+    y = rng.poisson(np.exp(eta)) if loss.target_kind == "count" else rng.random(len(x)) < expit(eta)
+    coordinates, best = view(loss, x, factors=factors), optimum(loss, x, y.astype(float))
+    point, steps = best.copy(), []
+    point[0], point[2:] = np.log(y.mean()) if loss.target_kind == "count" else logit(y.mean()), 0.0
+    first = np.max(np.abs(x @ (point - best)))
+    for _ in range(4):
+        step = step_at(coordinates, x, y, point)
+        steps.append(step)
+        newton = step.release.at - np.linalg.solve(coordinates.hessian(step.release.at), step.gradient)
+        point = coordinates.problem.coefficients(led_to_levels(coordinates, steps, newton))
+    assert first > 2.5
+    return np.max(np.abs(x @ (point - best)))
+
+
+def test_noise_and_ordinary_levels_move_nothing():
+    x, rng = rows(), np.random.default_rng(6)
+    for theta, sd in (([-0.5, 0.5, 0.3, -4.0, 0.4], 0.1), ([-0.5, 0.5, 0.4, -0.4, 0.3], 1e-5)):
+        y = rng.random(len(x)) < expit(x @ np.array(theta))
+        coordinates = view(Logistic(), x)
+        step = step_at(coordinates, x, y, np.array([logit(y.mean()), 0.5, 0.0, 0.0, 0.0]), sd)
+        np.testing.assert_array_equal(led_to_levels(coordinates, [step], step.release.at), step.release.at)
+
+
+def test_even_curvatures_and_several_predictors_have_no_far_levels():
+    x = rows(1000)
+    assert Levels.of(view(Huber(1.0), x).model) is None
+    plain = view(Logistic(), x).model
+    assert (
+        Levels.of(
+            replace(plain, problem=replace(plain.problem, factors=(), indicators=(True, *(False,) * 4)))
+        )
+        is None
+    )
+
+
+def test_what_noise_hides_of_a_moment_is_taken_from_the_mean_row():
+    x = rows()
+    levels = Levels.of(view(Logistic(), x, seen=0.2).model)
+    of_last, mean = x[x[:, 4] == 1].mean(axis=0), x.mean(axis=0)
+    np.testing.assert_allclose(levels.rows[-1, :4], (0.04 * of_last + 0.96 * mean)[:4], atol=1e-10)
+
+
+SCHEMA = {
+    "x": {"type": "numeric", "lower": -1.0, "upper": 1.0},
+    "a": {"type": "categorical", "levels": ["a", "b"]},
+    "y": {"type": "categorical", "levels": [0, 1]},
+}
+
+
+@pytest.mark.statistical
+@pytest.mark.parametrize("levels", [["a", "b"], ["b", "a"]], ids=["indicator", "rest"])
+def test_intervals_of_a_level_with_few_positives_hold_where_a_sample_leads(levels):
+    """1 % positives in a level that a tenth of 60,000 rows has, declared last and first.
+
+    12 fits; an interval that holds in 90 % misses more than 5 of 12 with a probability of 6e-4, which fixed
+    seeds do not let happen. Without such steps for the level none was finite, or half of them were wrong.
+    """
+    schema, missed = {**SCHEMA, "a": {**SCHEMA["a"], "levels": levels}}, np.zeros(3)
+    sign = 1.0 if levels[0] == "a" else -1.0
+    truth = np.array([-0.5 if sign > 0 else logit(0.01), 0.5, sign * (logit(0.01) + 0.5)])
+    for seed in range(12):
+        rng = np.random.default_rng(seed)
+        x, far = rng.uniform(-1.0, 1.0, 60_000), rng.random(60_000) < 0.1
+        y = rng.random(60_000) < expit(np.where(far, logit(0.01), -0.5) + 0.5 * x)
+        table = pd.DataFrame({"x": x, "a": np.where(far, "b", "a"), "y": y.astype(int)})
+        fit = pf.logit("y ~ x + a", table, schema=schema, epsilon=2.0, delta=1e-6, random_state=seed)
+        low, high = fit.conf_int().to_numpy().T
+        assert np.isfinite(high - low).all()
+        missed += (truth < low) | (high < truth)
+    assert missed.max() <= 5
