@@ -71,7 +71,7 @@ class WhitenedGradientDescent(AbstractSolver):
 
     With enough rows a random sample of them leads the way, and matrices come from another one, as large as
     noise asks; the last gradients ask all rows. If a bread follows they go by the model of the Hessian, and
-    by `privfit.solvers.far_levels` where levels have a curvature of their own.
+    along levels by `privfit.solvers.far_levels`.
 
     Parameters
     ----------
@@ -290,10 +290,9 @@ class _Descent:
     def _arrive(self, view: View, at: FloatArray, part: float) -> tuple[list[Step], _Led]:
         """Take the last steps from ``at``, by a Hessian there; all in the view's coordinates."""
         self.oracle.change_basis(view.problem)
-        released = self._hessian(view, at, part)
+        released, steps = self._hessian(view, at, part), list[Step]()
         hessian = view.hessian(at) if released is None else released
         inverse = floored_inverse(hessian, 0.0)
-        steps: list[Step] = []
         led = _Led(at, inverse, 0.0)
         for _ in self.course.arriving:
             steps.append(take_step(view.problem, self.oracle, led.to, inverse))
