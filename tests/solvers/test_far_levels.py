@@ -93,7 +93,7 @@ def test_far_levels_are_found_from_gradients_alone(loss, theta):
     A level without an indicator is moved as well as the others, and levels that share rows are told apart.
     """
     x, rng = rows(), np.random.default_rng(5)
-    assert gap(loss, x, np.array(theta), rng) < 0.15
+    assert gap(loss, x, np.array(theta), rng) < 0.2
 
 
 def test_a_number_that_is_always_at_a_bound_is_a_level():
@@ -130,9 +130,11 @@ def test_noise_and_ordinary_levels_move_nothing():
         np.testing.assert_array_equal(led_to_levels(coordinates, [step], step.release.at), step.release.at)
 
 
-def test_even_curvatures_and_several_predictors_have_no_far_levels():
+def test_losses_of_residuals_and_tables_without_levels_are_left_alone():
     x = rows(1000)
-    assert Levels.of(view(Huber(1.0), x).model) is None
+    coordinates, far = view(Huber(1.0), x), np.arange(5.0)
+    step = step_at(view(Logistic(), x), x, np.zeros(1000), np.zeros(5))
+    assert led_to_levels(coordinates, [step], far) is far
     plain = view(Logistic(), x).model
     assert (
         Levels.of(
@@ -173,6 +175,24 @@ def test_intervals_of_a_level_with_few_positives_hold_where_a_sample_leads(level
         y = rng.random(60_000) < expit(np.where(far, logit(0.01), -0.5) + 0.5 * x)
         table = pd.DataFrame({"x": x, "a": np.where(far, "b", "a"), "y": y.astype(int)})
         fit = pf.logit("y ~ x + a", table, schema=schema, epsilon=2.0, delta=1e-6, random_state=seed)
+        low, high = fit.conf_int().to_numpy().T
+        assert np.isfinite(high - low).all()
+        missed += (truth < low) | (high < truth)
+    assert missed.max() <= 5
+
+
+@pytest.mark.statistical
+def test_intervals_of_a_class_that_is_rare_in_a_level_hold_where_a_sample_leads():
+    """Class 1 has log odds of -4 more in a tenth of 60,000 rows; 12 fits, as above. All intervals missed."""
+    schema, missed = {**SCHEMA, "y": {"type": "categorical", "levels": [0, 1, 2]}}, np.zeros(6)
+    truth = np.array([-0.5, 0.5, -4.0, -0.3, -0.4, 0.5])
+    for seed in range(12):
+        rng = np.random.default_rng(seed)
+        x, far = rng.uniform(-1.0, 1.0, 60_000), rng.random(60_000) < 0.1
+        eta = np.column_stack([np.ones(60_000), x, far]) @ np.vstack([np.zeros(3), truth.reshape(2, 3)]).T
+        y = (eta + rng.gumbel(size=eta.shape)).argmax(axis=1)
+        table = pd.DataFrame({"x": x, "a": np.where(far, "b", "a"), "y": y})
+        fit = pf.logit("y ~ x + a", table, schema=schema, epsilon=4.0, delta=1e-6, random_state=seed)
         low, high = fit.conf_int().to_numpy().T
         assert np.isfinite(high - low).all()
         missed += (truth < low) | (high < truth)

@@ -1,4 +1,4 @@
-"""Levels that may have no positive, or no negative, response at all, as far as noise lets it be seen."""
+"""Levels in which some response may not occur at all, as far as noise lets it be seen."""
 
 import numpy as np
 from numpy.typing import NDArray
@@ -10,16 +10,16 @@ from privfit.problem.objective import Problem
 from privfit.solvers.levels import moves_of_levels
 
 _DEVIATIONS = 1.645
-"""Standard deviations by which what is left of an end has to exceed 0: of none it does in 5 %."""
+"""Standard deviations by which a mean response has to exceed 0: of none it does in 5 %."""
 
 _INVOLVED = 1e-9
-"""Part of a level's move that a coefficient has to see."""
+"""Part of a change without end that a coefficient has to see."""
 
 
-def may_be_at_an_end(
+def may_be_without_end(
     problem: Problem, directions: FloatArray, *, estimate: Estimate, bread: Bread, sampling: FloatArray
 ) -> NDArray[np.bool_]:
-    """Return which reported coefficients are of levels whose predictor has no bound on one side, (k,).
+    """Return which reported coefficients are of levels whose predictors may have no end, (k,).
 
     Parameters
     ----------
@@ -35,23 +35,24 @@ def may_be_at_an_end(
 
     Notes
     -----
-    The rows of a level share a predictor but for other columns. Along it the mean of their responses, times
-    their share of the rows, is what the slopes without a response are less the gradient. For a count the
-    first is the curvature, for a logit it is at least as large; and likewise for what lacks of all being
-    positive. Where 0 is within what noise and sampling explain, the interval that a score test gives (Rao
-    1948, *Large sample tests of statistical hypotheses*) has no end on that side, and a symmetric one about
-    the estimate says nothing: with no event at all a Newton step goes no further than by 1.
+    The rows of a level share a predictor but for other columns. The mean of a response there, times their
+    share of the rows, is what it is at a point less the gradient along the change that raises it alone. The
+    first is the curvature along that for a count, and at least as large for a class. Where 0 is within what
+    noise and sampling explain, the interval that a score test gives (Rao 1948, *Large sample tests of
+    statistical hypotheses*) has no end, and a symmetric one about the estimate says nothing: with no event at
+    all a Newton step goes no further than by 1.
     """
-    below, above = problem.loss.ends
-    if not (below or above) or not problem.factors or not problem.has_intercept or not estimate.steps:
+    means = problem.loss.means
+    if means is None or not problem.factors or not problem.has_intercept or not estimate.steps:
         return np.zeros(len(directions), dtype=np.bool_)
     moves = np.concatenate([moves_of_levels(places, problem.n_coef) for places in problem.factors])
-    along = moves if problem.basis is None else np.linalg.solve(problem.basis, moves.T).T
+    changes = np.kron(means.lift, moves)
+    basis = np.eye(problem.n_coef) if problem.basis is None else problem.basis
+    along = np.kron(means.lift, np.linalg.solve(basis, moves.T).T)
     start = estimate.parts @ np.array([step.release.at for step in estimate.steps])
     half = along @ bread.matrix
-    curvature, slope = np.sum(half * along, axis=1), half @ (start - estimate.theta)
+    mean = np.sum(half * along, axis=1) - half @ (start - estimate.theta)
     variance = np.einsum("ij,jk,ik->i", half, estimate.cov_noise + sampling, half)
     variance += (bread.sd * np.sum(along**2, axis=1)) ** 2
-    least = _DEVIATIONS * np.sqrt(variance)
-    lost = (below & (curvature - slope < least)) | (above & (curvature + slope < least))
-    return np.asarray((np.abs(directions @ moves[lost].T) > _INVOLVED).any(axis=1))
+    endless = mean < _DEVIATIONS * np.sqrt(variance)
+    return np.asarray((np.abs(directions @ changes[endless].T) > _INVOLVED).any(axis=1))

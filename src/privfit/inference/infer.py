@@ -17,7 +17,7 @@ from privfit.inference.covariance import (
     spread,
 )
 from privfit.inference.density_slope import corrected
-from privfit.inference.ends import may_be_at_an_end
+from privfit.inference.ends import may_be_without_end
 from privfit.inference.meat import least_multiple, meat_from, shortfall
 from privfit.inference.polish import GRADIENT_SHARES, HESSIAN_SHARES, polished, settle
 from privfit.inference.sandwich import sandwich, satterthwaite, with_tails, with_variance
@@ -137,7 +137,7 @@ def infer(solution: Solution, oracle: Oracle, *, directions: FloatArray) -> Infe
         turning = _turning(problem, bread, sampling)
         estimate = widened(solution.late, bread, solution.bend, turning)
         behind = _left_behind(problem, directions, estimate, center, sampling)
-        unknown = unknown | may_be_at_an_end(
+        unknown = unknown | may_be_without_end(
             problem, directions, estimate=estimate, bread=bread, sampling=sampling
         )
         unknown = unknown | behind | (not estimate.arrived)

@@ -18,6 +18,7 @@ from numba import float64, int64, njit, void
 from numba.extending import is_jitted
 
 from privfit._checks import FloatArray
+from privfit.losses.means import AbstractMeans
 from privfit.losses.outside import SIGNATURE, guarded
 from privfit.losses.pointers import address, called
 
@@ -207,13 +208,9 @@ class AbstractLoss(ABC):
         return 0.0
 
     @property
-    def ends(self) -> tuple[bool, bool]:
-        """Whether slopes without a response end at 0 as predictors fall, and at a largest value as they rise.
-
-        Only where the curvature is no larger than the difference to that end: 0 at the end, as it is, that
-        tells that a minimum may be at infinity.
-        """
-        return False, False
+    def means(self) -> AbstractMeans | None:
+        """Mean responses by predictors, where slopes are these less responses; None for other losses."""
+        return None
 
     def turning(self, curvature: float) -> float:  # noqa: ARG002 -- losses that know use it
         """Return about how fast the curvature changes along the predictor, relative to itself.

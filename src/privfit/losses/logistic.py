@@ -4,9 +4,11 @@ import math
 from dataclasses import dataclass
 from typing import ClassVar, Final, final
 
+import numpy as np
 from numba import float64, njit
 
 from privfit.losses.base import AbstractLoss, LossConstants, ScalarFunctions, TargetKind, scalar
+from privfit.losses.means import ClassMeans
 
 
 @scalar
@@ -54,6 +56,8 @@ def logistic_reach(y: float, eta: float, s: float, c: float, k: float) -> float:
     return 1.0 / (1.0 + _exponential(-abs(eta)))
 
 
+_MEANS: Final = ClassMeans(np.array([[-0.5], [0.5]]))
+
 _CONSTANTS: Final = LossConstants(slope=1.0, curvature=0.25, self_concordance=1.0)
 
 
@@ -88,9 +92,9 @@ class Logistic(AbstractLoss):
         return (0.0, 0.0)
 
     @property
-    def ends(self) -> tuple[bool, bool]:
-        """``p`` ends at 0 and 1, and the curvature is ``p (1 - p)``."""
-        return True, True
+    def means(self) -> ClassMeans:
+        """``1 - p`` and ``p``."""
+        return _MEANS
 
     def turning(self, curvature: float) -> float:
         """Return ``abs(1 - 2 p)`` where ``p (1 - p)`` is the curvature."""

@@ -12,6 +12,7 @@ from scipy.special import logsumexp
 from privfit._checks import FloatArray, whole
 from privfit.errors import InvalidArgument
 from privfit.losses.base import AbstractLoss, LossConstants, TargetKind
+from privfit.losses.means import ClassMeans
 
 LARGEST = 1000
 """Most classes; the parameter has ``(K - 1) p`` entries and its Hessian the square of that."""
@@ -98,6 +99,11 @@ class Multinomial(AbstractLoss):
     def reported(self) -> FloatArray:
         """Differences of every class but the first from the first, of the outputs; shape (K - 1, K - 1)."""
         return self.contrasts[1:] - self.contrasts[0]
+
+    @property
+    def means(self) -> ClassMeans:
+        """The probabilities of the classes."""
+        return ClassMeans(self.contrasts)
 
     def chances(self, eta: FloatArray) -> FloatArray:
         """Return the probabilities of the classes, shape (K, n), for predictors of shape (K - 1, n)."""

@@ -6,6 +6,7 @@ from typing import ClassVar, final
 
 from privfit._checks import in_range, positive
 from privfit.losses.base import AbstractLoss, LossConstants, ScalarFunctions, TargetKind, scalar
+from privfit.losses.means import CountMeans
 
 LARGEST_PREDICTOR = 50.0
 """Log mean; its exponential has 22 digits."""
@@ -95,9 +96,9 @@ class Poisson(AbstractLoss):
         return (max(0.5 * self.constants.slope, 1.0), max(self.constants.curvature, 1.0))
 
     @property
-    def ends(self) -> tuple[bool, bool]:
-        """The mean ends at 0, and is the curvature."""
-        return True, False
+    def means(self) -> CountMeans:
+        """``exp(eta)``."""
+        return CountMeans(self.bound)
 
     def up_to(self, count: float) -> "Poisson":
         """Return the loss with smaller bounds: ``count`` on counts, and `predictor_up_to` it on log means."""

@@ -173,22 +173,5 @@ def curvatures_along(loss: AbstractLoss, eta: FloatArray, *, least: float) -> Fl
 
 
 def _curvature_along(loss: AbstractLoss, eta: FloatArray) -> FloatArray:
-    found = evaluate(loss.functions.curvature, _labels(loss), eta, s=1.0, loss=loss)
-    return _bounded(loss, found.mean(axis=0))
-
-
-def slopes_along(loss: AbstractLoss, eta: FloatArray) -> FloatArray:
-    """Return what `curvatures_along` are the derivatives of, less what the response adds, shape (n,).
-
-    Parameters
-    ----------
-    loss : AbstractLoss
-        Of a binary response or a count.
-    eta : array of shape (n,)
-    """
-    return evaluate(loss.functions.slope, _labels(loss), eta, s=1.0, loss=loss).mean(axis=0)
-
-
-def _labels(loss: AbstractLoss) -> FloatArray:
-    """Return responses that stand for all, shape (m, 1)."""
-    return np.array([[0.0], [1.0]] if loss.target_kind == "binary" else [[1.0]])
+    ys = np.array([[0.0], [1.0]] if loss.target_kind == "binary" else [[1.0]])
+    return _bounded(loss, evaluate(loss.functions.curvature, ys, eta, s=1.0, loss=loss).mean(axis=0))

@@ -8,9 +8,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privfit._checks import FloatArray
-from privfit.losses import AbstractLoss
-from privfit.losses.typical import curvatures_along, slopes_along
+from privfit.losses.means import AbstractMeans
 from privfit.solvers.base import Step
+from privfit.solvers.curvature import normal_nodes
 from privfit.solvers.hessian_model import HessianModel, View
 from privfit.solvers.levels import moves_of_levels
 
@@ -18,51 +18,50 @@ _FAR = 2.0
 """Ratio of the curvatures of a level's rows and of all from which on the level is far."""
 
 _CLEAR = 2.0
-"""Standard deviations of noise that a mean slope is off where a Newton step leads, if a level is moved."""
+"""Standard deviations of noise that a mean is off where a Newton step leads, if a level is moved."""
 
 _OFF = 0.1
-"""How far a change of a mean slope may be off the model's, relative to it."""
+"""How far a change of a mean may be off the model's, relative to it."""
 
-_FARTHEST, _PARTS = 3.0, 60
-"""Largest change of predictors that is looked for, and parts that twice of it is divided into."""
+_FARTHEST = 3.0
+"""Largest change of a predictor from where it was asked for."""
+
+_ROUNDS = 6
+"""In which predictors are found: what is off by the spread of rows falls by at least half in each."""
+
+_DIRECTIONS = 3
+"""Directions in which predictors of several outputs vary within a level, at most."""
 
 _INSIDE = 0.01
 """What the mean square of a number that is always at a declared bound may lack of 1."""
 
-_BEYOND = 30.0
-"""Size of predictors beyond which slopes that end no longer change."""
-
-_NODES, _CHANCE = np.polynomial.hermite_e.hermegauss(9)
-_CHANCE = _CHANCE / _CHANCE.sum()
-
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Levels:
-    """The levels of all factors, m of them, as far as releases show them.
+    """The levels of all factors, L of them, as far as releases show them.
 
     Parameters
     ----------
-    moves : array of shape (m, p)
+    moves : array of shape (L, p)
         What moves the predictors of a level's rows by 1, and no others.
-    rows : array of shape (m, p)
+    rows : array of shape (L, p)
         Their mean row.
-    shares : array of shape (m,)
+    shares : array of shape (L,)
         Of the rows that count.
-    together : array of shape (m, m)
-        Shares within a factor: row i holds those of the levels of the factor of level i.
+    factor : int array of shape (L,)
+        Number of the factor that a level belongs to, from 0 on.
     """
 
     moves: FloatArray
     rows: FloatArray
     shares: FloatArray
-    together: FloatArray
+    factor: NDArray[np.int64]
 
     @classmethod
     def of(cls, model: HessianModel) -> "Levels | None":
-        """Return those of a problem with one predictor that its curvature depends on, or None."""
+        """Return those of a model with an intercept; None if it has none."""
         problem, marginals = model.problem, model.marginals
-        depends = problem.loss.target_kind != "numeric" and problem.loss.n_outputs == 1
-        if not (problem.has_intercept and problem.indicators and depends):
+        if not (problem.has_intercept and problem.indicators):
             return None
         factors = [_of_indicators(places, model) for places in problem.factors]
         factors += [_of_ends(place, model) for place in _at_ends(model)]
@@ -72,31 +71,39 @@ class Levels:
         rows = np.concatenate([factor.rows for factor in factors])
         own = np.repeat(np.arange(len(factors)), [len(factor.moves) for factor in factors])
         shares = np.maximum(moves @ _mean_row(model), max(marginals.noise, 1e-12))
-        together = np.where(own[:, None] == own, shares, 0.0)
-        return cls(moves, rows, marginals.counting * shares, together / together.sum(axis=1, keepdims=True))
+        return cls(moves, rows, marginals.counting * shares, own)
 
-    def within(self, eta: FloatArray, variance: float) -> FloatArray:
-        """Return standard deviations (m,) of predictors in levels: of their variance, what means (m,) leave.
+    def within(self, eta: FloatArray, covariance: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Return points (m, L, N), and their chances (N,), that stand for predictors less a level's mean.
 
-        The means differ between the levels of a factor.
+        Of the covariance (m, m) of all predictors they have what their means ``eta`` (m, L) leave: these
+        differ between the levels of a factor.
         """
-        between = np.sum(self.together * (eta - (self.together @ eta)[:, None]) ** 2, axis=1)
-        return np.sqrt(np.maximum(variance - between, 0.0))
+        points, chance = normal_nodes(min(len(covariance), _DIRECTIONS))
+        found = np.empty((*eta.shape, points.shape[1]))
+        for one in range(int(self.factor[-1]) + 1):
+            of = self.factor == one
+            parts = self.shares[of] / self.shares[of].sum()
+            away = eta[:, of] - (eta[:, of] @ parts)[:, None]
+            values, vectors = np.linalg.eigh(covariance - (parts * away) @ away.T)
+            spread = vectors * np.sqrt(np.maximum(values, 0.0))
+            found[:, of] = (spread[:, -len(points) :] @ points)[:, None]
+        return found, chance
 
     def changes(self, lacking: FloatArray, far: NDArray[np.bool_]) -> FloatArray:
-        """Return by how much to move the far levels (k of m) for their mean predictors to change so, (k,).
+        """Return by how much to move far levels, (m, k), for mean predictors (m, L) to change as they lack.
 
         Levels of two factors share rows. All that is added to the diagonal keeps the system dominated by it:
         what is lacking is not known well enough to divide it among levels that are nearly the same.
         """
         shared = (self.rows @ self.moves.T)[np.ix_(far, far)]
         dominated = shared + np.diag(np.abs(shared).sum(axis=1) - 1.0)
-        return np.asarray(np.linalg.solve(dominated, lacking[far]), dtype=np.float64)
+        return np.asarray(np.linalg.solve(dominated, lacking[:, far].T).T, dtype=np.float64)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Factor:
-    """Moves and mean rows of the levels of a factor, the one without an indicator first; (k, p) each."""
+    """Moves and mean rows of the levels of a factor, (k, p) each."""
 
     moves: FloatArray
     rows: FloatArray
@@ -166,71 +173,77 @@ def led_to_levels(view: View, steps: Sequence[Step], to: FloatArray) -> FloatArr
     found at once. A Newton step takes the curvature for even, but that of a level with few positives is a
     fraction of others', and it would take a step for each unit of log odds.
 
-    Slopes are taken for those of predictors that are normal about that of a mean row of the level. Where
-    gradients are asked is all that this decides, not what is estimated from them.
+    Means are those of predictors that are normal about that of a mean row of the level. Where gradients are
+    asked is all that this decides, not what is estimated from them.
     """
-    problem, levels = view.problem, Levels.of(view.model)
-    if levels is None or problem.basis is None:
+    problem, means = view.problem, view.problem.loss.means
+    levels = None if means is None else Levels.of(view.model)
+    if means is None or levels is None or problem.basis is None:
         return to
-    center, variance = _predictors(view, to)
-    eta = levels.rows @ problem.coefficients(to)
-    spread = levels.within(eta, variance)
+    points = [_predictors(view, step.release.at, levels) for step in steps]
+    eta = _predictors(view, to, levels)
+    nodes, chance = levels.within(eta, _covariance(view, to))
+    *at_points, expected = (_averaged(means, each, nodes, chance) for each in (*points, eta))
     inwards = np.linalg.solve(problem.basis, levels.moves.T).T
-    points = np.array([problem.coefficients(step.release.at) for step in steps]) @ levels.rows.T
-    slopes = _mean_slopes(problem.loss, np.vstack([points, eta]), spread)
-    wanted, noise = _wanted(steps, slopes[:-1], inwards / levels.shares[:, None])
-    clear = np.abs(wanted - slopes[-1]) > _CLEAR * noise
-    if not clear.any():
+    wanted, noise = _wanted(means, steps, np.array(at_points), inwards / levels.shares[:, None])
+    clear = np.abs(wanted - expected) > _CLEAR * noise
+    aim = np.where(clear, np.maximum(wanted, noise), expected)
+    usual = expected @ levels.shares / levels.shares.sum()
+    ratio = means.variance(aim) / np.maximum(means.variance(usual), 1e-300)[:, None]
+    apart = np.abs(np.log(np.maximum(ratio, 1e-300))) > math.log(_FAR)
+    far = np.any(clear & apart, axis=0)
+    if not far.any():
         return to
-    at = _where(problem.loss, wanted, noise, points[-1], spread)
-    usual = _mean_curvatures(problem.loss, np.array([center]), np.array([math.sqrt(variance)]))
-    ratio = _mean_curvatures(problem.loss, at, spread) / usual
-    far = clear & (np.abs(np.log(ratio)) > math.log(_FAR))
-    return to + levels.changes(at - eta, far) @ inwards[far]
+    found = eta
+    for _ in range(_ROUNDS):
+        found = found + means.predictors(aim) - means.predictors(_averaged(means, found, nodes, chance))
+        found = np.clip(found, points[-1] - _FARTHEST, points[-1] + _FARTHEST)
+    return to + (levels.changes(found - eta, far) @ inwards[far]).ravel()
 
 
-def _predictors(view: View, phi: FloatArray) -> tuple[float, float]:
-    """Return mean and variance of the linear predictors of all rows at ``phi``."""
-    phi, center = view.outwards(phi), view.model.frame.center
-    mean = float(phi @ center)
-    return mean, max(float(phi @ phi) - mean**2, 0.0)
+def _predictors(view: View, phi: FloatArray, levels: Levels) -> FloatArray:
+    """Return the predictors of the mean rows of levels, (m, L)."""
+    theta = view.problem.coefficients(phi).reshape(-1, view.problem.n_coef)
+    return theta @ levels.rows.T
 
 
-def _wanted(steps: Sequence[Step], slopes: FloatArray, along: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Return the mean slopes that levels have where theirs vanish, (m,), and the noise in them, (m,).
+def _covariance(view: View, phi: FloatArray) -> FloatArray:
+    """Return the covariance of the linear predictors of all rows at ``phi``, (m, m)."""
+    center = view.model.frame.center
+    rows = view.outwards(phi)[: view.problem.n_linear].reshape(-1, center.size)
+    mean = rows @ center
+    return rows @ rows.T - np.outer(mean, mean)
 
-    Both without the part of the response, as ``slopes`` at the points of the steps, (K, m); a gradient times
-    ``along`` (m, q) tells the mean slope of a level with that part. It counts by the precision of its noise,
-    and of what the model may get wrong between its point and the last.
+
+def _averaged(means: AbstractMeans, eta: FloatArray, nodes: FloatArray, chance: FloatArray) -> FloatArray:
+    """Return the mean responses (K, L) of rows whose predictors are at nodes (m, L, N) about ``eta``."""
+    return means.at(eta[..., None] + nodes) @ chance
+
+
+def _wanted(
+    means: AbstractMeans, steps: Sequence[Step], at_points: FloatArray, along: FloatArray
+) -> tuple[FloatArray, FloatArray]:
+    """Return the mean responses of levels as gradients tell them, and the noise in these, (K, L) each.
+
+    Parameters
+    ----------
+    means : AbstractMeans
+    steps : sequence of S Step
+    at_points : array of shape (S, K, L)
+        What the model expects at their points.
+    along : array of shape (L, p)
+        What a gradient of an output is multiplied by to tell the mean slope of a level.
+
+    Notes
+    -----
+    What a gradient says counts by the precision of its noise, and of what the model may get wrong between its
+    point and the last.
     """
-    sds = np.array([step.release.sd for step in steps])[:, None] * np.linalg.norm(along, axis=1)
-    said = slopes - np.array([step.release.value for step in steps]) @ along.T
-    precision = 1.0 / np.maximum(sds**2 + (_OFF * (slopes - slopes[-1])) ** 2, 1e-30)
+    lift, lengths = means.lift, np.linalg.norm(along, axis=1)
+    slopes = [step.release.value.reshape(-1, along.shape[1]) @ along.T for step in steps]
+    said = at_points - np.array([lift @ each for each in slopes])
+    unit = np.linalg.norm(lift, axis=1)[:, None] * lengths
+    noise = np.array([step.release.sd * unit for step in steps])
+    precision = 1.0 / np.maximum(noise**2 + (_OFF * (at_points - at_points[-1])) ** 2, 1e-30)
     parts = precision / precision.sum(axis=0)
-    return np.sum(parts * said, axis=0), np.sqrt(np.sum((parts * sds) ** 2, axis=0))
-
-
-def _where(
-    loss: AbstractLoss, wanted: FloatArray, noise: FloatArray, start: FloatArray, spread: FloatArray
-) -> FloatArray:
-    """Return where mean slopes are the wanted ones, (m,), within `_FARTHEST` of the start.
-
-    Noise does not lead nearer to the ends of all slopes than it is large.
-    """
-    least, most = slopes_along(loss, np.array([-_BEYOND, _BEYOND]))
-    aims = np.clip(wanted, least + noise, most - noise)
-    changes = np.linspace(-_FARTHEST, _FARTHEST, _PARTS + 1)
-    found = _mean_slopes(loss, start + changes[:, None], spread)
-    return start + np.array([np.interp(aim, each, changes) for aim, each in zip(aims, found.T, strict=True)])
-
-
-def _mean_slopes(loss: AbstractLoss, eta: FloatArray, spread: FloatArray) -> FloatArray:
-    """Return the mean slopes of predictors that are normal about ``eta`` (..., m), with spreads (m,)."""
-    at = eta[..., None] + spread[:, None] * _NODES
-    return slopes_along(loss, at.ravel()).reshape(at.shape) @ _CHANCE
-
-
-def _mean_curvatures(loss: AbstractLoss, eta: FloatArray, spread: FloatArray) -> FloatArray:
-    """Return the mean curvatures of predictors that are normal about ``eta`` (m,), with spreads (m,)."""
-    at = eta[:, None] + spread[:, None] * _NODES
-    return curvatures_along(loss, at.reshape(1, -1), least=1e-9).reshape(at.shape) @ _CHANCE
+    return np.sum(parts * said, axis=0), np.sqrt(np.sum((parts * noise) ** 2, axis=0))
