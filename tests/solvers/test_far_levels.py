@@ -100,8 +100,14 @@ def test_a_number_that_is_always_at_a_bound_is_a_level():
     x, rng = rows(), np.random.default_rng(5)
     x[:, 4] = 2.0 * x[:, 4] - 1.0
     assert gap(Logistic(), x, np.array([-2.5, 0.5, 0.3, 0.4, -2.0]), rng, FACTORS[:1]) < 0.15
-    x[:, 4] *= 0.9
-    assert len(Levels.of(view(Logistic(), x, factors=FACTORS[:1]).model).rows) == 3
+    assert len(Levels.of(view(Logistic(), x, factors=FACTORS[:1]).model).rows) == 5
+    for other in (
+        0.9 * x[:, 4],
+        np.minimum(x[:, 4], -0.9),
+        np.where(x[:, 4] > 0, rng.uniform(-1, 1, len(x)), -1),
+    ):
+        x[:, 4] = other
+        assert len(Levels.of(view(Logistic(), x, factors=FACTORS[:1]).model).rows) == 3
 
 
 def gap(loss, x, theta, rng, factors=FACTORS):

@@ -32,8 +32,9 @@ _ROUNDS = 6
 _DIRECTIONS = 3
 """Directions in which predictors of several outputs vary within a level, at most."""
 
-_INSIDE = 0.01
-"""What the mean square of a number that is always at a declared bound may lack of 1."""
+_INSIDE = 0.1
+"""What the mean square of a number that is always at a declared bound may lack of 1, noise included, relative
+to its mean's distance from a bound: of one near a bound that is nowhere else it lacks twice that."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -145,8 +146,8 @@ def _at_ends(model: HessianModel) -> list[int]:
     Their mean square is 1.
     """
     marginals, numbers = model.marginals, ~np.array(model.problem.indicators)
-    lacking = 1.0 - marginals.mean**2 - marginals.variance
-    return np.flatnonzero(numbers & (lacking < _INSIDE + marginals.floor)).tolist()
+    lacking = 1.0 - marginals.mean**2 - marginals.variance + marginals.floor
+    return np.flatnonzero(numbers & (lacking < _INSIDE * (1.0 - np.abs(marginals.mean)))).tolist()
 
 
 def _mean_row(model: HessianModel) -> FloatArray:
