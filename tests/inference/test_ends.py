@@ -13,16 +13,16 @@ from privfit.inference.covariance import Bread
 from privfit.inference.ends import may_be_without_end
 from privfit.losses import Huber, Logistic, Poisson
 from privfit.problem.plan import PlannedRelease, Release
-from privfit.solvers.base import Step
+from privfit.solvers.base import Solution, Step
 from tests.solvers.simulated import problem_for
 
 HESSIAN = np.array([[0.2, 0.0, 0.03], [0.0, 0.1, 0.0], [0.03, 0.0, 0.03]])
 """Of a constant, a number and an indicator: 0.03 in its rows, 0.17 in the others."""
 
 
-def lost(loss, move, *, noise=0.0, of_bread=0.0, sampling=0.0, basis=None):
+def lost(loss, move, *, noise=0.0, of_bread=0.0, sampling=0.0, basis=None, factors=((2,),), at_bounds=()):
     """Which of three coefficients are lost after a Newton step that is ``move``."""
-    problem = replace(problem_for(loss, np.ones((1000, 3))), factors=((2,),))
+    problem = replace(problem_for(loss, np.ones((1000, 3))), factors=factors)
     turn = np.eye(3) if basis is None else basis
     problem = problem if basis is None else problem.bounded_by(1.6, 1e4, basis)
     matrix = turn.T @ HESSIAN @ turn
@@ -33,7 +33,8 @@ def lost(loss, move, *, noise=0.0, of_bread=0.0, sampling=0.0, basis=None):
     estimate = Estimate(to, noise**2 * inverse @ inverse, (step,), np.ones(1))
     bread = Bread(matrix, inverse, of_bread, np.zeros((3, 0)))
     covariance = sampling**2 * inverse @ inverse
-    found = may_be_without_end(problem, np.eye(3), estimate=estimate, bread=bread, sampling=covariance)
+    solution = Solution(problem, to, (step,), (), "one-step", at_bounds=at_bounds)
+    found = may_be_without_end(solution, np.eye(3), estimate=estimate, bread=bread, sampling=covariance)
     return found.tolist()
 
 
@@ -52,6 +53,14 @@ def test_a_level_is_lost_where_a_step_uses_up_what_is_left_to_the_end(basis):
     assert lost(COUNTS, up, basis=basis) == NONE
     without_indicator = np.array([-1.02, 0.0, 1.02])
     assert lost(COUNTS, without_indicator, basis=basis) == REST
+
+
+def test_a_number_that_is_at_its_bounds_is_a_factor_of_two_levels():
+    """Its rows at 1 move by 1 where it and the constant move by a half."""
+    upper, both = np.array([-0.51, 0.0, -0.51]), {"factors": (), "at_bounds": (2,)}
+    assert lost(COUNTS, 0.9 * upper, **both) == NONE
+    assert lost(COUNTS, upper, **both) == REST
+    assert lost(COUNTS, np.array([-0.51, 0.0, 0.51]), **both) == REST
 
 
 @pytest.mark.parametrize("kind", ["noise", "sampling", "of_bread"])

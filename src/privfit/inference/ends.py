@@ -6,8 +6,8 @@ from numpy.typing import NDArray
 from privfit._checks import FloatArray
 from privfit.inference.combine import Estimate
 from privfit.inference.covariance import Bread
-from privfit.problem.objective import Problem
-from privfit.solvers.levels import moves_of_levels
+from privfit.solvers.base import Solution
+from privfit.solvers.levels import moves_of_bounds, moves_of_levels
 
 _DEVIATIONS = 1.645
 """Standard deviations by which a mean response has to exceed 0: of none it does in 5 %."""
@@ -17,13 +17,13 @@ _INVOLVED = 1e-9
 
 
 def may_be_without_end(
-    problem: Problem, directions: FloatArray, *, estimate: Estimate, bread: Bread, sampling: FloatArray
+    solution: Solution, directions: FloatArray, *, estimate: Estimate, bread: Bread, sampling: FloatArray
 ) -> NDArray[np.bool_]:
     """Return which reported coefficients are of levels whose predictors may have no end, (k,).
 
     Parameters
     ----------
-    problem : Problem
+    solution : Solution
     directions : array of shape (k, n_linear)
         Reported coefficients as linear functions of the encoded ones.
     estimate : Estimate
@@ -42,10 +42,10 @@ def may_be_without_end(
     statistical hypotheses*) has no end, and a symmetric one about the estimate says nothing: with no event at
     all a Newton step goes no further than by 1.
     """
-    means = problem.loss.means
-    if means is None or not problem.factors or not problem.has_intercept or not estimate.steps:
+    problem, means = solution.problem, solution.problem.loss.means
+    moves = _moves(solution)
+    if means is None or not moves.size or not estimate.steps:
         return np.zeros(len(directions), dtype=np.bool_)
-    moves = np.concatenate([moves_of_levels(places, problem.n_coef) for places in problem.factors])
     changes = np.kron(means.lift, moves)
     basis = np.eye(problem.n_coef) if problem.basis is None else problem.basis
     along = np.kron(means.lift, np.linalg.solve(basis, moves.T).T)
@@ -56,3 +56,13 @@ def may_be_without_end(
     variance += (bread.sd * np.sum(along**2, axis=1)) ** 2
     endless = mean < _DEVIATIONS * np.sqrt(variance)
     return np.asarray((np.abs(directions @ changes[endless].T) > _INVOLVED).any(axis=1))
+
+
+def _moves(solution: Solution) -> FloatArray:
+    """Return what moves the predictors of a level's rows by 1, and no others, (L, p)."""
+    problem = solution.problem
+    if not problem.has_intercept:
+        return np.zeros((0, problem.n_coef))
+    of_factors = [moves_of_levels(places, problem.n_coef) for places in problem.factors]
+    of_numbers = [moves_of_bounds(place, problem.n_coef) for place in solution.at_bounds]
+    return np.concatenate([np.zeros((0, problem.n_coef)), *of_factors, *of_numbers])

@@ -138,7 +138,7 @@ def infer(solution: Solution, oracle: Oracle, *, directions: FloatArray) -> Infe
         estimate = widened(solution.late, bread, solution.bend, turning)
         behind = _left_behind(problem, directions, estimate, center, sampling)
         unknown = unknown | may_be_without_end(
-            problem, directions, estimate=estimate, bread=bread, sampling=sampling
+            solution, directions, estimate=estimate, bread=bread, sampling=sampling
         )
         unknown = unknown | behind | (not estimate.arrived)
     estimate = corrected(estimate, problem, hessian=bread.matrix, center=center)

@@ -80,6 +80,8 @@ class Solution:
     expected : array of shape (n_linear, n_linear) or None
         About a multiple of the Hessian of the coefficients near the solution, without the ridge, as far as
         releases say before it is asked for; None where nothing is known.
+    at_bounds : tuple of int
+        Places of numbers that are at one of two declared bounds in nearly all rows, as far as releases say.
     """
 
     problem: Problem
@@ -91,6 +93,7 @@ class Solution:
     dispersion: float = 0.0
     bend: FloatArray | None = None
     expected: FloatArray | None = None
+    at_bounds: tuple[int, ...] = ()
 
     @classmethod
     def of_point(cls, problem: Problem, theta: FloatArray) -> "Solution":

@@ -12,7 +12,7 @@ from privfit.losses.means import AbstractMeans
 from privfit.solvers.base import Step
 from privfit.solvers.curvature import normal_nodes
 from privfit.solvers.hessian_model import HessianModel, View
-from privfit.solvers.levels import moves_of_levels
+from privfit.solvers.levels import moves_of_bounds, moves_of_levels
 
 _FAR = 2.0
 """Ratio of the curvatures of a level's rows and of all from which on the level is far."""
@@ -65,7 +65,7 @@ class Levels:
         if not (problem.has_intercept and problem.indicators):
             return None
         factors = [_of_indicators(places, model) for places in problem.factors]
-        factors += [_of_ends(place, model) for place in _at_ends(model)]
+        factors += [_of_bounds(place, model) for place in at_bounds(model)]
         if not factors:
             return None
         moves = np.concatenate([factor.moves for factor in factors])
@@ -133,21 +133,23 @@ def _of_indicators(places: tuple[int, ...], model: HessianModel) -> _Factor:
     return _Factor.of(moves, list(places), own, model)
 
 
-def _of_ends(place: int, model: HessianModel) -> _Factor:
+def _of_bounds(place: int, model: HessianModel) -> _Factor:
     """Return that of a number which is -1 or 1 in every row."""
-    moves, own = np.zeros((2, model.problem.n_coef)), np.array([[-1.0], [1.0]])
-    moves[:, 0], moves[:, [place]] = 0.5, 0.5 * own
-    return _Factor.of(moves, [place], own, model)
+    moves = moves_of_bounds(place, model.problem.n_coef)
+    return _Factor.of(moves, [place], np.array([[-1.0], [1.0]]), model)
 
 
-def _at_ends(model: HessianModel) -> list[int]:
+def at_bounds(model: HessianModel) -> tuple[int, ...]:
     """Return the places of numbers that are at their declared bounds, -1 and 1, in nearly all rows.
 
     Their mean square is 1.
     """
-    marginals, numbers = model.marginals, ~np.array(model.problem.indicators)
+    marginals, indicators = model.marginals, model.problem.indicators
+    if not indicators:
+        return ()
     lacking = 1.0 - marginals.mean**2 - marginals.variance + marginals.floor
-    return np.flatnonzero(numbers & (lacking < _INSIDE * (1.0 - np.abs(marginals.mean)))).tolist()
+    found = ~np.array(indicators) & (lacking < _INSIDE * (1.0 - np.abs(marginals.mean)))
+    return tuple(np.flatnonzero(found).tolist())
 
 
 def _mean_row(model: HessianModel) -> FloatArray:

@@ -114,3 +114,10 @@ def moves_of_levels(places: tuple[int, ...], size: int) -> FloatArray:
     moves[0, 0], moves[:, list(places)] = 1.0, own
     moves[0, list(places)] = -1.0
     return moves
+
+
+def moves_of_bounds(place: int, size: int) -> FloatArray:
+    """Return them for a number that is at a bound, -1 or 1, in every row: that of -1 first; (2, p)."""
+    moves = np.zeros((2, size))
+    moves[:, 0], moves[:, place] = 0.5, (-0.5, 0.5)
+    return moves

@@ -26,7 +26,7 @@ from privfit.solvers.base import (
 )
 from privfit.solvers.counts import has_counts, held_to_counts, look_share, slack_at
 from privfit.solvers.course import Course, Matrices, usual_growth
-from privfit.solvers.far_levels import led_to_levels
+from privfit.solvers.far_levels import at_bounds, led_to_levels
 from privfit.solvers.geometry import farthest, planned_geometry, released_geometry
 from privfit.solvers.hessian_model import SMALLEST_SPREAD, HessianModel, View, limited, norm_limit
 from privfit.solvers.looks import LOOKS, led_by_residuals, planned_looks, put_right
@@ -255,8 +255,8 @@ class _Descent:
         part = self._matrix_part(view, at)
         later, led = self._arrive(view, at, part)
         last = (*steps, *later)[-2 * self.course.n_late :]
-        dispersion, expected = self.model.dispersion(self._shrunk(view, led)), view.expected(led.to)
-        return Solution(view.problem, led.to, last, (), "one-step", part, dispersion, view.bend, expected)
+        about = self.model.dispersion(self._shrunk(view, led)), view.bend, view.expected(led.to)
+        return Solution(view.problem, led.to, last, (), "one-step", part, *about, at_bounds(self.model))
 
     def _narrowed(self, turn: FloatArray, point: FloatArray) -> "_Descent":
         """Go on with a width of smoothing that suits the residuals at a point in whitened coordinates."""
