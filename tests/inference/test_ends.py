@@ -20,17 +20,28 @@ HESSIAN = np.array([[0.2, 0.0, 0.03], [0.0, 0.1, 0.0], [0.03, 0.0, 0.03]])
 """Of a constant, a number and an indicator: 0.03 in its rows, 0.17 in the others."""
 
 
-def lost(loss, move, *, noise=0.0, of_bread=0.0, sampling=0.0, basis=None, factors=((2,),), at_bounds=()):
+def lost(
+    loss,
+    move,
+    *,
+    noise=0.0,
+    of_bread=0.0,
+    sampling=0.0,
+    basis=None,
+    factors=((2,),),
+    at_bounds=(),
+    constant=-8.0,
+):
     """Which of three coefficients are lost after a Newton step that is ``move``."""
     problem = replace(problem_for(loss, np.ones((1000, 3))), factors=factors)
     turn = np.eye(3) if basis is None else basis
     problem = problem if basis is None else problem.bounded_by(1.6, 1e4, basis)
     matrix = turn.T @ HESSIAN @ turn
     inverse = np.linalg.inv(matrix)
-    start = np.array([0.3, -0.2, 0.1])
-    step = Step(Release(PlannedRelease("gradient", 3, 1.0, 1.0, 1.0), start, start), start, inverse)
+    start = np.linalg.solve(turn, [constant, -0.2, 0.1])
+    step = Step(Release(PlannedRelease("gradient", 3, 1.0, 1.0, noise), start, start), start, inverse)
     to = start + np.linalg.solve(turn, move)
-    estimate = Estimate(to, noise**2 * inverse @ inverse, (step,), np.ones(1))
+    estimate = Estimate(to, np.zeros((3, 3)), (step,), np.ones(1))
     bread = Bread(matrix, inverse, of_bread, np.zeros((3, 0)))
     covariance = sampling**2 * inverse @ inverse
     solution = Solution(problem, to, (step,), (), "one-step", at_bounds=at_bounds)
@@ -49,8 +60,9 @@ def test_a_level_is_lost_where_a_step_uses_up_what_is_left_to_the_end(basis):
     for loss in (Logistic(), COUNTS):
         assert lost(loss, 0.95 * down, basis=basis) == NONE
         assert lost(loss, down, basis=basis) == LEVEL
-    assert lost(Logistic(), up, basis=basis) == LEVEL
-    assert lost(COUNTS, up, basis=basis) == NONE
+        assert lost(loss, up, basis=basis) == NONE
+    assert lost(Logistic(), up, basis=basis, constant=8.0) == LEVEL
+    assert lost(Logistic(), down, basis=basis, constant=8.0) == NONE
     without_indicator = np.array([-1.02, 0.0, 1.02])
     assert lost(COUNTS, without_indicator, basis=basis) == REST
 
@@ -61,6 +73,12 @@ def test_a_number_that_is_at_its_bounds_is_a_factor_of_two_levels():
     assert lost(COUNTS, 0.9 * upper, **both) == NONE
     assert lost(COUNTS, upper, **both) == REST
     assert lost(COUNTS, np.array([-0.51, 0.0, 0.51]), **both) == REST
+
+
+def test_of_a_class_the_curvature_is_a_part_of_the_mean():
+    """At even odds it is a half of it: a step of -2 uses it up."""
+    for step, found in ((-1.95, NONE), (-2.05, LEVEL), (1.95, NONE), (2.05, LEVEL)):
+        assert lost(Logistic(), np.array([0.0, 0.0, step]), constant=-0.1) == found
 
 
 @pytest.mark.parametrize("kind", ["noise", "sampling", "of_bread"])

@@ -6,6 +6,7 @@ from numpy.typing import NDArray
 from privfit._checks import FloatArray
 from privfit.inference.combine import Estimate
 from privfit.inference.covariance import Bread
+from privfit.losses.means import AbstractMeans
 from privfit.solvers.base import Solution
 from privfit.solvers.levels import moves_of_bounds, moves_of_levels
 
@@ -37,25 +38,51 @@ def may_be_without_end(
     -----
     The rows of a level share a predictor but for other columns. The mean of a response there, times their
     share of the rows, is what it is at a point less the gradient along the change that raises it alone. The
-    first is the curvature along that for a count, and at least as large for a class. Where 0 is within what
-    noise and sampling explain, the interval that a score test gives (Rao 1948, *Large sample tests of
-    statistical hypotheses*) has no end, and a symmetric one about the estimate says nothing: with no event at
-    all a Newton step goes no further than by 1.
+    first is the curvature along that for a count, and for a class that over ``1 - p``, p being its
+    probability at a mean row of the level. Where 0 is within what noise and sampling explain, the interval
+    that a score test gives (Rao 1948, *Large sample tests of statistical hypotheses*) has no end, and a
+    symmetric one about the estimate says nothing: with no event at all a Newton step goes no further than
+    by 1.
     """
     problem, means = solution.problem, solution.problem.loss.means
     moves = _moves(solution)
     if means is None or not moves.size or not estimate.steps:
         return np.zeros(len(directions), dtype=np.bool_)
-    changes = np.kron(means.lift, moves)
     basis = np.eye(problem.n_coef) if problem.basis is None else problem.basis
     along = np.kron(means.lift, np.linalg.solve(basis, moves.T).T)
     start = estimate.parts @ np.array([step.release.at for step in estimate.steps])
     half = along @ bread.matrix
-    mean = np.sum(half * along, axis=1) - half @ (start - estimate.theta)
-    variance = np.einsum("ij,jk,ik->i", half, estimate.cov_noise + sampling, half)
-    variance += (bread.sd * np.sum(along**2, axis=1)) ** 2
+    curvature = np.sum(half * along, axis=1)
+    each = _mean_of_curvature(means, start, half, curvature)
+    mean = each * curvature - half @ (start - estimate.theta)
+    noise = estimate.parts * np.array([step.release.sd for step in estimate.steps])
+    lengths = np.sum(along**2, axis=1)
+    variance = (noise @ noise) * lengths + np.einsum("ij,jk,ik->i", half, sampling, half)
+    variance += (each * bread.sd * lengths) ** 2
     endless = mean < _DEVIATIONS * np.sqrt(variance)
+    changes = np.kron(means.lift, moves)
     return np.asarray((np.abs(directions @ changes[endless].T) > _INVOLVED).any(axis=1))
+
+
+def _mean_of_curvature(
+    means: AbstractMeans, start: FloatArray, half: FloatArray, curvature: FloatArray
+) -> FloatArray:
+    """Return the mean response of levels for each unit of the curvature along its own change, (K L,).
+
+    Parameters
+    ----------
+    means : AbstractMeans
+    start : array of shape (q,)
+    half : array of shape (K L, q)
+        Changes times the bread. Times the change of a level it is the curvature, and so for each unit of that
+        the mean row of the level, weighted by curvature.
+    curvature : array of shape (K L,)
+    """
+    count, outputs = means.lift.shape
+    parts = half.reshape(count, -1, outputs, start.size // outputs)
+    rows = np.einsum("ka,klap->lp", means.lift, parts) / curvature.reshape(count, -1).sum(axis=0)[:, None]
+    at = means.at(start.reshape(outputs, -1) @ rows.T)
+    return (at / np.maximum(means.variance(at), 1e-300)).ravel()
 
 
 def _moves(solution: Solution) -> FloatArray:
