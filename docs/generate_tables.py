@@ -218,12 +218,12 @@ def few_in_a_level() -> str:
     for row in rows("experiments/results/few_in_a_level.csv"):
         shown = " / ".join(_percent(row[share]) for share in ("finite", "wrong", "others"))
         cells.setdefault((row["n"], row["share"]), {})[f"{row['model']}, {row['declared']}"] = shown
+    header = ["n", "share or mean", "events", *next(iter(cells.values()))]
     body = [
         [f"{int(n):,}", share, f"{0.1 * int(n) * float(share):g}", *here.values()]
         for (n, share), here in cells.items()
     ]
-    designs = next(iter(cells.values()))
-    return table(["n", "share or mean", "positives", *designs], body)
+    return table(header, body)
 
 
 def generous_bounds() -> str:

@@ -141,6 +141,8 @@ SUITES = {
     "privacy.chain": _suite(_LEDGER, _SLOW_LEDGER),
     "privacy.ledger_file": _suite(_LEDGER, _SLOW_LEDGER),
     "privacy.ledger": _suite(_LEDGER[::-1], _SLOW_LEDGER),
+    "losses.means": Suite(_tests("losses/test_means")),
+    "inference.ends": _suite(_tests("inference/test_ends"), "without_events or has_not"),
     "procedures.clipped_gradient": Suite(_tests("procedures/test_clipped_gradient")),
     "procedures.moments": Suite(_tests("procedures/test_moments"), _tests("solvers/test_comparators")),
     "procedures.tree": Suite(_tests("procedures/test_tree")),

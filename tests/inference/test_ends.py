@@ -83,10 +83,13 @@ def test_of_a_class_the_curvature_is_a_part_of_the_mean():
 
 @pytest.mark.parametrize("kind", ["noise", "sampling", "of_bread"])
 def test_what_is_left_has_to_exceed_its_deviations(kind):
-    """After a step of -0.5 a half of 0.03 is left."""
+    """After a step of -0.5 a half of 0.03 is left. Noise is of coordinates in which the step is as long."""
     step = np.array([0.0, 0.0, -0.5])
-    assert lost(COUNTS, step, **{kind: 0.98 * 0.015 / 1.645}) == NONE
-    assert lost(COUNTS, step, **{kind: 1.02 * 0.015 / 1.645}) == LEVEL
+    for length in (1.0, 2.0):
+        basis = np.diag([1.0, 1.0, 1.0 / length])
+        least = 0.015 / 1.645 / length ** (2 if kind == "of_bread" else 1)
+        assert lost(COUNTS, step, basis=basis, **{kind: 0.98 * least}) == NONE
+        assert lost(COUNTS, step, basis=basis, **{kind: 1.02 * least}) == LEVEL
 
 
 def test_losses_of_residuals_lose_nothing():
