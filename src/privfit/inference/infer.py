@@ -136,11 +136,9 @@ def infer(solution: Solution, oracle: Oracle, *, directions: FloatArray) -> Infe
     else:
         turning = _turning(problem, bread, sampling)
         estimate = widened(solution.late, bread, solution.bend, turning)
+        endless = may_be_without_end(solution, directions, estimate=estimate, bread=bread, sampling=sampling)
         behind = _left_behind(problem, directions, estimate, center, sampling)
-        unknown = unknown | may_be_without_end(
-            solution, directions, estimate=estimate, bread=bread, sampling=sampling
-        )
-        unknown = unknown | behind | (not estimate.arrived)
+        unknown = unknown | endless | behind | (not estimate.arrived)
     estimate = corrected(estimate, problem, hessian=bread.matrix, center=center)
     theta = keep_scale_positive(problem, estimate.theta, center)
     cov_noise = reported @ spread(estimate.cov_noise, bread) @ reported.T

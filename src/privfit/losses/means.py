@@ -38,7 +38,8 @@ class AbstractMeans(ABC):
 
     def predictors(self, means: FloatArray) -> FloatArray:
         """Return the predictors, shape (m, ...), with these means, (K, ...)."""
-        return np.tensordot(self.lift.T, np.log(np.maximum(means, _SMALLEST)), 1).astype(np.float64)
+        logs = np.log(np.maximum(means, _SMALLEST))
+        return np.asarray(np.tensordot(self.lift.T, logs, 1), dtype=np.float64)
 
 
 @final
@@ -61,9 +62,11 @@ class ClassMeans(AbstractMeans):
 
     def at(self, eta: FloatArray) -> FloatArray:
         """Return the probabilities."""
-        logs = np.tensordot(self.contrasts, eta, 1)
-        chances = np.exp(logs - logs.max(axis=0))
-        return chances / chances.sum(axis=0)
+        chances = self.contrasts @ eta.reshape(len(eta), -1)
+        chances -= chances.max(axis=0)
+        np.exp(chances, out=chances)
+        chances /= chances.sum(axis=0)
+        return chances.reshape(-1, *eta.shape[1:])
 
     def variance(self, means: FloatArray) -> FloatArray:
         """Return ``p (1 - p)``."""

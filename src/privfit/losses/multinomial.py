@@ -107,11 +107,7 @@ class Multinomial(AbstractLoss):
 
     def chances(self, eta: FloatArray) -> FloatArray:
         """Return the probabilities of the classes, shape (K, n), for predictors of shape (K - 1, n)."""
-        predictors = self.contrasts @ eta
-        predictors -= predictors.max(axis=0)
-        np.exp(predictors, out=predictors)
-        predictors /= predictors.sum(axis=0)
-        return predictors
+        return self.means.at(eta)
 
     def steepest(self, eta: FloatArray, slack: float) -> FloatArray:
         """Return about the largest norm that the gradient can have within ``slack`` of the predictors.
