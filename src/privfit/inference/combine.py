@@ -79,6 +79,11 @@ class Estimate:
     parts: FloatArray = field(default_factory=lambda: np.zeros(0))
     arrived: bool = True
 
+    @property
+    def start(self) -> FloatArray:
+        """The average point that a Newton step was taken from, (q,)."""
+        return self.parts @ np.array([step.release.at for step in self.steps])
+
 
 def anchor(steps: Sequence[Step], sds: Sequence[float] | None = None) -> Anchor:
     """Average points and gradients of the steps by precision: of their noise, or of what ``sds`` says."""
@@ -177,7 +182,7 @@ def far_along(
     at a distance ``u`` from there is off by the part ``rate u``, and the step by ``rate u v``. Of ``2 u v``
     what noise explains is not counted, as in `Turning.far_off`.
     """
-    start = estimate.parts @ np.array([step.release.at for step in estimate.steps])
+    start = estimate.start
     noise = np.einsum("ij,jk,ik->i", along, estimate.cov_noise, along)
     step, missed = along @ (estimate.theta - start), along @ (0.5 * (start + estimate.theta) - center)
     error = 0.5 * rate * np.maximum(2.0 * np.abs(step * missed) - _EXPLAINED * noise, 0.0)

@@ -8,7 +8,7 @@ from privfit.inference.combine import Estimate
 from privfit.inference.covariance import Bread
 from privfit.losses.means import AbstractMeans
 from privfit.solvers.base import Solution
-from privfit.solvers.levels import moves_of_bounds, moves_of_levels
+from privfit.solvers.levels import moves_of
 
 _DEVIATIONS = 1.645
 """Standard deviations by which a mean response has to exceed 0: of none it does in 5 %."""
@@ -45,12 +45,12 @@ def may_be_without_end(
     by 1.
     """
     problem, means = solution.problem, solution.problem.loss.means
-    moves = _moves(solution)
+    moves = moves_of(problem, solution.at_bounds)
     if means is None or not moves.size or not estimate.steps:
         return np.zeros(len(directions), dtype=np.bool_)
     basis = np.eye(problem.n_coef) if problem.basis is None else problem.basis
     along = np.kron(means.lift, np.linalg.solve(basis, moves.T).T)
-    start = estimate.parts @ np.array([step.release.at for step in estimate.steps])
+    start = estimate.start
     half = along @ bread.matrix
     curvature = np.sum(half * along, axis=1)
     each = _mean_of_curvature(means, start, half, curvature)
@@ -83,13 +83,3 @@ def _mean_of_curvature(
     rows = np.einsum("ka,klap->lp", means.lift, parts) / curvature.reshape(count, -1).sum(axis=0)[:, None]
     at = means.at(start.reshape(outputs, -1) @ rows.T)
     return (at / np.maximum(means.variance(at), 1e-300)).ravel()
-
-
-def _moves(solution: Solution) -> FloatArray:
-    """Return what moves the predictors of a level's rows by 1, and no others, (L, p)."""
-    problem = solution.problem
-    if not problem.has_intercept:
-        return np.zeros((0, problem.n_coef))
-    of_factors = [moves_of_levels(places, problem.n_coef) for places in problem.factors]
-    of_numbers = [moves_of_bounds(place, problem.n_coef) for place in solution.at_bounds]
-    return np.concatenate([np.zeros((0, problem.n_coef)), *of_factors, *of_numbers])

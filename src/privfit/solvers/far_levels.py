@@ -12,7 +12,7 @@ from privfit.losses.means import AbstractMeans
 from privfit.solvers.base import Step
 from privfit.solvers.curvature import normal_nodes
 from privfit.solvers.hessian_model import HessianModel, View
-from privfit.solvers.levels import moves_of_bounds, moves_of_levels
+from privfit.solvers.levels import moves_of
 
 _FAR = 2.0
 """Ratio of the curvatures of a level's rows and of all from which on the level is far."""
@@ -60,18 +60,20 @@ class Levels:
 
     @classmethod
     def of(cls, model: HessianModel) -> "Levels | None":
-        """Return those of a model with an intercept; None if it has none."""
+        """Return those of a model; None without an intercept, and for losses without means."""
         problem, marginals = model.problem, model.marginals
-        if not (problem.has_intercept and problem.indicators):
+        bounds = at_bounds(model)
+        moves = moves_of(problem, bounds)
+        if problem.loss.means is None or not moves.size:
             return None
-        factors = [_of_indicators(places, model) for places in problem.factors]
-        factors += [_of_bounds(place, model) for place in at_bounds(model)]
-        if not factors:
-            return None
-        moves = np.concatenate([factor.moves for factor in factors])
-        rows = np.concatenate([factor.rows for factor in factors])
-        own = np.repeat(np.arange(len(factors)), [len(factor.moves) for factor in factors])
         shares = np.maximum(moves @ _mean_row(model), max(marginals.noise, 1e-12))
+        factors = [*problem.factors, *((place,) for place in bounds)]
+        own = np.repeat(np.arange(len(factors)), [1 + len(places) for places in factors])
+        rows = _mean_rows(moves, model)
+        for one, places in enumerate(factors):
+            numbers = one >= len(problem.factors)
+            known = [[-1.0], [1.0]] if numbers else np.eye(1 + len(places))[:, 1:]
+            rows[np.ix_(own == one, places)] = known
         return cls(moves, rows, marginals.counting * shares, own)
 
     def within(self, eta: FloatArray, covariance: FloatArray) -> tuple[FloatArray, FloatArray]:
@@ -102,41 +104,21 @@ class Levels:
         return np.asarray(np.linalg.solve(dominated, lacking[:, far].T).T, dtype=np.float64)
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class _Factor:
-    """Moves and mean rows of the levels of a factor, (k, p) each."""
+def _mean_rows(moves: FloatArray, model: HessianModel) -> FloatArray:
+    """Return the mean rows of levels, (L, p), their own columns aside.
 
-    moves: FloatArray
-    rows: FloatArray
-
-    @classmethod
-    def of(cls, moves: FloatArray, places: list[int], own: FloatArray, model: HessianModel) -> "_Factor":
-        """Return that with these moves, whose own columns have these values in its levels, (k, places).
-
-        The mean row of a level is the second moment times its move, divided by its share: as far as noise
-        lets the moment be seen, and the mean of all rows for the rest.
-        """
-        frame = model.frame
-        whitened = np.linalg.solve(frame.basis, moves.T).T
-        seen = whitened @ frame.seen
-        share = np.maximum(np.sum(seen**2, axis=1, keepdims=True), 1e-300)
-        part = share / np.maximum(np.sum(whitened**2, axis=1, keepdims=True), 1e-300)
-        rows = np.clip(np.linalg.solve(frame.basis.T, (seen @ frame.seen).T).T / share, -1.0, 1.0)
-        rows = part * rows + (1.0 - part) * _mean_row(model)
-        rows[:, 0], rows[:, places] = 1.0, own
-        return cls(moves, rows)
-
-
-def _of_indicators(places: tuple[int, ...], model: HessianModel) -> _Factor:
-    """Return the factor with indicators in these places."""
-    moves, own = moves_of_levels(places, model.problem.n_coef), np.eye(1 + len(places))[:, 1:]
-    return _Factor.of(moves, list(places), own, model)
-
-
-def _of_bounds(place: int, model: HessianModel) -> _Factor:
-    """Return that of a number which is -1 or 1 in every row."""
-    moves = moves_of_bounds(place, model.problem.n_coef)
-    return _Factor.of(moves, [place], np.array([[-1.0], [1.0]]), model)
+    That of a level is the second moment times its move, divided by its share: as far as noise lets the moment
+    be seen, and the mean of all rows for the rest.
+    """
+    frame = model.frame
+    whitened = np.linalg.solve(frame.basis, moves.T).T
+    seen = whitened @ frame.seen
+    share = np.maximum(np.sum(seen**2, axis=1, keepdims=True), 1e-300)
+    part = share / np.maximum(np.sum(whitened**2, axis=1, keepdims=True), 1e-300)
+    found = np.clip(np.linalg.solve(frame.basis.T, (seen @ frame.seen).T).T / share, -1.0, 1.0)
+    rows = part * found + (1.0 - part) * _mean_row(model)
+    rows[:, 0] = 1.0
+    return rows
 
 
 def at_bounds(model: HessianModel) -> tuple[int, ...]:
@@ -158,11 +140,12 @@ def _mean_row(model: HessianModel) -> FloatArray:
     return mean
 
 
-def led_to_levels(view: View, steps: Sequence[Step], to: FloatArray) -> FloatArray:
+def led_to_levels(levels: Levels, view: View, steps: Sequence[Step], to: FloatArray) -> FloatArray:
     """Return where a Newton step leads, (q,), with far levels moved to where their own slopes vanish.
 
     Parameters
     ----------
+    levels : Levels
     view : View
     steps : sequence of Step
         The last ones, in the view's coordinates.
@@ -180,8 +163,7 @@ def led_to_levels(view: View, steps: Sequence[Step], to: FloatArray) -> FloatArr
     asked is all that this decides, not what is estimated from them.
     """
     problem, means = view.problem, view.problem.loss.means
-    levels = None if means is None else Levels.of(view.model)
-    if means is None or levels is None or problem.basis is None:
+    if means is None or problem.basis is None:
         return to
     points = [_predictors(view, step.release.at, levels) for step in steps]
     eta = _predictors(view, to, levels)

@@ -1,10 +1,12 @@
 """Levels of factors: their shares from noisy means, and coordinates in which none is special."""
 
 import math
+from collections.abc import Sequence
 
 import numpy as np
 
 from privfit._checks import FloatArray
+from privfit.problem.objective import Problem
 from privfit.solvers.base import raised_eigenvalues
 from privfit.solvers.shrinkage import likeliest_weights
 
@@ -95,29 +97,27 @@ def _chance_to_differ(shares: FloatArray) -> float:
     return 1.0 - float(whole @ whole)
 
 
-def moves_of_levels(places: tuple[int, ...], size: int) -> FloatArray:
-    """Return what moves the predictors of the rows of a level by 1, and no others, for each level.
+def moves_of(problem: Problem, at_bounds: Sequence[int]) -> FloatArray:
+    """Return what moves the predictors of the rows of a level by 1, and no others, for all levels, (L, p).
 
-    Parameters
-    ----------
-    places : tuple of k int
-        Of the indicators of a factor.
-    size : int
-        Number p of columns, the constant the first.
-
-    Returns
-    -------
-    array of shape (1 + k, p)
-        That of the level without an indicator first.
+    Those of each factor of a problem, the level without an indicator first, and those of numbers in the
+    places ``at_bounds``, which are at a bound, -1 or 1, in every row. None without an intercept.
     """
+    p = problem.n_coef
+    if not problem.has_intercept:
+        return np.zeros((0, p))
+    factors = [_moves_of_levels(list(places), p) for places in problem.factors]
+    return np.concatenate([np.zeros((0, p)), *factors, *(_moves_of_bounds(place, p) for place in at_bounds)])
+
+
+def _moves_of_levels(places: list[int], size: int) -> FloatArray:
     moves, own = np.zeros((1 + len(places), size)), np.eye(1 + len(places))[:, 1:]
-    moves[0, 0], moves[:, list(places)] = 1.0, own
-    moves[0, list(places)] = -1.0
+    moves[0, 0], moves[:, places] = 1.0, own
+    moves[0, places] = -1.0
     return moves
 
 
-def moves_of_bounds(place: int, size: int) -> FloatArray:
-    """Return them for a number that is at a bound, -1 or 1, in every row: that of -1 first; (2, p)."""
+def _moves_of_bounds(place: int, size: int) -> FloatArray:
     moves = np.zeros((2, size))
     moves[:, 0], moves[:, place] = 0.5, (-0.5, 0.5)
     return moves

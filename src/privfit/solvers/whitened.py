@@ -26,7 +26,7 @@ from privfit.solvers.base import (
 )
 from privfit.solvers.counts import has_counts, held_to_counts, look_share, slack_at
 from privfit.solvers.course import Course, Matrices, usual_growth
-from privfit.solvers.far_levels import at_bounds, led_to_levels
+from privfit.solvers.far_levels import Levels, at_bounds, led_to_levels
 from privfit.solvers.geometry import farthest, planned_geometry, released_geometry
 from privfit.solvers.hessian_model import SMALLEST_SPREAD, HessianModel, View, limited, norm_limit
 from privfit.solvers.looks import LOOKS, led_by_residuals, planned_looks, put_right
@@ -66,12 +66,10 @@ class WhitenedGradientDescent(AbstractSolver):
     response are weighted down, see `privfit.problem.steep.SteepRows`. Then a Hessian is released, drawn
     towards the model as far as noise hides the difference, and the second half of the gradients is asked for
     where Newton steps with it lead, without shrinkage; what gradients say of it on the way, beyond noise,
-    corrects it. So they arrive even where the model is wrong. Inference combines them in one Newton step
-    more, in which the points drop out.
+    corrects it. So they arrive even where the model is wrong. Inference takes one Newton step from them all.
 
     With enough rows a random sample of them leads the way, and matrices come from another one, as large as
-    noise asks; the last gradients ask all rows. If a bread follows they go by the model of the Hessian, and
-    along levels by `privfit.solvers.far_levels`.
+    noise asks; the last gradients ask all rows. If a bread follows they go by the model, and `far_levels`.
 
     Parameters
     ----------
@@ -290,15 +288,17 @@ class _Descent:
     def _arrive(self, view: View, at: FloatArray, part: float) -> tuple[list[Step], _Led]:
         """Take the last steps from ``at``, by a Hessian there; all in the view's coordinates."""
         self.oracle.change_basis(view.problem)
-        released, steps = self._hessian(view, at, part), list[Step]()
+        released, levels = self._hessian(view, at, part), Levels.of(self.model)
         hessian = view.hessian(at) if released is None else released
         inverse = floored_inverse(hessian, 0.0)
+        steps: list[Step] = []
         led = _Led(at, inverse, 0.0)
         for _ in self.course.arriving:
             steps.append(take_step(view.problem, self.oracle, led.to, inverse))
             hessian = corrected(hessian, *steps[-2:]) if len(steps) > 1 else hessian
             led = _led(view, steps, lambda _, seen=hessian: seen, secants=steps)
-            led = replace(led, to=led_to_levels(view, steps, led.to)) if released is None else led
+            if released is None and levels is not None:
+                led = replace(led, to=led_to_levels(levels, view, steps, led.to))
         return steps, led
 
     def _hessian(self, view: View, at: FloatArray, part: float) -> FloatArray | None:
