@@ -13,8 +13,8 @@ from privfit.data.encode import SchemaEncoder
 from privfit.data.source import ArraySource
 from privfit.errors import Incompatible, InvalidArgument
 from privfit.estimators.assumptions import Assumptions
-from privfit.estimators.fit import FitOptions
 from privfit.estimators.forecast import Forecast, t_test_power
+from privfit.estimators.options import FitOptions
 from privfit.estimators.split import shortest
 from privfit.estimators.stand_in import StandIn, stand_in_rows
 from privfit.planning import cost

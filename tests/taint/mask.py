@@ -55,5 +55,5 @@ def mask(monkeypatch, source=Masking):
             value = 0.1 * rng.normal(size=np.shape(value))
         return record(oracle, planned, at, value)
 
-    monkeypatch.setattr("privfit.estimators.fit.make_source", lambda _: source())
+    monkeypatch.setattr("privfit.estimators.options.make_source", lambda _: source())
     monkeypatch.setattr(Oracle, "_record", hidden)

@@ -42,7 +42,7 @@ PLACES = [
     (with_arrays, "privfit.problem.objective.Problem.mean"),
     (with_schema, "privfit.data.encode.encode_numeric"),
     (with_schema, "privfit.data.source.BasisNorms.fill"),
-    (with_formula, "privfit.estimators.fit.influence_weights"),
+    (with_formula, "privfit.estimators.objective.influence_weights"),
     (with_formula, "privfit.formula.run.open_table"),
     (with_formula, "privfit.estimators.fit.infer"),
     (with_procedure, "privfit.procedures.output_perturbation.perturb_vector"),

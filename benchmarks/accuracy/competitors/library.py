@@ -12,8 +12,9 @@ from competitors.base import ALL_TASKS, AbstractMethod, Role, Run
 from privfit.data.coded import CodedMatrix, Layout, Storage
 from privfit.data.design import Design
 from privfit.data.tables import Table
-from privfit.estimators.fit import FitOptions, fit
+from privfit.estimators.fit import fit
 from privfit.estimators.models import Model, huber_regression, linear_regression, logistic_regression
+from privfit.estimators.options import FitOptions
 from privfit.solvers import (
     AdaSSP,
     ClippedGradientDescent,

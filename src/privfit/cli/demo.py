@@ -17,7 +17,9 @@ from privfit.cli.prepare import prepare
 from privfit.cli.request import BudgetText, Request, TextFile
 from privfit.cli.tables import WIDTH
 from privfit.data.synthetic import CensusTarget, census, census_coefficients, census_schema
-from privfit.estimators.fit import FitOptions, fit, make_problem, plan_fit
+from privfit.estimators.fit import fit
+from privfit.estimators.objective import make_problem, plan_fit
+from privfit.estimators.options import FitOptions
 from privfit.privacy.composition import compose, round_up
 from privfit.problem.plan import Plan
 from privfit.results import FitResult, PrivacyStatement

@@ -17,8 +17,8 @@ from privfit.data.schema import Schema
 from privfit.data.tables import Table, open_table
 from privfit.errors import InvalidArgument
 from privfit.estimators.assumptions import Assumptions
-from privfit.estimators.fit import FitOptions
 from privfit.estimators.forecast import Rehearsal
+from privfit.estimators.options import FitOptions
 from privfit.estimators.planned import PlannedFit, described, planned_rows
 from privfit.estimators.sample_size import Wanted, rows_needed
 from privfit.planning import cost

@@ -10,8 +10,9 @@ from privfit.data.schema import Schema
 from privfit.data.shares import ShareRule
 from privfit.data.tables import Table, open_table
 from privfit.errors import LedgerError
-from privfit.estimators.fit import FitOptions, make_problem, plan_fit, public_rows
 from privfit.estimators.models import Model, model_named
+from privfit.estimators.objective import make_problem, plan_fit
+from privfit.estimators.options import FitOptions, public_rows
 from privfit.terms.encoder import FormulaEncoder
 
 

@@ -26,9 +26,10 @@ from privfit.data.tables import Table, names_of_array, open_table, refuse_repeat
 from privfit.data.unit_scale import UnitScaleEncoder
 from privfit.errors import InvalidArgument, SchemaError
 from privfit.estimators.budget import choose_budget
-from privfit.estimators.fit import FitOptions, fit
+from privfit.estimators.fit import fit
 from privfit.estimators.labels import need_response
 from privfit.estimators.models import Model
+from privfit.estimators.options import FitOptions
 from privfit.estimators.response import (
     UNEQUAL,
     cells_of,

@@ -14,8 +14,10 @@ from privfit.data.shares import ShareRule
 from privfit.data.source import ArraySource
 from privfit.errors import Incompatible
 from privfit.estimators.assumptions import Assumptions
-from privfit.estimators.fit import FitOptions, carry_out, make_problem, plan_fit, weighting_of
+from privfit.estimators.fit import carry_out
 from privfit.estimators.models import Model
+from privfit.estimators.objective import make_problem, plan_fit, weighting_of
+from privfit.estimators.options import FitOptions
 from privfit.estimators.stand_in import StandIn, stand_in_rows
 from privfit.inference.wald import critical_value, interval
 from privfit.privacy.mechanisms import make_source

@@ -13,9 +13,9 @@ from privfit.data.schema import Schema
 from privfit.data.source import MOST_ROWS
 from privfit.errors import InvalidArgument
 from privfit.estimators.assumptions import Assumptions
-from privfit.estimators.fit import FitOptions
 from privfit.estimators.forecast import Forecast, Rehearsal
 from privfit.estimators.models import Model
+from privfit.estimators.options import FitOptions
 from privfit.planning import Purpose, budget_split
 from privfit.problem.plan import Plan
 from privfit.results.coefficient_plot import need_matplotlib

@@ -11,9 +11,10 @@ from privfit.data.design import INTERCEPT
 from privfit.data.encode import Encoder
 from privfit.errors import Incompatible, InvalidArgument, TooLittleData
 from privfit.estimators.assumptions import Assumptions
-from privfit.estimators.fit import FitOptions, make_problem
 from privfit.estimators.forecast import Forecast, Rehearsal
 from privfit.estimators.models import Model
+from privfit.estimators.objective import make_problem
+from privfit.estimators.options import FitOptions
 from privfit.estimators.planned import PlannedFit, described, rows_in_words
 from privfit.privacy.allowance import Allowance
 from privfit.privacy.budget import Budget

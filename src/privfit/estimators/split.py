@@ -5,8 +5,8 @@ from dataclasses import replace
 import numpy as np
 
 from privfit._checks import FloatArray
-from privfit.estimators.fit import FitOptions
 from privfit.estimators.forecast import FEWEST_REHEARSALS, Rehearsal
+from privfit.estimators.options import FitOptions
 from privfit.inference.infer import BudgetSplit
 
 BREADS = (0.05, 0.08, 0.12, 0.18, 0.26)

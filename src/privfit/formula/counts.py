@@ -7,8 +7,8 @@ from privfit._sealed import sealed
 from privfit.data.batches import TextForm
 from privfit.data.schema import SchemaLike
 from privfit.estimators.budget import choose_budget
-from privfit.estimators.fit import FitOptions
 from privfit.estimators.models import poisson_regression
+from privfit.estimators.options import FitOptions
 from privfit.formula.run import Roles, fit_formula
 from privfit.losses.poisson import LARGEST_PREDICTOR
 from privfit.privacy.budget import Budget

@@ -9,9 +9,9 @@ from privfit.data.shares import ShareRule
 from privfit.errors import InvalidArgument
 from privfit.estimators.assumptions import Assumptions
 from privfit.estimators.budget import choose_budget
-from privfit.estimators.fit import FitOptions
 from privfit.estimators.forecast import Rehearsal
 from privfit.estimators.models import Model, m_estimation, model_named
+from privfit.estimators.options import FitOptions
 from privfit.estimators.planned import PlannedFit, planned_fit, planned_rows
 from privfit.estimators.sample_size import (
     AccuracyPlan,

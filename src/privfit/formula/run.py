@@ -10,8 +10,10 @@ from privfit.data.shares import ShareRule
 from privfit.data.stream import RowStream
 from privfit.data.tables import open_table
 from privfit.errors import InvalidArgument
-from privfit.estimators.fit import FitOptions, fit, make_problem, public_rows
+from privfit.estimators.fit import fit
 from privfit.estimators.models import Model
+from privfit.estimators.objective import make_problem
+from privfit.estimators.options import FitOptions, public_rows
 from privfit.results import FitResult
 from privfit.terms.encoder import FormulaEncoder
 

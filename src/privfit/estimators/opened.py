@@ -1,0 +1,138 @@
+"""The rows of a fit: counted, checked for their form before anything is spent, and then encoded."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Self, TypeAlias, final
+
+import numpy as np
+
+from privfit.data.coded import Storage, storage_of
+from privfit.data.encode import Encoder, predictors_as
+from privfit.data.shares import RowShares
+from privfit.data.source import MOST_ROWS, ArraySource, RowSource
+from privfit.data.stores import AbstractRowStore, AbstractStoredRows
+from privfit.data.stream import RowStream
+from privfit.data.tables import NO_ROW, Table
+from privfit.errors import Incompatible, InvalidArgument, SchemaError
+from privfit.estimators.models import Model
+from privfit.estimators.objective import make_problem, weighting_of
+from privfit.estimators.options import FitOptions, public_rows
+from privfit.estimators.shares import arguments_of
+from privfit.privacy.relation import Relation
+from privfit.problem.objective import Problem
+from privfit.solvers import NonPrivate
+
+RawRows: TypeAlias = Table | RowStream | AbstractRowStore
+"""What a fit can be made of."""
+
+
+@final
+@dataclass(frozen=True, slots=True, repr=False)
+class OpenedRows:
+    """Private: rows that are counted, and the public problem that follows.
+
+    Parameters
+    ----------
+    encoder : Encoder
+    options : FitOptions
+    problem : Problem
+    table : Table, RowStream or AbstractStoredRows
+    shares : RowShares or None
+        Which unit each row belongs to and how much it counts; None if all count alike.
+    """
+
+    encoder: Encoder
+    options: FitOptions
+    problem: Problem
+    table: Table | RowStream | AbstractStoredRows
+    shares: RowShares | None
+
+    @classmethod
+    def of(cls, model: Model, encoder: Encoder, raw: RawRows, options: FitOptions) -> Self:
+        """Count the rows, or raise where there are none, too few, or more than the options allow to read."""
+        if isinstance(raw, RowStream):
+            refuse_many_passes(options)
+        table = _stored(model, encoder, raw, options) if isinstance(raw, AbstractRowStore) else raw
+        shares = _shares(table, options)
+        n_units = table.n_rows if shares is None else shares.n_units
+        if n_units == 0 and Relation(options.relation) is Relation.REPLACE:
+            nobody = f"unit: no row has an identifier in {options.shares.unit!r}, so there is nobody to count"
+            raise SchemaError(NO_ROW if table.n_rows == 0 else nobody)
+        problem = make_problem(model, encoder.design, options, n_rows=public_rows(n_units, options))
+        return cls(encoder, options, problem, table, shares)
+
+    def ready(self) -> Callable[[], RowSource]:
+        """Return what bounds the rows, after a look at their form: what it finds wrong costs no budget.
+
+        The form is what a table without rows would have, too, and that all labels are declared. Whatever else
+        depends on cells comes after the reservation. The rows of a stream are read later still.
+        """
+        encoder, table, problem, shares = self.encoder, self.table, self.problem, self.shares
+        storage = _storage(problem, self.options)
+        if isinstance(table, AbstractStoredRows):
+            kept = table.source(norm_bound=problem.norm_bound, storage=storage)
+            return lambda: kept
+        weighting = weighting_of(problem)
+        if isinstance(table, RowStream):
+            stream = table.source(encoder, norm_bound=problem.norm_bound, weighting=weighting)
+            return lambda: stream
+        encoder.encode(table.part(slice(0, 0)))
+        labels = None if encoder.design.target.labels is None else encoder.encode_target(table)
+
+        def encoded() -> RowSource:
+            with np.errstate(all="ignore"):  # a warning would depend on cells
+                x = predictors_as(encoder, table, storage)
+                y = encoder.encode_target(table) if labels is None else labels
+                return ArraySource(x, y, norm_bound=problem.norm_bound, weighting=weighting, shares=shares)
+
+        return encoded
+
+
+def refuse_many_passes(options: FitOptions) -> None:
+    """Raise unless a fit reads every row once, as a stream allows."""
+    if not options.method.one_pass:
+        raise Incompatible("solver: a stream of rows is read once; use solver=OnlineToBatch()")
+    if options.inference:
+        raise Incompatible(
+            "inference: a stream of rows is read once, and standard errors need another pass; "
+            "fit with inference=False"
+        )
+    if not options.shares.plain:
+        raise Incompatible(
+            f"{arguments_of(options.shares)}: a stream of rows is read once, so that the rows of a unit "
+            "cannot be gathered and survey weights are not read; pass a table"
+        )
+
+
+def _stored(
+    model: Model, encoder: Encoder, store: AbstractRowStore, options: FitOptions
+) -> AbstractStoredRows:
+    """Return the rows of a store, encoded where they lie, once public facts allow the fit."""
+    if not options.shares.plain:
+        raise Incompatible(
+            f"{arguments_of(options.shares)}: a cache or cluster does not keep identifiers and survey "
+            "weights; pass a table in memory"
+        )
+    known = store.n_rows or options.n_rows
+    problem = make_problem(model, encoder.design, options, n_rows=public_rows(known or MOST_ROWS, options))
+    return store.rows(
+        encoder,
+        norm_bound=problem.norm_bound,
+        weighting=weighting_of(problem),
+        storage=_storage(problem, options) if known else "float64",
+    )
+
+
+def _shares(table: Table | RowStream | AbstractStoredRows, options: FitOptions) -> RowShares | None:
+    """Return which unit each row belongs to and how much it counts; None if all count alike."""
+    if not isinstance(table, Table) or options.shares.plain:
+        return None
+    if table.n_rows > MOST_ROWS:
+        raise InvalidArgument(f"data must have at most {MOST_ROWS} rows")
+    with np.errstate(all="ignore"):  # a warning would depend on cells
+        return options.shares.read(table)
+
+
+def _storage(problem: Problem, options: FitOptions) -> Storage:
+    """Return the type that numbers of the rows are kept in."""
+    return storage_of(problem.n_rows, private=not isinstance(options.method, NonPrivate))
