@@ -38,6 +38,7 @@ if TYPE_CHECKING:
         QuantileRegressor,
     )
     from privfit.estimators.assumptions import Assumptions
+    from privfit.estimators.learned import learn_bounds
     from privfit.formula import (
         huber,
         logit,
@@ -53,6 +54,7 @@ if TYPE_CHECKING:
     from privfit.privacy.budget import Budget
     from privfit.privacy.ledger import Ledger
     from privfit.results import FitResult
+    from privfit.results.learned_bounds import LearnedBounds
 
 __version__ = "0.1.0"
 
@@ -68,6 +70,7 @@ __all__ = [
     "Incompatible",
     "InvalidArgument",
     "LabelError",
+    "LearnedBounds",
     "Ledger",
     "LedgerError",
     "LinearRegression",
@@ -87,6 +90,7 @@ __all__ = [
     "audit",
     "auditing",
     "huber",
+    "learn_bounds",
     "learners",
     "logit",
     "losses",
@@ -110,6 +114,7 @@ _HOMES = {
     "BudgetSplit": "inference.infer",
     "FitResult": "results",
     "HuberRegressor": "estimators",
+    "LearnedBounds": "results.learned_bounds",
     "Ledger": "privacy.ledger",
     "LinearRegression": "estimators",
     "LinearSVC": "estimators",
@@ -122,6 +127,7 @@ _HOMES = {
     "Schema": "data.schema",
     "audit": "auditing",
     "huber": "formula",
+    "learn_bounds": "estimators.learned",
     "logit": "formula",
     "ols": "formula",
     "plan": "formula",

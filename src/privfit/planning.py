@@ -16,7 +16,7 @@ Purpose: TypeAlias = Literal["geometry", "estimate", "bread", "meat"]
 """What a release is for."""
 
 _GEOMETRY: tuple[ReleaseKind, ...] = (
-    "second_moment", "marginals", "norms", "counts", "residuals", "sizes", "eigenvalue",
+    "second_moment", "marginals", "norms", "counts", "residuals", "sizes", "eigenvalue", "places",
 )  # fmt: skip
 
 
@@ -62,11 +62,22 @@ def make_plan(
     solver_releases = solver.plan(problem, for_solver if inference else allowance)
     final = solver.final_problem(problem, solver_releases)
     inference_releases = plan_inference(final, for_inference) if inference else ()
+    return plan_of(problem, problem.loss.name, solver.name, solver_releases, inference_releases)
+
+
+def plan_of(
+    problem: Problem,
+    model: str,
+    method: str,
+    solver_releases: tuple[PlannedRelease, ...],
+    inference_releases: tuple[PlannedRelease, ...] = (),
+) -> Plan:
+    """Return the plan that asks a problem's rows for these releases."""
     releases = solver_releases + inference_releases
     gaussian = all(math.isfinite(release.mu) for release in releases)
     return Plan(
-        model=problem.loss.name,
-        solver=solver.name,
+        model=model,
+        solver=method,
         n_rows=problem.n_rows,
         columns=problem.columns,
         relation=problem.relation.value,

@@ -51,6 +51,7 @@ _KINDS = {
     "moments": "moments",
     "eigenvalue": "smallest eigenvalue",
     "clipped_gradient": "clipped gradient",
+    "places": "places of columns",
 }
 
 

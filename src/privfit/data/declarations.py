@@ -23,6 +23,7 @@ _DERIVATIVES = {
     "log": lambda x: 1.0 / x,
     "sqrt": lambda x: 0.5 / np.sqrt(x),
 }
+_INVERSES = {"log1p": np.expm1, "log": np.exp, "sqrt": np.square}
 _DOMAIN_START = {"log1p": -1.0, "log": 0.0, "sqrt": -math.ulp(0.0)}
 _DOMAIN_RULE = {"log1p": "above -1", "log": "above 0", "sqrt": "at least 0"}
 _NARROWEST = 2.0**-40
@@ -89,6 +90,10 @@ class NumericColumn:
     def transformed(self, values: FloatArray) -> FloatArray:
         """Return the transform of ``values`` (within the bounds, NaN allowed) as a new array."""
         return values.copy() if self.transform is None else _UFUNCS[self.transform](values)
+
+    def untransformed(self, values: FloatArray) -> FloatArray:
+        """Return the values whose transforms are given, as a new array."""
+        return values.copy() if self.transform is None else _INVERSES[self.transform](values)
 
     def steepness(self, values: FloatArray) -> FloatArray:
         """Return the derivative of the transform at ``values`` within the bounds; ``inf`` of a root at 0."""

@@ -5,16 +5,14 @@ import hashlib
 import json
 import numbers
 import os
-import re
-import tomllib
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import MISSING, fields, replace
-from pathlib import Path
 from typing import Any, TypeAlias
 
 from privfit._checks import column_name
 from privfit.data.declarations import CategoricalColumn, Column, Level, NumericColumn, Transform
 from privfit.data.design import INTERCEPT
+from privfit.data.toml_files import ROW_NORM, read_declarations, write_declarations
 from privfit.errors import SchemaError
 
 __all__ = [
@@ -30,7 +28,6 @@ __all__ = [
 ]
 
 _TYPES: dict[str, type[Column]] = {"numeric": NumericColumn, "categorical": CategoricalColumn}
-_ROW_NORM = "row_norm"
 _IDENTIFIER = {"type": "identifier", "unit": True}
 
 
@@ -92,20 +89,11 @@ class Schema(Mapping[str, Column]):
         SchemaError
             If the file cannot be read, is not TOML, or its contents are no schema.
         """
-        try:
-            entries = tomllib.loads(Path(path).read_bytes().decode("utf-8-sig"))
-        except OSError as error:
-            raise SchemaError(f"schema file {str(path)!r} cannot be read: {error.strerror}") from None
-        except UnicodeDecodeError:
-            raise SchemaError(f"schema file {str(path)!r} must be UTF-8 text") from None
-        except tomllib.TOMLDecodeError as error:
-            rule = " ".join(str(error).split())
-            raise SchemaError(f"schema file {str(path)!r} is not TOML: {rule}") from None
-        return cls(entries)
+        return cls(read_declarations(path))
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain tables, options at their default left out; `from_dict` gives an equal schema."""
-        head: dict[str, Any] = {} if self._row_norm is None else {_ROW_NORM: self._row_norm}
+        head: dict[str, Any] = {} if self._row_norm is None else {ROW_NORM: self._row_norm}
         tail: dict[str, Any] = {} if self._identifier is None else {self._identifier: dict(_IDENTIFIER)}
         return head | {name: _as_table(column) for name, column in self._columns.items()} | tail
 
@@ -117,15 +105,7 @@ class Schema(Mapping[str, Column]):
         SchemaError
             If the file cannot be written.
         """
-        target = Path(path)
-        draft = target.with_name(f".{target.name}.{os.getpid()}.tmp")
-        try:
-            draft.write_text(_toml(self.to_dict()), encoding="utf-8", newline="\n")
-            draft.replace(target)
-        except OSError as error:
-            raise SchemaError(f"schema file {str(path)!r} cannot be written: {error.strerror}") from None
-        finally:
-            draft.unlink(missing_ok=True)
+        write_declarations(path, self.to_dict())
 
     @property
     def row_norm(self) -> float | None:
@@ -190,7 +170,7 @@ class Schema(Mapping[str, Column]):
     def part(self, names: Iterable[str]) -> "Schema":
         """Return the schema of these columns alone, in its own order, with the bound on rows."""
         kept = set(names)
-        head: dict[str, Any] = {} if self._row_norm is None else {_ROW_NORM: self._row_norm}
+        head: dict[str, Any] = {} if self._row_norm is None else {ROW_NORM: self._row_norm}
         return Schema(head | {name: column for name, column in self.items() if name in kept})
 
     @property
@@ -279,10 +259,10 @@ def suggestion(name: str, known: Iterable[str]) -> str:
 
 
 def _pop_row_norm(entries: dict[Any, Any]) -> float | None:
-    value = entries.get(_ROW_NORM)
+    value = entries.get(ROW_NORM)
     if value is None or isinstance(value, Mapping | NumericColumn | CategoricalColumn):
         return None  # a column may have this name too
-    del entries[_ROW_NORM]
+    del entries[ROW_NORM]
     if isinstance(value, bool) or not isinstance(value, numbers.Real):
         raise SchemaError(f"row_norm must be a number, got {type(value).__name__}")
     if not 2.0**-100 <= float(value) <= 2.0**100:
@@ -367,30 +347,3 @@ def _as_table(column: Column) -> dict[str, Any]:
 def _short(value: Any) -> Any:
     """Return a bound without a needless ``.0``."""
     return int(value) if isinstance(value, float) and value.is_integer() and abs(value) < 2**53 else value
-
-
-def _toml(entries: dict[str, Any]) -> str:
-    lines = [f"{_ROW_NORM} = {_toml_value(entries[_ROW_NORM])}\n"] if _has_row_norm(entries) else []
-    for name, table in entries.items():
-        if isinstance(table, dict):
-            body = (f"{key} = {_toml_value(value)}" for key, value in table.items())
-            lines.append("\n".join([f"[{_toml_key(name)}]", *body]) + "\n")
-    return "\n".join(lines)
-
-
-def _has_row_norm(entries: dict[str, Any]) -> bool:
-    return isinstance(entries.get(_ROW_NORM), float)
-
-
-def _toml_key(name: str) -> str:
-    return name if re.fullmatch(r"[A-Za-z0-9_-]+", name) else _toml_value(name)
-
-
-def _toml_value(value: Any) -> str:
-    if isinstance(value, bool):
-        return "true" if value else "false"
-    if isinstance(value, list):
-        return "[" + ", ".join(_toml_value(item) for item in value) + "]"
-    if isinstance(value, str):
-        return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
-    return repr(value)

@@ -7,8 +7,8 @@ EPSILON, DELTA = 1.0, 1e-6
 """Defaults of estimators and formula functions."""
 
 
-def choose_budget(epsilon: float, delta: float, budget: Budget | None) -> Budget:
-    """Return the budget that the arguments of a fit declare together.
+def choose_budget(epsilon: float, delta: float, budget: Budget | None, *, usual: float = EPSILON) -> Budget:
+    """Return the budget that arguments declare together; ``usual`` is the default of ``epsilon``.
 
     Raises
     ------
@@ -19,6 +19,6 @@ def choose_budget(epsilon: float, delta: float, budget: Budget | None) -> Budget
         return Budget(epsilon, delta)
     if not isinstance(budget, Budget):
         raise InvalidArgument(f"budget must be a privfit.Budget, got {type(budget).__name__}")
-    if epsilon != EPSILON or delta != DELTA:
+    if epsilon != usual or delta != DELTA:
         raise InvalidArgument("budget stands in place of epsilon and delta; give one or the other")
     return budget

@@ -33,6 +33,7 @@ ReleaseKind: TypeAlias = Literal[
     "moments",
     "eigenvalue",
     "clipped_gradient",
+    "places",
 ]
 """What is released. The first eleven are means over the rows (see `Problem.query`), the others outcomes of
 procedures (see `AbstractProcedure`)."""

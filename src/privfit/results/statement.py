@@ -102,7 +102,7 @@ class PrivacyStatement:
         return (
             f"{verb} {who} of the table changes the probability of any published result by a factor of at "
             f"most e^ε{_factor(self.epsilon)}{limit}. "
-            "This holds for everything released by this fit taken together."
+            "This holds for everything released here taken together."
         )
 
     def caution(self, n_rows: int) -> str | None:

@@ -129,8 +129,7 @@ def summarize(
 def _header(
     model: str, target: str, scale: float | None, statement: PrivacyStatement, plan: Plan, *, inference: bool
 ) -> tuple[tuple[str, str], ...]:
-    rows = f"{plan.n_rows}" if plan.relation == "replace" else f"{plan.n_rows} (public scale)"
-    header = [("Model", model), ("Dep. variable", target), *_counting(plan, rows)]
+    header = [("Model", model), ("Dep. variable", target), *counting(plan)]
     if scale is not None:
         header.append(("Residual scale", printer.significant(scale)))
     sandwich = ("noise-aware sandwich" if plan.private else "sandwich") + (
@@ -146,8 +145,9 @@ def _header(
     return tuple(header)
 
 
-def _counting(plan: Plan, n_rows: str) -> list[tuple[str, str]]:
+def counting(plan: Plan) -> list[tuple[str, str]]:
     """Say what the rows of the table are counted by."""
+    n_rows = f"{plan.n_rows}" if plan.relation == "replace" else f"{plan.n_rows} (public scale)"
     lines = [("No. rows", n_rows)]
     if plan.unit is not None:
         alike = "counted alike" if plan.rows_per_unit == 1 else f"counted as up to {plan.rows_per_unit} rows"

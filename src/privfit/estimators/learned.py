@@ -1,0 +1,181 @@
+"""Bounds of columns, learned with privacy: a draft of a schema becomes a schema."""
+
+from collections.abc import Sequence
+
+from privfit import _progress
+from privfit._sealed import sealed, withheld
+from privfit.data.batches import TextForm
+from privfit.data.draft import Draft
+from privfit.data.elsewhere import as_store
+from privfit.data.encode import SchemaEncoder
+from privfit.data.schema import SchemaLike
+from privfit.data.shares import ShareRule
+from privfit.data.stream import RowStream
+from privfit.data.tables import open_table
+from privfit.errors import InvalidArgument, SchemaError
+from privfit.estimators.budget import DELTA, choose_budget
+from privfit.estimators.models import linear_regression
+from privfit.estimators.opened import OpenedRows, RawRows
+from privfit.estimators.options import FitOptions
+from privfit.estimators.reserved import ReservedSpend
+from privfit.planning import plan_of
+from privfit.privacy.allowance import Allowance
+from privfit.privacy.budget import Budget
+from privfit.privacy.ledger import Ledger
+from privfit.problem.oracle import Oracle
+from privfit.results import PrivacyStatement
+from privfit.results.learned_bounds import LearnedBounds
+from privfit.solvers.column_look import ColumnLook
+
+EPSILON = 0.1
+"""Default budget of a look at columns."""
+
+_MODEL, _METHOD = "bounds of columns", "three looks at places"
+
+
+@sealed
+def learn_bounds(
+    data: object,
+    schema: SchemaLike,
+    *,
+    epsilon: float = EPSILON,
+    delta: float = DELTA,
+    budget: Budget | None = None,
+    relation: str = "replace",
+    n_rows: int | None = None,
+    unit: str | None = None,
+    rows_per_unit: int = 1,
+    weights: str | None = None,
+    ledger: Ledger | str | None = None,
+    dataset: str | None = None,
+    random_state: object = None,
+    columns: Sequence[str] | None = None,
+    header: bool = True,
+    sep: str = ",",
+) -> LearnedBounds:
+    """Learn the bounds of numeric columns with differential privacy, where no public fact tells them.
+
+    Parameters
+    ----------
+    data : frame, mapping of arrays, array, path, or Dask collection
+        As for `privfit.logit`.
+    schema : mapping or path of a TOML file
+        Declarations of the columns. Those of ``type = "numeric"`` without ``lower``, ``upper`` or both are
+        looked at; all else stays as it is declared. The response may be one of them.
+    epsilon, delta : float
+        Budget for all columns together. 0.1 tells the bounds of a few columns of some thousand rows.
+    budget : Budget, optional
+        Any other budget, in place of these.
+    relation : {"replace", "add_remove"}
+        Which tables are neighbours.
+    n_rows : int, optional
+        Public number of rows, for ``add_remove`` alone.
+    unit : str, optional
+        Column that identifies the privacy unit; all its rows are protected together.
+    rows_per_unit : int
+        Rows of a unit up to which all rows count alike.
+    weights : str, optional
+        Column of survey weights.
+    ledger : Ledger or path, optional
+        Where the spend is reserved before a row is read.
+    dataset : str, optional
+        Name of the data set in the ledger.
+    random_state : None, int, RandomState or Generator
+        None for private noise; a seed makes the bounds repeatable and not private.
+    columns : sequence of str, optional
+        Names of the columns of an array, or of a CSV file without header.
+    header : bool
+        Whether the first line of a CSV file holds names.
+    sep : str
+        Separator of a CSV file.
+
+    Returns
+    -------
+    LearnedBounds
+        Its ``schema`` goes to any fit.
+
+    Raises
+    ------
+    InvalidArgument
+        If no column lacks bounds, or an argument is out of range.
+    SchemaError, TooLittleData, BudgetExceeded, LedgerError
+        Before any budget is spent.
+
+    Notes
+    -----
+    *Guarantee.* All bounds together are private within the budget, for one row or unit. Fits that follow
+    cost their own; a ledger adds them up.
+
+    Bounds hold all but about one in a thousand rows on either side, besides the rows that noise hides, for
+    which a normal tail is drawn out. They are rounded outwards. Docs, *Learning bounds*, have the method.
+
+    Examples
+    --------
+    >>> import numpy as np, privfit as pf
+    >>> rng = np.random.default_rng(0)
+    >>> people = {"age": rng.integers(17, 91, 20_000), "income": np.exp(10 + rng.normal(size=20_000))}
+    >>> draft = {"age": {"type": "numeric"}, "income": {"type": "numeric", "lower": 0}}
+    >>> learned = pf.learn_bounds(people, draft, epsilon=0.1, delta=1e-6)
+    >>> sorted(learned.schema)
+    ['age', 'income']
+    """
+    draft = Draft.of(schema)
+    if not draft.unbounded:
+        raise InvalidArgument("schema: no numeric column lacks lower or upper, so there is nothing to learn")
+    for role, name in (("unit", unit), ("weights", weights)):
+        if name in draft.unbounded:
+            raise SchemaError(f"{role}={name!r}: its bounds are not learned; declare them")
+    declared = draft.stand_in.with_roles(unit=unit, weights=weights)
+    options = FitOptions(
+        budget=choose_budget(epsilon, delta, budget, usual=EPSILON),
+        relation=relation,
+        inference=False,
+        n_rows=n_rows,
+        ledger=ledger,
+        dataset=dataset,
+        schema=declared,
+        random_state=random_state,
+        shares=ShareRule.of(declared, rows_per_unit),
+    )
+    *first, last = draft.unbounded
+    encoder = SchemaEncoder(declared, target=last, columns=first)
+    text = TextForm(columns, header, sep)
+    try:
+        with _progress.running("learning bounds"):
+            return _learned(draft, encoder, _opened(data, encoder, options, text), options)
+    except Exception as error:
+        failure = withheld(error)
+    raise failure
+
+
+def _opened(data: object, encoder: SchemaEncoder, options: FitOptions, text: TextForm) -> RawRows:
+    """Return the rows of the columns that are looked at."""
+    if isinstance(data, RowStream):
+        raise InvalidArgument("data: a RowStream is read once, and a look takes three passes; pass a table")
+    store = as_store(data, columns=text.columns)
+    if store is not None:
+        return store
+    needed = (*options.shares.columns, *encoder.needed)
+    return open_table(data, needed=needed, columns=text.columns, header=text.header, sep=text.sep)
+
+
+def _learned(draft: Draft, encoder: SchemaEncoder, raw: RawRows, options: FitOptions) -> LearnedBounds:
+    opened, look = OpenedRows.of(linear_regression(), encoder, raw, options), ColumnLook()
+    problem, noise = opened.problem, options.noise()
+    plan = plan_of(problem, _MODEL, _METHOD, look.plan(problem, Allowance.of(options.budget)))
+    encoded = opened.ready()
+    del opened
+    reservation = ReservedSpend.of(
+        plan, options.ledger, options.dataset, options.schema, seeded=not noise.private
+    )
+    _progress.expect("passes", len(plan.releases), rows=problem.n_rows)
+    oracle = Oracle(problem, plan, encoded(), noise)
+    found = zip(draft.unbounded, look.run(problem, oracle), strict=True)
+    bounds = {name: draft.raw(name, interval) for name, interval in found if interval is not None}
+    reservation.commit()
+    return LearnedBounds(
+        names=draft.unbounded,
+        draft=draft.completed(bounds),
+        privacy=PrivacyStatement.of(options.budget, plan, private=oracle.private, noise=oracle.noise_label),
+        plan=plan,
+    )
