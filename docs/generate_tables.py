@@ -333,6 +333,39 @@ def unscaled_columns() -> str:
     return table(header, body)
 
 
+def learned_bounds() -> str:
+    """Return how well learned bounds fit."""
+    body = [
+        [
+            row["column"],
+            f"{int(row['rows']):,}",
+            row["epsilon"],
+            _percent(row["hidden"]),
+            *(f"{100 * float(row[share]):.2f}%" if row[share] else "" for share in ("beyond", "most_beyond")),
+            row["length"],
+        ]
+        for row in rows("experiments/results/learned_bounds.csv")
+    ]
+    return table(["column", "rows", "ε", "hidden", "beyond", "largest", "length"], body)
+
+
+def learned_scales() -> str:
+    """Return what learned bounds are worth to a fit."""
+    body = [
+        [
+            row["model"],
+            f"{int(row['rows']):,}",
+            row["epsilon"],
+            row["bounds"],
+            *(_percent(row[share]) for share in ("refused", "finite", "wrong")),
+            f"{float(row['length']):.2f}" if float(row["length"]) < math.inf else "",
+        ]
+        for row in rows("experiments/results/learned_scales.csv")
+    ]
+    header = ["model", "rows", "ε", "bounds", "refused", "finite", "finite and wrong", "length"]
+    return table(header, body)
+
+
 def uneven_errors() -> str:
     """Return coverage where errors vary more along one direction, and the size of joint tests."""
     body = [
@@ -570,6 +603,17 @@ def _ratios(report: dict[str, Any]) -> str:
     """Return ratios of processor times and of clocks."""
     body = [[name, str(ratio), str(report["clock_ratios"][name])] for name, ratio in report["ratios"].items()]
     return table(["ratio", "of processor times", "of clocks"], body)
+
+
+def looks() -> str:
+    """Return the times of fits that learn bounds first."""
+    report = json.loads((ROOT / "benchmarks/speed/results/looks.json").read_text())
+    body = [
+        [name, f"{times['processor_ms']:,.0f} ms", f"{times['clock_ms']:,.0f} ms"]
+        for name, times in report["fits"].items()
+    ]
+    sizes = f"{report['rows']:,} rows, {report['columns']} columns, threads: {report['threads']}."
+    return "\n\n".join([sizes, table(["", "processor time", "clock"], body), _ratios(report)])
 
 
 def other_libraries() -> str:
@@ -1066,6 +1110,8 @@ PAGES: dict[str, dict[str, Callable[[], str]]] = {
         "rare_levels": rare_levels,
         "light_rows": light_rows,
         "unscaled_columns": unscaled_columns,
+        "learned_bounds": learned_bounds,
+        "learned_scales": learned_scales,
         "uneven_errors": uneven_errors,
         "few_positives": few_positives,
         "few_in_a_level": few_in_a_level,
@@ -1082,6 +1128,7 @@ PAGES: dict[str, dict[str, Callable[[], str]]] = {
     },
     "speed.md": {
         "mixed": mixed,
+        "looks": looks,
         "larger": larger_than_memory,
         "own": own_fits,
         "elsewhere": other_libraries,

@@ -24,10 +24,13 @@ with mock.patch.object(sys, "path", [str(DOCS), *sys.path]):
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
-    """Return a folder with the files that the examples use, of fewer people than the demonstration's."""
+    """Return a folder with the files that the examples use, of as many people as the demonstration's.
+
+    With a fifth of them noise may hide where a column lies, and an example stops.
+    """
     folder = tmp_path_factory.mktemp("examples")
     (folder / "demo-output").mkdir()
-    people = census(4000, seed=1)
+    people = census(20_000, seed=1)
     rows = zip(*people.values(), strict=True)
     lines = [",".join(people), *(",".join(map(str, row)) for row in rows)]
     (folder / "demo-output" / "census.csv").write_text("\n".join(lines))

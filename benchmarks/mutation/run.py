@@ -144,6 +144,14 @@ SUITES = {
     "losses.means": Suite(_tests("losses/test_means")),
     "inference.ends": _suite(_tests("inference/test_ends"), "without_events or has_not"),
     "procedures.clipped_gradient": Suite(_tests("procedures/test_clipped_gradient")),
+    "problem.place_kernels": _suite(_tests("procedures/test_column_places"), "neither_too_small"),
+    "procedures.column_places": _suite(_tests("procedures/test_column_places"), "neither_too_small"),
+    "solvers.tails": Suite(_tests("solvers/test_tails")),
+    "solvers.column_ranges": _suite(
+        _tests("solvers/test_column_ranges", "solvers/test_column_reach", "solvers/test_column_look"),
+        "noise_alone",
+    ),
+    "solvers.column_look": Suite(_tests("solvers/test_column_look")),
     "procedures.moments": Suite(_tests("procedures/test_moments"), _tests("solvers/test_comparators")),
     "procedures.tree": Suite(_tests("procedures/test_tree")),
     "procedures.noisy_sgd": Suite(

@@ -1,6 +1,8 @@
 """Make the plan of a fit from public facts and the budget, and say what goes where."""
 
 import math
+from collections.abc import Sequence
+from dataclasses import replace
 from typing import Literal, TypeAlias
 
 from privfit.errors import Incompatible, InvalidArgument
@@ -73,21 +75,34 @@ def plan_of(
     inference_releases: tuple[PlannedRelease, ...] = (),
 ) -> Plan:
     """Return the plan that asks a problem's rows for these releases."""
-    releases = solver_releases + inference_releases
-    gaussian = all(math.isfinite(release.mu) for release in releases)
     return Plan(
         model=model,
         solver=method,
         n_rows=problem.n_rows,
         columns=problem.columns,
         relation=problem.relation.value,
-        mu=compose([GaussianEvent(release.mu) for release in releases]).gaussian if gaussian else math.inf,
+        mu=_total_mu(solver_releases + inference_releases),
         solver_releases=solver_releases,
         inference_releases=inference_releases,
         unit=problem.unit,
         rows_per_unit=problem.shares.rows_per_unit,
         weights=None if problem.shares.weights is None else problem.shares.weights[0],
     )
+
+
+def preceded(plan: Plan, looks: Sequence[PlannedRelease]) -> Plan:
+    """Return the plan of all releases of a fit before which there were others, of the same budget."""
+    if not looks:
+        return plan
+    releases = (*looks, *plan.releases)
+    return replace(plan, mu=_total_mu(releases), solver_releases=(*looks, *plan.solver_releases))
+
+
+def _total_mu(releases: Sequence[PlannedRelease]) -> float:
+    """Return what releases cost together in mu; ``inf`` unless all are Gaussian."""
+    if not all(math.isfinite(release.mu) for release in releases):
+        return math.inf
+    return compose([GaussianEvent(release.mu) for release in releases]).gaussian
 
 
 def cost(release: PlannedRelease) -> float:

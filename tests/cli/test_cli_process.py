@@ -46,7 +46,7 @@ def test_version():
 
 
 @pytest.mark.parametrize(
-    "command", [(), ("fit",), ("plan",), ("check",), ("report",), ("predict",), ("demo",)]
+    "command", [(), ("fit",), ("plan",), ("check",), ("bounds",), ("report",), ("predict",), ("demo",)]
 )
 def test_help(invoke, command):
     result = invoke(*command, "--help")

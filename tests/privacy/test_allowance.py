@@ -25,6 +25,26 @@ def test_parts_of_a_budget_compose_to_within_it_and_waste_nothing(budget):
     assert all(part.budget == budget for part in parts)
 
 
+@pytest.mark.parametrize(
+    "budget", [Budget(1.0, 1e-6), Budget(0.1), Budget(8.0), Budget.gdp(0.7), Budget.zcdp(0.2)], ids=repr
+)
+@pytest.mark.parametrize("share", [1e-3, 0.1, 0.9])
+def test_what_is_left_composes_with_what_was_spent_to_within_the_budget(budget, share):
+    whole = Allowance.of(budget)
+    spent = [part.event for part in whole.split([share, share, 1.0])[:2]]
+    amounts = [event.epsilon if whole.pure else event.mu for event in spent]
+    left = whole.after(amounts, spent)
+    assert compose([*spent, left.event]).within(budget)
+    assert not compose([*spent, left.event, left.event]).within(budget)
+    assert left.beside == tuple(spent)
+    total = math.fsum([*amounts, left.amount]) if whole.pure else math.hypot(*amounts, left.amount)
+    assert whole.amount * (1 - 1e-9) < total <= whole.amount
+
+
+def test_nothing_is_taken_from_an_allowance_without_limit():
+    assert Allowance.unlimited().after([0.5], [GaussianEvent(0.5)]) == Allowance.unlimited()
+
+
 def test_an_allowance_without_limit_stays_so():
     parts = Allowance.unlimited().split(SHARES)
     assert [part.amount for part in parts] == [math.inf] * 3

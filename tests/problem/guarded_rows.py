@@ -17,6 +17,7 @@ from privfit.data.room import InMemory
 from privfit.data.source import ArraySource
 from privfit.losses import Logistic, Multinomial
 from privfit.problem.clipped_kernels import clipped_gradient_kernel
+from privfit.problem.place_kernels import places_kernel
 from privfit.problem.steep import SteepRows, steepens
 
 from .conftest import OF_EVERY_KIND, make_problem, serves
@@ -86,6 +87,15 @@ def ask_bounds(rng, loss, block, p):
         source.reweighted(basis, norm_bound=1.1, amplification=2.0**60, slopes=slopes)
 
 
+def ask_places(guarded, block, p):
+    """Count the places of columns with 0, 1, 2 and 3 edges, of the response or not."""
+    source = ArraySource.of_bounded(block, BOUND, InMemory())
+    for columns in {max(p - 1, 1), p}:
+        edges = [np.linspace(-0.3, 0.3, k % 4) for k in range(columns)]
+        starts = guarded(np.cumsum([0, *(one.size for one in edges)]))
+        source.sum(places_kernel(guarded(np.concatenate(edges)), starts), int(starts[-1]) + columns)
+
+
 def main():
     rng, guarded = np.random.default_rng(0), Guarded(sys.argv[1])
     for p in WIDTHS:
@@ -95,6 +105,7 @@ def main():
                     ask_sums(rng, loss, block, p, n)
                     if isinstance(loss, Logistic):
                         ask_bounds(rng, loss, block, p)
+                        ask_places(guarded, block, p)
     sys.stdout.write("within\n")
     sys.stdout.flush()
     guarded.read_beyond()

@@ -32,13 +32,13 @@ ESTIMATORS = {
 }
 
 
-def assert_no_difference(monkeypatch, make, variants):
+def assert_no_difference(monkeypatch, make, variants, source=Masking):
     """``make(variant)`` returns a fitted object; all that it leaves behind must be the same."""
-    mask(monkeypatch)
-    make(variants[0])  # compiles, and fills caches of public numbers
+    mask(monkeypatch, source)
+    made = make(variants[0])  # compiles, and fills caches of public numbers
     first, second = (observe(monkeypatch, lambda v=v: make(v)) for v in variants)
     assert len(first["objects"]) > 20
-    assert '"encoder": {' in first["json"]
+    assert isinstance(made, pf.LearnedBounds) or '"encoder": {' in first["json"]
     assert differences(first, second) == []
     for seen in (first, second):
         assert seen["rows alive"] == 0
@@ -128,6 +128,109 @@ def test_fits_keep_nothing_of_a_person(monkeypatch, name, relation):
     options["n_rows"] = N // 2 if relation == "add_remove" else None
     variants = (0, 1) if relation == "replace" else (0, 2)
     assert_no_difference(monkeypatch, lambda v: function(formula, people(v), **options), variants)
+
+
+DRAFT = SCHEMA | {
+    "a": {"type": "numeric"},
+    "size": {"type": "numeric", "lower": -5, "missing": 0},
+    "count": {"type": "numeric", "transform": "log1p"},
+}
+
+
+class Seen(Masking):
+    """Answers with the same shares in a few places of each of three columns, so that bounds are found."""
+
+    def _shares(self, size):
+        shares = np.zeros((3, size // 3))
+        shares[:, 3 * size // 12 - 2 :][:, :4] = 0.25
+        return shares.ravel()
+
+    def gaussian(self, value, sd):
+        return self._shares(value.size)
+
+    def laplace(self, value, scale):
+        return self._shares(value.size)
+
+
+LOOKS = {"pure": pf.Budget(2000.0), "pair": pf.Budget(50.0, 1e-6), "gdp": pf.Budget.gdp(40.0)}
+
+
+@pytest.mark.parametrize("source", [Masking, Seen])
+@pytest.mark.parametrize("relation", ["replace", "add_remove"])
+@pytest.mark.parametrize("name", LOOKS)
+def test_bounds_keep_nothing_of_a_row(monkeypatch, name, relation, source):
+    options = {"budget": LOOKS[name], "relation": relation, "n_rows": N if relation == "add_remove" else None}
+
+    def make(variant):
+        return pf.learn_bounds(frame(variant), DRAFT, **options)
+
+    variants = (0, 1) if relation == "replace" else (0, 2)
+    assert_no_difference(monkeypatch, make, variants, source)
+    assert source is Masking or not make(variants[1]).bounds.isna().any(axis=None)
+
+
+@pytest.mark.parametrize("source", [Masking, Seen])
+@pytest.mark.parametrize("relation", ["replace", "add_remove"])
+def test_bounds_keep_nothing_of_a_person(monkeypatch, relation, source):
+    draft = DRAFT | {"weight": {"type": "numeric", "lower": 0, "upper": 2}}
+    options = {"unit": "person", "weights": "weight", "relation": relation, "budget": LOOKS["gdp"]}
+    options["n_rows"] = N // 2 if relation == "add_remove" else None
+    variants = (0, 1) if relation == "replace" else (0, 2)
+    assert_no_difference(
+        monkeypatch, lambda v: pf.learn_bounds(people(v), draft, **options), variants, source
+    )
+
+
+_SIZES = 209
+"""Places of a column in the first look."""
+
+
+class SeenAtFirst(Masking):
+    """Answers the three looks at columns as `Seen` does, and hides what comes after."""
+
+    looks, columns = 0, 0
+
+    def _is_look(self):
+        self.looks += 1
+        return self.looks <= 3
+
+    def _shares(self, size):
+        self.columns = self.columns or size // _SIZES
+        shares = np.zeros((self.columns, size // self.columns))
+        shares[:, 3 * shares.shape[1] // 4 - 2 :][:, :4] = 0.25
+        return shares.ravel()
+
+    def gaussian(self, value, sd):
+        return self._shares(value.size) if self._is_look() else super().gaussian(value, sd)
+
+    def laplace(self, value, scale):
+        return self._shares(value.size) if self._is_look() else super().laplace(value, scale)
+
+
+WITH_SCALES = sorted(set(ESTIMATORS) - {"huber, scale given"})
+
+
+@pytest.mark.parametrize("budget", LOOKS)
+@pytest.mark.parametrize("name", WITH_SCALES)
+def test_scales_that_are_bought_keep_nothing_of_a_row(monkeypatch, name, budget):
+    options = {"budget": LOOKS[budget], "scale": "private"}
+    assert_no_difference(monkeypatch, lambda v: estimator(name, v, **options), (0, 1), SeenAtFirst)
+
+
+@pytest.mark.parametrize("name", WITH_SCALES)
+def test_scales_do_not_tell_whether_a_row_is_there(monkeypatch, name):
+    options = {"budget": LOOKS["pair"], "relation": "add_remove", "n_rows": N, "scale": "private"}
+    assert_no_difference(monkeypatch, lambda v: estimator(name, v, **options), (0, 2), SeenAtFirst)
+
+
+def test_bounds_that_complete_a_schema_keep_nothing_of_a_row(monkeypatch):
+    draft = {key: DRAFT[key] for key in ("a", "count", "size")}
+
+    def make(variant):
+        columns = {key: frame(variant)[key] for key in draft}
+        return pf.LinearRegression(schema=draft, budget=LOOKS["gdp"], scale="private").fit(columns, "size")
+
+    assert_no_difference(monkeypatch, make, (0, 1), SeenAtFirst)
 
 
 def test_an_estimator_keeps_nothing_of_what_is_given_beside_the_rows(monkeypatch):

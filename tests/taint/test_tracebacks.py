@@ -36,7 +36,19 @@ def with_procedure():
     return pf.MEstimator(loss=pf.losses.Logistic(), solver="output-perturbation").fit(*arrays("binary", 0))
 
 
+def with_bounds():
+    draft = SCHEMA | {"a": {"type": "numeric"}, "size": {"type": "numeric"}}
+    return pf.learn_bounds(frame(0), draft, budget=pf.Budget.gdp(50.0))
+
+
+def with_scales():
+    return pf.LinearRegression(budget=pf.Budget.gdp(50.0), scale="private").fit(*arrays("numeric", 0))
+
+
 PLACES = [
+    (with_scales, "privfit.procedures.column_places.perturb_vector"),
+    (with_scales, "privfit.data.unit_scale.encode_numeric"),
+    (with_scales, "privfit.solvers.column_look.extent"),
     (with_arrays, "privfit.problem.oracle.perturb_vector"),
     (with_arrays, "privfit.problem.perturb.svec"),
     (with_arrays, "privfit.problem.objective.Problem.mean"),
@@ -46,6 +58,11 @@ PLACES = [
     (with_formula, "privfit.formula.run.open_table"),
     (with_formula, "privfit.estimators.fit.infer"),
     (with_procedure, "privfit.procedures.output_perturbation.perturb_vector"),
+    (with_bounds, "privfit.procedures.column_places.perturb_vector"),
+    (with_bounds, "privfit.problem.place_kernels._count_places"),
+    (with_bounds, "privfit.data.encode.encode_numeric"),
+    (with_bounds, "privfit.solvers.column_look.extent"),
+    (with_bounds, "privfit.estimators.learned.open_table"),
 ]
 
 
@@ -115,6 +132,12 @@ def bad_type():
     return pf.ols("size ~ a", columns, schema=SCHEMA)
 
 
+def bad_type_of_a_draft():
+    columns = frame(0)
+    columns["a"] = np.array(["2024-01-01"] * len(columns["a"]), dtype="datetime64[D]")
+    return pf.learn_bounds(columns, {"a": {"type": "numeric"}})
+
+
 def text_in_array():
     x, y = arrays("numeric", 0)
     x = x.astype(object)
@@ -122,7 +145,7 @@ def text_in_array():
     return pf.LinearRegression().fit(x, y)
 
 
-@pytest.mark.parametrize("work", [bad_label, bad_type, text_in_array])
+@pytest.mark.parametrize("work", [bad_label, bad_type, bad_type_of_a_draft, text_in_array])
 def test_a_refusal_leaves_no_frame_either(work):
     error = caught_from(work)
     assert isinstance(error, pf.SchemaError)
@@ -130,12 +153,19 @@ def test_a_refusal_leaves_no_frame_either(work):
     assert_clean(error)
 
 
-def test_an_overspend_leaves_no_frame(tmp_path, monkeypatch):
+OVERSPENDS = {
+    "fit": lambda **account: pf.logit("yes ~ a", frame(0), schema=SCHEMA, **account),
+    "bounds": lambda **account: pf.learn_bounds(frame(0), {"a": {"type": "numeric"}}, **account),
+}
+
+
+@pytest.mark.parametrize("name", OVERSPENDS)
+def test_an_overspend_leaves_no_frame(tmp_path, monkeypatch, name):
     ledger = pf.Ledger(tmp_path / "account.db")
     ledger.grant("people", pf.Budget.gdp(0.01))
 
     def work():
-        return pf.logit("yes ~ a", frame(0), schema=SCHEMA, ledger=ledger, dataset="people")
+        return OVERSPENDS[name](ledger=ledger, dataset="people")
 
     with only_new_objects(), rows_of_fits(monkeypatch) as rows:
         error = caught_from(work)

@@ -8,6 +8,8 @@ from dataclasses import is_dataclass
 import numpy as np
 import pandas as pd
 
+from privfit.results.learned_bounds import LearnedBounds
+
 _PLAIN = (type(None), bool, int, str, bytes, complex)
 _OPAQUE = (type, types.ModuleType, types.BuiltinFunctionType, types.CodeType, property)
 
@@ -98,7 +100,7 @@ def _slots(cls):
 
 
 def surfaces(result):
-    """Return everything that a result can print or write."""
+    """Return everything that a result, or bounds that were learned, can print or write."""
     summary = result.summary()
     shown = {
         "repr": repr(result),
@@ -106,9 +108,11 @@ def surfaces(result):
         "text": summary.as_text(),
         "page": summary.as_html(),
         "latex": summary.as_latex(),
-        "json": result.to_json(),
         "summary": repr(summary),
     }
+    if isinstance(result, LearnedBounds):
+        return shown | {"bounds": result.bounds.to_json(double_precision=15), "draft": repr(result.draft)}
+    shown["json"] = result.to_json()
     if result.cov_sampling is not None:
         shown |= {
             "interval": result.conf_int().to_json(double_precision=15),

@@ -13,6 +13,7 @@ from privfit.cli.request import (
     ANY_ROWS,
     BudgetText,
     ConstantsText,
+    LookRequest,
     Request,
     TargetText,
     TextFile,
@@ -222,6 +223,46 @@ def check(
     from privfit.cli.check import run_check  # noqa: PLC0415 -- heavy
 
     run_check(schema, TextFile.read(data, sep, no_header=no_header, columns=columns))
+
+
+@app.command()
+def bounds(
+    *,
+    data: o.DataFile,
+    schema: o.DraftFile,
+    epsilon: o.LookEpsilon = None,
+    delta: o.Delta = None,
+    mu: o.Mu = None,
+    rho: o.Rho = None,
+    relation: o.Relation = o.RelationName.REPLACE,
+    n_rows: o.PublicRows = None,
+    unit: o.Unit = None,
+    rows_per_unit: o.RowsPerUnit = 1,
+    weights: o.Weights = None,
+    ledger: o.LedgerFile = None,
+    dataset: o.Dataset = None,
+    seed: o.Seed = None,
+    sep: o.Separator = ",",
+    no_header: o.NoHeader = False,
+    columns: o.Columns = None,
+    out: o.SchemaOut = None,
+) -> None:
+    """Learn, with privacy, the bounds of numeric columns for which the schema declares none."""
+    request = LookRequest(
+        schema=schema,
+        budget=BudgetText(epsilon, delta, mu, rho),
+        relation=relation.value,
+        n_rows=n_rows,
+        unit=unit,
+        rows_per_unit=rows_per_unit,
+        weights=weights,
+        ledger=ledger,
+        dataset=dataset,
+        seed=seed,
+    )
+    from privfit.cli.bounds import run_bounds  # noqa: PLC0415 -- heavy
+
+    run_bounds(request, TextFile.read(data, sep, no_header=no_header, columns=columns), out=out)
 
 
 @app.command()

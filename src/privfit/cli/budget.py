@@ -9,13 +9,13 @@ EPSILON, DELTA = 1.0, 1e-6
 """Budget of a command line that names none."""
 
 
-def budget_from(text: BudgetText) -> Budget:
-    """Return the budget that options state, `EPSILON` and `DELTA` where they are silent."""
+def budget_from(text: BudgetText, *, usual: float = EPSILON) -> Budget:
+    """Return the budget that options state, the ``usual`` epsilon and `DELTA` where they are silent."""
     if text.mu is not None:
         return Budget.gdp(text.mu)
     if text.rho is not None:
         return Budget.zcdp(text.rho)
-    epsilon = EPSILON if text.epsilon is None else text.epsilon
+    epsilon = usual if text.epsilon is None else text.epsilon
     return Budget(epsilon, DELTA if text.delta is None else text.delta)
 
 

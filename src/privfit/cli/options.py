@@ -55,6 +55,9 @@ DataFile = Annotated[
 SchemaFile = Annotated[
     Path, typer.Option("--schema", help="TOML file with the public bounds and levels of the columns.")
 ]
+DraftFile = Annotated[
+    Path, typer.Option("--schema", help="TOML file with what is known of the columns; bounds may be missing.")
+]
 
 Formula = Annotated[
     str | None,
@@ -116,6 +119,10 @@ Level = Annotated[float, typer.Option(help="Coverage of the intervals.", rich_he
 Epsilon = Annotated[
     float | None,
     typer.Option(help="Budget; smaller is safer and noisier. Default 1.", rich_help_panel=_PRIVACY),
+]
+LookEpsilon = Annotated[
+    float | None,
+    typer.Option("--epsilon", help="Budget for all columns together. Default 0.1.", rich_help_panel=_PRIVACY),
 ]
 Delta = Annotated[
     float | None,
@@ -184,6 +191,9 @@ HtmlFile = Annotated[
 ReportFile = Annotated[
     Path | None,
     typer.Option("--report", help="Write summary, plot and releases as HTML.", rich_help_panel=_OUTPUT),
+]
+SchemaOut = Annotated[
+    Path | None, typer.Option("--out", help="Write the schema as TOML.", rich_help_panel=_OUTPUT)
 ]
 ResultFile = Annotated[Path, typer.Argument(help="Result that fit --out wrote, as JSON.")]
 Intervals = Annotated[

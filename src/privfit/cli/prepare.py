@@ -1,6 +1,7 @@
 """From a request to the objects of a fit, all of it from public facts."""
 
 from dataclasses import asdict, dataclass
+from pathlib import Path
 
 from privfit._checks import coverage, positive
 from privfit.cli.budget import budget_from
@@ -55,7 +56,7 @@ def prepare(request: Request, *, rows: int | None = None) -> Prepared:
         l2=request.l2,
         inference=request.inference,
         n_rows=request.n_rows,
-        ledger=_ledger(request),
+        ledger=existing_ledger(request.ledger),
         dataset=request.dataset,
         schema=schema,
         random_state=request.seed,
@@ -81,9 +82,10 @@ def _encoder(request: Request, schema: Schema, model: Model) -> Encoder:
     return SchemaEncoder(schema, target=request.target, target_kind=model.target_kind)
 
 
-def _ledger(request: Request) -> str | None:
-    if request.ledger is None:
+def existing_ledger(ledger: Path | None) -> str | None:
+    """Return the path of a ledger, which must be there."""
+    if ledger is None:
         return None
-    if not request.ledger.is_file():
-        raise LedgerError(f"ledger {str(request.ledger)!r} does not exist; make it with privfit ledger grant")
-    return str(request.ledger)
+    if not ledger.is_file():
+        raise LedgerError(f"ledger {str(ledger)!r} does not exist; make it with privfit ledger grant")
+    return str(ledger)

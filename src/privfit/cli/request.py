@@ -95,8 +95,37 @@ class Request:
         self.constants.check(self.model)
         if self.formula is not None and self.target is not None:
             raise typer.BadParameter("--formula names the response; leave --target out")
-        if (self.ledger is None) != (self.dataset is None):
-            raise typer.BadParameter("--ledger and --dataset go together")
+        _need_both(self.ledger, self.dataset)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LookRequest:
+    """The options of ``bounds`` as they were typed; see `privfit.cli.options`.
+
+    Raises
+    ------
+    typer.BadParameter
+        If two options contradict each other.
+    """
+
+    schema: Path
+    budget: BudgetText
+    relation: str
+    n_rows: int | None
+    unit: str | None
+    rows_per_unit: int
+    weights: str | None
+    ledger: Path | None
+    dataset: str | None
+    seed: int | None
+
+    def __post_init__(self) -> None:
+        _need_both(self.ledger, self.dataset)
+
+
+def _need_both(ledger: Path | None, dataset: str | None) -> None:
+    if (ledger is None) != (dataset is None):
+        raise typer.BadParameter("--ledger and --dataset go together")
 
 
 @dataclass(frozen=True, slots=True)

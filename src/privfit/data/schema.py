@@ -140,6 +140,8 @@ class Schema(Mapping[str, Column]):
             If an argument is no text.
         """
         unit, weights = column_name(unit=unit), column_name(weights=weights)
+        if unit is not None and unit == weights:
+            raise SchemaError(f"unit and weights: {unit!r} cannot be both; name another column")
         for role, name in (("unit", unit), ("weights", weights)):
             if name is not None and name == self.target:
                 raise SchemaError(
@@ -325,7 +327,8 @@ def _from_table(entry: object) -> Column:
             raise SchemaError(f"{key!r} is no option of a {kind} column{near}")
     for field in known:
         if field.default is MISSING and field.name not in options:
-            raise SchemaError(f"{field.name} is missing; a {kind} column needs it")
+            learned = ", or can have it learned with privacy (learn_bounds)" if kind == "numeric" else ""
+            raise SchemaError(f"{field.name} is missing; a {kind} column needs it{learned}")
     column = _TYPES[kind](**options)
     if isinstance(column, CategoricalColumn) and not all(_is_unicode(str(x)) for x in column.levels):
         raise SchemaError("levels must be valid Unicode text")
@@ -340,10 +343,10 @@ def _as_table(column: Column) -> dict[str, Any]:
         if isinstance(value, tuple):
             table[field.name] = list(value)
         elif field.default is MISSING or value is not field.default:
-            table[field.name] = _short(value) if isinstance(column, NumericColumn) else value
+            table[field.name] = short(value) if isinstance(column, NumericColumn) else value
     return table
 
 
-def _short(value: Any) -> Any:
+def short(value: Any) -> Any:
     """Return a bound without a needless ``.0``."""
     return int(value) if isinstance(value, float) and value.is_integer() and abs(value) < 2**53 else value

@@ -1,8 +1,9 @@
-"""Rows without a schema: columns taken to be on a unit scale."""
+"""Rows without a schema: columns taken to be on a unit scale, or brought to one by learned bounds."""
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,20 +13,24 @@ from privfit.data.coded import CodedMatrix, Layout, Storage
 from privfit.data.columns import (
     ColumnValues,
     as_number,
+    encode_numeric,
     level_codes,
     naming,
     quietly,
     side_by_side,
     unmasked,
 )
-from privfit.data.declarations import CategoricalColumn, Column, Level
+from privfit.data.declarations import CategoricalColumn, Column, Level, NumericColumn
 from privfit.data.design import INTERCEPT, Design, DesignColumn, Target
+from privfit.data.encode import ROUNDING
 from privfit.data.reduction import each_stretch
 from privfit.data.response import (
     TargetKind,
     declared_labels,
+    describe_target,
     labelled_target,
     labels_to_numbers,
+    scaled,
     standard_codes,
 )
 from privfit.data.tables import Table, default_names, single_column
@@ -43,6 +48,8 @@ class UnitScaleFacts:
     classes: tuple[Level, ...] | None
     target: str
     count_bound: float | None
+    within: tuple[NumericColumn, ...] | None = None
+    response: NumericColumn | None = None
 
     def encoder(self) -> "UnitScaleEncoder":
         """Return the encoder, or raise `SchemaError`."""
@@ -54,11 +61,33 @@ class UnitScaleFacts:
             classes=self.classes,
             target=self.target,
             count_bound=self.count_bound,
+            within=self.within,
+            response=self.response,
         )
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class _Scales:
+    """Bounds, centres and half-widths of the predictors, arrays of shape (k,)."""
+
+    lower: FloatArray
+    upper: FloatArray
+    center: FloatArray
+    half: FloatArray
+
+    @classmethod
+    def of(cls, columns: Sequence[NumericColumn], *, centered: bool) -> Self:
+        found = [(one.lower, one.upper, *one.scaling(centered=centered)) for one in columns]
+        return cls(*np.array(found).reshape(-1, 4).T)
+
+    def apply(self, numbers: FloatArray, place: int | slice) -> FloatArray:
+        """Return numbers within the bounds, scaled to [-1, 1]; NaN stays."""
+        held = np.clip(numbers, self.lower[place], self.upper[place])
+        return np.clip((held - self.center[place]) / self.half[place], -1.0, 1.0)
+
+
 class UnitScaleEncoder:
-    """Encode numeric predictors as they are, where no schema is declared.
+    """Encode numeric predictors where no schema is declared: as they are, or clamped and scaled to [-1, 1].
 
     Parameters
     ----------
@@ -78,9 +107,14 @@ class UnitScaleEncoder:
         Name of the response.
     count_bound : float, optional
         Public bound that counts are moved into: they become at least 0 and at most this. Needed for them.
+    within : sequence of NumericColumn, optional
+        Bounds of the predictors, from an earlier release. Every row then is within the root of the number of
+        columns, and ``norm_bound`` is that, whatever is given.
+    response : NumericColumn, optional
+        Bounds of a numeric response, from the same.
     """
 
-    __slots__ = ("_classes", "_design", "_facts", "_names")
+    __slots__ = ("_classes", "_design", "_facts", "_names", "_scales")
 
     def __init__(
         self,
@@ -92,6 +126,8 @@ class UnitScaleEncoder:
         classes: Sequence[Level] | None = None,
         target: str = "y",
         count_bound: float | None = None,
+        within: Sequence[NumericColumn] | None = None,
+        response: NumericColumn | None = None,
     ) -> None:
         if (count_bound is None) == (target_kind == "count"):
             raise SchemaError("count_bound is needed for a count response without a schema, and only there")
@@ -104,21 +140,43 @@ class UnitScaleEncoder:
             raise SchemaError("classes declares the labels of a response; leave it out here")
         self._classes = None if classes is None else CategoricalColumn(declared_labels(classes, target_kind))
         labels = None if self._classes is None else self._classes.levels
+        columns = None if within is None else tuple(within)
+        if columns is not None:
+            if len(columns) != len(self._names):
+                raise SchemaError("within must hold the bounds of every predictor")
+            norm_bound = math.sqrt(max(bool(intercept) + len(columns), 1)) * ROUNDING
         self._facts = UnitScaleFacts(
-            self._names, norm_bound, bool(intercept), target_kind, labels, target, count_bound
+            self._names,
+            norm_bound,
+            bool(intercept),
+            target_kind,
+            labels,
+            target,
+            count_bound,
+            columns,
+            response,
         )
         if self._classes is not None:
             described = labelled_target(target, self._classes)
         elif target_kind in ("binary", "class"):
             described = Target(target, "binary", labels=(0, 1))
+        elif response is not None:
+            described = describe_target(target, response, target_kind, centered=intercept)
         else:
             described = Target(target, "numeric", count_bound=count_bound)
+        self._scales = None if columns is None else _Scales.of(columns, centered=intercept)
+        scales = [(0.0, 1.0)] * len(self._names)
+        if columns is not None:
+            scales = [column.scaling(centered=intercept) for column in columns]
         head = (DesignColumn(INTERCEPT, indicator=True),) if intercept else ()
         self._design = Design(
-            columns=(*head, *(DesignColumn(name) for name in self._names)),
+            columns=(
+                *head,
+                *(DesignColumn(name, *scale) for name, scale in zip(self._names, scales, strict=True)),
+            ),
             target=described,
             norm_bound=norm_bound,
-            bounded=False,
+            bounded=columns is not None,
         )
 
     @property
@@ -149,7 +207,7 @@ class UnitScaleEncoder:
     @property
     def identity(self) -> str:
         """Names, labels and bounds."""
-        return repr((self._names, self._design, self._classes))
+        return repr((self._design, self._classes, self._facts))
 
     @property
     def facts(self) -> UnitScaleFacts:
@@ -187,13 +245,22 @@ class UnitScaleEncoder:
         def write(rows: slice) -> None:
             x[rows, :first] = 1.0
             if matrix is not None:
-                x[rows, first:] = as_number(matrix[rows])
+                x[rows, first:] = self._brought(as_number(matrix[rows]))
                 return
-            for k, (name, values) in enumerate(zip(self._names, columns, strict=True), start=first):
+            for k, (name, values) in enumerate(zip(self._names, columns, strict=True)):
                 with naming(name):
-                    x[rows, k] = as_number(values[rows])
+                    x[rows, first + k] = self._brought(as_number(values[rows]), k)
 
         each_stretch(write, table.n_rows)
+
+    def _brought(self, numbers: FloatArray, place: int | slice = slice(None)) -> FloatArray:
+        """Return predictors, or the one in a place, as they are encoded."""
+        return numbers if self._scales is None else self._scales.apply(numbers, place)
+
+    def encode_numbers(self, x: FloatArray) -> FloatArray:
+        """Return encoded predictors (n, p) from plain numbers (n, k)."""
+        x = self._brought(x)
+        return x if not self._design.has_intercept else np.column_stack([np.ones(len(x)), x])
 
     def encode_arrays(self, x: Any, y: Any) -> tuple[FloatArray, FloatArray]:
         """Return ``x`` (n, p) with the constant column in front, and ``y`` (n,), from array-likes.
@@ -229,6 +296,8 @@ class UnitScaleEncoder:
             else:
                 for k in range(raw.shape[1]):
                     out[:, first + k] = as_number(raw[:, k])
+        if self._scales is not None:
+            out[:, first:] = self._brought(out[:, first:])
         return out
 
     def encode_target(self, table: Table) -> FloatArray:
@@ -242,6 +311,9 @@ class UnitScaleEncoder:
             return labels_to_numbers(level_codes(values, self._classes.levels))
         if self._design.target.kind == "binary":
             return labels_to_numbers(standard_codes(values))
+        if self._facts.response is not None:
+            target = self._design.target
+            return scaled(encode_numeric(values, self._facts.response), target.center, target.half_width)
         y = np.array(as_number(values), dtype=np.float64)
         bound = self._design.target.count_bound
         return y if bound is None else np.where(np.isfinite(y), np.clip(y, 0.0, bound), np.nan)

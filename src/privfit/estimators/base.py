@@ -11,12 +11,13 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_array, check_is_fitted, validate_data
 
-from privfit._checks import FloatArray, positive, true_or_false
+from privfit._checks import FloatArray, one_of, positive, true_or_false
 from privfit._progress import running
 from privfit._silent import silence
 from privfit.data.columns import quietly, unmasked
 from privfit.data.covariates import NO_VALUE, open_covariates
 from privfit.data.declarations import Level
+from privfit.data.draft import Draft
 from privfit.data.elsewhere import as_store, is_dask
 from privfit.data.encode import Encoder, SchemaEncoder
 from privfit.data.schema import Schema, SchemaLike, as_schema
@@ -29,6 +30,7 @@ from privfit.estimators.budget import choose_budget
 from privfit.estimators.fit import fit
 from privfit.estimators.labels import need_response
 from privfit.estimators.models import Model
+from privfit.estimators.opened import RawRows
 from privfit.estimators.options import FitOptions
 from privfit.estimators.response import (
     UNEQUAL,
@@ -39,10 +41,12 @@ from privfit.estimators.response import (
     response_name,
     with_response,
 )
+from privfit.estimators.scales import PRIVATE, bought_scales, bought_schema
 from privfit.estimators.shares import Beside, share_rule, with_unit
 from privfit.estimators.without_schema import (
     UNREADABLE,
     missing_as_nan,
+    refuse_complex,
     refuse_declared,
     refuse_text_columns,
 )
@@ -79,6 +83,8 @@ class AbstractPrivateRegressor(BaseEstimator, ABC):
     relation: str
     inference: bool
     norm_bound: float | None
+    scale: object
+    scale_share: float
     n_rows: int | None
     unit: str | None
     rows_per_unit: int
@@ -123,7 +129,7 @@ class AbstractPrivateRegressor(BaseEstimator, ABC):
         options = self._options(beside)
         model = self._model()
         y = cells_of(y) if isinstance(y, list | tuple) else unmasked(y)
-        _refuse_complex("y", y)
+        refuse_complex("y", y)
         classes = None if options.schema is not None else self._declared_classes(X, y)
         store = as_store(X, None if isinstance(y, str) else y)
         if isinstance(X, RowStream):
@@ -136,11 +142,43 @@ class AbstractPrivateRegressor(BaseEstimator, ABC):
         else:
             encoder, opened = self._open_arrays(X, y, model, classes, self._fewest_rows(options))
             table = beside.join(opened)
+        if self._buys_scales:
+            encoder, options = self._with_scales(encoder, table, options, y, model)
         result, theta = fit(model, encoder, table, options)
         self._encoder, self._theta = encoder, theta
         self.result_ = result
         self._set_coefficients(result.estimate)
         return result
+
+    @property
+    def _buys_scales(self) -> bool:
+        """Whether bounds that are not declared are learned with a part of the budget."""
+        if not isinstance(self.scale, str):
+            self._residual_scale()
+            return False
+        one_of((PRIVATE,), scale=self.scale)
+        if self.norm_bound is not None:
+            raise InvalidArgument(
+                f"norm_bound: with scale={PRIVATE!r} columns are brought to [-1, 1]; leave it out"
+            )
+        return True
+
+    def _residual_scale(self) -> float | None:
+        """Return the public residual scale, or None; raise where there can be none."""
+        if self.scale is not None:
+            raise InvalidArgument(f"scale must be None or {PRIVATE!r}")
+        return None
+
+    def _with_scales(
+        self, encoder: Encoder, rows: RawRows, options: FitOptions, y: Any, model: Model
+    ) -> tuple[Encoder, FitOptions]:
+        """Return encoder and options of the fit, within bounds that are learned first."""
+        if isinstance(encoder, UnitScaleEncoder):
+            return bought_scales(encoder, rows, options, self.scale_share)
+        assert self.schema is not None  # noqa: S101 -- else the encoder is the other one
+        options = bought_schema(Draft.of(self.schema), rows, options, self.scale_share)
+        assert options.schema is not None  # noqa: S101 -- it was completed
+        return self._schema_encoder(options.schema, y, model), options
 
     def _set_coefficients(self, reported: FloatArray) -> None:
         """Set ``coef_`` and ``intercept_`` from the reported coefficients."""
@@ -150,7 +188,7 @@ class AbstractPrivateRegressor(BaseEstimator, ABC):
     def _options(self, beside: Beside) -> FitOptions:
         budget = choose_budget(self.epsilon, self.delta, self.budget)
         true_or_false(fit_intercept=self.fit_intercept)
-        declared = None if self.schema is None else as_schema(self.schema)
+        declared = None if self.schema is None else self._declared(self.schema)
         if declared is not None:
             refuse_declared(self)
         schema = with_unit(declared, self.unit, self.weights, beside)
@@ -167,6 +205,10 @@ class AbstractPrivateRegressor(BaseEstimator, ABC):
             random_state=self.random_state,
             shares=share_rule(schema, self.rows_per_unit, self.weight_bound, beside),
         )
+
+    def _declared(self, schema: SchemaLike) -> Schema:
+        """Return the schema; where bounds are bought, with the widest in place of those that are missing."""
+        return Draft.of(schema).outline if self._buys_scales else as_schema(schema)
 
     def _open_arrays(
         self, X: Any, y: Any, model: Model, classes: Sequence[Level] | None, fewest: int
@@ -276,7 +318,7 @@ class AbstractPrivateRegressor(BaseEstimator, ABC):
             )
         if not shape[1] and (isinstance(X, pd.DataFrame) or not fewest):
             raise SchemaError("X has no column; pass an array or a data frame with at least one")
-        _refuse_complex("X", X)
+        refuse_complex("X", X)
         refuse_repeated_names("X", X)
         refuse_text_columns(given)
         try:
@@ -351,10 +393,4 @@ class AbstractPrivateRegressor(BaseEstimator, ABC):
         X = self._numbers(X, reset=False)
         if not np.isfinite(X).all():
             raise SchemaError(f"X holds a cell that is NaN or infinite, {NO_VALUE}")
-        return X if not self._encoder.design.has_intercept else np.column_stack([np.ones(len(X)), X])
-
-
-def _refuse_complex(argument: str, values: Any) -> None:
-    """Raise for an array of complex numbers, of which scikit-learn's message would quote cells."""
-    if getattr(getattr(values, "dtype", None), "kind", "") == "c":
-        raise ValueError(f"Complex data not supported: {argument} must hold real numbers")
+        return self._encoder.encode_numbers(X)

@@ -150,6 +150,12 @@ class LogisticRegression(AbstractLinearClassifier):
         Without a schema: norm of a row (constant included) beyond which it is weighted down. Default: what
         the solver chooses from the number of columns, ``"newton"`` and ``"gradient-descent"`` also from the
         budget and the (public) number of rows.
+    scale : {"private"}, optional
+        Learn the bounds of columns first, with differential privacy: all of them without a schema, a numeric
+        response among them; with one, those of numeric columns that lack ``lower`` or ``upper``. Values
+        beyond them are clamped. The looks are part of ``result_``; a ledger has two entries.
+    scale_share : float
+        Part of the squared budget (of a pure one, as for two releases) for that.
     classes : sequence of labels, optional
         [negative, positive] of ``result_``, or three labels or more, its reference class first; all text,
         all numbers or all true/false. They are public and never read off the data. 0/1, -1/1 and booleans
@@ -218,6 +224,8 @@ class LogisticRegression(AbstractLinearClassifier):
         relation: str = "replace",
         inference: bool = True,
         norm_bound: float | None = None,
+        scale: str | None = None,
+        scale_share: float = 0.1,
         classes: Sequence[Level] | None = None,
         n_rows: int | None = None,
         unit: str | None = None,
@@ -238,6 +246,8 @@ class LogisticRegression(AbstractLinearClassifier):
         self.relation = relation
         self.inference = inference
         self.norm_bound = norm_bound
+        self.scale = scale
+        self.scale_share = scale_share
         self.classes = classes
         self.n_rows = n_rows
         self.unit = unit
@@ -282,8 +292,8 @@ class LinearSVC(AbstractLinearClassifier):
     loss : {"smoothed_hinge", "hinge"} or AbstractLoss
         ``"smoothed_hinge"`` is `SmoothedHinge` of width 1. ``"hinge"`` has a kink, so that only solvers that
         allow one, and ``inference=False``, go with it. Or any loss of a binary response.
-    epsilon, delta, budget, schema, solver, fit_intercept, l2, relation, inference, norm_bound, classes, \
-n_rows, unit, rows_per_unit, weights, weight_bound, ledger, dataset, random_state
+    epsilon, delta, budget, schema, solver, fit_intercept, l2, relation, inference, norm_bound, scale, \
+scale_share, classes, n_rows, unit, rows_per_unit, weights, weight_bound, ledger, dataset, random_state
         As in `LogisticRegression`. ``l2`` stands where scikit-learn has ``1 / (C * n)``.
 
     Attributes
@@ -311,6 +321,8 @@ n_rows, unit, rows_per_unit, weights, weight_bound, ledger, dataset, random_stat
         relation: str = "replace",
         inference: bool = True,
         norm_bound: float | None = None,
+        scale: str | None = None,
+        scale_share: float = 0.1,
         classes: Sequence[Level] | None = None,
         n_rows: int | None = None,
         unit: str | None = None,
@@ -332,6 +344,8 @@ n_rows, unit, rows_per_unit, weights, weight_bound, ledger, dataset, random_stat
         self.relation = relation
         self.inference = inference
         self.norm_bound = norm_bound
+        self.scale = scale
+        self.scale_share = scale_share
         self.classes = classes
         self.n_rows = n_rows
         self.unit = unit

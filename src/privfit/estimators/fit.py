@@ -13,6 +13,7 @@ from privfit.estimators.opened import OpenedRows, RawRows
 from privfit.estimators.options import FitOptions
 from privfit.estimators.reserved import ReservedSpend
 from privfit.inference.infer import Inference, estimate_only, infer
+from privfit.planning import preceded
 from privfit.problem.oracle import Oracle
 from privfit.results import FitResult, PrivacyStatement
 from privfit.results.form import ModelForm
@@ -105,6 +106,7 @@ def _result(
     estimate: FloatArray,
 ) -> FitResult:
     design = encoder.design
+    plan = preceded(oracle.plan, [look.planned for look in options.looks])
     scale = None if inference.scale is None else inference.scale * design.target.half_width
     return FitResult(
         model=model.fitted_title(oracle.problem.loss, design),
@@ -116,11 +118,9 @@ def _result(
         dof=inference.dof,
         joint_dof=inference.joint_dof,
         scale=scale,
-        statement=PrivacyStatement.of(
-            options.budget, oracle.plan, private=oracle.private, noise=oracle.noise_label
-        ),
-        plan=oracle.plan,
-        releases=oracle.released if oracle.plan.private else (),
+        statement=PrivacyStatement.of(options.budget, plan, private=oracle.private, noise=oracle.noise_label),
+        plan=plan,
+        releases=(*options.looks, *oracle.released) if plan.private else (),
         form=ModelForm(
             columns=design.names,
             terms=design.terms,

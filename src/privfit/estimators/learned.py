@@ -2,8 +2,8 @@
 
 from collections.abc import Sequence
 
-from privfit import _progress
-from privfit._sealed import sealed, withheld
+from privfit._checks import column_name
+from privfit._sealed import sealed
 from privfit.data.batches import TextForm
 from privfit.data.draft import Draft
 from privfit.data.elsewhere import as_store
@@ -14,23 +14,17 @@ from privfit.data.stream import RowStream
 from privfit.data.tables import open_table
 from privfit.errors import InvalidArgument, SchemaError
 from privfit.estimators.budget import DELTA, choose_budget
-from privfit.estimators.models import linear_regression
-from privfit.estimators.opened import OpenedRows, RawRows
+from privfit.estimators.look import look_at
+from privfit.estimators.opened import RawRows
 from privfit.estimators.options import FitOptions
-from privfit.estimators.reserved import ReservedSpend
-from privfit.planning import plan_of
 from privfit.privacy.allowance import Allowance
 from privfit.privacy.budget import Budget
 from privfit.privacy.ledger import Ledger
-from privfit.problem.oracle import Oracle
 from privfit.results import PrivacyStatement
 from privfit.results.learned_bounds import LearnedBounds
-from privfit.solvers.column_look import ColumnLook
 
 EPSILON = 0.1
 """Default budget of a look at columns."""
-
-_MODEL, _METHOD = "bounds of columns", "three looks at places"
 
 
 @sealed
@@ -57,8 +51,9 @@ def learn_bounds(
 
     Parameters
     ----------
-    data : frame, mapping of arrays, array, path, or Dask collection
-        As for `privfit.logit`.
+    data : frame, mapping of arrays, array, path, RowCache or Dask collection
+        As for `privfit.logit`. A row with a missing cell in one of the columns that are looked at, for which
+        no ``missing`` is declared, counts for none of them, as in a fit.
     schema : mapping or path of a TOML file
         Declarations of the columns. Those of ``type = "numeric"`` without ``lower``, ``upper`` or both are
         looked at; all else stays as it is declared. The response may be one of them.
@@ -79,7 +74,7 @@ def learn_bounds(
     ledger : Ledger or path, optional
         Where the spend is reserved before a row is read.
     dataset : str, optional
-        Name of the data set in the ledger.
+        Name of the data set in the ledger, granted without a schema: there is none yet.
     random_state : None, int, RandomState or Generator
         None for private noise; a seed makes the bounds repeatable and not private.
     columns : sequence of str, optional
@@ -106,8 +101,8 @@ def learn_bounds(
     *Guarantee.* All bounds together are private within the budget, for one row or unit. Fits that follow
     cost their own; a ledger adds them up.
 
-    Bounds hold all but about one in a thousand rows on either side, besides the rows that noise hides, for
-    which a normal tail is drawn out. They are rounded outwards. Docs, *Learning bounds*, have the method.
+    Bounds hold nearly all rows: the tail that noise hides is drawn out by what is seen of it. They are
+    rounded outwards. Docs, *Learning bounds*, have the method.
 
     Examples
     --------
@@ -122,7 +117,7 @@ def learn_bounds(
     draft = Draft.of(schema)
     if not draft.unbounded:
         raise InvalidArgument("schema: no numeric column lacks lower or upper, so there is nothing to learn")
-    for role, name in (("unit", unit), ("weights", weights)):
+    for role, name in (("unit", column_name(unit=unit)), ("weights", column_name(weights=weights))):
         if name in draft.unbounded:
             raise SchemaError(f"{role}={name!r}: its bounds are not learned; declare them")
     declared = draft.stand_in.with_roles(unit=unit, weights=weights)
@@ -140,42 +135,27 @@ def learn_bounds(
     *first, last = draft.unbounded
     encoder = SchemaEncoder(declared, target=last, columns=first)
     text = TextForm(columns, header, sep)
-    try:
-        with _progress.running("learning bounds"):
-            return _learned(draft, encoder, _opened(data, encoder, options, text), options)
-    except Exception as error:
-        failure = withheld(error)
-    raise failure
+    look = look_at(
+        encoder,
+        _opened(data, encoder, options, text),
+        options,
+        draft.unbounded,
+        Allowance.of(options.budget),
+    )
+    return LearnedBounds(
+        names=draft.unbounded,
+        draft=draft.completed(look.bounds(draft)),
+        privacy=PrivacyStatement.of(options.budget, look.plan, private=look.private, noise=look.noise_label),
+        plan=look.plan,
+    )
 
 
 def _opened(data: object, encoder: SchemaEncoder, options: FitOptions, text: TextForm) -> RawRows:
     """Return the rows of the columns that are looked at."""
     if isinstance(data, RowStream):
-        raise InvalidArgument("data: a RowStream is read once, and a look takes three passes; pass a table")
+        return data
     store = as_store(data, columns=text.columns)
     if store is not None:
         return store
     needed = (*options.shares.columns, *encoder.needed)
     return open_table(data, needed=needed, columns=text.columns, header=text.header, sep=text.sep)
-
-
-def _learned(draft: Draft, encoder: SchemaEncoder, raw: RawRows, options: FitOptions) -> LearnedBounds:
-    opened, look = OpenedRows.of(linear_regression(), encoder, raw, options), ColumnLook()
-    problem, noise = opened.problem, options.noise()
-    plan = plan_of(problem, _MODEL, _METHOD, look.plan(problem, Allowance.of(options.budget)))
-    encoded = opened.ready()
-    del opened
-    reservation = ReservedSpend.of(
-        plan, options.ledger, options.dataset, options.schema, seeded=not noise.private
-    )
-    _progress.expect("passes", len(plan.releases), rows=problem.n_rows)
-    oracle = Oracle(problem, plan, encoded(), noise)
-    found = zip(draft.unbounded, look.run(problem, oracle), strict=True)
-    bounds = {name: draft.raw(name, interval) for name, interval in found if interval is not None}
-    reservation.commit()
-    return LearnedBounds(
-        names=draft.unbounded,
-        draft=draft.completed(bounds),
-        privacy=PrivacyStatement.of(options.budget, plan, private=oracle.private, noise=oracle.noise_label),
-        plan=plan,
-    )

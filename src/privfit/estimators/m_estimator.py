@@ -42,8 +42,8 @@ class MEstimator(AbstractPrivateRegressor):
         For a count without a schema: the largest that is taken as it is. Default: the loss's, if it has one.
     classes : pair of labels, optional
         For a binary response: [negative, positive], as in `LogisticRegression`.
-    epsilon, delta, budget, schema, solver, fit_intercept, l2, relation, inference, norm_bound, n_rows, \
-unit, rows_per_unit, weights, weight_bound, ledger, dataset, random_state
+    epsilon, delta, budget, schema, solver, fit_intercept, l2, relation, inference, norm_bound, scale, \
+scale_share, n_rows, unit, rows_per_unit, weights, weight_bound, ledger, dataset, random_state
         As in `LogisticRegression`. Losses with kinks, or that are not convex, need ``inference=False`` and
         a solver for them; the error says which.
 
@@ -81,6 +81,8 @@ unit, rows_per_unit, weights, weight_bound, ledger, dataset, random_state
         relation: str = "replace",
         inference: bool = True,
         norm_bound: float | None = None,
+        scale: str | None = None,
+        scale_share: float = 0.1,
         classes: Sequence[Level] | None = None,
         n_rows: int | None = None,
         unit: str | None = None,
@@ -103,6 +105,8 @@ unit, rows_per_unit, weights, weight_bound, ledger, dataset, random_state
         self.relation = relation
         self.inference = inference
         self.norm_bound = norm_bound
+        self.scale = scale
+        self.scale_share = scale_share
         self.classes = classes
         self.n_rows = n_rows
         self.unit = unit

@@ -12,8 +12,7 @@ from privfit.data.source import MOST_ROWS
 from privfit.errors import Incompatible, InvalidArgument, TooLittleData
 from privfit.estimators.models import Model
 from privfit.estimators.options import FitOptions
-from privfit.planning import make_plan
-from privfit.privacy.allowance import Allowance
+from privfit.planning import make_plan, preceded
 from privfit.privacy.composition import compose
 from privfit.privacy.relation import Relation
 from privfit.problem.objective import Problem
@@ -55,17 +54,18 @@ def make_problem(model: Model, design: Design, options: FitOptions, *, n_rows: i
     )
     if declared is not None:
         return problem
-    bound = options.method.norm_bound(problem, Allowance.of(options.budget))
+    bound = options.method.norm_bound(problem, options.allowance)
     return replace(problem, norm_bound=bound)
 
 
 def plan_fit(problem: Problem, options: FitOptions) -> Plan:
     """Return the plan of a fit, and check that it is within the budget."""
     solver = options.settled(problem)
+    plan = make_plan(problem, solver, options.allowance, inference=options.inference)
     if isinstance(solver, NonPrivate):
-        return make_plan(problem, solver, Allowance.unlimited(), inference=options.inference)
-    plan = make_plan(problem, solver, Allowance.of(options.budget), inference=options.inference)
-    if not plan.private or not compose(plan.events).within(options.budget):
+        return plan
+    whole = preceded(plan, [look.planned for look in options.looks])
+    if not plan.private or not compose(whole.events).within(options.budget):
         raise Incompatible("solver: its plan exceeds the budget")
     return plan
 

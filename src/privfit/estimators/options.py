@@ -9,11 +9,13 @@ from privfit.data.schema import Schema
 from privfit.data.shares import ShareRule
 from privfit.errors import InvalidArgument
 from privfit.inference.infer import BudgetSplit
+from privfit.privacy.allowance import Allowance
 from privfit.privacy.budget import Budget
 from privfit.privacy.ledger import Ledger
 from privfit.privacy.mechanisms import NoiseSource, NoNoise, make_source
 from privfit.privacy.relation import Relation
 from privfit.problem.objective import Problem
+from privfit.problem.plan import Release
 from privfit.solvers import AbstractSolver, NonPrivate, resolve, settle
 
 
@@ -46,6 +48,10 @@ class FitOptions:
         None for private noise; a seed makes the fit repeatable and not private.
     shares : ShareRule
         Which rows make up a privacy unit, and how much each counts.
+    looks : tuple of Release
+        What was released of the rows before, at the expense of the same budget.
+    source : NoiseSource, optional
+        Where the noise of these came from; it goes on with it.
     """
 
     budget: Budget
@@ -59,6 +65,8 @@ class FitOptions:
     schema: Schema | None = None
     random_state: object = None
     shares: ShareRule = field(default_factory=ShareRule)
+    looks: tuple[Release, ...] = ()
+    source: NoiseSource | None = None
 
     def __post_init__(self) -> None:
         if self.ledger is not None and self.dataset is None:
@@ -74,12 +82,25 @@ class FitOptions:
         """The solver behind the name or instance; what is usual for ``"auto"``."""
         return resolve(self.solver, inference=bool(self.inference))
 
+    @property
+    def allowance(self) -> Allowance:
+        """What the fit may cost: the budget less the cost of the looks; no limit without privacy."""
+        if isinstance(self.method, NonPrivate):
+            return Allowance.unlimited()
+        spent = [look.planned for look in self.looks]
+        amounts = [one.mu if one.epsilon is None else one.epsilon for one in spent]
+        events = [event for one in spent if (event := one.event) is not None]
+        whole = Allowance.of(self.budget)
+        return whole.after(amounts, events) if spent else whole
+
     def settled(self, problem: Problem) -> AbstractSolver:
         """Return the solver of a fit of this problem."""
         return settle(self.solver, problem, self.budget, inference=bool(self.inference))
 
     def noise(self) -> NoiseSource:
         """Return the source of the noise."""
+        if self.source is not None:
+            return self.source
         if isinstance(self.method, NonPrivate):
             return NoNoise()
         return make_source(self.random_state)

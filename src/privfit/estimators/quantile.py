@@ -31,8 +31,8 @@ class QuantileRegressor(AbstractLinearRegressor):
         that the schema declares, or 0.4 without a schema, where the response is assumed to be on a unit
         scale. If the range is generous, give about a tenth of the residual spread there: a wide one turns a
         far quantile into another.
-    epsilon, delta, budget, schema, solver, fit_intercept, l2, relation, inference, norm_bound, n_rows, \
-unit, rows_per_unit, weights, weight_bound, ledger, dataset, random_state
+    epsilon, delta, budget, schema, solver, fit_intercept, l2, relation, inference, norm_bound, scale, \
+scale_share, n_rows, unit, rows_per_unit, weights, weight_bound, ledger, dataset, random_state
         As in `LogisticRegression`.
 
     Attributes
@@ -57,6 +57,8 @@ unit, rows_per_unit, weights, weight_bound, ledger, dataset, random_state
         relation: str = "replace",
         inference: bool = True,
         norm_bound: float | None = None,
+        scale: str | None = None,
+        scale_share: float = 0.1,
         n_rows: int | None = None,
         unit: str | None = None,
         rows_per_unit: int = 1,
@@ -78,6 +80,8 @@ unit, rows_per_unit, weights, weight_bound, ledger, dataset, random_state
         self.relation = relation
         self.inference = inference
         self.norm_bound = norm_bound
+        self.scale = scale
+        self.scale_share = scale_share
         self.n_rows = n_rows
         self.unit = unit
         self.rows_per_unit = rows_per_unit

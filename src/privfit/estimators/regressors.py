@@ -10,6 +10,7 @@ from privfit.data.schema import SchemaLike
 from privfit.estimators.base import AbstractPrivateRegressor
 from privfit.estimators.labels import need_response
 from privfit.estimators.models import Model, huber_regression, linear_regression
+from privfit.estimators.scales import PRIVATE
 from privfit.estimators.shares import Beside
 from privfit.losses.huber import GAUSSIAN_95
 from privfit.privacy.budget import Budget
@@ -86,8 +87,8 @@ class LinearRegression(AbstractLinearRegressor):
         In units of the response. Default: half the range that the schema declares, which the default method
         with inference lowers to what a private look at residuals shows, or 3 without a schema, where the
         response is assumed to be on a unit scale.
-    epsilon, delta, budget, schema, solver, fit_intercept, l2, relation, inference, norm_bound, n_rows, \
-unit, rows_per_unit, weights, weight_bound, ledger, dataset, random_state
+    epsilon, delta, budget, schema, solver, fit_intercept, l2, relation, inference, norm_bound, scale, \
+scale_share, n_rows, unit, rows_per_unit, weights, weight_bound, ledger, dataset, random_state
         As in `LogisticRegression`.
 
     Attributes
@@ -111,6 +112,8 @@ unit, rows_per_unit, weights, weight_bound, ledger, dataset, random_state
         relation: str = "replace",
         inference: bool = True,
         norm_bound: float | None = None,
+        scale: str | None = None,
+        scale_share: float = 0.1,
         n_rows: int | None = None,
         unit: str | None = None,
         rows_per_unit: int = 1,
@@ -131,6 +134,8 @@ unit, rows_per_unit, weights, weight_bound, ledger, dataset, random_state
         self.relation = relation
         self.inference = inference
         self.norm_bound = norm_bound
+        self.scale = scale
+        self.scale_share = scale_share
         self.n_rows = n_rows
         self.unit = unit
         self.rows_per_unit = rows_per_unit
@@ -156,10 +161,10 @@ class HuberRegressor(AbstractLinearRegressor):
     threshold : float
         Residuals beyond this many scales have bounded influence; 1.345 keeps 95 % efficiency under
         normal errors.
-    scale : float, optional
-        Public residual scale, in units of the response.
-    epsilon, delta, budget, schema, solver, fit_intercept, l2, relation, inference, norm_bound, n_rows, \
-unit, rows_per_unit, weights, weight_bound, ledger, dataset, random_state
+    scale : float or "private", optional
+        Public residual scale, in units of the response; ``"private"`` as in `LogisticRegression`.
+    epsilon, delta, budget, schema, solver, fit_intercept, l2, relation, inference, norm_bound, \
+scale_share, n_rows, unit, rows_per_unit, weights, weight_bound, ledger, dataset, random_state
         As in `LogisticRegression`.
 
     Attributes
@@ -177,7 +182,7 @@ unit, rows_per_unit, weights, weight_bound, ledger, dataset, random_state
         delta: float = 1e-6,
         *,
         threshold: float = GAUSSIAN_95,
-        scale: float | None = None,
+        scale: float | str | None = None,
         budget: Budget | None = None,
         schema: SchemaLike | None = None,
         solver: object = "auto",
@@ -186,6 +191,7 @@ unit, rows_per_unit, weights, weight_bound, ledger, dataset, random_state
         relation: str = "replace",
         inference: bool = True,
         norm_bound: float | None = None,
+        scale_share: float = 0.1,
         n_rows: int | None = None,
         unit: str | None = None,
         rows_per_unit: int = 1,
@@ -207,6 +213,7 @@ unit, rows_per_unit, weights, weight_bound, ledger, dataset, random_state
         self.relation = relation
         self.inference = inference
         self.norm_bound = norm_bound
+        self.scale_share = scale_share
         self.n_rows = n_rows
         self.unit = unit
         self.rows_per_unit = rows_per_unit
@@ -217,12 +224,16 @@ unit, rows_per_unit, weights, weight_bound, ledger, dataset, random_state
         self.random_state = random_state
 
     def _model(self) -> Model:
-        scale = None if self.scale is None else positive(scale=self.scale)
-        return huber_regression(positive(threshold=self.threshold), scale)
+        return huber_regression(positive(threshold=self.threshold), self._residual_scale())
+
+    def _residual_scale(self) -> float | None:
+        """Return the public residual scale, None for one that is estimated."""
+        return None if self.scale in (None, PRIVATE) else positive(scale=self.scale)
 
     def _set_coefficients(self, reported: FloatArray) -> None:
         """Set the residual scale, too."""
         super()._set_coefficients(reported)
-        scale = self.result_.scale if self.scale is None else self.scale
+        given = self._residual_scale()
+        scale = self.result_.scale if given is None else given
         assert scale is not None  # noqa: S101 -- it is estimated where none is given
         self.scale_ = float(scale)

@@ -33,6 +33,12 @@ def refuse_declared(estimator: object) -> None:
             raise InvalidArgument(f"{argument} is for fits without a schema, {why}; leave it out")
 
 
+def refuse_complex(argument: str, values: Any) -> None:
+    """Raise for an array of complex numbers, of which scikit-learn's message would quote cells."""
+    if getattr(getattr(values, "dtype", None), "kind", "") == "c":
+        raise ValueError(f"Complex data not supported: {argument} must hold real numbers")
+
+
 def refuse_text_columns(X: Any) -> None:
     """Raise for an array or a frame with a column of text, categories or times, by the types alone.
 

@@ -57,8 +57,9 @@ def may_be_without_end(
     mean = each * curvature - half @ (start - estimate.theta)
     noise = estimate.parts * np.array([step.release.sd for step in estimate.steps])
     lengths = np.sum(along**2, axis=1)
-    variance = (noise @ noise) * lengths + (each * bread.sd * lengths) ** 2
-    variance += np.sum((half @ sampling) * half, axis=1)
+    with np.errstate(over="ignore"):  # where there is nearly no curvature its mean may be anything
+        variance = (noise @ noise) * lengths + (each * bread.sd * lengths) ** 2
+        variance += np.sum((half @ sampling) * half, axis=1)
     endless = mean < _DEVIATIONS * np.sqrt(variance)
     changes = np.kron(means.lift, moves)
     return np.asarray((np.abs(directions @ changes[endless].T) > _INVOLVED).any(axis=1))

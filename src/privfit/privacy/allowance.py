@@ -75,6 +75,16 @@ class Allowance:
         """Return the same part of a budget that also has to pay for ``events``."""
         return replace(self, beside=(*self.beside, *events))
 
+    def after(self, amounts: Sequence[float], events: Sequence[Event]) -> "Allowance":
+        """Return what is left once ``events``, of these amounts, are paid for."""
+        if math.isinf(self.amount):
+            return self
+        if self.pure:
+            left = self.amount - math.fsum(amounts)
+        else:
+            left = math.sqrt(max(self.amount**2 - math.fsum(one**2 for one in amounts), 0.0))
+        return replace(self.next_to(events), amount=left * _SLACK)
+
     def signal(self, size: int) -> float:
         """Return ``mu``, or for a pure allowance the ``mu`` that has the noise of one release.
 

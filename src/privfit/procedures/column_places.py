@@ -32,8 +32,8 @@ class ColumnPlaces(AbstractProcedure):
     Parameters
     ----------
     edges : tuple of arrays
-        Of each column after the constant one, and of the response last, in increasing order. Only how many
-        there are enters the plan: they may follow from earlier releases.
+        Of each column after the constant one and, if it is asked for, of the response last, in increasing
+        order. Only how many there are enters the plan: they may follow from earlier releases.
     allowance : Allowance
         What the release costs.
 
@@ -65,8 +65,9 @@ class ColumnPlaces(AbstractProcedure):
 
     def carry_out(self, problem: Problem, rows: Rows, noise: NoiseSource) -> FloatArray:
         """Count the rows and add the planned noise."""
-        if problem.n_coef != len(self.edges) or not problem.has_intercept or problem.basis is not None:
-            raise PlanViolation("places are asked for of a constant, encoded columns and a response")
+        others = problem.n_coef - len(self.edges)  # the constant column, unless the response stands for it
+        if others not in (0, 1) or not problem.has_intercept or problem.basis is not None:
+            raise PlanViolation("places are asked for of all columns but a constant, and of the response")
         planned = self.planned(problem)
         kernel = TravellingKernel(places_kernel, self._edges, self._starts)
         mean = rows.sum(kernel, planned.size) / problem.n_rows

@@ -16,13 +16,14 @@ from privfit.results.statement import PrivacyStatement
 from privfit.results.summary import AbstractTable, Summary, counting
 
 _READING = (
-    "Bounds hold nearly all rows, as far as noise lets them be seen; a fit clamps what lies beyond them. "
-    "They are released numbers: use them, and publish them, as often as you like."
+    "Bounds hold nearly all rows, as far as noise lets them be seen; a fit clamps what lies beyond them."
 )
 
+_RELEASED = "They are released numbers: use them, and publish them, as often as you like."
+
 _UNSEEN = (
-    "none: noise hides where the values of this column lie, or shows no other than 0. Declare its bounds, or "
-    "spend more."
+    "none: noise hides where the values of this column lie, or shows none but 0, or none beyond the bound "
+    "that is declared. Declare its bounds, or spend more."
 )
 
 
@@ -71,8 +72,8 @@ class LearnedBounds(AbstractTable):
         if self.draft.unbounded:
             unseen = ", ".join(repr(name) for name in self.draft.unbounded)
             raise TooLittleData(
-                f"noise hides where the values of {unseen} lie: declare lower and upper, or learn them with "
-                "a larger epsilon"
+                f"noise hides where the values of {unseen} lie, or shows none but 0, or none beyond the "
+                "bound that is declared: declare lower and upper, or learn them with a larger epsilon"
             )
         return Schema(self.draft.declarations)
 
@@ -101,7 +102,7 @@ class LearnedBounds(AbstractTable):
             rows=tuple((name, tuple(row)) for name, row in bounds),
             footers=(
                 *self.privacy.in_words(self.plan.n_rows),
-                _READING,
+                f"{_READING} {_RELEASED}" if self.private else _READING,
                 *((_UNSEEN,) if self.draft.unbounded else ()),
             ),
         )

@@ -25,8 +25,9 @@ def reason(about: str, *, noisy: bool, lost: str = "standard error") -> str:
         )
     return (
         f"the privacy noise left no usable {lost}, or the method has not come near the optimum, so nothing "
-        f"can be concluded about {about}. More rows or a larger budget would help, or solver='auto' where "
-        "another was named."
+        f"can be concluded about {about}. More rows or a larger budget would help; for columns that are not "
+        "on a unit scale bounds, from a schema or by scale='private'; and solver='auto' where another was "
+        "named."
     )
 
 

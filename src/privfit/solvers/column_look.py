@@ -1,6 +1,6 @@
 """Bounds on the columns of a table, from three looks at where their numbers lie."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import final
 
 import numpy as np
@@ -36,41 +36,48 @@ _EVERYWHERE = (-1.0, 1.0)
 @final
 @dataclass(frozen=True, slots=True)
 class ColumnLook:
-    """Look at a constant column, numbers within [-1, 1] and a response, and say where each lies.
+    """Look at numbers within [-1, 1], those of the columns after a constant one, and say where each lies.
+
+    Parameters
+    ----------
+    n_columns : int
+        The columns, and one more if the response is looked at, too.
 
     Notes
     -----
     *Guarantee.* The looks cost what was planned for them; nothing else of the rows is asked.
 
     The first look counts rows by sign and size, in doublings: it tells the quartiles to within a factor of
-    two. The second divides what lies between them, and a place more, in equal parts. The last counts by the
-    distance from the middle of the quartiles, on either side, in half doublings of half their distance: long
-    tails and short ones, near 0 and far from it, are each in a few places. From that the ends are found.
+    two. The second divides the interval that holds them in equal parts. The last counts by the distance from
+    the middle of the quartiles, on either side, in half doublings of half their distance: long tails and
+    short ones, near 0 and far from it, are each in a few places. From that the ends are found.
     """
+
+    n_columns: int
 
     def plan(self, problem: Problem, allowance: Allowance) -> tuple[PlannedRelease, ...]:
         """Return the three looks that together cost ``allowance``."""
-        d = problem.n_coef
         grids = (_sizes(), _parts(*_EVERYWHERE), _distances(*_EVERYWHERE))
         return tuple(
-            ColumnPlaces((grid,) * d, part).planned(problem)
+            ColumnPlaces((grid,) * self.n_columns, part).planned(problem)
             for grid, part in zip(grids, allowance.split(_LOOKS), strict=True)
         )
 
     def run(self, problem: Problem, oracle: Oracle) -> tuple[Interval | None, ...]:
-        """Return bounds for each column after the constant one, and for the response last.
+        """Return bounds for each of the columns, for the response last.
 
         None where noise hides all rows, or shows no number but 0.
         """
-        first = _ask(problem, oracle, (_sizes(),) * problem.n_coef)
-        rough = [look.middle() or _EVERYWHERE for look in first]
+        middles = [look.middle() for look in _ask(problem, oracle, (_sizes(),) * self.n_columns)]
+        rough = [one or _EVERYWHERE for one in middles]
         second = _ask(problem, oracle, tuple(_parts(*one) for one in rough))
         fine = [look.inner.middle() or one for look, one in zip(second, rough, strict=True)]
         last = _ask(problem, oracle, tuple(_distances(*one) for one in fine))
-        totals = [counting_part(look.shares, look.visible.noise) for look in second]
-        return tuple(
-            look.extent(_centre(*one), total) for look, one, total in zip(last, fine, totals, strict=True)
-        )
+        ends = [
+            look.among(counting_part(other.shares, other.visible.noise)).extent(_centre(*one), problem.n_rows)
+            for look, other, one in zip(last, second, fine, strict=True)
+        ]
+        return tuple(None if one is None else found for one, found in zip(middles, ends, strict=True))
 
 
 @final
@@ -81,6 +88,7 @@ class _Look:
     around: FloatArray
     shares: FloatArray
     visible: Visible
+    part: float = 1.0
 
     @property
     def inner(self) -> "_Look":
@@ -92,12 +100,19 @@ class _Look:
         places = middle_half(self.shares, self.visible)
         return None if places is None else (float(self.around[places[0]]), float(self.around[places[1] + 1]))
 
-    def extent(self, centre: float, total: float) -> Interval | None:
+    def among(self, part: float) -> "_Look":
+        """Return what it shows of the rows that have a number, a part of all."""
+        return _Look(
+            self.around, self.shares / part, replace(self.visible, noise=self.visible.noise / part), part
+        )
+
+    def extent(self, centre: float, n_rows: int) -> Interval | None:
         """Return bounds that nearly all rows lie within."""
-        found = extent(self.around, self.shares, self.visible, centre=centre, total=total)
-        if found is None or found[1] - found[0] <= _ONE_VALUE * 2.0**-_OCTAVES:
+        found = extent(self.around, self.shares, self.visible, centre=centre, rows=self.part * n_rows)
+        if found is None:
             return None
-        return max(found[0], -1.0), min(found[1], 1.0)
+        low, high = max(found[0], -1.0), min(found[1], 1.0)
+        return None if high - low <= _ONE_VALUE * 2.0**-_OCTAVES else (low, high)
 
 
 def _ask(problem: Problem, oracle: Oracle, edges: tuple[FloatArray, ...]) -> list[_Look]:

@@ -8,17 +8,26 @@ import numpy as np
 from scipy.stats import norm
 
 from privfit._checks import FloatArray
+from privfit.solvers.tails import end_bound, tail_bound
 
 Interval: TypeAlias = tuple[float, float]
 
-_FALSE_ALARM = 1e-3
-"""Chance that noise passes for rows anywhere in the looks at a table."""
-
-_TAIL = 1e-3
-"""Share of the rows that may lie beyond either end, besides those that noise hides."""
+_FALSE_ALARM, _LOOKS = 1e-3, 3
+"""Chance that noise passes for rows anywhere in so many looks at a table."""
 
 _LONGEST = 5
 """Doublings of the number of places that are looked at together, from one on."""
+
+_MOST_OF_TAIL, _ROOM = 0.1, 7.5
+"""Share of the rows of a side in the last places that are seen: where it is more, little is seen of how the
+tail falls, and it reaches so many times as far as half of these rows, five deviations of a normal law."""
+
+_TAIL = 1e-3
+"""Share of the rows up to which a normal tail is drawn out."""
+
+_BIAS = 0.3
+"""What rows beyond bounds may move a mean by, in usual distances over the root of the number of rows: a fifth
+of its standard error for a normal law."""
 
 _MOST_HIDDEN, _MOST_LEFT_OUT = 0.25, 0.3
 """Share of rows that noise may hide beyond an end, and that seem to lie beyond both: where it is more, bounds
@@ -45,10 +54,10 @@ class Visible:
     def among(cls, places: int, noise: float, *, gaussian: bool) -> "Visible":
         """Return what noise exceeds with a chance of `_FALSE_ALARM` in any of so many places.
 
-        Each is looked at in sums of 1, 2, 4, ... from either side. Laplace noise has the wider tail in a
-        single place, and sums of it a narrower one.
+        Each is looked at in sums of 1, 2, 4, ..., in each of three looks. Laplace noise has the wider tail in
+        a single place, and sums of it a narrower one.
         """
-        chance = _FALSE_ALARM / (2 * _LONGEST * places)
+        chance = _FALSE_ALARM / (_LOOKS * _LONGEST * places)
         least = norm.isf(chance) if gaussian else -math.log(2.0 * chance) / math.sqrt(2.0)
         return cls(noise, float(least))
 
@@ -60,13 +69,22 @@ class Visible:
 @final
 @dataclass(frozen=True, slots=True)
 class End:
-    """The first place with rows, seen from one side, and the share of rows that may lie before it."""
+    """The first run of places with rows, from one side, and the share of rows that it must hold to be seen.
 
-    place: int
+    Parameters
+    ----------
+    first, last : int
+        Places of the run, counted from the side that it is seen from.
+    hidden : float
+        So many rows may lie before it.
+    """
+
+    first: int
+    last: int
     hidden: float
 
 
-def first_seen(shares: FloatArray, visible: Visible, *, tail: float = 0.0) -> End | None:
+def first_seen(shares: FloatArray, visible: Visible) -> End | None:
     """Return where rows begin, from the first place up; None if noise may have made all.
 
     Parameters
@@ -74,34 +92,29 @@ def first_seen(shares: FloatArray, visible: Visible, *, tail: float = 0.0) -> En
     shares : array of shape (k,)
         Of rows by place.
     visible : Visible
-    tail : float
-        Share of rows that may lie before the end.
 
     Notes
     -----
-    Rows begin with the shortest run of 1, 2, 4, ... places whose share exceeds what noise and the tail
-    explain, among the runs that end first.
+    Rows begin with the shortest run of 1, 2, 4, ... places whose share exceeds what noise explains, among the
+    runs that end first.
     """
     below = np.concatenate([[0.0], np.cumsum(shares)])
     ends: list[tuple[int, int]] = []
     for length in 2 ** np.arange(_LONGEST):
-        limit = tail + visible.above(int(length))
-        seen = np.flatnonzero(below[length:] - below[:-length] > limit)
+        together = below[length:] - below[:-length]
+        seen = np.flatnonzero(together > visible.above(int(length)))
         if seen.size:
             ends.append((int(seen[0] + length), int(length)))
     if not ends:
         return None
-    last, length = min(ends)
-    return End(last - length, min(tail + visible.above(length), 1.0))
+    after, length = min(ends)
+    return End(after - length, after - 1, min(visible.above(length), 1.0))
 
 
-def seen(shares: FloatArray, visible: Visible, *, tail: float = 0.0) -> tuple[End, End] | None:
-    """Return where rows begin and, counted from the first place as well, the last place that holds some."""
-    first = first_seen(shares, visible, tail=tail)
-    last = first_seen(shares[::-1], visible, tail=tail)
-    if first is None or last is None:
-        return None
-    return first, End(shares.size - 1 - last.place, last.hidden)
+def seen(shares: FloatArray, visible: Visible) -> tuple[End, End] | None:
+    """Return where rows begin from either side; None if noise may have made all."""
+    first, last = first_seen(shares, visible), first_seen(shares[::-1], visible)
+    return None if first is None or last is None else (first, last)
 
 
 def middle_half(shares: FloatArray, visible: Visible) -> tuple[int, int] | None:
@@ -112,26 +125,15 @@ def middle_half(shares: FloatArray, visible: Visible) -> tuple[int, int] | None:
     ends = seen(shares, visible)
     if ends is None:
         return None
-    first, last = sorted(end.place for end in ends)
+    first, last = sorted((ends[0].first, shares.size - 1 - ends[1].first))
     below = np.maximum.accumulate(np.cumsum(shares[first : last + 1]))
     quartiles = np.searchsorted(below, np.array([0.25, 0.75]) * below[-1])
     low, high = np.minimum(first + quartiles, last)
     return int(low), int(high)
 
 
-def drawn_out(hidden: float) -> float:
-    """Return how much further than its visible end a normal tail reaches until `_TAIL` lies beyond.
-
-    Parameters
-    ----------
-    hidden : float
-        Share of rows that may lie beyond the visible end; less than a half.
-    """
-    return max(float(norm.isf(_TAIL) / norm.isf(hidden)), 1.0)
-
-
 def extent(
-    around: FloatArray, shares: FloatArray, visible: Visible, *, centre: float, total: float
+    around: FloatArray, shares: FloatArray, visible: Visible, *, centre: float, rows: float
 ) -> Interval | None:
     """Return bounds that nearly all rows lie within; None if noise may have made all, or hides many.
 
@@ -140,21 +142,63 @@ def extent(
     around : array of shape (k + 1,)
         Lower and upper edges of the places, in increasing order.
     shares : array of shape (k,)
-        Of rows by place.
+        Of rows by place, among those that have a number.
     visible : Visible
+        In the same unit.
     centre : float
-        About which tails are drawn out. Bounds on one side of 0 stay there.
-    total : float
-        Share of the rows that have a number.
+        From where tails are drawn out. Bounds on one side of 0 stay there.
+    rows : float
+        Number of rows that have a number.
     """
-    ends = seen(shares, visible, tail=_TAIL)
+    ends = seen(shares, visible)
     if ends is None or max(end.hidden for end in ends) > _MOST_HIDDEN:
         return None
-    first, last = ends
-    if total - float(shares[first.place : last.place + 1].sum()) > _MOST_LEFT_OUT:
+    first, last = ends[0].first, shares.size - 1 - ends[1].first
+    if 1.0 - float(shares[first : last + 1].sum()) > _MOST_LEFT_OUT:
         return None  # they are spread over so many places that no run of these is seen
-    low, high = float(around[first.place]), float(around[last.place + 1])
-    lower = min(low, centre - (centre - low) * drawn_out(first.hidden))
-    upper = max(high, centre + (high - centre) * drawn_out(last.hidden))
+    low, high = float(around[first]), float(around[last + 1])
+    lower = centre - reach(centre - around[::-1], shares[::-1], ends[0], rows)
+    upper = centre + reach(around - centre, shares, ends[1], rows)
     lower, upper = max(lower, 0.0) if low >= 0.0 else lower, min(upper, 0.0) if high <= 0.0 else upper
     return (lower, upper) if lower < upper else None
+
+
+def reach(away: FloatArray, shares: FloatArray, end: End, rows: float) -> float:
+    """Return the distance from the centre up to which a side holds nearly all of its rows.
+
+    Parameters
+    ----------
+    away : array of shape (k + 1,)
+        Distances of the edges from the centre, increasing; negative on the other side.
+    shares : array of shape (k,)
+        Of rows between these.
+    end : End
+        Counted from the last place.
+    rows : float
+        Number of rows.
+
+    Notes
+    -----
+    Rows beyond bounds pull a mean inwards. That is to be a small part of its standard error, as far as the
+    tail is like what is seen of it: half of the rows of the side keep within one distance, and the run of
+    places at its end holds a share of them beyond another, and may leave out another; see `tail_bound` and
+    `end_bound`. Where noise hides most of the tail it is taken to be as long as a normal one.
+    """
+    outer, inner = float(away[-1 - end.first]), float(away[-2 - end.last])
+    if outer <= 0.0 or end.hidden == 0.0:
+        return outer
+    side = np.maximum(np.where(away[1:] > 0.0, shares, 0.0)[: shares.size - end.first], 0.0)
+    whole, run = float(side.sum()), float(side[shares.size - 1 - end.last :].sum())
+    usual = float(away[np.searchsorted(np.cumsum(side), 0.5 * whole) + 1])
+    if inner <= usual or run >= 0.5 * whole:
+        return outer * _further(end.hidden)
+    excess, share, hidden = _BIAS * usual / math.sqrt(rows), run / whole, end.hidden / whole
+    far = _ROOM * usual if share > _MOST_OF_TAIL else tail_bound(usual, inner, share, excess)
+    if hidden < share:
+        far = min(far, end_bound(inner, share, outer, hidden, excess))
+    return max(outer, far)
+
+
+def _further(hidden: float) -> float:
+    """Return how many times as far as its end that hides a share of all rows a normal tail reaches."""
+    return 1.0 if hidden <= _TAIL else float(norm.isf(_TAIL) / norm.isf(hidden))

@@ -12,6 +12,7 @@ from privfit.solvers.geometry import Frame, Marginals
 from privfit.solvers.hessian_model import SMALLEST_SPREAD
 from privfit.solvers.residuals import Residuals, adapting, look_at, unit_of
 from privfit.solvers.response import MeanResponse
+from privfit.solvers.tails import tail_bound
 
 _MOST_HIDDEN, _MOST_OF_TAIL = 0.28, 0.1
 """Share of rows that noise may hide: where it is more, a look says nothing, or nothing about the tail."""
@@ -25,12 +26,6 @@ log-normal law has 4."""
 
 _BIAS = 0.2
 """Standard errors that an estimate may be off by for residuals beyond the bound."""
-
-_HEAVIER = 0.5
-"""Exponent of the tail that is hidden, relative to the one that is shown: log-normal tails get heavier."""
-
-_LEAST_POWER, _MOST_POWER = 0.3, 1.0
-"""Exponents of tails that are believed; 1 is the exponential law's."""
 
 _ONE_SIDED, _LEAST_SKEWED = 0.4, 0.15
 """Skewness from which on all residuals beyond the bound are taken to be on one side, and the least part of
@@ -176,17 +171,3 @@ def _bound(seen: Residuals, problem: Problem, mu: float, for_meat: float) -> flo
     even = (1.0 - one_sided) / (1.0 - _LEAST_SKEWED)
     free = (_NOISE / each) ** (1.0 - even) * min(_NOISE / each, for_meat) ** even
     return max(size, tail, free * spread)
-
-
-def tail_bound(usual: float, size: float, hidden: float, excess: float) -> float:
-    """Return about the bound that sizes exceed by so much in the mean, see `bounded_at`; ``size`` at least.
-
-    The mean excess is ``a / k t**(1 / k - 1) exp(-t)`` at ``B = a t**(1 / k)``, for large ``t``.
-    """
-    far = math.log(1.0 / hidden)
-    ratio = math.log(far / math.log(2.0)) / math.log(max(size / usual, 1.01))
-    power = 1.0 / min(max(_HEAVIER * ratio, _LEAST_POWER), _MOST_POWER)
-    scale, t = size / far**power, far
-    for _ in range(20):
-        t = max(math.log(scale * power / excess) + (power - 1.0) * math.log(t), far)
-    return scale * t**power

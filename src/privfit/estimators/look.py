@@ -1,0 +1,105 @@
+"""A look at columns, from raw rows to bounds: encode, plan, reserve, release."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import final
+
+from privfit import _progress
+from privfit._sealed import sealed, withheld
+from privfit.data.draft import Draft
+from privfit.data.encode import Encoder
+from privfit.data.stream import RowStream
+from privfit.errors import InvalidArgument, PlanViolation
+from privfit.estimators.models import linear_regression
+from privfit.estimators.opened import OpenedRows, RawRows
+from privfit.estimators.options import FitOptions
+from privfit.estimators.reserved import ReservedSpend
+from privfit.planning import plan_of
+from privfit.privacy.allowance import Allowance
+from privfit.privacy.composition import compose
+from privfit.privacy.mechanisms import NoiseSource
+from privfit.problem.oracle import Oracle
+from privfit.problem.plan import Plan, Release
+from privfit.solvers.column_look import ColumnLook
+from privfit.solvers.column_ranges import Interval
+
+_MODEL, _METHOD = "bounds of columns", "three looks at places"
+
+
+@final
+@dataclass(frozen=True, slots=True, eq=False)
+class Look:
+    """What was released of columns.
+
+    Parameters
+    ----------
+    plan : Plan
+    releases : tuple of Release
+    found : dict
+        Encoded bounds by name, of the columns that noise does not hide.
+    private : bool
+        False if the noise was seeded or absent.
+    noise_label : str
+        The laws of the noise, and its source.
+    source : NoiseSource
+        Where it came from.
+    """
+
+    plan: Plan
+    releases: tuple[Release, ...]
+    found: dict[str, Interval]
+    private: bool
+    noise_label: str
+    source: NoiseSource
+
+    def bounds(self, draft: Draft) -> dict[str, Interval]:
+        """Return the bounds in raw units, for columns that were encoded by the stand-in of a draft."""
+        return {name: draft.raw(name, interval) for name, interval in self.found.items()}
+
+
+@sealed
+def look_at(
+    encoder: Encoder, raw: RawRows, options: FitOptions, names: Sequence[str], allowance: Allowance
+) -> Look:
+    """Look at the first of the encoded columns after a constant, and at the response if there are more names.
+
+    Parameters
+    ----------
+    encoder : Encoder
+        With an intercept. It scales numbers to [-1, 1] by bounds that hold nearly all there are.
+    raw : Table, RowStream or AbstractRowStore
+    options : FitOptions
+    names : sequence of str
+        Those of the predictors, and of the response if it is looked at.
+    allowance : Allowance
+        What the look may cost.
+    """
+    try:
+        with _progress.running("learning bounds"):
+            return _look_at(encoder, raw, options, names, allowance)
+    except Exception as error:
+        failure = withheld(error)
+    raise failure
+
+
+def _look_at(
+    encoder: Encoder, raw: RawRows, options: FitOptions, names: Sequence[str], allowance: Allowance
+) -> Look:
+    if isinstance(raw, RowStream):
+        raise InvalidArgument("data: a RowStream is read once, and a look takes three passes; pass a table")
+    opened, look = OpenedRows.of(linear_regression(), encoder, raw, options), ColumnLook(len(names))
+    problem, noise = opened.problem, options.noise()
+    plan = plan_of(problem, _MODEL, _METHOD, look.plan(problem, allowance))
+    if plan.private and not compose(plan.events).within(options.budget):
+        raise PlanViolation("a look at columns would exceed its budget")
+    encoded = opened.ready()
+    del opened
+    reservation = ReservedSpend.of(
+        plan, options.ledger, options.dataset, options.schema, seeded=not noise.private
+    )
+    _progress.expect("passes", len(plan.releases), rows=problem.n_rows)
+    oracle = Oracle(problem, plan, encoded(), noise)
+    intervals = zip(names, look.run(problem, oracle), strict=True)
+    found = {name: interval for name, interval in intervals if interval is not None}
+    reservation.commit()
+    return Look(plan, oracle.released, found, oracle.private, oracle.noise_label, noise)
