@@ -144,6 +144,11 @@ class TestSchema:
         assert ShareRule.of(schema, 2) == ShareRule("id", 2, ("w", schema["w"]))
         assert self.plain.with_roles(unit="w").unit == "w"
 
+    def test_a_column_is_not_given_two_roles_at_once(self):
+        """The second would take the place of the first, and people would not be protected."""
+        with pytest.raises(SchemaError, match="'w' cannot be both"):
+            self.plain.with_roles(unit="w", weights="w")
+
     @pytest.mark.parametrize(
         ("roles", "rule"),
         [
