@@ -95,8 +95,8 @@ _FEW_LOSSES = "(concomitant and encoded) or attain or rounding"
 _SLOW_SAMPLED = "far_out or extreme_ratios or agree_with_dp or monotone or other_releases"
 
 
-def _suite(files: tuple[str, ...], slow: str) -> Suite:
-    return Suite((*files, "-k", f"not ({slow})"), (*files, "-k", slow))
+def _suite(files: tuple[str, ...], slow: str, free: tuple[str, ...] = ()) -> Suite:
+    return Suite((*files, "-k", f"not ({slow})"), (*files, "-k", slow), free)
 
 
 _STEPS = (
@@ -144,7 +144,9 @@ SUITES = {
     "losses.means": Suite(_tests("losses/test_means")),
     "inference.ends": _suite(_tests("inference/test_ends"), "without_events or has_not"),
     "procedures.clipped_gradient": Suite(_tests("procedures/test_clipped_gradient")),
-    "problem.place_kernels": _suite(_tests("procedures/test_column_places"), "neither_too_small"),
+    "problem.place_kernels": _suite(
+        _tests("procedures/test_column_places"), "neither_too_small", free=("_middle", "_near")
+    ),
     "procedures.column_places": _suite(_tests("procedures/test_column_places"), "neither_too_small"),
     "solvers.tails": Suite(_tests("solvers/test_tails")),
     "solvers.column_ranges": _suite(
