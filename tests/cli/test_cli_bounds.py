@@ -27,6 +27,7 @@ def test_a_draft_becomes_the_schema_of_a_fit(invoke, people, draft, tmp_path):
     result = invoke("bounds", people, "--schema", draft, *BUDGET, "--seed", 1, "--out", out)
     assert (result.exit_code, result.stderr) == (0, "")
     assert "NOT PRIVATE" in result.stdout
+    assert out.read_text(encoding="utf-8").startswith("# NOT PRIVATE (seeded noise)")
     (low, high), (least, most) = bounds_in(out).values()
     assert -60 <= low <= 17
     assert 90 <= high <= 250
@@ -37,6 +38,12 @@ def test_a_draft_becomes_the_schema_of_a_fit(invoke, people, draft, tmp_path):
     assert tomllib.loads(out.read_text())["high"]["target"] is True
     fitted = invoke("fit", people, "--schema", out, "--model", "logit", *BUDGET)
     assert fitted.exit_code == 0, fitted.stderr
+
+
+def test_a_file_of_private_bounds_needs_no_warning(invoke, people, draft, tmp_path):
+    out = tmp_path / "learned.toml"
+    assert invoke("bounds", people, "--schema", draft, *BUDGET, "--out", out).exit_code == 0
+    assert "NOT PRIVATE" not in out.read_text(encoding="utf-8")
 
 
 def test_without_a_file_the_table_is_all(invoke, people, draft, tmp_path):

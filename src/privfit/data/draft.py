@@ -115,9 +115,9 @@ class Draft:
                 filled[name] = filled[name] | bounds
         return Draft(filled, tuple(name for name in self.unbounded if _lacks_bounds(filled[name])))
 
-    def to_toml(self, path: Any) -> None:
-        """Write the declarations as TOML; an existing file is replaced in one step or left alone."""
-        write_declarations(path, self.declarations)
+    def to_toml(self, path: str | os.PathLike[str], *, remark: str | None = None) -> None:
+        """Write the declarations as TOML, below a remark; see `write_declarations`."""
+        write_declarations(path, self.declarations, remark=remark)
 
 
 def _declarations(schema: SchemaLike) -> dict[str, Any]:

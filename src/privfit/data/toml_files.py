@@ -32,8 +32,10 @@ def read_declarations(path: str | os.PathLike[str]) -> dict[str, Any]:
         raise SchemaError(f"schema file {str(path)!r} is not TOML: {rule}") from None
 
 
-def write_declarations(path: str | os.PathLike[str], entries: dict[str, Any]) -> None:
-    """Write tables as TOML; an existing file is replaced in one step or left alone.
+def write_declarations(
+    path: str | os.PathLike[str], entries: dict[str, Any], *, remark: str | None = None
+) -> None:
+    """Write tables as TOML, below a remark; an existing file is replaced in one step or left alone.
 
     Raises
     ------
@@ -43,7 +45,8 @@ def write_declarations(path: str | os.PathLike[str], entries: dict[str, Any]) ->
     target = Path(path)
     draft = target.with_name(f".{target.name}.{os.getpid()}.tmp")
     try:
-        draft.write_text(_toml(entries), encoding="utf-8", newline="\n")
+        head = "" if remark is None else f"# {remark}\n\n"
+        draft.write_text(head + _toml(entries), encoding="utf-8", newline="\n")
         draft.replace(target)
     except OSError as error:
         raise SchemaError(f"schema file {str(path)!r} cannot be written: {error.strerror}") from None

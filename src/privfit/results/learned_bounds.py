@@ -80,12 +80,14 @@ class LearnedBounds(AbstractTable):
     def to_toml(self, path: str | os.PathLike[str]) -> None:
         """Write all declarations as TOML; columns that noise hides still lack their bounds.
 
+        A file of bounds that are not private says so.
+
         Raises
         ------
         SchemaError
             If the file cannot be written.
         """
-        self.draft.to_toml(path)
+        self.draft.to_toml(path, remark=self.privacy.mark)
 
     def summary(self) -> Summary:
         """Return the bounds as a table, with what was spent on them."""
