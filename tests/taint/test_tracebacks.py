@@ -55,14 +55,14 @@ PLACES = [
     (with_schema, "privfit.data.encode.encode_numeric"),
     (with_schema, "privfit.data.source.BasisNorms.fill"),
     (with_formula, "privfit.estimators.objective.influence_weights"),
-    (with_formula, "privfit.formula.run.open_table"),
+    (with_formula, "privfit.estimators.opened.open_table"),
     (with_formula, "privfit.estimators.fit.infer"),
     (with_procedure, "privfit.procedures.output_perturbation.perturb_vector"),
     (with_bounds, "privfit.procedures.column_places.perturb_vector"),
     (with_bounds, "privfit.problem.place_kernels._count_places"),
     (with_bounds, "privfit.data.encode.encode_numeric"),
     (with_bounds, "privfit.solvers.column_look.extent"),
-    (with_bounds, "privfit.estimators.learned.open_table"),
+    (with_bounds, "privfit.estimators.opened.open_table"),
 ]
 
 

@@ -76,9 +76,10 @@ class _Scales:
     half: FloatArray
 
     @classmethod
-    def of(cls, columns: Sequence[NumericColumn], *, centered: bool) -> Self:
-        found = [(one.lower, one.upper, *one.scaling(centered=centered)) for one in columns]
-        return cls(*np.array(found).reshape(-1, 4).T)
+    def of(cls, columns: Sequence[NumericColumn], scales: Sequence[tuple[float, float]]) -> Self:
+        """Return those of columns with these centres and half-widths."""
+        bounds = [(one.lower, one.upper) for one in columns]
+        return cls(*np.hstack([bounds, scales]).reshape(-1, 4).T)
 
     def apply(self, numbers: FloatArray, place: int | slice) -> FloatArray:
         """Return numbers within the bounds, scaled to [-1, 1]; NaN stays."""
@@ -164,10 +165,11 @@ class UnitScaleEncoder:
             described = describe_target(target, response, target_kind, centered=intercept)
         else:
             described = Target(target, "numeric", count_bound=count_bound)
-        self._scales = None if columns is None else _Scales.of(columns, centered=intercept)
         scales = [(0.0, 1.0)] * len(self._names)
+        self._scales: _Scales | None = None
         if columns is not None:
             scales = [column.scaling(centered=intercept) for column in columns]
+            self._scales = _Scales.of(columns, scales)
         head = (DesignColumn(INTERCEPT, indicator=True),) if intercept else ()
         self._design = Design(
             columns=(
@@ -207,7 +209,7 @@ class UnitScaleEncoder:
     @property
     def identity(self) -> str:
         """Names, labels and bounds."""
-        return repr((self._design, self._classes, self._facts))
+        return repr(self._facts)
 
     @property
     def facts(self) -> UnitScaleFacts:

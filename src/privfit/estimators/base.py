@@ -30,7 +30,6 @@ from privfit.estimators.budget import choose_budget
 from privfit.estimators.fit import fit
 from privfit.estimators.labels import need_response
 from privfit.estimators.models import Model
-from privfit.estimators.opened import RawRows
 from privfit.estimators.options import FitOptions
 from privfit.estimators.response import (
     UNEQUAL,
@@ -126,7 +125,9 @@ class AbstractPrivateRegressor(BaseEstimator, ABC):
     @running("fitting")
     def _fit(self, X: Any, y: Any, beside: Beside) -> FitResult:
         """Fit and set the fitted attributes that every estimator has."""
-        options = self._options(beside)
+        buys = self._buys_scales
+        draft = Draft.of(self.schema) if buys and self.schema is not None else None
+        options = self._options(beside, draft)
         model = self._model()
         y = cells_of(y) if isinstance(y, list | tuple) else unmasked(y)
         refuse_complex("y", y)
@@ -142,8 +143,11 @@ class AbstractPrivateRegressor(BaseEstimator, ABC):
         else:
             encoder, opened = self._open_arrays(X, y, model, classes, self._fewest_rows(options))
             table = beside.join(opened)
-        if self._buys_scales:
-            encoder, options = self._with_scales(encoder, table, options, y, model)
+        if buys and isinstance(encoder, UnitScaleEncoder):
+            encoder, options = bought_scales(encoder, table, options, self.scale_share)
+        elif draft is not None:
+            schema, options = bought_schema(draft, table, options, self.scale_share)
+            encoder = self._schema_encoder(schema, y, model)
         result, theta = fit(model, encoder, table, options)
         self._encoder, self._theta = encoder, theta
         self.result_ = result
@@ -169,26 +173,16 @@ class AbstractPrivateRegressor(BaseEstimator, ABC):
             raise InvalidArgument(f"scale must be None or {PRIVATE!r}")
         return None
 
-    def _with_scales(
-        self, encoder: Encoder, rows: RawRows, options: FitOptions, y: Any, model: Model
-    ) -> tuple[Encoder, FitOptions]:
-        """Return encoder and options of the fit, within bounds that are learned first."""
-        if isinstance(encoder, UnitScaleEncoder):
-            return bought_scales(encoder, rows, options, self.scale_share)
-        assert self.schema is not None  # noqa: S101 -- else the encoder is the other one
-        options = bought_schema(Draft.of(self.schema), rows, options, self.scale_share)
-        assert options.schema is not None  # noqa: S101 -- it was completed
-        return self._schema_encoder(options.schema, y, model), options
-
     def _set_coefficients(self, reported: FloatArray) -> None:
         """Set ``coef_`` and ``intercept_`` from the reported coefficients."""
         self.intercept_ = float(reported[0]) if self.fit_intercept else 0.0
         self.coef_ = reported[1:] if self.fit_intercept else reported
 
-    def _options(self, beside: Beside) -> FitOptions:
+    def _options(self, beside: Beside, draft: Draft | None) -> FitOptions:
+        """Return the options of a fit; its schema has the widest bounds in place of those that are bought."""
         budget = choose_budget(self.epsilon, self.delta, self.budget)
         true_or_false(fit_intercept=self.fit_intercept)
-        declared = None if self.schema is None else self._declared(self.schema)
+        declared = None if self.schema is None else as_schema(self.schema if draft is None else draft.outline)
         if declared is not None:
             refuse_declared(self)
         schema = with_unit(declared, self.unit, self.weights, beside)
@@ -205,10 +199,6 @@ class AbstractPrivateRegressor(BaseEstimator, ABC):
             random_state=self.random_state,
             shares=share_rule(schema, self.rows_per_unit, self.weight_bound, beside),
         )
-
-    def _declared(self, schema: SchemaLike) -> Schema:
-        """Return the schema; where bounds are bought, with the widest in place of those that are missing."""
-        return Draft.of(schema).outline if self._buys_scales else as_schema(schema)
 
     def _open_arrays(
         self, X: Any, y: Any, model: Model, classes: Sequence[Level] | None, fewest: int

@@ -11,7 +11,7 @@ from privfit.estimators.models import Model
 from privfit.estimators.objective import plan_fit, reporting_map
 from privfit.estimators.opened import OpenedRows, RawRows
 from privfit.estimators.options import FitOptions
-from privfit.estimators.reserved import ReservedSpend
+from privfit.estimators.reserved import reserved
 from privfit.inference.infer import Inference, estimate_only, infer
 from privfit.planning import preceded
 from privfit.problem.oracle import Oracle
@@ -65,12 +65,9 @@ def _fit(model: Model, encoder: Encoder, raw: RawRows, options: FitOptions) -> t
     plan = plan_fit(problem, options)
     encoded = opened.ready()
     del opened  # workers let go of rows that are not bounded
-    reservation = ReservedSpend.of(
-        plan, options.ledger, options.dataset, options.schema, seeded=not noise.private
-    )
-    _progress.expect("passes", len(plan.releases), rows=problem.n_rows)
-    outcome = carry_out(model, encoder, options, Oracle(problem, plan, encoded(), noise))
-    reservation.commit()
+    oracle, spend = reserved(problem, plan, encoded, options, noise)
+    outcome = carry_out(model, encoder, options, oracle)
+    spend.commit()
     return outcome
 
 

@@ -6,16 +6,13 @@ from privfit._checks import column_name
 from privfit._sealed import sealed
 from privfit.data.batches import TextForm
 from privfit.data.draft import Draft
-from privfit.data.elsewhere import as_store
 from privfit.data.encode import SchemaEncoder
 from privfit.data.schema import SchemaLike
 from privfit.data.shares import ShareRule
-from privfit.data.stream import RowStream
-from privfit.data.tables import open_table
 from privfit.errors import InvalidArgument, SchemaError
 from privfit.estimators.budget import DELTA, choose_budget
 from privfit.estimators.look import look_at
-from privfit.estimators.opened import RawRows
+from privfit.estimators.opened import rows_of
 from privfit.estimators.options import FitOptions
 from privfit.privacy.allowance import Allowance
 from privfit.privacy.budget import Budget
@@ -134,28 +131,11 @@ def learn_bounds(
     )
     *first, last = draft.unbounded
     encoder = SchemaEncoder(declared, target=last, columns=first)
-    text = TextForm(columns, header, sep)
-    look = look_at(
-        encoder,
-        _opened(data, encoder, options, text),
-        options,
-        draft.unbounded,
-        Allowance.of(options.budget),
-    )
+    rows = rows_of(data, encoder, options, TextForm(columns, header, sep))
+    look = look_at(encoder, rows, options, draft.unbounded, Allowance.of(options.budget))
     return LearnedBounds(
         names=draft.unbounded,
         draft=draft.completed(look.bounds(draft)),
         privacy=PrivacyStatement.of(options.budget, look.plan, private=look.private, noise=look.noise_label),
         plan=look.plan,
     )
-
-
-def _opened(data: object, encoder: SchemaEncoder, options: FitOptions, text: TextForm) -> RawRows:
-    """Return the rows of the columns that are looked at."""
-    if isinstance(data, RowStream):
-        return data
-    store = as_store(data, columns=text.columns)
-    if store is not None:
-        return store
-    needed = (*options.shares.columns, *encoder.needed)
-    return open_table(data, needed=needed, columns=text.columns, header=text.header, sep=text.sep)

@@ -13,12 +13,11 @@ from privfit.errors import InvalidArgument, PlanViolation
 from privfit.estimators.models import linear_regression
 from privfit.estimators.opened import OpenedRows, RawRows
 from privfit.estimators.options import FitOptions
-from privfit.estimators.reserved import ReservedSpend
+from privfit.estimators.reserved import reserved
 from privfit.planning import plan_of
 from privfit.privacy.allowance import Allowance
 from privfit.privacy.composition import compose
 from privfit.privacy.mechanisms import NoiseSource
-from privfit.problem.oracle import Oracle
 from privfit.problem.plan import Plan, Release
 from privfit.solvers.column_look import ColumnLook
 from privfit.solvers.column_ranges import Interval
@@ -94,12 +93,8 @@ def _look_at(
         raise PlanViolation("a look at columns would exceed its budget")
     encoded = opened.ready()
     del opened
-    reservation = ReservedSpend.of(
-        plan, options.ledger, options.dataset, options.schema, seeded=not noise.private
-    )
-    _progress.expect("passes", len(plan.releases), rows=problem.n_rows)
-    oracle = Oracle(problem, plan, encoded(), noise)
+    oracle, spend = reserved(problem, plan, encoded, options, noise)
     intervals = zip(names, look.run(problem, oracle), strict=True)
     found = {name: interval for name, interval in intervals if interval is not None}
-    reservation.commit()
+    spend.commit()
     return Look(plan, oracle.released, found, oracle.private, oracle.noise_label, noise)

@@ -6,13 +6,15 @@ from typing import Self, TypeAlias, final
 
 import numpy as np
 
+from privfit.data.batches import TextForm
 from privfit.data.coded import Storage, storage_of
+from privfit.data.elsewhere import as_store
 from privfit.data.encode import Encoder, predictors_as
 from privfit.data.shares import RowShares
 from privfit.data.source import MOST_ROWS, ArraySource, RowSource
 from privfit.data.stores import AbstractRowStore, AbstractStoredRows
 from privfit.data.stream import RowStream
-from privfit.data.tables import NO_ROW, Table
+from privfit.data.tables import NO_ROW, Table, open_table
 from privfit.errors import Incompatible, InvalidArgument, SchemaError
 from privfit.estimators.models import Model
 from privfit.estimators.objective import make_problem, weighting_of
@@ -86,6 +88,17 @@ class OpenedRows:
                 return ArraySource(x, y, norm_bound=problem.norm_bound, weighting=weighting, shares=shares)
 
         return encoded
+
+
+def rows_of(data: object, encoder: Encoder, options: FitOptions, text: TextForm) -> RawRows:
+    """Return the rows that an encoder and the shares of rows need, from whatever holds them."""
+    if isinstance(data, RowStream):
+        return data
+    store = as_store(data, columns=text.columns)
+    if store is not None:
+        return store
+    needed = (*options.shares.columns, *encoder.needed)
+    return open_table(data, needed=needed, columns=text.columns, header=text.header, sep=text.sep)
 
 
 def refuse_many_passes(options: FitOptions) -> None:

@@ -1,11 +1,20 @@
 """The spend of a fit in a ledger: written before a row is read, committed when the fit is done."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Self, final
 
+from privfit import _progress
 from privfit.data.schema import Schema
+from privfit.data.source import RowSource
 from privfit.errors import Incompatible
+from privfit.estimators.options import FitOptions
+from privfit.privacy.allowance import Allowance
 from privfit.privacy.ledger import Ledger
+from privfit.privacy.mechanisms import NoiseSource
+from privfit.privacy.relation import Relation
+from privfit.problem.objective import Problem
+from privfit.problem.oracle import Oracle
 from privfit.problem.plan import Plan
 
 SEEDED = "; seeded noise, not private"
@@ -35,7 +44,7 @@ class ReservedSpend:
             return cls(None, 0)
         if not plan.private:
             raise Incompatible("ledger: a fit without noise cannot be charged to a ledger; leave it out")
-        book = ledger if isinstance(ledger, Ledger) else Ledger(ledger)
+        book = _opened(ledger)
         note = plan.model + (SEEDED if seeded else "")
         number = book.reserve(
             dataset, plan.events, relation=plan.relation, unit=plan.unit, note=note, schema=schema
@@ -46,3 +55,30 @@ class ReservedSpend:
         """Mark the spend as done."""
         if self.ledger is not None:
             self.ledger.commit(self.number)
+
+
+def reserved(
+    problem: Problem, plan: Plan, encoded: Callable[[], RowSource], options: FitOptions, noise: NoiseSource
+) -> tuple[Oracle, ReservedSpend]:
+    """Reserve the cost of a plan and then read the rows; return what answers it, and the spend to commit."""
+    spend = ReservedSpend.of(plan, options.ledger, options.dataset, options.schema, seeded=not noise.private)
+    _progress.expect("passes", len(plan.releases), rows=problem.n_rows)
+    return Oracle(problem, plan, encoded(), noise), spend
+
+
+def check_affordable(options: FitOptions) -> None:
+    """Raise unless the ledger can pay for all of the budget, as far as that can be told; spend nothing."""
+    event = Allowance.of(options.budget).event
+    if options.ledger is None or options.dataset is None or event is None:
+        return
+    _opened(options.ledger).check(
+        options.dataset,
+        [event],
+        relation=Relation(options.relation).value,
+        unit=options.shares.unit,
+        schema=options.schema,
+    )
+
+
+def _opened(ledger: Ledger | str) -> Ledger:
+    return ledger if isinstance(ledger, Ledger) else Ledger(ledger)

@@ -13,17 +13,15 @@ from privfit.errors import InvalidArgument, TooLittleData
 from privfit.estimators.look import look_at
 from privfit.estimators.opened import RawRows
 from privfit.estimators.options import FitOptions
-from privfit.privacy.allowance import Allowance
-from privfit.privacy.ledger import Ledger
-from privfit.privacy.relation import Relation
+from privfit.estimators.reserved import check_affordable
 
 PRIVATE = "private"
 """What ``scale`` is where scales are bought."""
 
 
 @sealed
-def bought_schema(draft: Draft, raw: RawRows, options: FitOptions, share: float) -> FitOptions:
-    """Return the options of a fit whose schema has the bounds that the draft lacks.
+def bought_schema(draft: Draft, raw: RawRows, options: FitOptions, share: float) -> tuple[Schema, FitOptions]:
+    """Return the schema with the bounds that a draft lacks, and the options of the fit.
 
     Parameters
     ----------
@@ -49,7 +47,8 @@ def bought_schema(draft: Draft, raw: RawRows, options: FitOptions, share: float)
     roles = {"unit": options.schema.unit, "weights": options.schema.weight}
     encoder = SchemaEncoder(draft.stand_in.with_roles(**roles), target=last, columns=first)
     completed, fitted = _bought(draft, encoder, raw, options, share)
-    return replace(fitted, schema=Schema(completed.declarations).with_roles(**roles))
+    schema = Schema(completed.declarations).with_roles(**roles)
+    return schema, replace(fitted, schema=schema)
 
 
 @sealed
@@ -82,7 +81,7 @@ def _bought(
     """Look at the unbounded columns of a draft; return it with bounds, and the options of the fit."""
     in_range(0.0, 1.0, closed="neither", scale_share=share)
     part, _ = options.allowance.split([share, 1.0 - share])
-    _check_ledger(options)
+    check_affordable(options)
     look = look_at(encoder, raw, options, draft.unbounded, part)
     completed = draft.completed(look.bounds(draft))
     if completed.unbounded:
@@ -92,18 +91,3 @@ def _bought(
             "or give more budget or a larger scale_share"
         )
     return completed, replace(options, looks=look.releases, source=look.source)
-
-
-def _check_ledger(options: FitOptions) -> None:
-    """Raise unless the ledger can pay for the fit as well, as far as that can be told."""
-    event = Allowance.of(options.budget).event
-    if options.ledger is None or options.dataset is None or event is None:
-        return
-    book = options.ledger if isinstance(options.ledger, Ledger) else Ledger(options.ledger)
-    book.check(
-        options.dataset,
-        [event],
-        relation=Relation(options.relation).value,
-        unit=options.shares.unit,
-        schema=options.schema,
-    )

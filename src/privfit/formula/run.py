@@ -4,15 +4,14 @@ from dataclasses import dataclass, replace
 
 from privfit._progress import running
 from privfit.data.batches import TextForm
-from privfit.data.elsewhere import as_store
 from privfit.data.schema import SchemaLike, as_schema
 from privfit.data.shares import ShareRule
 from privfit.data.stream import RowStream
-from privfit.data.tables import open_table
 from privfit.errors import InvalidArgument
 from privfit.estimators.fit import fit
 from privfit.estimators.models import Model
 from privfit.estimators.objective import make_problem
+from privfit.estimators.opened import rows_of
 from privfit.estimators.options import FitOptions, public_rows
 from privfit.results import FitResult
 from privfit.terms.encoder import FormulaEncoder
@@ -52,11 +51,7 @@ def fit_formula(
     encoder = FormulaEncoder(formula, declared, target_kind=model.target_kind)
     _check(model, encoder, options)
     with running("fitting"):
-        table = as_store(data, columns=text.columns)
-        if table is None:
-            needed = (*shares.columns, *encoder.needed)
-            table = open_table(data, needed=needed, columns=text.columns, header=text.header, sep=text.sep)
-        return fit(model, encoder, table, options)[0]
+        return fit(model, encoder, rows_of(data, encoder, options, text), options)[0]
 
 
 def _check(model: Model, encoder: FormulaEncoder, options: FitOptions) -> None:
