@@ -36,6 +36,15 @@ def schema(tmp_path):
 
 
 @pytest.fixture
+def draft(tmp_path):
+    """The schema without the bounds of its numbers, but for the lower one of hours."""
+    text = SCHEMA.replace("lower = 17\nupper = 90\n", "").replace("upper = 80\n", "")
+    path = tmp_path / "draft.toml"
+    path.write_text(text, encoding="utf-8")
+    return path
+
+
+@pytest.fixture
 def three(people, schema):
     """Give the third of the rows another label, and declare it."""
     lines = people.read_text().splitlines()

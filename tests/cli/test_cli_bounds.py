@@ -1,20 +1,10 @@
 import tomllib
 
-import pytest
-from conftest_cli import CANARY, SCHEMA
+from conftest_cli import CANARY
 
 import privfit as pf
 
 BUDGET = ("--epsilon", 4)
-
-
-@pytest.fixture
-def draft(tmp_path):
-    """The schema without the bounds of its numbers, but for the lower one of hours."""
-    text = SCHEMA.replace("lower = 17\nupper = 90\n", "").replace("upper = 80\n", "")
-    path = tmp_path / "draft.toml"
-    path.write_text(text, encoding="utf-8")
-    return path
 
 
 def bounds_in(path):

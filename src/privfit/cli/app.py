@@ -18,6 +18,7 @@ from privfit.cli.request import (
     TargetText,
     TextFile,
     interval_level,
+    split_scale,
 )
 
 app = typer.Typer(
@@ -77,6 +78,7 @@ def fit(
     residual_bound: o.ResidualBound = None,
     threshold: o.Threshold = None,
     scale: o.Scale = None,
+    scale_share: o.ScaleShare = None,
     smoothing_width: o.Smoothing = None,
     predictor_bound: o.PredictorBound = None,
     solver: o.Solver = "auto",
@@ -104,6 +106,7 @@ def fit(
     report: o.ReportFile = None,
 ) -> None:
     """Fit a regression and print its summary."""
+    residual_scale, share = split_scale(scale, scale_share)
     request = Request(
         schema=schema,
         model=model.value,
@@ -113,10 +116,11 @@ def fit(
             quantile=quantile,
             residual_bound=residual_bound,
             threshold=threshold,
-            scale=scale,
+            scale=residual_scale,
             smoothing_width=smoothing_width,
             predictor_bound=predictor_bound,
         ),
+        share=share,
         solver=solver,
         l2=l2,
         inference=not no_inference,
@@ -148,7 +152,7 @@ def plan(
     quantile: o.Quantile = None,
     residual_bound: o.ResidualBound = None,
     threshold: o.Threshold = None,
-    scale: o.Scale = None,
+    scale: o.PlannedScale = None,
     smoothing_width: o.PlannedSmoothing = None,
     predictor_bound: o.PredictorBound = None,
     solver: o.Solver = "auto",

@@ -25,6 +25,7 @@ def run_fit(
     with running("fitting"):
         prepared = prepare(request)
         rows = prepared.open(file) if file.cache is None else _cached(file, file.cache)
+        prepared = prepared.within_learned_bounds(rows)
         result, _ = fit(prepared.model, prepared.encoder, rows, prepared.options)
     typer.echo(result.summary(request.level).as_text())
     if out is not None:

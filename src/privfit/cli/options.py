@@ -88,12 +88,20 @@ Threshold = Annotated[
         rich_help_panel=_MODEL,
     ),
 ]
+_RESIDUALS = "Public residual scale, for --model huber, in units of the response. Default: estimated."
+PlannedScale = Annotated[float | None, typer.Option("--scale", help=_RESIDUALS, rich_help_panel=_MODEL)]
 Scale = Annotated[
-    float | None,
+    str | None,
     typer.Option(
-        help="Public residual scale, for --model huber, in units of the response. Default: estimated.",
+        metavar="NUMBER|private",
+        help=f"{_RESIDUALS} With 'private' bounds that the schema leaves open are learned first, within the "
+        "same budget.",
         rich_help_panel=_MODEL,
     ),
+]
+ScaleShare = Annotated[
+    float | None,
+    typer.Option(help="Part of the squared budget for --scale private. Default 0.1.", rich_help_panel=_MODEL),
 ]
 _SMOOTHING = "Width that smooths the loss, for --model quantile (units of the response) or svm (margin)."
 Smoothing = Annotated[

@@ -1,11 +1,14 @@
 """From a request to the objects of a fit, all of it from public facts."""
 
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
+from typing import Self
 
-from privfit._checks import coverage, positive
+from privfit._checks import coverage, in_range, positive
 from privfit.cli.budget import budget_from
 from privfit.cli.request import ANY_ROWS, ConstantsText, Request, TextFile
+from privfit.data.cache import RowCache
+from privfit.data.draft import Draft
 from privfit.data.encode import Encoder, SchemaEncoder
 from privfit.data.schema import Schema
 from privfit.data.shares import ShareRule
@@ -14,15 +17,21 @@ from privfit.errors import LedgerError
 from privfit.estimators.models import Model, model_named
 from privfit.estimators.objective import make_problem, plan_fit
 from privfit.estimators.options import FitOptions, public_rows
+from privfit.estimators.scales import bought_schema, lacking
 from privfit.terms.encoder import FormulaEncoder
 
 
 @dataclass(frozen=True, slots=True)
 class Prepared:
-    """Everything about a fit but the rows."""
+    """Everything about a fit but the rows.
 
+    Where scales are bought the schema has the widest bounds in place of those that its draft lacks.
+    """
+
+    request: Request
     model: Model
     schema: Schema
+    draft: Draft | None
     encoder: Encoder
     options: FitOptions
 
@@ -30,6 +39,15 @@ class Prepared:
         """Read the columns that the fit needs."""
         needed = (*self.options.shares.columns, *self.encoder.needed)
         return open_table(file.path, needed=needed, columns=file.columns, header=file.header, sep=file.sep)
+
+    def within_learned_bounds(self, rows: Table | RowCache) -> Self:
+        """Buy the bounds that a draft lacks, if there is one; see `bought_schema` for what is raised."""
+        if self.draft is None or self.request.share is None:
+            return self
+        names = lacking(self.draft, self.encoder.needed)
+        schema, options = bought_schema(self.draft, names, rows, self.options, self.request.share)
+        encoder = _encoder(self.request, schema, self.model)
+        return replace(self, schema=schema, draft=None, encoder=encoder, options=options)
 
 
 def prepare(request: Request, *, rows: int | None = None) -> Prepared:
@@ -47,7 +65,9 @@ def prepare(request: Request, *, rows: int | None = None) -> Prepared:
         A named subclass.
     """
     coverage(request.level)
-    schema = Schema.from_toml(request.schema).with_roles(unit=request.unit, weights=request.weights)
+    draft = _draft(request)
+    declared = Schema.from_toml(request.schema) if draft is None else draft.outline
+    schema = declared.with_roles(unit=request.unit, weights=request.weights)
     model = _model(request.model, request.constants)
     options = FitOptions(
         budget=budget_from(request.budget),
@@ -63,9 +83,18 @@ def prepare(request: Request, *, rows: int | None = None) -> Prepared:
         shares=ShareRule.of(schema, request.rows_per_unit),
     )
     encoder = _encoder(request, schema, model)
+    if draft is not None:
+        lacking(draft, encoder.needed)
     stand_in = ANY_ROWS if rows is None else rows
     plan_fit(make_problem(model, encoder.design, options, n_rows=public_rows(stand_in, options)), options)
-    return Prepared(model, schema, encoder, options)
+    return Prepared(request, model, schema, draft, encoder, options)
+
+
+def _draft(request: Request) -> Draft | None:
+    if request.share is None:
+        return None
+    in_range(0.0, 1.0, closed="neither", scale_share=request.share)
+    return Draft.of(request.schema)
 
 
 def _model(name: str, constants: ConstantsText) -> Model:

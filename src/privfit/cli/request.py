@@ -31,6 +31,11 @@ class BudgetText:
             raise typer.BadParameter("give the budget once: --epsilon and --delta, or --mu, or --rho")
 
 
+PRIVATE = "private"
+"""The ``--scale`` that is bought."""
+
+_USUAL_SHARE = 0.1
+
 _TAKERS = {
     "quantile": ("quantile",),
     "residual_bound": ("ols",),
@@ -62,9 +67,29 @@ class ConstantsText:
                 raise typer.BadParameter(f"--{option} goes with --model {' or '.join(takers)}; leave it out")
 
 
+def split_scale(scale: str | None, share: float | None) -> tuple[float | None, float | None]:
+    """Return the residual scale that ``--scale`` states, or the part of the budget that buys scales.
+
+    Raises
+    ------
+    typer.BadParameter
+        If it is neither a number nor "private", or there is a part for nothing.
+    """
+    if scale == PRIVATE:
+        return None, _USUAL_SHARE if share is None else share
+    if share is not None:
+        raise typer.BadParameter("--scale-share goes with --scale private")
+    try:
+        return None if scale is None else float(scale), None
+    except ValueError:
+        raise typer.BadParameter(f"--scale is a number or {PRIVATE!r}, got {scale!r}") from None
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Request:
     """The options of ``fit`` and ``plan`` as they were typed; see `privfit.cli.options`.
+
+    ``share`` is the part of the budget by which missing bounds are learned, None where the schema has all.
 
     Raises
     ------
@@ -87,6 +112,7 @@ class Request:
     dataset: str | None
     seed: int | None
     constants: ConstantsText = field(default_factory=ConstantsText)
+    share: float | None = None
     unit: str | None = None
     rows_per_unit: int = 1
     weights: str | None = None

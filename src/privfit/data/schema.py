@@ -327,7 +327,7 @@ def _from_table(entry: object) -> Column:
             raise SchemaError(f"{key!r} is no option of a {kind} column{near}")
     for field in known:
         if field.default is MISSING and field.name not in options:
-            learned = ", or can have it learned with privacy (learn_bounds)" if kind == "numeric" else ""
+            learned = ', or has it learned (scale="private", learn_bounds)' if kind == "numeric" else ""
             raise SchemaError(f"{field.name} is missing; a {kind} column needs it{learned}")
     column = _TYPES[kind](**options)
     if isinstance(column, CategoricalColumn) and not all(_is_unicode(str(x)) for x in column.levels):

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_array, check_is_fitted, validate_data
 
-from privfit._checks import FloatArray, one_of, positive, true_or_false
+from privfit._checks import FloatArray, positive, true_or_false
 from privfit._progress import running
 from privfit._silent import silence
 from privfit.data.columns import quietly, unmasked
@@ -40,7 +40,7 @@ from privfit.estimators.response import (
     response_name,
     with_response,
 )
-from privfit.estimators.scales import PRIVATE, bought_scales, bought_schema
+from privfit.estimators.scales import PRIVATE, bought_scales, bought_schema, bought_share, lacking
 from privfit.estimators.shares import Beside, share_rule, with_unit
 from privfit.estimators.without_schema import (
     UNREADABLE,
@@ -125,8 +125,8 @@ class AbstractPrivateRegressor(BaseEstimator, ABC):
     @running("fitting")
     def _fit(self, X: Any, y: Any, beside: Beside) -> FitResult:
         """Fit and set the fitted attributes that every estimator has."""
-        buys = self._buys_scales
-        draft = Draft.of(self.schema) if buys and self.schema is not None else None
+        share = self._share_for_scales
+        draft = None if share is None or self.schema is None else Draft.of(self.schema)
         options = self._options(beside, draft)
         model = self._model()
         y = cells_of(y) if isinstance(y, list | tuple) else unmasked(y)
@@ -143,11 +143,11 @@ class AbstractPrivateRegressor(BaseEstimator, ABC):
         else:
             encoder, opened = self._open_arrays(X, y, model, classes, self._fewest_rows(options))
             table = beside.join(opened)
-        if buys and isinstance(encoder, UnitScaleEncoder):
-            encoder, options = bought_scales(encoder, table, options, self.scale_share)
-        elif draft is not None:
-            schema, options = bought_schema(draft, table, options, self.scale_share)
+        if share is not None and draft is not None:
+            schema, options = bought_schema(draft, lacking(draft, encoder.needed), table, options, share)
             encoder = self._schema_encoder(schema, y, model)
+        elif share is not None and isinstance(encoder, UnitScaleEncoder):
+            encoder, options = bought_scales(encoder, table, options, share)
         result, theta = fit(model, encoder, table, options)
         self._encoder, self._theta = encoder, theta
         self.result_ = result
@@ -155,22 +155,17 @@ class AbstractPrivateRegressor(BaseEstimator, ABC):
         return result
 
     @property
-    def _buys_scales(self) -> bool:
-        """Whether bounds that are not declared are learned with a part of the budget."""
-        if not isinstance(self.scale, str):
-            self._residual_scale()
-            return False
-        one_of((PRIVATE,), scale=self.scale)
-        if self.norm_bound is not None:
+    def _share_for_scales(self) -> float | None:
+        """The part of the budget by which bounds that are not declared are learned; None where none are."""
+        share = bought_share(self.scale if self._residual_scale() is None else None, self.scale_share)
+        if share is not None and self.norm_bound is not None:
             raise InvalidArgument(
                 f"norm_bound: with scale={PRIVATE!r} columns are brought to [-1, 1]; leave it out"
             )
-        return True
+        return share
 
     def _residual_scale(self) -> float | None:
-        """Return the public residual scale, or None; raise where there can be none."""
-        if self.scale is not None:
-            raise InvalidArgument(f"scale must be None or {PRIVATE!r}")
+        """Return the public scale of residuals, for models that have one."""
         return None
 
     def _set_coefficients(self, reported: FloatArray) -> None:

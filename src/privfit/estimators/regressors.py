@@ -10,7 +10,7 @@ from privfit.data.schema import SchemaLike
 from privfit.estimators.base import AbstractPrivateRegressor
 from privfit.estimators.labels import need_response
 from privfit.estimators.models import Model, huber_regression, linear_regression
-from privfit.estimators.scales import PRIVATE
+from privfit.estimators.scales import residual_scale
 from privfit.estimators.shares import Beside
 from privfit.losses.huber import GAUSSIAN_95
 from privfit.privacy.budget import Budget
@@ -228,7 +228,7 @@ scale_share, n_rows, unit, rows_per_unit, weights, weight_bound, ledger, dataset
 
     def _residual_scale(self) -> float | None:
         """Return the public residual scale, None for one that is estimated."""
-        return None if self.scale in (None, PRIVATE) else positive(scale=self.scale)
+        return residual_scale(self.scale)
 
     def _set_coefficients(self, reported: FloatArray) -> None:
         """Set the residual scale, too."""

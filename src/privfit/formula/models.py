@@ -9,6 +9,7 @@ from privfit.data.schema import SchemaLike
 from privfit.estimators.budget import choose_budget
 from privfit.estimators.models import linear_regression, logistic_regression
 from privfit.estimators.options import FitOptions
+from privfit.estimators.scales import bought_share
 from privfit.formula.run import Roles, fit_formula
 from privfit.privacy.budget import Budget
 from privfit.privacy.ledger import Ledger
@@ -28,6 +29,8 @@ def logit(
     relation: RelationName = "replace",
     l2: float = 0.0,
     inference: bool = True,
+    scale: str | None = None,
+    scale_share: float = 0.1,
     n_rows: int | None = None,
     unit: str | None = None,
     rows_per_unit: int = 1,
@@ -75,6 +78,12 @@ def logit(
         Ridge weight on the coefficients of the scaled columns, the intercept excepted.
     inference : bool, default True
         Whether to spend about a quarter of the budget on standard errors.
+    scale : {"private"}, optional
+        Learn the bounds of numeric columns that the schema leaves open, with differential privacy and as a
+        part of the same budget. The formula must make sense within any bounds that can come out: declare
+        those that a term needs, as ``lower`` for a logarithm.
+    scale_share : float, default 0.1
+        Part of the squared budget (of a pure one, as for two releases) for that.
     n_rows : int, optional
         Public approximate number of rows, or of values of ``unit``, needed under
         ``relation="add_remove"``, where the exact one is private.
@@ -151,8 +160,11 @@ def logit(
     )
     model = logistic_regression()
     text = TextForm(columns, header, sep)
+    share = bought_share(scale, scale_share)
     roles = Roles(unit, rows_per_unit, weights)
-    return fit_formula(model, formula, data, schema=schema, roles=roles, options=options, text=text)
+    return fit_formula(
+        model, formula, data, schema=schema, roles=roles, options=options, text=text, share=share
+    )
 
 
 @sealed
@@ -168,6 +180,8 @@ def ols(
     relation: RelationName = "replace",
     l2: float = 0.0,
     inference: bool = True,
+    scale: str | None = None,
+    scale_share: float = 0.1,
     n_rows: int | None = None,
     unit: str | None = None,
     rows_per_unit: int = 1,
@@ -215,6 +229,12 @@ def ols(
         Ridge weight on the coefficients of the scaled columns, the intercept excepted.
     inference : bool, default True
         Whether to spend about a quarter of the budget on standard errors.
+    scale : {"private"}, optional
+        Learn the bounds of numeric columns that the schema leaves open, with differential privacy and as a
+        part of the same budget. The formula must make sense within any bounds that can come out: declare
+        those that a term needs, as ``lower`` for a logarithm.
+    scale_share : float, default 0.1
+        Part of the squared budget (of a pure one, as for two releases) for that.
     n_rows : int, optional
         Public approximate number of rows, or of values of ``unit``, needed under
         ``relation="add_remove"``, where the exact one is private.
@@ -291,5 +311,8 @@ def ols(
         positive(residual_bound=residual_bound)
     model = linear_regression(residual_bound)
     text = TextForm(columns, header, sep)
+    share = bought_share(scale, scale_share)
     roles = Roles(unit, rows_per_unit, weights)
-    return fit_formula(model, formula, data, schema=schema, roles=roles, options=options, text=text)
+    return fit_formula(
+        model, formula, data, schema=schema, roles=roles, options=options, text=text, share=share
+    )

@@ -9,6 +9,7 @@ from privfit.data.schema import SchemaLike
 from privfit.estimators.budget import choose_budget
 from privfit.estimators.models import huber_regression
 from privfit.estimators.options import FitOptions
+from privfit.estimators.scales import bought_share, residual_scale
 from privfit.formula.run import Roles, fit_formula
 from privfit.losses.huber import GAUSSIAN_95
 from privfit.privacy.budget import Budget
@@ -37,7 +38,8 @@ def huber(
     dataset: str | None = None,
     random_state: object = None,
     threshold: float = GAUSSIAN_95,
-    scale: float | None = None,
+    scale: float | str | None = None,
+    scale_share: float = 0.1,
     sep: str = ",",
     header: bool = True,
     columns: Sequence[str] | None = None,
@@ -97,9 +99,14 @@ def huber(
     threshold : float, default 1.345
         Where the loss turns from squared to absolute, in units of the residual scale. The default is 95% as
         efficient as least squares under normal errors.
-    scale : float, optional
+    scale : float or "private", optional
         Residual scale in units of the response, if it is publicly known. By default it is estimated along,
-        within the same budget.
+        within the same budget. ``"private"``: that, and the bounds of numeric columns that the schema leaves
+        open are learned first, with differential privacy and as a part of the same budget. The formula must
+        make sense within any bounds that can come out: declare those that a term needs, as ``lower`` for a
+        logarithm.
+    scale_share : float, default 0.1
+        Part of the squared budget (of a pure one, as for two releases) for that.
     sep, header, columns
         Layout of a CSV file: its separator, whether its first line holds the names, and the names if not.
 
@@ -148,9 +155,11 @@ def huber(
         random_state=random_state,
     )
     positive(threshold=threshold)
-    if scale is not None:
-        positive(scale=scale)
-    model = huber_regression(threshold, scale)
+    known = residual_scale(scale)
+    share = bought_share(scale if known is None else None, scale_share)
+    model = huber_regression(threshold, known)
     text = TextForm(columns, header, sep)
     roles = Roles(unit, rows_per_unit, weights)
-    return fit_formula(model, formula, data, schema=schema, roles=roles, options=options, text=text)
+    return fit_formula(
+        model, formula, data, schema=schema, roles=roles, options=options, text=text, share=share
+    )

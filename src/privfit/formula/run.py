@@ -4,6 +4,7 @@ from dataclasses import dataclass, replace
 
 from privfit._progress import running
 from privfit.data.batches import TextForm
+from privfit.data.draft import Draft
 from privfit.data.schema import SchemaLike, as_schema
 from privfit.data.shares import ShareRule
 from privfit.data.stream import RowStream
@@ -13,6 +14,7 @@ from privfit.estimators.models import Model
 from privfit.estimators.objective import make_problem
 from privfit.estimators.opened import rows_of
 from privfit.estimators.options import FitOptions, public_rows
+from privfit.estimators.scales import bought_schema, lacking
 from privfit.results import FitResult
 from privfit.terms.encoder import FormulaEncoder
 
@@ -38,20 +40,33 @@ def fit_formula(
     roles: Roles,
     options: FitOptions,
     text: TextForm,
+    share: float | None,
 ) -> FitResult:
-    """Fit ``model`` to the terms of ``formula``; parameters as in `privfit.formula.models.logit`."""
+    """Fit ``model`` to the terms of ``formula``; parameters as in `privfit.formula.models.logit`.
+
+    ``share`` is the part of the budget for bounds that the schema lacks, None if it must hold all. The
+    formula is checked within the widest that they can become.
+    """
     if isinstance(data, RowStream):
         raise InvalidArgument(
             "data: a RowStream goes with estimators, such as LogisticRegression(schema=..., "
             "solver=OnlineToBatch(), inference=False).fit(stream)"
         )
-    declared = as_schema(schema).with_roles(unit=roles.unit, weights=roles.weights)
+    draft = None if share is None else Draft.of(schema)
+    declared = as_schema(schema if draft is None else draft.outline).with_roles(
+        unit=roles.unit, weights=roles.weights
+    )
     shares = ShareRule.of(declared, roles.rows_per_unit)
     options = replace(options, schema=declared, shares=shares)
     encoder = FormulaEncoder(formula, declared, target_kind=model.target_kind)
     _check(model, encoder, options)
+    names = () if draft is None else lacking(draft, encoder.needed)
     with running("fitting"):
-        return fit(model, encoder, rows_of(data, encoder, options, text), options)[0]
+        rows = rows_of(data, encoder, options, text)
+        if share is not None and draft is not None:
+            learned, options = bought_schema(draft, names, rows, options, share)
+            encoder = FormulaEncoder(formula, learned, target_kind=model.target_kind)
+        return fit(model, encoder, rows, options)[0]
 
 
 def _check(model: Model, encoder: FormulaEncoder, options: FitOptions) -> None:
