@@ -4,8 +4,8 @@ Rows are numbers of either type of `privfit.data.coded.Storage`, behind a consta
 not; see `privfit.data.coded.numbers_of`.
 
 A few rows are taken at a time, so that they are still in the first level of the cache when they are summed:
-as they come, one after the other, for the dot products, and eight together for the sum. While they are
-summed, the next ones are on their way from memory.
+as they come, one after the other, for the dot products, and eight together for the sum. Meanwhile the next
+ones are on their way from memory.
 """
 
 from typing import Any
@@ -18,8 +18,11 @@ from privfit.data.prefetch import LINE, prefetch
 from privfit.data.reduction import GROUP_ROWS
 from privfit.data.row_types import MATRIX, VECTOR, for_numbers
 
-_AHEAD = 48
-"""Cache lines of the next rows that are asked for ahead of eight rows; with more, processors have to wait."""
+_AHEAD = 2
+"""How many groups of rows ahead memory is asked for."""
+
+_MOST_LINES = 48
+"""Cache lines that are asked for at once; with more, processors have to wait."""
 
 _TOGETHER = 1024
 """Numbers of the rows that are taken at a time, where these are not fewer than eight."""
@@ -50,6 +53,17 @@ def rows_together(p: int) -> int:
 
 
 @njit(inline="always")
+def _ask(address: int, length: int) -> None:
+    """Ask for memory from an address on.
+
+    Half of it before the products with eight rows, half before their sum: spread over the work on them it
+    does not wait in line.
+    """
+    for offset in range(0, min(length, LINE * _MOST_LINES), LINE):
+        prefetch(address + offset)
+
+
+@njit(inline="always")
 def predict_rows(  # noqa: PLR0917 -- compiled
     x: Any, first: int, rows: int, start: float, factors: Any, steps: Any, at: Any, line: int
 ) -> None:
@@ -59,8 +73,11 @@ def predict_rows(  # noqa: PLR0917 -- compiled
     """
     p = x.shape[1]
     width, whole = x.itemsize * p, rows - rows % ROWS if p >= LANES else 0
+    ahead, half = width * rows * _AHEAD, width * ROWS // 2
     for i in range(0, whole, ROWS):
-        dot_eight(at[0] + width * (first + i), p, line, start, at[1] + 8 * i, at[3])
+        eight = at[0] + width * (first + i)
+        _ask(eight + ahead, half)
+        dot_eight(eight, p, line, start, at[1] + 8 * i, at[3])
     for i in range(whole, rows):
         row, eta = x[first + i], start
         for j in range(p):
@@ -75,11 +92,10 @@ def add_rows(  # noqa: PLR0917 -- compiled
     """Add rows from ``first`` on to ``part``, each times its step; ``at`` is from `places`."""
     p = x.shape[1]
     width, whole = x.itemsize * p, rows - rows % ROWS if p >= LANES else 0
-    ahead, length = width * rows, min(width * ROWS, LINE * _AHEAD)
+    ahead, half = width * rows * _AHEAD, width * ROWS // 2
     for i in range(0, whole, ROWS):
         eight = at[0] + width * (first + i)
-        for offset in range(ahead, ahead + length, LINE):
-            prefetch(eight + offset)
+        _ask(eight + ahead + half, half)
         add_eight(eight, p, at[1] + 8 * i, at[2], at[3])
     for i in range(whole, rows):
         row, step = x[first + i], steps[i]
