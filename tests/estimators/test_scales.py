@@ -229,7 +229,7 @@ def test_a_schema_that_lacks_nothing_is_refused(rows):
         "a": {"type": "numeric", "lower": 0, "upper": 1},
         "y": {"type": "numeric", "lower": 0, "upper": 1},
     }
-    with pytest.raises(pf.InvalidArgument, match="no numeric column that the fit reads lacks"):
+    with pytest.raises(pf.InvalidArgument, match="no numeric column of the schema lacks"):
         pf.LinearRegression(schema=schema, scale=PRIVATE).fit({"a": [0.5] * 50, "y": [0.5] * 50}, "y")
 
 

@@ -131,11 +131,13 @@ def test_a_ledger_has_an_entry_for_each_and_pays_for_all_or_nothing(people, tmp_
         ("wage ~ np.log(income)", {}, pf.FormulaError, "not finite on all of the declared bounds"),
         ("wage ~ np.exp(age)", {}, pf.FormulaError, "not finite on all of the declared bounds"),
         ("wage ~ nobody", {}, pf.FormulaError, "nobody"),
-        ("bounded ~ C(sex)", {}, pf.InvalidArgument, "lacks lower or upper; leave scale out"),
+        ("wage ~ age", {"unit": "spare"}, pf.SchemaError, "unit='spare': its bounds are not learned"),
+        ("wage ~ age", {"weights": "income"}, pf.SchemaError, "weights='income': its bounds are not learned"),
+        ("wage ~ age", {"scale": None, "scale_share": 2.0}, pf.InvalidArgument, "scale_share"),
         ("wage ~ age", {"scale": 2.0}, pf.InvalidArgument, "scale must be None or 'private'"),
         ("wage ~ age", {"scale": "public"}, pf.InvalidArgument, "scale must be None or 'private'"),
         ("wage ~ age", {"scale_share": 1.0}, pf.InvalidArgument, "scale_share"),
-        ("wage ~ age", {"scale": None}, pf.SchemaError, r"lower is missing.*scale=\"private\""),
+        ("wage ~ age", {"scale": None}, pf.SchemaError, r"lower is missing.*scale=\"private\".*learn_bounds"),
     ],
 )
 def test_what_makes_no_sense_is_refused_before_anything_is_read(formula, options, error, message, tmp_path):
@@ -144,12 +146,126 @@ def test_what_makes_no_sense_is_refused_before_anything_is_read(formula, options
         pf.ols(formula, tmp_path / "nowhere.csv", schema=DRAFT, **({"scale": "private"} | options))
 
 
-def test_a_term_that_learned_bounds_make_constant_is_refused_once_they_are_known(people, tmp_path):
+def test_a_draft_serves_formulas_that_read_none_of_its_open_columns(people):
+    options = {"scale": "private", "epsilon": 4.0, "random_state": 3}
+    result = pf.logit("high ~ C(sex)", people, schema=DRAFT, **options)
+    assert all(release.kind != "places" for release in result.plan.releases)
+    schema = DRAFT | _within(people)
+    plain = pf.logit("high ~ C(sex)", people, schema=schema, epsilon=4.0, random_state=3)
+    np.testing.assert_array_equal(result.params, plain.params)
+    with pytest.raises(pf.InvalidArgument, match="no numeric column of the schema lacks"):
+        pf.logit("high ~ C(sex)", people, schema=schema, **options)
+
+
+def test_bounds_are_shown_and_kept(people):
+    result = pf.ols("wage ~ age + np.log1p(income)", people, schema=DRAFT, **SEEDED)
+    age, income, wage = result.form.learned
+    assert (age.name, income.name, wage.name, income.lower) == ("age", "income", "wage", 0.0)
+    known = result.encoder.facts.schema
+    for one in result.form.learned:
+        assert (one.lower, one.upper) == (known[one.name].lower, known[one.name].upper)
+    line = f"income 0 to {income.upper:g}"
+    assert line in " ".join(str(result.summary()).split())
+    read = pf.FitResult.from_json(result.to_json())
+    assert read.form.learned == result.form.learned
+    assert str(read.summary()) == str(result.summary())
+    plain = pf.ols("wage ~ age", people, schema=DRAFT | _within(people), random_state=0)
+    assert plain.form.learned == ()
+    assert "Learned" not in str(plain.summary())
+
+
+@pytest.fixture
+def account(tmp_path):
+    """A ledger that nothing may be spent from in the test."""
     ledger = pf.Ledger(tmp_path / "account.db")
     ledger.grant("people", pf.Budget(4.0, 1e-6))
-    with pytest.raises(pf.FormulaError, match=r"age > 1000.*does not vary"):
+    yield ledger
+    assert ledger.export()["reservations"] == []
+
+
+@pytest.mark.parametrize(
+    ("options", "error"),
+    [
+        ({"solver": "adassp"}, pf.Incompatible),
+        ({"solver": "noisy-sgd", "budget": pf.Budget(3.0)}, pf.Incompatible),
+        ({"solver": "clipped-gradient-descent", "inference": True}, pf.Incompatible),
+        ({"solver": "objective-perturbation", "relation": "add_remove", "n_rows": N}, pf.Incompatible),
+        ({"solver": "non-private"}, pf.Incompatible),
+        ({"epsilon": 5.0}, pf.BudgetExceeded),
+    ],
+)
+@pytest.mark.parametrize("as_formula", [True, False])
+def test_public_facts_that_forbid_the_fit_forbid_the_looks(people, account, options, error, as_formula):
+    given = {"scale": "private", "ledger": account, "dataset": "people"} | options
+
+    def formula():
+        pf.logit("high ~ age", people, schema=DRAFT, **given)
+
+    def arrays():
+        pf.LogisticRegression(classes=["no", "yes"], **given).fit(people["age"][:, None], people["high"])
+
+    with pytest.raises(error):
+        (formula if as_formula else arrays)()
+
+
+@pytest.mark.parametrize(
+    ("change", "formula", "error"),
+    [
+        ({"high": np.repeat(["Yes", "No"], N // 2)}, "high ~ age", pf.LabelError),
+        (
+            {"sex": np.array([[1, 2]] * N, dtype=object)[:, 0].astype(complex)},
+            "high ~ age + sex",
+            pf.SchemaError,
+        ),
+    ],
+)
+def test_tables_that_cannot_be_fitted_are_not_looked_at(people, account, change, formula, error):
+    with pytest.raises(error):
+        pf.logit(formula, people | change, schema=DRAFT, scale="private", ledger=account, dataset="people")
+
+
+def test_too_few_rows_are_not_looked_at(account):
+    rng = np.random.default_rng(0)
+    levels = [f"g{k}" for k in range(600)]
+    rows = {"g": rng.choice(levels, 700), "age": rng.normal(size=700), "wage": rng.normal(size=700)}
+    draft = {
+        "g": {"type": "categorical", "levels": levels},
+        "age": {"type": "numeric"},
+        "wage": {"type": "numeric"},
+    }
+    with pytest.raises(pf.TooLittleData, match="700 rows cannot support"):
+        pf.ols("wage ~ C(g) + age", rows, schema=draft, scale="private", ledger=account, dataset="people")
+
+
+def test_a_grant_that_cannot_hold_the_fit_pays_for_no_look(people, tmp_path):
+    ledger = pf.Ledger(tmp_path / "account.db")
+    ledger.grant("people", pf.Budget.gdp(3.0))
+    options = {"schema": DRAFT, "scale": "private", "ledger": ledger, "dataset": "people"}
+    with pytest.raises(pf.BudgetExceeded):
+        pf.ols("wage ~ age", people, solver="noisy-sgd", inference=False, **options)
+    assert ledger.export()["reservations"] == []
+
+
+def test_what_was_learned_of_other_columns_is_not_lost(people):
+    rows = people | {"spare": np.zeros(N)}
+    with pytest.raises(
+        pf.TooLittleData, match=r"'spare' lie, or shows none but 0.*Learned.*'age' from .* to "
+    ):
+        pf.ols("wage ~ age + spare", rows, schema=DRAFT, **SEEDED)
+    draft = DRAFT | {"age": {"type": "numeric", "lower": 200}}
+    with pytest.raises(pf.TooLittleData, match="'age' are all the same, or beyond the bound"):
+        pf.ols("wage ~ age", people, schema=draft, **SEEDED)
+
+
+@pytest.mark.parametrize("term", ["I(age > 1000)", "np.maximum(age, 1000)", "np.minimum(age, -500)"])
+def test_a_term_that_learned_bounds_make_constant_is_refused_once_they_are_known(people, tmp_path, term):
+    ledger = pf.Ledger(tmp_path / "account.db")
+    ledger.grant("people", pf.Budget(4.0, 1e-6))
+    with pytest.raises(
+        pf.FormulaError, match=r"does not vary.*learned, at a cost that is spent, was 'age' from "
+    ):
         pf.ols(
-            "wage ~ I(age > 1000)",
+            f"wage ~ {term}",
             people,
             schema=DRAFT,
             scale="private",

@@ -539,7 +539,7 @@ def test_widths_are_medians_of_finite_intervals():
 def test_many_rows_have_a_smaller_bread_and_shorter_intervals():
     """Than with the part of the budget that few rows need."""
     common = {"schema": {name: SCHEMA[name] for name in ("age", "wage")}, "epsilon": 0.2}
-    n = 20_000
+    n = 50_000
     rng = np.random.default_rng(5)
     table = pd.DataFrame(
         {

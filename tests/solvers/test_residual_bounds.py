@@ -9,7 +9,7 @@ from scipy.stats import expon, lognorm, norm, t
 
 import privfit as pf
 from privfit.data.source import ArraySource
-from privfit.losses import Huber, Logistic, Squared
+from privfit.losses import Huber, Logistic, SmoothedQuantile, Squared
 from privfit.privacy.allowance import Allowance
 from privfit.privacy.mechanisms import NoNoise, make_source
 from privfit.privacy.relation import Relation
@@ -19,7 +19,7 @@ from privfit.problem.plan import Plan
 from privfit.problem.schedule import planned_release
 from privfit.problem.share_kernels import SIDE_CLASSES
 from privfit.solvers.geometry import Frame
-from privfit.solvers.looks import LOOKS, planned_looks
+from privfit.solvers.looks import LOOKS, look_shares
 from privfit.solvers.residual_bounds import bounded_at, has_bound
 from privfit.solvers.residuals import Residuals, unit_of
 
@@ -127,9 +127,24 @@ def test_a_bound_that_was_given_stays_and_other_losses_are_left_alone():
     assert Squared(0.5, adapts=True).lowered(0.8).bound == 0.5
     assert Squared(0.5, adapts=True).lowered(0.2).bound == 0.2
     assert has_bound(problem_of(9, Squared(1.0, adapts=True)))
-    assert planned_looks(problem_of(9, Squared(1.0, adapts=True))) == LOOKS
+    assert len(look_shares(problem_of(9, Squared(1.0, adapts=True)), 1.0)) == len(LOOKS)
     for loss in (Squared(1.0), Huber(1.0), Logistic()):
-        assert planned_looks(problem_of(9, loss)) == 0
+        assert look_shares(problem_of(9, loss), 1.0) == ()
+
+
+def test_looks_that_lower_a_bound_get_more_of_a_small_budget():
+    squared, quantile = (
+        problem_of(1_000, Squared(1.0, adapts=True)),
+        problem_of(1_000, SmoothedQuantile(0.5, least=0.01)),
+    )
+    total = {mu: sum(look_shares(squared, mu)) for mu in (1e-6, 0.7, 3.5, 7.0, 100.0)}
+    expected = {1e-6: 0.25, 0.7: 0.25, 3.5: 0.1, 7.0: 0.05, 100.0: 0.03}
+    assert total == pytest.approx(expected, rel=1e-12)
+    first, second, last = look_shares(squared, 3.5)
+    assert first == second == last / 2
+    assert look_shares(quantile, 1e-6) == pytest.approx((0.01, 0.01, 0.01), rel=1e-12)
+    assert sum(look_shares(squared, 3.5, 0.2)) == pytest.approx(0.2, rel=1e-12)
+    assert sum(look_shares(quantile, 3.5, 0.2)) == pytest.approx(0.2, rel=1e-12)
 
 
 SCHEMA = {

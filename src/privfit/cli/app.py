@@ -181,6 +181,9 @@ def plan(
     out: o.PlanFile = None,
 ) -> None:
     """Show what a fit would ask, spend and buy, or how many rows a target needs. Needs no data."""
+    residual_scale, share = split_scale(scale, None)
+    if share is not None:
+        raise typer.BadParameter("--scale private is for fits; plan with the bounds that you expect")
     request = Request(
         schema=schema,
         model=model.value,
@@ -190,7 +193,7 @@ def plan(
             quantile=quantile,
             residual_bound=residual_bound,
             threshold=threshold,
-            scale=scale,
+            scale=residual_scale,
             smoothing_width=smoothing_width,
             predictor_bound=predictor_bound,
         ),

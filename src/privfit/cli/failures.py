@@ -16,8 +16,8 @@ REFUSED, USAGE = 1, 2
 
 
 _SPELLED = re.compile(
-    r"relation='(?P<relation>\w+)'|'[^']*'|\binference=False\b"
-    r"|\b(random_state|n_rows|rows_per_unit|residual_bound|smoothing_width|predictor_bound)\b"
+    r"relation='(?P<relation>\w+)'|scale=['\"]private['\"]|'[^']*'|\b(inference=False|learn_bounds)\b"
+    r"|\b(random_state|n_rows|rows_per_unit|residual_bound|smoothing_width|predictor_bound|scale_share)\b"
 )
 """Arguments of Python that options have another spelling for; what is quoted is a name and stays."""
 
@@ -64,7 +64,13 @@ def _as_typed(found: re.Match[str]) -> str:
     text = found.group()
     if found["relation"]:
         return f"--relation {found['relation']}"
-    known = {"random_state": "--seed", "inference=False": "--no-inference"}
+    if text.startswith("scale="):
+        return "--scale private"
+    known = {
+        "random_state": "--seed",
+        "inference=False": "--no-inference",
+        "learn_bounds": "privfit bounds",
+    }
     return text if text.startswith("'") else known.get(text, f"--{text.replace('_', '-')}")
 
 

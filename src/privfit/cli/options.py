@@ -89,7 +89,9 @@ Threshold = Annotated[
     ),
 ]
 _RESIDUALS = "Public residual scale, for --model huber, in units of the response. Default: estimated."
-PlannedScale = Annotated[float | None, typer.Option("--scale", help=_RESIDUALS, rich_help_panel=_MODEL)]
+PlannedScale = Annotated[
+    str | None, typer.Option("--scale", metavar="NUMBER", help=_RESIDUALS, rich_help_panel=_MODEL)
+]
 Scale = Annotated[
     str | None,
     typer.Option(

@@ -17,7 +17,7 @@ from privfit.errors import LedgerError
 from privfit.estimators.models import Model, model_named
 from privfit.estimators.objective import make_problem, plan_fit
 from privfit.estimators.options import FitOptions, public_rows
-from privfit.estimators.scales import bought_schema, lacking
+from privfit.estimators.scales import bought_schema, drafted
 from privfit.terms.encoder import FormulaEncoder
 
 
@@ -44,10 +44,14 @@ class Prepared:
         """Buy the bounds that a draft lacks, if there is one; see `bought_schema` for what is raised."""
         if self.draft is None or self.request.share is None:
             return self
-        names = lacking(self.draft, self.encoder.needed)
-        schema, options = bought_schema(self.draft, names, rows, self.options, self.request.share)
-        encoder = _encoder(self.request, schema, self.model)
-        return replace(self, schema=schema, draft=None, encoder=encoder, options=options)
+
+        def encoder_of(schema: Schema) -> Encoder:
+            return _encoder(self.request, schema, self.model)
+
+        encoder, options = bought_schema(
+            self.model, encoder_of, rows, self.options, draft=self.draft, share=self.request.share
+        )
+        return replace(self, draft=None, encoder=encoder, options=options)
 
 
 def prepare(request: Request, *, rows: int | None = None) -> Prepared:
@@ -83,8 +87,6 @@ def prepare(request: Request, *, rows: int | None = None) -> Prepared:
         shares=ShareRule.of(schema, request.rows_per_unit),
     )
     encoder = _encoder(request, schema, model)
-    if draft is not None:
-        lacking(draft, encoder.needed)
     stand_in = ANY_ROWS if rows is None else rows
     plan_fit(make_problem(model, encoder.design, options, n_rows=public_rows(stand_in, options)), options)
     return Prepared(request, model, schema, draft, encoder, options)
@@ -94,7 +96,7 @@ def _draft(request: Request) -> Draft | None:
     if request.share is None:
         return None
     in_range(0.0, 1.0, closed="neither", scale_share=request.share)
-    return Draft.of(request.schema)
+    return drafted(request.schema, unit=request.unit, weights=request.weights)
 
 
 def _model(name: str, constants: ConstantsText) -> Model:

@@ -76,6 +76,13 @@ class Draft:
             unbounded,
         )
 
+    def check_roles(self, *, unit: str | None, weights: str | None) -> None:
+        """Raise unless the columns of the privacy unit and the weights, where they are named, have bounds."""
+        for role, name in (("unit", unit), ("weights", weights)):
+            if name in self.unbounded:
+                other = ', or take type="identifier"' if role == "unit" else ""
+                raise SchemaError(f"{role}={name!r}: its bounds are not learned; declare them{other}")
+
     @property
     def stand_in(self) -> Schema:
         """The schema by which unbounded columns are looked at: their bounds hold nearly all numbers."""

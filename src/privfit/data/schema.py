@@ -327,7 +327,11 @@ def _from_table(entry: object) -> Column:
             raise SchemaError(f"{key!r} is no option of a {kind} column{near}")
     for field in known:
         if field.default is MISSING and field.name not in options:
-            learned = ', or has it learned (scale="private", learn_bounds)' if kind == "numeric" else ""
+            learned = (
+                ', or has it learned by a fit with scale="private", or by learn_bounds'
+                if kind == "numeric"
+                else ""
+            )
             raise SchemaError(f"{field.name} is missing; a {kind} column needs it{learned}")
     column = _TYPES[kind](**options)
     if isinstance(column, CategoricalColumn) and not all(_is_unicode(str(x)) for x in column.levels):

@@ -3,6 +3,7 @@
 import os
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -40,7 +41,7 @@ from privfit.estimators.response import (
     response_name,
     with_response,
 )
-from privfit.estimators.scales import PRIVATE, bought_scales, bought_schema, bought_share, lacking
+from privfit.estimators.scales import PRIVATE, bought_scales, bought_schema, bought_share, drafted
 from privfit.estimators.shares import Beside, share_rule, with_unit
 from privfit.estimators.without_schema import (
     UNREADABLE,
@@ -126,7 +127,9 @@ class AbstractPrivateRegressor(BaseEstimator, ABC):
     def _fit(self, X: Any, y: Any, beside: Beside) -> FitResult:
         """Fit and set the fitted attributes that every estimator has."""
         share = self._share_for_scales
-        draft = None if share is None or self.schema is None else Draft.of(self.schema)
+        draft = None
+        if share is not None and self.schema is not None:
+            draft = drafted(self.schema, unit=self.unit, weights=self.weights)
         options = self._options(beside, draft)
         model = self._model()
         y = cells_of(y) if isinstance(y, list | tuple) else unmasked(y)
@@ -144,10 +147,10 @@ class AbstractPrivateRegressor(BaseEstimator, ABC):
             encoder, opened = self._open_arrays(X, y, model, classes, self._fewest_rows(options))
             table = beside.join(opened)
         if share is not None and draft is not None:
-            schema, options = bought_schema(draft, lacking(draft, encoder.needed), table, options, share)
-            encoder = self._schema_encoder(schema, y, model)
+            encoder_of = partial(self._schema_encoder, y=y, model=model)
+            encoder, options = bought_schema(model, encoder_of, table, options, draft=draft, share=share)
         elif share is not None and isinstance(encoder, UnitScaleEncoder):
-            encoder, options = bought_scales(encoder, table, options, share)
+            encoder, options = bought_scales(model, encoder, table, options, share)
         result, theta = fit(model, encoder, table, options)
         self._encoder, self._theta = encoder, theta
         self.result_ = result

@@ -126,6 +126,7 @@ def _result(
             centers=tuple(column.center for column in design.columns),
             half_widths=tuple(column.half_width for column in design.columns),
             quantile=model.quantile,
+            learned=() if options.bought is None else options.bought.ranges,
         ),
         encoder=encoder,
     )

@@ -9,7 +9,7 @@ from privfit.data.draft import Draft
 from privfit.data.encode import SchemaEncoder
 from privfit.data.schema import SchemaLike
 from privfit.data.shares import ShareRule
-from privfit.errors import InvalidArgument, SchemaError
+from privfit.errors import InvalidArgument
 from privfit.estimators.budget import DELTA, choose_budget
 from privfit.estimators.look import look_at
 from privfit.estimators.opened import rows_of
@@ -114,9 +114,7 @@ def learn_bounds(
     draft = Draft.of(schema)
     if not draft.unbounded:
         raise InvalidArgument("schema: no numeric column lacks lower or upper, so there is nothing to learn")
-    for role, name in (("unit", column_name(unit=unit)), ("weights", column_name(weights=weights))):
-        if name in draft.unbounded:
-            raise SchemaError(f"{role}={name!r}: its bounds are not learned; declare them")
+    draft.check_roles(unit=column_name(unit=unit), weights=column_name(weights=weights))
     declared = draft.stand_in.with_roles(unit=unit, weights=weights)
     options = FitOptions(
         budget=choose_budget(epsilon, delta, budget, usual=EPSILON),

@@ -16,7 +16,26 @@ from privfit.privacy.mechanisms import NoiseSource, NoNoise, make_source
 from privfit.privacy.relation import Relation
 from privfit.problem.objective import Problem
 from privfit.problem.plan import Release
+from privfit.results.form import LearnedRange
 from privfit.solvers import AbstractSolver, NonPrivate, resolve, settle
+
+
+@dataclass(frozen=True, slots=True)
+class BoughtBounds:
+    """What was released of the rows before a fit, at the expense of its budget.
+
+    Parameters
+    ----------
+    releases : tuple of Release
+    source : NoiseSource
+        Where their noise came from; that of the fit goes on with it.
+    ranges : tuple of LearnedRange
+        What follows from them.
+    """
+
+    releases: tuple[Release, ...]
+    source: NoiseSource
+    ranges: tuple[LearnedRange, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,10 +67,8 @@ class FitOptions:
         None for private noise; a seed makes the fit repeatable and not private.
     shares : ShareRule
         Which rows make up a privacy unit, and how much each counts.
-    looks : tuple of Release
-        What was released of the rows before, at the expense of the same budget.
-    source : NoiseSource, optional
-        Where the noise of these came from; it goes on with it.
+    bought : BoughtBounds, optional
+        Bounds that a part of the budget was spent on.
     """
 
     budget: Budget
@@ -65,8 +82,7 @@ class FitOptions:
     schema: Schema | None = None
     random_state: object = None
     shares: ShareRule = field(default_factory=ShareRule)
-    looks: tuple[Release, ...] = ()
-    source: NoiseSource | None = None
+    bought: BoughtBounds | None = None
 
     def __post_init__(self) -> None:
         if self.ledger is not None and self.dataset is None:
@@ -81,6 +97,11 @@ class FitOptions:
     def method(self) -> AbstractSolver:
         """The solver behind the name or instance; what is usual for ``"auto"``."""
         return resolve(self.solver, inference=bool(self.inference))
+
+    @property
+    def looks(self) -> tuple[Release, ...]:
+        """What was released of the rows before, at the expense of the same budget."""
+        return () if self.bought is None else self.bought.releases
 
     @property
     def allowance(self) -> Allowance:
@@ -99,8 +120,8 @@ class FitOptions:
 
     def noise(self) -> NoiseSource:
         """Return the source of the noise."""
-        if self.source is not None:
-            return self.source
+        if self.bought is not None:
+            return self.bought.source
         if isinstance(self.method, NonPrivate):
             return NoNoise()
         return make_source(self.random_state)

@@ -9,10 +9,8 @@ from privfit.data.schema import Schema
 from privfit.data.source import RowSource
 from privfit.errors import Incompatible
 from privfit.estimators.options import FitOptions
-from privfit.privacy.allowance import Allowance
 from privfit.privacy.ledger import Ledger
 from privfit.privacy.mechanisms import NoiseSource
-from privfit.privacy.relation import Relation
 from privfit.problem.objective import Problem
 from privfit.problem.oracle import Oracle
 from privfit.problem.plan import Plan
@@ -42,9 +40,7 @@ class ReservedSpend:
         """Reserve the cost of a plan, if there is a ledger, with a note that says what it is for."""
         if ledger is None or dataset is None:
             return cls(None, 0)
-        if not plan.private:
-            raise Incompatible("ledger: a fit without noise cannot be charged to a ledger; leave it out")
-        book = _opened(ledger)
+        book = _opened(ledger, plan)
         note = plan.model + (SEEDED if seeded else "")
         number = book.reserve(
             dataset, plan.events, relation=plan.relation, unit=plan.unit, note=note, schema=schema
@@ -66,19 +62,17 @@ def reserved(
     return Oracle(problem, plan, encoded(), noise), spend
 
 
-def check_affordable(options: FitOptions) -> None:
-    """Raise unless the ledger can pay for all of the budget, as far as that can be told; spend nothing."""
-    event = Allowance.of(options.budget).event
-    if options.ledger is None or options.dataset is None or event is None:
-        return
-    _opened(options.ledger).check(
-        options.dataset,
-        [event],
-        relation=Relation(options.relation).value,
-        unit=options.shares.unit,
-        schema=options.schema,
-    )
+def check_affordable(plan: Plan, options: FitOptions) -> None:
+    """Raise unless the ledger, if there is one, can pay for a plan; spend nothing."""
+    if options.ledger is not None and options.dataset is not None:
+        book = _opened(options.ledger, plan)
+        book.check(
+            options.dataset, plan.events, relation=plan.relation, unit=plan.unit, schema=options.schema
+        )
 
 
-def _opened(ledger: Ledger | str) -> Ledger:
+def _opened(ledger: Ledger | str, plan: Plan) -> Ledger:
+    """Return the ledger that a plan is to be charged to."""
+    if not plan.private:
+        raise Incompatible("ledger: a fit without noise cannot be charged to a ledger; leave it out")
     return ledger if isinstance(ledger, Ledger) else Ledger(ledger)

@@ -1,20 +1,27 @@
 """Scales of columns that a fit buys with a part of its budget, before it is planned."""
 
-from collections.abc import Collection
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from privfit._checks import in_range, positive
-from privfit._sealed import sealed
+from privfit._sealed import sealed, withheld
 from privfit.data.declarations import NumericColumn
 from privfit.data.draft import Draft
-from privfit.data.encode import SchemaEncoder
-from privfit.data.schema import Schema
+from privfit.data.encode import Encoder, SchemaEncoder
+from privfit.data.schema import Schema, SchemaLike
+from privfit.data.source import MOST_ROWS
+from privfit.data.stores import AbstractRowStore
+from privfit.data.stream import RowStream
+from privfit.data.tables import Table
 from privfit.data.unit_scale import UnitScaleEncoder
-from privfit.errors import InvalidArgument, TooLittleData
-from privfit.estimators.look import look_at
-from privfit.estimators.opened import RawRows
-from privfit.estimators.options import FitOptions
+from privfit.errors import FormulaError, InvalidArgument, TooLittleData
+from privfit.estimators.look import Look, look_at
+from privfit.estimators.models import Model
+from privfit.estimators.objective import make_problem, plan_fit
+from privfit.estimators.opened import OpenedRows, RawRows
+from privfit.estimators.options import BoughtBounds, FitOptions, public_rows
 from privfit.estimators.reserved import check_affordable
+from privfit.results.form import LearnedRange
 
 PRIVATE = "private"
 """What ``scale`` is where scales are bought."""
@@ -27,63 +34,90 @@ def residual_scale(scale: object) -> float | None:
 
 def bought_share(scale: object, share: float) -> float | None:
     """Return the part of the budget for scales; None where none are bought."""
+    part = in_range(0.0, 1.0, closed="neither", scale_share=share)
     if scale is None:
         return None
     if not isinstance(scale, str) or scale != PRIVATE:
         raise InvalidArgument(f"scale must be None or {PRIVATE!r} (of Huber's loss also a number)")
-    return in_range(0.0, 1.0, closed="neither", scale_share=share)
+    return part
 
 
-def lacking(draft: Draft, needed: Collection[str]) -> tuple[str, ...]:
-    """Return which of the columns that a fit reads lack bounds in a draft.
+def drafted(schema: SchemaLike, *, unit: str | None, weights: str | None) -> Draft:
+    """Return the draft that a schema with open bounds is.
 
     Raises
     ------
     InvalidArgument
-        If none does.
+        If no bounds are open.
+    SchemaError
+        If it is no draft, or those of the privacy unit or the weights are open.
     """
-    names = tuple(name for name in draft.unbounded if name in needed)
-    if not names:
+    draft = Draft.of(schema)
+    if not draft.unbounded:
         raise InvalidArgument(
-            f"scale={PRIVATE!r}: no numeric column that the fit reads lacks lower or upper; leave scale out"
+            f"scale={PRIVATE!r}: no numeric column of the schema lacks lower or upper; leave scale out"
         )
-    return names
+    draft.check_roles(unit=unit, weights=weights)
+    return draft
 
 
 @sealed
 def bought_schema(
-    draft: Draft, names: tuple[str, ...], raw: RawRows, options: FitOptions, share: float
-) -> tuple[Schema, FitOptions]:
-    """Return the schema with the bounds that a draft lacks, and the options of the fit.
+    model: Model,
+    encoder_of: Callable[[Schema], Encoder],
+    raw: RawRows,
+    options: FitOptions,
+    *,
+    draft: Draft,
+    share: float,
+) -> tuple[Encoder, FitOptions]:
+    """Return the encoder of a fit within the bounds that a draft lacks, and the options of the fit.
+
+    Only those of the columns that it reads are bought, others keep the widest.
 
     Parameters
     ----------
-    draft : Draft
-    names : tuple of str
-        The columns that are `lacking`. Others keep the widest bounds.
-    raw : Table or AbstractRowStore
+    model : Model
+    encoder_of : callable
+        Returns the encoder by a schema.
+    raw : Table, RowStream or AbstractRowStore
     options : FitOptions
         Their schema is the outline of the draft, with the unit and the weights.
+    draft : Draft
     share : float
         Part of the budget.
 
     Raises
     ------
-    TooLittleData
-        If noise hides those of a column; what was looked at is then spent.
+    TooLittleData, FormulaError
+        If noise hides the bounds of a column, or a term has none or is constant within them. What was looked
+        at is then spent.
+    PrivfitError
+        Another named subclass, as `privfit.estimators.fit.fit` does before it spends.
     """
-    assert options.schema is not None  # noqa: S101 -- the outline
+    outline = options.schema
+    assert outline is not None  # noqa: S101 -- the caller has made it
+    encoder = encoder_of(outline)
+    names = tuple(name for name in draft.unbounded if name in encoder.needed)
+    if not names:
+        return encoder, options
+    _check(model, encoder, raw, options)
     *first, last = names
-    roles = {"unit": options.schema.unit, "weights": options.schema.weight}
-    encoder = SchemaEncoder(draft.stand_in.with_roles(**roles), target=last, columns=first)
-    completed, fitted = _bought(draft, names, encoder, raw, options, share)
+    roles = {"unit": outline.unit, "weights": outline.weight}
+    rough = SchemaEncoder(draft.stand_in.with_roles(**roles), target=last, columns=first)
+    completed, fitted = _bought(draft, names, rough, raw, options, share)
     schema = completed.outline.with_roles(**roles)
-    return schema, replace(fitted, schema=schema)
+    try:
+        return encoder_of(schema), replace(fitted, schema=schema)
+    except FormulaError as error:
+        raise FormulaError(
+            f"{error}; learned, at a cost that is spent, was {_text(completed, names)}"
+        ) from None
 
 
 @sealed
 def bought_scales(
-    encoder: UnitScaleEncoder, raw: RawRows, options: FitOptions, share: float
+    model: Model, encoder: UnitScaleEncoder, raw: RawRows, options: FitOptions, share: float
 ) -> tuple[UnitScaleEncoder, FitOptions]:
     """Return an encoder within learned bounds in place of one without, and the options of the fit.
 
@@ -92,9 +126,36 @@ def bought_scales(
     facts = encoder.facts
     looked = encoder.needed if facts.target_kind == "numeric" else facts.names
     draft = Draft.of({name: {"type": "numeric"} for name in looked})
+    _check(model, _within(encoder, draft.outline, intercept=facts.intercept), raw, options)
     rough = _within(encoder, draft.stand_in, intercept=True)
     completed, fitted = _bought(draft, draft.unbounded, rough, raw, options, share)
     return _within(encoder, Schema(completed.declarations), intercept=facts.intercept), fitted
+
+
+def _check(model: Model, encoder: Encoder, raw: RawRows, options: FitOptions) -> None:
+    """Raise what a fit does before it spends, so that nothing is spent on looks either.
+
+    Rows of a store are not encoded for that, and a stream is refused later on.
+    """
+    try:
+        if not isinstance(raw, RowStream):
+            _check_rows(model, encoder, raw, options)
+    except Exception as error:
+        failure = withheld(error)
+    else:
+        return
+    raise failure
+
+
+def _check_rows(model: Model, encoder: Encoder, raw: Table | AbstractRowStore, options: FitOptions) -> None:
+    if isinstance(raw, AbstractRowStore):
+        n_rows = public_rows(raw.n_rows or options.n_rows or MOST_ROWS, options)
+        plan = plan_fit(make_problem(model, encoder.design, options, n_rows=n_rows), options)
+    else:
+        opened = OpenedRows.of(model, encoder, raw, options)
+        plan = plan_fit(opened.problem, options)
+        opened.ready()
+    check_affordable(plan, options)
 
 
 def _within(encoder: UnitScaleEncoder, schema: Schema, *, intercept: bool) -> UnitScaleEncoder:
@@ -115,13 +176,40 @@ def _bought(  # noqa: PLR0917 -- private
 ) -> tuple[Draft, FitOptions]:
     """Look at some unbounded columns of a draft; return it with bounds, and the options of the fit."""
     part, _ = options.allowance.split([share, 1.0 - share])
-    check_affordable(options)
     look = look_at(encoder, raw, options, names, part)
     completed = draft.completed(look.bounds(draft))
-    hidden = ", ".join(repr(name) for name in completed.unbounded if name in names)
+    lacking = [name for name in names if name in completed.unbounded]
+    if lacking:
+        known = [name for name in names if name not in lacking]
+        rest = f". Learned, at a cost that is spent, was {_text(completed, known)}" if known else ""
+        raise TooLittleData(f"scale={PRIVATE!r}: {_reasons(lacking, look)}{rest}")
+    bought = BoughtBounds(look.releases, look.source, _ranges(completed, names))
+    return completed, replace(options, bought=bought)
+
+
+def _reasons(lacking: Sequence[str], look: Look) -> str:
+    """Say why columns have no bounds, and what to do."""
+    hidden = ", ".join(repr(name) for name in lacking if name not in look.found)
+    empty = ", ".join(repr(name) for name in lacking if name in look.found)
+    reasons = []
     if hidden:
-        raise TooLittleData(
-            f"scale={PRIVATE!r}: noise hides where the values of {hidden} lie; declare bounds in a schema, "
+        reasons.append(
+            f"noise hides where the values of {hidden} lie, or shows none but 0; declare bounds in a schema, "
             "or give more budget or a larger scale_share"
         )
-    return completed, replace(options, looks=look.releases, source=look.source)
+    if empty:
+        reasons.append(
+            f"the values of {empty} are all the same, or beyond the bound that is declared, as far as noise "
+            "lets it be seen; check the bound and the unit, or leave the column out"
+        )
+    return "; ".join(reasons)
+
+
+def _ranges(draft: Draft, names: Sequence[str]) -> tuple[LearnedRange, ...]:
+    entries = [(name, draft.declarations[name]) for name in names]
+    return tuple(LearnedRange(name, float(one["lower"]), float(one["upper"])) for name, one in entries)
+
+
+def _text(draft: Draft, names: Sequence[str]) -> str:
+    ranges = _ranges(draft, names)
+    return ", ".join(f"{one.name!r} from {one.lower:g} to {one.upper:g}" for one in ranges)

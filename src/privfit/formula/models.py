@@ -114,7 +114,7 @@ def logit(
     ------
     PrivfitError
         A named subclass. Arguments, schema and formula are checked before the data are opened, and nothing is
-        spent unless the fit can go ahead.
+        spent unless the fit can go ahead; only what looks for ``scale`` show can end it after they are spent.
 
     Notes
     -----
@@ -269,7 +269,7 @@ def ols(
     ------
     PrivfitError
         A named subclass. Arguments, schema and formula are checked before the data are opened, and nothing is
-        spent unless the fit can go ahead.
+        spent unless the fit can go ahead; only what looks for ``scale`` show can end it after they are spent.
 
     Notes
     -----

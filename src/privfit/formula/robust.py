@@ -120,7 +120,7 @@ def huber(
     ------
     PrivfitError
         A named subclass. Arguments, schema and formula are checked before the data are opened, and nothing is
-        spent unless the fit can go ahead.
+        spent unless the fit can go ahead; only what looks for ``scale`` show can end it after they are spent.
 
     Notes
     -----

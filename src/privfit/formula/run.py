@@ -4,8 +4,8 @@ from dataclasses import dataclass, replace
 
 from privfit._progress import running
 from privfit.data.batches import TextForm
-from privfit.data.draft import Draft
-from privfit.data.schema import SchemaLike, as_schema
+from privfit.data.encode import Encoder
+from privfit.data.schema import Schema, SchemaLike, as_schema
 from privfit.data.shares import ShareRule
 from privfit.data.stream import RowStream
 from privfit.errors import InvalidArgument
@@ -14,7 +14,7 @@ from privfit.estimators.models import Model
 from privfit.estimators.objective import make_problem
 from privfit.estimators.opened import rows_of
 from privfit.estimators.options import FitOptions, public_rows
-from privfit.estimators.scales import bought_schema, lacking
+from privfit.estimators.scales import bought_schema, drafted
 from privfit.results import FitResult
 from privfit.terms.encoder import FormulaEncoder
 
@@ -52,24 +52,26 @@ def fit_formula(
             "data: a RowStream goes with estimators, such as LogisticRegression(schema=..., "
             "solver=OnlineToBatch(), inference=False).fit(stream)"
         )
-    draft = None if share is None else Draft.of(schema)
+    draft = None if share is None else drafted(schema, unit=roles.unit, weights=roles.weights)
     declared = as_schema(schema if draft is None else draft.outline).with_roles(
         unit=roles.unit, weights=roles.weights
     )
     shares = ShareRule.of(declared, roles.rows_per_unit)
     options = replace(options, schema=declared, shares=shares)
-    encoder = FormulaEncoder(formula, declared, target_kind=model.target_kind)
+
+    def encoder_of(known: Schema) -> FormulaEncoder:
+        return FormulaEncoder(formula, known, target_kind=model.target_kind)
+
+    encoder: Encoder = encoder_of(declared)
     _check(model, encoder, options)
-    names = () if draft is None else lacking(draft, encoder.needed)
     with running("fitting"):
         rows = rows_of(data, encoder, options, text)
         if share is not None and draft is not None:
-            learned, options = bought_schema(draft, names, rows, options, share)
-            encoder = FormulaEncoder(formula, learned, target_kind=model.target_kind)
+            encoder, options = bought_schema(model, encoder_of, rows, options, draft=draft, share=share)
         return fit(model, encoder, rows, options)[0]
 
 
-def _check(model: Model, encoder: FormulaEncoder, options: FitOptions) -> None:
+def _check(model: Model, encoder: Encoder, options: FitOptions) -> None:
     """Raise what `fit` would raise by public facts alone."""
     _ = options.method
     n_rows = public_rows(_STAND_IN_ROWS, options)

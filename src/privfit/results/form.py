@@ -8,6 +8,15 @@ from privfit.results.spelling import is_spelled
 
 
 @dataclass(frozen=True, slots=True)
+class LearnedRange:
+    """Bounds of a raw column that were learned within the budget of a fit, which clamped what lay beyond."""
+
+    name: str
+    lower: float
+    upper: float
+
+
+@dataclass(frozen=True, slots=True)
 class ModelForm:
     """Public facts about the model behind a result.
 
@@ -24,6 +33,8 @@ class ModelForm:
         encoder of new rows must repeat. Empty where it is not known.
     quantile : float or None
         Which quantile of the response the linear predictor is of, in (0, 1); None: its mean, or none.
+    learned : tuple of LearnedRange
+        Bounds that no schema declared.
 
     Raises
     ------
@@ -38,6 +49,7 @@ class ModelForm:
     centers: tuple[float, ...] = ()
     half_widths: tuple[float, ...] = ()
     quantile: float | None = None
+    learned: tuple[LearnedRange, ...] = ()
 
     def __post_init__(self) -> None:
         p = len(self.columns)

@@ -162,8 +162,7 @@ class FitResult(ExplainsAbsence):
 
     def cov_params(self) -> pd.DataFrame:
         """Return the covariance of the coefficients, sampling and privacy noise together."""
-        names = list(self.names)
-        return pd.DataFrame(self._covariance("cov_params"), index=names, columns=names)
+        return pd.DataFrame(self._covariance("cov_params"), index=list(self.names), columns=list(self.names))
 
     def wald_test(self, R: ArrayLike | str, r: ArrayLike | None = None) -> WaldTest:
         """Test linear hypotheses on the coefficients jointly.
@@ -306,6 +305,7 @@ class FitResult(ExplainsAbsence):
             scale=self.scale,
             statement=self.statement,
             plan=self.plan,
+            learned=() if self.form is None else self.form.learned,
             level=level,
             uncertainty=None if self.cov_sampling is None else self._uncertainty(level),
         )

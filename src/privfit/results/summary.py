@@ -1,6 +1,7 @@
 """The summary of a fit: data first, then rendered as text, HTML or LaTeX by one printer."""
 
 from abc import ABC, abstractmethod
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -8,6 +9,7 @@ import numpy as np
 from privfit._checks import FloatArray, coverage
 from privfit.problem.plan import Plan
 from privfit.results import printer
+from privfit.results.form import LearnedRange
 from privfit.results.printer import Column
 from privfit.results.statement import PrivacyStatement
 from privfit.results.unusable import footnotes
@@ -102,6 +104,7 @@ def summarize(
     scale: float | None,
     statement: PrivacyStatement,
     plan: Plan,
+    learned: Sequence[LearnedRange],
     level: float,
     uncertainty: Uncertainty | None,
 ) -> Summary:
@@ -122,6 +125,7 @@ def summarize(
         footers=(
             *statement.in_words(plan.n_rows),
             *_reading(uncertainty, level, noisy=plan.private, pure=statement.notion == "pure"),
+            *_bounds(learned),
         ),
     )
 
@@ -197,6 +201,15 @@ def _reading(uncertainty: Uncertainty | None, level: float, *, noisy: bool, pure
             f"standard errors are themselves estimated with privacy noise{tails}."
         )
     return [*footers, *footnotes(uncertainty.se, "this coefficient", noisy=True)]
+
+
+def _bounds(learned: Sequence[LearnedRange]) -> list[str]:
+    ranges = [f"{one.name} {one.lower:g} to {one.upper:g}" for one in learned]
+    return (
+        [f"Bounds learned within the budget, to which values are moved: {', '.join(ranges)}."]
+        if ranges
+        else []
+    )
 
 
 def _reading_without_noise(uncertainty: Uncertainty, level: float) -> list[str]:

@@ -6,13 +6,35 @@ from privfit.problem.oracle import Oracle
 from privfit.solvers import residual_bounds, widths
 from privfit.solvers.geometry import Frame, Marginals
 
-LOOKS = 3
-"""Looks at residuals by which a loss is changed: about the mean response, then where that or steps led."""
+LOOKS = (0.25, 0.25, 0.5)
+"""Parts of what looks at residuals cost by which a bound is lowered: the first two about the mean response,
+the last, which decides, where steps led. Those by which a width is chosen are alike."""
+
+_USUAL = 0.03
+"""Part of a solver's squared budget that looks at residuals cost."""
+
+_TO_SEE, _MOST = 350.0, 0.25
+"""That part times ``n mu``, for bounds, up to the most: all noise that follows is in proportion to a bound,
+and with little budget noise in a small look hides that residuals are small."""
 
 
-def planned_looks(problem: Problem) -> int:
-    """Return how many releases of kind ``"residuals"`` are asked for, which have to be planned."""
-    return LOOKS if widths.has_widths(problem) or residual_bounds.has_bound(problem) else 0
+def look_shares(problem: Problem, signal: float, share: float | None = None) -> tuple[float, ...]:
+    """Return the parts of a solver's squared budget that looks at residuals are worth, for each a release.
+
+    Parameters
+    ----------
+    problem : Problem
+    signal : float
+        Of the solver's budget.
+    share : float, optional
+        That of all of them, if it is not to be chosen.
+    """
+    if residual_bounds.has_bound(problem):
+        worth = min(max(_TO_SEE / (problem.n_rows * signal), _USUAL), _MOST)
+        return tuple(part * (share or worth) for part in LOOKS)
+    if widths.has_widths(problem):
+        return ((share or _USUAL) / len(LOOKS),) * len(LOOKS)
+    return ()
 
 
 def led_by_residuals(

@@ -29,7 +29,7 @@ from privfit.solvers.course import Course, Matrices, usual_growth
 from privfit.solvers.far_levels import Levels, at_bounds, led_to_levels
 from privfit.solvers.geometry import farthest, planned_geometry, released_geometry
 from privfit.solvers.hessian_model import SMALLEST_SPREAD, HessianModel, View, limited, norm_limit
-from privfit.solvers.looks import LOOKS, led_by_residuals, planned_looks, put_right
+from privfit.solvers.looks import led_by_residuals, look_shares, put_right
 from privfit.solvers.matrix_shares import matrix_shares
 from privfit.solvers.norms import longest_hidden, longest_norm, outliers, room_for
 from privfit.solvers.requirements import need_convex, need_smooth
@@ -79,8 +79,8 @@ class WhitenedGradientDescent(AbstractSolver):
     marginal_share, geometry_share, norm_share, count_share, residual_share, hessian_share : float
         Parts of the squared budget that buy the marginals, the second moment, the looks at the norms, the
         look at how large counts are, where the response is one (by default 0.01 to 0.05, by rows and budget),
-        the looks at residuals by which a quantile's smoothing or the bound of least squares is chosen, and
-        the Hessian of the last steps, where one is asked for.
+        the looks at residuals by which a quantile's smoothing or the bound of least squares is chosen (by
+        default 0.03, for a bound up to 0.25), and the Hessian of the last steps, where one is asked for.
     spread : float, optional
         ``c**2 / p``. By default ``c`` is as long as the longest rows that can be seen, but no longer than
         noise allows, see `privfit.solvers.row_bound`. Where a schema bounds the rows ``c`` is longer than
@@ -114,7 +114,7 @@ class WhitenedGradientDescent(AbstractSolver):
     geometry_share: float = 0.10
     norm_share: float = 0.02
     count_share: float | None = None
-    residual_share: float = 0.03
+    residual_share: float | None = None
     hessian_share: float = 0.04
     spread: float | None = None
     growth: float | None = None
@@ -124,13 +124,11 @@ class WhitenedGradientDescent(AbstractSolver):
     def __post_init__(self) -> None:
         if self.n_steps is not None:
             whole(n_steps=self.n_steps)
-        in_range(0.0, 0.3, closed="neither", marginal_share=self.marginal_share)
-        in_range(0.0, 0.3, closed="neither", geometry_share=self.geometry_share)
-        in_range(0.0, 0.3, closed="neither", norm_share=self.norm_share)
-        if self.count_share is not None:
-            in_range(0.0, 0.3, closed="neither", count_share=self.count_share)
-        in_range(0.0, 0.3, closed="neither", residual_share=self.residual_share)
-        in_range(0.0, 0.3, closed="neither", hessian_share=self.hessian_share)
+        for part in ("marginal", "geometry", "norm", "count", "residual", "hessian"):
+            name = f"{part}_share"
+            share = getattr(self, name)
+            if share is not None:
+                in_range(0.0, 0.3, closed="neither", **{name: share})
         if self.spread is not None:
             positive(spread=self.spread)
         if self.growth is not None:
@@ -148,7 +146,7 @@ class WhitenedGradientDescent(AbstractSolver):
         signal = allowance.signal(problem.size)
         course = self._courses(problem, signal)[0]
         counts = [self.count_share or look_share(problem, signal)] if has_counts(problem) else []
-        residuals = [self.residual_share / LOOKS] * planned_looks(problem)
+        residuals = look_shares(problem, signal, self.residual_share)
         fixed = [
             *counts,
             self.marginal_share,
