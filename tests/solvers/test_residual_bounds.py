@@ -137,8 +137,8 @@ def test_looks_that_lower_a_bound_get_more_of_a_small_budget():
         problem_of(1_000, Squared(1.0, adapts=True)),
         problem_of(1_000, SmoothedQuantile(0.5, least=0.01)),
     )
-    total = {mu: sum(look_shares(squared, mu)) for mu in (1e-6, 0.7, 3.5, 7.0, 100.0)}
-    expected = {1e-6: 0.25, 0.7: 0.25, 3.5: 0.1, 7.0: 0.05, 100.0: 0.03}
+    total = {mu: sum(look_shares(squared, mu)) for mu in (1e-6, 0.149, 0.15, 1.5, 3.5, 7.0, 100.0)}
+    expected = {1e-6: 0.03, 0.149: 0.03, 0.15: 0.2, 1.5: 0.2, 3.5: 0.1, 7.0: 0.05, 100.0: 0.03}
     assert total == pytest.approx(expected, rel=1e-12)
     first, second, last = look_shares(squared, 3.5)
     assert first == second == last / 2

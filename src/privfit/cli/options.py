@@ -187,7 +187,7 @@ Cache = Annotated[
     Path | None,
     typer.Option(
         help="For a file larger than memory: encode it into files in this folder, or use those that are "
-        "there. They hold private rows and stay there.",
+        "there. They hold private rows and stay there. With --scale private each fit adds files of its own.",
         rich_help_panel=_FILE,
     ),
 ]

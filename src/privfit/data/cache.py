@@ -58,7 +58,8 @@ class RowCache(AbstractRowStore):
     Notes
     -----
     *The folder holds private rows.* Its files are readable for the owner alone (mode 0600, folders 0700).
-    Treat it as the data, and delete it when you no longer need it.
+    Treat it as the data, and delete it when you no longer need it. Fits that learn bounds anew
+    (``scale="private"``) have rows of their own; `privfit.learn_bounds` once serves several fits.
 
     *Guarantee.* A cache comes into use only when all of it is on the disk: it is written aside and renamed.
     What an interrupted run leaves aside is deleted by the next one. A cache that is found is used if file

@@ -13,9 +13,12 @@ the last, which decides, where steps led. Those by which a width is chosen are a
 _USUAL = 0.03
 """Part of a solver's squared budget that looks at residuals cost."""
 
-_TO_SEE, _MOST = 350.0, 0.25
+_TO_SEE, _MOST = 350.0, 0.2
 """That part times ``n mu``, for bounds, up to the most: all noise that follows is in proportion to a bound,
 and with little budget noise in a small look hides that residuals are small."""
+
+_LEAST_SIGNAL = 150.0
+"""That ``n mu`` below which noise hides them from such a look, too."""
 
 
 def look_shares(problem: Problem, signal: float, share: float | None = None) -> tuple[float, ...]:
@@ -30,7 +33,9 @@ def look_shares(problem: Problem, signal: float, share: float | None = None) -> 
         That of all of them, if it is not to be chosen.
     """
     if residual_bounds.has_bound(problem):
-        worth = min(max(_TO_SEE / (problem.n_rows * signal), _USUAL), _MOST)
+        strength = problem.n_rows * signal
+        seen = min(max(_TO_SEE / strength, _USUAL), _MOST)
+        worth = seen if strength >= _LEAST_SIGNAL else _USUAL
         return tuple(part * (share or worth) for part in LOOKS)
     if widths.has_widths(problem):
         return ((share or _USUAL) / len(LOOKS),) * len(LOOKS)
