@@ -101,6 +101,22 @@ def test_the_share_below_has_about_the_noise_that_it_is_said_to_have(noise):
     assert found.std() < said.mean() < 2.0 * found.std()
 
 
+@pytest.mark.parametrize("law", [norm, expon, lognorm(1.0)], ids=["normal", "exponential", "skew"])
+def test_the_more_noise_a_bound_leaves_the_more_it_may_cut(law):
+    """A fifth of the error of a mean that all of the signal goes to, the noise by the bound among it."""
+    n = 20_000
+    y = drawn(law, n, 0.01)
+    signals = (1e-4, 1e-3, 1e-2, 0.1)
+    for seed in range(10):
+        bounds = [looked(y, 0.03, signal=signal, seed=seed)[0].bound for signal in signals]
+        assert bounds == sorted(bounds)
+        assert bounds[1] < 0.7 * bounds[3]
+        for bound, signal in zip(bounds, signals, strict=True):
+            cut = np.mean(np.clip(y, -bound, bound)) - np.mean(y)
+            error = math.hypot(np.std(y) / math.sqrt(n), 2.0 * bound / (n * signal))
+            assert abs(cut) < 0.6 * error
+
+
 def test_noise_falls_with_the_bound_and_never_rises():
     y = drawn(norm, 20_000, 0.01)
     loss, oracle = looked(y, 0.3)

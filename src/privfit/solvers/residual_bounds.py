@@ -3,6 +3,8 @@
 import math
 from dataclasses import replace
 
+from scipy.optimize import root_scalar
+
 from privfit._checks import FloatArray
 from privfit.losses import Squared
 from privfit.problem.objective import Problem
@@ -165,9 +167,16 @@ def _bound(seen: Residuals, problem: Problem, mu: float, for_meat: float) -> flo
     if hidden > _MOST_OF_TAIL:
         return max(size, (_ROOM + _ROOM_FOR_SKEWED * skewness) * spread)
     each = 2.0 * math.sqrt(SMALLEST_SPREAD * problem.n_coef / problem.n_rows) / mu
-    error = math.hypot(spread, each * size) / math.sqrt(problem.n_rows)
     one_sided = min(max(skewness / _ONE_SIDED, _LEAST_SKEWED), 1.0)
-    tail = tail_bound(seen.usual_size, size, hidden, _BIAS * error / one_sided)
+    allowed = _BIAS / (one_sided * math.sqrt(problem.n_rows))
+
+    def further(bound: float) -> float:
+        """Return how much further than a bound the tail reaches for the error that it leaves."""
+        excess = allowed * math.hypot(spread, each * bound)
+        return tail_bound(seen.usual_size, size, hidden, excess) - bound
+
+    beyond = further(size)
+    tail = root_scalar(further, bracket=(size, 2.0 * (size + beyond))).root if beyond > 0.0 else size
     even = (1.0 - one_sided) / (1.0 - _LEAST_SKEWED)
     free = (_NOISE / each) ** (1.0 - even) * min(_NOISE / each, for_meat) ** even
     return max(size, tail, free * spread)
