@@ -1,6 +1,7 @@
 """Fits by formula that learn the bounds which the schema lacks."""
 
 import numpy as np
+import pandas as pd
 import pytest
 
 import privfit as pf
@@ -164,14 +165,14 @@ def test_bounds_are_shown_and_kept(people):
     known = result.encoder.facts.schema
     for one in result.form.learned:
         assert (one.lower, one.upper) == (known[one.name].lower, known[one.name].upper)
-    line = f"income 0 to {income.upper:g}"
+    line = f"Bounds learned within the budget, to which values are moved: age {age.lower:g} to"
     assert line in " ".join(str(result.summary()).split())
     read = pf.FitResult.from_json(result.to_json())
     assert read.form.learned == result.form.learned
     assert str(read.summary()) == str(result.summary())
     plain = pf.ols("wage ~ age", people, schema=DRAFT | _within(people), random_state=0)
     assert plain.form.learned == ()
-    assert "Learned" not in str(plain.summary())
+    assert "learned within" not in str(plain.summary())
 
 
 @pytest.fixture
@@ -235,6 +236,22 @@ def test_too_few_rows_are_not_looked_at(account):
     }
     with pytest.raises(pf.TooLittleData, match="700 rows cannot support"):
         pf.ols("wage ~ C(g) + age", rows, schema=draft, scale="private", ledger=account, dataset="people")
+
+
+def test_rows_on_a_cluster_are_fitted_alike_and_not_looked_at_in_vain(people, account):
+    """How many there are is not known before a pass, so that what forbids the fit is found without."""
+    dask = pytest.importorskip("dask")
+    frames = pytest.importorskip("dask.dataframe")
+    rows = pd.DataFrame({name: people[name][:6000] for name in ("age", "wage")})
+    formula, options = "wage ~ age", {"schema": DRAFT, **SEEDED}
+    with dask.config.set(scheduler="synchronous"):
+        lying = frames.from_pandas(rows, npartitions=2)
+        with pytest.raises(pf.BudgetExceeded):
+            pf.ols(formula, lying, **options | {"epsilon": 5.0}, ledger=account, dataset="people")
+        found = pf.ols(formula, lying, **options)
+    expected = pf.ols(formula, rows, **options)
+    assert found.form.learned == expected.form.learned
+    np.testing.assert_allclose(found.params, expected.params, rtol=1e-9)
 
 
 def test_a_grant_that_cannot_hold_the_fit_pays_for_no_look(people, tmp_path):
