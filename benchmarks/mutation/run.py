@@ -101,7 +101,7 @@ def _suite(files: tuple[str, ...], slow: str, free: tuple[str, ...] = ()) -> Sui
 
 _STEPS = (
     (*_SAMPLED, "-k", f"not ({_SLOW_SAMPLED} or calibration)"),
-    (*_SAMPLED, "-k", _SLOW_SAMPLED),
+    (*_SAMPLED, "-k", f"{_SLOW_SAMPLED} or delta_is_too_small"),
 )
 _GRID = (
     (
@@ -154,6 +154,11 @@ SUITES = {
         "noise_alone",
     ),
     "solvers.column_look": Suite(_tests("solvers/test_column_look")),
+    "solvers.looks": Suite(_tests("solvers/test_residual_bounds")),
+    "estimators.scales": Suite(_tests("formula/test_formula_scales", "estimators/test_scales")),
+    "estimators.reserved": Suite(
+        _tests("estimators/test_reservation"), _tests("formula/test_formula_scales", "estimators/test_scales")
+    ),
     "procedures.moments": Suite(_tests("procedures/test_moments"), _tests("solvers/test_comparators")),
     "procedures.tree": Suite(_tests("procedures/test_tree")),
     "procedures.noisy_sgd": Suite(

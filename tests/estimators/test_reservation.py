@@ -95,6 +95,16 @@ def test_a_ledger_is_charged_the_delta_of_a_release(ledger):
     fit(3.0, 7.9e-6)
 
 
+def test_a_fit_whose_noise_can_be_repeated_is_charged_alike_and_says_so(ledger):
+    account = {"ledger": ledger, "dataset": "people", "budget": pf.Budget.gdp(0.1)}
+    title = with_formula(**account).plan.model
+    once = spent(ledger)
+    with_formula(random_state=0, **account)
+    assert spent(ledger) == pytest.approx(math.sqrt(2) * once)
+    notes = [spend["note"] for spend in ledger.export()["reservations"]]
+    assert notes == [title, f"{title}; seeded noise, not private"]
+
+
 @final
 @dataclass(frozen=True, slots=True)
 class Overdraft(AbstractSolver):

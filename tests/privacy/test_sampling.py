@@ -173,6 +173,15 @@ def test_any_window_gives_an_upper_bound(event, width, monkeypatch):
         assert compose([event]).delta_at(epsilon) >= exact * (1 - 1e-7) - 1e-12 * (event.steps > 1)
 
 
+@pytest.mark.usefixtures("uncached")
+def test_a_law_is_laid_out_again_only_where_delta_is_small():
+    """Once for what fits ask for: each time costs as much as the first."""
+    for event in (EVENTS[0], EVENTS[2]):
+        sampling.sampled_curve.cache_clear()
+        assert compose([event]).delta_at(0.5) > 1e-6
+        assert sampling.sampled_curve.cache_info().misses == 1
+
+
 @pytest.mark.parametrize("factor", [10.0, 1000.0])
 @pytest.mark.parametrize("event", [*EVENTS, *SEVERAL], ids=repr)
 @pytest.mark.usefixtures("uncached")
@@ -240,6 +249,15 @@ def test_without_sampling_it_is_the_gaussian_release(mu):
         for epsilon in (0.0, 0.2 * mu, mu, 2 * mu, 4 * mu, 6 * mu):
             exact = gdp_delta(mu, epsilon)
             assert exact * (1 - 1e-12) <= ours.delta_at(epsilon) <= exact * 1.01 + 1e-17
+
+
+@pytest.mark.parametrize("delta", [2e-14, 2e-32])
+def test_what_is_cut_off_is_small_for_many_steps_together(delta):
+    """Near a δ below which less has to be cut off, where all of it shows most."""
+    epsilon = gdp_epsilon(0.5, delta)
+    for scheme, relation in SCHEMES:
+        ours = compose([SampledGaussianEvent(scheme, relation, 0.5 / 20, 1.0, 400)])
+        assert delta * (1 - 1e-9) <= ours.delta_at(epsilon) <= 1.01 * delta
 
 
 def test_other_releases_add_to_the_cost():
