@@ -4,7 +4,7 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Self
 
-from privfit._checks import coverage, in_range, positive
+from privfit._checks import coverage, positive
 from privfit.cli.budget import budget_from
 from privfit.cli.request import ANY_ROWS, ConstantsText, Request, TextFile
 from privfit.data.cache import RowCache
@@ -17,7 +17,7 @@ from privfit.errors import LedgerError
 from privfit.estimators.models import Model, model_named
 from privfit.estimators.objective import make_problem, plan_fit
 from privfit.estimators.options import FitOptions, public_rows
-from privfit.estimators.scales import bought_schema, drafted
+from privfit.estimators.scales import PRIVATE, bought_schema, bought_share, drafted
 from privfit.terms.encoder import FormulaEncoder
 
 
@@ -95,7 +95,7 @@ def prepare(request: Request, *, rows: int | None = None) -> Prepared:
 def _draft(request: Request) -> Draft | None:
     if request.share is None:
         return None
-    in_range(0.0, 1.0, closed="neither", scale_share=request.share)
+    bought_share(PRIVATE, request.share)
     return drafted(request.schema, unit=request.unit, weights=request.weights)
 
 

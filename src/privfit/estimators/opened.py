@@ -117,6 +117,12 @@ def refuse_many_passes(options: FitOptions) -> None:
         )
 
 
+def stored_problem(model: Model, encoder: Encoder, store: AbstractRowStore, options: FitOptions) -> Problem:
+    """Return the public problem of rows that are not encoded yet, and perhaps not counted."""
+    known = store.n_rows or options.n_rows
+    return make_problem(model, encoder.design, options, n_rows=public_rows(known or MOST_ROWS, options))
+
+
 def _stored(
     model: Model, encoder: Encoder, store: AbstractRowStore, options: FitOptions
 ) -> AbstractStoredRows:
@@ -126,8 +132,7 @@ def _stored(
             f"{arguments_of(options.shares)}: a cache or cluster does not keep identifiers and survey "
             "weights; pass a table in memory"
         )
-    known = store.n_rows or options.n_rows
-    problem = make_problem(model, encoder.design, options, n_rows=public_rows(known or MOST_ROWS, options))
+    known, problem = store.n_rows or options.n_rows, stored_problem(model, encoder, store, options)
     return store.rows(
         encoder,
         norm_bound=problem.norm_bound,

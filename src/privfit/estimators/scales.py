@@ -9,7 +9,6 @@ from privfit.data.declarations import NumericColumn
 from privfit.data.draft import Draft
 from privfit.data.encode import Encoder, SchemaEncoder
 from privfit.data.schema import Schema, SchemaLike
-from privfit.data.source import MOST_ROWS
 from privfit.data.stores import AbstractRowStore
 from privfit.data.stream import RowStream
 from privfit.data.tables import Table
@@ -17,9 +16,9 @@ from privfit.data.unit_scale import UnitScaleEncoder
 from privfit.errors import FormulaError, InvalidArgument, TooLittleData
 from privfit.estimators.look import Look, look_at
 from privfit.estimators.models import Model
-from privfit.estimators.objective import make_problem, plan_fit
-from privfit.estimators.opened import OpenedRows, RawRows
-from privfit.estimators.options import BoughtBounds, FitOptions, public_rows
+from privfit.estimators.objective import plan_fit
+from privfit.estimators.opened import OpenedRows, RawRows, stored_problem
+from privfit.estimators.options import BoughtBounds, FitOptions
 from privfit.estimators.reserved import check_affordable
 from privfit.results.form import LearnedRange
 
@@ -149,8 +148,7 @@ def _check(model: Model, encoder: Encoder, raw: RawRows, options: FitOptions) ->
 
 def _check_rows(model: Model, encoder: Encoder, raw: Table | AbstractRowStore, options: FitOptions) -> None:
     if isinstance(raw, AbstractRowStore):
-        n_rows = public_rows(raw.n_rows or options.n_rows or MOST_ROWS, options)
-        plan = plan_fit(make_problem(model, encoder.design, options, n_rows=n_rows), options)
+        plan = plan_fit(stored_problem(model, encoder, raw, options), options)
     else:
         opened = OpenedRows.of(model, encoder, raw, options)
         plan = plan_fit(opened.problem, options)
