@@ -97,7 +97,7 @@ def largest_seen(release: Release) -> Edge | None:
     return Edge(number, min(hidden / counting_part(release.value, release.sd), 1.0))
 
 
-def last_seen(shares: FloatArray, noise: float) -> tuple[int, float] | None:
+def last_seen(shares: FloatArray, noise: float, total: float | None = None) -> tuple[int, float] | None:
     """Return the number of classes up to the highest that noise does not hide, and `Edge.hidden`, or None.
 
     Parameters
@@ -106,6 +106,8 @@ def last_seen(shares: FloatArray, noise: float) -> tuple[int, float] | None:
         Of rows in classes that go up.
     noise : float
         Standard deviation of the noise in each.
+    total : float, optional
+        What they add up to without noise, where that is known.
 
     Notes
     -----
@@ -113,11 +115,22 @@ def last_seen(shares: FloatArray, noise: float) -> tuple[int, float] | None:
     the noise in that share; without noise, the highest that holds rows. The share beyond a value falls
     with it, so classes are gone through upwards from where it is clearest: one among many empty ones that
     exceeds three standard deviations is not asked.
+
+    Where the total is known, what the noisy shares lack of it is spread over them: of m classes out of k that
+    leaves the noise a variance of ``m (1 - m / k)`` in place of m, the least that an unbiased sum of them can
+    have. As rows may lack that no one knows of, and would be taken to be far out, two standard deviations
+    must be exceeded without that, too.
     """
+    rest = np.arange(shares.size, 0, -1)
     beyond = np.cumsum(shares[::-1])[::-1]
-    spread = np.sqrt(np.arange(shares.size, 0, -1))
-    clearest, may_be_noise = int(np.argmax(beyond / spread)), _BEYOND_SEEN * (noise * spread)
+    spread = noise * np.sqrt(rest)
+    clearest, may_be_noise = int(np.argmax(beyond / np.sqrt(rest))), _BEYOND_SEEN * spread
     seen = beyond > may_be_noise
+    if total is not None:
+        part = rest / shares.size
+        most = _BEYOND_SEEN * spread * np.sqrt(1.0 - part)
+        shown = beyond + (total - beyond[0]) * part > most
+        seen, may_be_noise = shown & (beyond > _SEEN * spread), np.where(shown, may_be_noise, most)
     if not seen[clearest]:
         return None
     lost = np.flatnonzero(~seen[clearest:])

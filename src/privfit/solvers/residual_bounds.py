@@ -16,11 +16,12 @@ from privfit.solvers.residuals import Residuals, adapting, look_at, unit_of
 from privfit.solvers.response import MeanResponse
 from privfit.solvers.tails import tail_bound
 
-_MOST_HIDDEN, _MOST_OF_TAIL = 0.28, 0.1
-"""Share of rows that noise may hide: where it is more, a look says nothing, or nothing about the tail."""
+_MOST_HIDDEN = 0.28
+"""Share of rows that noise may hide: where it is more, a look says nothing."""
 
-_ROOM, _ROOM_FOR_SKEWED = 5.0, 20.0
-"""Bound where noise hides the tail, in standard deviations by the quartiles, and what skewness adds to it."""
+_HEAVIER = 0.65
+"""Exponent of the tail that noise hides, relative to the one that is shown: with more the intercept of skewed
+errors is off, with less all intervals are wider (`experiments/generous_response.py`)."""
 
 _FAR_OUT = 9.0
 """Variance of the response over that by its quartiles from which on few rows, far out, make up most of it: a
@@ -131,11 +132,11 @@ def bounded_at(
     -----
     Let noise hide a share ``h`` of the rows beyond the size ``q``, and half of the rows keep within ``m``.
     With a survival function ``exp(-(r / a)**k)`` of the sizes these two say what ``k`` is; beyond ``q`` it is
-    taken to be half of that, about 0.7 for normal residuals, and 1 at most. Residuals beyond a bound ``B``
-    move the intercept by the mean excess over it if all are on one side, by less where residuals are not
-    skewed. The bound is that at which this is a fifth of its standard error, or the larger one up to which
-    noise adds little to that, and ``q`` at least. Slopes move by less, unless large residuals come with far
-    rows. Where noise hides the tail the bound is a multiple of the distance of the quartiles.
+    taken to be 0.65 of that, about 1 for normal residuals, and 1 at most. Residuals beyond a bound
+    ``B`` move the intercept by the mean excess over it if all are on one side, by less where residuals are
+    not skewed. The bound is that at which this is a fifth of its standard error, or the larger one up to
+    which noise adds little to that, and ``q`` at least. Slopes move by less, unless large residuals come with
+    far rows. Where noise hides more than a quarter of the rows the bound stays.
 
     All of that rests on the tail being like what is seen. Rows that are far out, and so few that noise hides
     them, are cut.
@@ -145,11 +146,21 @@ def bounded_at(
         return problem, point
     seen, unit = look_at(problem, oracle, frame, point), unit_of(problem)
     for_meat = math.sqrt(_FOR_MEAT * problem.n_rows * mu / problem.n_coef)
-    problem = with_loss(problem, oracle, loss.lowered(unit * _bound(seen, problem, mu, for_meat)))
+    problem = with_loss(problem, oracle, _bounded(loss, problem, unit * _bound(seen, problem, mu, for_meat)))
     middle, spread = seen.quantile(0.5), seen.spread
     if middle is None or spread is None or not problem.has_intercept or abs(middle) < _ASTRAY * spread:
         return problem, point
     return problem, point + frame.constant(middle * unit)
+
+
+def _bounded(loss: Squared, problem: Problem, bound: float) -> Squared:
+    """Return the loss with the bound that the last look asks for; as earlier ones left it, if that is none.
+
+    It may be above what they lowered it to, by less of the budget, but not above all that is possible.
+    """
+    low, high = problem.response_range
+    possible = max(0.5 * (high - low), loss.bound)
+    return replace(loss, bound=min(bound, possible)) if loss.adapts and math.isfinite(bound) else loss
 
 
 def _bound(seen: Residuals, problem: Problem, mu: float, for_meat: float) -> float:
@@ -164,8 +175,6 @@ def _bound(seen: Residuals, problem: Problem, mu: float, for_meat: float) -> flo
     spread, skewness = seen.spread, 1.0 if seen.skewness is None else abs(seen.skewness)
     if spread is None or hidden > _MOST_HIDDEN:
         return math.inf
-    if hidden > _MOST_OF_TAIL:
-        return max(size, (_ROOM + _ROOM_FOR_SKEWED * skewness) * spread)
     each = 2.0 * math.sqrt(SMALLEST_SPREAD * problem.n_coef / problem.n_rows) / mu
     one_sided = min(max(skewness / _ONE_SIDED, _LEAST_SKEWED), 1.0)
     allowed = _BIAS / (one_sided * math.sqrt(problem.n_rows))
@@ -173,7 +182,7 @@ def _bound(seen: Residuals, problem: Problem, mu: float, for_meat: float) -> flo
     def further(bound: float) -> float:
         """Return how much further than a bound the tail reaches for the error that it leaves."""
         excess = allowed * math.hypot(spread, each * bound)
-        return tail_bound(seen.usual_size, size, hidden, excess) - bound
+        return tail_bound(seen.usual_size, size, hidden, excess, heavier=_HEAVIER) - bound
 
     beyond = further(size)
     tail = root_scalar(further, bracket=(size, 2.0 * (size + beyond))).root if beyond > 0.0 else size

@@ -56,16 +56,19 @@ class Residuals:
         Of the rows that count in each class, from the lowest residuals to the highest.
     noise : float
         Standard deviation of the noise in each.
+    total : float, optional
+        What they add up to without noise, where that is known.
     """
 
     shares: FloatArray
     noise: float
+    total: float | None = None
 
     @classmethod
     def of(cls, release: Release) -> "Residuals":
         """Return what a release of kind ``"residuals"`` says."""
         part = counting_part(release.value, release.sd)
-        return cls(release.value / part, release.sd / part)
+        return cls(release.value / part, release.sd / part, 1.0 if part == 1.0 else None)
 
     @cached_property
     def likely(self) -> FloatArray:
@@ -159,7 +162,7 @@ class Residuals:
     @cached_property
     def _last(self) -> tuple[int, float] | None:
         """Number of classes of sizes that noise does not hide, and the share beyond them that it may."""
-        return last_seen(self.sizes, math.sqrt(2.0) * self.noise)
+        return last_seen(self.sizes, math.sqrt(2.0) * self.noise, total=self.total)
 
     @property
     def usual_size(self) -> float:

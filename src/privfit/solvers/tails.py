@@ -12,7 +12,9 @@ _SHARPEST = 2.0
 """Exponent that is believed of a tail that is seen to end; the normal law's."""
 
 
-def tail_bound(usual: float, size: float, hidden: float, excess: float) -> float:
+def tail_bound(
+    usual: float, size: float, hidden: float, excess: float, *, heavier: float = _HEAVIER
+) -> float:
     """Return about the bound that sizes exceed by so much in the mean, ``size`` at least.
 
     Parameters
@@ -20,8 +22,10 @@ def tail_bound(usual: float, size: float, hidden: float, excess: float) -> float
     usual, size : float
         Sizes that a half and a share ``hidden`` of the rows exceed.
     hidden, excess : float
+    heavier : float
+        Exponent of the tail beyond ``size``, relative to the one that the two sizes show.
     """
-    power = min(max(_HEAVIER * _shown(usual, 0.5, size, hidden), _LEAST_POWER), _MOST_POWER)
+    power = min(max(heavier * _shown(usual, 0.5, size, hidden), _LEAST_POWER), _MOST_POWER)
     return _stretched(size, hidden, power, excess)
 
 
