@@ -23,6 +23,25 @@ def test_without_noise_the_total_changes_nothing():
         assert seen == (HOLDING + (beyond > 0.0), 0.0)
 
 
+@pytest.mark.parametrize(
+    ("shares", "number", "hidden"),
+    [
+        ([0.6, 0.3, 0.036, 0.024], 4, 0.0),  # a quarter of what is lacking makes 0.024 more than 0.026
+        ([0.6, 0.3, 0.067, 0.021], 3, 0.03 * 0.75**0.5),  # too little of it
+        ([0.7, 0.3, 0.052, 0.028], 3, 0.03 * 0.75**0.5),  # 0.028 is too much by a quarter of the surplus
+        ([0.4, 0.3, 0.1, 0.019], 3, 0.03),  # shown by what is lacking alone, which may be rows that lack
+    ],
+)
+def test_what_shares_lack_of_a_known_total_is_spread_over_them(shares, number, hidden):
+    assert last_seen(np.array(shares), 0.01, total=1.0) == pytest.approx((number, hidden))
+
+
+def test_classes_are_gone_through_from_where_the_share_beyond_is_clearest():
+    """Of 0.05 in all, which four classes of noise hide, the last shows by itself that it holds rows."""
+    assert last_seen(np.array([0.0, 0.0, 0.0, 0.05]), 0.01) == (4, 0.0)
+    assert last_seen(np.array([0.0, 0.0, 0.0, 0.02]), 0.01) is None
+
+
 @pytest.mark.statistical
 def test_a_known_total_shows_more_of_the_tail_and_what_it_leaves_hidden_is_a_bound():
     """Of 13 empty classes out of 21 it halves the variance and more; a bound of three sd, in 4,000 looks.
