@@ -105,14 +105,19 @@ def test_the_share_below_has_about_the_noise_that_it_is_said_to_have(noise):
     assert found.std() < said.mean() < 2.0 * found.std()
 
 
-@pytest.mark.parametrize("law", [norm, expon, lognorm(1.0)], ids=["normal", "exponential", "skew"])
-def test_the_more_noise_a_bound_leaves_the_more_it_may_cut(law):
-    """A fifth of the error of a mean that all of the signal goes to, the noise by the bound among it."""
+@pytest.mark.parametrize(
+    ("law", "mu"), [(norm, 0.03), (expon, 0.03), (lognorm(1.0), 0.1)], ids=["normal", "exponential", "skew"]
+)
+def test_the_more_noise_a_bound_leaves_the_more_it_may_cut(law, mu):
+    """A fifth of the error of a mean that all of the signal goes to, the noise by the bound among it.
+
+    Of a log-normal law a look of 0.03 does not show how long the tail is.
+    """
     n = 20_000
     y = drawn(law, n, 0.01)
     signals = (1e-4, 1e-3, 1e-2, 0.1)
     for seed in range(10):
-        bounds = [looked(y, 0.1, signal=signal, seed=seed)[0].bound for signal in signals]
+        bounds = [looked(y, mu, signal=signal, seed=seed)[0].bound for signal in signals]
         assert bounds == sorted(bounds)
         assert bounds[1] < 0.7 * bounds[3] or law is norm  # what is seen of these is enough
         for bound, signal in zip(bounds, signals, strict=True):

@@ -123,8 +123,9 @@ def last_seen(shares: FloatArray, noise: float, total: float | None = None) -> t
     """
     rest = np.arange(shares.size, 0, -1)
     beyond = np.cumsum(shares[::-1])[::-1]
-    spread = noise * np.sqrt(rest)
-    clearest, may_be_noise = int(np.argmax(beyond / np.sqrt(rest))), _BEYOND_SEEN * spread
+    root = np.sqrt(rest)
+    clearest, spread = int(np.argmax(beyond / root)), noise * root
+    may_be_noise = _BEYOND_SEEN * spread
     seen = beyond > may_be_noise
     if total is not None:
         part = rest / shares.size
