@@ -4,8 +4,9 @@
 
 Rows are numbers made from a seed, the same in all, and in their memory before the clock starts. What is timed
 is a logistic fit with intervals, encoding included, by the clock: the work is in other processes. Give the
-one process as many threads as there are workers. A second cluster's workers keep memory that is free, where
-Dask's settings make them give it back after every array. Writes benchmarks/speed/results/cluster.json.
+one process as many threads as there are workers (OMP_NUM_THREADS=2); a worker has one whatever that says. A
+second cluster's workers keep memory that is free, where Dask's settings make them give it back after every
+array. Writes benchmarks/speed/results/cluster.json.
 """
 
 import argparse
@@ -21,7 +22,7 @@ from measure import in_rounds, write
 import privfit as pf
 from privfit._threads import thread_count
 
-COLUMNS = 13
+COLUMNS, WORKERS = 13, 2
 
 CLUSTERS: dict[str, dict[str, str]] = {
     "Dask's settings": {},
@@ -45,10 +46,12 @@ def part(block: np.ndarray, block_info: object = None) -> np.ndarray:
 
 @contextmanager
 def started(settings: dict[str, str]) -> Iterator[Client]:
-    """Start two workers with a thread each, under these settings of Dask."""
+    """Start workers with a thread each under these settings of Dask."""
     with (
         dask.config.set(settings),
-        LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=None) as cluster,
+        LocalCluster(
+            n_workers=WORKERS, threads_per_worker=1, dashboard_address=None, env={"OMP_NUM_THREADS": "1"}
+        ) as cluster,
         Client(cluster, set_as_default=False) as client,
     ):
         yield client

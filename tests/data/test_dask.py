@@ -7,7 +7,9 @@ import pickle
 import re
 import signal
 import threading
+import time
 import warnings
+from collections import Counter
 
 import numpy as np
 import pandas as pd
@@ -185,7 +187,7 @@ def test_short_partitions_of_a_sample_are_put_together_and_known_norms_not_measu
     whole = source_of(dd.from_pandas(data, npartitions=6))
     whole.reweighted(basis, norm_bound=1.1, amplification=30.0)
     sample = whole.sampled(in_order(coins), 0.3)
-    assert (len(whole._kept), len(sample._kept)) == (6, 1)
+    assert (len(whole._kept.tasks), len(sample._kept.tasks)) == (6, 1)
 
     def measured(*args):
         raise AssertionError("norms are known")
@@ -366,27 +368,97 @@ def test_a_folder_of_parquet(tmp_path):
     np.testing.assert_allclose(spread.estimate, whole.estimate, rtol=1e-10, atol=1e-10)
 
 
+def questions(monkeypatch):
+    """Return a list that gets a count of the kinds of tasks of each question to Dask."""
+    from privfit.data import dask_tasks
+
+    asked, plain = [], dask_tasks.persist
+
+    def persist(*tasks, **more):
+        names = {name_of(key) for one in tasks for key in one.dask}
+        asked.append(Counter(name.split("-")[1] for name in names if "privfit" in name))
+        return plain(*tasks, **more)
+
+    monkeypatch.setattr(dask_tasks, "persist", persist)
+    return asked
+
+
+def counting(calls, name, plain):
+    """Return what counts how often it is called."""
+
+    def counted(*args, **more):
+        calls[name] += 1
+        return plain(*args, **more)
+
+    return counted
+
+
 @pytest.mark.parametrize("shared", [0, 2], ids=["sent with each task", "sent once"])
 def test_a_pass_is_a_task_a_partition_and_a_tree(monkeypatch, shared):
     from privfit.data import dask_tasks
 
     if shared:
         monkeypatch.setattr(dask_tasks, "_SENT", 6)
-    source, counted = source_of(dd.from_pandas(frame(2000), npartitions=10)), []
-    plain = dask_tasks.compute
-    monkeypatch.setattr(
-        dask_tasks,
-        "compute",
-        lambda *tasks, **more: (
-            counted.append([key for one in tasks for key in one.dask]) or plain(*tasks, **more)
-        ),
-    )
+    source = source_of(dd.from_pandas(frame(2000), npartitions=10))
+    source.sum(gradient(7), 7)  # from here on rows are kept
+    asked = questions(monkeypatch)
     source.sum(gradient(7), 7)
-    ((graph),) = counted
-    kinds = [re.sub(r"-[0-9a-f]{32}.*", "", name_of(key)) for key in set(graph)]
-    assert kinds.count("privfit-sum") == len(kinds) - kinds.count("privfit-add") - 10 - shared == 10
-    assert kinds.count("privfit-add") == 2  # of eight and two, which are added up here
-    assert kinds.count("privfit-shared") == shared
+    (kinds,) = asked
+    assert kinds["sum"] == kinds["bound"] == 10
+    assert kinds["add"] == 2  # of eight and two, which are added up here
+    assert kinds["shared"] == shared
+    assert kinds.total() == 22 + shared
+
+
+def test_what_is_kept_is_told_with_the_first_question_that_needs_it(monkeypatch):
+    source, basis = source_of(dd.from_pandas(frame(2000), npartitions=3)), np.diag(np.arange(1.0, 8.0))
+    source.sum(gradient(7), 7)
+    asked = questions(monkeypatch)
+    turned = source.reweighted(basis, norm_bound=1.1, amplification=30.0)
+    again = source.reweighted(2.0 * basis, norm_bound=1.1, amplification=30.0)
+    assert not asked
+    found = [one.sum(gradient(7), 7) for one in (turned, turned, again, source)]
+    assert [dict(kinds) for kinds in asked] == [
+        {"bound": 3, "norms": 3, "weights": 3, "sum": 3},
+        {"weights": 3, "sum": 3},
+        {"bound": 3, "norms": 3, "weights": 3, "sum": 3},
+        {"bound": 3, "sum": 3},
+    ]
+    np.testing.assert_array_equal(found[0], found[1])
+
+
+def test_what_is_kept_is_made_once(monkeypatch):
+    calls = Counter()
+    for name in ("encode", "bounded", "measured", "weighted"):
+        monkeypatch.setattr(partitions, name, counting(calls, name, getattr(partitions, name)))
+    source, basis = source_of(dd.from_pandas(frame(2000), npartitions=3)), np.diag(np.arange(1.0, 8.0))
+    bounds = {"norm_bound": 1.1, "amplification": 30.0}
+    for factor in (1.0, 2.0, 3.0):
+        turned = source.reweighted(factor * basis, **bounds)
+        for one in (turned, source, turned):
+            one.sum(gradient(7), 7)
+            one.take(np.arange(5))
+    assert calls == {"encode": 3, "bounded": 3, "measured": 3, "weighted": 9}
+
+
+@pytest.mark.filterwarnings("default")
+def test_on_a_cluster_what_was_asked_is_let_go_with_the_next_question():
+    from distributed import Client, LocalCluster
+
+    with (
+        LocalCluster(n_workers=1, threads_per_worker=1, processes=False, dashboard_address=None) as cluster,
+        Client(cluster) as client,
+        dask.config.set(scheduler=None),
+    ):
+        source = source_of(dd.from_pandas(frame(), npartitions=3))
+        for _ in range(4):
+            source.sum(gradient(7), 7)
+        for _ in range(200):  # the client lets go in a thread of its own
+            held = Counter(name_of(key).split("-")[1] for key in client.futures)
+            if held == {"bound": 1, "sum": 1}:
+                break
+            time.sleep(0.05)
+    assert held == {"bound": 1, "sum": 1}
 
 
 @pytest.mark.parametrize(
@@ -420,15 +492,15 @@ def test_on_a_cluster_a_pass_is_a_task_a_thread():
     ):
         source = source_of(dd.from_pandas(data, npartitions=7))
         workers = {worker for holders in client.who_has().values() for worker in holders}
-        assert len(source._kept) == len(source._groups) == len(workers)
+        assert len(source._kept.tasks) == len(source._groups) == len(workers)
         assert sorted(itertools.chain(*source._groups)) == list(range(7))
         turned = source.reweighted(np.eye(p), norm_bound=1.1, amplification=30.0)
-        assert len(turned._kept) == len(workers)
+        assert len(turned._kept.tasks) == len(workers)
         found = [one.sum(gradient(p), p) for one in (source, turned)]
         rows = source.take(np.arange(len(data)))
         for _ in range(12):  # tasks go to their rows, not rows to tasks
             turned.sum(gradient(p), p)
-        holders = client.who_has(futures_of(turned._kept))
+        holders = client.who_has(futures_of(turned._kept.tasks))
         assert {len(some) for some in holders.values()} == {1}
     here = in_memory(data)
     np.testing.assert_array_equal(rows.y, here.take(np.arange(len(data))).y)
@@ -454,7 +526,7 @@ def test_names_of_tasks_do_not_depend_on_rows(monkeypatch):
     seen = []
     for seed in (0, 1):
         source = source_of(dd.from_pandas(frame(900, seed), npartitions=3))
-        seen.append([name_of(one.key) for one in source._kept])
+        seen.append([name_of(one.key) for one in source._kept.tasks])
     ours = [[key for key in keys if "privfit" in key] for keys in seen]
     assert ours[0] == ours[1]
     assert ours[0]
@@ -474,9 +546,16 @@ def test_names_of_tasks_of_a_sample_depend_neither_on_rows_nor_on_coins(monkeypa
         coins = np.random.default_rng(seed).random(900) < 0.3
         sample = source_of(dd.from_pandas(frame(900, seed), npartitions=3)).sampled(in_order(coins), 0.3)
         turned = sample.reweighted(np.eye(7), norm_bound=1.1, amplification=30.0)
-        seen.append([name_of(key) for one in (*sample._kept, *turned._kept) for key in (one.key, *one.dask)])
+        seen.append(
+            [
+                name_of(key)
+                for one in (*sample._kept.tasks, *turned._kept.tasks)
+                for key in (one.key, *one.dask)
+            ]
+        )
     assert seen[0] == seen[1]
-    assert {key.split("-")[1] for key in seen[0]} == {"join", "sample", "weights"}
+    made = {"encode", "bound", "shared", "sample", "join", "norms", "weights"}
+    assert {key.split("-")[1] for key in seen[0]} == made
 
 
 BAD = {

@@ -1,6 +1,9 @@
 import copy
 import math
+import os
 import pickle
+import subprocess
+import sys
 
 import numpy as np
 import pytest
@@ -274,3 +277,20 @@ def test_of_all_pairs_of_octets_as_many_are_true_as_there_are_chances(monkeypatc
 
     monkeypatch.setattr(noise, "random_octets", octets)
     assert SecureNoise().coins(chances, COIN_SIDES).sum() == chances
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork on this system")
+def test_a_child_of_the_process_throws_other_coins():
+    """Two tosses of 256 coins agree with probability ``2**-256``; the generator has been used before."""
+    script = """
+import os
+from privfit.privacy.noise import COIN_SIDES, SecureNoise
+toss = lambda: SecureNoise().coins(COIN_SIDES // 2, 256).tobytes().hex()
+toss()
+child = os.fork()
+print(toss(), flush=True)
+if child:
+    os.waitpid(child, 0)
+"""
+    run = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)  # noqa: S603 -- own script
+    assert len(set(run.stdout.split())) == 2

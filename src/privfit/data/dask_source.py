@@ -12,7 +12,7 @@ from privfit.data import partitions
 from privfit.data.basis_norms import BasisBounds, BasisNorms, LastNorms
 from privfit.data.blocks import Block, BlockKernel, RowTerms, stacked
 from privfit.data.caps import SlopeBounds
-from privfit.data.dask_tasks import Beside, computed, node, persisted, tasks_of
+from privfit.data.dask_tasks import Beside, Kept, node, tasks_of
 from privfit.data.partitions import Partition
 from privfit.data.reduction import tree_sum
 from privfit.data.source import ArraySource, Coins, IntArray, chosen_rows
@@ -34,8 +34,8 @@ class DaskSource:
 
     Parameters
     ----------
-    kept : list of Delayed
-        What makes, or holds, the partitions of a group each (`Partition`).
+    kept : Kept
+        The partitions of a group each (`Partition`).
     groups : list of tuple of int
         Numbers of the partitions of each group.
     lengths : list of int
@@ -56,14 +56,14 @@ class DaskSource:
 
     def __init__(
         self,
-        kept: list[Delayed],
+        kept: Kept,
         groups: list[tuple[int, ...]],
         lengths: list[int],
         norm_bound: float,
         width: int,
     ) -> None:
         self._kept, self._groups, self._norm_bound, self._width = kept, groups, norm_bound, width
-        self._last: LastNorms[list[Delayed]] = LastNorms()
+        self._last: LastNorms[Kept] = LastNorms()
         self._starts = np.cumsum([0, *lengths])
 
     def __repr__(self) -> str:
@@ -94,11 +94,11 @@ class DaskSource:
     def sum(self, kernel: BlockKernel, size: int) -> FloatArray:
         """Return the sum of the kernel over all rows, shape (size,)."""
         beside = Beside(size, {"kernel": kernel, "size": size})
-        sums = tasks_of(partitions.summed, "sum", [(group,) for group in self._kept], beside)
+        sums = tasks_of(partitions.summed, "sum", [(group,) for group in self._kept.tasks], beside)
         while len(sums) > FAN_IN:
             groups = [tuple(sums[k : k + FAN_IN]) for k in range(0, len(sums), FAN_IN)]
             sums = tasks_of(partitions.combined, "add", groups)
-        return np.array(tree_sum(computed(*sums)))
+        return np.array(tree_sum(self._kept.answers(sums)))
 
     def unit_sums(self, terms: RowTerms, size: int) -> FloatArray:
         """Refuse: no row is known to belong to another one's unit."""
@@ -108,7 +108,9 @@ class DaskSource:
     def blocks(self) -> Iterator[Block]:
         """Return the rows in their order, a partition at a time brought here."""
         for group, place in self._places():
-            (rows,) = computed(*tasks_of(partitions.member, "member", [(self._kept[group], place)]))
+            (rows,) = self._kept.answers(
+                tasks_of(partitions.member, "member", [(self._kept.tasks[group], place)])
+            )
             yield from rows.source.blocks()
 
     def take(self, indices: IntArray) -> Block:
@@ -119,9 +121,10 @@ class DaskSource:
         local = np.split((indices - self._starts[which])[order], first[1:])
         places = self._places()
         wanted = [
-            (self._kept[places[k][0]], places[k][1], node(rows)) for k, rows in zip(parts, local, strict=True)
+            (self._kept.tasks[places[k][0]], places[k][1], node(rows))
+            for k, rows in zip(parts, local, strict=True)
         ]
-        taken = computed(*tasks_of(partitions.taken, "take", wanted))
+        taken = self._kept.answers(tasks_of(partitions.taken, "take", wanted))
         return stacked(taken).part(np.argsort(order))
 
     def reweighted(
@@ -134,9 +137,10 @@ class DaskSource:
         found, factor = self._last.within(basis, self._measured)
         bounds = BasisBounds(norm_bound, amplification, slopes)
         beside = Beside(basis.size, {"factor": factor, "bounds": bounds})
-        wanted = list(zip(self._kept, found, strict=True))
-        kept = persisted(tasks_of(partitions.weighted, "weights", wanted, beside))
-        return DaskSource(kept, self._groups, list(np.diff(self._starts)), norm_bound, self._width)
+        wanted = list(zip(self._kept.tasks, found.tasks, strict=True))
+        kept = self._kept.made_to(tasks_of(partitions.weighted, "weights", wanted, beside), found)
+        lengths = np.diff(self._starts)
+        return DaskSource(kept, self._groups, list(lengths), norm_bound, self._width)
 
     def sampled(self, coins: Coins, part: float) -> "DaskSource | ArraySource":
         """Return the rows for which a coin is true, and what is known of them; coins are thrown here.
@@ -160,10 +164,10 @@ class DaskSource:
             return tasks_of(partitions.picked, "sample", list(zip(kept, wanted, strict=True)))
 
         if self._width * sum(expected) <= _BROUGHT:
-            return self._brought(picked(self._kept))
+            return self._brought(picked(self._kept.tasks))
 
-        def put_together(kept: list[Delayed]) -> list[Delayed]:
-            return persisted(_put_together(_neighbours(picked(kept), expected)))
+        def put_together(kept: Kept) -> Kept:
+            return kept.made_to(_put_together(_neighbours(picked(kept.tasks), expected)))
 
         groups = [tuple(chain(*some)) for some in _neighbours(self._groups, expected)]
         kept, found = put_together(self._kept), list(np.diff(ends))
@@ -173,15 +177,16 @@ class DaskSource:
 
     def _brought(self, tasks: list[Delayed]) -> ArraySource:
         """Return rows of all groups, in the order of the table, as a source in memory."""
-        groups: tuple[tuple[Partition, ...], ...] = computed(*tasks)
+        groups: tuple[tuple[Partition, ...], ...] = self._kept.answers(tasks)
         parts = [groups[group][place] for group, place in self._places()]
         return Partition.stacked(parts).source
 
-    def _measured(self, norms: BasisNorms, old: list[Delayed] | None) -> list[Delayed]:
+    def _measured(self, norms: BasisNorms, old: Kept | None) -> Kept:
         """Return the norms of the rows of each group, which the workers keep."""
         del old
         beside = Beside(norms.size, {"norms": norms})
-        return persisted(tasks_of(partitions.measured, "norms", [(group,) for group in self._kept], beside))
+        wanted = [(group,) for group in self._kept.tasks]
+        return self._kept.made_to(tasks_of(partitions.measured, "norms", wanted, beside))
 
     def _places(self) -> list[tuple[int, int]]:
         """Return the group that each partition is in, and its place there."""

@@ -17,7 +17,7 @@ from privfit.data import partitions
 from privfit.data.clamp import Weighting, influence_weights
 from privfit.data.coded import Storage
 from privfit.data.dask_source import FAN_IN, DaskSource
-from privfit.data.dask_tasks import computed, persisted, tasks_of, together
+from privfit.data.dask_tasks import Kept, Session, computed, tasks_of, together
 from privfit.data.declarations import Level
 from privfit.data.encode import Encoder
 from privfit.data.names import present
@@ -90,7 +90,7 @@ class DaskTable(AbstractRowStore):
         if kind not in "iuf":
             raise LabelError("y has labels other than 0/1, -1/1 and true/false; declare them with classes=")
         tasks = tasks_of(partitions.pair_of_labels, "labels", [(piece,) for piece in _pieces(self._response)])
-        return max(computed(*tasks), key=lambda pair: -pair[0])
+        return max(computed(tasks), key=lambda pair: -pair[0])
 
     @property
     def n_rows(self) -> int | None:
@@ -125,13 +125,12 @@ class DaskTable(AbstractRowStore):
         del norm_bound
         encoding = Encoding(encoder, names, labelled, storage)
         given = [_pieces(one) for one in (data, self._response) if one is not None]
-        kept = persisted(
-            tasks_of(partial(partitions.encode, encoding), "encode", list(zip(*given, strict=True)))
-        )
-        lengths = computed(*tasks_of(partitions.count, "count", [(rows,) for rows in kept]))
+        session, encode = Session(), partial(partitions.encode, encoding)
+        kept = Kept(session, tasks_of(encode, "encode", list(zip(*given, strict=True))))
+        lengths = kept.answers(tasks_of(partitions.count, "count", [(rows,) for rows in kept.tasks]))
         filled = [k for k, length in enumerate(lengths) if length] or [0]
-        pieces, sizes = [kept[k] for k in filled], [lengths[k] for k in filled]
-        return DaskRows(pieces, sizes, weighting, len(encoder.design.columns))
+        pieces, sizes = [kept.tasks[k] for k in filled], [lengths[k] for k in filled]
+        return DaskRows(session, pieces, sizes, weighting, len(encoder.design.columns))
 
     def _labels_of_columns(self, needed: tuple[str, ...]) -> tuple[str, ...]:
         """Return what the columns of an array are called: as they are needed, where the response is apart."""
@@ -168,8 +167,9 @@ class DaskRows(AbstractStoredRows):
 
     Parameters
     ----------
+    session : Session
     kept : list of Delayed
-        What makes, or holds, `EncodedRows` each.
+        What holds `EncodedRows` each.
     lengths : list of int
         Their numbers of rows.
     weighting : Weighting
@@ -178,10 +178,13 @@ class DaskRows(AbstractStoredRows):
         Numbers of a row.
     """
 
-    __slots__ = ("_kept", "_lengths", "_weighting", "_width")
+    __slots__ = ("_kept", "_lengths", "_session", "_weighting", "_width")
 
-    def __init__(self, kept: list[Delayed], lengths: list[int], weighting: Weighting, width: int) -> None:
-        self._kept, self._lengths, self._weighting, self._width = kept, lengths, weighting, width
+    def __init__(
+        self, session: Session, kept: list[Delayed], lengths: list[int], weighting: Weighting, width: int
+    ) -> None:
+        self._session, self._kept, self._lengths = session, kept, lengths
+        self._weighting, self._width = weighting, width
 
     def __repr__(self) -> str:
         return "DaskRows(<private rows>)"
@@ -201,6 +204,5 @@ class DaskRows(AbstractStoredRows):
         )
         groups = together(self._kept, FAN_IN)
         some = [tuple(self._kept[k] for k in group) for group in groups]
-        return DaskSource(
-            persisted(tasks_of(bounded, "bound", some)), groups, self._lengths, norm_bound, self._width
-        )
+        kept = Kept(self._session, tasks_of(bounded, "bound", some))
+        return DaskSource(kept, groups, self._lengths, norm_bound, self._width)

@@ -4,9 +4,10 @@ Names of tasks are drawn anew for each computation, and are no digests.
 """
 
 import uuid
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
+from itertools import chain
 from typing import Any, final
 
 from dask.base import compute, persist
@@ -57,18 +58,90 @@ def node(value: Any) -> Delayed:
     return delayed(value, name=f"privfit-shared-{uuid.uuid4().hex}", traverse=False)
 
 
-def persisted(tasks: list[Delayed]) -> list[Delayed]:
-    """Have tasks done and what they return kept by the workers."""
-    return list(_guarded(lambda: persist(*tasks, traverse=False)))
+@final
+class Session:
+    """What was asked last about a table; it is let go once the next question is on its way.
+
+    A client talks to a cluster at most every ten milliseconds, be it that it asks or that it lets go.
+    """
+
+    __slots__ = ("last",)
+
+    def __init__(self) -> None:
+        self.last: tuple[object, ...] = ()
+
+    def __repr__(self) -> str:
+        return "Session(<private rows>)"
 
 
-def computed(*tasks: Delayed) -> tuple[Any, ...]:
-    """Return what the tasks do, or raise the error that one of them has returned."""
-    answers = _guarded(lambda: compute(*tasks, traverse=False))
+@final
+class Kept:
+    """Tasks whose outcomes workers keep, from the first question on that needs them.
+
+    That they are to be kept is told with the question, for the reason of `Session`.
+
+    Parameters
+    ----------
+    session : Session
+    tasks : list of Delayed
+    *needs : Kept
+        What they need.
+    """
+
+    __slots__ = ("_needs", "_session", "_told", "tasks")
+
+    def __init__(self, session: Session, tasks: list[Delayed], *needs: "Kept") -> None:
+        self._session, self.tasks, self._needs, self._told = session, tasks, needs, False
+
+    def __repr__(self) -> str:
+        return "Kept(<private rows>)"
+
+    def made_to(self, tasks: list[Delayed], *others: "Kept") -> "Kept":
+        """Return what workers are to keep of tasks that need this, and others."""
+        return Kept(self._session, tasks, self, *others)
+
+    def answers(self, tasks: list[Delayed]) -> tuple[Any, ...]:
+        """Return what tasks do that need this, or raise the error that one of them has returned."""
+        untold = list(dict.fromkeys(self._untold()))
+        wanted = chain(*(one.tasks for one in untold), tasks)
+        outcomes = iter(_guarded(lambda: persist(*wanted, traverse=False)))
+        for one in untold:
+            one._tell([next(outcomes) for _ in one.tasks])
+        asked = list(outcomes)
+        self._session.last = self, asked
+        return _usable(_guarded(lambda: _brought(asked)))
+
+    def _untold(self) -> Iterator["Kept"]:
+        """Return what workers are to keep for this and have not been told of, this included."""
+        if not self._told:
+            for one in self._needs:
+                yield from one._untold()
+            yield self
+
+    def _tell(self, outcomes: list[Delayed]) -> None:
+        """Take note of what workers keep from now on, and need not make again."""
+        self.tasks, self._needs, self._told = outcomes, (), True
+
+
+def computed(tasks: list[Delayed]) -> tuple[Any, ...]:
+    """Return what tasks do, or raise the error that one of them has returned."""
+    return _usable(_guarded(lambda: compute(*tasks, traverse=False)))
+
+
+def _usable(answers: tuple[Any, ...]) -> tuple[Any, ...]:
+    """Return answers none of which is an error."""
     for answer in answers:
         if isinstance(answer, Failure):
             raise answer.error
     return answers
+
+
+def _brought(tasks: list[Delayed]) -> tuple[Any, ...]:
+    """Return the outcomes of persisted tasks."""
+    futures = [future for one in tasks for future in futures_of(one)]
+    if not futures:  # not on a cluster
+        return compute(*tasks, traverse=False)
+    return tuple(futures[0].client.gather(futures))
 
 
 def together(tasks: list[Delayed], most: int) -> list[tuple[int, ...]]:

@@ -27,7 +27,7 @@ relative ``2**-30``: what the lattice of G takes from the density near 0. `RADIA
 """
 
 import math
-import os
+import ssl
 from functools import lru_cache
 from typing import Final
 
@@ -208,10 +208,18 @@ def _lattice_laplace() -> Measurement:
 
 
 def random_bits(size: int) -> NDArray[np.uint64]:
-    """Return random words from the operating system's entropy."""
-    return np.frombuffer(os.urandom(8 * size), dtype=np.uint64)
+    """Return random words; see `random_octets`."""
+    return random_octets(8 * size).view(np.uint64)
 
 
 def random_octets(size: int) -> NDArray[np.uint8]:
-    """Return random whole numbers below ``2**8`` from the operating system's entropy."""
-    return np.frombuffer(os.urandom(size), dtype=np.uint8)
+    """Return random whole numbers below ``2**8``.
+
+    Notes
+    -----
+    They are OpenSSL's, of AES in counter mode with keys from the operating system's entropy that are renewed,
+    in every thread and in children of the process, too (Barker and Kelsey 2015, NIST SP 800-90A,
+    *Recommendation for random number generation using deterministic random bit generators*). That takes a
+    twentieth of the time that the operating system takes for as many.
+    """
+    return np.frombuffer(ssl.RAND_bytes(size), dtype=np.uint8)

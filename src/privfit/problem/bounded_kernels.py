@@ -11,7 +11,7 @@ from privfit.data.blocks import Block, BlockKernel, CodedBlock, CodedKernel
 from privfit.data.coded import by_code, numbers_of
 from privfit.data.lanes import padded
 from privfit.data.reduction import CHUNK_ROWS, chunk_rows
-from privfit.data.row_types import MATRIX, VECTOR, for_numbers
+from privfit.data.row_types import MATRIX, STRIDED, VECTOR, for_numbers
 from privfit.data.shares import IntArray
 from privfit.losses.base import AbstractLoss
 from privfit.losses.outside import guarded
@@ -84,7 +84,7 @@ def _fill_steps(
     _bounded_steps(y, room, loss, functions, bounds, step, np.empty(y.size))
 
 
-@for_numbers(int64, VECTOR, VECTOR, VECTOR, VECTOR, VECTOR, int64[::1], VECTOR, float64, MATRIX)
+@for_numbers(int64, VECTOR, VECTOR, STRIDED, VECTOR, VECTOR, int64[::1], VECTOR, float64, MATRIX)
 def _add_bounded(
     x: Any,
     constant: int,
@@ -167,9 +167,9 @@ def bounded_gradient_kernel(
         if by_code(block.x):
             each_chunk(block, out)
             return
-        share = np.array(block.share)  # of one stride, and writable
         x, constant = numbers_of(block.x)
-        _add_bounded(x, constant, block.y, block.influence, share, compiled, *constants, norm_bound, out)
+        y, influence, share = block.y, block.influence, block.share
+        _add_bounded(x, constant, y, influence, share, compiled, *constants, norm_bound, out)
 
     return CodedKernel(kernel, kernel)
 

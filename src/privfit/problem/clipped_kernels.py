@@ -4,26 +4,24 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from numba import float64, int64, njit, types, void
+from numba import float64, int64, njit, void
 from numba.extending import is_jitted
 
 from privfit._checks import FloatArray
 from privfit.data.blocks import Block, BlockKernel
 from privfit.data.clamp import SHRINK
 from privfit.data.reduction import CHUNK_ROWS, GROUP_ROWS, chunk_rows
-from privfit.data.row_types import MATRIX, VECTOR
+from privfit.data.row_types import MATRIX, STRIDED, VECTOR
 from privfit.losses.base import AbstractLoss
 from privfit.losses.outside import guarded
 from privfit.losses.pointers import address, called
-
-_STRIDED = types.Array(float64, 1, "A", readonly=True)
 
 _SMALLEST = 1e-280
 """Squared norms are raised to it: below, squares of entries underflow and the norm is not known."""
 
 
 @njit(
-    void(MATRIX, VECTOR, VECTOR, _STRIDED, VECTOR, VECTOR, int64, float64, float64, MATRIX),
+    void(MATRIX, VECTOR, VECTOR, STRIDED, VECTOR, VECTOR, int64, float64, float64, MATRIX),
     cache=True,
     nogil=True,
     fastmath={"reassoc", "contract"},

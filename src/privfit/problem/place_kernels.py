@@ -4,21 +4,21 @@ from itertools import pairwise
 from typing import Any
 
 import numpy as np
-from numba import float64, int64, njit, types, void
+from numba import int64, njit, void
 
 from privfit._checks import FloatArray
 from privfit.data.blocks import Block, BlockKernel
 from privfit.data.reduction import CHUNK_ROWS
-from privfit.data.row_types import MATRIX, PLACES, VECTOR
+from privfit.data.row_types import MATRIX, PLACES, STRIDED, VECTOR
 from privfit.data.shares import IntArray
 
-_READ, _TABLE = types.Array(float64, 1, "A", readonly=True), int64[:, ::1]
+_TABLE = int64[:, ::1]
 
 _LEAST_ORDER, _ORDERS = 1023 - 256, 512
 """Exponent bits of the smallest squared distance that is told apart, and their number."""
 
 
-@njit(void(MATRIX, VECTOR, VECTOR, _READ, VECTOR, PLACES, VECTOR, _TABLE, MATRIX), cache=True, nogil=True)
+@njit(void(MATRIX, VECTOR, VECTOR, STRIDED, VECTOR, PLACES, VECTOR, _TABLE, MATRIX), cache=True, nogil=True)
 def _count_places(  # noqa: PLR0917 -- compiled
     x: Any, y: Any, influence: Any, share: Any, edges: Any, starts: Any, middle: Any, near: Any, out: Any
 ) -> None:

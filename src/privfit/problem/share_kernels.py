@@ -9,7 +9,7 @@ from numba import njit, void
 from privfit._checks import FloatArray
 from privfit.data.blocks import Block, BlockKernel, CodedBlock, CodedKernel
 from privfit.data.reduction import CHUNK_ROWS, chunk_rows
-from privfit.data.row_types import MATRIX, PLACES, VECTOR
+from privfit.data.row_types import MATRIX, PLACES, STRIDED
 from privfit.data.shares import IntArray
 from privfit.losses.base import AbstractLoss
 from privfit.problem.bounded_kernels import steps_of
@@ -82,7 +82,7 @@ def norms_kernel() -> BlockKernel:
     """
 
     def kernel(block: Block | CodedBlock, out: FloatArray) -> None:
-        _count_norms(block.influence.view(np.int64), np.array(block.share), out)
+        _count_norms(block.influence.view(np.int64), block.share, out)
 
     return CodedKernel(kernel, kernel)
 
@@ -134,7 +134,7 @@ def residuals_kernel(theta: FloatArray, response_range: tuple[float, float]) -> 
     return CodedKernel(kernel, kernel)
 
 
-@njit(void(PLACES, VECTOR, MATRIX), cache=True, nogil=True)
+@njit(void(PLACES, STRIDED, MATRIX), cache=True, nogil=True)
 def _count_norms(bits: Any, share: Any, out: Any) -> None:
     """Add the shares of rows to the classes of ``-2 log2(w)``, a row a chunk; ``bits`` are of their weights.
 
