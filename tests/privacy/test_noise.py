@@ -288,9 +288,12 @@ from privfit.privacy.noise import COIN_SIDES, SecureNoise
 toss = lambda: SecureNoise().coins(COIN_SIDES // 2, 256).tobytes().hex()
 toss()
 child = os.fork()
-print(toss(), flush=True)
+coins = toss()
 if child:
-    os.waitpid(child, 0)
+    os.waitpid(child, 0)  # two at a time would write into each other's line
+print(coins, flush=True)
 """
     run = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)  # noqa: S603 -- own script
-    assert len(set(run.stdout.split())) == 2
+    tosses = run.stdout.split()
+    assert [len(toss) for toss in tosses] == [512, 512]
+    assert tosses[0] != tosses[1]
