@@ -138,7 +138,7 @@ class DaskSource:
         bounds = BasisBounds(norm_bound, amplification, slopes)
         beside = Beside(basis.size, {"factor": factor, "bounds": bounds})
         wanted = list(zip(self._kept.tasks, found.tasks, strict=True))
-        kept = self._kept.made_to(tasks_of(partitions.weighted, "weights", wanted, beside), found)
+        kept = Kept(tasks_of(partitions.weighted, "weights", wanted, beside), self._kept, found)
         lengths = np.diff(self._starts)
         return DaskSource(kept, self._groups, list(lengths), norm_bound, self._width)
 
@@ -167,7 +167,7 @@ class DaskSource:
             return self._brought(picked(self._kept.tasks))
 
         def put_together(kept: Kept) -> Kept:
-            return kept.made_to(_put_together(_neighbours(picked(kept.tasks), expected)))
+            return Kept(_put_together(_neighbours(picked(kept.tasks), expected)), kept)
 
         groups = [tuple(chain(*some)) for some in _neighbours(self._groups, expected)]
         kept, found = put_together(self._kept), list(np.diff(ends))
@@ -186,7 +186,7 @@ class DaskSource:
         del old
         beside = Beside(norms.size, {"norms": norms})
         wanted = [(group,) for group in self._kept.tasks]
-        return self._kept.made_to(tasks_of(partitions.measured, "norms", wanted, beside))
+        return Kept(tasks_of(partitions.measured, "norms", wanted, beside), self._kept)
 
     def _places(self) -> list[tuple[int, int]]:
         """Return the group that each partition is in, and its place there."""

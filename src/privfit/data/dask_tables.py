@@ -17,7 +17,7 @@ from privfit.data import partitions
 from privfit.data.clamp import Weighting, influence_weights
 from privfit.data.coded import Storage
 from privfit.data.dask_source import FAN_IN, DaskSource
-from privfit.data.dask_tasks import Kept, Session, computed, tasks_of, together
+from privfit.data.dask_tasks import Kept, computed, tasks_of, together
 from privfit.data.declarations import Level
 from privfit.data.encode import Encoder
 from privfit.data.names import present
@@ -125,12 +125,12 @@ class DaskTable(AbstractRowStore):
         del norm_bound
         encoding = Encoding(encoder, names, labelled, storage)
         given = [_pieces(one) for one in (data, self._response) if one is not None]
-        session, encode = Session(), partial(partitions.encode, encoding)
-        kept = Kept(session, tasks_of(encode, "encode", list(zip(*given, strict=True))))
+        encode = partial(partitions.encode, encoding)
+        kept = Kept(tasks_of(encode, "encode", list(zip(*given, strict=True))))
         lengths = kept.answers(tasks_of(partitions.count, "count", [(rows,) for rows in kept.tasks]))
         filled = [k for k, length in enumerate(lengths) if length] or [0]
-        pieces, sizes = [kept.tasks[k] for k in filled], [lengths[k] for k in filled]
-        return DaskRows(session, pieces, sizes, weighting, len(encoder.design.columns))
+        sizes = [lengths[k] for k in filled]
+        return DaskRows(kept, filled, sizes, weighting, len(encoder.design.columns))
 
     def _labels_of_columns(self, needed: tuple[str, ...]) -> tuple[str, ...]:
         """Return what the columns of an array are called: as they are needed, where the response is apart."""
@@ -167,9 +167,10 @@ class DaskRows(AbstractStoredRows):
 
     Parameters
     ----------
-    session : Session
-    kept : list of Delayed
-        What holds `EncodedRows` each.
+    kept : Kept
+        `EncodedRows` of each partition.
+    filled : list of int
+        Numbers of the partitions to take.
     lengths : list of int
         Their numbers of rows.
     weighting : Weighting
@@ -178,12 +179,12 @@ class DaskRows(AbstractStoredRows):
         Numbers of a row.
     """
 
-    __slots__ = ("_kept", "_lengths", "_session", "_weighting", "_width")
+    __slots__ = ("_filled", "_kept", "_lengths", "_weighting", "_width")
 
     def __init__(
-        self, session: Session, kept: list[Delayed], lengths: list[int], weighting: Weighting, width: int
+        self, kept: Kept, filled: list[int], lengths: list[int], weighting: Weighting, width: int
     ) -> None:
-        self._session, self._kept, self._lengths = session, kept, lengths
+        self._kept, self._filled, self._lengths = kept, filled, lengths
         self._weighting, self._width = weighting, width
 
     def __repr__(self) -> str:
@@ -202,7 +203,8 @@ class DaskRows(AbstractStoredRows):
         bounded = partial(
             partitions.bounded, norm_bound=norm_bound, weighting=self._weighting, storage=storage
         )
-        groups = together(self._kept, FAN_IN)
-        some = [tuple(self._kept[k] for k in group) for group in groups]
-        kept = Kept(self._session, tasks_of(bounded, "bound", some))
+        pieces = [self._kept.tasks[k] for k in self._filled]
+        groups = together(pieces, FAN_IN)
+        some = [tuple(pieces[k] for k in group) for group in groups]
+        kept = Kept(tasks_of(bounded, "bound", some), self._kept)
         return DaskSource(kept, groups, self._lengths, norm_bound, self._width)

@@ -59,46 +59,28 @@ def node(value: Any) -> Delayed:
 
 
 @final
-class Session:
-    """What was asked last about a table; it is let go once the next question is on its way.
-
-    A client talks to a cluster at most every ten milliseconds, be it that it asks or that it lets go.
-    """
-
-    __slots__ = ("last",)
-
-    def __init__(self) -> None:
-        self.last: tuple[object, ...] = ()
-
-    def __repr__(self) -> str:
-        return "Session(<private rows>)"
-
-
-@final
 class Kept:
     """Tasks whose outcomes workers keep, from the first question on that needs them.
 
-    That they are to be kept is told with the question, for the reason of `Session`.
+    A client talks to a cluster at most every ten milliseconds, be it that it asks or that it lets go. So what
+    is to be kept is told with the question, and what the last question about a table was about is let go once
+    the next one is on its way.
 
     Parameters
     ----------
-    session : Session
     tasks : list of Delayed
     *needs : Kept
-        What they need.
+        What they need, of the same table.
     """
 
-    __slots__ = ("_needs", "_session", "_told", "tasks")
+    __slots__ = ("_last", "_needs", "_told", "tasks")
 
-    def __init__(self, session: Session, tasks: list[Delayed], *needs: "Kept") -> None:
-        self._session, self.tasks, self._needs, self._told = session, tasks, needs, False
+    def __init__(self, tasks: list[Delayed], *needs: "Kept") -> None:
+        self.tasks, self._needs, self._told = tasks, needs, False
+        self._last: list[object] = needs[0]._last if needs else []  # one for all of a table
 
     def __repr__(self) -> str:
         return "Kept(<private rows>)"
-
-    def made_to(self, tasks: list[Delayed], *others: "Kept") -> "Kept":
-        """Return what workers are to keep of tasks that need this, and others."""
-        return Kept(self._session, tasks, self, *others)
 
     def answers(self, tasks: list[Delayed]) -> tuple[Any, ...]:
         """Return what tasks do that need this, or raise the error that one of them has returned."""
@@ -108,7 +90,7 @@ class Kept:
         for one in untold:
             one._tell([next(outcomes) for _ in one.tasks])
         asked = list(outcomes)
-        self._session.last = self, asked
+        self._last[:] = self, asked
         return _usable(_guarded(lambda: _brought(asked)))
 
     def _untold(self) -> Iterator["Kept"]:
@@ -138,10 +120,13 @@ def _usable(answers: tuple[Any, ...]) -> tuple[Any, ...]:
 
 def _brought(tasks: list[Delayed]) -> tuple[Any, ...]:
     """Return the outcomes of persisted tasks."""
-    futures = [future for one in tasks for future in futures_of(one)]
-    if not futures:  # not on a cluster
-        return compute(*tasks, traverse=False)
-    return tuple(futures[0].client.gather(futures))
+    futures = _futures(tasks)
+    return tuple(futures[0].client.gather(futures)) if futures else compute(*tasks, traverse=False)
+
+
+def _futures(tasks: list[Delayed]) -> list[Any]:
+    """Return what stands for the outcomes of persisted tasks on a cluster, one each; none elsewhere."""
+    return [future for one in tasks for future in futures_of(one)]
 
 
 def together(tasks: list[Delayed], most: int) -> list[tuple[int, ...]]:
@@ -161,8 +146,8 @@ def together(tasks: list[Delayed], most: int) -> list[tuple[int, ...]]:
 
 def _holders(tasks: list[Delayed]) -> tuple[tuple[str, int], ...]:
     """Return a worker that holds what each task has returned, "" if none is known to, and its threads."""
-    futures = futures_of(tasks)
-    if len(futures) != len(tasks):  # not on a cluster
+    futures = _futures(tasks)
+    if not futures:
         return (("", 1),) * len(tasks)
     client = futures[0].client
     threads, workers = client.nthreads(), client.who_has(futures)

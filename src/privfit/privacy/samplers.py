@@ -219,7 +219,7 @@ def random_octets(size: int) -> NDArray[np.uint8]:
     -----
     They are OpenSSL's, of AES in counter mode with keys from the operating system's entropy that are renewed,
     in every thread and in children of the process, too (Barker and Kelsey 2015, NIST SP 800-90A,
-    *Recommendation for random number generation using deterministic random bit generators*). That takes a
-    twentieth of the time that the operating system takes for as many.
+    *Recommendation for random number generation using deterministic random bit generators*). The operating
+    system takes many times as long for as many.
     """
     return np.frombuffer(ssl.RAND_bytes(size), dtype=np.uint8)
