@@ -42,6 +42,13 @@ found = pf.sample_size(formula, accuracy=0.05, radius=2.0, **common)
 print(found.n_steps, found.n_rows)
 """
 
+LEARNED = """\
+draft = {"hourly_wage": {"type": "numeric", "lower": 0}, "age": {"type": "numeric"}}
+guesses = pf.Assumptions(center={"age": 40}, sd={"age": 14}, mean=22, residual_sd=12)
+options = {"schema": draft, "model": "ols", "scale": "private", "assumptions": guesses}
+print(pf.plan("hourly_wage ~ age", n=20_000, epsilon=1.0, **options))
+"""
+
 TESTS = """\
 import privfit as pf
 
@@ -82,8 +89,9 @@ class Shown:
 
     @staticmethod
     def plan(formula: str, **options: object) -> object:
-        """Plan by the schema of the simulated census."""
-        return pf.plan(formula, **{**options, "schema": census_schema()})
+        """Plan by the schema of the simulated census, or the one that is given."""
+        known = census_schema() if isinstance(options["schema"], str) else options["schema"]
+        return pf.plan(formula, **{**options, "schema": known})
 
     @staticmethod
     def sample_size(formula: str, **options: object) -> object:
@@ -103,7 +111,7 @@ def main() -> None:
     """Write picture and pages."""
     names: dict[str, object] = {"pf": Shown}
     pages = {
-        "planning.md": {"plan": PLAN, "needed": NEEDED},
+        "planning.md": {"plan": PLAN, "needed": NEEDED, "learned": LEARNED},
         "tests-and-effects.md": {"tests": TESTS, "effects": EFFECTS},
     }
     for page, blocks in pages.items():

@@ -969,34 +969,51 @@ def private_unit() -> str:
     return table(header, body)
 
 
-def planner_cells(*, finite: bool) -> list[dict[str, str]]:
-    """Return cells of the planner check where nearly all intervals are finite, or more than half only."""
+def planner_cells(results: str = "planner_check", *, finite: bool) -> list[dict[str, str]]:
+    """Return cells of a planner check where nearly all intervals are finite, or more than half only."""
 
     def share(row: dict[str, str]) -> float:
         return min(float(row["finite"]), float(row["guesses_finite"]))
 
-    found = rows("experiments/results/planner_check.csv")
+    found = rows(f"experiments/results/{results}.csv")
     return [row for row in found if (share(row) >= 0.95 if finite else 0.5 < share(row) < 0.95)]
+
+
+def planner_ratios(found: list[dict[str, str]], told: str) -> list[str]:
+    """Return how many forecasts by what the planner is told are within 15 %, and their range."""
+    ratios = [float(row[f"{told}_over_simulated"]) for row in found]
+    within = sum(0.85 <= ratio <= 1.15 for ratio in ratios)
+    return [f"{within} of {len(ratios)}", f"{min(ratios):.2f} to {max(ratios):.2f}"]
+
+
+def by_law_and_model(found: list[dict[str, str]]) -> dict[tuple[str, str], list[dict[str, str]]]:
+    """Return cells of a planner check by the law of their columns and the model."""
+    keys = dict.fromkeys((row["law"], row["model"]) for row in found)
+    return {key: [row for row in found if (row["law"], row["model"]) == key] for key in keys}
 
 
 def planner_table(found: list[dict[str, str]]) -> str:
     """Return how near forecasts are to simulated widths, by law and model."""
-    body = []
-    for law, model in dict.fromkeys((row["law"], row["model"]) for row in found):
-        here = [row for row in found if (row["law"], row["model"]) == (law, model)]
-        ratios = [float(row["guesses_over_simulated"]) for row in here]
-        blind = [float(row["defaults_over_simulated"]) for row in here]
-        within = sum(0.85 <= ratio <= 1.15 for ratio in ratios)
-        body.append(
-            [
-                law,
-                model,
-                f"{within} of {len(here)}",
-                f"{min(ratios):.2f} to {max(ratios):.2f}",
-                f"{min(blind):.2f} to {max(blind):.2f}",
-            ]
-        )
+    body = [
+        [*key, *planner_ratios(here, "guesses"), planner_ratios(here, "defaults")[1]]
+        for key, here in by_law_and_model(found).items()
+    ]
     return table(["columns", "model", "within 15 %", "ratio, guesses", "ratio, defaults"], body)
+
+
+def planner_learned() -> str:
+    """Return the same for fits that learn bounds, and in a sentence where fewer intervals are finite."""
+    usual, rare = (planner_cells("planner_learned", finite=one) for one in (True, False))
+    body = [
+        [*key, *planner_ratios(here, "guesses"), *planner_ratios(here, "reference")]
+        for key, here in by_law_and_model(usual).items()
+    ]
+    header = ["columns", "model", "guesses", "ratio", "reference", "ratio"]
+    (some, span), (by_table, other) = (planner_ratios(rare, told) for told in ("guesses", "reference"))
+    return (
+        f"{table(header, body)}\n\nWhere more than half of the intervals are finite, but fewer than 95 %: "
+        f"{some} with guesses (ratios of {span}), {by_table} with a reference ({other})."
+    )
 
 
 def planner_finite() -> str:
@@ -1149,6 +1166,7 @@ PAGES: dict[str, dict[str, Callable[[], str]]] = {
         "planner_rare": lambda: planner_table(planner_cells(finite=False)),
         "planner_finite": planner_finite,
         "planner_census": planner_census,
+        "planner_learned": planner_learned,
     },
     "solvers/empirical-bayes.md": {
         "adult": lambda: ablation("adult"),

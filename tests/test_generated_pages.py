@@ -21,7 +21,7 @@ def load(name, folder):
 
 tables, planning = load("generate_tables", DOCS), load("generate_planning", DOCS)
 BLOCKS = [(page, name) for page, blocks in tables.PAGES.items() for name in blocks]
-ELSEWHERE = {("planning.md", "plan"), ("planning.md", "needed")}
+ELSEWHERE = {("planning.md", name) for name in ("plan", "needed", "learned")}
 ELSEWHERE |= {("tests-and-effects.md", "tests"), ("tests-and-effects.md", "effects")}
 """What generate_planning.py writes."""
 
@@ -47,7 +47,7 @@ def test_printed_output_is_what_the_present_code_prints(copy):
     """All but the search for sample sizes, which takes ten times as long as the rest."""
     names = {"pf": planning.Shown}
     for page, blocks in (
-        ("planning.md", {"plan": planning.PLAN}),
+        ("planning.md", {"plan": planning.PLAN, "learned": planning.LEARNED}),
         ("tests-and-effects.md", {"tests": planning.TESTS, "effects": planning.EFFECTS}),
     ):
         written = copy(page)

@@ -1,9 +1,12 @@
-"""Fits of the command line that learn missing bounds."""
+"""Fits of the command line that learn missing bounds, and their plans."""
+
+import json
 
 import numpy as np
 import pytest
 
 import privfit as pf
+from privfit.problem.plan import Plan
 
 FIT = ("--model", "logit", "--epsilon", 8)
 
@@ -87,11 +90,61 @@ def test_what_noise_hides_is_named(invoke, people, draft, refused):
     )
 
 
-def test_a_plan_needs_bounds(invoke, draft, schema, refused):
-    options = ("--model", "huber", "--formula", "hours ~ age", "--rows", 600)
-    refused(invoke("plan", "--schema", draft, *options), 1, "SchemaError: column 'age': lower is missing")
-    line = "usage: Invalid value: --scale private is for fits; plan with the bounds that you expect"
-    refused(invoke("plan", "--schema", schema, *options, "--scale", "private"), 2, line)
+PLAN = ("--model", "ols", "--formula", "hours ~ age", "--rows", 600)
+
+GUESSES = ("--sd", "age=21", "--center", "age=53", "--residual-sd", 10, "--mean", 40)
+
+
+def test_a_plan_needs_bounds_or_guesses(invoke, draft, schema, refused):
+    line = "SchemaError: column 'age': lower is missing"
+    refused(invoke("plan", "--schema", draft, *PLAN), 1, line)
+    line = "InvalidArgument: --scale private: no numeric column of the schema lacks"
+    refused(invoke("plan", "--schema", schema, *PLAN, "--scale", "private"), 1, line)
+    line = "InvalidArgument: sd: the bounds of 'age' are open, so that nothing says how much it varies"
+    refused(invoke("plan", "--schema", draft, *PLAN, "--scale", "private"), 1, line)
+    line = "InvalidArgument: --residual-sd: the bounds of 'hours' are open"
+    refused(invoke("plan", "--schema", draft, *PLAN, "--scale", "private", *GUESSES[:4]), 1, line)
+
+
+@pytest.mark.usefixtures("few_rehearsals")
+def test_every_release_of_a_fit_with_learned_bounds_is_in_its_plan(invoke, people, draft, tmp_path):
+    planned, fitted = tmp_path / "plan.json", tmp_path / "result.json"
+    options = ("--schema", draft, *PLAN[:4], "--epsilon", 8, "--scale", "private", "--scale-share", 0.3)
+    done = invoke("plan", *options, *PLAN[4:], *GUESSES, "--out", planned)
+    assert (done.exit_code, done.stderr) == (0, "")
+    assert "solver: places of columns" in done.stdout
+    assert "bounds of age, hours as each fit learns them" in " ".join(done.stdout.split())
+    assert invoke("fit", people, *options, "--out", fitted).exit_code == 0
+    assert Plan.from_dict(json.loads(planned.read_text())) == pf.FitResult.from_json(fitted).plan
+
+
+@pytest.mark.usefixtures("few_rehearsals")
+def test_a_plan_is_the_one_of_python(invoke, draft, people, tmp_path):
+    out, more = tmp_path / "plan.json", ("--epsilon", 8, "--scale", "private", "--reference", people)
+    done = invoke("plan", "--schema", draft, *PLAN, *more, "--out", out)
+    assert (done.exit_code, done.stderr) == (0, "")
+    expected = pf.plan(
+        "hours ~ age",
+        n=600,
+        schema=draft,
+        model="ols",
+        epsilon=8.0,
+        scale="private",
+        assumptions=pf.Assumptions(reference=people),
+    )
+    assert Plan.from_dict(json.loads(out.read_text())) == expected.plan
+    words = next(line for line in done.stdout.splitlines() if line.startswith("age ")).split()
+    assert float(words[3]) == pytest.approx(expected.width["age"], rel=1e-3)
+
+
+@pytest.mark.parametrize(
+    "typed", [("age",), ("age=",), ("=3",), ("age=3", "age=4"), ("age=three",)], ids=" ".join
+)
+@pytest.mark.parametrize("option", ["--sd", "--center"])
+def test_a_guess_of_a_column_names_it_once(invoke, draft, refused, option, typed):
+    given = [part for text in typed for part in (option, text)]
+    line = f"usage: Invalid value: {option} is COLUMN=NUMBER"
+    refused(invoke("plan", "--schema", draft, *PLAN, "--scale", "private", *given), 2, line)
 
 
 def test_a_draft_serves_formulas_that_read_none_of_its_open_columns(invoke, people, draft, schema, refused):

@@ -121,9 +121,13 @@ def test_a_standard_deviation_can_be_given_in_units_of_the_column():
         ({"sd": {"age": 10.0}, "spread": {"age": 0.1}}, "spread and sd both hold 'age'"),
         ({"sd": {"job": 1.0}}, "sd names 'job'"),
         ({"sd": {"age": 0.0}}, "sd must be positive"),
+        ({"center": {"age": 19.0}}, "center of 'age' must be within its bounds, 20 and 80, got 19"),
+        ({"center": {"gain": 1000.5}}, "center of 'gain' must be within its bounds, 0 and 1000"),
+        ({"center": {"age": math.nan}}, "center must not be NaN"),
+        ({"center": {"job": 1.0}}, "center names 'job', which the schema does not declare numeric"),
     ],
 )
-def test_impossible_standard_deviations_are_refused(guesses, message):
+def test_impossible_columns_are_refused(guesses, message):
     with pytest.raises(InvalidArgument, match=message):
         rows(["age", "job", "gain"], "wage", "numeric", **guesses)
 
@@ -133,6 +137,11 @@ def test_a_plan_says_the_standard_deviations_in_units_of_the_columns():
     planned = pf.plan("high ~ age + gain", n=5000, assumptions=Assumptions(sd={"age": 12.0}), **COMMON)
     assert "standard deviation 12 (age), " in planned.assumptions
     assert "(log1p(gain))" in planned.assumptions
+    guesses = Assumptions(sd={"gain": 0.5}, center={"gain": 100.0})
+    planned = pf.plan("high ~ age + gain", n=5000, assumptions=guesses, **COMMON)
+    assert "standard deviation 10 (age), gain about 100 with standard deviation 0.50 of log1p(gain), " in (
+        planned.assumptions
+    )
 
 
 def test_assumed_responses_have_the_assumed_means():
@@ -145,6 +154,23 @@ def test_assumed_responses_have_the_assumed_means():
     assert y.mean() == pytest.approx(4.0, rel=0.01)
     (_, y), _ = rows(["age", "gain"], "job", "class", mean=[0.5, 0.1, 0.4])
     assert np.bincount(y.astype(int)) / y.size == pytest.approx([0.5, 0.1, 0.4], abs=0.01)
+
+
+def test_the_mean_of_a_response_is_in_its_raw_unit():
+    """About it, after the transform: its logarithm is normal, with half of the rows on either side."""
+    (_, y), design = rows(["age"], "gain", "numeric", mean=100.0, residual_sd=0.1, signal=0.0)
+    half = y.std() * design.target.half_width
+    assert y.mean() * design.target.half_width + design.target.center == pytest.approx(np.log1p(100.0), 1e-3)
+    assert half == pytest.approx(0.1, rel=0.02)
+    for outside in (-1.0, 1001.0):
+        with pytest.raises(InvalidArgument, match=r"mean must lie in \[0, 1000\]"):
+            rows(["age"], "gain", "numeric", mean=outside)
+
+
+def test_a_column_is_about_its_centre_after_its_transform():
+    (x, _), design = rows(["age", "gain"], "wage", "numeric", center={"age": 40.0, "gain": 9.0}, spread=0.05)
+    raw = x * [column.half_width for column in design.columns] + [c.center for c in design.columns]
+    assert raw.mean(axis=0) == pytest.approx([1.0, 40.0, np.log(10.0)], rel=1e-3)
 
 
 def test_given_coefficients_are_those_of_the_stand_in_rows():
@@ -459,6 +485,8 @@ def test_steps_and_rows_for_an_accuracy(relation, factor):
     [
         ("high", {"shares": {"high": [0.8, 0.2]}}, "'high' is the response; give mean="),
         ("wage", {"sd": {"wage": 3.0}}, "'wage' is the response; give residual_sd="),
+        ("wage", {"center": {"wage": 3.0}}, "'wage' is the response; give mean="),
+        ("high", {"reference": {"age": [30.0] * 9}, "center": {"age": 30.0}}, "what center does"),
         ("wage", {"spread": {"wage": 0.2}}, "'wage' is the response; give residual_sd="),
         ("high", {"reference": {"age": [30.0] * 9}, "shares": {"job": [0.5, 0.3, 0.2]}}, "what shares does"),
         ("high", {"reference": {"age": [30.0] * 9}, "correlation": 0.5}, "what correlation does"),

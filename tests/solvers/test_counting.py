@@ -30,6 +30,7 @@ def test_all_rows_are_thought_to_count_unless_shares_clearly_say_less():
     assert counting_part(shares, sd) == pytest.approx(0.1)
     assert counting_part(np.zeros(100), 0.0) == 1.0
     assert counting_part(np.full(100, 0.002), 0.0) == pytest.approx(0.2)
+    assert counting_part(np.full(4, -2.0), 1.0) == 1.0  # the noise in the sum alone is 2
 
 
 def test_what_noise_hides_is_a_share_of_the_rows_that_count():

@@ -9,14 +9,17 @@ import typer
 
 from privfit.cli import options as o
 from privfit.cli.failures import USAGE, OneLineGroup
+from privfit.cli.ledger_commands import ledger_app
 from privfit.cli.request import (
     ANY_ROWS,
     BudgetText,
     ConstantsText,
+    GuessesText,
     LookRequest,
     Request,
     TargetText,
     TextFile,
+    by_column,
     interval_level,
     split_scale,
 )
@@ -30,10 +33,6 @@ app = typer.Typer(
     epilog="Exit codes: 0 done; 1 refused, with a one-line error; 2 the command line makes no sense.",
 )
 
-
-ledger_app = typer.Typer(
-    invoke_without_command=True, help="Accounts of what may be spent, and was, on each data set."
-)
 app.add_typer(ledger_app, name="ledger")
 
 
@@ -152,7 +151,8 @@ def plan(
     quantile: o.Quantile = None,
     residual_bound: o.ResidualBound = None,
     threshold: o.Threshold = None,
-    scale: o.PlannedScale = None,
+    scale: o.Scale = None,
+    scale_share: o.ScaleShare = None,
     smoothing_width: o.PlannedSmoothing = None,
     predictor_bound: o.PredictorBound = None,
     solver: o.Solver = "auto",
@@ -174,6 +174,9 @@ def plan(
     effect: o.Effect = None,
     coefficient: o.Coefficient = None,
     mean: o.MeanResponse = None,
+    residual_sd: o.ResidualSd = None,
+    sd: o.Sd = None,
+    center: o.Center = None,
     reference: o.Reference = None,
     sep: o.Separator = ",",
     no_header: o.NoHeader = False,
@@ -181,9 +184,7 @@ def plan(
     out: o.PlanFile = None,
 ) -> None:
     """Show what a fit would ask, spend and buy, or how many rows a target needs. Needs no data."""
-    residual_scale, share = split_scale(scale, None)
-    if share is not None:
-        raise typer.BadParameter("--scale private is for fits; plan with the bounds that you expect")
+    residual_scale, share = split_scale(scale, scale_share)
     request = Request(
         schema=schema,
         model=model.value,
@@ -197,6 +198,7 @@ def plan(
             smoothing_width=smoothing_width,
             predictor_bound=predictor_bound,
         ),
+        share=share,
         solver=solver,
         l2=l2,
         inference=not no_inference,
@@ -212,10 +214,16 @@ def plan(
         seed=None,
     )
     goal = TargetText(rows, width, power, effect, coefficient)
-    table = TextFile.of_reference(reference, sep, no_header=no_header, columns=columns)
+    guesses = GuessesText(
+        mean=mean,
+        residual_sd=residual_sd,
+        sd=by_column(sd, option="--sd"),
+        center=by_column(center, option="--center"),
+        reference=TextFile.of_reference(reference, sep, no_header=no_header, columns=columns),
+    )
     from privfit.cli.plan import run_plan  # noqa: PLC0415 -- heavy
 
-    run_plan(request, goal, mean=mean, reference=table, out=out)
+    run_plan(request, goal, guesses, out=out)
 
 
 @app.command()
@@ -332,59 +340,3 @@ def demo(
     from privfit.cli.demo import run_demo  # noqa: PLC0415 -- heavy
 
     run_demo(folder, rows)
-
-
-@ledger_app.callback()
-def _ledger(context: typer.Context) -> None:
-    """Accounts of what may be spent, and was, on each data set."""
-    if context.invoked_subcommand is None:
-        typer.echo(context.get_help(), err=True)
-        raise typer.Exit(USAGE)
-
-
-@ledger_app.command("grant")
-def ledger_grant(
-    *,
-    ledger: o.LedgerPath,
-    dataset: Annotated[str, typer.Option(help="Name of the data set.")],
-    schema: Annotated[
-        Path | None, typer.Option(help="Refuse fits under any other schema than this TOML file.")
-    ] = None,
-    epsilon: o.GrantEpsilon = None,
-    delta: o.GrantDelta = None,
-    mu: o.Mu = None,
-    rho: o.Rho = None,
-) -> None:
-    """Allow a budget to be spent on a data set, for good. Makes the ledger if it is missing."""
-    from privfit.cli.ledger import run_grant  # noqa: PLC0415 -- heavy
-
-    run_grant(ledger, dataset, BudgetText(epsilon, delta, mu, rho), schema)
-
-
-@ledger_app.command("show")
-def ledger_show(ledger: o.LedgerPath) -> None:
-    """Show what was granted, what is spent and what is left."""
-    from privfit.cli.ledger import run_show  # noqa: PLC0415 -- heavy
-
-    run_show(ledger)
-
-
-@ledger_app.command("verify")
-def ledger_verify(
-    ledger: o.LedgerPath,
-    head: Annotated[
-        str | None, typer.Option(help="Head that an earlier verify printed, kept outside of the file.")
-    ] = None,
-) -> None:
-    """Check that no entry was changed, removed or moved; with --head, that none was cut off."""
-    from privfit.cli.ledger import run_verify  # noqa: PLC0415 -- heavy
-
-    run_verify(ledger, head)
-
-
-@ledger_app.command("export")
-def ledger_export(ledger: o.LedgerPath, out: o.LedgerExport = None) -> None:
-    """Write all entries as JSON, to standard output or a file."""
-    from privfit.cli.ledger import run_export  # noqa: PLC0415 -- heavy
-
-    run_export(ledger, out)

@@ -17,7 +17,7 @@ REFUSED, USAGE = 1, 2
 
 _SPELLED = re.compile(
     r"relation='(?P<relation>\w+)'|scale=['\"]private['\"]|'[^']*'|\b(inference=False|learn_bounds)\b"
-    r"|\b(random_state|n_rows|rows_per_unit|residual_bound|smoothing_width|predictor_bound|scale_share)\b"
+    r"|\b(random_state|n_rows|rows_per_unit|residual_bound|smoothing_width|predictor_bound|scale_share|residual_sd)\b"
 )
 """Arguments of Python that options have another spelling for; what is quoted is a name and stays."""
 

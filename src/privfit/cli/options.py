@@ -89,9 +89,6 @@ Threshold = Annotated[
     ),
 ]
 _RESIDUALS = "Public residual scale, for --model huber, in units of the response. Default: estimated."
-PlannedScale = Annotated[
-    str | None, typer.Option("--scale", metavar="NUMBER", help=_RESIDUALS, rich_help_panel=_MODEL)
-]
 Scale = Annotated[
     str | None,
     typer.Option(
@@ -253,6 +250,30 @@ Reference = Annotated[
 MeanResponse = Annotated[
     float | None,
     typer.Option("--mean", help="Guess of the mean response, or base rate.", rich_help_panel="Assumptions"),
+]
+ResidualSd = Annotated[
+    float | None,
+    typer.Option(
+        "--residual-sd",
+        help="Guess of the residual standard deviation of a numeric response.",
+        rich_help_panel="Assumptions",
+    ),
+]
+Sd = Annotated[
+    list[str] | None,
+    typer.Option(
+        metavar="COLUMN=NUMBER",
+        help="Guess of a column's standard deviation, after its transform. May be repeated.",
+        rich_help_panel="Assumptions",
+    ),
+]
+Center = Annotated[
+    list[str] | None,
+    typer.Option(
+        metavar="COLUMN=NUMBER",
+        help="Guess of a column's middle, before its transform. May be repeated.",
+        rich_help_panel="Assumptions",
+    ),
 ]
 PlanFile = Annotated[
     Path | None, typer.Option("--out", help="Write the plan as JSON.", rich_help_panel=_OUTPUT)

@@ -11,15 +11,15 @@ import typer
 from privfit._progress import running
 from privfit.cli.output import check_writable
 from privfit.cli.prepare import prepare
-from privfit.cli.request import Request, TargetText, TextFile
+from privfit.cli.request import GuessesText, Request, TargetText, TextFile
 from privfit.cli.tables import WIDTH, text_table
 from privfit.data.schema import Schema
 from privfit.data.tables import Table, open_table
 from privfit.errors import InvalidArgument
 from privfit.estimators.assumptions import Assumptions
-from privfit.estimators.forecast import Rehearsal
 from privfit.estimators.options import FitOptions
 from privfit.estimators.planned import PlannedFit, described, planned_rows
+from privfit.estimators.rehearsal import Rehearsal
 from privfit.estimators.sample_size import Wanted, rows_needed
 from privfit.planning import cost
 from privfit.privacy.ledger import Ledger
@@ -55,19 +55,22 @@ _KINDS = {
 }
 
 
-def run_plan(
-    request: Request, target: TargetText, *, mean: float | None, reference: TextFile | None, out: Path | None
-) -> None:
+def run_plan(request: Request, target: TargetText, guesses: GuessesText, *, out: Path | None) -> None:
     """Print the plan and its forecast; write the plan as JSON if asked for."""
+    reference = guesses.reference
     inputs = (request.schema, request.ledger, None if reference is None else reference.path)
     check_writable(out, option="--out", inputs=inputs)
     rows = None if target.rows is None else planned_rows(rows=target.rows)
     with running("planning"):
         prepared = prepare(request, rows=rows)
-        table = None if reference is None else _opened(reference)
-        assumptions = Assumptions(mean=mean, reference=table)
-        rehearsal = Rehearsal.prepare(prepared.model, prepared.encoder, prepared.schema, assumptions)
-        planned = _planned(rehearsal, prepared.options, target, assumptions=assumptions, level=request.level)
+        assumptions = Assumptions(
+            mean=guesses.mean,
+            residual_sd=guesses.residual_sd,
+            sd=guesses.sd,
+            center=guesses.center,
+            reference=None if reference is None else _opened(reference),
+        )
+        planned = _planned(prepared.rehearsal(assumptions), prepared.options, target, level=request.level)
     if rows is None:
         typer.echo(f"Needed: {planned.n_rows} {'rows' if planned.plan.unit is None else 'units'}\n")
     typer.echo(render_plan(planned))
@@ -83,11 +86,9 @@ def _opened(file: TextFile) -> Table:
     return open_table(file.path, columns=file.columns, header=file.header, sep=file.sep)
 
 
-def _planned(
-    rehearsal: Rehearsal, options: FitOptions, target: TargetText, *, assumptions: Assumptions, level: float
-) -> PlannedFit:
+def _planned(rehearsal: Rehearsal, options: FitOptions, target: TargetText, *, level: float) -> PlannedFit:
     if target.rows is not None:
-        return described(rehearsal, options, n_rows=target.rows, assumptions=assumptions, level=level)
+        return described(rehearsal, options, n_rows=target.rows, level=level)
     if not options.inference:
         raise InvalidArgument(
             "width and power are of intervals and tests, so --no-inference cannot meet them"
@@ -95,7 +96,7 @@ def _planned(
     wanted = Wanted(
         width=target.width, power=target.power, effect=target.effect, coefficient=target.coefficient
     )
-    return rows_needed(rehearsal, options, wanted, assumptions=assumptions, level=level).planned
+    return rows_needed(rehearsal, options, wanted, level=level).planned
 
 
 def render_plan(planned: PlannedFit) -> str:

@@ -14,9 +14,11 @@ from privfit.data.schema import Schema
 from privfit.data.shares import ShareRule
 from privfit.data.tables import Table, open_table
 from privfit.errors import LedgerError
+from privfit.estimators.assumptions import Assumptions
 from privfit.estimators.models import Model, model_named
 from privfit.estimators.objective import make_problem, plan_fit
 from privfit.estimators.options import FitOptions, public_rows
+from privfit.estimators.rehearsal import Rehearsal
 from privfit.estimators.scales import PRIVATE, bought_schema, bought_share, drafted
 from privfit.terms.encoder import FormulaEncoder
 
@@ -44,14 +46,22 @@ class Prepared:
         """Buy the bounds that a draft lacks, if there is one; see `bought_schema` for what is raised."""
         if self.draft is None or self.request.share is None:
             return self
-
-        def encoder_of(schema: Schema) -> Encoder:
-            return _encoder(self.request, schema, self.model)
-
         encoder, options = bought_schema(
-            self.model, encoder_of, rows, self.options, draft=self.draft, share=self.request.share
+            self.model, self.encoder_of, rows, self.options, draft=self.draft, share=self.request.share
         )
         return replace(self, draft=None, encoder=encoder, options=options)
+
+    def rehearsal(self, assumptions: Assumptions) -> Rehearsal:
+        """Return stand-in rows by which the fit is rehearsed."""
+        if self.draft is None or self.request.share is None:
+            return Rehearsal.prepare(self.model, self.encoder, self.schema, assumptions)
+        return Rehearsal.with_look(
+            self.model, self.encoder_of, self.schema, assumptions, self.draft, self.request.share
+        )
+
+    def encoder_of(self, schema: Schema) -> Encoder:
+        """Return the encoder of the fit by a schema."""
+        return _encoder(self.request, schema, self.model)
 
 
 def prepare(request: Request, *, rows: int | None = None) -> Prepared:

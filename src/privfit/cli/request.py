@@ -212,6 +212,37 @@ class TextFile:
         return None
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GuessesText:
+    """The options that state what a plan assumes of a table, as they were typed."""
+
+    mean: float | None
+    residual_sd: float | None
+    sd: dict[str, float] | None
+    center: dict[str, float] | None
+    reference: TextFile | None
+
+
+def by_column(given: list[str] | None, *, option: str) -> dict[str, float] | None:
+    """Return the numbers of columns that were typed as ``COLUMN=NUMBER``, None without any.
+
+    Raises
+    ------
+    typer.BadParameter
+        If one is no such text, or names a column again.
+    """
+    found: dict[str, float] = {}
+    for text in given or ():
+        name, _, number = text.rpartition("=")
+        if not name or name in found:
+            raise typer.BadParameter(f"{option} is COLUMN=NUMBER, once for each column; got {text!r}")
+        try:
+            found[name] = float(number)
+        except ValueError:
+            raise typer.BadParameter(f"{option} is COLUMN=NUMBER, got {text!r}") from None
+    return found or None
+
+
 def interval_level(level: float | None, *, intervals: bool) -> float | None:
     """Return the coverage of intervals, None without them, or raise `typer.BadParameter`."""
     if not intervals and level is not None:

@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 
 from privfit._checks import FloatArray, in_range, positive
-from privfit.data.declarations import CategoricalColumn, Level, NumericColumn
+from privfit.data.declarations import CategoricalColumn, Column, Level, NumericColumn
 from privfit.data.schema import Schema
 from privfit.errors import InvalidArgument
 from privfit.results.numbers import significant
@@ -39,15 +39,15 @@ DEFAULT_COUNT = 0.1
 class Assumptions:
     """Public guesses about a table, for planning. Never take them from the table itself.
 
-    A numeric column is normal about the middle of its declared range and clamped to it, after its transform;
-    a categorical one has the given shares; a common factor correlates them. A response follows the model.
+    A numeric column is normal about its centre and clamped to the declared range, after its transform; a
+    categorical one has the given shares; a common factor correlates them. A response follows the model.
 
     Parameters
     ----------
     mean : float, sequence of float or mapping, optional
         Mean response in its raw unit. For labels the share of the positive one (default 1/4), or those of all
         classes (default equal), as in ``shares``. Numbers: default the middle of the declared range. Counts:
-        a tenth of the bound, but at least 1.
+        a tenth of the bound, but at least 1. Where the bounds are open as well, see `privfit.plan`.
     coefficients : mapping, optional
         Guesses of coefficients, by their names in results and in raw units; the others are then 0, and the
         intercept follows from ``mean``.
@@ -57,20 +57,23 @@ class Assumptions:
         standard deviations (default 1/2).
     residual_sd : float, optional
         Residual standard deviation of a numeric response, in its (transformed) unit. Default: an eighth of
-        the declared range.
+        the declared range; needed where that is open.
     spread : float or mapping
         Standard deviation of a numeric column as a fraction of its declared range, at most 0.5; one for all,
         or by column. Default 1/6. An even spread has 0.29.
     sd : mapping, optional
-        Standard deviations of numeric columns in their own (transformed) units, in place of ``spread``.
+        Standard deviations of numeric columns in their own (transformed) units, in place of ``spread``;
+        needed where bounds are open.
+    center : mapping, optional
+        Middles of numeric columns in their raw units, in place of that of the (transformed) declared range.
     shares : mapping, optional
         For categorical columns: the shares of their levels, in the order of the schema, or as a mapping or a
         series by level. Default: equal.
     correlation : float
         Of any two columns in the underlying normal vector, in [0, 1).
     reference : frame, mapping or path, optional
-        A public or synthetic table whose rows stand in for yours in place of ``spread``, ``shares`` and
-        ``correlation``. If it holds the response too, that is taken as it is.
+        A public or synthetic table whose rows stand in for yours in place of ``spread``, ``sd``, ``center``,
+        ``shares`` and ``correlation``. If it holds the response too, that is taken as it is.
     """
 
     mean: float | Shares | None = None
@@ -79,6 +82,7 @@ class Assumptions:
     residual_sd: float | None = None
     spread: float | Mapping[str, float] = DEFAULT_SPREAD
     sd: Mapping[str, float] | None = None
+    center: Mapping[str, float] | None = None
     shares: Mapping[str, Shares] | None = None
     correlation: float = 0.0
     reference: object = None
@@ -96,12 +100,14 @@ class Assumptions:
             positive(residual_sd=self.residual_sd)
         for value in self.sd.values() if self.sd else ():
             positive(sd=value)
+        for value in self.center.values() if self.center else ():
+            in_range(-math.inf, math.inf, center=value)
         in_range(0.0, 1.0, closed="left", correlation=self.correlation)
         if self.signal is not None and self.coefficients is not None:
             raise InvalidArgument("signal says how large coefficients are; give it or coefficients")
         if self.reference is not None:
             self._refuse_beside_reference(
-                {"spread": DEFAULT_SPREAD, "sd": None, "shares": None, "correlation": 0.0},
+                {"spread": DEFAULT_SPREAD, "sd": None, "center": None, "shares": None, "correlation": 0.0},
                 "reference says by its rows what {} does; give one of them",
             )
 
@@ -122,6 +128,13 @@ class Assumptions:
         spread = self.spread.get(name, DEFAULT_SPREAD) if isinstance(self.spread, Mapping) else self.spread
         return spread * _width(column)
 
+    def center_of(self, name: str, column: NumericColumn) -> float:
+        """Return the middle of a numeric column, in its transformed unit."""
+        if self.center is not None and name in self.center:
+            return float(column.transformed(np.array([self.center[name]], dtype=np.float64))[0])
+        low, high = column.limits
+        return 0.5 * (low + high)
+
     def shares_of(self, name: str, column: CategoricalColumn) -> FloatArray:
         """Return the shares of the levels of a categorical column, one for each, with sum 1."""
         given = None if self.shares is None else self.shares.get(name)
@@ -141,7 +154,8 @@ class Assumptions:
 
     def check(self, schema: Schema, response: str) -> None:
         """Raise `InvalidArgument` where a guess is about no predictor that the schema declares."""
-        for argument, instead in (("spread", "residual_sd"), ("sd", "residual_sd"), ("shares", "mean")):
+        instead_of = {"spread": "residual_sd", "sd": "residual_sd", "center": "mean", "shares": "mean"}
+        for argument, instead in instead_of.items():
             given = getattr(self, argument)
             if isinstance(given, Mapping) and response in given:
                 raise InvalidArgument(
@@ -149,23 +163,33 @@ class Assumptions:
                 )
         if isinstance(self.spread, Mapping):
             _check_columns("spread", self.spread, schema, NumericColumn, "numeric")
-        for name, sd in _check_columns("sd", self.sd or {}, schema, NumericColumn, "numeric").items():
-            column = schema[name]
-            assert isinstance(column, NumericColumn)  # noqa: S101 -- just checked
-            if isinstance(self.spread, Mapping) and name in self.spread:
-                raise InvalidArgument(f"spread and sd both hold {name!r}; give one of them")
-            if sd > WIDEST_SPREAD * _width(column):
-                raise InvalidArgument(
-                    f"sd of {column.label(name)!r} must be at most half its declared range, "
-                    f"{WIDEST_SPREAD * _width(column):g}, got {sd:g}"
-                )
+        for name in _check_columns("sd", self.sd or {}, schema, NumericColumn, "numeric"):
+            self._check_sd(name, schema[name])
+        for name in _check_columns("center", self.center or {}, schema, NumericColumn, "numeric"):
+            self._check_center(name, schema[name])
         for name in _check_columns("shares", self.shares or {}, schema, CategoricalColumn, "categorical"):
             column = schema[name]
             assert isinstance(column, CategoricalColumn)  # noqa: S101 -- just checked
             self.shares_of(name, column)
 
-    def _sd_in_words(self, name: str, column: NumericColumn) -> str:
-        return f"{significant(self.sd_of(name, column), 2)} ({column.label(name)})"
+    def _check_sd(self, name: str, column: Column) -> None:
+        assert isinstance(column, NumericColumn)  # noqa: S101 -- the caller has checked
+        if isinstance(self.spread, Mapping) and name in self.spread:
+            raise InvalidArgument(f"spread and sd both hold {name!r}; give one of them")
+        sd, most = self.sd_of(name, column), WIDEST_SPREAD * _width(column)
+        if sd > most:
+            raise InvalidArgument(
+                f"sd of {column.label(name)!r} must be at most half its declared range, {most:g}, got {sd:g}"
+            )
+
+    def _check_center(self, name: str, column: Column) -> None:
+        assert isinstance(column, NumericColumn)  # noqa: S101 -- the caller has checked
+        center = (self.center or {})[name]
+        if not column.lower <= center <= column.upper:
+            raise InvalidArgument(
+                f"center of {name!r} must be within its bounds, {column.lower:g} and {column.upper:g}, got "
+                f"{center:g}"
+            )
 
     def describe(self, schema: Schema, names: Iterable[str]) -> str:
         """Return the assumptions about these columns in one sentence, for reports."""
@@ -174,16 +198,33 @@ class Assumptions:
         else:
             columns = [(name, schema[name]) for name in names]
             numbers = [(name, one) for name, one in columns if isinstance(one, NumericColumn)]
-            sds = ", ".join(self._sd_in_words(*one) for one in numbers[:_SHOWN])
-            sds += ", ..." if len(numbers) > _SHOWN else ""
-            levels = "equally common levels" if self.shares is None else "levels as common as given"
-            joint = f", correlation {self.correlation:g}" if self.correlation else ", no correlation"
-            rows = f"{levels}{joint}"
-            if numbers:
-                middle = "numeric columns about the middle of their declared range"
-                rows = f"{middle} with standard deviation {sds}, {rows}"
+            common = "equally common levels" if self.shares is None else "levels as common as given"
+            levels = [common] if len(numbers) < len(columns) else []
+            joint = f"correlation {self.correlation:g}" if self.correlation else "no correlation"
+            rows = ", ".join([*self._numbers_in_words(numbers), *levels, joint])
         slopes = "" if self.coefficients is None else ", coefficients as given"
         return f"{rows}{slopes}"
+
+    def _numbers_in_words(self, numbers: Sequence[tuple[str, NumericColumn]]) -> list[str]:
+        """Return what is assumed of numeric columns, those first that are in the middle of their range."""
+        centers = self.center or {}
+        usual = [f"{self._sd(*one)} ({one[1].label(one[0])})" for one in numbers if one[0] not in centers]
+        others = [
+            f"{name} about {significant(centers[name], 3)} with standard deviation {self._sd(name, column)}"
+            + ("" if column.transform is None else f" of {column.label(name)}")
+            for name, column in numbers
+            if name in centers
+        ]
+        middle = "numeric columns about the middle of their declared range with standard deviation "
+        return [*([middle + _some(usual)] if usual else []), *([_some(others)] if others else [])]
+
+    def _sd(self, name: str, column: NumericColumn) -> str:
+        return significant(self.sd_of(name, column), 2)
+
+
+def _some(texts: Sequence[str]) -> str:
+    """Return some texts in a row, the first of many."""
+    return ", ".join(texts[:_SHOWN]) + (", ..." if len(texts) > _SHOWN else "")
 
 
 def _width(column: NumericColumn) -> float:
@@ -199,7 +240,7 @@ def as_shares(given: object, levels: Sequence[object], *, what: str) -> FloatArr
         given = given.to_dict()  # as of value_counts, by level
     if isinstance(given, Mapping):
         if set(given) != set(levels):
-            shown = ", ".join(map(repr, levels[:_SHOWN])) + (", ..." if len(levels) > _SHOWN else "")
+            shown = _some([repr(level) for level in levels])
             raise InvalidArgument(f"the shares of {what!r} by level must name all of {shown} and no other")
         given = [given[level] for level in levels]
     shares = _numbers(given)

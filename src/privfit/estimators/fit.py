@@ -103,7 +103,8 @@ def _result(
     estimate: FloatArray,
 ) -> FitResult:
     design = encoder.design
-    plan = preceded(oracle.plan, [look.planned for look in options.looks])
+    looks, learned = ((), ()) if options.bought is None else (options.bought.releases, options.bought.ranges)
+    plan = preceded(oracle.plan, options.before)
     scale = None if inference.scale is None else inference.scale * design.target.half_width
     return FitResult(
         model=model.fitted_title(oracle.problem.loss, design),
@@ -117,7 +118,7 @@ def _result(
         scale=scale,
         statement=PrivacyStatement.of(options.budget, plan, private=oracle.private, noise=oracle.noise_label),
         plan=plan,
-        releases=(*options.looks, *oracle.released) if plan.private else (),
+        releases=(*looks, *oracle.released) if plan.private else (),
         form=ModelForm(
             columns=design.names,
             terms=design.terms,
@@ -126,7 +127,7 @@ def _result(
             centers=tuple(column.center for column in design.columns),
             half_widths=tuple(column.half_width for column in design.columns),
             quantile=model.quantile,
-            learned=() if options.bought is None else options.bought.ranges,
+            learned=learned,
         ),
         encoder=encoder,
     )

@@ -1,28 +1,16 @@
-"""What a plan will buy: it is rehearsed on public rows."""
+"""What a plan will buy, by rehearsals."""
 
 import math
-from dataclasses import dataclass, replace
+from collections.abc import Sequence
+from dataclasses import dataclass
 
 import numpy as np
 from scipy import stats
 from scipy.special import roots_legendre
 
-from privfit._checks import FloatArray, whole
-from privfit.data.encode import Encoder
-from privfit.data.schema import Schema
-from privfit.data.shares import ShareRule
-from privfit.data.source import ArraySource
-from privfit.errors import Incompatible
-from privfit.estimators.assumptions import Assumptions
-from privfit.estimators.fit import carry_out
-from privfit.estimators.models import Model
-from privfit.estimators.objective import make_problem, plan_fit, weighting_of
-from privfit.estimators.options import FitOptions
-from privfit.estimators.stand_in import StandIn, stand_in_rows
+from privfit._checks import FloatArray
 from privfit.inference.wald import critical_value, interval
-from privfit.privacy.mechanisms import make_source
 from privfit.problem.objective import Problem
-from privfit.problem.oracle import Oracle
 from privfit.problem.plan import Plan
 from privfit.results import FitResult
 
@@ -62,18 +50,19 @@ class Forecast:
     dof: FloatArray
 
     @classmethod
-    def of(cls, results: list[FitResult]) -> "Forecast":
-        """Return the forecast that fits of stand-in rows amount to."""
-        names = results[0].names
-        if results[0].dof is None:
-            unknown = np.full((len(results), len(names)), math.nan)
-            return cls(names, unknown, unknown, unknown)
-        return cls(
-            names,
-            np.array([result.bse for result in results]),
-            np.array([result.noise_share for result in results]),
-            np.array([result.dof for result in results]),
+    def of(cls, names: tuple[str, ...], results: Sequence[FitResult | None]) -> "Forecast":
+        """Return the forecast that fits of stand-in rows amount to; None stands for one that is refused."""
+        refused = tuple(np.full(len(names), value) for value in (math.inf, 1.0, math.inf))
+        found = np.array(
+            [refused if one is None else (one.bse, one.noise_share, one.dof) for one in results],
+            dtype=np.float64,
         )
+        return cls(names, *found.transpose(1, 0, 2))
+
+    @classmethod
+    def unknown(cls, names: tuple[str, ...]) -> "Forecast":
+        """Return that of fits that report no standard errors."""
+        return cls(names, *np.full((3, 1, len(names)), math.nan))
 
     @property
     def known(self) -> bool:
@@ -184,64 +173,3 @@ def enough_rehearsals(problem: Problem, plan: Plan) -> int:
         _MANY_ROWS / problem.n_rows, _MANY_COEFFICIENTS / problem.size, _MANY_RELEASES / len(plan.releases)
     )
     return min(max(FEWEST_REHEARSALS, int(wanted)), MOST_REHEARSALS)
-
-
-@dataclass(frozen=True, slots=True)
-class Rehearsal:
-    """A model and stand-in rows, ready to forecast any number of rows and any budget.
-
-    Parameters
-    ----------
-    model : Model
-    encoder : Encoder
-    rows : tuple of array
-        Encoded stand-in rows ``x`` (m, p) and their responses ``y`` (m,).
-    schema : Schema
-    """
-
-    model: Model
-    encoder: Encoder
-    rows: tuple[FloatArray, FloatArray]
-    schema: Schema
-
-    @classmethod
-    def prepare(cls, model: Model, encoder: Encoder, schema: Schema, assumptions: Assumptions) -> "Rehearsal":
-        """Make the stand-in rows."""
-        return cls(model, encoder, stand_in_rows(encoder, schema, assumptions), schema)
-
-    def plan(self, options: FitOptions, *, n_rows: int) -> tuple[Problem, Plan]:
-        """Return the problem and the plan of a fit of ``n_rows`` rows.
-
-        Raises
-        ------
-        Incompatible
-            If the fit would have no noise.
-        PrivfitError
-            Another named subclass, as the fit would raise it.
-        """
-        problem = make_problem(self.model, self.encoder.design, options, n_rows=whole(n_rows=n_rows))
-        plan = plan_fit(problem, options)
-        if not plan.private:
-            raise Incompatible(
-                "solver: a fit without noise spends nothing and has no plan; choose another solver"
-            )
-        return problem, plan
-
-    def forecast(self, options: FitOptions, *, n_rows: int, rehearsals: int | None = None) -> Forecast:
-        """Return what a fit of ``n_rows`` rows is expected to report.
-
-        The solver and the inference run as they would, with the planned noise, on the stand-in rows. These
-        count alike: each stands for a privacy unit with one row, and a survey weight at its bound. Without
-        ``rehearsals`` there are `enough_rehearsals`.
-        """
-        options = replace(options, shares=ShareRule())
-        problem, plan = self.plan(options, n_rows=n_rows)
-        if rehearsals is None:
-            rehearsals = enough_rehearsals(problem, plan)
-        count = rehearsals if options.inference else 1
-        return Forecast.of([self._once(problem, plan, options, seed) for seed in range(count)])
-
-    def _once(self, problem: Problem, plan: Plan, options: FitOptions, seed: int) -> FitResult:
-        rows = ArraySource(*self.rows, norm_bound=problem.norm_bound, weighting=weighting_of(problem))
-        oracle = Oracle(problem, plan, StandIn(rows, problem.n_rows), make_source(seed))
-        return carry_out(self.model, self.encoder, options, oracle)[0]

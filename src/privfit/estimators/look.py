@@ -18,6 +18,8 @@ from privfit.planning import plan_of
 from privfit.privacy.allowance import Allowance
 from privfit.privacy.composition import compose
 from privfit.privacy.mechanisms import NoiseSource
+from privfit.problem.objective import Problem
+from privfit.problem.oracle import Oracle
 from privfit.problem.plan import Plan, Release
 from privfit.solvers.column_look import ColumnLook
 from privfit.solvers.column_ranges import Interval
@@ -86,15 +88,26 @@ def _look_at(
 ) -> Look:
     if isinstance(raw, RowStream):
         raise InvalidArgument("data: a RowStream is read once, and a look takes three passes; pass a table")
-    opened, look = OpenedRows.of(linear_regression(), encoder, raw, options), ColumnLook(len(names))
+    opened = OpenedRows.of(linear_regression(), encoder, raw, options)
     problem, noise = opened.problem, options.noise()
-    plan = plan_of(problem, _MODEL, _METHOD, look.plan(problem, allowance))
+    plan = planned_look(problem, names, allowance)
     if plan.private and not compose(plan.events).within(options.budget):
         raise PlanViolation("a look at columns would exceed its budget")
     encoded = opened.ready()
     del opened
     oracle, spend = reserved(problem, plan, encoded, options, noise)
-    intervals = zip(names, look.run(problem, oracle), strict=True)
-    found = {name: interval for name, interval in intervals if interval is not None}
+    look = asked(oracle, names, noise)
     spend.commit()
-    return Look(plan, oracle.released, found, oracle.private, oracle.noise_label, noise)
+    return look
+
+
+def planned_look(problem: Problem, names: Sequence[str], allowance: Allowance) -> Plan:
+    """Return the plan of a look at these columns that costs ``allowance``."""
+    return plan_of(problem, _MODEL, _METHOD, ColumnLook(len(names)).plan(problem, allowance))
+
+
+def asked(oracle: Oracle, names: Sequence[str], noise: NoiseSource) -> Look:
+    """Ask an oracle what is planned, by noise from a source, and return what it shows of these columns."""
+    intervals = zip(names, ColumnLook(len(names)).run(oracle.problem, oracle), strict=True)
+    found = {name: interval for name, interval in intervals if interval is not None}
+    return Look(oracle.plan, oracle.released, found, oracle.private, oracle.noise_label, noise)

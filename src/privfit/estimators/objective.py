@@ -64,7 +64,7 @@ def plan_fit(problem: Problem, options: FitOptions) -> Plan:
     plan = make_plan(problem, solver, options.allowance, inference=options.inference)
     if isinstance(solver, NonPrivate):
         return plan
-    whole = preceded(plan, [look.planned for look in options.looks])
+    whole = preceded(plan, options.before)
     if not plan.private or not compose(whole.events).within(options.budget):
         raise Incompatible("solver: its plan exceeds the budget")
     return plan

@@ -15,14 +15,14 @@ from privfit.privacy.ledger import Ledger
 from privfit.privacy.mechanisms import NoiseSource, NoNoise, make_source
 from privfit.privacy.relation import Relation
 from privfit.problem.objective import Problem
-from privfit.problem.plan import Release
+from privfit.problem.plan import PlannedRelease, Release
 from privfit.results.form import LearnedRange
 from privfit.solvers import AbstractSolver, NonPrivate, resolve, settle
 
 
 @dataclass(frozen=True, slots=True)
 class BoughtBounds:
-    """What was released of the rows before a fit, at the expense of its budget.
+    """What looks at the rows before a fit released, at the expense of its budget.
 
     Parameters
     ----------
@@ -67,8 +67,10 @@ class FitOptions:
         None for private noise; a seed makes the fit repeatable and not private.
     shares : ShareRule
         Which rows make up a privacy unit, and how much each counts.
+    before : tuple of PlannedRelease
+        Looks at the rows before the fit, at the expense of the same budget.
     bought : BoughtBounds, optional
-        Bounds that a part of the budget was spent on.
+        What they showed, once they were taken.
     """
 
     budget: Budget
@@ -82,6 +84,7 @@ class FitOptions:
     schema: Schema | None = None
     random_state: object = None
     shares: ShareRule = field(default_factory=ShareRule)
+    before: tuple[PlannedRelease, ...] = ()
     bought: BoughtBounds | None = None
 
     def __post_init__(self) -> None:
@@ -99,20 +102,14 @@ class FitOptions:
         return resolve(self.solver, inference=bool(self.inference))
 
     @property
-    def looks(self) -> tuple[Release, ...]:
-        """What was released of the rows before, at the expense of the same budget."""
-        return () if self.bought is None else self.bought.releases
-
-    @property
     def allowance(self) -> Allowance:
         """What the fit may cost: the budget less the cost of the looks; no limit without privacy."""
         if isinstance(self.method, NonPrivate):
             return Allowance.unlimited()
-        spent = [look.planned for look in self.looks]
-        amounts = [one.mu if one.epsilon is None else one.epsilon for one in spent]
-        events = [event for one in spent if (event := one.event) is not None]
+        amounts = [look.mu if look.epsilon is None else look.epsilon for look in self.before]
+        events = [event for look in self.before if (event := look.event) is not None]
         whole = Allowance.of(self.budget)
-        return whole.after(amounts, events) if spent else whole
+        return whole.after(amounts, events) if self.before else whole
 
     def settled(self, problem: Problem) -> AbstractSolver:
         """Return the solver of a fit of this problem."""

@@ -8,14 +8,11 @@ import numpy as np
 import pandas as pd
 
 from privfit._checks import coverage, in_range, whole
-from privfit.data.encode import Encoder
-from privfit.data.schema import Schema
 from privfit.data.source import MOST_ROWS
 from privfit.errors import InvalidArgument
-from privfit.estimators.assumptions import Assumptions
-from privfit.estimators.forecast import Forecast, Rehearsal
-from privfit.estimators.models import Model
+from privfit.estimators.forecast import Forecast
 from privfit.estimators.options import FitOptions
+from privfit.estimators.rehearsal import Rehearsal
 from privfit.planning import Purpose, budget_split
 from privfit.problem.plan import Plan
 from privfit.results.coefficient_plot import need_matplotlib
@@ -176,28 +173,13 @@ def planned_rows(**kwargs: Any) -> int:
     return n_rows
 
 
-def planned_fit(
-    model: Model,
-    encoder: Encoder,
-    schema: Schema,
-    options: FitOptions,
-    *,
-    n_rows: int,
-    assumptions: Assumptions,
-    level: float,
-) -> PlannedFit:
+def described(rehearsal: Rehearsal, options: FitOptions, *, n_rows: int, level: float) -> PlannedFit:
     """Return the plan of a fit of ``n_rows`` rows and what it is expected to buy."""
-    rehearsal = Rehearsal.prepare(model, encoder, schema, assumptions)
-    return described(rehearsal, options, n_rows=n_rows, assumptions=assumptions, level=level)
-
-
-def described(
-    rehearsal: Rehearsal, options: FitOptions, *, n_rows: int, assumptions: Assumptions, level: float
-) -> PlannedFit:
-    """Return `planned_fit` of stand-in rows that are there already."""
     coverage(level)
     design = rehearsal.encoder.design
-    covariates = assumptions.describe(rehearsal.schema, rehearsal.encoder.needed[:-1])
+    looked = () if rehearsal.look is None else rehearsal.look.names
+    learned = f"; bounds of {', '.join(looked)} as each fit learns them" if looked else ""
+    covariates = rehearsal.assumptions.describe(rehearsal.schema, rehearsal.encoder.needed[:-1])
     _, plan = rehearsal.plan(options, n_rows=n_rows)
     return PlannedFit(
         model=rehearsal.model.title_for(design),
@@ -205,7 +187,7 @@ def described(
         plan=plan,
         statement=PrivacyStatement.of(options.budget, plan, private=plan.private, noise=""),
         forecast=rehearsal.forecast(options, n_rows=n_rows),
-        assumptions=f"{covariates}; {response_in_words(rehearsal)}",
+        assumptions=f"{covariates}; {response_in_words(rehearsal)}{learned}",
         level=level,
     )
 

@@ -4,18 +4,16 @@ import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 
-import numpy as np
-
 from privfit._checks import in_range, positive
 from privfit.data.design import INTERCEPT
 from privfit.data.encode import Encoder
 from privfit.errors import Incompatible, InvalidArgument, TooLittleData
-from privfit.estimators.assumptions import Assumptions
-from privfit.estimators.forecast import Forecast, Rehearsal
+from privfit.estimators.forecast import Forecast
 from privfit.estimators.models import Model
 from privfit.estimators.objective import make_problem
 from privfit.estimators.options import FitOptions
 from privfit.estimators.planned import PlannedFit, described, rows_in_words
+from privfit.estimators.rehearsal import Rehearsal
 from privfit.privacy.allowance import Allowance
 from privfit.privacy.budget import Budget
 from privfit.solvers import ProjectedNoisyGradientDescent
@@ -132,9 +130,7 @@ class SampleSize:
         return self.planned.summary().as_html()
 
 
-def rows_needed(
-    rehearsal: Rehearsal, options: FitOptions, wanted: Wanted, *, assumptions: Assumptions, level: float
-) -> SampleSize:
+def rows_needed(rehearsal: Rehearsal, options: FitOptions, wanted: Wanted, *, level: float) -> SampleSize:
     """Return the fewest rows, to about 1 %, with which the forecast of their plan meets the target.
 
     Raises
@@ -155,7 +151,7 @@ def rows_needed(
     if log_rows is None:
         raise Incompatible("width or power: a billion rows do not suffice; ask for less, or give more budget")
     n_rows = rows(log_rows)
-    planned = described(rehearsal, options, n_rows=n_rows, assumptions=assumptions, level=level)
+    planned = described(rehearsal, options, n_rows=n_rows, level=level)
     return SampleSize(n_rows, options.budget, "rows", planned)
 
 
@@ -165,7 +161,6 @@ def epsilon_needed(
     wanted: Wanted,
     *,
     n_rows: int,
-    assumptions: Assumptions,
     level: float,
 ) -> SampleSize:
     """Return the smallest epsilon, to about 1 %, with which the plan of ``n_rows`` rows meets the target.
@@ -192,7 +187,7 @@ def epsilon_needed(
             "sampling varies too much; plan more rows"
         )
     chosen = with_epsilon(found)
-    planned = described(rehearsal, chosen, n_rows=n_rows, assumptions=assumptions, level=level)
+    planned = described(rehearsal, chosen, n_rows=n_rows, level=level)
     return SampleSize(n_rows, chosen.budget, "epsilon", planned)
 
 
@@ -259,8 +254,7 @@ def _forecast(rehearsal: Rehearsal, options: FitOptions, n_rows: int, rehearsals
     try:
         return rehearsal.forecast(options, n_rows=n_rows, rehearsals=rehearsals)
     except TooLittleData:
-        names = rehearsal.encoder.design.reported_names
-        return Forecast(names, *(np.full((1, len(names)), value) for value in (math.inf, 1.0, math.inf)))
+        return Forecast.of(rehearsal.encoder.design.reported_names, [None])
 
 
 def _sought(

@@ -101,11 +101,9 @@ def bought_schema(
     if not names:
         return encoder, options
     _check(model, encoder, raw, options)
-    *first, last = names
-    roles = {"unit": outline.unit, "weights": outline.weight}
-    rough = SchemaEncoder(draft.stand_in.with_roles(**roles), target=last, columns=first)
+    rough = look_encoder(draft, names, outline)
     completed, fitted = _bought(draft, names, rough, raw, options, share)
-    schema = completed.outline.with_roles(**roles)
+    schema = with_roles_of(outline, completed.outline)
     try:
         return encoder_of(schema), replace(fitted, schema=schema)
     except FormulaError as error:
@@ -174,7 +172,30 @@ def _bought(  # noqa: PLR0917 -- private
 ) -> tuple[Draft, FitOptions]:
     """Look at some unbounded columns of a draft; return it with bounds, and the options of the fit."""
     part, _ = options.allowance.split([share, 1.0 - share])
-    look = look_at(encoder, raw, options, names, part)
+    return learned_by(look_at(encoder, raw, options, names, part), draft, names, options)
+
+
+def look_encoder(draft: Draft, names: Sequence[str], outline: Schema) -> SchemaEncoder:
+    """Return the encoder by which unbounded columns of a draft are looked at, the last as the response."""
+    *first, last = names
+    return SchemaEncoder(with_roles_of(outline, draft.stand_in), target=last, columns=first)
+
+
+def with_roles_of(outline: Schema, schema: Schema) -> Schema:
+    """Return a schema with the privacy unit and the weights of another one."""
+    return schema.with_roles(unit=outline.unit, weights=outline.weight)
+
+
+def learned_by(
+    look: Look, draft: Draft, names: Sequence[str], options: FitOptions
+) -> tuple[Draft, FitOptions]:
+    """Return the draft with the bounds that a look shows, and the options of the fit that follows.
+
+    Raises
+    ------
+    TooLittleData
+        If a column has none.
+    """
     completed = draft.completed(look.bounds(draft))
     lacking = [name for name in names if name in completed.unbounded]
     if lacking:
@@ -182,7 +203,7 @@ def _bought(  # noqa: PLR0917 -- private
         rest = f". Learned, at a cost that is spent, was {_text(completed, known)}" if known else ""
         raise TooLittleData(f"scale={PRIVATE!r}: {_reasons(lacking, look)}{rest}")
     bought = BoughtBounds(look.releases, look.source, _ranges(completed, names))
-    return completed, replace(options, bought=bought)
+    return completed, replace(options, before=look.plan.releases, bought=bought)
 
 
 def _reasons(lacking: Sequence[str], look: Look) -> str:

@@ -5,8 +5,9 @@ from dataclasses import replace
 import numpy as np
 
 from privfit._checks import FloatArray
-from privfit.estimators.forecast import FEWEST_REHEARSALS, Rehearsal
+from privfit.estimators.forecast import FEWEST_REHEARSALS
 from privfit.estimators.options import FitOptions
+from privfit.estimators.rehearsal import Rehearsal
 from privfit.inference.infer import BudgetSplit
 
 BREADS = (0.05, 0.08, 0.12, 0.18, 0.26)

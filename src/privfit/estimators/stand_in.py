@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Callable, Iterator, Mapping
+from functools import partial
 
 import numpy as np
 from scipy.special import expit, ndtr, ndtri, softmax
@@ -10,8 +11,8 @@ from scipy.stats import poisson, qmc
 from privfit._checks import FloatArray, in_range
 from privfit.data.blocks import Block, BlockKernel, RowTerms
 from privfit.data.caps import SlopeBounds
-from privfit.data.declarations import CategoricalColumn, NumericColumn
-from privfit.data.design import INTERCEPT, Design
+from privfit.data.declarations import CategoricalColumn, Column, NumericColumn
+from privfit.data.design import INTERCEPT, Design, Target
 from privfit.data.encode import Encoder
 from privfit.data.schema import Schema
 from privfit.data.source import Coins, IntArray, RowSource
@@ -36,8 +37,6 @@ _CONSTANT = 1e-9
 
 _RAKINGS = 50
 """Rounds in which intercepts are moved towards the wanted shares of the classes."""
-
-_INVERSE = {None: lambda x: x, "log1p": np.expm1, "log": np.exp, "sqrt": np.square}
 
 
 class StandIn:
@@ -118,24 +117,49 @@ def stand_in_rows(
     InvalidArgument
         If an assumption contradicts the schema or the model.
     """
+    table, chance = _assumed(encoder, schema, assumptions)
+    if chance is None:
+        return complete_rows(encoder, table)
+    x = encoder.encode_predictors(table)
+    y = _bounded(_responses(encoder, schema, assumptions, (x, chance)), encoder.design.target)
+    return _complete(x, y)
+
+
+def complete_rows(encoder: Encoder, table: Table) -> tuple[FloatArray, FloatArray]:
+    """Return the encoded rows ``x`` (m, p) and ``y`` (m,) of a table that lack no cell."""
+    return _complete(*encoder.encode(table))
+
+
+def _complete(x: FloatArray, y: FloatArray) -> tuple[FloatArray, FloatArray]:
+    kept = np.isfinite(x).all(axis=1) & np.isfinite(y)
+    return x[kept], y[kept]
+
+
+def stand_in_table(encoder: Encoder, schema: Schema, assumptions: Assumptions) -> Table:
+    """Return rows as the assumptions have them, as they come: no bound of the response cuts them.
+
+    Parameters and errors as in `stand_in_rows`. Rows of a reference table may lack cells.
+    """
+    table, chance = _assumed(encoder, schema, assumptions)
+    if chance is None:
+        return table
+    response = encoder.needed[-1]
+    y = _responses(encoder, schema, assumptions, (encoder.encode_predictors(table), chance))
+    return table.joined([(response, _raw(np.nan_to_num(y), encoder.design.target, schema[response]))])
+
+
+def _assumed(encoder: Encoder, schema: Schema, assumptions: Assumptions) -> tuple[Table, FloatArray | None]:
+    """Return raw rows, and the chances (m,) by which their responses are drawn; None if they have some."""
     names, response = encoder.needed[:-1], encoder.needed[-1]
     assumptions.check(schema, response)
     if assumptions.reference is None:
         points = _even(len(names) + 2)
-        table, chance = assumed_table(schema, names, assumptions, points[:, :-1]), points[:, -1]
-    else:
-        table = with_rows(open_table(assumptions.reference))
-        answered = response in table.names
-        table = open_table(table, needed=encoder.needed if answered else names)
-        if answered:
-            assumptions.without_response()
-            x, y = encoder.encode(table)
-            kept = np.isfinite(x).all(axis=1) & np.isfinite(y)
-            return x[kept], y[kept]
-        chance = _even(1, table.n_rows)[:, 0]
-    x = encoder.encode_predictors(table)
-    kept = np.isfinite(x).all(axis=1)
-    return x[kept], _responses(x[kept], chance[kept], encoder.design, assumptions)
+        return assumed_table(schema, names, assumptions, points[:, :-1]), points[:, -1]
+    table = with_rows(open_table(assumptions.reference))
+    if response in table.names:
+        assumptions.without_response()
+        return open_table(table, needed=encoder.needed), None
+    return open_table(table, needed=names), _even(1, table.n_rows)[:, 0]
 
 
 def assumed_table(
@@ -158,7 +182,8 @@ def assumed_table(
     for k, name in enumerate(names):
         column = schema[name]
         if isinstance(column, NumericColumn):
-            columns.append((name, _numbers(column, joint[:, k], assumptions.sd_of(name, column))))
+            around = assumptions.center_of(name, column), assumptions.sd_of(name, column)
+            columns.append((name, _numbers(column, joint[:, k], *around)))
         else:
             shares = assumptions.shares_of(name, column)
             columns.append((name, _levels(column, ndtr(joint[:, k]), shares)))
@@ -172,10 +197,9 @@ def _even(dimension: int, count: int = 1 << LOG_ROWS) -> FloatArray:
     return np.asarray(points[:count] + 0.5 ** (log_count + 1), dtype=np.float64)
 
 
-def _numbers(column: NumericColumn, normal: FloatArray, sd: float) -> FloatArray:
-    low, high = column.limits
-    values = np.clip(0.5 * (low + high) + sd * normal, low, high)
-    return np.clip(_INVERSE[column.transform](values), column.lower, column.upper)
+def _numbers(column: NumericColumn, normal: FloatArray, center: float, sd: float) -> FloatArray:
+    values = np.clip(center + sd * normal, *column.limits)
+    return np.clip(column.untransformed(values), column.lower, column.upper)
 
 
 def _levels(column: CategoricalColumn, uniform: FloatArray, shares: FloatArray) -> np.ndarray:
@@ -183,12 +207,44 @@ def _levels(column: CategoricalColumn, uniform: FloatArray, shares: FloatArray) 
     return np.array(column.levels, dtype=object)[codes]
 
 
-def _responses(x: FloatArray, chance: FloatArray, design: Design, assumptions: Assumptions) -> FloatArray:
-    """Return encoded responses that follow the assumed model, the quantile ``chance`` of each row's law."""
+def _responses(
+    encoder: Encoder, schema: Schema, assumptions: Assumptions, rows: tuple[FloatArray, FloatArray]
+) -> FloatArray:
+    """Return encoded responses that follow the assumed model, before bounds cut them; NaN for rows with NaN.
+
+    ``rows`` are predictors (m, p) and the quantile (m,) of each row's law that its response is.
+    """
+    (x, chance), column = rows, schema[encoder.needed[-1]]
+    kept = np.isfinite(x).all(axis=1)
+    found = np.full(len(x), math.nan)
+    found[kept] = _law(encoder.design, column)(x[kept], chance[kept], encoder.design, assumptions)
+    return found
+
+
+def _law(design: Design, column: Column) -> Callable[..., FloatArray]:
+    """Return what finds encoded responses, by what they are."""
     if design.target.labels is not None:
-        many = len(design.target.labels) > 2
-        return (_classes if many else _binary)(x, chance, design, assumptions)
-    return (_numeric if design.target.count_bound is None else _counts)(x, chance, design, assumptions)
+        return _binary if len(design.target.labels) == 2 else _classes
+    if design.target.count_bound is not None:
+        return _counts
+    assert isinstance(column, NumericColumn)  # noqa: S101 -- as the encoder has checked
+    return partial(_numeric, column=column)
+
+
+def _bounded(y: FloatArray, target: Target) -> FloatArray:
+    """Return encoded responses within their bounds."""
+    if target.labels is not None:
+        return y
+    return np.clip(y, -1.0, 1.0) if target.count_bound is None else np.minimum(y, target.count_bound)
+
+
+def _raw(y: FloatArray, target: Target, column: Column) -> np.ndarray:
+    """Return encoded responses as they come."""
+    if isinstance(column, CategoricalColumn):
+        return np.array(target.labels, dtype=object)[y.astype(np.intp)]
+    if target.labels is not None:
+        return np.array(target.labels, dtype=np.float64)[y.astype(np.intp)]
+    return column.untransformed(target.center + target.half_width * y)
 
 
 def _binary(x: FloatArray, chance: FloatArray, design: Design, assumptions: Assumptions) -> FloatArray:
@@ -215,20 +271,21 @@ def _counts(x: FloatArray, chance: FloatArray, design: Design, assumptions: Assu
     )
     mean = in_range(0.0, bound, closed="neither", mean=given)
     eta = _slopes(x, design, assumptions, unit=1.0, signal=0.5)[:, 0]
-    return np.minimum(poisson.ppf(chance, np.exp(eta + _offset(design, np.exp, eta, mean))), bound)
+    return np.asarray(poisson.ppf(chance, np.exp(eta + _offset(design, np.exp, eta, mean))))
 
 
-def _numeric(x: FloatArray, chance: FloatArray, design: Design, assumptions: Assumptions) -> FloatArray:
-    target, sd = design.target, USUAL_RESIDUAL if design.target.bounded else 1.0
+def _numeric(
+    x: FloatArray, chance: FloatArray, design: Design, assumptions: Assumptions, column: NumericColumn
+) -> FloatArray:
+    target, sd = design.target, USUAL_RESIDUAL
     if assumptions.residual_sd is not None:
         sd = assumptions.residual_sd / target.half_width
     eta = _slopes(x, design, assumptions, unit=sd, signal=0.5)[:, 0]
-    given = (
-        target.center if assumptions.mean is None else in_range(-math.inf, math.inf, mean=assumptions.mean)
-    )
-    middle = (given - target.center) / target.half_width
-    y = eta + (middle - eta.mean() if design.has_intercept else 0.0) + sd * ndtri(chance)
-    return np.clip(y, -1.0, 1.0) if target.bounded else y
+    middle = 0.0
+    if assumptions.mean is not None:
+        mean = np.array([in_range(column.lower, column.upper, mean=assumptions.mean)])
+        middle = (float(column.transformed(mean)[0]) - target.center) / target.half_width
+    return eta + (middle - eta.mean() if design.has_intercept else 0.0) + sd * ndtri(chance)
 
 
 def _slopes(

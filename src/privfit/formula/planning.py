@@ -1,18 +1,21 @@
 """Plans without data: `plan`, `sample_size` and `shortest_split`."""
 
 from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Self
 
 from privfit._checks import RelationName, coverage
+from privfit.data.draft import Draft
 from privfit.data.encode import Encoder, SchemaEncoder
 from privfit.data.schema import Schema, SchemaLike, as_schema
 from privfit.data.shares import ShareRule
 from privfit.errors import InvalidArgument
 from privfit.estimators.assumptions import Assumptions
 from privfit.estimators.budget import choose_budget
-from privfit.estimators.forecast import Rehearsal
 from privfit.estimators.models import Model, m_estimation, model_named
 from privfit.estimators.options import FitOptions
-from privfit.estimators.planned import PlannedFit, planned_fit, planned_rows
+from privfit.estimators.planned import PlannedFit, described, planned_rows
+from privfit.estimators.rehearsal import Rehearsal
 from privfit.estimators.sample_size import (
     AccuracyPlan,
     SampleSize,
@@ -21,6 +24,7 @@ from privfit.estimators.sample_size import (
     epsilon_needed,
     rows_needed,
 )
+from privfit.estimators.scales import bought_share, drafted
 from privfit.estimators.split import shortest
 from privfit.inference.infer import BudgetSplit
 from privfit.losses import AbstractLoss
@@ -43,6 +47,8 @@ def plan(
     relation: RelationName = "replace",
     l2: float = 0.0,
     inference: bool | BudgetSplit = True,
+    scale: str | None = None,
+    scale_share: float = 0.1,
     unit: str | None = None,
     rows_per_unit: int = 1,
     weights: str | None = None,
@@ -71,6 +77,11 @@ def plan(
         As in `privfit.logit`.
     inference : bool or BudgetSplit
         As in `privfit.logit`.
+    scale, scale_share : optional
+        As in `privfit.logit`: with ``scale="private"`` a fit learns the bounds that the schema leaves open.
+        What it will find there is assumed: ``sd`` of a predictor, ``residual_sd`` of a numeric response,
+        ``mean`` of counts, or a reference table. Without ``center`` of a predictor, or ``mean`` of a numeric
+        response, numbers are taken to start at a bound that is declared, or to be about 0.
     unit, rows_per_unit, weights : optional
         As in `privfit.logit`: the column that identifies the privacy unit, the rows of one up to which all
         count alike, and the column of survey weights.
@@ -113,19 +124,17 @@ def plan(
     """
     n_rows = planned_rows(n=n)
     guesses = Assumptions.of(assumptions)
-    declared = as_schema(schema).with_roles(unit=unit, weights=weights)
-    regression, encoder = _regression(formula, declared, model, quantile, target)
+    regression = _Regression.of(formula, model, quantile=quantile, target=target)
+    columns = _Columns.of(schema, scale=scale, share=scale_share, unit=unit, weights=weights)
     options = FitOptions(
         budget=choose_budget(epsilon, delta, budget),
-        shares=ShareRule.of(declared, rows_per_unit),
+        shares=ShareRule.of(columns.schema, rows_per_unit),
         solver=solver,
         relation=relation,
         l2=l2,
         inference=inference,
     )
-    return planned_fit(
-        regression, encoder, declared, options, n_rows=n_rows, assumptions=guesses, level=level
-    )
+    return described(_rehearsal(regression, columns, guesses), options, n_rows=n_rows, level=level)
 
 
 def sample_size(
@@ -148,6 +157,8 @@ def sample_size(
     relation: RelationName = "replace",
     l2: float = 0.0,
     inference: bool | BudgetSplit = True,
+    scale: str | None = None,
+    scale_share: float = 0.1,
     radius: float | None = None,
     unit: str | None = None,
     rows_per_unit: int = 1,
@@ -159,8 +170,8 @@ def sample_size(
 
     Parameters
     ----------
-    formula, schema, model, quantile, target, solver, relation, l2, inference, unit, rows_per_unit, \
-weights, assumptions, level
+    formula, schema, model, quantile, target, solver, relation, l2, inference, scale, scale_share, unit, \
+rows_per_unit, weights, assumptions, level
         As in `plan`.
     width : float or mapping, optional
         Largest median width of an interval, in reported units: of ``coefficient``, or by name.
@@ -202,11 +213,11 @@ weights, assumptions, level
     """
     guesses = Assumptions.of(assumptions)
     coverage(level)
-    declared = as_schema(schema).with_roles(unit=unit, weights=weights)
-    regression, encoder = _regression(formula, declared, model, quantile, target)
+    regression = _Regression.of(formula, model, quantile=quantile, target=target)
+    columns = _Columns.of(schema, scale=scale, share=scale_share, unit=unit, weights=weights)
     options = FitOptions(
         budget=choose_budget(epsilon, delta, budget),
-        shares=ShareRule.of(declared, rows_per_unit),
+        shares=ShareRule.of(columns.schema, rows_per_unit),
         solver=solver,
         relation=relation,
         l2=l2,
@@ -217,20 +228,22 @@ weights, assumptions, level
             raise InvalidArgument(
                 "accuracy asks for steps and rows of its own; leave width, power, effect and n out"
             )
-        return accuracy_plan(regression, encoder, options, accuracy=accuracy, radius=radius)
+        if columns.draft is not None:
+            raise InvalidArgument("accuracy is of coordinates within declared bounds; leave scale out")
+        return accuracy_plan(
+            regression.model, regression.encoder(columns.schema), options, accuracy=accuracy, radius=radius
+        )
     if radius is not None:
         raise InvalidArgument("radius goes with accuracy")
     if not inference:
         raise InvalidArgument("inference must not be False: without it there is no interval and no test")
     wanted = Wanted(width=width, power=power, effect=effect, coefficient=coefficient)
-    rehearsal = Rehearsal.prepare(regression, encoder, declared, guesses)
+    rehearsal = _rehearsal(regression, columns, guesses)
     if n is None:
-        return rows_needed(rehearsal, options, wanted, assumptions=guesses, level=level)
+        return rows_needed(rehearsal, options, wanted, level=level)
     if budget is not None or epsilon != 1.0:
         raise InvalidArgument("n asks for the epsilon that is needed; leave epsilon and budget out, or n")
-    return epsilon_needed(
-        rehearsal, options, wanted, n_rows=planned_rows(n=n), assumptions=guesses, level=level
-    )
+    return epsilon_needed(rehearsal, options, wanted, n_rows=planned_rows(n=n), level=level)
 
 
 def shortest_split(
@@ -247,6 +260,8 @@ def shortest_split(
     solver: object = "auto",
     relation: RelationName = "replace",
     l2: float = 0.0,
+    scale: str | None = None,
+    scale_share: float = 0.1,
     unit: str | None = None,
     rows_per_unit: int = 1,
     weights: str | None = None,
@@ -259,7 +274,8 @@ def shortest_split(
     ----------
     formula, n, schema, model, quantile, target
         As in `plan`.
-    epsilon, delta, budget, solver, relation, l2, unit, rows_per_unit, weights, assumptions, level
+    epsilon, delta, budget, solver, relation, l2, scale, scale_share, unit, rows_per_unit, weights, \
+assumptions, level
         As in `plan`.
 
     Returns
@@ -291,35 +307,70 @@ def shortest_split(
     """
     coverage(level)
     n_rows = planned_rows(n=n)
-    declared = as_schema(schema).with_roles(unit=unit, weights=weights)
-    regression, encoder = _regression(formula, declared, model, quantile, target)
+    regression = _Regression.of(formula, model, quantile=quantile, target=target)
+    columns = _Columns.of(schema, scale=scale, share=scale_share, unit=unit, weights=weights)
     guesses = Assumptions.of(assumptions)
     options = FitOptions(
         budget=choose_budget(epsilon, delta, budget),
-        shares=ShareRule.of(declared, rows_per_unit),
+        shares=ShareRule.of(columns.schema, rows_per_unit),
         solver=solver,
         relation=relation,
         l2=l2,
     )
-    rehearsal = Rehearsal.prepare(regression, encoder, declared, guesses)
+    rehearsal = _rehearsal(regression, columns, guesses)
     return shortest(rehearsal, options, n_rows=n_rows, level=level)
 
 
-def _regression(
-    formula: str | None,
-    declared: Schema,
-    model: str | AbstractLoss,
-    quantile: float | None,
-    target: str | None,
-) -> tuple[Model, Encoder]:
-    if isinstance(model, AbstractLoss):
-        if quantile is not None:
-            raise InvalidArgument("quantile goes with model='quantile'; a loss has its own")
-        regression = m_estimation(model)
-    else:
-        regression = model_named(model, quantile=quantile)
-    if formula is not None:
-        if target is not None:
+@dataclass(frozen=True, slots=True)
+class _Regression:
+    """A model and what it is of: a formula, or a response and all other columns."""
+
+    model: Model
+    formula: str | None
+    target: str | None
+
+    @classmethod
+    def of(
+        cls, formula: str | None, model: str | AbstractLoss, *, quantile: float | None, target: str | None
+    ) -> Self:
+        if isinstance(model, AbstractLoss):
+            if quantile is not None:
+                raise InvalidArgument("quantile goes with model='quantile'; a loss has its own")
+            regression = m_estimation(model)
+        else:
+            regression = model_named(model, quantile=quantile)
+        if formula is not None and target is not None:
             raise InvalidArgument("target is named by the formula; leave it out")
-        return regression, FormulaEncoder(formula, declared, target_kind=regression.target_kind)
-    return regression, SchemaEncoder(declared, target=target, target_kind=regression.target_kind)
+        return cls(regression, formula, target)
+
+    def encoder(self, schema: Schema) -> Encoder:
+        if self.formula is not None:
+            return FormulaEncoder(self.formula, schema, target_kind=self.model.target_kind)
+        return SchemaEncoder(schema, target=self.target, target_kind=self.model.target_kind)
+
+
+@dataclass(frozen=True, slots=True)
+class _Columns:
+    """What is declared, with the widest bounds where a fit learns them, by a part of its budget."""
+
+    schema: Schema
+    draft: Draft | None
+    share: float
+
+    @classmethod
+    def of(
+        cls, schema: SchemaLike, *, scale: object, share: float, unit: str | None, weights: str | None
+    ) -> Self:
+        bought = bought_share(scale, share)
+        draft = None if bought is None else drafted(schema, unit=unit, weights=weights)
+        declared = as_schema(schema if draft is None else draft.outline)
+        return cls(declared.with_roles(unit=unit, weights=weights), draft, bought or 0.0)
+
+
+def _rehearsal(regression: _Regression, columns: _Columns, assumptions: Assumptions) -> Rehearsal:
+    if columns.draft is None:
+        encoder = regression.encoder(columns.schema)
+        return Rehearsal.prepare(regression.model, encoder, columns.schema, assumptions)
+    return Rehearsal.with_look(
+        regression.model, regression.encoder, columns.schema, assumptions, columns.draft, columns.share
+    )

@@ -69,12 +69,12 @@ def counting_part(shares: FloatArray, noise: float) -> float:
     Returns
     -------
     float
-        In (0, 1]; no less than the noise in it.
+        In (0, 1]; no less than the noise in it, where that is below 1.
     """
     total, spread = float(np.sum(shares)), noise * math.sqrt(shares.size)
     if total >= 1.0 - _CLEARLY * spread or (total <= 0.0 and spread == 0.0):
         return 1.0
-    return max(total, spread)
+    return min(max(total, spread), 1.0)
 
 
 def upper_edge(number: int) -> float:
@@ -178,8 +178,8 @@ def spread_out(shares: FloatArray) -> tuple[FloatArray, FloatArray]:
 def smoothed_out(shares: FloatArray) -> tuple[FloatArray, FloatArray]:
     """Return places and their chances for rows whose density in wide classes follows that of the next ones.
 
-    The share of rows up to a place is a monotone cubic through those up to the edges (Fritsch and Carlson
-    1980), so that a tail falls within its classes, too.
+    The share of rows up to a place is a monotone cubic through those up to the edges (Fritsch and Butland
+    1984), so that a tail falls within its classes, too.
     """
     places = np.arange(1, shares.size * _POINTS + 1) / _POINTS
     edges = np.arange(shares.size + 1.0)

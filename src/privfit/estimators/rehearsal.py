@@ -1,0 +1,166 @@
+"""A plan, rehearsed on public rows."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Self, final
+
+from privfit._checks import FloatArray, whole
+from privfit.data.draft import Draft
+from privfit.data.encode import Encoder
+from privfit.data.schema import Schema
+from privfit.data.shares import ShareRule
+from privfit.data.source import ArraySource
+from privfit.errors import FormulaError, Incompatible, TooLittleData
+from privfit.estimators.assumptions import Assumptions
+from privfit.estimators.expected import expected
+from privfit.estimators.fit import carry_out
+from privfit.estimators.forecast import Forecast, enough_rehearsals
+from privfit.estimators.models import Model
+from privfit.estimators.objective import make_problem, plan_fit, weighting_of
+from privfit.estimators.options import FitOptions
+from privfit.estimators.rehearsed_look import RehearsedLook
+from privfit.estimators.scales import with_roles_of
+from privfit.estimators.stand_in import StandIn, complete_rows, stand_in_rows, stand_in_table
+from privfit.planning import preceded
+from privfit.problem.objective import Problem
+from privfit.problem.oracle import Oracle
+from privfit.problem.plan import Plan
+from privfit.results import FitResult
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Rehearsal:
+    """A model and stand-in rows, ready to forecast any number of rows and any budget.
+
+    Parameters
+    ----------
+    model : Model
+    encoder : Encoder
+    rows : tuple of array
+        Encoded stand-in rows ``x`` (m, p) and their responses ``y`` (m,).
+    schema : Schema
+        With the bounds that are expected in place of those that a fit learns.
+    assumptions : Assumptions
+        What the rows rest on.
+    look : RehearsedLook or None
+        How a fit learns bounds; None if all are declared.
+    """
+
+    model: Model
+    encoder: Encoder
+    rows: tuple[FloatArray, FloatArray]
+    schema: Schema
+    assumptions: Assumptions
+    look: RehearsedLook | None = None
+
+    @classmethod
+    def prepare(cls, model: Model, encoder: Encoder, schema: Schema, assumptions: Assumptions) -> Self:
+        """Make the stand-in rows."""
+        return cls(model, encoder, stand_in_rows(encoder, schema, assumptions), schema, assumptions)
+
+    @classmethod
+    def with_look(  # noqa: PLR0917
+        cls,
+        model: Model,
+        encoder_of: Callable[[Schema], Encoder],
+        outline: Schema,
+        assumptions: Assumptions,
+        draft: Draft,
+        share: float,
+    ) -> Self:
+        """Make the stand-in rows of a fit that learns bounds first.
+
+        Parameters
+        ----------
+        model : Model
+        encoder_of : callable
+            Returns the encoder by a schema.
+        outline : Schema
+            That of the draft, with the unit and the weights.
+        assumptions : Assumptions
+        draft : Draft
+        share : float
+            Part of the budget by which bounds are learned.
+
+        Raises
+        ------
+        InvalidArgument
+            If nothing is assumed of a column that has no bounds.
+        PrivfitError
+            Another named subclass, as in `prepare`.
+        """
+        needed = encoder_of(outline).needed
+        names = tuple(name for name in draft.unbounded if name in needed)
+        completed, assumptions = expected(draft, names, needed[-1], model.target_kind, assumptions)
+        schema = with_roles_of(outline, completed.outline)
+        encoder = encoder_of(schema)
+        if not names:
+            return cls.prepare(model, encoder, schema, assumptions)
+        table = stand_in_table(encoder, schema, assumptions)
+        look = RehearsedLook.prepare(draft, names, outline, encoder_of, share, table)
+        return cls(model, encoder, complete_rows(encoder, table), schema, assumptions, look)
+
+    def plan(self, options: FitOptions, *, n_rows: int) -> tuple[Problem, Plan]:
+        """Return the problem and the plan of a fit of ``n_rows`` rows, with the look before it.
+
+        Raises
+        ------
+        Incompatible
+            If the fit would have no noise.
+        PrivfitError
+            Another named subclass, as the fit would raise it.
+        """
+        n_rows = whole(n_rows=n_rows)
+        if self.look is not None:
+            options = self.look.before(options, n_rows=n_rows)
+        problem = make_problem(self.model, self.encoder.design, options, n_rows=n_rows)
+        plan = preceded(plan_fit(problem, options), options.before)
+        if not plan.private:
+            raise Incompatible(
+                "solver: a fit without noise spends nothing and has no plan; choose another solver"
+            )
+        return problem, plan
+
+    def forecast(self, options: FitOptions, *, n_rows: int, rehearsals: int | None = None) -> Forecast:
+        """Return what a fit of ``n_rows`` rows is expected to report.
+
+        The solver and the inference run as they would, with the planned noise, on the stand-in rows, and
+        before them the look at columns, if there is one. These rows count alike: each stands for a privacy
+        unit with one row, and a survey weight at its bound. Without ``rehearsals`` there are
+        `privfit.estimators.forecast.enough_rehearsals`.
+        """
+        options = replace(options, shares=ShareRule())
+        problem, plan = self.plan(options, n_rows=n_rows)
+        if rehearsals is None:
+            rehearsals = enough_rehearsals(problem, plan)
+        count = rehearsals if options.inference else 1
+        seeded = [replace(options, random_state=seed) for seed in range(count)]
+        if self.look is None:
+            results = [self._fit(self.encoder, self.rows, one, problem, plan) for one in seeded]
+        else:
+            results = [self._looked(self.look, one, n_rows=n_rows) for one in seeded]
+        names = self.encoder.design.reported_names
+        return Forecast.of(names, results) if options.inference else Forecast.unknown(names)
+
+    def _looked(self, look: RehearsedLook, options: FitOptions, *, n_rows: int) -> FitResult | None:
+        """Return a fit within the bounds that a look shows; None if it is refused for them."""
+        try:
+            encoder, options = look.within(options, n_rows=n_rows)
+        except (TooLittleData, FormulaError):
+            return None
+        problem = make_problem(self.model, encoder.design, options, n_rows=n_rows)
+        plan = plan_fit(problem, options)
+        return self._fit(encoder, complete_rows(encoder, look.table), options, problem, plan)
+
+    def _fit(
+        self,
+        encoder: Encoder,
+        rows: tuple[FloatArray, FloatArray],
+        options: FitOptions,
+        problem: Problem,
+        plan: Plan,
+    ) -> FitResult:
+        source = ArraySource(*rows, norm_bound=problem.norm_bound, weighting=weighting_of(problem))
+        oracle = Oracle(problem, plan, StandIn(source, problem.n_rows), options.noise())
+        return carry_out(self.model, encoder, options, oracle)[0]
