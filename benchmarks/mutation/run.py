@@ -149,6 +149,11 @@ SUITES = {
     ),
     "procedures.column_places": _suite(_tests("procedures/test_column_places"), "neither_too_small"),
     "solvers.tails": Suite(_tests("solvers/test_tails")),
+    "solvers.histogram": Suite(
+        (*_tests("solvers/test_histogram", "solvers/test_counting"), "-k", "not twenty_thousand"),
+        _tests("solvers/test_norms", "solvers/test_sizes"),
+    ),
+    "solvers.far_levels": _suite(_tests("solvers/test_far_levels"), "intervals_of"),
     "solvers.column_ranges": _suite(
         _tests("solvers/test_column_ranges", "solvers/test_column_reach", "solvers/test_column_look"),
         "noise_alone",
@@ -166,6 +171,14 @@ SUITES = {
     ),
     "procedures.random_round": Suite(
         _tests("procedures/test_walks"), _tests("solvers/test_sampled", "solvers/test_constants")
+    ),
+    "procedures.minimise": Suite(
+        _tests(
+            "procedures/test_minimise_bounds",
+            "procedures/test_certified_minimiser",
+            "procedures/test_minimise",
+        ),
+        _tests("procedures/test_objective_perturbation", "solvers/test_perturbation"),
     ),
     "procedures.output_perturbation": Suite(
         _tests("procedures/test_minimise"), _tests("solvers/test_perturbation")

@@ -100,10 +100,15 @@ def test_a_plan_needs_bounds_or_guesses(invoke, draft, schema, refused):
     refused(invoke("plan", "--schema", draft, *PLAN), 1, line)
     line = "InvalidArgument: --scale private: no numeric column of the schema lacks"
     refused(invoke("plan", "--schema", schema, *PLAN, "--scale", "private"), 1, line)
-    line = "InvalidArgument: sd: the bounds of 'age' are open, so that nothing says how much it varies"
-    refused(invoke("plan", "--schema", draft, *PLAN, "--scale", "private"), 1, line)
+    options = ("--schema", draft, *PLAN, "--scale", "private")
+    line = "InvalidArgument: --sd: the bounds of 'age' are open, so that nothing says how much it varies"
+    assert "give --sd age=..., or a public" in refused(invoke("plan", *options), 1, line)
     line = "InvalidArgument: --residual-sd: the bounds of 'hours' are open"
-    refused(invoke("plan", "--schema", draft, *PLAN, "--scale", "private", *GUESSES[:4]), 1, line)
+    assert "give --residual-sd ..., or" in refused(invoke("plan", *options, *GUESSES[:4]), 1, line)
+    line = "InvalidArgument: --center is about predictors, and 'hours' is the response; give --mean"
+    refused(invoke("plan", *options, *GUESSES[:4], "--center", "hours=3"), 1, line)
+    line = "InvalidArgument: --sd of 'age' must be positive"
+    refused(invoke("plan", *options, "--sd", "age = -1"), 1, line)
 
 
 @pytest.mark.usefixtures("few_rehearsals")

@@ -371,3 +371,19 @@ def test_a_cache_shows_nothing(tmp_path):
         rows.__reduce__()
     with pytest.raises(InvalidArgument, match="another bound"):
         rows.source(norm_bound=0.1)
+
+
+@pytest.mark.parametrize(
+    ("given", "error", "message"),
+    [
+        ({"sep": 3}, SchemaError, "sep must be a text of one character, got int"),
+        ({"sep": ";;"}, SchemaError, "sep must be one character other than"),
+        ({"sep": '"'}, SchemaError, "sep must be one character other than"),
+        ({"columns": 3}, SchemaError, "columns must be a list of column names"),
+        ({"columns": "age"}, SchemaError, "columns must be a list of column names"),
+        ({"folder": 3}, InvalidArgument, "folder must be the path of a folder"),
+    ],
+)
+def test_arguments_are_checked_when_they_are_given(given, error, message):
+    with pytest.raises(error, match=message):
+        pf.RowCache("rows.csv", **given)

@@ -105,6 +105,15 @@ def test_shares_can_be_given_by_level():
     np.testing.assert_array_equal(by_name, in_order)
 
 
+def test_guesses_by_name_may_be_a_series():
+    table = {"age": 0.05, "job[T.c]": -1.0}
+    (x, y), _ = rows(["age", "job"], "high", "class", coefficients=table, sd={"age": 6.0})
+    series = {"coefficients": pd.Series(table), "sd": pd.Series({"age": 6.0})}
+    (same, alike), _ = rows(["age", "job"], "high", "class", **series)
+    np.testing.assert_array_equal(x, same)
+    np.testing.assert_array_equal(y, alike)
+
+
 def test_a_standard_deviation_can_be_given_in_units_of_the_column():
     (by_part, _), _ = rows(["age", "gain"], "wage", "numeric", spread={"age": 0.1})
     (by_sd, _), _ = rows(["age", "gain"], "wage", "numeric", sd={"age": 6.0})
@@ -120,10 +129,15 @@ def test_a_standard_deviation_can_be_given_in_units_of_the_column():
         ({"sd": {"gain": 10.0}}, r"sd of 'log1p\(gain\)' must be at most half its declared range, 3\.454"),
         ({"sd": {"age": 10.0}, "spread": {"age": 0.1}}, "spread and sd both hold 'age'"),
         ({"sd": {"job": 1.0}}, "sd names 'job'"),
-        ({"sd": {"age": 0.0}}, "sd must be positive"),
+        ({"sd": {"age": 0.0}}, "sd of 'age' must be positive"),
+        ({"sd": 3.0}, "sd must be a mapping by name, got float"),
+        ({"center": [3.0]}, "center must be a mapping by name, got list"),
+        ({"coefficients": pd.Series([1.0])}, "coefficients must be a mapping by name, got Series"),
+        ({"shares": 0.5}, "shares must be a mapping by name, got float"),
         ({"center": {"age": 19.0}}, "center of 'age' must be within its bounds, 20 and 80, got 19"),
         ({"center": {"gain": 1000.5}}, "center of 'gain' must be within its bounds, 0 and 1000"),
-        ({"center": {"age": math.nan}}, "center must not be NaN"),
+        ({"center": {"age": math.nan}}, "center of 'age' must not be NaN"),
+        ({"center": {"age": math.inf}}, "center of 'age' must lie in"),
         ({"center": {"job": 1.0}}, "center names 'job', which the schema does not declare numeric"),
     ],
 )

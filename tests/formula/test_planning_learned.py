@@ -74,6 +74,7 @@ def test_responses_reach_four_residual_standard_deviations_and_counts_ten_times_
     assert found == (0, 40)
     assert assumptions.mean == 20.0
     assert bounds("visits", response="visits", kind="count", mean=3.0)[0] == (0, 30)
+    assert bounds("visits", response="visits", kind="count", mean=0.05)[0] == (0, 2)
 
 
 def test_what_is_left_open_is_in_the_middle_of_what_is_expected():
@@ -98,7 +99,7 @@ def test_a_public_table_tells_bounds():
     ("name", "more", "error", "message"),
     [
         ("income", {}, InvalidArgument, "sd: the bounds of 'income' are open"),
-        ("income", {"sd": {"year": 1.0}}, InvalidArgument, "give its sd among the assumptions"),
+        ("income", {"sd": {"year": 1.0}}, InvalidArgument, "Assumptions.sd={'income': ...}."),
         (
             "wage",
             {"response": "wage", "kind": "numeric"},
@@ -110,7 +111,7 @@ def test_a_public_table_tells_bounds():
             "income",
             {"sd": {"income": 1.0}, "center": {"income": -1.0}},
             InvalidArgument,
-            "center must lie in",
+            "center of 'income' must",
         ),
         (
             "wage",
@@ -118,7 +119,13 @@ def test_a_public_table_tells_bounds():
             InvalidArgument,
             "mean must be a number",
         ),
-        ("income", {"reference": {"income": [-3.0, -1.0]}}, InvalidArgument, "lie beyond the bound"),
+        ("income", {"reference": {"income": [-3.0, -1.0]}}, InvalidArgument, "or beyond the bound"),
+        (
+            "year",
+            {"sd": {"year": 1.0}, "center": {"year": 1e18}},
+            InvalidArgument,
+            "'year' is a single number",
+        ),
         ("income", {"reference": {"income": [None, None]}}, SchemaError, "'income' of the reference table"),
         ("income", {"reference": {"year": [3.0, 1.0]}}, InvalidArgument, "or a public reference table"),
     ],
@@ -156,6 +163,31 @@ def test_the_plan_is_the_one_that_the_fit_follows(relation, budget):
     else:  # as for two releases, whose noise adds up to least in proportion to the roots
         assert sum(look.epsilon for look in looks) == pytest.approx(8.0 / 3.0, rel=1e-3)
     assert compose(planned.plan.events).within(budget)
+
+
+@pytest.mark.usefixtures("few_rehearsals")
+def test_of_counts_whose_bound_is_learned_the_plan_costs_what_the_fit_does():
+    arguments = {"schema": DRAFT, "epsilon": 4.0, "scale": "private"}
+    guesses = pf.Assumptions(mean=3.0, **INCOME)
+    planned = pf.plan("visits ~ income", n=4000, model="poisson", assumptions=guesses, **arguments)
+    fitted = pf.poisson("visits ~ income", people(1), random_state=1, **arguments)
+    ours, theirs = planned.plan.releases, fitted.plan.releases
+    assert [(one.kind, one.size, one.mu) for one in ours] == [(one.kind, one.size, one.mu) for one in theirs]
+    assert any(one.sd != other.sd for one, other in zip(ours, theirs, strict=True))
+    assert "(of counts, the plan's noise is for 30)" in planned.assumptions
+
+
+def test_a_root_of_less_than_nothing_is_nothing():
+    """Half of the assumed responses are below 0 before the square; they are 0 in plans of both kinds."""
+    schema = {"year": {"type": "numeric"}, "area": {"type": "numeric", "lower": 0, "upper": 16}}
+    schema["area"] |= {"transform": "sqrt"}
+    options = {"n": 20_000, "model": "ols", "epsilon": 2.0}
+    guesses = pf.Assumptions(sd={"year": 10.0}, mean=0.0, residual_sd=1.0)
+    learned = pf.plan("area ~ year", schema=schema, scale="private", assumptions=guesses, **options)
+    bounded = schema | {"year": {"type": "numeric", "lower": -30, "upper": 30}}
+    declared = pf.plan("area ~ year", schema=bounded, assumptions=guesses, **options)
+    for one in (learned, declared):
+        assert "response about 0.446 with standard deviation 0.65" in one.assumptions
 
 
 @pytest.mark.parametrize("model", ["logit", "ols", "poisson"])
@@ -254,11 +286,41 @@ def test_a_draft_serves_formulas_that_read_none_of_its_open_columns():
         ({"scale": "public"}, "scale must be None or 'private'"),
         ({"scale": "private", "scale_share": 1.0}, "scale_share must lie in"),
         ({"scale": "private", "schema": {"high": DRAFT["high"], "age": DRAFT["age"]}}, "leave scale out"),
+        ({"scale": 2.0}, "scale goes with model='huber'"),
+        ({"scale": 2.0, "model": pf.losses.Logistic()}, "scale goes with model='huber'; a loss has its own"),
     ],
 )
 def test_what_makes_no_sense_is_refused(arguments, message):
     with pytest.raises(InvalidArgument, match=message):
         pf.plan("high ~ age", n=500, **{"schema": DRAFT, "model": "logit", **arguments})
+
+
+def test_names_are_checked_before_what_is_open():
+    guesses = Assumptions(sd={"yaer": 10.0})
+    with pytest.raises(SchemaError, match="'yaer' is not in the schema; did you mean 'year'"):
+        pf.plan("high ~ year", n=500, schema=DRAFT, model="logit", scale="private", assumptions=guesses)
+
+
+def test_a_term_that_is_constant_within_what_is_assumed_says_what_that_was():
+    guesses = Assumptions(sd={"year": 1.0})
+    with pytest.raises(pf.errors.FormulaError, match=r"assumed is 'year' from -3 to 3: change what is"):
+        pf.plan(
+            "high ~ I(year > 1000)",
+            n=500,
+            schema=DRAFT,
+            model="logit",
+            scale="private",
+            assumptions=guesses,
+        )
+
+
+@pytest.mark.usefixtures("few_rehearsals")
+def test_a_public_scale_of_residuals_is_planned_as_it_is_fitted():
+    schema = {"year": {"type": "numeric", "lower": 1970, "upper": 2030}}
+    schema["wage"] = {"type": "numeric", "lower": 0, "upper": 100}
+    planned = pf.plan("wage ~ year", n=4000, schema=schema, model="huber", scale=5.0)
+    fitted = pf.huber("wage ~ year", people(1), schema=schema, scale=5.0, random_state=1)
+    assert fitted.plan == planned.plan
 
 
 def test_accuracy_is_of_declared_bounds():

@@ -145,6 +145,9 @@ def test_a_place_that_cannot_be_written_to_is_refused_by_name(result, tmp_path):
         with pytest.raises(InvalidArgument, match="path must name a file in an existing folder") as caught:
             result.to_json(place)
         assert str(place) in str(caught.value)
+    for no_place in (3, result):
+        with pytest.raises(InvalidArgument, match="path must be the path of a file"):
+            result.to_json(no_place)
     assert sorted(tmp_path.rglob("*")) == [file, folder]
     assert file.read_text() == "old"
 

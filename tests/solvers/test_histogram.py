@@ -1,9 +1,19 @@
-"""The highest class of rows that noise does not hide, with and without a known total."""
+"""Shares of rows by class: the highest that noise does not hide, those it has not made, where rows are."""
 
 import numpy as np
 import pytest
 
-from privfit.solvers.histogram import last_seen
+from privfit.problem.plan import PlannedRelease, Release
+from privfit.problem.share_kernels import NORM_CLASSES
+from privfit.solvers.histogram import (
+    Edge,
+    believed,
+    largest_seen,
+    last_seen,
+    smoothed_out,
+    spread_out,
+    upper_edge,
+)
 
 CLASSES, HOLDING, NOISE = 21, 8, 0.01
 
@@ -40,6 +50,71 @@ def test_classes_are_gone_through_from_where_the_share_beyond_is_clearest():
     """Of 0.05 in all, which four classes of noise hide, the last shows by itself that it holds rows."""
     assert last_seen(np.array([0.0, 0.0, 0.0, 0.05]), 0.01) == (4, 0.0)
     assert last_seen(np.array([0.0, 0.0, 0.0, 0.02]), 0.01) is None
+
+
+def largest(first, noise):
+    """Return the highest class that is seen where the first one holds all rows."""
+    shares = np.zeros(NORM_CLASSES)
+    shares[0] = first
+    planned = PlannedRelease("norms", NORM_CLASSES, 1.0, 1.0, noise)
+    return largest_seen(Release(planned, np.zeros(1), shares))
+
+
+def test_noise_hides_up_to_all_rows_and_no_more():
+    empty = NORM_CLASSES - 1
+    assert largest(1.0, 0.05) == Edge(1, pytest.approx(3.0 * 0.05 * empty**0.5))
+    assert 3.0 * 0.06 * empty**0.5 > 1.0
+    assert largest(1.2, 0.06) == Edge(1, 1.0)
+    assert largest(1.0, 0.06) is None
+
+
+def test_edges_go_up_by_a_doubling_in_four_classes_to_an_open_one():
+    assert [upper_edge(number) for number in (0, 4, 8, 36)] == [1.0, 2.0, 4.0, 512.0]
+    assert upper_edge(NORM_CLASSES - 1) < upper_edge(NORM_CLASSES) == np.inf
+    assert Edge(5, 0.0).value == upper_edge(5) == pytest.approx(2.0**1.25)
+
+
+def test_of_shares_beyond_the_largest_those_that_noise_may_have_made_are_left_out():
+    shares = np.array([0.005, -0.02, 0.6, 0.3, 0.025, 0.015, 0.035, 0.045, -0.01])
+    kept = np.array([0.005, 0.0, 0.6, 0.3, 0.025, 0.0, 0.0, 0.045, 0.0])  # from 0.015 on but for 0.045
+    shares.setflags(write=False)
+    np.testing.assert_allclose(believed(shares, 0.01), kept / kept.sum(), rtol=1e-12)
+
+
+@pytest.mark.parametrize("shares", [[0.3, 0.5, 0.4], [0.0, 0.5, 0.0, 0.0, 1e-9], [0.2, 0.0, 0.0]])
+def test_without_noise_all_shares_are_kept_and_add_up_to_one(shares):
+    np.testing.assert_allclose(believed(np.array(shares), 0.0), np.array(shares) / sum(shares), rtol=1e-12)
+
+
+def test_shares_say_nothing_unless_the_largest_is_clear():
+    assert believed(np.array([0.01, 0.034, 0.02]), 0.01) is None
+    np.testing.assert_array_equal(believed(np.array([0.0, 0.036, 0.015]), 0.01), [0.0, 1.0, 0.0])
+    assert believed(np.zeros(3), 0.0) is None  # no row counts
+
+
+def test_rows_that_are_spread_evenly_lie_in_their_classes_and_reach_their_upper_edges():
+    places, chances = spread_out(np.array([0.0, 0.75, 0.0, 0.25]))
+    parts = np.arange(1, 9) / 8
+    np.testing.assert_array_equal(places, np.append(1.0 + parts, 3.0 + parts))
+    np.testing.assert_allclose(chances, np.repeat([0.75, 0.25], 8) / 8, rtol=1e-12)
+
+
+def test_rows_that_are_even_over_the_classes_are_even_in_them():
+    places, chances = smoothed_out(np.full(4, 0.25))
+    np.testing.assert_array_equal(places, np.arange(1, 33) / 8)
+    np.testing.assert_allclose(chances, 1.0 / 32, rtol=1e-12)
+
+
+def test_a_tail_falls_in_each_of_its_classes_and_ends_with_the_last_that_holds_rows():
+    shares = np.array([0.0, 0.5, 0.3, 0.15, 0.05, 0.0, 0.0])
+    places, chances = smoothed_out(shares)
+    classes = np.ceil(places).astype(int) - 1
+    np.testing.assert_allclose(np.bincount(classes, chances, shares.size), shares, atol=1e-12)
+    assert places[0] > 1.0
+    assert places[-1] <= 5.0
+    for k in (2, 3, 4):
+        falling = chances[classes == k]
+        assert falling[:4].sum() > 1.1 * falling[4:].sum()
 
 
 @pytest.mark.statistical

@@ -17,6 +17,8 @@ REFUSED, USAGE = 1, 2
 
 _SPELLED = re.compile(
     r"relation='(?P<relation>\w+)'|scale=['\"]private['\"]|'[^']*'|\b(inference=False|learn_bounds)\b"
+    r"|assumptions=Assumptions\((?P<guess>\w+)=(?:\{'(?P<column>[^']*)': \.\.\.\}|\.\.\.)\)"
+    r"|\A(sd|center|mean|reference)\b|\b(mean|residual_sd)=\Z"
     r"|\b(random_state|n_rows|rows_per_unit|residual_bound|smoothing_width|predictor_bound|scale_share|residual_sd)\b"
 )
 """Arguments of Python that options have another spelling for; what is quoted is a name and stays."""
@@ -66,12 +68,15 @@ def _as_typed(found: re.Match[str]) -> str:
         return f"--relation {found['relation']}"
     if text.startswith("scale="):
         return "--scale private"
+    if found["guess"]:
+        column = "" if found["column"] is None else f"{found['column']}="
+        return f"--{found['guess'].replace('_', '-')} {column}..."
     known = {
         "random_state": "--seed",
         "inference=False": "--no-inference",
         "learn_bounds": "privfit bounds",
     }
-    return text if text.startswith("'") else known.get(text, f"--{text.replace('_', '-')}")
+    return text if text.startswith("'") else known.get(text, f"--{text.replace('_', '-').rstrip('=')}")
 
 
 def _one_line(text: str) -> str:

@@ -8,7 +8,6 @@ from privfit._checks import coverage, positive
 from privfit.cli.budget import budget_from
 from privfit.cli.request import ANY_ROWS, ConstantsText, Request, TextFile
 from privfit.data.cache import RowCache
-from privfit.data.draft import Draft
 from privfit.data.encode import Encoder, SchemaEncoder
 from privfit.data.schema import Schema
 from privfit.data.shares import ShareRule
@@ -19,7 +18,7 @@ from privfit.estimators.models import Model, model_named
 from privfit.estimators.objective import make_problem, plan_fit
 from privfit.estimators.options import FitOptions, public_rows
 from privfit.estimators.rehearsal import Rehearsal
-from privfit.estimators.scales import PRIVATE, bought_schema, bought_share, drafted
+from privfit.estimators.scales import PRIVATE, OpenBounds, bought_schema, bought_share, declared
 from privfit.terms.encoder import FormulaEncoder
 
 
@@ -33,7 +32,7 @@ class Prepared:
     request: Request
     model: Model
     schema: Schema
-    draft: Draft | None
+    bounds: OpenBounds | None
     encoder: Encoder
     options: FitOptions
 
@@ -44,20 +43,14 @@ class Prepared:
 
     def within_learned_bounds(self, rows: Table | RowCache) -> Self:
         """Buy the bounds that a draft lacks, if there is one; see `bought_schema` for what is raised."""
-        if self.draft is None or self.request.share is None:
+        if self.bounds is None:
             return self
-        encoder, options = bought_schema(
-            self.model, self.encoder_of, rows, self.options, draft=self.draft, share=self.request.share
-        )
-        return replace(self, draft=None, encoder=encoder, options=options)
+        encoder, options = bought_schema(self.model, self.encoder_of, rows, self.options, self.bounds)
+        return replace(self, bounds=None, encoder=encoder, options=options)
 
     def rehearsal(self, assumptions: Assumptions) -> Rehearsal:
         """Return stand-in rows by which the fit is rehearsed."""
-        if self.draft is None or self.request.share is None:
-            return Rehearsal.prepare(self.model, self.encoder, self.schema, assumptions)
-        return Rehearsal.with_look(
-            self.model, self.encoder_of, self.schema, assumptions, self.draft, self.request.share
-        )
+        return Rehearsal.prepare(self.model, self.encoder_of, self.schema, assumptions, self.bounds)
 
     def encoder_of(self, schema: Schema) -> Encoder:
         """Return the encoder of the fit by a schema."""
@@ -79,9 +72,8 @@ def prepare(request: Request, *, rows: int | None = None) -> Prepared:
         A named subclass.
     """
     coverage(request.level)
-    draft = _draft(request)
-    declared = Schema.from_toml(request.schema) if draft is None else draft.outline
-    schema = declared.with_roles(unit=request.unit, weights=request.weights)
+    bounds = _open_bounds(request)
+    schema = declared(request.schema, bounds).with_roles(unit=request.unit, weights=request.weights)
     model = _model(request.model, request.constants)
     options = FitOptions(
         budget=budget_from(request.budget),
@@ -99,14 +91,14 @@ def prepare(request: Request, *, rows: int | None = None) -> Prepared:
     encoder = _encoder(request, schema, model)
     stand_in = ANY_ROWS if rows is None else rows
     plan_fit(make_problem(model, encoder.design, options, n_rows=public_rows(stand_in, options)), options)
-    return Prepared(request, model, schema, draft, encoder, options)
+    return Prepared(request, model, schema, bounds, encoder, options)
 
 
-def _draft(request: Request) -> Draft | None:
+def _open_bounds(request: Request) -> OpenBounds | None:
     if request.share is None:
         return None
     bought_share(PRIVATE, request.share)
-    return drafted(request.schema, unit=request.unit, weights=request.weights)
+    return OpenBounds.of(request.schema, request.share, unit=request.unit, weights=request.weights)
 
 
 def _model(name: str, constants: ConstantsText) -> Model:

@@ -233,7 +233,8 @@ def by_column(given: list[str] | None, *, option: str) -> dict[str, float] | Non
     """
     found: dict[str, float] = {}
     for text in given or ():
-        name, _, number = text.rpartition("=")
+        before, _, number = text.rpartition("=")
+        name = before.strip()
         if not name or name in found:
             raise typer.BadParameter(f"{option} is COLUMN=NUMBER, once for each column; got {text!r}")
         try:

@@ -10,6 +10,7 @@ import pyarrow.csv as pacsv
 import pyarrow.dataset as pads
 
 from privfit.data.columns import quietly
+from privfit.data.csv_text import check_separator
 from privfit.data.files import (
     csv_conversion,
     csv_form,
@@ -21,6 +22,7 @@ from privfit.data.files import (
 )
 from privfit.data.names import present
 from privfit.data.parquet import parquet_batches
+from privfit.errors import SchemaError
 
 _UNBUFFERED = pads.ParquetFragmentScanOptions(pre_buffer=False)
 """Without it, all that is to be read of a file is in memory at once."""
@@ -28,11 +30,25 @@ _UNBUFFERED = pads.ParquetFragmentScanOptions(pre_buffer=False)
 
 @dataclass(frozen=True, slots=True)
 class TextForm:
-    """How a CSV file is laid out, as in `privfit.data.tables.open_table`."""
+    """How a CSV file is laid out, as in `privfit.data.tables.open_table`.
+
+    Raises
+    ------
+    SchemaError
+        If names of columns are no names, or the separator is none.
+    """
 
     columns: Sequence[str] | None = None
     header: bool = True
     sep: str = ","
+
+    def __post_init__(self) -> None:
+        check_separator(self.sep)
+        if self.columns is None:
+            return
+        if isinstance(self.columns, str) or not isinstance(self.columns, Iterable):
+            raise SchemaError("columns must be a list of column names")
+        object.__setattr__(self, "columns", tuple(self.columns))
 
 
 @dataclass(frozen=True, slots=True)

@@ -89,9 +89,11 @@ class RowCache(AbstractRowStore):
             raise InvalidArgument("storage must be 'float64' or 'float32'")
         if not isinstance(path, str | os.PathLike):
             raise InvalidArgument("path must be the path of a file or of a Parquet folder")
+        if not isinstance(folder, str | os.PathLike | None):
+            raise InvalidArgument("folder must be the path of a folder")
         self._path, self._folder = Path(path), None if folder is None else Path(folder)
         self._storage: Storage = storage
-        self._text = TextForm(None if columns is None else tuple(columns), header, sep)
+        self._text = TextForm(columns, header, sep)
 
     def __repr__(self) -> str:
         return f"RowCache({str(self._path)!r})"

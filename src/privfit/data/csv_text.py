@@ -15,6 +15,14 @@ _MARK = b"\xef\xbb\xbf"
 """The mark of UTF-8, which may stand at the start of a file."""
 
 
+def check_separator(sep: object) -> None:
+    """Raise `SchemaError` unless it can separate the cells of a CSV file."""
+    if not isinstance(sep, str):
+        raise SchemaError(f"sep must be a text of one character, got {type(sep).__name__}")
+    if len(sep) != 1 or sep in "\r\n\"'":
+        raise SchemaError("sep must be one character other than a quote or a line end")
+
+
 @final
 class CheckedText(io.RawIOBase):
     """The rows of a CSV file as bytes after an empty line, refused where a quote encloses no whole cell.

@@ -11,7 +11,7 @@ import pyarrow.feather as pafeather
 import pyarrow.ipc as paipc
 
 from privfit.data.columns import ColumnValues, quietly
-from privfit.data.csv_text import CheckedText, header_names
+from privfit.data.csv_text import CheckedText, check_separator, header_names
 from privfit.data.declarations import WHITESPACE
 from privfit.data.names import distinct, present
 from privfit.data.parquet import read_parquet
@@ -108,8 +108,7 @@ def read_csv(
     sep: str,
 ) -> pa.Table:
     """Read a CSV file as bytes; see `read_file`. ``shown`` is the path as messages show it."""
-    if len(sep) != 1 or sep in "\r\n\"'":
-        raise SchemaError("sep must be one character other than a quote or a line end")
+    check_separator(sep)
     names, start = csv_names(file, shown, columns=columns, header=header, sep=sep)
     return _guarded(
         shown,

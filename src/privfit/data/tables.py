@@ -140,8 +140,6 @@ def open_table(
     if isinstance(data, Table):
         table = data
     elif isinstance(data, str | os.PathLike):
-        if not isinstance(sep, str):
-            raise SchemaError(f"sep must be a text of one character, got {type(sep).__name__}")
         table = Table(read_file(data, needed=needed, columns=columns, header=header, sep=sep))
     elif isinstance(data, Mapping):
         _check_indexes(data if needed is None else {name: data[name] for name in needed if name in data})

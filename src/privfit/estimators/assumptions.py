@@ -3,7 +3,7 @@
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TypeAlias, TypeVar
+from typing import Any, TypeAlias, TypeVar
 
 import numpy as np
 import pandas as pd
@@ -88,6 +88,8 @@ class Assumptions:
     reference: object = None
 
     def __post_init__(self) -> None:
+        for argument in ("coefficients", "sd", "center", "shares"):
+            object.__setattr__(self, argument, _by_name(argument, getattr(self, argument)))
         for value in self.spread.values() if isinstance(self.spread, Mapping) else (self.spread,):
             if positive(spread=value) > WIDEST_SPREAD:
                 raise InvalidArgument(
@@ -98,10 +100,10 @@ class Assumptions:
             in_range(0.0, 10.0, signal=self.signal)
         if self.residual_sd is not None:
             positive(residual_sd=self.residual_sd)
-        for value in self.sd.values() if self.sd else ():
-            positive(sd=value)
-        for value in self.center.values() if self.center else ():
-            in_range(-math.inf, math.inf, center=value)
+        for name, value in (self.sd or {}).items():
+            positive(**{f"sd of {name!r}": value})
+        for name, value in (self.center or {}).items():
+            in_range(-math.inf, math.inf, closed="neither", **{f"center of {name!r}": value})
         in_range(0.0, 1.0, closed="left", correlation=self.correlation)
         if self.signal is not None and self.coefficients is not None:
             raise InvalidArgument("signal says how large coefficients are; give it or coefficients")
@@ -225,6 +227,15 @@ class Assumptions:
 def _some(texts: Sequence[str]) -> str:
     """Return some texts in a row, the first of many."""
     return ", ".join(texts[:_SHOWN]) + (", ..." if len(texts) > _SHOWN else "")
+
+
+def _by_name(argument: str, given: object) -> Mapping[str, Any] | None:
+    """Return guesses by name as a mapping, or raise `InvalidArgument`; a series has some, too."""
+    if given is None or isinstance(given, Mapping):
+        return given
+    if isinstance(given, pd.Series) and not isinstance(given.index, pd.RangeIndex):
+        return {str(name): value for name, value in given.items()}
+    raise InvalidArgument(f"{argument} must be a mapping by name, got {type(given).__name__}")
 
 
 def _width(column: NumericColumn) -> float:

@@ -18,10 +18,9 @@ from privfit._silent import silence
 from privfit.data.columns import quietly, unmasked
 from privfit.data.covariates import NO_VALUE, open_covariates
 from privfit.data.declarations import Level
-from privfit.data.draft import Draft
 from privfit.data.elsewhere import as_store, is_dask
 from privfit.data.encode import Encoder, SchemaEncoder
-from privfit.data.schema import Schema, SchemaLike, as_schema
+from privfit.data.schema import Schema, SchemaLike
 from privfit.data.stores import AbstractRowStore
 from privfit.data.stream import RowStream
 from privfit.data.tables import Table, names_of_array, open_table, refuse_repeated_names, single_column
@@ -41,7 +40,14 @@ from privfit.estimators.response import (
     response_name,
     with_response,
 )
-from privfit.estimators.scales import PRIVATE, bought_scales, bought_schema, bought_share, drafted
+from privfit.estimators.scales import (
+    PRIVATE,
+    OpenBounds,
+    bought_scales,
+    bought_schema,
+    bought_share,
+    declared,
+)
 from privfit.estimators.shares import Beside, share_rule, with_unit
 from privfit.estimators.without_schema import (
     UNREADABLE,
@@ -127,10 +133,10 @@ class AbstractPrivateRegressor(BaseEstimator, ABC):
     def _fit(self, X: Any, y: Any, beside: Beside) -> FitResult:
         """Fit and set the fitted attributes that every estimator has."""
         share = self._share_for_scales
-        draft = None
+        bounds = None
         if share is not None and self.schema is not None:
-            draft = drafted(self.schema, unit=self.unit, weights=self.weights)
-        options = self._options(beside, draft)
+            bounds = OpenBounds.of(self.schema, share, unit=self.unit, weights=self.weights)
+        options = self._options(beside, bounds)
         model = self._model()
         y = cells_of(y) if isinstance(y, list | tuple) else unmasked(y)
         refuse_complex("y", y)
@@ -146,9 +152,9 @@ class AbstractPrivateRegressor(BaseEstimator, ABC):
         else:
             encoder, opened = self._open_arrays(X, y, model, classes, self._fewest_rows(options))
             table = beside.join(opened)
-        if share is not None and draft is not None:
+        if bounds is not None:
             encoder_of = partial(self._schema_encoder, y=y, model=model)
-            encoder, options = bought_schema(model, encoder_of, table, options, draft=draft, share=share)
+            encoder, options = bought_schema(model, encoder_of, table, options, bounds)
         elif share is not None and isinstance(encoder, UnitScaleEncoder):
             encoder, options = bought_scales(model, encoder, table, options, share)
         result, theta = fit(model, encoder, table, options)
@@ -176,14 +182,14 @@ class AbstractPrivateRegressor(BaseEstimator, ABC):
         self.intercept_ = float(reported[0]) if self.fit_intercept else 0.0
         self.coef_ = reported[1:] if self.fit_intercept else reported
 
-    def _options(self, beside: Beside, draft: Draft | None) -> FitOptions:
+    def _options(self, beside: Beside, bounds: OpenBounds | None) -> FitOptions:
         """Return the options of a fit; its schema has the widest bounds in place of those that are bought."""
         budget = choose_budget(self.epsilon, self.delta, self.budget)
         true_or_false(fit_intercept=self.fit_intercept)
-        declared = None if self.schema is None else as_schema(self.schema if draft is None else draft.outline)
-        if declared is not None:
+        outline = None if self.schema is None else declared(self.schema, bounds)
+        if outline is not None:
             refuse_declared(self)
-        schema = with_unit(declared, self.unit, self.weights, beside)
+        schema = with_unit(outline, self.unit, self.weights, beside)
         return FitOptions(
             budget=budget,
             solver=self.solver,

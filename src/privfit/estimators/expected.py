@@ -21,6 +21,9 @@ _REACH = 0.5 / DEFAULT_SPREAD
 _RESPONSE_REACH = 1.0 / USUAL_RESIDUAL
 """Residual standard deviations from the middle of a response to expected bounds."""
 
+_LEAST_COUNTS = 2.0
+"""Bound of uncommon counts at least."""
+
 
 def expected(
     draft: Draft, names: Sequence[str], response: str, kind: TargetKind, assumptions: Assumptions
@@ -42,7 +45,9 @@ def expected(
     InvalidArgument
         If nothing is assumed of one of these columns, or what is contradicts a bound that is declared.
     """
-    table = None if assumptions.reference is None else with_rows(open_table(assumptions.reference))
+    table = assumptions.reference
+    if table is not None:
+        table = with_rows(open_table(table))
     found: dict[str, tuple[float, float]] = {}
     centers: dict[str, float] = {}
     for name in names:
@@ -50,7 +55,7 @@ def expected(
         if table is not None and name in table.names:
             found[name] = _extremes(table, name, column)
         elif name == response and kind == "count":
-            found[name] = 0.0, _mean_count(name, assumptions) / DEFAULT_COUNT
+            found[name] = 0.0, max(_mean_count(name, assumptions) / DEFAULT_COUNT, _LEAST_COUNTS)
         elif name == response:
             sd = _guess("residual_sd", name, assumptions.residual_sd)
             found[name], middle = _around(draft, name, sd * _RESPONSE_REACH, mean=assumptions.mean)
@@ -58,12 +63,12 @@ def expected(
         else:
             sd = _guess("sd", name, (assumptions.sd or {}).get(name))
             center = (assumptions.center or {}).get(name)
-            found[name], centers[name] = _around(draft, name, sd * _REACH, center=center)
+            found[name], centers[name] = _around(draft, name, sd * _REACH, **{f"center of {name!r}": center})
     completed = draft.completed(found)
     for name in names:
         if name in completed.unbounded:
             raise InvalidArgument(
-                f"{name!r} is expected to have one value, or to lie beyond the bound that is declared"
+                f"what is expected of {name!r} is a single number, or beyond the bound that is declared"
             )
     if centers:
         assumptions = replace(assumptions, center={**(assumptions.center or {}), **centers})
@@ -79,9 +84,10 @@ def _column(draft: Draft, name: str) -> NumericColumn:
 
 def _guess(argument: str, name: str, given: float | None) -> float:
     if given is None:
+        of = f"{{{name!r}: ...}}" if argument == "sd" else "..."
         raise InvalidArgument(
-            f"{argument}: the bounds of {name!r} are open, so that nothing says how much it varies; give its "
-            f"{argument} among the assumptions, or a public reference table that holds it"
+            f"{argument}: the bounds of {name!r} are open, so that nothing says how much it varies; give "
+            f"assumptions=Assumptions({argument}={of}), or a public reference table that holds it"
         )
     return positive(**{argument: given})
 
@@ -89,7 +95,7 @@ def _guess(argument: str, name: str, given: float | None) -> float:
 def _mean_count(name: str, assumptions: Assumptions) -> float:
     if assumptions.mean is None:
         raise InvalidArgument(
-            f"mean: the bound of the counts {name!r} is open; give their mean among the assumptions, or a "
+            f"mean: the bound of the counts {name!r} is open; give assumptions=Assumptions(mean=...), or a "
             "public reference table that holds them"
         )
     return positive(mean=assumptions.mean)

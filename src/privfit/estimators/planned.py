@@ -179,6 +179,8 @@ def described(rehearsal: Rehearsal, options: FitOptions, *, n_rows: int, level: 
     design = rehearsal.encoder.design
     looked = () if rehearsal.look is None else rehearsal.look.names
     learned = f"; bounds of {', '.join(looked)} as each fit learns them" if looked else ""
+    if design.target.count_bound is not None and rehearsal.encoder.needed[-1] in looked:
+        learned += f" (of counts, the plan's noise is for {design.target.count_bound:g})"
     covariates = rehearsal.assumptions.describe(rehearsal.schema, rehearsal.encoder.needed[:-1])
     _, plan = rehearsal.plan(options, n_rows=n_rows)
     return PlannedFit(

@@ -5,11 +5,11 @@ from dataclasses import dataclass, replace
 from typing import Self, final
 
 from privfit._checks import FloatArray, whole
-from privfit.data.draft import Draft
 from privfit.data.encode import Encoder
 from privfit.data.schema import Schema
 from privfit.data.shares import ShareRule
 from privfit.data.source import ArraySource
+from privfit.data.tables import open_table
 from privfit.errors import FormulaError, Incompatible, TooLittleData
 from privfit.estimators.assumptions import Assumptions
 from privfit.estimators.expected import expected
@@ -19,7 +19,7 @@ from privfit.estimators.models import Model
 from privfit.estimators.objective import make_problem, plan_fit, weighting_of
 from privfit.estimators.options import FitOptions
 from privfit.estimators.rehearsed_look import RehearsedLook
-from privfit.estimators.scales import with_roles_of
+from privfit.estimators.scales import OpenBounds, ranges_in_words, with_roles_of
 from privfit.estimators.stand_in import StandIn, complete_rows, stand_in_rows, stand_in_table
 from privfit.planning import preceded
 from privfit.problem.objective import Problem
@@ -55,51 +55,54 @@ class Rehearsal:
     look: RehearsedLook | None = None
 
     @classmethod
-    def prepare(cls, model: Model, encoder: Encoder, schema: Schema, assumptions: Assumptions) -> Self:
-        """Make the stand-in rows."""
-        return cls(model, encoder, stand_in_rows(encoder, schema, assumptions), schema, assumptions)
-
-    @classmethod
-    def with_look(  # noqa: PLR0917
+    def prepare(
         cls,
         model: Model,
         encoder_of: Callable[[Schema], Encoder],
-        outline: Schema,
+        schema: Schema,
         assumptions: Assumptions,
-        draft: Draft,
-        share: float,
+        bounds: OpenBounds | None = None,
     ) -> Self:
-        """Make the stand-in rows of a fit that learns bounds first.
+        """Make the stand-in rows.
 
         Parameters
         ----------
         model : Model
         encoder_of : callable
             Returns the encoder by a schema.
-        outline : Schema
-            That of the draft, with the unit and the weights.
+        schema : Schema
+            With the widest bounds in place of those that the fit learns.
         assumptions : Assumptions
-        draft : Draft
-        share : float
-            Part of the budget by which bounds are learned.
+        bounds : OpenBounds, optional
+            Those that it learns.
 
         Raises
         ------
         InvalidArgument
-            If nothing is assumed of a column that has no bounds.
-        PrivfitError
-            Another named subclass, as in `prepare`.
+            If an assumption contradicts the schema or the model, or nothing is assumed of an open column.
+        FormulaError
+            If a term makes no sense within the bounds that are expected.
         """
-        needed = encoder_of(outline).needed
-        names = tuple(name for name in draft.unbounded if name in needed)
-        completed, assumptions = expected(draft, names, needed[-1], model.target_kind, assumptions)
-        schema = with_roles_of(outline, completed.outline)
         encoder = encoder_of(schema)
-        if not names:
-            return cls.prepare(model, encoder, schema, assumptions)
-        table = stand_in_table(encoder, schema, assumptions)
-        look = RehearsedLook.prepare(draft, names, outline, encoder_of, share, table)
-        return cls(model, encoder, complete_rows(encoder, table), schema, assumptions, look)
+        names = () if bounds is None else bounds.read_by(encoder)
+        if bounds is None or not names:
+            return cls(model, encoder, stand_in_rows(encoder, schema, assumptions), schema, assumptions)
+        if assumptions.reference is not None:
+            assumptions = replace(assumptions, reference=open_table(assumptions.reference))
+        response = encoder.needed[-1]
+        assumptions.check(schema, response)
+        completed, assumptions = expected(bounds.draft, names, response, model.target_kind, assumptions)
+        likely = with_roles_of(schema, completed.outline)
+        try:
+            encoder = encoder_of(likely)
+        except FormulaError as error:
+            guessed = ranges_in_words(completed, names)
+            raise FormulaError(
+                f"{error}; assumed is {guessed}: change what is assumed, or declare bounds"
+            ) from None
+        table = stand_in_table(encoder, likely, assumptions)
+        look = RehearsedLook.prepare(bounds, names, schema, encoder_of, table)
+        return cls(model, encoder, complete_rows(encoder, table), likely, assumptions, look)
 
     def plan(self, options: FitOptions, *, n_rows: int) -> tuple[Problem, Plan]:
         """Return the problem and the plan of a fit of ``n_rows`` rows, with the look before it.

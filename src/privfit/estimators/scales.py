@@ -1,14 +1,15 @@
 """Scales of columns that a fit buys with a part of its budget, before it is planned."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from typing import Self, final
 
 from privfit._checks import in_range, positive
 from privfit._sealed import sealed, withheld
 from privfit.data.declarations import NumericColumn
 from privfit.data.draft import Draft
 from privfit.data.encode import Encoder, SchemaEncoder
-from privfit.data.schema import Schema, SchemaLike
+from privfit.data.schema import Schema, SchemaLike, as_schema
 from privfit.data.stores import AbstractRowStore
 from privfit.data.stream import RowStream
 from privfit.data.tables import Table
@@ -41,23 +42,48 @@ def bought_share(scale: object, share: float) -> float | None:
     return part
 
 
-def drafted(schema: SchemaLike, *, unit: str | None, weights: str | None) -> Draft:
-    """Return the draft that a schema with open bounds is.
+@final
+@dataclass(frozen=True, slots=True)
+class OpenBounds:
+    """Columns whose bounds a fit learns.
 
-    Raises
-    ------
-    InvalidArgument
-        If no bounds are open.
-    SchemaError
-        If it is no draft, or those of the privacy unit or the weights are open.
+    Parameters
+    ----------
+    draft : Draft
+    share : float
+        Part of the budget by which it does.
     """
-    draft = Draft.of(schema)
-    if not draft.unbounded:
-        raise InvalidArgument(
-            f"scale={PRIVATE!r}: no numeric column of the schema lacks lower or upper; leave scale out"
-        )
-    draft.check_roles(unit=unit, weights=weights)
-    return draft
+
+    draft: Draft
+    share: float
+
+    @classmethod
+    def of(cls, schema: SchemaLike, share: float, *, unit: str | None, weights: str | None) -> Self:
+        """Return the bounds that a schema leaves open.
+
+        Raises
+        ------
+        InvalidArgument
+            If there are none.
+        SchemaError
+            If it is no draft, or those of the privacy unit or the weights are open.
+        """
+        draft = Draft.of(schema)
+        if not draft.unbounded:
+            raise InvalidArgument(
+                f"scale={PRIVATE!r}: no numeric column of the schema lacks lower or upper; leave scale out"
+            )
+        draft.check_roles(unit=unit, weights=weights)
+        return cls(draft, share)
+
+    def read_by(self, encoder: Encoder) -> tuple[str, ...]:
+        """Return the columns without bounds that an encoder reads."""
+        return tuple(name for name in self.draft.unbounded if name in encoder.needed)
+
+
+def declared(schema: SchemaLike, bounds: OpenBounds | None) -> Schema:
+    """Return a schema, with the widest bounds that can come out in place of open ones."""
+    return as_schema(schema if bounds is None else bounds.draft.outline)
 
 
 @sealed
@@ -66,9 +92,7 @@ def bought_schema(
     encoder_of: Callable[[Schema], Encoder],
     raw: RawRows,
     options: FitOptions,
-    *,
-    draft: Draft,
-    share: float,
+    bounds: OpenBounds,
 ) -> tuple[Encoder, FitOptions]:
     """Return the encoder of a fit within the bounds that a draft lacks, and the options of the fit.
 
@@ -82,9 +106,7 @@ def bought_schema(
     raw : Table, RowStream or AbstractRowStore
     options : FitOptions
         Their schema is the outline of the draft, with the unit and the weights.
-    draft : Draft
-    share : float
-        Part of the budget.
+    bounds : OpenBounds
 
     Raises
     ------
@@ -97,18 +119,18 @@ def bought_schema(
     outline = options.schema
     assert outline is not None  # noqa: S101 -- the caller has made it
     encoder = encoder_of(outline)
-    names = tuple(name for name in draft.unbounded if name in encoder.needed)
+    names = bounds.read_by(encoder)
     if not names:
         return encoder, options
     _check(model, encoder, raw, options)
-    rough = look_encoder(draft, names, outline)
-    completed, fitted = _bought(draft, names, rough, raw, options, share)
+    rough = look_encoder(bounds.draft, names, outline)
+    completed, fitted = _bought(bounds, names, rough, raw, options)
     schema = with_roles_of(outline, completed.outline)
     try:
         return encoder_of(schema), replace(fitted, schema=schema)
     except FormulaError as error:
         raise FormulaError(
-            f"{error}; learned, at a cost that is spent, was {_text(completed, names)}"
+            f"{error}; learned, at a cost that is spent, was {ranges_in_words(completed, names)}"
         ) from None
 
 
@@ -125,7 +147,7 @@ def bought_scales(
     draft = Draft.of({name: {"type": "numeric"} for name in looked})
     _check(model, _within(encoder, draft.outline, intercept=facts.intercept), raw, options)
     rough = _within(encoder, draft.stand_in, intercept=True)
-    completed, fitted = _bought(draft, draft.unbounded, rough, raw, options, share)
+    completed, fitted = _bought(OpenBounds(draft, share), draft.unbounded, rough, raw, options)
     return _within(encoder, Schema(completed.declarations), intercept=facts.intercept), fitted
 
 
@@ -162,17 +184,16 @@ def _within(encoder: UnitScaleEncoder, schema: Schema, *, intercept: bool) -> Un
     return replace(facts, within=within, response=numbers.get(facts.target), intercept=intercept).encoder()
 
 
-def _bought(  # noqa: PLR0917 -- private
-    draft: Draft,
+def _bought(
+    bounds: OpenBounds,
     names: tuple[str, ...],
     encoder: SchemaEncoder | UnitScaleEncoder,
     raw: RawRows,
     options: FitOptions,
-    share: float,
 ) -> tuple[Draft, FitOptions]:
     """Look at some unbounded columns of a draft; return it with bounds, and the options of the fit."""
-    part, _ = options.allowance.split([share, 1.0 - share])
-    return learned_by(look_at(encoder, raw, options, names, part), draft, names, options)
+    part, _ = options.allowance.split([bounds.share, 1.0 - bounds.share])
+    return learned_by(look_at(encoder, raw, options, names, part), bounds.draft, names, options)
 
 
 def look_encoder(draft: Draft, names: Sequence[str], outline: Schema) -> SchemaEncoder:
@@ -200,7 +221,7 @@ def learned_by(
     lacking = [name for name in names if name in completed.unbounded]
     if lacking:
         known = [name for name in names if name not in lacking]
-        rest = f". Learned, at a cost that is spent, was {_text(completed, known)}" if known else ""
+        rest = f". Learned, at a cost that is spent, was {ranges_in_words(completed, known)}" if known else ""
         raise TooLittleData(f"scale={PRIVATE!r}: {_reasons(lacking, look)}{rest}")
     bought = BoughtBounds(look.releases, look.source, _ranges(completed, names))
     return completed, replace(options, before=look.plan.releases, bought=bought)
@@ -229,6 +250,7 @@ def _ranges(draft: Draft, names: Sequence[str]) -> tuple[LearnedRange, ...]:
     return tuple(LearnedRange(name, float(one["lower"]), float(one["upper"])) for name, one in entries)
 
 
-def _text(draft: Draft, names: Sequence[str]) -> str:
+def ranges_in_words(draft: Draft, names: Sequence[str]) -> str:
+    """Say what the bounds of some columns of a draft are."""
     ranges = _ranges(draft, names)
     return ", ".join(f"{one.name!r} from {one.lower:g} to {one.upper:g}" for one in ranges)

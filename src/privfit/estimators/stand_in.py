@@ -244,7 +244,8 @@ def _raw(y: FloatArray, target: Target, column: Column) -> np.ndarray:
         return np.array(target.labels, dtype=object)[y.astype(np.intp)]
     if target.labels is not None:
         return np.array(target.labels, dtype=np.float64)[y.astype(np.intp)]
-    return column.untransformed(target.center + target.half_width * y)
+    least = 0.0 if column.transform == "sqrt" else -math.inf  # the square of less would be above 0 again
+    return column.untransformed(np.maximum(target.center + target.half_width * y, least))
 
 
 def _binary(x: FloatArray, chance: FloatArray, design: Design, assumptions: Assumptions) -> FloatArray:

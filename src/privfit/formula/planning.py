@@ -5,9 +5,8 @@ from dataclasses import dataclass
 from typing import Self
 
 from privfit._checks import RelationName, coverage
-from privfit.data.draft import Draft
 from privfit.data.encode import Encoder, SchemaEncoder
-from privfit.data.schema import Schema, SchemaLike, as_schema
+from privfit.data.schema import Schema, SchemaLike
 from privfit.data.shares import ShareRule
 from privfit.errors import InvalidArgument
 from privfit.estimators.assumptions import Assumptions
@@ -24,7 +23,7 @@ from privfit.estimators.sample_size import (
     epsilon_needed,
     rows_needed,
 )
-from privfit.estimators.scales import bought_share, drafted
+from privfit.estimators.scales import OpenBounds, bought_share, declared, residual_scale
 from privfit.estimators.split import shortest
 from privfit.inference.infer import BudgetSplit
 from privfit.losses import AbstractLoss
@@ -47,7 +46,7 @@ def plan(
     relation: RelationName = "replace",
     l2: float = 0.0,
     inference: bool | BudgetSplit = True,
-    scale: str | None = None,
+    scale: float | str | None = None,
     scale_share: float = 0.1,
     unit: str | None = None,
     rows_per_unit: int = 1,
@@ -78,7 +77,8 @@ def plan(
     inference : bool or BudgetSplit
         As in `privfit.logit`.
     scale, scale_share : optional
-        As in `privfit.logit`: with ``scale="private"`` a fit learns the bounds that the schema leaves open.
+        As in `privfit.logit` and `privfit.huber`, a public scale of residuals included. With
+        ``scale="private"`` a fit learns the bounds that the schema leaves open.
         What it will find there is assumed: ``sd`` of a predictor, ``residual_sd`` of a numeric response,
         ``mean`` of counts, or a reference table. Without ``center`` of a predictor, or ``mean`` of a numeric
         response, numbers are taken to start at a bound that is declared, or to be about 0.
@@ -105,9 +105,10 @@ def plan(
 
     Notes
     -----
-    *Guarantee.* No data are read and nothing is spent. The plan is the one that the fit will follow.
+    *Guarantee.* No data are read and nothing is spent. The plan is the one that the fit will follow; where
+    the bound of counts is learned, its sensitivities and noise are those of the bound that is expected.
 
-    The forecast is the mean of fits of simulated rows with the planned noise, so it follows whatever the
+    The forecast is the median of fits of simulated rows with the planned noise, so it follows whatever the
     solver does; see docs/planning.md. It is repeatable: its noise has fixed seeds.
 
     Examples
@@ -124,17 +125,21 @@ def plan(
     """
     n_rows = planned_rows(n=n)
     guesses = Assumptions.of(assumptions)
-    regression = _Regression.of(formula, model, quantile=quantile, target=target)
-    columns = _Columns.of(schema, scale=scale, share=scale_share, unit=unit, weights=weights)
+    residual = residual_scale(scale)
+    regression = _Regression.of(formula, model, quantile=quantile, scale=residual, target=target)
+    part = bought_share(scale if residual is None else None, scale_share)
+    bounds = None if part is None else OpenBounds.of(schema, part, unit=unit, weights=weights)
+    declarations = declared(schema, bounds).with_roles(unit=unit, weights=weights)
     options = FitOptions(
         budget=choose_budget(epsilon, delta, budget),
-        shares=ShareRule.of(columns.schema, rows_per_unit),
+        shares=ShareRule.of(declarations, rows_per_unit),
         solver=solver,
         relation=relation,
         l2=l2,
         inference=inference,
     )
-    return described(_rehearsal(regression, columns, guesses), options, n_rows=n_rows, level=level)
+    rehearsal = regression.rehearsal(declarations, guesses, bounds)
+    return described(rehearsal, options, n_rows=n_rows, level=level)
 
 
 def sample_size(
@@ -157,7 +162,7 @@ def sample_size(
     relation: RelationName = "replace",
     l2: float = 0.0,
     inference: bool | BudgetSplit = True,
-    scale: str | None = None,
+    scale: float | str | None = None,
     scale_share: float = 0.1,
     radius: float | None = None,
     unit: str | None = None,
@@ -213,11 +218,14 @@ rows_per_unit, weights, assumptions, level
     """
     guesses = Assumptions.of(assumptions)
     coverage(level)
-    regression = _Regression.of(formula, model, quantile=quantile, target=target)
-    columns = _Columns.of(schema, scale=scale, share=scale_share, unit=unit, weights=weights)
+    residual = residual_scale(scale)
+    regression = _Regression.of(formula, model, quantile=quantile, scale=residual, target=target)
+    part = bought_share(scale if residual is None else None, scale_share)
+    bounds = None if part is None else OpenBounds.of(schema, part, unit=unit, weights=weights)
+    declarations = declared(schema, bounds).with_roles(unit=unit, weights=weights)
     options = FitOptions(
         budget=choose_budget(epsilon, delta, budget),
-        shares=ShareRule.of(columns.schema, rows_per_unit),
+        shares=ShareRule.of(declarations, rows_per_unit),
         solver=solver,
         relation=relation,
         l2=l2,
@@ -228,17 +236,17 @@ rows_per_unit, weights, assumptions, level
             raise InvalidArgument(
                 "accuracy asks for steps and rows of its own; leave width, power, effect and n out"
             )
-        if columns.draft is not None:
+        if bounds is not None:
             raise InvalidArgument("accuracy is of coordinates within declared bounds; leave scale out")
         return accuracy_plan(
-            regression.model, regression.encoder(columns.schema), options, accuracy=accuracy, radius=radius
+            regression.model, regression.encoder(declarations), options, accuracy=accuracy, radius=radius
         )
     if radius is not None:
         raise InvalidArgument("radius goes with accuracy")
     if not inference:
         raise InvalidArgument("inference must not be False: without it there is no interval and no test")
     wanted = Wanted(width=width, power=power, effect=effect, coefficient=coefficient)
-    rehearsal = _rehearsal(regression, columns, guesses)
+    rehearsal = regression.rehearsal(declarations, guesses, bounds)
     if n is None:
         return rows_needed(rehearsal, options, wanted, level=level)
     if budget is not None or epsilon != 1.0:
@@ -260,7 +268,7 @@ def shortest_split(
     solver: object = "auto",
     relation: RelationName = "replace",
     l2: float = 0.0,
-    scale: str | None = None,
+    scale: float | str | None = None,
     scale_share: float = 0.1,
     unit: str | None = None,
     rows_per_unit: int = 1,
@@ -307,17 +315,20 @@ assumptions, level
     """
     coverage(level)
     n_rows = planned_rows(n=n)
-    regression = _Regression.of(formula, model, quantile=quantile, target=target)
-    columns = _Columns.of(schema, scale=scale, share=scale_share, unit=unit, weights=weights)
+    residual = residual_scale(scale)
+    regression = _Regression.of(formula, model, quantile=quantile, scale=residual, target=target)
+    part = bought_share(scale if residual is None else None, scale_share)
+    bounds = None if part is None else OpenBounds.of(schema, part, unit=unit, weights=weights)
+    declarations = declared(schema, bounds).with_roles(unit=unit, weights=weights)
     guesses = Assumptions.of(assumptions)
     options = FitOptions(
         budget=choose_budget(epsilon, delta, budget),
-        shares=ShareRule.of(columns.schema, rows_per_unit),
+        shares=ShareRule.of(declarations, rows_per_unit),
         solver=solver,
         relation=relation,
         l2=l2,
     )
-    rehearsal = _rehearsal(regression, columns, guesses)
+    rehearsal = regression.rehearsal(declarations, guesses, bounds)
     return shortest(rehearsal, options, n_rows=n_rows, level=level)
 
 
@@ -331,14 +342,22 @@ class _Regression:
 
     @classmethod
     def of(
-        cls, formula: str | None, model: str | AbstractLoss, *, quantile: float | None, target: str | None
+        cls,
+        formula: str | None,
+        model: str | AbstractLoss,
+        *,
+        quantile: float | None,
+        scale: float | None,
+        target: str | None,
     ) -> Self:
         if isinstance(model, AbstractLoss):
             if quantile is not None:
                 raise InvalidArgument("quantile goes with model='quantile'; a loss has its own")
+            if scale is not None:
+                raise InvalidArgument("scale goes with model='huber'; a loss has its own")
             regression = m_estimation(model)
         else:
-            regression = model_named(model, quantile=quantile)
+            regression = model_named(model, quantile=quantile, scale=scale)
         if formula is not None and target is not None:
             raise InvalidArgument("target is named by the formula; leave it out")
         return cls(regression, formula, target)
@@ -348,29 +367,5 @@ class _Regression:
             return FormulaEncoder(self.formula, schema, target_kind=self.model.target_kind)
         return SchemaEncoder(schema, target=self.target, target_kind=self.model.target_kind)
 
-
-@dataclass(frozen=True, slots=True)
-class _Columns:
-    """What is declared, with the widest bounds where a fit learns them, by a part of its budget."""
-
-    schema: Schema
-    draft: Draft | None
-    share: float
-
-    @classmethod
-    def of(
-        cls, schema: SchemaLike, *, scale: object, share: float, unit: str | None, weights: str | None
-    ) -> Self:
-        bought = bought_share(scale, share)
-        draft = None if bought is None else drafted(schema, unit=unit, weights=weights)
-        declared = as_schema(schema if draft is None else draft.outline)
-        return cls(declared.with_roles(unit=unit, weights=weights), draft, bought or 0.0)
-
-
-def _rehearsal(regression: _Regression, columns: _Columns, assumptions: Assumptions) -> Rehearsal:
-    if columns.draft is None:
-        encoder = regression.encoder(columns.schema)
-        return Rehearsal.prepare(regression.model, encoder, columns.schema, assumptions)
-    return Rehearsal.with_look(
-        regression.model, regression.encoder, columns.schema, assumptions, columns.draft, columns.share
-    )
+    def rehearsal(self, schema: Schema, assumptions: Assumptions, bounds: OpenBounds | None) -> Rehearsal:
+        return Rehearsal.prepare(self.model, self.encoder, schema, assumptions, bounds)

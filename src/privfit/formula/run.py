@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 from privfit._progress import running
 from privfit.data.batches import TextForm
 from privfit.data.encode import Encoder
-from privfit.data.schema import Schema, SchemaLike, as_schema
+from privfit.data.schema import Schema, SchemaLike
 from privfit.data.shares import ShareRule
 from privfit.data.stream import RowStream
 from privfit.errors import InvalidArgument
@@ -14,7 +14,7 @@ from privfit.estimators.models import Model
 from privfit.estimators.objective import make_problem
 from privfit.estimators.opened import rows_of
 from privfit.estimators.options import FitOptions, public_rows
-from privfit.estimators.scales import bought_schema, drafted
+from privfit.estimators.scales import OpenBounds, bought_schema, declared
 from privfit.results import FitResult
 from privfit.terms.encoder import FormulaEncoder
 
@@ -52,22 +52,20 @@ def fit_formula(
             "data: a RowStream goes with estimators, such as LogisticRegression(schema=..., "
             "solver=OnlineToBatch(), inference=False).fit(stream)"
         )
-    draft = None if share is None else drafted(schema, unit=roles.unit, weights=roles.weights)
-    declared = as_schema(schema if draft is None else draft.outline).with_roles(
-        unit=roles.unit, weights=roles.weights
-    )
-    shares = ShareRule.of(declared, roles.rows_per_unit)
-    options = replace(options, schema=declared, shares=shares)
+    marked = {"unit": roles.unit, "weights": roles.weights}
+    bounds = None if share is None else OpenBounds.of(schema, share, **marked)
+    outline = declared(schema, bounds).with_roles(**marked)
+    options = replace(options, schema=outline, shares=ShareRule.of(outline, roles.rows_per_unit))
 
     def encoder_of(known: Schema) -> FormulaEncoder:
         return FormulaEncoder(formula, known, target_kind=model.target_kind)
 
-    encoder: Encoder = encoder_of(declared)
+    encoder: Encoder = encoder_of(outline)
     _check(model, encoder, options)
     with running("fitting"):
         rows = rows_of(data, encoder, options, text)
-        if share is not None and draft is not None:
-            encoder, options = bought_schema(model, encoder_of, rows, options, draft=draft, share=share)
+        if bounds is not None:
+            encoder, options = bought_schema(model, encoder_of, rows, options, bounds)
         return fit(model, encoder, rows, options)[0]
 
 

@@ -21,6 +21,9 @@ _SMALLEST_RIDGE = 1e-10
 _SAFE = 1.0 + 1e-9
 """Covers the rounding of the bounds themselves."""
 
+_RATE = 1.0 - 1e-16
+"""Largest rate of a step's decay whose logarithm is finite."""
+
 
 class AbstractMinimiser(ABC):
     """A way to minimise an objective on the rows, without noise, with a bound on its sensitivity.
@@ -132,7 +135,7 @@ class GradientDescent(AbstractMinimiser):
         counts = [self.n_steps] if self.n_steps is not None else _grid(MOST_STEPS)
         found = [replace(self, n_steps=count, step_size=size) for size in sizes for count in counts]
         length = self._ideal_length(landscape, distance, spread)
-        steps = self.n_steps or math.ceil(min(landscape.smoothness * length, MOST_STEPS))
+        steps = self.n_steps or max(math.ceil(min(landscape.smoothness * length, MOST_STEPS)), 1)
         if self.step_size is None and 0 < length / steps <= 1.0 / landscape.smoothness:
             found.append(replace(self, n_steps=steps, step_size=length / steps))
         return found
@@ -173,7 +176,7 @@ class GradientDescent(AbstractMinimiser):
         away = min(distance, landscape.reach)
         if self.radius is not None and self.radius < away:
             return math.inf
-        decay = math.exp(2.0 * steps * math.log1p(-min(size * landscape.l2, 1.0 - 1e-16)))
+        decay = math.exp(2.0 * steps * math.log1p(-min(size * landscape.l2, _RATE)))
         linear = 0.5 * landscape.smoothness * decay * away**2
         if size > _SAFE / landscape.smoothness:
             return linear
@@ -364,8 +367,8 @@ def project(at: FloatArray, center: FloatArray, radius: float | None) -> FloatAr
 
 
 def _decayed(steps: int, rate: float) -> float:
-    """Return ``sum((1 - rate)**k for k in range(steps))``."""
-    return float(steps) if rate == 0.0 else -math.expm1(steps * math.log1p(-rate)) / rate
+    """Return ``sum((1 - rate)**k for k in range(steps))`` for a rate in [0, 1]."""
+    return float(steps) if rate == 0.0 else -math.expm1(steps * math.log1p(-min(rate, _RATE))) / rate
 
 
 def _grid(most: int) -> list[int]:

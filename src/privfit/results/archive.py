@@ -125,8 +125,10 @@ def write_atomically(path: str | os.PathLike[str], content: str | bytes) -> None
     Raises
     ------
     InvalidArgument
-        If there is no such folder, or it cannot be written to. A disk that fails is an OSError.
+        If it is no path, or not in a folder that can be written to. A disk that fails is an OSError.
     """
+    if not isinstance(path, str | os.PathLike):
+        raise InvalidArgument(f"path must be the path of a file, got {type(path).__name__}")
     try:
         _replace(Path(path), content.encode() if isinstance(content, str) else content)
     except (FileNotFoundError, NotADirectoryError, IsADirectoryError, PermissionError) as error:
