@@ -32,6 +32,7 @@ from privfit.results.numbers import percent, significant
 _STEPS = ("gradient", "bounded_gradient", "clipped_gradient")
 
 _KINDS = {
+    "places": "places of columns",
     "marginals": "means and spreads",
     "second_moment": "second moment",
     "sizes": "sizes of gradients",
@@ -51,7 +52,6 @@ _KINDS = {
     "moments": "moments",
     "eigenvalue": "smallest eigenvalue",
     "clipped_gradient": "clipped gradient",
-    "places": "places of columns",
 }
 
 

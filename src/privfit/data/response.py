@@ -31,7 +31,7 @@ def describe_target(name: str, column: Column, kind: TargetKind, *, centered: bo
     if kind == "numeric":
         return Target(column.label(name), "numeric", *column.scaling(centered=centered), bounded=True)
     if column.lower < 0 or column.transform is not None:
-        raise SchemaError("is a count response; it needs lower of at least 0 and no transform")
+        raise SchemaError("is a count response; declare lower, of at least 0, and no transform")
     return Target(name, "numeric", count_bound=column.upper)
 
 
