@@ -169,7 +169,7 @@ def test_the_bound_on_counts_can_be_learned(rows):
     assert np.all(np.abs(model.coef_ - 0.5 * SLOPES) < 5 * model.result_.bse.to_numpy()[1:])
     bound = model.result_.encoder.design.target.count_bound
     assert rows["count"].max() / 2 < bound < 20 * rows["count"].max()
-    with pytest.raises(pf.SchemaError, match=r"'visits'.*lower of at least 0"):
+    with pytest.raises(pf.SchemaError, match=r"'visits'.*declare lower, of at least 0"):
         pf.PoissonRegressor(schema=draft | {"visits": {"type": "numeric"}}, **SEEDED).fit(table, "visits")
 
 
