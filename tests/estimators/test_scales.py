@@ -6,8 +6,12 @@ import pytest
 from sklearn.base import clone
 
 import privfit as pf
+from privfit.errors import PlanViolation
+from privfit.estimators.options import BoughtBounds, FitOptions
 from privfit.estimators.scales import PRIVATE
 from privfit.privacy.composition import compose
+from privfit.privacy.mechanisms import make_source
+from privfit.problem.plan import PlannedRelease, Release
 
 N = 20_000
 SEEDED = {"epsilon": 4.0, "random_state": 3, "scale": PRIVATE}
@@ -251,3 +255,15 @@ def test_a_public_residual_scale_stays_one(rows):
 def test_arguments_are_those_of_scikit_learn():
     model = clone(pf.PoissonRegressor(scale=PRIVATE, scale_share=0.2, count_bound=5.0))
     assert (model.scale, model.scale_share) == (PRIVATE, 0.2)
+
+
+def test_looks_that_were_taken_are_charged():
+    """Options of a fit that would be planned as if its looks had cost nothing cannot be made."""
+    look = PlannedRelease("places", 3, 1.0, 0.2, 5.0)
+    bought = BoughtBounds((Release(look, np.zeros(1), np.zeros(3)),), make_source(0), ())
+    budget = pf.Budget.gdp(0.5)
+    charged = FitOptions(budget=budget, before=(look,), bought=bought)
+    assert charged.allowance.amount == pytest.approx(np.sqrt(0.5**2 - 0.2**2))
+    for before in ((), (look, look), (PlannedRelease("places", 3, 1.0, 0.1, 10.0),)):
+        with pytest.raises(PlanViolation, match="the looks that were taken"):
+            FitOptions(budget=budget, before=before, bought=bought)

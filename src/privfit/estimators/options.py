@@ -7,7 +7,7 @@ import numpy as np
 from privfit._checks import whole
 from privfit.data.schema import Schema
 from privfit.data.shares import ShareRule
-from privfit.errors import InvalidArgument
+from privfit.errors import InvalidArgument, PlanViolation
 from privfit.inference.infer import BudgetSplit
 from privfit.privacy.allowance import Allowance
 from privfit.privacy.budget import Budget
@@ -95,6 +95,8 @@ class FitOptions:
         if not isinstance(self.inference, bool | np.bool_ | BudgetSplit):
             kind = type(self.inference).__name__
             raise InvalidArgument(f"inference must be True, False or a BudgetSplit, got {kind}")
+        if self.bought is not None and self.before != tuple(one.planned for one in self.bought.releases):
+            raise PlanViolation("the looks that were taken are not those that the budget is charged with")
 
     @property
     def method(self) -> AbstractSolver:

@@ -83,7 +83,5 @@ class RehearsedLook:
         return self.encoder_of(with_roles_of(self.outline, completed.outline)), fitted
 
     def _planned(self, options: FitOptions, *, n_rows: int) -> tuple[Problem, Plan]:
-        share = self.bounds.share
-        part, _ = options.allowance.split([share, 1.0 - share])
         problem = make_problem(linear_regression(), self.rough.design, options, n_rows=n_rows)
-        return problem, planned_look(problem, self.names, part)
+        return problem, planned_look(problem, self.names, self.bounds.allowance(options))

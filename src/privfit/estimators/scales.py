@@ -21,6 +21,7 @@ from privfit.estimators.objective import plan_fit
 from privfit.estimators.opened import OpenedRows, RawRows, stored_problem
 from privfit.estimators.options import BoughtBounds, FitOptions
 from privfit.estimators.reserved import check_affordable
+from privfit.privacy.allowance import Allowance
 from privfit.results.form import LearnedRange
 
 PRIVATE = "private"
@@ -75,6 +76,10 @@ class OpenBounds:
             )
         draft.check_roles(unit=unit, weights=weights)
         return cls(draft, share)
+
+    def allowance(self, options: FitOptions) -> Allowance:
+        """Return what may be spent on them."""
+        return options.allowance.split([self.share, 1.0 - self.share])[0]
 
     def read_by(self, encoder: Encoder) -> tuple[str, ...]:
         """Return the columns without bounds that an encoder reads."""
@@ -192,8 +197,8 @@ def _bought(
     options: FitOptions,
 ) -> tuple[Draft, FitOptions]:
     """Look at some unbounded columns of a draft; return it with bounds, and the options of the fit."""
-    part, _ = options.allowance.split([bounds.share, 1.0 - bounds.share])
-    return learned_by(look_at(encoder, raw, options, names, part), bounds.draft, names, options)
+    look = look_at(encoder, raw, options, names, bounds.allowance(options))
+    return learned_by(look, bounds.draft, names, options)
 
 
 def look_encoder(draft: Draft, names: Sequence[str], outline: Schema) -> SchemaEncoder:
