@@ -18,7 +18,7 @@ from privfit.estimators.models import Model, model_named
 from privfit.estimators.objective import make_problem, plan_fit
 from privfit.estimators.options import FitOptions, public_rows
 from privfit.estimators.rehearsal import Rehearsal
-from privfit.estimators.scales import PRIVATE, OpenBounds, bought_schema, bought_share, declared
+from privfit.estimators.scales import PRIVATE, OpenBounds, bought_schema, bought_share, outlined
 from privfit.terms.encoder import FormulaEncoder
 
 
@@ -72,8 +72,8 @@ def prepare(request: Request, *, rows: int | None = None) -> Prepared:
         A named subclass.
     """
     coverage(request.level)
-    bounds = _open_bounds(request)
-    schema = declared(request.schema, bounds).with_roles(unit=request.unit, weights=request.weights)
+    share = None if request.share is None else bought_share(PRIVATE, request.share)
+    schema, bounds = outlined(request.schema, share, unit=request.unit, weights=request.weights)
     model = _model(request.model, request.constants)
     options = FitOptions(
         budget=budget_from(request.budget),
@@ -92,13 +92,6 @@ def prepare(request: Request, *, rows: int | None = None) -> Prepared:
     stand_in = ANY_ROWS if rows is None else rows
     plan_fit(make_problem(model, encoder.design, options, n_rows=public_rows(stand_in, options)), options)
     return Prepared(request, model, schema, bounds, encoder, options)
-
-
-def _open_bounds(request: Request) -> OpenBounds | None:
-    if request.share is None:
-        return None
-    bought_share(PRIVATE, request.share)
-    return OpenBounds.of(request.schema, request.share, unit=request.unit, weights=request.weights)
 
 
 def _model(name: str, constants: ConstantsText) -> Model:

@@ -68,6 +68,7 @@ def read_file(
     SchemaError
         If the file is absent, damaged or ragged, or lacks a needed column.
     """
+    check_separator(sep)
     shown, file = repr(str(path)), Path(path)
     if not file.exists():
         raise SchemaError(f"data file {shown} does not exist; check the path")
@@ -108,7 +109,6 @@ def read_csv(
     sep: str,
 ) -> pa.Table:
     """Read a CSV file as bytes; see `read_file`. ``shown`` is the path as messages show it."""
-    check_separator(sep)
     names, start = csv_names(file, shown, columns=columns, header=header, sep=sep)
     return _guarded(
         shown,

@@ -86,6 +86,26 @@ class OpenBounds:
         return tuple(name for name in self.draft.unbounded if name in encoder.needed)
 
 
+def scales_of(scale: object, share: float) -> tuple[float | None, float | None]:
+    """Return the public scale of residuals that ``scale`` is, or the part of the budget that buys scales."""
+    residual = residual_scale(scale)
+    return residual, bought_share(scale if residual is None else None, share)
+
+
+def outlined(
+    schema: SchemaLike, share: float | None, *, unit: str | None, weights: str | None
+) -> tuple[Schema, OpenBounds | None]:
+    """Return the schema of a fit with its roles, and what it learns by a part of its budget, if there is one.
+
+    Raises
+    ------
+    InvalidArgument, SchemaError
+        As `OpenBounds.of`, and if the schema does not allow the roles.
+    """
+    bounds = None if share is None else OpenBounds.of(schema, share, unit=unit, weights=weights)
+    return declared(schema, bounds).with_roles(unit=unit, weights=weights), bounds
+
+
 def declared(schema: SchemaLike, bounds: OpenBounds | None) -> Schema:
     """Return a schema, with the widest bounds that can come out in place of open ones."""
     return as_schema(schema if bounds is None else bounds.draft.outline)

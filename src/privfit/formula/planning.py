@@ -23,7 +23,7 @@ from privfit.estimators.sample_size import (
     epsilon_needed,
     rows_needed,
 )
-from privfit.estimators.scales import OpenBounds, bought_share, declared, residual_scale
+from privfit.estimators.scales import OpenBounds, outlined, scales_of
 from privfit.estimators.split import shortest
 from privfit.inference.infer import BudgetSplit
 from privfit.losses import AbstractLoss
@@ -125,20 +125,18 @@ def plan(
     """
     n_rows = planned_rows(n=n)
     guesses = Assumptions.of(assumptions)
-    residual = residual_scale(scale)
+    residual, share = scales_of(scale, scale_share)
     regression = _Regression.of(formula, model, quantile=quantile, scale=residual, target=target)
-    part = bought_share(scale if residual is None else None, scale_share)
-    bounds = None if part is None else OpenBounds.of(schema, part, unit=unit, weights=weights)
-    declarations = declared(schema, bounds).with_roles(unit=unit, weights=weights)
+    declared, bounds = outlined(schema, share, unit=unit, weights=weights)
     options = FitOptions(
         budget=choose_budget(epsilon, delta, budget),
-        shares=ShareRule.of(declarations, rows_per_unit),
+        shares=ShareRule.of(declared, rows_per_unit),
         solver=solver,
         relation=relation,
         l2=l2,
         inference=inference,
     )
-    rehearsal = regression.rehearsal(declarations, guesses, bounds)
+    rehearsal = regression.rehearsal(declared, guesses, bounds)
     return described(rehearsal, options, n_rows=n_rows, level=level)
 
 
@@ -218,14 +216,12 @@ rows_per_unit, weights, assumptions, level
     """
     guesses = Assumptions.of(assumptions)
     coverage(level)
-    residual = residual_scale(scale)
+    residual, share = scales_of(scale, scale_share)
     regression = _Regression.of(formula, model, quantile=quantile, scale=residual, target=target)
-    part = bought_share(scale if residual is None else None, scale_share)
-    bounds = None if part is None else OpenBounds.of(schema, part, unit=unit, weights=weights)
-    declarations = declared(schema, bounds).with_roles(unit=unit, weights=weights)
+    declared, bounds = outlined(schema, share, unit=unit, weights=weights)
     options = FitOptions(
         budget=choose_budget(epsilon, delta, budget),
-        shares=ShareRule.of(declarations, rows_per_unit),
+        shares=ShareRule.of(declared, rows_per_unit),
         solver=solver,
         relation=relation,
         l2=l2,
@@ -239,14 +235,14 @@ rows_per_unit, weights, assumptions, level
         if bounds is not None:
             raise InvalidArgument("accuracy is of coordinates within declared bounds; leave scale out")
         return accuracy_plan(
-            regression.model, regression.encoder(declarations), options, accuracy=accuracy, radius=radius
+            regression.model, regression.encoder(declared), options, accuracy=accuracy, radius=radius
         )
     if radius is not None:
         raise InvalidArgument("radius goes with accuracy")
     if not inference:
         raise InvalidArgument("inference must not be False: without it there is no interval and no test")
     wanted = Wanted(width=width, power=power, effect=effect, coefficient=coefficient)
-    rehearsal = regression.rehearsal(declarations, guesses, bounds)
+    rehearsal = regression.rehearsal(declared, guesses, bounds)
     if n is None:
         return rows_needed(rehearsal, options, wanted, level=level)
     if budget is not None or epsilon != 1.0:
@@ -315,20 +311,18 @@ assumptions, level
     """
     coverage(level)
     n_rows = planned_rows(n=n)
-    residual = residual_scale(scale)
+    residual, share = scales_of(scale, scale_share)
     regression = _Regression.of(formula, model, quantile=quantile, scale=residual, target=target)
-    part = bought_share(scale if residual is None else None, scale_share)
-    bounds = None if part is None else OpenBounds.of(schema, part, unit=unit, weights=weights)
-    declarations = declared(schema, bounds).with_roles(unit=unit, weights=weights)
+    declared, bounds = outlined(schema, share, unit=unit, weights=weights)
     guesses = Assumptions.of(assumptions)
     options = FitOptions(
         budget=choose_budget(epsilon, delta, budget),
-        shares=ShareRule.of(declarations, rows_per_unit),
+        shares=ShareRule.of(declared, rows_per_unit),
         solver=solver,
         relation=relation,
         l2=l2,
     )
-    rehearsal = regression.rehearsal(declarations, guesses, bounds)
+    rehearsal = regression.rehearsal(declared, guesses, bounds)
     return shortest(rehearsal, options, n_rows=n_rows, level=level)
 
 

@@ -9,7 +9,7 @@ from privfit.data.schema import SchemaLike
 from privfit.estimators.budget import choose_budget
 from privfit.estimators.models import huber_regression
 from privfit.estimators.options import FitOptions
-from privfit.estimators.scales import bought_share, residual_scale
+from privfit.estimators.scales import scales_of
 from privfit.formula.run import Roles, fit_formula
 from privfit.losses.huber import GAUSSIAN_95
 from privfit.privacy.budget import Budget
@@ -155,8 +155,7 @@ def huber(
         random_state=random_state,
     )
     positive(threshold=threshold)
-    known = residual_scale(scale)
-    share = bought_share(scale if known is None else None, scale_share)
+    known, share = scales_of(scale, scale_share)
     model = huber_regression(threshold, known)
     text = TextForm(columns, header, sep)
     roles = Roles(unit, rows_per_unit, weights)

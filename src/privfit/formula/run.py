@@ -14,7 +14,7 @@ from privfit.estimators.models import Model
 from privfit.estimators.objective import make_problem
 from privfit.estimators.opened import rows_of
 from privfit.estimators.options import FitOptions, public_rows
-from privfit.estimators.scales import OpenBounds, bought_schema, declared
+from privfit.estimators.scales import bought_schema, outlined
 from privfit.results import FitResult
 from privfit.terms.encoder import FormulaEncoder
 
@@ -52,9 +52,7 @@ def fit_formula(
             "data: a RowStream goes with estimators, such as LogisticRegression(schema=..., "
             "solver=OnlineToBatch(), inference=False).fit(stream)"
         )
-    marked = {"unit": roles.unit, "weights": roles.weights}
-    bounds = None if share is None else OpenBounds.of(schema, share, **marked)
-    outline = declared(schema, bounds).with_roles(**marked)
+    outline, bounds = outlined(schema, share, unit=roles.unit, weights=roles.weights)
     options = replace(options, schema=outline, shares=ShareRule.of(outline, roles.rows_per_unit))
 
     def encoder_of(known: Schema) -> FormulaEncoder:
