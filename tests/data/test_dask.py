@@ -24,6 +24,7 @@ from privfit.data.coded import MANY_ROWS
 from privfit.data.reduction import CHUNK_ROWS, summation_error
 from privfit.data.source import ArraySource
 from privfit.data.tables import open_table
+from privfit.data.unit_scale import UnitScaleEncoder
 from privfit.errors import (
     Incompatible,
     InvalidArgument,
@@ -56,9 +57,9 @@ def groups(request, monkeypatch):
     if request.param == "together":
         from privfit.data import dask_tables
 
-        def scattered(tasks, most):
-            numbers = range(len(tasks))
-            return [tuple(numbers[2::2]), tuple(numbers[:1]), tuple(numbers[1::2])]
+        def scattered(held, most):
+            numbers = range(len(held))
+            return [some for some in (tuple(numbers[2::2]), (0,), tuple(numbers[1::2])) if some]
 
         monkeypatch.setattr(dask_tables, "together", scattered)
 
@@ -473,11 +474,10 @@ def test_on_a_cluster_what_was_asked_is_let_go_with_the_next_question():
     ],
     ids=["no cluster", "two workers", "many", "two threads", "more threads", "none"],
 )
-def test_what_one_thread_of_a_worker_can_sum_is_put_together(holders, most, expected, monkeypatch):
-    from privfit.data import dask_tasks
+def test_what_one_thread_of_a_worker_can_sum_is_put_together(holders, most, expected):
+    from privfit.data.dask_tasks import together
 
-    monkeypatch.setattr(dask_tasks, "_holders", lambda tasks: tuple(holders))
-    assert dask_tasks.together([None] * len(holders), most) == expected
+    assert together(holders, most) == expected
 
 
 @pytest.mark.filterwarnings("default")
@@ -507,6 +507,69 @@ def test_on_a_cluster_a_pass_is_a_task_a_thread():
     turned = here.reweighted(np.eye(p), norm_bound=1.1, amplification=30.0)
     for one, other in zip(found, (here, turned), strict=True):
         np.testing.assert_allclose(one, other.sum(gradient(p), p), rtol=1e-12, atol=1e-10)
+
+
+@pytest.mark.filterwarnings("default")
+@pytest.mark.parametrize("kept", ["frame", "columns", "response apart", "array"])
+def test_what_workers_keep_is_encoded_by_a_task_a_thread(kept):
+    """Seven partitions on two workers, one of them without rows: the same sums as in memory."""
+    from distributed import Client, LocalCluster, wait
+
+    from privfit.data.dask_tables import DaskTable
+
+    data, names = frame(), list(ENCODER.needed)
+    empty = dd.from_pandas(data.iloc[:0], npartitions=1)
+    rows = dd.concat([dd.from_pandas(data, npartitions=6), empty])
+    encoder, here = ENCODER, in_memory(data)
+    if kept == "array":
+        encoder = UnitScaleEncoder(3, norm_bound=None, target_kind="binary")
+        rng = np.random.default_rng(8)
+        x, y = rng.normal(size=(700, 3)), rng.integers(2, size=700)
+        here = ArraySource(*encoder.encode_arrays(x, y), norm_bound=BOUND)
+    with (
+        LocalCluster(n_workers=2, threads_per_worker=1, processes=False, dashboard_address=None) as cluster,
+        Client(cluster) as client,
+        dask.config.set(scheduler=None),
+    ):
+        if kept == "array":
+            pieces = dask.persist(da.from_array(x, chunks=(100, 3)), da.from_array(y, chunks=100))
+        elif kept == "response apart":
+            pieces = dask.persist(rows[names[:-1]], rows[names[-1]])
+        else:
+            pieces = (rows.persist()[names] if kept == "columns" else rows.persist(),)
+        wait(pieces)
+        held = {worker for some in client.who_has().values() for worker in some}
+        stored = DaskTable(*pieces).rows(encoder, norm_bound=BOUND)
+        source = stored.source(norm_bound=BOUND)
+        assert len(stored._kept.tasks) == len(source._kept.tasks) == len(held) == 2
+        assert sorted(itertools.chain(*stored._groups)) == list(range(7))
+        p = len(encoder.design.columns)
+        found, rows_there = source.sum(gradient(p), p), source.take(np.arange(source.n_rows))
+    assert source.n_rows == here.n_rows
+    np.testing.assert_array_equal(rows_there.y, here.take(np.arange(here.n_rows)).y)
+    np.testing.assert_allclose(found, here.sum(gradient(p), p), rtol=1e-12, atol=1e-10)
+
+
+@pytest.mark.filterwarnings("default")
+def test_what_workers_keep_in_other_partitions_is_encoded_by_a_task_each():
+    """Which of seven partitions three are made of is not known."""
+    from distributed import Client, LocalCluster
+
+    from privfit.data.dask_tables import DaskTable
+
+    with (
+        LocalCluster(n_workers=1, threads_per_worker=1, processes=False, dashboard_address=None) as cluster,
+        Client(cluster),
+        dask.config.set(scheduler=None),
+    ):
+        rows = dd.from_pandas(frame(), npartitions=7).persist().repartition(npartitions=3)
+        stored = DaskTable(rows).rows(ENCODER, norm_bound=BOUND)
+        assert stored._groups == [(0,), (1,), (2,)]
+        source = stored.source(norm_bound=BOUND)
+        assert source._groups == [(0, 1, 2)]
+        p = len(ENCODER.design.columns)
+        found = source.sum(gradient(p), p)
+    np.testing.assert_allclose(found, in_memory(frame()).sum(gradient(p), p), rtol=1e-12, atol=1e-10)
 
 
 @pytest.mark.parametrize("n", [1, 2, 5, 100, CHUNK_ROWS, 10**6, 10**10])

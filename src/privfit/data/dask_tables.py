@@ -6,6 +6,7 @@ With `privfit.data.dask_source` and `privfit.data.dask_tasks` the only module th
 import math
 from collections.abc import Sequence
 from functools import partial
+from itertools import chain
 from typing import Any, TypeAlias, cast, final
 
 import dask.array as da
@@ -17,7 +18,14 @@ from privfit.data import partitions
 from privfit.data.clamp import Weighting, influence_weights
 from privfit.data.coded import Storage
 from privfit.data.dask_source import FAN_IN, DaskSource
-from privfit.data.dask_tasks import Kept, computed, tasks_of, together
+from privfit.data.dask_tasks import (
+    Kept,
+    computed,
+    holders_of_pieces,
+    holders_of_tasks,
+    tasks_of,
+    together,
+)
 from privfit.data.declarations import Level
 from privfit.data.encode import Encoder
 from privfit.data.names import present
@@ -123,14 +131,14 @@ class DaskTable(AbstractRowStore):
             names = tuple(present(tuple(data.columns), names))
             data = data[list(names)]
         del norm_bound
-        encoding = Encoding(encoder, names, labelled, storage)
+        encoding = Encoding(encoder, names, labelled, self._response is not None, storage)
         given = [_pieces(one) for one in (data, self._response) if one is not None]
-        encode = partial(partitions.encode, encoding)
-        kept = Kept(tasks_of(encode, "encode", list(zip(*given, strict=True))))
-        lengths = kept.answers(tasks_of(partitions.count, "count", [(rows,) for rows in kept.tasks]))
-        filled = [k for k, length in enumerate(lengths) if length] or [0]
-        sizes = [lengths[k] for k in filled]
-        return DaskRows(kept, filled, sizes, weighting, len(encoder.design.columns))
+        groups = together(holders_of_pieces(data, len(given[0])), FAN_IN)
+        pieces = [tuple(some[k] for some in given for k in group) for group in groups]
+        kept = Kept(tasks_of(partial(partitions.encode, encoding), "encode", pieces))
+        found = kept.answers(tasks_of(partitions.counted, "count", [(rows,) for rows in kept.tasks]))
+        lengths = dict(zip(chain(*groups), chain(*found), strict=True))
+        return DaskRows(kept, groups, lengths, weighting, len(encoder.design.columns))
 
     def _labels_of_columns(self, needed: tuple[str, ...]) -> tuple[str, ...]:
         """Return what the columns of an array are called: as they are needed, where the response is apart."""
@@ -168,23 +176,28 @@ class DaskRows(AbstractStoredRows):
     Parameters
     ----------
     kept : Kept
-        `EncodedRows` of each partition.
-    filled : list of int
-        Numbers of the partitions to take.
-    lengths : list of int
-        Their numbers of rows.
+        `EncodedRows` of the partitions of each group.
+    groups : list of tuple of int
+        Numbers of these partitions.
+    lengths : dict
+        Numbers of rows by partition.
     weighting : Weighting
         What bounds them.
     width : int
         Numbers of a row.
     """
 
-    __slots__ = ("_filled", "_kept", "_lengths", "_weighting", "_width")
+    __slots__ = ("_groups", "_kept", "_lengths", "_weighting", "_width")
 
     def __init__(
-        self, kept: Kept, filled: list[int], lengths: list[int], weighting: Weighting, width: int
+        self,
+        kept: Kept,
+        groups: list[tuple[int, ...]],
+        lengths: dict[int, int],
+        weighting: Weighting,
+        width: int,
     ) -> None:
-        self._kept, self._filled, self._lengths = kept, filled, lengths
+        self._kept, self._groups, self._lengths = kept, groups, lengths
         self._weighting, self._width = weighting, width
 
     def __repr__(self) -> str:
@@ -196,15 +209,24 @@ class DaskRows(AbstractStoredRows):
     @property
     def n_rows(self) -> int:
         """Number of rows."""
-        return sum(self._lengths)
+        return sum(self._lengths.values())
 
     def source(self, *, norm_bound: float, storage: Storage = "float64") -> "DaskSource":
         """Return the rows as a source, bounded as they are kept in this type."""
         bounded = partial(
             partitions.bounded, norm_bound=norm_bound, weighting=self._weighting, storage=storage
         )
-        pieces = [self._kept.tasks[k] for k in self._filled]
-        groups = together(pieces, FAN_IN)
-        some = [tuple(pieces[k] for k in group) for group in groups]
+        filled = [k for k in sorted(self._lengths) if self._lengths[k]] or self._groups[0][:1]
+        number = {k: place for place, k in enumerate(filled)}
+        held = [
+            (task, tuple(number[k] for k in group if k in number))
+            for task, group in zip(self._kept.tasks, self._groups, strict=True)
+        ]
+        held = [one for one in held if one[1]]
+        most = FAN_IN // max(len(group) for _, group in held)
+        joined = together(holders_of_tasks([task for task, _ in held]), most)
+        some = [tuple(held[k][0] for k in one) for one in joined]
+        groups = [tuple(chain(*(held[k][1] for k in one))) for one in joined]
         kept = Kept(tasks_of(bounded, "bound", some), self._kept)
-        return DaskSource(kept, groups, self._lengths, norm_bound, self._width)
+        lengths = [self._lengths[k] for k in filled]
+        return DaskSource(kept, groups, lengths, norm_bound, self._width)

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from itertools import chain
-from typing import Any, final
+from typing import Any, TypeAlias, final
 
 from dask.base import compute, persist
 from dask.delayed import Delayed, delayed
@@ -17,6 +17,9 @@ from distributed import futures_of
 from privfit._silent import silence
 from privfit.data.partitions import Failure
 from privfit.errors import UnexpectedError
+
+Holder: TypeAlias = tuple[str, int]
+"""A worker, "" if none is known, and its threads."""
 
 _SENT = 2**12
 """Numbers up to which what tasks share is sent with each of them: to wait for another task takes longer."""
@@ -129,13 +132,12 @@ def _futures(tasks: list[Delayed]) -> list[Any]:
     return [future for one in tasks for future in futures_of(one)]
 
 
-def together(tasks: list[Delayed], most: int) -> list[tuple[int, ...]]:
-    """Return the numbers of persisted tasks in groups, of which a task each can take what they returned.
+def together(held: Sequence[Holder], most: int) -> list[tuple[int, ...]]:
+    """Return the numbers of what workers hold in groups, of which a task each can take all.
 
     What one worker of a cluster holds is put together, up to ``most`` of it, as far as there is a group left
     for each of its threads: a task takes time beside what it does. Elsewhere all are alone.
     """
-    held = _guarded(lambda: _holders(tasks))
     groups: list[tuple[int, ...]] = []
     for worker, threads in dict.fromkeys(held):
         here = [k for k, one in enumerate(held) if one == (worker, threads)]
@@ -144,11 +146,29 @@ def together(tasks: list[Delayed], most: int) -> list[tuple[int, ...]]:
     return sorted(groups)
 
 
-def _holders(tasks: list[Delayed]) -> tuple[tuple[str, int], ...]:
-    """Return a worker that holds what each task has returned, "" if none is known to, and its threads."""
-    futures = _futures(tasks)
+def holders_of_tasks(tasks: list[Delayed]) -> tuple[Holder, ...]:
+    """Return who holds what each task has returned, if they are persisted."""
+    return _guarded(lambda: _holders(_futures(tasks), len(tasks)))
+
+
+def holders_of_pieces(collection: Any, count: int) -> tuple[Holder, ...]:
+    """Return who holds each partition of a persisted collection, or the one that it is made of.
+
+    That is taken to be the one of the same number, where there are as many of both. If it is another one,
+    rows travel; sums stay what they are.
+    """
+
+    def holders() -> tuple[Holder, ...]:
+        futures = {future.key[1]: future for future in futures_of(collection) if len(future.key) > 1}
+        known = sorted(futures) == list(range(count))
+        return _holders([futures[k] for k in range(count)] if known else [], count)
+
+    return _guarded(holders)
+
+
+def _holders(futures: list[Any], count: int) -> tuple[Holder, ...]:
     if not futures:
-        return (("", 1),) * len(tasks)
+        return (("", 1),) * count
     client = futures[0].client
     threads, workers = client.nthreads(), client.who_has(futures)
     known = [[one for one in workers.get(future.key, ()) if one in threads] for future in futures]

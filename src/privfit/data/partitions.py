@@ -112,6 +112,8 @@ class Encoding:
         Columns to read.
     labelled : bool
         Whether ``names`` is what the columns of an array are to be called.
+    apart : bool
+        Whether the response comes by itself.
     storage : {"float64", "float32"}
         The type that numbers are kept in.
     """
@@ -119,36 +121,43 @@ class Encoding:
     encoder: Encoder
     names: tuple[str, ...]
     labelled: bool
+    apart: bool
     storage: Storage
 
 
 @quiet
-def encode(encoding: Encoding, data: Any, response: Any = None) -> EncodedRows:
-    """Return the encoded rows of a partition, whose response may come by itself."""
-    table = open_table(data, needed=encoding.names, columns=encoding.names if encoding.labelled else None)
-    if response is not None:
-        table = _with_response(table, encoding.encoder.needed[-1], single_column("y", response))
-    encoder = encoding.encoder
-    return EncodedRows(predictors_as(encoder, table, encoding.storage), encoder.encode_target(table))
+def encode(encoding: Encoding, *pieces: Any) -> tuple[EncodedRows, ...]:
+    """Return the encoded rows of partitions, after which their responses come where these are apart."""
+    encoder, names = encoding.encoder, encoding.names
+
+    def one(data: Any, response: Any = None) -> EncodedRows:
+        table = open_table(data, needed=names, columns=names if encoding.labelled else None)
+        if response is not None:
+            table = _with_response(table, encoder.needed[-1], single_column("y", response))
+        return EncodedRows(predictors_as(encoder, table, encoding.storage), encoder.encode_target(table))
+
+    half = len(pieces) // 2 if encoding.apart else len(pieces)
+    return tuple(one(*some) for some in zip(pieces[:half], *([pieces[half:]] * encoding.apart), strict=True))
 
 
 @quiet
-def count(rows: EncodedRows) -> int:
-    """Return the number of rows."""
-    return rows.y.size
+def counted(group: tuple[EncodedRows, ...]) -> tuple[int, ...]:
+    """Return the numbers of rows of partitions."""
+    return tuple(rows.y.size for rows in group)
 
 
 @quiet
 def bounded(
-    *some: EncodedRows, norm_bound: float, weighting: Weighting, storage: Storage
+    *groups: tuple[EncodedRows, ...], norm_bound: float, weighting: Weighting, storage: Storage
 ) -> tuple[Partition, ...]:
-    """Return the rows of partitions, kept in a type and bounded as they are kept."""
+    """Return the rows of partitions that have some, kept in a type and bounded as they are kept."""
 
     def one(rows: EncodedRows) -> Partition:
         source = ArraySource(kept_as(rows.x, storage), rows.y, norm_bound=norm_bound, weighting=weighting)
         return Partition(source.bounded, norm_bound)
 
-    return tuple(one(rows) for rows in some)
+    some = list(itertools.chain(*groups))
+    return tuple(one(rows) for rows in [rows for rows in some if rows.y.size] or some[:1])
 
 
 @quiet
