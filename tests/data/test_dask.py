@@ -572,6 +572,27 @@ def test_what_workers_keep_in_other_partitions_is_encoded_by_a_task_each():
     np.testing.assert_allclose(found, in_memory(frame()).sum(gradient(p), p), rtol=1e-12, atol=1e-10)
 
 
+@pytest.mark.filterwarnings("default")
+def test_who_keeps_what_is_not_told_by_other_names():
+    """Names of futures that a user made have no numbers, or one of them is missing."""
+    from distributed import Client, LocalCluster, wait
+
+    from privfit.data.dask_tasks import holders_of_pieces
+
+    with (
+        LocalCluster(n_workers=1, threads_per_worker=1, processes=False, dashboard_address=None) as cluster,
+        Client(cluster) as client,
+        dask.config.set(scheduler=None),
+    ):
+        kept = da.zeros((6, 2), chunks=(2, 2)).map_blocks(lambda some: some + 1.0).persist()
+        future = client.submit(np.ones, (2, 2))
+        made = da.from_delayed(future, (2, 2), dtype=float)
+        wait([kept, future])
+        assert all(worker for worker, _ in holders_of_pieces(kept, 3))
+        for other in (da.concatenate([kept, made]), made, kept[:4]):
+            assert holders_of_pieces(other, other.numblocks[0]) == (("", 1),) * other.numblocks[0]
+
+
 @pytest.mark.parametrize("n", [1, 2, 5, 100, CHUNK_ROWS, 10**6, 10**10])
 @pytest.mark.parametrize("terms", [160, CHUNK_ROWS])
 def test_the_bound_on_rounding_covers_any_cut_into_partitions(n, terms):

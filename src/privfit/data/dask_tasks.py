@@ -159,8 +159,8 @@ def holders_of_pieces(collection: Any, count: int) -> tuple[Holder, ...]:
     """
 
     def holders() -> tuple[Holder, ...]:
-        futures = {future.key[1]: future for future in futures_of(collection) if len(future.key) > 1}
-        known = sorted(futures) == list(range(count))
+        futures = {one.key[1]: one for one in futures_of(collection) if isinstance(one.key, tuple)}
+        known = futures.keys() == set(range(count))
         return _holders([futures[k] for k in range(count)] if known else [], count)
 
     return _guarded(holders)
