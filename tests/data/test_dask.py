@@ -8,6 +8,7 @@ import re
 import signal
 import threading
 import time
+import traceback
 import warnings
 from collections import Counter
 
@@ -510,7 +511,7 @@ def test_on_a_cluster_a_pass_is_a_task_a_thread():
 
 
 @pytest.mark.filterwarnings("default")
-@pytest.mark.parametrize("kept", ["frame", "columns", "response apart", "array"])
+@pytest.mark.parametrize("kept", ["frame", "response apart", "array"])
 def test_what_workers_keep_is_encoded_by_a_task_a_thread(kept):
     """Seven partitions on two workers, one of them without rows: the same sums as in memory."""
     from distributed import Client, LocalCluster, wait
@@ -536,7 +537,7 @@ def test_what_workers_keep_is_encoded_by_a_task_a_thread(kept):
         elif kept == "response apart":
             pieces = dask.persist(rows[names[:-1]], rows[names[-1]])
         else:
-            pieces = (rows.persist()[names] if kept == "columns" else rows.persist(),)
+            pieces = (rows.persist(),)
         wait(pieces)
         held = {worker for some in client.who_has().values() for worker in some}
         stored = DaskTable(*pieces).rows(encoder, norm_bound=BOUND)
@@ -551,8 +552,8 @@ def test_what_workers_keep_is_encoded_by_a_task_a_thread(kept):
 
 
 @pytest.mark.filterwarnings("default")
-def test_what_workers_keep_in_other_partitions_is_encoded_by_a_task_each():
-    """Which of seven partitions three are made of is not known."""
+def test_what_is_made_of_what_workers_keep_is_encoded_by_a_task_each():
+    """It may be larger by any factor, and which of seven partitions three are made of is not known."""
     from distributed import Client, LocalCluster
 
     from privfit.data.dask_tables import DaskTable
@@ -562,7 +563,10 @@ def test_what_workers_keep_in_other_partitions_is_encoded_by_a_task_each():
         Client(cluster),
         dask.config.set(scheduler=None),
     ):
-        rows = dd.from_pandas(frame(), npartitions=7).persist().repartition(npartitions=3)
+        kept = dd.from_pandas(frame(), npartitions=7).persist()
+        made = DaskTable(kept.map_partitions(lambda rows: rows.iloc[:])).rows(ENCODER, norm_bound=BOUND)
+        assert made._groups == [(k,) for k in range(7)]
+        rows = kept.repartition(npartitions=3)
         stored = DaskTable(rows).rows(ENCODER, norm_bound=BOUND)
         assert stored._groups == [(0,), (1,), (2,)]
         source = stored.source(norm_bound=BOUND)
@@ -668,6 +672,43 @@ def test_errors_on_workers_arrive_in_one_line_and_cost_nothing(what, tmp_path, c
     assert ledger.export()["reservations"] == []
 
 
+@pytest.mark.parametrize("apart", [True, False])
+def test_what_dask_looks_up_to_sort_rows_quotes_nothing(apart):
+    """It asks for quantiles as soon as it is asked for the partitions."""
+    data = pd.DataFrame({"a": ["0.1"] * 499 + [CANARY], "y": [0, 1] * 250})
+    rows = dd.from_pandas(data, npartitions=4)
+    rows = rows.assign(a=rows["a"].astype(float)).sort_values("a")
+    level = {"type": "categorical", "levels": [0, 1]}
+    schema = {"a": {"type": "numeric", "lower": 0, "upper": 1}, "y": level}
+
+    def fit():
+        if apart:
+            return pf.LogisticRegression().fit(rows[["a"]], rows["y"])
+        return pf.logit("y ~ a", rows, schema=schema)
+
+    with pytest.raises(UnexpectedError, match="Dask failed with ValueError") as caught:
+        fit()
+    assert CANARY not in "".join(traceback.format_exception(caught.value))
+
+
+def test_a_response_apart_has_the_partitions_of_its_files(tmp_path):
+    """Dask puts short files together where few columns are read: differently for one column and for three."""
+    rng = np.random.default_rng(6)
+    data = pd.DataFrame(rng.normal(size=(700, 4)), columns=list("abcy"))
+    for k in range(7):
+        data[k * 100 : k * 100 + 100].to_parquet(tmp_path / f"{k}.parquet")
+    rows = dd.read_parquet(tmp_path)
+    assert len(rows["y"].to_delayed()) < len(rows[["a", "b", "c"]].to_delayed())  # what this is about
+    columns = {name: {"type": "numeric", "lower": -3, "upper": 3} for name in "ay"}
+    schema = columns | {"y": columns["y"] | {"target": True}}
+    for x, given in ((list("abc"), None), (list("abc"), schema), (["a"], schema)):
+        model = pf.LinearRegression(schema=given, random_state=1)
+        here = model.fit(data[x], data["y"]).result_.estimate
+        for filled in (rows[x], rows[x].fillna(0)):
+            there = model.fit(filled, rows["y"]).result_.estimate
+            np.testing.assert_allclose(there, here, rtol=1e-8)
+
+
 def test_errors_of_dask_itself_are_withheld():
     def broken(part):
         raise ValueError(CANARY)
@@ -747,6 +788,7 @@ def test_what_a_kernel_raises_on_a_worker_quotes_nothing():
 def test_arguments_that_do_not_go_together():
     x, y = da.zeros((300, 2), chunks=100), da.zeros(300, chunks=100)
     data = dd.from_pandas(frame(300), npartitions=2)
+    unknown = da.from_delayed(dask.delayed(np.zeros)((300, 2)), (np.nan, np.nan), dtype=float)
     for fails, kind, said in [
         (lambda: pf.LinearRegression().fit(x, np.zeros(300)), InvalidArgument, "y must be a Dask"),
         (lambda: pf.LinearRegression().fit(x, da.zeros(200, chunks=100)), SchemaError, "partitions"),
@@ -757,6 +799,7 @@ def test_arguments_that_do_not_go_together():
         ),
         (lambda: pf.LinearRegression().fit(data, "gain"), InvalidArgument, "y is needed"),
         (lambda: pf.LinearRegression().fit(y, y), SchemaError, "two-dimensional"),
+        (lambda: pf.LinearRegression().fit(unknown, y), SchemaError, "known number of columns"),
         (
             lambda: pf.LogisticRegression().fit(x, da.full(300, 7.0, chunks=100)),
             LabelError,

@@ -21,6 +21,7 @@ from privfit.data.dask_source import FAN_IN, DaskSource
 from privfit.data.dask_tasks import (
     Kept,
     computed,
+    guarded,
     holders_of_pieces,
     holders_of_tasks,
     tasks_of,
@@ -59,8 +60,8 @@ class DaskTable(AbstractRowStore):
         is_array: bool = isinstance(data, da.Array)
         if not is_array and not isinstance(data, dd.DataFrame):
             raise InvalidArgument(f"data is a Dask {type(data).__name__}; pass a Dask DataFrame or array")
-        if is_array and data.ndim != 2:
-            raise SchemaError("a Dask array of rows must be two-dimensional")
+        if is_array and (data.ndim != 2 or math.isnan(data.shape[1])):
+            raise SchemaError("a Dask array of rows must be two-dimensional, with a known number of columns")
         if response is not None and not isinstance(response, da.Array | dd.Series):
             raise InvalidArgument("y must be a Dask series or array with the partitions of X")
         self._data: Collection = data
@@ -132,8 +133,8 @@ class DaskTable(AbstractRowStore):
             data = data[list(names)]
         del norm_bound
         encoding = Encoding(encoder, names, labelled, self._response is not None, storage)
-        given = [_pieces(one) for one in (data, self._response) if one is not None]
-        groups = together(holders_of_pieces(data, len(given[0])), FAN_IN)
+        given = [_pieces(data)] if self._response is None else _pieces_of_both(data, self._response)
+        groups = together(holders_of_pieces(self._data, len(given[0])), FAN_IN)
         pieces = [tuple(some[k] for some in given for k in group) for group in groups]
         kept = Kept(tasks_of(partial(partitions.encode, encoding), "encode", pieces))
         found = kept.answers(tasks_of(partitions.counted, "count", [(rows,) for rows in kept.tasks]))
@@ -158,15 +159,26 @@ def _aligned(data: Collection, response: Collection) -> Collection:
         chunks, given = data.chunks[0], response.chunks[0]
         if sum(chunks) == sum(given):  # not if a length is unknown, which is NaN
             response = cast(Collection, response).rechunk({0: chunks})
-    if len(_pieces(data)) != len(_pieces(response)):
-        raise SchemaError("y must have the partitions of X")
+    _pieces_of_both(data, response)
     return response
 
 
-def _pieces(collection: Collection) -> list[Delayed]:
-    """Return the partitions of a collection."""
-    pieces = collection.to_delayed()
-    return list(pieces.ravel()) if isinstance(pieces, np.ndarray) else list(pieces)
+def _pieces_of_both(data: Collection, response: Collection) -> list[tuple[Delayed, ...]]:
+    """Return the partitions of both as they are: Dask puts short files together as suits each by itself."""
+    both = [_pieces(one, optimised=False) for one in (data, response)]
+    if len(both[0]) != len(both[1]):
+        raise SchemaError("y must have the partitions of X")
+    return both
+
+
+def _pieces(collection: Collection, *, optimised: bool = True) -> tuple[Delayed, ...]:
+    """Return the partitions of a collection. For some Dask looks at rows, to sort them."""
+
+    def pieces() -> tuple[Delayed, ...]:
+        found = collection.to_delayed(optimize_graph=optimised)
+        return tuple(found.ravel() if isinstance(found, np.ndarray) else found)
+
+    return guarded(pieces)
 
 
 @final

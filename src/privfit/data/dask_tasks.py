@@ -89,12 +89,12 @@ class Kept:
         """Return what tasks do that need this, or raise the error that one of them has returned."""
         untold = list(dict.fromkeys(self._untold()))
         wanted = chain(*(one.tasks for one in untold), tasks)
-        outcomes = iter(_guarded(lambda: persist(*wanted, traverse=False)))
+        outcomes = iter(guarded(lambda: persist(*wanted, traverse=False)))
         for one in untold:
             one._tell([next(outcomes) for _ in one.tasks])
         asked = list(outcomes)
         self._last[:] = self, asked
-        return _usable(_guarded(lambda: _brought(asked)))
+        return _usable(guarded(lambda: _brought(asked)))
 
     def _untold(self) -> Iterator["Kept"]:
         """Return what workers are to keep for this and have not been told of, this included."""
@@ -110,7 +110,7 @@ class Kept:
 
 def computed(tasks: list[Delayed]) -> tuple[Any, ...]:
     """Return what tasks do, or raise the error that one of them has returned."""
-    return _usable(_guarded(lambda: compute(*tasks, traverse=False)))
+    return _usable(guarded(lambda: compute(*tasks, traverse=False)))
 
 
 def _usable(answers: tuple[Any, ...]) -> tuple[Any, ...]:
@@ -148,22 +148,22 @@ def together(held: Sequence[Holder], most: int) -> list[tuple[int, ...]]:
 
 def holders_of_tasks(tasks: list[Delayed]) -> tuple[Holder, ...]:
     """Return who holds what each task has returned, if they are persisted."""
-    return _guarded(lambda: _holders(_futures(tasks), len(tasks)))
+    return guarded(lambda: _holders(_futures(tasks), len(tasks)))
 
 
 def holders_of_pieces(collection: Any, count: int) -> tuple[Holder, ...]:
-    """Return who holds each partition of a persisted collection, or the one that it is made of.
+    """Return who holds each partition of a collection, if it is persisted itself.
 
-    That is taken to be the one of the same number, where there are as many of both. If it is another one,
-    rows travel; sums stay what they are.
+    What is only made of persisted partitions may be larger than these by any factor, and is not there yet.
     """
 
     def holders() -> tuple[Holder, ...]:
         futures = {one.key[1]: one for one in futures_of(collection) if isinstance(one.key, tuple)}
-        known = futures.keys() == set(range(count))
+        itself = len(collection.__dask_graph__()) <= 2 * count  # each of them, or another name for it
+        known = itself and futures.keys() == set(range(count))
         return _holders([futures[k] for k in range(count)] if known else [], count)
 
-    return _guarded(holders)
+    return guarded(holders)
 
 
 def _holders(futures: list[Any], count: int) -> tuple[Holder, ...]:
@@ -175,7 +175,7 @@ def _holders(futures: list[Any], count: int) -> tuple[Holder, ...]:
     return tuple((one[0], threads[one[0]]) if one else ("", 1) for one in known)
 
 
-def _guarded(work: Callable[[], tuple[Any, ...]]) -> tuple[Any, ...]:
+def guarded(work: Callable[[], tuple[Any, ...]]) -> tuple[Any, ...]:
     """Return what Dask does; its errors may quote what it was given to do, and its warnings say how long."""
     try:
         with silence:
