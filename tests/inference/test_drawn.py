@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
+import privfit as pf
 from privfit.inference.covariance import MOST_DRAWN, Bread, bread_from, debiased, spread
 from privfit.inference.infer import infer
 from privfit.inference.meat import meat_from, shortfall
@@ -223,3 +224,35 @@ def test_variances_are_right_on_average_whether_much_is_drawn_or_little(apart, s
         true.append(np.trace(np.linalg.inv(truth) @ np.linalg.inv(truth)))
         stated.append(np.trace(spread(debiased(bread.inverse @ bread.inverse, bread), bread)))
     assert 0.96 <= np.mean(stated) / np.mean(true) <= 1.12
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_axes_of_equal_eigenvalues_are_not_what_rounding_makes_them(seed):
+    """Entries are held one by one: about a multiple of the identity, in the coordinates that were given."""
+    rng = np.random.default_rng(seed)
+    value = 0.25 * np.eye(5) + symmetric(rng, 5, 0.02)
+    near = [
+        drawn_towards(0.25 * np.eye(5) + symmetric(rng, 5, 1e-17), value, 0.02, most=0.02) for _ in range(6)
+    ]
+    move = np.abs(near[0].matrix - value)
+    assert np.count_nonzero(np.isclose(move, 0.02 * 0.02 / np.sqrt(2.0), rtol=1e-5)) > 4  # some are held
+    for other in near[1:]:
+        np.testing.assert_allclose(other.matrix, near[0].matrix, rtol=0, atol=1e-9)
+        np.testing.assert_allclose(other.left, near[0].left, rtol=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("model", "seed"),
+    [(pf.LogisticRegression, 1012), (pf.LogisticRegression, 1024), (pf.HuberRegressor, 1032)],
+)
+def test_a_seeded_fit_repeats_to_rounding_where_nothing_is_to_be_found(model, seed):
+    """Rows in another order: sums differ in the last digits, and so does what follows."""
+    rng = np.random.default_rng(seed)
+    n = int(rng.integers(600, 1500))
+    x, y = rng.normal(size=(n, 4)) / 2, rng.normal(size=n)
+    y = (y > 0).astype(int) if model is pf.LogisticRegression else y
+    orders = (np.random.default_rng(k).permutation(n) for k in range(3))
+    first, *others = (model(random_state=1).fit(x[rows], y[rows]).result_ for rows in orders)
+    for other in others:
+        np.testing.assert_allclose(other.estimate, first.estimate, rtol=1e-7, atol=1e-7)
+        np.testing.assert_allclose(other.bse, first.bse, rtol=1e-7)

@@ -19,6 +19,10 @@ LARGEST_CORRECTION = 0.25
 LARGEST_ADDED = 1.0
 """Largest that `spread` takes such a bias for."""
 
+_LEAST_VARIANCE = 1e-8
+"""Smallest eigenvalue of a covariance, in units of the largest, by which an excess is divided: rounding is
+enlarged by no more than its inverse."""
+
 _UPPER_POINT = 0.9793
 """What a Tracy-Widom variable of order 1 exceeds with a probability of 5 %: with that, directions without
 curvature may pass for ones with some."""
@@ -316,7 +320,7 @@ def _scaled(covariance: FloatArray, bread: Bread, factor: Callable[[FloatArray],
     one_side = inverse @ mean_square(inverse) @ covariance
     excess = one_side + one_side.T + inverse @ mean_square(covariance) @ inverse
     values, vectors = np.linalg.eigh(covariance)
-    roots = np.sqrt(np.maximum(values, 1e-14 * max(float(values[-1]), 1e-300)))
+    roots = np.sqrt(np.maximum(values, _LEAST_VARIANCE * max(float(values[-1]), 1e-300)))
     root, unroot = (vectors * roots) @ vectors.T, (vectors / roots) @ vectors.T
     relative, directions = np.linalg.eigh(unroot @ excess @ unroot)
     return root @ (directions * factor(relative)) @ directions.T @ root

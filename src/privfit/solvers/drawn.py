@@ -14,6 +14,10 @@ LEAST_SPREAD = 0.3
 
 _ROUNDS = 20
 
+_TILT = 1e-7
+"""What is added to the reference along its last axis, less along others, in units of its mean eigenvalue:
+axes of equal eigenvalues would otherwise be what rounding makes them."""
+
 _SURELY = 2.0
 """Standard deviations of a direction above the fitted multiple up to which a bound on it is believed."""
 
@@ -90,7 +94,8 @@ def drawn_towards(
     noise vanishes the mean is the released matrix.
     """
     n, q = len(reference), len(released)
-    values, vectors = np.linalg.eigh(reference)
+    tilt = _TILT * np.trace(reference) / n * np.linspace(0.0, 1.0, n)
+    values, vectors = np.linalg.eigh(reference + np.diag(tilt))
     root, unroot = np.eye(q), np.eye(q)
     root[:n, :n] = vectors * np.sqrt(values)
     unroot[:n, :n] = vectors / np.sqrt(values)
