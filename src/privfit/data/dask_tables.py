@@ -164,8 +164,14 @@ def _aligned(data: Collection, response: Collection) -> Collection:
 
 
 def _pieces_of_both(data: Collection, response: Collection) -> list[tuple[Delayed, ...]]:
-    """Return the partitions of both as they are: Dask puts short files together as suits each by itself."""
-    both = [_pieces(one, optimised=False) for one in (data, response)]
+    """Return the partitions of both, which read what they need; as they are where Dask puts some together.
+
+    It does so with short files, by the columns that are read: differently for either.
+    """
+    given = (data, response)
+    both = [_pieces(one) for one in given]
+    if [len(pieces) for pieces in both] != list(guarded(lambda: tuple(one.npartitions for one in given))):
+        both = [_pieces(one, optimised=False) for one in given]
     if len(both[0]) != len(both[1]):
         raise SchemaError("y must have the partitions of X")
     return both
