@@ -11,6 +11,7 @@ import time
 import traceback
 import warnings
 from collections import Counter
+from contextlib import contextmanager
 
 import numpy as np
 import pandas as pd
@@ -50,6 +51,21 @@ CANARY = "CANARY31415"
 def in_this_thread():
     with dask.config.set(scheduler="synchronous"):
         yield
+
+
+@contextmanager
+def on_workers(count):
+    """Go on with the client of a cluster of workers with a thread each, in this process."""
+    from distributed import Client, LocalCluster
+
+    with (
+        LocalCluster(
+            n_workers=count, threads_per_worker=1, processes=False, dashboard_address=None
+        ) as cluster,
+        Client(cluster) as client,
+        dask.config.set(scheduler=None),
+    ):
+        yield client
 
 
 @pytest.fixture(params=["alone", "together"])
@@ -445,13 +461,7 @@ def test_what_is_kept_is_made_once(monkeypatch):
 
 @pytest.mark.filterwarnings("default")
 def test_on_a_cluster_what_was_asked_is_let_go_with_the_next_question():
-    from distributed import Client, LocalCluster
-
-    with (
-        LocalCluster(n_workers=1, threads_per_worker=1, processes=False, dashboard_address=None) as cluster,
-        Client(cluster) as client,
-        dask.config.set(scheduler=None),
-    ):
+    with on_workers(1) as client:
         source = source_of(dd.from_pandas(frame(), npartitions=3))
         for _ in range(4):
             source.sum(gradient(7), 7)
@@ -483,14 +493,10 @@ def test_what_one_thread_of_a_worker_can_sum_is_put_together(holders, most, expe
 
 @pytest.mark.filterwarnings("default")
 def test_on_a_cluster_a_pass_is_a_task_a_thread():
-    from distributed import Client, LocalCluster, futures_of
+    from distributed import futures_of
 
     data, p = frame(), len(ENCODER.design.columns)
-    with (
-        LocalCluster(n_workers=2, threads_per_worker=1, processes=False, dashboard_address=None) as cluster,
-        Client(cluster) as client,
-        dask.config.set(scheduler=None),
-    ):
+    with on_workers(2) as client:
         source = source_of(dd.from_pandas(data, npartitions=7))
         workers = {worker for holders in client.who_has().values() for worker in holders}
         assert len(source._kept.tasks) == len(source._groups) == len(workers)
@@ -514,7 +520,7 @@ def test_on_a_cluster_a_pass_is_a_task_a_thread():
 @pytest.mark.parametrize("kept", ["frame", "response apart", "array"])
 def test_what_workers_keep_is_encoded_by_a_task_a_thread(kept):
     """Seven partitions on two workers, one of them without rows: the same sums as in memory."""
-    from distributed import Client, LocalCluster, wait
+    from distributed import wait
 
     from privfit.data.dask_tables import DaskTable
 
@@ -527,11 +533,7 @@ def test_what_workers_keep_is_encoded_by_a_task_a_thread(kept):
         rng = np.random.default_rng(8)
         x, y = rng.normal(size=(700, 3)), rng.integers(2, size=700)
         here = ArraySource(*encoder.encode_arrays(x, y), norm_bound=BOUND)
-    with (
-        LocalCluster(n_workers=2, threads_per_worker=1, processes=False, dashboard_address=None) as cluster,
-        Client(cluster) as client,
-        dask.config.set(scheduler=None),
-    ):
+    with on_workers(2) as client:
         if kept == "array":
             pieces = dask.persist(da.from_array(x, chunks=(100, 3)), da.from_array(y, chunks=100))
         elif kept == "response apart":
@@ -554,15 +556,9 @@ def test_what_workers_keep_is_encoded_by_a_task_a_thread(kept):
 @pytest.mark.filterwarnings("default")
 def test_what_is_made_of_what_workers_keep_is_encoded_by_a_task_each():
     """It may be larger by any factor, and which of seven partitions three are made of is not known."""
-    from distributed import Client, LocalCluster
-
     from privfit.data.dask_tables import DaskTable
 
-    with (
-        LocalCluster(n_workers=1, threads_per_worker=1, processes=False, dashboard_address=None) as cluster,
-        Client(cluster),
-        dask.config.set(scheduler=None),
-    ):
+    with on_workers(1):
         kept = dd.from_pandas(frame(), npartitions=7).persist()
         made = DaskTable(kept.map_partitions(lambda rows: rows.iloc[:])).rows(ENCODER, norm_bound=BOUND)
         assert made._groups == [(k,) for k in range(7)]
@@ -579,15 +575,11 @@ def test_what_is_made_of_what_workers_keep_is_encoded_by_a_task_each():
 @pytest.mark.filterwarnings("default")
 def test_who_keeps_what_is_not_told_by_other_names():
     """Names of futures that a user made have no numbers, or one of them is missing."""
-    from distributed import Client, LocalCluster, wait
+    from distributed import wait
 
     from privfit.data.dask_tasks import holders_of_pieces
 
-    with (
-        LocalCluster(n_workers=1, threads_per_worker=1, processes=False, dashboard_address=None) as cluster,
-        Client(cluster) as client,
-        dask.config.set(scheduler=None),
-    ):
+    with on_workers(1) as client:
         kept = da.zeros((6, 2), chunks=(2, 2)).map_blocks(lambda some: some + 1.0).persist()
         future = client.submit(np.ones, (2, 2))
         made = da.from_delayed(future, (2, 2), dtype=float)

@@ -158,7 +158,8 @@ def holders_of_pieces(collection: Any, count: int) -> tuple[Holder, ...]:
     """
 
     def holders() -> tuple[Holder, ...]:
-        futures = {one.key[1]: one for one in futures_of(collection) if isinstance(one.key, tuple)}
+        numbered = [one for one in futures_of(collection) if isinstance(one.key, tuple) and len(one.key) > 1]
+        futures = {one.key[1]: one for one in numbered}
         itself = len(collection.__dask_graph__()) <= 2 * count  # each of them, or another name for it
         known = itself and futures.keys() == set(range(count))
         return _holders([futures[k] for k in range(count)] if known else [], count)

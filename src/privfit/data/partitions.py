@@ -130,14 +130,15 @@ def encode(encoding: Encoding, *pieces: Any) -> tuple[EncodedRows, ...]:
     """Return the encoded rows of partitions, after which their responses come where these are apart."""
     encoder, names = encoding.encoder, encoding.names
 
-    def one(data: Any, response: Any = None) -> EncodedRows:
+    def one(data: Any, response: Any) -> EncodedRows:
         table = open_table(data, needed=names, columns=names if encoding.labelled else None)
         if response is not None:
             table = _with_response(table, encoder.needed[-1], single_column("y", response))
         return EncodedRows(predictors_as(encoder, table, encoding.storage), encoder.encode_target(table))
 
-    half = len(pieces) // 2 if encoding.apart else len(pieces)
-    return tuple(one(*some) for some in zip(pieces[:half], *([pieces[half:]] * encoding.apart), strict=True))
+    count = len(pieces) // 2 if encoding.apart else len(pieces)
+    responses = pieces[count:] or (None,) * count
+    return tuple(one(*some) for some in zip(pieces[:count], responses, strict=True))
 
 
 @quiet
@@ -157,7 +158,8 @@ def bounded(
         return Partition(source.bounded, norm_bound)
 
     some = list(itertools.chain(*groups))
-    return tuple(one(rows) for rows in [rows for rows in some if rows.y.size] or some[:1])
+    filled = [rows for rows in some if rows.y.size] or some[:1]
+    return tuple(one(rows) for rows in filled)
 
 
 @quiet
