@@ -152,7 +152,14 @@ def test_partitions_without_rows_count_nothing():
     p = len(ENCODER.design.columns)
     one, other = source_of(gaps), in_memory(data.iloc[2000:])
     np.testing.assert_allclose(one.sum(gradient(p), p), other.sum(gradient(p), p), rtol=1e-12, atol=1e-10)
+    wanted = np.array([1999, 0, 700])
+    np.testing.assert_array_equal(one.take(wanted).x, other.take(wanted).x)
+    np.testing.assert_array_equal(
+        *(np.concatenate([some.x for some in each.blocks()]) for each in (one, other))
+    )
     none = source_of(gaps[gaps.age > 1e9])
+    assert list(none.blocks()) == []
+    assert len(one._kept.tasks) == len(none._kept.tasks) == 7  # so they do not tell which have none
     assert none.n_rows == 0
     np.testing.assert_array_equal(none.sum(gradient(p), p), np.zeros(p))
 
@@ -373,6 +380,36 @@ def test_standard_labels_are_found_in_all_partitions(labels):
         da.from_array(x, chunks=500), da.from_array(y, chunks=500)
     )
     np.testing.assert_array_equal(spread.classes_, whole.classes_)
+    np.testing.assert_allclose(spread.coef_, whole.coef_, rtol=1e-10)
+
+
+@pytest.mark.parametrize("kind", [object, "category", "Int64"])
+def test_standard_labels_are_found_whatever_type_has_them(kind):
+    x = dd.from_pandas(pd.DataFrame({"a": np.random.default_rng(0).normal(size=2000)}), npartitions=3)
+    y = pd.Series(np.arange(2000) % 2)
+    whole, spread = (
+        pf.LogisticRegression(random_state=0).fit(x, dd.from_pandas(one, npartitions=3))
+        for one in (y, y.astype(kind))
+    )
+    np.testing.assert_array_equal(spread.classes_, whole.classes_)
+    np.testing.assert_array_equal(spread.coef_, whole.coef_)
+
+
+def test_a_frame_with_numbers_for_names_is_read_as_an_array():
+    table, y = pd.DataFrame(np.random.default_rng(0).normal(size=(2000, 2))), pd.Series(np.arange(2000) % 2)
+    whole = pf.LogisticRegression(random_state=0).fit(table, y)
+    spread = pf.LogisticRegression(random_state=0).fit(
+        dd.from_pandas(table, npartitions=3), dd.from_pandas(y, npartitions=3)
+    )
+    assert list(spread.result_.params.index) == list(whole.result_.params.index) == ["Intercept", "x0", "x1"]
+    assert not hasattr(spread, "feature_names_in_")
+    np.testing.assert_allclose(spread.coef_, whole.coef_, rtol=1e-10)
+    np.testing.assert_allclose(spread.predict_proba(table), whole.predict_proba(table), rtol=1e-10)
+    pair = pf.Schema({name: {"type": "numeric", "lower": -3, "upper": 3} for name in ("0", "1")})
+    whole, spread = (
+        pf.LinearRegression(schema=pair, random_state=0).fit(one, "1")
+        for one in (table, dd.from_pandas(table, npartitions=3))
+    )
     np.testing.assert_allclose(spread.coef_, whole.coef_, rtol=1e-10)
 
 
@@ -783,6 +820,13 @@ def test_arguments_that_do_not_go_together():
     unknown = da.from_delayed(dask.delayed(np.zeros)((300, 2)), (np.nan, np.nan), dtype=float)
     for fails, kind, said in [
         (lambda: pf.LinearRegression().fit(x, np.zeros(300)), InvalidArgument, "y must be a Dask"),
+        (lambda: pf.LinearRegression().fit(np.zeros((300, 2)), y), InvalidArgument, "X is not"),
+        (lambda: pf.LogisticRegression().fit(data.compute()[["age"]], data.age), InvalidArgument, "X is not"),
+        (
+            lambda: pf.ols("gain ~ age", dd.from_pandas(pd.DataFrame({"a": [1.0], 2: 1.0})), schema=SCHEMA),
+            SchemaError,
+            "that is not text",
+        ),
         (lambda: pf.LinearRegression().fit(x, da.zeros(200, chunks=100)), SchemaError, "partitions"),
         (
             lambda: pf.LinearRegression().fit(x, da.zeros(299, chunks=(100, 100, 99))),
@@ -797,7 +841,11 @@ def test_arguments_that_do_not_go_together():
             LabelError,
             "labels other than",
         ),
-        (lambda: pf.LogisticRegression().fit(x, y.astype(str)), LabelError, "labels other than"),
+        (
+            lambda: pf.LogisticRegression().fit(x, da.full(300, "a", chunks=100)),
+            LabelError,
+            "labels other than",
+        ),
         (lambda: pf.LinearRegression().fit(x, y.astype(str)), SchemaError, "holds text"),
         (lambda: pf.ols("gain ~ age", data.age, schema=SCHEMA), InvalidArgument, "Dask Series"),
         (lambda: pf.ols("gain ~ age", x, schema=SCHEMA), SchemaError, "is not in the data"),

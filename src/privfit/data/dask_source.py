@@ -106,12 +106,13 @@ class DaskSource:
         raise PlanViolation("rows on a cluster are not gathered by privacy unit")
 
     def blocks(self) -> Iterator[Block]:
-        """Return the rows in their order, a partition at a time brought here."""
+        """Return the rows in their order, a partition that has some at a time brought here."""
         for group, place in self._places():
             (rows,) = self._kept.answers(
                 tasks_of(partitions.member, "member", [(self._kept.tasks[group], place)])
             )
-            yield from rows.source.blocks()
+            if rows.block.y.size:
+                yield from rows.source.blocks()
 
     def take(self, indices: IntArray) -> Block:
         """Return the rows with these numbers."""

@@ -32,8 +32,8 @@ from privfit.data.encode import Encoder
 from privfit.data.names import present
 from privfit.data.partitions import Encoding
 from privfit.data.stores import AbstractRowStore, AbstractStoredRows
-from privfit.data.tables import default_names
-from privfit.errors import InvalidArgument, LabelError, SchemaError
+from privfit.data.tables import NOT_TEXT, are_numbers, default_names
+from privfit.errors import InvalidArgument, SchemaError
 
 Collection: TypeAlias = Any
 """A Dask DataFrame, series or array: Dask has no types for them."""
@@ -49,10 +49,10 @@ class DaskTable(AbstractRowStore):
     response : dask.dataframe.Series or dask.array.Array of shape (n,), optional
         With the partitions of ``data``.
     columns : sequence of str, optional
-        Names of the columns of an array.
+        Names of the columns of an array, or of a frame that has numbers in their place.
     """
 
-    __slots__ = ("_columns", "_data", "_response")
+    __slots__ = ("_columns", "_data", "_named", "_response")
 
     def __init__(
         self, data: Collection, response: Collection = None, columns: Sequence[str] | None = None
@@ -67,6 +67,9 @@ class DaskTable(AbstractRowStore):
         self._data: Collection = data
         if is_array:
             self._data = self._data.rechunk({1: -1})
+        self._named = not is_array and not are_numbers(self._data.columns)
+        if self._named and not all(isinstance(name, str) for name in self._data.columns):
+            raise SchemaError(NOT_TEXT)
         self._response = _aligned(self._data, response)
         self._columns = None if columns is None else tuple(columns)
 
@@ -75,7 +78,7 @@ class DaskTable(AbstractRowStore):
 
     @property
     def names(self) -> tuple[str, ...]:
-        """Names of the columns, those of an array ``x0``, ``x1``, ... unless they were given."""
+        """Names of the columns; if they have none ``x0``, ``x1``, ... unless they were given."""
         if not self.named:
             return self._columns or default_names(int(self._data.shape[1]))
         return tuple(self._data.columns)
@@ -83,7 +86,7 @@ class DaskTable(AbstractRowStore):
     @property
     def named(self) -> bool:
         """Whether the columns have names of their own."""
-        return not isinstance(self._data, da.Array)
+        return self._named
 
     def labels(self) -> tuple[Level, Level]:
         """Return the standard pair that holds every label of the response.
@@ -93,11 +96,8 @@ class DaskTable(AbstractRowStore):
         LabelError
             If there is none.
         """
-        kind = self._response.dtype.kind
-        if kind == "b":
+        if self._response.dtype.kind == "b":
             return (False, True)
-        if kind not in "iuf":
-            raise LabelError("y has labels other than 0/1, -1/1 and true/false; declare them with classes=")
         tasks = tasks_of(partitions.pair_of_labels, "labels", [(piece,) for piece in _pieces(self._response)])
         return max(computed(tasks), key=lambda pair: -pair[0])
 
@@ -125,26 +125,29 @@ class DaskTable(AbstractRowStore):
             If Dask cannot compute a partition.
         """
         names = encoder.needed if self._response is None else encoder.needed[:-1]
-        data, labelled = self._data, isinstance(self._data, da.Array)
-        if labelled:
-            names = self._labels_of_columns(names)
-        else:
+        data = self._data
+        if self._named:
             names = tuple(present(tuple(data.columns), names))
             data = data[list(names)]
+        else:
+            names = self._labels_of_columns(names)
         del norm_bound
-        encoding = Encoding(encoder, names, labelled, self._response is not None, storage)
+        encoding = Encoding(encoder, names, not self._named, self._response is not None, storage)
         given = [_pieces(data)] if self._response is None else _pieces_of_both(data, self._response)
         groups = together(holders_of_pieces(self._data, len(given[0])), FAN_IN)
         pieces = [tuple(some[k] for some in given for k in group) for group in groups]
         kept = Kept(tasks_of(partial(partitions.encode, encoding), "encode", pieces))
         found = kept.answers(tasks_of(partitions.counted, "count", [(rows,) for rows in kept.tasks]))
-        lengths = dict(zip(chain(*groups), chain(*found), strict=True))
+        counts = dict(zip(chain(*groups), chain(*found), strict=True))
+        lengths = [counts[k] for k in range(len(counts))]
         return DaskRows(kept, groups, lengths, weighting, len(encoder.design.columns))
 
     def _labels_of_columns(self, needed: tuple[str, ...]) -> tuple[str, ...]:
-        """Return what the columns of an array are called: as they are needed, where the response is apart."""
+        """Return what nameless columns are called: as they are needed, where the response is apart."""
         width = self._data.shape[1]
-        names = self._columns or (needed if self._response is not None else default_names(width))
+        is_array = isinstance(self._data, da.Array)
+        own = default_names(width) if is_array else tuple(map(str, self._data.columns))
+        names = self._columns or (needed if self._response is not None else own)
         if len(names) != width:
             raise SchemaError(f"columns must name all {width} columns of the array, got {len(names)}")
         present(names, needed)
@@ -197,8 +200,8 @@ class DaskRows(AbstractStoredRows):
         `EncodedRows` of the partitions of each group.
     groups : list of tuple of int
         Numbers of these partitions.
-    lengths : dict
-        Numbers of rows by partition.
+    lengths : list of int
+        Numbers of rows of the partitions.
     weighting : Weighting
         What bounds them.
     width : int
@@ -211,7 +214,7 @@ class DaskRows(AbstractStoredRows):
         self,
         kept: Kept,
         groups: list[tuple[int, ...]],
-        lengths: dict[int, int],
+        lengths: list[int],
         weighting: Weighting,
         width: int,
     ) -> None:
@@ -227,24 +230,16 @@ class DaskRows(AbstractStoredRows):
     @property
     def n_rows(self) -> int:
         """Number of rows."""
-        return sum(self._lengths.values())
+        return sum(self._lengths)
 
     def source(self, *, norm_bound: float, storage: Storage = "float64") -> "DaskSource":
         """Return the rows as a source, bounded as they are kept in this type."""
         bounded = partial(
             partitions.bounded, norm_bound=norm_bound, weighting=self._weighting, storage=storage
         )
-        filled = [k for k in sorted(self._lengths) if self._lengths[k]] or self._groups[0][:1]
-        number = {k: place for place, k in enumerate(filled)}
-        held = [
-            (task, tuple(number[k] for k in group if k in number))
-            for task, group in zip(self._kept.tasks, self._groups, strict=True)
-        ]
-        held = [one for one in held if one[1]]
-        most = FAN_IN // max(len(group) for _, group in held)
-        joined = together(holders_of_tasks([task for task, _ in held]), most)
-        some = [tuple(held[k][0] for k in one) for one in joined]
-        groups = [tuple(chain(*(held[k][1] for k in one))) for one in joined]
-        kept = Kept(tasks_of(bounded, "bound", some), self._kept)
-        lengths = [self._lengths[k] for k in filled]
-        return DaskSource(kept, groups, lengths, norm_bound, self._width)
+        tasks = self._kept.tasks
+        most = FAN_IN // max(len(group) for group in self._groups)
+        joined = together(holders_of_tasks(tasks), most)
+        groups = [tuple(chain(*(self._groups[k] for k in one))) for one in joined]
+        kept = Kept(tasks_of(bounded, "bound", [tuple(tasks[k] for k in one) for one in joined]), self._kept)
+        return DaskSource(kept, groups, self._lengths, norm_bound, self._width)

@@ -151,15 +151,13 @@ def counted(group: tuple[EncodedRows, ...]) -> tuple[int, ...]:
 def bounded(
     *groups: tuple[EncodedRows, ...], norm_bound: float, weighting: Weighting, storage: Storage
 ) -> tuple[Partition, ...]:
-    """Return the rows of partitions that have some, kept in a type and bounded as they are kept."""
+    """Return the rows of partitions, kept in a type and bounded as they are kept."""
 
     def one(rows: EncodedRows) -> Partition:
         source = ArraySource(kept_as(rows.x, storage), rows.y, norm_bound=norm_bound, weighting=weighting)
         return Partition(source.bounded, norm_bound)
 
-    some = list(itertools.chain(*groups))
-    filled = [rows for rows in some if rows.y.size] or some[:1]
-    return tuple(one(rows) for rows in filled)
+    return tuple(one(rows) for rows in itertools.chain(*groups))
 
 
 @quiet

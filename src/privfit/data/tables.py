@@ -17,6 +17,8 @@ from privfit.errors import SchemaError
 
 NO_ROW = "data has no row; pass a table with at least one"
 
+NOT_TEXT = "data has a column name that is not text; rename its columns"
+
 
 _SHOWN = 8
 """Names that a message lists."""
@@ -47,7 +49,7 @@ class Table:
             n_rows = len(columns[0][1])
         for name, values in columns:
             if not isinstance(name, str):
-                raise SchemaError("data has a column name that is not text; rename its columns")
+                raise SchemaError(NOT_TEXT)
             if isinstance(values, np.ndarray) and values.ndim != 1:
                 raise SchemaError(f"column {name!r} must be one-dimensional")
         self._columns = dict(columns)
@@ -189,11 +191,15 @@ def names_of_array(argument: str, data: Any, names: Sequence[str]) -> Sequence[s
     return names
 
 
+def are_numbers(names: Iterable[object]) -> bool:
+    """Return whether columns have numbers for names, as pandas gives to what is made from an array."""
+    given = list(names)
+    return bool(given) and all(isinstance(name, int) for name in given)
+
+
 def _is_unnamed(data: Any) -> bool:
-    """Return whether a frame has numbers for names, as pandas gives to what is made from an array."""
-    if not nw.dependencies.is_pandas_dataframe(data) or data.columns.empty:
-        return False
-    return all(isinstance(name, int) for name in data.columns)
+    """Return whether a frame has numbers for names."""
+    return nw.dependencies.is_pandas_dataframe(data) and are_numbers(data.columns)
 
 
 def _check_indexes(columns: Mapping[Any, Any]) -> None:
@@ -257,7 +263,7 @@ def _named_series(data: Any) -> "tuple[list[str], list[nw.Series[Any]]]":
 def _number_name(name: object) -> str:
     if isinstance(name, int):
         return str(name)
-    raise SchemaError("data has a column name that is not text; rename its columns")
+    raise SchemaError(NOT_TEXT)
 
 
 def _named(name: str, series: "nw.Series[Any]") -> ColumnValues:

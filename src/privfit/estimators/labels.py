@@ -47,17 +47,19 @@ def declared_classes(X: Any, y: Any, classes: Sequence[Level] | None) -> Sequenc
     if labels is not None:
         return labels
     store = as_store(X, y)
-    if store is not None:
-        return store.labels()
-    values = single_column("y", y)
-    if _holds_truth(values):
-        return (False, True)
     try:
-        with naming("y", "argument"):
-            return standard_labels(values)
+        return _labels_of(y) if store is None else store.labels()
     except LabelError:
         failure = LabelError(_OTHER_LABELS)
     raise failure
+
+
+def _labels_of(y: Any) -> Sequence[Level]:
+    values = single_column("y", y)
+    if _holds_truth(values):
+        return (False, True)
+    with naming("y", "argument"):
+        return standard_labels(values)
 
 
 def _holds_truth(values: ColumnValues) -> bool:
