@@ -19,6 +19,7 @@ from privfit.problem.schedule import planned_release
 from privfit.problem.share_kernels import NORM_CLASSES, NORMS_A_DOUBLING
 from privfit.solvers.counts import held_to_counts, look_share, slack_at
 from privfit.solvers.response import MeanResponse
+from privfit.solvers.whitened import WhitenedGradientDescent
 
 BOUND = 1000.0
 EDGE = 2.0 ** (1.0 / NORMS_A_DOUBLING)
@@ -145,6 +146,21 @@ def test_bounds_are_beside_what_is_usual_of_the_counts_that_were_released():
 def test_a_look_has_the_more_of_a_budget_the_less_that_shows():
     parts = [look_share(problem_of(10_000), mu) for mu in (1e-3, 0.09, 0.25, 1e3)]
     assert parts == [0.05, pytest.approx(0.03), pytest.approx(0.018), 0.01]
+
+
+@pytest.mark.parametrize(
+    ("solver", "loss", "share"),
+    [
+        (WhitenedGradientDescent(), None, 0.07),
+        (WhitenedGradientDescent(), Logistic(), 0.1),
+        (WhitenedGradientDescent(geometry_share=0.2), None, 0.2),
+    ],
+)
+def test_a_second_moment_of_counts_has_less_of_a_budget(solver, loss, share):
+    plan = solver.plan(problem_of(1000, loss), Allowance(0.5))
+    (moment,) = (release for release in plan if release.kind == "second_moment")
+    assert moment.mu**2 == pytest.approx(share * 0.5**2)
+    assert sum(release.mu**2 for release in plan) == pytest.approx(0.5**2)
 
 
 def events(n, seed):

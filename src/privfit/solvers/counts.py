@@ -27,6 +27,9 @@ _LOOK, _LOOKS = 0.9, (0.01, 0.05)
 _TO_SEE, _MOST = 80.0, 0.3
 """Signal ``n mu`` of a look from which on it shows nearly all counts, and the most that is paid for it."""
 
+_MOMENTS = (0.10, 0.07)
+"""Part of a solver's squared budget that a second moment is worth before inference; last that of counts."""
+
 _ERRORS, _ERRORS_OF_VARIANCE = 2.0, 4.0
 """Standard deviations of noise that are taken from the mean of counts, and from their variance."""
 
@@ -56,6 +59,15 @@ def share_to_see(problem: Problem, signal: float) -> float:
     """
     seen = (_TO_SEE / (problem.n_rows * signal)) ** 2
     return float(np.clip(seen, look_share(problem, signal), _MOST))
+
+
+def moment_share(problem: Problem) -> float:
+    """Return the part of a solver's squared budget that the second moment is worth before inference.
+
+    Slopes of counts are bounded generously beside usual ones. So the noise of gradients, which is bought down
+    by what is left, is larger in their intervals.
+    """
+    return _MOMENTS[has_counts(problem)]
 
 
 def slack_at(loss: AbstractLoss, response: AbstractResponse) -> tuple[float, float]:

@@ -16,8 +16,9 @@ _ROWS_A_COLUMN = 1000.0
 _FOR_STEPS, _FOR_MOMENT = 300.0, 40.0
 """Rows that lead the way, times mu, for a column and for the power 3/2 of their number: what noise asks."""
 
-_LARGEST_PART = 0.5
-"""Part of the rows beyond which a sample of them is not worth its copy."""
+_LARGEST_PART, _LARGEST_OF_MATRICES = 0.5, 0.6
+"""Parts of the rows beyond which a sample of them is not worth its copy: one that leads the way, and one that
+matrices come from, which take longer for a row."""
 
 _FOR_LONG_ROWS = 100.0
 """Rows that lead the way, times mu, for each unit of the largest squared norm of standardised rows, so that
@@ -169,4 +170,4 @@ class Matrices:
         for_meat = self.meat_noise / (_MEAT_NOISE * max(self.meat, 1e-300))
         rows = max(_ROWS_A_NORM * self.squared_norm, _LEAST_NUMBERS / self.size)
         part = max(rows / n_rows, for_bread, for_meat)
-        return part if part <= _LARGEST_PART else 1.0
+        return part if part <= _LARGEST_OF_MATRICES else 1.0

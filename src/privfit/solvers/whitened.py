@@ -24,7 +24,7 @@ from privfit.solvers.base import (
     precision_average,
     take_step,
 )
-from privfit.solvers.counts import has_counts, held_to_counts, look_share, slack_at
+from privfit.solvers.counts import has_counts, held_to_counts, look_share, moment_share, slack_at
 from privfit.solvers.course import Course, Matrices, usual_growth
 from privfit.solvers.far_levels import Levels, at_bounds, led_to_levels
 from privfit.solvers.geometry import farthest, planned_geometry, released_geometry
@@ -77,10 +77,11 @@ class WhitenedGradientDescent(AbstractSolver):
         All of them ask all rows. By default ``2 log(n mu / p)``, rounded, between 6 and 30; with enough rows
         six steps that ask a random sample of them, and four more, see `privfit.solvers.course.Course`.
     marginal_share, geometry_share, norm_share, count_share, residual_share, hessian_share : float
-        Parts of the squared budget that buy the marginals, the second moment, the looks at the norms, the
-        look at how large counts are, where the response is one (by default 0.01 to 0.05, by rows and budget),
-        the looks at residuals by which a quantile's smoothing or the bound of least squares is chosen (by
-        default 0.03, for a bound up to 0.25), and the Hessian of the last steps, where one is asked for.
+        Parts of the squared budget that buy the marginals, the second moment (by default 0.10, for counts
+        0.07), the looks at the norms, the look at how large counts are, where the response is one (by default
+        0.01 to 0.05, by rows and budget), the looks at residuals by which a quantile's smoothing or the bound
+        of least squares is chosen (by default 0.03, for a bound up to 0.25), and the Hessian of the last
+        steps, where one is asked for.
     spread : float, optional
         ``c**2 / p``. By default ``c`` is as long as the longest rows that can be seen, but no longer than
         noise allows, see `privfit.solvers.row_bound`. Where a schema bounds the rows ``c`` is longer than
@@ -111,7 +112,7 @@ class WhitenedGradientDescent(AbstractSolver):
 
     n_steps: int | None = None
     marginal_share: float = 0.02
-    geometry_share: float = 0.10
+    geometry_share: float | None = None
     norm_share: float = 0.02
     count_share: float | None = None
     residual_share: float | None = None
@@ -150,7 +151,7 @@ class WhitenedGradientDescent(AbstractSolver):
         fixed = [
             *counts,
             self.marginal_share,
-            self.geometry_share,
+            self.geometry_share or moment_share(problem),
             *[self.norm_share / course.looks] * course.looks,
         ]
         hessians = [] if course.samples and allowance.beside else [self.hessian_share]
