@@ -62,12 +62,17 @@ def reserved(
     return Oracle(problem, plan, encoded(), noise), spend
 
 
-def check_affordable(plan: Plan, options: FitOptions) -> None:
-    """Raise unless the ledger, if there is one, can pay for a plan; spend nothing."""
+def check_affordable(plan: Plan, options: FitOptions, *, before: Plan) -> None:
+    """Raise unless the ledger, if there is one, can pay for a plan after another; spend nothing."""
     if options.ledger is not None and options.dataset is not None:
         book = _opened(options.ledger, plan)
         book.check(
-            options.dataset, plan.events, relation=plan.relation, unit=plan.unit, schema=options.schema
+            options.dataset,
+            plan.events,
+            relation=plan.relation,
+            unit=plan.unit,
+            schema=options.schema,
+            before=before.events,
         )
 
 

@@ -15,7 +15,7 @@ from privfit.data.stream import RowStream
 from privfit.data.tables import Table
 from privfit.data.unit_scale import UnitScaleEncoder
 from privfit.errors import FormulaError, InvalidArgument, TooLittleData
-from privfit.estimators.look import Look, look_at
+from privfit.estimators.look import Look, look_at, planned_look
 from privfit.estimators.models import Model
 from privfit.estimators.objective import plan_fit
 from privfit.estimators.opened import OpenedRows, RawRows, stored_problem
@@ -147,7 +147,7 @@ def bought_schema(
     names = bounds.read_by(encoder)
     if not names:
         return encoder, options
-    _check(model, encoder, raw, options)
+    _check(model, encoder, raw, options, names=names, allowance=bounds.allowance(options))
     rough = look_encoder(bounds.draft, names, outline)
     completed, fitted = _bought(bounds, names, rough, raw, options)
     schema = with_roles_of(outline, completed.outline)
@@ -170,20 +170,30 @@ def bought_scales(
     facts = encoder.facts
     looked = encoder.needed if facts.target_kind == "numeric" else facts.names
     draft = Draft.of({name: {"type": "numeric"} for name in looked})
-    _check(model, _within(encoder, draft.outline, intercept=facts.intercept), raw, options)
+    bounds = OpenBounds(draft, share)
+    outline = _within(encoder, draft.outline, intercept=facts.intercept)
+    _check(model, outline, raw, options, names=draft.unbounded, allowance=bounds.allowance(options))
     rough = _within(encoder, draft.stand_in, intercept=True)
-    completed, fitted = _bought(OpenBounds(draft, share), draft.unbounded, rough, raw, options)
+    completed, fitted = _bought(bounds, draft.unbounded, rough, raw, options)
     return _within(encoder, Schema(completed.declarations), intercept=facts.intercept), fitted
 
 
-def _check(model: Model, encoder: Encoder, raw: RawRows, options: FitOptions) -> None:
-    """Raise what a fit does before it spends, so that nothing is spent on looks either.
+def _check(
+    model: Model,
+    encoder: Encoder,
+    raw: RawRows,
+    options: FitOptions,
+    *,
+    names: Sequence[str],
+    allowance: Allowance,
+) -> None:
+    """Raise what a fit does before it spends, so that nothing is spent on looks at these columns either.
 
     Rows of a store are not encoded for that, and a stream is refused later on.
     """
     try:
         if not isinstance(raw, RowStream):
-            _check_rows(model, encoder, raw, options)
+            _check_rows(model, encoder, raw, options, names=names, allowance=allowance)
     except Exception as error:
         failure = withheld(error)
     else:
@@ -191,14 +201,24 @@ def _check(model: Model, encoder: Encoder, raw: RawRows, options: FitOptions) ->
     raise failure
 
 
-def _check_rows(model: Model, encoder: Encoder, raw: Table | AbstractRowStore, options: FitOptions) -> None:
+def _check_rows(
+    model: Model,
+    encoder: Encoder,
+    raw: Table | AbstractRowStore,
+    options: FitOptions,
+    *,
+    names: Sequence[str],
+    allowance: Allowance,
+) -> None:
     if isinstance(raw, AbstractRowStore):
-        plan = plan_fit(stored_problem(model, encoder, raw, options), options)
+        problem = stored_problem(model, encoder, raw, options)
     else:
         opened = OpenedRows.of(model, encoder, raw, options)
-        plan = plan_fit(opened.problem, options)
+        problem = opened.problem
         opened.ready()
-    check_affordable(plan, options)
+    look = planned_look(problem, names, allowance)
+    plan = plan_fit(problem, replace(options, before=look.releases))
+    check_affordable(plan, options, before=look)
 
 
 def _within(encoder: UnitScaleEncoder, schema: Schema, *, intercept: bool) -> UnitScaleEncoder:

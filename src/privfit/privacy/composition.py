@@ -114,7 +114,7 @@ def round_up(value: float) -> str:
 
 
 def compose(events: Iterable[Event]) -> "Guarantee":
-    """Return what releases cost together, each of them chosen after seeing the earlier ones.
+    """Return what releases cost together, each chosen after seeing the earlier ones, but not its cost.
 
     Parameters
     ----------
@@ -128,7 +128,8 @@ def compose(events: Iterable[Event]) -> "Guarantee":
 
     Notes
     -----
-    *Guarantee.* An upper bound on the cost; the order does not matter. See `Guarantee`.
+    *Guarantee.* An upper bound on the cost; the order does not matter. See `Guarantee`, and
+    `privfit.privacy.filters` where costs are chosen, too.
     """
     gaussian: list[float] = []
     pairs: list[tuple[float, float]] = []
@@ -247,11 +248,24 @@ class Guarantee:
             case "approximate":
                 return self.delta_at(budget.epsilon) <= budget.delta
             case "gdp":
-                squares = (Fraction(_gdp_of_pure(epsilon)) ** 2 for epsilon, _ in self.pairs)
-                return pure and Fraction(self.gaussian) ** 2 + sum(squares) <= Fraction(budget.mu) ** 2
+                return pure and self._squared_mu() <= Fraction(budget.mu) ** 2
             case "zcdp":
                 squares = (Fraction(epsilon) ** 2 for epsilon, _ in self.pairs)
                 return pure and Fraction(self.gaussian) ** 2 + sum(squares) <= 2 * Fraction(budget.rho)
+
+    def within_mu(self, budget: Budget) -> bool:
+        """Return whether the μ of Gaussian and pure events together, as `within` says, implies an (ε, δ).
+
+        False if there are others. It is then within the budget, but what is within need not be.
+        """
+        if self.sampled or any(delta > 0 for _, delta in self.pairs):
+            return False
+        return self._squared_mu() <= Fraction(budget.mu) ** 2
+
+    @property
+    def basic(self) -> tuple[float, float]:
+        """The sums of the ε and of the δ of pure and approximate events."""
+        return self._loss(), self._failure()
 
     def describe(self) -> str:
         """Return the composition in words; pure events as their total, rounded up."""
@@ -288,6 +302,11 @@ class Guarantee:
         pairs = tuple((max(epsilon, _LEAST_EVENT), delta) for epsilon, delta in self.pairs)
         scale = 2.0 ** math.ceil(math.log2(min(epsilon, _LARGEST_LOSS))) if epsilon > 1e-6 else 0.0
         return sampled_delta(epsilon, tuple(steps), pairs, scale=scale, rough=rough)
+
+    def _squared_mu(self) -> Fraction:
+        """Return the squared μ of all events, of which the pairs are pure."""
+        squares = (Fraction(_gdp_of_pure(epsilon)) ** 2 for epsilon, _ in self.pairs)
+        return Fraction(self.gaussian) ** 2 + sum(squares)
 
     def _loss(self) -> float:
         return _decimal_sum(epsilon for epsilon, _ in self.pairs)

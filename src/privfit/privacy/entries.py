@@ -19,6 +19,7 @@ from privfit.privacy.composition import (
     SampledGaussianEvent,
     compose,
 )
+from privfit.privacy.filters import Account
 from privfit.privacy.relation import Relation
 from privfit.privacy.words import cost_in_words, neighbours_in_words
 
@@ -28,6 +29,13 @@ _EVENTS: Final = {
     "approximate": ApproximateEvent,
     "sampled": SampledGaussianEvent,
 }
+
+
+_ONLY_PLANNED: Final = (
+    "Planned at once they would fit; of fits each of which may be chosen by earlier results less is known: "
+    "after Gaussian or pure ones squared mu add up (a pure epsilon counts as some 1.25 mu) and others may "
+    "not follow, after others epsilon and delta add up. Grant this one a budget under another name"
+)
 
 
 @final
@@ -128,12 +136,19 @@ class Book:
         """Return all reservations on a data set."""
         return {k: spend for k, spend in self.reservations.items() if spend.dataset == dataset}
 
+    def account(self, dataset: str) -> Account:
+        """Return what was spent of a grant, and what may follow."""
+        return Account(self.grant(dataset).budget, [spend.events for spend in self.spends(dataset).values()])
+
     def events(self, dataset: str) -> tuple[Event, ...]:
         """Return everything that was ever reserved on a data set."""
         return tuple(event for spend in self.spends(dataset).values() for event in spend.events)
 
-    def check(self, new: Reservation) -> None:
-        """Raise if a reservation may not follow: `BudgetExceeded`, or `LedgerError` where it is another's."""
+    def check(self, new: Reservation, before: tuple[Event, ...] = ()) -> None:
+        """Raise if a reservation may not follow: `BudgetExceeded`, or `LedgerError` where it is another's.
+
+        ``before`` is what another one is to cost that comes first.
+        """
         dataset, grant = new.dataset, self.grant(new.dataset)
         if grant.schema is not None and grant.schema != new.schema:
             raise LedgerError(
@@ -147,12 +162,16 @@ class Book:
                 f"{new.neighbours}: their costs do not add up; keep to the relation and the privacy unit of "
                 "the account, or grant a budget under another name"
             )
-        old, cost = self.events(dataset), compose(new.events)
-        if not compose((*old, *new.events)).within(grant.budget):
-            raise BudgetExceeded(
-                f"dataset {dataset!r}: {cost_in_words(cost, grant.budget)} does not fit into the grant of "
-                f"{grant.budget.describe()}, of which was spent: {cost_in_words(compose(old), grant.budget)}"
+        account = self.account(dataset)
+        if not account.followed_by(before).admits(new.events):
+            old = (*self.events(dataset), *before)
+            cost, spent = (cost_in_words(compose(events), grant.budget) for events in (new.events, old))
+            message = (
+                f"dataset {dataset!r}: {cost} does not fit into the grant of {grant.budget.describe()}, of "
+                f"which was spent: {spent}"
             )
+            planned = compose((*old, *new.events)).within(grant.budget)
+            raise BudgetExceeded(f"{message}. {_ONLY_PLANNED}" if planned else message)
 
     def _add(self, number: int, entry: Entry) -> None:
         match entry:

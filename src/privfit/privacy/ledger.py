@@ -19,11 +19,20 @@ from privfit.privacy.composition import (
     SampledGaussianEvent,
     compose,
 )
-from privfit.privacy.entries import Book, Commit, Grant, Reservation, encode, event_to_dict, now, opening
+from privfit.privacy.entries import (
+    Book,
+    Commit,
+    Grant,
+    Reservation,
+    encode,
+    event_to_dict,
+    now,
+    opening,
+)
+from privfit.privacy.filters import Account
 from privfit.privacy.ledger_file import LedgerFile
 
-_EXACT_ROUNDS: Final = 64
-_NUMERICAL_ROUNDS: Final = 30
+_ROUNDS: Final = 64
 _NEGLIGIBLE: Final = 1e-6
 
 
@@ -173,10 +182,11 @@ class Ledger:
         relation: RelationName = "replace",
         unit: str | None = None,
         schema: Fingerprinted | None = None,
+        before: Iterable[Event] = (),
     ) -> None:
-        """Raise what `reserve` would raise at this moment, and spend nothing."""
+        """Raise what `reserve` would raise at this moment, or once ``before`` is reserved; spend nothing."""
         new = _reservation(dataset, events, relation=relation, unit=unit, schema=schema, note="")
-        Book.read(self._file.read()).check(new)
+        Book.read(self._file.read()).check(new, tuple(before))
 
     def commit(self, reservation: int) -> None:
         """Mark a reservation as done. Its cost was spent when it was reserved, and stays so either way.
@@ -205,7 +215,7 @@ class Ledger:
         LedgerError
             If the data set has no grant.
         """
-        return self._state(dataset)[0]
+        return self._account(dataset).budget
 
     def spent(self, dataset: str) -> Guarantee:
         """Return the cost of all that was ever reserved on a data set.
@@ -215,7 +225,7 @@ class Ledger:
         LedgerError
             If the data set has no grant.
         """
-        return compose(self._state(dataset)[1])
+        return compose(event for events in self._account(dataset).spent for event in events)
 
     def remaining(self, dataset: str) -> Budget | None:
         """Return the largest budget that a further analysis may still have, or None if it is exhausted.
@@ -234,23 +244,17 @@ class Ledger:
         *Guarantee.* A `GaussianEvent` of the result's ``mu`` (a `PureEvent` of its ``epsilon``, if it is
         pure) can be reserved, if nobody else reserves first.
         """
-        budget, events = self._state(dataset)
-        if not events:
+        account = self._account(dataset)
+        budget = account.budget
+        if not account.spent:
             return budget
-        kind = PureEvent if budget.notion == "pure" else GaussianEvent
-        top = budget.epsilon if budget.notion == "pure" else budget.mu
-        numerical = budget.notion == "approximate" and compose(events).mu is None
-        rounds = _NUMERICAL_ROUNDS if numerical else _EXACT_ROUNDS
-        size = _largest(lambda size: compose((*events, kind(size))).within(budget), top, rounds)
-        if size <= _NEGLIGIBLE * top:
+        mu = _largest_left(account, GaussianEvent, budget.mu)
+        if mu > 0.0:
+            return Budget.zcdp(_half_square_below(mu)) if budget.notion == "zcdp" else Budget.gdp(mu)
+        if budget.notion in ("gdp", "zcdp"):
             return None
-        match budget.notion:
-            case "pure":
-                return Budget(size)
-            case "zcdp":
-                return Budget.zcdp(_half_square_below(size))
-            case _:
-                return Budget.gdp(size)
+        epsilon = _largest_left(account, PureEvent, budget.epsilon)
+        return Budget(epsilon) if epsilon > 0.0 else None
 
     def verify(self, head: str | None = None) -> ChainCheck:
         """Check every entry against the chain of hashes.
@@ -324,20 +328,21 @@ class Ledger:
     def __repr__(self) -> str:
         return f"Ledger({str(self.path)!r})"
 
-    def _state(self, dataset: str) -> tuple[Budget, tuple[Event, ...]]:
-        book = Book.read(self._file.read())
-        return book.grant(_check_name(dataset)).budget, book.events(dataset)
+    def _account(self, dataset: str) -> Account:
+        return Book.read(self._file.read()).account(_check_name(dataset))
 
 
-def _largest(fits: Callable[[float], bool], top: float, rounds: int) -> float:
-    """Return the largest number up to ``top`` that fits, by bisection from below; 0 if none."""
-    if fits(top):
+def _largest_left(account: Account, kind: Callable[[float], Event], top: float) -> float:
+    """Return the largest size up to ``top`` of an event that may follow; 0 if next to none may."""
+    if not 0.0 < top < math.inf:
+        return 0.0
+    if account.admits((kind(top),)):
         return top
     low, high = 0.0, top
-    for _ in range(rounds):
+    for _ in range(_ROUNDS):
         middle = low + (high - low) / 2
-        low, high = (middle, high) if fits(middle) else (low, middle)
-    return low
+        low, high = (middle, high) if account.admits((kind(middle),)) else (low, middle)
+    return low if low > _NEGLIGIBLE * top else 0.0
 
 
 def _half_square_below(mu: float) -> float:
