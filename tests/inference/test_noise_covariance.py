@@ -8,7 +8,6 @@ from scipy import stats
 from scipy.stats import qmc
 
 import privfit as pf
-from privfit.inference import infer as infer_module
 from privfit.inference.combine import Anchor, anchor, last_iterate, one_step
 from privfit.inference.covariance import (
     Bread,
@@ -22,7 +21,7 @@ from privfit.inference.covariance import (
 )
 from privfit.inference.infer import infer
 from privfit.inference.sandwich import satterthwaite, with_tails
-from privfit.losses import ConcomitantHuber, Huber, Logistic, Multinomial
+from privfit.losses import ConcomitantHuber, Huber, Logistic
 from privfit.privacy.mechanisms import gaussian_vector, make_source, smat, svec
 from privfit.problem.plan import PlannedRelease, Release
 from privfit.solvers import NoisyGradientDescent, NoisyNewton, NonPrivate, WhitenedGradientDescent
@@ -378,17 +377,6 @@ def test_a_constant_is_out_of_reach_where_little_noise_hides_it(sd, lost):
     for count in (0, 3):  # nothing is hidden, or all is
         others = Bread(bread.matrix, bread.inverse, sd, np.eye(3)[:, :count])
         assert not out_of_reach(np.eye(3)[:2], others).any()
-
-
-def test_what_a_constant_out_of_reach_belongs_to_is_given_up_class_by_class():
-    """Rows far from 0: one class, whose curvature is hidden with its constant, and one that is not."""
-    problem = problem_for(Multinomial(3), np.column_stack([np.ones(50), np.linspace(-1.0, 1.0, 50)]))
-    hidden_direction = np.array([[1.0, 0.0, 0.0, 0.0]]).T
-    curvature = np.diag([1e-4, 1.0, 1.0, 1.0])
-    bread = Bread(curvature, np.linalg.inv(curvature), 1e-3, hidden_direction)
-    reported = np.vstack([np.eye(4), [0.0, 1.0, 0.0, -1.0]])
-    found = infer_module._uncontrolled(problem, reported, bread)
-    np.testing.assert_array_equal(found, [True, True, False, False, True])
 
 
 def test_slopes_far_from_which_all_rows_lie_are_given_up_with_the_intercept():

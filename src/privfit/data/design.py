@@ -1,6 +1,6 @@
 """What is public about an encoded table: its columns, their scaling, and the bound on a row."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -32,6 +32,8 @@ class DesignColumn:
         Whether its entries are 0 or 1.
     lower : tuple of (int, float)
         Places in the design of the other raw columns, which are of lower order, and their coefficients c.
+    number : bool
+        Whether it holds a number of every row, together with the other columns of its term if it has some.
     """
 
     name: str
@@ -40,16 +42,23 @@ class DesignColumn:
     term: str | None = None
     indicator: bool = False
     lower: tuple[tuple[int, float], ...] = ()
+    number: bool = False
 
     @classmethod
     def less(
-        cls, name: str, taken: Mapping[int, float], half_width: float, *, term: str | None = None
+        cls,
+        name: str,
+        taken: Mapping[int, float],
+        half_width: float,
+        *,
+        term: str | None = None,
+        number: bool = False,
     ) -> "DesignColumn":
         """Return a column from which raw columns are taken, the intercept (at place 0) among them perhaps."""
         others = tuple(
             (place, value) for place, value in sorted(taken.items()) if place != 0 and value != 0.0
         )
-        return cls(name, taken.get(0, 0.0), half_width, term, lower=others)
+        return cls(name, taken.get(0, 0.0), half_width, term, lower=others, number=number)
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,10 +124,17 @@ class Design:
     @property
     def factors(self) -> tuple[tuple[int, ...], ...]:
         """Places of the indicators of each term that has some, the intercept aside."""
+        return self._by_term([column.indicator and column.name != INTERCEPT for column in self.columns])
+
+    @property
+    def numbers(self) -> tuple[tuple[int, ...], ...]:
+        """Places of the columns of each term that together hold a number of every row."""
+        return self._by_term([column.number for column in self.columns])
+
+    def _by_term(self, wanted: Sequence[bool]) -> tuple[tuple[int, ...], ...]:
         places: dict[str, list[int]] = {}
-        for place, (column, term) in enumerate(zip(self.columns, self.terms, strict=True)):
-            if column.indicator and column.name != INTERCEPT:
-                places.setdefault(term, []).append(place)
+        for place in np.flatnonzero(wanted).tolist():
+            places.setdefault(self.terms[place], []).append(place)
         return tuple(tuple(each) for each in places.values())
 
     @property

@@ -330,7 +330,8 @@ def _design_columns(predictors: Sequence[tuple[str, Column]], *, intercept: bool
     columns = [DesignColumn(INTERCEPT, indicator=True)] if intercept else []
     for name, column in predictors:
         if isinstance(column, NumericColumn):
-            columns.append(DesignColumn(column.label(name), *column.scaling(centered=intercept)))
+            scaling = column.scaling(centered=intercept)
+            columns.append(DesignColumn(column.label(name), *scaling, number=True))
         else:
             columns.extend(DesignColumn(label, term=name, indicator=True) for label in column.labels(name))
     return tuple(columns)

@@ -174,7 +174,10 @@ class UnitScaleEncoder:
         self._design = Design(
             columns=(
                 *head,
-                *(DesignColumn(name, *scale) for name, scale in zip(self._names, scales, strict=True)),
+                *(
+                    DesignColumn(name, *scale, number=True)
+                    for name, scale in zip(self._names, scales, strict=True)
+                ),
             ),
             target=described,
             norm_bound=norm_bound,

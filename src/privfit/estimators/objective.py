@@ -48,6 +48,7 @@ def make_problem(model: Model, design: Design, options: FitOptions, *, n_rows: i
         bounded=design.bounded,
         indicators=tuple(column.indicator for column in design.columns),
         factors=design.factors,
+        numbers=design.numbers,
         response_bound=1.0 if design.target.bounded else design.target.count_bound,
         penalised=tuple(k > 0 or not design.has_intercept for k in range(len(design.columns))),
         shares=options.shares,

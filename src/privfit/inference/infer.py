@@ -8,14 +8,8 @@ import numpy as np
 
 from privfit._checks import FloatArray, in_range
 from privfit.inference.combine import Estimate, Turning, anchor, far_along, last_iterate, widened
-from privfit.inference.covariance import (
-    Bread,
-    bread_from,
-    debiased,
-    hidden,
-    out_of_reach,
-    spread,
-)
+from privfit.inference.controls import in_parameter, uncontrolled
+from privfit.inference.covariance import Bread, bread_from, debiased, hidden, spread
 from privfit.inference.density_slope import corrected
 from privfit.inference.ends import may_be_without_end
 from privfit.inference.meat import least_multiple, meat_from, shortfall
@@ -109,7 +103,7 @@ def infer(solution: Solution, oracle: Oracle, *, directions: FloatArray) -> Infe
     directions : array of shape (k, n_linear)
         Reported coefficients as linear functions of the encoded ones.
     """
-    problem, reported = solution.problem, _of_parameter(solution.problem, directions)
+    problem, reported = solution.problem, in_parameter(solution.problem, directions)
     from_point = solution.report == "point"
     if from_point:
         solution = polished(solution, oracle)
@@ -127,7 +121,7 @@ def infer(solution: Solution, oracle: Oracle, *, directions: FloatArray) -> Infe
     along = reported @ bread.inverse
     short, of_meat = shortfall(released, meat, along)
     cov_sampling = with_variance(cov_sampling, short / problem.n_rows)
-    unknown = hidden(reported, bread) | _uncontrolled(problem, directions, bread)
+    unknown = hidden(reported, bread) | uncontrolled(problem, directions, bread, solution.at_bounds)
     if from_point:
         settled = settle(solution, bread, reported, np.diag(cov_sampling))
         estimate, unknown = settled.estimate, unknown | settled.unsettled
@@ -159,16 +153,6 @@ def infer(solution: Solution, oracle: Oracle, *, directions: FloatArray) -> Infe
     return Inference(*_parameter(problem, theta), cov_sampling, cov_noise, *freedom)
 
 
-def _uncontrolled(problem: Problem, directions: FloatArray, bread: Bread) -> np.ndarray:
-    """Return which directions are of linear predictors whose constant is out of reach, (k,)."""
-    if not problem.has_intercept:
-        return np.zeros(len(directions), dtype=np.bool_)
-    constants = np.eye(problem.n_linear)[:: problem.n_coef]
-    lost = out_of_reach(_of_parameter(problem, constants), bread)
-    of_output = directions.reshape(len(directions), -1, problem.n_coef).any(axis=2)
-    return np.asarray((of_output & lost).any(axis=1))
-
-
 def _turning(problem: Problem, bread: Bread, sampling: FloatArray) -> Turning:
     """Return how fast the curvature changes, for one predictor with a constant in encoded coordinates.
 
@@ -191,7 +175,7 @@ def _left_behind(
     rate = problem.loss.turning(0.0)
     if not places.size or rate == 0.0 or problem.loss.n_outputs > 1:
         return np.zeros(len(directions), dtype=bool)
-    along = _of_parameter(problem, np.eye(problem.n_coef)[places])
+    along = in_parameter(problem, np.eye(problem.n_coef)[places])
     far = far_along(estimate, center, along=along, rate=rate, sampling=sampling)
     return (directions[:, places[far]] != 0.0).any(axis=1)
 
@@ -214,11 +198,3 @@ def estimate_only(solution: Solution) -> Inference:
 def _parameter(problem: Problem, theta: FloatArray) -> tuple[FloatArray, float | None]:
     scale = problem.split(theta)[1] if problem.loss.has_scale else None
     return problem.coefficients(theta), scale
-
-
-def _of_parameter(problem: Problem, directions: FloatArray) -> FloatArray:
-    """Return directions in the encoded coefficients, (k, n_linear), as ones in the parameter, (k, q)."""
-    full = np.zeros((directions.shape[0], problem.size))
-    in_basis = directions if problem.basis is None else directions @ problem.each_output(problem.basis)
-    full[:, : problem.n_linear] = in_basis
-    return full

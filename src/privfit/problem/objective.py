@@ -54,8 +54,8 @@ class Problem:
         Whether declared bounds keep every row within ``norm_bound``: the unweighted fit is then wanted.
     indicators : tuple of bool
         Which encoded columns are declared to hold only 0 and 1, the constant among them; empty if unknown.
-    factors : tuple of tuple of int
-        Places of the indicators of each declared factor, one of which at most is 1.
+    factors, numbers : tuple of tuple of int
+        Places of the indicators of a declared factor each, of the columns that are one number of every row.
     response_bound : float or None
         Bound on the size of the encoded response, or on counts, where one is declared.
     basis : array of shape (p, p) or None
@@ -81,6 +81,7 @@ class Problem:
     bounded: bool = False
     indicators: tuple[bool, ...] = ()
     factors: tuple[tuple[int, ...], ...] = ()
+    numbers: tuple[tuple[int, ...], ...] = ()
     response_bound: float | None = None
     basis: FloatArray | None = None
     amplification: float = 0.0

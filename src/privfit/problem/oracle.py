@@ -2,7 +2,7 @@
 
 import math
 from collections import defaultdict, deque
-from dataclasses import replace
+from dataclasses import fields, replace
 from functools import partial
 
 import numpy as np
@@ -20,6 +20,10 @@ from privfit.problem.procedure import AbstractProcedure
 from privfit.problem.rows import Rows
 from privfit.problem.schedule import held_to
 from privfit.problem.totals import query_total
+
+
+_OF_BASIS = ("basis", "norm_bound", "amplification", "steep")
+"""What of a problem depends on its coordinates."""
 
 
 class Oracle:
@@ -246,4 +250,5 @@ class Oracle:
 
 
 def _fixed(problem: Problem) -> tuple[object, ...]:
-    return problem.loss, problem.n_rows, problem.relation, problem.shares
+    """Return what a change of basis leaves as it is."""
+    return tuple(getattr(problem, one.name) for one in fields(problem) if one.name not in _OF_BASIS)

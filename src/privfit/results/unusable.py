@@ -26,8 +26,8 @@ def reason(about: str, *, noisy: bool, lost: str = "standard error") -> str:
     return (
         f"the privacy noise left no usable {lost}, or the method has not come near the optimum, so nothing "
         f"can be concluded about {about}. More rows or a larger budget would help; for columns that are not "
-        "on a unit scale bounds, from a schema or by scale='private'; and solver='auto' where another was "
-        "named."
+        "on a unit scale, or whose bounds are far wider than their values (they hide other coefficients, "
+        "too), closer bounds, from a schema or by scale='private'; and solver='auto' where another was named."
     )
 
 

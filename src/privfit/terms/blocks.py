@@ -111,8 +111,9 @@ def _block(term: Term, raw_term: RawTerm, centring: Centring, schema: Schema) ->
         return TermBlock(columns, raw_term.codings, None)
     numeric = ":".join(one.factor.label for one in term if isinstance(one.factor, NumericFactor))
     found = centring.encoding(raw_term, label=numeric)
+    of_all = not any(one.reduced for one in term if isinstance(one.factor, CategoricalFactor))
     columns = tuple(
-        DesignColumn.less(name, lower, found.half_width, term=label)
+        DesignColumn.less(name, lower, found.half_width, term=label, number=of_all)
         for name, lower in zip(names, found.lower, strict=True)
     )
     return TermBlock(columns, raw_term.codings, found.product, _times(raw_term.expressions))

@@ -1,0 +1,172 @@
+"""Coefficients beside what noise hides: given up where it may be of any size, and only there."""
+
+from dataclasses import replace
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import privfit as pf
+from privfit.data.unit_scale import UnitScaleEncoder
+from privfit.inference.controls import uncontrolled
+from privfit.inference.covariance import Bread
+from privfit.losses import Logistic, Multinomial
+from privfit.terms.encoder import FormulaEncoder
+from tests.solvers.simulated import problem_for
+
+WIDE = 1000.0
+
+
+def numeric(bound):
+    return {"type": "numeric", "lower": -bound, "upper": bound}
+
+
+def schema(bound):
+    """A column b whose declared bounds may be far wider than its values."""
+    return pf.Schema(
+        {
+            "a": numeric(5),
+            "b": numeric(bound),
+            "g": {"type": "categorical", "levels": ["x", "y", "z"]},
+            "y": numeric(10),
+            "d": {"type": "numeric", "lower": 0, "upper": 1},
+            "c": {"type": "numeric", "lower": 0, "upper": 20},
+        }
+    )
+
+
+def rows(seed, n=5000):
+    """All that a explains is what it has in common with b, so that its coefficient is 0."""
+    rng = np.random.default_rng(seed)
+    b = rng.normal(size=n)
+    return pd.DataFrame(
+        {
+            "a": 0.8 * b + 0.6 * rng.normal(size=n),
+            "b": b,
+            "g": rng.choice(["x", "y", "z"], n, p=[0.7, 0.29, 0.01]),
+            "y": b + rng.normal(size=n),
+            "d": (rng.random(n) < 1.0 / (1.0 + np.exp(-b))).astype(int),
+            "c": rng.poisson(np.exp(0.4 * b)),
+        }
+    )
+
+
+def outcomes(fit, seeds=20):
+    """Return of how many fits the interval of a is finite, and of how many it is and leaves 0 out."""
+    ends = np.array(
+        [fit(rows(seed), seed).conf_int().loc["a"].to_numpy(dtype=float) for seed in range(seeds)]
+    )
+    finite = np.isfinite(ends).all(axis=1)
+    return int(finite.sum()), int((finite & ((ends[:, 0] > 0.0) | (ends[:, 1] < 0.0))).sum())
+
+
+FITS = {
+    "least squares": lambda data, seed, bounds: pf.ols(
+        "y ~ a + b", data, schema=bounds, epsilon=1.0, random_state=seed
+    ),
+    "logit": lambda data, seed, bounds: pf.logit(
+        "d ~ a + b", data, schema=bounds, epsilon=1.0, random_state=seed
+    ),
+    "counts": lambda data, seed, bounds: pf.poisson(
+        "c ~ a + b", data, schema=bounds, epsilon=2.0, random_state=seed
+    ),
+    "pure": lambda data, seed, bounds: pf.logit(
+        "d ~ a + b", data, schema=bounds, epsilon=4.0, delta=0.0, random_state=seed
+    ),
+    "Newton": lambda data, seed, bounds: pf.logit(
+        "d ~ a + b", data, schema=bounds, epsilon=2.0, solver="newton", random_state=seed
+    ),
+    "slopes by level": lambda data, seed, bounds: pf.ols(
+        "y ~ a + C(g) + C(g):b", data, schema=bounds, epsilon=4.0, random_state=seed
+    ),
+}
+
+
+@pytest.mark.parametrize("name", FITS)
+def test_beside_a_number_that_noise_hides_other_coefficients_are_given_up(name):
+    """Its bounds are a thousand times its deviation; in nearly all of these fits a was clearly wrong."""
+    finite, _ = outcomes(lambda data, seed: FITS[name](data, seed, schema(WIDE)))
+    assert finite <= 3
+
+
+@pytest.mark.parametrize("name", FITS)
+def test_beside_a_number_that_shows_they_are_not(name):
+    finite, wrong = outcomes(lambda data, seed: FITS[name](data, seed, schema(5.0)))
+    assert finite >= 12
+    assert wrong <= 4
+
+
+def test_a_rare_level_or_its_slope_hides_nothing_else():
+    finite, wrong = outcomes(
+        lambda data, seed: pf.ols("y ~ a + b*C(g)", data, schema=schema(5.0), epsilon=2.0, random_state=seed)
+    )
+    assert finite >= 17
+    assert wrong <= 4
+
+
+def test_numbers_of_every_row_are_known_by_term():
+    def places(formula):
+        design = FormulaEncoder(formula, schema(5.0)).design
+        return [[design.names[k] for k in group] for group in design.numbers]
+
+    assert places("y ~ a + C(g)") == places("y ~ a*C(g)") == [["a"]]
+    assert [len(group) for group in places("y ~ C(g) + a:C(g)")] == [3]
+    assert places("y ~ a + I(a**2) + a:b") == [["a"], ["I(a ** 2)"], ["a:b"]]
+    columns = UnitScaleEncoder(["a", "b"], norm_bound=None, target_kind="binary").design
+    assert columns.numbers == ((1,), (2,))
+
+
+def test_what_a_constant_out_of_reach_belongs_to_is_given_up_class_by_class():
+    """Rows far from 0: one class, whose curvature is hidden with its constant, and one that is not."""
+    problem = problem_for(Multinomial(3), np.column_stack([np.ones(50), np.linspace(-1.0, 1.0, 50)]))
+    hidden_direction = np.array([[1.0, 0.0, 0.0, 0.0]]).T
+    curvature = np.diag([1e-4, 1.0, 1.0, 1.0])
+    bread = Bread(curvature, np.linalg.inv(curvature), 1e-3, hidden_direction)
+    reported = np.vstack([np.eye(4), [0.0, 1.0, 0.0, -1.0]])
+    found = uncontrolled(problem, reported, bread)
+    np.testing.assert_array_equal(found, [True, True, False, False, True])
+
+
+def hidden_along(direction, sd=0.1):
+    """Return a bread of three parameters of which noise hides this direction."""
+    direction = np.asarray(direction, dtype=float)[:, None] / np.linalg.norm(direction)
+    matrix = np.eye(3) - 0.9 * direction @ direction.T
+    return Bread(matrix, np.linalg.inv(matrix), sd, direction)
+
+
+def three_columns(**changes):
+    problem = problem_for(Logistic(), np.column_stack([np.ones(50), np.eye(50)[:, :2]]))
+    return replace(problem, numbers=((1,), (2,)), **changes)
+
+
+def test_a_number_is_hidden_as_a_whole_if_most_of_its_direction_is():
+    problem, reported = three_columns(), np.eye(3)
+    assert uncontrolled(problem, reported, hidden_along([0.0, 0.0, 1.0])).all()
+    assert uncontrolled(problem, reported, hidden_along([0.0, 0.6, 0.8])).all()
+    first = replace(problem, numbers=((1,),))
+    assert not uncontrolled(first, reported, hidden_along([0.0, 0.69, 0.72])).any()
+    assert not uncontrolled(problem, reported, hidden_along([0.0, 0.0, 1.0], sd=0.0)).any()
+    nothing = replace(problem, numbers=())
+    assert not uncontrolled(nothing, reported, hidden_along([0.0, 0.0, 1.0])).any()
+
+
+def test_a_number_that_stands_for_two_levels_is_a_level():
+    bread = hidden_along([0.0, 0.0, 1.0])
+    assert not uncontrolled(three_columns(), np.eye(3), bread, at_bounds=(2,)).any()
+    assert uncontrolled(three_columns(), np.eye(3), bread, at_bounds=(1,)).all()
+
+
+def test_columns_that_are_one_number_together_hide_by_their_sum():
+    problem = replace(three_columns(), numbers=((1, 2),))
+    assert uncontrolled(problem, np.eye(3), hidden_along([0.0, 1.0, 1.0])).all()
+    assert not uncontrolled(problem, np.eye(3), hidden_along([0.0, 1.0, -1.0])).any()
+
+
+def test_directions_are_those_of_the_coordinates():
+    """In coordinates in which the second column is ten times as long its direction is the same."""
+    problem = replace(three_columns(), basis=np.diag([1.0, 1.0, 10.0]))
+    assert uncontrolled(problem, np.eye(3), hidden_along([0.0, 0.0, 1.0])).all()
+    turned = np.array([[1.0, 0.0, 0.0], [0.0, 0.0, 1.0], [0.0, 1.0, 0.0]])
+    swapped = replace(three_columns(), basis=turned, numbers=((2,),))
+    assert uncontrolled(swapped, np.eye(3), hidden_along([0.0, 1.0, 0.0])).all()
+    assert not uncontrolled(swapped, np.eye(3), hidden_along([0.0, 0.0, 1.0])).any()
