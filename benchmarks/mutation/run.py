@@ -122,6 +122,18 @@ SUITES = {
         _tests("problem/test_queries", "problem/test_oracle", "problem/test_kernels"),
         (*_tests("problem/test_neighbours", "problem/test_classes"), "-k", _FEW_LOSSES),
     ),
+    "problem.oracle": Suite(
+        _tests("problem/test_oracle", "problem/test_procedure"), _tests("problem/test_units")
+    ),
+    "problem.perturb": Suite(_tests("problem/test_oracle", "problem/test_procedure")),
+    "problem.totals": Suite(_tests("problem/test_units")),
+    "problem.schedule": Suite(_tests("problem/test_plan", "problem/test_oracle")),
+    "problem.turning": Suite(_tests("problem/test_turned_sums")),
+    "problem.steep": Suite(
+        (*_tests("solvers/test_steep_rows"), "-k", "not (intervals or solved or others or counts or budget)"),
+        (*_tests("problem/test_neighbours", "problem/test_units"), "-k", "slopes_are_held or steep_rows"),
+    ),
+    "problem.kept": Suite(_tests("problem/test_kept")),
     "privacy.steps": _suite((*_tests("privacy/test_steps"), *_DRAWS), _SLOW_DRAWS),
     "privacy.mechanisms": _suite((_DRAWS[2], _DRAWS[1], _SELECTION, _DRAWS[3], _DRAWS[0]), _SLOW_DRAWS),
     "privacy.samplers": _suite((*_DRAWS, _SELECTION), _SLOW_DRAWS),
@@ -185,6 +197,28 @@ SUITES = {
     ),
     "procedures.objective_perturbation": Suite(
         _tests("procedures/test_objective_perturbation"), _tests("solvers/test_perturbation")
+    ),
+    "data.clamp": Suite(
+        _tests("data/test_clamp"),
+        (*_tests("losses/test_schweppe", "data/test_source"), "-k", "not definition and not close"),
+    ),
+    "data.caps": Suite(_tests("data/test_caps")),
+    "data.basis_norms": Suite(
+        _tests("data/test_basis_norms"),
+        (*_tests("data/test_caps", "data/test_coded"), "-k", "bound or norms or coordinates"),
+    ),
+    "data.shares": Suite(_tests("data/test_shares")),
+    "data.reduction": Suite(
+        _tests("data/test_reduction"), (*_tests("data/test_source"), "-k", "summation_error or sum")
+    ),
+    "problem.share_kernels": Suite(
+        (*_tests("problem/test_kernels"), "-k", "counted or adds_its_share"),
+        (
+            *_tests("solvers/test_norms", "solvers/test_sizes", "solvers/test_counts", "solvers/test_widths"),
+            *_tests("problem/test_queries"),
+            "-k",
+            "shares_are or bounds_of",
+        ),
     ),
 }
 """Modules and their tests, the most important first."""

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from privfit.data import norm_loops
-from privfit.data.basis_norms import BasisBounds, BasisNorms, RowNorms
+from privfit.data.basis_norms import BasisBounds, BasisNorms, LastNorms, RowNorms
 from privfit.data.coded import CodedMatrix, Layout
 from privfit.data.reduction import slabs
 from privfit.data.room import InMemory
@@ -171,7 +171,7 @@ def test_norms_of_rows_in_single_precision_bound_them_exactly_and_closely(n, p, 
     assert (reach >= length * np.linalg.norm(basis, 2) * (1 - 1e-15)).all()
 
 
-@pytest.mark.parametrize("unit", [1e-44, 1e-30, 1e-12, 1.0, 1e12, 1e30, 1e38])
+@pytest.mark.parametrize("unit", [1e-44, 1e-30, 1e-22, 1e-21, 1e-20, 1e-12, 1.0, 1e12, 1e21, 1e30, 1e38])
 @pytest.mark.parametrize("of_basis", [1e-60, 1.0, 1e60])
 def test_norms_of_rows_in_single_precision_hold_in_any_unit(unit, of_basis):
     rng = np.random.default_rng(7)
@@ -276,3 +276,145 @@ def test_weights_of_norms_that_are_no_numbers_or_too_large_are_0():
     assert filled(bounds, RowNorms(0.0 * fine, 0.0 * fine)).tolist() == [1.0] * 5
     before = np.array([1.0, 0.0, 0.5, 0.0, 1.0])
     assert filled(bounds, RowNorms(fine, fine), before=before).tolist() == [1.0, 0.0, 1.0, 0.0, 1.0]
+
+
+def basis_that_takes_the_first_coordinate_away(p, rng, scaled=False):
+    """Nothing is left of a row of that alone, so that its bounds are the room for rounding."""
+    basis = np.diag(rng.uniform(0.5, 2.0, p)) if scaled else rng.normal(size=(p, p))
+    basis[0] = 0.0
+    return basis
+
+
+@pytest.mark.parametrize("p", [20, 100])
+def test_what_a_triangular_factor_may_be_off_by_is_added_to_the_square(p):
+    """Twice ``p + 5`` roundings and a little more, in a row that is turned to nothing."""
+    basis, x = basis_that_takes_the_first_coordinate_away(p, np.random.default_rng(p)), np.zeros((2, p))
+    x[:, 0] = 1.0, 1e5
+    size, reach = norms_of(x, BasisNorms(basis))
+    least = np.linalg.norm(basis) * np.sqrt(2 * (p + 5) * 2.0**-52)
+    assert (size >= least * x[:, 0]).all()
+    assert (size <= 1.2 * least * x[:, 0]).all()
+    spectral = np.linalg.svd(basis, compute_uv=False)[0]
+    np.testing.assert_allclose(reach / x[:, 0] - spectral, 2.0**-46 * np.linalg.norm(basis), rtol=0.1)
+
+
+@pytest.mark.parametrize("error", [1e-9, 1e-6])
+def test_what_the_triangular_factor_is_off_by_is_added_twice(monkeypatch, error):
+    rng = np.random.default_rng(4)
+    x, basis = rng.normal(size=(40, 6)), rng.normal(size=(6, 6))
+    found = np.linalg.qr
+    monkeypatch.setattr(np.linalg, "qr", lambda a, mode: found(a, mode=mode) * (1.0 - error))
+    size, _ = norms_of(x, BasisNorms(basis))
+    added = 2.0 * np.linalg.norm(basis @ basis.T) * np.linalg.norm(x, axis=1) ** 2
+    square = np.linalg.norm(x @ basis, axis=1) ** 2
+    part = (size**2 - (1.0 - error) ** 2 * square) / added
+    np.testing.assert_allclose(part, 2.0 * error - error**2, rtol=1e-4)
+
+
+@pytest.mark.parametrize("p", [2, 100])
+def test_rows_that_are_scaled_have_room_for_rounding_and_for_a_multiple_that_is_off(p):
+    rng, x = np.random.default_rng(p), np.zeros((2, p))
+    basis = basis_that_takes_the_first_coordinate_away(p, rng, scaled=True)
+    x[:, 0] = 1.0, 1e5
+    size, _ = norms_of(x, BasisNorms(basis))
+    np.testing.assert_allclose(size, (p + 64) * 2.0**-52 * np.linalg.norm(basis) * x[:, 0], rtol=1e-12)
+
+
+def by_code_rows(p, entries, constant):
+    """Return rows by code with entries 1 in the first columns, the second of them by code."""
+    columns = tuple(k for k in range(int(constant), entries) if k != 1)
+    layout = Layout(p, constant, columns, plain=1)
+    x = CodedMatrix.empty(layout, 3)
+    x.numbers[:], x.codes[:] = 1.0, 1
+    assert x.entries == entries
+    return x
+
+
+@pytest.mark.parametrize(("scaled", "constant"), [(True, True), (False, True), (False, False)])
+def test_rows_by_code_have_room_for_the_rounding_of_all_their_products(scaled, constant):
+    """In a basis that takes all their coordinates away."""
+    p, entries, rng = 120, 25, np.random.default_rng(6)
+    basis = np.diag(rng.uniform(0.5, 2.0, p)) if scaled else rng.normal(size=(p, p))
+    basis[:entries] = 0.0
+    x = by_code_rows(p, entries, constant)
+    size, _ = norms_of(x, BasisNorms(basis))
+    terms = p + entries * (entries + 1) / 2 + 3 + 3 * 64
+    room = np.sqrt(terms * 2.0**-52 * entries) * np.linalg.norm(basis)
+    np.testing.assert_allclose(size, room, rtol=1e-9)
+
+
+@pytest.mark.parametrize("shape", ["scaled", "first alone", "last alone", "row", "diagonal", "full", "lower"])
+@pytest.mark.parametrize("constant", [True, False])
+@pytest.mark.parametrize("entries", [2, 9])
+def test_norms_by_code_and_written_out_are_those_of_the_basis_whatever_its_zeros(shape, constant, entries):
+    rng, p = np.random.default_rng(7), 20
+    full = rng.normal(size=(p, p))
+    basis = np.diag(np.diag(full))
+    parts = {"scaled": (0, slice(1, p)), "first alone": (1, 0), "last alone": (p - 1, 0), "row": (p - 1, 1)}
+    if shape in parts:
+        basis[0, 2:5] = full[0, 2:5]
+        basis[parts[shape]] = 3.0 * full[parts[shape]]
+    elif shape != "diagonal":
+        basis = np.tril(full) if shape == "lower" else full
+    layout = Layout(p, constant, tuple(range(int(constant), entries)), plain=1)
+    x = CodedMatrix.empty(layout, 40)
+    x.numbers[:] = rng.normal(size=x.numbers.shape)
+    x.codes[:, 0] = rng.integers(entries, p, 40)
+    exact = np.linalg.norm(x.dense() @ basis, axis=1)
+    far = 1e-6 * np.linalg.norm(x.dense(), axis=1) * np.linalg.norm(basis)
+    for rows in (x, x.dense()):
+        size, reach = norms_of(rows, BasisNorms(basis))
+        assert (size >= exact * (1.0 - 1e-14)).all()
+        assert (size <= np.hypot(exact, far) * (1.0 + 1e-9)).all()
+        wanted = np.linalg.norm(x.dense(), axis=1) * np.linalg.norm(basis, 2)
+        np.testing.assert_allclose(reach, wanted, rtol=1e-12)
+
+
+@pytest.mark.parametrize("p", [30, 300])
+def test_rows_in_single_precision_have_room_for_its_rounding(p):
+    """That of the product and of the squares, of a row that the basis makes no shorter than most."""
+    rng = np.random.default_rng(p)
+    basis = np.linalg.qr(rng.normal(size=(p, p)))[0]
+    x, stored = single(rng.normal(size=(50, p)), constant=False)
+    size, _ = norms_of(x, BasisNorms(basis))
+    long = np.linalg.norm(stored, axis=1)
+    room = (size - np.linalg.norm(stored @ basis, axis=1)) / (long * np.linalg.norm(basis) * 2.0**-24)
+    needed = (p + 1) + (p / 16 + 3)
+    assert (room >= needed).all()
+    assert (room <= 1.1 * needed + 70).all()
+
+
+@pytest.mark.parametrize("factor", [1.0, -1e3, 1e-3])
+@pytest.mark.parametrize("unit", [1e-5, 1.0, 1e5])
+def test_a_basis_is_a_multiple_up_to_the_part_that_bounds_have_room_for(unit, factor):
+    rng = np.random.default_rng(9)
+    basis, other = rng.normal(size=(8, 8)) * unit, rng.normal(size=(8, 8))
+    other -= np.vdot(other, basis) / np.vdot(basis, basis) * basis
+    other *= np.linalg.norm(basis) / np.linalg.norm(other) * 2.0**-46
+    norms = BasisNorms(basis)
+    assert norms.factor_to(factor * (basis + 0.9 * other)) == pytest.approx(abs(factor))
+    assert norms.factor_to(factor * (basis + 1.1 * other)) is None
+    assert norms.size == 64
+
+
+def test_what_is_known_serves_multiples_of_the_last_basis_and_is_picked_as_rows_are():
+    basis, before = np.random.default_rng(1).normal(size=(3, 3)), []
+
+    def measure(norms, old):
+        assert norms.factor_to(basis.T if len(before) > 1 else basis) == pytest.approx(1.0)
+        before.append(old)
+        return np.arange(5.0)
+
+    last = LastNorms()
+    assert last.of(lambda found: found[:2]).within(basis, measure)[0].size == 5  # nothing was known
+    found, factor = last.within(basis, measure)
+    assert (before, factor) == ([None, None], 1.0)
+    again, factor = last.within(-3.0 * basis, measure)
+    assert again is found
+    assert factor == pytest.approx(3.0)
+    picked, factor = last.of(lambda found: found[[3, 1]]).within(2.0 * basis, measure)
+    assert picked.tolist() == [3.0, 1.0]
+    assert factor == pytest.approx(2.0)
+    assert len(before) == 2
+    assert last.within(basis.T, measure)[1] == 1.0
+    assert before[2] is found

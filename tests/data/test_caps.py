@@ -98,3 +98,14 @@ def test_a_sample_has_the_caps_of_its_rows():
     sample = block_of(turned.sampled(lambda n: np.array([next(tossed) for _ in range(n)]), 0.3))
     np.testing.assert_array_equal(sample.caps, block_of(turned).caps[coins])
     np.testing.assert_array_equal(sample.weight, block_of(turned).weight[coins])
+
+
+def test_caps_leave_room_for_their_own_rounding():
+    """Of sizes that are exact, as given."""
+    rng = np.random.default_rng(6)
+    size, steep = rng.uniform(0.1, 10.0, 500), rng.uniform(0.1, 1.0, 500)
+    weight, cap = rng.uniform(0.1, 1.0, 500), np.empty(500)
+    SlopeBounds(0.6, 1.0, lambda _: steep).fill(np.zeros((500, 1)), size, weight, cap)
+    assert (cap < 1.0).sum() > 200
+    for w, c, s in zip(weight, cap, size, strict=True):
+        assert Fraction(float(w)) * Fraction(float(c)) * Fraction(float(s)) <= Fraction(0.6)

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
-from privfit.data.clamp import influence_weights
+from privfit.data.clamp import UNWEIGHTED, default_norm_bound, influence_weights
 from privfit.errors import InvalidArgument
 
 
@@ -74,7 +74,8 @@ def test_unusable_rows_get_weight_zero(bad):
     assert weight[2] == (0 if not np.isfinite(bad) else 1)
     assert weight[0] == weight[3] == 1
     assert (kept_x[1] == 0).all()
-    assert np.isfinite(kept_y).all()
+    assert (kept_y[weight == 0] == 0).all()
+    assert (kept_y[weight > 0] == 1).all()
 
 
 def test_inputs_within_the_bound_are_returned_as_they_are():
@@ -97,3 +98,22 @@ def test_caller_arrays_are_never_changed():
 def test_bounds_whose_square_is_no_number_are_refused(bound):
     with pytest.raises(InvalidArgument, match="norm_bound"):
         influence_weights(np.ones((1, 1)), np.ones(1), norm_bound=bound)
+
+
+def test_the_range_of_bounds_has_its_ends():
+    for bound in (2.0**-400, 2.0**400):
+        weight, _, _ = influence_weights(np.array([[bound], [2.0 * bound]]), np.zeros(2), norm_bound=bound)
+        np.testing.assert_allclose(weight, [1.0, 0.25], rtol=1e-11)
+    for bound in (np.nextafter(2.0**-400, 0.0), np.nextafter(2.0**400, np.inf)):
+        with pytest.raises(InvalidArgument, match="norm_bound"):
+            influence_weights(np.ones((1, 1)), np.ones(1), norm_bound=bound)
+
+
+def test_with_the_bound_that_weights_no_row_even_long_ones_weigh_1():
+    x = np.array([[1e15, -1e17], [1.0, 2.0**59]])
+    assert influence_weights(x, np.zeros(2), norm_bound=UNWEIGHTED)[0].tolist() == [1.0, 1.0]
+
+
+def test_the_default_bound_grows_with_the_root_of_the_columns_and_lets_short_rows_be():
+    found = [default_norm_bound(p) ** 2 for p in (1, 2, 3, 4, 5, 8, 50)]
+    np.testing.assert_allclose(found, [1.0, 2.0, 2.0, 2.0, 2.5, 4.0, 25.0])

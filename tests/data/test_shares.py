@@ -114,9 +114,33 @@ def test_rows_without_identifier_or_weight_count_nothing():
     np.testing.assert_array_equal(block.weight, [1.0, 0.0, 0.0, 1.0, 0.0])
 
 
-def test_a_cap_without_a_unit_is_refused():
+@pytest.mark.parametrize("rows_per_unit", [2, 3])
+def test_a_cap_without_a_unit_is_refused(rows_per_unit):
     with pytest.raises(InvalidArgument, match="rows_per_unit goes with unit"):
-        ShareRule(None, 3)
+        ShareRule(None, rows_per_unit)
+
+
+def test_a_rule_names_its_columns_and_is_plain_without_any():
+    weights = ("w", NumericColumn(0.0, 3.0))
+    rules = [ShareRule(), ShareRule("id"), ShareRule(weights=weights), ShareRule("id", 1, weights)]
+    assert [rule.columns for rule in rules] == [(), ("id",), ("w",), ("id", "w")]
+    assert [rule.plain for rule in rules] == [True, False, False, False]
+
+
+def test_rows_that_cannot_count_have_no_share_with_or_without_units():
+    usable, factor = np.array([True, False, True]), np.array([0.5, 0.5, 0.25])
+    alone = RowShares(ShareRule(), factor, None, 3).among(usable)
+    np.testing.assert_array_equal(alone, [0.5, 0.0, 0.25])
+    units = RowShares(ShareRule("id"), factor, np.array([0, 0, 1]), 2).among(usable)
+    np.testing.assert_array_equal(units, [0.5, 0.0, 0.25])
+
+
+@pytest.mark.parametrize("kind", [np.array, pa.array])
+def test_numbers_that_differ_little_are_different_units(kind):
+    numbers = [1e-20, 2e-20, 0.0, 1.0, np.nextafter(1.0, 2.0), 2.0**53, 2.0**53 + 2.0, -0.0, 1e-20]
+    codes, count = unit_codes(kind(numbers))
+    assert codes.tolist() == [0, 1, 2, 3, 4, 5, 6, 2, 0]
+    assert count == 7
 
 
 class TestSchema:
@@ -140,6 +164,7 @@ class TestSchema:
         schema = self.plain.with_roles(unit="id", weights="w")
         assert (schema.unit, schema.weight) == ("id", "w")
         assert schema == schema.with_roles(unit="id", weights="w")
+        assert ShareRule.of(schema) == ShareRule("id", 1, ("w", schema["w"]))
         assert schema.fingerprint == self.plain.with_roles(unit="id").fingerprint
         assert ShareRule.of(schema, 2) == ShareRule("id", 2, ("w", schema["w"]))
         assert self.plain.with_roles(unit="w").unit == "w"
@@ -260,7 +285,7 @@ def test_numbers_by_dictionary_are_one_unit_whatever_place_they_point_to():
 def test_numbers_that_are_not_equal_stay_apart():
     apart = [1 / 3, Fraction(1, 3), Decimal("0.3333333333333333333"), np.float32(1 / 3), 10**300, 1e300]
     apart += [Decimal("1e5000"), Decimal("1e5001"), Decimal("1e-5000"), Fraction(1, 2**4400), "1.0", 1]
-    apart += [np.timedelta64(1, "s")]
+    apart += [np.timedelta64(1, "s"), np.timedelta64(7, "ns"), 7]
     assert unit_codes(objects(apart))[0].tolist() == list(range(len(apart)))
     nobody = [math.nan, None, Decimal("NaN"), Decimal("sNaN"), np.float32("nan")]
     assert unit_codes(objects(nobody))[0].tolist() == [NOBODY] * len(nobody)

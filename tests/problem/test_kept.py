@@ -21,6 +21,11 @@ class Priced:
             raise ValueError(kind)
         return self.price * len(kind)
 
+    @kept
+    def twice(self, kind: str) -> float:
+        """Return twice the price of a kind."""
+        return 2.0 * self.of(kind)
+
 
 def test_answers_are_found_once_for_each_argument_and_object():
     ASKED.clear()
@@ -28,6 +33,12 @@ def test_answers_are_found_once_for_each_argument_and_object():
     other = replace(one, price=3.0)
     assert [one.of("a"), one.of("bb"), one.of("a"), other.of("a")] == [2.0, 4.0, 2.0, 3.0]
     assert ASKED == [(2.0, "a"), (2.0, "bb"), (3.0, "a")]
+
+
+def test_every_method_keeps_its_own_answers():
+    one = Priced(3.0)
+    for _ in range(2):
+        assert (one.of("a"), one.twice("a"), one.twice("bb"), one.of("bb")) == (3.0, 6.0, 12.0, 6.0)
 
 
 def test_a_refusal_is_not_kept():

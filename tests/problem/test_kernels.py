@@ -11,11 +11,21 @@ from privfit.data.blocks import Block
 from privfit.data.reduction import CHUNK_ROWS, GROUP_ROWS, summation_error
 from privfit.data.source import ArraySource
 from privfit.errors import Incompatible
-from privfit.losses import ConcomitantHuber, Custom, Hinge, Huber, Logistic, Quantile, Sigmoid
+from privfit.losses import ConcomitantHuber, Custom, Hinge, Huber, Logistic, Quantile, Sigmoid, Squared
 from privfit.losses.base import evaluate
 from privfit.problem.bounded_kernels import bounded_gradient_kernel
 from privfit.problem.kernels import gradient_kernel, second_moment_kernel
-from privfit.problem.share_kernels import NORM_CLASSES, norms_kernel
+from privfit.problem.share_kernels import (
+    CLASSES,
+    NORM_CLASSES,
+    SIDE_CLASSES,
+    SIZE_CLASSES,
+    SIZE_ORIGIN,
+    counts_kernel,
+    norms_kernel,
+    residuals_kernel,
+    sizes_kernel,
+)
 
 from .conftest import HESSIANS, LOSSES, asked, make_problem
 
@@ -339,6 +349,84 @@ def test_norms_are_counted_in_the_class_that_their_weight_belongs_to_exactly():
         assert inverse < Fraction(2) ** (k + 1) or k == NORM_CLASSES - 1
     kernel(Block(np.zeros((1, 1)), np.zeros(1), np.zeros(1)), counts[:])
     assert counts.sum() == 1.0
+
+
+def classes_of(kernel, classes, y, influence=1.0):
+    """Return the classes of rows with predictor 1, None for those in none."""
+    found = []
+    for response in y:
+        counts = np.zeros((1, classes))
+        kernel(Block(np.ones((1, 1)), np.array([response]), np.array([influence])), counts)
+        assert counts.sum() in (0.0, 1.0)
+        found.append(int(np.argmax(counts)) if counts.any() else None)
+    return found
+
+
+def around(edges):
+    """Return numbers just below, on and just above edges that are doubles."""
+    return np.concatenate([np.nextafter(edges, 0.0), edges, np.nextafter(edges, np.inf)])
+
+
+@pytest.mark.parametrize("influence", [1.0, 2.0**-6, 2.0**-12])
+def test_sizes_are_counted_from_a_power_of_2_on_to_the_next(influence):
+    """With a norm bound of 2 the room of a row is half the root of its influence."""
+    kernel = sizes_kernel(Squared(8.0), np.zeros(1), 1.0, 2.0)
+    unit = 8.0 * 0.5 * influence**0.5
+    sizes = around(2.0 ** np.arange(-15.0, 9.0))
+    sizes = sizes[sizes * unit <= 8.0]
+    wanted = np.clip(np.frexp(sizes)[1] + SIZE_ORIGIN, 0, SIZE_CLASSES - 1).tolist()
+    assert classes_of(kernel, SIZE_CLASSES, unit * sizes, influence) == wanted
+    assert classes_of(kernel, SIZE_CLASSES, [-3.0, 0.0, 1e300, -1e300], influence) == [
+        *classes_of(kernel, SIZE_CLASSES, [3.0], influence),
+        0,
+        *classes_of(kernel, SIZE_CLASSES, [8.0, 8.0], influence),
+    ]
+
+
+def test_counts_are_counted_up_to_edges_that_end_at_the_bound():
+    kernel = counts_kernel(1024.0)
+    edges = 1024.0 * 2.0 ** np.arange(-9.0, 0.0)
+    last = NORM_CLASSES - 1 + 4 * np.arange(-9, 0)
+    assert classes_of(kernel, NORM_CLASSES, edges * 0.999) == last.tolist()
+    assert classes_of(kernel, NORM_CLASSES, edges * 1.001) == (last + 1).tolist()
+    assert classes_of(kernel, NORM_CLASSES, edges * 1.001 * 2.0**0.25) == (last + 2).tolist()
+    ends = [-7.0, 0.0, 1e-300, 1.0, 1000.0, 1025.0, 1e300]
+    assert classes_of(kernel, NORM_CLASSES, ends) == [0, 0, 0, 0, *[NORM_CLASSES - 1] * 3]
+
+
+def test_residuals_are_counted_on_either_side_up_to_edges_that_end_beyond_half_the_range():
+    """Edges that are doubles are every second one; the last class begins beyond half the range, 8."""
+    kernel = residuals_kernel(np.ones(1), (-6.0, 10.0))
+    last = SIDE_CLASSES - 2
+    for exponent in range(9):
+        edge, order = 8.0 * 2.0**-exponent, last - 2 * exponent
+        for size, beyond in ((0.99 * edge, 0), (1.01 * edge, 1), (1.01 * edge * 2.0**0.5, 2)):
+            k = min(order + beyond, SIDE_CLASSES - 1)
+            both = classes_of(kernel, 2 * SIDE_CLASSES, [1.0 + size, 1.0 - size])
+            assert both == [SIDE_CLASSES + k, SIDE_CLASSES - 1 - k]
+    ends = classes_of(kernel, 2 * SIDE_CLASSES, [1.0, 1.0 - 1e-9, 1e300, -1e300])
+    assert ends == [SIDE_CLASSES, SIDE_CLASSES - 1, 2 * SIDE_CLASSES - 1, 0]
+
+
+@pytest.mark.parametrize("kind", ["sizes", "norms", "counts", "residuals"])
+def test_every_row_adds_its_share_to_one_class_and_one_of_weight_0_to_none(kind, rng):
+    kernel = {
+        "sizes": lambda: sizes_kernel(Squared(0.8), np.array([0.3, -0.2]), 1.0, 1.5),
+        "norms": norms_kernel,
+        "counts": lambda: counts_kernel(30.0),
+        "residuals": lambda: residuals_kernel(np.array([0.3, -0.2]), (-1.0, 1.0)),
+    }[kind]()
+    n = CHUNK_ROWS + 150
+    x, y = rng.normal(size=(n, 2)), np.exp(rng.normal(size=n))
+    x[:200:3], y[1:200:3] = 0.0, 0.0
+    influence, share = np.exp2(-rng.uniform(0.0, 30.0, n)), rng.integers(1, 9, n) / 8.0
+    influence[::5] = 0.0
+    counting = influence > 0.0
+    out = np.full((2, CLASSES[kind]), 0.5)
+    kernel(Block(x, y, influence * share, (influence, share)), out)
+    per_chunk = [share[rows][counting[rows]].sum() for rows in (slice(CHUNK_ROWS), slice(CHUNK_ROWS, n))]
+    assert (out.sum(axis=1) - 0.5 * CLASSES[kind]).tolist() == per_chunk
+    assert (out >= 0.5).all()
 
 
 @pytest.mark.parametrize("width", [1, 20, 70, 300])

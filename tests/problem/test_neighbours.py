@@ -8,7 +8,7 @@ from scipy.spatial.distance import pdist, squareform
 
 from privfit.data.source import ArraySource
 from privfit.errors import PlanViolation
-from privfit.losses import Multinomial
+from privfit.losses import ConcomitantHuber, Multinomial, Sigmoid
 from privfit.privacy.mechanisms import svec
 from privfit.privacy.relation import Relation
 from privfit.problem.steep import SteepRows, steepens
@@ -218,6 +218,11 @@ def test_only_sums_that_hold_slopes_may_be_asked_of_steep_rows(rng):
         if not steepens(loss):
             with pytest.raises(PlanViolation, match="not held row by row"):
                 _ = problem.slope_bounds
+
+
+def test_slopes_are_held_of_all_but_losses_with_a_scale_that_are_not_convex_or_not_compiled():
+    names = [loss.name for loss in (*LOSSES, Multinomial(2), Multinomial(3)) if not steepens(loss)]
+    assert names == [ConcomitantHuber().name, Sigmoid().name, "arrays"]
 
 
 SAMPLED = [

@@ -61,6 +61,13 @@ def test_answers_each_planned_release_once(rng):
             oracle.release(kind, np.zeros(3))
 
 
+def test_the_record_keeps_the_point_that_was_asked_for(rng):
+    oracle, at = oracle_of(rng, ["gradient"]), np.ones(3)
+    oracle.release("gradient", at)
+    at[:] = 7.0
+    np.testing.assert_array_equal(oracle.released[0].at, np.ones(3))
+
+
 @pytest.mark.parametrize("kind", ["gradient", "hessian", "second_moment", "meat"])
 def test_what_numpy_says_of_a_sum_depends_on_no_row(kind):
     """An entry too small for a normal number made the scaling of a matrix warn, if warnings were wanted."""
@@ -110,6 +117,17 @@ def test_private_noise_refuses_a_plan_without_noise(rng):
     assert not Oracle(problem, exact, source_of(rng), NoNoise()).private
 
 
+def test_only_private_noise_is_said_to_have_the_planned_law(rng):
+    problem = make_problem(LOSSES[0], n_rows=N)
+    plan = plan_of(problem, ["gradient"])
+    secure, *others = (
+        Oracle(problem, plan, source_of(rng), noise).noise_label
+        for noise in (make_source(None), make_source(0), NoNoise())
+    )
+    assert secure == "discrete Gaussian noise (OpenDP, operating system's entropy)"
+    assert others == ["seeded: not private", "no noise: not private"]
+
+
 def test_refuses_parameters_that_are_not_finite(rng):
     for at in (np.zeros(2), np.array([0.0, np.nan, 0.0]), np.array([np.inf, 0.0, 0.0])):
         oracle = oracle_of(rng, ["gradient"])
@@ -120,9 +138,16 @@ def test_refuses_parameters_that_are_not_finite(rng):
 
 def test_a_change_of_basis_changes_nothing_but_the_coordinates(rng):
     oracle = oracle_of(rng, ["gradient"])
-    for other in (replace(oracle.problem, n_rows=N + 1, basis=np.eye(3)), oracle.problem):
+    others = {
+        "loss": POISSON,
+        "n_rows": N + 1,
+        "relation": Relation.ADD_REMOVE,
+        "shares": ShareRule("id", 2),
+        "basis": None,
+    }
+    for name, other in others.items():
         with pytest.raises(PlanViolation, match="change of basis"):
-            oracle.change_basis(other)
+            oracle.change_basis(replace(oracle.problem, **{"basis": np.eye(3), name: other}))
     oracle.change_basis(replace(oracle.problem, basis=np.eye(3), norm_bound=9.0, amplification=9.0))
     with pytest.raises(PlanViolation, match="understates"):
         oracle.release("gradient", np.zeros(3))
@@ -160,12 +185,13 @@ def test_tighter_bounds_cost_the_same_and_need_less_noise(kind):
     assert used.sd == pytest.approx(planned.sd * used.sensitivity / planned.sensitivity, rel=1e-5)
 
 
-def weighing_oracle(rng, kinds, *, mu=np.inf, loss=POISSON):
+def weighing_oracle(rng, kinds, *, mu=np.inf, loss=POISSON, source=None):
     """Return an oracle whose rows are weighted by how steep they can be."""
     steep = SteepRows(0.3, np.ones(3), 0.1)
     problem = make_problem(loss, n_rows=N, basis=2.0 * np.eye(3), amplification=30.0, steep=steep)
-    x = np.column_stack([np.ones(N), rng.normal(size=(N, 2))])
-    source = ArraySource(x, rng.poisson(2.0, size=N).astype(float), norm_bound=1.5)
+    if source is None:
+        x = np.column_stack([np.ones(N), rng.normal(size=(N, 2))])
+        source = ArraySource(x, rng.poisson(2.0, size=N).astype(float), norm_bound=1.5)
     noise = NoNoise() if math.isinf(mu) else make_source(0)
     oracle = Oracle(make_problem(loss, n_rows=N), plan_of(problem, kinds, mu), source, noise)
     oracle.change_basis(problem)
@@ -181,6 +207,18 @@ def test_rows_are_bounded_anew_once_the_loss_has_changed():
     other = weighing_oracle(np.random.default_rng(0), ["gradient"], loss=lowered)
     np.testing.assert_allclose(after, other.release("gradient", at).value, rtol=1e-12)
     assert np.linalg.norm(after - before) > 1e-3
+
+
+def test_the_gradient_of_a_steep_row_is_held_to_what_is_planned(rng):
+    bound = 0.3 * POISSON.constants.slope * 1.5
+    lengths = []
+    for length in (0.1, 0.4, 1.0, 30.0, 1e6):
+        x, y = np.zeros((N, 3)), np.zeros(N)
+        x[0, 1], y[0] = length, 1e9
+        oracle = weighing_oracle(rng, ["gradient"], source=ArraySource(x, y, norm_bound=1.5))
+        lengths.append(N * np.linalg.norm(oracle.release("gradient", np.array([0.0, -9.0, 0.0])).value))
+    assert max(lengths) <= bound * (1.0 + 1e-12)
+    assert max(lengths) > 0.99 * bound
 
 
 def test_rows_are_weighed_once_for_the_same_sample_in_the_same_coordinates(monkeypatch, rng):
@@ -235,6 +273,9 @@ def test_a_number_of_rows_is_raised_only_and_only_where_it_is_private():
         with pytest.raises(PlanViolation, match="may only be raised"):
             oracle.change_rows(n_rows)
         assert oracle.problem.n_rows == N
+    oracle = summing_oracle(["gradient"])
+    oracle.change_rows(N)
+    assert oracle.problem.n_rows == N
 
 
 @pytest.mark.statistical
@@ -285,6 +326,39 @@ def test_noise_has_the_planned_law(kind, seed, rng):
     oracle = Oracle(problem, plan, source, make_source(seed))
     sd = plan.solver_releases[0].sd
     check_law(np.array([oracle.release(kind, at).value - exact for _ in range(draws)]) / sd, kind)
+
+
+def pure_plan(problem, kind, *, draws=1, **less):
+    planned = planned_release(problem, kind, Allowance(0.7, pure=True))
+    planned = replace(planned, **{name: part * getattr(planned, name) for name, part in less.items()})
+    return Plan("m", "s", N, problem.columns, "replace", math.inf, (planned,) * draws, ())
+
+
+@pytest.mark.statistical
+@pytest.mark.parametrize("kind", ["gradient", "hessian"])
+@pytest.mark.parametrize("seed", [3, None], ids=["seeded", "secure"])
+def test_pure_noise_has_the_planned_law(kind, seed):
+    """Lengths, in `svec` coordinates, have a gamma law: within 6.5 standard errors of its mean."""
+    draws, problem = 400, make_problem(LOSSES[0], n_rows=N)
+    plan = pure_plan(problem, kind, draws=draws)
+    source = ArraySource(np.zeros((N, 3)), np.zeros(N), norm_bound=1.5)
+    oracle = Oracle(problem, plan, source, make_source(seed))
+    values = [oracle.release(kind, np.zeros(3)).value for _ in range(draws)]
+    lengths = [np.linalg.norm(value) for value in values]
+    planned = plan.solver_releases[0]
+    scale = planned.sensitivity / 0.7
+    room = 6.5 * scale * math.sqrt(planned.size / draws)
+    assert abs(np.mean(lengths) - planned.size * scale) < room < 0.2 * planned.size * scale
+
+
+@pytest.mark.parametrize("kind", ["gradient", "hessian"])
+@pytest.mark.parametrize("seed", [3, None], ids=["seeded", "secure"])
+def test_a_pure_release_with_too_little_noise_or_sensitivity_is_refused(kind, seed, rng):
+    problem = make_problem(LOSSES[0], n_rows=N)
+    for less, match in (({"sd": 0.99}, "scale"), ({"sensitivity": 0.99}, "understates")):
+        oracle = Oracle(problem, pure_plan(problem, kind, **less), source_of(rng), make_source(seed))
+        with pytest.raises(PlanViolation, match=match):
+            oracle.release(kind, np.zeros(3))
 
 
 @pytest.mark.parametrize("mu", [1e-3, 0.3, 2.0, 50.0])

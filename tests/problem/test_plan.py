@@ -3,8 +3,10 @@
 import json
 import math
 
+import numpy as np
 import pytest
 
+from privfit.privacy.allowance import Allowance
 from privfit.privacy.budget import Budget
 from privfit.privacy.composition import (
     ApproximateEvent,
@@ -13,7 +15,9 @@ from privfit.privacy.composition import (
     SampledGaussianEvent,
     compose,
 )
+from privfit.privacy.mechanisms import calibrate_gaussian, calibrate_radial, radial_sd
 from privfit.problem.plan import Plan, PlannedRelease
+from privfit.problem.schedule import allowance_of, growing_shares, held_to, planned_noise, signal_of
 
 WALK = SampledGaussianEvent("poisson", "replace", 0.5, 0.01, 40)
 COSTS = [
@@ -50,3 +54,39 @@ def test_the_delta_of_a_release_counts_in_the_sum():
     assert two.within(Budget(1.4, 2e-6))
     assert not two.within(Budget(1.4, 1e-6))
     assert compose(plan_of(costly, COSTS[1][0]).events).delta_at(1.4) >= 1e-6
+
+
+GAUSSIAN, PURE, UNLIMITED = Allowance(0.4), Allowance(0.7, pure=True), Allowance.unlimited()
+
+
+def test_planned_noise_is_calibrated_to_the_allowance():
+    gaussian, pure = (planned_noise("gradient", 3, 0.1, one) for one in (GAUSSIAN, PURE))
+    sd = calibrate_gaussian(sensitivity=0.1, mu=0.4, size=3)
+    assert gaussian == PlannedRelease("gradient", 3, 0.1, 0.4, sd)
+    sd = radial_sd(calibrate_radial(sensitivity=0.1, epsilon=0.7, size=3), 3)
+    assert pure == PlannedRelease("gradient", 3, 0.1, math.inf, sd, epsilon=0.7)
+    assert planned_noise("hessian", 6, 0.1, UNLIMITED) == PlannedRelease("hessian", 6, 0.1, math.inf, 0.0)
+
+
+@pytest.mark.parametrize("allowance", [GAUSSIAN, PURE, UNLIMITED], ids=["gaussian", "pure", "unlimited"])
+def test_a_release_is_made_again_from_its_own_allowance(allowance):
+    planned = planned_noise("gradient", 3, 0.1, allowance)
+    assert allowance_of(planned) == allowance
+    assert held_to(planned, 0.1) is planned
+    assert held_to(planned, 0.04) == planned_noise("gradient", 3, 0.04, allowance)
+
+
+def test_a_signal_is_that_of_one_release_that_costs_as_much():
+    """Sums of squares of Gaussian costs, sums of pure ones; a pure one has more noise, the more numbers."""
+    gaussian = [planned_noise("gradient", 3, 0.1, Allowance(mu)) for mu in (0.3, 0.4, 1.2)]
+    pure = [planned_noise("gradient", 3, 0.1, Allowance(epsilon, pure=True)) for epsilon in (0.3, 0.4)]
+    assert signal_of(gaussian, 3) == pytest.approx(Allowance(1.3).signal(3), rel=1e-12)
+    assert signal_of(pure, 3) == pytest.approx(Allowance(0.7, pure=True).signal(3), rel=1e-12)
+    assert signal_of(gaussian[:1], 3) == 0.3
+    assert signal_of(pure[:1], 3) == 0.15
+    assert signal_of([planned_noise("gradient", 3, 0.1, UNLIMITED)], 3) == math.inf
+
+
+def test_shares_grow_by_the_factor_and_sum_to_one():
+    np.testing.assert_allclose(growing_shares(4, 3.0), np.array([1.0, 3.0, 9.0, 27.0]) / 40.0, rtol=1e-14)
+    assert growing_shares(3, 1.0) == (1.0 / 3.0,) * 3

@@ -16,6 +16,7 @@ from privfit.problem.plan import Plan
 from privfit.problem.procedure import AbstractProcedure
 from privfit.problem.rows import Rows
 from privfit.problem.schedule import planned_noise, planned_release
+from privfit.problem.steep import SteepRows
 
 from .conftest import LOSSES, make_problem
 
@@ -36,11 +37,11 @@ class NoisyGradientAtZero(AbstractProcedure):
         return perturb_vector(rows.mean("gradient", np.zeros(problem.size)), self.planned(problem), noise)
 
 
-def oracle_of(rng, plan_mu, *, seed=0):
+def oracle_of(rng, plan_mu, *, seed=0, planned_for=None):
     problem = make_problem(LOSSES[0], n_rows=N)
     x = np.column_stack([np.ones(N), rng.normal(size=(N, 2))])
     source = ArraySource(x, (x[:, 1] > 0).astype(float), norm_bound=1.5)
-    planned = NoisyGradientAtZero(plan_mu).planned(problem)
+    planned = NoisyGradientAtZero(plan_mu).planned(problem if planned_for is None else planned_for)
     plan = Plan("m", "s", N, problem.columns, "replace", plan_mu, (planned,), ())
     return Oracle(problem, plan, source, make_source(seed)), problem, source
 
@@ -68,6 +69,42 @@ def test_a_procedure_is_priced_by_the_present_problem(rng):
     oracle.change_basis(replace(problem, basis=np.eye(3), norm_bound=9.0, amplification=9.0))
     with pytest.raises(PlanViolation, match="another walk"):
         oracle.carry_out(NoisyGradientAtZero(1.0), np.zeros(3))
+
+
+def test_a_procedure_gets_rows_that_are_bounded_in_the_present_coordinates(rng):
+    turned = make_problem(LOSSES[0], n_rows=N, norm_bound=0.5, basis=2.0 * np.eye(3), amplification=9.0)
+    oracle, _, source = oracle_of(rng, 1e6, planned_for=turned)
+    oracle.change_basis(turned)
+    found = oracle.carry_out(NoisyGradientAtZero(1e6), np.zeros(3)).value
+    bounded = source.reweighted(turned.basis, norm_bound=0.5, amplification=9.0)
+    kernel = turned.kernel("gradient", np.zeros(3))
+    exact, loose = (turned.mean("gradient", rows.sum(kernel, 3)) for rows in (bounded, source))
+    np.testing.assert_allclose(found, exact, atol=1e-5)
+    assert np.abs(exact - loose).max() > 0.1
+
+
+def test_a_procedure_is_refused_where_slopes_are_held_row_by_row(rng):
+    """Its cost would be that of gradients that are held, which those of its rows are not."""
+    held = make_problem(LOSSES[0], n_rows=N, basis=np.eye(3), amplification=9.0)
+    held = replace(held, steep=SteepRows(0.5, np.zeros(3), 0.1))
+    oracle, _, _ = oracle_of(rng, 1.0, planned_for=held)
+    oracle.change_basis(held)
+    with pytest.raises(PlanViolation, match="slopes row by row"):
+        oracle.carry_out(NoisyGradientAtZero(1.0), np.zeros(3))
+    assert oracle.remaining("walk") == 1
+    assert oracle.released == ()
+
+
+@dataclass(frozen=True)
+class TinyGradient(NoisyGradientAtZero):
+    def carry_out(self, problem, rows, noise):
+        return 1e-300 * (1e-300 * super().carry_out(problem, rows, noise))
+
+
+def test_what_numpy_says_of_a_procedure_depends_on_no_row(rng):
+    oracle, _, _ = oracle_of(rng, 1.0)
+    with np.errstate(all="raise"):
+        assert not oracle.carry_out(TinyGradient(1.0), np.zeros(3)).value.any()
 
 
 def test_rows_do_not_get_out(rng):

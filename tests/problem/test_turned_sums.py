@@ -17,6 +17,7 @@ from privfit.problem.queries import MATRICES, BoundedQuery, mean_sensitivity
 from privfit.problem.steep import SteepRows
 from privfit.problem.turning import (
     TURNING_EPSILON,
+    for_each,
     longest_row,
     matrix_rounding,
     turned_rows,
@@ -151,6 +152,28 @@ def test_rounding_of_matrices_counts_the_sum_and_both_products(width, n, seed):
     assert 2.0 * (summing + turning) <= found <= 2.0 * (width * summing + 2.1 * turning)
 
 
+BASES = [
+    (np.eye(4), 1.0),
+    (np.outer([3.0, -1.0], [3.0, -1.0]), 10.0),
+    (
+        np.array([[1.0, -1.0, 0.0, 0.0], [0.0, 0.0, 1.0, 0.0], [0.0, 0.0, 0.0, 1.0], np.zeros(4)]),
+        np.sqrt(2.0),
+    ),
+    (np.diag([8.0, 1.0, 1.0, 1.0]), 8.0),
+]
+"""And the least of two bounds on their spectral norm: the Frobenius norm, and that from sums of sizes."""
+
+
+@pytest.mark.parametrize(("basis", "spectral"), [*BASES, *[(basis.T, bound) for basis, bound in BASES]])
+@pytest.mark.parametrize(("n", "term"), [(1, 0.2), (1_000_000, 3.0)])
+def test_rounding_of_matrices_is_no_larger_than_is_known_without_iterations(basis, spectral, n, term):
+    found = matrix_rounding(basis, n_rows=n, most_rows=2 * n, term=term, width=4)
+    summing = summation_error(2 * n, slab_terms(4)) * spectral**2
+    turning = 4 * len(basis) * 2.0**-53 * np.sum(basis**2)
+    needed = 4.0 * (summing + turning) * n * term
+    assert needed * (1.0 + 1e-11) <= found <= needed * (1.0 + 1e-8)
+
+
 @pytest.mark.parametrize("size", [1, 2, 7])
 @pytest.mark.parametrize("seed", range(5))
 def test_no_row_is_longer_than_its_coordinates_allow(size, seed):
@@ -190,6 +213,17 @@ def test_what_is_nearly_singular_says_nothing_of_rows():
     assert longest_row(np.array([[1e-9]]), 1.0, constant=True) == 1.0
 
 
+@pytest.mark.parametrize("scale", [0.125, 1.0, 64.0])
+def test_an_inverse_is_found_where_what_rounding_takes_is_less_than_half(scale):
+    """Powers of 2, whose inverse is exact: what counts is how far rounding could have led in others."""
+
+    def bound(power):
+        return longest_row(scale * np.diag([1.0, 2.0**-power]), 3.0, constant=False)
+
+    assert bound(49) == pytest.approx(3.0 / scale * 2.0**49 / (1.0 - 0.25), rel=1e-8)
+    assert bound(50) == np.inf
+
+
 def exact_product(rows, basis):
     columns = [[Fraction(v) for v in column] for column in basis.T.tolist()]
     return [sum(Fraction(a) * b for a, b in zip(rows, column, strict=True)) for column in columns]
@@ -212,6 +246,19 @@ def test_gradients_are_turned_as_exactly_as_their_sensitivity_says(size, seed):
     )
     assert counted - without >= 4.0 * vector_rounding(size) * (1.0 - 1e-6)
     assert vector_rounding(size) * np.linalg.norm(basis, 2) >= size * TURNING_EPSILON * np.linalg.norm(basis)
+
+
+@pytest.mark.parametrize("size", [1, 5, 60])
+def test_room_for_the_rounding_of_gradients_is_that_of_an_orthogonal_basis(size):
+    needed = size * TURNING_EPSILON * np.linalg.norm(np.eye(size))
+    assert vector_rounding(size) == pytest.approx(needed, rel=1e-12, abs=0.0)
+
+
+@pytest.mark.parametrize("times", [1, 2, 3])
+def test_each_part_of_a_vector_is_turned_alike(times, basis, rng):
+    parts = rng.normal(size=(times, 8))
+    found = for_each(times, basis) @ parts.ravel()
+    np.testing.assert_allclose(found, (parts @ basis.T).ravel(), rtol=1e-12)
 
 
 @pytest.mark.parametrize("width", [1, 7, 91, 500])

@@ -14,6 +14,7 @@ from privfit.losses import Logistic, Multinomial, Squared
 from privfit.privacy.allowance import Allowance
 from privfit.privacy.mechanisms import NoNoise, svec
 from privfit.privacy.relation import Relation
+from privfit.problem.objective import Problem
 from privfit.problem.oracle import Oracle
 from privfit.problem.plan import Plan
 from privfit.problem.rows import Rows
@@ -185,6 +186,18 @@ def test_the_meat_sums_the_scores_of_a_person_first(rng):
         source = ArraySource(x, y, norm_bound=1.5, shares=shares)
         meats.append(problem.mean("meat", query_total(problem, "meat", at)(source))[0, 0])
     np.testing.assert_allclose(meats, [0.0, 0.25], atol=1e-15)
+
+
+@pytest.mark.parametrize("loss", [Logistic(), Squared(0.3)], ids=lambda loss: loss.name)
+@pytest.mark.parametrize("score", [2.0, 1e9])
+def test_scores_of_persons_are_held_to_the_bound_of_the_query(loss, score, rng, monkeypatch):
+    """Whatever is taken for them."""
+    monkeypatch.setattr(Problem, "score_terms", lambda self, at: lambda block: np.full(block.x.shape, score))
+    shares = RowShares(ShareRule("id"), np.ones(9), np.arange(9) // 2, 5)
+    source = ArraySource(rng.normal(size=(9, P)), np.zeros(9), norm_bound=1.5, shares=shares)
+    problem = make_problem(loss, n_rows=5, shares=ShareRule("id"))
+    meat = problem.mean("meat", query_total(problem, "meat", np.zeros(problem.size))(source))
+    assert np.linalg.norm(meat) == pytest.approx(problem.query("meat").bound, rel=1e-9)
 
 
 def test_sums_over_units_do_not_depend_on_order_or_chunks(rng):

@@ -76,6 +76,45 @@ def test_no_response_makes_a_steeper_slope_near_a_point(loss):
     assert largest.min() < 0.8 * loss.constants.slope
 
 
+ETA = 3.0 * np.random.default_rng(2).normal(size=(1, 700))
+"""More predictors than are looked at together, of either sign."""
+
+SLACK = 0.4
+
+
+@pytest.mark.parametrize("loss", [Logistic(), Poisson(1.2, 4.0), Poisson(0.7, 1.1), Huber(0.8)], ids=repr)
+def test_the_largest_slope_is_that_of_any_response_at_either_end(loss):
+    ends, constants = np.concatenate([ETA - SLACK, ETA + SLACK]), loss.constants
+    if loss.target_kind == "binary":
+        largest = np.maximum(expit(ends), expit(-ends))
+    elif loss.target_kind == "count":
+        means = np.exp(np.minimum(ends, loss.bound))
+        largest = np.maximum(means, loss.count_bound - means)
+    else:
+        largest = np.full(ends.shape, np.inf)
+    expected = np.minimum(largest.max(axis=0), constants.slope)
+    np.testing.assert_allclose(steep.steepest(loss, ETA, SLACK), expected, rtol=1e-12)
+
+
+@pytest.mark.parametrize("loss", [Logistic(), Multinomial(2), Multinomial(4)], ids=lambda loss: loss.name)
+def test_rows_are_as_steep_as_their_predictors_at_the_point(loss):
+    rng = np.random.default_rng(3)
+    x, at = rng.normal(size=(60, 3)), rng.normal(size=(loss.n_outputs, 3))
+    near = steep.SteepRows(0.5, at.ravel(), SLACK)
+    bounds = near.bounds(loss, 0.3)
+    assert (bounds.bound, bounds.most) == (0.3, loss.constants.slope)
+    expected = steep.steepest(loss, at @ x.T, SLACK)
+    assert np.ptp(expected) > 0.1
+    np.testing.assert_allclose(bounds.steepness(x), expected, rtol=1e-12)
+
+
+def test_rows_that_are_too_long_say_nothing_while_it_is_found_how_steep_they_are():
+    x = np.array([[1e200, 1e200], [1e200, -1e200], [np.inf, np.inf], [1.0, 1e-300]])
+    reach = steep.Reach(Logistic(), steep.SteepRows(0.5, np.array([1e200, -1e200]), SLACK))
+    with np.errstate(all="raise"):
+        assert (reach(x) <= 1.0).sum() >= 2
+
+
 def errors_of_fits(strength):
     """Return errors of a right logit of two covariates in standard errors, 200 tables with mu = 0.5."""
     away = []
