@@ -8,7 +8,7 @@ from privfit._checks import FloatArray
 from privfit.inference.covariance import Bread, out_of_reach
 from privfit.problem.objective import Problem
 
-LARGEST_HIDDEN_AXIS = 0.5
+LARGEST_HIDDEN_AXIS = 0.8
 """Part of a number's direction that may be unresolved before it passes for hidden as a whole."""
 
 
