@@ -24,7 +24,10 @@ _TRUTHS = (bool, np.bool_)
 def _number(name: str, value: object) -> float:
     if not isinstance(value, float) and (isinstance(value, _TRUTHS) or not isinstance(value, numbers.Real)):
         raise InvalidArgument(f"{name} must be a number, got {type(value).__name__}")
-    number = float(value)
+    try:
+        number = float(value)
+    except OverflowError:  # a whole number beyond floating point
+        number = math.inf
     if math.isnan(number):
         raise InvalidArgument(f"{name} must not be NaN")
     return number

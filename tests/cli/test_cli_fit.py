@@ -210,3 +210,29 @@ def test_a_schema_may_name_the_unit(invoke, visits, schema, refused):
         1,
         "Incompatible: solver: noisy SGD",
     )
+
+
+def test_what_is_paid_for_is_written_though_nobody_reads_on(invoke, people, schema, tmp_path, monkeypatch):
+    out, page = tmp_path / "result.json", tmp_path / "page.html"
+
+    def closed(text, **options):
+        raise BrokenPipeError
+
+    monkeypatch.setattr("privfit.cli.output.typer.echo", closed)
+    arguments = ("fit", people, "--schema", schema, "--model", "logit", "--out", out, "--html", page)
+    assert invoke(*arguments).exit_code != 0
+    assert pf.FitResult.from_json(out).target == "high"
+    assert page.exists()
+
+
+def test_a_summary_is_printed_though_a_file_is_not_written(invoke, people, schema, tmp_path, monkeypatch):
+    def full(self, path):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(pf.FitResult, "to_json", full)
+    out, page = tmp_path / "result.json", tmp_path / "page.html"
+    done = invoke("fit", people, "--schema", schema, "--model", "logit", "--out", out, "--html", page)
+    assert done.exit_code == 1
+    assert "No space left" in done.stderr
+    assert "Logistic regression results" in done.stdout
+    assert page.exists()

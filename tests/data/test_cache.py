@@ -10,6 +10,7 @@ import textwrap
 from pathlib import Path
 
 import numpy as np
+import pyarrow as pa
 import pytest
 from wards import BOUND, ENCODER, SCHEMA, frame
 
@@ -387,3 +388,18 @@ def test_a_cache_shows_nothing(tmp_path):
 def test_arguments_are_checked_when_they_are_given(given, error, message):
     with pytest.raises(error, match=message):
         pf.RowCache("rows.csv", **given)
+
+
+@pytest.mark.parametrize("chunk", [70, 10_000])
+def test_arrow_files_of_the_streaming_form_are_read_as_others_are(tmp_path, chunk):
+    table = pa.Table.from_pandas(frame(500), preserve_index=False)
+    files = [tmp_path / "rows.arrow", tmp_path / "rows.arrows"]
+    with pa.ipc.new_file(files[0], table.schema) as one, pa.ipc.new_stream(files[1], table.schema) as other:
+        one.write_table(table)
+        other.write_table(table, max_chunksize=chunk)
+    fits = [pf.LogisticRegression(schema=SCHEMA, random_state=0).fit(pf.RowCache(file)) for file in files]
+    np.testing.assert_array_equal(fits[0].coef_, fits[1].coef_)
+    for content in (b"", files[1].read_bytes()[:2000]):
+        files[1].write_bytes(content)
+        with pytest.raises(SchemaError, match="cannot be read; it must be Arrow"):
+            pf.LogisticRegression(schema=SCHEMA).fit(pf.RowCache(files[1]))

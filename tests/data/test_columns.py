@@ -3,6 +3,7 @@
 import datetime
 import decimal
 import math
+from fractions import Fraction
 
 import numpy as np
 import pandas as pd
@@ -279,3 +280,19 @@ def test_dictionaries_are_read_as_the_cells_that_they_stand_for(levels, cells):
         np.testing.assert_array_equal(level_codes(sliced, levels), expected)
         np.testing.assert_array_equal(level_codes(encoded, levels), level_codes(plain, levels))
         assert level_codes(encoded, levels).dtype == np.int32
+
+
+def test_fractions_are_numbers_as_decimals_are():
+    cells = np.array([Fraction(1, 3), Fraction(7, 2), decimal.Decimal("3.5"), None, "1/3", 2.0], dtype=object)
+    np.testing.assert_array_equal(as_number(cells), [1 / 3, 3.5, 3.5, np.nan, np.nan, 2.0])
+    np.testing.assert_array_equal(level_codes(cells[:3], [2.0, 3.5]), [UNKNOWN, 1, 1])
+
+
+@pytest.mark.parametrize("levels", [[0.1, 0.2, 0.7], [".1", ".2", ".7"]])
+def test_cells_of_less_precision_match_levels_as_they_would_be_stored(levels):
+    cells = np.array([0.1, 0.7, 0.3, np.nan], dtype=np.float32)
+    expected = [0, 2, UNKNOWN, MISSING]
+    for column in (cells, cells.astype(np.float16), pa.array(cells, from_pandas=True)):
+        np.testing.assert_array_equal(level_codes(column, levels), expected)
+    close = [1.0, 1.0 + 2.0**-30]  # one number in single precision: compared as they are
+    np.testing.assert_array_equal(level_codes(np.ones(1, np.float32), close), [0])

@@ -1,5 +1,7 @@
 """A row of a CSV file does not decide how others are read."""
 
+import threading
+import time
 from itertools import pairwise, product
 
 import numpy as np
@@ -8,6 +10,7 @@ import pytest
 from raw_cells import raw_cells
 
 import privfit as pf
+from privfit.data import csv_text
 from privfit.data.batches import BatchSizes, TextForm, read_batches
 from privfit.data.csv_text import CheckedText
 from privfit.data.tables import Table, open_table
@@ -153,3 +156,35 @@ def test_a_fit_of_a_file_loses_no_row_to_a_cell(tmp_path):
         with pytest.raises(SchemaError, match="do not enclose whole cells") as caught:
             pf.ols("y ~ x + note", data, schema=schema)
         assert caught.value.__context__ is None
+
+
+def test_the_end_of_the_process_waits_until_threads_let_go(tmp_path):
+    """Arrow lets go of a file on a thread of its own, which aborts a process that has ended meanwhile."""
+    path = tmp_path / "rows.csv"
+    path.write_text("x\n" + "1\n" * 1000)
+    text = CheckedText(pa.input_stream(path), "rows", start=0, sep=",")
+    holder, told = [text], []
+    del text
+
+    def let_go():
+        time.sleep(0.05)
+        told.append(True)
+        holder.clear()
+
+    thread = threading.Thread(target=let_go)
+    thread.start()
+    csv_text._let_go()
+    assert told
+    thread.join()
+    open_table(path)
+    csv_text._let_go()
+    assert not csv_text._read
+
+
+def test_what_is_never_let_go_does_not_keep_the_process(tmp_path, monkeypatch):
+    path = tmp_path / "rows.csv"
+    path.write_text("x\n1\n")
+    kept = CheckedText(pa.input_stream(path), "rows", start=0, sep=",")
+    monkeypatch.setattr(csv_text, "_WAITS", 3)
+    csv_text._let_go()
+    assert kept.readable()

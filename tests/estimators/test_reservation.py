@@ -1,17 +1,19 @@
 """A ledger is written before a row is encoded; what is wrong with the form of a table costs nothing."""
 
 import math
+import sqlite3
 from dataclasses import dataclass, replace
 from typing import final
 
 import numpy as np
+import pandas as pd
 import pytest
 from sklearn.model_selection import GridSearchCV, cross_val_score
 
 import privfit as pf
 from privfit.data.encode import SchemaEncoder
 from privfit.data.unit_scale import UnitScaleEncoder
-from privfit.errors import BudgetExceeded, Incompatible, LedgerError
+from privfit.errors import BudgetExceeded, Incompatible, InvalidArgument, LedgerError, SchemaError
 from privfit.privacy.composition import compose
 from privfit.problem.schedule import planned_release
 from privfit.solvers import ObjectivePerturbation
@@ -225,3 +227,49 @@ def test_an_account_holds_fits_of_one_relation_and_one_unit(ledger):
     assert ledger.spent("people") == before
     with_arrays(**account)
     assert ledger.export()["reservations"][-1]["relation"] == "replace"
+
+
+def test_what_is_bought_is_not_lost_where_the_ledger_is_busy_afterwards(tmp_path, monkeypatch):
+    ledger = pf.Ledger(tmp_path / "account.db", timeout=0.05)
+    ledger.grant("people", pf.Budget(5.0, 1e-5))
+    reserve, held = pf.Ledger.reserve, []
+
+    def hold(self, *args, **kwargs):
+        number = reserve(self, *args, **kwargs)
+        held.append(sqlite3.connect(ledger.path, isolation_level=None))
+        held[0].execute("begin exclusive")
+        return number
+
+    monkeypatch.setattr(pf.Ledger, "reserve", hold)
+    with pytest.warns(UserWarning, match="do not fit again"):
+        fitted = with_formula(ledger=ledger, dataset="people")
+    held[0].close()
+    assert np.isfinite(fitted.estimate).all()
+    assert spent(ledger) > 0
+    (entry,) = ledger.export()["reservations"]
+    assert entry["committed_at"] is None
+
+
+@pytest.mark.parametrize("path", [5, None, b"account.db", "account\0.db"])
+def test_a_ledger_that_is_no_path_is_refused_by_name(path):
+    with pytest.raises(InvalidArgument, match="ledger must be"):
+        pf.Ledger(path)
+
+
+@pytest.mark.parametrize("kind", [str, "category"])
+def test_weights_of_a_type_that_holds_text_are_refused_before_they_cost(ledger, kind):
+    x, y = matrix()
+    weights = pd.Series(np.where(y, "1.0", "2.0")).astype(kind)
+    model = pf.LogisticRegression(weight_bound=3.0, ledger=ledger, dataset="people")
+    with pytest.raises(SchemaError, match="sample_weight is of a type that holds text"):
+        model.fit(x, y, sample_weight=weights)
+    assert spent(ledger) == 0
+
+
+def test_a_ridge_penalty_is_part_of_the_title():
+    penalised, plain = (
+        pf.logit("yes ~ a", frame(), schema=SCHEMA, l2=l2, random_state=0) for l2 in (0.25, 0)
+    )
+    assert penalised.model == "Logistic regression, ridge penalty l2 = 0.25"
+    assert "l2 = 0.25" in penalised.summary().as_text()
+    assert plain.model == "Logistic regression"

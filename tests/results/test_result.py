@@ -339,3 +339,14 @@ def test_a_joint_test_says_that_there_are_too_many_hypotheses(same):
     test = replace(same, dof=np.full(5, 2.0)).wald_test(np.eye(5)[1:4])
     assert (test.testable, test.pvalue) == (False, 1.0)
     assert "degrees of freedom for so many hypotheses" in str(test)
+
+
+def test_combinations_that_follow_from_others_are_tested_one_by_one(same):
+    text = "age, C(sex)[T.Male], age - C(sex)[T.Male]"
+    found = same.t_test(text, adjust="holm")
+    each = [same.t_test(one).pvalues.iloc[0] for one in text.split(", ")]
+    assert len(found.pvalues) == 3
+    assert (np.asarray(found.pvalues) >= np.asarray(each)).all()
+    np.testing.assert_allclose(same.t_test(text).pvalues, each)
+    with pytest.raises(InvalidArgument, match="t_test"):
+        same.wald_test(text)

@@ -1,11 +1,10 @@
 """``privfit bounds``: bounds that no public fact tells, learned with privacy."""
 
+from functools import partial
 from pathlib import Path
 
-import typer
-
 from privfit.cli.budget import budget_from
-from privfit.cli.output import check_writable
+from privfit.cli.output import check_writable, deliver
 from privfit.cli.prepare import existing_ledger
 from privfit.cli.request import LookRequest, TextFile
 from privfit.estimators.learned import EPSILON, learn_bounds
@@ -33,6 +32,5 @@ def run_bounds(request: LookRequest, file: TextFile, *, out: Path | None) -> Non
         header=file.header,
         sep=file.sep,
     )
-    typer.echo(learned.summary().as_text())
-    if out is not None:
-        learned.to_toml(out)
+    writes = () if out is None else (partial(learned.to_toml, out),)
+    deliver(learned.summary().as_text(), *writes)

@@ -1,11 +1,11 @@
 """``privfit fit``."""
 
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
-import typer
-
 from privfit._progress import running
-from privfit.cli.output import check_all_writable, write_html
+from privfit.cli.output import check_all_writable, deliver, write_html
 from privfit.cli.prepare import prepare
 from privfit.cli.request import Request, TextFile
 from privfit.data.cache import RowCache
@@ -15,10 +15,10 @@ from privfit.estimators.fit import fit
 def run_fit(
     request: Request, file: TextFile, *, out: Path | None, html: Path | None, report: Path | None
 ) -> None:
-    """Fit, print the summary, and write the files that were asked for.
+    """Fit, write the files that were asked for, and print the summary.
 
-    Everything that can be refused is refused before the fit spends: afterwards only a failing disk can
-    stop the output, and by then the summary is printed.
+    Everything that can be refused is refused before the fit spends. Afterwards a disk or a reader that fails
+    stops that output alone.
     """
     outputs = {"--out": out, "--html": html, "--report": report}
     check_all_writable(outputs, inputs=(file.path, request.schema, request.ledger))
@@ -27,13 +27,14 @@ def run_fit(
         rows = prepared.open(file) if file.cache is None else _cached(file, file.cache)
         prepared = prepared.within_learned_bounds(rows)
         result, _ = fit(prepared.model, prepared.encoder, rows, prepared.options)
-    typer.echo(result.summary(request.level).as_text())
+    writes: list[Callable[[], object]] = []
     if out is not None:
-        result.to_json(out)
+        writes.append(partial(result.to_json, out))
     if html is not None:
-        write_html(result, html, request.level)
+        writes.append(partial(write_html, result, html, request.level))
     if report is not None:
-        result.report(report, request.level)
+        writes.append(partial(result.report, report, request.level))
+    deliver(result.summary(request.level).as_text(), *writes)
 
 
 def _cached(file: TextFile, folder: Path) -> RowCache:

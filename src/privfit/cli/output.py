@@ -1,8 +1,11 @@
 """Where results go: standard output and files."""
 
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
+from contextlib import ExitStack
 from pathlib import Path
+
+import typer
 
 from privfit.errors import InvalidArgument
 from privfit.results import FitResult
@@ -46,6 +49,14 @@ def _is_same(path: Path, other: Path) -> bool:
     if path.exists() and other.exists():
         return path.samefile(other)
     return path.resolve() == other.resolve()
+
+
+def deliver(text: str, *writes: Callable[[], object]) -> None:
+    """Write files and print a text, each of them though another fails: what they hold is paid for."""
+    with ExitStack() as stack:
+        stack.callback(typer.echo, text)
+        for write in reversed(writes):
+            stack.callback(write)
 
 
 def write_html(result: FitResult, path: Path, level: float) -> None:

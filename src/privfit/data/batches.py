@@ -8,6 +8,7 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.csv as pacsv
 import pyarrow.dataset as pads
+import pyarrow.ipc as paipc
 
 from privfit.data.columns import quietly
 from privfit.data.csv_text import check_separator
@@ -20,12 +21,15 @@ from privfit.data.files import (
     sound,
     unreadable,
 )
-from privfit.data.names import present
+from privfit.data.names import distinct, present
 from privfit.data.parquet import parquet_batches
 from privfit.errors import SchemaError
 
 _UNBUFFERED = pads.ParquetFragmentScanOptions(pre_buffer=False)
 """Without it, all that is to be read of a file is in memory at once."""
+
+_MARKS = (b"ARROW1", b"FEA1")
+"""What Arrow files with a footer, and old Feather files, begin with; those of the streaming form do not."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,6 +106,8 @@ def _open(
         "use_threads": sizes.ahead > 1,
     }
     if form == "Arrow":
+        if _is_stream(file):
+            return _stream_batches(file, needed, sizes.rows)
         dataset = pads.dataset(file, format="feather")
         names = present(dataset.schema.names, needed)
         return map(sound, dataset.to_batches(columns=names, **scanned))
@@ -116,3 +122,17 @@ def _open(
         parse_options=csv_form(names, text.sep),
         convert_options=csv_conversion(present(names, needed)),
     )
+
+
+def _is_stream(file: Path) -> bool:
+    """Return whether an Arrow file has the streaming form."""
+    with file.open("rb") as opened:
+        return not opened.read(max(map(len, _MARKS))).startswith(_MARKS)
+
+
+def _stream_batches(file: Path, needed: Sequence[str], rows: int) -> Iterator[pa.RecordBatch]:
+    with pa.memory_map(str(file)) as mapped, paipc.open_stream(mapped) as reader:
+        names = present(distinct(reader.schema.names), needed)
+        for batch in reader:
+            for first in range(0, batch.num_rows, rows):
+                yield sound(batch.slice(first, rows).select(names))

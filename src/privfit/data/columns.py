@@ -22,7 +22,7 @@ import math
 import re
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
-from typing import Any, TypeAlias, TypeVar, cast
+from typing import Any, TypeAlias, TypeVar
 
 import numpy as np
 import pyarrow as pa
@@ -185,11 +185,12 @@ def level_codes(values: ColumnValues, levels: Sequence[Level]) -> CodeArray:
 
 def _level_codes(values: ColumnValues, levels: Sequence[Level]) -> CodeArray:
     if holds_numbers(values):
+        levels = [float(x) for x in _as_stored(_spelled_levels(levels), values)]
         return _codes_of_numbers(values if isinstance(values, np.ndarray) else as_number(values), levels)
     text = as_text(values)
     missing = text.is_null().to_numpy(zero_copy_only=False)
     if not isinstance(levels[0], str):
-        return _codes_by_value(_spelled_numbers(text), missing, levels)
+        return _codes_by_value(_numbers_of_cells(values, text), missing, levels)
     found = pc.index_in(text, value_set=pa.array(levels, pa.large_string()))
     codes = pc.fill_null(found, UNKNOWN).to_numpy(zero_copy_only=False).astype(np.int32)
     codes[missing] = MISSING
@@ -212,7 +213,7 @@ def _codes_of_numbers(values: NDArray[Any], levels: Sequence[Level]) -> CodeArra
 
 
 def _codes_by_value(numbers: FloatArray, missing: NDArray[np.bool_], levels: Sequence[Level]) -> CodeArray:
-    spelled = np.array([spelled_number(x) if isinstance(x, str) else float(x) for x in levels])
+    spelled = _spelled_levels(levels)
     if len(levels) <= _FEW:
         codes = np.empty(numbers.size, dtype=np.int32)
         few_codes(np.ascontiguousarray(numbers), spelled, UNKNOWN, codes)
@@ -224,6 +225,20 @@ def _codes_by_value(numbers: FloatArray, missing: NDArray[np.bool_], levels: Seq
     codes = np.where(ordered[place] == numbers, order[place], UNKNOWN).astype(np.int32)
     codes[missing] = MISSING
     return codes
+
+
+def _spelled_levels(levels: Sequence[Level]) -> FloatArray:
+    return np.array([spelled_number(x) if isinstance(x, str) else float(x) for x in levels])
+
+
+def _as_stored(levels: FloatArray, values: ColumnValues) -> FloatArray:
+    """Return levels as a column of less precision has them, if it can tell them apart."""
+    kind = values.dtype if isinstance(values, np.ndarray) else _value_type(values.type).to_pandas_dtype()
+    if not np.issubdtype(kind, np.floating):
+        return levels
+    with np.errstate(over="ignore"):
+        stored = levels.astype(kind).astype(np.float64)
+    return stored if len(np.unique(stored)) == len(np.unique(levels)) else levels
 
 
 def holds_numbers(values: ColumnValues) -> bool:
@@ -244,21 +259,6 @@ def holds_text(values: ColumnValues) -> bool:
     return is_text(_value_type(values.type))
 
 
-def side_by_side(columns: Sequence[ColumnValues]) -> NDArray[Any] | None:
-    """Return the array (n, k) of numbers that has these columns, as it lies in memory, or None."""
-    if not all(isinstance(values, np.ndarray) for values in columns):
-        return None
-    arrays = cast(Sequence[NDArray[Any]], columns)
-    if len({(values.dtype, values.strides) for values in arrays}) != 1 or not holds_numbers(arrays[0]):
-        return None
-    places = np.array([values.__array_interface__["data"][0] for values in arrays], dtype=np.int64)
-    apart = np.unique(np.diff(places))
-    if apart.size > 1:
-        return None
-    shape, strides = (arrays[0].size, len(arrays)), (arrays[0].strides[0], int(apart.sum()))
-    return np.lib.stride_tricks.as_strided(arrays[0], shape=shape, strides=strides, writeable=False)
-
-
 def as_number(values: ColumnValues) -> FloatArray:
     """Return the cells as float64, NaN where a cell is missing or no number; maybe a view of the input.
 
@@ -269,7 +269,7 @@ def as_number(values: ColumnValues) -> FloatArray:
     """
     if not holds_numbers(values):
         _refuse_all_but_numbers(values)
-        return _spelled_numbers(as_text(values))
+        return _numbers_of_cells(values, as_text(values))
     with np.errstate(over="ignore"):
         if isinstance(values, np.ndarray):
             return values.astype(np.float64, copy=False)
@@ -297,6 +297,14 @@ def spelled_number(text: str) -> float:
     if lowered in ("true", "false"):
         return float(lowered == "true")
     return float(text) if re.match(_NUMBER, text) else math.nan
+
+
+def _numbers_of_cells(values: ColumnValues, text: pa.Array) -> FloatArray:
+    """Return the numbers that cells spell, or are though their text spells none, as that of a fraction."""
+    numbers = _spelled_numbers(text)
+    if isinstance(values, np.ndarray) and values.dtype == object:
+        return np.where(np.isnan(numbers), numbers_of_objects(values), numbers)
+    return numbers
 
 
 def _spelled_numbers(text: pa.Array) -> FloatArray:

@@ -1,8 +1,12 @@
 """The bytes of a CSV file, checked while they are read, so that no row decides where others begin."""
 
+import atexit
 import csv
+import gc
 import io
-from typing import final
+import time
+from typing import Final, final
+from weakref import WeakSet
 
 import numpy as np
 import pyarrow as pa
@@ -13,6 +17,28 @@ from privfit.errors import SchemaError
 _QUOTE = ord('"')
 _MARK = b"\xef\xbb\xbf"
 """The mark of UTF-8, which may stand at the start of a file."""
+
+
+_WAITS: Final = 500
+"""Milliseconds that the end of the process waits for threads that read."""
+
+_read: Final = WeakSet["CheckedText"]()
+"""What Arrow may still hold."""
+
+
+@atexit.register
+def _let_go() -> None:
+    """Wait until Arrow's threads have let go of what they read.
+
+    They do so after they have handed out the last rows. The process would be aborted where one of them asks
+    for Python's lock once the interpreter ends.
+    """
+    if _read:
+        gc.collect()
+    for _ in range(_WAITS):
+        if not _read:
+            break
+        time.sleep(1e-3)
 
 
 def check_separator(sep: object) -> None:
@@ -57,6 +83,7 @@ class CheckedText(io.RawIOBase):
 
     def __init__(self, stream: pa.NativeFile, shown: str, *, start: int, sep: str) -> None:
         super().__init__()
+        _read.add(self)
         self._stream, self._shown = stream, shown
         self._beside = np.zeros(256, dtype=np.bool_)
         self._beside[[*sep.encode(), *b'\r\n"']] = True

@@ -3,7 +3,7 @@
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Self
+from typing import Any, Self, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,10 +14,10 @@ from privfit.data.columns import (
     ColumnValues,
     as_number,
     encode_numeric,
+    holds_numbers,
     level_codes,
     naming,
     quietly,
-    side_by_side,
     unmasked,
 )
 from privfit.data.declarations import CategoricalColumn, Column, Level, NumericColumn
@@ -245,7 +245,7 @@ class UnitScaleEncoder:
     def _fill(self, x: NDArray[Any], table: Table, first: int = 0) -> None:
         """Write the predictors to the columns of ``x`` from ``first`` on, and ones to those before."""
         columns = [table.values(name) for name in self._names]
-        matrix = side_by_side(columns)
+        matrix = _side_by_side(columns)
 
         def write(rows: slice) -> None:
             x[rows, :first] = 1.0
@@ -322,3 +322,18 @@ class UnitScaleEncoder:
         y = np.array(as_number(values), dtype=np.float64)
         bound = self._design.target.count_bound
         return y if bound is None else np.where(np.isfinite(y), np.clip(y, 0.0, bound), np.nan)
+
+
+def _side_by_side(columns: Sequence[ColumnValues]) -> NDArray[Any] | None:
+    """Return the array (n, k) of numbers that has these columns, as it lies in memory, or None."""
+    if not all(isinstance(values, np.ndarray) for values in columns):
+        return None
+    arrays = cast(Sequence[NDArray[Any]], columns)
+    if len({(values.dtype, values.strides) for values in arrays}) != 1 or not holds_numbers(arrays[0]):
+        return None
+    places = np.array([values.__array_interface__["data"][0] for values in arrays], dtype=np.int64)
+    apart = np.unique(np.diff(places))
+    if apart.size > 1:
+        return None
+    shape, strides = (arrays[0].size, len(arrays)), (arrays[0].strides[0], int(apart.sum()))
+    return np.lib.stride_tricks.as_strided(arrays[0], shape=shape, strides=strides, writeable=False)

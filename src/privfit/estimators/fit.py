@@ -93,6 +93,11 @@ def carry_out(
     ), inference.theta
 
 
+def _penalty(l2: float) -> str:
+    """Return what follows the title of a fit whose estimate, and intervals, are of a penalised objective."""
+    return f", ridge penalty l2 = {l2:g}" if l2 > 0.0 else ""
+
+
 def _result(
     *,
     model: Model,
@@ -107,7 +112,7 @@ def _result(
     plan = preceded(oracle.plan, options.before)
     scale = None if inference.scale is None else inference.scale * design.target.half_width
     return FitResult(
-        model=model.fitted_title(oracle.problem.loss, design),
+        model=model.fitted_title(oracle.problem.loss, design) + _penalty(options.l2),
         target=design.target.name,
         names=design.reported_names,
         estimate=np.asarray(estimate),

@@ -1,5 +1,6 @@
 """The spend of a fit in a ledger: written before a row is read, committed when the fit is done."""
 
+import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Self, final
@@ -7,13 +8,18 @@ from typing import Self, final
 from privfit import _progress
 from privfit.data.schema import Schema
 from privfit.data.source import RowSource
-from privfit.errors import Incompatible
+from privfit.errors import Incompatible, LedgerError
 from privfit.estimators.options import FitOptions
 from privfit.privacy.ledger import Ledger
 from privfit.privacy.mechanisms import NoiseSource
 from privfit.problem.objective import Problem
 from privfit.problem.oracle import Oracle
 from privfit.problem.plan import Plan
+
+_UNFINISHED = (
+    "the ledger could not be written when the fit was done, and shows it as unfinished. It is paid for, and "
+    "complete: do not fit again"
+)
 
 SEEDED = "; seeded noise, not private"
 """What the note of a spend ends with whose noise can be repeated: it is charged, and promises nothing."""
@@ -48,9 +54,13 @@ class ReservedSpend:
         return cls(book, number)
 
     def commit(self) -> None:
-        """Mark the spend as done."""
-        if self.ledger is not None:
+        """Mark the spend as done. What was bought is not lost where the ledger cannot be written by then."""
+        if self.ledger is None:
+            return
+        try:
             self.ledger.commit(self.number)
+        except LedgerError:
+            warnings.warn(_UNFINISHED, stacklevel=2)
 
 
 def reserved(

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from privfit._checks import positive
-from privfit.data.columns import ColumnValues
+from privfit.data.columns import ColumnValues, holds_text
 from privfit.data.declarations import NumericColumn
 from privfit.data.schema import Schema
 from privfit.data.shares import ShareRule
@@ -25,7 +25,10 @@ class Beside:
     def columns(self) -> list[tuple[str, ColumnValues]]:
         """What was given, as columns of a table."""
         given = ((GROUPS, self.groups), (SAMPLE_WEIGHT, self.sample_weight))
-        return [(name, single_column(name, values)) for name, values in given if values is not None]
+        columns = [(name, single_column(name, values)) for name, values in given if values is not None]
+        if any(name == SAMPLE_WEIGHT and holds_text(values) for name, values in columns):
+            raise SchemaError("sample_weight is of a type that holds text; convert it to numbers")
+        return columns
 
     def join(self, table: Table) -> Table:
         """Return a table with these columns, too."""

@@ -113,7 +113,7 @@ def wald_test(
     the shape of a Wishart matrix's with d degrees of freedom ``W (d - k + 1) / (k d)`` has that law exactly
     (Hotelling 1931, *The generalization of Student's ratio*).
     """
-    R = hypothesis_matrix(R, len(estimate))
+    R = _independent(hypothesis_matrix(R, len(estimate)))
     k = len(R)
     r = hypothesis_values(r, k)
     # Only the touched coefficients enter, so that an infinite variance elsewhere does no harm (0 * inf).
@@ -131,14 +131,22 @@ def wald_test(
 
 
 def hypothesis_matrix(R: ArrayLike, q: int) -> FloatArray:
-    """Return ``R`` as a finite (k, q) array of full row rank, or raise `InvalidArgument`."""
+    """Return ``R`` as a finite (k, q) array, or raise `InvalidArgument`."""
     matrix = np.atleast_2d(_as_floats(R=R))
     if matrix.ndim != 2 or matrix.shape[1] != q or len(matrix) == 0:
         raise InvalidArgument(f"R must have shape (k, {q}), one column per coefficient; got {np.shape(R)}")
     if not np.all(np.isfinite(matrix)):
         raise InvalidArgument("R must be finite")
+    return matrix
+
+
+def _independent(matrix: FloatArray) -> FloatArray:
+    """Return hypotheses that can be tested together, or raise `InvalidArgument`."""
     if np.linalg.matrix_rank(_equilibrated(matrix)) < len(matrix):
-        raise InvalidArgument("R must have linearly independent rows; drop hypotheses that repeat others")
+        raise InvalidArgument(
+            "R must have linearly independent rows to be tested together; drop hypotheses that follow from "
+            "others, or test them one by one with t_test"
+        )
     return matrix
 
 

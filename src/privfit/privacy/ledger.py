@@ -62,14 +62,17 @@ class Ledger:
 
     Raises
     ------
+    InvalidArgument
+        If the path is none.
     LedgerError
         From here and every method, if the file is locked, read-only, full, corrupt or not a ledger, or its
         entries were tampered with.
 
     Notes
     -----
-    *Guarantee.* For each data set, the composition of all reservations ever made, committed or not, is within
-    the grant, and all of them are for one neighbouring relation and one privacy unit. Entries are only ever
+    *Guarantee.* For each data set, all reservations ever made, committed or not, are together within the
+    grant, though each may have been chosen by the outcomes of earlier ones (`privfit.privacy.filters`), and
+    all of them are for one neighbouring relation and one privacy unit. Entries are only ever
     added; nothing refunds a reservation, since an analysis that crashed may have released something. Each
     entry carries a hash over itself and the entry before it, and every call checks them all: a changed,
     removed or moved entry is refused. Whoever can write to the file can still cut off its end or write it
@@ -77,6 +80,8 @@ class Ledger:
     """
 
     def __init__(self, path: str | os.PathLike[str], *, timeout: float = 30.0) -> None:
+        if not isinstance(path, str | os.PathLike) or "\0" in str(path):
+            raise InvalidArgument(f"ledger must be a Ledger or the path of a file, got {type(path).__name__}")
         self.path = Path(path)
         self.timeout = positive(timeout=timeout)
         self._file = LedgerFile(self.path, self.timeout)

@@ -21,7 +21,6 @@ from privfit.problem.rows import Rows
 from privfit.problem.schedule import held_to
 from privfit.problem.totals import query_total
 
-
 _OF_BASIS = ("basis", "norm_bound", "amplification", "steep")
 """What of a problem depends on its coordinates."""
 
