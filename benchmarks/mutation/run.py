@@ -145,6 +145,7 @@ SUITES = {
         (*_COMPOSED, "-k", f"not ({_SLOW_COMPOSED})"),
         (*_COMPOSED, *_SAMPLED, "-k", f"{_SLOW_COMPOSED} or test_sampling"),
     ),
+    "privacy.filters": Suite(_tests("privacy/test_filters")),
     "privacy.allowance": Suite(_tests("privacy/test_allowance", "problem/test_oracle")),
     "privacy.calibrate": Suite((*_SAMPLED, "-k", "calibration"), free=("_first_guess", "_crossing")),
     "privacy.sampling": Suite(*_STEPS, free=("clt_mu", "_edge", "_interval", "_outline")),
@@ -154,6 +155,9 @@ SUITES = {
     "privacy.ledger_file": _suite(_LEDGER, _SLOW_LEDGER),
     "privacy.ledger": _suite(_LEDGER[::-1], _SLOW_LEDGER),
     "losses.means": Suite(_tests("losses/test_means")),
+    "inference.controls": _suite(
+        _tests("inference/test_controls"), "given_up or shows_they or hides_nothing"
+    ),
     "inference.ends": _suite(_tests("inference/test_ends"), "without_events or has_not"),
     "procedures.clipped_gradient": Suite(_tests("procedures/test_clipped_gradient")),
     "problem.place_kernels": _suite(

@@ -169,3 +169,29 @@ def test_directions_are_those_of_the_coordinates():
     swapped = replace(three_columns(), basis=turned, numbers=((2,),))
     assert uncontrolled(swapped, np.eye(3), hidden_along([0.0, 1.0, 0.0])).all()
     assert not uncontrolled(swapped, np.eye(3), hidden_along([0.0, 0.0, 1.0])).any()
+
+
+def test_a_number_counts_from_its_mean():
+    """Mean and deviation are 1: in the direction of both together there is curvature, across it none."""
+    matrix = np.array([[1.0, 1.0], [1.0, 1.0]])
+    problem = replace(problem_for(Logistic(), np.ones((50, 2))), numbers=((1,),))
+    across, alone = np.array([[-1.0], [1.0]]) / np.sqrt(2.0), np.array([[0.0], [1.0]])
+    for unresolved, lost in ((across, True), (alone, False)):
+        bread = Bread(matrix + 0.1 * np.eye(2), np.eye(2), 0.1, unresolved)
+        assert uncontrolled(problem, np.eye(2), bread).all() == lost
+        assert uncontrolled(problem, np.eye(2), bread).any() == lost
+
+
+def test_without_a_constant_a_number_counts_from_0():
+    problem = replace(three_columns(), penalised=(True, True, True))
+    assert uncontrolled(problem, np.eye(3), hidden_along([0.0, 0.0, 1.0])).all()
+    assert not uncontrolled(problem, np.eye(3), hidden_along([1.0, 0.0, 0.0])).any()
+
+
+def test_a_number_is_hidden_class_by_class():
+    x = np.column_stack([np.ones(50), np.linspace(-1.0, 1.0, 50)])
+    problem = replace(problem_for(Multinomial(3), x), numbers=((1,),))
+    matrix = np.array([[1.0, 0, 0.3, 0], [0, 1, 0, 0.5], [0.3, 0, 1, 0], [0, 0.5, 0, 0.1]])
+    for place, lost in ((1, [True, True, False, False]), (3, [False, False, True, True])):
+        bread = Bread(matrix, np.eye(4), 0.1, np.eye(4)[:, [place]])
+        np.testing.assert_array_equal(uncontrolled(problem, np.eye(4), bread), lost)

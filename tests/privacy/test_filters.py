@@ -128,6 +128,14 @@ def test_after_pairs_epsilon_and_delta_add_up():
     assert not account.admits((GaussianEvent(50.0),))
 
 
+def test_what_has_no_finite_pair_does_not_follow():
+    account = Account(Budget(5.0, 0.9), [(ApproximateEvent(0.1, 0.1),)])
+    assert account.admits((ApproximateEvent(0.1, 0.6),))
+    for delta in (0.5, 0.6):  # certain failure, and beyond
+        assert not account.admits((ApproximateEvent(0.1, delta),) * 2)
+    assert not account.admits((GaussianEvent(0.1), ApproximateEvent(0.1, 0.2)))  # at an eighth of 0.9
+
+
 def test_steps_on_sampled_rows_count_by_their_epsilon_at_an_eighth_of_delta():
     cost = compose([WALK]).epsilon_at(GRANT.delta / 8.0)
     account = Account(GRANT, [(WALK,)])
