@@ -142,7 +142,7 @@ SUITES = {
     "privacy.budget": _suite(_COMPOSED[1:], _SLOW_COMPOSED),
     "privacy.curves": _suite(_COMPOSED[::-1], _SLOW_COMPOSED),
     "privacy.composition": Suite(
-        (*_COMPOSED, "-k", f"not ({_SLOW_COMPOSED})"),
+        (*_COMPOSED, *_tests("privacy/test_filters"), "-k", f"not ({_SLOW_COMPOSED})"),
         (*_COMPOSED, *_SAMPLED, "-k", f"{_SLOW_COMPOSED} or test_sampling"),
     ),
     "privacy.filters": Suite(_tests("privacy/test_filters")),
