@@ -12,6 +12,7 @@ from privfit.privacy.composition import (
     GaussianEvent,
     PureEvent,
     SampledGaussianEvent,
+    _gdp_of_pure,
     compose,
 )
 
@@ -267,6 +268,12 @@ def test_description_names_every_part():
     assert "0.5-Gaussian" in words
     assert "and 0.2-differential privacy and" in words
     assert "(0.2, 1e-08)" in words
+
+
+def test_a_gdp_budget_is_exhausted_to_the_last_digit_by_pure_events_too():
+    mu = _gdp_of_pure(0.7)
+    assert compose([PureEvent(0.7)]).within(Budget.gdp(mu))
+    assert not compose([PureEvent(0.7)]).within(Budget.gdp(math.nextafter(mu, 0.0)))
 
 
 @pytest.mark.parametrize(

@@ -103,6 +103,8 @@ def test_gaussian_costs_are_exhausted_exactly_and_hold_pure_ones():
     account = Account(GRANT, [(GaussianEvent(0.6 * GRANT.mu),)])
     assert account.admits((GaussianEvent(0.7999 * GRANT.mu),))
     assert not account.admits((GaussianEvent(0.8001 * GRANT.mu),))
+    half = (GaussianEvent(0.5 * GRANT.mu),)
+    assert Account(GRANT, [half] * 3).admits(half)  # to the last digit
     assert account.admits((PureEvent(0.1),))
     assert not account.admits((PureEvent(0.2),))  # as of 0.25 mu
     for other in (ApproximateEvent(0.01, 1e-12), WALK):
