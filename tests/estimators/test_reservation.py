@@ -13,7 +13,7 @@ from sklearn.model_selection import GridSearchCV, cross_val_score
 import privfit as pf
 from privfit.data.encode import SchemaEncoder
 from privfit.data.unit_scale import UnitScaleEncoder
-from privfit.errors import BudgetExceeded, Incompatible, InvalidArgument, LedgerError, SchemaError
+from privfit.errors import BudgetExceeded, Incompatible, LedgerError, SchemaError
 from privfit.privacy.composition import compose
 from privfit.problem.schedule import planned_release
 from privfit.solvers import ObjectivePerturbation
@@ -248,12 +248,6 @@ def test_what_is_bought_is_not_lost_where_the_ledger_is_busy_afterwards(tmp_path
     assert spent(ledger) > 0
     (entry,) = ledger.export()["reservations"]
     assert entry["committed_at"] is None
-
-
-@pytest.mark.parametrize("path", [5, None, b"account.db", "account\0.db"])
-def test_a_ledger_that_is_no_path_is_refused_by_name(path):
-    with pytest.raises(InvalidArgument, match="ledger must be"):
-        pf.Ledger(path)
 
 
 @pytest.mark.parametrize("kind", [str, "category"])
