@@ -230,12 +230,16 @@ def test_norms_of_ordinary_rows_are_raised_by_no_more_than_weights_show():
     np.testing.assert_allclose(size, np.linalg.norm(x @ basis, axis=1), rtol=1e-10)
 
 
+def rows_whose_triangular_factor_is_off(monkeypatch, error):
+    """Return rows and a basis whose factor is found smaller by a part."""
+    rng, found = np.random.default_rng(4), np.linalg.qr
+    monkeypatch.setattr(np.linalg, "qr", lambda a, mode: found(a, mode=mode) * (1.0 - error))
+    return rng.normal(size=(40, 6)), rng.normal(size=(6, 6))
+
+
 @pytest.mark.parametrize("error", [1e-12, 1e-6, 1e-2])
 def test_norms_bound_rows_however_badly_the_triangular_factor_was_found(monkeypatch, error):
-    rng = np.random.default_rng(4)
-    x, basis = rng.normal(size=(40, 6)), rng.normal(size=(6, 6))
-    found = np.linalg.qr
-    monkeypatch.setattr(np.linalg, "qr", lambda a, mode: found(a, mode=mode) * (1.0 - error))
+    x, basis = rows_whose_triangular_factor_is_off(monkeypatch, error)
     size, _ = norms_of(x, BasisNorms(basis))
     for bound, square in zip(size, exact_squares(x, basis), strict=True):
         assert Fraction(float(bound)) ** 2 >= square
@@ -300,10 +304,7 @@ def test_what_a_triangular_factor_may_be_off_by_is_added_to_the_square(p):
 
 @pytest.mark.parametrize("error", [1e-9, 1e-6])
 def test_what_the_triangular_factor_is_off_by_is_added_twice(monkeypatch, error):
-    rng = np.random.default_rng(4)
-    x, basis = rng.normal(size=(40, 6)), rng.normal(size=(6, 6))
-    found = np.linalg.qr
-    monkeypatch.setattr(np.linalg, "qr", lambda a, mode: found(a, mode=mode) * (1.0 - error))
+    x, basis = rows_whose_triangular_factor_is_off(monkeypatch, error)
     size, _ = norms_of(x, BasisNorms(basis))
     added = 2.0 * np.linalg.norm(basis @ basis.T) * np.linalg.norm(x, axis=1) ** 2
     square = np.linalg.norm(x @ basis, axis=1) ** 2

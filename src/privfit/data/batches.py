@@ -18,6 +18,7 @@ from privfit.data.files import (
     csv_names,
     csv_text,
     form_of,
+    is_arrow_stream,
     sound,
     unreadable,
 )
@@ -27,9 +28,6 @@ from privfit.errors import SchemaError
 
 _UNBUFFERED = pads.ParquetFragmentScanOptions(pre_buffer=False)
 """Without it, all that is to be read of a file is in memory at once."""
-
-_MARKS = (b"ARROW1", b"FEA1")
-"""What Arrow files with a footer, and old Feather files, begin with; those of the streaming form do not."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,7 +104,7 @@ def _open(
         "use_threads": sizes.ahead > 1,
     }
     if form == "Arrow":
-        if _is_stream(file):
+        if is_arrow_stream(file):
             return _stream_batches(file, needed, sizes.rows)
         dataset = pads.dataset(file, format="feather")
         names = present(dataset.schema.names, needed)
@@ -122,12 +120,6 @@ def _open(
         parse_options=csv_form(names, text.sep),
         convert_options=csv_conversion(present(names, needed)),
     )
-
-
-def _is_stream(file: Path) -> bool:
-    """Return whether an Arrow file has the streaming form."""
-    with file.open("rb") as opened:
-        return not opened.read(max(map(len, _MARKS))).startswith(_MARKS)
 
 
 def _stream_batches(file: Path, needed: Sequence[str], rows: int) -> Iterator[pa.RecordBatch]:

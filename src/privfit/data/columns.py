@@ -185,23 +185,23 @@ def level_codes(values: ColumnValues, levels: Sequence[Level]) -> CodeArray:
 
 def _level_codes(values: ColumnValues, levels: Sequence[Level]) -> CodeArray:
     if holds_numbers(values):
-        levels = [float(x) for x in _as_stored(_spelled_levels(levels), values)]
-        return _codes_of_numbers(values if isinstance(values, np.ndarray) else as_number(values), levels)
+        stored = _as_stored(_spelled_levels(levels), values)
+        return _codes_of_numbers(values if isinstance(values, np.ndarray) else as_number(values), stored)
     text = as_text(values)
     missing = text.is_null().to_numpy(zero_copy_only=False)
     if not isinstance(levels[0], str):
-        return _codes_by_value(_numbers_of_cells(values, text), missing, levels)
+        return _codes_by_value(_numbers_of_cells(values, text), missing, _spelled_levels(levels))
     found = pc.index_in(text, value_set=pa.array(levels, pa.large_string()))
     codes = pc.fill_null(found, UNKNOWN).to_numpy(zero_copy_only=False).astype(np.int32)
     codes[missing] = MISSING
     if isinstance(values, np.ndarray) and values.dtype == object:
         numbers = numbers_of_objects(values)
         others = np.isnan(numbers)
-        codes = np.where(others, codes, _codes_by_value(numbers, others, levels))
+        codes = np.where(others, codes, _codes_by_value(numbers, others, _spelled_levels(levels)))
     return codes
 
 
-def _codes_of_numbers(values: NDArray[Any], levels: Sequence[Level]) -> CodeArray:
+def _codes_of_numbers(values: NDArray[Any], levels: FloatArray) -> CodeArray:
     codes = np.empty(values.size, dtype=np.int32)
 
     def work(rows: slice) -> None:
@@ -212,15 +212,14 @@ def _codes_of_numbers(values: NDArray[Any], levels: Sequence[Level]) -> CodeArra
     return codes
 
 
-def _codes_by_value(numbers: FloatArray, missing: NDArray[np.bool_], levels: Sequence[Level]) -> CodeArray:
-    spelled = _spelled_levels(levels)
+def _codes_by_value(numbers: FloatArray, missing: NDArray[np.bool_], levels: FloatArray) -> CodeArray:
     if len(levels) <= _FEW:
         codes = np.empty(numbers.size, dtype=np.int32)
-        few_codes(np.ascontiguousarray(numbers), spelled, UNKNOWN, codes)
+        few_codes(np.ascontiguousarray(numbers), levels, UNKNOWN, codes)
         np.copyto(codes, MISSING, where=missing)
         return codes
-    order = np.argsort(spelled, kind="stable")
-    ordered = spelled[order]
+    order = np.argsort(levels, kind="stable")
+    ordered = levels[order]
     place = np.minimum(np.searchsorted(ordered, numbers), len(levels) - 1)
     codes = np.where(ordered[place] == numbers, order[place], UNKNOWN).astype(np.int32)
     codes[missing] = MISSING
@@ -302,8 +301,10 @@ def spelled_number(text: str) -> float:
 def _numbers_of_cells(values: ColumnValues, text: pa.Array) -> FloatArray:
     """Return the numbers that cells spell, or are though their text spells none, as that of a fraction."""
     numbers = _spelled_numbers(text)
-    if isinstance(values, np.ndarray) and values.dtype == object:
-        return np.where(np.isnan(numbers), numbers_of_objects(values), numbers)
+    others = np.isnan(numbers)
+    if isinstance(values, np.ndarray) and values.dtype == object and others.any():
+        numbers = numbers.copy()
+        numbers[others] = numbers_of_objects(values[others])
     return numbers
 
 

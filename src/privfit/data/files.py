@@ -37,6 +37,10 @@ _BLOCK_BYTES = 1 << 24
 """Bytes that are parsed at once; a single row must fit."""
 
 
+_MARKS = (b"ARROW1", b"FEA1")
+"""What Arrow files with a footer, and old Feather files, begin with."""
+
+
 def read_file(
     path: str | os.PathLike[str],
     *,
@@ -181,12 +185,18 @@ def _header(file: Path, shown: str, sep: str) -> tuple[list[str], int]:
     return header_names(header.decode("utf-8-sig").rstrip("\r\n"), f"data file {shown}", sep), end
 
 
+def is_arrow_stream(file: Path) -> bool:
+    """Return whether an Arrow file has the streaming form, which has no footer."""
+    with file.open("rb") as opened:
+        return not opened.read(max(map(len, _MARKS))).startswith(_MARKS)
+
+
 def _read_arrow(file: Path, needed: Sequence[str] | None) -> pa.Table:
-    try:
-        table = pafeather.read_table(file, memory_map=True)
-    except pa.ArrowInvalid:  # the streaming form has no footer
+    if is_arrow_stream(file):
         with paipc.open_stream(file.read_bytes()) as reader:
             table = reader.read_all()
+    else:
+        table = pafeather.read_table(file, memory_map=True)
     return sound(table.select(present(distinct(table.schema.names), needed)))
 
 

@@ -36,8 +36,6 @@ def uncontrolled(
     rows have is hidden as easily, but what it does to other coefficients is no more than what those few rows
     can do.
     """
-    if not problem.has_intercept and not problem.numbers:
-        return np.zeros(len(directions), dtype=np.bool_)
     numbers = [group for group in problem.numbers if not set(group) <= set(at_bounds)]
     lost = _hidden_numbers(problem, bread, numbers)
     if problem.has_intercept:

@@ -241,7 +241,7 @@ class Guarantee:
             return budget.notion == "approximate" and self.delta_at(budget.epsilon) <= budget.delta
         if not self.pairs and self.gaussian <= budget.mu:
             return True
-        pure = all(delta == 0 for _, delta in self.pairs)
+        pure = self.has_mu
         match budget.notion:
             case "pure":
                 return self.gaussian == 0 and pure and self._loss() <= budget.epsilon
@@ -258,9 +258,12 @@ class Guarantee:
 
         False if there are others. It is then within the budget, but what is within need not be.
         """
-        if self.sampled or any(delta > 0 for _, delta in self.pairs):
-            return False
-        return self._squared_mu() <= Fraction(budget.mu) ** 2
+        return self.has_mu and self._squared_mu() <= Fraction(budget.mu) ** 2
+
+    @property
+    def has_mu(self) -> bool:
+        """Whether every event has a μ: all are Gaussian or pure."""
+        return not self.sampled and all(delta == 0 for _, delta in self.pairs)
 
     @property
     def basic(self) -> tuple[float, float]:

@@ -140,10 +140,6 @@ class Book:
         """Return what was spent of a grant, and what may follow."""
         return Account(self.grant(dataset).budget, [spend.events for spend in self.spends(dataset).values()])
 
-    def events(self, dataset: str) -> tuple[Event, ...]:
-        """Return everything that was ever reserved on a data set."""
-        return tuple(event for spend in self.spends(dataset).values() for event in spend.events)
-
     def check(self, new: Reservation, before: tuple[Event, ...] = ()) -> None:
         """Raise if a reservation may not follow: `BudgetExceeded`, or `LedgerError` where it is another's.
 
@@ -162,9 +158,9 @@ class Book:
                 f"{new.neighbours}: their costs do not add up; keep to the relation and the privacy unit of "
                 "the account, or grant a budget under another name"
             )
-        account = self.account(dataset)
-        if not account.followed_by(before).admits(new.events):
-            old = (*self.events(dataset), *before)
+        account = self.account(dataset).followed_by(before)
+        if not account.admits(new.events):
+            old = account.events
             cost, spent = (cost_in_words(compose(events), grant.budget) for events in (new.events, old))
             message = (
                 f"dataset {dataset!r}: {cost} does not fit into the grant of {grant.budget.describe()}, of "

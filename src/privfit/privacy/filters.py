@@ -14,14 +14,13 @@ from functools import cached_property
 from typing import Final, TypeAlias, final
 
 from privfit.privacy.budget import Budget
-from privfit.privacy.composition import ApproximateEvent, Event, Guarantee, compose
+from privfit.privacy.composition import ApproximateEvent, Event, compose
 
 Analysis: TypeAlias = tuple[Event, ...]
 """What one analysis costs, all of it planned before the first of its outcomes."""
 
 _PARTS: Final = 8
 """Analyses that may count with a δ that is not their own: each has this part of the grant's."""
-
 
 _LEAST: Final = 1e-300
 """What stands for an ε of 0."""
@@ -56,19 +55,23 @@ class Account:
     budget: Budget
     spent: Sequence[Analysis]
 
+    @property
+    def events(self) -> tuple[Event, ...]:
+        """All that was spent."""
+        return tuple(event for analysis in self.spent for event in analysis)
+
     def followed_by(self, analysis: Analysis) -> "Account":
         """Return the account after an analysis; itself if that costs nothing."""
         return Account(self.budget, (*self.spent, analysis)) if analysis else self
 
     def admits(self, new: Analysis) -> bool:
         """Return whether an analysis may follow."""
-        whole = compose([event for events in (*self.spent, new) for event in events])
+        whole = compose((*self.events, *new))
         if not self.spent or self.budget.notion != "approximate":
             return whole.within(self.budget)
-        if _adds_up_in_mu(compose(self.spent[0])):
-            return whole.within_mu(self.budget) or (
-                whole.gaussian == 0 and _adds_up_in_mu(whole) and whole.basic[0] <= self.budget.epsilon
-            )
+        if compose(self.spent[0]).has_mu:
+            pure = whole.has_mu and whole.gaussian == 0
+            return whole.within_mu(self.budget) or (pure and whole.basic[0] <= self.budget.epsilon)
         pairs = (*self._pairs, self._pair(new))
         if None in pairs:
             return False
@@ -88,7 +91,3 @@ class Account:
             delta = self.budget.delta / _PARTS
             epsilon = max(cost.epsilon_at(delta), _LEAST)
         return ApproximateEvent(epsilon, delta) if math.isfinite(epsilon) and delta < 1.0 else None
-
-
-def _adds_up_in_mu(cost: Guarantee) -> bool:
-    return not cost.sampled and all(delta == 0 for _, delta in cost.pairs)

@@ -230,7 +230,7 @@ class Ledger:
         LedgerError
             If the data set has no grant.
         """
-        return compose(event for events in self._account(dataset).spent for event in events)
+        return compose(self._account(dataset).events)
 
     def remaining(self, dataset: str) -> Budget | None:
         """Return the largest budget that a further analysis may still have, or None if it is exhausted.

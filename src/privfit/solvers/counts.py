@@ -27,8 +27,8 @@ _LOOK, _LOOKS = 0.9, (0.01, 0.05)
 _TO_SEE, _MOST = 80.0, 0.3
 """Signal ``n mu`` of a look from which on it shows nearly all counts, and the most that is paid for it."""
 
-_MOMENTS = (0.10, 0.07)
-"""Part of a solver's squared budget that a second moment is worth before inference; last that of counts."""
+_MOMENT, _MOMENT_OF_COUNTS = 0.10, 0.07
+"""Part of a solver's squared budget that a second moment is worth before inference."""
 
 _ERRORS, _ERRORS_OF_VARIANCE = 2.0, 4.0
 """Standard deviations of noise that are taken from the mean of counts, and from their variance."""
@@ -67,7 +67,7 @@ def moment_share(problem: Problem) -> float:
     Slopes of counts are bounded generously beside usual ones. So the noise of gradients, which is bought down
     by what is left, is larger in their intervals.
     """
-    return _MOMENTS[has_counts(problem)]
+    return _MOMENT_OF_COUNTS if has_counts(problem) else _MOMENT
 
 
 def slack_at(loss: AbstractLoss, response: AbstractResponse) -> tuple[float, float]:
