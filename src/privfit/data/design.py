@@ -133,8 +133,9 @@ class Design:
 
     def _by_term(self, wanted: Sequence[bool]) -> tuple[tuple[int, ...], ...]:
         places: dict[str, list[int]] = {}
-        for place in np.flatnonzero(wanted).tolist():
-            places.setdefault(self.terms[place], []).append(place)
+        for place, term in enumerate(self.terms):
+            if wanted[place]:
+                places.setdefault(term, []).append(place)
         return tuple(tuple(each) for each in places.values())
 
     @property
