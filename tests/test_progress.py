@@ -33,8 +33,8 @@ def terminal(monkeypatch):
 def slow_steps(monkeypatch, seconds=0.01):
     plain = _progress.step
 
-    def step(*given):
-        plain(*given)
+    def step(*given, **named):
+        plain(*given, **named)
         time.sleep(seconds)
 
     monkeypatch.setattr(_progress, "step", step)
@@ -87,7 +87,7 @@ def test_a_pass_over_a_sample_reads_its_part_of_the_rows(monkeypatch):
     monkeypatch.setattr(_progress, "time", SimpleNamespace(monotonic=lambda: display._since + 10.0))
     display._count, display._rows, display.kind = 3, 1000, "passes"
     for part in (0.25, 1.0):
-        display.step(part)
+        display.step(part, 1)
     assert display._state()["steps"] == "2 of 3 passes, 125 rows/s"
     display.close()
 

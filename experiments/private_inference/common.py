@@ -18,6 +18,7 @@ from privfit.privacy.mechanisms import NoNoise, make_source
 from privfit.privacy.relation import Relation
 from privfit.problem.objective import Problem
 from privfit.problem.oracle import Oracle
+from privfit.problem.query_kernels import query_kernel
 from privfit.solvers import AbstractSolver, Solution
 
 RESULTS = Path(__file__).parents[1] / "results" / "private_inference"
@@ -73,7 +74,7 @@ class Run:
         """Return the norm of the exact gradient. Not private; the tables are simulated."""
         problem = self.problem
         with np.errstate(over="ignore", invalid="ignore"):
-            total = self.source.sum(problem.kernel("gradient", theta), problem.sum_length("gradient"))
+            total = self.source.sum(query_kernel(problem, "gradient", theta), problem.sum_length("gradient"))
         return float(np.linalg.norm(problem.mean("gradient", total) + problem.ridge @ theta))
 
     @property

@@ -28,6 +28,7 @@ from privfit.privacy.mechanisms import make_source
 from privfit.privacy.relation import Relation
 from privfit.problem.objective import Problem
 from privfit.problem.oracle import Oracle
+from privfit.problem.query_kernels import query_kernel
 from privfit.solvers import RandomRoundSGD
 
 sys.path.append(str(Path(__file__).parents[1]))
@@ -54,7 +55,7 @@ def study(epsilon: float, n_steps: int, repetitions: int) -> dict[str, float]:
     squares = []
     for seed in range(repetitions):
         theta = solver.run(problem, Oracle(problem, plan, source, make_source(seed))).theta
-        gradient = problem.mean("gradient", source.sum(problem.kernel("gradient", theta), 4))
+        gradient = problem.mean("gradient", source.sum(query_kernel(problem, "gradient", theta), 4))
         squares.append(float(gradient @ gradient))
     beta, slope, sd = problem.ridged_smoothness, 0.25 * 2.0, plan.solver_releases[0].sd
     reach, noise = math.sqrt(2 * GAP / beta), math.sqrt(slope**2 + 4 * sd**2)

@@ -72,11 +72,11 @@ def expect(kind: str, count: int, *, rows: int | None = None) -> None:
         display.expect(kind, count, rows)
 
 
-def step(kind: str, part: float = 1.0) -> None:
-    """Say that a step is done, which has read a part of the rows."""
+def step(kind: str, part: float = 1.0, *, count: int = 1) -> None:
+    """Say that a step is done, or several together, and has read a part of the rows."""
     display = _of_this_thread()
     if display is not None and display.kind == kind:
-        display.step(part)
+        display.step(part, count)
 
 
 def _of_this_thread() -> "_Display | None":
@@ -102,8 +102,8 @@ class _Display:
         self._since = time.monotonic()
         self._update()
 
-    def step(self, part: float) -> None:
-        self._done += 1
+    def step(self, part: float, count: int) -> None:
+        self._done += count
         self._read += part
         self._update()
 

@@ -26,6 +26,7 @@ from privfit.losses import (
 )
 from privfit.privacy.relation import Relation
 from privfit.problem.objective import Problem
+from privfit.problem.query_kernels import query_kernel
 
 OF_RESIDUAL = [
     Huber(),
@@ -92,7 +93,7 @@ def test_no_neighbour_exceeds_the_sensitivity(relation, kind):
         for i in range(len(y)):
             out = np.zeros((1, problem.sum_length(kind)))
             one = Block(block.x[i : i + 1], block.y[i : i + 1], block.weight[i : i + 1])
-            problem.kernel(kind, at)(one, out)
+            query_kernel(problem, kind, at)(one, out)
             answers.append(problem.mean(kind, out[0]).ravel())
         answers = np.array(answers)
         gap = pdist(answers).max() if relation is Relation.REPLACE else np.linalg.norm(answers, axis=1).max()

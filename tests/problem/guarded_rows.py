@@ -18,6 +18,7 @@ from privfit.data.source import ArraySource
 from privfit.losses import Logistic, Multinomial
 from privfit.problem.clipped_kernels import clipped_gradient_kernel
 from privfit.problem.place_kernels import places_kernel
+from privfit.problem.query_kernels import query_kernel
 from privfit.problem.steep import SteepRows, steepens
 
 from .conftest import OF_EVERY_KIND, make_problem, serves
@@ -73,7 +74,7 @@ def ask_sums(rng, loss, block, p, n):
     several = isinstance(loss, Multinomial)
     for kind in KINDS:
         if kind not in OF_ONE_PREDICTOR if several else serves(loss, kind):
-            source.sum(problem.kernel(kind, point(problem, rng, kind)), problem.sum_length(kind))
+            source.sum(query_kernel(problem, kind, point(problem, rng, kind)), problem.sum_length(kind))
     if loss.compiled and not several:
         source.sum(clipped_gradient_kernel(loss, rng.normal(size=p), 0.3), problem.size)
 

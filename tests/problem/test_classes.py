@@ -11,6 +11,7 @@ from privfit.data.source import ArraySource
 from privfit.errors import InvalidArgument, PlanViolation
 from privfit.losses import Logistic, Multinomial
 from privfit.privacy.relation import Relation
+from privfit.problem.query_kernels import query_kernel
 
 from .conftest import make_problem
 from .test_neighbours import (
@@ -48,7 +49,7 @@ def plain_value(loss, problem, x, y, at):
 
 
 def released(problem, source, kind, at):
-    return problem.mean(kind, source.sum(problem.kernel(kind, at), problem.sum_length(kind)))
+    return problem.mean(kind, source.sum(query_kernel(problem, kind, at), problem.sum_length(kind)))
 
 
 def differences(function, at, h):
@@ -284,10 +285,10 @@ def test_a_number_of_classes_that_is_none(n_classes):
 
 def test_a_parameter_of_the_wrong_length_is_refused():
     with pytest.raises(PlanViolation, match="wrong shape"):
-        make_problem(Multinomial(3)).kernel("gradient", np.zeros(P))
+        query_kernel(make_problem(Multinomial(3)), "gradient", np.zeros(P))
 
 
 def test_sizes_are_refused_for_classes():
     problem = make_problem(Multinomial(3))
     with pytest.raises(PlanViolation, match="sizes"):
-        problem.kernel("sizes", np.zeros(problem.size))
+        query_kernel(problem, "sizes", np.zeros(problem.size))

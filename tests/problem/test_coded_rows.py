@@ -13,6 +13,7 @@ from privfit.data.reduction import CHUNK_ROWS, GROUP_ROWS, summation_error
 from privfit.data.source import ArraySource
 from privfit.losses import Logistic, Multinomial, Poisson, Squared
 from privfit.problem.coded_kernels import GROUP
+from privfit.problem.query_kernels import query_kernel
 from privfit.problem.rows import Rows
 from privfit.problem.steep import SteepRows, steepens
 from privfit.procedures.landscape import Landscape, Objective
@@ -54,7 +55,7 @@ def point(problem, rng, kind):
 
 
 def released(problem, kind, at, source):
-    return problem.mean(kind, source.sum(problem.kernel(kind, at), problem.sum_length(kind)))
+    return problem.mean(kind, source.sum(query_kernel(problem, kind, at), problem.sum_length(kind)))
 
 
 @pytest.mark.parametrize(("loss", "kind"), asked(*KINDS))
@@ -137,7 +138,7 @@ def test_the_sums_of_most_solvers_do_not_write_rows_out(kind, monkeypatch, rng):
     source = ArraySource(x, responses(loss, rng, 300), norm_bound=1.8)
     monkeypatch.setattr(CodedMatrix, "dense", lambda _: pytest.fail("rows were written out"))
     problem = make_problem(loss, p=8, n_rows=300, norm_bound=1.8)
-    kernel = problem.kernel(kind, point(problem, rng, kind))
+    kernel = query_kernel(problem, kind, point(problem, rng, kind))
     assert isinstance(kernel, CodedKernel)
     assert np.isfinite(source.sum(kernel, problem.sum_length(kind))).all()
 
@@ -216,7 +217,7 @@ def test_no_neighbour_of_coded_rows_exceeds_the_sensitivity(loss, kind, turned, 
         source = source.reweighted(basis, norm_bound=1.2, amplification=40.0)
     alone = [source._block.part(slice(i, i + 1)) for i in range(source.n_rows)]
     at = point(problem, rng, kind)
-    kernel = problem.kernel(kind, at)
+    kernel = query_kernel(problem, kind, at)
 
     def of_code(row, out):
         assert isinstance(row, CodedBlock)
@@ -238,7 +239,7 @@ def test_the_compiled_sum_of_coded_gradients_is_within_the_bound_on_rounding(rng
     x.numbers[:], x.codes[:] = 1.0 / 3.0, 2
     source, theta = ArraySource(x, np.zeros(n), norm_bound=2.0), np.array([0.1, 0.2, 0.3])
     problem = make_problem(Logistic(), p=3, n_rows=n, norm_bound=2.0)
-    found = source.sum(problem.kernel("gradient", theta), 3)
+    found = source.sum(query_kernel(problem, "gradient", theta), 3)
     slope = 1.0 / (1.0 + np.exp(-np.longdouble(theta[0] + theta[1] / 3.0 + theta[2])))
     exact = n * slope * np.array([1.0, 1.0 / 3.0, 1.0], dtype=np.longdouble)
     terms = GROUP_ROWS + CHUNK_ROWS // GROUP_ROWS

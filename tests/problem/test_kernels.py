@@ -15,6 +15,7 @@ from privfit.losses import ConcomitantHuber, Custom, Hinge, Huber, Logistic, Qua
 from privfit.losses.base import evaluate
 from privfit.problem.bounded_kernels import bounded_gradient_kernel
 from privfit.problem.kernels import gradient_kernel, second_moment_kernel
+from privfit.problem.query_kernels import query_kernel
 from privfit.problem.share_kernels import (
     CLASSES,
     NORM_CLASSES,
@@ -57,7 +58,7 @@ def test_gradient_is_the_derivative_of_the_objective(loss, n, rng):
     at = 0.3 * rng.normal(size=problem.size)
     if loss.has_scale:
         at[-1] = 0.8
-    gradient = problem.mean("gradient", source.sum(problem.kernel("gradient", at), problem.size))
+    gradient = problem.mean("gradient", source.sum(query_kernel(problem, "gradient", at), problem.size))
     h = 1e-6
     numeric = [
         (objective(problem, source, x, y, at + h * e) - objective(problem, source, x, y, at - h * e))
@@ -155,7 +156,7 @@ def test_matrices_match_numpy(loss, rng):
         return np.column_stack([main[:, None] * x, side]) if loss.has_scale else main[:, None] * x
 
     def released(kind):
-        return problem.mean(kind, source.sum(problem.kernel(kind, at), problem.sum_length(kind)))
+        return problem.mean(kind, source.sum(query_kernel(problem, kind, at), problem.sum_length(kind)))
 
     if loss in HESSIANS:
         root = np.sqrt(weight * of("curvature"))
@@ -200,7 +201,7 @@ def test_gradients_of_wide_rows_match_a_loop_over_rows(loss, n, p, rng):
     room = np.sqrt(weight) / norm_bound
     bounded = [slow_step(loss, a, b, s, one) for (a, _, b), one in zip(pairs, room, strict=True)]
     for kind, steps in (("gradient", weight * [step for _, step, _ in pairs]), ("bounded_gradient", bounded)):
-        found = source.sum(problem.kernel(kind, at), problem.sum_length(kind))
+        found = source.sum(query_kernel(problem, kind, at), problem.sum_length(kind))
         np.testing.assert_allclose(found[:p], rows.T @ steps, rtol=1e-9, atol=1e-10)
 
 
@@ -236,7 +237,7 @@ def test_bounded_gradients_match_a_loop_over_rows(loss, norm_bound, rng):
         expected[:3] += step * z / n
         if loss.has_scale:
             expected[3] += loss.functions.scale_slope(response, float(z @ phi[:3]), s, *loss.parameters) / n
-    total = source.sum(problem.kernel("bounded_gradient", phi), problem.size)
+    total = source.sum(query_kernel(problem, "bounded_gradient", phi), problem.size)
     np.testing.assert_allclose(problem.mean("bounded_gradient", total), expected, atol=1e-11)
 
 
@@ -250,7 +251,7 @@ def test_marginals_match_numpy(loss, rng):
     low, high = problem.response_range
     u = np.clip((3.0 * y - 0.5 * (low + high)) / (0.5 * (high - low)), -1.0, 1.0)
     expected = weight @ np.column_stack([x, x * x / bound, bound * u, bound * u * u]) / n
-    total = source.sum(problem.kernel("marginals", np.array(problem.start)), 2 * 3 + 2)
+    total = source.sum(query_kernel(problem, "marginals", np.array(problem.start)), 2 * 3 + 2)
     np.testing.assert_allclose(problem.mean("marginals", total), expected, atol=1e-12)
 
 
@@ -263,7 +264,7 @@ def test_a_bounded_score_has_no_bias_where_a_logit_is_right(eta, room):
     mean = 0.0
     for y, chance in ((0.0, 1.0 - share), (1.0, share)):
         source = ArraySource(row, np.array([y]), norm_bound=2.0**-20)
-        step = room * source.sum(problem.kernel("bounded_gradient", np.array([eta * room])), 1)[0]
+        step = room * source.sum(query_kernel(problem, "bounded_gradient", np.array([eta * room])), 1)[0]
         assert step == pytest.approx(slow_step(Logistic(), y, eta, 1.0, room), rel=1e-9)
         mean += chance * step
     assert abs(mean) < 1e-13
@@ -286,8 +287,8 @@ def test_a_basis_is_the_same_as_transformed_rows(loss, kind, rng):
     phi = 0.2 * rng.normal(size=problem.size)
     if loss.has_scale:
         phi[-1] = 0.7
-    in_basis = problem.mean(kind, source.sum(problem.kernel(kind, phi), problem.sum_length(kind)))
-    direct = plain.mean(kind, turned.sum(plain.kernel(kind, phi), plain.sum_length(kind)))
+    in_basis = problem.mean(kind, source.sum(query_kernel(problem, kind, phi), problem.sum_length(kind)))
+    direct = plain.mean(kind, turned.sum(query_kernel(plain, kind, phi), plain.sum_length(kind)))
     np.testing.assert_allclose(in_basis, direct, atol=1e-9)
 
 
@@ -298,9 +299,9 @@ def test_sums_do_not_depend_on_the_number_of_threads(threads, monkeypatch, rng):
     problem = make_problem(loss, n_rows=len(y))
     monkeypatch.setenv("NUMBA_NUM_THREADS", "1")
     source = ArraySource(x, y, norm_bound=1.5)
-    one = source.sum(problem.kernel("gradient", np.ones(3)), 3)
+    one = source.sum(query_kernel(problem, "gradient", np.ones(3)), 3)
     monkeypatch.setenv("NUMBA_NUM_THREADS", threads)
-    np.testing.assert_array_equal(source.sum(problem.kernel("gradient", np.ones(3)), 3), one)
+    np.testing.assert_array_equal(source.sum(query_kernel(problem, "gradient", np.ones(3)), 3), one)
 
 
 @pytest.mark.parametrize(
@@ -330,7 +331,7 @@ def test_array_and_compiled_functions_give_the_same_sums(rng):
         sums = []
         for loss in (compiled, arrays):
             problem = make_problem(loss, n_rows=len(y))
-            sums.append(source.sum(problem.kernel(kind, at), problem.sum_length(kind)))
+            sums.append(source.sum(query_kernel(problem, kind, at), problem.sum_length(kind)))
         np.testing.assert_allclose(sums[0], sums[1], rtol=1e-12, atol=1e-12)
 
 

@@ -11,6 +11,7 @@ from privfit.errors import PlanViolation
 from privfit.losses import ConcomitantHuber, Multinomial, Sigmoid
 from privfit.privacy.mechanisms import svec
 from privfit.privacy.relation import Relation
+from privfit.problem.query_kernels import query_kernel
 from privfit.problem.steep import SteepRows, steepens
 from privfit.problem.totals import query_total
 
@@ -54,7 +55,7 @@ def extreme_rows(problem):
 
 def answer(problem, kind, at, rows):
     """Return the exact mean that the oracle would perturb, as the vector whose norm is bounded."""
-    total = source_of(problem, rows).sum(problem.kernel(kind, at), problem.sum_length(kind))
+    total = source_of(problem, rows).sum(query_kernel(problem, kind, at), problem.sum_length(kind))
     return flat_mean(problem, kind, total)
 
 
@@ -66,7 +67,7 @@ def one_by_one(source):
 
 def answers_of_single_rows(problem, kind, at, alone, kernel=None):
     """Return the answers for tables of one row each, shape (m, k), by the kernel that sums over tables."""
-    kernel, length = kernel or problem.kernel(kind, at), problem.sum_length(kind)
+    kernel, length = kernel or query_kernel(problem, kind, at), problem.sum_length(kind)
     sums = np.zeros((len(alone), 1, length))
     for block, out in zip(alone, sums, strict=True):
         kernel(block, out)

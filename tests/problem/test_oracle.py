@@ -19,6 +19,7 @@ from privfit.privacy.mechanisms import COIN_SIDES, NoNoise, gaussian_mu, make_so
 from privfit.privacy.relation import Relation
 from privfit.problem.oracle import Oracle
 from privfit.problem.plan import Plan
+from privfit.problem.query_kernels import query_kernel
 from privfit.problem.schedule import growing_shares, held_to, planned_release
 from privfit.problem.steep import SteepRows
 from privfit.problem.totals import query_total
@@ -322,7 +323,7 @@ def test_noise_has_the_planned_law(kind, seed, rng):
     problem = make_problem(LOSSES[0], n_rows=N)
     plan = plan_of(problem, [kind] * draws)
     source, at = source_of(rng), np.array([0.1, -0.4, 0.3])
-    exact = problem.mean(kind, source.sum(problem.kernel(kind, at), problem.sum_length(kind)))
+    exact = problem.mean(kind, source.sum(query_kernel(problem, kind, at), problem.sum_length(kind)))
     oracle = Oracle(problem, plan, source, make_source(seed))
     sd = plan.solver_releases[0].sd
     check_law(np.array([oracle.release(kind, at).value - exact for _ in range(draws)]) / sd, kind)

@@ -11,6 +11,7 @@ from privfit.data.coded import CodedMatrix, Layout
 from privfit.data.reduction import CHUNK_ROWS, GROUP_ROWS, summation_error
 from privfit.data.source import ArraySource
 from privfit.losses import Logistic
+from privfit.problem.query_kernels import query_kernel
 from privfit.problem.steep import SteepRows, steepens
 
 from .conftest import LOSSES, asked, make_problem
@@ -72,7 +73,7 @@ def test_no_neighbour_exceeds_the_sensitivity(loss, kind, which, storage, rng):
     alone = [source._block.part(slice(i, i + 1)) for i in range(source.n_rows)]
     largest: dict = {}
     for at in parameters(problem, rng, kind):
-        kernel = problem.kernel(kind, at)
+        kernel = query_kernel(problem, kind, at)
         parts = largest_parts(problem, kind, [at], alone, lambda row, out, k=kernel: _of_stored(k, row, out))
         largest = {relation: max(part, largest.get(relation, 0.0)) for relation, part in parts.items()}
     assert min(largest.values()) >= TIGHT.get(kind, 0.75), "the bound is not tight"
@@ -125,7 +126,7 @@ def test_the_sum_of_gradients_is_within_the_bound_on_rounding(storage):
     third = np.longdouble(x.numbers[0, 0])
     source, theta = ArraySource(x, np.zeros(n), norm_bound=2.0), np.full(p, 0.1)
     problem = make_problem(Logistic(), p=p, n_rows=n, norm_bound=2.0)
-    found = source.sum(problem.kernel("gradient", theta), p)
+    found = source.sum(query_kernel(problem, "gradient", theta), p)
     slope = 1.0 / (1.0 + np.exp(-np.longdouble(0.1) * (1.0 + (p - 1) * third)))
     exact = n * slope * np.array([1.0, *[third] * (p - 1)], dtype=np.longdouble)
     off = np.linalg.norm((found - exact).astype(float))

@@ -14,6 +14,7 @@ from privfit.losses import Logistic, Multinomial, Squared
 from privfit.privacy.relation import Relation
 from privfit.problem.objective import Problem
 from privfit.problem.queries import MATRICES, BoundedQuery, mean_sensitivity
+from privfit.problem.query_kernels import query_kernel
 from privfit.problem.steep import SteepRows
 from privfit.problem.turning import (
     TURNING_EPSILON,
@@ -37,7 +38,7 @@ def in_basis(loss, basis, **options):
 
 
 def summed(problem, kind, at, source):
-    return source.sum(problem.kernel(kind, at), problem.sum_length(kind))
+    return source.sum(query_kernel(problem, kind, at), problem.sum_length(kind))
 
 
 @pytest.fixture

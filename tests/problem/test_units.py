@@ -14,7 +14,7 @@ from privfit.losses import Logistic, Multinomial, Squared
 from privfit.privacy.allowance import Allowance
 from privfit.privacy.mechanisms import NoNoise, svec
 from privfit.privacy.relation import Relation
-from privfit.problem.objective import Problem
+from privfit.problem import totals
 from privfit.problem.oracle import Oracle
 from privfit.problem.plan import Plan
 from privfit.problem.rows import Rows
@@ -192,7 +192,9 @@ def test_the_meat_sums_the_scores_of_a_person_first(rng):
 @pytest.mark.parametrize("score", [2.0, 1e9])
 def test_scores_of_persons_are_held_to_the_bound_of_the_query(loss, score, rng, monkeypatch):
     """Whatever is taken for them."""
-    monkeypatch.setattr(Problem, "score_terms", lambda self, at: lambda block: np.full(block.x.shape, score))
+    monkeypatch.setattr(
+        totals, "score_terms", lambda problem, at: lambda block: np.full(block.x.shape, score)
+    )
     shares = RowShares(ShareRule("id"), np.ones(9), np.arange(9) // 2, 5)
     source = ArraySource(rng.normal(size=(9, P)), np.zeros(9), norm_bound=1.5, shares=shares)
     problem = make_problem(loss, n_rows=5, shares=ShareRule("id"))

@@ -15,6 +15,7 @@ from privfit.privacy.relation import Relation
 from privfit.problem.objective import Problem
 from privfit.problem.oracle import Oracle
 from privfit.problem.plan import Plan
+from privfit.problem.query_kernels import query_kernel
 from privfit.problem.schedule import planned_release
 from privfit.problem.share_kernels import NORM_CLASSES, NORMS_A_DOUBLING
 from privfit.solvers.counts import held_to_counts, look_share, slack_at
@@ -46,14 +47,14 @@ def test_shares_are_those_of_the_counts():
     y = np.concatenate([np.arange(0.0, 3000.0), [np.nan, np.nan]])
     problem = problem_of(len(y))
     source = ArraySource(np.ones((len(y), 1)), y, norm_bound=1.0)
-    found = source.sum(problem.kernel("counts", np.zeros(1)), problem.sum_length("counts"))
+    found = source.sum(query_kernel(problem, "counts", np.zeros(1)), problem.sum_length("counts"))
     edges = BOUND * 2.0 ** (np.arange(1 - NORM_CLASSES, 0.0) / NORMS_A_DOUBLING)
     wanted = np.bincount(np.searchsorted(edges, y[:3000]), minlength=NORM_CLASSES)
     np.testing.assert_allclose(found, wanted, atol=1)  # a count on an edge
     assert found.sum() == 3000
     assert found[-1] >= 2000
     with pytest.raises(PlanViolation, match="not a count"):
-        problem_of(5, Logistic()).kernel("counts", np.zeros(1))
+        query_kernel(problem_of(5, Logistic()), "counts", np.zeros(1))
 
 
 @pytest.mark.parametrize("largest", [3.0, 30.0, 300.0])

@@ -8,6 +8,7 @@ from privfit.losses import Squared
 from privfit.privacy.relation import Relation
 from privfit.problem.objective import Problem
 from privfit.problem.plan import PlannedRelease, Release
+from privfit.problem.query_kernels import query_kernel
 from privfit.problem.share_kernels import NORM_CLASSES, NORMS_A_DOUBLING
 from privfit.solvers.geometry import whitened
 from privfit.solvers.norms import best_limit, longest_hidden, longest_norm, outliers, room_for, usual_norm
@@ -39,7 +40,7 @@ def test_shares_are_those_of_the_norms_in_the_basis():
     source = ArraySource(x, np.zeros(n), norm_bound=3.0).reweighted(
         basis, norm_bound=problem.norm_bound, amplification=problem.amplification
     )
-    found = source.sum(problem.kernel("norms", np.zeros(p)), problem.sum_length("norms"))
+    found = source.sum(query_kernel(problem, "norms", np.zeros(p)), problem.sum_length("norms"))
     norms = np.linalg.norm(x[3:] @ basis, axis=1) / problem.norm_bound
     edges = np.concatenate([[0.0], 2.0 ** (np.arange(1.0, NORM_CLASSES) / NORMS_A_DOUBLING), [np.inf]])
     np.testing.assert_allclose(found, np.histogram(norms, bins=edges)[0], atol=2)  # one may be on an edge

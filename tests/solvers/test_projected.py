@@ -19,6 +19,7 @@ from privfit.privacy.composition import compose
 from privfit.privacy.mechanisms import NoNoise, make_source
 from privfit.privacy.relation import Relation
 from privfit.problem.oracle import Oracle
+from privfit.problem.query_kernels import query_kernel
 from privfit.solvers import (
     NoisyGradientDescent,
     NoisyNewton,
@@ -107,7 +108,7 @@ def test_no_neighbour_moves_a_subgradient_by_more_than_its_sensitivity(loss, rel
     targets = (0.0, 1.0) if loss.target_kind == "binary" else (0.0, 1e9, -1e9)
     largest = 0.0
     for theta in (np.zeros(3), np.array([1.0, -2.0, 0.5]), 100 * rng.normal(size=3)):
-        kernel = problem.kernel("gradient", theta)
+        kernel = query_kernel(problem, "gradient", theta)
         means = [np.zeros(3)] if relation is Relation.ADD_REMOVE else []
         for row in extreme:
             for y in targets:

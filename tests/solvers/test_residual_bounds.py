@@ -16,6 +16,7 @@ from privfit.privacy.relation import Relation
 from privfit.problem.objective import Problem
 from privfit.problem.oracle import Oracle
 from privfit.problem.plan import Plan
+from privfit.problem.query_kernels import query_kernel
 from privfit.problem.schedule import planned_release
 from privfit.problem.share_kernels import SIDE_CLASSES
 from privfit.solvers.geometry import Frame
@@ -82,7 +83,7 @@ def test_what_exact_shares_say(law, skewness, skew):
     y = drawn(law, 100_000, 0.01) - (law.median() - law.mean()) / law.std() * 0.01
     problem = problem_of(len(y), Squared(1.0))
     rows = ArraySource(np.ones((len(y), 1)), y, norm_bound=1.0)
-    counts = rows.sum(problem.kernel("residuals", np.zeros(1)), problem.sum_length("residuals"))
+    counts = rows.sum(query_kernel(problem, "residuals", np.zeros(1)), problem.sum_length("residuals"))
     seen = Residuals(counts / len(y), 1e-9)
     assert seen.skewness == pytest.approx(skewness, abs=0.08)
     assert seen.skew == pytest.approx(skew, abs=0.17)

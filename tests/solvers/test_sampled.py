@@ -21,6 +21,7 @@ from privfit.privacy.ledger import Ledger
 from privfit.privacy.mechanisms import NoNoise, make_source
 from privfit.privacy.relation import Relation
 from privfit.problem.oracle import Oracle
+from privfit.problem.query_kernels import query_kernel
 from privfit.solvers import NoisySGD, NonPrivate, RandomRoundSGD, resolve
 
 from .simulated import inferred, plan_once, problem_for, rows
@@ -233,7 +234,7 @@ def test_the_expected_gradient_is_within_the_bound_of_ghadimi_and_lan(rng):
     squares = []
     for seed in range(40):
         found, plan = solve(problem, solver, x, y, budget=Budget(4.0, 1e-5), seed=seed)
-        kernel = problem.kernel("gradient", found.theta)
+        kernel = query_kernel(problem, "gradient", found.theta)
         gradient = problem.mean("gradient", source.sum(kernel, problem.size))
         squares.append(float(gradient @ gradient))
     slope = problem.loss.constants.slope * problem.norm_bound

@@ -9,6 +9,7 @@ from privfit.losses import Huber, Squared
 from privfit.privacy.relation import Relation
 from privfit.problem.objective import Problem
 from privfit.problem.plan import PlannedRelease, Release
+from privfit.problem.query_kernels import query_kernel
 from privfit.problem.share_kernels import SIZE_CLASSES, SIZE_ORIGIN
 from privfit.solvers.geometry import whitened
 from privfit.solvers.sizes import LEAST_UNCUT, Sizes
@@ -38,7 +39,7 @@ def test_shares_are_those_of_the_sizes_in_the_basis(loss):
         basis, norm_bound=problem.norm_bound, amplification=problem.amplification
     )
     phi = np.linalg.solve(basis, theta)
-    found = source.sum(problem.kernel("sizes", phi), problem.sum_length("sizes"))
+    found = source.sum(query_kernel(problem, "sizes", phi), problem.sum_length("sizes"))
     keep = np.isfinite(x).all(axis=1)
     slopes = np.clip(x[keep] @ theta - y[keep], -loss.constants.slope, loss.constants.slope)
     sizes = np.abs(slopes) * np.linalg.norm(x[keep] @ basis, axis=1) / loss.constants.slope

@@ -16,6 +16,7 @@ from privfit.privacy.relation import Relation
 from privfit.problem.objective import Problem
 from privfit.problem.oracle import Oracle
 from privfit.problem.plan import Plan, PlannedRelease, Release
+from privfit.problem.query_kernels import query_kernel
 from privfit.problem.schedule import planned_release
 from privfit.problem.share_kernels import SIDE_CLASSES, SIDES_A_DOUBLING, largest_edge
 from privfit.solvers.looks import LOOKS
@@ -49,13 +50,13 @@ def test_shares_are_those_of_the_sizes_of_residuals():
     y[:3] = np.nan, 1e300, -1e300
     problem, at = problem_of(5000, SmoothedQuantile(0.3, 0.1)), np.array([0.4])
     source = ArraySource(x, y, norm_bound=1.0)
-    found = source.sum(problem.kernel("residuals", at), problem.sum_length("residuals"))
+    found = source.sum(query_kernel(problem, "residuals", at), problem.sum_length("residuals"))
     edges = np.concatenate([-EDGES[::-1], [0.0], EDGES])
     wanted = np.bincount(np.searchsorted(edges, (y - 0.4 * x[:, 0])[1:]), minlength=2 * SIDE_CLASSES)
     np.testing.assert_array_equal(found, wanted)
     assert found.sum() == 4999
     with pytest.raises(PlanViolation, match="not a function of residuals"):
-        problem_of(5, Logistic()).kernel("residuals", np.zeros(1))
+        query_kernel(problem_of(5, Logistic()), "residuals", np.zeros(1))
 
 
 @pytest.mark.parametrize("tau", [0.05, 0.25, 0.5, 0.9])

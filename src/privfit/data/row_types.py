@@ -9,6 +9,9 @@ from numba import float64, from_dtype, int64, njit, types, void
 
 VECTOR, MATRIX, PLACES = float64[::1], float64[:, ::1], int64[::1]
 
+COLUMNS = float64[:, :]
+"""Some columns of a matrix."""
+
 STRIDED = types.Array(float64, 1, "A", readonly=True)
 """Numbers that are only read, one of them for all rows perhaps, as `numpy.broadcast_to` has it."""
 

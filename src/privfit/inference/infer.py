@@ -110,9 +110,8 @@ def infer(solution: Solution, oracle: Oracle, *, directions: FloatArray) -> Infe
     around = anchor(solution.late) if solution.report == "one-step" else None
     center = solution.theta if around is None or from_point else 0.5 * (around.theta + solution.theta)
     oracle.sample(solution.part)
-    hessians = [*solution.curvature, oracle.release("hessian", center)]
-    bread = bread_from(problem, hessians, solution.expected)
-    released = oracle.release("meat", center)
+    hessian, released = oracle.release_matrices(center)
+    bread = bread_from(problem, [*solution.curvature, hessian], solution.expected)
     least = least_multiple(problem.loss, solution.dispersion)
     shared = not problem.shares.plain
     meat = meat_from(released, bread, problem.n_linear, least=least, shared=shared)

@@ -12,7 +12,7 @@ from numba import int64, njit
 from privfit._checks import FloatArray
 from privfit.data.coded import CodedMatrix
 from privfit.data.coded_loops import HEAD, gathered, row_dot
-from privfit.data.reduction import CHUNK_ROWS, slab_rows
+from privfit.data.reduction import CHUNK_ROWS
 from privfit.data.row_types import MATRIX, PLACES, VECTOR, for_coded_rows
 from privfit.problem.slopes import fill_slopes
 
@@ -100,52 +100,6 @@ def _add_gradients(  # noqa: PLR0917 -- compiled
         _add_group(numbers, codes, places, first, steps, sides, out[first // CHUNK_ROWS])
 
 
-@for_coded_rows(PLACES, VECTOR, int64, MATRIX)
-def _add_moments(  # noqa: PLR0917 -- compiled
-    numbers: Any, codes: Any, places: Any, factor: Any, group: int, out: Any
-) -> None:
-    """Add the rows' ``factor * x x'`` to ``out`` (p + 2, p + 2), which has the entries of both triangles.
-
-    An entry is added at the code that comes first in the row, so only the sum with the transpose is whole;
-    `moments` makes it so. It takes part in one addition for each row of a group, each group and each half of
-    the matrix: as many as `privfit.data.reduction.slab_terms` says, where a group has the rows of a slab.
-    """
-    constant, plain, paired = places[1], places[2], places[3]
-    fixed, n_codes = places.size - HEAD, plain + paired
-    head = fixed + constant
-    values, entries = np.ones(head), np.ones(n_codes)
-    leading, part = np.zeros((out.shape[0], head)), np.zeros_like(out)
-    for first in range(0, factor.size, group):
-        for i in range(first, min(first + group, factor.size)):
-            w = factor[i]
-            for j in range(fixed):
-                values[constant + j] = numbers[i, j]
-            for v in range(paired):
-                entries[plain + v] = numbers[i, fixed + v]
-            for a in range(n_codes):
-                row, scaled = codes[i, a], w * entries[a]
-                target = leading[row]
-                for d in range(head):
-                    target[d] += scaled * values[d]
-                line = part[row]
-                for b in range(a):
-                    line[codes[i, b]] += scaled * entries[b]
-                line[row] += 0.5 * scaled * entries[a]
-            for d in range(head):
-                place = 0 if d < constant else places[HEAD + d - constant]
-                scaled, target = w * values[d], leading[place]
-                for e in range(d):
-                    target[e] += scaled * values[e]
-                target[d] += 0.5 * scaled * values[d]
-        for row in range(out.shape[0]):
-            for column in range(out.shape[1]):
-                out[row, column] += part[row, column]
-            for d in range(head):
-                place = 0 if d < constant else places[HEAD + d - constant]
-                out[row, place] += leading[row, d]
-        part[:], leading[:] = 0.0, 0.0
-
-
 def add_rows(x: CodedMatrix, steps: FloatArray, out: FloatArray) -> None:
     """Add the rows, each times its step, shape (m,), to the first columns of ``out``, a row a chunk."""
     _add_rows(x.numbers, x.codes, x.layout.places, steps, out)
@@ -165,11 +119,3 @@ def add_gradients(  # noqa: PLR0917 -- as the compiled function
     """Add the rows' ``w * slope * x`` to the first columns of ``out``, a row a chunk."""
     wide = np.append(theta, (0.0, np.nan))
     _add_gradients(x.numbers, x.codes, x.layout.places, y, weight, wide, state, code, slope, caps, out)
-
-
-def moments(x: CodedMatrix, factor: FloatArray) -> FloatArray:
-    """Return the sum of ``factor * x x'`` over the rows, shape (p, p)."""
-    total = np.zeros((x.layout.size + 2, x.layout.size + 2))
-    _add_moments(x.numbers, x.codes, x.layout.places, factor, slab_rows(x.layout.size), total)
-    half = total[:-2, :-2]
-    return half + half.T

@@ -23,6 +23,7 @@ from privfit.data.row_types import MATRIX, VECTOR, for_numbers
 from privfit.losses.base import AbstractLoss
 from privfit.losses.pointers import address, called
 from privfit.problem import coded_kernels
+from privfit.problem.coded_moments import coded_products, moments
 from privfit.problem.groups import (
     add_rows,
     close_part,
@@ -202,17 +203,7 @@ def gradient_kernel(loss: AbstractLoss, theta: FloatArray, s: float) -> BlockKer
 
 def hessian_kernel(loss: AbstractLoss, theta: FloatArray, s: float, basis: FloatArray | None) -> BlockKernel:
     """Sum of ``s`` times the rows' Hessians at ``(theta, s)`` in the basis, flattened (q, q)."""
-    along, most = loss.constants.scale_direction, np.array([loss.constants.curvature])
-    functions = loss.functions
-    factors = _Factors(
-        _hessian_factors,
-        CURVATURE_CODES.get(functions.curvature, 0),
-        address(functions.curvature),
-        address(functions.scale_direction),
-        np.array([-along, along]),
-        lambda _: most,
-    )
-    return _products_kernel(_row_factors(loss, theta, s, factors), basis)
+    return _products_kernel(_row_factors(loss, theta, s, _curvature_functions(loss)), basis)
 
 
 def meat_kernel(loss: AbstractLoss, theta: FloatArray, s: float, basis: FloatArray | None) -> BlockKernel:
@@ -220,10 +211,18 @@ def meat_kernel(loss: AbstractLoss, theta: FloatArray, s: float, basis: FloatArr
     return _products_kernel(_row_factors(loss, theta, s, _score_functions(loss)), basis)
 
 
+def hessian_and_meat_kernel(
+    loss: AbstractLoss, theta: FloatArray, s: float, basis: FloatArray | None
+) -> BlockKernel:
+    """Sum of `hessian_kernel` and, after it, of `meat_kernel`, from one look at the rows."""
+    both = _curvature_functions(loss), _score_functions(loss)
+    return _products_kernel(_row_factors(loss, theta, s, *both), basis)
+
+
 def score_terms(loss: AbstractLoss, theta: FloatArray, s: float, basis: FloatArray | None) -> RowTerms:
     """Gradients of the rows at ``(theta, s)`` in the basis, (n, q)."""
     factors_of = _row_factors(loss, theta, s, _score_functions(loss))
-    return lambda block: scaled_rows(*_Room().turned(block.x, basis), *factors_of(block))
+    return lambda block: scaled_rows(*_Room().turned(block.x, basis), *factors_of(block)[0])
 
 
 def outer_kernel(terms: RowTerms) -> BlockKernel:
@@ -245,7 +244,7 @@ def second_moment_kernel(basis: FloatArray | None) -> BlockKernel:
         for totals, rows in _parts(block, out, _width(block, basis)):
             x, weight = block.x[rows], block.weight[rows]
             if basis is None and by_code(x):
-                totals[0] += coded_kernels.moments(x, weight).ravel()
+                totals[0] += moments(x, weight).ravel()
             else:
                 add_products(*room.turned(x, basis), np.sqrt(weight), None, totals)
 
@@ -298,8 +297,9 @@ class _Room:
         return kept[: shape[0]]
 
 
-RowFactors = Callable[[Block | CodedBlock], tuple[FloatArray, FloatArray | None]]
-"""``factors(block)`` returns the factors ``(root, last)`` of the rows; no last one without a scale."""
+RowFactors = Callable[[Block | CodedBlock], list[tuple[FloatArray, FloatArray | None]]]
+"""``factors(block)`` returns the factors ``(root, last)`` of the rows for one or two sums; no last without a
+scale."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -314,6 +314,19 @@ class _Factors:
     most: Callable[[Block | CodedBlock], FloatArray]
 
 
+def _curvature_functions(loss: AbstractLoss) -> _Factors:
+    functions, along = loss.functions, loss.constants.scale_direction
+    most = np.array([loss.constants.curvature])
+    return _Factors(
+        _hessian_factors,
+        CURVATURE_CODES.get(functions.curvature, 0),
+        address(functions.curvature),
+        address(functions.scale_direction),
+        np.array([-along, along]),
+        lambda _: most,
+    )
+
+
 def _score_functions(loss: AbstractLoss) -> _Factors:
     functions, constants = loss.functions, loss.constants
     return _Factors(
@@ -326,24 +339,29 @@ def _score_functions(loss: AbstractLoss) -> _Factors:
     )
 
 
-def _row_factors(loss: AbstractLoss, theta: FloatArray, s: float, factors: _Factors) -> RowFactors:
+def _row_factors(loss: AbstractLoss, theta: FloatArray, s: float, *each: _Factors) -> RowFactors:
     """Return what computes ``(root, last)`` of rows ``a = (root * x, last)``, clamped row by row."""
     state = np.array([s, *loss.parameters])
 
-    def factors_of(block: Block | CodedBlock) -> tuple[FloatArray, FloatArray | None]:
+    def one(
+        factors: _Factors, block: Block | CodedBlock, eta: FloatArray
+    ) -> tuple[FloatArray, FloatArray | None]:
         y, weight = block.y, block.weight
-        with np.errstate(over="ignore", invalid="ignore"):
-            eta = block.x @ theta
         root, side = np.empty(y.size), np.empty(y.size if loss.has_scale else 0)
         addresses, bounds, most = (factors.main, factors.side), factors.bounds, factors.most(block)
         factors.fill(y, eta, weight, state, factors.code, *addresses, bounds, most, root, side)
         return root, side if loss.has_scale else None
 
+    def factors_of(block: Block | CodedBlock) -> list[tuple[FloatArray, FloatArray | None]]:
+        with np.errstate(over="ignore", invalid="ignore"):
+            eta = block.x @ theta
+        return [one(factors, block, eta) for factors in each]
+
     return factors_of
 
 
 def _products_kernel(factors_of: RowFactors, basis: FloatArray | None) -> BlockKernel:
-    """Sum of ``a a'`` over the rows ``a = (root * P'x, last)``, flattened (q, q).
+    """Sum of ``a a'`` over the rows ``a = (root * P'x, last)``, flattened (q, q), for all factors in turn.
 
     Rows are turned before they are summed, so that the rounding of the sum is relative to the bound on a
     turned row.
@@ -353,22 +371,12 @@ def _products_kernel(factors_of: RowFactors, basis: FloatArray | None) -> BlockK
         room = _Room()
         for totals, rows in _parts(block, out, _width(block, basis)):
             part = block.part(rows)
-            root, last = factors_of(part)
+            factors = factors_of(part)
             if basis is None and by_code(part.x):
-                totals[0] += _coded_products(part.x, root, last).ravel()
-            else:
-                add_products(*room.turned(part.x, basis), root, last, totals)
+                totals[0] += coded_products(part.x, factors).ravel()
+                continue
+            x, constant = room.turned(part.x, basis)
+            for sums, (root, last) in zip(np.split(totals, len(factors), axis=1), factors, strict=True):
+                add_products(x, constant, root, last, sums)
 
     return CodedKernel(kernel, kernel)
-
-
-def _coded_products(x: CodedMatrix, root: FloatArray, last: FloatArray | None) -> FloatArray:
-    """Return the sum of the outer products of the rows ``(root * x, last)``."""
-    products = coded_kernels.moments(x, root * root)
-    if last is None:
-        return products
-    p = x.shape[1]
-    whole, side = np.empty((p + 1, p + 1)), np.zeros((1, p))
-    coded_kernels.add_rows(x, root * last, side)
-    whole[:p, :p], whole[p, :p], whole[:p, p], whole[p, p] = products, side[0], side[0], last @ last
-    return whole

@@ -7,21 +7,17 @@ from functools import cached_property
 import numpy as np
 
 from privfit._checks import FloatArray
-from privfit.data.blocks import BlockKernel, RowTerms
 from privfit.data.caps import SlopeBounds
 from privfit.data.shares import ShareRule
 from privfit.data.source import MOST_ROWS
-from privfit.errors import PlanViolation
 from privfit.losses import AbstractLoss, Multinomial, Poisson
 from privfit.privacy.relation import Relation
-from privfit.problem import bounded_kernels, class_kernels, kernels, marginal_kernels, numpy_kernels
 from privfit.problem.kept import kept
 from privfit.problem.plan import ReleaseKind
 from privfit.problem.queries import MATRICES, SHARES, BoundedQuery, need_hessian
-from privfit.problem.share_kernels import CLASSES, counts_kernel, norms_kernel, residuals_kernel, sizes_kernel
+from privfit.problem.share_kernels import CLASSES
 from privfit.problem.steep import SteepRows
 from privfit.problem.turning import for_each, longest_row, matrix_rounding, turned_rows
-from privfit.problem.value_kernels import Segment, secant_kernel
 
 UNIT_SCALE_RESPONSE = 3.0
 """Size to which a response on a unit scale without declared bounds is cut for its mean and spread."""
@@ -254,7 +250,7 @@ class Problem:
         assert self.basis is not None  # noqa: S101 -- asked in other coordinates only
         return self.basis if kind == "second_moment" else self._full_basis
 
-    def _row_basis(self, kind: ReleaseKind) -> FloatArray | None:
+    def row_basis(self, kind: ReleaseKind) -> FloatArray | None:
         """Return the coordinates in which rows enter the sum of a matrix; None for the encoded ones."""
         return None if self._turns(kind) else self.basis
 
@@ -262,90 +258,6 @@ class Problem:
     def sensitivity(self, kind: ReleaseKind) -> float:
         """Return the sensitivity of the mean that a query of this kind asks for."""
         return self.query(kind).sensitivity(self.relation, self.n_rows, most_rows=self.most_rows)
-
-    def kernel(self, kind: ReleaseKind, at: FloatArray) -> BlockKernel:
-        """Return the block kernel of a query at ``at``, of shape (size,), or (2 * size,) for a secant."""
-        points = 2 if kind == "secant" else 1
-        if at.shape != (points * self.size,) or not np.isfinite(at).all():
-            raise PlanViolation("a query was asked at a parameter of the wrong shape or not finite")
-        match kind:
-            case "secant":
-                return self._secant_kernel(at[: self.size], at[self.size :])
-            case "second_moment" | "norms" | "counts":
-                return self._kernel_without_point(kind)
-            case "meat":
-                return self._meat_kernel(at)
-            case "marginals" if self.basis is not None:
-                raise PlanViolation("marginals are bounded in encoded coordinates only")
-        if isinstance(self.loss, Multinomial):
-            return self._class_kernel(self.loss, kind, self.coefficients(at))
-        if kind == "marginals":
-            return marginal_kernels.marginals_kernel(self.norm_bound, self.response_range)
-        return self._row_kernel(kind, self.coefficients(at), self.split(at)[1])
-
-    def _kernel_without_point(self, kind: ReleaseKind) -> BlockKernel:
-        """Return that of a query that no parameter enters."""
-        if kind == "second_moment":
-            return kernels.second_moment_kernel(self._row_basis(kind))
-        if kind == "norms":
-            return norms_kernel()
-        if self.loss.target_kind != "count":
-            raise PlanViolation(f"{self.loss.name} takes a response that is not a count")
-        return counts_kernel(self.response_range[1])
-
-    def _row_kernel(self, kind: ReleaseKind, theta: FloatArray, scale: float) -> BlockKernel:
-        if kind == "bounded_gradient":
-            return bounded_kernels.bounded_gradient_kernel(self.loss, theta, scale, self.norm_bound)
-        if kind == "residuals":
-            return self._residuals_kernel(theta)
-        if kind == "sizes":
-            return sizes_kernel(self.loss, theta, scale, self.norm_bound)
-        made = kernels if self.loss.compiled else numpy_kernels
-        if kind == "gradient":
-            return made.gradient_kernel(self.loss, theta, scale)
-        return made.hessian_kernel(self.loss, theta, scale, self._row_basis(kind))
-
-    def _residuals_kernel(self, theta: FloatArray) -> BlockKernel:
-        if not self.loss.of_residual:
-            raise PlanViolation(f"{self.loss.name} is not a function of residuals")
-        return residuals_kernel(theta, self.response_range)
-
-    def _meat_kernel(self, at: FloatArray) -> BlockKernel:
-        if isinstance(self.loss, Multinomial) or not self.loss.compiled:
-            return kernels.outer_kernel(self.score_terms(at))
-        theta, scale = self.coefficients(at), self.split(at)[1]
-        return kernels.meat_kernel(self.loss, theta, scale, self._row_basis("meat"))
-
-    def score_terms(self, at: FloatArray) -> RowTerms:
-        """Return the gradients of single rows at ``at``, of shape (size,), in the basis."""
-        theta, scale = self.coefficients(at), self.split(at)[1]
-        if isinstance(self.loss, Multinomial):
-            return class_kernels.score_terms(self.loss, theta, self.basis)
-        made = kernels if self.loss.compiled else numpy_kernels
-        return made.score_terms(self.loss, theta, scale, self.basis)
-
-    def _class_kernel(self, loss: Multinomial, kind: ReleaseKind, theta: FloatArray) -> BlockKernel:
-        if kind in ("sizes", "residuals"):
-            raise PlanViolation(f"{kind} are not counted for {loss.name}")
-        if kind == "marginals":
-            return class_kernels.marginals_kernel(loss, self.norm_bound)
-        if kind == "bounded_gradient":
-            return class_kernels.bounded_gradient_kernel(loss, theta, self.norm_bound)
-        if kind == "gradient":
-            return class_kernels.gradient_kernel(loss, theta)
-        return class_kernels.hessian_kernel(loss, theta, self.basis)
-
-    def _secant_kernel(self, first: FloatArray, second: FloatArray) -> BlockKernel:
-        scale = self.split(first)[1]
-        length = float(np.linalg.norm(second - first))
-        if length == 0.0 or self.split(second)[1] != scale:
-            raise PlanViolation("a secant needs two different points with the same scale")
-        direction = self.coefficients((second - first) / length)
-        segment = Segment(self.coefficients(first), self.coefficients(second), direction, length)
-        if isinstance(self.loss, Multinomial):
-            return class_kernels.secant_kernel(self.loss, segment)
-        made = secant_kernel if self.loss.compiled else numpy_kernels.secant_kernel
-        return made(self.loss, segment, scale)
 
     def sum_length(self, kind: ReleaseKind) -> int:
         """Return the length of the flat sum that the kernel of a kind produces."""

@@ -2,6 +2,7 @@
 
 import math
 from collections import defaultdict, deque
+from collections.abc import Callable
 from dataclasses import fields, replace
 from functools import partial
 
@@ -19,7 +20,7 @@ from privfit.problem.plan import Plan, PlannedRelease, Release, ReleaseKind
 from privfit.problem.procedure import AbstractProcedure
 from privfit.problem.rows import Rows
 from privfit.problem.schedule import held_to
-from privfit.problem.totals import query_total
+from privfit.problem.totals import HESSIAN_AND_MEAT, matrices_total, query_total
 
 _OF_BASIS = ("basis", "norm_bound", "amplification", "steep")
 """What of a problem depends on its coordinates."""
@@ -198,17 +199,21 @@ class Oracle:
         PlanViolation
             If nothing of this kind is left in the plan, or the planned sensitivity is too small.
         """
-        planned, sensitivity = self._next(kind), self.problem.sensitivity(kind)
-        if sensitivity > planned.sensitivity:
-            raise PlanViolation(f"the plan understates the sensitivity of a {kind} release")
-        planned = held_to(planned, sensitivity)
-        total = query_total(self.problem, kind, at)
-        self._queues[kind].popleft()
-        with np.errstate(all="ignore"):  # a warning would depend on rows
-            mean = self.problem.mean(kind, total(self._rows()))
-            perturb = perturb_vector if mean.ndim == 1 else perturb_matrix
-            noisy = perturb(mean, planned, self._noise)
-        return self._record(planned, at, noisy / self._part)
+        planned, total = self._held(kind), query_total(self.problem, kind, at)
+        return self._answer([planned], at, lambda rows: [total(rows)])[0]
+
+    def release_matrices(self, at: FloatArray) -> list[Release]:
+        """Answer the next planned Hessian and the next planned meat, if it can be from one pass.
+
+        Each is what `release` would answer, with noise of its own.
+
+        Parameters
+        ----------
+        at : array of shape (size,)
+            Parameter, a function of earlier releases.
+        """
+        planned = [self._held(kind) for kind in HESSIAN_AND_MEAT]
+        return self._answer(planned, at, matrices_total(self.problem, at))
 
     def carry_out(self, procedure: AbstractProcedure, at: FloatArray) -> Release:
         """Carry out the next planned procedure of its kind.
@@ -234,7 +239,34 @@ class Oracle:
         self._queues[planned.kind].popleft()
         with np.errstate(all="ignore"):
             outcome = procedure.carry_out(self.problem, Rows(self.problem, self._rows()), self._noise)
-        return self._record(planned, at, outcome)
+        released = self._record(planned, at, outcome)
+        _progress.step("passes")
+        return released
+
+    def _held(self, kind: ReleaseKind) -> PlannedRelease:
+        """Return the next planned answer of a kind, with the noise that the present sensitivity needs."""
+        planned, sensitivity = self._next(kind), self.problem.sensitivity(kind)
+        if sensitivity > planned.sensitivity:
+            raise PlanViolation(f"the plan understates the sensitivity of a {kind} release")
+        return held_to(planned, sensitivity)
+
+    def _answer(
+        self, planned: list[PlannedRelease], at: FloatArray, totals: Callable[[RowSource], list[FloatArray]]
+    ) -> list[Release]:
+        """Use up planned answers, one of a kind each, and give them, from what computes their flat sums."""
+        for one in planned:
+            self._queues[one.kind].popleft()
+        with np.errstate(all="ignore"):  # a warning would depend on rows
+            sums = totals(self._rows())
+            noisy = [self._noisy(one, total) for one, total in zip(planned, sums, strict=True)]
+        released = [self._record(one, at, value) for one, value in zip(planned, noisy, strict=True)]
+        _progress.step("passes", self._part, count=len(planned))
+        return released
+
+    def _noisy(self, planned: PlannedRelease, total: FloatArray) -> FloatArray:
+        mean = self.problem.mean(planned.kind, total)
+        perturb = perturb_vector if mean.ndim == 1 else perturb_matrix
+        return perturb(mean, planned, self._noise) / self._part
 
     def _next(self, kind: ReleaseKind) -> PlannedRelease:
         if not self.remaining(kind):
@@ -244,7 +276,6 @@ class Oracle:
     def _record(self, planned: PlannedRelease, at: FloatArray, value: FloatArray) -> Release:
         release = Release(planned, at.copy(), value, self._part)
         self._released.append(release)
-        _progress.step("passes", release.part)
         return release
 
 

@@ -19,7 +19,7 @@ from privfit.data.instructions import INTEGER, add_to, new_sums, pointer, spread
 from privfit.data.lanes import LANES, scale_eight
 from privfit.data.lanes import ROWS as EIGHT
 from privfit.data.reduction import CHUNK_ROWS, chunk_rows, slabs
-from privfit.data.row_types import MATRIX, VECTOR, for_numbers
+from privfit.data.row_types import COLUMNS, MATRIX, VECTOR, for_numbers
 
 ROWS = 64
 """Rows whose products are added up before their sum is added to that of the others."""
@@ -82,7 +82,7 @@ def _close(sums: Any, q: int, total: Any) -> None:
     sums[:] = 0.0
 
 
-@for_numbers(int64, VECTOR, VECTOR, MATRIX)
+@for_numbers(int64, VECTOR, VECTOR, COLUMNS)
 def _add_narrow(x: Any, constant: int, root: Any, last: Any, totals: Any) -> None:
     """Add the sum of each chunk's outer products to its row of ``totals``; ``last`` is empty without one."""
     n, p = x.shape

@@ -10,6 +10,7 @@ from privfit.data.reduction import CHUNK_ROWS, chunk_rows, sum_chunks
 from privfit.data.source import IntArray, RowSource
 from privfit.problem.objective import Problem
 from privfit.problem.plan import ReleaseKind
+from privfit.problem.query_kernels import query_kernel
 from privfit.problem.totals import query_total
 
 
@@ -52,7 +53,7 @@ class Rows:
     def sum_over(self, indices: IntArray, kind: ReleaseKind, at: FloatArray) -> FloatArray:
         """Return the exact flat sum of a query over the rows with these numbers."""
         problem, chunks = self._problem, -(-indices.size // CHUNK_ROWS)
-        kernel = problem.kernel(kind, at)
+        kernel = query_kernel(problem, kind, at)
 
         def work(first: int, last: int, out: FloatArray) -> None:
             for k, rows in enumerate(chunk_rows(first, last)):

@@ -11,8 +11,12 @@ from privfit.data.source import ArraySource, RowSource
 from privfit.problem.kernels import second_moment_kernel
 from privfit.problem.objective import Problem
 from privfit.problem.plan import ReleaseKind
+from privfit.problem.query_kernels import matrices_kernel, query_kernel, score_terms, share_rows
 
 Total = Callable[[RowSource], FloatArray]
+
+HESSIAN_AND_MEAT: tuple[ReleaseKind, ReleaseKind] = ("hessian", "meat")
+"""What `matrices_total` sums, in its order."""
 
 
 def query_total(problem: Problem, kind: ReleaseKind, at: FloatArray) -> Total:
@@ -37,10 +41,10 @@ def query_total(problem: Problem, kind: ReleaseKind, at: FloatArray) -> Total:
     data analysis using generalized linear models*). It is the second moment of these scores, which are held
     to the bound of the query as rows are to theirs: so the rounding of the scores cannot matter.
     """
-    kernel, length = TravellingKernel(problem.kernel, kind, at), problem.sum_length(kind)
+    kernel, length = TravellingKernel(query_kernel, problem, kind, at), problem.sum_length(kind)
     if kind != "meat" or problem.unit is None:
         return lambda source: source.sum(kernel, length)
-    terms, bound = problem.score_terms(at), math.sqrt(problem.query(kind).bound)
+    terms, bound = score_terms(problem, at), math.sqrt(problem.query(kind).bound)
 
     def total(source: RowSource) -> FloatArray:
         scores = source.unit_sums(terms, problem.size)
@@ -48,3 +52,21 @@ def query_total(problem: Problem, kind: ReleaseKind, at: FloatArray) -> Total:
         return units.sum(second_moment_kernel(None), length)
 
     return total
+
+
+def matrices_total(problem: Problem, at: FloatArray) -> Callable[[RowSource], list[FloatArray]]:
+    """Return what computes the flat sums of the Hessian and of the meat at ``at``, in one pass if it can.
+
+    Each is the sum that `query_total` computes.
+
+    Parameters
+    ----------
+    problem : Problem
+    at : array of shape (size,)
+    """
+    if not share_rows(problem):
+        each = [query_total(problem, kind, at) for kind in HESSIAN_AND_MEAT]
+        return lambda source: [total(source) for total in each]
+    kernel = TravellingKernel(matrices_kernel, problem, at)
+    lengths = [problem.sum_length(kind) for kind in HESSIAN_AND_MEAT]
+    return lambda source: np.split(source.sum(kernel, sum(lengths)), lengths[:1])
