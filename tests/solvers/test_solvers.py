@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from privfit.errors import Incompatible, InvalidArgument
-from privfit.losses import ConcomitantHuber, Huber, Logistic, Squared
+from privfit.losses import ConcomitantHuber, Huber, Logistic, SmoothedQuantile, Squared
 from privfit.planning import make_plan
 from privfit.privacy.allowance import Allowance
 from privfit.privacy.composition import GaussianEvent, compose
@@ -159,7 +159,13 @@ def test_rows_are_weighted_down_only_as_far_as_the_budget_requires(rng):
     assert plain[0] == faithful[0] == pytest.approx(1.2 * 3)
     assert plain[-1] == faithful[-1] == pytest.approx(2000)
     assert faithful[1] == pytest.approx(0.006 * 2000 * 0.1**2 * (1 + 100 / 3), rel=1e-6)  # noise of the steps
-    assert faithful[3] == pytest.approx(0.015 * 2000 / math.sqrt(3) * (1 + 15 / 3), rel=1e-6)  # and the bread
+    for_bread = 0.015 * 2000 / math.sqrt(3)
+    assert faithful[3] == pytest.approx(3.0 * for_bread, rel=1e-6)  # and the bread
+    columns = tuple(f"x{k}" for k in range(20))
+    wide = dataclasses.replace(bounded, columns=columns, penalised=(True,) * 20)
+    assert bound(wide, 1.0) == pytest.approx(0.015 * 2000 / math.sqrt(20) * (1 + 15 / 20), rel=1e-6)
+    quantile = dataclasses.replace(bounded, loss=SmoothedQuantile(0.5, 0.4))
+    assert bound(quantile, 1.0) == pytest.approx(2.25 * for_bread, rel=1e-6)
 
 
 @pytest.mark.parametrize("seed", range(5))
