@@ -9,16 +9,17 @@ import numpy as np
 from privfit._checks import FloatArray, in_range
 from privfit.inference.combine import Estimate, Turning, anchor, far_along, last_iterate, widened
 from privfit.inference.controls import in_parameter, uncontrolled
-from privfit.inference.covariance import Bread, bread_from, debiased, hidden, spread
+from privfit.inference.covariance import Bread, average_hessian, bread_from, debiased, hidden, spread
 from privfit.inference.density_slope import corrected
 from privfit.inference.ends import may_be_without_end
+from privfit.inference.exact_bread import exact_bread
 from privfit.inference.meat import least_multiple, meat_from, shortfall
 from privfit.inference.polish import GRADIENT_SHARES, HESSIAN_SHARES, polished, settle
 from privfit.inference.sandwich import sandwich, satterthwaite, with_tails, with_variance
 from privfit.privacy.allowance import Allowance
 from privfit.problem.objective import Problem
 from privfit.problem.oracle import Oracle
-from privfit.problem.plan import PlannedRelease
+from privfit.problem.plan import PlannedRelease, Release
 from privfit.problem.schedule import planned_release
 from privfit.solvers.base import AbstractSolver, Solution, floored_inverse, keep_scale_positive
 
@@ -111,7 +112,7 @@ def infer(solution: Solution, oracle: Oracle, *, directions: FloatArray) -> Infe
     center = solution.theta if around is None or from_point else 0.5 * (around.theta + solution.theta)
     oracle.sample(solution.part)
     hessians = [*solution.curvature, oracle.release("hessian", center)]
-    bread = bread_from(problem, hessians, solution.expected)
+    bread = _bread(solution, hessians)
     released = oracle.release("meat", center)
     least = least_multiple(problem.loss, solution.dispersion)
     shared = not problem.shares.plain
@@ -151,6 +152,14 @@ def infer(solution: Solution, oracle: Oracle, *, directions: FloatArray) -> Infe
     cov_noise[unknown, unknown] = np.inf
     freedom = (np.where(unknown, np.inf, each) for each in (dof, joint_dof))
     return Inference(*_parameter(problem, theta), cov_sampling, cov_noise, *freedom)
+
+
+def _bread(solution: Solution, hessians: Sequence[Release]) -> Bread:
+    problem = solution.problem
+    if solution.bound is None:
+        return bread_from(problem, hessians, solution.expected)
+    hessian, _ = average_hessian(problem, hessians)
+    return exact_bread(hessian + problem.ridge, solution.bound, problem.loss.constants.curvature)
 
 
 def _turning(problem: Problem, bread: Bread, sampling: FloatArray) -> Turning:
