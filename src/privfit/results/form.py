@@ -1,10 +1,11 @@
 """The public form of a fitted model: what its coefficients act on, and how a mean follows."""
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from privfit.errors import InvalidArgument
 from privfit.inference.effects import Link
-from privfit.results.spelling import is_spelled
+from privfit.results.spelling import is_in_other_words, is_spelled
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,10 +73,10 @@ class ModelForm:
     def positions_of(self, terms: tuple[str, ...]) -> list[int]:
         """Return which coefficients belong to any of these terms, or raise `InvalidArgument`.
 
-        They may be spelled as in the formula, with factors in backquotes.
+        They may be spelled as in the formula: factors in backquotes, spaced and ordered otherwise.
         """
         known_terms = dict.fromkeys(self.terms)
-        meant = [known for term in terms for known in known_terms if is_spelled(known, term)]
+        meant = [known for term in terms for known in _meant(term, known_terms)]
         if not terms or len(meant) < len(terms):
             raise InvalidArgument(f"terms must name terms of the model: {', '.join(known_terms)}")
         return [k for term in dict.fromkeys(meant) for k in self.positions(term)]
@@ -92,3 +93,10 @@ class ModelForm:
             return (self.of_response,)
         shown = self.classes[1:] if len(self.classes) == 2 else self.classes
         return tuple(f"P({label})" for label in shown)
+
+
+def _meant(term: object, terms: Iterable[str]) -> list[str]:
+    """Return the terms that are spelled so, or the only one that is in other words."""
+    as_it_is = [known for known in terms if is_spelled(known, term)]
+    otherwise = [] if as_it_is else [known for known in terms if is_in_other_words(known, term)]
+    return as_it_is or (otherwise if len(otherwise) == 1 else [])
