@@ -133,6 +133,7 @@ def _result(
             half_widths=tuple(column.half_width for column in design.columns),
             quantile=model.quantile,
             learned=learned,
+            ordered=options.ordered,
         ),
         encoder=encoder,
     )

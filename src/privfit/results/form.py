@@ -36,6 +36,9 @@ class ModelForm:
         Which quantile of the response the linear predictor is of, in (0, 1); None: its mean, or none.
     learned : tuple of LearnedRange
         Bounds that no schema declared.
+    ordered : bool
+        Whether the rows that were fitted had the predictors in the order of the schema, as far as they had
+        names. An array of covariates is in that order; where rows were in another it is refused.
 
     Raises
     ------
@@ -51,6 +54,7 @@ class ModelForm:
     half_widths: tuple[float, ...] = ()
     quantile: float | None = None
     learned: tuple[LearnedRange, ...] = ()
+    ordered: bool = True
 
     def __post_init__(self) -> None:
         p = len(self.columns)
