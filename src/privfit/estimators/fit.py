@@ -134,6 +134,7 @@ def _result(
             quantile=model.quantile,
             learned=learned,
             ordered=options.ordered,
+            hiding=tuple(dict.fromkeys(design.terms[place] for place in inference.hiding)),
         ),
         encoder=encoder,
     )

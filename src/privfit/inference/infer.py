@@ -8,7 +8,7 @@ import numpy as np
 
 from privfit._checks import FloatArray, in_range
 from privfit.inference.combine import Estimate, Turning, anchor, far_along, last_iterate, widened
-from privfit.inference.controls import in_parameter, uncontrolled
+from privfit.inference.controls import hidden_numbers, in_parameter, uncontrolled
 from privfit.inference.covariance import Bread, average_hessian, bread_from, debiased, hidden, spread
 from privfit.inference.density_slope import corrected
 from privfit.inference.ends import may_be_without_end
@@ -60,6 +60,8 @@ class Inference:
     cov_sampling, cov_noise : array of shape (k, k) or None
     dof, joint_dof : array of shape (k,) or None
         Degrees of freedom of each variance, and of the covariance matrix along each coefficient.
+    hiding : tuple of int
+        Places of numbers that noise hides as a whole, so that others are given up beside them.
     """
 
     theta: FloatArray
@@ -68,6 +70,7 @@ class Inference:
     cov_noise: FloatArray | None
     dof: FloatArray | None
     joint_dof: FloatArray | None
+    hiding: tuple[int, ...] = ()
 
 
 def inference_shares(
@@ -151,7 +154,9 @@ def infer(solution: Solution, oracle: Oracle, *, directions: FloatArray) -> Infe
     cov_noise[unknown], cov_noise[:, unknown] = 0.0, 0.0
     cov_noise[unknown, unknown] = np.inf
     freedom = (np.where(unknown, np.inf, each) for each in (dof, joint_dof))
-    return Inference(*_parameter(problem, theta), cov_sampling, cov_noise, *freedom)
+    lost = np.flatnonzero(np.any(hidden_numbers(problem, bread, solution.at_bounds), axis=0))
+    hiding = tuple(problem.numbers[k][0] for k in lost)
+    return Inference(*_parameter(problem, theta), cov_sampling, cov_noise, *freedom, hiding=hiding)
 
 
 def _bread(solution: Solution, hessians: Sequence[Release]) -> Bread:

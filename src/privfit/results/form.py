@@ -39,6 +39,8 @@ class ModelForm:
     ordered : bool
         Whether the rows that were fitted had the predictors in the order of the schema, as far as they had
         names. An array of covariates is in that order; where rows were in another it is refused.
+    hiding : tuple of str
+        Terms that noise hides as a whole, as released matrices show, so that other coefficients are given up.
 
     Raises
     ------
@@ -55,6 +57,7 @@ class ModelForm:
     quantile: float | None = None
     learned: tuple[LearnedRange, ...] = ()
     ordered: bool = True
+    hiding: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         p = len(self.columns)
@@ -65,6 +68,8 @@ class ModelForm:
             raise InvalidArgument(
                 "classes must hold two or more labels for link='logit', none or two for 'none', and none else"
             )
+        if not set(self.hiding) <= set(self.terms):
+            raise InvalidArgument("hiding must name terms of the model")
         if self.quantile is not None and not (self.link == "identity" and 0.0 < self.quantile < 1.0):
             raise InvalidArgument("quantile must lie between 0 and 1, and goes with link='identity' alone")
 

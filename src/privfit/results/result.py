@@ -305,7 +305,7 @@ class FitResult(ExplainsAbsence):
             scale=self.scale,
             statement=self.statement,
             plan=self.plan,
-            learned=() if self.form is None else self.form.learned,
+            form=self.form,
             level=level,
             uncertainty=None if self.cov_sampling is None else self._uncertainty(level),
         )

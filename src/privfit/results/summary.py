@@ -9,11 +9,11 @@ import numpy as np
 from privfit._checks import FloatArray, coverage
 from privfit.problem.plan import Plan
 from privfit.results import printer
-from privfit.results.form import LearnedRange
+from privfit.results.form import LearnedRange, ModelForm
 from privfit.results.numbers import confidence, ends
 from privfit.results.printer import Column
 from privfit.results.statement import PrivacyStatement
-from privfit.results.unusable import footnotes
+from privfit.results.unusable import footnotes, hidden_by
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -105,7 +105,7 @@ def summarize(
     scale: float | None,
     statement: PrivacyStatement,
     plan: Plan,
-    learned: Sequence[LearnedRange],
+    form: ModelForm | None,
     level: float,
     uncertainty: Uncertainty | None,
 ) -> Summary:
@@ -126,7 +126,7 @@ def summarize(
         footers=(
             *statement.in_words(plan.n_rows),
             *_reading(uncertainty, level, noisy=plan.private, pure=statement.notion == "pure"),
-            *_bounds(learned),
+            *_of_form(form),
         ),
     )
 
@@ -202,6 +202,10 @@ def _reading(uncertainty: Uncertainty | None, level: float, *, noisy: bool, pure
             f"standard errors are themselves estimated with privacy noise{tails}."
         )
     return [*footers, *footnotes(uncertainty.se, "this coefficient", noisy=True)]
+
+
+def _of_form(form: ModelForm | None) -> list[str]:
+    return [] if form is None else [*hidden_by(form.hiding), *_bounds(form.learned)]
 
 
 def _bounds(learned: Sequence[LearnedRange]) -> list[str]:
