@@ -145,3 +145,49 @@ def test_no_command_but_grant_makes_a_ledger(invoke, path, refused):
     bare = invoke("ledger")
     assert bare.exit_code == 2
     assert "grant" in bare.output
+
+
+def test_a_grant_that_is_refused_makes_no_ledger(invoke, path, refused):
+    for name in ("", "  "):
+        refused(
+            invoke("ledger", "grant", path, "--dataset", name, "--epsilon", 1, "--delta", 0),
+            1,
+            "InvalidArgument: dataset must be a name",
+        )
+        assert not path.exists()
+
+
+def interrupt(*_, **__):
+    raise KeyboardInterrupt
+
+
+@pytest.mark.parametrize("reading", [True, False])
+def test_who_stops_a_run_is_told_what_the_ledger_counts(
+    invoke, people, schema, path, monkeypatch, *, reading
+):
+    """Before the spend is reserved nothing is counted, afterwards all of it."""
+    granted(invoke, path)
+    place = "privfit.problem.oracle.Oracle.release" if reading else "privfit.estimators.fit.plan_fit"
+    told = "privfit: stopped; the ledger counts what was reserved for it as spent\n"
+    with monkeypatch.context() as patched:
+        patched.setattr(place, interrupt)
+        done = fit(invoke, people, schema, path)
+    assert (done.exit_code, done.stdout) == (130, "")
+    assert done.stderr == (told if reading else "privfit: stopped\n")
+    spends = pf.Ledger(path).export()["reservations"]
+    assert len(spends) == reading
+    with monkeypatch.context() as patched:
+        patched.setattr(place, interrupt)
+        done = invoke("fit", people, "--schema", schema, "--model", "logit")
+    assert (done.exit_code, done.stdout, done.stderr) == (130, "", "privfit: stopped\n")
+
+
+def test_who_stops_a_look_at_bounds_is_told_what_the_ledger_counts(invoke, people, draft, path, monkeypatch):
+    granted(invoke, path)
+    with monkeypatch.context() as patched:
+        patched.setattr("privfit.estimators.look.asked", interrupt)
+        args = ["--schema", draft, "--epsilon", 0.1, "--delta", 1e-7, "--ledger", path, "--dataset", "people"]
+        done = invoke("bounds", people, *args)
+    assert (done.exit_code, done.stdout) == (130, "")
+    assert done.stderr == "privfit: stopped; the ledger counts what was reserved for it as spent\n"
+    assert len(pf.Ledger(path).export()["reservations"]) == 1

@@ -211,6 +211,9 @@ class TestSchema:
     def test_weights_need_a_declared_bound(self):
         with pytest.raises(SchemaError, match="not in the schema"):
             self.plain.with_roles(weights="z")
+        negative = Schema({"w": {"type": "numeric", "lower": -1, "upper": 4}})
+        with pytest.raises(SchemaError, match=r"^column 'w': survey weights need lower >= 0"):
+            negative.with_roles(weights="w")
         levels = Schema(self.plain.to_dict() | {"c": {"type": "categorical", "levels": ["a", "b"]}})
         with pytest.raises(SchemaError, match="survey weights need"):
             levels.with_roles(weights="c")

@@ -1,5 +1,6 @@
 """The same data gives the same rows however it is held, and no error tells a cell."""
 
+import bz2
 import copy
 import gzip
 import lzma
@@ -509,3 +510,28 @@ def test_files_with_a_number_that_its_type_does_not_allow_are_read_as_in_memory(
         assert as_text(open_table(path).values("t")).to_pylist() == expected
         (batch,) = read_batches(path, ["t"], TextForm(), BatchSizes(9, 99, 1))
         assert as_text(batch.column("t")).to_pylist() == expected
+
+
+@pytest.mark.parametrize("rows", [300, 100_000])
+@pytest.mark.parametrize("harm", ["cut in the middle", "cut at the end", "changed"])
+@pytest.mark.parametrize("name", ["a.csv.gz", "a.csv.bz2", "a.csv.zst"])
+def test_a_packed_file_that_is_damaged_is_told_to_be_so(name, harm, rows, tmp_path):
+    """Long ones are found out after the header."""
+    if (name, harm) == ("a.csv.zst", "changed"):
+        pytest.skip("it was written without a checksum")
+    text = "a,b\n" + "".join(f"{7919 * k % 104729},canary-{k}\n" for k in range(rows))
+    pack = {"a.csv.gz": gzip.compress, "a.csv.bz2": bz2.compress}.get(name, _zstd)
+    packed = bytearray(pack(text.encode()))
+    if harm == "changed":
+        packed[len(packed) // 2] ^= 255
+    else:
+        del packed[len(packed) // 2 if harm == "cut in the middle" else -5 :]
+    (tmp_path / name).write_bytes(packed)
+    with pytest.raises(SchemaError, match=f"{name}' is damaged or incomplete, and cannot") as caught:
+        open_table(tmp_path / name)
+    assert caught.value.__context__ is None
+    assert "canary" not in str(caught.value)
+
+
+def _zstd(text):
+    return pa.compress(text, "zstd", asbytes=True)

@@ -1,7 +1,9 @@
 """Fits without noise: what their tables say, and what they make of rows that determine no coefficient."""
 
 import numpy as np
+import pandas as pd
 import pytest
+import statsmodels.formula.api as smf
 
 import privfit as pf
 
@@ -109,3 +111,80 @@ def test_a_constant_response_shows_no_effects(fit):
     assert result.pvalues["Intercept"] < 0.001
     assert (result.bse[["x", "z"]] < 1e-10).all()
     assert result.bse["Intercept"] < 1e-4  # residuals within the smallest class of a look are not told apart
+
+
+def in_wide_bounds(reach, lower=None):
+    """A column whose declared range is far wider than its values, beside one that is not."""
+    rng = np.random.default_rng(3)
+    x, z = rng.normal(5.0, 1.0, N), rng.normal(size=N)
+    y = 1.0 + 0.5 * x - z + rng.standard_t(5, size=N)
+    table = pd.DataFrame({"x": x, "z": z, "y": y, "b": (y > 3.0).astype(int)})
+    bounds = {"x": (-reach if lower is None else lower, reach), "z": (-5, 5), "y": (-40, 40)}
+    schema = {name: {"type": "numeric", "lower": low, "upper": high} for name, (low, high) in bounds.items()}
+    return table, {**schema, "b": {"type": "categorical", "levels": [0, 1]}}
+
+
+@pytest.mark.parametrize("reach", [1e3, 1e5, 1e7, 1e10])
+@pytest.mark.parametrize("model", ["ols", "logit"])
+def test_a_column_that_hardly_varies_within_its_bounds_counts_like_any_other(model, reach):
+    """It was taken for collinear: its coefficient was 0, or its standard error infinite or wrong."""
+    table, schema = in_wide_bounds(reach)
+    formula = "y ~ x + z" if model == "ols" else "b ~ x + z"
+    result = getattr(pf, model)(formula, table, schema=schema, solver="non-private")
+    fit = getattr(smf, model)(formula, table).fit(cov_type="HC0", **({} if model == "ols" else {"disp": 0}))
+    np.testing.assert_allclose(result.params, fit.params, rtol=1e-6)
+    np.testing.assert_allclose(result.bse, fit.bse, rtol=1e-6)
+
+
+def test_the_units_of_a_column_do_not_change_a_fit_with_a_scale():
+    fits = []
+    for reach in (10.0, 1e8):
+        table, schema = in_wide_bounds(reach)
+        fits.append(pf.huber("y ~ x + z", table, schema=schema, solver="non-private"))
+    np.testing.assert_allclose(fits[1].params, fits[0].params, rtol=1e-6)
+    np.testing.assert_allclose(fits[1].bse, fits[0].bse, rtol=1e-6)
+    assert fits[1].scale == pytest.approx(fits[0].scale, rel=1e-6)
+
+
+def test_a_column_far_from_the_middle_of_its_bounds_is_told_from_the_intercept():
+    table, schema = in_wide_bounds(1e4, lower=0.0)
+    result = pf.ols("y ~ x + z", table, schema=schema, solver="non-private")
+    fit = smf.ols("y ~ x + z", table).fit(cov_type="HC0")
+    np.testing.assert_allclose(result.params, fit.params, rtol=1e-4)
+    np.testing.assert_allclose(result.bse, fit.bse, rtol=1e-4)
+
+
+@pytest.mark.parametrize("reach", [10.0, 1e7])
+def test_collinear_columns_of_very_different_units_are_both_undetermined(reach):
+    table, schema = in_wide_bounds(reach)
+    table["w"] = table["x"] + table["z"]
+    schema["w"] = {"type": "numeric", "lower": -100, "upper": 100}
+    result = pf.ols("y ~ x + z + w", table, schema=schema, solver="non-private")
+    assert np.isinf(result.bse[["x", "z", "w"]]).all()
+    assert np.isfinite(result.bse["Intercept"])
+    fitted = result.predict(table)
+    np.testing.assert_allclose(fitted, smf.ols("y ~ x + z", table).fit().fittedvalues, rtol=1e-6)
+
+
+NOTHING = {"x": lambda _: np.full(N, np.nan), "y": lambda _: np.full(N, np.nan)}
+
+
+@pytest.mark.parametrize("missing", NOTHING)
+@pytest.mark.parametrize("model", ["ols", "huber", "quantile", "logit", "svm", "poisson"])
+def test_where_no_row_counts_nothing_is_determined(model, missing):
+    """Standard errors were nan, with warnings of NumPy."""
+    response, schema = ("b", SCHEMA) if model in ("logit", "svm") else ("y", SCHEMA)
+    if model == "poisson":
+        schema = {**SCHEMA, "y": {**SCHEMA["y"], "lower": 0}}
+    name = response if missing == "y" else missing
+    nothing = {name: lambda _: np.full(N, None, dtype=object) if name == "b" else np.full(N, np.nan)}
+    result = getattr(pf, model)(f"{response} ~ x + z", people(**nothing), schema=schema, solver="non-private")
+    assert np.isinf(result.bse).all()
+    assert (result.pvalues == 1.0).all()
+    assert "the rows do not determine this coefficient" in " ".join(result.summary().as_text().split())
+
+
+def test_a_scale_that_no_row_shows_leaves_nothing_determined():
+    """All rows are at the upper bound of the response, so that none has a curvature."""
+    far = people(x=lambda data: data["x"] + 1e6, y=lambda data: data["y"] + 1e6)
+    assert np.isinf(pf.huber("y ~ x", far, **PLAIN).bse).all()

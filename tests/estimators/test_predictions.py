@@ -2,6 +2,8 @@
 
 import numpy as np
 import pandas as pd
+import polars as pl
+import pyarrow as pa
 import pytest
 from sklearn.metrics import r2_score
 
@@ -199,3 +201,52 @@ def test_names_of_an_earlier_fit_do_not_stay():
     model.fit(pf.RowStream([(x, y)], n_rows=400, columns=2))
     assert not hasattr(model, "feature_names_in_")
     assert model.predict(x).shape == (400,)
+
+
+NUMBERS = {name: {"type": "numeric", "lower": -3, "upper": 3} for name in ("b", "a", "y")}
+ANOTHER_ORDER = r"is an array, .* had them in another order than the schema; pass a data frame .* of b, a$"
+
+
+def numbers(*names):
+    cells = np.random.default_rng(2).uniform(-1, 1, (300, 2))
+    return pd.DataFrame(cells, columns=["a", "b"])[list(names)], pd.Series(cells[:, 0], name="y")
+
+
+def saved(result):
+    return pf.FitResult.from_json(result.to_json())
+
+
+@pytest.mark.parametrize("made", [pd.DataFrame, dict, pa.Table.from_pandas, pl.from_pandas])
+def test_an_array_is_refused_where_the_fitted_table_had_another_order(made):
+    """It was taken to be in the order of the schema, silently."""
+    x, y = numbers("a", "b")
+    model = pf.LinearRegression(schema=NUMBERS, solver="non-private").fit(made(x), y)
+    np.testing.assert_allclose(model.predict(x), y, atol=1e-6)
+    with pytest.raises(pf.SchemaError, match=f"^X {ANOTHER_ORDER}"):
+        model.predict(x.to_numpy())
+    for result in (model.result_, saved(model.result_)):
+        np.testing.assert_allclose(result.predict(x), y, atol=1e-6)
+        for asked in (result.predict, result.decision_function, result.get_prediction, result.get_margeff):
+            with pytest.raises(pf.SchemaError, match=f"^data {ANOTHER_ORDER}"):
+                asked(x.to_numpy())
+
+
+@pytest.mark.parametrize("made", [lambda x: x, lambda x: x.assign(c="?"), lambda x: x.to_numpy()])
+def test_an_array_is_in_the_order_of_the_schema(made):
+    x, y = numbers("b", "a")
+    model = pf.LinearRegression(schema=NUMBERS, solver="non-private").fit(made(x), y)
+    for predict in (model.predict, model.result_.predict, saved(model.result_).predict):
+        np.testing.assert_allclose(predict(x.to_numpy()), y, atol=1e-6)
+        np.testing.assert_allclose(predict(x[["a", "b"]]), y, atol=1e-6)
+
+
+def test_a_formula_does_not_change_the_order_of_arrays():
+    for order in (("a", "b"), ("b", "a")):
+        x, y = numbers(*order)
+        result = pf.ols("y ~ a + b", x.assign(y=y), schema=NUMBERS, solver="non-private")
+        for one in (result, saved(result)):
+            if order == ("b", "a"):
+                np.testing.assert_allclose(one.predict(x.to_numpy()), y, atol=1e-6)
+            else:
+                with pytest.raises(pf.SchemaError, match=ANOTHER_ORDER):
+                    one.predict(x.to_numpy())

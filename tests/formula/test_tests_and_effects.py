@@ -90,6 +90,7 @@ def test_terms_agree_with_statsmodels(pair):
     same = ours.compare_without("C(job)", "age:C(job)")
     assert same.df == 4
     assert ours.compare_without("C(job)", "`age`:C(job)").statistic == same.statistic
+    assert ours.compare_without("C( job )", "C(job) : age").statistic == same.statistic
     assert (
         same.statistic
         == ours.wald_test(np.eye(8)[[k for k, n in enumerate(ours.names) if "job" in n]]).statistic

@@ -8,7 +8,7 @@ import pytest
 
 import privfit as pf
 from privfit.data.unit_scale import UnitScaleEncoder
-from privfit.inference.controls import uncontrolled
+from privfit.inference.controls import hidden_numbers, uncontrolled
 from privfit.inference.covariance import Bread
 from privfit.losses import Logistic, Multinomial
 from privfit.terms.encoder import FormulaEncoder
@@ -195,3 +195,43 @@ def test_a_number_is_hidden_class_by_class():
     for place, lost in ((1, [True, True, False, False]), (3, [False, False, True, True])):
         bread = Bread(matrix, np.eye(4), 0.1, np.eye(4)[:, [place]])
         np.testing.assert_array_equal(uncontrolled(problem, np.eye(4), bread), lost)
+
+
+HIDING = {"slopes by level": "C(g):b"}
+
+
+@pytest.mark.parametrize("name", FITS)
+def test_a_result_names_what_hides_other_coefficients(name):
+    """Of released numbers alone, and as well once it was saved."""
+    for seed in range(3):
+        result = FITS[name](rows(seed), seed, schema(WIDE))
+        assert result.form is not None
+        assert result.form.hiding == (HIDING.get(name, "b"),)
+        assert np.isinf(result.bse).all()
+        for one in (result, pf.FitResult.from_json(result.to_json())):
+            said = " ".join(one.summary().as_text().split())
+            assert (
+                f"The noise hides {HIDING.get(name, 'b')} as a whole, and so what goes with it: other" in said
+            )
+
+
+@pytest.mark.parametrize("inference", [True, False])
+def test_where_nothing_is_hidden_none_is_named(inference):
+    result = pf.ols(
+        "y ~ a + b", rows(0), schema=schema(5.0), epsilon=1.0, random_state=0, inference=inference
+    )
+    assert result.form is not None
+    assert result.form.hiding == ()
+    assert "as a whole" not in result.summary().as_text()
+
+
+def test_which_number_is_hidden_is_known_by_its_place():
+    problem = three_columns()
+    for direction, found in (
+        ([0, 0, 1], [False, True]),
+        ([0, 1, 0], [True, False]),
+        ([1, 0, 0], [False] * 2),
+    ):
+        np.testing.assert_array_equal(hidden_numbers(problem, hidden_along(direction)), [found])
+    bread = hidden_along([0.0, 0.0, 1.0])
+    np.testing.assert_array_equal(hidden_numbers(problem, bread, at_bounds=(2,)), [[False, False]])

@@ -5,7 +5,7 @@ from hypothesis import strategies as st
 
 from privfit.errors import InvalidArgument
 from privfit.results.constraints import describe_constraints, parse_constraints
-from privfit.results.spelling import is_spelled
+from privfit.results.spelling import is_in_other_words, is_spelled
 
 NAMES = (
     "Intercept",
@@ -96,6 +96,78 @@ def test_factors_may_be_quoted_as_in_a_formula(text, name):
 def test_other_quotes_spell_no_name(text):
     with pytest.raises(InvalidArgument, match="R "):
         parse_constraints(text, ("my x", "z", "my x:z"))
+
+
+IN_OTHER_WORDS = (
+    "I(a ** 2)",
+    "C(g, Treatment('y'))[T.x]",
+    """C(g, Treatment("it's"))[T.y]""",
+    "C(h)[T.a (b)]",
+    "a:b",
+    "C(k)[T.u]:I(a > 1):`my x`",
+    "np.maximum(a - 1, 0)",
+    "my x:z",
+    "u: a:c",
+    "I(x == 'b')",
+    "I(x == ' b')",
+    "a:C(h)[T.(it's)]",
+)
+
+
+@pytest.mark.parametrize(
+    ("text", "name"),
+    [
+        ("I(a**2)", "I(a ** 2)"),
+        ("I( a  **2 )", "I(a ** 2)"),
+        ('C(g, Treatment("y"))[T.x]', "C(g, Treatment('y'))[T.x]"),
+        ("C(g,Treatment('y'))[T.x]", "C(g, Treatment('y'))[T.x]"),
+        (r"C(g, Treatment('it\'s'))[T.y]", """C(g, Treatment("it's"))[T.y]"""),
+        ("b:a", "a:b"),
+        ("a : b", "a:b"),
+        ("`b`: a", "a:b"),
+        ("I(a>1):C(k)[T.u]:`my x`", "C(k)[T.u]:I(a > 1):`my x`"),
+        ("z:`my x`", "my x:z"),
+        ("np.maximum(a-1,0)", "np.maximum(a - 1, 0)"),
+        ("u: c:a", "u: a:c"),
+        ('I(x=="b")', "I(x == 'b')"),
+        ("I(x==' b')", "I(x == ' b')"),
+        ("C(h)[T.(it's)]:a", "a:C(h)[T.(it's)]"),
+    ],
+)
+def test_names_may_be_spelled_as_in_the_formula_that_was_fitted(text, name):
+    expected = [float(one == name) for one in IN_OTHER_WORDS]
+    for written in (f"{text} = 2", f"2={text}", f"3 *{text} - 2*{text} = 2"):
+        R, r = parse_constraints(written, IN_OTHER_WORDS)
+        np.testing.assert_array_equal(np.abs(R), [expected])
+        assert abs(r[0]) == 2
+    assert [one for one in IN_OTHER_WORDS if is_in_other_words(one, text)] == [name]
+
+
+@pytest.mark.parametrize(
+    "text", ["I(a**3)", "I(x=='  b')", "a:b:a", "b", "C(g, Treatment(y))[T.x]", "I(a* *2)", "myx:z", "u:a:c:"]
+)
+def test_other_words_spell_no_name(text):
+    with pytest.raises(InvalidArgument, match="R "):
+        parse_constraints(text, IN_OTHER_WORDS)
+    assert not any(is_in_other_words(one, text) for one in IN_OTHER_WORDS)
+
+
+def test_what_may_be_two_names_is_none_unless_it_is_spelled_as_one():
+    """A column that is called so comes before an interaction of two."""
+    names = ("b:a", "a:b", "C(g)[T.a (b)]", "C(g)[T.a ( b)]")
+    assert parse_constraints("a:b = 0", names)[0].tolist() == [[0, 1, 0, 0]]
+    with pytest.raises(InvalidArgument, match="no coefficient"):
+        parse_constraints("a : b = 0", names)
+    assert parse_constraints("C(g)[T.a (b)] = 0", names)[0].tolist() == [[0, 0, 1, 0]]
+    with pytest.raises(InvalidArgument, match="no coefficient"):
+        parse_constraints("C(g)[T.a (b )] = 0", names)
+
+
+def test_many_spaces_take_no_time():
+    spaces = " " * 50_000
+    assert parse_constraints(f"I(a{spaces}**{spaces[:40_000]}2)", ("I(a ** 2)", "b:a"))[0].tolist() == [
+        [1, 0]
+    ]
 
 
 def test_several_hypotheses():

@@ -79,3 +79,24 @@ def test_names_that_would_look_alike_are_numbered():
 def test_wide_and_combining_characters():
     assert numbers.display_width("年齢") == 4
     assert numbers.display_width("e\u0301") == 1
+
+
+@pytest.mark.parametrize(
+    ("level", "percent", "lower", "upper"),
+    [
+        (0.95, "95", "[0.025", "0.975]"),
+        (0.999, "99.9", "[0.0005", "0.9995]"),
+        (0.999999, "99.9999", "[5e-07", "0.999999]"),
+        (0.9999999, "99.99999", "[5e-08", "0.99999995]"),
+        (1.0 - 2.0**-53, "99.99999999999999", "[5.55112e-17", "1-5.55112e-17]"),
+    ],
+)
+def test_a_level_is_never_said_to_be_certainty(level, percent, lower, upper):
+    assert numbers.confidence(level) == percent
+    assert numbers.ends(level) == (lower, upper)
+
+
+@given(st.floats(0.5, 1.0, exclude_max=True))
+def test_every_level_below_1_is_shown_as_one(level):
+    assert 50.0 <= float(numbers.confidence(level)) < 100.0
+    assert numbers.ends(level)[1] != "1]"

@@ -192,3 +192,24 @@ def test_a_level_whose_counts_are_nearly_all_at_the_bound_has_an_interval(bound)
         result = model.fit(np.column_stack([rng.normal(size=4000), level]), y).result_
         assert np.isfinite(result.bse.to_numpy()).all()
         assert abs(result.params.to_numpy()[-1] - math.log(0.95 / 0.3)) < 0.2
+
+
+@pytest.mark.parametrize(
+    ("bound", "solver", "said"), [(200, "auto", True), (8, "auto", False), (200, "newton", False)]
+)
+def test_a_title_says_to_what_a_look_lowered_the_bound(bound, solver, said):
+    """It is a released number, and where larger counts are moved to."""
+    rng = np.random.default_rng(5)
+    x = rng.uniform(-1, 1, 5000)
+    schema = {
+        "x": {"type": "numeric", "lower": -1, "upper": 1},
+        "y": {"type": "numeric", "lower": 0, "upper": bound},
+    }
+    data = {"x": x, "y": rng.poisson(np.exp(0.5 * x))}
+    result = pf.poisson("y ~ x", data, schema=schema, epsilon=2.0, random_state=0, solver=solver)
+    assert result.model.startswith("Poisson regression (counts up to ") == said
+    if said:
+        assert 6.0 < float(result.model.split()[-1].rstrip(")")) < 30.0
+        assert "counts up to" in result.summary().as_text()
+    else:
+        assert result.model == "Poisson regression"

@@ -30,7 +30,8 @@ app = typer.Typer(
     invoke_without_command=True,
     pretty_exceptions_enable=False,
     help="Differentially private regression with honest confidence intervals.",
-    epilog="Exit codes: 0 done; 1 refused, with a one-line error; 2 the command line makes no sense.",
+    epilog="Exit codes: 0 done; 1 refused, with a one-line error; 2 the command line makes no sense; "
+    "130 stopped.",
 )
 
 app.add_typer(ledger_app, name="ledger")

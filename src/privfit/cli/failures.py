@@ -11,8 +11,8 @@ from typer.core import TyperGroup
 
 from privfit.errors import PrivfitError
 
-REFUSED, USAGE = 1, 2
-"""Exit codes: a named error or anything unexpected, and a command line that makes no sense."""
+REFUSED, USAGE, STOPPED = 1, 2, 130
+"""Exit codes: a named error or anything unexpected; a command line that makes no sense; Ctrl-C."""
 
 
 _SPELLED = re.compile(
@@ -22,6 +22,10 @@ _SPELLED = re.compile(
     r"|\b(random_state|n_rows|rows_per_unit|residual_bound|smoothing_width|predictor_bound|scale_share|residual_sd)\b"
 )
 """Arguments of Python that options have another spelling for; what is quoted is a name and stays."""
+
+
+class Stopped(Exception):
+    """Ctrl-C, with what there is to say about it."""
 
 
 class OneLineGroup(TyperGroup):
@@ -39,6 +43,11 @@ class OneLineGroup(TyperGroup):
                 if not sys.warnoptions:
                     warnings.simplefilter("ignore")
                 code = super().main(*args, standalone_mode=False, **kwargs)
+            if code == STOPPED:
+                typer.echo("privfit: stopped", err=True)
+        except Stopped as stopped:
+            code = STOPPED
+            typer.echo(f"privfit: stopped; {stopped}", err=True)
         except Exception as error:
             code, line = describe(error)
             typer.echo(f"error: {line}", err=True)

@@ -5,7 +5,7 @@ from functools import partial
 from pathlib import Path
 
 from privfit._progress import running
-from privfit.cli.output import check_all_writable, deliver, write_html
+from privfit.cli.output import check_all_writable, counted, deliver, write_html
 from privfit.cli.prepare import prepare
 from privfit.cli.request import Request, TextFile
 from privfit.data.cache import RowCache
@@ -20,6 +20,13 @@ def run_fit(
     Everything that can be refused is refused before the fit spends. Afterwards a disk or a reader that fails
     stops that output alone.
     """
+    with counted():
+        _run_fit(request, file, out=out, html=html, report=report)
+
+
+def _run_fit(
+    request: Request, file: TextFile, *, out: Path | None, html: Path | None, report: Path | None
+) -> None:
     outputs = {"--out": out, "--html": html, "--report": report}
     check_all_writable(outputs, inputs=(file.path, request.schema, request.ledger))
     with running("fitting"):

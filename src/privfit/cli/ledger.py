@@ -12,7 +12,7 @@ from privfit.data.schema import Schema
 from privfit.errors import LedgerError
 from privfit.estimators.reserved import SEEDED
 from privfit.privacy.budget import Budget
-from privfit.privacy.ledger import Ledger
+from privfit.privacy.ledger import Ledger, check_name
 from privfit.privacy.words import cost_in_words, neighbours_in_words, remainder_in_words
 from privfit.results.archive import write_atomically
 
@@ -21,6 +21,7 @@ def run_grant(path: Path, dataset: str, budget: BudgetText, schema: Path | None)
     """Grant a budget, in a new ledger if there is none."""
     granted = explicit_budget(budget)
     declared = None if schema is None else Schema.from_toml(schema)
+    check_name(dataset)  # before a file is made
     ledger = Ledger(path)
     ledger.grant(dataset, granted, schema=declared)
     typer.echo(f"Dataset {dataset!r}: {granted.describe()} granted.")

@@ -1,16 +1,30 @@
 """Where results go: standard output and files."""
 
 import os
-from collections.abc import Callable, Iterable, Mapping
-from contextlib import ExitStack
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 import typer
 
+from privfit.cli.failures import Stopped
 from privfit.errors import InvalidArgument
+from privfit.estimators.reserved import reservations
 from privfit.results import FitResult
 from privfit.results.archive import write_atomically
 from privfit.results.report import page
+
+
+@contextmanager
+def counted() -> Iterator[None]:
+    """Say, where a run is stopped by Ctrl-C, if it had reserved in a ledger what it was to spend."""
+    before = reservations()
+    try:
+        yield
+    except KeyboardInterrupt:
+        if reservations() == before:
+            raise
+        raise Stopped("the ledger counts what was reserved for it as spent") from None
 
 
 def check_writable(path: Path | None, *, option: str, inputs: Iterable[Path | None] = ()) -> None:

@@ -11,7 +11,7 @@ from privfit.errors import SchemaError
 NO_VALUE = "for which there is no prediction; drop or fill it"
 
 
-def open_covariates(data: object, encoder: Encoder, argument: str = "data") -> Table:
+def open_covariates(data: object, encoder: Encoder, argument: str = "data", *, ordered: bool = True) -> Table:
     """Open a table with the predictors of a model, all cells of which the model knows.
 
     A fit must not tell that a cell is missing or an unknown level, and reads it as the schema says, or not at
@@ -21,19 +21,22 @@ def open_covariates(data: object, encoder: Encoder, argument: str = "data") -> T
     Parameters
     ----------
     data : frame, mapping, array or path
-        An array has the predictors of the model as its columns.
+        An array has the predictors of the model as its columns, in the order of the schema.
     encoder : Encoder
     argument : str
         What the caller calls the table.
+    ordered : bool
+        Whether rows that were fitted had these predictors in this order, so that an array is understood.
 
     Raises
     ------
     SchemaError
-        If a cell is missing, no number, or no level, and the schema declares no ``missing`` or ``other`` for
-        it. The message names the column and quotes no cell: rows may be private all the same.
+        If an array is not understood, or a cell is missing, no number, or no level, and the schema declares
+        no ``missing`` or ``other`` for it. The message names the column and quotes no cell: rows may be
+        private all the same.
     """
     needed = encoder.needed[:-1]
-    columns = names_of_array(argument, data, needed)
+    columns = names_of_array(argument, data, needed, ordered=ordered)
     table = with_rows(open_table(data, needed=needed, columns=columns))
     for name, column in encoder.variables:
         with naming(name):

@@ -88,8 +88,8 @@ class CheckedText(io.RawIOBase):
         self._beside = np.zeros(256, dtype=np.bool_)
         self._beside[[*sep.encode(), *b'\r\n"']] = True
         self._inside, self._last = 0, ord("\n")
-        stream.read(start)
-        head = b"" if start else stream.read(len(_MARK))
+        unpacked(stream, start, shown)
+        head = b"" if start else unpacked(stream, len(_MARK), shown)
         self._head = b"\n" + (b"" if head == _MARK else head)
 
     def readable(self) -> bool:
@@ -98,7 +98,7 @@ class CheckedText(io.RawIOBase):
 
     def readinto(self, buffer: memoryview, /) -> int:  # pyright: ignore[reportIncompatibleMethodOverride]
         """Fill the buffer with what comes next, and return its length, 0 at the end."""
-        ahead = self._head + self._stream.read(max(0, len(buffer) - len(self._head)))
+        ahead = self._head + unpacked(self._stream, max(0, len(buffer) - len(self._head)), self._shown)
         found, self._head = ahead[: len(buffer)], ahead[len(buffer) :]
         buffer[: len(found)] = found
         self._check(np.frombuffer(found or b"\n", dtype=np.uint8))
@@ -126,6 +126,15 @@ class CheckedText(io.RawIOBase):
 
     def _refusal(self) -> SchemaError:
         return SchemaError(_stray(self._shown))
+
+
+def unpacked(stream: pa.NativeFile, size: int, shown: str) -> bytes:
+    """Return what comes next of a file, or raise `SchemaError` where that cannot be read or was cut off."""
+    try:
+        return stream.read(size)
+    except (OSError, pa.ArrowException):
+        pass
+    raise SchemaError(f"{shown} is damaged or incomplete, and cannot be read to its end; copy it again")
 
 
 def header_names(header: str, shown: str, sep: str) -> list[str]:

@@ -11,7 +11,7 @@ import pyarrow.feather as pafeather
 import pyarrow.ipc as paipc
 
 from privfit.data.columns import ColumnValues, quietly
-from privfit.data.csv_text import CheckedText, check_separator, header_names
+from privfit.data.csv_text import CheckedText, check_separator, header_names, unpacked
 from privfit.data.declarations import WHITESPACE
 from privfit.data.names import distinct, present
 from privfit.data.parquet import read_parquet
@@ -174,7 +174,7 @@ def csv_names(
 def _header(file: Path, shown: str, sep: str) -> tuple[list[str], int]:
     """Return the cells of the first line that is not blank, and where it ends: not within quotes."""
     with pa.input_stream(file, compression="detect") as stream:
-        head = stream.read(_BLOCK_BYTES // 16)
+        head = unpacked(stream, _BLOCK_BYTES // 16, f"data file {shown}")
     end, header = 0, b""
     for line in head.splitlines(keepends=True):
         end, header = end + len(line), header + line if header.strip() else line

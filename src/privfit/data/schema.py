@@ -166,7 +166,7 @@ class Schema(Mapping[str, Column]):
                 raise SchemaError(
                     f'column {weights!r}: survey weights need type="numeric", with their bound as upper'
                 )
-            entries[weights] = replace(declared, weight=True)
+            entries[weights] = {**entries[weights], "weight": True}
         return Schema(entries)
 
     def part(self, names: Iterable[str]) -> "Schema":

@@ -167,28 +167,61 @@ def default_names(count: int) -> tuple[str, ...]:
     return tuple(f"x{k}" for k in range(count))
 
 
-def names_of_array(argument: str, data: Any, names: Sequence[str]) -> Sequence[str] | None:
+def in_order(data: Any, names: Sequence[str]) -> bool:
+    """Return whether a table in memory has these columns in this order; True for what has no names."""
+    if isinstance(data, Table):
+        given: Sequence[Any] = data.names
+    elif isinstance(data, Mapping):
+        given = list(data)
+    else:
+        frame = quietly(lambda: nw.from_native(data, eager_only=True, pass_through=True), "")
+        given = frame.columns if isinstance(frame, nw.DataFrame) else ()
+    listed = [name for name in given if isinstance(name, str) and name in set(names)]
+    return not listed or listed == list(names)
+
+
+def names_of_array(
+    argument: str, data: Any, names: Sequence[str], *, ordered: bool = True
+) -> Sequence[str] | None:
     """Return the names of the columns of what has none of its own, None for tables.
 
     That is a plain array, or a frame with numbers in place of names if `default_names` are looked for: it was
     fitted as an array. None, too, where no column is needed: an array of any width has rows to count.
 
+    Parameters
+    ----------
+    argument : str
+        What the caller calls it.
+    data : object
+    names : sequence of str
+        What is needed, in the order in which an array has it.
+    ordered : bool
+        Whether that is the order of the table that was fitted.
+
     Raises
     ------
     SchemaError
-        If it has another number of columns.
+        If it has another number of columns, or its order cannot be known.
     """
     as_array = _is_unnamed(data) and tuple(names) == default_names(len(names))
     if not names or not (isinstance(data, np.ndarray) or as_array):
         return None
     if data.ndim == 2 and data.shape[1] != len(names):
         width = f"{data.shape[1]} column" + ("" if data.shape[1] == 1 else "s")
-        shown = f"{', '.join(names[:_SHOWN])}{', ...' if len(names) > _SHOWN else ''}"
         raise SchemaError(
             f"{argument} has {width}; an array needs one for each of the {len(names)} predictors, in this "
-            f"order: {shown}"
+            f"order: {_listed(names)}"
+        )
+    if not ordered:
+        raise SchemaError(
+            f"{argument} is an array, whose columns have no names, and the table that was fitted had them in "
+            f"another order than the schema; pass a data frame or a mapping of {_listed(names)}"
         )
     return names
+
+
+def _listed(names: Sequence[str]) -> str:
+    return f"{', '.join(names[:_SHOWN])}{', ...' if len(names) > _SHOWN else ''}"
 
 
 def are_numbers(names: Iterable[object]) -> bool:

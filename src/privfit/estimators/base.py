@@ -3,6 +3,7 @@
 import os
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -23,7 +24,14 @@ from privfit.data.encode import Encoder, SchemaEncoder
 from privfit.data.schema import Schema, SchemaLike
 from privfit.data.stores import AbstractRowStore
 from privfit.data.stream import RowStream
-from privfit.data.tables import Table, names_of_array, open_table, refuse_repeated_names, single_column
+from privfit.data.tables import (
+    Table,
+    in_order,
+    names_of_array,
+    open_table,
+    refuse_repeated_names,
+    single_column,
+)
 from privfit.data.unit_scale import UnitScaleEncoder
 from privfit.errors import InvalidArgument, SchemaError
 from privfit.estimators.budget import choose_budget
@@ -72,8 +80,7 @@ _QUOTE_NOTHING = (
 _NUMBERS: dict[str, Any] = {"dtype": np.float64, "ensure_all_finite": False, "input_name": "X"}
 """What scikit-learn's validation makes of predictors."""
 
-_OF_NUMBERS = ("numeric", "count")
-"""Kinds of response that hold numbers and not labels."""
+_OF_NUMBERS = ("numeric", "count")  # kinds of response that hold no labels
 
 
 class AbstractPrivateRegressor(BaseEstimator, ABC):
@@ -157,8 +164,9 @@ class AbstractPrivateRegressor(BaseEstimator, ABC):
             encoder, options = bought_schema(model, encoder_of, table, options, bounds)
         elif share is not None and isinstance(encoder, UnitScaleEncoder):
             encoder, options = bought_scales(model, encoder, table, options, share)
+        options = replace(options, ordered=in_order(X, encoder.needed[:-1]))
         result, theta = fit(model, encoder, table, options)
-        self._encoder, self._theta = encoder, theta
+        self._encoder, self._theta, self._ordered = encoder, theta, options.ordered
         self.result_ = result
         self._set_coefficients(result.estimate)
         return result
@@ -383,7 +391,8 @@ class AbstractPrivateRegressor(BaseEstimator, ABC):
                     "a Dask collection is predicted where its rows lie: "
                     "X.map_partitions(model.predict, meta=...)"
                 )
-            return self._encoder.encode_predictors(open_covariates(X, self._encoder, "X"))
+            table = open_covariates(X, self._encoder, "X", ordered=self._ordered)
+            return self._encoder.encode_predictors(table)
         X = self._numbers(X, reset=False)
         if not np.isfinite(X).all():
             raise SchemaError(f"X holds a cell that is NaN or infinite, {NO_VALUE}")

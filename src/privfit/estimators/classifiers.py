@@ -48,8 +48,9 @@ class AbstractLinearClassifier(ClassifierMixin, AbstractPrivateRegressor):
         Parameters
         ----------
         X : array-like of shape (n, k), frame, path, RowStream, RowCache, or Dask array or DataFrame
-            Rows. With a schema: a frame, a mapping of columns, or a CSV or Parquet file. A stream holds the
-            labels, too.
+            Rows. With a schema: a frame, a mapping of columns, a CSV or Parquet file, or an array of the
+            predictors in the order of the schema. Where a frame has them in another, ``predict`` takes no
+            array. A stream holds the labels, too.
         y : array-like of shape (n,) or str, optional
             Labels. With a schema it may be the name of a column of ``X``, or be left out where the
             schema marks the target; where it marks none, a series is the column whose name it has.

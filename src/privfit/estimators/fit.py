@@ -133,6 +133,8 @@ def _result(
             half_widths=tuple(column.half_width for column in design.columns),
             quantile=model.quantile,
             learned=learned,
+            ordered=options.ordered,
+            hiding=tuple(dict.fromkeys(design.terms[place] for place in inference.hiding)),
         ),
         encoder=encoder,
     )

@@ -162,7 +162,9 @@ scale_share, n_rows, unit, rows_per_unit, weights, weight_bound, ledger, dataset
         Parameters
         ----------
         X : array-like of shape (n, k), frame, path, RowStream, RowCache, or Dask array or DataFrame
-            Rows. With a schema: a frame, a mapping of columns, or a CSV or Parquet file.
+            Rows. With a schema: a frame, a mapping of columns, a CSV or Parquet file, or an array of the
+            predictors in the order of the schema. Where a frame has them in another, ``predict`` takes no
+            array.
         y : array-like of shape (n,) or str, optional
             Response. With a schema it may be the name of a column of ``X``, or be left out where the
             schema marks the target; where it marks none, a series is the column whose name it has.

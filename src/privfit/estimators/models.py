@@ -183,7 +183,14 @@ def poisson_regression(predictor_bound: float | None = None) -> Model:
         bound = predictor_up_to(count_bound) if predictor_bound is None else predictor_bound
         return Poisson(bound, count_bound)
 
-    return Model("Poisson regression", "count", loss, link="log")
+    title = "Poisson regression"
+
+    def fitted(loss: AbstractLoss, design: Design) -> str:
+        assert isinstance(loss, Poisson)  # noqa: S101 -- made above
+        lowered = design.target.count_bound is not None and loss.count_bound < design.target.count_bound
+        return f"{title} (counts up to {significant(loss.count_bound, 2)})" if lowered else title
+
+    return Model(title, "count", loss, link="log", fitted=fitted)
 
 
 def m_estimation(loss: AbstractLoss) -> Model:

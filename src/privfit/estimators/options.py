@@ -71,6 +71,8 @@ class FitOptions:
         Looks at the rows before the fit, at the expense of the same budget.
     bought : BoughtBounds, optional
         What they showed, once they were taken.
+    ordered : bool
+        Whether the rows have the predictors in the order of the schema, see `ModelForm`.
     """
 
     budget: Budget
@@ -86,6 +88,7 @@ class FitOptions:
     shares: ShareRule = field(default_factory=ShareRule)
     before: tuple[PlannedRelease, ...] = ()
     bought: BoughtBounds | None = None
+    ordered: bool = True
 
     def __post_init__(self) -> None:
         if self.ledger is not None and self.dataset is None:

@@ -7,7 +7,7 @@ from scipy.special import ndtri
 
 from privfit.results.coefficient_plot import label_rows
 from privfit.results.glyphs import drawable
-from privfit.results.numbers import clean, significant
+from privfit.results.numbers import clean, confidence, significant
 
 SAMPLING, NOISE, NONE = "#33638d", "#e8a13a", "#bbbbbb"
 """Colours of the parts of a bar; they differ in lightness too."""
@@ -40,7 +40,7 @@ def draw(table: pd.DataFrame, *, title: str, level: float) -> Figure:
     axes.set_xlim(0.0, 1.25 * max(float(ratio.max(initial=0.0)), 1.0))
     axes.invert_yaxis()
     axes.axvline(1.0, color="black", linewidth=0.8)
-    axes.set_xlabel(f"width of the {100 * level:.6g}% interval, in widths without privacy noise")
+    axes.set_xlabel(f"width of the {confidence(level)}% interval, in widths without privacy noise")
     axes.set_title(drawable(clean(title)), fontsize=11, parse_math=False)
     for side in ("top", "right"):
         axes.spines[side].set_visible(False)

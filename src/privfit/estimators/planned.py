@@ -16,7 +16,7 @@ from privfit.estimators.rehearsal import Rehearsal
 from privfit.planning import Purpose, budget_split
 from privfit.problem.plan import Plan
 from privfit.results.coefficient_plot import need_matplotlib
-from privfit.results.numbers import percent, significant
+from privfit.results.numbers import confidence, percent, significant
 from privfit.results.printer import Column
 from privfit.results.statement import PrivacyStatement
 from privfit.results.summary import AbstractTable, Summary
@@ -108,7 +108,7 @@ class PlannedFit(AbstractTable):
             columns=(
                 Column("sampling sd", "significant"),
                 Column("noise sd", "significant"),
-                Column(f"{100 * self.level:.6g}% width", "significant"),
+                Column(f"{confidence(self.level)}% width", "significant"),
                 Column("noise %", "percent"),
                 Column("finite %", "percent"),
             ),
@@ -145,9 +145,9 @@ class PlannedFit(AbstractTable):
             return (unknown, *notes)
         notes = [
             "Standard deviation of each coefficient from sampling and from privacy noise, in the "
-            f"units of the raw columns; width of its {100 * self.level:.6g}% interval, Student's t included; "
-            "noise %: share of the squared standard error that is noise; finite %: how often the budget will "
-            "suffice for an interval. No data were read.",
+            f"units of the raw columns; width of its {confidence(self.level)}% interval, Student's t "
+            "included; noise %: share of the squared standard error that is noise; finite %: how often the "
+            "budget will suffice for an interval. No data were read.",
             f"Assumed: {self.assumptions}. Shown are medians of {len(self.forecast.se)} fits of simulated "
             "rows, with the planned noise.",
             *notes,

@@ -33,8 +33,9 @@ class AbstractLinearRegressor(RegressorMixin, AbstractPrivateRegressor):
         Parameters
         ----------
         X : array-like of shape (n, k), frame, path, RowStream, RowCache, or Dask array or DataFrame
-            Rows. With a schema: a frame, a mapping of columns, or a CSV or Parquet file. A stream holds the
-            response, too.
+            Rows. With a schema: a frame, a mapping of columns, a CSV or Parquet file, or an array of the
+            predictors in the order of the schema. Where a frame has them in another, ``predict`` takes no
+            array. A stream holds the response, too.
         y : array-like of shape (n,) or str, optional
             Response. With a schema it may be the name of a column of ``X``, or be left out where the
             schema marks the target; where it marks none, a series is the column whose name it has.

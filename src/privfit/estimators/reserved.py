@@ -21,6 +21,9 @@ _UNFINISHED = (
     "complete: do not fit again"
 )
 
+_reservations = 0
+"""Made by this process."""
+
 SEEDED = "; seeded noise, not private"
 """What the note of a spend ends with whose noise can be repeated: it is charged, and promises nothing."""
 
@@ -51,6 +54,7 @@ class ReservedSpend:
         number = book.reserve(
             dataset, plan.events, relation=plan.relation, unit=plan.unit, note=note, schema=schema
         )
+        _count()
         return cls(book, number)
 
     def commit(self) -> None:
@@ -61,6 +65,16 @@ class ReservedSpend:
             self.ledger.commit(self.number)
         except LedgerError:
             warnings.warn(_UNFINISHED, stacklevel=2)
+
+
+def reservations() -> int:
+    """Return how many spends this process has reserved in ledgers."""
+    return _reservations
+
+
+def _count() -> None:
+    global _reservations  # noqa: PLW0603 -- of the process
+    _reservations += 1
 
 
 def reserved(

@@ -8,6 +8,7 @@ from privfit.data.encode import Encoder
 from privfit.data.schema import Schema, SchemaLike
 from privfit.data.shares import ShareRule
 from privfit.data.stream import RowStream
+from privfit.data.tables import in_order
 from privfit.errors import InvalidArgument
 from privfit.estimators.fit import fit
 from privfit.estimators.models import Model
@@ -64,6 +65,7 @@ def fit_formula(
         rows = rows_of(data, encoder, options, text)
         if bounds is not None:
             encoder, options = bought_schema(model, encoder_of, rows, options, bounds)
+        options = replace(options, ordered=in_order(data, encoder.needed[:-1]))
         return fit(model, encoder, rows, options)[0]
 
 

@@ -36,8 +36,7 @@ def uncontrolled(
     rows have is hidden as easily, but what it does to other coefficients is no more than what those few rows
     can do.
     """
-    numbers = [group for group in problem.numbers if not set(group) <= set(at_bounds)]
-    lost = _hidden_numbers(problem, bread, numbers)
+    lost = np.any(hidden_numbers(problem, bread, at_bounds), axis=1)
     if problem.has_intercept:
         constants = np.eye(problem.n_linear)[:: problem.n_coef]
         lost = lost | out_of_reach(in_parameter(problem, constants), bread)
@@ -45,25 +44,27 @@ def uncontrolled(
     return np.asarray((of_output & lost).any(axis=1))
 
 
-def _hidden_numbers(problem: Problem, bread: Bread, numbers: list[tuple[int, ...]]) -> np.ndarray:
-    """Return of which linear predictors, (n_outputs,), noise hides a number as a whole.
+def hidden_numbers(problem: Problem, bread: Bread, at_bounds: Collection[int] = ()) -> np.ndarray:
+    """Return which of the problem's numbers noise hides as a whole in which predictors, (n_outputs, k).
 
-    The direction of a number is that in which its coefficient moves alone, with the constant as the bread
-    says, so that the number counts from its mean.
+    Those that stand for two levels are none. The direction of a number is that in which its coefficient moves
+    alone, with the constant as the bread says, so that the number counts from its mean.
     """
-    lost = np.zeros(problem.loss.n_outputs, dtype=np.bool_)
+    numbers = [group for group in problem.numbers if not set(group) <= set(at_bounds)]
+    lost = np.zeros((problem.loss.n_outputs, len(problem.numbers)), dtype=np.bool_)
     if not numbers or not bread.unresolved.shape[1] or bread.sd == 0.0:
         return lost
     p, first = problem.n_coef, int(problem.has_intercept)
     axes = np.eye(p) if problem.basis is None else np.linalg.inv(problem.basis)
     along = np.stack([axes[:, list(group)].sum(axis=1) for group in numbers], axis=1)
     constant = axes[:, :first]
+    free = [group in numbers for group in problem.numbers]
     for output in range(len(lost)):
         rows = slice(output * p, (output + 1) * p)
         weighted = constant.T @ bread.matrix[rows, rows]
         centred = along - constant @ np.linalg.solve(weighted @ constant, weighted @ along)
         inside = np.sum((bread.unresolved[rows].T @ centred) ** 2, axis=0)
-        lost[output] = np.any(inside > LARGEST_HIDDEN_AXIS * np.sum(centred**2, axis=0))
+        lost[output, free] = inside > LARGEST_HIDDEN_AXIS * np.sum(centred**2, axis=0)
     return lost
 
 

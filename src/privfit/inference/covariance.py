@@ -78,6 +78,11 @@ class Bread:
         eigenvalue is below `VANISHED` or `ROUNDING`.
     drawn : float
         Part of the variance of its noise that is gone as it was drawn towards an expected one.
+    sizes : array of shape (q,) or float
+        Coordinates times these are those of ``unresolved``: without noise, the units of columns do not
+        decide what is resolved.
+    largest_hidden : float
+        Part of a coefficient's squared direction that may be unresolved before its error is infinite.
     """
 
     matrix: FloatArray
@@ -85,6 +90,8 @@ class Bread:
     sd: float
     unresolved: FloatArray
     drawn: float = 0.0
+    sizes: FloatArray | float = 1.0
+    largest_hidden: float = LARGEST_HIDDEN_PART
 
     def far_inverse(self, move: FloatArray, sd: float) -> FloatArray:
         """Inverse of the Hessian where noise has made its eigenvalues too large, as at an interval's far end.
@@ -146,7 +153,7 @@ def bread_from(problem: Problem, releases: Sequence[Release], expected: FloatArr
     directions, and others that noise hides, are not resolved: coefficients that lie in them get no interval,
     see `hidden`. What is not resolved is told from the average itself.
     """
-    average, sd = _average(problem, releases)
+    average, sd = average_hessian(problem, releases)
     eigenvalues, vectors = np.linalg.eigh(average + problem.ridge)
     count, drawn = _unresolved(problem, eigenvalues, sd), 0.0
     unresolved, clear = vectors[:, :count], eigenvalues[0] > _CLEARLY * largest_of_noise(sd, 1)
@@ -164,7 +171,7 @@ def bread_from(problem: Problem, releases: Sequence[Release], expected: FloatArr
     )
 
 
-def _average(problem: Problem, releases: Sequence[Release]) -> tuple[FloatArray, float]:
+def average_hessian(problem: Problem, releases: Sequence[Release]) -> tuple[FloatArray, float]:
     """Return the average of released Hessians by precision, and the standard deviation of its noise."""
     scales = np.array([problem.split(release.at)[1] for release in releases])
     sds = np.array([release.sd for release in releases]) / scales
@@ -233,12 +240,13 @@ def hidden(directions: FloatArray, bread: Bread) -> np.ndarray:
     Returns
     -------
     bool array of shape (k,)
-        True where more than `LARGEST_HIDDEN_PART` of the squared length is unresolved, or more than half
+        True where more than `Bread.largest_hidden` of the squared length is unresolved, or more than half
         of the part ``1 / q`` that one unresolved direction has of a random one. True as well where the part
         is more than noise makes of none: what is multiplied by it may be of any size, as is an intercept far
         from all rows.
     """
-    limit = min(LARGEST_HIDDEN_PART, 0.5 / directions.shape[1])
+    limit = min(bread.largest_hidden, 0.5 / directions.shape[1])
+    directions = directions / bread.sizes
     along = directions @ bread.unresolved
     inside = np.sum(along**2, axis=1)
     resolved = directions - along @ bread.unresolved.T

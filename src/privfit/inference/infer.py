@@ -8,17 +8,18 @@ import numpy as np
 
 from privfit._checks import FloatArray, in_range
 from privfit.inference.combine import Estimate, Turning, anchor, far_along, last_iterate, widened
-from privfit.inference.controls import in_parameter, uncontrolled
-from privfit.inference.covariance import Bread, bread_from, debiased, hidden, spread
+from privfit.inference.controls import hidden_numbers, in_parameter, uncontrolled
+from privfit.inference.covariance import Bread, average_hessian, bread_from, debiased, hidden, spread
 from privfit.inference.density_slope import corrected
 from privfit.inference.ends import may_be_without_end
+from privfit.inference.exact_bread import exact_bread
 from privfit.inference.meat import least_multiple, meat_from, shortfall
 from privfit.inference.polish import GRADIENT_SHARES, HESSIAN_SHARES, polished, settle
 from privfit.inference.sandwich import sandwich, satterthwaite, with_tails, with_variance
 from privfit.privacy.allowance import Allowance
 from privfit.problem.objective import Problem
 from privfit.problem.oracle import Oracle
-from privfit.problem.plan import PlannedRelease
+from privfit.problem.plan import PlannedRelease, Release
 from privfit.problem.schedule import planned_release
 from privfit.solvers.base import AbstractSolver, Solution, floored_inverse, keep_scale_positive
 
@@ -59,6 +60,8 @@ class Inference:
     cov_sampling, cov_noise : array of shape (k, k) or None
     dof, joint_dof : array of shape (k,) or None
         Degrees of freedom of each variance, and of the covariance matrix along each coefficient.
+    hiding : tuple of int
+        Places of numbers that noise hides as a whole, so that others are given up beside them.
     """
 
     theta: FloatArray
@@ -67,6 +70,7 @@ class Inference:
     cov_noise: FloatArray | None
     dof: FloatArray | None
     joint_dof: FloatArray | None
+    hiding: tuple[int, ...] = ()
 
 
 def inference_shares(
@@ -111,7 +115,7 @@ def infer(solution: Solution, oracle: Oracle, *, directions: FloatArray) -> Infe
     center = solution.theta if around is None or from_point else 0.5 * (around.theta + solution.theta)
     oracle.sample(solution.part)
     hessian, released = oracle.release_matrices(center)
-    bread = bread_from(problem, [*solution.curvature, hessian], solution.expected)
+    bread = _bread(solution, [*solution.curvature, hessian])
     least = least_multiple(problem.loss, solution.dispersion)
     shared = not problem.shares.plain
     meat = meat_from(released, bread, problem.n_linear, least=least, shared=shared)
@@ -149,7 +153,17 @@ def infer(solution: Solution, oracle: Oracle, *, directions: FloatArray) -> Infe
     cov_noise[unknown], cov_noise[:, unknown] = 0.0, 0.0
     cov_noise[unknown, unknown] = np.inf
     freedom = (np.where(unknown, np.inf, each) for each in (dof, joint_dof))
-    return Inference(*_parameter(problem, theta), cov_sampling, cov_noise, *freedom)
+    lost = np.flatnonzero(np.any(hidden_numbers(problem, bread, solution.at_bounds), axis=0))
+    hiding = tuple(problem.numbers[k][0] for k in lost)
+    return Inference(*_parameter(problem, theta), cov_sampling, cov_noise, *freedom, hiding=hiding)
+
+
+def _bread(solution: Solution, hessians: Sequence[Release]) -> Bread:
+    problem = solution.problem
+    if solution.bound is None:
+        return bread_from(problem, hessians, solution.expected)
+    hessian, _ = average_hessian(problem, hessians)
+    return exact_bread(hessian + problem.ridge, solution.bound, problem.loss.constants.curvature)
 
 
 def _turning(problem: Problem, bread: Bread, sampling: FloatArray) -> Turning:

@@ -9,6 +9,7 @@ from privfit.inference.covariance import Bread
 from privfit.losses import Logistic, Multinomial, Poisson
 from privfit.losses.base import AbstractLoss
 from privfit.problem.plan import Release
+from privfit.solvers.base import column_sizes
 from privfit.solvers.drawn import Drawn, drawn_towards
 
 _MOST = 0.5
@@ -47,7 +48,7 @@ def meat_from(
     """
     sd, q, n = release.sd, release.value.shape[0], n_linear
     if sd == 0.0:
-        exact = _positive(release.value)
+        exact = _positive_in_any_units(release.value)
         return Drawn(exact, exact, np.eye(q), np.zeros((q, q)))
     drawn = drawn_towards(bread.matrix[:n, :n], release.value, sd, least=least, generous=shared)
     return replace(drawn, matrix=_positive(drawn.matrix))
@@ -110,6 +111,13 @@ def least_multiple(loss: AbstractLoss, dispersion: float) -> float:
     if isinstance(loss, Logistic | Multinomial | Poisson):
         return 1.0
     return dispersion if loss.target_kind == "numeric" else 0.0
+
+
+def _positive_in_any_units(matrix: FloatArray) -> FloatArray:
+    """Return an exact matrix without negative eigenvalues; a small column is no rounding of a large one."""
+    sizes = column_sizes(matrix)
+    units = np.outer(sizes, sizes)
+    return _positive(matrix / units) * units
 
 
 def _positive(matrix: FloatArray) -> FloatArray:

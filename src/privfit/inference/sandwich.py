@@ -21,8 +21,8 @@ def sandwich(bread: Bread, meat: Drawn, n_rows: int) -> FloatArray:
 
     Where all rows fit exactly, ``Q`` is 0 and the estimate is known up to rounding.
     """
-    rounding = ROUNDING**2 * np.eye(len(bread.inverse))
-    return bread.inverse @ (meat.matrix / n_rows + rounding) @ bread.inverse + rounding
+    each = ROUNDING**2 * np.eye(len(bread.inverse))
+    return bread.inverse @ (meat.matrix / n_rows + each * np.square(bread.sizes)) @ bread.inverse + each
 
 
 def with_variance(covariance: FloatArray, more: FloatArray) -> FloatArray:

@@ -111,7 +111,7 @@ class Ledger:
         LedgerError
             If another budget or schema was granted before.
         """
-        _check_name(dataset)
+        check_name(dataset)
         if not isinstance(budget, Budget):
             raise InvalidArgument(f"budget must be a Budget, got {type(budget).__name__}")
         fingerprint = _fingerprint(schema)
@@ -334,7 +334,7 @@ class Ledger:
         return f"Ledger({str(self.path)!r})"
 
     def _account(self, dataset: str) -> Account:
-        return Book.read(self._file.read()).account(_check_name(dataset))
+        return Book.read(self._file.read()).account(check_name(dataset))
 
 
 def _largest_left(account: Account, kind: Callable[[float], Event], top: float) -> float:
@@ -379,10 +379,11 @@ def _reservation(
     column_name(unit=unit)
     if not isinstance(note, str):
         raise InvalidArgument(f"note must be text, got {type(note).__name__}")
-    return Reservation(_check_name(dataset), new, relation, unit, _fingerprint(schema), note, now())
+    return Reservation(check_name(dataset), new, relation, unit, _fingerprint(schema), note, now())
 
 
-def _check_name(dataset: object) -> str:
+def check_name(dataset: object) -> str:
+    """Return the name of a data set, or raise `InvalidArgument` if it is none."""
     if not isinstance(dataset, str) or not dataset.strip():
         raise InvalidArgument("dataset must be a name, not empty")
     return dataset

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from privfit._checks import FloatArray
 from privfit.errors import Incompatible
 from privfit.results.glyphs import drawable
-from privfit.results.numbers import clean, shorten_all
+from privfit.results.numbers import clean, confidence, shorten_all
 from privfit.results.summary import Uncertainty
 
 if TYPE_CHECKING:
@@ -71,7 +71,7 @@ def draw(
     axes.axvline(0.0, color="black", linewidth=0.8)
     label_rows(axes, place, names)
     axes.invert_yaxis()
-    covered = "" if known is None else f", with {100 * level:.6g}% intervals"
+    covered = "" if known is None else f", with {confidence(level)}% intervals"
     axes.set_xlabel(f"coefficient{covered}")
     shown = drawable(clean(title))
     axes.set_title(shown if mark is None else f"{drawable(mark)}\n{shown}", fontsize=11, parse_math=False)

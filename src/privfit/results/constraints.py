@@ -7,7 +7,7 @@ formulaic's ``LinearConstraints`` would not do: it refuses interactions (``sex[T
 """
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Literal, TypeAlias
 
 import numpy as np
@@ -18,7 +18,7 @@ from privfit.data.schema import suggestion
 from privfit.errors import InvalidArgument
 from privfit.inference.wald import hypothesis_matrix, hypothesis_values
 from privfit.results.numbers import clean, shorten
-from privfit.results.spelling import end_of
+from privfit.results.spelling import end_in_other_words, end_of
 
 _NUMBER = re.compile(r"(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?", re.ASCII)
 _OPERATORS = "+-*/=,"
@@ -99,7 +99,7 @@ def _tokens(text: str, names: Sequence[str]) -> list[Token]:
 
 def _token(text: str, at: int, names: Sequence[str]) -> tuple[Token, int]:
     number = _NUMBER.match(text, at)
-    ends = {name: end for name in names if (end := _stands_at(name, text, at)) is not None}
+    ends = _names_at(text, at, names)
     name = max(ends, key=lambda name: ends[name], default=None)
     if name is not None and (number is None or ends[name] > number.end()):
         return ("name", name), ends[name]
@@ -137,12 +137,25 @@ def _no_quoted(text: str, at: int, names: Sequence[str]) -> InvalidArgument:
     return InvalidArgument(f"R has no coefficient's name between the backquotes at character {at + 1}")
 
 
-def _stands_at(name: str, text: str, at: int) -> int | None:
+def _names_at(text: str, at: int, names: Sequence[str]) -> dict[str, int]:
+    """Return which names stand at this place and where they end; in other words, at most one."""
+    ends = {name: end for name in names if (end := _stands_at(name, text, at, end_of)) is not None}
+    if ends:
+        return ends
+    for name in names:
+        end = _stands_at(name, text, at, end_in_other_words)
+        if end is not None:
+            ends[name] = end
+    furthest = [name for name in ends if ends[name] == max(ends.values())]
+    return {name: ends[name] for name in furthest} if len(furthest) == 1 else {}
+
+
+def _stands_at(name: str, text: str, at: int, find: Callable[[str, str, int], int | None]) -> int | None:
     """Return where the name ends that stands at this place; None for another, or if a longer word does."""
-    end = end_of(name, text, at)
+    end = find(name, text, at)
     if end is None or end == len(text):
         return end
-    longer = text[end] == ":" or (_wordy(text[end - 1]) and _wordy(text[end]))
+    longer = text[end:].lstrip()[:1] == ":" or (_wordy(text[end - 1]) and _wordy(text[end]))
     return None if longer else end
 
 

@@ -17,6 +17,7 @@ from privfit.inference.contrasts import (
 from privfit.inference.wald import WaldTest
 from privfit.results.absent import ExplainsAbsence, takes_level
 from privfit.results.constraints import describe_combination
+from privfit.results.numbers import ends
 from privfit.results.printer import Column
 from privfit.results.summary import AbstractTable, Summary
 from privfit.results.unusable import footnotes
@@ -109,7 +110,7 @@ class Estimates(AbstractTable, ExplainsAbsence):
     @takes_level
     def summary(self, level: float = 0.95) -> Summary:
         """Return the table, for print or notebook."""
-        tail = (1.0 - coverage(level)) / 2.0
+        lower, upper = ends(coverage(level))
         notes = self.notes
         if self.adjust is not None:
             notes = (*notes, f"{_ADJUSTED[self.adjust]} {_INTERVALS[self.adjust]}")
@@ -122,8 +123,8 @@ class Estimates(AbstractTable, ExplainsAbsence):
                 Column("std err", "significant"),
                 Column("z", "statistic"),
                 Column("P>|z|", "pvalue"),
-                Column(f"[{tail:.6g}", "significant"),
-                Column(f"{1.0 - tail:.6g}]", "significant"),
+                Column(lower, "significant"),
+                Column(upper, "significant"),
             ),
             rows=_rows(self.summary_frame(level)),
             footers=notes,

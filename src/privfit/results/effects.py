@@ -6,7 +6,6 @@ from collections.abc import Iterable, Sequence
 import numpy as np
 
 from privfit._checks import FloatArray, listed
-from privfit.data.covariates import open_covariates
 from privfit.data.declarations import CategoricalColumn
 from privfit.data.schema import suggestion
 from privfit.data.tables import Table
@@ -32,7 +31,7 @@ def marginal_effects(given: Coefficients, data: object, variables: Sequence[str]
         raise InvalidArgument(
             "at is needed: a public table of covariates to average over; the private rows cannot serve"
         )
-    table, outputs = open_covariates(data, regression.encoder), regression.form.outputs
+    table, outputs = regression.opened(data), regression.form.outputs
     declared = dict(regression.encoder.variables)
     if not declared:
         raise InvalidArgument("get_margeff needs a covariate, and the model has an intercept alone")

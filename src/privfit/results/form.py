@@ -1,10 +1,11 @@
 """The public form of a fitted model: what its coefficients act on, and how a mean follows."""
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from privfit.errors import InvalidArgument
 from privfit.inference.effects import Link
-from privfit.results.spelling import is_spelled
+from privfit.results.spelling import is_in_other_words, is_spelled
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,6 +36,11 @@ class ModelForm:
         Which quantile of the response the linear predictor is of, in (0, 1); None: its mean, or none.
     learned : tuple of LearnedRange
         Bounds that no schema declared.
+    ordered : bool
+        Whether the rows that were fitted had the predictors in the order of the schema, as far as they had
+        names. An array of covariates is in that order; where rows were in another it is refused.
+    hiding : tuple of str
+        Terms that noise hides as a whole, as released matrices show, so that other coefficients are given up.
 
     Raises
     ------
@@ -50,6 +56,8 @@ class ModelForm:
     half_widths: tuple[float, ...] = ()
     quantile: float | None = None
     learned: tuple[LearnedRange, ...] = ()
+    ordered: bool = True
+    hiding: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         p = len(self.columns)
@@ -60,6 +68,8 @@ class ModelForm:
             raise InvalidArgument(
                 "classes must hold two or more labels for link='logit', none or two for 'none', and none else"
             )
+        if not set(self.hiding) <= set(self.terms):
+            raise InvalidArgument("hiding must name terms of the model")
         if self.quantile is not None and not (self.link == "identity" and 0.0 < self.quantile < 1.0):
             raise InvalidArgument("quantile must lie between 0 and 1, and goes with link='identity' alone")
 
@@ -72,10 +82,10 @@ class ModelForm:
     def positions_of(self, terms: tuple[str, ...]) -> list[int]:
         """Return which coefficients belong to any of these terms, or raise `InvalidArgument`.
 
-        They may be spelled as in the formula, with factors in backquotes.
+        They may be spelled as in the formula: factors in backquotes, spaced and ordered otherwise.
         """
         known_terms = dict.fromkeys(self.terms)
-        meant = [known for term in terms for known in known_terms if is_spelled(known, term)]
+        meant = [known for term in terms for known in _meant(term, known_terms)]
         if not terms or len(meant) < len(terms):
             raise InvalidArgument(f"terms must name terms of the model: {', '.join(known_terms)}")
         return [k for term in dict.fromkeys(meant) for k in self.positions(term)]
@@ -92,3 +102,10 @@ class ModelForm:
             return (self.of_response,)
         shown = self.classes[1:] if len(self.classes) == 2 else self.classes
         return tuple(f"P({label})" for label in shown)
+
+
+def _meant(term: object, terms: Iterable[str]) -> list[str]:
+    """Return the terms that are spelled so, or the only one that is in other words."""
+    as_it_is = [known for known in terms if is_spelled(known, term)]
+    otherwise = [] if as_it_is else [known for known in terms if is_in_other_words(known, term)]
+    return as_it_is or (otherwise if len(otherwise) == 1 else [])

@@ -36,6 +36,24 @@ def percent(value: float) -> str:
     return fixed(100 * value, 1)
 
 
+def confidence(level: float) -> str:
+    """Write the coverage of intervals in percent, which is never 100."""
+    return _short_of(100.0 * level, 100.0)
+
+
+def ends(level: float) -> tuple[str, str]:
+    """Write the headings of both ends of intervals: the part of estimates below each, never 0 or 1."""
+    tail = (1.0 - level) / 2.0
+    upper = _short_of(1.0 - tail, 1.0) if 1.0 - tail < 1.0 else f"1-{tail:.6g}"
+    return f"[{tail:.6g}", f"{upper}]"
+
+
+def _short_of(value: float, limit: float) -> str:
+    """Write a number below a limit with six digits, or with as many as tell it from that."""
+    texts = (f"{value:.{digits}g}" for digits in range(6, 18))
+    return next(text for text in texts if float(text) < limit)
+
+
 def _special(value: float) -> str:
     if math.isnan(value):
         return "nan"

@@ -12,6 +12,7 @@ from privfit.errors import Incompatible
 from privfit.inference import effects, wald
 from privfit.inference.effects import Link
 from privfit.results.absent import OF_PREDICTIONS, ExplainsAbsence, takes_level
+from privfit.results.numbers import ends
 from privfit.results.printer import Column
 from privfit.results.regression import PUBLIC, Coefficients, Regression, need_mean
 from privfit.results.summary import AbstractTable, Summary
@@ -143,7 +144,7 @@ class Predictions(AbstractTable, ExplainsAbsence):
     @takes_level
     def summary(self, level: float = 0.95) -> Summary:
         """Return the table, for print or notebook."""
-        tail = (1.0 - coverage(level)) / 2.0
+        lower, upper = ends(coverage(level))
         frame, word = self.summary_frame(level), _word(self.quantile)
         return Summary(
             title=f"Predicted {word}s" + ("" if self.quantile is None else f" ({self.quantile:g})"),
@@ -152,8 +153,8 @@ class Predictions(AbstractTable, ExplainsAbsence):
             columns=(
                 Column(word, "significant"),
                 Column("std err", "significant"),
-                Column(f"[{tail:.6g}", "significant"),
-                Column(f"{1.0 - tail:.6g}]", "significant"),
+                Column(lower, "significant"),
+                Column(upper, "significant"),
             ),
             rows=tuple(
                 (name, tuple(row)) for name, row in zip(self.names, frame.to_numpy().tolist(), strict=True)

@@ -50,9 +50,13 @@ class Regression:
         """Return the rows of the design in raw units, shape (n, p)."""
         return self.encoder.design.raw_rows(self.encoder.encode_predictors(table))
 
+    def opened(self, data: object) -> Table:
+        """Return the predictors of the model in a public table."""
+        return open_covariates(data, self.encoder, ordered=self.form.ordered)
+
     def means(self, data: object) -> Differentiated:
         """Return the mean, or the probability of each class, at the rows of a table."""
-        x = self.design(open_covariates(data, self.encoder))
+        x = self.design(self.opened(data))
         return self.shown(effects.mean(x, self.estimate, self.form.link))
 
     def decisions(self, data: object) -> FloatArray:
@@ -60,7 +64,7 @@ class Regression:
 
         With more than two classes: one for every class, shape (n, K); they add up to 0.
         """
-        x = self.design(open_covariates(data, self.encoder))
+        x = self.design(self.opened(data))
         eta = effects.predictors(x, self.estimate)
         if len(self.form.classes) <= 2:
             return eta

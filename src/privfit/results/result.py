@@ -261,9 +261,9 @@ class FitResult(ExplainsAbsence):
         Parameters
         ----------
         exog : frame, mapping, array or path
-            Public covariates: the raw columns of the model, a row for each prediction. Values beyond declared
-            bounds are moved to them, as in the fit. Missing cells and unknown levels are refused, unless the
-            schema declares what stands for them.
+            Public covariates: the raw columns of the model, a row for each prediction; of an array in the
+            order of the schema, and refused where the fitted table had another. Values beyond bounds are
+            moved to them. Missing cells and unknown levels need ``missing`` and ``other`` in the schema.
 
         Returns
         -------
@@ -305,7 +305,7 @@ class FitResult(ExplainsAbsence):
             scale=self.scale,
             statement=self.statement,
             plan=self.plan,
-            learned=() if self.form is None else self.form.learned,
+            form=self.form,
             level=level,
             uncertainty=None if self.cov_sampling is None else self._uncertainty(level),
         )

@@ -9,10 +9,11 @@ import numpy as np
 from privfit._checks import FloatArray, coverage
 from privfit.problem.plan import Plan
 from privfit.results import printer
-from privfit.results.form import LearnedRange
+from privfit.results.form import LearnedRange, ModelForm
+from privfit.results.numbers import confidence, ends
 from privfit.results.printer import Column
 from privfit.results.statement import PrivacyStatement
-from privfit.results.unusable import footnotes
+from privfit.results.unusable import footnotes, hidden_by
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -104,7 +105,7 @@ def summarize(
     scale: float | None,
     statement: PrivacyStatement,
     plan: Plan,
-    learned: Sequence[LearnedRange],
+    form: ModelForm | None,
     level: float,
     uncertainty: Uncertainty | None,
 ) -> Summary:
@@ -125,7 +126,7 @@ def summarize(
         footers=(
             *statement.in_words(plan.n_rows),
             *_reading(uncertainty, level, noisy=plan.private, pure=statement.notion == "pure"),
-            *_bounds(learned),
+            *_of_form(form),
         ),
     )
 
@@ -165,15 +166,15 @@ def _columns(level: float, *, inference: bool, noisy: bool) -> tuple[Column, ...
     coef = Column("coef", "significant")
     if not inference:
         return (coef,)
-    tail = (1 - level) / 2
+    lower, upper = ends(level)
     share = (Column("noise %", "percent"),) if noisy else ()
     return (
         coef,
         Column("std err", "significant"),
         Column("z", "statistic"),
         Column("P>|z|", "pvalue"),
-        Column(f"[{tail:.6g}", "significant"),
-        Column(f"{1 - tail:.6g}]", "significant"),
+        Column(lower, "significant"),
+        Column(upper, "significant"),
         *share,
     )
 
@@ -188,7 +189,7 @@ def _reading(uncertainty: Uncertainty | None, level: float, *, noisy: bool, pure
             "much. Fit again with inference=True to get standard errors and intervals."
         ]
     footers = [
-        f"Standard errors, tests and {100 * level:.6g}% intervals include the privacy noise as well as "
+        f"Standard errors, tests and {confidence(level)}% intervals include the privacy noise as well as "
         "sampling variation. noise %: share of the squared standard error that is privacy noise; the rest is "
         "sampling variation."
     ]
@@ -203,6 +204,10 @@ def _reading(uncertainty: Uncertainty | None, level: float, *, noisy: bool, pure
     return [*footers, *footnotes(uncertainty.se, "this coefficient", noisy=True)]
 
 
+def _of_form(form: ModelForm | None) -> list[str]:
+    return [] if form is None else [*hidden_by(form.hiding), *_bounds(form.learned)]
+
+
 def _bounds(learned: Sequence[LearnedRange]) -> list[str]:
     ranges = [f"{one.name} {one.lower:g} to {one.upper:g}" for one in learned]
     return (
@@ -214,7 +219,7 @@ def _bounds(learned: Sequence[LearnedRange]) -> list[str]:
 
 def _reading_without_noise(uncertainty: Uncertainty, level: float) -> list[str]:
     return [
-        f"Standard errors, tests and {100 * level:.6g}% intervals are for sampling variation alone.",
+        f"Standard errors, tests and {confidence(level)}% intervals are for sampling variation alone.",
         *footnotes(uncertainty.se, "this coefficient", noisy=False),
     ]
 

@@ -1,9 +1,14 @@
 """What is said below a table where a standard error supports no conclusion."""
 
+from collections.abc import Sequence
+
 import numpy as np
 
 from privfit._checks import FloatArray
 from privfit.inference.wald import WaldTest
+
+_SHOWN = 8
+"""Terms that a note lists."""
 
 
 def reason(about: str, *, noisy: bool, lost: str = "standard error") -> str:
@@ -37,6 +42,17 @@ def reason_of_test(test: WaldTest, matrix: FloatArray, covariance: FloatArray, *
     if np.isfinite(np.diag(covariance)[touched]).all():
         return test.reason
     return reason("these coefficients", noisy=noisy, lost="covariance")
+
+
+def hidden_by(terms: Sequence[str]) -> tuple[str, ...]:
+    """Return which terms other coefficients are given up for, and what would help; nothing without any."""
+    if not terms:
+        return ()
+    shown = f"{', '.join(terms[:_SHOWN])}{', ...' if len(terms) > _SHOWN else ''}"
+    return (
+        f"The noise hides {shown} as a whole, and so what goes with it: other coefficients are given up, too."
+        " Closer bounds, where they are known, would help.",
+    )
 
 
 def footnotes(se: FloatArray, about: str, *, noisy: bool) -> tuple[str, ...]:

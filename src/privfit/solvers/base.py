@@ -82,6 +82,8 @@ class Solution:
         releases say before it is asked for; None where nothing is known.
     at_bounds : tuple of int
         Places of numbers that are at one of two declared bounds in nearly all rows, as far as releases say.
+    bound : array of shape (n_linear, n_linear) or None
+        Without noise: the Hessian if every row had the loss's largest curvature, ridge included.
     """
 
     problem: Problem
@@ -94,6 +96,7 @@ class Solution:
     bend: FloatArray | None = None
     expected: FloatArray | None = None
     at_bounds: tuple[int, ...] = ()
+    bound: FloatArray | None = None
 
     @classmethod
     def of_point(cls, problem: Problem, theta: FloatArray) -> "Solution":
@@ -251,6 +254,12 @@ def raised_eigenvalues(values: FloatArray, floor: float) -> FloatArray:
     """Return eigenvalues raised to ``floor``, and to what keeps an inverse finite."""
     smallest = max(floor, 1e-14 * float(np.abs(values).max(initial=0.0)), 1e-300)
     return np.maximum(values, smallest)
+
+
+def column_sizes(bound: FloatArray) -> FloatArray:
+    """Return the roots of a matrix's diagonal, (q,), which bring coordinates to one size; 1 for 0."""
+    sizes = np.sqrt(np.diag(bound))
+    return np.where(sizes > 0.0, sizes, 1.0)
 
 
 def floored_inverse(matrix: FloatArray, floor: float) -> FloatArray:

@@ -18,6 +18,7 @@ from privfit.solvers.base import (
     AbstractSolver,
     Solution,
     Step,
+    column_sizes,
     floored_inverse,
     keep_scale_positive,
     take_step,
@@ -60,7 +61,7 @@ class NonPrivate(AbstractSolver):
     Parameters
     ----------
     tolerance : float
-        On the norm of the mean gradient in encoded coordinates.
+        On the norm of the mean gradient in coordinates in which columns have a mean square of 1.
     max_steps : int
         Bound on gradient evaluations.
     """
@@ -106,21 +107,23 @@ class NonPrivate(AbstractSolver):
     def run(self, problem: Problem, oracle: Oracle) -> Solution:
         """Iterate to convergence, and again with less smoothing where the loss is one that is smoothed."""
         problem = with_loss(problem, oracle, widest(problem).loss)
-        step = self._minimised(problem, oracle, np.array(problem.start))
+        step, bound = self._minimised(problem, oracle, np.array(problem.start))
         while oracle.remaining("residuals"):
             problem = narrowed_to(problem, oracle, step.release.at, math.inf)
-            step = self._minimised(problem, oracle, step.release.at)
-        return Solution(problem, step.release.at, (step,), (), "last")
+            step, bound = self._minimised(problem, oracle, step.release.at)
+        return Solution(problem, step.release.at, (step,), (), "last", bound=bound)
 
-    def _minimised(self, problem: Problem, oracle: Oracle, theta: FloatArray) -> Step:
-        """Return the last step from ``theta``."""
+    def _minimised(self, problem: Problem, oracle: Oracle, theta: FloatArray) -> tuple[Step, FloatArray]:
+        """Return the last step from ``theta``, and a bound on the Hessian of the coefficients."""
         step = take_step(problem, oracle, theta, np.zeros((problem.size, problem.size)))
-        bound = _hessian_bound(problem, oracle)
+        bound, moment = _hessian_bound(problem, oracle)
+        sizes = np.ones(problem.size)
+        sizes[: problem.n_linear] = column_sizes(moment)
         damping = _SMALLEST
-        while np.linalg.norm(step.gradient) > self.tolerance and oracle.remaining("gradient"):
+        while np.linalg.norm(step.gradient / sizes) > self.tolerance and oracle.remaining("gradient"):
             hessian = oracle.release("hessian", theta).value / problem.split(theta)[1] + problem.ridge
-            if bound is None:
-                newton = floored_inverse(hessian, 1e-12 * float(np.trace(hessian)))
+            if problem.loss.has_scale:
+                newton = _floored_inverse(hessian)
                 following = _shrinking_step(problem, oracle, theta, step, newton)
             else:
                 following, damping = _damped_step(
@@ -129,7 +132,7 @@ class NonPrivate(AbstractSolver):
             if following is None:
                 break
             step, theta = following, following.release.at
-        return step
+        return step, bound
 
 
 def _damped_step(
@@ -138,7 +141,7 @@ def _damped_step(
     """Return the first step with a damped Hessian that succeeds, if any, and the damping to go on with."""
     theta = step.release.at
     while damping <= _LARGEST and oracle.remaining("gradient"):
-        inverse = np.linalg.pinv(hessian + damping * bound, hermitian=True, rcond=1e-14)
+        inverse = _pseudo_inverse(hessian + damping * bound)
         candidate = theta - inverse @ step.gradient
         descent = float(step.gradient @ inverse @ step.gradient)
         if _descends(problem, oracle, theta, candidate, least=_ARMIJO * descent):
@@ -193,9 +196,21 @@ def _is_long(problem: Problem, move: FloatArray) -> bool:
     return reach * constants.curvature > _LONG * constants.slope
 
 
-def _hessian_bound(problem: Problem, oracle: Oracle) -> FloatArray | None:
-    """Return a bound on the Hessian at every parameter, shape (q, q); None for losses with a scale."""
-    if problem.loss.has_scale:
-        return None
-    moment = oracle.release("second_moment", np.array(problem.start)).value
-    return problem.loss.constants.curvature * problem.each_output(moment) + problem.ridge
+def _pseudo_inverse(matrix: FloatArray) -> FloatArray:
+    """Return a pseudo-inverse that leaves out collinear columns, whatever their units."""
+    sizes = column_sizes(matrix)
+    units = np.outer(sizes, sizes)
+    return np.linalg.pinv(matrix / units, hermitian=True, rcond=1e-14) / units
+
+
+def _floored_inverse(matrix: FloatArray) -> FloatArray:
+    sizes = column_sizes(matrix)
+    units = np.outer(sizes, sizes)
+    return floored_inverse(matrix / units, 1e-12 * len(matrix)) / units
+
+
+def _hessian_bound(problem: Problem, oracle: Oracle) -> tuple[FloatArray, FloatArray]:
+    """Return a bound on the Hessian of the coefficients everywhere, and the second moment; (q, q) each."""
+    moment = problem.each_output(oracle.release("second_moment", np.array(problem.start)).value)
+    ridge = problem.ridge[: problem.n_linear, : problem.n_linear]
+    return problem.loss.constants.curvature * moment + ridge, moment

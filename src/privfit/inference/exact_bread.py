@@ -1,0 +1,57 @@
+"""The bread without noise: told apart from rounding whatever the units of the columns."""
+
+import numpy as np
+
+from privfit._checks import FloatArray
+from privfit.inference.covariance import ROUNDING, VANISHED, Bread
+from privfit.solvers.base import column_sizes, raised_eigenvalues
+
+LARGEST_ROUNDED_PART = 1e-8
+"""Part of a coefficient's squared direction that may be undetermined: only rounding turns directions, so that
+what is not determined has no part in coefficients that are."""
+
+
+def exact_bread(hessian: FloatArray, bound: FloatArray, curvature: float) -> Bread:
+    """Return the bread from an exact Hessian and a bound on it.
+
+    Parameters
+    ----------
+    hessian : array of shape (q, q)
+        Ridge included.
+    bound : array of shape (n_linear, n_linear)
+        The Hessian if every row had the loss's largest curvature, ridge included; it says nothing of a scale,
+        which is the last parameter.
+    curvature : float
+        The largest of the loss.
+
+    Notes
+    -----
+    In coordinates in which the bound has a diagonal of 1, directions in which its eigenvalue is below
+    `ROUNDING` are those of collinear columns. In the others curvature has vanished where it is below
+    `VANISHED` in units of the bound. So a column that hardly varies within its declared bounds counts like
+    any other.
+    """
+    whole = np.diag(np.diag(hessian))
+    whole[: len(bound), : len(bound)] = bound
+    sizes = column_sizes(whole)
+    units = np.outer(sizes, sizes)
+    values, vectors = np.linalg.eigh(hessian / units)
+    raised = raised_eigenvalues(values, ROUNDING * VANISHED * curvature)
+    return Bread(
+        matrix=(vectors * raised) @ vectors.T * units,
+        inverse=(vectors / raised) @ vectors.T / units,
+        sd=0.0,
+        unresolved=_undetermined(hessian / units, whole / units),
+        sizes=sizes,
+        largest_hidden=LARGEST_ROUNDED_PART,
+    )
+
+
+def _undetermined(hessian: FloatArray, bound: FloatArray) -> FloatArray:
+    """Return orthonormal directions, (q, m), that the rows do not determine."""
+    values, vectors = np.linalg.eigh(bound)
+    collinear = values <= ROUNDING * float(values[-1])
+    root = vectors[:, ~collinear] / np.sqrt(values[~collinear])
+    parts, along = np.linalg.eigh(root.T @ hessian @ root)
+    vanished = root @ along[:, parts < VANISHED]
+    return np.linalg.qr(np.column_stack([vectors[:, collinear], vanished]))[0]
