@@ -1,9 +1,9 @@
 """Intervals beside a numeric column whose declared bounds are far wider than its values.
 
-*Rows.* b normal of standard deviation 1, declared within -B and B; a = 0.8 b + 0.6 times normal noise, declared
-within -5 and 5. The predictor is b alone (0.5 b for counts), so that the coefficient of a is 0, and 0.8 for who
-leaves b out. Errors of least squares and of the median are standard normal, counts are declared up to 50.
-Epsilon 1, delta 1 / n^2.
+*Rows.* b normal of standard deviation 1, declared within -B and B; a = 0.8 b + 0.6 times normal noise,
+declared within -5 and 5. The predictor is b alone (0.5 b for counts), so that the coefficient of a is 0, and
+0.8 for who leaves b out. Errors of least squares and of the median are standard normal, counts are declared
+up to 50. Epsilon 1, delta 1 / n^2.
 
 *What is measured.* The share of tables in which the interval of b is finite, in which it is finite and wrong,
 and the same of that of a.

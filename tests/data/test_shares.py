@@ -114,6 +114,13 @@ def test_rows_without_identifier_or_weight_count_nothing():
     np.testing.assert_array_equal(block.weight, [1.0, 0.0, 0.0, 1.0, 0.0])
 
 
+@pytest.mark.parametrize("rows_per_unit", [2**53 + 1, 2**63, 10**30])
+def test_a_cap_beyond_what_numbers_hold_is_refused_before_rows_are_read(rows_per_unit):
+    with pytest.raises(InvalidArgument, match="rows_per_unit must be at most"):
+        ShareRule("id", rows_per_unit)
+    assert ShareRule("id", 2**53).read(Table([("id", np.array([1.0, 1.0, 2.0]))])).n_units == 2
+
+
 @pytest.mark.parametrize("rows_per_unit", [2, 3])
 def test_a_cap_without_a_unit_is_refused(rows_per_unit):
     with pytest.raises(InvalidArgument, match="rows_per_unit goes with unit"):

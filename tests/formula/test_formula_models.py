@@ -143,6 +143,24 @@ def test_a_narrow_quantile_regression_is_the_usual_one(data):
     np.testing.assert_allclose(result.params, reference.params, atol=0.03)
 
 
+@pytest.mark.parametrize("options", [EXACT, {"epsilon": 4.0, "random_state": 0}])
+@pytest.mark.parametrize(("size", "known"), [(2.0**300, True), (2.0**460, True), (2.0**550, False)])
+def test_a_variance_that_is_no_number_of_double_precision_is_unknown(size, known, options):
+    x = np.random.default_rng(0).uniform(size=(4_000, 2))
+
+    def fit(size):
+        bounds = {"x": (0, size), "y": (-1, 2)}
+        schema = {name: {"type": "numeric", "lower": a, "upper": b} for name, (a, b) in bounds.items()}
+        return ols("y ~ x", {"x": x[:, 0] * size, "y": x[:, 1]}, schema=schema, **options)
+
+    result, expected = fit(size), fit(1.0)
+    assert result.bse["Intercept"] == pytest.approx(expected.bse["Intercept"])
+    assert result.bse["x"] == pytest.approx(expected.bse["x"] / size if known else np.inf)
+    assert result.pvalues["x"] == pytest.approx(expected.pvalues["x"] if known else 1.0)
+    if known:
+        np.testing.assert_allclose(result.dof, expected.dof)
+
+
 def test_svm_is_the_estimator(data):
     from privfit.estimators import LinearSVC
     from privfit.losses import SmoothedHinge

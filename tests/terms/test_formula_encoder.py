@@ -2,6 +2,7 @@
 
 import doctest
 import math
+import unicodedata
 
 import numpy as np
 import pandas as pd
@@ -89,6 +90,19 @@ def test_one_coding_under_two_spellings_is_one_factor():
     )  # fmt: skip
     again = FormulaEncoder("y ~ sex + C(sex, contr.treatment('F')):age", SCHEMA)
     assert again.design.names == ("Intercept", "sex[T.M]", "sex[F]:age", "sex[M]:age")
+
+
+@pytest.mark.parametrize(
+    "name", ["\N{MICRO SIGN}", "\N{LATIN SMALL LIGATURE FI}x", "e\N{COMBINING ACUTE ACCENT}"]
+)
+def test_a_name_means_its_column_although_python_spells_it_in_another_way(name):
+    other = unicodedata.normalize("NFKC", name)
+    schema = Schema({one: {"type": "numeric", "lower": 0, "upper": 1} for one in ("y", name, other)})
+    table = open_table({"y": [0.0], name: [0.25], other: [0.5]})
+    for spelled, value in ((name, 0.25), (f"`{name}`", 0.25), (other, 0.5)):
+        encoder = FormulaEncoder(f"y ~ I({spelled} * 2)", schema)
+        assert encoder.design.raw_rows(encoder.encode_predictors(table))[0, 1] == 2 * value
+        assert encoder.needed == (name if value == 0.25 else other, "y")
 
 
 def test_a_declared_transform_belongs_to_the_bare_name_only():

@@ -33,6 +33,9 @@ IntArray = NDArray[np.int64]
 _DOUBLE = 8
 """Octets of the longest floats that Arrow has."""
 
+_MOST = 2**53
+"""Most rows of a unit that can be told apart in double precision."""
+
 _LONG_DECIMAL = 4300
 """Digits before or after the point beyond which a decimal stays as it is; Python prints no longer ints."""
 
@@ -75,6 +78,8 @@ class ShareRule:
             raise InvalidArgument(
                 "rows_per_unit goes with unit: name the column that identifies the privacy unit"
             )
+        if self.rows_per_unit > _MOST:
+            raise InvalidArgument(f"rows_per_unit must be at most {_MOST}")
 
     @classmethod
     def of(cls, schema: Schema, rows_per_unit: int = 1) -> "ShareRule":

@@ -23,6 +23,9 @@ from privfit.problem.plan import PlannedRelease, Release
 from privfit.problem.schedule import planned_release
 from privfit.solvers.base import AbstractSolver, Solution, floored_inverse, keep_scale_positive
 
+_SMALLEST = math.sqrt(np.finfo(float).tiny / np.finfo(float).eps)
+"""Unit in which a variance may underflow, to a standard error of 0."""
+
 
 @dataclass(frozen=True, slots=True)
 class BudgetSplit:
@@ -107,7 +110,8 @@ def infer(solution: Solution, oracle: Oracle, *, directions: FloatArray) -> Infe
     directions : array of shape (k, n_linear)
         Reported coefficients as linear functions of the encoded ones.
     """
-    problem, reported = solution.problem, in_parameter(solution.problem, directions)
+    problem, unit = solution.problem, _unit_of(directions)
+    reported = in_parameter(problem, directions) / unit[:, None]
     from_point = solution.report == "point"
     if from_point:
         solution = polished(solution, oracle)
@@ -125,6 +129,7 @@ def infer(solution: Solution, oracle: Oracle, *, directions: FloatArray) -> Infe
     short, of_meat = shortfall(released, meat, along)
     cov_sampling = with_variance(cov_sampling, short / problem.n_rows)
     unknown = hidden(reported, bread) | uncontrolled(problem, directions, bread, solution.at_bounds)
+    unknown |= unit < _SMALLEST
     if from_point:
         settled = settle(solution, bread, reported, np.diag(cov_sampling))
         estimate, unknown = settled.estimate, unknown | settled.unsettled
@@ -153,9 +158,10 @@ def infer(solution: Solution, oracle: Oracle, *, directions: FloatArray) -> Infe
     cov_noise[unknown], cov_noise[:, unknown] = 0.0, 0.0
     cov_noise[unknown, unknown] = np.inf
     freedom = (np.where(unknown, np.inf, each) for each in (dof, joint_dof))
+    covariances = (_times(unit, each) for each in (cov_sampling, cov_noise))
     lost = np.flatnonzero(np.any(hidden_numbers(problem, bread, solution.at_bounds), axis=0))
     hiding = tuple(problem.numbers[k][0] for k in lost)
-    return Inference(*_parameter(problem, theta), cov_sampling, cov_noise, *freedom, hiding=hiding)
+    return Inference(*_parameter(problem, theta), *covariances, *freedom, hiding=hiding)
 
 
 def _bread(solution: Solution, hessians: Sequence[Release]) -> Bread:
@@ -164,6 +170,22 @@ def _bread(solution: Solution, hessians: Sequence[Release]) -> Bread:
         return bread_from(problem, hessians, solution.expected)
     hessian, _ = average_hessian(problem, hessians)
     return exact_bread(hessian + problem.ridge, solution.bound, problem.loss.constants.curvature)
+
+
+def _unit_of(directions: FloatArray) -> FloatArray:
+    """Return a power of two about as large as each direction, (k,), in which its square does not underflow.
+
+    Numbers are exact in such units. Coefficients of columns with bounds of 1e80 have variances whose squares,
+    which degrees of freedom are found from, would be 0.
+    """
+    _, exponent = np.frexp(np.max(np.abs(directions), axis=1))
+    return np.ldexp(1.0, exponent - 1)
+
+
+def _times(unit: FloatArray, covariance: FloatArray) -> FloatArray:
+    """Return the covariance of what is measured in these units; infinite where it is too large."""
+    with np.errstate(over="ignore"):
+        return covariance * unit[:, None] * unit
 
 
 def _turning(problem: Problem, bread: Bread, sampling: FloatArray) -> Turning:

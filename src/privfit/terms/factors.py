@@ -18,6 +18,7 @@ import ast
 import keyword
 import math
 import re
+import unicodedata
 import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -63,7 +64,8 @@ Factor: TypeAlias = NumericFactor | CategoricalFactor
 
 _DEEPEST = 60
 """Levels of a syntax tree; what works on the tree calls itself, and Python bounds the depth of calls."""
-_QUOTED = re.compile(r"""("(?:\\.|[^"\\])*"|'(?:\\.|[^'\\])*')|`([^`]*)`""")
+_NAMES = re.compile(r"""("(?:\\.|[^"\\])*"|'(?:\\.|[^'\\])*')|`([^`]*)`|((?:\w|[^\x00-\x7f])+)""")
+"""Texts, columns in backticks, and words."""
 _OPERATORS: Mapping[type[ast.AST], Function] = {
     ast.Add: functions.ADD,
     ast.Sub: functions.SUBTRACT,
@@ -153,19 +155,24 @@ def _depth(node: ast.AST) -> int:
 
 
 def _parse(text: str, schema: Schema) -> tuple[ast.expr, dict[str, str]]:
-    """Return the syntax tree, and the columns behind the names that stand for backticked ones."""
+    """Return the syntax tree, and the columns behind names that stand for them.
+
+    These are columns in backticks, and those whose names Python would change: to it both letters mu are one.
+    """
     prefix = "quoted_"
     while prefix in text:
         prefix += "_"
     stand_ins: dict[str, str] = {}
 
     def stand_in(match: re.Match[str]) -> str:
-        if match.group(1) is not None:  # a text, in which a backtick is a character
-            return match.group(1)
-        stand_ins[f"{prefix}{len(stand_ins)}"] = match.group(2)
+        text, quoted_name, word = match.groups()
+        same = word is not None and (word not in schema or unicodedata.is_normalized("NFKC", word))
+        if text is not None or same:  # in a text a backtick is a character
+            return match.group()
+        stand_ins[f"{prefix}{len(stand_ins)}"] = quoted_name if word is None else word
         return f" {prefix}{len(stand_ins) - 1} "
 
-    plain = _QUOTED.sub(stand_in, text).strip()
+    plain = _NAMES.sub(stand_in, text).strip()
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # on backslashes in texts
