@@ -35,12 +35,16 @@ TABLES = {
     "bank": ("bank_full.csv.gz", {"sep": ";"}, pf.logit),
     "california": ("california_housing.csv.gz", {}, pf.huber),
     "bike": ("bike_hour.csv.gz", {}, pf.huber),
+    "california (median)": ("california_housing.csv.gz", {}, pf.quantile),
+    "bike (median)": ("bike_hour.csv.gz", {}, pf.quantile),
 }
 FORMULAS = {
     "adult": ("income ~ age + education_num + hours_per_week + sex + marital_status", "income ~ ."),
     "bank": ("y ~ age + housing + loan + contact + balance", "y ~ ."),
     "california": ("median_house_value ~ median_income + housing_median_age", "median_house_value ~ ."),
     "bike": ("cnt ~ temp + hum + windspeed + workingday", "cnt ~ ."),
+    "california (median)": ("median_house_value ~ median_income + housing_median_age",),
+    "bike (median)": ("cnt ~ temp + hum + windspeed + workingday",),
 }
 EPSILONS = (0.5, 1.0, 4.0)
 DELTA = 1e-6
@@ -59,7 +63,7 @@ def table_of(name: str, folder: Path) -> Table:
 
 def rates(name: str, formula: str, epsilon: float, *, table: Table, repetitions: int) -> dict[str, object]:
     fit = TABLES[name][2]
-    schema = HERE / "schemas" / f"{name}.toml"
+    schema = HERE / "schemas" / f"{name.split(' ')[0]}.toml"
     exact = fit(formula, table, schema=schema, solver="non-private")
     holds, noise_holds, shares, errors = [], [], [], []
     for seed in range(repetitions):

@@ -164,8 +164,12 @@ def test_rows_are_weighted_down_only_as_far_as_the_budget_requires(rng):
     columns = tuple(f"x{k}" for k in range(20))
     wide = dataclasses.replace(bounded, columns=columns, penalised=(True,) * 20)
     assert bound(wide, 1.0) == pytest.approx(0.015 * 2000 / math.sqrt(20) * (1 + 15 / 20), rel=1e-6)
-    quantile = dataclasses.replace(bounded, loss=SmoothedQuantile(0.5, 0.4))
-    assert bound(quantile, 1.0) == pytest.approx(2.25 * for_bread, rel=1e-6)
+    levels = dataclasses.replace(bounded, indicators=(True, False, True))
+    assert bound(levels, 1.0) == pytest.approx((1 + 15 / 3) * for_bread, rel=1e-6)
+    assert bound(dataclasses.replace(bounded, indicators=(True, False, False)), 1.0) == bound(bounded, 1.0)
+    for problem in (bounded, levels):
+        quantile = dataclasses.replace(problem, loss=SmoothedQuantile(0.5, 0.4))
+        assert bound(quantile, 1.0) == pytest.approx(2.25 * for_bread, rel=1e-6)
 
 
 @pytest.mark.parametrize("seed", range(5))

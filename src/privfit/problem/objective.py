@@ -123,6 +123,11 @@ class Problem:
         return not self.penalised[0]
 
     @property
+    def has_levels(self) -> bool:
+        """Whether some column besides the constant is known to hold only 0 and 1."""
+        return any(known and free for known, free in zip(self.indicators, self.penalised, strict=False))
+
+    @property
     def response_range(self) -> tuple[float, float]:
         """What encoded responses are moved into where only their size matters, for `marginals`."""
         if self.loss.target_kind == "binary":

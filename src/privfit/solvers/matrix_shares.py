@@ -86,8 +86,7 @@ def _noise_in_bread(whitened: Problem, mu: float, curvature: float) -> float:
 
 def _longest(whitened: Problem) -> float:
     """Return about the largest squared norm of rows that count in full, relative to that of usual rows."""
-    columns = zip(whitened.indicators, whitened.penalised, strict=False)
-    if any(all(both) for both in columns):  # the constant is an indicator, too, and not penalised
+    if whitened.has_levels:
         return _RARE
     return _FAR if whitened.bounded else 1.0
 

@@ -86,16 +86,18 @@ def squared_bound(
     eigenvalues; and ``n`` is the largest squared norm that a whitened row can have. So rows are weighted
     down only as far as the budget requires, and with a large budget not at all. Where a schema bounds the
     rows, so that the unweighted fit is what the user knows, 100 stands for 4 and the second is ``1 + 15 / p``
-    times as large, at most 3 times: noise of more than three tenths of the eigenvalues makes intervals far
-    longer. For a quantile at most 2.25 times: few rows have any curvature there, so that noise is 2.5 times
-    as large beside it. A bread with a smaller part of the budget than usual has ``bread`` in place of ``mu``.
+    times as large. Without levels, whose rows are long where they are rare, it is at most 3 times: noise of
+    more than three tenths of the eigenvalues makes intervals far longer. For a quantile at most 2.25 times:
+    few rows have any curvature there, so that noise is 2.5 times as large beside it. A bread with a smaller
+    part of the budget than usual has ``bread`` in place of ``mu``.
     """
     p, n, mu = problem.n_coef, problem.n_rows, min(signal, _MU)
     of_slope, of_curvature = slack
     for_steps = 0.006 * n * (mu / of_slope) ** 2 * (1.0 + (100.0 if problem.bounded else 4.0) / p)
     for_bread = 0.015 * n * min(bread, _MU) / (math.sqrt(problem.n_linear) * of_curvature)
     if problem.bounded:
-        for_bread *= min(1.0 + 15.0 / p, 2.25 if isinstance(problem.loss, SmoothedQuantile) else 3.0)
+        most = 2.25 if isinstance(problem.loss, SmoothedQuantile) else math.inf if problem.has_levels else 3.0
+        for_bread *= min(1.0 + 15.0 / p, most)
     return max(SMALLEST_SPREAD * dimension, min(for_steps, for_bread, n))
 
 
