@@ -333,6 +333,18 @@ def unscaled_columns() -> str:
     return table(header, body)
 
 
+def hidden_numbers() -> str:
+    """Return how often an interval beside a number in wide bounds is finite and wrong, by these bounds."""
+    cells: dict[tuple[str, ...], dict[str, str]] = {}
+    for row in rows("experiments/results/hidden_numbers.csv"):
+        place = row["model"], f"`{row['solver']}`", f"{int(row['n']):,}"
+        cell = f"{_percent(row['other_finite'])} / {_percent(row['other_wrong'])}"
+        cells.setdefault(place, {})[f"{float(row['bound']):,.0f}"] = cell
+    bounds = list(next(iter(cells.values())))
+    body = [[*place, *(found[bound] for bound in bounds)] for place, found in cells.items()]
+    return table(["model", "solver", "n", *bounds], body)
+
+
 def learned_bounds() -> str:
     """Return how well learned bounds fit."""
     body = [
@@ -1126,6 +1138,7 @@ PAGES: dict[str, dict[str, Callable[[], str]]] = {
         "published_coverage": published_coverage,
         "rare_levels": rare_levels,
         "light_rows": light_rows,
+        "hidden_numbers": hidden_numbers,
         "unscaled_columns": unscaled_columns,
         "learned_bounds": learned_bounds,
         "learned_scales": learned_scales,
