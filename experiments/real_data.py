@@ -63,7 +63,7 @@ def table_of(name: str, folder: Path) -> Table:
 
 def rates(name: str, formula: str, epsilon: float, *, table: Table, repetitions: int) -> dict[str, object]:
     fit = TABLES[name][2]
-    schema = HERE / "schemas" / f"{name.split(' ')[0]}.toml"
+    schema = HERE / "schemas" / f"{name.split(' ', maxsplit=1)[0]}.toml"
     exact = fit(formula, table, schema=schema, solver="non-private")
     holds, noise_holds, shares, errors = [], [], [], []
     for seed in range(repetitions):
