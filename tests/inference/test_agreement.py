@@ -6,7 +6,7 @@ from scipy import stats
 from scipy.special import expit
 
 from privfit import Budget, LogisticRegression
-from privfit.inference.combine import contradiction, deviations, widened
+from privfit.inference.combine import contradiction, deviations, disagreement, widened
 from privfit.inference.covariance import Bread
 from privfit.inference.meat import least_multiple, meat_from
 from privfit.losses import Logistic, Schweppe, SmoothedHinge, SmoothedQuantile, Squared
@@ -114,6 +114,37 @@ def test_where_a_solver_has_arrived_or_nothing_is_known_noise_alone_counts():
     first, last = deviations(far, bread, np.eye(2))
     assert first > 1.5
     assert last < 0.11
+
+
+def test_a_changing_curvature_explains_only_what_is_not_far_beyond_noise():
+    """Gradients that are level far from a steep place, as between two numbers of a grid, and bent ones."""
+    bread, bend, at = Bread(np.eye(1), np.eye(1), 0.0, np.zeros((1, 0))), np.eye(1), np.array([[-2.0], [2.0]])
+    level, bent = np.sign(at) * 0.3, at + 0.02 * at**2
+    assert disagreement(steps_of(at, at, 0.1), [0.1] * 2, bread) == pytest.approx(0.0, abs=1e-12)
+    left = 2.0 - 0.3
+    found = disagreement(steps_of(at, level, 0.1), [0.1] * 2, bread)
+    assert found == pytest.approx(2.0 * left**2 / 0.1**2 / stats.chi2.ppf(0.999, 1))
+    assert disagreement(steps_of(at, level, 0.0), [0.0] * 2, bread) == 0.0
+    assert disagreement(steps_of(at[:1], level[:1], 0.1), [0.1], bread) == 0.0
+    noise = Bread(np.eye(1), np.eye(1), 0.1, np.zeros((1, 0)))
+    assert disagreement(steps_of(at, level, 0.1), [0.1] * 2, noise) == pytest.approx(found / 5.0)
+    for gradients, rule, arrived in ((level, bend, False), (bent, bend, True), (level, None, True)):
+        assert widened(steps_of(at, gradients, 0.1), bread, rule).arrived == arrived
+    for sampling, arrived in ((0.5, False), (5.0, True)):
+        assert widened(steps_of(at, level, 0.1), bread, bend, sampling=sampling).arrived == arrived
+    explained = steps_of(at, level, 0.1)
+    assert contradiction(explained, deviations(explained, bread, bend), bread) is None
+
+
+def test_steps_that_remain_have_to_agree_more_closely():
+    bread, bend = Bread(np.eye(1), np.eye(1), 0.0, np.zeros((1, 0))), 0.5 * np.eye(1)
+    at, gradients = np.array([[-2.0], [-2.0], [2.0]]), np.array([[6.0], [-1.3], [1.3]])
+    steps = steps_of(at, gradients, 0.1)
+    assert 1.0 < disagreement(steps[1:], [0.1] * 2, bread) < 30.0
+    assert widened(steps[1:], bread, bend).arrived
+    found = widened(steps, bread, bend)
+    assert found.steps == tuple(steps[1:])
+    assert not found.arrived
 
 
 @pytest.mark.parametrize("tau", [0.1, 0.5])

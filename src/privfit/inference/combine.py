@@ -25,6 +25,12 @@ _EXPLAINED, _TOLERATED = 3.0, 0.5
 """How many times its expectation a squared Newton step may be for noise to explain it; how many standard
 errors it may be off by."""
 
+_MOST_BENT = 30.0
+"""How many times what passes for noise a change of curvature may have steps disagree by."""
+
+_FELT = 0.5
+"""What it may have them disagree by of what would pass for noise if sampling was noise as well."""
+
 _ROUNDS = 3
 """Rounds in which the estimate and distances from it are found."""
 
@@ -70,7 +76,8 @@ class Estimate:
     parts : array of shape (K,)
         What part each of them has in it; empty where it is no Newton step from their average.
     arrived : bool
-        Whether that step is short enough for its error to be small beside the noise, as far as is known.
+        Whether that step is short enough for its error to be small beside the noise, and the steps that it is
+        from are near enough to each other for one curvature to hold for all, as far as is known.
     """
 
     theta: FloatArray
@@ -194,6 +201,7 @@ def widened(
     bread: Bread,
     bend: FloatArray | None = None,
     turning: Turning = Turning(),
+    sampling: float = 0.0,
 ) -> Estimate:
     """Return the estimate from the steps that agree, its noise widened as far as they contradict each other.
 
@@ -207,6 +215,8 @@ def widened(
     bend : array of shape (k, q), optional
         See `privfit.solvers.base.Solution`.
     turning : Turning
+    sampling : float
+        Standard deviation of what sampling adds to an entry of a gradient.
     """
     agreeing, sds = steps, deviations(steps, bread, bend)
     while True:
@@ -215,10 +225,26 @@ def widened(
         if (excess is None and not far) or 2 * len(agreeing) <= len(steps) + 1:
             break
         agreeing, sds = agreeing[1:], sds[1:]
-    estimate = replace(one_step(around, bread), arrived=not far)
+    bent = bend is not None and _far_bent(agreeing, bread, sampling, remaining=len(agreeing) < len(steps))
+    estimate = replace(one_step(around, bread), arrived=not (far or bent))
     if excess is None:
         return estimate
     return replace(estimate, cov_noise=estimate.cov_noise + bread.inverse @ excess @ bread.inverse)
+
+
+def _far_bent(steps: Sequence[Step], bread: Bread, sampling: float, *, remaining: bool) -> bool:
+    """Return whether only a curvature that changes altogether explains how far steps disagree.
+
+    A change of it with the distance explains what noise does not, however much that is: the more, the further
+    apart the steps were asked. But at the numbers of a coarse grid a smoothed quantile is several times as
+    steep as elsewhere, and level between them, which the bread does not tell from one place. That is taken
+    to be so where they disagree by `_MOST_BENT`, or, where others had to be left out, beyond noise at all;
+    unless it is little beside sampling, as with large budgets.
+    """
+    noise = [step.release.sd for step in steps]
+    if disagreement(steps, noise, bread) <= (1.0 if remaining else _MOST_BENT):
+        return False
+    return disagreement(steps, [math.hypot(sd, sampling) for sd in noise], bread) > _FELT
 
 
 def deviations(steps: Sequence[Step], bread: Bread, bend: FloatArray | None) -> list[float]:
@@ -242,8 +268,8 @@ def deviations(steps: Sequence[Step], bread: Bread, bend: FloatArray | None) -> 
     return sds.tolist()
 
 
-def contradiction(steps: Sequence[Step], sds: Sequence[float], bread: Bread) -> FloatArray | None:
-    """Return what disagreement of the steps beyond ``sds`` adds to the covariance of their mean gradient.
+def disagreement(steps: Sequence[Step], sds: Sequence[float], bread: Bread) -> float:
+    """Return how far steps disagree beyond ``sds``, 1 being the most that passes for agreement.
 
     If the Hessian is ``M`` wherever gradients were asked, ``r_k = g_k - g - M (theta_k - theta)``, with ``g``
     and ``theta`` the averages by precision, is what gradients are off by alone, and
@@ -253,24 +279,40 @@ def contradiction(steps: Sequence[Step], sds: Sequence[float], bread: Bread) -> 
 
     Returns
     -------
-    array of shape (q, q) or None
-        None up to the quantile `_BELIEVED`. Beyond it the scatter of a weighted mean,
-        ``sum(w_k r_k r_k') / (K - 1)`` with ``w_k`` the parts of the precision: in the directions in which
-        gradients disagree. For one coefficient that is Birge's rule (1932, *The calculation of errors by the
-        method of least squares*).
+    float
+        T over its quantile `_BELIEVED`; 0 for a single step, and without noise.
     """
     around = anchor(steps, sds)
     if len(steps) < 2 or around.sd == 0.0:
-        return None
-    q = around.theta.size
-    moves = np.array([step.release.at for step in steps]) - around.theta
-    left = np.array([step.gradient for step in steps]) - around.gradient - moves @ bread.matrix
+        return 0.0
+    q, moves, left = around.theta.size, *_left(steps, around, bread)
     of_bread = 0.5 * bread.sd**2 * (1.0 + 1.0 / q) * np.sum(moves**2, axis=1)
-    squared = np.array(sds) ** 2
-    statistic, free = float(np.sum(left**2 / (squared + of_bread)[:, None])), len(steps) - 1
-    if statistic <= 2.0 * gammaincinv(0.5 * q * free, _BELIEVED):  # the quantile of chi-squared
+    statistic = float(np.sum(left**2 / (np.array(sds) ** 2 + of_bread)[:, None]))
+    return statistic / (2.0 * float(gammaincinv(0.5 * q * (len(steps) - 1), _BELIEVED)))
+
+
+def contradiction(steps: Sequence[Step], sds: Sequence[float], bread: Bread) -> FloatArray | None:
+    """Return what `disagreement` of the steps beyond ``sds`` adds to the covariance of their mean gradient.
+
+    Returns
+    -------
+    array of shape (q, q) or None
+        None up to 1. Beyond it the scatter of a weighted mean, ``sum(w_k r_k r_k') / (K - 1)`` with ``r_k``
+        as there and ``w_k`` the parts of the precision: in the directions in which gradients disagree. For
+        one coefficient that is Birge's rule (1932, *The calculation of errors by the method of least
+        squares*).
+    """
+    if disagreement(steps, sds, bread) <= 1.0:
         return None
-    return around.sd**2 / free * (left.T / squared) @ left
+    around = anchor(steps, sds)
+    _, left = _left(steps, around, bread)
+    return around.sd**2 / (len(steps) - 1) * (left.T / np.array(sds) ** 2) @ left
+
+
+def _left(steps: Sequence[Step], around: Anchor, bread: Bread) -> tuple[FloatArray, FloatArray]:
+    """Return the distances of points from their average, and what is left of gradients, each (K, q)."""
+    moves = np.array([step.release.at for step in steps]) - around.theta
+    return moves, np.array([step.gradient for step in steps]) - around.gradient - moves @ bread.matrix
 
 
 def last_iterate(solution: Solution, bread: Bread) -> Estimate:

@@ -137,7 +137,8 @@ def infer(solution: Solution, oracle: Oracle, *, directions: FloatArray) -> Infe
         estimate = last_iterate(solution, bread)
     else:
         turning = _turning(problem, bread, sampling)
-        estimate = widened(solution.late, bread, solution.bend, turning)
+        of_gradients = math.sqrt(float(np.sum((bread.matrix @ sampling) * bread.matrix)) / len(sampling))
+        estimate = widened(solution.late, bread, solution.bend, turning, of_gradients)
         endless = may_be_without_end(solution, directions, estimate=estimate, bread=bread, sampling=sampling)
         behind = _left_behind(problem, directions, estimate, center, sampling)
         unknown = unknown | endless | behind | (not estimate.arrived)
