@@ -333,6 +333,18 @@ def unscaled_columns() -> str:
     return table(header, body)
 
 
+def coarse_responses() -> str:
+    """Return how many intervals of a quantile's slopes are finite, and coverage, by response and rows."""
+    cells: dict[tuple[str, ...], dict[str, str]] = {}
+    for row in rows("experiments/results/coarse_responses.csv"):
+        column = f"n = {int(row['n']):,}, ε = {float(row['epsilon']):g}"
+        covered = _percent(row["coverage"]) if row["coverage"] else ""
+        cells.setdefault((row["response"], row["tau"]), {})[column] = f"{_percent(row['finite'])} / {covered}"
+    columns = list(next(iter(cells.values())))
+    body = [[*place, *(found[column] for column in columns)] for place, found in cells.items()]
+    return table(["response", "τ", *columns], body)
+
+
 def hidden_numbers() -> str:
     """Return how often an interval beside a number in wide bounds is finite and wrong, by these bounds."""
     cells: dict[tuple[str, ...], dict[str, str]] = {}
@@ -1138,6 +1150,7 @@ PAGES: dict[str, dict[str, Callable[[], str]]] = {
         "published_coverage": published_coverage,
         "rare_levels": rare_levels,
         "light_rows": light_rows,
+        "coarse_responses": coarse_responses,
         "hidden_numbers": hidden_numbers,
         "unscaled_columns": unscaled_columns,
         "learned_bounds": learned_bounds,
