@@ -72,10 +72,11 @@ def test_in_other_coordinates_too(loss, by_code, far, rng):
     assert together(problem, point(problem, rng, "hessian"), rows) == 1
 
 
-def test_wide_rows_too(rng):
-    x, y = rng.normal(size=(300, 260)), rng.normal(size=300)
-    problem = make_problem(Squared(1.0), p=260, n_rows=300, norm_bound=20.0)
-    assert together(problem, point(problem, rng, "hessian"), ArraySource(x, y, norm_bound=20.0)) == 1
+@pytest.mark.parametrize(("p", "passes"), [(256, 1), (257, 2)])
+def test_long_rows_are_summed_twice(p, passes, rng):
+    x, y = rng.normal(size=(300, p)), rng.normal(size=300)
+    problem = make_problem(Squared(1.0), p=p, n_rows=300, norm_bound=20.0)
+    assert together(problem, point(problem, rng, "hessian"), ArraySource(x, y, norm_bound=20.0)) == passes
 
 
 def test_scores_of_units_are_summed_on_their_own(rng):

@@ -4,7 +4,7 @@ A row costs as much as it has pairs of numbers and codes, not of encoded columns
 so that one instruction adds to both.
 """
 
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 from llvmlite import ir
@@ -19,6 +19,9 @@ from privfit.data.instructions import INDEX, INTEGER, multiply_add, pointer
 from privfit.data.reduction import slab_rows
 from privfit.data.row_types import PLACES, VECTOR, for_coded_rows
 from privfit.problem import coded_kernels
+
+Factors: TypeAlias = tuple[FloatArray, FloatArray | None]
+"""``(root, last)`` of rows ``a = (root * x, last)``, (n,) each; None where a row has no last number."""
 
 _SUMS = 2
 """Sums side by side."""
@@ -176,15 +179,15 @@ def moments(x: CodedMatrix, factor: FloatArray) -> FloatArray:
     return _both_moments(x, factor, np.zeros(factor.size))[0]
 
 
-def coded_products(x: CodedMatrix, factors: list[tuple[FloatArray, FloatArray | None]]) -> FloatArray:
+def coded_products(x: CodedMatrix, factors: list[Factors]) -> FloatArray:
     """Return the sums of the outer products of the rows ``(root * x, last)``, shape (sums, q, q).
 
     Parameters
     ----------
     x : CodedMatrix of shape (n, p)
         No more rows than a chunk.
-    factors : list of (root, last)
-        One or two, of shape (n,); without a last one rows are ``root * x``.
+    factors : list of Factors
+        One or two.
     """
     roots = [root * root for root, _ in factors]
     both = _both_moments(x, roots[0], roots[1] if len(roots) > 1 else np.zeros(len(roots[0])))

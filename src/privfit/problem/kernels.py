@@ -23,7 +23,7 @@ from privfit.data.row_types import MATRIX, VECTOR, for_numbers
 from privfit.losses.base import AbstractLoss
 from privfit.losses.pointers import address, called
 from privfit.problem import coded_kernels
-from privfit.problem.coded_moments import coded_products, moments
+from privfit.problem.coded_moments import Factors, coded_products, moments
 from privfit.problem.groups import (
     add_rows,
     close_part,
@@ -297,13 +297,12 @@ class _Room:
         return kept[: shape[0]]
 
 
-RowFactors = Callable[[Block | CodedBlock], list[tuple[FloatArray, FloatArray | None]]]
-"""``factors(block)`` returns the factors ``(root, last)`` of the rows for one or two sums; no last without a
-scale."""
+RowFactors = Callable[[Block | CodedBlock], list[Factors]]
+"""``factors(block)`` returns the factors of the rows for one or two sums; no last without a scale."""
 
 
 @dataclass(frozen=True, slots=True)
-class _Factors:
+class _Filler:
     """A compiled function that fills the factors of ``a``, and what it needs; ``most`` bounds one."""
 
     fill: Any
@@ -314,10 +313,10 @@ class _Factors:
     most: Callable[[Block | CodedBlock], FloatArray]
 
 
-def _curvature_functions(loss: AbstractLoss) -> _Factors:
+def _curvature_functions(loss: AbstractLoss) -> _Filler:
     functions, along = loss.functions, loss.constants.scale_direction
     most = np.array([loss.constants.curvature])
-    return _Factors(
+    return _Filler(
         _hessian_factors,
         CURVATURE_CODES.get(functions.curvature, 0),
         address(functions.curvature),
@@ -327,9 +326,9 @@ def _curvature_functions(loss: AbstractLoss) -> _Factors:
     )
 
 
-def _score_functions(loss: AbstractLoss) -> _Factors:
+def _score_functions(loss: AbstractLoss) -> _Filler:
     functions, constants = loss.functions, loss.constants
-    return _Factors(
+    return _Filler(
         _score_factors,
         SLOPE_CODES.get(functions.slope, 0),
         address(functions.slope),
@@ -339,23 +338,21 @@ def _score_functions(loss: AbstractLoss) -> _Factors:
     )
 
 
-def _row_factors(loss: AbstractLoss, theta: FloatArray, s: float, *each: _Factors) -> RowFactors:
+def _row_factors(loss: AbstractLoss, theta: FloatArray, s: float, *each: _Filler) -> RowFactors:
     """Return what computes ``(root, last)`` of rows ``a = (root * x, last)``, clamped row by row."""
     state = np.array([s, *loss.parameters])
 
-    def one(
-        factors: _Factors, block: Block | CodedBlock, eta: FloatArray
-    ) -> tuple[FloatArray, FloatArray | None]:
+    def one(filler: _Filler, block: Block | CodedBlock, eta: FloatArray) -> Factors:
         y, weight = block.y, block.weight
         root, side = np.empty(y.size), np.empty(y.size if loss.has_scale else 0)
-        addresses, bounds, most = (factors.main, factors.side), factors.bounds, factors.most(block)
-        factors.fill(y, eta, weight, state, factors.code, *addresses, bounds, most, root, side)
+        addresses, bounds, most = (filler.main, filler.side), filler.bounds, filler.most(block)
+        filler.fill(y, eta, weight, state, filler.code, *addresses, bounds, most, root, side)
         return root, side if loss.has_scale else None
 
-    def factors_of(block: Block | CodedBlock) -> list[tuple[FloatArray, FloatArray | None]]:
+    def factors_of(block: Block | CodedBlock) -> list[Factors]:
         with np.errstate(over="ignore", invalid="ignore"):
             eta = block.x @ theta
-        return [one(factors, block, eta) for factors in each]
+        return [one(filler, block, eta) for filler in each]
 
     return factors_of
 

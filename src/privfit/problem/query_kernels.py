@@ -12,6 +12,9 @@ from privfit.problem.plan import ReleaseKind
 from privfit.problem.share_kernels import counts_kernel, norms_kernel, residuals_kernel, sizes_kernel
 from privfit.problem.value_kernels import Segment, secant_kernel
 
+_LONG = 256
+"""Numbers of a row beyond which two matrices together take too much memory for what one pass saves."""
+
 
 def query_kernel(problem: Problem, kind: ReleaseKind, at: FloatArray) -> BlockKernel:
     """Return the block kernel of a query at ``at``, of shape (size,), or (2 * size,) for a secant.
@@ -47,10 +50,13 @@ def matrices_kernel(problem: Problem, at: FloatArray) -> BlockKernel:
 
 
 def share_rows(problem: Problem) -> bool:
-    """Return whether the terms of Hessian and meat are multiples of products of the same compiled rows."""
+    """Return whether Hessian and meat sum products of the same compiled rows, and rows are short enough.
+
+    Products of long ones take so much longer than reading them that two passes take no longer than one.
+    """
     if problem.unit is not None or isinstance(problem.loss, Multinomial) or not problem.loss.compiled:
         return False
-    return problem.row_basis("hessian") is problem.row_basis("meat")
+    return problem.size <= _LONG and problem.row_basis("hessian") is problem.row_basis("meat")
 
 
 def score_terms(problem: Problem, at: FloatArray) -> RowTerms:
