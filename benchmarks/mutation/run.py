@@ -123,10 +123,17 @@ SUITES = {
         (*_tests("problem/test_neighbours", "problem/test_classes"), "-k", _FEW_LOSSES),
     ),
     "problem.oracle": Suite(
-        _tests("problem/test_oracle", "problem/test_procedure"), _tests("problem/test_units")
+        _tests("problem/test_oracle", "problem/test_procedure", "problem/test_matrices_together"),
+        _tests("problem/test_units"),
     ),
     "problem.perturb": Suite(_tests("problem/test_oracle", "problem/test_procedure")),
-    "problem.totals": Suite(_tests("problem/test_units")),
+    "problem.query_kernels": Suite(
+        _tests("problem/test_matrices_together", "problem/test_kernels", "problem/test_classes"),
+        _tests(
+            "problem/test_coded_rows", "problem/test_oracle", "solvers/test_counts", "solvers/test_widths"
+        ),
+    ),
+    "problem.totals": Suite(_tests("problem/test_units", "problem/test_matrices_together")),
     "problem.schedule": Suite(_tests("problem/test_plan", "problem/test_oracle")),
     "problem.turning": Suite(_tests("problem/test_turned_sums")),
     "problem.steep": Suite(

@@ -10,7 +10,7 @@ import pytest
 from privfit.data.blocks import Block
 from privfit.data.reduction import CHUNK_ROWS, GROUP_ROWS, summation_error
 from privfit.data.source import ArraySource
-from privfit.errors import Incompatible
+from privfit.errors import Incompatible, PlanViolation
 from privfit.losses import ConcomitantHuber, Custom, Hinge, Huber, Logistic, Quantile, Sigmoid, Squared
 from privfit.losses.base import evaluate
 from privfit.problem.bounded_kernels import bounded_gradient_kernel
@@ -446,3 +446,10 @@ def test_derivatives_by_the_scale_are_rounded_once_a_group_however_wide_rows_are
     share[:GROUP_ROWS] = 1.0
     exact = one * math.fsum(share)
     assert abs(along(share) - exact) <= 0.5 * last_digit * CHUNK_ROWS / GROUP_ROWS
+
+
+@pytest.mark.parametrize("move", [(0.0, 0.0, 0.0, 0.0), (0.0, 0.0, 0.0, 0.1), (0.2, 0.0, 0.0, 0.1)])
+def test_a_secant_needs_two_points_of_one_scale(move):
+    at = np.array([0.1, -0.3, 0.2, 0.7])
+    with pytest.raises(PlanViolation, match="two different points"):
+        query_kernel(make_problem(ConcomitantHuber()), "secant", np.concatenate([at, at + move]))
