@@ -333,6 +333,13 @@ def unscaled_columns() -> str:
     return table(header, body)
 
 
+def _spread(header: list[str], cells: dict[tuple[str, ...], dict[str, str]]) -> str:
+    """Return a table with a line for each place, and the columns that every place has behind it."""
+    columns = list(next(iter(cells.values())))
+    body = [[*place, *(found[column] for column in columns)] for place, found in cells.items()]
+    return table([*header, *columns], body)
+
+
 def coarse_responses() -> str:
     """Return how many intervals of a quantile's slopes are finite, and coverage, by response and rows."""
     cells: dict[tuple[str, ...], dict[str, str]] = {}
@@ -340,9 +347,7 @@ def coarse_responses() -> str:
         column = f"n = {int(row['n']):,}, ε = {float(row['epsilon']):g}"
         covered = _percent(row["coverage"]) if row["coverage"] else ""
         cells.setdefault((row["response"], row["tau"]), {})[column] = f"{_percent(row['finite'])} / {covered}"
-    columns = list(next(iter(cells.values())))
-    body = [[*place, *(found[column] for column in columns)] for place, found in cells.items()]
-    return table(["response", "τ", *columns], body)
+    return _spread(["response", "τ"], cells)
 
 
 def hidden_numbers() -> str:
@@ -352,9 +357,7 @@ def hidden_numbers() -> str:
         place = row["model"], f"`{row['solver']}`", f"{int(row['n']):,}"
         cell = f"{_percent(row['other_finite'])} / {_percent(row['other_wrong'])}"
         cells.setdefault(place, {})[f"{float(row['bound']):,.0f}"] = cell
-    bounds = list(next(iter(cells.values())))
-    body = [[*place, *(found[bound] for bound in bounds)] for place, found in cells.items()]
-    return table(["model", "solver", "n", *bounds], body)
+    return _spread(["model", "solver", "n"], cells)
 
 
 def learned_bounds() -> str:

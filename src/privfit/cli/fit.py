@@ -12,6 +12,7 @@ from privfit.data.cache import RowCache
 from privfit.estimators.fit import fit
 
 
+@counted()
 def run_fit(
     request: Request, file: TextFile, *, out: Path | None, html: Path | None, report: Path | None
 ) -> None:
@@ -20,13 +21,6 @@ def run_fit(
     Everything that can be refused is refused before the fit spends. Afterwards a disk or a reader that fails
     stops that output alone.
     """
-    with counted():
-        _run_fit(request, file, out=out, html=html, report=report)
-
-
-def _run_fit(
-    request: Request, file: TextFile, *, out: Path | None, html: Path | None, report: Path | None
-) -> None:
     outputs = {"--out": out, "--html": html, "--report": report}
     check_all_writable(outputs, inputs=(file.path, request.schema, request.ledger))
     with running("fitting"):

@@ -9,7 +9,7 @@ from privfit.inference.covariance import Bread
 from privfit.losses import Logistic, Multinomial, Poisson
 from privfit.losses.base import AbstractLoss
 from privfit.problem.plan import Release
-from privfit.solvers.base import column_sizes
+from privfit.solvers.base import entry_units
 from privfit.solvers.drawn import Drawn, drawn_towards
 
 _MOST = 0.5
@@ -115,8 +115,7 @@ def least_multiple(loss: AbstractLoss, dispersion: float) -> float:
 
 def _positive_in_any_units(matrix: FloatArray) -> FloatArray:
     """Return an exact matrix without negative eigenvalues; a small column is no rounding of a large one."""
-    sizes = column_sizes(matrix)
-    units = np.outer(sizes, sizes)
+    units = entry_units(matrix)
     return _positive(matrix / units) * units
 
 

@@ -262,6 +262,12 @@ def column_sizes(bound: FloatArray) -> FloatArray:
     return np.where(sizes > 0.0, sizes, 1.0)
 
 
+def entry_units(matrix: FloatArray) -> FloatArray:
+    """Return what entries of a matrix over these make its diagonal 1, (q, q); see `column_sizes`."""
+    sizes = column_sizes(matrix)
+    return np.outer(sizes, sizes)
+
+
 def floored_inverse(matrix: FloatArray, floor: float) -> FloatArray:
     """Return the inverse of a symmetric matrix after raising its eigenvalues to ``floor``."""
     values, vectors = np.linalg.eigh(matrix)

@@ -19,6 +19,7 @@ from privfit.solvers.base import (
     Solution,
     Step,
     column_sizes,
+    entry_units,
     floored_inverse,
     keep_scale_positive,
     take_step,
@@ -198,14 +199,12 @@ def _is_long(problem: Problem, move: FloatArray) -> bool:
 
 def _pseudo_inverse(matrix: FloatArray) -> FloatArray:
     """Return a pseudo-inverse that leaves out collinear columns, whatever their units."""
-    sizes = column_sizes(matrix)
-    units = np.outer(sizes, sizes)
+    units = entry_units(matrix)
     return np.linalg.pinv(matrix / units, hermitian=True, rcond=1e-14) / units
 
 
 def _floored_inverse(matrix: FloatArray) -> FloatArray:
-    sizes = column_sizes(matrix)
-    units = np.outer(sizes, sizes)
+    units = entry_units(matrix)
     return floored_inverse(matrix / units, 1e-12 * len(matrix)) / units
 
 
