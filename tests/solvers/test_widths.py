@@ -21,6 +21,7 @@ from privfit.problem.schedule import planned_release
 from privfit.problem.share_kernels import SIDE_CLASSES, SIDES_A_DOUBLING, largest_edge
 from privfit.solvers.looks import LOOKS
 from privfit.solvers.residuals import Residuals
+from privfit.solvers.spacing import spacing
 from privfit.solvers.widths import has_widths, narrowed_to, narrowest
 
 REACH = 1.0
@@ -93,6 +94,43 @@ def test_a_heap_at_the_quantile_is_seen():
     y = np.concatenate([np.linspace(-0.005, 0.005, 10_000), np.linspace(-1.0, 1.0, 9_000)])
     assert narrowed(y, 1e6).width < 0.001
     assert narrowed(y, 0.1).width < 0.001
+
+
+@pytest.mark.parametrize("off", [0.0, 0.15, 0.5, 0.9])
+@pytest.mark.parametrize("spacing", [0.011, 0.02, 0.04])
+@pytest.mark.parametrize("mu", [0.1, 1e6])
+def test_the_width_reaches_from_one_number_of_a_grid_to_the_next(spacing, off, mu):
+    """Half of the spacing, or up to twice that: edges of classes say where numbers are."""
+    y = spacing * (np.random.default_rng(3).poisson(10.0, size=40_000) - 10.0 - off)
+    assert 0.45 * spacing < narrowed(y, mu).width < 1.1 * spacing
+
+
+@pytest.mark.parametrize("spacing", [0.02, 0.04])
+def test_that_next_to_the_end_of_a_grid_does_too(spacing):
+    """Most residuals are one number, the lowest."""
+    y = spacing * (np.random.default_rng(3).poisson(1.0, size=40_000) + 0.05)
+    assert 0.45 * spacing < narrowed(y, 1e6, 0.25).width < 1.1 * spacing
+
+
+@pytest.mark.statistical
+@pytest.mark.parametrize("tau", [0.05, 0.25, 0.5, 0.9])
+@pytest.mark.parametrize(
+    "errors", [norm(), t(2), lognorm(1.0), lognorm(1.0, scale=0.1)], ids=["normal", "t", "skew", "narrow"]
+)
+@pytest.mark.parametrize("cost", [0.02, 0.1, 1e6])
+def test_residuals_with_a_density_are_on_no_grid(errors, tau, cost):
+    """Of 200 looks, more than two in fewer than one of a million runs: of 9,600 one was."""
+    n = 20_000
+    y = 0.02 * (errors.ppf((np.random.default_rng(5).permutation(n) + 0.5) / n) - errors.ppf(tau))
+    share = float(np.diff(norm.cdf(norm.ppf(tau) + np.array([-0.6745, 0.6745])))[0])
+    problem = problem_of(n, SmoothedQuantile(tau, 0.1, least=1e-4))
+    planned = planned_release(problem, "residuals", Allowance(cost))
+    source = ArraySource(np.ones((n, 1)), y, norm_bound=1.0)
+    plan, wrong = Plan("m", "s", n, ("x",), "replace", cost, (planned,), ()), 0
+    for seed in range(200):
+        oracle = Oracle(problem, plan, source, make_source(seed))
+        wrong += spacing(Residuals.of(oracle.release("residuals", np.zeros(1))), share, n) > 0.0
+    assert wrong <= 2
 
 
 def test_a_width_is_never_raised_and_one_that_is_given_stays():

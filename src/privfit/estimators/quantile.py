@@ -31,7 +31,7 @@ class QuantileRegressor(AbstractLinearRegressor):
         that the schema declares, or 0.4 without a schema, where the response is assumed to be on a unit
         scale. If the range is generous, give about a tenth of the residual spread there: a wide one turns a
         far quantile into another. Where the response lies on a coarse grid (counts of a few, a scale of
-        five) give half its spacing.
+        five) and predictors explain a part of it, give half its spacing.
     epsilon, delta, budget, schema, solver, fit_intercept, l2, relation, inference, norm_bound, scale, \
 scale_share, n_rows, unit, rows_per_unit, weights, weight_bound, ledger, dataset, random_state
         As in `LogisticRegression`.

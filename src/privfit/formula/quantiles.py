@@ -108,7 +108,8 @@ def quantile(
         Half-width over which the kink of the check loss is smoothed, in units of the response. Smaller is
         closer to the quantile, and noisier. By default the default methods choose it from released looks at
         residuals; other methods, and a pure budget, take 5 % of the declared range of the response. Where
-        the response lies on a coarse grid (counts of a few, a scale of five) give half its spacing.
+        the response lies on a coarse grid (counts of a few, a scale of five) and predictors explain a
+        part of it, give half its spacing.
     sep, header, columns
         Layout of a CSV file: its separator, whether its first line holds the names, and the names if not.
 

@@ -22,11 +22,14 @@ _NORMAL = NormalDist()
 NORMAL_QUARTILE = 0.6745
 """Of a standard normal variable."""
 
-_EDGES = 2.0 ** ((np.arange(SIDE_CLASSES) + 1.0 - SIDE_CLASSES) / SIDES_A_DOUBLING)
+EDGES = 2.0 ** ((np.arange(SIDE_CLASSES) + 1.0 - SIDE_CLASSES) / SIDES_A_DOUBLING)
 """Upper edges of the classes of sizes."""
 
-_BOTH_EDGES = np.concatenate([-_EDGES[::-1], [0.0], _EDGES])
+BOTH_EDGES = np.concatenate([-EDGES[::-1], [0.0], EDGES])
 """Edges of the classes of residuals; the first and the last are open beyond them."""
+
+_PARTS = np.diff(EDGES, prepend=0.0)
+"""How wide the classes of sizes are."""
 
 _BEYOND = 4.0
 """Standard deviations of the noise in a class that the share beyond a quantile must exceed."""
@@ -34,7 +37,7 @@ _BEYOND = 4.0
 _SKEWEST = 0.95
 """Largest skewness that is believed: that of a lognormal variable whose logarithm has a sd of 2.9."""
 
-_CLEAR = 3.5
+CLEAR = 3.5
 """Standard deviations of noise that a share must exceed to count."""
 
 _Adapting = TypeVar("_Adapting", Squared, SmoothedQuantile)
@@ -88,7 +91,7 @@ class Residuals:
         """
         if min(tau, 1.0 - tau) < _BEYOND * self.noise:
             return None
-        return float(np.interp(tau, self._below_edges, _BOTH_EDGES))
+        return float(np.interp(tau, self._below_edges, BOTH_EDGES))
 
     @cached_property
     def _below_edges(self) -> FloatArray:
@@ -152,7 +155,7 @@ class Residuals:
         if self._last is None or self.beyond:
             return None
         number, hidden = self._last
-        return float(_EDGES[number - 1]), hidden
+        return float(EDGES[number - 1]), hidden
 
     @property
     def beyond(self) -> bool:
@@ -168,12 +171,12 @@ class Residuals:
     def usual_size(self) -> float:
         """Size that half of the residuals keep within; sizes are taken to be even within each class."""
         within = np.cumsum(_both_sides(self.likely))
-        return float(np.interp(0.5, np.append(0.0, within), np.append(0.0, _EDGES)))
+        return float(np.interp(0.5, np.append(0.0, within), np.append(0.0, EDGES)))
 
     @property
     def heap(self) -> float:
         """Share of rows in the fullest class, less what noise may add to it."""
-        return float(np.max(self.shares)) - _CLEAR * self.noise
+        return float(np.max(self.shares)) - CLEAR * self.noise
 
     def reach(self, share: float) -> float | None:
         """Return the size that about this share of the residuals keeps within; None where noise hides it.
@@ -185,17 +188,18 @@ class Residuals:
         many are far nearer, as those of responses with heaps are, that is too few; as many as are within an
         edge beyond what noise may add are.
         """
-        sizes = self.sizes
-        parts = np.diff(_EDGES, prepend=0.0)
-        squares = np.cumsum(parts**2)
-        even, noise = _EDGES / squares, math.sqrt(2.0) * self.noise
-        certain = np.cumsum(sizes) - _CLEAR * noise * np.sqrt(np.arange(1.0, SIDE_CLASSES + 1.0))
-        within, noise = np.maximum(even * np.cumsum(sizes * parts), certain), noise * even * np.sqrt(squares)
-        reached = np.flatnonzero((within >= share)[:-1])  # the last class is open
-        if not reached.size or share < _CLEAR * float(noise[-2]):
+        noise = math.sqrt(2.0) * self.noise * float(EDGES[-2]) / math.sqrt(np.sum(_PARTS[:-1] ** 2))
+        within = np.maximum(even_within(self.sizes), self.certain)
+        reached = first_with(share, within)
+        if reached is None or share < CLEAR * noise:
             return None
-        first = int(reached[0])
-        return float(_EDGES[first] * share / within[first])
+        return float(EDGES[reached]) * share / float(within[reached])
+
+    @cached_property
+    def certain(self) -> FloatArray:
+        """Shares of the residuals within each edge less what noise may add to them."""
+        classes = 2.0 * np.arange(1.0, SIDE_CLASSES + 1.0)
+        return np.cumsum(self.sizes) - CLEAR * self.noise * np.sqrt(classes)
 
     def density_slope(self, tau: float, within: float) -> tuple[float, float] | None:
         """Return about the slope of the density at the ``tau`` quantile, relative to it, and its noise.
@@ -207,14 +211,31 @@ class Residuals:
         if center is None:
             return None
         low, high = center - within, center + within
-        shares = np.interp([low, high], _BOTH_EDGES, self._below_edges)
+        shares = np.interp([low, high], BOTH_EDGES, self._below_edges)
         near = float(shares[1] - shares[0])
         if near == 0.0:
             return None
         more = float(np.sum(shares)) - 2.0 * tau
-        classes = (_BOTH_EDGES[:-1] < high) & (_BOTH_EDGES[1:] > low) & (self.likely > 0.0)
+        classes = (BOTH_EDGES[:-1] < high) & (BOTH_EDGES[1:] > low) & (self.likely > 0.0)
         noise = self.noise * math.sqrt(np.count_nonzero(classes))
         return 2.0 * more / (near * within), 2.0 * noise / (near * within)
+
+
+def even_within(sizes: FloatArray) -> FloatArray:
+    """Return the shares within each edge, by the even density that is nearest to the shares by size.
+
+    Parameters
+    ----------
+    sizes : array of shape (SIDE_CLASSES,)
+        See `Residuals.sizes`.
+    """
+    return EDGES * np.cumsum(sizes * _PARTS) / np.cumsum(_PARTS**2)
+
+
+def first_with(share: float, within: FloatArray) -> int | None:
+    """Return the number of the first edge within which this share is; None if there is none but the last."""
+    reached = np.flatnonzero((within >= share)[:-1])
+    return int(reached[0]) if reached.size else None
 
 
 def _both_sides(shares: FloatArray) -> FloatArray:

@@ -12,6 +12,7 @@ from privfit.solvers.base import with_loss
 from privfit.solvers.geometry import Frame, Marginals
 from privfit.solvers.residuals import NORMAL_QUARTILE, Residuals, adapting, look_at, unit_of
 from privfit.solvers.response import MeanResponse
+from privfit.solvers.spacing import spacing
 
 _NORMAL = NormalDist()
 
@@ -150,6 +151,7 @@ def narrowed_to(problem: Problem, oracle: Oracle, at: FloatArray, mu: float) -> 
     units = _units(problem, loss, min(mu, 1e12))
     spread = reach / NORMAL_QUARTILE
     slope = _slope(quantile, seen.skew, spread, seen.density_slope(loss.tau, reach)).per(unit_of(problem))
+    units = max(units, 0.5 * spacing(seen, share, problem.n_rows) / spread)
     width = spread * unit_of(problem) * units
     return with_loss(problem, oracle, loss.narrowed(width, 2.0 * units * loss.density, slope))
 
