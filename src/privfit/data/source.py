@@ -23,7 +23,7 @@ _TOSSED, _STRETCH = 1024 * CHUNK_ROWS, 64 * CHUNK_ROWS
 """Coins that are tossed together, and those of them that a thread looks at at a time."""
 
 _AT_ONCE = 2**24
-"""Bytes of an array up to which one thread has picked rows of it before others have begun."""
+"""Bytes of an array up to which its memory is not given back before all of its rows are picked."""
 
 MOST_ROWS = 10**10
 """Rows that a table may have; more than any machine holds, and far from overflow."""
@@ -214,16 +214,21 @@ class ArraySource:
         chosen = chosen_rows(coins, self.n_rows)
 
         def pick(values: NDArray[Any]) -> NDArray[Any]:
-            if values.nbytes <= _AT_ONCE:
-                return np.take(values, chosen, axis=0, mode="clip")
             found = np.empty((chosen.size, *values.shape[1:]), dtype=values.dtype)
+
+            def some(k: int) -> None:
+                taken = slice(k * _STRETCH, (k + 1) * _STRETCH)
+                np.take(values, chosen[taken], axis=0, out=found[taken], mode="clip")
 
             def work(rows: slice) -> None:
                 taken = slice(*np.searchsorted(chosen, (rows.start, rows.stop)))
                 np.take(values[rows], chosen[taken] - rows.start, axis=0, out=found[taken], mode="clip")
                 self._room.leave(rows)
 
-            each_stretch(work, self.n_rows)
+            if values.nbytes <= _AT_ONCE:
+                each_part(some, -(-chosen.size // _STRETCH))
+            else:
+                each_stretch(work, self.n_rows)
             return found
 
         return pick

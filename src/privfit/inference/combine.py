@@ -16,7 +16,14 @@ from scipy.special import gammaincinv
 
 from privfit._checks import FloatArray
 from privfit.inference.covariance import Bread
-from privfit.solvers.base import Solution, Step, gradients_of, precision, precision_average
+from privfit.solvers.base import (
+    Solution,
+    Step,
+    gradients_of,
+    precision,
+    precision_average,
+    quadratic_forms,
+)
 
 _BELIEVED = 0.999
 """Probability with which noise alone passes for agreement of the steps."""
@@ -190,10 +197,10 @@ def far_along(
     what noise explains is not counted, as in `Turning.far_off`.
     """
     start = estimate.start
-    noise = np.einsum("ij,jk,ik->i", along, estimate.cov_noise, along)
+    noise = quadratic_forms(along, estimate.cov_noise)
     step, missed = along @ (estimate.theta - start), along @ (0.5 * (start + estimate.theta) - center)
     error = 0.5 * rate * np.maximum(2.0 * np.abs(step * missed) - _EXPLAINED * noise, 0.0)
-    return error > np.sqrt(noise + np.einsum("ij,jk,ik->i", along, sampling, along))
+    return error > np.sqrt(noise + quadratic_forms(along, sampling))
 
 
 def widened(

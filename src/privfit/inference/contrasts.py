@@ -10,6 +10,7 @@ from numpy.typing import ArrayLike
 from scipy import stats
 
 from privfit._checks import FloatArray, one_of
+from privfit.solvers.base import quadratic_forms
 
 Adjustment: TypeAlias = Literal["bonferroni", "holm", "fdr_bh"]
 """How p-values of many tests are adjusted; the names are those of statsmodels' ``multipletests``."""
@@ -41,7 +42,7 @@ def combination_errors(
     variances = np.diagonal(covariance)
     unknown = ~np.isfinite(variances)
     known = np.where(unknown[:, None] | unknown[None, :], 0.0, covariance)
-    squares = np.einsum("ij,jk,ik->i", weights, known, weights)
+    squares = quadratic_forms(weights, known)
     se = np.sqrt(np.where(squares >= 0.0, squares, np.nan))
     se = np.where((touched & unknown).any(axis=1), np.inf, se)
     each = np.broadcast_to(np.asarray(dof, dtype=np.float64), variances.shape)

@@ -93,5 +93,5 @@ def _bent(a: FloatArray, b: FloatArray, hessian: FloatArray, constant: FloatArra
     mean = moment @ constant
     along_a, along_b = a @ mean, b @ mean
     across_a, across_b = a - np.outer(along_a, constant), b - np.outer(along_b, constant)
-    together = np.einsum("ij,jk,ik->i", a, moment, b)
+    together = np.einsum("ij,ij->i", a @ moment, b)
     return np.outer(together, constant) + across_a * along_b[:, None] + across_b * along_a[:, None]

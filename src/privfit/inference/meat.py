@@ -9,7 +9,7 @@ from privfit.inference.covariance import Bread
 from privfit.losses import Logistic, Multinomial, Poisson
 from privfit.losses.base import AbstractLoss
 from privfit.problem.plan import Release
-from privfit.solvers.base import entry_units
+from privfit.solvers.base import entry_units, quadratic_forms
 from privfit.solvers.drawn import Drawn, drawn_towards
 
 _MOST = 0.5
@@ -82,9 +82,7 @@ def shortfall(release: Release, meat: Drawn, directions: FloatArray) -> tuple[Fl
     if release.sd == 0.0:
         return np.zeros(len(directions)), variance
     noise = release.sd * np.sum(directions**2, axis=1)
-    seen, drawn = (
-        np.einsum("ki,ij,kj->k", directions, each, directions) for each in (release.value, meat.matrix)
-    )
+    seen, drawn = (quadratic_forms(directions, each) for each in (release.value, meat.matrix))
     short = np.maximum(seen - _MOST * noise - drawn, 0.0)
     return short, np.where(short > 0.0, np.maximum(noise**2, variance), variance)
 

@@ -17,7 +17,7 @@ from privfit.inference.combine import Estimate, anchor, one_step
 from privfit.inference.covariance import Bread
 from privfit.problem.objective import Problem
 from privfit.problem.oracle import Oracle
-from privfit.solvers.base import Solution, Step, keep_scale_positive, take_step
+from privfit.solvers.base import Solution, Step, keep_scale_positive, quadratic_forms, take_step
 from privfit.solvers.damping import Move, Proposal, trust
 from privfit.solvers.newton import propose
 from privfit.solvers.self_concordance import self_concordance
@@ -90,7 +90,7 @@ def settle(solution: Solution, bread: Bread, directions: FloatArray, sampling: F
     while True:
         steps = solution.steps[-count:]
         estimate = one_step(anchor(steps), bread)
-        noise = np.einsum("ij,jk,ik->i", directions, estimate.cov_noise, directions)
+        noise = quadratic_forms(directions, estimate.cov_noise)
         far = _unsettled(
             solution, estimate, bread, count=count, directions=directions, variance=sampling + noise
         )
@@ -129,9 +129,9 @@ def _unsettled(
     radius = float(np.linalg.norm(moves, axis=1).max())
     if radius**2 <= _EXPLAINED * _noise_in_points(solution, count, estimate):
         return np.zeros(len(directions), dtype=bool)
-    lengths = np.sqrt(np.einsum("ij,jk,ik->i", moves, bread.matrix, moves))
+    lengths = np.sqrt(quadratic_forms(moves, bread.matrix))
     error = gamma * radius * float(weights @ lengths)
-    reach = np.sqrt(np.einsum("ij,jk,ik->i", directions, bread.inverse, directions))
+    reach = np.sqrt(quadratic_forms(directions, bread.inverse))
     return error * reach > _TOLERATED * np.sqrt(variance)
 
 

@@ -6,7 +6,7 @@ import numpy as np
 
 from privfit._checks import FloatArray
 from privfit.inference.covariance import Bread
-from privfit.solvers.base import Step
+from privfit.solvers.base import Step, quadratic_forms
 from privfit.solvers.drawn import Drawn
 
 ROUNDING = 2.0**-48
@@ -84,7 +84,7 @@ def satterthwaite(
     squared_u, squared_v, cross = (u * u).sum(1), (v * v).sum(1), (u * v).sum(1)
     of_bread = 4.0 * 0.5 * bread.sd**2 * (squared_u * squared_v + cross**2)
     variance = of_meat / n_rows**2 + of_bread
-    short = np.einsum("ki,ij,kj->k", u, meat.center - meat.matrix, u) / n_rows
+    short = quadratic_forms(u, meat.center - meat.matrix) / n_rows
     expected = total + np.maximum(short, 0.0)
     with np.errstate(divide="ignore", invalid="ignore"):
         return np.where(variance > 0, 2.0 * expected**2 / variance, np.inf)

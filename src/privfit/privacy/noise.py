@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privfit._checks import FloatArray, whole
-from privfit._threads import each_part
+from privfit._threads import each_part, thread_count
 from privfit.errors import Incompatible
 from privfit.privacy.samplers import (
     gaussian_sampler,
@@ -28,6 +28,9 @@ COIN_SIDES = 2**16
 
 _TOGETHER = 256
 """Coordinates whose noise is drawn in one call of OpenDP at most; it takes some milliseconds."""
+
+_APART = 32
+"""Coordinates from which on another thread draws the noise of some: a call takes as long as that of seven."""
 
 _TOSSED = 2**18
 """Coins that a thread throws at a time."""
@@ -113,10 +116,11 @@ class SecureNoise:
         -----
         *Guarantee.* `gaussian_mu` for this size, this ``sd`` and the L2 sensitivity of ``value``: coordinates
         are independent, on a lattice that follows from ``sd`` alone, so that it makes no difference which are
-        drawn together. Takes 10 to 15 microseconds a coordinate, several threads where there are many.
+        drawn together. Takes 10 to 15 microseconds a coordinate, several threads where there are some dozens.
         """
-        found, parts = np.empty(value.size), -(-value.size // _TOGETHER)
-        length = -(-value.size // max(parts, 1))
+        found = np.empty(value.size)
+        parts = max(-(-value.size // _TOGETHER), min(value.size // _APART, thread_count()), 1)
+        length = -(-value.size // parts)
 
         def work(k: int) -> None:
             some = slice(k * length, (k + 1) * length)

@@ -8,6 +8,7 @@ import numpy as np
 from numba import float64, njit, types
 
 from privfit._checks import FloatArray
+from privfit.solvers.base import quadratic_forms
 
 LEAST_SPREAD = 0.3
 """Deviation from a multiple of the reference that is always thought possible, relative to it."""
@@ -49,7 +50,7 @@ class Drawn:
         """Return the variance that is left in ``u'Qu`` for every row ``u`` of ``directions``, shape (k,)."""
         squares = (directions @ self.root) ** 2
         twice = self.left * (2.0 - np.eye(len(self.left)))  # an entry off the diagonal counts twice
-        return np.einsum("ki,ij,kj->k", squares, twice, squares)
+        return quadratic_forms(squares, twice)
 
 
 def drawn_towards(

@@ -13,7 +13,7 @@ from privfit.problem.objective import Problem
 from privfit.problem.oracle import Oracle
 from privfit.problem.plan import PlannedRelease, Release
 from privfit.problem.schedule import planned_release
-from privfit.solvers.base import noise_norm
+from privfit.solvers.base import noise_norm, quadratic_forms
 from privfit.solvers.drawn import denoised
 from privfit.solvers.histogram import counting_part
 from privfit.solvers.levels import level_coding, level_contrasts, level_shares
@@ -241,7 +241,7 @@ def _coded_together(problem: Problem) -> tuple[tuple[int, ...], ...]:
 def _raised(moment: FloatArray, turn: FloatArray, least: FloatArray) -> FloatArray:
     """Return the second moment (k, k) of ``turn' x``, as if that of every ``x`` was at least ``least``."""
     back = np.linalg.inv(turn)
-    lacking = np.maximum(least - np.einsum("ij,ik,kj->j", back, moment, back), 0.0)
+    lacking = np.maximum(least - quadratic_forms(back.T, moment), 0.0)
     return moment + (turn.T * lacking) @ turn
 
 
