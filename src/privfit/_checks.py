@@ -16,6 +16,9 @@ FloatArray: TypeAlias = NDArray[np.float64]
 UNIT_ROUNDOFF = 2.0**-53
 """Relative error of an operation on float64 numbers."""
 
+SIZES = (1e-60, 1e60)
+"""Range of public sizes whose products and squares are to stay within floating point."""
+
 RelationName: TypeAlias = Literal["replace", "add_remove"]
 
 _TRUTHS = (bool, np.bool_)
@@ -88,6 +91,18 @@ def true_or_false(**kwargs: object) -> bool:
     if not isinstance(value, bool | np.bool_):
         raise InvalidArgument(f"{name} must be True or False, got {type(value).__name__}")
     return bool(value)
+
+
+def finite_numbers(values: object) -> FloatArray | None:
+    """Return the values as an array, or None if some of them are no finite real numbers."""
+    try:
+        found = np.asarray(values)
+        if found.dtype.kind not in "biufO":  # text that spells numbers is text
+            return None
+        numbers = found.astype(np.float64)
+    except (TypeError, ValueError, OverflowError):
+        return None
+    return numbers if np.isfinite(numbers).all() else None
 
 
 def column_name(**kwargs: object) -> str | None:

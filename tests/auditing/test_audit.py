@@ -46,6 +46,7 @@ def test_a_sound_step_stands():
         ("noisy-sgd", {"budget": pf.Budget(1.0, 1e-5), "trials": 200}),
         ("exponential-mechanism", {"budget": pf.Budget(1.0), "trials": 200}),
         ("newton", {"loss": pf.losses.ConcomitantHuber(), "trials": 100}),
+        (ONE_STEP, {"loss": pf.losses.Multinomial(3), "inference": True}),
         (ONE_STEP, {"loss": pf.losses.Poisson(1.0, 4.0), "relation": "add_remove", "reach": 3.0}),
     ],
 )
@@ -159,6 +160,9 @@ def test_the_result_is_frozen_and_json_ready():
         ({"n_rows": 1}, pf.InvalidArgument, "n_rows"),
         ({"reach": 0.0}, pf.InvalidArgument, "reach"),
         ({"solver": "newest"}, pf.InvalidArgument, "solver must be one of"),
+        ({"budget": 1.0}, pf.InvalidArgument, "budget must be a privfit.Budget, got float"),
+        ({"loss": "squared"}, pf.InvalidArgument, "loss must be one of privfit.losses"),
+        ({"inference": "yes"}, pf.InvalidArgument, "inference must be True or False, got str"),
     ],
 )
 def test_what_is_refused(options, error, words):

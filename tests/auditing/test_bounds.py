@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 from scipy.stats import beta, binom, norm
 
+from privfit.auditing import Claim, compare_outcomes
 from privfit.auditing.bounds import ErrorRates, best_cut, clopper_pearson, error_rates
-from privfit.auditing.compare import Claim, compare_outcomes
 from privfit.errors import InvalidArgument
 
 CLAIM = Claim(subject="test", relation="replace", epsilon=1.0, delta=1e-6, mu=1.0)
@@ -89,8 +89,28 @@ def test_constant_and_broken_outcomes_are_taken():
     still = np.zeros((200, 2))
     assert compare_outcomes(still, still, CLAIM).epsilon == 0.0
     broken = np.full((200, 2), np.nan)
-    assert compare_outcomes(broken, still, CLAIM).epsilon == 0.0
+    assert compare_outcomes(broken, broken, CLAIM).epsilon == 0.0
     assert compare_outcomes(np.ones((2000, 2)), np.zeros((2000, 2)), CLAIM).violated
+
+
+@pytest.mark.statistical
+@pytest.mark.parametrize("mark", [np.nan, np.inf, -np.inf])
+def test_a_mechanism_that_fails_with_one_table_only_is_found(mark):
+    """Noise hides all else. Missed if fewer than 60 of 2000 runs fail, 10 standard deviations below 200."""
+    rng = np.random.default_rng(7)
+    first, second = rng.normal(size=(2, 4000, 2))
+    assert not compare_outcomes(first, second, CLAIM).violated
+    second[rng.random(4000) < 0.1, 1] = mark
+    assert compare_outcomes(first, second, CLAIM).violated
+
+
+@pytest.mark.statistical
+@pytest.mark.parametrize("unit", [1e-200, 1e200])
+def test_outcomes_in_any_unit_are_told_apart(unit):
+    """The shift is nine standard deviations: no outcome lies on the wrong side of the middle."""
+    rng = np.random.default_rng(8)
+    first, second = unit * rng.normal(size=(2, 1000, 2))
+    assert compare_outcomes(first, second + 9.0 * unit, CLAIM).violated
 
 
 def test_arguments_are_checked():
@@ -100,3 +120,9 @@ def test_arguments_are_checked():
             compare_outcomes(*pair, CLAIM)
     with pytest.raises(InvalidArgument, match="confidence"):
         compare_outcomes(good, good, CLAIM, confidence=1.0)
+    with pytest.raises(InvalidArgument, match="Claim, got str"):
+        compare_outcomes(good, good, "mu = 1")
+    for other in (good + 1j, good.astype(str), [["a", "b"]] * 200):
+        with pytest.raises(InvalidArgument, match="real numbers"):
+            compare_outcomes(good, other, CLAIM)
+    assert compare_outcomes(good.tolist(), good.astype(int), CLAIM).epsilon == 0.0

@@ -371,6 +371,7 @@ CANARY = 987654321.5
         ({"solver": "magic"}, None, pf.InvalidArgument, "solver"),
         ({"schema": {"a": 1}}, None, pf.SchemaError, "column 'a': a declaration must be a table"),
         ({"norm_bound": 0}, None, pf.InvalidArgument, "norm_bound"),
+        ({"norm_bound": 1e200, "solver": "gradient-descent"}, None, pf.InvalidArgument, "norm_bound"),
         ({"classes": 2}, None, pf.InvalidArgument, "classes must be a list of labels, got int"),
         ({"classes": "01"}, None, pf.InvalidArgument, "classes must be a list of labels, got str"),
         ({"classes": {0, 1}}, None, pf.InvalidArgument, "classes must be a list of labels, got set"),

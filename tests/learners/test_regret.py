@@ -333,6 +333,7 @@ def test_norms_do_not_overflow():
         lambda: OnlineMirrorDescent(p=3.0),
         lambda: StronglyConvexOSD(strength=-1.0),
         lambda: ParameterFree(stake=0.0),
+        lambda: ParameterFree(penalty="none"),
         lambda: SourcePenalty(c_xi=-1.0),
         lambda: ConcentrationPenalty(failure=0.0),
     ],

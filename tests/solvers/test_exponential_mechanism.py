@@ -169,9 +169,15 @@ def test_arguments_are_checked():
         lambda: ExponentialMechanism(score=ZeroOne()),
         lambda: ExponentialMechanism(candidates=[1.0, 2.0]),
         lambda: ExponentialMechanism(candidates=[[math.nan]]),
+        lambda: ExponentialMechanism(candidates=[[1.0, 2.0], [3.0]]),
+        lambda: ExponentialMechanism(candidates=[["1", "2"]]),
+        lambda: ExponentialMechanism(candidates=[[1j, 2.0]]),
+        lambda: ExponentialMechanism(candidates=[[1e200, 0.0]]),
+        lambda: ExponentialMechanism(radius=1e300),
         lambda: ExponentialMechanism(candidates=[[1.0]], radius=1.0),
         lambda: ExponentialMechanism(candidates=[[1.0]], score="0/1"),
         lambda: RegularisedExponentialMechanism(strength=-1.0),
+        lambda: RegularisedExponentialMechanism(strength=1e300),
         lambda: RegularisedExponentialMechanism(radius=math.inf),
     ):
         with pytest.raises(InvalidArgument):

@@ -135,7 +135,8 @@ def test_refusals_name_what_is_missing(rng):
     "changes",
     [
         {"learner": "adagrad"}, {"power": 0.5}, {"radius": 0.0}, {"batch_size": 0}, {"noise": "loud"},
-        {"noise_norm": 0.5}, {"row_bound": -1.0},
+        {"noise_norm": 0.5}, {"row_bound": -1.0}, {"start": "abc"}, {"start": 3.0}, {"start": [None]},
+        {"start": [math.nan]}, {"start": [[1.0, 2.0]]},
     ],
     ids=repr,
 )  # fmt: skip

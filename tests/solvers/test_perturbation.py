@@ -359,7 +359,7 @@ def test_what_a_solver_cannot_serve_is_refused_in_words(solver):
 
 
 def test_arguments_are_checked():
-    for arguments in ({"minimiser": 3}, {"distance": -1.0}, {"constants": "none"}):
+    for arguments in ({"minimiser": 3}, {"distance": -1.0}, {"distance": 1e300}, {"constants": "none"}):
         with pytest.raises(InvalidArgument):
             OutputPerturbation(**arguments)
     with pytest.raises(InvalidArgument, match="source"):

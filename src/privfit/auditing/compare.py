@@ -46,7 +46,7 @@ def compare_outcomes(
     Parameters
     ----------
     first, second : array of shape (m, k)
-        Outcomes with either table; non-finite entries count as 0.
+        Outcomes with either table. NaN and infinities are outcomes like others.
     claim : Claim
     confidence : float
         Probability with which all bounds hold.
@@ -54,7 +54,7 @@ def compare_outcomes(
     Raises
     ------
     InvalidArgument
-        If there are fewer than 100 runs, or the arrays differ in shape.
+        If there are fewer than 100 runs, or the arrays differ in shape or do not hold real numbers.
 
     Notes
     -----
@@ -64,9 +64,12 @@ def compare_outcomes(
     the failure probability split among both errors, both attacks and both measures.
     """
     in_range(0.0, 1.0, closed="neither", confidence=confidence)
+    if not isinstance(claim, Claim):
+        raise InvalidArgument(f"claim must be a privfit.auditing.Claim, got {type(claim).__name__}")
+    first, second = (_real(part) for part in (first, second))
     if first.ndim != 2 or first.shape != second.shape or len(first) < FEWEST_RUNS:
         raise InvalidArgument(f"first and second must be (m, k) arrays alike, with m at least {FEWEST_RUNS}")
-    first, second = (np.nan_to_num(part, nan=0.0, posinf=0.0, neginf=0.0) for part in (first, second))
+    first, second = _finite(first, second)
     half = len(first) // 2
     known = first[:half], second[:half]
     fresh = first[half:], second[half:]
@@ -94,3 +97,23 @@ def compare_outcomes(
         score=best[claim.mu is not None][1],
         private_noise=claim.private_noise,
     )
+
+
+def _real(outcomes: object) -> FloatArray:
+    try:
+        found = np.asarray(outcomes)
+        return found.astype(np.float64, casting="unsafe" if found.dtype == object else "same_kind")
+    except (TypeError, ValueError):
+        raise InvalidArgument("first and second must be (m, k) arrays of real numbers") from None
+
+
+def _finite(first: FloatArray, second: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Return the outcomes with 0 for what is not finite, and columns that say where that was, if it was."""
+    found = [[np.nan_to_num(part, nan=0.0, posinf=0.0, neginf=0.0)] for part in (first, second)]
+    for mark in (np.isnan, np.isposinf, np.isneginf):
+        marks = mark(first), mark(second)
+        if any(one.any() for one in marks):
+            for columns, one in zip(found, marks, strict=True):
+                columns.append(one.astype(np.float64))
+    one, other = (np.hstack(columns) for columns in found)
+    return one, other

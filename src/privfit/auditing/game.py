@@ -7,12 +7,12 @@ from typing import Final, final
 import numpy as np
 
 from privfit import _progress
-from privfit._checks import FloatArray, in_range, positive, whole
+from privfit._checks import FloatArray, in_range, positive, true_or_false, whole
 from privfit.auditing.compare import FEWEST_RUNS, Claim, compare_outcomes
 from privfit.auditing.result import AuditResult
 from privfit.data.clamp import influence_weights, schweppe_weights
 from privfit.data.source import ArraySource
-from privfit.errors import Incompatible
+from privfit.errors import Incompatible, InvalidArgument
 from privfit.inference.infer import infer
 from privfit.losses import AbstractLoss, Squared
 from privfit.planning import make_plan
@@ -61,7 +61,7 @@ class _Game:
         solution = self.solver.run(problem, oracle)
         _progress.step("runs")
         if self.plan.inference_releases:
-            infer(solution, oracle, directions=np.eye(problem.n_coef))
+            infer(solution, oracle, directions=np.eye(problem.n_linear))
         return np.concatenate([np.ravel(release.value) for release in oracle.released])
 
 
@@ -135,7 +135,12 @@ def audit(
     False
     """
     loss = Squared(1.0) if loss is None else loss
+    if not isinstance(loss, AbstractLoss):
+        raise InvalidArgument("loss must be one of privfit.losses, such as Logistic()")
     budget = Budget.gdp(1.0) if budget is None else budget
+    if not isinstance(budget, Budget):
+        raise InvalidArgument(f"budget must be a privfit.Budget, got {type(budget).__name__}")
+    inference = true_or_false(inference=inference)
     trials = whole(FEWEST_RUNS, trials=trials)
     in_range(0.0, 1.0, closed="neither", confidence=confidence)
     problem = _problem(loss, whole(2, n_rows=n_rows), Relation(relation), positive(norm_bound=norm_bound), l2)
@@ -167,7 +172,7 @@ def _claim(game: _Game, budget: Budget) -> Claim:
 
 
 def _problem(loss: AbstractLoss, n_rows: int, relation: Relation, norm_bound: float, l2: float) -> Problem:
-    start = (0.0,) + ((0.5,) if loss.has_scale else ())
+    start = (0.0,) * loss.n_outputs + ((0.5,) if loss.has_scale else ())
     return Problem(
         loss=loss,
         columns=("x",),
@@ -185,7 +190,9 @@ def _problem(loss: AbstractLoss, n_rows: int, relation: Relation, norm_bound: fl
 def _tables(
     problem: Problem, reach: float
 ) -> tuple[tuple[FloatArray, FloatArray], tuple[FloatArray, FloatArray]]:
-    low, high = {"binary": (0.0, 1.0), "count": (0.0, _FAR)}.get(problem.loss.target_kind, (-_FAR, _FAR))
+    last_class = float(problem.loss.n_outputs)
+    ends = {"binary": (0.0, 1.0), "class": (0.0, last_class), "count": (0.0, _FAR)}
+    low, high = ends.get(problem.loss.target_kind, (-_FAR, _FAR))
     x, y = np.zeros((problem.n_rows, 1)), np.zeros(problem.n_rows)
     x[0] = reach * problem.norm_bound
     if problem.relation is Relation.ADD_REMOVE:

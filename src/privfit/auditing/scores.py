@@ -47,6 +47,9 @@ class LinearScore(AbstractOutcomeScore):
 
         A combination of releases without noise, as where noise is used twice, gets all the weight.
         """
+        size = np.maximum(np.abs(first).max(axis=0), np.abs(second).max(axis=0))
+        size = np.where(size > 0, size, 1.0)  # squares of huge outcomes overflow
+        first, second = first / size, second / size
         apart = second.mean(axis=0) - first.mean(axis=0)
         pooled = np.vstack([first - first.mean(axis=0), second - second.mean(axis=0)])
         spread = np.sqrt((pooled**2).mean(axis=0))
@@ -55,7 +58,7 @@ class LinearScore(AbstractOutcomeScore):
         values, vectors = np.linalg.eigh(covariance)
         floored = np.maximum(values, 1e-13 * max(float(values.max(initial=0.0)), 1.0))
         direction = vectors @ ((vectors.T @ (apart / scale)) / floored)
-        return cls(direction / scale)
+        return cls(direction / scale / size)
 
     @property
     def name(self) -> str:

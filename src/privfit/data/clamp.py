@@ -16,6 +16,9 @@ SHRINK = 1.0 - 2.0**-40
 
 SMALLEST_NORMAL = float(np.finfo(np.float64).tiny)
 
+NORM_BOUNDS = (2.0**-400, 2.0**400)
+"""Range of norm bounds, whose squares are to stay within floating point."""
+
 UNWEIGHTED = 2.0**60
 """Norm bound with which no row is weighted down."""
 
@@ -40,7 +43,7 @@ def influence_weights(
     x : array of shape (n, p), or CodedMatrix
     y : array of shape (n,)
     norm_bound : float
-        Between 2**-400 and 2**400, so that its square neither underflows nor overflows.
+        Within `NORM_BOUNDS`.
 
     Returns
     -------
@@ -56,7 +59,7 @@ def influence_weights(
     *Guarantee.* In exact arithmetic ``weight <= 1`` and ``weight * norm(x)**2 <= norm_bound**2``, so also
     ``weight * norm(x) <= norm_bound``.
     """
-    in_range(2.0**-400, 2.0**400, norm_bound=norm_bound)
+    in_range(*NORM_BOUNDS, norm_bound=norm_bound)
     if not isinstance(x, CodedMatrix):
         x = np.ascontiguousarray(x, dtype=np.float64)
     y = np.ascontiguousarray(y, dtype=np.float64)

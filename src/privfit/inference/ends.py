@@ -28,7 +28,7 @@ def may_be_without_end(
     directions : array of shape (k, n_linear)
         Reported coefficients as linear functions of the encoded ones.
     estimate : Estimate
-        A Newton step from the average of late points.
+        A Newton step from the average of late points; of any other nothing is said.
     bread : Bread
         At a point near that.
     sampling : array of shape (q, q)
@@ -46,7 +46,7 @@ def may_be_without_end(
     """
     problem, means = solution.problem, solution.problem.loss.means
     moves = moves_of(problem, solution.at_bounds)
-    if means is None or not moves.size or not estimate.steps:
+    if means is None or not moves.size or not estimate.parts.size:
         return np.zeros(len(directions), dtype=np.bool_)
     basis = np.eye(problem.n_coef) if problem.basis is None else problem.basis
     along = np.kron(means.lift, np.linalg.solve(basis, moves.T).T)

@@ -139,9 +139,11 @@ def infer(solution: Solution, oracle: Oracle, *, directions: FloatArray) -> Infe
         turning = _turning(problem, bread, sampling)
         of_gradients = math.sqrt(float(np.sum((bread.matrix @ sampling) * bread.matrix)) / len(sampling))
         estimate = widened(solution.late, bread, solution.bend, turning, of_gradients)
-        endless = may_be_without_end(solution, directions, estimate=estimate, bread=bread, sampling=sampling)
         behind = _left_behind(problem, directions, estimate, center, sampling)
-        unknown = unknown | endless | behind | (not estimate.arrived)
+        unknown = unknown | behind | (not estimate.arrived)
+    unknown = unknown | may_be_without_end(
+        solution, directions, estimate=estimate, bread=bread, sampling=sampling
+    )
     estimate = corrected(estimate, problem, hessian=bread.matrix, center=center)
     theta = keep_scale_positive(problem, estimate.theta, center)
     cov_noise = reported @ spread(estimate.cov_noise, bread) @ reported.T

@@ -6,6 +6,7 @@ from typing import final
 import numpy as np
 
 from privfit._checks import FloatArray, positive
+from privfit.errors import InvalidArgument
 from privfit.learners.base import AbstractLearner, AbstractPlayer, Feedback, Game, into_ball, length
 from privfit.learners.penalties import AbstractPenalty, NoPenalty
 
@@ -49,6 +50,11 @@ class ParameterFree(AbstractLearner):
         positive(stake=self.stake)
         if self.largest is not None:
             positive(largest=self.largest)
+        if not isinstance(self.penalty, AbstractPenalty):
+            raise InvalidArgument(
+                f"penalty must be one of privfit.learners, such as NoPenalty(), "
+                f"got {type(self.penalty).__name__}"
+            )
 
     @property
     def name(self) -> str:

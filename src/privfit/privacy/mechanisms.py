@@ -99,7 +99,10 @@ def calibrate_gaussian(*, sensitivity: float, mu: float, size: int) -> float:
     sensitivity, mu, size = positive(sensitivity=sensitivity), positive(mu=mu), whole(size=size)
     lattice = math.sqrt(size) * 2.0**-LATTICE_BITS
     if mu < 1e3 * lattice or mu < 1e-7:
-        raise Incompatible(f"mu={mu:.4g} is too small to calibrate the noise of {size} coordinates")
+        raise Incompatible(
+            f"budget: the part of a release, mu={mu:.4g}, is too small to calibrate the noise of {size} "
+            "coordinates; raise it"
+        )
     sd = sensitivity / mu * (1 + MARGIN)
     for _ in range(100):
         if not SMALLEST_SD <= sd <= LARGEST_SD:
@@ -204,7 +207,10 @@ def calibrate_radial(*, sensitivity: float, epsilon: float, size: int) -> float:
         whole(size=size),
     )
     if epsilon < 1e-10 * math.sqrt(size):
-        raise Incompatible(f"epsilon={epsilon:.4g} is too small to calibrate the noise of {size} coordinates")
+        raise Incompatible(
+            f"budget: the part of a release, epsilon={epsilon:.4g}, is too small to calibrate the noise of "
+            f"{size} coordinates; raise it"
+        )
     scale = sensitivity / epsilon * (1 + RADIAL_MARGIN)
     for _ in range(100):
         if not SMALLEST_SD <= scale <= LARGEST_SD:

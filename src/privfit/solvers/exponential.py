@@ -7,7 +7,7 @@ from typing import ClassVar, final
 
 import numpy as np
 
-from privfit._checks import FloatArray, positive
+from privfit._checks import SIZES, FloatArray, finite_numbers, in_range
 from privfit.errors import Incompatible, InvalidArgument
 from privfit.losses.score import AbstractScore
 from privfit.privacy.allowance import Allowance
@@ -73,7 +73,7 @@ class ExponentialMechanism(AbstractSolver):
 
     def __post_init__(self) -> None:
         if self.radius is not None:
-            positive(radius=self.radius)
+            in_range(*SIZES, radius=self.radius)
         if self.score is not None and not isinstance(self.score, AbstractScore):
             raise InvalidArgument("score must be an instance of AbstractScore, e.g. losses.ZeroOne()")
         if self.candidates is None:
@@ -247,7 +247,10 @@ def _need_margin(problem: Problem, procedure: ExponentialDraw) -> None:
 
 
 def _as_points(candidates: object) -> tuple[tuple[float, ...], ...]:
-    points = np.asarray(candidates, dtype=np.float64)
-    if points.ndim != 2 or points.size == 0 or not np.isfinite(points).all():
-        raise InvalidArgument("candidates must be a finite array of shape (m, p), with m and p at least 1")
+    points = finite_numbers(candidates)
+    if points is None or points.ndim != 2 or points.size == 0 or np.abs(points).max() > SIZES[1]:
+        raise InvalidArgument(
+            "candidates must be a finite array of shape (m, p), with m and p at least 1 and no number beyond "
+            f"{SIZES[1]:g}"
+        )
     return tuple(tuple(point) for point in points.tolist())

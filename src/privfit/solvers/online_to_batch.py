@@ -7,7 +7,7 @@ from typing import ClassVar, final
 
 import numpy as np
 
-from privfit._checks import in_range, one_of, positive, whole
+from privfit._checks import finite_numbers, in_range, one_of, positive, whole
 from privfit.errors import Incompatible, InvalidArgument
 from privfit.learners.base import AbstractLearner
 from privfit.learners.subgradient import AdaGradNorm
@@ -90,7 +90,10 @@ class OnlineToBatch(AbstractSolver):
             in_range(1.0, 20.0, power=self.power)
         positive(radius=self.radius)
         if self.start is not None:
-            object.__setattr__(self, "start", tuple(float(value) for value in self.start))
+            points = finite_numbers(self.start)
+            if points is None or points.ndim != 1:
+                raise InvalidArgument("start must be a list of finite numbers, one for each column")
+            object.__setattr__(self, "start", tuple(points.tolist()))
         whole(batch_size=self.batch_size)
         one_of(("tight", "source"), noise=self.noise)
         in_range(1.0, math.inf, noise_norm=self.noise_norm)
@@ -111,7 +114,7 @@ class OnlineToBatch(AbstractSolver):
             If ``start`` has another length than there are columns.
         """
         center = problem.start if self.start is None else tuple(self.start)
-        if len(center) != problem.size or not np.isfinite(center).all():
+        if len(center) != problem.size:
             raise InvalidArgument(f"start must hold {problem.size} finite numbers, one for each column")
         return OnePass(
             learner=self.learner,

@@ -6,7 +6,7 @@ from typing import ClassVar, Literal, final
 
 import numpy as np
 
-from privfit._checks import one_of, positive
+from privfit._checks import SIZES, in_range, one_of
 from privfit.errors import Incompatible, InvalidArgument
 from privfit.privacy.allowance import Allowance
 from privfit.privacy.composition import GaussianEvent, compose
@@ -72,7 +72,7 @@ class OutputPerturbation(AbstractSolver):
                 f"got {type(self.minimiser).__name__}"
             )
         if self.distance is not None:
-            positive(distance=self.distance)
+            in_range(*SIZES, distance=self.distance)
         one_of(("derived", "source"), constants=self.constants)
         if self.constants == "source" and not isinstance(self.minimiser, GradientDescent):
             raise InvalidArgument("constants='source' are those of GradientDescent(); use that as minimiser")

@@ -6,7 +6,7 @@ from typing import ClassVar, final
 
 import numpy as np
 
-from privfit._checks import positive
+from privfit._checks import SIZES, in_range
 from privfit.errors import Incompatible
 from privfit.privacy.allowance import Allowance
 from privfit.problem.objective import Problem
@@ -64,9 +64,9 @@ class RegularisedExponentialMechanism(AbstractSolver):
 
     def __post_init__(self) -> None:
         if self.strength is not None:
-            positive(strength=self.strength)
+            in_range(*SIZES, strength=self.strength)
         if self.radius is not None:
-            positive(radius=self.radius)
+            in_range(*SIZES, radius=self.radius)
 
     @property
     def name(self) -> str:
