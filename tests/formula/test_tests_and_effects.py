@@ -303,6 +303,9 @@ def test_refusals(people):
         fit.t_test(adjust="none")
     with pytest.raises(InvalidArgument, match="at is needed: a public table"):
         fit.get_margeff()
+    for of_statsmodels in ("overall", "mean", "median", "zero", "all"):
+        with pytest.raises(InvalidArgument, match="at is needed: a public table"):
+            fit.get_margeff(at=of_statsmodels)
     with pytest.raises(InvalidArgument, match="variables names 'hours'"):
         fit.get_margeff(PROFILES, ["hours"])
     for variables, kind in (("job", "str"), (3, "int"), ({"job"}, "set")):

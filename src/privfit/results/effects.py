@@ -16,6 +16,9 @@ from privfit.results.contrasts import Estimates
 from privfit.results.regression import PUBLIC, Coefficients, Regression, need_mean
 from privfit.results.unusable import footnotes_on_a_curve
 
+_OF_PRIVATE_ROWS = ("overall", "mean", "median", "zero", "all")
+"""What statsmodels takes as ``at``."""
+
 
 @np.errstate(over="ignore", invalid="ignore")
 def marginal_effects(given: Coefficients, data: object, variables: Sequence[str] | None) -> Estimates:
@@ -27,7 +30,7 @@ def marginal_effects(given: Coefficients, data: object, variables: Sequence[str]
     """
     regression = given.regression
     need_mean(regression.form, "get_margeff")
-    if data is None:
+    if data is None or (isinstance(data, str) and data in _OF_PRIVATE_ROWS):
         raise InvalidArgument(
             "at is needed: a public table of covariates to average over; the private rows cannot serve"
         )
