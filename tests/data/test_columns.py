@@ -136,6 +136,22 @@ def test_lists_hold_no_levels():
     assert level_codes(pa.array([datetime.date(2020, 1, 1)]), ("x", "2020-01-01"))[0] == 1
 
 
+@pytest.mark.parametrize(
+    "values",
+    [
+        pa.array(pd.Series(pd.PeriodIndex(["2020-01", "2021-05"], freq="M"))),
+        pa.ExtensionArray.from_storage(pa.uuid(), pa.array([b"a" * 16, b"b" * 16], pa.binary(16))),
+        pa.ExtensionArray.from_storage(pa.uuid(), pa.array([b"a" * 16, b"\xff" * 16], pa.binary(16))),
+    ],
+    ids=["months", "text", "no text"],
+)
+def test_cells_that_are_stored_as_others_are_refused_by_type(values):
+    """They were read as what stores them, and for that one cell decided whether a column was refused."""
+    for read in (lambda: level_codes(values, ("2020-01", "600")), lambda: unit_codes(values)):
+        with pytest.raises(SchemaError, match="does not hold levels; convert it first"):
+            read()
+
+
 def test_numeric_is_clamped_transformed_and_filled():
     column = NumericColumn(0, 100, transform="log1p", missing=10)
     values = np.array([-5.0, 0.0, 50.0, 1e9, np.inf, -np.inf, NAN])

@@ -353,7 +353,7 @@ def _arrow_text(values: ColumnValues) -> pa.Array:
     if holds_times(kind):
         return text_of_times(_one_piece(values))
     message = f"has the type {kind}, which does not hold levels; convert it first"
-    if pa.types.is_nested(kind):
+    if pa.types.is_nested(kind) or isinstance(kind, pa.BaseExtensionType):  # whose cells are stored as others
         raise SchemaError(message)
     return _one_piece(quietly(lambda: values.cast(pa.large_string()), message))
 
