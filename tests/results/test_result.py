@@ -321,6 +321,14 @@ def test_pickle_keeps_everything_and_does_not_grow_with_rows(result):
         ("df_resid", "dof"),
         ("summary2", "summary"),
         ("save", "to_json"),
+        ("compare_lr_test", "compare_without"),
+        ("compare_f_test", "compare_without"),
+        ("t_test_pairwise", "t_test"),
+        ("pred_table", "private rows"),
+        ("converged", "inf"),
+        ("mle_retvals", "inf"),
+        ("get_robustcov_results", "sandwich"),
+        ("cov_type", "sandwich"),
     ],
 )
 def test_names_of_statsmodels_are_explained(result, name, said):
