@@ -36,6 +36,19 @@ def test_plan_shows_releases_and_forecast(invoke, schema):
     assert "of rows with the label 'yes'" in " ".join(result.stdout.split())
 
 
+def test_a_plan_is_told_how_much_rows_count(invoke, tmp_path, refused):
+    path = tmp_path / "weighted.toml"
+    weight = {"type": "numeric", "lower": 0, "upper": 2, "weight": True}
+    pay = {"type": "numeric", "lower": -5, "upper": 5}
+    age = {"type": "numeric", "lower": 20, "upper": 80}
+    pf.Schema({"pay": pay, "age": age, "wt": weight, "pid": {"type": "identifier"}}).to_toml(path)
+    args = ["plan", "--schema", path, "--model", "ols", "--formula", "pay ~ age", "--rows", 5000]
+    result = invoke(*args, "--mean-weight", 0.5, "--rows-per-unit", 4, "--mean-rows", 3)
+    assert "weights of 0.5, of at most 2; 3 rows for each value of pid." in " ".join(result.stdout.split())
+    refused(invoke(*args, "--mean-weight", 3), 1, "InvalidArgument: --mean-weight must be at most the bound")
+    refused(invoke(*args, "--mean-rows", 0.5), 1, "InvalidArgument: --mean-rows must be at least 1")
+
+
 def test_every_release_of_the_fit_is_in_the_plan(invoke, people, schema, tmp_path):
     out, fitted = tmp_path / "plan.json", tmp_path / "result.json"
     args = ["--schema", schema, "--model", "logit", "--formula", "high ~ age + C(sex)", "--mu", 1]

@@ -54,6 +54,17 @@ def test_of_an_intercept_alone_there_is_a_line_for_each_row(invoke, saved, new):
     assert len(set(done.stdout.splitlines()[1:])) == 1
 
 
+@pytest.mark.parametrize("more", [(), ("--intervals",)])
+def test_the_scale_of_a_transformed_response_is_said(invoke, tmp_path, new, more):
+    path = tmp_path / "log.json"
+    age, pay = {"type": "numeric", "lower": 20, "upper": 80}, {"type": "numeric", "lower": 1, "upper": 50}
+    table = pd.DataFrame({"pay": np.exp(np.linspace(1.0, 3.0, 500)), "age": np.linspace(20, 80, 500)})
+    pf.ols("pay ~ age", table, schema={"age": age, "pay": pay | {"transform": "log"}}).to_json(path)
+    done = invoke("predict", path, new, *more)
+    assert (done.exit_code, len(done.stdout.splitlines())) == (0, 4)
+    assert "The schema transforms the response: all is on the scale of log(pay)." in done.stderr
+
+
 @pytest.mark.parametrize(("option", "suffix"), [("--out", ".csv"), ("--output", ".parquet")])
 def test_probabilities_are_those_of_python(invoke, saved, new, option, suffix):
     path, out = saved(), new.with_name(f"predictions{suffix}")

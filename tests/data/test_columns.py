@@ -23,6 +23,7 @@ from privfit.data.columns import (
     level_codes,
     spelled_number,
 )
+from privfit.data.objects import text_of_bytes
 from privfit.data.schema import CategoricalColumn, NumericColumn
 from privfit.data.shares import unit_codes
 from privfit.errors import SchemaError
@@ -134,6 +135,22 @@ def test_lists_hold_no_levels():
     with pytest.raises(SchemaError, match="does not hold levels"):
         level_codes(pa.array([[1, 2]]), ("a", "b"))
     assert level_codes(pa.array([datetime.date(2020, 1, 1)]), ("x", "2020-01-01"))[0] == 1
+
+
+@pytest.mark.parametrize(
+    "values",
+    [
+        pa.array(pd.Series(pd.PeriodIndex(["2020-01", "2021-05"], freq="M"))),
+        pa.ExtensionArray.from_storage(pa.uuid(), pa.array([b"a" * 16, b"b" * 16], pa.binary(16))),
+        pa.ExtensionArray.from_storage(pa.uuid(), pa.array([b"a" * 16, b"\xff" * 16], pa.binary(16))),
+    ],
+    ids=["months", "text", "no text"],
+)
+def test_cells_that_are_stored_as_others_are_refused_by_type(values):
+    """They were read as what stores them, and for that one cell decided whether a column was refused."""
+    for read in (lambda: level_codes(values, ("2020-01", "600")), lambda: unit_codes(values)):
+        with pytest.raises(SchemaError, match="does not hold levels; convert it first"):
+            read()
 
 
 def test_numeric_is_clamped_transformed_and_filled():
@@ -251,6 +268,25 @@ def test_polars_categories_are_read():
     np.testing.assert_array_equal(level_codes(series, ("b", "a")), [1, 0, -1])
 
 
+@pytest.mark.parametrize("kind", [pa.binary(), pa.string(), pa.binary(2), object])
+def test_malformed_identifiers_that_differ_are_of_different_people(kind):
+    """As names in another encoding than UTF-8: each malformed byte became the same character."""
+    cells = [b"\xfc1", b"\xf61", b"\xfc1", b"\xfc\xf6", b"a1"]
+    if kind is object:
+        values = np.array([*cells[:3], "\ud800", "?"], dtype=object)
+    else:
+        stored = pa.array(cells)
+        values = stored.view(kind) if kind == pa.string() else stored.cast(kind)
+    assert unit_codes(values)[0].tolist() == [0, 1, 0, 2, 3]
+    assert level_codes(values, ("\ufffd1", "?")).tolist()[:4] == [UNKNOWN] * 4
+
+
+@pytest.mark.parametrize("kind", [pa.decimal32(3, 1), pa.decimal64(3, 1), pa.decimal128(3, 1)])
+def test_identifiers_may_be_short_decimals(kind):
+    cells = pa.array([decimal.Decimal("1.5"), None, decimal.Decimal("2"), decimal.Decimal("1.5")], kind)
+    assert unit_codes(cells)[0].tolist() == [0, -1, 1, 0]
+
+
 @pytest.mark.parametrize("kind", [pa.string(), pa.large_string(), pa.string_view(), pa.binary_view()])
 @pytest.mark.parametrize("malformed", [b"\xff", b"1\xff2", b"1\xff", b"\xc3"])
 def test_malformed_text_in_a_text_column_is_no_error(kind, malformed):
@@ -260,7 +296,7 @@ def test_malformed_text_in_a_text_column_is_no_error(kind, malformed):
     broken = pa.array(cells).view(pa.string()).cast(kind) if text is None else text
     pointing = pa.DictionaryArray.from_arrays(pa.array([0, 1, None, 3]), broken)
     for values in (broken, pointing, pa.chunked_array([broken]), pa.chunked_array([pointing])):
-        assert as_text(values).to_pylist() == [malformed.decode("utf-8", "replace"), "1", None, "TRUE"]
+        assert as_text(values).to_pylist() == [text_of_bytes(malformed), "1", None, "TRUE"]
         np.testing.assert_array_equal(as_number(values), [NAN, 1.0, NAN, 1.0])
         assert level_codes(values, (0, 1)).tolist() == [UNKNOWN, 1, MISSING, 1]
         assert level_codes(values, ("0", "1")).tolist() == [UNKNOWN, 1, MISSING, UNKNOWN]

@@ -153,6 +153,19 @@ def test_labels_of_scores_match_declared_ones_as_in_a_fit(make):
         model.score(rows, ill.astype(float).replace({0.0: np.nan}))
 
 
+@pytest.mark.parametrize("make", MODELS["ill"])
+def test_labels_of_a_score_need_not_be_whole_numbers(make):
+    rows = frame()
+    labels = np.where(rows["ill"] == "yes", 2.5, 1.5)
+    model = make(classes=[1.5, 2.5], solver="non-private").fit(rows[["x"]], labels)
+    right = model.predict(rows[["x"]]) == labels
+    assert model.score(rows[["x"]], labels) == np.mean(right)
+    weight = np.linspace(0.0, 1.0, len(rows))
+    assert model.score(rows[["x"]], labels, weight) == pytest.approx(np.average(right, weights=weight))
+    with pytest.raises(ValueError, match="inconsistent numbers of samples"):
+        model.score(rows[["x"]], labels[:1])
+
+
 @pytest.mark.parametrize(("response", "make"), CASES)
 @pytest.mark.parametrize("with_schema", [True, False])
 def test_arguments_that_are_set_after_a_fit_change_no_prediction(response, make, with_schema):

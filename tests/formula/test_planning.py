@@ -702,6 +702,75 @@ def test_plans_take_the_roles_of_columns_as_fits_do():
         pf.plan(formula, n=2000, **plain, rows_per_unit=2)
 
 
+WEIGHED = {
+    "schema": {
+        "age": SCHEMA["age"],
+        "pay": {"type": "numeric", "lower": -10, "upper": 10},
+        "wt": {"type": "numeric", "lower": 0, "upper": 4},
+        "pid": {"type": "identifier"},
+    },
+    "model": "ols",
+    "epsilon": 4.0,
+}
+
+
+@pytest.mark.usefixtures("few_rehearsals")
+def test_a_plan_expects_rows_to_count_as_is_assumed():
+    def plan(rows_per_unit=1, weights=None, **guesses):
+        assumed = Assumptions(residual_sd=1.0, **guesses)
+        given = {"rows_per_unit": rows_per_unit, "weights": weights, "assumptions": assumed}
+        return pf.plan("pay ~ age", n=4000, **WEIGHED, **given)
+
+    full, half = plan(), plan(weights="wt", mean_weight=2.0)
+    assert (half.table()["noise"] > 1.5 * full.table()["noise"]).all()
+    pd.testing.assert_frame_equal(plan(rows_per_unit=6, mean_rows=3).table(), half.table())
+    both = plan(rows_per_unit=4, weights="wt", mean_rows=2.5, mean_weight=3.2)
+    pd.testing.assert_frame_equal(both.table(), half.table())
+    for alike in (plan(weights="wt"), plan(rows_per_unit=3), plan(rows_per_unit=3, mean_rows=7.0)):
+        pd.testing.assert_frame_equal(alike.table(), full.table())
+    assert "survey weights of 4, their bound;" in plan(2, "wt").assumptions + ";"
+    assert both.assumptions.endswith("; survey weights of 3.2, of at most 4; 2.5 rows for each value of pid")
+    assert "weights" not in full.assumptions
+    assert "rows for each" not in full.assumptions
+
+
+@pytest.mark.usefixtures("few_rehearsals")
+def test_guesses_of_how_rows_count_that_contradict_the_fit_are_refused():
+    alone = {**WEIGHED, "schema": {name: WEIGHED["schema"][name] for name in ("age", "pay", "wt")}}
+    for guesses, message in (
+        ({"mean_weight": 1.0}, "mean_weight goes with weights"),
+        ({"mean_rows": 2.0}, "mean_rows goes with unit"),
+    ):
+        with pytest.raises(InvalidArgument, match=message):
+            pf.plan("pay ~ age", n=4000, **alone, assumptions=Assumptions(**guesses))
+    for guesses, message in (
+        ({"mean_weight": 5.0}, "at most the bound of the weights, 4, got 5"),
+        ({"mean_weight": 0.0}, "mean_weight must be positive"),
+        ({"mean_rows": 0.5}, "mean_rows must be at least 1"),
+    ):
+        with pytest.raises(InvalidArgument, match=message):
+            pf.plan("pay ~ age", n=4000, **WEIGHED, weights="wt", assumptions=Assumptions(**guesses))
+
+
+def test_widths_of_weighted_fits_are_those_of_their_plan():
+    """A plan that takes weights to be at their bound expects intervals that are too short."""
+    rng = np.random.default_rng(0)
+    widths = []
+    for seed in range(5):
+        table = pd.DataFrame({"age": rng.normal(50, 10, 4000), "wt": rng.uniform(0.4, 3.6, 4000)})
+        table["pid"] = np.arange(4000)
+        table["pay"] = 0.05 * (table["age"] - 50) + rng.normal(size=4000)
+        fit = pf.ols(
+            "pay ~ age", table, schema=WEIGHED["schema"], epsilon=4.0, weights="wt", random_state=seed
+        )
+        widths.append(fit.conf_int().loc["age"] @ [-1.0, 1.0])
+    assumed = Assumptions(residual_sd=1.0, mean_weight=2.0)
+    planned = pf.plan("pay ~ age", n=4000, **WEIGHED, weights="wt", assumptions=assumed).table()
+    assert planned.loc["age", "width"] == pytest.approx(np.median(widths), rel=0.25)
+    at_bound = pf.plan("pay ~ age", n=4000, **WEIGHED, weights="wt", assumptions=Assumptions(residual_sd=1.0))
+    assert at_bound.table().loc["age", "width"] < 0.75 * np.median(widths)
+
+
 @pytest.mark.usefixtures("few_rehearsals")
 def test_plans_for_units_count_units():
     schema = pf.Schema(SCHEMA | {"person": {"type": "identifier"}})

@@ -149,6 +149,19 @@ TRANSFORMED = {
 }
 
 
+def test_what_is_of_a_transformed_response_says_so():
+    people = {"pay": np.exp(np.linspace(1.0, 3.0, 500)), "age": np.linspace(20, 80, 500)}
+    age, pay = {"type": "numeric", "lower": 20, "upper": 80}, {"type": "numeric", "lower": 1, "upper": 50}
+    said = "on the scale of log(pay)"
+    for entry, expected in ((pay, False), (pay | {"transform": "log"}, True)):
+        schema = {"age": age, "pay": entry}
+        found = pf.quantile("pay ~ age", people, schema=schema, solver="non-private")
+        for result in (found, pf.FitResult.from_json(found.to_json())):
+            at = {"age": [30.0, 40.0]}
+            for table in (result.get_prediction(at), result.get_margeff(at)):
+                assert (said in " ".join(str(table).split())) == expected
+
+
 @pytest.mark.parametrize("fit", ["formula", "estimator"])
 def test_effects_of_transformed_columns_are_in_the_raw_unit(fit):
     rng = np.random.default_rng(3)
@@ -303,6 +316,9 @@ def test_refusals(people):
         fit.t_test(adjust="none")
     with pytest.raises(InvalidArgument, match="at is needed: a public table"):
         fit.get_margeff()
+    for of_statsmodels in ("overall", "mean", "median", "zero", "all"):
+        with pytest.raises(InvalidArgument, match="at is needed: a public table"):
+            fit.get_margeff(at=of_statsmodels)
     with pytest.raises(InvalidArgument, match="variables names 'hours'"):
         fit.get_margeff(PROFILES, ["hours"])
     for variables, kind in (("job", "str"), (3, "int"), ({"job"}, "set")):

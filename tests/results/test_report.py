@@ -6,6 +6,7 @@ import matplotlib
 import numpy as np
 import pytest
 from handmade_result import make_result
+from matplotlib.backends.backend_agg import FigureCanvasAgg
 
 from privfit.errors import Incompatible, InvalidArgument
 from privfit.results.glyphs import drawable
@@ -65,6 +66,17 @@ def test_names_are_neither_formulas_nor_markup(tmp_path):
     result.plot().savefig(tmp_path / "plot.png")
     result.report(tmp_path / "report.html")
     assert "<b>" not in (tmp_path / "report.html").read_text(encoding="utf-8")
+
+
+def test_a_long_title_stays_on_the_figure():
+    target = "yearly income of the household in thousands, before taxes and transfers"
+    figure = make_result(
+        target=target, names=tuple(f"a long name of a column {k}" * 3 for k in range(5))
+    ).plot()
+    FigureCanvasAgg(figure).draw()  # lays it out
+    title = figure.axes[0].title.get_window_extent()
+    assert 0 <= title.x0 <= title.x1 <= figure.bbox.x1
+    assert figure.axes[0].get_title().replace("\n", " ") == f"Logistic regression of {target}"
 
 
 FOREIGN = ("北京", "Größe[T.größer]", "الرياض", "x[T.\U0001f600]", "e\u0301 à")

@@ -103,6 +103,18 @@ def test_combinations_by_matrix_and_values_are_those_of_text(result):
     assert str(array) == str(text)
 
 
+def test_frames_and_series_are_read_by_the_names_of_coefficients(result):
+    by_name = pd.Series(0.0, index=result.names)
+    by_name["age"], by_name["hours"] = 1.0, -2.0
+    backwards = by_name[::-1]
+    for R in (by_name, backwards, backwards.to_frame().T, by_name.tolist(), pd.Series(by_name.tolist())):
+        assert result.t_test(R, 0.5).names == ("age - 2*hours",)
+        assert result.wald_test(R, 0.5).null == "age - 2*hours = 0.5"
+    for wrong in (by_name.rename({"age": "Age"}), by_name[1:], by_name.rename({"age": "hours"})):
+        with pytest.raises(InvalidArgument, match="each by its name once"):
+            result.t_test(wrong)
+
+
 def test_infinite_noise_concludes_nothing(result):
     assert result.bse["hours"] == np.inf
     assert result.zvalues["hours"] == 0
@@ -309,6 +321,14 @@ def test_pickle_keeps_everything_and_does_not_grow_with_rows(result):
         ("df_resid", "dof"),
         ("summary2", "summary"),
         ("save", "to_json"),
+        ("compare_lr_test", "compare_without"),
+        ("compare_f_test", "compare_without"),
+        ("t_test_pairwise", "t_test"),
+        ("pred_table", "private rows"),
+        ("converged", "inf"),
+        ("mle_retvals", "inf"),
+        ("get_robustcov_results", "sandwich"),
+        ("cov_type", "sandwich"),
     ],
 )
 def test_names_of_statsmodels_are_explained(result, name, said):

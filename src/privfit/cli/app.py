@@ -178,6 +178,8 @@ def plan(
     residual_sd: o.ResidualSd = None,
     sd: o.Sd = None,
     center: o.Center = None,
+    mean_weight: o.MeanWeight = None,
+    mean_rows: o.MeanRows = None,
     reference: o.Reference = None,
     sep: o.Separator = ",",
     no_header: o.NoHeader = False,
@@ -220,6 +222,8 @@ def plan(
         residual_sd=residual_sd,
         sd=by_column(sd, option="--sd"),
         center=by_column(center, option="--center"),
+        mean_weight=mean_weight,
+        mean_rows=mean_rows,
         reference=TextFile.of_reference(reference, sep, no_header=no_header, columns=columns),
     )
     from privfit.cli.plan import run_plan  # noqa: PLC0415 -- heavy

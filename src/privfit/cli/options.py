@@ -275,6 +275,16 @@ Center = Annotated[
         rich_help_panel="Assumptions",
     ),
 ]
+MeanWeight = Annotated[
+    float | None,
+    typer.Option("--mean-weight", help="Guess of the mean survey weight.", rich_help_panel="Assumptions"),
+]
+MeanRows = Annotated[
+    float | None,
+    typer.Option(
+        "--mean-rows", help="Guess of the mean number of rows of a person.", rich_help_panel="Assumptions"
+    ),
+]
 PlanFile = Annotated[
     Path | None, typer.Option("--out", help="Write the plan as JSON.", rich_help_panel=_OUTPUT)
 ]

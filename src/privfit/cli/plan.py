@@ -68,6 +68,8 @@ def run_plan(request: Request, target: TargetText, guesses: GuessesText, *, out:
             residual_sd=guesses.residual_sd,
             sd=guesses.sd,
             center=guesses.center,
+            mean_weight=guesses.mean_weight,
+            mean_rows=guesses.mean_rows,
             reference=None if reference is None else _opened(reference),
         )
         planned = _planned(prepared.rehearsal(assumptions), prepared.options, target, level=request.level)

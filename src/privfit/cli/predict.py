@@ -16,7 +16,7 @@ from privfit.data.tables import Table, open_table
 from privfit.errors import InvalidArgument
 from privfit.results import FitResult
 from privfit.results.archive import write_atomically
-from privfit.results.regression import PUBLIC
+from privfit.results.regression import PUBLIC, transformed
 
 
 def run_predict(result: Path, file: TextFile, *, level: float | None, out: Path | None) -> None:
@@ -61,7 +61,8 @@ def _means(found: FitResult, table: Table) -> tuple[pd.DataFrame, tuple[str, ...
     if isinstance(predicted, pd.DataFrame):
         return predicted, ()
     classes = found.form is None or found.form.link == "none"
-    return predicted.to_frame(predicted.name if classes else _outputs(found)[0]), ()
+    notes = () if found.encoder is None else transformed(found.encoder)
+    return predicted.to_frame(predicted.name if classes else _outputs(found)[0]), notes
 
 
 def _intervals(found: FitResult, table: Table, level: float) -> tuple[pd.DataFrame, tuple[str, ...]]:

@@ -220,6 +220,8 @@ class GuessesText:
     residual_sd: float | None
     sd: dict[str, float] | None
     center: dict[str, float] | None
+    mean_weight: float | None
+    mean_rows: float | None
     reference: TextFile | None
 
 

@@ -33,7 +33,7 @@ from privfit._checks import FloatArray
 from privfit._silent import silence
 from privfit.data.declarations import WHITESPACE, CategoricalColumn, Level, NumericColumn
 from privfit.data.level_loops import few_codes
-from privfit.data.objects import numbers_of_objects, text_of_objects
+from privfit.data.objects import numbers_of_objects, text_of_bytes, text_of_objects
 from privfit.data.reduction import each_stretch
 from privfit.data.times import holds_times, text_of_times, times_of_numpy
 from privfit.errors import SchemaError
@@ -353,7 +353,7 @@ def _arrow_text(values: ColumnValues) -> pa.Array:
     if holds_times(kind):
         return text_of_times(_one_piece(values))
     message = f"has the type {kind}, which does not hold levels; convert it first"
-    if pa.types.is_nested(kind):
+    if pa.types.is_nested(kind) or isinstance(kind, pa.BaseExtensionType):  # whose cells are stored as others
         raise SchemaError(message)
     return _one_piece(quietly(lambda: values.cast(pa.large_string()), message))
 
@@ -386,7 +386,7 @@ def _numpy_text(values: NDArray[Any]) -> pa.Array:
 
 def _decoded(cells: pa.Array | pa.ChunkedArray) -> pa.Array:
     """Decode bytes one by one, so that a malformed cell changes no other cell."""
-    spelled = [None if cell is None else cell.decode("utf-8", "replace") for cell in cells.to_pylist()]
+    spelled = [None if cell is None else text_of_bytes(cell) for cell in cells.to_pylist()]
     return pa.array(spelled, pa.large_string())
 
 

@@ -1,5 +1,6 @@
 """The cells of a column of Python objects, each read by itself: as text, as a number, or as missing."""
 
+import codecs
 import contextlib
 import math
 from collections.abc import Iterable
@@ -44,9 +45,24 @@ def spelled(cell: object) -> str | None:
     """
     try:
         text = _text(cell)
-        return None if text is None else text.encode("utf-8", "replace").decode("utf-8")
+        return None if text is None else text_of_bytes(text.encode("utf-8", "surrogatepass"))
     except Exception:  # an object that cannot be printed is a missing cell, not an error
         return None
+
+
+def text_of_bytes(cell: bytes) -> str:
+    """Return the text that bytes hold, those that are none spelled out: cells that differ stay apart."""
+    return cell.decode("utf-8", _MALFORMED)
+
+
+def _spelled_out(error: UnicodeError) -> tuple[str, int]:
+    """Return malformed bytes as text that is neither a number nor a level, and where to go on."""
+    assert isinstance(error, UnicodeDecodeError)  # noqa: S101 -- the handler decodes only
+    return "".join(f"\ufffd{byte:02x}" for byte in error.object[error.start : error.end]), error.end
+
+
+_MALFORMED = "privfit.spelled_out"
+codecs.register_error(_MALFORMED, _spelled_out)
 
 
 def number(cell: Any) -> float:
@@ -80,7 +96,7 @@ def _text(cell: Any) -> str | None:
     if isinstance(cell, str):
         return str.__str__(cell)
     if isinstance(cell, bytes | bytearray | memoryview):
-        return memoryview(cell).tobytes().decode("utf-8", "replace")
+        return text_of_bytes(memoryview(cell).tobytes())
     if isinstance(cell, pa.Scalar):
         return _text(cell.as_py())
     if _is_missing(cell):

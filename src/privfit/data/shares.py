@@ -33,6 +33,9 @@ IntArray = NDArray[np.int64]
 _DOUBLE = 8
 """Octets of the longest floats that Arrow has."""
 
+_DECIMAL = 128
+"""Bits of the shortest decimals that Arrow makes a dictionary of."""
+
 _MOST = 2**53
 """Most rows of a unit that can be told apart in double precision."""
 
@@ -225,6 +228,8 @@ def unit_codes(values: ColumnValues) -> tuple[IntArray, int]:
         cells = pa.array(values, from_pandas=True) if isinstance(values, np.ndarray) else values
         if pa.types.is_dictionary(cells.type):
             cells = cells.cast(cells.type.value_type)
+        if pa.types.is_decimal(cells.type) and cells.type.bit_width < _DECIMAL:  # no kernel encodes these
+            cells = cells.cast(pa.decimal128(cells.type.precision, cells.type.scale))
         if pa.types.is_floating(cells.type):
             number = pc.add(cells.cast(pa.float64()), 0.0)  # -0 and 0 are one
             cells = pc.if_else(pc.is_nan(number), None, number)

@@ -71,6 +71,10 @@ class Assumptions:
         series by level. Default: equal.
     correlation : float
         Of any two columns in the underlying normal vector, in [0, 1).
+    mean_weight : float, optional
+        Mean survey weight, in its unit. Default: the bound, as if all counted in full.
+    mean_rows : float, optional
+        Mean number of rows of a privacy unit. Default: ``rows_per_unit``, as if all units counted in full.
     reference : frame, mapping or path, optional
         A public or synthetic table whose rows stand in for yours in place of ``spread``, ``sd``, ``center``,
         ``shares`` and ``correlation``. If it holds the response too, that is taken as it is.
@@ -85,6 +89,8 @@ class Assumptions:
     center: Mapping[str, float] | None = None
     shares: Mapping[str, Shares] | None = None
     correlation: float = 0.0
+    mean_weight: float | None = None
+    mean_rows: float | None = None
     reference: object = None
 
     def __post_init__(self) -> None:

@@ -7,7 +7,8 @@ Results keep the declared order, in which the reference class is the first.
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
+from sklearn.metrics import accuracy_score
 
 from privfit._checks import FloatArray
 from privfit.data.design import Target
@@ -16,6 +17,14 @@ from privfit.data.design import Target
 def sorted_classes(target: Target) -> NDArray[Any]:
     """Return the labels of a response, sorted; they are all text, all numbers or all true/false."""
     return np.sort(np.array(target.labels))
+
+
+def accuracy(
+    classes: NDArray[Any], labels: NDArray[Any], predicted: NDArray[Any], sample_weight: ArrayLike | None
+) -> float:
+    """Return the share of rows whose sorted class is predicted; scikit-learn refuses labels such as 1.5."""
+    places = (np.searchsorted(classes, one) for one in (labels, predicted))
+    return float(accuracy_score(*places, sample_weight=sample_weight))
 
 
 def of_sorted_classes(target: Target, values: FloatArray, *, axis: int) -> FloatArray:

@@ -13,7 +13,7 @@ from privfit.data.declarations import Level
 from privfit.data.schema import SchemaLike
 from privfit.errors import Incompatible
 from privfit.estimators.base import AbstractPrivateRegressor
-from privfit.estimators.class_order import of_sorted_classes, sorted_classes
+from privfit.estimators.class_order import accuracy, of_sorted_classes, sorted_classes
 from privfit.estimators.labels import declared_classes
 from privfit.estimators.models import Model, logistic_regression, support_vector_machine
 from privfit.estimators.shares import Beside
@@ -116,7 +116,7 @@ class AbstractLinearClassifier(ClassifierMixin, AbstractPrivateRegressor):
     @sealed
     def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
         """Return the accuracy, not private: a function of these rows and labels, read as in a fit."""
-        return float(super().score(X, self._labels(X, y), sample_weight))
+        return accuracy(self.classes_, self._labels(X, y), self.predict(X), sample_weight)
 
 
 @final

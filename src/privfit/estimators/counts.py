@@ -40,6 +40,11 @@ scale_share, n_rows, unit, rows_per_unit, weights, weight_bound, ledger, dataset
         Changes of the log mean.
     intercept_ : float
     result_ : FitResult
+
+    Notes
+    -----
+    ``score`` is R squared as for other regressors, where scikit-learn's `PoissonRegressor` has the share of
+    deviance that is explained: `sklearn.metrics.d2_tweedie_score` with ``power=1``.
     """
 
     def __init__(

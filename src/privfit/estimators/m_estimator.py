@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import Any, Self, final
 
 import numpy as np
-from sklearn.metrics import accuracy_score, r2_score
+from sklearn.metrics import r2_score
 from sklearn.utils import ClassifierTags, RegressorTags
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
@@ -15,7 +15,7 @@ from privfit.data.declarations import Level
 from privfit.data.schema import SchemaLike
 from privfit.errors import InvalidArgument
 from privfit.estimators.base import AbstractPrivateRegressor
-from privfit.estimators.class_order import of_sorted_classes, sorted_classes
+from privfit.estimators.class_order import accuracy, of_sorted_classes, sorted_classes
 from privfit.estimators.counts import expected_count
 from privfit.estimators.labels import declared_classes, need_response
 from privfit.estimators.models import Model, m_estimation
@@ -234,5 +234,5 @@ scale_share, n_rows, unit, rows_per_unit, weights, weight_bound, ledger, dataset
         as the schema says.
         """
         if self._fitted_classes:
-            return float(accuracy_score(self._labels(X, y), self.predict(X), sample_weight=sample_weight))
+            return accuracy(self.classes_, self._labels(X, y), self.predict(X), sample_weight)
         return float(r2_score(self._responses(X, y), self.predict(X), sample_weight=sample_weight))

@@ -5,9 +5,8 @@ import pandas as pd
 from matplotlib.figure import Figure
 from scipy.special import ndtri
 
-from privfit.results.coefficient_plot import label_rows
-from privfit.results.glyphs import drawable
-from privfit.results.numbers import clean, confidence, significant
+from privfit.results.coefficient_plot import entitle, label_rows
+from privfit.results.numbers import confidence, significant
 
 SAMPLING, NOISE, NONE = "#33638d", "#e8a13a", "#bbbbbb"
 """Colours of the parts of a bar; they differ in lightness too."""
@@ -41,7 +40,7 @@ def draw(table: pd.DataFrame, *, title: str, level: float) -> Figure:
     axes.invert_yaxis()
     axes.axvline(1.0, color="black", linewidth=0.8)
     axes.set_xlabel(f"width of the {confidence(level)}% interval, in widths without privacy noise")
-    axes.set_title(drawable(clean(title)), fontsize=11, parse_math=False)
+    entitle(axes, title)
     for side in ("top", "right"):
         axes.spines[side].set_visible(False)
     figure.legend(loc="outside lower center", ncols=2, frameon=False)

@@ -10,6 +10,7 @@ import pandas as pd
 from privfit._checks import coverage, in_range, whole
 from privfit.data.source import MOST_ROWS
 from privfit.errors import InvalidArgument
+from privfit.estimators.counting import counting_in_words
 from privfit.estimators.forecast import Forecast
 from privfit.estimators.options import FitOptions
 from privfit.estimators.rehearsal import Rehearsal
@@ -182,6 +183,7 @@ def described(rehearsal: Rehearsal, options: FitOptions, *, n_rows: int, level: 
     if design.target.count_bound is not None and rehearsal.encoder.needed[-1] in looked:
         learned += f" (of counts, the plan's noise is for {design.target.count_bound:g})"
     covariates = rehearsal.assumptions.describe(rehearsal.schema, rehearsal.encoder.needed[:-1])
+    counting = counting_in_words(options.shares, rehearsal.assumptions)
     _, plan = rehearsal.plan(options, n_rows=n_rows)
     return PlannedFit(
         model=rehearsal.model.title_for(design),
@@ -189,7 +191,7 @@ def described(rehearsal: Rehearsal, options: FitOptions, *, n_rows: int, level: 
         plan=plan,
         statement=PrivacyStatement.of(options.budget, plan, private=plan.private, noise=""),
         forecast=rehearsal.forecast(options, n_rows=n_rows),
-        assumptions=f"{covariates}; {response_in_words(rehearsal)}{learned}",
+        assumptions=f"{covariates}; {response_in_words(rehearsal)}{counting}{learned}",
         level=level,
     )
 

@@ -7,20 +7,19 @@ from typing import Self, final
 from privfit._checks import FloatArray, whole
 from privfit.data.encode import Encoder
 from privfit.data.schema import Schema
-from privfit.data.shares import ShareRule
-from privfit.data.source import ArraySource
 from privfit.data.tables import open_table
 from privfit.errors import FormulaError, Incompatible, TooLittleData
 from privfit.estimators.assumptions import Assumptions
+from privfit.estimators.counting import stand_in_rule
 from privfit.estimators.expected import expected
 from privfit.estimators.fit import carry_out
 from privfit.estimators.forecast import Forecast, enough_rehearsals
 from privfit.estimators.models import Model
-from privfit.estimators.objective import make_problem, plan_fit, weighting_of
+from privfit.estimators.objective import make_problem, plan_fit
 from privfit.estimators.options import FitOptions
 from privfit.estimators.rehearsed_look import RehearsedLook
 from privfit.estimators.scales import OpenBounds, ranges_in_words, with_roles_of
-from privfit.estimators.stand_in import StandIn, complete_rows, stand_in_rows, stand_in_table
+from privfit.estimators.stand_in import complete_rows, stand_in_rows, stand_in_table, standing_in
 from privfit.planning import preceded
 from privfit.problem.objective import Problem
 from privfit.problem.oracle import Oracle
@@ -130,10 +129,10 @@ class Rehearsal:
 
         The solver and the inference run as they would, with the planned noise, on the stand-in rows, and
         before them the look at columns, if there is one. These rows count alike: each stands for a privacy
-        unit with one row, and a survey weight at its bound. Without ``rehearsals`` there are
+        unit with one row, and counts as rows are assumed to do on average. Without ``rehearsals`` there are
         `privfit.estimators.forecast.enough_rehearsals`.
         """
-        options = replace(options, shares=ShareRule())
+        options = replace(options, shares=stand_in_rule(options.shares, self.assumptions))
         problem, plan = self.plan(options, n_rows=n_rows)
         if rehearsals is None:
             rehearsals = enough_rehearsals(problem, plan)
@@ -164,6 +163,5 @@ class Rehearsal:
         problem: Problem,
         plan: Plan,
     ) -> FitResult:
-        source = ArraySource(*rows, norm_bound=problem.norm_bound, weighting=weighting_of(problem))
-        oracle = Oracle(problem, plan, StandIn(source, problem.n_rows), options.noise())
+        oracle = Oracle(problem, plan, standing_in(rows, problem, problem.n_rows), options.noise())
         return carry_out(self.model, encoder, options, oracle)[0]

@@ -7,14 +7,13 @@ from typing import Self, final
 from privfit._checks import FloatArray
 from privfit.data.encode import Encoder, SchemaEncoder
 from privfit.data.schema import Schema
-from privfit.data.source import ArraySource
 from privfit.data.tables import Table
 from privfit.estimators.look import asked, planned_look
 from privfit.estimators.models import linear_regression
-from privfit.estimators.objective import make_problem, weighting_of
+from privfit.estimators.objective import make_problem
 from privfit.estimators.options import FitOptions
 from privfit.estimators.scales import OpenBounds, learned_by, look_encoder, with_roles_of
-from privfit.estimators.stand_in import StandIn, complete_rows
+from privfit.estimators.stand_in import complete_rows, standing_in
 from privfit.problem.objective import Problem
 from privfit.problem.oracle import Oracle
 from privfit.problem.plan import Plan
@@ -76,9 +75,9 @@ class RehearsedLook:
             As `privfit.estimators.scales.bought_schema` does.
         """
         problem, plan = self._planned(options, n_rows=n_rows)
-        rows = ArraySource(*self.places, norm_bound=problem.norm_bound, weighting=weighting_of(problem))
         noise = options.noise()
-        look = asked(Oracle(problem, plan, StandIn(rows, n_rows), noise), self.names, noise)
+        oracle = Oracle(problem, plan, standing_in(self.places, problem, n_rows), noise)
+        look = asked(oracle, self.names, noise)
         completed, fitted = learned_by(look, self.bounds.draft, self.names, options)
         return self.encoder_of(with_roles_of(self.outline, completed.outline)), fitted
 

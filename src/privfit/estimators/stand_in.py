@@ -15,7 +15,7 @@ from privfit.data.declarations import CategoricalColumn, Column, NumericColumn
 from privfit.data.design import INTERCEPT, Design, Target
 from privfit.data.encode import Encoder
 from privfit.data.schema import Schema
-from privfit.data.source import Coins, IntArray, RowSource
+from privfit.data.source import ArraySource, Coins, IntArray, RowSource
 from privfit.data.tables import Table, open_table, with_rows
 from privfit.errors import InvalidArgument
 from privfit.estimators.assumptions import (
@@ -24,7 +24,10 @@ from privfit.estimators.assumptions import (
     Assumptions,
     as_shares,
 )
+from privfit.estimators.counting import counted
+from privfit.estimators.objective import weighting_of
 from privfit.losses.typical import USUAL_RESIDUAL
+from privfit.problem.objective import Problem
 
 LOG_ROWS = 13
 """Logarithm to base 2 of the number of stand-in rows."""
@@ -86,9 +89,9 @@ class StandIn:
         left = self.n_rows
         while left > 0:
             for block in self._rows.blocks():
-                part = min(left, block.y.size)
-                yield Block(block.x[:part], block.y[:part], block.weight[:part])
-                left -= part
+                part = block.part(slice(min(left, block.y.size)))
+                yield part
+                left -= part.y.size
 
     def take(self, indices: IntArray) -> Block:
         """Return the rows with these numbers, counted round and round."""
@@ -105,6 +108,14 @@ class StandIn:
         """Return the same rows, standing for fewer."""
         del coins
         return StandIn(self._rows, max(round(part * self.n_rows), 1))
+
+
+def standing_in(rows: tuple[FloatArray, FloatArray], problem: Problem, n_rows: int) -> StandIn:
+    """Return encoded rows, bounded and counted as the problem has them, as a table of ``n_rows``."""
+    shares = counted(problem.shares, len(rows[1]))
+    weighting = weighting_of(problem)
+    source = ArraySource(*rows, norm_bound=problem.norm_bound, weighting=weighting, shares=shares)
+    return StandIn(source, n_rows)
 
 
 def stand_in_rows(

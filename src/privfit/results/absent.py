@@ -31,6 +31,14 @@ _INSTEAD = {
     "llf": _LIKELIHOOD,
     "aic": f"{_LIKELIHOOD}; compare_without(terms) compares nested models",
     "bic": f"{_LIKELIHOOD}; compare_without(terms) compares nested models",
+    "compare_lr_test": f"{_LIKELIHOOD}; compare_without(terms) compares nested models",
+    "compare_f_test": f"{_ROWS}; compare_without(terms) compares nested models",
+    "t_test_pairwise": "use t_test with the differences, adjust= included",
+    "pred_table": _ROWS,
+    "converged": f"{_ROWS}; standard errors are inf where a method has not arrived",
+    "mle_retvals": f"{_ROWS}; standard errors are inf where a method has not arrived",
+    "get_robustcov_results": "standard errors are those of the sandwich already",
+    "cov_type": "standard errors are those of the sandwich",
 }
 
 

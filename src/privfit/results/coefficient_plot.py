@@ -1,5 +1,6 @@
 """The plot of a fit: an interval for each coefficient, and how much of it is the price of privacy."""
 
+import textwrap
 from collections.abc import Sequence
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, TypeAlias
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
 SAMPLING, NOISE, NONE = "#33638d", "#e8a13a", "#777777"
 """Colours of an interval without noise, of what noise adds, and of text in place of one."""
 
-_NAME_WIDTH = 34
+_NAME_WIDTH, _TITLE_WIDTH = 34, 56
 
 IntArray: TypeAlias = NDArray[np.int_]
 
@@ -73,13 +74,19 @@ def draw(
     axes.invert_yaxis()
     covered = "" if known is None else f", with {confidence(level)}% intervals"
     axes.set_xlabel(f"coefficient{covered}")
-    shown = drawable(clean(title))
-    axes.set_title(shown if mark is None else f"{drawable(mark)}\n{shown}", fontsize=11, parse_math=False)
+    entitle(axes, title, mark)
     for side in ("top", "right"):
         axes.spines[side].set_visible(False)
     if known is not None:
         figure.legend(loc="outside lower center", ncols=2, frameon=False)
     return figure
+
+
+def entitle(axes: "Axes", title: str, mark: str | None = None) -> None:
+    """Write a title, in as many lines as it takes beside long names, below what warns of a result."""
+    lines = textwrap.wrap(drawable(clean(title)), _TITLE_WIDTH)
+    marked = [] if mark is None else [drawable(mark)]
+    axes.set_title("\n".join([*marked, *lines]), fontsize=11, parse_math=False)
 
 
 def label_rows(axes: "Axes", place: IntArray, names: Sequence[str]) -> None:

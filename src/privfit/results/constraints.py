@@ -11,6 +11,7 @@ from collections.abc import Callable, Sequence
 from typing import Literal, TypeAlias
 
 import numpy as np
+import pandas as pd
 from numpy.typing import ArrayLike
 
 from privfit._checks import FloatArray
@@ -37,8 +38,20 @@ def hypotheses(
         if r is not None:
             raise InvalidArgument('r must be None where R is a text; write the values in it: "age = 40"')
         R, r = parse_constraints(R, names)
-    matrix = hypothesis_matrix(R, len(names))
+    matrix = hypothesis_matrix(_in_order(R, names), len(names))
     return matrix, hypothesis_values(r, len(matrix))
+
+
+def _in_order(R: ArrayLike, names: Sequence[str]) -> ArrayLike:
+    """Return columns of a frame, or entries of a series, that have names in the order of coefficients."""
+    frame = R.to_frame().T if isinstance(R, pd.Series) else R
+    if not isinstance(frame, pd.DataFrame) or isinstance(frame.columns, pd.RangeIndex):
+        return R
+    if sorted(map(str, frame.columns)) != sorted(names):
+        raise InvalidArgument(
+            "R: columns of a frame, or entries of a series, must be the coefficients, each by its name once"
+        )
+    return frame[list(names)]
 
 
 def parse_constraints(text: str, names: Sequence[str]) -> tuple[FloatArray, FloatArray]:

@@ -13,8 +13,11 @@ from privfit.errors import InvalidArgument
 from privfit.inference import effects
 from privfit.inference.effects import Differentiated
 from privfit.results.contrasts import Estimates
-from privfit.results.regression import PUBLIC, Coefficients, Regression, need_mean
+from privfit.results.regression import PUBLIC, Coefficients, Regression, need_mean, transformed
 from privfit.results.unusable import footnotes_on_a_curve
+
+_OF_PRIVATE_ROWS = ("overall", "mean", "median", "zero", "all")
+"""What statsmodels takes as ``at``."""
 
 
 @np.errstate(over="ignore", invalid="ignore")
@@ -27,7 +30,7 @@ def marginal_effects(given: Coefficients, data: object, variables: Sequence[str]
     """
     regression = given.regression
     need_mean(regression.form, "get_margeff")
-    if data is None:
+    if data is None or (isinstance(data, str) and data in _OF_PRIVATE_ROWS):
         raise InvalidArgument(
             "at is needed: a public table of covariates to average over; the private rows cannot serve"
         )
@@ -62,7 +65,8 @@ def marginal_effects(given: Coefficients, data: object, variables: Sequence[str]
     effect = np.concatenate(values)
     title = f"Average marginal effects over {table.n_rows} given rows"
     jumps = tuple(name for name in regression.encoder.compared if name in chosen)
-    notes = (PUBLIC, *_held(jumps), *footnotes_on_a_curve(se, "this effect", noisy=given.noisy))
+    scale = transformed(regression.encoder)
+    notes = (PUBLIC, *scale, *_held(jumps), *footnotes_on_a_curve(se, "this effect", noisy=given.noisy))
     return Estimates(
         title, tuple(names), effect, np.zeros_like(effect), se, dof, notes=notes, warning=given.warning
     )

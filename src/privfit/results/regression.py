@@ -109,6 +109,12 @@ class Coefficients:
         return se.reshape(derivatives.shape[:-1]), dof.reshape(derivatives.shape[:-1])
 
 
+def transformed(encoder: Encoder) -> tuple[str, ...]:
+    """Say on which scale predictions and effects are where the schema transforms the response."""
+    raw, name = encoder.needed[-1], encoder.design.target.name
+    return () if name == raw else (f"The schema transforms the response: all is on the scale of {name}.",)
+
+
 def need_mean(form: ModelForm, asked: str) -> None:
     """Refuse what is ``asked`` of a model whose predictor is no mean."""
     if form.link == "none":

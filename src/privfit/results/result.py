@@ -169,8 +169,8 @@ class FitResult(ExplainsAbsence):
 
         Parameters
         ----------
-        R : array of shape (k, q) or (q,), or str
-            One hypothesis per row, or text such as ``"age = hours = 0, 2*hours - C(sex)[T.Male] = 40"``.
+        R : array, frame or series of shape (k, q) or (q,), or str
+            A hypothesis per row, by name if named, or ``"age = hours = 0, 2*hours - C(sex)[T.Male] = 40"``.
         r : array of shape (k,), number or None
             Values of ``R @ params`` under the null; None: zeros. Must be None with text.
         """

@@ -111,7 +111,7 @@ def _response(tokens: Sequence[Token], schema: Schema) -> str:
         written = re.match(r"(?:np\.)?(log1p|log|sqrt)\(", "".join(token.token for token in tokens))
         raise FormulaError(
             "formula: the left side must be one column name; declare a transform of the response in the "
-            f"schema, as transform={(written[1] if written else 'log1p')!r}"
+            f"schema, as transform={(written[1] if written else 'log1p')!r}, and labels as its levels"
         )
     name = tokens[0].token
     if name == schema.unit:
