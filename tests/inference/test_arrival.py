@@ -154,4 +154,5 @@ def test_slopes_of_a_quantile_on_a_blurred_grid_are_given_up():
         x = rng.normal(size=50_000)
         fit = _grid_fit(np.round(0.2 * x + rng.normal(size=x.size)), x, seed, 10.0)
         known.extend(np.isfinite(fit.bse[1:]))
+        assert ("coarse grid" in str(fit.summary())) is not np.isfinite(fit.bse).all()
     assert np.mean(known) < 0.5

@@ -13,7 +13,7 @@ from privfit.results.form import LearnedRange, ModelForm
 from privfit.results.numbers import confidence, ends
 from privfit.results.printer import Column
 from privfit.results.statement import PrivacyStatement
-from privfit.results.unusable import footnotes, hidden_by
+from privfit.results.unusable import footnotes, hidden_by, of_grids
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -126,7 +126,7 @@ def summarize(
         footers=(
             *statement.in_words(plan.n_rows),
             *_reading(uncertainty, level, noisy=plan.private, pure=statement.notion == "pure"),
-            *_of_form(form),
+            *_of_form(form, uncertainty),
         ),
     )
 
@@ -204,8 +204,11 @@ def _reading(uncertainty: Uncertainty | None, level: float, *, noisy: bool, pure
     return [*footers, *footnotes(uncertainty.se, "this coefficient", noisy=True)]
 
 
-def _of_form(form: ModelForm | None) -> list[str]:
-    return [] if form is None else [*hidden_by(form.hiding), *_bounds(form.learned)]
+def _of_form(form: ModelForm | None, uncertainty: Uncertainty | None) -> list[str]:
+    if form is None:
+        return []
+    se = None if uncertainty is None else uncertainty.se
+    return [*of_grids(se, form.quantile), *hidden_by(form.hiding), *_bounds(form.learned)]
 
 
 def _bounds(learned: Sequence[LearnedRange]) -> list[str]:

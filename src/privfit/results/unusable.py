@@ -55,6 +55,16 @@ def hidden_by(terms: Sequence[str]) -> tuple[str, ...]:
     )
 
 
+def of_grids(se: FloatArray | None, quantile: float | None) -> tuple[str, ...]:
+    """Return what else may be the cause, and help, where a quantile's standard errors are not finite."""
+    if quantile is None or se is None or np.isfinite(se).all():
+        return ()
+    return (
+        "Responses on a coarse grid (counts of a few, rounded numbers) have no density at their quantiles: "
+        "there a smoothing width of half the grid's spacing would help, and more rows would not.",
+    )
+
+
 def footnotes(se: FloatArray, about: str, *, noisy: bool) -> tuple[str, ...]:
     """Return what explains standard errors that are not finite; nothing if all are."""
     return () if np.isfinite(se).all() else (f"std err inf or nan: {reason(about, noisy=noisy)}",)
