@@ -137,7 +137,9 @@ def narrowed_to(problem: Problem, oracle: Oracle, at: FloatArray, mu: float) -> 
     eighth at most for normal residuals. The noise in a Hessian, whose bound is one over twice the width, is
     to its eigenvalues as one to the share of rows within the width; where it asks for more, the width is
     larger, as long as that part is a quarter at most. What is found is the width that holds the share of
-    rows that such a one does for normal residuals.
+    rows that such a one does for normal residuals. On a grid it is half the spacing at least, so that the
+    quantile is that of responses that are spread evenly over it (Machado and Santos Silva 2005, *Quantiles
+    for counts*).
     """
     loss = adapting(problem, SmoothedQuantile)
     if loss is None:
