@@ -62,8 +62,9 @@ def make_plan(
             [event for part in for_inference if (event := part.event) is not None]
         )
     solver_releases = solver.plan(problem, for_solver if inference else allowance)
-    final = solver.final_problem(problem, solver_releases)
-    inference_releases = plan_inference(final, for_inference) if inference else ()
+    inference_releases: tuple[PlannedRelease, ...] = ()
+    if inference:
+        inference_releases = plan_inference(solver.final_problem(problem, solver_releases), for_inference)
     return plan_of(problem, problem.loss.name, solver.name, solver_releases, inference_releases)
 
 

@@ -344,6 +344,17 @@ def test_losses_with_kinks_or_hollows_are_refused(loss):
         EmpiricalBayesDescent().plan(problem_for(loss, x), Allowance.gaussian(1.0))
 
 
+def test_intervals_of_a_penalised_fit_are_refused():
+    """Rows are weighted down at any budget, and a ridge weighs more against fewer rows."""
+    x, _ = table(Logistic(), 100)
+    penalised = replace(problem_for(Logistic(), x), l2=0.05)
+    with pytest.raises(Incompatible, match=r"^l2: .* use solver='auto', or inference=False"):
+        make_plan(penalised, EmpiricalBayesDescent(), Allowance.gaussian(1.0), inference=True)
+    assert not make_plan(
+        penalised, EmpiricalBayesDescent(), Allowance.gaussian(1.0), inference=False
+    ).inference_releases
+
+
 def test_arguments_are_checked():
     for bad in (
         {"n_steps": 0},

@@ -173,7 +173,13 @@ class AbstractSolver(ABC):
         """
 
     def final_problem(self, problem: Problem, releases: tuple[PlannedRelease, ...]) -> Problem:
-        """Return the problem with the bounds that hold when the solver has ended, for planning inference."""
+        """Return the problem with the bounds that hold when the solver has ended, for planning inference.
+
+        Raises
+        ------
+        Incompatible
+            If what standard errors would be of is not what was asked for.
+        """
         del releases
         return problem
 

@@ -25,7 +25,7 @@ from privfit.solvers.curvature import SMALLEST_PART
 from privfit.solvers.geometry import ROOM, Marginals, planned_geometry, released_geometry, whitened
 from privfit.solvers.hessian_model import HessianModel, limited
 from privfit.solvers.norms import best_limit
-from privfit.solvers.requirements import need_convex, need_smooth
+from privfit.solvers.requirements import need_convex, need_smooth, need_unpenalised
 from privfit.solvers.residual_bounds import WHOLE, has_bound, widest
 from privfit.solvers.secant import steepness
 from privfit.solvers.sizes import LEAST_UNCUT, Sizes
@@ -162,6 +162,7 @@ class EmpiricalBayesDescent(AbstractSolver):
     def final_problem(self, problem: Problem, releases: tuple[PlannedRelease, ...]) -> Problem:
         """Return the problem in whitened coordinates with Mallows weights, in which inference goes on."""
         del releases
+        need_unpenalised(problem, "EmpiricalBayesDescent")
         return narrowest(limited(problem, None))
 
     def run(self, problem: Problem, oracle: Oracle) -> Solution:

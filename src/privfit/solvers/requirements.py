@@ -44,6 +44,18 @@ def need_standard_errors(problem: Problem) -> None:
         )
 
 
+def need_unpenalised(problem: Problem, method: str) -> None:
+    """Refuse intervals of a penalised fit where rows are weighted down whatever the budget is.
+
+    The penalty weighs more against fewer rows: the fit is not the one that was asked for.
+    """
+    if problem.l2 > 0.0:
+        raise Incompatible(
+            f"l2: {method} with inference weights rows down at any budget, so that its intervals would not "
+            "be those of the penalised fit; use solver='auto', or inference=False"
+        )
+
+
 def need_sums(problem: Problem, solver: AbstractSolver) -> None:
     """Refuse a privacy unit of several rows where the guarantee of a method is one for single rows."""
     if problem.unit is not None and not solver.sums_rows:
