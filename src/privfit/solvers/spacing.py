@@ -37,12 +37,19 @@ def spacing(seen: Residuals, share: float, n_rows: int) -> float:
     few = _FEW * max(float(seen.certain[last]), 0.0) / (2.0 * EDGES[last]) * (high - low)
     below = np.cumsum(seen.shares)
     noise = np.sqrt(seen.noise**2 * (right - left - 1) + few / n_rows)
-    away = np.where((low <= 0.0) & (high >= 0.0), 0.0, np.maximum(-low, high))
-    empty = np.flatnonzero((below[right - 1] - below[left] < few - CLEAR * noise) & (away <= EDGES[last]))
+    empty = np.flatnonzero(below[right - 1] - below[left] < few - CLEAR * noise)
     if not empty.size:
         return 0.0
-    nearest = empty[np.argmin(away[empty])]
-    return float(BOTH_EDGES[right[nearest] + 1] - BOTH_EDGES[left[nearest]])
+    low, high = low[empty], high[empty]
+    away = np.where((low <= 0.0) & (high >= 0.0), 0.0, np.maximum(-low, high))
+    nearest = int(np.argmin(away))
+    start = np.append(BOTH_EDGES[held[0]], high)[:-1]
+    stop = np.append(low, BOTH_EDGES[held[-1] + 1])[1:]
+    between = low - start if low[nearest] > 0.0 else stop - high
+    if away[nearest] > EDGES[last] or (away[nearest] > 0.0 and between[nearest] > (high - low)[nearest]):
+        return 0.0
+    gap = empty[nearest]
+    return float(BOTH_EDGES[right[gap] + 1] - BOTH_EDGES[left[gap]])
 
 
 def _beside_nearest(sizes: FloatArray, shares: FloatArray, held: NDArray[np.int64]) -> FloatArray:
