@@ -33,6 +33,7 @@ OF_TEXT = {
         {"a": X[:, 0], "b": pl.Series(cells, dtype=pl.Categorical)}
     ),
     "arrow": lambda cells: pa.table({"a": X[:, 0], "b": cells}),
+    "arrow batch": lambda cells: pa.record_batch({"a": X[:, 0], "b": cells}),
     "arrow dictionary": lambda cells: pa.table({"a": X[:, 0], "b": pa.array(cells).dictionary_encode()}),
     "array": lambda cells: np.column_stack([SPELLED, [cell or "" for cell in cells]]),
 }

@@ -9,6 +9,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from privfit.data.columns import quietly
+from privfit.data.tables import whole_table
 from privfit.errors import InvalidArgument, SchemaError
 
 UNREADABLE = "X must hold numbers; declare text columns in a schema"
@@ -52,7 +53,7 @@ def refuse_text_columns(X: Any) -> None:
     """
     if getattr(getattr(X, "dtype", None), "kind", "") in ("U", "S", "T", "M", "m"):
         raise SchemaError(UNREADABLE)
-    frame = X.set_axis(range(X.shape[1]), axis=1) if isinstance(X, pd.DataFrame) else X
+    frame = X.set_axis(range(X.shape[1]), axis=1) if isinstance(X, pd.DataFrame) else whole_table(X)
     frame = quietly(lambda: nw.from_native(frame, eager_only=True, pass_through=True), UNREADABLE)
     if isinstance(frame, nw.DataFrame) and any(_is_text(column) for column in frame.head(0).iter_columns()):
         raise SchemaError(UNREADABLE)
@@ -72,7 +73,7 @@ def missing_as_nan(X: Any) -> Any:
     if isinstance(X, list | tuple):
         cells = quietly(lambda: np.asarray(X), UNREADABLE)
         return X if cells.dtype != object else _filled(cells)
-    return _filled(X) if isinstance(X, np.ndarray) and X.dtype == object else X
+    return _filled(X) if isinstance(X, np.ndarray) and X.dtype == object else whole_table(X)
 
 
 def _is_decimal(kind: Any) -> bool:
