@@ -226,7 +226,7 @@ SUITES = {
         _tests("data/test_basis_norms"),
         (*_tests("data/test_caps", "data/test_coded"), "-k", "bound or norms or coordinates"),
     ),
-    "data.shares": Suite(_tests("data/test_shares")),
+    "data.shares": Suite(_tests("data/test_shares"), (*_tests("data/test_columns"), "-k", "identifiers")),
     "data.reduction": Suite(
         _tests("data/test_reduction"), (*_tests("data/test_source"), "-k", "summation_error or sum")
     ),
