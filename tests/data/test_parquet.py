@@ -1,7 +1,7 @@
 """Parts of a folder of Parquet files are read each with its own types, cell by cell."""
 
 from decimal import Decimal
-from urllib.parse import unquote
+from urllib.parse import unquote_to_bytes
 
 import numpy as np
 import pandas as pd
@@ -17,6 +17,7 @@ import privfit as pf
 from privfit.data.batches import BatchSizes, TextForm, read_batches
 from privfit.data.columns import as_number, as_text
 from privfit.data.encode import SchemaEncoder
+from privfit.data.objects import text_of_bytes
 from privfit.data.schema import Schema
 from privfit.data.shares import unit_codes
 from privfit.data.tables import Table, open_table
@@ -194,8 +195,7 @@ def test_neighbours_that_differ_in_the_name_of_a_folder(tmp_path, name):
         path = tmp_path / f"g={level}" / f"{'h h' if level == '2' else 'h%20h'}={level}"
         path.mkdir(parents=True)
         pq.write_table(pa.table({"x": part}), path / "a.parquet")
-    text = unquote(name, errors="replace")
-    expected = {0.1: "1", 0.2: "1", 0.3: "2", 0.4: text}
+    expected = {0.1: "1", 0.2: "1", 0.3: "2", 0.4: text_of_bytes(unquote_to_bytes(name))}
     opened = open_table(tmp_path)
     for column in ("g", "h h"):
         cells = as_text(opened.values(column)).to_pylist()
@@ -204,6 +204,17 @@ def test_neighbours_that_differ_in_the_name_of_a_folder(tmp_path, name):
     for batch in read_batches(tmp_path, ["x", "g"], TextForm(), BatchSizes(9, 99, 1)):
         found |= dict(zip(batch.column("x").to_pylist(), as_text(batch.column("g")).to_pylist(), strict=True))
     assert found == expected
+
+
+def test_people_whose_names_differ_in_malformed_bytes_of_folders_are_different(tmp_path):
+    """As names in another encoding than UTF-8: each malformed byte became the same character."""
+    for name in ("%FC1", "%F61", "%FC%F6", "a1"):
+        path = tmp_path / f"g={name}"
+        path.mkdir()
+        pq.write_table(pa.table({"x": [0.1, 0.2]}), path / "a.parquet")
+    codes, people = unit_codes(open_table(tmp_path).values("g"))
+    assert people == 4
+    assert np.bincount(codes).tolist() == [2, 2, 2, 2]
 
 
 def test_neighbours_that_differ_in_the_name_of_a_folder_whose_column_the_files_have_too(tmp_path):

@@ -22,7 +22,7 @@ from privfit.data.columns import as_number, as_text, level_codes
 from privfit.data.encode import SchemaEncoder
 from privfit.data.schema import Schema
 from privfit.data.synthetic import census, census_schema
-from privfit.data.tables import Table, open_table, single_column
+from privfit.data.tables import Table, in_order, open_table, single_column
 from privfit.errors import SchemaError
 
 CANARY = "CANARY7351"
@@ -34,8 +34,8 @@ def frame():
 
 
 FORMS = [
-    "dict", "pandas", "pandas-nullable", "pandas-category", "polars", "polars-category", "arrow", "csv",
-    "csv.gz", "crlf", "semicolon", "quoted", "no header", "parquet", "folder", "hive", "feather",
+    "dict", "pandas", "pandas-nullable", "pandas-category", "polars", "polars-category", "arrow", "batch",
+    "csv", "csv.gz", "crlf", "semicolon", "quoted", "no header", "parquet", "folder", "hive", "feather",
     "stream", "object", "lists",
 ]  # fmt: skip
 
@@ -59,6 +59,9 @@ def hold(frame, form, path):  # noqa: PLR0911, PLR0912
             return pl.from_pandas(frame).with_columns(pl.col("sex", "region").cast(pl.Categorical)), {}
         case "arrow":
             return arrow, {}
+        case "batch":
+            (batch,) = arrow.combine_chunks().to_batches()
+            return batch, {}
         case "lists":
             return {name: frame[name].tolist() for name in frame}, {}
         case "object":
@@ -535,3 +538,11 @@ def test_a_packed_file_that_is_damaged_is_told_to_be_so(name, harm, rows, tmp_pa
 
 def _zstd(text):
     return pa.compress(text, "zstd", asbytes=True)
+
+
+def test_the_order_of_columns_is_told_by_whatever_has_names():
+    table = pa.table({"b": [1.0], "a": [2.0], "c": [3.0]})
+    for data in (table, table.to_batches()[0], table.to_pandas(), pl.from_arrow(table), table.to_pydict()):
+        assert in_order(data, ("b", "c"))
+        assert not in_order(data, ("a", "b"))
+    assert in_order(np.ones((1, 3)), ("a", "b"))

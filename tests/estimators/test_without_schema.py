@@ -22,6 +22,15 @@ def fitted(x):
     return pf.LogisticRegression(inference=False, random_state=0, solver="gradient-descent").fit(x, Y)
 
 
+def as_bytes(cells, kind):
+    """Text in 16 bytes, by which a cell spells a number or not."""
+    return pa.array([None if cell is None else cell.encode()[:16].ljust(16) for cell in cells], kind)
+
+
+def as_uuids(cells):
+    return pa.ExtensionArray.from_storage(pa.uuid(), as_bytes(cells, pa.binary(16)))
+
+
 OF_TEXT = {
     "string": lambda cells: pd.DataFrame({"a": X[:, 0], "b": pd.Series(cells, dtype="string")}),
     "pyarrow": lambda cells: pd.DataFrame({"a": X[:, 0], "b": pd.Series(cells, dtype="string[pyarrow]")}),
@@ -33,6 +42,14 @@ OF_TEXT = {
         {"a": X[:, 0], "b": pl.Series(cells, dtype=pl.Categorical)}
     ),
     "arrow": lambda cells: pa.table({"a": X[:, 0], "b": cells}),
+    "arrow bytes": lambda cells: pa.table({"a": X[:, 0], "b": as_bytes(cells, pa.large_binary())}),
+    "arrow bytes in view": lambda cells: pa.table({"a": X[:, 0], "b": as_bytes(cells, pa.binary_view())}),
+    "arrow bytes of one length": lambda cells: pa.table({"a": X[:, 0], "b": as_bytes(cells, pa.binary(16))}),
+    "arrow uuid": lambda cells: pa.table({"a": X[:, 0], "b": as_uuids(cells)}),
+    "pandas uuid": lambda cells: pd.DataFrame(
+        {"a": X[:, 0], "b": pd.Series(as_uuids(cells), dtype=pd.ArrowDtype(pa.uuid()))}
+    ),
+    "arrow batch": lambda cells: pa.record_batch({"a": X[:, 0], "b": cells}),
     "arrow dictionary": lambda cells: pa.table({"a": X[:, 0], "b": pa.array(cells).dictionary_encode()}),
     "array": lambda cells: np.column_stack([SPELLED, [cell or "" for cell in cells]]),
 }

@@ -440,6 +440,13 @@ def test_rows_for_power_by_name():
     common = {"schema": SCHEMA, "model": "ols", "epsilon": 4}
     needed = pf.sample_size("wage ~ age + job", power=0.8, effect={"job[T.b]": 3}, **common)
     assert 0.8 <= needed.planned.power(3)["job[T.b]"] <= 0.83
+    by_name = needed.planned.power({"job[T.b]": -3, "age": 0.01})
+    assert by_name.index.tolist() == ["job[T.b]", "age"]
+    assert by_name["job[T.b]"] == needed.planned.power(3)["job[T.b]"]
+    assert by_name["age"] == needed.planned.power(0.01)["age"] != needed.planned.power(3)["age"]
+    for wrong in ({"wage": 3}, {"age": "3"}, {"age": math.nan}, "3"):
+        with pytest.raises(InvalidArgument, match=r"'wage' is not in the model|effect must"):
+            needed.planned.power(wrong)
 
 
 @pytest.mark.parametrize("sought", [{}, {"n": 900}])
@@ -728,7 +735,12 @@ def test_a_plan_expects_rows_to_count_as_is_assumed():
     pd.testing.assert_frame_equal(both.table(), half.table())
     for alike in (plan(weights="wt"), plan(rows_per_unit=3), plan(rows_per_unit=3, mean_rows=7.0)):
         pd.testing.assert_frame_equal(alike.table(), full.table())
-    assert "survey weights of 4, their bound;" in plan(2, "wt").assumptions + ";"
+    assert (
+        "survey weights of 4, their bound, at which noise is least: mean_weight" in plan(2, "wt").assumptions
+    )
+    assert plan(2, "wt").assumptions.endswith(
+        "at which noise is least: mean_rows says how many there are on average"
+    )
     assert both.assumptions.endswith("; survey weights of 3.2, of at most 4; 2.5 rows for each value of pid")
     assert "weights" not in full.assumptions
     assert "rows for each" not in full.assumptions

@@ -4,7 +4,7 @@ import os
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
-from urllib.parse import unquote
+from urllib.parse import unquote_to_bytes
 
 import numpy as np
 import pyarrow as pa
@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from privfit.data.columns import ColumnValues, as_text, holds_numbers, is_text
 from privfit.data.names import distinct, present
-from privfit.data.objects import spelled_each
+from privfit.data.objects import spelled_each, text_of_bytes
 from privfit.errors import SchemaError
 
 
@@ -150,5 +150,5 @@ def _keys(part: Any) -> dict[str, str | None]:
 
 
 def _decoded(text: str | None) -> str | None:
-    """Return the text that a name stands for; bytes that are no text are replaced one by one."""
-    return None if text is None else unquote(text, errors="replace")
+    """Return the text that a name stands for; bytes that are no text are spelled out one by one."""
+    return None if text is None else text_of_bytes(unquote_to_bytes(text.encode("utf-8", "surrogatepass")))

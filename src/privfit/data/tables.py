@@ -115,9 +115,9 @@ def open_table(
     Parameters
     ----------
     data : frame, mapping, array or path
-        pandas, polars or Arrow table; mapping of column name to array-like, read by position; 2-D NumPy
-        array; `Table`; or the path of a CSV file (also ``.gz``, ``.bz2`` or ``.zst``), a Parquet file or
-        folder, an Arrow or Feather file.
+        pandas, polars or Arrow table, or a record batch of Arrow; mapping of column name to array-like, read
+        by position; 2-D NumPy array; `Table`; or the path of a CSV file (also ``.gz``, ``.bz2`` or ``.zst``),
+        a Parquet file or folder, an Arrow or Feather file.
     needed : sequence of str, optional
         Columns to keep, by default all. Without any the table still knows how many rows there are.
     columns : sequence of str, optional
@@ -139,6 +139,7 @@ def open_table(
         If the data cannot be read, is ragged, or lacks a needed column. The message names the
         argument and the rule and never quotes a cell.
     """
+    data = whole_table(data)
     if isinstance(data, Table):
         table = data
     elif isinstance(data, str | os.PathLike):
@@ -153,6 +154,11 @@ def open_table(
     if needed is None:
         return table
     return Table([(name, table.values(name)) for name in dict.fromkeys(needed)], table.n_rows)
+
+
+def whole_table(data: Any) -> Any:
+    """Return a record batch of Arrow as the table that it is, and anything else as it is."""
+    return pa.Table.from_batches([data]) if isinstance(data, pa.RecordBatch) else data
 
 
 def with_rows(table: Table) -> Table:
@@ -174,7 +180,7 @@ def in_order(data: Any, names: Sequence[str]) -> bool:
     elif isinstance(data, Mapping):
         given = list(data)
     else:
-        frame = quietly(lambda: nw.from_native(data, eager_only=True, pass_through=True), "")
+        frame = quietly(lambda: nw.from_native(whole_table(data), eager_only=True, pass_through=True), "")
         given = frame.columns if isinstance(frame, nw.DataFrame) else ()
     listed = [name for name in given if isinstance(name, str) and name in set(names)]
     return not listed or listed == list(names)

@@ -45,10 +45,14 @@ def counting_in_words(rule: ShareRule, assumptions: Assumptions) -> str:
     words = ""
     if rule.weights is not None:
         weight, upper = f"{_mean_weight(rule, assumptions):g}", f"{rule.weights[1].upper:g}"
-        bound = "their bound" if assumptions.mean_weight is None else f"of at most {upper}"
+        bound = f"of at most {upper}"
+        if assumptions.mean_weight is None:
+            bound = "their bound, at which noise is least: mean_weight says what they are on average"
         words += f"; survey weights of {weight}, {bound}"
     if rule.unit is not None and rule.rows_per_unit > 1:
         words += f"; {_mean_rows(rule, assumptions):g} rows for each value of {rule.unit}"
+        if assumptions.mean_rows is None:
+            words += ", at which noise is least: mean_rows says how many there are on average"
     return words
 
 

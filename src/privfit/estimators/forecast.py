@@ -106,13 +106,13 @@ class Forecast:
         inverse = self._widths(level) ** -2.0
         return np.where(np.median(inverse, axis=0) > 0.0, np.mean(inverse, axis=0), 0.0)
 
-    def power(self, effect: float, level: float = 0.95) -> FloatArray:
+    def power(self, effect: float | FloatArray, level: float = 0.95) -> FloatArray:
         """Return the expected probability that a coefficient of size ``effect`` is found not to be 0.
 
         Parameters
         ----------
-        effect : float
-            Coefficient, in the reported units.
+        effect : float or array of shape (k,)
+            Coefficient, in the reported units: one for all, or each its own.
         level : float
             1 minus the size of the two-sided test.
 
@@ -123,7 +123,7 @@ class Forecast:
         """
         critical = critical_value(level, self.dof)
         usable = np.isfinite(self.se) & np.isfinite(critical)
-        shift = np.where(usable, abs(effect) / np.where(usable, self.se, 1.0), 0.0)
+        shift = np.where(usable, np.abs(effect) / np.where(usable, self.se, 1.0), 0.0)
         found = t_test_power(shift, np.where(usable, critical, 1.0), self.dof)
         return np.where(usable, found, 0.0).mean(axis=0)
 

@@ -1,6 +1,7 @@
 """A plan with its forecast, as table and plot."""
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, final
 
@@ -78,10 +79,19 @@ class PlannedFit(AbstractTable):
         """Part of the squared budget (of epsilon, for a pure one) that each purpose has."""
         return budget_split(self.plan)
 
-    def power(self, effect: float) -> pd.Series:
-        """Return the expected probability that a test finds a coefficient of this size, in reported units."""
-        found = self.forecast.power(in_range(-math.inf, math.inf, effect=effect), self.level)
-        return pd.Series(found, index=list(self.names), name="power")
+    def power(self, effect: float | Mapping[str, float]) -> pd.Series:
+        """Return the expected probability that a test finds a coefficient of this size.
+
+        Parameters
+        ----------
+        effect : float or mapping
+            Size in reported units: of each coefficient, or by name, for those alone.
+        """
+        given = effect if isinstance(effect, Mapping) else dict.fromkeys(self.names, effect)
+        places = [position(name, self.names) for name in given]
+        sizes = np.zeros(len(self.names))
+        sizes[places] = [in_range(-math.inf, math.inf, effect=size) for size in given.values()]
+        return pd.Series(self.forecast.power(sizes, self.level)[places], index=list(given), name="power")
 
     def table(self) -> pd.DataFrame:
         """Return the forecast, one row per coefficient.
@@ -164,6 +174,13 @@ class PlannedFit(AbstractTable):
 def rows_in_words(n_rows: int, unit: str | None) -> str:
     """Return a number of rows, or of privacy units where one may have several."""
     return f"{n_rows:,} {'rows' if unit is None else 'units'}"
+
+
+def position(name: str, names: tuple[str, ...]) -> int:
+    """Return which of the coefficients has this name, or raise `InvalidArgument`."""
+    if name not in names:
+        raise InvalidArgument(f"coefficient {name!r} is not in the model; it has {', '.join(names)}")
+    return names.index(name)
 
 
 def planned_rows(**kwargs: Any) -> int:

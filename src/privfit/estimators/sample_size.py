@@ -12,7 +12,7 @@ from privfit.estimators.forecast import Forecast
 from privfit.estimators.models import Model
 from privfit.estimators.objective import make_problem
 from privfit.estimators.options import FitOptions
-from privfit.estimators.planned import PlannedFit, described, rows_in_words
+from privfit.estimators.planned import PlannedFit, described, position, rows_in_words
 from privfit.estimators.rehearsal import Rehearsal
 from privfit.privacy.allowance import Allowance
 from privfit.privacy.budget import Budget
@@ -71,23 +71,17 @@ class Wanted:
         if isinstance(given, Mapping):
             if self.coefficient is not None:
                 raise InvalidArgument("coefficient names one; leave it out where targets are given by name")
-            return {self._position(name, names): self._size(value) for name, value in given.items()}
+            return {position(name, names): self._size(value) for name, value in given.items()}
         slopes = [name for name in names if not name.endswith(INTERCEPT)]
         if self.coefficient is None and len(slopes) != 1:
             raise InvalidArgument(f"coefficient says which the target is about: one of {', '.join(names)}")
         name = slopes[0] if self.coefficient is None else self.coefficient
-        return {self._position(name, names): self._size(given)}
+        return {position(name, names): self._size(given)}
 
     def _size(self, value: object) -> float:
         if self.width is None:
             return abs(in_range(-math.inf, math.inf, effect=value))
         return positive(width=value)
-
-    @staticmethod
-    def _position(name: str, names: tuple[str, ...]) -> int:
-        if name not in names:
-            raise InvalidArgument(f"coefficient {name!r} is not in the model; it has {', '.join(names)}")
-        return names.index(name)
 
     def met_by(self, forecast: Forecast, level: float) -> bool:
         """Return whether a forecast achieves it, with intervals that are finite often enough."""

@@ -8,7 +8,8 @@ import pandas as pd
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from privfit.data.columns import quietly
+from privfit.data.columns import is_text, quietly
+from privfit.data.tables import whole_table
 from privfit.errors import InvalidArgument, SchemaError
 
 UNREADABLE = "X must hold numbers; declare text columns in a schema"
@@ -40,7 +41,7 @@ def refuse_complex(argument: str, values: Any) -> None:
 
 
 def refuse_text_columns(X: Any) -> None:
-    """Raise for an array or a frame with a column of text, categories or times, by the types alone.
+    """Raise for an array or a frame with a column of text, bytes, categories or times, by the types alone.
 
     Whether all cells of it spell numbers would depend on each of them. Columns of Python objects are not
     looked at: what they hold is no public fact.
@@ -52,7 +53,7 @@ def refuse_text_columns(X: Any) -> None:
     """
     if getattr(getattr(X, "dtype", None), "kind", "") in ("U", "S", "T", "M", "m"):
         raise SchemaError(UNREADABLE)
-    frame = X.set_axis(range(X.shape[1]), axis=1) if isinstance(X, pd.DataFrame) else X
+    frame = X.set_axis(range(X.shape[1]), axis=1) if isinstance(X, pd.DataFrame) else whole_table(X)
     frame = quietly(lambda: nw.from_native(frame, eager_only=True, pass_through=True), UNREADABLE)
     if isinstance(frame, nw.DataFrame) and any(_is_text(column) for column in frame.head(0).iter_columns()):
         raise SchemaError(UNREADABLE)
@@ -72,7 +73,7 @@ def missing_as_nan(X: Any) -> Any:
     if isinstance(X, list | tuple):
         cells = quietly(lambda: np.asarray(X), UNREADABLE)
         return X if cells.dtype != object else _filled(cells)
-    return _filled(X) if isinstance(X, np.ndarray) and X.dtype == object else X
+    return _filled(X) if isinstance(X, np.ndarray) and X.dtype == object else whole_table(X)
 
 
 def _is_decimal(kind: Any) -> bool:
@@ -86,9 +87,13 @@ def _filled(cells: NDArray[Any]) -> NDArray[Any]:
 
 
 def _is_text(column: Any) -> bool:
-    """Return whether a column is of text, categories or times.
+    """Return whether a column is of text, bytes, categories or times.
 
-    narwhals takes Python objects for text if none is.
+    narwhals takes Python objects for text if none is, and does not know some types of Arrow.
     """
-    is_object = getattr(column.to_native(), "dtype", None) == np.dtype(object)
-    return not is_object and isinstance(column.dtype, _OTHER_TYPES)
+    native = column.to_native()
+    dtype = getattr(native, "dtype", None)
+    kind = native.type if isinstance(native, pa.ChunkedArray) else getattr(dtype, "pyarrow_dtype", None)
+    if kind is not None and (is_text(kind) or isinstance(kind, pa.BaseExtensionType)):
+        return True
+    return dtype != np.dtype(object) and isinstance(column.dtype, _OTHER_TYPES)

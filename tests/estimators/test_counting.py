@@ -1,0 +1,101 @@
+"""How much stand-in rows count, by the rule of a fit and what is assumed."""
+
+import numpy as np
+import pytest
+
+from privfit.data.declarations import NumericColumn
+from privfit.data.shares import ShareRule
+from privfit.errors import InvalidArgument
+from privfit.estimators.assumptions import Assumptions
+from privfit.estimators.counting import counted, counting_in_words, stand_in_rule
+
+WEIGHTS = ("wt", NumericColumn(0.0, 8.0, weight=True))
+BOTH = ShareRule("pid", 4, WEIGHTS)
+LEAST = ", at which noise is least: "
+
+
+def share(rule, **guesses):
+    """What each stand-in row counts."""
+    counts = counted(stand_in_rule(rule, Assumptions(**guesses)), 5)
+    if counts is None:
+        return 1.0
+    found = counts.among(np.ones(5, dtype=np.bool_))
+    assert counts.n_units == found.size == 5
+    assert np.ptp(found) == 0.0
+    return pytest.approx(found[0], rel=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("rule", "guesses", "wanted"),
+    [
+        (ShareRule(), {}, 1.0),
+        (ShareRule("pid"), {}, 1.0),
+        (ShareRule("pid"), {"mean_rows": 3.0}, 1.0),
+        (ShareRule("pid", 4), {}, 1.0),
+        (ShareRule("pid", 4), {"mean_rows": 1.0}, 0.25),
+        (ShareRule("pid", 4), {"mean_rows": 3.0}, 0.75),
+        (ShareRule("pid", 4), {"mean_rows": 4.0}, 1.0),
+        (ShareRule("pid", 4), {"mean_rows": 9.0}, 1.0),
+        (ShareRule(weights=WEIGHTS), {}, 1.0),
+        (ShareRule(weights=WEIGHTS), {"mean_weight": 2.0}, 0.25),
+        (ShareRule(weights=WEIGHTS), {"mean_weight": 8.0}, 1.0),
+        (BOTH, {"mean_weight": 6.0, "mean_rows": 2.0}, 0.375),
+        (BOTH, {"mean_weight": 6.0}, 0.75),
+        (BOTH, {"mean_rows": 2.0}, 0.5),
+    ],
+)
+def test_a_row_counts_what_those_of_a_unit_do_on_average(rule, guesses, wanted):
+    assert share(rule, **guesses) == wanted
+
+
+def test_they_are_units_of_one_row_each():
+    """Where rows count alike by themselves there is no rule."""
+    assert stand_in_rule(ShareRule(), Assumptions()) == ShareRule()
+    assert stand_in_rule(BOTH, Assumptions()).unit is None
+    assert counted(ShareRule(), 5) is None
+
+
+@pytest.mark.parametrize(
+    ("rule", "guesses", "words"),
+    [
+        (ShareRule(), {}, ""),
+        (ShareRule("pid"), {"mean_rows": 2.0}, ""),
+        (
+            ShareRule("pid", 2),
+            {},
+            f"; 2 rows for each value of pid{LEAST}mean_rows says how many there are on average",
+        ),
+        (
+            ShareRule(weights=WEIGHTS),
+            {},
+            f"; survey weights of 8, their bound{LEAST}mean_weight says what they are on average",
+        ),
+        (ShareRule(weights=WEIGHTS), {"mean_weight": 8.0}, "; survey weights of 8, of at most 8"),
+        (
+            BOTH,
+            {"mean_weight": 6.5, "mean_rows": 1.5},
+            "; survey weights of 6.5, of at most 8; 1.5 rows for each value of pid",
+        ),
+    ],
+)
+def test_what_is_assumed_is_said(rule, guesses, words):
+    assert counting_in_words(rule, Assumptions(**guesses)) == words
+
+
+@pytest.mark.parametrize(
+    ("rule", "guesses", "message"),
+    [
+        (ShareRule(), {"mean_weight": 1.0}, "mean_weight goes with weights"),
+        (ShareRule("pid", 2), {"mean_weight": 1.0}, "mean_weight goes with weights"),
+        (ShareRule(), {"mean_rows": 2.0}, "mean_rows goes with unit"),
+        (ShareRule(weights=WEIGHTS), {"mean_rows": 2.0}, "mean_rows goes with unit"),
+        (BOTH, {"mean_weight": 8.1}, "at most the bound of the weights, 8, got 8.1"),
+        (BOTH, {"mean_weight": 0.0}, "mean_weight must be positive"),
+        (BOTH, {"mean_rows": 0.9}, "mean_rows must be at least 1, got 0.9"),
+    ],
+)
+def test_guesses_that_contradict_the_rule_are_refused(rule, guesses, message):
+    for use in (stand_in_rule, counting_in_words):
+        if use is stand_in_rule or "goes with" not in message:
+            with pytest.raises(InvalidArgument, match=message):
+                use(rule, Assumptions(**guesses))
