@@ -58,7 +58,7 @@ def test_what_lies_before_a_gap_may_be_as_long_as_it():
     """From one gap to the next; below the lowest residual there is none."""
     assert spacing(seen({-1: 0.3, 0: 0.3, 8: 0.2, 10: 0.2}), 0.4, MANY) == upper(8) - lower(0)
     assert spacing(seen({-15: 0.3, 5: 0.3, 8: 0.2}), 0.3, MANY) == upper(5) - lower(-15)
-    runs = dict.fromkeys(range(-9, 0), 0.1)
+    runs = dict.fromkeys(range(-9, 1), 0.1)
     assert spacing(seen({**runs, 4: 0.1}), 0.3, MANY) == 0.0
 
 
