@@ -62,6 +62,14 @@ def test_what_lies_before_a_gap_may_be_as_long_as_it():
     assert spacing(seen({**runs, 4: 0.1}), 0.3, MANY) == 0.0
 
 
+@pytest.mark.parametrize("sign", [1, -1])
+@pytest.mark.parametrize(("longest", "shown"), [(8, True), (9, False)])
+def test_residuals_before_a_gap_are_counted_to_the_outer_edge_of_the_last(longest, shown, sign):
+    look = seen(dict.fromkeys(range(-longest, 1), 0.05) | {9: 0.5})
+    look = look if sign == 1 else Residuals(look.shares[::-1], look.noise)
+    assert spacing(look, 0.6, MANY) == (upper(9) - lower(0) if shown else 0.0)
+
+
 def test_gaps_beyond_the_share_that_is_near_do_not_count():
     """All but a few residuals are in neighbouring classes about 0, and those few are far."""
     near = {-10: 0.2, -9: 0.1, -8: 0.1, -7: 0.1, -6: 0.1} | dict.fromkeys(range(-5, 10), 0.025)
