@@ -26,13 +26,13 @@ class MatrixShares:
     meat: float
 
 
+USUAL_SHARES = MatrixShares(bread=0.18, meat=0.04)
+"""What they are worth after a method that says nothing else."""
+
 _factored, _inverted = get_lapack_funcs(("potrf", "potri"), dtype=np.float64)
 
 _CLEARLY = 1e12
 """Product of the traces of a matrix and its inverse, at least its condition, that eigenvalues decide from."""
-
-USUAL_SHARES = MatrixShares(bread=0.18, meat=0.04)
-"""What they are worth after a method that says nothing else."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
