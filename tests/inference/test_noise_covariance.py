@@ -443,3 +443,21 @@ def test_directions_without_curvature_are_hidden_whatever_there_is_elsewhere(mis
         assert found <= missing
         shown += found < missing
     assert shown <= 150
+
+
+def test_a_bread_that_is_moved_is_what_the_model_says_where_the_model_is_right_up_to_a_factor(rng):
+    square = rng.normal(size=(3, 3))
+    before, after = square @ square.T + np.eye(3), np.diag([0.5, 2.0, 1.0])
+    bread = Bread(3.0 * before, np.linalg.inv(3.0 * before), 0.1, np.empty((3, 0)))
+    moved = bread.moved(before, after)
+    np.testing.assert_allclose(moved.matrix, 3.0 * after, atol=1e-12)
+    np.testing.assert_allclose(moved.inverse @ moved.matrix, np.eye(3), atol=1e-12)
+    same = bread.moved(after, after)
+    np.testing.assert_allclose(same.matrix, bread.matrix, rtol=1e-12)
+    assert moved.sd == bread.sd
+
+
+def test_a_bread_that_is_moved_stays_positive_whatever_the_model_says():
+    bread = Bread(np.diag([1.0, 1e-3]), np.diag([1.0, 1e3]), 0.1, np.empty((2, 0)))
+    moved = bread.moved(np.array([[1.0, 0.9], [0.9, 1.0]]), np.array([[1.0, -0.9], [-0.9, 1.0]]))
+    assert np.linalg.eigvalsh(moved.matrix)[0] > 0.0

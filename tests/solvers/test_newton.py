@@ -9,7 +9,7 @@ import pytest
 from privfit import Budget
 from privfit.data.source import ArraySource
 from privfit.errors import Incompatible, InvalidArgument
-from privfit.losses import ConcomitantHuber, Huber, Logistic
+from privfit.losses import ConcomitantHuber, Huber, Logistic, Squared
 from privfit.losses.base import evaluate
 from privfit.planning import make_plan
 from privfit.privacy.allowance import Allowance
@@ -372,3 +372,34 @@ def test_arguments_are_checked():
     assert NoisyNewton().rule(problem) == default_damping(problem) == SelfConcordantDamping()
     assert default_damping(problem_for(Huber(), np.ones((9, 3)))) == FixedDamping(0.5)
     assert Move.along(proposal(gradient=np.ones(3)), 0.25).eta == 0.25
+
+
+def rare_events(n=20_000, constant=-4.5):
+    """Rows with a constant, and a response that few have."""
+    rng = np.random.default_rng(11)
+    x = np.column_stack([np.ones(n), 0.2 * rng.normal(size=n).clip(-5.0, 5.0)])
+    y = (rng.random(n) < 1.0 / (1.0 + np.exp(-constant - x @ [0.0, 5.0]))).astype(float)
+    return problem_for(Logistic(), x, norm_bound=math.sqrt(2.0)), x, y
+
+
+def test_curvature_on_the_way_to_rare_events_does_not_count():
+    """It is larger there: averaged with the rest it made intervals too short."""
+    problem, x, y = rare_events()
+    solution, _ = newton_run(problem, NoisyNewton(), x, y, mu=100.0)
+    late = np.array([step.release.at for step in solution.late])
+    assert 1 <= len(late) < 7
+    assert len(solution.curvature) == len(late)
+    assert [hessian.at.tolist() for hessian in solution.curvature] == late.tolist()
+    chances = 1.0 / (1.0 + np.exp(-x @ solution.theta))
+    at_end = np.mean(chances * (1.0 - chances))
+    assert np.mean([hessian.value[0, 0] for hessian in solution.curvature]) == pytest.approx(at_end, rel=0.03)
+
+
+def test_all_late_steps_count_where_noise_hides_the_way_or_the_curvature_does_not_change():
+    rare, even = rare_events(), rare_events(constant=0.0)
+    squared = dataclasses.replace(even[0], loss=Squared(4.0))
+    for (problem, x, y), mu in ((rare, 0.01), (even, 100.0), ((squared, *even[1:]), 100.0)):
+        solution, _ = newton_run(problem, NoisyNewton(), x, y, mu=mu)
+        assert len(solution.late) == len(solution.curvature) == 7
+    odd, _ = newton_run(even[0], NoisyNewton(n_steps=5), *even[1:], mu=100.0)
+    assert len(odd.late) == len(odd.curvature) == 3

@@ -391,3 +391,27 @@ def test_with_few_positives_the_way_from_the_perturbed_minimiser_is_gone_to_its_
         fit = pf.logit("y ~ x", data, schema=schema, budget=Budget(1.0), random_state=seed)
         off.append((fit.params - exact.params) / fit.bse)
     assert np.all(np.abs(np.mean(off, axis=0)) < 0.6)
+
+
+def test_intervals_of_rare_events_are_as_long_as_those_of_the_exact_fit():
+    """Bread is asked on the way from a point that the method's ridge draws to even odds, where a logit of few
+    positives has more curvature: intervals were too short, whatever the budget."""
+    n, rng = 50_000, np.random.default_rng(3)
+    x = np.column_stack([np.ones(n), 0.2 * rng.normal(size=n).clip(-5.0, 5.0), rng.random(n) < 0.4])
+    y = (rng.random(n) < 1.0 / (1.0 + np.exp(4.5 - x @ [0.0, 5.0, -0.5]))).astype(float)
+    problem = replace(
+        problem_for(Logistic(), x, norm_bound=math.sqrt(3.0)), bounded=True, indicators=(True, False, True)
+    )
+    solution, oracle = solved(problem, x, y, budget=Budget(1e4), inference=True)
+    private = infer(solution, oracle, directions=np.eye(3))
+    unmoved, oracle = solved(problem, x, y, budget=Budget(1e4), inference=True)
+    before = infer(replace(unmoved, model=None), oracle, directions=np.eye(3))
+    plain = np.sqrt(np.diag(exact(problem, x, y).cov_sampling))
+    assert np.sqrt(np.diag(before.cov_sampling))[0] < 0.96 * plain[0]
+    np.testing.assert_allclose(np.sqrt(np.diag(private.cov_sampling)), plain, rtol=0.035)
+
+
+@pytest.mark.parametrize("loss", [Huber(0.8), Squared(2.0)], ids=lambda loss: loss.name)
+def test_residuals_say_nothing_of_how_a_hessian_changes(loss):
+    problem, x, y = uneven(500, 0, loss)
+    assert solved(problem, x, y)[0].model is None

@@ -32,6 +32,9 @@ _EXPLAINED, _TOLERATED = 3.0, 0.5
 """How many times its expectation a squared Newton step may be for noise to explain it; how many standard
 errors it may be off by."""
 
+_FAR_END = 2.0
+"""Standard errors beyond the estimate up to which the optimum is thought to be."""
+
 _MOST_BENT = 30.0
 """How many times what passes for noise a change of curvature may have steps disagree by."""
 
@@ -165,6 +168,34 @@ class Turning:
         noise = around.sd**2 * float(np.trace(bread.inverse))
         error = 0.5 * self.rate * max(squared - _EXPLAINED * noise, 0.0)
         return error > _TOLERATED * math.sqrt(noise / around.theta.size + self.sampling)
+
+
+def left_to_go(steps: Sequence[Step], estimate: Estimate, bread: Bread, turning: Turning) -> bool:
+    """Return whether short steps left so much of the way to one Newton step that this does not arrive.
+
+    Parameters
+    ----------
+    steps : sequence of Step
+        All of them.
+    estimate : Estimate
+    bread : Bread
+    turning : Turning
+
+    Notes
+    -----
+    Of a way ``v`` K steps ``P`` leave ``(I - P M)**K v``, next to nothing along directions of much curvature.
+    The way is that to the estimate and, as noise may hide how long it is, two standard errors of it more.
+    What is left of it is as much of a Newton step, which is off as in `Turning.far_off`.
+    """
+    if turning.rate == 0.0:
+        return False
+    root = np.linalg.cholesky(bread.matrix).T
+    kept = np.linalg.matrix_power(np.eye(len(root)) - steps[-1].preconditioner @ bread.matrix, len(steps))
+    left = root @ kept
+    noise = math.sqrt(float(np.trace(left @ estimate.cov_noise @ left.T)))
+    length = float(np.linalg.norm(left @ (estimate.theta - steps[0].release.at))) + _FAR_END * noise
+    own = float(np.trace(root @ estimate.cov_noise @ root.T)) / len(root)
+    return 0.5 * turning.rate * length**2 > _TOLERATED * math.sqrt(own + turning.sampling)
 
 
 def far_along(

@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from scipy.special import chdtri
@@ -92,6 +92,16 @@ class Bread:
     drawn: float = 0.0
     sizes: FloatArray | float = 1.0
     largest_hidden: float = LARGEST_HIDDEN_PART
+
+    def moved(self, before: FloatArray, after: FloatArray) -> "Bread":
+        """Return the bread at another point, by what a model says of it here and there, (q, q) each.
+
+        The released matrix is multiplied from both sides by what takes the one to the other, a product of
+        their Cholesky factors: so it stays positive.
+        """
+        first, last = np.linalg.cholesky(before), np.linalg.cholesky(after)
+        forth, back = last @ np.linalg.inv(first), first @ np.linalg.inv(last)
+        return replace(self, matrix=forth @ self.matrix @ forth.T, inverse=back.T @ self.inverse @ back)
 
     def far_inverse(self, move: FloatArray, sd: float) -> FloatArray:
         """Inverse of the Hessian where noise has made its eigenvalues too large, as at an interval's far end.

@@ -7,7 +7,16 @@ from dataclasses import dataclass
 import numpy as np
 
 from privfit._checks import FloatArray, in_range
-from privfit.inference.combine import Estimate, Turning, anchor, far_along, last_iterate, widened
+from privfit.inference.combine import (
+    Estimate,
+    Turning,
+    anchor,
+    far_along,
+    last_iterate,
+    left_to_go,
+    one_step,
+    widened,
+)
 from privfit.inference.controls import hidden_numbers, in_parameter, uncontrolled
 from privfit.inference.covariance import Bread, average_hessian, bread_from, debiased, hidden, spread
 from privfit.inference.density_slope import corrected
@@ -22,6 +31,7 @@ from privfit.problem.oracle import Oracle
 from privfit.problem.plan import PlannedRelease, Release
 from privfit.problem.schedule import planned_release
 from privfit.solvers.base import AbstractSolver, Solution, floored_inverse, keep_scale_positive
+from privfit.solvers.drawn import Drawn
 
 _SMALLEST = math.sqrt(np.finfo(float).tiny / np.finfo(float).eps)
 """Unit in which a variance may underflow, to a standard error of 0."""
@@ -120,12 +130,11 @@ def infer(solution: Solution, oracle: Oracle, *, directions: FloatArray) -> Infe
     oracle.sample(solution.part)
     hessian, released = oracle.release_matrices(center)
     bread = _bread(solution, [*solution.curvature, hessian])
-    least = least_multiple(problem.loss, solution.dispersion)
-    shared = not problem.shares.plain
-    meat = meat_from(released, bread, problem.n_linear, least=least, shared=shared)
-    sampling = sandwich(bread, meat, problem.n_rows)
-    cov_sampling = reported @ spread(debiased(sampling, bread), bread) @ reported.T
-    along = reported @ bread.inverse
+    meat = _meat(solution, bread, released)
+    at_end = _at_the_end(solution, bread, center)
+    sampling = sandwich(at_end, meat, problem.n_rows)
+    cov_sampling = reported @ spread(debiased(sampling, at_end), at_end) @ reported.T
+    along = reported @ at_end.inverse
     short, of_meat = shortfall(released, meat, along)
     cov_sampling = with_variance(cov_sampling, short / problem.n_rows)
     unknown = hidden(reported, bread) | uncontrolled(problem, directions, bread, solution.at_bounds)
@@ -140,7 +149,8 @@ def infer(solution: Solution, oracle: Oracle, *, directions: FloatArray) -> Infe
         of_gradients = math.sqrt(float(np.sum((bread.matrix @ sampling) * bread.matrix)) / len(sampling))
         estimate = widened(solution.late, bread, solution.bend, turning, of_gradients)
         behind = _left_behind(problem, directions, estimate, center, sampling)
-        unknown = unknown | behind | (not estimate.arrived)
+        short = left_to_go(solution.steps, estimate, bread, turning)
+        unknown = unknown | behind | short | (not estimate.arrived)
     unknown = unknown | may_be_without_end(
         solution, directions, estimate=estimate, bread=bread, sampling=sampling
     )
@@ -150,7 +160,7 @@ def infer(solution: Solution, oracle: Oracle, *, directions: FloatArray) -> Infe
     total = np.diag(cov_sampling + cov_noise)
     dof = satterthwaite(
         reported,
-        bread=bread,
+        bread=at_end,
         meat=meat,
         of_meat=np.stack([of_meat, meat.variance(along)]),
         sampling=sampling,
@@ -173,6 +183,25 @@ def _bread(solution: Solution, hessians: Sequence[Release]) -> Bread:
         return bread_from(problem, hessians, solution.expected)
     hessian, _ = average_hessian(problem, hessians)
     return exact_bread(hessian + problem.ridge, solution.bound, problem.loss.constants.curvature)
+
+
+def _meat(solution: Solution, bread: Bread, released: Release) -> Drawn:
+    problem = solution.problem
+    least, shared = least_multiple(problem.loss, solution.dispersion), not problem.shares.plain
+    return meat_from(released, bread, problem.n_linear, least=least, shared=shared)
+
+
+def _at_the_end(solution: Solution, bread: Bread, center: FloatArray) -> Bread:
+    """Return the bread where the step from ``center`` leads, as far as the solver knows how it changes.
+
+    Of the way there what noise explains does not count.
+    """
+    if solution.model is None:
+        return bread
+    step = one_step(anchor(solution.late), bread)
+    way = step.theta - center
+    seen = 1.0 - float(np.trace(step.cov_noise)) / max(float(way @ way), 1e-300)
+    return bread.moved(solution.model(center), solution.model(center + max(seen, 0.0) * way))
 
 
 def _unit_of(directions: FloatArray) -> FloatArray:

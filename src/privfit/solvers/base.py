@@ -2,7 +2,7 @@
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Literal
 
@@ -91,6 +91,9 @@ class Solution:
         Places of numbers that are at one of two declared bounds in nearly all rows, as far as releases say.
     bound : array of shape (n_linear, n_linear) or None
         Without noise: the Hessian if every row had the loss's largest curvature, ridge included.
+    model : callable or None
+        About the Hessian at a parameter, of shape (q, q), as far as releases say; for methods whose steps end
+        so far from where bread is asked that it changes on the way.
     """
 
     problem: Problem
@@ -104,6 +107,7 @@ class Solution:
     expected: FloatArray | None = None
     at_bounds: tuple[int, ...] = ()
     bound: FloatArray | None = None
+    model: Callable[[FloatArray], FloatArray] | None = None
 
     @classmethod
     def of_point(cls, problem: Problem, theta: FloatArray) -> "Solution":

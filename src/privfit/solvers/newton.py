@@ -1,12 +1,13 @@
 """Noisy Newton's method, damped far from the optimum and pure near it."""
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import ClassVar, Literal, final
 
 import numpy as np
 
-from privfit._checks import in_range, one_of, positive, whole
+from privfit._checks import FloatArray, in_range, one_of, positive, whole
 from privfit.errors import InvalidArgument
 from privfit.privacy.allowance import Allowance
 from privfit.problem.objective import Problem
@@ -26,6 +27,9 @@ from privfit.solvers.requirements import need_convex, need_smooth
 from privfit.solvers.row_bound import grown_bound
 
 _HESSIAN_SHARE, _GROWTH = 0.4, 1.3
+
+_NEAR, _EXPLAINED = 0.05, 3.0
+"""Part that the curvature may change by on the way to the end, and standard deviations of noise on it."""
 
 
 @final
@@ -139,7 +143,28 @@ class NoisyNewton(AbstractSolver):
             steps.append(replace(step, preconditioner=move.preconditioner))
             hessians.append(hessian)
             theta = keep_scale_positive(problem, theta - move.change, theta)
-        return Solution(problem, theta, tuple(steps), tuple(hessians[self.n_steps // 2 :]), self.report)
+        count = self.n_steps - self.n_steps // 2
+        if self.report == "one-step":
+            count = _arrived(problem, steps[-count:], hessians[-count:], theta)
+            steps = steps[-2 * count :]
+        return Solution(problem, theta, tuple(steps), tuple(hessians[-count:]), self.report)
+
+
+def _arrived(problem: Problem, steps: Sequence[Step], hessians: Sequence[Release], end: FloatArray) -> int:
+    """Return how many of the last steps are from where the curvature is that of the end, at least one.
+
+    Where most responses are alike a logit's curvature changes by the part that the odds change by, so that an
+    average over the way would be too large.
+    """
+    last = hessians[-1].value
+    mean = float(last[0, 0])
+    rate = problem.loss.turning(mean) if problem.has_intercept and mean > 0.0 else 0.0
+    if rate == 0.0 or problem.loss.n_outputs > 1:
+        return len(steps)
+    shifts = np.abs((np.array([hessian.at for hessian in hessians]) - end) @ last[0]) / mean
+    sds = np.array([step.release.sd for step in steps]) / mean
+    far = rate * (shifts - _EXPLAINED * np.hypot(sds, sds[-1])) > _NEAR
+    return max(int(np.argmax(far[::-1])), 1) if far.any() else len(steps)
 
 
 def propose(problem: Problem, hessian: Release, step: Step) -> Proposal:

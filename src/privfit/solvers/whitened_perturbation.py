@@ -142,7 +142,9 @@ class WhitenedObjectivePerturbation(AbstractSolver):
         procedure = self.procedure(final, epsilon, whitening)
         release = oracle.carry_out(procedure, start)
         step = _as_gradient(final, procedure, release, whitening)
-        return Solution(final, _optimum(final, step, whitening), (step,), (), "one-step")
+        changes = problem.loss.target_kind != "numeric"
+        model = partial(_expected_bread, final, whitening) if changes else None
+        return Solution(final, _optimum(final, step, whitening), (step,), (), "one-step", model=model)
 
     def procedure(
         self, problem: Problem, epsilon: float, whitening: "Whitening | None" = None
@@ -284,6 +286,10 @@ def expected_hessian(problem: Problem, whitening: Whitening, at: FloatArray) -> 
     return root @ model_hessian(curvatures, (root @ at)[None], center, smallest=_LEAST_PART) @ root
 
 
+def _expected_bread(problem: Problem, whitening: Whitening, at: FloatArray) -> FloatArray:
+    return expected_hessian(problem, whitening, at) + problem.ridge
+
+
 def _outcome_noise(problem: Problem, procedure: PerturbedObjective, unit: float) -> float:
     """Return the scale of the noise on the outcome, times twice the largest curvature of rows together."""
     return 2.0 * problem.loss.constants.curvature * unit**2 * procedure.output_scale(problem)
@@ -300,10 +306,10 @@ def _optimum(problem: Problem, step: Step, whitening: Whitening) -> FloatArray:
     at, sd = step.release.at, step.release.sd
     length = max(float(np.linalg.norm(at)), 1e-300)
     noise = _SURE * sd * float(np.linalg.norm(step.preconditioner))
-    here = expected_hessian(problem, whitening, at) + problem.ridge
+    here = _expected_bread(problem, whitening, at)
     move, hessian = step.preconditioner @ step.gradient, here
     for _ in range(_ROUNDS):
-        hessian = expected_hessian(problem, whitening, at - 0.5 * move) + problem.ridge
+        hessian = _expected_bread(problem, whitening, at - 0.5 * move)
         move = np.linalg.solve(hessian, step.gradient)
         move *= min(1.0, length / max(float(np.linalg.norm(move)), 1e-300))
     sampling = math.sqrt(float(np.mean(np.diag(hessian))) / problem.n_rows)
