@@ -7,7 +7,15 @@ from dataclasses import dataclass
 import numpy as np
 
 from privfit._checks import FloatArray, in_range
-from privfit.inference.combine import Estimate, Turning, anchor, far_along, last_iterate, widened
+from privfit.inference.combine import (
+    Estimate,
+    Turning,
+    anchor,
+    far_along,
+    last_iterate,
+    unfinished,
+    widened,
+)
 from privfit.inference.controls import hidden_numbers, in_parameter, uncontrolled
 from privfit.inference.covariance import Bread, average_hessian, bread_from, debiased, hidden, spread
 from privfit.inference.density_slope import corrected
@@ -134,16 +142,14 @@ def infer(solution: Solution, oracle: Oracle, *, directions: FloatArray) -> Infe
         settled = settle(solution, bread, reported, np.diag(cov_sampling))
         estimate, unknown = settled.estimate, unknown | settled.unsettled
     elif around is None:
-        estimate = last_iterate(solution, bread)
+        estimate = unfinished(last_iterate(solution, bread), solution, bread)
     else:
         turning = _turning(problem, bread, sampling)
         of_gradients = math.sqrt(float(np.sum((bread.matrix @ sampling) * bread.matrix)) / len(sampling))
         estimate = widened(solution.late, bread, solution.bend, turning, of_gradients)
-        behind = _left_behind(problem, directions, estimate, center, sampling)
-        unknown = unknown | behind | (not estimate.arrived)
-    unknown = unknown | may_be_without_end(
-        solution, directions, estimate=estimate, bread=bread, sampling=sampling
-    )
+        unknown = unknown | _left_behind(problem, directions, estimate, center, sampling)
+    unknown = unknown | (not estimate.arrived)
+    unknown |= may_be_without_end(solution, directions, estimate=estimate, bread=bread, sampling=sampling)
     estimate = corrected(estimate, problem, hessian=bread.matrix, center=center)
     theta = keep_scale_positive(problem, estimate.theta, center)
     cov_noise = reported @ spread(estimate.cov_noise, bread) @ reported.T
