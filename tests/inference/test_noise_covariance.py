@@ -21,7 +21,7 @@ from privfit.inference.covariance import (
 )
 from privfit.inference.infer import infer
 from privfit.inference.sandwich import satterthwaite, with_tails
-from privfit.losses import ConcomitantHuber, Huber, Logistic
+from privfit.losses import ConcomitantHuber, Huber, Logistic, Poisson, SmoothedHinge, Squared
 from privfit.privacy.mechanisms import gaussian_vector, make_source, smat, svec
 from privfit.problem.plan import PlannedRelease, Release
 from privfit.solvers import NoisyGradientDescent, NoisyNewton, NonPrivate, WhitenedGradientDescent
@@ -96,6 +96,22 @@ def test_the_interval_of_a_last_iterate_that_is_on_its_way_holds_the_optimum(los
     fit = infer(solver.run(problem, oracle), oracle, directions=np.eye(problem.n_coef))
     squares = (fit.theta - minimum(problem, problem, x, y)[: len(fit.theta)]) ** 2
     assert (squares < 1.96**2 * np.diag(fit.cov_noise)).all()
+
+
+@pytest.mark.parametrize(
+    "loss",
+    [Huber(0.8), ConcomitantHuber(), SmoothedHinge(), Poisson(count_bound=9.0), Squared()],
+    ids=lambda loss: loss.name,
+)
+def test_a_newton_step_from_far_away_is_not_believed(loss, rng):
+    """It was where the steps that it starts from agree: intervals were short and many errors away."""
+    x, y = rows(loss, 20_000, rng)
+    problem = problem_for(loss, x, norm_bound=1.6)
+    usual, few = NoisyGradientDescent(), NoisyGradientDescent(n_steps=3)
+    for solver, finite in ((usual, True), (few, False)):
+        oracle = oracle_for(problem, solver, x, y, mu=1.5, seed=1)
+        fit = infer(solver.run(problem, oracle), oracle, directions=np.eye(problem.n_coef))
+        assert np.isfinite(np.diag(fit.cov_noise)).tolist() == [finite] * problem.n_coef
 
 
 def test_a_last_iterate_that_ran_away_has_no_interval(rng):

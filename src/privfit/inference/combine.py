@@ -32,6 +32,9 @@ _EXPLAINED, _TOLERATED = 3.0, 0.5
 """How many times its expectation a squared Newton step may be for noise to explain it; how many standard
 errors it may be off by."""
 
+_LONGEST = 5.0
+"""How many errors a Newton step may be long, root mean square, for one curvature to hold for it."""
+
 _LEFT = 2.0
 """How often the distance that a last iterate had to go counts: the Hessian may be smaller on the way."""
 
@@ -204,6 +207,20 @@ def far_along(
     step, missed = along @ (estimate.theta - start), along @ (0.5 * (start + estimate.theta) - center)
     error = 0.5 * rate * np.maximum(2.0 * np.abs(step * missed) - _EXPLAINED * noise, 0.0)
     return error > np.sqrt(noise + quadratic_forms(along, sampling))
+
+
+def too_long(estimate: Estimate, bread: Bread, sampling: FloatArray) -> bool:
+    """Return whether a Newton step from the last point of an estimate is longer than one of who arrived.
+
+    Its squared length in units of the errors (noise of both, and ``sampling``) is about one for each
+    coordinate where noise makes it. What a curvature that changes along a longer step makes it miss is a part
+    of its length, and nobody knows which. That of least squares changes, too, where residuals are beyond
+    their bound.
+    """
+    last = estimate.steps[-1]
+    step = bread.inverse @ last.gradient
+    errors = sampling + estimate.cov_noise + last.release.sd**2 * bread.inverse @ bread.inverse
+    return float(step @ np.linalg.lstsq(errors, step)[0]) > _LONGEST**2 * step.size
 
 
 def widened(

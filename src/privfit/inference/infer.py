@@ -13,6 +13,7 @@ from privfit.inference.combine import (
     anchor,
     far_along,
     last_iterate,
+    too_long,
     unfinished,
     widened,
 )
@@ -147,9 +148,11 @@ def infer(solution: Solution, oracle: Oracle, *, directions: FloatArray) -> Infe
         turning = _turning(problem, bread, sampling)
         of_gradients = math.sqrt(float(np.sum((bread.matrix @ sampling) * bread.matrix)) / len(sampling))
         estimate = widened(solution.late, bread, solution.bend, turning, of_gradients)
-        unknown = unknown | _left_behind(problem, directions, estimate, center, sampling)
-    unknown = unknown | (not estimate.arrived)
-    unknown |= may_be_without_end(solution, directions, estimate=estimate, bread=bread, sampling=sampling)
+        unknown |= _left_behind(problem, directions, estimate, center, sampling)
+        unknown |= too_long(estimate, bread, sampling)
+    unknown |= (not estimate.arrived) | may_be_without_end(
+        solution, directions, estimate=estimate, bread=bread, sampling=sampling
+    )
     estimate = corrected(estimate, problem, hessian=bread.matrix, center=center)
     theta = keep_scale_positive(problem, estimate.theta, center)
     cov_noise = reported @ spread(estimate.cov_noise, bread) @ reported.T
