@@ -7,8 +7,8 @@ import numpy as np
 from common import Run, Table, figure, fit, save, table
 from scipy.special import ndtri
 
-from privfit.inference.combine import anchor, one_step
-from privfit.inference.covariance import bread_from
+from privfit.inference.combine import anchor, last_iterate, one_step
+from privfit.inference.covariance import bread_from, spread
 from privfit.losses import AbstractLoss
 from privfit.solvers import AbstractSolver
 
@@ -65,11 +65,12 @@ def judge(run: Run, published: np.ndarray) -> tuple[list[bool], list[float]]:
     sampling = run.inference.cov_sampling
     bread = bread_from(run.problem, hessians(run))
     combined = one_step(anchor(run.solution.late), bread)
-    last = run.inference.theta
+    last, shown = run.inference.theta, np.isfinite(run.inference.cov_noise)
+    recursion = spread(last_iterate(run.solution, bread).cov_noise, bread)[:4, :4]
     kinds = (
         (last, sampling),
         (last, sampling + published[:4, :4]),
-        (last, sampling + run.inference.cov_noise),
+        (last, sampling + np.where(shown, recursion, np.inf)),
         (combined.theta[:4], sampling + combined.cov_noise[:4, :4]),
     )
     hits, pairs, widths = [], [], []

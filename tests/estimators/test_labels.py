@@ -86,3 +86,56 @@ def test_what_a_cell_is_that_is_no_number_does_not_show(odd):
     cells[3, 1] = odd
     with pytest.raises(pf.SchemaError, match=r"^X must hold numbers; declare text columns in a schema$"):
         pf.LogisticRegression().fit(cells, Y)
+
+
+PREDICTORS = {name: {"type": "numeric", "lower": -4, "upper": 4} for name in ("a", "y")}
+FRAME = pd.DataFrame(X, columns=["a", "y"])
+
+
+def declared(levels):
+    response = {"type": "categorical", "levels": levels, "target": True}
+    return pf.LogisticRegression(schema=PREDICTORS | {"sick": response}, random_state=0)
+
+
+@pytest.mark.parametrize(
+    ("y", "levels"),
+    [(Y, [0, 1]), (2 * Y - 1, [-1, 1]), (Y.astype(bool), [False, True]), (Y.tolist(), [0, 1])],
+)
+def test_a_schema_may_say_nothing_of_labels_that_need_no_declaration(y, levels):
+    exact = declared(levels).fit(FRAME, y)
+    model = pf.LogisticRegression(schema=PREDICTORS, random_state=0)
+    for rows in (FRAME, X, pl.from_pandas(FRAME)):
+        model.fit(rows, y)
+        np.testing.assert_array_equal(model.coef_, exact.coef_)
+        assert model.classes_.tolist() == levels
+        assert model.score(rows, y) == exact.score(rows, y)
+        assert (model.result_.target, model.result_.names) == ("y_", ("Intercept", "a", "y"))
+
+
+def test_classes_may_declare_the_labels_of_which_a_schema_says_nothing():
+    y = pd.Series(np.where(Y, "sick", "well"), name="state")
+    with pytest.raises(pf.LabelError, match="classes= declares the labels"):
+        pf.LogisticRegression(schema=PREDICTORS).fit(FRAME, y)
+    model = pf.LogisticRegression(schema=PREDICTORS, classes=["well", "sick"], random_state=0)
+    np.testing.assert_array_equal(model.fit(FRAME, y).coef_, declared(["well", "sick"]).fit(FRAME, y).coef_)
+    with pytest.raises(pf.InvalidArgument, match="classes is for fits without a schema"):
+        declared(["well", "sick"]).set_params(classes=["well", "sick"]).fit(FRAME, y)
+
+
+@pytest.mark.parametrize(
+    "make", [pf.LinearSVC, lambda **given: pf.MEstimator(loss=pf.losses.Logistic(), **given)]
+)
+def test_other_classifiers_need_no_declaration_either(make):
+    model = make(schema=PREDICTORS, random_state=0).fit(FRAME, Y)
+    assert model.classes_.tolist() == [0, 1]
+
+
+def test_labels_need_no_declaration_beside_learned_bounds():
+    rows = np.tile(X, (100, 1))
+    draft = {"a": {"type": "numeric"}, "b": {"type": "numeric", "lower": -4, "upper": 4}}
+    labels = {"type": "categorical", "levels": [0, 1], "target": True}
+    fits = [
+        pf.LogisticRegression(10.0, schema=schema, scale="private", random_state=0).fit(rows, np.tile(Y, 100))
+        for schema in (draft, draft | {"sick": labels})
+    ]
+    np.testing.assert_array_equal(fits[0].coef_, fits[1].coef_)

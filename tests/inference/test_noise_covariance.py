@@ -8,7 +8,7 @@ from scipy import stats
 from scipy.stats import qmc
 
 import privfit as pf
-from privfit.inference.combine import Anchor, anchor, last_iterate, one_step
+from privfit.inference.combine import Anchor, anchor, last_iterate, one_step, unfinished
 from privfit.inference.covariance import (
     Bread,
     bread_from,
@@ -21,7 +21,7 @@ from privfit.inference.covariance import (
 )
 from privfit.inference.infer import infer
 from privfit.inference.sandwich import satterthwaite, with_tails
-from privfit.losses import ConcomitantHuber, Huber, Logistic
+from privfit.losses import ConcomitantHuber, Huber, Logistic, Poisson, SmoothedHinge, Squared
 from privfit.privacy.mechanisms import gaussian_vector, make_source, smat, svec
 from privfit.problem.plan import PlannedRelease, Release
 from privfit.solvers import NoisyGradientDescent, NoisyNewton, NonPrivate, WhitenedGradientDescent
@@ -71,6 +71,58 @@ def test_the_last_iterate_has_the_covariance_of_its_recursion():
     heuristic = eta**2 * sd**2
     flat = np.linalg.eigvalsh(covariance)[-1]
     assert flat > 5 * heuristic
+
+
+@pytest.mark.parametrize("n_steps", [1, 5, 30])
+def test_the_way_that_is_left_is_known_where_the_hessian_is(n_steps):
+    rng, optimum = np.random.default_rng(7), np.array([1.0, -2.0, 0.5])
+    bread = Bread(HESSIAN, np.linalg.inv(HESSIAN), 0.0, np.zeros((3, 0)))
+    path = quadratic_path(HESSIAN, optimum, n_steps=n_steps, step=1.0, sd=0.0, rng=rng)
+    left = 2.0 * (optimum - path.theta)
+    estimate = last_iterate(path, bread)
+    np.testing.assert_array_equal(estimate.cov_noise, np.zeros((3, 3)))
+    found = unfinished(estimate, path, bread)
+    assert found.arrived
+    np.testing.assert_array_equal(found.theta, path.theta)
+    np.testing.assert_allclose(found.cov_noise, np.outer(left, left), atol=1e-10)
+
+
+@pytest.mark.parametrize("loss", [Logistic(), Huber(0.8), ConcomitantHuber()], ids=lambda loss: loss.name)
+def test_the_interval_of_a_last_iterate_that_is_on_its_way_holds_the_optimum(loss, rng):
+    """It was short and many standard errors away: with more rows errors are smaller, steps hardly more."""
+    x, y = rows(loss, 20_000, rng)
+    problem, solver = problem_for(loss, x, norm_bound=1.6), NoisyGradientDescent(n_steps=20, report="last")
+    oracle = oracle_for(problem, solver, x, y, mu=1.5, seed=1)
+    fit = infer(solver.run(problem, oracle), oracle, directions=np.eye(problem.n_coef))
+    squares = (fit.theta - minimum(problem, problem, x, y)[: len(fit.theta)]) ** 2
+    assert (squares < 1.96**2 * np.diag(fit.cov_noise)).all()
+
+
+@pytest.mark.parametrize(
+    "loss",
+    [Huber(0.8), ConcomitantHuber(), SmoothedHinge(), Poisson(count_bound=9.0), Squared()],
+    ids=lambda loss: loss.name,
+)
+def test_a_newton_step_from_far_away_is_not_believed(loss, rng):
+    """It was where the steps that it starts from agree: intervals were short and many errors away."""
+    x, y = rows(loss, 20_000, rng)
+    problem = problem_for(loss, x, norm_bound=1.6)
+    usual, few = NoisyGradientDescent(), NoisyGradientDescent(n_steps=3)
+    for solver, finite in ((usual, True), (few, False)):
+        oracle = oracle_for(problem, solver, x, y, mu=1.5, seed=1)
+        fit = infer(solver.run(problem, oracle), oracle, directions=np.eye(problem.n_coef))
+        assert np.isfinite(np.diag(fit.cov_noise)).tolist() == [finite] * problem.n_coef
+
+
+def test_a_last_iterate_that_ran_away_has_no_interval(rng):
+    x, y = rows(Logistic(), 3000, rng)
+    problem, solver = (
+        problem_for(Logistic(), x, norm_bound=1.6),
+        NoisyGradientDescent(step_size=1e9, report="last"),
+    )
+    oracle = oracle_for(problem, solver, x, y, mu=1.5, seed=1)
+    fit = infer(solver.run(problem, oracle), oracle, directions=np.eye(problem.n_coef))
+    assert np.isinf(np.diag(fit.cov_noise)).all()
 
 
 @pytest.mark.statistical

@@ -45,7 +45,8 @@ from privfit.estimators.response import (
     none_of,
     one_dimensional,
     refuse_text,
-    response_name,
+    undeclared,
+    with_declared,
     with_response,
 )
 from privfit.estimators.scales import (
@@ -143,24 +144,24 @@ class AbstractPrivateRegressor(BaseEstimator, ABC):
         bounds = None
         if share is not None and self.schema is not None:
             bounds = OpenBounds.of(self.schema, share, unit=self.unit, weights=self.weights)
-        options = self._options(beside, bounds)
+        options = self._options(beside, bounds, y)
         model = self._model()
         y = cells_of(y) if isinstance(y, list | tuple) else unmasked(y)
         refuse_complex("y", y)
-        classes = None if options.schema is not None else self._declared_classes(X, y)
+        classes = self._declared_classes(X, y) if undeclared(options.schema, y) else None
         store = as_store(X, None if isinstance(y, str) else y)
         if isinstance(X, RowStream):
             encoder, table = self._open_stream(X, y, model, options.schema, classes), X
         elif store is not None:
             encoder, table = self._open_store(store, y, model, options.schema, classes), store
         elif options.schema is not None:
-            encoder, opened = self._open_with_schema(X, y, model, options, beside)
-            table = beside.join(opened)
+            encoder = self._schema_encoder(options.schema, y, model, classes)
+            table = beside.join(self._open_with_schema(X, y, encoder, options, beside))
         else:
             encoder, opened = self._open_arrays(X, y, model, classes, self._fewest_rows(options))
             table = beside.join(opened)
         if bounds is not None:
-            encoder_of = partial(self._schema_encoder, y=y, model=model)
+            encoder_of = partial(self._schema_encoder, y=y, model=model, classes=classes)
             encoder, options = bought_schema(model, encoder_of, table, options, bounds)
         elif share is not None and isinstance(encoder, UnitScaleEncoder):
             encoder, options = bought_scales(model, encoder, table, options, share)
@@ -190,13 +191,13 @@ class AbstractPrivateRegressor(BaseEstimator, ABC):
         self.intercept_ = float(reported[0]) if self.fit_intercept else 0.0
         self.coef_ = reported[1:] if self.fit_intercept else reported
 
-    def _options(self, beside: Beside, bounds: OpenBounds | None) -> FitOptions:
+    def _options(self, beside: Beside, bounds: OpenBounds | None, y: object) -> FitOptions:
         """Return the options of a fit; its schema has the widest bounds in place of those that are bought."""
         budget = choose_budget(self.epsilon, self.delta, self.budget)
         true_or_false(fit_intercept=self.fit_intercept)
         outline = None if self.schema is None else declared(self.schema, bounds)
         if outline is not None:
-            refuse_declared(self)
+            refuse_declared(self, labels=not undeclared(outline, y))
         schema = with_unit(outline, self.unit, self.weights, beside)
         return FitOptions(
             budget=budget,
@@ -249,7 +250,7 @@ class AbstractPrivateRegressor(BaseEstimator, ABC):
         if schema is None:
             encoder = self._unit_encoder(stream.columns, model, classes)
         else:
-            encoder = self._schema_encoder(schema, y, model)
+            encoder = self._schema_encoder(schema, y, model, classes)
         self._set_features(encoder, named=schema is not None)
         return encoder
 
@@ -263,7 +264,7 @@ class AbstractPrivateRegressor(BaseEstimator, ABC):
     ) -> Encoder:
         """Return the encoder of rows that are encoded where they lie."""
         if schema is not None:
-            encoder = self._schema_encoder(schema, y, model)
+            encoder = self._schema_encoder(schema, y, model, classes)
         elif store.names is None:
             raise InvalidArgument("schema is needed to fit a file: it says what the columns are")
         elif y is None or isinstance(y, str):
@@ -297,12 +298,12 @@ class AbstractPrivateRegressor(BaseEstimator, ABC):
             count_bound=self._count_bound() if model.target_kind == "count" else None,
         )
 
-    def _schema_encoder(self, schema: Schema, y: object, model: Model) -> SchemaEncoder:
+    def _schema_encoder(
+        self, schema: Schema, y: object, model: Model, classes: Sequence[Level] | None
+    ) -> SchemaEncoder:
+        schema, target = with_declared(schema, y, classes)
         return SchemaEncoder(
-            schema,
-            target=response_name(schema, y),
-            intercept=self.fit_intercept,
-            target_kind=model.target_kind,
+            schema, target=target, intercept=self.fit_intercept, target_kind=model.target_kind
         )
 
     def _numbers(self, X: Any, *, fewest: int = 1, reset: bool = True) -> FloatArray:
@@ -333,10 +334,8 @@ class AbstractPrivateRegressor(BaseEstimator, ABC):
         raise SchemaError(UNREADABLE)
 
     def _open_with_schema(
-        self, X: Any, y: Any, model: Model, options: FitOptions, beside: Beside
-    ) -> tuple[Encoder, Table]:
-        assert options.schema is not None  # noqa: S101 -- the caller has checked
-        encoder = self._schema_encoder(options.schema, y, model)
+        self, X: Any, y: Any, encoder: SchemaEncoder, options: FitOptions, beside: Beside
+    ) -> Table:
         given = {name for name, _ in beside.columns}
         counting = tuple(name for name in options.shares.columns if name not in given)
         names = encoder.needed[:-1]
@@ -346,7 +345,7 @@ class AbstractPrivateRegressor(BaseEstimator, ABC):
             opened = open_table(X, needed=(*counting, *names), columns=names_of_array("X", X, names))
             table = with_response(opened, encoder, y)
         self._set_features(encoder, named=True)
-        return encoder, table
+        return table
 
     def _linear_predictor(self, X: Any) -> FloatArray:
         """Return ``x'coefficients`` in the encoded response's unit, shape (n,)."""

@@ -53,7 +53,8 @@ class AbstractLinearClassifier(ClassifierMixin, AbstractPrivateRegressor):
             array. A stream holds the labels, too.
         y : array-like of shape (n,) or str, optional
             Labels. With a schema it may be the name of a column of ``X``, or be left out where the
-            schema marks the target; where it marks none, a series is the column whose name it has.
+            schema marks the target; where it marks none, a series is the column whose name it has. Labels of
+            which the schema says nothing are as without one: those that need no declaration, or ``classes``.
         sample_weight : array-like of shape (n,), optional
             Survey weights; ``weight_bound`` is then needed.
         groups : array-like of shape (n,), optional
@@ -160,7 +161,7 @@ class LogisticRegression(AbstractLinearClassifier):
     classes : sequence of labels, optional
         [negative, positive] of ``result_``, or three labels or more, its reference class first; all text,
         all numbers or all true/false. They are public and never read off the data. 0/1, -1/1 and booleans
-        need no declaration; a schema declares its own, as the levels of the target.
+        need no declaration; where a schema declares them, as the levels of the target, leave it out.
     n_rows : int, optional
         Public number of rows, or of values of ``unit``, under ``add_remove``.
     unit : str, optional

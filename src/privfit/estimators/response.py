@@ -1,6 +1,7 @@
 """A response as it is given to an estimator: by name, in a table, or beside the rows."""
 
 import warnings
+from collections.abc import Sequence
 from contextlib import suppress
 from typing import Any
 
@@ -12,6 +13,7 @@ from sklearn.utils.validation import column_or_1d
 
 from privfit._silent import silence
 from privfit.data.columns import ColumnValues, holds_text, quietly
+from privfit.data.declarations import Level
 from privfit.data.encode import SchemaEncoder
 from privfit.data.schema import Schema
 from privfit.data.tables import Table, single_column
@@ -56,18 +58,47 @@ def none_of(collection: Any) -> ColumnValues:
     return single_column("y", np.empty(0, kind) if isinstance(kind, np.dtype) else pd.Series(dtype=kind))
 
 
-def response_name(schema: Schema, y: object) -> str:
-    """Return the name that ``y`` is, or else that of the marked column, or else that of a series ``y``.
+def undeclared(schema: Schema | None, y: object) -> bool:
+    """Return whether a response is given beside the rows of which no schema says anything."""
+    return schema is None or (y is not None and _name_in(schema, y) is None)
 
-    The mark comes first, because what is computed from a series of pandas keeps its name.
+
+def with_declared(schema: Schema, y: object, classes: Sequence[Level] | None) -> tuple[Schema, str]:
+    """Return a schema that declares the response, and its name.
+
+    That is ``y``, or else the marked column, or else the series ``y``. The mark comes first, because what is
+    computed from a series of pandas keeps its name.
+
+    Parameters
+    ----------
+    schema : Schema
+    y : object
+    classes : sequence of labels, optional
+        Those of a response that the schema says nothing of.
+
+    Raises
+    ------
+    SchemaError
+        If neither the schema nor ``classes`` says anything of it.
     """
-    name = y if isinstance(y, str) else schema.target or getattr(y, "name", None)
-    if isinstance(name, str) and (name in schema or isinstance(y, str)):
-        return name
+    name = _name_in(schema, y)
+    if name is not None:
+        return schema, name
+    if classes is not None:
+        name = "y"
+        while name in schema:
+            name += "_"
+        return Schema(schema.to_dict() | {name: {"type": "categorical", "levels": list(classes)}}), name
     raise SchemaError(
         "y: the schema marks no response; mark its column with target=true in the schema, or give y as the "
         "name of a column of X or as a series that has the name of a column of the schema"
     )
+
+
+def _name_in(schema: Schema, y: object) -> str | None:
+    """Return the name of the response, which a schema has unless ``y`` is a text; None if there is none."""
+    name = y if isinstance(y, str) else schema.target or getattr(y, "name", None)
+    return name if isinstance(name, str) and (name in schema or isinstance(y, str)) else None
 
 
 def with_response(table: Table, encoder: SchemaEncoder, y: Any) -> Table:

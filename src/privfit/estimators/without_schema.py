@@ -27,10 +27,13 @@ _OTHER_TYPES = (
 )
 
 
-def refuse_declared(estimator: object) -> None:
-    """Raise for an argument that says what a schema declares: beside one it would count for nothing."""
+def refuse_declared(estimator: object, *, labels: bool) -> None:
+    """Raise for an argument that says what a schema declares: beside one it would count for nothing.
+
+    Whether it declares ``labels``, too, the caller knows.
+    """
     for argument, why in _DECLARED.items():
-        if getattr(estimator, argument, None) is not None:
+        if getattr(estimator, argument, None) is not None and (labels or argument != "classes"):
             raise InvalidArgument(f"{argument} is for fits without a schema, {why}; leave it out")
 
 

@@ -35,6 +35,12 @@ errors it may be off by."""
 _FAR_END = 2.0
 """Standard errors beyond the estimate up to which the optimum is thought to be."""
 
+_LONGEST = 5.0
+"""How many errors a Newton step may be long, root mean square, for one curvature to hold for it."""
+
+_LEFT = 2.0
+"""How often the distance that a last iterate had to go counts: the Hessian may be smaller on the way."""
+
 _MOST_BENT = 30.0
 """How many times what passes for noise a change of curvature may have steps disagree by."""
 
@@ -234,6 +240,20 @@ def far_along(
     return error > np.sqrt(noise + quadratic_forms(along, sampling))
 
 
+def too_long(estimate: Estimate, bread: Bread, sampling: FloatArray) -> bool:
+    """Return whether a Newton step from the last point of an estimate is longer than one of who arrived.
+
+    Its squared length in units of the errors (noise of both, and ``sampling``) is about one for each
+    coordinate where noise makes it. What a curvature that changes along a longer step makes it miss is a part
+    of its length, and nobody knows which. That of least squares changes, too, where residuals are beyond
+    their bound.
+    """
+    last = estimate.steps[-1]
+    step = bread.inverse @ last.gradient
+    errors = sampling + estimate.cov_noise + last.release.sd**2 * bread.inverse @ bread.inverse
+    return float(step @ np.linalg.lstsq(errors, step)[0]) > _LONGEST**2 * step.size
+
+
 def widened(
     steps: Sequence[Step],
     bread: Bread,
@@ -362,8 +382,30 @@ def last_iterate(solution: Solution, bread: Bread) -> Estimate:
     """
     size = solution.theta.size
     covariance = np.zeros((size, size))
-    for step in solution.steps:
-        contraction = np.eye(size) - step.preconditioner @ bread.matrix
-        noise = step.release.sd**2 * step.preconditioner @ step.preconditioner.T
-        covariance = contraction @ covariance @ contraction.T + noise
+    with np.errstate(over="ignore", invalid="ignore"):  # steps that are too long run away
+        for step in solution.steps:
+            contraction = np.eye(size) - step.preconditioner @ bread.matrix
+            noise = step.release.sd**2 * step.preconditioner @ step.preconditioner.T
+            covariance = contraction @ covariance @ contraction.T + noise
     return Estimate(solution.theta, covariance, solution.late)
+
+
+def unfinished(estimate: Estimate, solution: Solution, bread: Bread) -> Estimate:
+    """Return the last iterate with the distance that its steps still had to go counted as an error.
+
+    Without noise the distance to the optimum is multiplied by ``A_k`` at every step (`last_iterate`), by
+    ``B = A_K ... A_1`` in all. So the iterate has gone ``I - B`` of the way from its start, and
+    ``B (I - B)^-1`` times the way that it went is left, if one Hessian holds for the whole way. It counts
+    `_LEFT` times over. An interval for an error ``d + s Z`` of standard error ``sqrt(s**2 + d**2)`` holds
+    95 % or more, whatever d is.
+    """
+    size = solution.theta.size
+    rest = np.eye(size)
+    with np.errstate(over="ignore", invalid="ignore"):
+        for step in solution.steps:
+            rest = rest - step.preconditioner @ (bread.matrix @ rest)
+    if not (np.isfinite(rest).all() and np.isfinite(estimate.cov_noise).all()):
+        return replace(estimate, cov_noise=np.zeros((size, size)), arrived=False)
+    went = solution.theta - solution.steps[0].release.at
+    left = _LEFT * rest @ np.linalg.lstsq(np.eye(size) - rest, went)[0]
+    return replace(estimate, cov_noise=estimate.cov_noise + np.outer(left, left))

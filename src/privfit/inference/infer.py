@@ -15,6 +15,8 @@ from privfit.inference.combine import (
     last_iterate,
     left_to_go,
     one_step,
+    too_long,
+    unfinished,
     widened,
 )
 from privfit.inference.controls import hidden_numbers, in_parameter, uncontrolled
@@ -143,15 +145,15 @@ def infer(solution: Solution, oracle: Oracle, *, directions: FloatArray) -> Infe
         settled = settle(solution, bread, reported, np.diag(cov_sampling))
         estimate, unknown = settled.estimate, unknown | settled.unsettled
     elif around is None:
-        estimate = last_iterate(solution, bread)
+        estimate = unfinished(last_iterate(solution, bread), solution, bread)
     else:
         turning = _turning(problem, bread, sampling)
         of_gradients = math.sqrt(float(np.sum((bread.matrix @ sampling) * bread.matrix)) / len(sampling))
         estimate = widened(solution.late, bread, solution.bend, turning, of_gradients)
-        behind = _left_behind(problem, directions, estimate, center, sampling)
-        short = left_to_go(solution.steps, estimate, bread, turning)
-        unknown = unknown | behind | short | (not estimate.arrived)
-    unknown = unknown | may_be_without_end(
+        unknown |= _left_behind(problem, directions, estimate, center, sampling)
+        unknown |= left_to_go(solution.steps, estimate, bread, turning)
+        unknown |= too_long(estimate, bread, sampling)
+    unknown |= (not estimate.arrived) | may_be_without_end(
         solution, directions, estimate=estimate, bread=bread, sampling=sampling
     )
     estimate = corrected(estimate, problem, hessian=bread.matrix, center=center)

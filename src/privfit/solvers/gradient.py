@@ -51,9 +51,10 @@ class NoisyGradientDescent(AbstractSolver):
     growth : float
         Factor by which the squared budget of a step grows; 1 splits evenly.
     report : {"one-step", "last"}
-        ``"last"`` reports the last iterate. ``"one-step"`` combines the gradients of the second half of
-        the steps in one Newton step, whose noise is that of a single release with their whole budget;
-        it needs ``inference=True``, else the last iterate is reported.
+        ``"last"`` reports the last iterate; what it had still to go counts in its intervals. ``"one-step"``
+        combines the gradients of the second half of the steps in one Newton step, whose noise is that of a
+        single release with their whole budget; it needs ``inference=True``, else the last iterate is
+        reported.
 
     Notes
     -----
