@@ -39,6 +39,21 @@ def sealed(function: Callable[_Arguments, _Answer]) -> Callable[_Arguments, _Ans
     return guarded
 
 
+def withholding(function: Callable[_Arguments, _Answer]) -> Callable[_Arguments, _Answer]:
+    """Wrap a function that works on rows, so that its errors quote nothing; see `withheld`."""
+
+    @functools.wraps(function)
+    def guarded(*args: _Arguments.args, **kwargs: _Arguments.kwargs) -> _Answer:
+        try:
+            return function(*args, **kwargs)
+        except Exception as error:
+            failure = withheld(error)
+        del args, kwargs
+        raise failure
+
+    return guarded
+
+
 def without_frames(error: BaseException) -> BaseException:
     """Return the error without its traceback and without the errors that led to it."""
     error.__cause__ = None
