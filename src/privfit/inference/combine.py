@@ -20,8 +20,8 @@ from privfit.solvers.base import (
     Solution,
     Step,
     gradients_of,
-    precision,
     precision_average,
+    precision_weights,
     quadratic_forms,
 )
 
@@ -104,8 +104,7 @@ def anchor(steps: Sequence[Step], sds: Sequence[float] | None = None) -> Anchor:
     points, gradients, noise = gradients_of(steps)
     sds = noise if sds is None else sds
     theta, gradient, sd = precision_average(points, gradients, sds)
-    weights = np.array([precision(each) for each in sds])
-    return Anchor(theta, gradient, steps[-1].preconditioner, sd, tuple(steps), weights / weights.sum())
+    return Anchor(theta, gradient, steps[-1].preconditioner, sd, tuple(steps), precision_weights(sds))
 
 
 def one_step(around: Anchor, bread: Bread) -> Estimate:
