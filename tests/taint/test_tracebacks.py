@@ -96,7 +96,7 @@ def assert_clean(error):
     assert frames, "the error did not come through the package"
     for each in frames:
         assert Path(each.f_code.co_filename).name == "_sealed.py"
-        assert set(each.f_locals) <= {"function", "error", "failure"}
+        assert set(each.f_locals) <= {"function", "made_of", "error", "failure"}
     assert error.__cause__ is None
     assert error.__context__ is None
 
