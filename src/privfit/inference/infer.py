@@ -132,15 +132,10 @@ def infer(solution: Solution, oracle: Oracle, *, directions: FloatArray) -> Infe
     unknown |= unit < _SMALLEST
     if from_point:
         settled = settle(solution, bread, reported, np.diag(cov_sampling))
-        estimate, unknown = settled.estimate, unknown | settled.unsettled
-    elif around is None:
-        estimate = last_iterate(solution, bread)
+        estimate, astray = settled.estimate, settled.unsettled
     else:
-        turning = _turning(problem, bread, sampling)
-        of_gradients = math.sqrt(float(np.sum((bread.matrix @ sampling) * bread.matrix)) / len(sampling))
-        estimate = widened(solution.late, bread, solution.bend, turning, of_gradients)
-        behind = _left_behind(problem, directions, estimate, center, sampling)
-        unknown = unknown | behind | (not estimate.arrived)
+        estimate, astray = _along_steps(solution, directions, bread=bread, center=center, sampling=sampling)
+    unknown = unknown | astray
     unknown = unknown | may_be_without_end(
         solution, directions, estimate=estimate, bread=bread, sampling=sampling
     )
@@ -165,6 +160,19 @@ def infer(solution: Solution, oracle: Oracle, *, directions: FloatArray) -> Infe
     lost = np.flatnonzero(np.any(hidden_numbers(problem, bread, solution.at_bounds), axis=0))
     hiding = tuple(problem.numbers[k][0] for k in lost)
     return Inference(*_parameter(problem, theta), *covariances, *freedom, hiding=hiding)
+
+
+def _along_steps(
+    solution: Solution, directions: FloatArray, *, bread: Bread, center: FloatArray, sampling: FloatArray
+) -> tuple[Estimate, np.ndarray]:
+    """Return the estimate that a solver's steps lead to, and along which directions they may not arrive."""
+    problem = solution.problem
+    if solution.report == "last":
+        return last_iterate(solution, bread), np.zeros(len(directions), dtype=np.bool_)
+    turning = _turning(problem, bread, sampling)
+    of_gradients = math.sqrt(float(np.sum((bread.matrix @ sampling) * bread.matrix)) / len(sampling))
+    estimate = widened(solution.late, bread, solution.bend, turning, of_gradients)
+    return estimate, _left_behind(problem, directions, estimate, center, sampling) | (not estimate.arrived)
 
 
 def _bread(solution: Solution, hessians: Sequence[Release]) -> Bread:
