@@ -13,6 +13,8 @@ from privfit.errors import InvalidArgument
 FloatArray: TypeAlias = NDArray[np.float64]
 """Any float64 array; shapes are given in the docstrings."""
 
+IntArray: TypeAlias = NDArray[np.int64]
+
 UNIT_ROUNDOFF = 2.0**-53
 """Relative error of an operation on float64 numbers."""
 

@@ -26,13 +26,25 @@ def sealed(function: Callable[_Arguments, _Answer]) -> Callable[_Arguments, _Ans
     *Guarantee.* What is raised has frames of the caller and of this wrapper only, without arguments in the
     latter, no ``__cause__`` and no ``__context__`` of its own.
     """
+    return _raising(function, without_frames)
+
+
+def withholding(function: Callable[_Arguments, _Answer]) -> Callable[_Arguments, _Answer]:
+    """Wrap a function that works on rows, so that its errors quote nothing; see `withheld`."""
+    return _raising(function, withheld)
+
+
+def _raising(
+    function: Callable[_Arguments, _Answer], made_of: Callable[[BaseException], BaseException]
+) -> Callable[_Arguments, _Answer]:
+    """Wrap a function, so that it raises what is made of its errors in place of them."""
 
     @functools.wraps(function)
     def guarded(*args: _Arguments.args, **kwargs: _Arguments.kwargs) -> _Answer:
         try:
             return function(*args, **kwargs)
         except BaseException as error:
-            failure = without_frames(error)
+            failure = made_of(error)
         del args, kwargs
         raise failure
 

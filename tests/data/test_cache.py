@@ -33,7 +33,7 @@ from privfit.terms.encoder import FormulaEncoder
 
 @pytest.fixture
 def small_batches(monkeypatch):
-    monkeypatch.setattr(cache_module, "_SIZES", BatchSizes(rows=1000, text_bytes=1 << 16, ahead=2))
+    monkeypatch.setattr(cache_module, "_SIZES", BatchSizes(rows=1000, text_bytes=1 << 16))
 
 
 def write(data, path):
@@ -262,7 +262,7 @@ KILLED = """
     from privfit.data import cache
     from privfit.data.cache_files import Draft
     from privfit.data.batches import BatchSizes
-    cache._SIZES = BatchSizes(rows=100, text_bytes=1 << 12, ahead=2)
+    cache._SIZES = BatchSizes(rows=100, text_bytes=1 << 12)
     added, step = Draft.{method}, [0]
     def killed(self, *args, **kwargs):
         step[0] += 1

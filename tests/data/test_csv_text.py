@@ -31,7 +31,7 @@ def read(path, how):
     if how == "whole":
         table = open_table(path)
         return list(zip(raw_cells(table, "a").tolist(), raw_cells(table, "b").tolist(), strict=True))
-    sizes = BatchSizes(rows=3, text_bytes=64, ahead=1)
+    sizes = BatchSizes(rows=3, text_bytes=64)
     parts = [Table.from_arrow(batch) for batch in read_batches(path, ("a", "b"), TextForm(), sizes)]
     rows = [zip(raw_cells(part, "a").tolist(), raw_cells(part, "b").tolist(), strict=True) for part in parts]
     return [row for part in rows for row in part]

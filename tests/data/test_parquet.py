@@ -66,7 +66,7 @@ def encoded(parts):
 
 
 def in_batches(path):
-    sizes = BatchSizes(rows=2, text_bytes=99, ahead=1)
+    sizes = BatchSizes(rows=2, text_bytes=99)
     batches = read_batches(path, ENCODER.needed, TextForm(), sizes)
     return [
         np.concatenate(both)
@@ -201,7 +201,7 @@ def test_neighbours_that_differ_in_the_name_of_a_folder(tmp_path, name):
         cells = as_text(opened.values(column)).to_pylist()
         assert dict(zip(raw_cells(opened, "x").tolist(), cells, strict=True)) == expected
     found = {}
-    for batch in read_batches(tmp_path, ["x", "g"], TextForm(), BatchSizes(9, 99, 1)):
+    for batch in read_batches(tmp_path, ["x", "g"], TextForm(), BatchSizes(9, 99)):
         found |= dict(zip(batch.column("x").to_pylist(), as_text(batch.column("g")).to_pylist(), strict=True))
     assert found == expected
 

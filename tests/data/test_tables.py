@@ -243,7 +243,7 @@ def test_bad_files_are_refused_without_their_contents(tmp_path, case, said):
 def test_folders_hold_parquet(tmp_path, names, rule, said):
     for name in names:
         write(tmp_path, name, f"a,b\n1,{CANARY}\n")
-    for read in (open_table, lambda path: list(read_batches(path, ["a"], TextForm(), BatchSizes(9, 99, 1)))):
+    for read in (open_table, lambda path: list(read_batches(path, ["a"], TextForm(), BatchSizes(9, 99)))):
         with pytest.raises(SchemaError, match=rule) as caught:
             read(tmp_path)
         assert CANARY not in said(caught.value)
@@ -459,7 +459,7 @@ def test_an_empty_line_of_a_single_column_is_a_row_with_a_missing_cell(tmp_path)
     path = tmp_path / "one.csv"
     path.write_text("a\n1\n\n3\n")
     assert raw_cells(open_table(path), "a").tolist() == ["1", None, "3"]
-    batches = read_batches(path, ["a"], TextForm(), BatchSizes(9, 99, 1))
+    batches = read_batches(path, ["a"], TextForm(), BatchSizes(9, 99))
     assert sum(batch.num_rows if hasattr(batch, "num_rows") else batch.n_rows for batch in batches) == 3
 
 
@@ -480,7 +480,7 @@ def test_malformed_text_in_an_arrow_file_is_one_odd_cell(tmp_path, kind, suffix)
     assert level_codes(opened.values("t"), ("a", "b")).tolist() == [0, -2, -1, 1]
     assert raw_cells(opened, "n").tolist() == [1, 2, 3, 4]
     if suffix == "arrow":
-        (batch,) = read_batches(path, ["t"], TextForm(), BatchSizes(9, 99, 1))
+        (batch,) = read_batches(path, ["t"], TextForm(), BatchSizes(9, 99))
         assert level_codes(batch.column("t"), ("a", "b")).tolist() == [0, -2, -1, 1]
 
 
@@ -511,7 +511,7 @@ def test_files_with_a_number_that_its_type_does_not_allow_are_read_as_in_memory(
         expected = as_text(table["t"]).to_pylist()
         assert len({*expected[:2], expected[3]}) == 1
         assert as_text(open_table(path).values("t")).to_pylist() == expected
-        (batch,) = read_batches(path, ["t"], TextForm(), BatchSizes(9, 99, 1))
+        (batch,) = read_batches(path, ["t"], TextForm(), BatchSizes(9, 99))
         assert as_text(batch.column("t")).to_pylist() == expected
 
 

@@ -6,7 +6,7 @@ from scipy import stats
 from scipy.special import expit
 
 from privfit import Budget, LogisticRegression
-from privfit.inference.combine import contradiction, deviations, disagreement, widened
+from privfit.inference.agreement import contradiction, deviations, disagreement, widened
 from privfit.inference.covariance import Bread
 from privfit.inference.meat import least_multiple, meat_from
 from privfit.losses import Logistic, Schweppe, SmoothedHinge, SmoothedQuantile, Squared

@@ -8,7 +8,8 @@ import pytest
 from scipy.stats import binom, norm
 
 import privfit as pf
-from privfit.inference.combine import Anchor, Estimate, Turning, anchor, far_along, left_to_go, one_step
+from privfit.inference.arrival import Turning, far_along, left_to_go
+from privfit.inference.combine import Anchor, Estimate, anchor, one_step
 from privfit.inference.covariance import Bread
 from privfit.losses import Huber, Logistic
 from privfit.problem.plan import PlannedRelease, Release

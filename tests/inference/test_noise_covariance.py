@@ -8,7 +8,8 @@ from scipy import stats
 from scipy.stats import qmc
 
 import privfit as pf
-from privfit.inference.combine import Anchor, anchor, last_iterate, one_step, unfinished
+from privfit.inference.arrival import unfinished
+from privfit.inference.combine import Anchor, anchor, last_iterate, one_step
 from privfit.inference.covariance import (
     Bread,
     bread_from,

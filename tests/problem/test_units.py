@@ -20,7 +20,8 @@ from privfit.problem.plan import Plan
 from privfit.problem.rows import Rows
 from privfit.problem.schedule import planned_release
 from privfit.problem.totals import query_total
-from privfit.procedures import ClippedGradient, JointMoments, SmallestEigenvalue
+from privfit.procedures.clipped_gradient import ClippedGradient
+from privfit.procedures.moments import JointMoments, SmallestEigenvalue
 
 from .conftest import LOSSES, asked, make_problem
 from .test_neighbours import OF_ANY, OF_ROWS, STEEP, P, bases, extreme_rows, largest_gap, parameters

@@ -18,7 +18,7 @@ from privfit.privacy.mechanisms import NoNoise, gaussian_mu, make_source
 from privfit.privacy.relation import Relation
 from privfit.problem.clipped_kernels import clipped_gradient_kernel
 from privfit.problem.rows import Rows
-from privfit.procedures import ClippedGradient
+from privfit.procedures.clipped_gradient import ClippedGradient
 
 from .tables import UNLIMITED, exact, extreme_rows, make_problem
 

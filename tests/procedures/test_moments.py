@@ -15,7 +15,7 @@ from privfit.privacy.mechanisms import NoNoise, gaussian_mu, make_source, radial
 from privfit.privacy.relation import Relation
 from privfit.problem.queries import mean_sensitivity
 from privfit.problem.rows import Rows
-from privfit.procedures import JointMoments, SmallestEigenvalue
+from privfit.procedures.moments import JointMoments, SmallestEigenvalue
 
 from .tables import UNLIMITED, exact, extreme_rows, make_problem
 

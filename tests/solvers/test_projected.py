@@ -29,7 +29,6 @@ from privfit.solvers import (
 )
 from privfit.solvers.projected import (
     LARGEST_DEFAULT_STEPS,
-    gradient_bound,
     minimiser_radius,
     project,
 )
@@ -239,7 +238,7 @@ def test_a_ridge_on_all_columns_bounds_the_minimiser(rng):
     assert radius == pytest.approx(1.6 / 0.8)
     solver = ProjectedNoisyGradientDescent(n_steps=4000)
     assert solver.ball(problem) == radius
-    assert gradient_bound(problem, radius) == pytest.approx(2 * 1.6)
+    assert problem.ridged_gradient_bound(radius) == pytest.approx(2 * 1.6)
     theta, _ = solve(problem, solver, x, y, allowance=Allowance.unlimited())
     risk = risk_of(problem, x, y)
     free = minimize(risk, np.zeros(3))

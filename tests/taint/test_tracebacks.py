@@ -1,5 +1,6 @@
 """Errors of fits carry no frame in which rows or exact sums are, and no message that quotes them."""
 
+import inspect
 import pickle
 import sys
 import traceback
@@ -10,6 +11,7 @@ import pytest
 
 import privfit as pf
 from privfit.data.source import ArraySource
+from privfit.estimators.fit import fit
 from privfit.problem.oracle import Oracle
 
 from .observe import only_new_objects, rows_of_fits
@@ -94,7 +96,7 @@ def assert_clean(error):
     assert frames, "the error did not come through the package"
     for each in frames:
         assert Path(each.f_code.co_filename).name == "_sealed.py"
-        assert set(each.f_locals) <= {"function", "error", "failure"}
+        assert set(each.f_locals) <= {"function", "made_of", "error", "failure"}
     assert error.__cause__ is None
     assert error.__context__ is None
 
@@ -176,9 +178,7 @@ def test_an_overspend_leaves_no_frame(tmp_path, monkeypatch, name):
 
 def test_the_check_sees_frames_that_hold_rows(monkeypatch):
     """What the wrapper is there for: without it the frames of a failing fit hold the rows."""
-    from privfit.estimators.fit import _fit  # what the wrapper wraps
-
-    monkeypatch.setattr("privfit.estimators.base.fit", _fit)
+    monkeypatch.setattr("privfit.estimators.base.fit", inspect.unwrap(fit))
     unwrapped = pf.LogisticRegression.fit.__wrapped__
     monkeypatch.setattr("privfit.problem.oracle.perturb_vector", lambda *_: 1 / 0)
     with rows_of_fits(monkeypatch) as rows:

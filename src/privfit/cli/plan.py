@@ -9,12 +9,12 @@ from pathlib import Path
 import typer
 
 from privfit._progress import running
+from privfit.cli.inputs import read_table
 from privfit.cli.output import check_writable
 from privfit.cli.prepare import prepare
-from privfit.cli.request import GuessesText, Request, TargetText, TextFile
+from privfit.cli.request import GuessesText, Request, TargetText
 from privfit.cli.tables import WIDTH, text_table
 from privfit.data.schema import Schema
-from privfit.data.tables import Table, open_table
 from privfit.errors import InvalidArgument
 from privfit.estimators.assumptions import Assumptions
 from privfit.estimators.options import FitOptions
@@ -70,7 +70,7 @@ def run_plan(request: Request, target: TargetText, guesses: GuessesText, *, out:
             center=guesses.center,
             mean_weight=guesses.mean_weight,
             mean_rows=guesses.mean_rows,
-            reference=None if reference is None else _opened(reference),
+            reference=None if reference is None else read_table(reference),
         )
         planned = _planned(prepared.rehearsal(assumptions), prepared.options, target, level=request.level)
     if rows is None:
@@ -82,10 +82,6 @@ def run_plan(request: Request, target: TargetText, guesses: GuessesText, *, out:
         )
     if out is not None:
         write_atomically(out, json.dumps(planned.plan.to_dict(), indent=2, allow_nan=False) + "\n")
-
-
-def _opened(file: TextFile) -> Table:
-    return open_table(file.path, columns=file.columns, header=file.header, sep=file.sep)
 
 
 def _planned(rehearsal: Rehearsal, options: FitOptions, target: TargetText, *, level: float) -> PlannedFit:

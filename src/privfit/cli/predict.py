@@ -8,11 +8,11 @@ import typer
 
 from privfit._checks import coverage
 from privfit._progress import running
+from privfit.cli.inputs import read_result, read_table
 from privfit.cli.output import check_writable
 from privfit.cli.request import TextFile
-from privfit.cli.saved import read_result
 from privfit.data.files import PARQUET_SUFFIXES
-from privfit.data.tables import Table, open_table
+from privfit.data.tables import Table
 from privfit.errors import InvalidArgument
 from privfit.results import FitResult
 from privfit.results.archive import write_atomically
@@ -41,18 +41,13 @@ def run_predict(result: Path, file: TextFile, *, level: float | None, out: Path 
         coverage(level)
     found = read_result(result)
     with running("predicting"):
-        table = _opened(found, file)
+        # all columns, if the result cannot say which it needs: to predict it will then refuse
+        table = read_table(file, None if found.encoder is None else found.encoder.needed[:-1])
         predictions, notes = _means(found, table) if level is None else _intervals(found, table, level)
     _write(predictions, out)
     for line in (found.statement.mark, *notes, PUBLIC):
         if line is not None:
             typer.echo(line, err=out is None)
-
-
-def _opened(found: FitResult, file: TextFile) -> Table:
-    """Read the columns that predictions need; all, if the result cannot say which, and will say that."""
-    needed = None if found.encoder is None else found.encoder.needed[:-1]
-    return open_table(file.path, needed=needed, columns=file.columns, header=file.header, sep=file.sep)
 
 
 def _means(found: FitResult, table: Table) -> tuple[pd.DataFrame, tuple[str, ...]]:

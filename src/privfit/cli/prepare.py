@@ -6,12 +6,13 @@ from typing import Self
 
 from privfit._checks import coverage, positive
 from privfit.cli.budget import budget_from
+from privfit.cli.inputs import read_table
 from privfit.cli.request import ANY_ROWS, ConstantsText, Request, TextFile
 from privfit.data.cache import RowCache
-from privfit.data.encode import Encoder, SchemaEncoder
+from privfit.data.encode import Encoder
 from privfit.data.schema import Schema
 from privfit.data.shares import ShareRule
-from privfit.data.tables import Table, open_table
+from privfit.data.tables import Table
 from privfit.errors import LedgerError
 from privfit.estimators.assumptions import Assumptions
 from privfit.estimators.models import Model, model_named
@@ -19,7 +20,7 @@ from privfit.estimators.objective import make_problem, plan_fit
 from privfit.estimators.options import FitOptions, public_rows
 from privfit.estimators.rehearsal import Rehearsal
 from privfit.estimators.scales import PRIVATE, OpenBounds, bought_schema, bought_share, outlined
-from privfit.terms.encoder import FormulaEncoder
+from privfit.terms.encoder import encoder_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,8 +39,7 @@ class Prepared:
 
     def open(self, file: TextFile) -> Table:
         """Read the columns that the fit needs."""
-        needed = (*self.options.shares.columns, *self.encoder.needed)
-        return open_table(file.path, needed=needed, columns=file.columns, header=file.header, sep=file.sep)
+        return read_table(file, (*self.options.shares.columns, *self.encoder.needed))
 
     def within_learned_bounds(self, rows: Table | RowCache) -> Self:
         """Buy the bounds that a draft lacks, if there is one; see `bought_schema` for what is raised."""
@@ -54,7 +54,7 @@ class Prepared:
 
     def encoder_of(self, schema: Schema) -> Encoder:
         """Return the encoder of the fit by a schema."""
-        return _encoder(self.request, schema, self.model)
+        return encoder_of(schema, self.request.formula, self.request.target, self.model.target_kind)
 
 
 def prepare(request: Request, *, rows: int | None = None) -> Prepared:
@@ -88,7 +88,7 @@ def prepare(request: Request, *, rows: int | None = None) -> Prepared:
         random_state=request.seed,
         shares=ShareRule.of(schema, request.rows_per_unit),
     )
-    encoder = _encoder(request, schema, model)
+    encoder = encoder_of(schema, request.formula, request.target, model.target_kind)
     stand_in = ANY_ROWS if rows is None else rows
     plan_fit(make_problem(model, encoder.design, options, n_rows=public_rows(stand_in, options)), options)
     return Prepared(request, model, schema, bounds, encoder, options)
@@ -100,12 +100,6 @@ def _model(name: str, constants: ConstantsText) -> Model:
     if width is not None:
         positive(smoothing_width=width)
     return model_named(name, **given, width=width)
-
-
-def _encoder(request: Request, schema: Schema, model: Model) -> Encoder:
-    if request.formula is not None:
-        return FormulaEncoder(request.formula, schema, target_kind=model.target_kind)
-    return SchemaEncoder(schema, target=request.target, target_kind=model.target_kind)
 
 
 def existing_ledger(ledger: Path | None) -> str | None:

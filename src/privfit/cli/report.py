@@ -5,8 +5,8 @@ from pathlib import Path
 import typer
 
 from privfit._checks import coverage
+from privfit.cli.inputs import read_result
 from privfit.cli.output import check_writable
-from privfit.cli.saved import read_result
 
 
 def run_report(result: Path, *, level: float, out: Path | None) -> None:

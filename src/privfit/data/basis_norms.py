@@ -8,7 +8,7 @@ from typing import Any, Generic, TypeVar, final
 import numpy as np
 from numpy.typing import NDArray
 
-from privfit._checks import FloatArray
+from privfit._checks import FloatArray, IntArray
 from privfit.data import norm_loops
 from privfit.data.blocks import Pick
 from privfit.data.caps import SlopeBounds
@@ -16,7 +16,6 @@ from privfit.data.clamp import SHRINK, SMALLEST_NORMAL
 from privfit.data.coded import CodedMatrix, Matrix, by_code, numbers_of
 from privfit.data.reduction import slabs
 from privfit.data.room import AbstractRoom
-from privfit.data.shares import IntArray
 
 _COARSE = 2.0**-9
 """Part of a norm that rounding in single precision may add to it; rows of which it could be more are worked

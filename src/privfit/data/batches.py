@@ -63,13 +63,10 @@ class BatchSizes:
         Of a Parquet or Arrow file, at most.
     text_bytes : int
         Of a CSV file; a single row must fit.
-    ahead : int
-        Batches that are read before they are asked for.
     """
 
     rows: int
     text_bytes: int
-    ahead: int
 
 
 def read_batches(
@@ -99,9 +96,9 @@ def _open(
     form = form_of(file)
     scanned = {
         "batch_size": sizes.rows,
-        "batch_readahead": sizes.ahead,
+        "batch_readahead": 1,
         "fragment_readahead": 1,
-        "use_threads": sizes.ahead > 1,
+        "use_threads": False,
     }
     if form == "Arrow":
         if is_arrow_stream(file):
@@ -115,7 +112,7 @@ def _open(
     return pacsv.open_csv(
         csv_text(file, shown, start=start, sep=text.sep),
         read_options=pacsv.ReadOptions(
-            column_names=names, skip_rows=1, block_size=sizes.text_bytes, use_threads=sizes.ahead > 1
+            column_names=names, skip_rows=1, block_size=sizes.text_bytes, use_threads=False
         ),
         parse_options=csv_form(names, text.sep),
         convert_options=csv_conversion(present(names, needed)),

@@ -9,9 +9,8 @@ from typing import Any, Self, TypeAlias, TypeVar, final
 import numpy as np
 from numpy.typing import NDArray
 
-from privfit._checks import FloatArray
+from privfit._checks import FloatArray, IntArray
 from privfit.data.coded import CodedMatrix
-from privfit.data.shares import IntArray
 
 Parts: TypeAlias = tuple[FloatArray, FloatArray] | None
 

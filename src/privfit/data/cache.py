@@ -27,7 +27,7 @@ from privfit.errors import InvalidArgument, SchemaError
 _ENCODING = 4
 """Version of the files and of what encoders make of cells. Raise it whenever either changes."""
 
-_SIZES = BatchSizes(rows=1 << 15, text_bytes=1 << 22, ahead=1)
+_SIZES = BatchSizes(rows=1 << 15, text_bytes=1 << 22)
 
 
 @final

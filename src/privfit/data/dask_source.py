@@ -7,7 +7,7 @@ from typing import TypeVar, final
 import numpy as np
 from dask.delayed import Delayed
 
-from privfit._checks import FloatArray
+from privfit._checks import FloatArray, IntArray
 from privfit.data import partitions
 from privfit.data.basis_norms import BasisBounds, BasisNorms, LastNorms
 from privfit.data.blocks import Block, BlockKernel, RowTerms, stacked
@@ -15,7 +15,7 @@ from privfit.data.caps import SlopeBounds
 from privfit.data.dask_tasks import Beside, Kept, node, tasks_of
 from privfit.data.partitions import Partition
 from privfit.data.reduction import tree_sum
-from privfit.data.source import ArraySource, Coins, IntArray, chosen_rows
+from privfit.data.source import ArraySource, Coins, chosen_rows
 from privfit.errors import PlanViolation
 
 FAN_IN = 8

@@ -12,12 +12,11 @@ from numba.core import cgutils
 from numba.extending import intrinsic
 from numpy.typing import NDArray
 
-from privfit._checks import FloatArray
+from privfit._checks import FloatArray, IntArray
 from privfit.data.instructions import INTEGER, add_to, multiply_add, new_sums, pointer, spread
 from privfit.data.lanes import LANES, move_four, padded
 from privfit.data.prefetch import LINE, prefetch
 from privfit.data.row_types import MATRIX, PLACES, VECTOR, for_numbers
-from privfit.data.shares import IntArray
 
 SIDE = {"float64": 8, "float32": 16}
 """Coordinates that are worked on together: 64 bytes."""

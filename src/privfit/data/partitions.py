@@ -10,7 +10,7 @@ from typing import Any, ParamSpec, Protocol, Self, TypeVar, final
 import numpy as np
 from numpy.typing import NDArray
 
-from privfit._checks import FloatArray
+from privfit._checks import FloatArray, IntArray
 from privfit._sealed import withheld, without_frames
 from privfit.data.basis_norms import BasisBounds, BasisNorms, RowNorms
 from privfit.data.blocks import Block, BlockKernel, CodedBlock, Pick, stacked
@@ -21,7 +21,7 @@ from privfit.data.encode import Encoder, predictors_as
 from privfit.data.reduction import tree_sum
 from privfit.data.response import standard_labels
 from privfit.data.room import InMemory
-from privfit.data.source import ArraySource, IntArray
+from privfit.data.source import ArraySource
 from privfit.data.tables import Table, open_table, single_column
 from privfit.errors import SchemaError
 

@@ -16,7 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from privfit._checks import FloatArray, whole
+from privfit._checks import FloatArray, IntArray, whole
 from privfit._silent import silence
 from privfit.data.columns import ColumnValues, as_text, encode_numeric, holds_numbers, naming
 from privfit.data.declarations import NumericColumn
@@ -28,7 +28,6 @@ from privfit.errors import InvalidArgument
 _SHRINK = 1.0 - 2.0**-40
 """Covers the rounding of the quotients, so that the shares of a unit sum to at most 1 in exact arithmetic."""
 
-IntArray = NDArray[np.int64]
 
 _DOUBLE = 8
 """Octets of the longest floats that Arrow has."""

@@ -7,7 +7,7 @@ from typing import Any, Protocol, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from privfit._checks import FloatArray
+from privfit._checks import FloatArray, IntArray
 from privfit._threads import each_part
 from privfit.data.basis_norms import BasisBounds, BasisNorms, LastNorms, RowNorms
 from privfit.data.blocks import Block, BlockKernel, CodedBlock, CodedKernel, Pick, RowTerms, TravellingKernel
@@ -16,7 +16,7 @@ from privfit.data.clamp import SMALLEST_NORMAL, Weighting, influence_weights
 from privfit.data.coded import CodedMatrix, Matrix
 from privfit.data.reduction import CHUNK_ROWS, chunk_rows, each_stretch, sum_chunks
 from privfit.data.room import AbstractRoom, InMemory
-from privfit.data.shares import NOBODY, IntArray, RowShares
+from privfit.data.shares import NOBODY, RowShares
 from privfit.errors import PlanViolation
 
 _TOSSED, _STRETCH = 1024 * CHUNK_ROWS, 64 * CHUNK_ROWS

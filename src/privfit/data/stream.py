@@ -7,19 +7,19 @@ from typing import Any
 
 import numpy as np
 
-from privfit._checks import FloatArray, whole
+from privfit._checks import FloatArray, IntArray, whole
 from privfit.data.batches import BatchSizes, TextForm, read_batches
 from privfit.data.blocks import Block, BlockKernel, RowTerms
 from privfit.data.caps import SlopeBounds
 from privfit.data.clamp import Weighting, influence_weights
 from privfit.data.encode import Encoder
 from privfit.data.reduction import CHUNK_ROWS
-from privfit.data.source import Coins, IntArray
+from privfit.data.source import Coins
 from privfit.data.tables import Table, default_names, open_table
 from privfit.data.unit_scale import UnitScaleEncoder
 from privfit.errors import PlanViolation, SchemaError
 
-_SIZES = BatchSizes(rows=1 << 14, text_bytes=1 << 20, ahead=1)
+_SIZES = BatchSizes(rows=1 << 14, text_bytes=1 << 20)
 
 
 class RowStream:

@@ -5,18 +5,17 @@ from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
-import pandas as pd
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
-from sklearn.utils.validation import check_array, check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted
 
 from privfit._checks import FloatArray, positive, true_or_false
 from privfit._progress import running
-from privfit._silent import silence
-from privfit.data.columns import quietly, unmasked
+from privfit._sealed import sealed
+from privfit.data.columns import unmasked
 from privfit.data.covariates import NO_VALUE, open_covariates
 from privfit.data.declarations import Level
 from privfit.data.elsewhere import as_store, is_dask
@@ -29,7 +28,6 @@ from privfit.data.tables import (
     in_order,
     names_of_array,
     open_table,
-    refuse_repeated_names,
     single_column,
 )
 from privfit.data.unit_scale import UnitScaleEncoder
@@ -58,28 +56,10 @@ from privfit.estimators.scales import (
     declared,
 )
 from privfit.estimators.shares import Beside, share_rule, with_unit
-from privfit.estimators.without_schema import (
-    UNREADABLE,
-    missing_as_nan,
-    refuse_complex,
-    refuse_declared,
-    refuse_text_columns,
-)
+from privfit.estimators.without_schema import numbers_of, refuse_complex, refuse_declared
 from privfit.privacy.budget import Budget
 from privfit.privacy.ledger import Ledger
 from privfit.results import FitResult
-
-_QUOTE_NOTHING = (
-    "Found array with",
-    "X has ",
-    "The feature names",
-    "Feature names are only supported",
-    "Sparse data",
-)
-"""How those messages of scikit-learn's validation begin that quote no cell."""
-
-_NUMBERS: dict[str, Any] = {"dtype": np.float64, "ensure_all_finite": False, "input_name": "X"}
-"""What scikit-learn's validation makes of predictors."""
 
 _OF_NUMBERS = ("numeric", "count")  # kinds of response that hold no labels
 
@@ -137,10 +117,39 @@ class AbstractPrivateRegressor(BaseEstimator, ABC):
         tags.target_tags.required = self.schema is None
         return tags
 
+    @sealed
     @running("fitting")
-    def _fit(self, X: Any, y: Any, beside: Beside) -> FitResult:
-        """Fit and set the fitted attributes that every estimator has."""
-        share = self._share_for_scales
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None, *, groups: Any = None) -> Self:
+        """Fit the model.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, k), frame, path, RowStream, RowCache, or Dask array or DataFrame
+            Rows. With a schema: a frame, a mapping of columns, a CSV or Parquet file, or an array of the
+            predictors in the order of the schema. Where a frame has them in another, ``predict`` takes no
+            array. A stream holds the response, too.
+        y : array-like of shape (n,) or str, optional
+            Response: numbers, counts or labels. With a schema it may be the name of a column of ``X``, or be
+            left out where the schema marks the target; where it marks none, a series is the column whose name
+            it has. Labels of which the schema says nothing are as without one: those that need no
+            declaration, or ``classes``.
+        sample_weight : array-like of shape (n,), optional
+            Survey weights; ``weight_bound`` is then needed.
+        groups : array-like of shape (n,), optional
+            Identifiers of the persons that rows belong to: the privacy unit.
+
+        Returns
+        -------
+        the estimator
+
+        Raises
+        ------
+        PrivfitError
+            A named subclass, in one line, before any budget is spent.
+        """
+        if self.schema is None:
+            need_response(X, y)
+        beside, share = Beside(groups, sample_weight), self._share_for_scales
         bounds = None
         if share is not None and self.schema is not None:
             bounds = OpenBounds.of(self.schema, share, unit=self.unit, weights=self.weights)
@@ -170,7 +179,7 @@ class AbstractPrivateRegressor(BaseEstimator, ABC):
         self._encoder, self._theta, self._ordered = encoder, theta, options.ordered
         self.result_ = result
         self._set_coefficients(result.estimate)
-        return result
+        return self
 
     @property
     def _share_for_scales(self) -> float | None:
@@ -219,7 +228,7 @@ class AbstractPrivateRegressor(BaseEstimator, ABC):
         """Return the encoder and the rows, of which there must be the ``fewest``."""
         if isinstance(X, str | os.PathLike):
             raise InvalidArgument("schema is needed to fit a file: it says what the columns are")
-        X = self._numbers(X, fewest=fewest)
+        X = numbers_of(self, X, fewest=fewest)
         response = one_dimensional(y)
         if len(response) != len(X):
             raise SchemaError(UNEQUAL)
@@ -306,33 +315,6 @@ class AbstractPrivateRegressor(BaseEstimator, ABC):
             schema, target=target, intercept=self.fit_intercept, target_kind=model.target_kind
         )
 
-    def _numbers(self, X: Any, *, fewest: int = 1, reset: bool = True) -> FloatArray:
-        """Return what scikit-learn's validation returns, with no message that quotes a cell.
-
-        Nor one that says how many rows there are, where none are asked for. Names of columns are public, and
-        it may warn of them.
-        """
-        given, X = X, missing_as_nan(unmasked(X))
-        shape = getattr(X, "shape", None) or np.shape(quietly(lambda: np.asarray(X), UNREADABLE))
-        if len(shape) != 2:
-            raise SchemaError(
-                "X must be two-dimensional: an array or a data frame in memory. Reshape your data to "
-                "(rows, columns), or collect() a lazy frame"
-            )
-        if not shape[1] and (isinstance(X, pd.DataFrame) or not fewest):
-            raise SchemaError("X has no column; pass an array or a data frame with at least one")
-        refuse_complex("X", X)
-        refuse_repeated_names("X", X)
-        refuse_text_columns(given)
-        try:
-            validate_data(self, X, skip_check_array=True, reset=reset)
-            with np.errstate(all="ignore"), silence:  # a warning would depend on cells
-                return np.asarray(check_array(X, **_NUMBERS, ensure_min_samples=fewest, estimator=self))
-        except Exception as error:
-            if type(error) in (ValueError, TypeError) and str(error).startswith(_QUOTE_NOTHING):
-                raise
-        raise SchemaError(UNREADABLE)
-
     def _open_with_schema(
         self, X: Any, y: Any, encoder: SchemaEncoder, options: FitOptions, beside: Beside
     ) -> Table:
@@ -392,7 +374,7 @@ class AbstractPrivateRegressor(BaseEstimator, ABC):
                 )
             table = open_covariates(X, self._encoder, "X", ordered=self._ordered)
             return self._encoder.encode_predictors(table)
-        X = self._numbers(X, reset=False)
+        X = numbers_of(self, X, reset=False)
         if not np.isfinite(X).all():
             raise SchemaError(f"X holds a cell that is NaN or infinite, {NO_VALUE}")
         return self._encoder.encode_numbers(X)

@@ -1,7 +1,7 @@
 """Classifiers."""
 
 from collections.abc import Sequence, Sized
-from typing import Any, Self, final
+from typing import Any, final
 
 import numpy as np
 from scipy.special import expit, log_expit, log_softmax, softmax
@@ -16,7 +16,6 @@ from privfit.estimators.base import AbstractPrivateRegressor
 from privfit.estimators.class_order import accuracy, of_sorted_classes, sorted_classes
 from privfit.estimators.labels import declared_classes
 from privfit.estimators.models import Model, logistic_regression, support_vector_machine
-from privfit.estimators.shares import Beside
 from privfit.losses import AbstractLoss, Hinge, Multinomial, SmoothedHinge
 from privfit.privacy.budget import Budget
 from privfit.privacy.ledger import Ledger
@@ -41,38 +40,6 @@ class AbstractLinearClassifier(ClassifierMixin, AbstractPrivateRegressor):
         """Return whether a response with more than two classes can be fitted as declared."""
         return False
 
-    @sealed
-    def fit(self, X: Any, y: Any = None, sample_weight: Any = None, *, groups: Any = None) -> Self:
-        """Fit the model.
-
-        Parameters
-        ----------
-        X : array-like of shape (n, k), frame, path, RowStream, RowCache, or Dask array or DataFrame
-            Rows. With a schema: a frame, a mapping of columns, a CSV or Parquet file, or an array of the
-            predictors in the order of the schema. Where a frame has them in another, ``predict`` takes no
-            array. A stream holds the labels, too.
-        y : array-like of shape (n,) or str, optional
-            Labels. With a schema it may be the name of a column of ``X``, or be left out where the
-            schema marks the target; where it marks none, a series is the column whose name it has. Labels of
-            which the schema says nothing are as without one: those that need no declaration, or ``classes``.
-        sample_weight : array-like of shape (n,), optional
-            Survey weights; ``weight_bound`` is then needed.
-        groups : array-like of shape (n,), optional
-            Identifiers of the persons that rows belong to: the privacy unit.
-
-        Returns
-        -------
-        the estimator
-
-        Raises
-        ------
-        PrivfitError
-            A named subclass, in one line, before any budget is spent.
-        """
-        self._fit(X, y, Beside(groups, sample_weight))
-        self.classes_ = sorted_classes(self._encoder.design.target)
-        return self
-
     def _declared_classes(self, X: Any, y: Any) -> Sequence[Level]:
         return declared_classes(X, y, self.classes)
 
@@ -82,6 +49,7 @@ class AbstractLinearClassifier(ClassifierMixin, AbstractPrivateRegressor):
 
     def _set_coefficients(self, reported: FloatArray) -> None:
         """Set a row of coefficients for two classes; for more, a row each, which add up to 0."""
+        self.classes_ = sorted_classes(self._encoder.design.target)
         rows = reported.reshape(-1, len(self._encoder.design.columns))
         if self._many:
             rows = np.vstack([np.zeros(rows.shape[1]), rows])

@@ -2,9 +2,9 @@
 
 import numpy as np
 
-from privfit import _progress
 from privfit._checks import FloatArray
-from privfit._sealed import sealed, withheld
+from privfit._progress import running
+from privfit._sealed import sealed, withholding
 from privfit._threads import small_matrices
 from privfit.data.encode import Encoder
 from privfit.estimators.models import Model
@@ -20,7 +20,9 @@ from privfit.results.form import ModelForm
 
 
 @sealed
-def fit(model: Model, encoder: Encoder, table: RawRows, options: FitOptions) -> tuple[FitResult, FloatArray]:
+@withholding
+@running("fitting")
+def fit(model: Model, encoder: Encoder, raw: RawRows, options: FitOptions) -> tuple[FitResult, FloatArray]:
     """Fit a model to a table.
 
     Parameters
@@ -28,7 +30,7 @@ def fit(model: Model, encoder: Encoder, table: RawRows, options: FitOptions) -> 
     model : Model
     encoder : Encoder
         Built from public facts.
-    table : Table, RowStream or AbstractRowStore
+    raw : Table, RowStream or AbstractRowStore
         The rows.
     options : FitOptions
 
@@ -51,15 +53,6 @@ def fit(model: Model, encoder: Encoder, table: RawRows, options: FitOptions) -> 
     *Guarantee.* The result is ``options.budget``-private under ``options.relation``, for one row, or for all
     rows of one value of ``options.shares.unit``.
     """
-    try:
-        with _progress.running("fitting"):
-            return _fit(model, encoder, table, options)
-    except Exception as error:
-        failure = withheld(error)
-    raise failure
-
-
-def _fit(model: Model, encoder: Encoder, raw: RawRows, options: FitOptions) -> tuple[FitResult, FloatArray]:
     opened = OpenedRows.of(model, encoder, raw, options)
     problem, noise = opened.problem, options.noise()
     plan = plan_fit(problem, options)

@@ -4,8 +4,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import final
 
-from privfit import _progress
-from privfit._sealed import sealed, withheld
+from privfit._progress import running
+from privfit._sealed import sealed, withholding
 from privfit.data.draft import Draft
 from privfit.data.encode import Encoder
 from privfit.data.stream import RowStream
@@ -59,6 +59,8 @@ class Look:
 
 
 @sealed
+@withholding
+@running("learning bounds")
 def look_at(
     encoder: Encoder, raw: RawRows, options: FitOptions, names: Sequence[str], allowance: Allowance
 ) -> Look:
@@ -75,17 +77,6 @@ def look_at(
     allowance : Allowance
         What the look may cost.
     """
-    try:
-        with _progress.running("learning bounds"):
-            return _look_at(encoder, raw, options, names, allowance)
-    except Exception as error:
-        failure = withheld(error)
-    raise failure
-
-
-def _look_at(
-    encoder: Encoder, raw: RawRows, options: FitOptions, names: Sequence[str], allowance: Allowance
-) -> Look:
     if isinstance(raw, RowStream):
         raise InvalidArgument("data: a RowStream is read once, and a look takes three passes; pass a table")
     opened = OpenedRows.of(linear_regression(), encoder, raw, options)

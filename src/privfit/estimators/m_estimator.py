@@ -1,7 +1,7 @@
 """M-estimation with any loss."""
 
 from collections.abc import Sequence
-from typing import Any, Self, final
+from typing import Any, final
 
 import numpy as np
 from sklearn.metrics import r2_score
@@ -17,9 +17,8 @@ from privfit.errors import InvalidArgument
 from privfit.estimators.base import AbstractPrivateRegressor
 from privfit.estimators.class_order import accuracy, of_sorted_classes, sorted_classes
 from privfit.estimators.counts import expected_count
-from privfit.estimators.labels import declared_classes, need_response
+from privfit.estimators.labels import declared_classes
 from privfit.estimators.models import Model, m_estimation
-from privfit.estimators.shares import Beside
 from privfit.losses import AbstractLoss
 from privfit.privacy.budget import Budget
 from privfit.privacy.ledger import Ledger
@@ -155,45 +154,12 @@ scale_share, n_rows, unit, rows_per_unit, weights, weight_bound, ledger, dataset
         declared = getattr(self.loss, "count_bound", None)
         return super()._count_bound() if self.count_bound is not None or declared is None else declared
 
-    @sealed
-    def fit(self, X: Any, y: Any = None, sample_weight: Any = None, *, groups: Any = None) -> Self:
-        """Fit the model.
-
-        Parameters
-        ----------
-        X : array-like of shape (n, k), frame, path, RowStream, RowCache, or Dask array or DataFrame
-            Rows. With a schema: a frame, a mapping of columns, a CSV or Parquet file, or an array of the
-            predictors in the order of the schema. Where a frame has them in another, ``predict`` takes no
-            array.
-        y : array-like of shape (n,) or str, optional
-            Response. With a schema it may be the name of a column of ``X``, or be left out where the
-            schema marks the target; where it marks none, a series is the column whose name it has.
-        sample_weight : array-like of shape (n,), optional
-            Survey weights; ``weight_bound`` is then needed.
-        groups : array-like of shape (n,), optional
-            Identifiers of the persons that rows belong to: the privacy unit.
-
-        Returns
-        -------
-        the estimator
-
-        Raises
-        ------
-        PrivfitError
-            A named subclass, in one line, before any budget is spent.
-        """
-        if self.schema is None:
-            need_response(X, y)
-        self._fit(X, y, Beside(groups, sample_weight))
-        if self._binary:
-            self.classes_ = sorted_classes(self._encoder.design.target)
-        return self
-
     def _set_coefficients(self, reported: FloatArray) -> None:
         """Set a number and a vector, or an entry and a row where the response has classes."""
         super()._set_coefficients(reported)
         if self._fitted_classes:
             target = self._encoder.design.target
+            self.classes_ = sorted_classes(target)
             self.coef_ = of_sorted_classes(target, self.coef_.reshape(1, -1), axis=0)
             self.intercept_ = of_sorted_classes(target, np.array([self.intercept_]), axis=0)
 

@@ -81,7 +81,7 @@ class FitOptions:
     l2: float = 0.0
     inference: bool | BudgetSplit = True
     n_rows: int | None = None
-    ledger: "Ledger | str | None" = None
+    ledger: Ledger | str | None = None
     dataset: str | None = None
     schema: Schema | None = None
     random_state: object = None

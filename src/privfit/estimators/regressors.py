@@ -1,6 +1,6 @@
 """Regressors of a numeric response."""
 
-from typing import Any, Self, final
+from typing import Any, final
 
 from sklearn.base import RegressorMixin
 
@@ -8,10 +8,8 @@ from privfit._checks import FloatArray, positive
 from privfit._sealed import sealed
 from privfit.data.schema import SchemaLike
 from privfit.estimators.base import AbstractPrivateRegressor
-from privfit.estimators.labels import need_response
 from privfit.estimators.models import Model, huber_regression, linear_regression
 from privfit.estimators.scales import residual_scale
-from privfit.estimators.shares import Beside
 from privfit.losses.huber import GAUSSIAN_95
 from privfit.privacy.budget import Budget
 from privfit.privacy.ledger import Ledger
@@ -25,38 +23,6 @@ class AbstractLinearRegressor(RegressorMixin, AbstractPrivateRegressor):
         tags = super().__sklearn_tags__()
         tags.regressor_tags.poor_score = True
         return tags
-
-    @sealed
-    def fit(self, X: Any, y: Any = None, sample_weight: Any = None, *, groups: Any = None) -> Self:
-        """Fit the model.
-
-        Parameters
-        ----------
-        X : array-like of shape (n, k), frame, path, RowStream, RowCache, or Dask array or DataFrame
-            Rows. With a schema: a frame, a mapping of columns, a CSV or Parquet file, or an array of the
-            predictors in the order of the schema. Where a frame has them in another, ``predict`` takes no
-            array. A stream holds the response, too.
-        y : array-like of shape (n,) or str, optional
-            Response. With a schema it may be the name of a column of ``X``, or be left out where the
-            schema marks the target; where it marks none, a series is the column whose name it has.
-        sample_weight : array-like of shape (n,), optional
-            Survey weights; ``weight_bound`` is then needed.
-        groups : array-like of shape (n,), optional
-            Identifiers of the persons that rows belong to: the privacy unit.
-
-        Returns
-        -------
-        the estimator
-
-        Raises
-        ------
-        PrivfitError
-            A named subclass, in one line, before any budget is spent.
-        """
-        if self.schema is None:
-            need_response(X, y)
-        self._fit(X, y, Beside(groups, sample_weight))
-        return self
 
     @sealed
     def predict(self, X: Any) -> FloatArray:

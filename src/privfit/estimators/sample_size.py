@@ -17,7 +17,6 @@ from privfit.estimators.rehearsal import Rehearsal
 from privfit.privacy.allowance import Allowance
 from privfit.privacy.budget import Budget
 from privfit.solvers import ProjectedNoisyGradientDescent
-from privfit.solvers.projected import gradient_bound
 
 _SEARCH_REHEARSALS = 8
 """Fits of a forecast that leads a search to about the right place; those that a plan shows end it there."""
@@ -238,7 +237,7 @@ def accuracy_plan(
         n_steps=n_steps,
         n_rows=solver.rows_for(accuracy, problem, Allowance.of(options.budget)),
         radius=ball,
-        gradient_bound=gradient_bound(problem, ball),
+        gradient_bound=problem.ridged_gradient_bound(ball),
         solver=replace(solver, n_steps=n_steps),
     )
 

@@ -5,14 +5,13 @@ from dataclasses import dataclass, replace
 from typing import Self, final
 
 from privfit._checks import in_range, positive
-from privfit._sealed import sealed, withheld
+from privfit._sealed import sealed, withholding
 from privfit.data.declarations import NumericColumn
 from privfit.data.draft import Draft
 from privfit.data.encode import Encoder, SchemaEncoder
 from privfit.data.schema import Schema, SchemaLike, as_schema
 from privfit.data.stores import AbstractRowStore
 from privfit.data.stream import RowStream
-from privfit.data.tables import Table
 from privfit.data.unit_scale import UnitScaleEncoder
 from privfit.errors import FormulaError, InvalidArgument, TooLittleData
 from privfit.estimators.look import Look, look_at, planned_look
@@ -178,6 +177,7 @@ def bought_scales(
     return _within(encoder, Schema(completed.declarations), intercept=facts.intercept), fitted
 
 
+@withholding
 def _check(
     model: Model,
     encoder: Encoder,
@@ -191,25 +191,8 @@ def _check(
 
     Rows of a store are not encoded for that, and a stream is refused later on.
     """
-    try:
-        if not isinstance(raw, RowStream):
-            _check_rows(model, encoder, raw, options, names=names, allowance=allowance)
-    except Exception as error:
-        failure = withheld(error)
-    else:
+    if isinstance(raw, RowStream):
         return
-    raise failure
-
-
-def _check_rows(
-    model: Model,
-    encoder: Encoder,
-    raw: Table | AbstractRowStore,
-    options: FitOptions,
-    *,
-    names: Sequence[str],
-    allowance: Allowance,
-) -> None:
     if isinstance(raw, AbstractRowStore):
         problem = stored_problem(model, encoder, raw, options)
     else:

@@ -18,8 +18,8 @@ GROUPS, SAMPLE_WEIGHT = "groups", "sample_weight"
 class Beside:
     """Private: identifiers and survey weights that were given beside the rows, one for each row, or None."""
 
-    groups: Any = None
-    sample_weight: Any = None
+    groups: Any
+    sample_weight: Any
 
     @property
     def columns(self) -> list[tuple[str, ColumnValues]]:

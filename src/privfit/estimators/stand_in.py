@@ -8,14 +8,14 @@ import numpy as np
 from scipy.special import expit, ndtr, ndtri, softmax
 from scipy.stats import poisson, qmc
 
-from privfit._checks import FloatArray, in_range
+from privfit._checks import FloatArray, IntArray, in_range
 from privfit.data.blocks import Block, BlockKernel, RowTerms
 from privfit.data.caps import SlopeBounds
 from privfit.data.declarations import CategoricalColumn, Column, NumericColumn
 from privfit.data.design import INTERCEPT, Design, Target
 from privfit.data.encode import Encoder
 from privfit.data.schema import Schema
-from privfit.data.source import ArraySource, Coins, IntArray, RowSource
+from privfit.data.source import ArraySource, Coins, RowSource
 from privfit.data.tables import Table, open_table, with_rows
 from privfit.errors import InvalidArgument
 from privfit.estimators.assumptions import (

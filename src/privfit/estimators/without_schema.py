@@ -7,9 +7,13 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 from numpy.typing import NDArray
+from sklearn.base import BaseEstimator
+from sklearn.utils.validation import check_array, validate_data
 
-from privfit.data.columns import is_text, quietly
-from privfit.data.tables import whole_table
+from privfit._checks import FloatArray
+from privfit._silent import silence
+from privfit.data.columns import is_text, quietly, unmasked
+from privfit.data.tables import refuse_repeated_names, whole_table
 from privfit.errors import InvalidArgument, SchemaError
 
 UNREADABLE = "X must hold numbers; declare text columns in a schema"
@@ -26,6 +30,18 @@ _OTHER_TYPES = (
     *(nw.Datetime, nw.Date, nw.Duration, nw.Time),
 )
 
+_QUOTE_NOTHING = (
+    "Found array with",
+    "X has ",
+    "The feature names",
+    "Feature names are only supported",
+    "Sparse data",
+)
+"""How those messages of scikit-learn's validation begin that quote no cell."""
+
+_NUMBERS: dict[str, Any] = {"dtype": np.float64, "ensure_all_finite": False, "input_name": "X"}
+"""What scikit-learn's validation makes of predictors."""
+
 
 def refuse_declared(estimator: object, *, labels: bool) -> None:
     """Raise for an argument that says what a schema declares: beside one it would count for nothing.
@@ -35,6 +51,34 @@ def refuse_declared(estimator: object, *, labels: bool) -> None:
     for argument, why in _DECLARED.items():
         if getattr(estimator, argument, None) is not None and (labels or argument != "classes"):
             raise InvalidArgument(f"{argument} is for fits without a schema, {why}; leave it out")
+
+
+def numbers_of(estimator: BaseEstimator, X: Any, *, fewest: int = 1, reset: bool = True) -> FloatArray:
+    """Return what scikit-learn's validation returns, with no message that quotes a cell.
+
+    Nor one that says how many rows there are, where none are asked for. Names of columns are public, and
+    it may warn of them.
+    """
+    given, X = X, missing_as_nan(unmasked(X))
+    shape = getattr(X, "shape", None) or np.shape(quietly(lambda: np.asarray(X), UNREADABLE))
+    if len(shape) != 2:
+        raise SchemaError(
+            "X must be two-dimensional: an array or a data frame in memory. Reshape your data to "
+            "(rows, columns), or collect() a lazy frame"
+        )
+    if not shape[1] and (isinstance(X, pd.DataFrame) or not fewest):
+        raise SchemaError("X has no column; pass an array or a data frame with at least one")
+    refuse_complex("X", X)
+    refuse_repeated_names("X", X)
+    refuse_text_columns(given)
+    try:
+        validate_data(estimator, X, skip_check_array=True, reset=reset)
+        with np.errstate(all="ignore"), silence:  # a warning would depend on cells
+            return np.asarray(check_array(X, **_NUMBERS, ensure_min_samples=fewest, estimator=estimator))
+    except Exception as error:
+        if type(error) in (ValueError, TypeError) and str(error).startswith(_QUOTE_NOTHING):
+            raise
+    raise SchemaError(UNREADABLE)
 
 
 def refuse_complex(argument: str, values: Any) -> None:

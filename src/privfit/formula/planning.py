@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Self
 
 from privfit._checks import RelationName, coverage
-from privfit.data.encode import Encoder, SchemaEncoder
+from privfit.data.encode import Encoder
 from privfit.data.schema import Schema, SchemaLike
 from privfit.data.shares import ShareRule
 from privfit.errors import InvalidArgument
@@ -28,7 +28,7 @@ from privfit.estimators.split import shortest
 from privfit.inference.infer import BudgetSplit
 from privfit.losses import AbstractLoss
 from privfit.privacy.budget import Budget
-from privfit.terms.encoder import FormulaEncoder
+from privfit.terms.encoder import encoder_of
 
 
 def plan(
@@ -357,9 +357,7 @@ class _Regression:
         return cls(regression, formula, target)
 
     def encoder(self, schema: Schema) -> Encoder:
-        if self.formula is not None:
-            return FormulaEncoder(self.formula, schema, target_kind=self.model.target_kind)
-        return SchemaEncoder(schema, target=self.target, target_kind=self.model.target_kind)
+        return encoder_of(schema, self.formula, self.target, self.model.target_kind)
 
     def rehearsal(self, schema: Schema, assumptions: Assumptions, bounds: OpenBounds | None) -> Rehearsal:
         return Rehearsal.prepare(self.model, self.encoder, schema, assumptions, bounds)

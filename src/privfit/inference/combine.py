@@ -7,48 +7,14 @@ their average with weights proportional to ``1 / sd_k**2`` has the noise of one 
 budget of those steps. The transient of the solver drops out.
 """
 
-import math
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 import numpy as np
-from scipy.special import gammaincinv
 
 from privfit._checks import FloatArray
 from privfit.inference.covariance import Bread
-from privfit.solvers.base import (
-    Solution,
-    Step,
-    gradients_of,
-    precision,
-    precision_average,
-    quadratic_forms,
-)
-
-_BELIEVED = 0.999
-"""Probability with which noise alone passes for agreement of the steps."""
-
-_EXPLAINED, _TOLERATED = 3.0, 0.5
-"""How many times its expectation a squared Newton step may be for noise to explain it; how many standard
-errors it may be off by."""
-
-_FAR_END = 2.0
-"""Standard errors beyond the estimate up to which the optimum is thought to be."""
-
-_LONGEST = 5.0
-"""How many errors a Newton step may be long, root mean square, for one curvature to hold for it."""
-
-_LEFT = 2.0
-"""How often the distance that a last iterate had to go counts: the Hessian may be smaller on the way."""
-
-_MOST_BENT = 30.0
-"""How many times what passes for noise a change of curvature may have steps disagree by."""
-
-_FELT = 0.5
-"""What it may have them disagree by of what would pass for noise if sampling was noise as well."""
-
-_ROUNDS = 3
-"""Rounds in which the estimate and distances from it are found."""
+from privfit.solvers.base import Solution, Step, gradients_of, precision_average, precision_weights
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -113,8 +79,7 @@ def anchor(steps: Sequence[Step], sds: Sequence[float] | None = None) -> Anchor:
     points, gradients, noise = gradients_of(steps)
     sds = noise if sds is None else sds
     theta, gradient, sd = precision_average(points, gradients, sds)
-    weights = np.array([precision(each) for each in sds])
-    return Anchor(theta, gradient, steps[-1].preconditioner, sd, tuple(steps), weights / weights.sum())
+    return Anchor(theta, gradient, steps[-1].preconditioner, sd, tuple(steps), precision_weights(sds))
 
 
 def one_step(around: Anchor, bread: Bread) -> Estimate:
@@ -145,234 +110,6 @@ def one_step(around: Anchor, bread: Bread) -> Estimate:
     return Estimate(around.theta - move, covariance, around.steps, around.parts)
 
 
-@dataclass(frozen=True, slots=True)
-class Turning:
-    """What is known of how fast the curvature changes, to tell whether one Newton step leads to the optimum.
-
-    Parameters
-    ----------
-    rate : float
-        By what part the curvature changes over a step ``v`` with ``v'M v = 1``; 0 where nothing is known.
-    sampling : float
-        Mean over the coordinates of the sampling variance in units of ``M^-1``.
-    """
-
-    rate: float = 0.0
-    sampling: float = 0.0
-
-    def far_off(self, around: Anchor, bread: Bread) -> bool:
-        """Return whether a Newton step may be off by more than half a standard error.
-
-        Notes
-        -----
-        ``v'M v`` has the expectation ``sd**2 trace(M^-1)`` where noise alone makes the step. What is beyond
-        that says how far the solver was from the optimum, and that the step is off by ``rate v'M v / 2`` in
-        the norm of M: with few positives the curvature is a fraction of what it is at even odds, so that
-        steps of a length that suits those do not arrive.
-        """
-        squared = float(around.gradient @ bread.inverse @ around.gradient)
-        noise = around.sd**2 * float(np.trace(bread.inverse))
-        error = 0.5 * self.rate * max(squared - _EXPLAINED * noise, 0.0)
-        return error > _TOLERATED * math.sqrt(noise / around.theta.size + self.sampling)
-
-
-def left_to_go(steps: Sequence[Step], estimate: Estimate, bread: Bread, turning: Turning) -> bool:
-    """Return whether short steps left so much of the way to one Newton step that this does not arrive.
-
-    Parameters
-    ----------
-    steps : sequence of Step
-        All of them.
-    estimate : Estimate
-    bread : Bread
-    turning : Turning
-
-    Notes
-    -----
-    Of a way ``v`` K steps ``P`` leave ``(I - P M)**K v``, next to nothing along directions of much curvature.
-    The way is that to the estimate and, as noise may hide how long it is, two standard errors of it more.
-    What is left of it is as much of a Newton step, which is off as in `Turning.far_off`.
-    """
-    if turning.rate == 0.0:
-        return False
-    root = np.linalg.cholesky(bread.matrix).T
-    kept = np.linalg.matrix_power(np.eye(len(root)) - steps[-1].preconditioner @ bread.matrix, len(steps))
-    left = root @ kept
-    noise = math.sqrt(float(np.trace(left @ estimate.cov_noise @ left.T)))
-    length = float(np.linalg.norm(left @ (estimate.theta - steps[0].release.at))) + _FAR_END * noise
-    own = float(np.trace(root @ estimate.cov_noise @ root.T)) / len(root)
-    return 0.5 * turning.rate * length**2 > _TOLERATED * math.sqrt(own + turning.sampling)
-
-
-def far_along(
-    estimate: Estimate, center: FloatArray, *, along: FloatArray, rate: float, sampling: FloatArray
-) -> np.ndarray:
-    """Return along which directions a Newton step may be off by more than a standard error.
-
-    Parameters
-    ----------
-    estimate : Estimate
-        A Newton step from the average of late points.
-    center : array of shape (q,)
-        Where the bread was asked.
-    along : array of shape (m, q)
-        Each row times a step is by how much the predictors of some rows change, all alike, that no other
-        coefficient fits: those of one level of a factor.
-    rate : float
-        By what part their curvature may change for each unit of that, at most.
-    sampling : array of shape (q, q)
-        Sampling covariance of the estimate.
-
-    Returns
-    -------
-    bool array of shape (m,)
-
-    Notes
-    -----
-    Over a step ``v`` the mean curvature is that of its middle, up to the second order. A bread that was asked
-    at a distance ``u`` from there is off by the part ``rate u``, and the step by ``rate u v``. Of ``2 u v``
-    what noise explains is not counted, as in `Turning.far_off`.
-    """
-    start = estimate.start
-    noise = quadratic_forms(along, estimate.cov_noise)
-    step, missed = along @ (estimate.theta - start), along @ (0.5 * (start + estimate.theta) - center)
-    error = 0.5 * rate * np.maximum(2.0 * np.abs(step * missed) - _EXPLAINED * noise, 0.0)
-    return error > np.sqrt(noise + quadratic_forms(along, sampling))
-
-
-def too_long(estimate: Estimate, bread: Bread, sampling: FloatArray) -> bool:
-    """Return whether a Newton step from the last point of an estimate is longer than one of who arrived.
-
-    Its squared length in units of the errors (noise of both, and ``sampling``) is about one for each
-    coordinate where noise makes it. What a curvature that changes along a longer step makes it miss is a part
-    of its length, and nobody knows which. That of least squares changes, too, where residuals are beyond
-    their bound.
-    """
-    last = estimate.steps[-1]
-    step = bread.inverse @ last.gradient
-    errors = sampling + estimate.cov_noise + last.release.sd**2 * bread.inverse @ bread.inverse
-    return float(step @ np.linalg.lstsq(errors, step)[0]) > _LONGEST**2 * step.size
-
-
-def widened(
-    steps: Sequence[Step],
-    bread: Bread,
-    bend: FloatArray | None = None,
-    turning: Turning = Turning(),
-    sampling: float = 0.0,
-) -> Estimate:
-    """Return the estimate from the steps that agree, its noise widened as far as they contradict each other.
-
-    Steps that were asked before the solver arrived are left out, the earliest first, until the others agree
-    and are near the estimate, or half are left.
-
-    Parameters
-    ----------
-    steps : sequence of Step
-    bread : Bread
-    bend : array of shape (k, q), optional
-        See `privfit.solvers.base.Solution`.
-    turning : Turning
-    sampling : float
-        Standard deviation of what sampling adds to an entry of a gradient.
-    """
-    agreeing, sds = steps, deviations(steps, bread, bend)
-    while True:
-        excess, around = contradiction(agreeing, sds, bread), anchor(agreeing, sds)
-        far = turning.far_off(around, bread)
-        if (excess is None and not far) or 2 * len(agreeing) <= len(steps) + 1:
-            break
-        agreeing, sds = agreeing[1:], sds[1:]
-    bent = bend is not None and _far_bent(agreeing, bread, sampling, remaining=len(agreeing) < len(steps))
-    estimate = replace(one_step(around, bread), arrived=not (far or bent))
-    if excess is None:
-        return estimate
-    return replace(estimate, cov_noise=estimate.cov_noise + bread.inverse @ excess @ bread.inverse)
-
-
-def _far_bent(steps: Sequence[Step], bread: Bread, sampling: float, *, remaining: bool) -> bool:
-    """Return whether only a curvature that changes altogether explains how far steps disagree.
-
-    A change of it with the distance explains what noise does not, however much that is: the more, the further
-    apart the steps were asked. But at the numbers of a coarse grid a smoothed quantile is several times as
-    steep as elsewhere, and level between them, which the bread does not tell from one place. That is taken
-    to be so where they disagree by `_MOST_BENT`, or, where others had to be left out, beyond noise at all;
-    unless it is little beside sampling, as with large budgets.
-    """
-    noise = [step.release.sd for step in steps]
-    if disagreement(steps, noise, bread) <= (1.0 if remaining else _MOST_BENT):
-        return False
-    return disagreement(steps, [math.hypot(sd, sampling) for sd in noise], bread) > _FELT
-
-
-def deviations(steps: Sequence[Step], bread: Bread, bend: FloatArray | None) -> list[float]:
-    """Return how far the gradient of each step is off: by its noise, and by how far the curvature changes.
-
-    At ``theta + d`` the gradient is ``M d + r`` with ``r = E[x (x'd)**2 t] / 2``, t the third derivative of
-    the loss. If the curvature changes by the part ``norm(bend @ d)`` on the way, ``norm(r)`` is about
-    ``norm(bend @ d) norm(M d) / 2``. Neither its sign nor its direction is known: its square is added to
-    the variance in any direction. The distance d is that from the estimate that follows, found in rounds.
-    """
-    points, gradients, noise = (np.array(part) for part in gradients_of(steps))
-    if bend is None or not noise.all():
-        return noise.tolist()
-    sds, estimate = noise, points[-1] - bread.inverse @ gradients[-1]
-    for _ in range(_ROUNDS):
-        away = points - estimate
-        changed = np.linalg.norm(away @ bend.T, axis=1) * np.linalg.norm(away @ bread.matrix, axis=1)
-        sds = np.hypot(noise, 0.5 * changed)
-        around = anchor(steps, sds.tolist())
-        estimate = around.theta - bread.inverse @ around.gradient
-    return sds.tolist()
-
-
-def disagreement(steps: Sequence[Step], sds: Sequence[float], bread: Bread) -> float:
-    """Return how far steps disagree beyond ``sds``, 1 being the most that passes for agreement.
-
-    If the Hessian is ``M`` wherever gradients were asked, ``r_k = g_k - g - M (theta_k - theta)``, with ``g``
-    and ``theta`` the averages by precision, is what gradients are off by alone, and
-    ``T = sum(norm(r_k)**2 / v_k)`` is chi-squared with ``q (K - 1)`` degrees of freedom; ``v_k`` is
-    ``sds**2`` and what the noise of ``M`` adds to it, ``sd_M**2 / 2 (1 + 1/q) norm(theta_k - theta)**2``.
-    Steps that were asked too far from the optimum for one Newton step make it larger.
-
-    Returns
-    -------
-    float
-        T over its quantile `_BELIEVED`; 0 for a single step, and without noise.
-    """
-    around = anchor(steps, sds)
-    if len(steps) < 2 or around.sd == 0.0:
-        return 0.0
-    q, moves, left = around.theta.size, *_left(steps, around, bread)
-    of_bread = 0.5 * bread.sd**2 * (1.0 + 1.0 / q) * np.sum(moves**2, axis=1)
-    statistic = float(np.sum(left**2 / (np.array(sds) ** 2 + of_bread)[:, None]))
-    return statistic / (2.0 * float(gammaincinv(0.5 * q * (len(steps) - 1), _BELIEVED)))
-
-
-def contradiction(steps: Sequence[Step], sds: Sequence[float], bread: Bread) -> FloatArray | None:
-    """Return what `disagreement` of the steps beyond ``sds`` adds to the covariance of their mean gradient.
-
-    Returns
-    -------
-    array of shape (q, q) or None
-        None up to 1. Beyond it the scatter of a weighted mean, ``sum(w_k r_k r_k') / (K - 1)`` with ``r_k``
-        as there and ``w_k`` the parts of the precision: in the directions in which gradients disagree. For
-        one coefficient that is Birge's rule (1932, *The calculation of errors by the method of least
-        squares*).
-    """
-    if disagreement(steps, sds, bread) <= 1.0:
-        return None
-    around = anchor(steps, sds)
-    _, left = _left(steps, around, bread)
-    return around.sd**2 / (len(steps) - 1) * (left.T / np.array(sds) ** 2) @ left
-
-
-def _left(steps: Sequence[Step], around: Anchor, bread: Bread) -> tuple[FloatArray, FloatArray]:
-    """Return the distances of points from their average, and what is left of gradients, each (K, q)."""
-    moves = np.array([step.release.at for step in steps]) - around.theta
-    return moves, np.array([step.gradient for step in steps]) - around.gradient - moves @ bread.matrix
-
-
 def last_iterate(solution: Solution, bread: Bread) -> Estimate:
     """Return the last iterate with the covariance that its linear recursion gives.
 
@@ -388,24 +125,3 @@ def last_iterate(solution: Solution, bread: Bread) -> Estimate:
             noise = step.release.sd**2 * step.preconditioner @ step.preconditioner.T
             covariance = contraction @ covariance @ contraction.T + noise
     return Estimate(solution.theta, covariance, solution.late)
-
-
-def unfinished(estimate: Estimate, solution: Solution, bread: Bread) -> Estimate:
-    """Return the last iterate with the distance that its steps still had to go counted as an error.
-
-    Without noise the distance to the optimum is multiplied by ``A_k`` at every step (`last_iterate`), by
-    ``B = A_K ... A_1`` in all. So the iterate has gone ``I - B`` of the way from its start, and
-    ``B (I - B)^-1`` times the way that it went is left, if one Hessian holds for the whole way. It counts
-    `_LEFT` times over. An interval for an error ``d + s Z`` of standard error ``sqrt(s**2 + d**2)`` holds
-    95 % or more, whatever d is.
-    """
-    size = solution.theta.size
-    rest = np.eye(size)
-    with np.errstate(over="ignore", invalid="ignore"):
-        for step in solution.steps:
-            rest = rest - step.preconditioner @ (bread.matrix @ rest)
-    if not (np.isfinite(rest).all() and np.isfinite(estimate.cov_noise).all()):
-        return replace(estimate, cov_noise=np.zeros((size, size)), arrived=False)
-    went = solution.theta - solution.steps[0].release.at
-    left = _LEFT * rest @ np.linalg.lstsq(np.eye(size) - rest, went)[0]
-    return replace(estimate, cov_noise=estimate.cov_noise + np.outer(left, left))

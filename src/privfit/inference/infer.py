@@ -7,18 +7,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from privfit._checks import FloatArray, in_range
-from privfit.inference.combine import (
-    Estimate,
-    Turning,
-    anchor,
-    far_along,
-    last_iterate,
-    left_to_go,
-    one_step,
-    too_long,
-    unfinished,
-    widened,
-)
+from privfit.inference.agreement import widened
+from privfit.inference.arrival import UNKNOWN, Turning, far_along, left_to_go, too_long, unfinished
+from privfit.inference.combine import Estimate, anchor, last_iterate, one_step
 from privfit.inference.controls import hidden_numbers, in_parameter, uncontrolled
 from privfit.inference.covariance import Bread, average_hessian, bread_from, debiased, hidden, spread
 from privfit.inference.density_slope import corrected
@@ -143,17 +134,11 @@ def infer(solution: Solution, oracle: Oracle, *, directions: FloatArray) -> Infe
     unknown |= unit < _SMALLEST
     if from_point:
         settled = settle(solution, bread, reported, np.diag(cov_sampling))
-        estimate, unknown = settled.estimate, unknown | settled.unsettled
-    elif around is None:
-        estimate = unfinished(last_iterate(solution, bread), solution, bread)
+        estimate, astray = settled.estimate, settled.unsettled
     else:
-        turning = _turning(problem, bread, sampling)
-        of_gradients = math.sqrt(float(np.sum((bread.matrix @ sampling) * bread.matrix)) / len(sampling))
-        estimate = widened(solution.late, bread, solution.bend, turning, of_gradients)
-        unknown |= _left_behind(problem, directions, estimate, center, sampling)
-        unknown |= left_to_go(solution.steps, estimate, bread, turning)
-        unknown |= too_long(estimate, bread, sampling)
-    unknown |= (not estimate.arrived) | may_be_without_end(
+        estimate, astray = _along_steps(solution, directions, bread=bread, center=center, sampling=sampling)
+    unknown = unknown | astray
+    unknown = unknown | may_be_without_end(
         solution, directions, estimate=estimate, bread=bread, sampling=sampling
     )
     estimate = corrected(estimate, problem, hessian=bread.matrix, center=center)
@@ -177,6 +162,22 @@ def infer(solution: Solution, oracle: Oracle, *, directions: FloatArray) -> Infe
     lost = np.flatnonzero(np.any(hidden_numbers(problem, bread, solution.at_bounds), axis=0))
     hiding = tuple(problem.numbers[k][0] for k in lost)
     return Inference(*_parameter(problem, theta), *covariances, *freedom, hiding=hiding)
+
+
+def _along_steps(
+    solution: Solution, directions: FloatArray, *, bread: Bread, center: FloatArray, sampling: FloatArray
+) -> tuple[Estimate, np.ndarray]:
+    """Return the estimate that a solver's steps lead to, and along which directions they may not arrive."""
+    problem = solution.problem
+    if solution.report == "last":
+        estimate = unfinished(last_iterate(solution, bread), solution, bread)
+        return estimate, np.full(len(directions), not estimate.arrived)
+    turning = _turning(problem, bread, sampling)
+    of_gradients = math.sqrt(float(np.sum((bread.matrix @ sampling) * bread.matrix)) / len(sampling))
+    estimate = widened(solution.late, bread, solution.bend, turning, of_gradients)
+    astray = not estimate.arrived or too_long(estimate, bread, sampling)
+    astray = astray or left_to_go(solution.steps, estimate, bread, turning)
+    return estimate, _left_behind(problem, directions, estimate, center, sampling) | astray
 
 
 def _bread(solution: Solution, hessians: Sequence[Release]) -> Bread:
@@ -230,7 +231,7 @@ def _turning(problem: Problem, bread: Bread, sampling: FloatArray) -> Turning:
     """
     mean = float(bread.matrix[0, 0])
     if problem.basis is not None or not problem.has_intercept or problem.loss.n_outputs > 1 or mean <= 0.0:
-        return Turning()
+        return UNKNOWN
     rate = problem.loss.turning(mean) / math.sqrt(mean)
     return Turning(rate, float(np.sum(bread.matrix * sampling)) / len(sampling))
 

@@ -17,7 +17,14 @@ from privfit.inference.combine import Estimate, anchor, one_step
 from privfit.inference.covariance import Bread
 from privfit.problem.objective import Problem
 from privfit.problem.oracle import Oracle
-from privfit.solvers.base import Solution, Step, keep_scale_positive, quadratic_forms, take_step
+from privfit.solvers.base import (
+    Solution,
+    Step,
+    keep_scale_positive,
+    precision_weights,
+    quadratic_forms,
+    take_step,
+)
 from privfit.solvers.damping import Move, Proposal, trust
 from privfit.solvers.newton import propose
 from privfit.solvers.self_concordance import self_concordance
@@ -120,8 +127,7 @@ def _unsettled(
     released points, so all this is post-processing.
     """
     steps = solution.steps[-count:]
-    weights = np.array([step.weight for step in steps])
-    weights = weights / weights.sum()
+    weights = precision_weights([step.release.sd for step in steps])
     moves = np.array([step.release.at - estimate.theta for step in steps])
     gamma = bending(solution.problem, estimate.theta)
     if gamma * float(np.linalg.norm(moves[-1])) > 1.0:

@@ -6,7 +6,7 @@ import numpy as np
 
 from privfit._checks import FloatArray
 from privfit.inference.covariance import Bread
-from privfit.solvers.base import Step, quadratic_forms
+from privfit.solvers.base import Step, precision_weights, quadratic_forms
 from privfit.solvers.drawn import Drawn
 
 ROUNDING = 2.0**-48
@@ -112,8 +112,7 @@ def with_tails(dof: FloatArray, steps: Sequence[Step], part: FloatArray) -> Floa
     """
     if not any(step.release.planned.epsilon is not None for step in steps):
         return dof
-    weights = np.array([step.weight for step in steps])
-    weights = weights / weights.sum()
+    weights = precision_weights([step.release.sd for step in steps])
     kurtosis = part**2 * float(np.sum(weights**2)) / (_TAILS * (steps[0].gradient.size + 1.0))
     with np.errstate(divide="ignore"):
         return 1.0 / (1.0 / dof + kurtosis)

@@ -7,7 +7,7 @@ from typing import NoReturn, Protocol, TypeAlias, final
 import numpy as np
 from numpy.typing import NDArray
 
-from privfit._checks import FloatArray, whole
+from privfit._checks import FloatArray, IntArray, whole
 from privfit._threads import each_part, thread_count
 from privfit.errors import Incompatible
 from privfit.privacy.samplers import (
@@ -20,7 +20,6 @@ from privfit.privacy.samplers import (
     selection_sampler,
 )
 
-IntArray: TypeAlias = NDArray[np.int64]
 BoolArray: TypeAlias = NDArray[np.bool_]
 
 COIN_SIDES = 2**16

@@ -6,13 +6,12 @@ from typing import Any
 import numpy as np
 from numba import float64, int64, njit, void
 
-from privfit._checks import FloatArray
+from privfit._checks import FloatArray, IntArray
 from privfit.data.blocks import Block, BlockKernel, CodedBlock, CodedKernel
 from privfit.data.coded import by_code, numbers_of
 from privfit.data.lanes import padded
 from privfit.data.reduction import CHUNK_ROWS, chunk_rows
 from privfit.data.row_types import MATRIX, STRIDED, VECTOR, for_numbers
-from privfit.data.shares import IntArray
 from privfit.losses.base import AbstractLoss
 from privfit.losses.outside import guarded
 from privfit.losses.pointers import address, called

@@ -153,6 +153,10 @@ class Problem:
         bound = self.loss.constants.slope * self.norm_bound
         return bound if self.steep is None else bound * self.steep.part
 
+    def ridged_gradient_bound(self, radius: float) -> float:
+        """Return the largest norm of the objective's gradient, ridge included, within ``radius`` of 0."""
+        return self.gradient_bound + self.l2 * radius
+
     @property
     def slope_bounds(self) -> SlopeBounds | None:
         """What holds gradients to `gradient_bound` where weights and the bound on slopes alone do not."""

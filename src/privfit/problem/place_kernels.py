@@ -6,11 +6,10 @@ from typing import Any
 import numpy as np
 from numba import int64, njit, void
 
-from privfit._checks import FloatArray
+from privfit._checks import FloatArray, IntArray
 from privfit.data.blocks import Block, BlockKernel
 from privfit.data.reduction import CHUNK_ROWS
 from privfit.data.row_types import MATRIX, PLACES, STRIDED, VECTOR
-from privfit.data.shares import IntArray
 
 _TABLE = int64[:, ::1]
 

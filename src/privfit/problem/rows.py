@@ -4,10 +4,10 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from privfit._checks import FloatArray
+from privfit._checks import FloatArray, IntArray
 from privfit.data.blocks import Block, BlockKernel
 from privfit.data.reduction import CHUNK_ROWS, chunk_rows, sum_chunks
-from privfit.data.source import IntArray, RowSource
+from privfit.data.source import RowSource
 from privfit.problem.objective import Problem
 from privfit.problem.plan import ReleaseKind
 from privfit.problem.query_kernels import query_kernel

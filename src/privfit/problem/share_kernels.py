@@ -6,11 +6,10 @@ from typing import Any
 import numpy as np
 from numba import njit, void
 
-from privfit._checks import FloatArray
+from privfit._checks import FloatArray, IntArray
 from privfit.data.blocks import Block, BlockKernel, CodedBlock, CodedKernel
 from privfit.data.reduction import CHUNK_ROWS, chunk_rows
 from privfit.data.row_types import MATRIX, PLACES, STRIDED
-from privfit.data.shares import IntArray
 from privfit.losses.base import AbstractLoss
 from privfit.problem.bounded_kernels import steps_of
 

@@ -7,9 +7,8 @@ from typing import final
 
 import numpy as np
 
-from privfit._checks import FloatArray
+from privfit._checks import FloatArray, IntArray
 from privfit.data.blocks import TravellingKernel
-from privfit.data.shares import IntArray
 from privfit.errors import PlanViolation
 from privfit.privacy.allowance import Allowance
 from privfit.privacy.mechanisms import NoiseSource, NoNoise

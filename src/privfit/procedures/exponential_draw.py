@@ -49,7 +49,7 @@ class ExponentialDraw(AbstractProcedure):
     def bits(self, problem: Problem) -> int:
         """Return b of the public lattice of spacing ``radius * 2**-b`` that the answer is rounded to."""
         whole = score_range(problem, range_over_ball(problem, self.radius))
-        slope = problem.gradient_bound + problem.l2 * self.radius
+        slope = problem.ridged_gradient_bound(self.radius)
         return lattice_bits(self.epsilon / whole * problem.n_rows * slope, self.radius)
 
     def rate(self, problem: Problem) -> float:

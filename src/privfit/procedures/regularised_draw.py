@@ -32,6 +32,15 @@ _NEWTON_STEPS = 12
 _SHORTENED = 2.0 ** -np.arange(12.0)
 
 
+def largest_mean_curvature(problem: Problem) -> float:
+    """Return a bound on the mean eigenvalue of the objective's Hessian.
+
+    That is at most ``curvature * S + l2``, S the second moment of the rows, and the trace of S at most
+    ``norm_bound**2``.
+    """
+    return problem.loss.constants.curvature * problem.norm_bound**2 / problem.size + problem.l2
+
+
 def inverse_temperature(problem: Problem, strength: float, mu: float) -> float:
     """Return k with ``sensitivity * sqrt(k / strength) = mu``, less the margin.
 
@@ -143,7 +152,7 @@ class RegularisedGaussianDraw(AbstractProcedure):
         """Return the entry of the plan."""
         return PlannedRelease("draw", problem.size, problem.sensitivity("gradient"), mu=self.mu, sd=0.0)
 
-    def rounding(self, problem: Problem) -> "DrawRounding":
+    def rounding(self, problem: Problem) -> DrawRounding:
         """Return what rounding can do, from public facts.
 
         Notes
@@ -176,14 +185,9 @@ class RegularisedGaussianDraw(AbstractProcedure):
     def acceptance(self, problem: Problem) -> float:
         """Return a lower bound on the probability of accepting a proposal, from public facts.
 
-        It leaves `rounding` aside.
-
-        The Hessian of the objective is at most ``curvature * S + l2``, S the second moment of the rows, and
-        the trace of S at most ``norm_bound**2``; the determinant of ``1 + H / strength`` is largest for equal
-        eigenvalues.
+        It leaves `rounding` aside. The determinant of ``1 + H / strength`` is largest for equal eigenvalues.
         """
-        bend = problem.loss.constants.curvature * problem.norm_bound**2 / problem.size + problem.l2
-        return math.exp(-0.5 * problem.size * math.log1p(bend / self.strength))
+        return math.exp(-0.5 * problem.size * math.log1p(largest_mean_curvature(problem) / self.strength))
 
     def carry_out(self, problem: Problem, rows: Rows, noise: NoiseSource) -> FloatArray:
         """Draw the point."""

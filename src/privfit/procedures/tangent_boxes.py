@@ -15,10 +15,8 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from privfit._checks import FloatArray
+from privfit._checks import FloatArray, IntArray
 from privfit.privacy.mechanisms import NoiseSource
-
-IntArray: TypeAlias = NDArray[np.int64]
 
 Exponent: TypeAlias = Callable[[FloatArray], tuple[FloatArray, FloatArray]]
 """``g(points)`` of shape (m, p): values (m,) and subgradients (m, p)."""

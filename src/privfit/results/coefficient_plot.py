@@ -3,12 +3,11 @@
 import textwrap
 from collections.abc import Sequence
 from importlib.util import find_spec
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import NDArray
 
-from privfit._checks import FloatArray
+from privfit._checks import FloatArray, IntArray
 from privfit.errors import Incompatible
 from privfit.results.glyphs import drawable
 from privfit.results.numbers import clean, confidence, shorten_all
@@ -22,8 +21,6 @@ SAMPLING, NOISE, NONE = "#33638d", "#e8a13a", "#777777"
 """Colours of an interval without noise, of what noise adds, and of text in place of one."""
 
 _NAME_WIDTH, _TITLE_WIDTH = 34, 56
-
-IntArray: TypeAlias = NDArray[np.int_]
 
 
 def has_matplotlib() -> bool:

@@ -53,11 +53,6 @@ class Step:
     gradient: FloatArray
     preconditioner: FloatArray
 
-    @property
-    def weight(self) -> float:
-        """Precision of the gradient: the inverse of its noise variance; 1 without noise."""
-        return precision(self.release.sd)
-
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Solution:
@@ -227,6 +222,12 @@ def precision(sd: float) -> float:
     return 1.0 / sd**2 if sd > 0 else 1.0
 
 
+def precision_weights(sds: Sequence[float]) -> FloatArray:
+    """Return weights in proportion to the precisions of noise of these standard deviations, of sum 1."""
+    weights = np.array([precision(sd) for sd in sds])
+    return weights / weights.sum()
+
+
 def precision_average(
     points: Sequence[FloatArray], gradients: Sequence[FloatArray], sds: Sequence[float]
 ) -> tuple[FloatArray, FloatArray, float]:
@@ -244,10 +245,8 @@ def precision_average(
     sd : float
         Standard deviation of the noise in each entry of ``gradient``.
     """
-    noise = np.array(sds)
-    weights = np.array([precision(sd) for sd in sds])
-    weights = weights / weights.sum()
-    parts = weights * noise
+    weights = precision_weights(sds)
+    parts = weights * np.array(sds)
     return weights @ np.array(points), weights @ np.array(gradients), math.sqrt(parts @ parts)
 
 

@@ -13,7 +13,7 @@ from privfit.problem.objective import Problem
 from privfit.problem.oracle import Oracle
 from privfit.problem.plan import PlannedRelease
 from privfit.problem.schedule import allowance_of, growing_shares
-from privfit.procedures import ClippedGradient
+from privfit.procedures.clipped_gradient import ClippedGradient
 from privfit.solvers.base import AbstractSolver, Solution, Step
 from privfit.solvers.requirements import need_no_scale, need_one_predictor, need_smooth
 

@@ -282,17 +282,12 @@ def planned_geometry(
     )
 
 
-def _all_rows(longest: float) -> float:
-    del longest
-    return 1.0
-
-
 def released_geometry(
     problem: Problem,
     oracle: Oracle,
     *,
     basis_of: Callable[[Marginals, Problem], FloatArray] = Marginals.standardising,
-    part_of: Callable[[float], float] = _all_rows,
+    part_of: Callable[[float], float] = lambda _: 1.0,
     moment_noise: float = 0.0,
 ) -> tuple[Problem, Marginals, Frame]:
     """Release marginals, the norms of standardised rows and their second moment, and read them.

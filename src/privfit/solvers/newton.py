@@ -72,7 +72,7 @@ class NoisyNewton(AbstractSolver):
     """
 
     n_steps: int = 14
-    damping: "AbstractDamping | float | None" = None
+    damping: AbstractDamping | float | None = None
     hessian_share: float = _HESSIAN_SHARE
     growth: float = _GROWTH
     report: Literal["one-step", "last"] = "one-step"

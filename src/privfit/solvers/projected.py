@@ -152,7 +152,7 @@ class ProjectedNoisyGradientDescent(AbstractSolver):
         ``accuracy``: ``R B / sqrt(T) <= R C / sqrt(T) + R sd sqrt(q / T)``, each at most half of it.
         """
         radius = self.ball(problem)
-        ratio = 2.0 * radius * gradient_bound(problem, radius) / positive(accuracy=accuracy)
+        ratio = 2.0 * radius * problem.ridged_gradient_bound(radius) / positive(accuracy=accuracy)
         return max(2, math.ceil(ratio**2))
 
     def rows_for(self, accuracy: float, problem: Problem, allowance: Allowance) -> int:
@@ -181,7 +181,7 @@ class ProjectedNoisyGradientDescent(AbstractSolver):
         if self.n_steps is not None:
             return self.n_steps
         radius = self.ball(problem)
-        slope = gradient_bound(problem, radius)
+        slope = problem.ridged_gradient_bound(radius)
 
         def bound(steps: int) -> float:
             noise = problem.sensitivity("gradient") * _noise_growth(problem, allowance, steps - 1)
@@ -206,18 +206,13 @@ def minimiser_radius(problem: Problem) -> float:
     """
     if problem.l2 == 0.0 or not all(problem.penalised):
         return math.inf
-    return gradient_bound(problem, 0.0) / problem.l2
-
-
-def gradient_bound(problem: Problem, radius: float) -> float:
-    """Return the largest norm that the gradient of the objective, ridge included, can have in the ball."""
-    return problem.gradient_bound + problem.l2 * radius
+    return problem.gradient_bound / problem.l2
 
 
 def _root_mean_square(problem: Problem, radius: float, planned: Sequence[PlannedRelease]) -> float:
     """Return ``B = sqrt(C**2 + (1 - 1/T) q sd**2)``."""
     noise = math.fsum(one.size * one.sd**2 for one in planned) / (len(planned) + 1)
-    return math.hypot(gradient_bound(problem, radius), math.sqrt(noise))
+    return math.hypot(problem.ridged_gradient_bound(radius), math.sqrt(noise))
 
 
 def _noise_growth(problem: Problem, allowance: Allowance, asked: int) -> float:

@@ -12,7 +12,11 @@ from privfit.privacy.allowance import Allowance
 from privfit.problem.objective import Problem
 from privfit.problem.oracle import Oracle
 from privfit.problem.plan import PlannedRelease
-from privfit.procedures.regularised_draw import RegularisedBallDraw, RegularisedGaussianDraw
+from privfit.procedures.regularised_draw import (
+    RegularisedBallDraw,
+    RegularisedGaussianDraw,
+    largest_mean_curvature,
+)
 from privfit.procedures.score import lattice_margin
 from privfit.solvers.base import AbstractSolver, Solution
 from privfit.solvers.exponential import MOST_COLUMNS, default_radius
@@ -114,8 +118,7 @@ def _need_acceptance(problem: Problem, procedure: RegularisedGaussianDraw) -> No
     """Refuse where a draw would take very long, by a bound from public facts alone."""
     if procedure.acceptance(problem) >= LEAST_ACCEPTANCE:
         return
-    bend = problem.loss.constants.curvature * problem.norm_bound**2 / problem.size + problem.l2
-    enough = bend / math.expm1(-2.0 * math.log(LEAST_ACCEPTANCE) / problem.size)
+    enough = largest_mean_curvature(problem) / math.expm1(-2.0 * math.log(LEAST_ACCEPTANCE) / problem.size)
     raise Incompatible(
         f"solver: with strength={procedure.strength:.3g} in {problem.size} columns, a proposal of the "
         f"regularised exponential mechanism may be accepted less than once in {1 / LEAST_ACCEPTANCE:.0f} "

@@ -13,7 +13,7 @@ from privfit.problem.objective import Problem
 from privfit.problem.oracle import Oracle
 from privfit.problem.plan import PlannedRelease
 from privfit.problem.schedule import allowance_of
-from privfit.procedures import JointMoments, SmallestEigenvalue
+from privfit.procedures.moments import JointMoments, SmallestEigenvalue
 from privfit.solvers.base import AbstractSolver, Solution, floored_inverse, noise_norm
 from privfit.solvers.requirements import need_squared
 

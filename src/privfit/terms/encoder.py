@@ -13,7 +13,7 @@ from privfit.data.coded import CodedMatrix, Layout, Storage
 from privfit.data.columns import MISSING, encode_categorical, encode_numeric, naming
 from privfit.data.declarations import Column, NumericColumn
 from privfit.data.design import Design
-from privfit.data.encode import ROUNDING, SchemaEncoder, design_within
+from privfit.data.encode import ROUNDING, Encoder, SchemaEncoder, design_within
 from privfit.data.response import TargetKind
 from privfit.data.rows import coded_rows, written_out
 from privfit.data.schema import Schema
@@ -277,6 +277,13 @@ def _cells(table: Table, name: str, column: Column) -> tuple[NDArray, NDArray[np
         return numbers, np.isnan(numbers)
     codes = encode_categorical(values, column)
     return codes, codes == MISSING
+
+
+def encoder_of(schema: Schema, formula: str | None, target: str | None, kind: TargetKind) -> Encoder:
+    """Return the encoder of a formula; where there is none, that of a target by all other columns."""
+    if formula is None:
+        return SchemaEncoder(schema, target=target, target_kind=kind)
+    return FormulaEncoder(formula, schema, target_kind=kind)
 
 
 def _untransformed(column: Column) -> Column:

@@ -58,7 +58,7 @@ class ParsedFormula:
     named: frozenset[str]
 
 
-def parse_formula(formula: str, schema: Schema, *, as_stored: bool = False) -> ParsedFormula:
+def parse_formula(formula: str, schema: Schema, *, as_stored: bool) -> ParsedFormula:
     """Return what a formula means for tables of this schema.
 
     Parameters
