@@ -8,7 +8,7 @@ import pytest
 from scipy.stats import binom, norm
 
 import privfit as pf
-from privfit.inference.arrival import Turning, far_along, left_to_go
+from privfit.inference.arrival import Turning, bent_too_far, far_along, left_to_go
 from privfit.inference.combine import Anchor, Estimate, anchor, one_step
 from privfit.inference.covariance import Bread
 from privfit.losses import Huber, Logistic
@@ -67,6 +67,16 @@ def test_a_way_that_noise_may_hide_counts_up_to_its_far_end():
         rate = factor * 0.5 * math.sqrt(own) / (0.5 * left**2)
         assert left_to_go(steps, noisy, seen, Turning(rate=rate)) == (factor > 1.0)
     assert not left_to_go(steps, there, seen, Turning(rate=1.0, sampling=1e-12))
+
+
+def test_a_coefficient_hangs_on_a_model_that_moves_it_by_three_quarters_of_a_standard_error():
+    """A gradient of 0.1 leads by 0.1 as the bread was asked, and by 0.2 as the model moves it."""
+    way = {"bread": bread([1.0, 1.0]), "on_the_way": bread([0.5, 1.0])}
+    for sd in (0.13, 0.14):
+        moved = bent_too_far(around([0.1, 0.1], 0.0), np.eye(2), variance=np.full(2, sd**2), **way)
+        assert moved.tolist() == [0.75 * sd < 0.1, False]
+    still = {"bread": bread([1.0, 1.0]), "on_the_way": bread([1.0, 1.0])}
+    assert not bent_too_far(around([9.0, 9.0], 0.0), np.eye(2), variance=np.zeros(2), **still).any()
 
 
 def test_how_fast_curvatures_turn_is_that_of_the_functions():

@@ -18,6 +18,10 @@ errors it may be off by."""
 _FAR_END = 2.0
 """Standard errors beyond the estimate up to which the optimum is thought to be."""
 
+_BY_MODEL = 0.75
+"""Standard errors by which a model of the curvature may change where a step leads: it says about half of what
+there is to be said, or more."""
+
 _LONGEST = 5.0
 """How many errors a Newton step may be long, root mean square, for one curvature to hold for it."""
 
@@ -136,6 +140,25 @@ def too_long(estimate: Estimate, bread: Bread, sampling: FloatArray) -> bool:
     step = bread.inverse @ last.gradient
     errors = sampling + estimate.cov_noise + last.release.sd**2 * bread.inverse @ bread.inverse
     return float(step @ np.linalg.lstsq(errors, step)[0]) > _LONGEST**2 * step.size
+
+
+def bent_too_far(
+    around: Anchor, directions: FloatArray, *, bread: Bread, on_the_way: Bread, variance: FloatArray
+) -> np.ndarray:
+    """Return along which directions, (k,), a step hangs on what a model says of the curvature on its way.
+
+    Parameters
+    ----------
+    around : Anchor
+        Where the step begins.
+    directions : array of shape (k, q)
+    bread, on_the_way : Bread
+        As it was asked, and as the model moves it to the middle of the step.
+    variance : array of shape (k,)
+        Of the estimate along the directions.
+    """
+    change = (bread.inverse - on_the_way.inverse) @ around.gradient
+    return np.abs(directions @ change) > _BY_MODEL * np.sqrt(variance)
 
 
 def unfinished(estimate: Estimate, solution: Solution, bread: Bread) -> Estimate:

@@ -8,8 +8,16 @@ import numpy as np
 
 from privfit._checks import FloatArray, in_range
 from privfit.inference.agreement import widened
-from privfit.inference.arrival import UNKNOWN, Turning, far_along, left_to_go, too_long, unfinished
-from privfit.inference.combine import Estimate, anchor, last_iterate, one_step
+from privfit.inference.arrival import (
+    UNKNOWN,
+    Turning,
+    bent_too_far,
+    far_along,
+    left_to_go,
+    too_long,
+    unfinished,
+)
+from privfit.inference.combine import Anchor, Estimate, anchor, last_iterate, one_step
 from privfit.inference.controls import hidden_numbers, in_parameter, uncontrolled
 from privfit.inference.covariance import Bread, average_hessian, bread_from, debiased, hidden, spread
 from privfit.inference.density_slope import corrected
@@ -28,6 +36,9 @@ from privfit.solvers.drawn import Drawn
 
 _SMALLEST = math.sqrt(np.finfo(float).tiny / np.finfo(float).eps)
 """Unit in which a variance may underflow, to a standard error of 0."""
+
+_ROUNDS = 3
+"""Rounds in which the middle of a step is found."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,7 +135,8 @@ def infer(solution: Solution, oracle: Oracle, *, directions: FloatArray) -> Infe
     hessian, released = oracle.release_matrices(center)
     bread = _bread(solution, [*solution.curvature, hessian])
     meat = _meat(solution, bread, released)
-    at_end = _at_the_end(solution, bread, center)
+    on_the_way = _on_the_way(solution, bread, center)
+    at_end = _at_the_end(solution, bread, center, on_the_way)
     sampling = sandwich(at_end, meat, problem.n_rows)
     cov_sampling = reported @ spread(debiased(sampling, at_end), at_end) @ reported.T
     along = reported @ at_end.inverse
@@ -136,7 +148,9 @@ def infer(solution: Solution, oracle: Oracle, *, directions: FloatArray) -> Infe
         settled = settle(solution, bread, reported, np.diag(cov_sampling))
         estimate, astray = settled.estimate, settled.unsettled
     else:
-        estimate, astray = _along_steps(solution, directions, bread=bread, center=center, sampling=sampling)
+        estimate, astray = _along_steps(
+            solution, directions, bread=on_the_way, center=center, sampling=sampling
+        )
     unknown = unknown | astray
     unknown = unknown | may_be_without_end(
         solution, directions, estimate=estimate, bread=bread, sampling=sampling
@@ -145,6 +159,8 @@ def infer(solution: Solution, oracle: Oracle, *, directions: FloatArray) -> Infe
     theta = keep_scale_positive(problem, estimate.theta, center)
     cov_noise = reported @ spread(estimate.cov_noise, bread) @ reported.T
     total = np.diag(cov_sampling + cov_noise)
+    if around is not None:
+        unknown |= bent_too_far(around, reported, bread=bread, on_the_way=on_the_way, variance=total)
     dof = satterthwaite(
         reported,
         bread=at_end,
@@ -175,7 +191,7 @@ def _along_steps(
     turning = _turning(problem, bread, sampling)
     of_gradients = math.sqrt(float(np.sum((bread.matrix @ sampling) * bread.matrix)) / len(sampling))
     estimate = widened(solution.late, bread, solution.bend, turning, of_gradients)
-    astray = not estimate.arrived or too_long(estimate, bread, sampling)
+    astray = not estimate.arrived or (solution.model is None and too_long(estimate, bread, sampling))
     astray = astray or left_to_go(solution.steps, estimate, bread, turning)
     return estimate, _left_behind(problem, directions, estimate, center, sampling) | astray
 
@@ -194,17 +210,34 @@ def _meat(solution: Solution, bread: Bread, released: Release) -> Drawn:
     return meat_from(released, bread, problem.n_linear, least=least, shared=shared)
 
 
-def _at_the_end(solution: Solution, bread: Bread, center: FloatArray) -> Bread:
-    """Return the bread where the step from ``center`` leads, as far as the solver knows how it changes.
+def _on_the_way(solution: Solution, bread: Bread, center: FloatArray) -> Bread:
+    """Return the bread half-way of the step, where a model, if there is one, moves it from ``center``.
 
-    Of the way there what noise explains does not count.
+    Of the way what noise explains does not count.
     """
+    model, found = solution.model, bread
+    if model is None:
+        return bread
+    around = anchor(solution.late)
+    for _ in range(_ROUNDS):
+        found = bread.moved(model(center), model(around.theta + 0.5 * _way(around, found)))
+    return found
+
+
+def _at_the_end(solution: Solution, bread: Bread, center: FloatArray, on_the_way: Bread) -> Bread:
+    """Return the bread where the step leads, in the same way."""
     if solution.model is None:
         return bread
-    step = one_step(anchor(solution.late), bread)
-    way = step.theta - center
-    seen = 1.0 - float(np.trace(step.cov_noise)) / max(float(way @ way), 1e-300)
-    return bread.moved(solution.model(center), solution.model(center + max(seen, 0.0) * way))
+    around = anchor(solution.late)
+    end = around.theta + _way(around, on_the_way)
+    return bread.moved(solution.model(center), solution.model(end))
+
+
+def _way(around: Anchor, bread: Bread) -> FloatArray:
+    """Return the step from late points, (q,), less the part of it that noise explains."""
+    step = one_step(around, bread)
+    way = step.theta - around.theta
+    return max(1.0 - float(np.trace(step.cov_noise)) / max(float(way @ way), 1e-300), 0.0) * way
 
 
 def _unit_of(directions: FloatArray) -> FloatArray:

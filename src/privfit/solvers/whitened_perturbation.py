@@ -28,7 +28,7 @@ METHOD = "WhitenedObjectivePerturbation()"
 _RIDGES = tuple(1e-4 * 4.0**-k for k in range(7))
 """Least ridges relative to a row's curvature, from the largest: the smaller, the more rounding is felt."""
 
-_LARGEST_OUTCOME = 0.05
+_LARGEST_OUTCOME = 0.15
 """What the noise on the outcome may be, relative to the other noise and the sampling error together."""
 
 _DAMPING = 2.0
