@@ -28,7 +28,6 @@ from privfit.errors import InvalidArgument
 _SHRINK = 1.0 - 2.0**-40
 """Covers the rounding of the quotients, so that the shares of a unit sum to at most 1 in exact arithmetic."""
 
-
 _DOUBLE = 8
 """Octets of the longest floats that Arrow has."""
 

@@ -33,6 +33,7 @@ from privfit.problem.plan import PlannedRelease, Release
 from privfit.problem.schedule import planned_release
 from privfit.solvers.base import AbstractSolver, Solution, floored_inverse, keep_scale_positive
 from privfit.solvers.drawn import Drawn
+from privfit.solvers.self_concordance import turning_at
 
 _SMALLEST = math.sqrt(np.finfo(float).tiny / np.finfo(float).eps)
 """Unit in which a variance may underflow, to a standard error of 0."""
@@ -135,8 +136,7 @@ def infer(solution: Solution, oracle: Oracle, *, directions: FloatArray) -> Infe
     hessian, released = oracle.release_matrices(center)
     bread = _bread(solution, [*solution.curvature, hessian])
     meat = _meat(solution, bread, released)
-    on_the_way = _on_the_way(solution, bread, center)
-    at_end = _at_the_end(solution, bread, center, on_the_way)
+    on_the_way, at_end = _along_the_step(solution, bread, center)
     sampling = sandwich(at_end, meat, problem.n_rows)
     cov_sampling = reported @ spread(debiased(sampling, at_end), at_end) @ reported.T
     along = reported @ at_end.inverse
@@ -210,27 +210,18 @@ def _meat(solution: Solution, bread: Bread, released: Release) -> Drawn:
     return meat_from(released, bread, problem.n_linear, least=least, shared=shared)
 
 
-def _on_the_way(solution: Solution, bread: Bread, center: FloatArray) -> Bread:
-    """Return the bread half-way of the step, where a model, if there is one, moves it from ``center``.
+def _along_the_step(solution: Solution, bread: Bread, center: FloatArray) -> tuple[Bread, Bread]:
+    """Return the bread half-way of the step and at its end, as a model moves it there from ``center``.
 
-    Of the way what noise explains does not count.
+    Of the way what noise explains does not count. Without a model both are the bread itself.
     """
-    model, found = solution.model, bread
+    model = solution.model
     if model is None:
-        return bread
-    around = anchor(solution.late)
+        return bread, bread
+    here, around, half = model(center), anchor(solution.late), bread
     for _ in range(_ROUNDS):
-        found = bread.moved(model(center), model(around.theta + 0.5 * _way(around, found)))
-    return found
-
-
-def _at_the_end(solution: Solution, bread: Bread, center: FloatArray, on_the_way: Bread) -> Bread:
-    """Return the bread where the step leads, in the same way."""
-    if solution.model is None:
-        return bread
-    around = anchor(solution.late)
-    end = around.theta + _way(around, on_the_way)
-    return bread.moved(solution.model(center), solution.model(end))
+        half = bread.moved(here, model(around.theta + 0.5 * _way(around, half)))
+    return half, bread.moved(here, model(around.theta + _way(around, half)))
 
 
 def _way(around: Anchor, bread: Bread) -> FloatArray:
@@ -262,10 +253,10 @@ def _turning(problem: Problem, bread: Bread, sampling: FloatArray) -> Turning:
     There the first entry of the bread is the mean curvature ``h``, and ``v'M v / h`` the mean square by which
     predictors change over a step ``v``.
     """
-    mean = float(bread.matrix[0, 0])
-    if problem.basis is not None or not problem.has_intercept or problem.loss.n_outputs > 1 or mean <= 0.0:
+    rate = turning_at(problem, bread.matrix)
+    if rate == 0.0:
         return UNKNOWN
-    rate = problem.loss.turning(mean) / math.sqrt(mean)
+    rate /= math.sqrt(float(bread.matrix[0, 0]))
     return Turning(rate, float(np.sum(bread.matrix * sampling)) / len(sampling))
 
 

@@ -25,6 +25,7 @@ from privfit.solvers.base import (
 from privfit.solvers.damping import AbstractDamping, FixedDamping, Move, Proposal, default_damping
 from privfit.solvers.requirements import need_convex, need_smooth
 from privfit.solvers.row_bound import grown_bound
+from privfit.solvers.self_concordance import turning_at
 
 _HESSIAN_SHARE, _GROWTH = 0.4, 1.3
 
@@ -157,10 +158,10 @@ def _arrived(problem: Problem, steps: Sequence[Step], hessians: Sequence[Release
     average over the way would be too large.
     """
     last = hessians[-1].value
-    mean = float(last[0, 0])
-    rate = problem.loss.turning(mean) if problem.has_intercept and mean > 0.0 else 0.0
-    if rate == 0.0 or problem.loss.n_outputs > 1:
+    rate = turning_at(problem, last)
+    if rate == 0.0:
         return len(steps)
+    mean = float(last[0, 0])
     shifts = np.abs((np.array([hessian.at for hessian in hessians]) - end) @ last[0]) / mean
     sds = np.array([step.release.sd for step in steps]) / mean
     far = rate * (shifts - _EXPLAINED * np.hypot(sds, sds[-1])) > _NEAR

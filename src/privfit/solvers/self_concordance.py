@@ -8,7 +8,7 @@ number this is ``|rho'''| <= gamma rho''`` with nu = 2 and ``|rho'''| <= gamma (
 
 import math
 
-from privfit._checks import in_range, positive
+from privfit._checks import FloatArray, in_range, positive
 from privfit.problem.objective import Problem
 
 
@@ -44,3 +44,15 @@ def self_concordance(problem: Problem) -> float | None:
     if gamma is None and constants.self_concordance_3 is not None:
         gamma = second_kind(constants.self_concordance_3, constants.curvature)
     return None if gamma is None else along_rows(gamma, problem.norm_bound)
+
+
+def turning_at(problem: Problem, hessian: FloatArray) -> float:
+    """Return about how fast the mean curvature changes along the linear predictor, relative to itself.
+
+    Known of one predictor with a constant in encoded coordinates, where the first entry of the Hessian (q, q)
+    is the mean curvature; 0 for others.
+    """
+    mean = float(hessian[0, 0])
+    if problem.basis is not None or not problem.has_intercept or problem.loss.n_outputs > 1 or mean <= 0.0:
+        return 0.0
+    return problem.loss.turning(mean)
