@@ -436,6 +436,7 @@ def test_rows_for_a_width():
     assert str(needed).startswith(f"Needed: {needed.n_rows:,} rows")
 
 
+@pytest.mark.usefixtures("few_rehearsals")
 def test_rows_for_power_by_name():
     common = {"schema": SCHEMA, "model": "ols", "epsilon": 4}
     needed = pf.sample_size("wage ~ age + job", power=0.8, effect={"job[T.b]": 3}, **common)

@@ -319,7 +319,7 @@ def test_epsilon_is_monotone():
     for scheme in ("one", "poisson"):
         for name, values in (
             ("ratio", (0.2, 0.6, 1.6)),
-            ("rate", (0.001, 0.01, 0.1)),
+            ("rate", (0.004, 0.02, 0.1)),
             ("steps", (30, 1000, 5000)),
         ):
             costs = [epsilon(**{name: value}, scheme=scheme) for value in values]

@@ -471,7 +471,7 @@ VALUES = st.recursive(
 )
 
 
-@settings(max_examples=300, suppress_health_check=[HealthCheck.too_slow], deadline=None)
+@settings(max_examples=150, suppress_health_check=[HealthCheck.too_slow], deadline=None)
 @given(place=st.sampled_from(PLACES), value=VALUES, drop=st.booleans())
 def test_any_part_replaced_or_dropped_is_refused_or_predicts(place, value, drop):
     k, keys = place

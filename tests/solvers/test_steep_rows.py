@@ -115,10 +115,10 @@ def test_rows_that_are_too_long_say_nothing_while_it_is_found_how_steep_they_are
         assert (reach(x) <= 1.0).sum() >= 2
 
 
-def errors_of_fits(strength):
-    """Return errors of a right logit of two covariates in standard errors, 200 tables with mu = 0.5."""
+def errors_of_fits(strength, tables):
+    """Return errors of a right logit of two covariates in standard errors, with mu = 0.5."""
     away = []
-    for seed in range(200):
+    for seed in range(tables):
         rng = np.random.default_rng(seed)
         x = rng.normal(size=(1000, 2))
         theta = strength * np.array([1.0, -1.0]) / np.sqrt(2.0)
@@ -140,11 +140,11 @@ def test_intervals_have_the_stated_size_where_rows_are_weighted_and_slack_keeps_
     one). Six of them. Slopes that are cut at the anchor itself lead estimates away along the signal, by 0.18
     and 0.13 standard errors in the same tables with the same noise, 15 and 9 standard errors of that.
     """
-    away = errors_of_fits(strength)
+    away = errors_of_fits(strength, 200)
     assert np.isfinite(away).mean() > 0.9
     assert abs(np.nanmean(away**2) - 1.0) < 0.68
     steepest = steep.steepest
     monkeypatch.setattr(steep, "steepest", lambda loss, eta, slack: steepest(loss, eta, 0.0))
-    more = (errors_of_fits(strength) - away) @ [0.0, 0.5, -0.5]
+    more = (errors_of_fits(strength, 80) - away[:80]) @ [0.0, 0.5, -0.5]
     more = more[np.isfinite(more)]
     assert np.mean(more) > 5.0 * np.std(more) / np.sqrt(more.size)

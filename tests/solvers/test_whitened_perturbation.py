@@ -180,9 +180,9 @@ def test_errors_from_noise_have_the_stated_size(loss):
 @pytest.mark.statistical
 @pytest.mark.parametrize(("n", "epsilon"), [(800, 1.0), (3000, 4.0)])
 def test_intervals_cover(n, epsilon):
-    """300 tables: finite intervals hold the truth in 91 to 98.5 %, binomial limits of 1e-7 on each side."""
+    """200 tables: finite intervals hold the truth in 91 to 98.5 %, binomial limits of 1e-7 on each side."""
     hits, finite = 0, 0
-    for seed in range(300):
+    for seed in range(200):
         problem, x, y = uneven(n, 1000 + seed)
         solution, oracle = solved(problem, x, y, budget=Budget(epsilon), seed=seed, inference=True)
         found = infer(solution, oracle, directions=np.eye(3)[1:2])
@@ -191,7 +191,7 @@ def test_intervals_cover(n, epsilon):
             half = stats.t.ppf(0.975, found.dof[0]) * math.sqrt(variance)
             hits += abs(found.theta[1] - 1.0) <= half
             finite += 1
-    assert finite >= 200
+    assert finite >= 133
     assert stats.binom.cdf(hits, finite, 0.91) > 1e-7
     assert stats.binom.sf(hits - 1, finite, 0.985) > 1e-7
 

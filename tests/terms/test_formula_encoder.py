@@ -236,7 +236,7 @@ def as_table(rows):
     return Table([(name, np.array([row[name] for row in rows], dtype=object)) for name in ENCODER.needed])
 
 
-@settings(deadline=None, max_examples=200)
+@settings(deadline=None, max_examples=100)
 @given(st.lists(ROW, min_size=1, max_size=8), st.randoms(use_true_random=False))
 def test_a_row_is_encoded_alike_in_any_company(rows, random):
     x, y = ENCODER.encode(as_table(rows))
