@@ -3,6 +3,7 @@
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any, Self, cast
 
 import numpy as np
@@ -331,9 +332,9 @@ def _side_by_side(columns: Sequence[ColumnValues]) -> NDArray[Any] | None:
     arrays = cast(Sequence[NDArray[Any]], columns)
     if len({(values.dtype, values.strides) for values in arrays}) != 1 or not holds_numbers(arrays[0]):
         return None
-    places = np.array([values.__array_interface__["data"][0] for values in arrays], dtype=np.int64)
-    apart = np.unique(np.diff(places))
-    if apart.size > 1:
+    places = [values.__array_interface__["data"][0] for values in arrays]
+    apart = {following - place for place, following in pairwise(places)}
+    if len(apart) > 1:
         return None
-    shape, strides = (arrays[0].size, len(arrays)), (arrays[0].strides[0], int(apart.sum()))
+    shape, strides = (arrays[0].size, len(arrays)), (arrays[0].strides[0], sum(apart))
     return np.lib.stride_tricks.as_strided(arrays[0], shape=shape, strides=strides, writeable=False)

@@ -306,6 +306,7 @@ def _plain_inverse(matrix: FloatArray) -> FloatArray | None:
     factor, failed = _factored(matrix, lower=1) if matrix.size else (matrix, True)
     if failed:
         return None
-    lower: FloatArray = np.tril(_inverted(factor, lower=1)[0])
-    inverse = lower + np.tril(lower, -1).T
+    lower: FloatArray = _inverted(factor, lower=1)[0]  # above the diagonal it is 0, as in the factor
+    inverse = lower + lower.T
+    np.fill_diagonal(inverse, lower.diagonal())
     return inverse if np.trace(inverse) * np.trace(matrix) < _CLEARLY else None

@@ -142,7 +142,7 @@ def likelier_mean(
     if otherwise is alike or usual.squared <= noisy.size + 2.0 * DECISIVE:
         return usual.mean
     other = _belief(noisy, noise, contrasts, energy=energy, alike=otherwise)
-    return other.mean if other.log_likelihood > usual.log_likelihood + DECISIVE else usual.mean
+    return other.mean if other.log_likelihood() > usual.log_likelihood() + DECISIVE else usual.mean
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -154,13 +154,21 @@ class _Belief:
     mean : array of shape (m p,)
     squared : float
         Squared length of the estimate in standard deviations of prior and noise together.
-    log_likelihood : float
-        Up to a constant.
+    total : array of shape (m p, m p)
+        The covariance of both, in the coordinates that are alike.
+    scale : array of shape (m p, m p)
+        Coefficients in these coordinates.
     """
 
     mean: FloatArray
     squared: float
-    log_likelihood: float
+    total: FloatArray
+    scale: FloatArray
+
+    def log_likelihood(self) -> float:
+        """Return it up to a constant."""
+        size = float(np.linalg.slogdet(self.total)[1]) + 2.0 * float(np.linalg.slogdet(self.scale)[1])
+        return -0.5 * (self.squared + size)
 
 
 def _belief(
@@ -185,9 +193,7 @@ def _belief(
     prior = prior.reshape(noise.shape)
     total = prior + noise
     weighed = np.linalg.solve(total, noisy)
-    squared, size = float(noisy @ weighed), float(np.linalg.slogdet(total)[1])
-    size += 2.0 * float(np.linalg.slogdet(scale)[1])
-    return _Belief(scale @ prior @ weighed, squared, -0.5 * (squared + size))
+    return _Belief(scale @ prior @ weighed, float(noisy @ weighed), total, scale)
 
 
 def _both_sides(factor: FloatArray, matrix: FloatArray) -> FloatArray:
