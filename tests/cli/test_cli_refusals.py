@@ -30,6 +30,7 @@ def fit(invoke, people, schema):
         (["--mu", 0], "InvalidArgument: mu"),
         (["--rho", "inf"], "InvalidArgument: rho"),
         (["--l2", -1], "InvalidArgument: l2"),
+        (["--l2", "1e51"], "InvalidArgument: l2 must lie in [0, 1e+50], got 1e+51"),
         (["--level", 1], "InvalidArgument: level"),
         (["--level", 0.05], "InvalidArgument: level is the coverage"),
         (["--solver", "magic"], "InvalidArgument: solver"),

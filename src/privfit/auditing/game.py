@@ -1,6 +1,5 @@
 """The distinguishing game: run a solver on two worst-case neighbours, many times, and tell them apart."""
 
-import math
 from dataclasses import dataclass
 from typing import Final, final
 
@@ -21,7 +20,7 @@ from privfit.privacy.budget import Budget
 from privfit.privacy.composition import compose
 from privfit.privacy.mechanisms import NoiseSource, make_source
 from privfit.privacy.relation import Relation
-from privfit.problem.objective import Problem
+from privfit.problem.objective import LARGEST_RIDGE, Problem
 from privfit.problem.oracle import Oracle
 from privfit.problem.plan import Plan
 from privfit.solvers import AbstractSolver, settle
@@ -179,7 +178,7 @@ def _problem(loss: AbstractLoss, n_rows: int, relation: Relation, norm_bound: fl
         norm_bound=norm_bound,
         n_rows=n_rows,
         relation=relation,
-        l2=in_range(0.0, math.inf, closed="left", l2=l2),
+        l2=in_range(0.0, LARGEST_RIDGE, l2=l2),
         start=start,
         penalised=(True,),
         bounded=True,

@@ -1,6 +1,5 @@
 """The public problem that a fit solves, and its plan."""
 
-import math
 from dataclasses import replace
 
 import numpy as np
@@ -15,7 +14,7 @@ from privfit.estimators.options import FitOptions
 from privfit.planning import make_plan, preceded
 from privfit.privacy.composition import compose
 from privfit.privacy.relation import Relation
-from privfit.problem.objective import Problem
+from privfit.problem.objective import LARGEST_RIDGE, Problem
 from privfit.problem.plan import Plan
 from privfit.solvers import NonPrivate
 
@@ -26,7 +25,7 @@ def make_problem(model: Model, design: Design, options: FitOptions, *, n_rows: i
     Where nothing declares how long rows may be, the solver says it.
     """
     loss = model.loss(design)
-    in_range(0.0, math.inf, closed="left", l2=options.l2)
+    in_range(0.0, LARGEST_RIDGE, l2=options.l2)
     if n_rows > MOST_ROWS:
         raise InvalidArgument(f"n_rows must be at most {MOST_ROWS}")
     n_coef = len(design.columns) * loss.n_outputs

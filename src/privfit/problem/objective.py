@@ -19,6 +19,9 @@ from privfit.problem.share_kernels import CLASSES
 from privfit.problem.steep import SteepRows
 from privfit.problem.turning import for_each, longest_row, matrix_rounding, turned_rows
 
+LARGEST_RIDGE = 1e50
+"""Ridge weight up to which squares of a curvature, and what these are divided by, are finite."""
+
 UNIT_SCALE_RESPONSE = 3.0
 """Size to which a response on a unit scale without declared bounds is cut for its mean and spread."""
 
