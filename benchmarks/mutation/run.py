@@ -112,6 +112,11 @@ _GRID = (
     (*_SAMPLED, "-k", "any_window or is_a_probability or far_out or extreme_ratios or agree_with_dp"),
 )
 
+_DRAWN = (
+    *_tests("procedures/test_exponential"),
+    "-k",
+    "within_epsilon or room_for or worst_neighbours or private_median or saturates",
+)
 SUITES = {
     "privacy.relation": Suite(_tests("privacy/test_relation")),
     "problem.queries": Suite(
@@ -212,6 +217,23 @@ SUITES = {
     "problem.coded_moments": Suite(
         (*_tests("problem/test_matrices_together"), "-k", "both_sums"),
         (*_tests("problem/test_coded_rows"), "-k", "within_the_bound_on_rounding or several_classes"),
+    ),
+    "procedures.score": Suite(_tests("procedures/test_score"), _DRAWN),
+    "procedures.exponential_candidates": Suite(
+        _tests("procedures/test_score"),
+        (*_tests("procedures/test_exponential"), "-k", "selected_with or (selection and epsilon)"),
+    ),
+    "procedures.exponential_draw": Suite(_tests("procedures/test_score"), _DRAWN),
+    "inference.combine": Suite(
+        _tests("inference/test_combine"),
+        (
+            *_tests("inference/test_noise_covariance", "inference/test_agreement"),
+            "-k",
+            "iterate or names_the",
+        ),
+    ),
+    "solvers.self_concordance": Suite(
+        _tests("solvers/test_self_concordance"), (*_tests("solvers/test_newton"), "-k", "conversions")
     ),
     "solvers.spacing": Suite(_tests("solvers/test_spacing")),
     "estimators.counting": Suite(_tests("estimators/test_counting")),

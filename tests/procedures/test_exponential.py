@@ -190,7 +190,7 @@ def test_a_private_median_has_the_stated_density(seed, rng):
 @pytest.mark.parametrize("seed", [1, None], ids=["seeded", "secure"])
 @pytest.mark.parametrize("score", [None, ZeroOne()])
 def test_candidates_are_selected_with_the_stated_probabilities(seed, score, rng):
-    """Chi-square over 5 candidates, all expected 20 times; false alarm 1e-7.
+    """Chi-square over 5 candidates, all expected 20 times; false alarm 1e-7. Half of them pay for a ridge.
 
     Half and 1.5 times the rate are found with chances above 0.9998.
     """
@@ -198,18 +198,18 @@ def test_candidates_are_selected_with_the_stated_probabilities(seed, score, rng)
     n = 30
     x = rng.normal(size=(n, 2))
     y = (x[:, 0] > 0.2).astype(float)
-    problem = problem_of(Logistic(), n, 2, norm_bound=10.0)
+    problem = problem_of(Logistic(), n, 2, norm_bound=10.0, l2=0.8)
     candidates = ((1.0, 0.0), (0.0, 1.0), (-1.0, 0.0), (1.0, 1.0), (0.4, -0.9))
     epsilon = 0.3 if score else 4.0
     selection = ExponentialSelection(epsilon, candidates, score or LossScore(Logistic()))
     rows, eta = rows_of(problem, x, y), x @ np.array(candidates).T
     wrong = ((eta > 0) != (y[:, None] > 0.5)).sum(axis=0)
     loss = (np.logaddexp(0, eta) - y[:, None] * eta).sum(axis=0)
-    span = 1.0 if score else 10.0 * math.sqrt(2)
+    span, ridge = 1.0 if score else 10.0 * math.sqrt(2), 0.4 * n * np.array(candidates)[:, 1] ** 2
     picked = [tuple(selection.carry_out(problem, rows, noise)) for _ in range(2000)]
     counts = np.array([picked.count(candidate) for candidate in candidates])
     for factor, fits in ((1.0, True), (1.5, False), (0.5, False)):
-        weight = np.exp(-factor * epsilon / (2 * span) * (wrong if score else loss))
+        weight = np.exp(-factor * epsilon / (2 * span) * ((wrong if score else loss) + ridge))
         expected = 2000 * weight / weight.sum()
         assert not fits or expected.min() >= 20  # the law of chi-square holds for such
         pvalue = stats.chisquare(counts, expected).pvalue
