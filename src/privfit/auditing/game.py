@@ -6,7 +6,7 @@ from typing import Final, final
 import numpy as np
 
 from privfit import _progress
-from privfit._checks import FloatArray, in_range, positive, true_or_false, whole
+from privfit._checks import FloatArray, in_range, positive, sized, true_or_false, whole
 from privfit.auditing.compare import FEWEST_RUNS, Claim, compare_outcomes
 from privfit.auditing.result import AuditResult
 from privfit.data.clamp import influence_weights, schweppe_weights
@@ -142,7 +142,7 @@ def audit(
     inference = true_or_false(inference=inference)
     trials = whole(FEWEST_RUNS, trials=trials)
     in_range(0.0, 1.0, closed="neither", confidence=confidence)
-    problem = _problem(loss, whole(2, n_rows=n_rows), Relation(relation), positive(norm_bound=norm_bound), l2)
+    problem = _problem(loss, whole(2, n_rows=n_rows), Relation(relation), sized(norm_bound=norm_bound), l2)
     chosen = settle(solver, problem, budget, inference=inference)
     plan = make_plan(problem, chosen, Allowance.of(budget), inference=inference)
     if not plan.private:

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from privfit._checks import in_range, one_of, positive
+from privfit._checks import in_range, one_of, positive, sized
 from privfit.data.design import Design
 from privfit.data.response import TargetKind
 from privfit.errors import Incompatible, InvalidArgument
@@ -101,7 +101,7 @@ def linear_regression(residual_bound: float | None = None) -> Model:
 
     def loss(design: Design) -> AbstractLoss:
         if residual_bound is not None:
-            return Squared(residual_bound / design.target.half_width)
+            return Squared(sized(residual_bound=residual_bound / design.target.half_width))
         return Squared(1.0, adapts=True) if design.target.bounded else Squared(UNIT_SCALE_RESIDUAL)
 
     title = "Linear regression (least squares{})"

@@ -4,8 +4,8 @@ from dataclasses import replace
 
 import numpy as np
 
-from privfit._checks import FloatArray, in_range
-from privfit.data.clamp import NORM_BOUNDS, Weighting, default_norm_bound, influence_weights, schweppe_weights
+from privfit._checks import FloatArray, in_range, sized
+from privfit.data.clamp import Weighting, default_norm_bound, influence_weights, schweppe_weights
 from privfit.data.design import Design
 from privfit.data.source import MOST_ROWS
 from privfit.errors import Incompatible, InvalidArgument, TooLittleData
@@ -37,7 +37,7 @@ def make_problem(model: Model, design: Design, options: FitOptions, *, n_rows: i
         start.append(0.5 if design.target.bounded else 1.0)
     declared = design.norm_bound
     if declared is not None:
-        in_range(*NORM_BOUNDS, norm_bound=declared)
+        sized(norm_bound=declared)
     problem = Problem(
         loss=loss,
         columns=design.names,

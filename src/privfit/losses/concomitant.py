@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import ClassVar, final
 
-from privfit._checks import positive
+from privfit._checks import sized
 from privfit.losses.base import AbstractLoss, LossConstants, ScalarFunctions, TargetKind, scalar
 from privfit.losses.huber import GAUSSIAN_95
 
@@ -83,7 +83,7 @@ class ConcomitantHuber(AbstractLoss):
     symmetric: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
-        positive(c=self.c)
+        sized(c=self.c)
 
     @property
     def name(self) -> str:

@@ -8,7 +8,7 @@ from typing import Any, ClassVar, TypeAlias, final
 import numpy as np
 from numba import njit
 
-from privfit._checks import FloatArray, one_of, positive
+from privfit._checks import FloatArray, one_of, sized
 from privfit.errors import InvalidArgument
 from privfit.losses.base import (
     AbstractLoss,
@@ -107,9 +107,9 @@ class Custom(AbstractLoss):
     proven: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
-        positive(slope_bound=self.slope_bound)
+        sized(slope_bound=self.slope_bound)
         if self.curvature_bound != float("inf"):
-            positive(curvature_bound=self.curvature_bound)
+            sized(curvature_bound=self.curvature_bound)
             if self.curvature is None:
                 raise InvalidArgument("curvature is needed with a finite curvature_bound")
         one_of(("numeric", "binary", "count"), target_kind=self.target_kind)

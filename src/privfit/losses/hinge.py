@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import ClassVar, final
 
-from privfit._checks import positive
+from privfit._checks import sized
 from privfit.losses.base import AbstractLoss, LossConstants, ScalarFunctions, TargetKind, scalar, zero
 from privfit.losses.margin import side_of
 
@@ -95,7 +95,7 @@ class SmoothedHinge(AbstractLoss):
     )
 
     def __post_init__(self) -> None:
-        positive(width=self.width)
+        sized(width=self.width)
 
     @property
     def name(self) -> str:

@@ -3,7 +3,7 @@
 from dataclasses import dataclass, replace
 from typing import ClassVar, final
 
-from privfit._checks import positive
+from privfit._checks import sized
 from privfit.losses.base import AbstractLoss, LossConstants, ScalarFunctions, TargetKind, scalar
 
 GAUSSIAN_95 = 1.345
@@ -48,7 +48,7 @@ class Huber(AbstractLoss):
     functions: ClassVar[ScalarFunctions] = _FUNCTIONS
 
     def __post_init__(self) -> None:
-        positive(threshold=self.threshold)
+        sized(threshold=self.threshold)
 
     @property
     def name(self) -> str:
@@ -90,7 +90,7 @@ class Squared(AbstractLoss):
     functions: ClassVar[ScalarFunctions] = _FUNCTIONS
 
     def __post_init__(self) -> None:
-        positive(bound=self.bound)
+        sized(bound=self.bound)
 
     @property
     def name(self) -> str:

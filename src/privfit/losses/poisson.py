@@ -4,7 +4,7 @@ import math
 from dataclasses import dataclass
 from typing import ClassVar, final
 
-from privfit._checks import in_range, positive
+from privfit._checks import in_range, sized
 from privfit.losses.base import AbstractLoss, LossConstants, ScalarFunctions, TargetKind, scalar
 from privfit.losses.means import CountMeans
 
@@ -72,7 +72,7 @@ class Poisson(AbstractLoss):
 
     def __post_init__(self) -> None:
         in_range(0.0, LARGEST_PREDICTOR, closed="right", bound=self.bound)
-        positive(count_bound=self.count_bound)
+        sized(count_bound=self.count_bound)
 
     @property
     def name(self) -> str:

@@ -4,7 +4,7 @@ from dataclasses import dataclass, replace
 from statistics import NormalDist
 from typing import ClassVar, final
 
-from privfit._checks import in_range, positive
+from privfit._checks import in_range, positive, sized
 from privfit.errors import InvalidArgument
 from privfit.losses.base import AbstractLoss, LossConstants, ScalarFunctions, TargetKind, scalar, zero
 
@@ -149,7 +149,7 @@ class SmoothedQuantile(AbstractLoss):
 
     def __post_init__(self) -> None:
         in_range(0.0, 1.0, closed="neither", tau=self.tau)
-        positive(width=self.width)
+        sized(width=self.width)
         if self.least is not None and positive(least=self.least) > self.width:
             raise InvalidArgument("least is a width that is smaller than the one to begin with")
 

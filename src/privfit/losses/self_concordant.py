@@ -8,7 +8,7 @@ import math
 from dataclasses import dataclass
 from typing import ClassVar, final
 
-from privfit._checks import positive
+from privfit._checks import sized
 from privfit.losses.base import AbstractLoss, LossConstants, ScalarFunctions, TargetKind, scalar
 from privfit.losses.huber import GAUSSIAN_95
 
@@ -93,7 +93,7 @@ class LogCosh(AbstractLoss):
     functions: ClassVar[ScalarFunctions] = ScalarFunctions(_logcosh_value, _logcosh_slope, _logcosh_curvature)
 
     def __post_init__(self) -> None:
-        positive(c=self.c)
+        sized(c=self.c)
 
     @property
     def name(self) -> str:
@@ -133,7 +133,7 @@ class PseudoHuber(AbstractLoss):
     functions: ClassVar[ScalarFunctions] = ScalarFunctions(_pseudo_value, _pseudo_slope, _pseudo_curvature)
 
     def __post_init__(self) -> None:
-        positive(c=self.c)
+        sized(c=self.c)
 
     @property
     def name(self) -> str:
@@ -179,7 +179,7 @@ class SelfConcordantHuber(AbstractLoss):
     )
 
     def __post_init__(self) -> None:
-        positive(c=self.c)
+        sized(c=self.c)
 
     @property
     def name(self) -> str:

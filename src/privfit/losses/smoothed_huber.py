@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import ClassVar, final
 
-from privfit._checks import positive
+from privfit._checks import sized
 from privfit.losses.base import AbstractLoss, LossConstants, ScalarFunctions, TargetKind, scalar
 from privfit.losses.huber import GAUSSIAN_95
 
@@ -60,8 +60,8 @@ class SmoothedHuber(AbstractLoss):
     functions: ClassVar[ScalarFunctions] = ScalarFunctions(_value, _slope, _curvature)
 
     def __post_init__(self) -> None:
-        positive(c=self.c)
-        positive(h=self.h)
+        sized(c=self.c)
+        sized(h=self.h)
 
     @property
     def name(self) -> str:

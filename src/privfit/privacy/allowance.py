@@ -5,8 +5,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import final
 
+from privfit.errors import Incompatible
 from privfit.privacy.budget import Budget
 from privfit.privacy.composition import Event, GaussianEvent, PureEvent
+
+_SMALLEST = 1e-25
+"""Far below what noise is calibrated to, and large enough for its powers to be numbers."""
 
 _SLACK = 1.0 - 1e-12
 """Keeps the sum of the parts at or below the whole in floating point."""
@@ -37,10 +41,19 @@ class Allowance:
 
     @classmethod
     def of(cls, budget: Budget) -> "Allowance":
-        """Return all of a budget; Gaussian unless the budget is pure."""
-        if budget.notion == "pure":
-            return cls(budget.epsilon, pure=True, budget=budget)
-        return cls(budget.mu, budget=budget)
+        """Return all of a budget; Gaussian unless the budget is pure.
+
+        Raises
+        ------
+        Incompatible
+            If nothing could be calibrated to any part of it.
+        """
+        pure = budget.notion == "pure"
+        amount = budget.epsilon if pure else budget.mu
+        if amount < _SMALLEST:
+            unit = "epsilon" if pure else "mu"
+            raise Incompatible(f"budget: {unit}={amount:.4g} is too small to calibrate any noise; raise it")
+        return cls(amount, pure=pure, budget=budget)
 
     @classmethod
     def gaussian(cls, mu: float) -> "Allowance":
