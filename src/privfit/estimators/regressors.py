@@ -4,7 +4,7 @@ from typing import Any, final
 
 from sklearn.base import RegressorMixin
 
-from privfit._checks import FloatArray, positive
+from privfit._checks import FloatArray, positive, sized
 from privfit._sealed import sealed
 from privfit.data.schema import SchemaLike
 from privfit.estimators.base import AbstractPrivateRegressor
@@ -191,7 +191,7 @@ scale_share, n_rows, unit, rows_per_unit, weights, weight_bound, ledger, dataset
         self.random_state = random_state
 
     def _model(self) -> Model:
-        return huber_regression(positive(threshold=self.threshold), self._residual_scale())
+        return huber_regression(sized(threshold=self.threshold), self._residual_scale())
 
     def _residual_scale(self) -> float | None:
         """Return the public residual scale, None for one that is estimated."""

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from privfit._checks import RelationName, positive
+from privfit._checks import RelationName, sized
 from privfit._sealed import sealed
 from privfit.data.batches import TextForm
 from privfit.data.schema import SchemaLike
@@ -154,7 +154,7 @@ def huber(
         dataset=dataset,
         random_state=random_state,
     )
-    positive(threshold=threshold)
+    sized(threshold=threshold)
     known, share = scales_of(scale, scale_share)
     model = huber_regression(threshold, known)
     text = TextForm(columns, header, sep)

@@ -93,7 +93,8 @@ def _largest(fits: Callable[[float], bool], guess: float, factor: float, precisi
 def _first_guess(event: SampledGaussianEvent, budget: Budget, beside: tuple[Event, ...]) -> float:
     """Return the ratio by the central limit theorem."""
     spent = math.fsum(other.mu**2 for other in beside if isinstance(other, GaussianEvent))
-    wanted = math.sqrt(max(1e-4 * budget.mu**2, budget.mu**2 - spent))
+    whole = min(budget.mu, 1e100) ** 2
+    wanted = math.sqrt(max(1e-4 * whole, whole - spent))
 
     def steps(ratio: float) -> Steps:
         return Steps(event.scheme, event.relation == "add_remove", ratio, event.rate, event.steps)

@@ -73,6 +73,9 @@ _SMALL: Final = 1e-3
 _UNDERFLOW: Final = 1e-300
 """Added to every δ, because a positive δ must not underflow to 0."""
 
+_LARGEST_EPSILON: Final = 1e6
+"""Beyond it the δ at it is given, which is more: a grid up to there would take any memory."""
+
 _BLUR: Final = {False: 1e-3, True: 0.05}
 """Relative variance that the grid may add to the loss, for a final and for a rough answer."""
 
@@ -187,7 +190,7 @@ def sampled_delta(
     -----
     *Guarantee.* An upper bound.
     """
-    delta = 1.0
+    delta, epsilon, scale = 1.0, min(epsilon, _LARGEST_EPSILON), min(scale, _LARGEST_EPSILON)
     for tail in _TAILS:
         curve = sampled_curve(steps, pairs, scale=scale, rough=rough, tail=tail)
         delta = min(delta, curve.delta_at(epsilon))
