@@ -166,7 +166,7 @@ PRODUCTS = {
 
 @pytest.mark.parametrize("name", PRODUCTS)
 def test_beside_a_product_that_adds_less_than_noise_its_factors_are_given_up(name):
-    """Amounts near one end of generous bounds: alone they take up what the product or square would explain."""
+    """Amounts near one end of generous bounds: factors take up what the product or square would explain."""
     fit, formula, n, bound, (column, truth) = PRODUCTS[name]
     wrong, bounds = 0, amounts_schema(bound)
     for seed in range(20):
