@@ -127,6 +127,66 @@ def test_what_a_constant_out_of_reach_belongs_to_is_given_up_class_by_class():
     np.testing.assert_array_equal(found, [True, True, False, False, True])
 
 
+def amounts(seed, n=20_000):
+    """Two log-normal amounts, and responses that depend on their product, in whose fit the second is 0."""
+    rng = np.random.default_rng(seed)
+    a, b = np.exp(rng.normal(size=(2, n))).clip(0.0, 20.0)
+    mean = 0.3 * a + 0.1 * a * b
+    odds = np.exp(mean - 2.0)
+    return pd.DataFrame(
+        {
+            "a": a,
+            "b": b,
+            "c": mean + rng.normal(size=n),
+            "d": (rng.random(n) < odds / (1.0 + odds)).astype(int),
+            "e": 0.5 * b - 0.02 * b**2 + rng.normal(size=n),
+        }
+    )
+
+
+def amounts_schema(bound):
+    amount, response = {"type": "numeric", "lower": 0, "upper": bound}, {"lower": -10, "upper": 60}
+    return pf.Schema(
+        {
+            "a": amount,
+            "b": amount,
+            "c": {"type": "numeric", **response},
+            "d": {"type": "numeric", "lower": 0, "upper": 1},
+            "e": {"type": "numeric", **response},
+        }
+    )
+
+
+PRODUCTS = {
+    "product": (pf.ols, "c ~ a*b", 20_000, 150.0, ("b", 0.0)),
+    "product, logit": (pf.logit, "d ~ a*b", 20_000, 40.0, ("b", 0.0)),
+    "square": (pf.ols, "e ~ b + I(b ** 2)", 2_000, 100.0, ("b", 0.5)),
+}
+
+
+@pytest.mark.parametrize("name", PRODUCTS)
+def test_beside_a_product_that_adds_less_than_noise_its_factors_are_given_up(name):
+    """Amounts near one end of generous bounds: factors take up what the product or square would explain."""
+    fit, formula, n, bound, (column, truth) = PRODUCTS[name]
+    wrong, bounds = 0, amounts_schema(bound)
+    for seed in range(20):
+        result = fit(formula, amounts(seed, n), schema=bounds, epsilon=4.0, random_state=seed)
+        low, high = result.conf_int().loc[column]
+        wrong += bool(np.isfinite(high - low) and not low <= truth <= high)
+    assert wrong <= 4
+
+
+def test_beside_a_product_that_shows_its_factors_are_not():
+    finite = wrong = 0
+    for seed in range(20):
+        result = pf.ols("c ~ a*b", amounts(seed), schema=amounts_schema(20.0), epsilon=4.0, random_state=seed)
+        low, high = result.conf_int().loc["b"]
+        finite += bool(np.isfinite(high - low))
+        wrong += bool(np.isfinite(high - low) and not low <= 0.0 <= high)
+    assert finite >= 15
+    assert wrong <= 4
+
+
 def hidden_along(direction, sd=0.1):
     """Return a bread of three parameters of which noise hides this direction."""
     direction = np.asarray(direction, dtype=float)[:, None] / np.linalg.norm(direction)
@@ -180,6 +240,31 @@ def test_a_number_counts_from_its_mean():
         bread = Bread(matrix + 0.1 * np.eye(2), np.eye(2), 0.1, unresolved)
         assert uncontrolled(problem, np.eye(2), bread).all() == lost
         assert uncontrolled(problem, np.eye(2), bread).any() == lost
+
+
+def test_a_product_counts_by_what_it_adds_to_its_factors():
+    """It is nearly a multiple of the factor, with which it shows; noise hides where it is none."""
+    matrix = np.array([[1.0, 0.0, 0.0], [0.0, 1.0, 0.99], [0.0, 0.99, 1.0]])
+    added = np.array([[0.0], [-1.0], [1.0]]) / np.sqrt(2.0)
+    bread = Bread(matrix, np.linalg.inv(matrix), 0.1, added)
+    assert not uncontrolled(three_columns(), np.eye(3), bread).any()
+    assert uncontrolled(three_columns(margins=((), (1,))), np.eye(3), bread).all()
+
+
+def test_what_numbers_are_centred_by_is_known_by_term():
+    bounds = {name: {"type": "numeric", "lower": 0, "upper": 4} for name in ("a", "b", "y")}
+    factor = {"type": "categorical", "levels": ["x", "y", "z"]}
+
+    def margins(formula):
+        design = FormulaEncoder(formula, pf.Schema({**bounds, "g": factor})).design
+        return {
+            design.terms[group[0]]: [design.names[k] for k in lower]
+            for group, lower in zip(design.numbers, design.margins, strict=True)
+        }
+
+    assert margins("y ~ a*b + I(a**2)") == {"a": [], "b": [], "I(a ** 2)": ["a"], "a:b": ["a", "b"]}
+    assert margins("y ~ C(g) + C(g):a") == {"C(g):a": ["C(g)[T.y]", "C(g)[T.z]"]}
+    assert margins("y ~ 0 + a + b + a:b") == {"a": [], "b": [], "a:b": []}
 
 
 def test_without_a_constant_a_number_counts_from_0():

@@ -131,6 +131,14 @@ class Design:
         """Places of the columns of each term that together hold a number of every row."""
         return self._by_term([column.number for column in self.columns])
 
+    @property
+    def margins(self) -> tuple[tuple[int, ...], ...]:
+        """Places of the columns of lower order, the intercept aside, that each of `numbers` is centred by."""
+        return tuple(
+            tuple(sorted({other for place in group for other, _ in self.columns[place].lower}))
+            for group in self.numbers
+        )
+
     def _by_term(self, wanted: Sequence[bool]) -> tuple[tuple[int, ...], ...]:
         places: dict[str, list[int]] = {}
         for place, term in enumerate(self.terms):

@@ -48,23 +48,27 @@ def hidden_numbers(problem: Problem, bread: Bread, at_bounds: Collection[int] = 
     """Return which of the problem's numbers noise hides as a whole in which predictors, (n_outputs, k).
 
     Those that stand for two levels are none. The direction of a number is that in which its coefficient moves
-    alone, with the constant as the bread says, so that the number counts from its mean.
+    alone, with the constant as the bread says, so that the number counts from its mean; and with those of the
+    columns that a product or power is centred by, so that it counts by what it adds to them. Far from the
+    middle of the declared bounds it is nearly a multiple of them, and shows with them though what it adds is
+    hidden.
     """
-    numbers = [group for group in problem.numbers if not set(group) <= set(at_bounds)]
     lost = np.zeros((problem.loss.n_outputs, len(problem.numbers)), dtype=np.bool_)
-    if not numbers or not bread.unresolved.shape[1] or bread.sd == 0.0:
+    if not bread.unresolved.shape[1] or bread.sd == 0.0:
         return lost
-    p, first = problem.n_coef, int(problem.has_intercept)
+    p = problem.n_coef
     axes = np.eye(p) if problem.basis is None else np.linalg.inv(problem.basis)
-    along = np.stack([axes[:, list(group)].sum(axis=1) for group in numbers], axis=1)
-    constant = axes[:, :first]
-    free = [group in numbers for group in problem.numbers]
-    for output in range(len(lost)):
-        rows = slice(output * p, (output + 1) * p)
-        weighted = constant.T @ bread.matrix[rows, rows]
-        centred = along - constant @ np.linalg.solve(weighted @ constant, weighted @ along)
-        inside = np.sum((bread.unresolved[rows].T @ centred) ** 2, axis=0)
-        lost[output, free] = inside > LARGEST_HIDDEN_AXIS * np.sum(centred**2, axis=0)
+    margins = problem.margins or ((),) * len(problem.numbers)
+    for k, (group, lower) in enumerate(zip(problem.numbers, margins, strict=True)):
+        if set(group) <= set(at_bounds):
+            continue
+        along, others = axes[:, list(group)].sum(axis=1), axes[:, [*range(problem.has_intercept), *lower]]
+        for output in range(len(lost)):
+            rows = slice(output * p, (output + 1) * p)
+            weighted = others.T @ bread.matrix[rows, rows]
+            left = along - others @ np.linalg.solve(weighted @ others, weighted @ along)
+            inside = np.sum((bread.unresolved[rows].T @ left) ** 2)
+            lost[output, k] = inside > LARGEST_HIDDEN_AXIS * np.sum(left**2)
     return lost
 
 

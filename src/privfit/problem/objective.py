@@ -55,6 +55,8 @@ class Problem:
         Which encoded columns are declared to hold only 0 and 1, the constant among them; empty if unknown.
     factors, numbers : tuple of tuple of int
         Places of the indicators of a declared factor each, of the columns that are one number of every row.
+    margins : tuple of tuple of int
+        Places of the columns of lower order that each of ``numbers`` is centred by; empty if none is.
     response_bound : float or None
         Bound on the size of the encoded response, or on counts, where one is declared.
     basis : array of shape (p, p) or None
@@ -81,6 +83,7 @@ class Problem:
     indicators: tuple[bool, ...] = ()
     factors: tuple[tuple[int, ...], ...] = ()
     numbers: tuple[tuple[int, ...], ...] = ()
+    margins: tuple[tuple[int, ...], ...] = ()
     response_bound: float | None = None
     basis: FloatArray | None = None
     amplification: float = 0.0
