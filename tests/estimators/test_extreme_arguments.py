@@ -28,8 +28,9 @@ REFUSED = [
 
 
 @pytest.mark.parametrize("inference", [True, False])
-@pytest.mark.parametrize(("estimator", "given", "error", "message"), REFUSED)
-def test_what_no_power_of_is_a_number_is_refused(estimator, given, error, message, inference, tmp_path):
+@pytest.mark.parametrize("refused", REFUSED, ids=lambda one: f"{one[0].__name__}-{one[1]}")
+def test_what_no_power_of_is_a_number_is_refused(refused, inference, tmp_path):
+    estimator, given, error, message = refused
     ledger = pf.Ledger(tmp_path / "account.db")
     model = estimator(**given, inference=inference, ledger=ledger, dataset="people")
     with pytest.raises(error, match=message):
@@ -40,8 +41,6 @@ def test_what_no_power_of_is_a_number_is_refused(estimator, given, error, messag
 @pytest.mark.parametrize("epsilon", [1e12, 1.7e308])
 def test_steps_on_sampled_rows_have_little_noise_under_any_budget(epsilon):
     x, y = table()
-    fits = [
-        pf.LogisticRegression(epsilon=given, solver="noisy-sgd", inference=False, random_state=0).fit(x, y > 0)
-        for given in (1e6, epsilon)
-    ]
-    np.testing.assert_array_equal(fits[1].coef_, fits[0].coef_)
+    given = {"solver": "noisy-sgd", "inference": False, "random_state": 0}
+    usual, large = (pf.LogisticRegression(epsilon=one, **given).fit(x, y > 0) for one in (1e6, epsilon))
+    np.testing.assert_array_equal(large.coef_, usual.coef_)

@@ -127,64 +127,46 @@ def test_what_a_constant_out_of_reach_belongs_to_is_given_up_class_by_class():
     np.testing.assert_array_equal(found, [True, True, False, False, True])
 
 
-def amounts(seed, n=20_000):
-    """Two log-normal amounts, and responses that depend on their product, in whose fit the second is 0."""
-    rng = np.random.default_rng(seed)
+def amounts(seed):
+    """Two log-normal amounts, and responses to their product, in whose fit the coefficient of ``b`` is 0."""
+    rng, n = np.random.default_rng(seed), 20_000
     a, b = np.exp(rng.normal(size=(2, n))).clip(0.0, 20.0)
     mean = 0.3 * a + 0.1 * a * b
-    odds = np.exp(mean - 2.0)
-    return pd.DataFrame(
-        {
-            "a": a,
-            "b": b,
-            "c": mean + rng.normal(size=n),
-            "d": (rng.random(n) < odds / (1.0 + odds)).astype(int),
-            "e": 0.5 * b - 0.02 * b**2 + rng.normal(size=n),
-        }
-    )
+    yes = rng.random(n) < 1.0 / (1.0 + np.exp(2.0 - mean))
+    return pd.DataFrame({"a": a, "b": b, "c": mean + rng.normal(size=n), "d": yes.astype(int)})
 
 
-def amounts_schema(bound):
-    amount, response = {"type": "numeric", "lower": 0, "upper": bound}, {"lower": -10, "upper": 60}
-    return pf.Schema(
-        {
-            "a": amount,
-            "b": amount,
-            "c": {"type": "numeric", **response},
-            "d": {"type": "numeric", "lower": 0, "upper": 1},
-            "e": {"type": "numeric", **response},
-        }
-    )
-
-
-PRODUCTS = {
-    "product": (pf.ols, "c ~ a*b", 20_000, 150.0, ("b", 0.0)),
-    "product, logit": (pf.logit, "d ~ a*b", 20_000, 40.0, ("b", 0.0)),
-    "square": (pf.ols, "e ~ b + I(b ** 2)", 2_000, 100.0, ("b", 0.5)),
-}
-
-
-@pytest.mark.parametrize("name", PRODUCTS)
-def test_beside_a_product_that_adds_less_than_noise_its_factors_are_given_up(name):
-    """Amounts near one end of generous bounds: factors take up what the product or square would explain."""
-    fit, formula, n, bound, (column, truth) = PRODUCTS[name]
-    wrong, bounds = 0, amounts_schema(bound)
-    for seed in range(20):
-        result = fit(formula, amounts(seed, n), schema=bounds, epsilon=4.0, random_state=seed)
-        low, high = result.conf_int().loc[column]
-        wrong += bool(np.isfinite(high - low) and not low <= truth <= high)
-    assert wrong <= 4
-
-
-def test_beside_a_product_that_shows_its_factors_are_not():
+def finite_and_wrong(fit, formula, bound):
+    """Return in how many of 20 fits the interval of ``b`` is finite, and in how many it is wrong, too."""
+    limits = {"a": (0, bound), "b": (0, bound), "c": (-10, 60), "d": (0, 1)}
+    schema = {name: {"type": "numeric", "lower": low, "upper": high} for name, (low, high) in limits.items()}
     finite = wrong = 0
     for seed in range(20):
-        result = pf.ols("c ~ a*b", amounts(seed), schema=amounts_schema(20.0), epsilon=4.0, random_state=seed)
+        result = fit(formula, amounts(seed), schema=schema, epsilon=4.0, random_state=seed)
         low, high = result.conf_int().loc["b"]
         finite += bool(np.isfinite(high - low))
         wrong += bool(np.isfinite(high - low) and not low <= 0.0 <= high)
+    return finite, wrong
+
+
+@pytest.mark.statistical
+@pytest.mark.parametrize(
+    ("fit", "formula", "bound"), [(pf.ols, "c ~ a*b", 150.0), (pf.logit, "d ~ a*b", 40.0)]
+)
+def test_beside_a_product_that_adds_less_than_noise_its_factors_are_given_up(fit, formula, bound):
+    """Amounts near one end of generous bounds: factors take up what the product would explain.
+
+    Of 20 intervals of 95 % more than 8 are wrong with a chance of 2e-7. Before, at least 11 were.
+    """
+    _, wrong = finite_and_wrong(fit, formula, bound)
+    assert wrong <= 8
+
+
+@pytest.mark.statistical
+def test_beside_a_product_that_shows_its_factors_are_not():
+    finite, wrong = finite_and_wrong(pf.ols, "c ~ a*b", 20.0)
     assert finite >= 15
-    assert wrong <= 4
+    assert wrong <= 8
 
 
 def hidden_along(direction, sd=0.1):
