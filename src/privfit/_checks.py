@@ -49,7 +49,7 @@ def positive(**kwargs: object) -> float:
 
 def sized(**kwargs: object) -> float:
     """Return the single keyword's value as a float in [1e-25, 1e25], whose powers are numbers, or raise."""
-    return in_range(1e-25, 1e25, **kwargs)
+    return in_range(1e-25, 1e25, closed="both", **kwargs)
 
 
 def in_range(low: float, high: float, *, closed: str = "both", **kwargs: object) -> float:
