@@ -4,6 +4,7 @@ import math
 
 import pytest
 
+from privfit.errors import Incompatible
 from privfit.privacy.allowance import Allowance
 from privfit.privacy.budget import Budget
 from privfit.privacy.composition import GaussianEvent, PureEvent, compose
@@ -23,6 +24,13 @@ def test_parts_of_a_budget_compose_to_within_it_and_waste_nothing(budget):
     assert whole.amount * (1 - 1e-9) < total <= whole.amount
     assert parts[1].amount / parts[0].amount == pytest.approx(2.0)
     assert all(part.budget == budget for part in parts)
+
+
+@pytest.mark.parametrize(("unit", "budget"), [("epsilon", Budget), ("mu", Budget.gdp)])
+def test_a_budget_to_which_no_noise_is_calibrated_is_none(unit, budget):
+    assert Allowance.of(budget(1e-25)).amount == 1e-25
+    with pytest.raises(Incompatible, match=f"^budget: {unit}=9e-26 is too small"):
+        Allowance.of(budget(9e-26))
 
 
 @pytest.mark.parametrize(
