@@ -89,6 +89,17 @@ def test_beside_a_number_that_noise_hides_other_coefficients_are_given_up(name):
     assert finite <= 3
 
 
+def test_beside_a_number_near_one_end_of_far_wider_bounds_they_are_given_up():
+    """Noise puts its mean beyond that end in half of the fits, where it once passed for two levels."""
+    b = {"type": "numeric", "lower": -5.0, "upper": 50_000.0}
+    near_one_end = pf.Schema(schema(5.0).to_dict() | {"b": b})
+    finite, _ = outcomes(
+        lambda data, seed: pf.ols("y ~ a + b", data, schema=near_one_end, epsilon=1.0, random_state=seed),
+        seeds=40,
+    )
+    assert finite <= 3
+
+
 @pytest.mark.parametrize("name", FITS)
 def test_beside_a_number_that_shows_they_are_not(name):
     finite, wrong = outcomes(lambda data, seed: FITS[name](data, seed, schema(5.0)))

@@ -201,6 +201,17 @@ def test_noise_that_could_hide_what_a_mean_square_lacks_makes_no_level():
     assert at_bounds(replace(model, marginals=replace(model.marginals, floor=0.2))) == ()
 
 
+@pytest.mark.parametrize("beyond", [-1.0, -1.05, 1.0, 1.05])
+def test_a_mean_on_a_bound_or_beyond_it_makes_no_level(beyond):
+    """It is noise that put it there, and rows at the other bound do not show."""
+    x = rows()
+    x[:, 4] = 2.0 * x[:, 4] - 1.0
+    model = view(Logistic(), x, factors=FACTORS[:1]).model
+    mean, variance = model.marginals.mean.copy(), model.marginals.variance.copy()
+    mean[4], variance[4] = beyond, 0.01
+    assert at_bounds(replace(model, marginals=replace(model.marginals, mean=mean, variance=variance))) == ()
+
+
 def levels_of(rows, moves, shares, factor):
     return Levels(np.array(moves), np.array(rows), np.array(shares), np.array(factor))
 

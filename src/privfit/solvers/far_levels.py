@@ -124,13 +124,15 @@ def _mean_rows(moves: FloatArray, model: HessianModel) -> FloatArray:
 def at_bounds(model: HessianModel) -> tuple[int, ...]:
     """Return the places of numbers that are at their declared bounds, -1 and 1, in nearly all rows.
 
-    Their mean square is 1.
+    Their mean square is 1. A mean that noise has put on a bound or beyond it shows no rows at the other, and
+    may be that of a number whose declared range is far wider than its values.
     """
     marginals, indicators = model.marginals, model.problem.indicators
     if not indicators:
         return ()
+    inside = 1.0 - np.abs(marginals.mean)
     lacking = 1.0 - marginals.mean**2 - marginals.variance + marginals.floor
-    found = ~np.array(indicators) & (lacking < _INSIDE * (1.0 - np.abs(marginals.mean)))
+    found = ~np.array(indicators) & (inside > 0.0) & (lacking < _INSIDE * inside)
     return tuple(np.flatnonzero(found).tolist())
 
 
