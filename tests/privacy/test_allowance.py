@@ -4,6 +4,7 @@ import math
 
 import pytest
 
+from privfit.errors import Incompatible
 from privfit.privacy.allowance import Allowance
 from privfit.privacy.budget import Budget
 from privfit.privacy.composition import GaussianEvent, PureEvent, compose
@@ -62,3 +63,10 @@ def test_what_stands_beside_is_kept():
 def test_the_signal_of_a_pure_allowance_has_the_noise_of_one_release():
     assert Allowance.of(Budget(2.0)).signal(8) == pytest.approx(2.0 / 3.0)
     assert Allowance.gaussian(2.0).signal(8) == 2.0
+
+
+@pytest.mark.parametrize(("make", "unit"), [(Budget, "epsilon"), (Budget.gdp, "mu")])
+def test_budgets_below_1e_25_are_refused_in_their_own_unit(make, unit):
+    assert Allowance.of(make(1e-25)).amount == 1e-25
+    with pytest.raises(Incompatible, match=f"^budget: {unit}=9.9e-26 is too small"):
+        Allowance.of(make(9.9e-26))
