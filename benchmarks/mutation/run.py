@@ -232,6 +232,24 @@ SUITES = {
             "iterate or names_the",
         ),
     ),
+    "inference.agreement": Suite(
+        (
+            *_tests("inference/test_limits_of_agreement", "inference/test_agreement"),
+            "-k",
+            "not (meat or norm or quantile or strong)",
+        ),
+    ),
+    "inference.arrival": Suite(
+        (
+            *_tests(
+                "inference/test_limits_of_arrival",
+                "inference/test_arrival",
+                "inference/test_noise_covariance",
+            ),
+            "-k",
+            "limits or far_off or a_way or the_way_that or of_the_way or hangs_on or along_a_level",
+        ),
+    ),
     "solvers.self_concordance": Suite(
         _tests("solvers/test_self_concordance"), (*_tests("solvers/test_newton"), "-k", "conversions")
     ),

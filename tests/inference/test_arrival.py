@@ -8,7 +8,7 @@ import pytest
 from scipy.stats import binom, norm
 
 import privfit as pf
-from privfit.inference.arrival import Turning, bent_too_far, far_along, left_to_go
+from privfit.inference.arrival import UNKNOWN, Turning, bent_too_far, far_along, left_to_go
 from privfit.inference.combine import Anchor, Estimate, anchor, one_step
 from privfit.inference.covariance import Bread
 from privfit.losses import Huber, Logistic
@@ -33,7 +33,7 @@ def test_a_step_is_far_off_where_its_second_order_is_beyond_half_a_standard_erro
         turning = Turning(rate=1.0, sampling=error**2)
         assert turning.far_off(around(gradient, 0.0), seen) == (0.5 * error < 0.5 * 0.04) == (error < 0.04)
     assert not Turning(rate=1.0, sampling=0.05**2).far_off(around(gradient, 0.0), seen)
-    assert not Turning(rate=0.0).far_off(around(gradient, 0.0), seen)
+    assert not UNKNOWN.far_off(around(gradient, 0.0), seen)
     noise = math.sqrt(0.04 / (4.0 + 1.0))  # as long as noise alone makes it
     assert not Turning(rate=10.0).far_off(around(gradient, noise), seen)
 
