@@ -34,6 +34,8 @@ class DesignColumn:
         Places in the design of the other raw columns, which are of lower order, and their coefficients c.
     number : bool
         Whether it holds a number of every row, together with the other columns of its term if it has some.
+    margins : tuple of int
+        Places in the design of the columns, the intercept aside, that it is a product of with something else.
     """
 
     name: str
@@ -43,6 +45,7 @@ class DesignColumn:
     indicator: bool = False
     lower: tuple[tuple[int, float], ...] = ()
     number: bool = False
+    margins: tuple[int, ...] = ()
 
     @classmethod
     def less(
@@ -53,12 +56,14 @@ class DesignColumn:
         *,
         term: str | None = None,
         number: bool = False,
+        margins: tuple[int, ...] = (),
     ) -> "DesignColumn":
         """Return a column from which raw columns are taken, the intercept (at place 0) among them perhaps."""
         others = tuple(
             (place, value) for place, value in sorted(taken.items()) if place != 0 and value != 0.0
         )
-        return cls(name, taken.get(0, 0.0), half_width, term, lower=others, number=number)
+        center = taken.get(0, 0.0)
+        return cls(name, center, half_width, term, lower=others, number=number, margins=margins)
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,11 +138,8 @@ class Design:
 
     @property
     def margins(self) -> tuple[tuple[int, ...], ...]:
-        """Places of the columns of lower order, the intercept aside, that each of `numbers` is centred by."""
-        return tuple(
-            tuple(sorted({other for place in group for other, _ in self.columns[place].lower}))
-            for group in self.numbers
-        )
+        """Places of the columns, the intercept aside, that each column is a product of."""
+        return tuple(column.margins for column in self.columns)
 
     def _by_term(self, wanted: Sequence[bool]) -> tuple[tuple[int, ...], ...]:
         places: dict[str, list[int]] = {}

@@ -1,12 +1,17 @@
 """What is not controlled for: where noise hides it, coefficients of what goes with it are given up, too."""
 
-from collections.abc import Collection
+import math
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 
 from privfit._checks import FloatArray
 from privfit.inference.covariance import Bread, out_of_reach
 from privfit.problem.objective import Problem
+
+LARGEST_SHIFT = 2.0
+"""Standard errors that a hidden slope may move a coefficient by that is not given up."""
 
 LARGEST_HIDDEN_AXIS = 0.8
 """Part of a number's direction that may be unresolved before it passes for hidden as a whole."""
@@ -56,20 +61,110 @@ def hidden_numbers(problem: Problem, bread: Bread, at_bounds: Collection[int] = 
     lost = np.zeros((problem.loss.n_outputs, len(problem.numbers)), dtype=np.bool_)
     if not bread.unresolved.shape[1] or bread.sd == 0.0:
         return lost
+    for k, group in enumerate(problem.numbers):
+        if not set(group) <= set(at_bounds):
+            for output in range(len(lost)):
+                lost[output, k] = _alone(problem, bread, output, group).hidden
+    return lost
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Shift:
+    """What a number within some levels of a factor does to other coefficients where noise hides it.
+
+    Parameters
+    ----------
+    place : int
+        Its column.
+    encoded : array of shape (n_linear,)
+        By how much the encoded coefficients are off for each unit that its own is off by.
+    curvature : float
+        The least of those of the same number in all rows.
+    """
+
+    place: int
+    encoded: FloatArray
+    curvature: float
+
+
+def shifted(
+    shifts: Sequence[Shift], directions: FloatArray, *, bread: Bread, sampling: FloatArray, total: FloatArray
+) -> np.ndarray:
+    """Return which hidden slopes may move which directions by more than `LARGEST_SHIFT` errors, (m, k).
+
+    Parameters
+    ----------
+    shifts : sequence of Shift, of length m
+    directions : array of shape (k, n_linear)
+        In the encoded coefficients.
+    bread : Bread
+    sampling : array of shape (q, q)
+        Covariance of the parameter by sampling, times the number of rows.
+    total : array of shape (k,)
+        Variances of these directions.
+
+    Notes
+    -----
+    A slope is taken to be off by as much as makes linear predictors differ by a deviation of residuals over a
+    deviation of the number. The mean variance of predictors is ``tr(M C) / q``, that of residuals ``n`` times
+    as large.
+    """
+    residual = float(np.sum(bread.matrix * sampling)) / len(sampling)
+    moves = [np.abs(directions @ each.encoded) * math.sqrt(residual / each.curvature) for each in shifts]
+    return np.reshape(moves, (len(shifts), len(directions))) > LARGEST_SHIFT * np.sqrt(total)
+
+
+def hidden_slopes(problem: Problem, bread: Bread, at_bounds: Collection[int] = ()) -> tuple[Shift, ...]:
+    """Return what the numbers within some levels of a factor do that noise hides as a whole.
+
+    Such a slope counts by what it adds to its margins, as other products do. How much of it the rows without
+    it take up is as the share of its levels, so that a rare one moves others by next to nothing.
+    """
+    if not bread.unresolved.shape[1] or bread.sd == 0.0:
+        return ()
+    found: list[Shift] = []
+    of_all = {place for group in problem.numbers for place in group}
+    for place, margins in enumerate(_margins(problem)):
+        bases = [group for group in problem.numbers if set(group) <= set(margins) - set(at_bounds)]
+        if place in of_all or not bases:
+            continue
+        for output in range(problem.loss.n_outputs):
+            slope = _alone(problem, bread, output, (place,))
+            if slope.hidden:
+                encoded = np.zeros(problem.n_linear)
+                encoded[output * problem.n_coef :][[place, *slope.others]] = [1.0, *(-slope.taken)]
+                curvature = min(_alone(problem, bread, output, base).curvature for base in bases)
+                found.append(Shift(place, encoded, curvature))
+    return tuple(found)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Alone:
+    """A number on top of the constant and its margins: what is taken of them, and what is left."""
+
+    others: tuple[int, ...]
+    taken: FloatArray
+    curvature: float
+    hidden: bool
+
+
+def _alone(problem: Problem, bread: Bread, output: int, group: Sequence[int]) -> _Alone:
     p = problem.n_coef
     axes = np.eye(p) if problem.basis is None else np.linalg.inv(problem.basis)
-    margins = problem.margins or ((),) * len(problem.numbers)
-    for k, (group, lower) in enumerate(zip(problem.numbers, margins, strict=True)):
-        if set(group) <= set(at_bounds):
-            continue
-        along, others = axes[:, list(group)].sum(axis=1), axes[:, [*range(problem.has_intercept), *lower]]
-        for output in range(len(lost)):
-            rows = slice(output * p, (output + 1) * p)
-            weighted = others.T @ bread.matrix[rows, rows]
-            left = along - others @ np.linalg.solve(weighted @ others, weighted @ along)
-            inside = np.sum((bread.unresolved[rows].T @ left) ** 2)
-            lost[output, k] = inside > LARGEST_HIDDEN_AXIS * np.sum(left**2)
-    return lost
+    margins = sorted({other for place in group for other in _margins(problem)[place]} - set(group))
+    others = (*range(problem.has_intercept), *margins)
+    rows = slice(output * p, (output + 1) * p)
+    along, beside = axes[:, list(group)].sum(axis=1), axes[:, list(others)]
+    weighted = beside.T @ bread.matrix[rows, rows]
+    taken = np.linalg.solve(weighted @ beside, weighted @ along)
+    left = along - beside @ taken
+    inside = float(np.sum((bread.unresolved[rows].T @ left) ** 2))
+    hidden = inside > LARGEST_HIDDEN_AXIS * float(left @ left)
+    return _Alone(others, taken, float(left @ bread.matrix[rows, rows] @ left), hidden)
+
+
+def _margins(problem: Problem) -> tuple[tuple[int, ...], ...]:
+    return problem.margins or ((),) * problem.n_coef
 
 
 def in_parameter(problem: Problem, directions: FloatArray) -> FloatArray:

@@ -18,7 +18,7 @@ from privfit.inference.arrival import (
     unfinished,
 )
 from privfit.inference.combine import Anchor, Estimate, anchor, last_iterate, one_step
-from privfit.inference.controls import hidden_numbers, in_parameter, uncontrolled
+from privfit.inference.controls import hidden_numbers, hidden_slopes, in_parameter, shifted, uncontrolled
 from privfit.inference.covariance import Bread, average_hessian, bread_from, debiased, hidden, spread
 from privfit.inference.density_slope import corrected
 from privfit.inference.ends import may_be_without_end
@@ -79,7 +79,8 @@ class Inference:
     dof, joint_dof : array of shape (k,) or None
         Degrees of freedom of each variance, and of the covariance matrix along each coefficient.
     hiding : tuple of int
-        Places of numbers that noise hides as a whole, so that others are given up beside them.
+        Places of numbers that noise hides as a whole, of every row or within a level, so that others are
+        given up beside them.
     """
 
     theta: FloatArray
@@ -143,7 +144,6 @@ def infer(solution: Solution, oracle: Oracle, *, directions: FloatArray) -> Infe
     short, of_meat = shortfall(released, meat, along)
     cov_sampling = with_variance(cov_sampling, short / problem.n_rows)
     unknown = hidden(reported, bread) | uncontrolled(problem, directions, bread, solution.at_bounds)
-    unknown |= unit < _SMALLEST
     if from_point:
         settled = settle(solution, bread, reported, np.diag(cov_sampling))
         estimate, astray = settled.estimate, settled.unsettled
@@ -159,6 +159,10 @@ def infer(solution: Solution, oracle: Oracle, *, directions: FloatArray) -> Infe
     theta = keep_scale_positive(problem, estimate.theta, center)
     cov_noise = reported @ spread(estimate.cov_noise, bread) @ reported.T
     total = np.diag(cov_sampling + cov_noise)
+    shifts = hidden_slopes(problem, bread, solution.at_bounds)
+    of_row = problem.n_rows * sampling
+    far = shifted(shifts, directions / unit[:, None], bread=at_end, sampling=of_row, total=total)
+    unknown |= far.any(axis=0) | (unit < _SMALLEST)
     if around is not None:
         unknown |= bent_too_far(around, reported, bread=bread, on_the_way=on_the_way, variance=total)
     dof = satterthwaite(
@@ -176,7 +180,8 @@ def infer(solution: Solution, oracle: Oracle, *, directions: FloatArray) -> Infe
     freedom = (np.where(unknown, np.inf, each) for each in (dof, joint_dof))
     covariances = (_times(unit, each) for each in (cov_sampling, cov_noise))
     lost = np.flatnonzero(np.any(hidden_numbers(problem, bread, solution.at_bounds), axis=0))
-    hiding = tuple(problem.numbers[k][0] for k in lost)
+    of_slopes = (shifts[k].place for k in np.flatnonzero(far.any(axis=1)))
+    hiding = (*(problem.numbers[k][0] for k in lost), *of_slopes)
     return Inference(*_parameter(problem, theta), *covariances, *freedom, hiding=hiding)
 
 

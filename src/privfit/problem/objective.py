@@ -56,7 +56,7 @@ class Problem:
     factors, numbers : tuple of tuple of int
         Places of the indicators of a declared factor each, of the columns that are one number of every row.
     margins : tuple of tuple of int
-        Places of the columns of lower order that each of ``numbers`` is centred by; empty if none is.
+        Places of the columns that each encoded column is a product of with something; empty if none is one.
     response_bound : float or None
         Bound on the size of the encoded response, or on counts, where one is declared.
     basis : array of shape (p, p) or None

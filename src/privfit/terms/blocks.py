@@ -113,8 +113,8 @@ def _block(term: Term, raw_term: RawTerm, centring: Centring, schema: Schema) ->
     found = centring.encoding(raw_term, label=numeric)
     of_all = not any(one.reduced for one in term if isinstance(one.factor, CategoricalFactor))
     columns = tuple(
-        DesignColumn.less(name, lower, found.half_width, term=label, number=of_all)
-        for name, lower in zip(names, found.lower, strict=True)
+        DesignColumn.less(name, lower, found.half_width, term=label, number=of_all, margins=margins)
+        for name, lower, margins in zip(names, found.lower, centring.raw.margins(raw_term), strict=True)
     )
     return TermBlock(columns, raw_term.codings, found.product, _times(raw_term.expressions))
 

@@ -10,6 +10,11 @@ from privfit.terms.codings import Coding
 from privfit.terms.expressions import Expression
 from privfit.terms.monomials import Monomial, Powers
 
+Kind: TypeAlias = tuple[frozenset[str], Powers]
+"""The categorical columns and the numbers that a term is a product of."""
+
+_CONSTANT: Kind = (frozenset(), frozenset())
+
 Levels: TypeAlias = Mapping[str, int]
 """Level codes by column: a product of indicators."""
 
@@ -61,17 +66,29 @@ class RawTerm:
 class RawColumns:
     """The columns of all terms of a formula."""
 
-    terms: Mapping[tuple[frozenset[str], Powers], Sequence[RawTerm]]
+    terms: Mapping[Kind, Sequence[RawTerm]]
     codings: Mapping[str, Coding] = field(default_factory=dict)
 
     @classmethod
     def of(cls, terms: Sequence[RawTerm]) -> "RawColumns":
         """Return the columns of these terms."""
-        found: dict[tuple[frozenset[str], Powers], list[RawTerm]] = {}
+        found: dict[Kind, list[RawTerm]] = {}
         for term in terms:
             names = frozenset(coding.name for coding in term.codings)
             found.setdefault((names, term.monomial.powers), []).append(term)
         return cls(found, {coding.name: coding for term in terms for coding in term.codings})
+
+    def margins(self, term: RawTerm) -> Iterator[tuple[int, ...]]:
+        """Return the places of the columns that each of a term is a product of, with something else."""
+        whole = (frozenset(coding.name for coding in term.codings), term.monomial.powers)
+        lower = [one for one in self.terms if one not in (whole, _CONSTANT) and _divides(one, whole)]
+        constant = {one.start for one in self.terms.get(_CONSTANT, ())}
+        for levels in term.levels:
+            found: set[int] = set()
+            for names, powers in lower:
+                part = self.combination({name: levels[name] for name in sorted(names)}, powers)
+                found.update(part or ())
+            yield tuple(sorted(found - constant))
 
     def combination(self, levels: Levels, powers: Powers) -> Combination | None:
         """Return the product of indicators and powers as a combination of columns, None if it is none.
@@ -104,3 +121,9 @@ class RawColumns:
                 for place, coefficient in part.items():
                     found[place] = found.get(place, 0.0) - coefficient
         return found
+
+
+def _divides(lower: Kind, whole: Kind) -> bool:
+    """Return whether a term is part of a product."""
+    exponents = dict(whole[1])
+    return lower[0] <= whole[0] and all(exponents.get(base, 0) >= exponent for base, exponent in lower[1])
