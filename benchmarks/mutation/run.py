@@ -290,6 +290,16 @@ SUITES = {
     "procedures.tangent_boxes": Suite(
         _tests("procedures/test_boxes"), _tests("procedures/test_tangent_boxes")
     ),
+    "procedures.regularised_draw": Suite(
+        _tests("procedures/test_regularised_draw"),
+        (
+            *_tests("procedures/test_draw_rounding", "procedures/test_exponential"),
+            "-k",
+            "refused or leaves_room or equality_for",
+        ),
+    ),
+    "problem.plan": Suite(_tests("problem/test_plan"), _tests("problem/test_procedure")),
+    "problem.rows": Suite(_tests("problem/test_procedure", "procedures/test_clipped_gradient")),
     "estimators.counting": Suite(_tests("estimators/test_counting")),
     "auditing.scores": Suite(_tests("auditing/test_scores", "auditing/test_bounds")),
     "auditing.compare": Suite(_tests("auditing/test_scores", "auditing/test_bounds")),
