@@ -299,7 +299,7 @@ SUITES = {
         ),
     ),
     "problem.plan": Suite(_tests("problem/test_plan"), _tests("problem/test_procedure")),
-    "problem.rows": Suite(_tests("problem/test_procedure", "procedures/test_clipped_gradient")),
+    "problem.rows": Suite(_tests("problem/test_rows", "problem/test_procedure")),
     "estimators.counting": Suite(_tests("estimators/test_counting")),
     "auditing.scores": Suite(_tests("auditing/test_scores", "auditing/test_bounds")),
     "auditing.compare": Suite(_tests("auditing/test_scores", "auditing/test_bounds")),
