@@ -124,8 +124,12 @@ SUITES = {
         (*_tests("problem/test_turned_sums", "problem/test_neighbours"), "-k", _FEW_LOSSES),
     ),
     "problem.objective": Suite(
-        _tests("problem/test_queries", "problem/test_oracle", "problem/test_kernels"),
-        (*_tests("problem/test_neighbours", "problem/test_classes"), "-k", _FEW_LOSSES),
+        _tests("problem/test_objective", "problem/test_queries"),
+        (
+            *_tests("problem/test_neighbours", "problem/test_classes", "problem/test_turned_sums"),
+            "-k",
+            _FEW_LOSSES,
+        ),
     ),
     "problem.oracle": Suite(
         _tests("problem/test_oracle", "problem/test_procedure", "problem/test_matrices_together"),
@@ -254,6 +258,48 @@ SUITES = {
         _tests("solvers/test_self_concordance"), (*_tests("solvers/test_newton"), "-k", "conversions")
     ),
     "solvers.spacing": Suite(_tests("solvers/test_spacing")),
+    "solvers.newton": Suite(
+        (
+            *_tests("solvers/test_newton_steps", "solvers/test_newton", "solvers/test_row_bound"),
+            "-k",
+            "newton_steps or arguments or budgeting or source_at or nearly_all or unspent or many_releases",
+        )
+    ),
+    "solvers.drawn": Suite(
+        _tests("solvers/test_drawn_matrices"),
+        (
+            *_tests("inference/test_drawn", "solvers/test_geometry"),
+            "-k",
+            "nearer or equal_eigenvalues or closer_to",
+        ),
+    ),
+    "solvers.row_bound": Suite(
+        (
+            *_tests("solvers/test_row_bound", "solvers/test_matrix_shares", "solvers/test_solvers"),
+            "-k",
+            "(bound and not intervals_of and not a_fit_asks) or weighted_down or small_bread",
+        ),
+    ),
+    "data.encode": Suite(
+        _tests("data/test_encode"), _tests("data/test_rows", "data/test_design", "data/test_covariates")
+    ),
+    "procedures.landscape": Suite(
+        _tests("procedures/test_landscape"),
+        _tests("procedures/test_minimise_bounds", "procedures/test_certified_minimiser"),
+    ),
+    "procedures.tangent_boxes": Suite(
+        _tests("procedures/test_boxes"), _tests("procedures/test_tangent_boxes")
+    ),
+    "procedures.regularised_draw": Suite(
+        _tests("procedures/test_regularised_draw"),
+        (
+            *_tests("procedures/test_draw_rounding", "procedures/test_exponential"),
+            "-k",
+            "refused or leaves_room or equality_for",
+        ),
+    ),
+    "problem.plan": Suite(_tests("problem/test_plan"), _tests("problem/test_procedure")),
+    "problem.rows": Suite(_tests("problem/test_rows", "problem/test_procedure")),
     "estimators.counting": Suite(_tests("estimators/test_counting")),
     "auditing.scores": Suite(_tests("auditing/test_scores", "auditing/test_bounds")),
     "auditing.compare": Suite(_tests("auditing/test_scores", "auditing/test_bounds")),

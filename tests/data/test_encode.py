@@ -9,7 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from privfit.data.encode import Encoder, SchemaEncoder
+from privfit.data.coded import CodedMatrix
+from privfit.data.encode import Encoder, SchemaEncoder, predictors_as
 from privfit.data.response import standard_labels
 from privfit.data.schema import Schema
 from privfit.data.source import ArraySource
@@ -77,6 +78,29 @@ def test_norm_bound_comes_from_the_schema_and_is_reached():
     )
 
 
+def test_columns_say_what_they_hold():
+    columns = SchemaEncoder(SCHEMA, target_kind="binary").design.columns
+    assert [column.indicator for column in columns] == [True, False, False, True, True, True, True]
+    assert [column.number for column in columns] == [False, True, True, False, False, False, False]
+    assert [column.term for column in columns[3:]] == ["sex", "job", "job", "job"]
+
+
+@pytest.mark.parametrize(
+    ("columns", "storage", "kept"),
+    [
+        (["age"], "float64", np.ndarray),
+        (["age"], "float32", CodedMatrix),
+        (["age", "sex"], "float64", CodedMatrix),
+        (["age", "sex"], "float32", CodedMatrix),
+    ],
+)
+def test_rows_are_kept_by_code_or_in_single_precision_unless_they_are_plain(columns, storage, kept):
+    encoder = SchemaEncoder(SCHEMA, columns=columns, target_kind="binary")
+    rows = predictors_as(encoder, table(age=[17, 90], sex=["Female", "Male"]), storage)
+    assert type(rows) is kept
+    assert rows.shape == (2, 1 + len(columns))
+
+
 def weights(x, y, bound):
     source = ArraySource(x, y, norm_bound=bound)
 
@@ -92,6 +116,13 @@ def test_row_norm_binds_only_if_smaller():
     loose = SchemaEncoder(Schema(SCHEMA.to_dict() | {"row_norm": 9.0}), target_kind="binary").design
     assert loose.bounded
     assert loose.norm_bound == pytest.approx(math.sqrt(5))
+    same = Schema(SCHEMA.to_dict() | {"row_norm": loose.norm_bound})
+    assert SchemaEncoder(same, target_kind="binary").design.bounded
+
+
+def test_one_column_alone_is_within_one():
+    design = SchemaEncoder(SCHEMA, columns=["age"], intercept=False, target_kind="binary").design
+    assert 1.0 < design.norm_bound < 1.0 + 1e-8
 
 
 CELLS = st.one_of(
@@ -219,6 +250,7 @@ def test_declared_fallbacks_of_a_label_are_silent():
     ("options", "rule"),
     [
         ({"target": "ages"}, "did you mean 'age'"),
+        ({"target": "id"}, "'id' identifies the privacy unit and cannot be the response"),
         ({"columns": ["aeg"]}, "did you mean 'age'"),
         ({"columns": "age"}, "not one text"),
         ({"columns": ["id"]}, "privacy unit"),
@@ -233,6 +265,8 @@ def test_refusals(options, rule):
         SchemaEncoder(SCHEMA, **({"target_kind": "binary"} | options))
     with pytest.raises(SchemaError, match="target is not given"):
         SchemaEncoder(numeric_target(lower=0, upper=1))
+    with pytest.raises(SchemaError, match="'age' holds the survey weights and cannot be the response"):
+        SchemaEncoder(SCHEMA.with_roles(weights="age"), target="age")
 
 
 def test_both_encoders_serve_the_protocol():

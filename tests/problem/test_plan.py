@@ -16,7 +16,7 @@ from privfit.privacy.composition import (
     compose,
 )
 from privfit.privacy.mechanisms import calibrate_gaussian, calibrate_radial, radial_sd
-from privfit.problem.plan import Plan, PlannedRelease
+from privfit.problem.plan import Plan, PlannedRelease, Release
 from privfit.problem.schedule import allowance_of, growing_shares, held_to, planned_noise, signal_of
 
 WALK = SampledGaussianEvent("poisson", "replace", 0.5, 0.01, 40)
@@ -90,3 +90,24 @@ def test_a_signal_is_that_of_one_release_that_costs_as_much():
 def test_shares_grow_by_the_factor_and_sum_to_one():
     np.testing.assert_allclose(growing_shares(4, 3.0), np.array([1.0, 3.0, 9.0, 27.0]) / 40.0, rtol=1e-14)
     assert growing_shares(3, 1.0) == (1.0 / 3.0,) * 3
+
+
+def test_a_plan_says_in_words_what_noise_it_has():
+    (gaussian, _), (pure, _), (costly, _), (walk, _), _ = COSTS
+    for releases in ((gaussian,), (walk,), (gaussian, walk)):
+        assert plan_of(*releases).noise == "discrete Gaussian noise"
+    for releases in ((gaussian, pure), (costly, walk)):
+        assert plan_of(*releases).noise == "discrete Gaussian and other noise"
+    assert plan_of(pure, costly).noise == "noise that is not Gaussian"
+
+
+def test_every_row_is_a_unit_unless_a_plan_says_otherwise():
+    plan = plan_of(COSTS[0][0])
+    assert (plan.unit, plan.rows_per_unit, plan.weights) == (None, 1, None)
+
+
+def test_the_noise_of_a_sample_grows_as_it_shrinks():
+    """Sums over a part of the rows are divided by it, and so is their noise."""
+    planned, at = COSTS[0][0], np.zeros(3)
+    assert Release(planned, at, at).sd == planned.sd
+    assert Release(planned, at, at, part=0.25).sd == 4.0 * planned.sd

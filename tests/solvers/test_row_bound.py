@@ -10,12 +10,22 @@ from scipy.special import expit
 
 import privfit as pf
 from privfit.data.clamp import UNWEIGHTED, default_norm_bound
-from privfit.losses import ConcomitantHuber, Huber, Logistic, Poisson, SmoothedQuantile, Squared
+from privfit.losses import (
+    ConcomitantHuber,
+    Hinge,
+    Huber,
+    Logistic,
+    Multinomial,
+    Poisson,
+    SmoothedQuantile,
+    Squared,
+)
+from privfit.losses.typical import typical_curvature, usual_residual
 from privfit.planning import make_plan
 from privfit.privacy.allowance import Allowance
 from privfit.privacy.budget import Budget
 from privfit.solvers import BY_NAME, NoisyGradientDescent, NoisyNewton, WhitenedGradientDescent
-from privfit.solvers.row_bound import signal_of_bread
+from privfit.solvers.row_bound import flatness, signal_of_bread, squared_bound
 from tests.solvers.simulated import problem_for
 
 GROWING = (NoisyNewton(), NoisyGradientDescent())
@@ -34,7 +44,7 @@ def growth(solver, mu, **facts):
 
 @pytest.mark.parametrize("solver", GROWING, ids=repr)
 def test_the_bound_grows_with_rows_and_budget(solver):
-    assert growth(solver, 0.1) == 1.0
+    assert growth(solver, 0.1) == growth(solver, 0.1, n=40_000) == 1.0
     assert growth(solver, 0.5) == pytest.approx((10_000 * 0.25 / (160 * 3)) ** (2 / 3))
     assert growth(solver, 0.5, n=20_000) == pytest.approx((20_000 * 0.25 / (160 * 3)) ** (2 / 3))
     assert growth(solver, 2.0) == growth(solver, math.inf) == pytest.approx(6.0)
@@ -57,10 +67,37 @@ def test_the_signal_of_a_bread_is_less_where_fewer_rows_count():
     assert half == pytest.approx(0.5 * whole)
 
 
+def test_generous_bounds_leave_less_room_in_whitened_coordinates():
+    """By the square of that of slopes, and by that of curvatures; predictors of all classes have noise."""
+    asked, kinds = problem(n=20_000, p=5), {"signal": 0.5, "bread": 0.5}
+    steps = 0.006 * 20_000 * 0.25 * (1.0 + 4.0 / 5)
+    assert squared_bound(asked, 3.0, slack=(1.0, 0.1), **kinds) == pytest.approx(steps)
+    assert squared_bound(asked, 3.0, slack=(2.0, 0.1), **kinds) == pytest.approx(steps / 4.0)
+    bread = 0.015 * 20_000 * 0.5 / math.sqrt(5)
+    assert squared_bound(asked, 3.0, slack=(0.1, 3.0), **kinds) == pytest.approx(bread / 3.0)
+    classes = problem(Multinomial(3), n=20_000, p=5)
+    assert squared_bound(classes, 3.0, slack=(0.1, 1.0), **kinds) == pytest.approx(bread / math.sqrt(2))
+    unlimited = {"signal": math.inf, "bread": math.inf, "slack": (1.0, 1.0)}
+    assert squared_bound(asked, 3.0, **unlimited) == 20_000
+    assert squared_bound(asked, 30_000.0, **unlimited) == pytest.approx(36_000.0)
+
+
+def test_a_bound_on_curvatures_is_as_generous_as_it_is_larger_than_usual():
+    assert flatness(problem()) == flatness(problem(Hinge())) == 1.0
+    width = SmoothedQuantile(0.5, 0.4)
+    usual = typical_curvature(width, residual=1.0)
+    assert flatness(problem(width)) == pytest.approx(width.constants.curvature / usual)
+    bounded = dataclasses.replace(problem(width), response_bound=2.0)
+    other = typical_curvature(width, residual=usual_residual(2.0))
+    assert flatness(bounded) == pytest.approx(width.constants.curvature / other) != flatness(problem(width))
+    assert flatness(problem(Poisson(12.0, 10**5))) == pytest.approx(1000.0)
+
+
 def test_generous_bounds_on_slopes_leave_less_room():
     """Counts up to 20 may make ten times the usual slope."""
     counts = Poisson(math.log(20.0), 20)
-    assert growth(NoisyNewton(), 4.0, n=100_000, loss=counts) == growth(NoisyNewton(), 0.4, n=100_000)
+    for mu in (1.0, 4.0):
+        assert growth(NoisyNewton(), mu, n=100_000, loss=counts) == growth(NoisyNewton(), mu / 10, n=100_000)
 
 
 def test_many_releases_under_a_pure_budget_leave_little_room():
