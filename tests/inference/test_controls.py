@@ -330,6 +330,22 @@ def test_a_slope_that_is_hidden_moves_its_margins_by_what_they_take_up():
     assert hidden_slopes(replace(problem, margins=()), bread) == ()
     assert hidden_slopes(replace(problem, numbers=((1,), (3,))), bread) == ()
     assert not hidden_numbers(problem, bread).any()
+    (alone,) = hidden_slopes(replace(problem, margins=((), (), (), (1,))), bread)
+    np.testing.assert_array_equal(alone.encoded, shift.encoded)
+    (of_two,) = hidden_slopes(replace(problem, numbers=((1,), (2,))), bread)
+    assert of_two.curvature == pytest.approx(0.4)
+
+
+def test_a_slope_is_hidden_class_by_class():
+    x = np.column_stack([np.ones(50), np.eye(50)[:, :2]])
+    problem = replace(problem_for(Multinomial(3), x), numbers=((1,),), margins=((), (), (1,)))
+    matrix = np.eye(6)
+    matrix[4, 5] = matrix[5, 4] = 0.5
+    left = np.array([0.0, 0.0, 0.0, 0.0, -0.5, 1.0])
+    bread = Bread(matrix, np.eye(6), 0.1, left[:, None] / np.linalg.norm(left))
+    (shift,) = hidden_slopes(problem, bread)
+    assert shift.place == 2
+    np.testing.assert_allclose(shift.encoded, left, atol=1e-12)
 
 
 def test_what_a_slope_moves_by_more_than_two_errors_is_told():

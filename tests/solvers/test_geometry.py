@@ -190,16 +190,3 @@ def test_the_less_the_budget_the_less_is_seen_of_hidden_directions():
         common.append(values[:, -2].mean())
     assert means[0] > means[1] + 0.1 > means[2] + 0.2
     assert min(common) > 0.7  # what all columns share is hardly hidden
-
-
-@pytest.mark.parametrize(("least", "known"), [(0.021, True), (0.019, False), (1e-6, False)])
-def test_a_second_moment_is_known_if_all_directions_exceed_two_deviations_of_noise(least, known):
-    problem = dataclasses.replace(
-        make_problem(Logistic()), columns=("c", "x", "z"), start=(0.0,) * 3, penalised=(False, True, True)
-    )
-    turn = np.array([[1.0, 0.0, 0.0], [0.0, 0.6, -0.8], [0.0, 0.8, 0.6]])
-    moment = turn @ np.diag([1.0, 100.0, least]) @ turn.T  # far apart, so that nothing is taken for noise
-    released = Release(PlannedRelease("second_moment", 6, 1.0, 1.0, 0.01), np.zeros(3), moment)
-    marginals = Marginals(np.array([1.0, 0.0, 0.0]), np.zeros(3), 1e-9, 0.0, None)
-    frame = Frame.of(problem, np.eye(3), released, marginals=marginals, size=1.0)
-    assert frame.known == known

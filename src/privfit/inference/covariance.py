@@ -5,6 +5,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
+from scipy.linalg import eigh
 from scipy.special import chdtri
 
 from privfit._checks import FloatArray
@@ -36,6 +37,9 @@ ROUNDING = 1e-14
 
 _CLEARLY = 2.0
 """Times what noise alone may show in one direction that a bread has to show in all before it is drawn."""
+
+_LEAST_EXPECTED = 0.25
+"""Smallest curvature of a direction in a bread that is drawn, relative to the expected one and the mean."""
 
 _DEVIATIONS = 1.96
 """Standard deviations of noise by which an eigenvalue of a bread may be too large."""
@@ -155,7 +159,9 @@ def bread_from(problem: Problem, releases: Sequence[Release], expected: FloatArr
         See `privfit.solvers.base.Solution`. The average is drawn towards a multiple of it as far as noise
         hides the difference; no entry by more than `MOST_DRAWN` standard deviations of its noise. It is left
         alone unless the least curvature is twice what a direction without any may show: what barely shows was
-        made to look larger by noise, and a multiple that is fitted to it would be too large for good.
+        made to look larger by noise, and a multiple that is fitted to it would be too large for good. So is
+        one with far less curvature in some direction than is expected beside others, which would be taken for
+        noise: entries may each move by little, and the direction by far more than its noise.
 
     Notes
     -----
@@ -167,7 +173,7 @@ def bread_from(problem: Problem, releases: Sequence[Release], expected: FloatArr
     eigenvalues, vectors = np.linalg.eigh(average + problem.ridge)
     count, drawn = _unresolved(problem, eigenvalues, sd), 0.0
     unresolved, clear = vectors[:, :count], eigenvalues[0] > _CLEARLY * largest_of_noise(sd, 1)
-    if expected is not None and sd > 0.0 and count == 0 and clear:
+    if expected is not None and sd > 0.0 and count == 0 and clear and _is_like(expected, average):
         near = drawn_towards(expected, average, sd, spread=LEAST_SPREAD, most=MOST_DRAWN)
         sd, drawn = sd * math.sqrt(near.kept), 1.0 - near.kept
         eigenvalues, vectors = np.linalg.eigh(near.matrix + problem.ridge)
@@ -179,6 +185,13 @@ def bread_from(problem: Problem, releases: Sequence[Release], expected: FloatArr
         unresolved=unresolved,
         drawn=drawn,
     )
+
+
+def _is_like(expected: FloatArray, average: FloatArray) -> bool:
+    """Return whether no direction has far less than its part of the curvature that is expected."""
+    n = len(expected)
+    values = eigh(average[:n, :n], expected, eigvals_only=True)
+    return bool(values[0] >= _LEAST_EXPECTED * values.mean())
 
 
 def average_hessian(problem: Problem, releases: Sequence[Release]) -> tuple[FloatArray, float]:

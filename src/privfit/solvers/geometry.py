@@ -180,11 +180,6 @@ class Frame:
     dimension: float
     seen: FloatArray
 
-    @property
-    def known(self) -> bool:
-        """Whether the second moment exceeds `_DAMPING` standard deviations of its noise in all directions."""
-        return bool(np.linalg.eigvalsh(self.seen)[0] ** 2 >= 0.5)
-
     def constant(self, value: float) -> FloatArray:
         """Return the coefficients (p,) of a constant predictor, for rows that begin with a constant."""
         encoded = np.zeros(len(self.basis))

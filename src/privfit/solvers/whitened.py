@@ -252,8 +252,7 @@ class _Descent:
         part = self._matrix_part(view, at)
         later, led = self._arrive(view, at, part)
         last = (*steps, *later)[-2 * self.course.n_late :]
-        expected = view.expected(led.to) if self.model.frame.known else None
-        about = self.model.dispersion(self._shrunk(view, led)), view.bend, expected
+        about = self.model.dispersion(self._shrunk(view, led)), view.bend, view.expected(led.to)
         return Solution(view.problem, led.to, last, (), "one-step", part, *about, at_bounds(self.model))
 
     def _narrowed(self, turn: FloatArray, point: FloatArray) -> "_Descent":
