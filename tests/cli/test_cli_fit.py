@@ -55,6 +55,7 @@ def test_numeric_response_and_target_option(invoke, people, schema, model):
         (["--model", "poisson", "--formula", "hours ~ age + C(sex)"], "Poisson regression"),
     ],
 )
+@pytest.mark.usefixtures("few_rehearsals")
 def test_further_models(invoke, people, schema, args, title):
     if "--target" in args:
         schema.write_text(schema.read_text().replace("target = true\n", ""))

@@ -24,6 +24,8 @@ OF_ANY = (*KINDS, "bounded_gradient", "marginals", "sizes", "norms")
 OF_ROWS = (*OF_ANY, "counts", "residuals")
 """And those of one kind of response, and of losses of residuals."""
 
+WITHOUT_POINT = ("second_moment", "norms", "counts", "marginals")
+
 P, N = 3, 7
 
 TIGHT = {"hessian": 0.5, "secant": 0.6, "marginals": 0.7}
@@ -102,13 +104,14 @@ def largest_gap(answers, relation):
 
 
 def parameters(problem, rng, kind="gradient"):
+    """Return points, two of them for sums that no point enters; for secants pairs of every distance."""
     points = _points(problem, rng)
     if kind != "secant":
-        return points
+        return points[:2] if kind in WITHOUT_POINT else points
     shifts = (1e-9 * np.ones(P), np.array([2.0, 0.0, -1.0]), np.full(P, -300.0))
-    pairs = np.array([np.tile(point, 2) for point in points for _ in shifts])
-    pairs[:, problem.size : problem.size + P] += np.tile(shifts, (len(points), 1))
-    return list(pairs)
+    pairs = [(point, shift) for point in (points[0], points[-1]) for shift in shifts]
+    pairs += zip(points[1:-1], shifts, strict=True)
+    return [np.concatenate([point, point + np.pad(shift, (0, point.size - P))]) for point, shift in pairs]
 
 
 def _points(problem, rng):
