@@ -135,10 +135,10 @@ def test_intervals_have_the_stated_size_where_rows_are_weighted_and_slack_keeps_
 ):
     """Noise is most of the error; squared errors over their variances have a mean of about 1.
 
-    Over 200 tables its standard error is at most 0.113 (t with ten degrees of freedom, three coefficients that
-    are taken for one), and over the half of them at most 0.16. Six of them. Slopes that are cut at the anchor
-    itself lead estimates away along the signal, in the same tables with the same noise: by 5.3 and 7.7
-    standard errors of that.
+    Over 200 tables its standard error is at most 0.113 (t with ten degrees of freedom, three coefficients
+    that are taken for one), and over the half of them at most 0.16. Six of them. Slopes that are cut at the
+    anchor itself lead estimates away along the signal, in the same tables with the same noise: by 5.3 and
+    7.7 standard errors of that.
     """
     away = {strength: errors_of_fits(strength, 100) for strength in (1.0, 3.0)}
     squares = np.array([np.nanmean(one**2) for one in away.values()])
