@@ -210,7 +210,7 @@ def test_a_scale_is_not_drawn():
 @pytest.mark.parametrize("apart", [0.0, 0.05, 0.1, 0.15])
 @pytest.mark.parametrize("sd", [0.05, 0.1])
 def test_variances_are_right_on_average_whether_much_is_drawn_or_little(apart, sd):
-    """Means over 1,000 or 3,000 breads that differ from the expected one; they vary by half a percent at most.
+    """Means over 1,000 or 3,000 breads that differ from the expected one; they vary by half a percent.
 
     With the correction for matrices that are not drawn they are up to 13 % too small.
     """
