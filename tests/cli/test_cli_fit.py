@@ -6,6 +6,8 @@ from conftest_cli import CANARY
 
 import privfit as pf
 
+pytestmark = pytest.mark.usefixtures("few_rehearsals")
+
 
 def test_fit_prints_the_summary_and_nothing_else(invoke, people, schema):
     result = invoke("fit", people, "--schema", schema, "--model", "logit", "--epsilon", 5)
@@ -55,7 +57,6 @@ def test_numeric_response_and_target_option(invoke, people, schema, model):
         (["--model", "poisson", "--formula", "hours ~ age + C(sex)"], "Poisson regression"),
     ],
 )
-@pytest.mark.usefixtures("few_rehearsals")
 def test_further_models(invoke, people, schema, args, title):
     if "--target" in args:
         schema.write_text(schema.read_text().replace("target = true\n", ""))
