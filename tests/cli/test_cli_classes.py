@@ -8,6 +8,8 @@ from conftest_cli import CANARY
 import privfit as pf
 from privfit.problem.plan import Plan
 
+pytestmark = pytest.mark.usefixtures("few_rehearsals")
+
 
 @pytest.mark.usefixtures("three")
 def test_fit_names_the_classes(invoke, people, schema, tmp_path):

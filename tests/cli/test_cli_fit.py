@@ -6,6 +6,8 @@ from conftest_cli import CANARY
 
 import privfit as pf
 
+pytestmark = pytest.mark.usefixtures("few_rehearsals")
+
 
 def test_fit_prints_the_summary_and_nothing_else(invoke, people, schema):
     result = invoke("fit", people, "--schema", schema, "--model", "logit", "--epsilon", 5)

@@ -4,6 +4,8 @@ import pytest
 
 import privfit as pf
 
+pytestmark = pytest.mark.usefixtures("few_rehearsals")
+
 
 @pytest.fixture
 def path(tmp_path):

@@ -370,7 +370,8 @@ def test_more_rows_are_worth_their_root():
     np.testing.assert_allclose(large["sampling"], small["sampling"] / 10, rtol=0.3)
 
 
-def test_too_small_a_budget_says_so():
+def test_too_small_a_budget_says_so(monkeypatch):
+    monkeypatch.setattr("privfit.estimators.forecast.MOST_REHEARSALS", 32)
     planned = pf.plan("high ~ age + gain + job", n=300, schema=SCHEMA, model="logit", epsilon=0.1)
     assert (planned.table()["finite"] < 0.5).all()
     assert "hide the coefficient altogether" in " ".join(str(planned).split())
@@ -428,6 +429,15 @@ def test_few_rows_are_rehearsed_more_often(n, terms, options, rehearsals):
     assert f"medians of {rehearsals} fits of simulated rows" in " ".join(str(planned).split())
 
 
+@pytest.fixture
+def short_searches(monkeypatch):
+    """Forecast by eight rehearsals and search by four, to the usual tolerance."""
+    monkeypatch.setattr("privfit.estimators.forecast.FEWEST_REHEARSALS", 8)
+    monkeypatch.setattr("privfit.estimators.forecast.MOST_REHEARSALS", 8)
+    monkeypatch.setattr("privfit.estimators.sample_size._SEARCH_REHEARSALS", 4)
+
+
+@pytest.mark.usefixtures("short_searches")
 def test_rows_for_a_width():
     needed = pf.sample_size("high ~ age + job", width=0.02, coefficient="age", epsilon=4, **COMMON)
     assert 0.019 <= needed.planned.width["age"] <= 0.02
@@ -454,8 +464,8 @@ def test_rows_for_power_by_name():
 def test_an_answer_holds_by_the_forecast_that_is_shown(sought, monkeypatch):
     """Where a wide interval is enough, what is sought is that there is one in three of four rehearsals."""
     monkeypatch.setattr("privfit.estimators.sample_size._SEARCH_REHEARSALS", 1)
-    monkeypatch.setattr("privfit.estimators.forecast.FEWEST_REHEARSALS", 24)
-    monkeypatch.setattr("privfit.estimators.forecast.MOST_REHEARSALS", 24)
+    monkeypatch.setattr("privfit.estimators.forecast.FEWEST_REHEARSALS", 12)
+    monkeypatch.setattr("privfit.estimators.forecast.MOST_REHEARSALS", 12)
     needed = pf.sample_size("high ~ age + job", width=0.5, coefficient="age", **sought, **COMMON)
     assert 0.75 <= needed.planned.table().loc["age", "finite"] <= 0.9
     asked = {"n": needed.n_rows, "budget": needed.budget}
@@ -478,6 +488,7 @@ def test_the_power_of_a_t_test_is_a_number_for_every_shift():
     assert (power[shift == 1e6] > 1.0 - 1e-6).all()
 
 
+@pytest.mark.usefixtures("short_searches")
 def test_epsilon_for_a_width():
     common = {"schema": SCHEMA, "model": "ols"}
     needed = pf.sample_size("wage ~ age + job", width={"age": 0.1}, n=20_000, **common)

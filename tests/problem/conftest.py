@@ -72,12 +72,14 @@ OF_EVERY_KIND = [LOSSES[0], LOSSES[1], ConcomitantHuber(), Poisson(1.2, 4.0), LO
 def serves(loss, kind):
     """Return whether a kind of query is asked of a loss.
 
-    Moments and norms of rows are sums that no loss enters: a few losses ask for them.
+    Moments and norms of rows are sums that no loss enters, marginals and shares by the residual such that
+    only its range of responses enters: a few losses ask for them.
     """
     only = {
         "hessian": lambda: loss in HESSIANS,
         "counts": lambda: loss.target_kind == "count",
-        "residuals": lambda: loss.of_residual,
+        "residuals": lambda: loss.of_residual and (loss in OF_EVERY_KIND or not loss.symmetric),
+        "marginals": lambda: loss in OF_EVERY_KIND,
         "second_moment": lambda: loss in OF_EVERY_KIND,
         "norms": lambda: loss in OF_EVERY_KIND,
     }

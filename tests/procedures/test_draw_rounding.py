@@ -53,7 +53,7 @@ def test_the_allowance_covers_the_rounding_of_the_exponent(n, mu, strength, kind
     objective = scaled_objective(problem, rows, rate=1.0 / n, radius=0.0, span=math.inf)
     for at in (draw._minimum(problem, rows, objective), np.zeros(p)):  # any point will do
         value, gradient = objective(at[None])
-        points = -gradient[0] / strength + rng.normal(size=(16, p)) / math.sqrt(k * strength)
+        points = -gradient[0] / strength + rng.normal(size=(10, p)) / math.sqrt(k * strength)
         excess = objective(points)[0] - value[0] - (points - at) @ gradient[0]
         exact = exact_means(x, y, np.vstack([at, points]))
         exact = exact[1:] - exact[0] - (points.astype(WIDE) - at) @ gradient[0].astype(WIDE)

@@ -53,7 +53,7 @@ def test_noise_bounds_the_number_of_steps():
     ("estimator", "longest"), [(pf.LogisticRegression, math.sqrt(27.0)), (pf.QuantileRegressor, 2.98)]
 )
 def test_it_arrives_with_correlated_columns(estimator, longest):
-    """Where ten times as many steps lead; a tenth of a standard error is near."""
+    """Where five times as many steps lead; a tenth of a standard error is near."""
     rng = np.random.default_rng(3)
     k = 8
     apart = np.abs(np.subtract.outer(np.arange(k), np.arange(k)))
@@ -66,7 +66,7 @@ def test_it_arrives_with_correlated_columns(estimator, longest):
         model = estimator(budget=pf.Budget.gdp(1e5), solver=solver, norm_bound=longest, random_state=0)
         return model.fit(x, y).result_
 
-    found, exact = fit("gradient-descent"), fit(NoisyGradientDescent(n_steps=8_000))
+    found, exact = fit("gradient-descent"), fit(NoisyGradientDescent(n_steps=4_000))
     assert (np.abs(found.params - exact.params) < 0.1 * exact.bse).all()
     short = fit(NoisyGradientDescent(n_steps=round(6 * math.log(len(x)))))
     assert (np.abs(short.params - exact.params) > 0.1 * exact.bse).any()

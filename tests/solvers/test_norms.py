@@ -185,7 +185,7 @@ def test_where_noise_hides_the_norms_there_is_no_limit():
 
 def test_the_limit_has_the_least_error_in_a_simulation():
     """Slopes that do not depend on norms of many sizes: the noise's error and the weights', over tables."""
-    rng, n, tables, reach = np.random.default_rng(9), 400, 4_000, 0.7
+    rng, n, tables, reach = np.random.default_rng(9), 400, 2_000, 0.7
     norms = np.exp(0.8 * rng.standard_normal((tables, n)))
     slopes = 0.5 * rng.choice([-1.0, 1.0], size=(tables, n))
 

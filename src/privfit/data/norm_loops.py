@@ -243,7 +243,10 @@ def turned_squares_single(  # noqa: PLR0917 -- compiled
         rows, address = min(GROUP, n - first), start_of_rows + 4 * width * first
         _ask_ahead(address, 4 * width * GROUP)
         if rows < GROUP:
-            copied[:rows], address = x[first:], start_of_copies
+            address = start_of_copies
+            for i in range(rows):  # rows to rows at once would take seconds more to compile
+                for j in range(width):
+                    copied[i, j] = x[first + i, j]
         sums[:], line, head = np.float32(0.0), constant, lines if constant else none
         for start in starts:
             skipped = max(start - constant, 0)

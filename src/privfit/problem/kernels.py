@@ -167,7 +167,8 @@ def _score_factors(
     """
     s, c, k = loss[0], loss[1], loss[2]
     each = 1 if caps.size > 1 else 0
-    root[:] = eta
+    for i in range(y.size):  # array to array would take seconds more to compile
+        root[i] = eta[i]
     fill_slopes(code, slope, y, root, s, c, k)
     for i in range(y.size):
         cap = caps[each * i]

@@ -12,8 +12,9 @@ import numbers
 import os
 import secrets
 import types
-from collections.abc import Callable
+from collections.abc import Callable, Set
 from dataclasses import MISSING, fields, is_dataclass
+from functools import cache, partial
 from importlib import metadata
 from pathlib import Path
 from typing import Any, Literal, NoReturn, TypeVar, Union, get_args, get_origin, get_type_hints
@@ -28,6 +29,9 @@ T = TypeVar("T")
 
 MAX_BYTES = 2**28
 """Largest file or text that is read."""
+
+_PLAIN = (str, bool, int)
+"""Types whose values are JSON as they are."""
 
 _SPECIAL = {"inf": math.inf, "-inf": -math.inf, "nan": math.nan}
 _PACKAGES = ("privfit", "numpy", "scipy", "opendp")
@@ -63,7 +67,7 @@ def kept_as(write: Callable[[Any], Any], read: Callable[[Any, str], Any]) -> dic
 
 def encode(value: object) -> Any:
     """Return a value as JSON-ready types; floats that JSON lacks become "inf", "-inf" and "nan"."""
-    if value is None or isinstance(value, str):
+    if value is None or type(value) in _PLAIN or isinstance(value, str):
         return value
     if isinstance(value, bool | np.bool_ | numbers.Real):
         return _encode_number(value)
@@ -74,11 +78,14 @@ def encode(value: object) -> Any:
     if isinstance(value, Schema):
         return {name: _encode_declaration(entry) for name, entry in value.to_dict().items()}
     if is_dataclass(value) and not isinstance(value, type):
-        return {
-            field.name: field.metadata.get("write", encode)(getattr(value, field.name))
-            for field in fields(value)
-        }
+        return {name: write(getattr(value, name)) for name, write in _writers(type(value)).items()}
     raise InvalidArgument(f"a {type(value).__name__} cannot be part of a result's JSON")
+
+
+@cache
+def _writers(cls: type[Any]) -> dict[str, Callable[[Any], Any]]:
+    """Return what writes each field of a dataclass: a plan may hold ten thousand records of one class."""
+    return {field.name: field.metadata.get("write", encode) for field in fields(cls)}
 
 
 def _encode_declaration(entry: Any) -> Any:
@@ -215,6 +222,15 @@ def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     return result
 
 
+@cache
+def _readers(cls: type[Any]) -> tuple[dict[str, Callable[[Any, str], Any]], frozenset[str]]:
+    """Return what reads each field of a dataclass, and the fields that have no default."""
+    hints, wanted = get_type_hints(cls), fields(cls)
+    readers = {one.name: one.metadata.get("read") or partial(_decode, hints[one.name]) for one in wanted}
+    required = {one.name for one in wanted if one.default is MISSING and one.default_factory is MISSING}
+    return readers, frozenset(required)
+
+
 def decode_dataclass(cls: type[T], value: Any, where: str) -> T:
     """Build a dataclass from `encode`'s output, checking every field against its annotation.
 
@@ -222,25 +238,16 @@ def decode_dataclass(cls: type[T], value: Any, where: str) -> T:
     """
     if not isinstance(value, dict):
         _refuse(where, "an object")
-    hints = get_type_hints(cls)
-    wanted = {field.name: field for field in fields(cls)}  # type: ignore[arg-type]  # every caller's is one
-    required = {
-        name
-        for name, field in wanted.items()
-        if field.default is MISSING and field.default_factory is MISSING
-    }
-    check_keys(value, required, set(wanted), where)
-    decoded = {}
-    for name, item in value.items():
-        read, place = wanted[name].metadata.get("read"), f"{where}.{name}"
-        decoded[name] = _decode(hints[name], item, place) if read is None else read(item, place)
+    readers, required = _readers(cls)
+    check_keys(value, required, readers.keys(), where)
+    decoded = {name: readers[name](item, f"{where}.{name}") for name, item in value.items()}
     try:
         return cls(**decoded)
     except Incompatible:
         raise SchemaError(f"{where} holds entries that do not go together") from None
 
 
-def check_keys(value: dict[str, Any], required: set[str], allowed: set[str], where: str) -> None:
+def check_keys(value: dict[str, Any], required: Set[str], allowed: Set[str], where: str) -> None:
     """Raise `SchemaError` unless the object has all required keys and no others than the allowed ones."""
     missing = sorted(required - value.keys())
     if missing:
@@ -251,7 +258,7 @@ def check_keys(value: dict[str, Any], required: set[str], allowed: set[str], whe
 
 def _decode(hint: Any, value: Any, where: str) -> Any:
     """Return the value as the annotated type; the order of the cases is from simple to composed."""
-    origin, inner = _origin(hint), get_args(hint)
+    origin, inner = _parts(hint)
     if hint in (str, bool, int, float) or origin is Literal:
         return _decode_scalar(hint, value, where)
     if origin is np.ndarray:
@@ -263,10 +270,11 @@ def _decode(hint: Any, value: Any, where: str) -> Any:
     return _decode_schema(value, where) if hint is Schema else decode_dataclass(hint, value, where)
 
 
-def _origin(hint: Any) -> Any:
-    """Return the class that an annotation is of, also where NumPy names its arrays by an alias (2.5)."""
+@cache
+def _parts(hint: Any) -> tuple[Any, tuple[Any, ...]]:
+    """Return a type's class, also where NumPy names its arrays by an alias (2.5), and what it is of."""
     origin = get_origin(hint)
-    return get_origin(getattr(origin, "__value__", None)) or origin
+    return get_origin(getattr(origin, "__value__", None)) or origin, get_args(hint)
 
 
 def _decode_union(options: tuple[Any, ...], value: Any, where: str) -> Any:

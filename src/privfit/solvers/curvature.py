@@ -83,7 +83,8 @@ def _line(phi: Any, center: Any, nodes: Any) -> Any:
         rest = along - np.sum(along * plane[0]) * plane[0]
         length = math.sqrt(np.sum(rest**2))
         if length > short:
-            plane[k] = rest / length
+            for j in range(phi.size):  # array to array would take seconds more to compile
+                plane[k, j] = rest[j] / length
     return plane, (mean + min(length, _LONGEST) * nodes).reshape(1, -1)
 
 

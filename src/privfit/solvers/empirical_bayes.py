@@ -241,6 +241,11 @@ class _Descent:
     signal: float
     uncut: float = 1.0
     seen: list[Seen] = field(default_factory=list)
+    ridge: FloatArray = field(init=False)
+    """Second derivative of the ridge in whitened coordinates, shape (n_linear, n_linear)."""
+
+    def __post_init__(self) -> None:
+        self.ridge = self.final.ridge[: self.problem.n_linear, : self.problem.n_linear]
 
     @property
     def problem(self) -> Problem:
@@ -369,13 +374,8 @@ class _Descent:
         release = self.oracle.release("bounded_gradient", at)
         gradient = release.value.copy()
         gradient[:n] /= unit * uncut
-        gradient[:n] += self._ridge @ phi[:n]
+        gradient[:n] += self.ridge @ phi[:n]
         return Seen(phi, gradient, release.sd / (unit * uncut))
-
-    @property
-    def _ridge(self) -> FloatArray:
-        """Second derivative of the ridge in whitened coordinates, shape (n_linear, n_linear)."""
-        return self.final.ridge[: self.problem.n_linear, : self.problem.n_linear]
 
     def _combined(self, base: FloatArray, previous: FloatArray) -> FloatArray:
         """Return the shrunk estimate that the gradients give."""
@@ -397,4 +397,4 @@ class _Descent:
 
     def _hessian(self, phi: FloatArray) -> FloatArray:
         """Return a Hessian at ``phi`` from released quantities, shape (n_linear, n_linear)."""
-        return self.model.as_seen(phi) + self._ridge
+        return self.model.as_seen(phi) + self.ridge

@@ -8,6 +8,7 @@ and a two-row table of zeros and ones, so that neither code nor a private row ev
 import re
 from collections.abc import Iterable, Sequence, Set
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import Any
 
 import pandas as pd
@@ -276,9 +277,18 @@ def _structure(right: str, factors: _Factors, compared: Set[str]) -> Any:
         name: name in compared or isinstance(factor, CategoricalFactor)
         for name, factor in factors.by_name.items()
     }
-    check_size(right, kinds)
+    return _spelled_out(right, tuple(kinds.items()))
+
+
+@lru_cache(maxsize=64)
+def _spelled_out(right: str, kinds: tuple[tuple[str, bool], ...]) -> Any:
+    """Return formulaic's terms of a right side, given which of its names are categorical.
+
+    Kept, since many fits are of one formula: to spell it out takes as long as a fit of few rows.
+    """
+    check_size(right, dict(kinds))
     levels = pd.Categorical(["a", "b"])
-    frame = pd.DataFrame({name: levels if kind else [0.0, 1.0] for name, kind in kinds.items()}, index=[0, 1])
+    frame = pd.DataFrame({name: levels if kind else [0.0, 1.0] for name, kind in kinds}, index=[0, 1])
     spec: Any = model_matrix(right, frame, context={}, na_action="ignore", output="numpy").model_spec
     return spec.structure
 
