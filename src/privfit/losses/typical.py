@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Callable
-from functools import cache, lru_cache, partial
+from functools import cache, partial
 
 import numpy as np
 
@@ -78,9 +78,8 @@ def _bounded(loss: AbstractLoss, curvatures: FloatArray) -> FloatArray:
     return np.fmin(np.fmax(curvatures, 0.0), loss.constants.curvature)
 
 
-@lru_cache(maxsize=64)
 def _rows(loss: AbstractLoss, residual: float) -> tuple[FloatArray, FloatArray | float, FloatArray]:
-    """Return responses, their predictor and their probabilities, found once: fits ask for few losses."""
+    """Return responses, their predictor and their probabilities."""
     if loss.target_kind == "binary":
         return np.array([0.0, 1.0]), 0.0, np.array([0.5, 0.5])
     if loss.target_kind == "count":
