@@ -109,9 +109,11 @@ def shifted(
     deviation of the number. The mean variance of predictors is ``tr(M C) / q``, that of residuals ``n`` times
     as large.
     """
+    if not shifts:
+        return np.zeros((0, len(directions)), dtype=np.bool_)
     residual = float(np.sum(bread.matrix * sampling)) / len(sampling)
     moves = [np.abs(directions @ each.encoded) * math.sqrt(residual / each.curvature) for each in shifts]
-    return np.reshape(moves, (len(shifts), len(directions))) > LARGEST_SHIFT * np.sqrt(total)
+    return np.array(moves) > LARGEST_SHIFT * np.sqrt(total)
 
 
 def hidden_slopes(problem: Problem, bread: Bread, at_bounds: Collection[int] = ()) -> tuple[Shift, ...]:
