@@ -309,11 +309,11 @@ def test_a_product_counts_by_what_it_adds_to_its_factors():
     assert uncontrolled(three_columns(margins=((), (), (1,))), np.eye(3), bread).all()
 
 
-def one_level_of_three(slope=0.1):
+def one_level_of_three():
     """Return a problem with a number, a level and their product, and a bread that hides the product."""
     x = np.column_stack([np.ones(50), np.eye(50)[:, :3]])
     problem = replace(problem_for(Logistic(), x), numbers=((1,),), margins=((), (), (), (1, 2)))
-    matrix = np.array([[1.0, 0, 0, 0], [0, 0.5, 0, 0.2], [0, 0, 0.4, 0], [0, 0.2, 0, 0.08 + slope]])
+    matrix = np.array([[1.0, 0, 0, 0], [0, 0.5, 0, 0.2], [0, 0, 0.4, 0], [0, 0.2, 0, 0.18]])
     left = np.array([0.0, -0.4, 0.0, 1.0])
     return problem, Bread(matrix, np.linalg.inv(matrix), 0.1, left[:, None] / np.linalg.norm(left))
 

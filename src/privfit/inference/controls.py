@@ -54,17 +54,18 @@ def hidden_numbers(problem: Problem, bread: Bread, at_bounds: Collection[int] = 
 
     Those that stand for two levels are none. The direction of a number is that in which its coefficient moves
     alone, with the constant as the bread says, so that the number counts from its mean; and with those of the
-    columns that a product or power is centred by, so that it counts by what it adds to them. Far from the
+    columns that a product or power is made of, so that it counts by what it adds to them. Far from the
     middle of the declared bounds it is nearly a multiple of them, and shows with them though what it adds is
     hidden.
     """
     lost = np.zeros((problem.loss.n_outputs, len(problem.numbers)), dtype=np.bool_)
     if not bread.unresolved.shape[1] or bread.sd == 0.0:
         return lost
+    axes = _axes(problem)
     for k, group in enumerate(problem.numbers):
         if not set(group) <= set(at_bounds):
             for output in range(len(lost)):
-                lost[output, k] = _alone(problem, bread, output, group).hidden
+                lost[output, k] = _alone(problem, bread, axes, output, group).hidden
     return lost
 
 
@@ -125,17 +126,17 @@ def hidden_slopes(problem: Problem, bread: Bread, at_bounds: Collection[int] = (
     if not bread.unresolved.shape[1] or bread.sd == 0.0:
         return ()
     found: list[Shift] = []
-    of_all = {place for group in problem.numbers for place in group}
-    for place, margins in enumerate(_margins(problem)):
-        bases = [group for group in problem.numbers if set(group) <= set(margins) - set(at_bounds)]
-        if place in of_all or not bases:
+    axes, of_all = _axes(problem), {place for group in problem.numbers for place in group}
+    for place, margins in enumerate(problem.margins):
+        if place in of_all or not margins:
             continue
-        for output in range(problem.loss.n_outputs):
-            slope = _alone(problem, bread, output, (place,))
+        bases = [group for group in problem.numbers if set(group) <= set(margins) - set(at_bounds)]
+        for output in range(problem.loss.n_outputs if bases else 0):
+            slope = _alone(problem, bread, axes, output, (place,))
             if slope.hidden:
                 encoded = np.zeros(problem.n_linear)
                 encoded[output * problem.n_coef :][[place, *slope.others]] = [1.0, *(-slope.taken)]
-                curvature = min(_alone(problem, bread, output, base).curvature for base in bases)
+                curvature = min(_alone(problem, bread, axes, output, base).curvature for base in bases)
                 found.append(Shift(place, encoded, curvature))
     return tuple(found)
 
@@ -150,10 +151,15 @@ class _Alone:
     hidden: bool
 
 
-def _alone(problem: Problem, bread: Bread, output: int, group: Sequence[int]) -> _Alone:
-    p = problem.n_coef
-    axes = np.eye(p) if problem.basis is None else np.linalg.inv(problem.basis)
-    margins = sorted({other for place in group for other in _margins(problem)[place]} - set(group))
+def _axes(problem: Problem) -> FloatArray:
+    """Return the directions of the encoded coefficients in the parameter's coordinates, (p, p) by columns."""
+    basis = np.eye(problem.n_coef) if problem.basis is None else problem.basis
+    return np.asarray(np.linalg.inv(basis), dtype=np.float64)
+
+
+def _alone(problem: Problem, bread: Bread, axes: FloatArray, output: int, group: Sequence[int]) -> _Alone:
+    p, of_columns = problem.n_coef, problem.margins or ((),) * problem.n_coef
+    margins = sorted({other for place in group for other in of_columns[place]} - set(group))
     others = (*range(problem.has_intercept), *margins)
     rows = slice(output * p, (output + 1) * p)
     along, beside = axes[:, list(group)].sum(axis=1), axes[:, list(others)]
@@ -163,10 +169,6 @@ def _alone(problem: Problem, bread: Bread, output: int, group: Sequence[int]) ->
     inside = float(np.sum((bread.unresolved[rows].T @ left) ** 2))
     hidden = inside > LARGEST_HIDDEN_AXIS * float(left @ left)
     return _Alone(others, taken, float(left @ bread.matrix[rows, rows] @ left), hidden)
-
-
-def _margins(problem: Problem) -> tuple[tuple[int, ...], ...]:
-    return problem.margins or ((),) * problem.n_coef
 
 
 def in_parameter(problem: Problem, directions: FloatArray) -> FloatArray:

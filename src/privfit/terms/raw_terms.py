@@ -44,6 +44,11 @@ class RawTerm:
     monomial: Monomial
 
     @property
+    def kind(self) -> Kind:
+        """What it is a product of, whatever the levels."""
+        return frozenset(coding.name for coding in self.codings), self.monomial.powers
+
+    @property
     def levels(self) -> Iterator[Levels]:
         """Levels that each column is for, in the order of the columns."""
         names = [coding.name for coding in self.codings]
@@ -74,14 +79,12 @@ class RawColumns:
         """Return the columns of these terms."""
         found: dict[Kind, list[RawTerm]] = {}
         for term in terms:
-            names = frozenset(coding.name for coding in term.codings)
-            found.setdefault((names, term.monomial.powers), []).append(term)
+            found.setdefault(term.kind, []).append(term)
         return cls(found, {coding.name: coding for term in terms for coding in term.codings})
 
     def margins(self, term: RawTerm) -> Iterator[tuple[int, ...]]:
         """Return the places of the columns that each of a term is a product of, with something else."""
-        whole = (frozenset(coding.name for coding in term.codings), term.monomial.powers)
-        lower = [one for one in self.terms if one not in (whole, _CONSTANT) and _divides(one, whole)]
+        lower = [one for one in self.terms if one not in (term.kind, _CONSTANT) and _divides(one, term.kind)]
         constant = {one.start for one in self.terms.get(_CONSTANT, ())}
         for levels in term.levels:
             found: set[int] = set()
