@@ -371,6 +371,14 @@ def test_what_columns_are_products_of_is_known_by_place():
 
     assert margins("y ~ a*b + I(a**2)") == {"I(a ** 2)": ["a"], "a:b": ["a", "b"]}
     assert margins("y ~ 0 + b + I(b**2) + I(b**4)") == {"I(b ** 2)": ["b"], "I(b ** 4)": ["b", "I(b ** 2)"]}
+    assert margins("y ~ a*b*I(a**2)")["a:b:I(a ** 2)"] == [
+        "a",
+        "b",
+        "I(a ** 2)",
+        "a:b",
+        "a:I(a ** 2)",
+        "b:I(a ** 2)",
+    ]
     assert margins("y ~ a + C(g) + C(h)") == margins("y ~ a:b") == {}
     of_level = {f"a:C(g)[T.{k}]": ["a", f"C(g)[T.{k}]"] for k in "yz"}
     assert margins("y ~ a*C(g)") == of_level

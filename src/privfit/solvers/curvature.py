@@ -78,14 +78,24 @@ def _of_one(
 @njit(types.Tuple((_MATRIX, _MATRIX))(_VECTOR, _VECTOR, _VECTOR), cache=True, error_model="numpy")
 def _line(phi: Any, center: Any, nodes: Any) -> Any:
     """Return units along the mean and along what varies of ``phi``, (2, p), 0 for none; predictors (1, n)."""
-    plane, mean, length = np.zeros((2, phi.size)), np.sum(phi * center), 0.0
+    p, mean, length = phi.size, 0.0, 0.0
+    for j in range(p):
+        mean += phi[j] * center[j]
+    plane, rest, eta = np.zeros((2, p)), np.empty(p), np.empty((1, nodes.size))
     for k, (along, short) in enumerate(((center, _SHORT_MEAN), (phi, _SHORT))):
-        rest = along - np.sum(along * plane[0]) * plane[0]
-        length = math.sqrt(np.sum(rest**2))
+        part = length = 0.0  # loops: arithmetic of arrays would take seconds more to compile
+        for j in range(p):
+            part += along[j] * plane[0, j]
+        for j in range(p):
+            rest[j] = along[j] - part * plane[0, j]
+            length += rest[j] ** 2
+        length = math.sqrt(length)
         if length > short:
-            for j in range(phi.size):  # array to array would take seconds more to compile
+            for j in range(p):
                 plane[k, j] = rest[j] / length
-    return plane, (mean + min(length, _LONGEST) * nodes).reshape(1, -1)
+    for i in range(nodes.size):
+        eta[0, i] = mean + min(length, _LONGEST) * nodes[i]
+    return plane, eta
 
 
 @njit(_MATRIX(_MATRIX, _VECTOR, float64), cache=True, error_model="numpy")
@@ -99,10 +109,11 @@ def _bent(plane: Any, moments: Any, smallest: float) -> Any:
     a, b = moments[1] / mean, moments[3] / mean - 1.0
     radius = math.hypot(0.5 * b, a)
     lower, upper = 1.0 + 0.5 * b - radius, 1.0 + 0.5 * b + radius
-    change = np.array([[0.0, a], [a, b]])
-    if lower < smallest:
-        part = (smallest - lower) / (upper - lower)
-        change += part * np.array([[upper - 1.0, -a], [-a, upper - 1.0 - b]])
+    part = (smallest - lower) / (upper - lower) if lower < smallest else 0.0
+    change = np.empty((2, 2))
+    change[0, 0] = part * (upper - 1.0)
+    change[0, 1] = change[1, 0] = a - part * a
+    change[1, 1] = b + part * (upper - 1.0 - b)
     found = np.empty((p, p))
     for i in range(p):
         for j in range(i + 1):

@@ -84,26 +84,38 @@ def likeliest_weights(likelihood: Any) -> Any:
 
 @njit(types.UniTuple(_VECTOR, 2)(_VECTOR, _VECTOR, _VECTOR, float64), cache=True, error_model="numpy")
 def _posterior(noisy: Any, variance: Any, grid: Any, believable: float) -> Any:
-    """Return what `Posterior` holds, for a grid of prior variances (m,) and what their sum is held to."""
+    """Return what `Posterior` holds, for a grid of prior variances (m,) and what their sum is held to.
+
+    Written out, as arithmetic of arrays takes seconds more to compile.
+    """
     k, m = noisy.size, grid.size
     likelihood = np.empty((k, m))
     for i in range(k):
+        largest = -np.inf
         for j in range(m):
             spread = grid[j] + variance[i]
             likelihood[i, j] = -0.5 * (math.log(spread) + noisy[i] ** 2 / spread)
-        likelihood[i] = np.exp(likelihood[i] - likelihood[i].max())
+            largest = max(largest, likelihood[i, j])
+        for j in range(m):
+            likelihood[i, j] = math.exp(likelihood[i, j] - largest)
     weights = likeliest_weights(likelihood)
-    expected = k * np.sum(weights * grid)
+    expected = 0.0
+    for j in range(m):
+        expected += k * weights[j] * grid[j]
     if expected > believable:
-        weights[1:] *= believable / expected
-        weights[0] = 1.0 - weights[1:].sum()
+        weights[0] = 1.0
+        for j in range(1, m):
+            weights[j] *= believable / expected
+            weights[0] -= weights[j]
     mean, square = np.empty(k), np.empty(k)
     for i in range(k):
-        part = likelihood[i] * weights
-        part /= part.sum()
-        kept = grid / (grid + variance[i])
-        means = kept * noisy[i]
-        mean[i], square[i] = np.sum(part * means), np.sum(part * (kept * variance[i] + means**2))
+        total = first = second = 0.0
+        for j in range(m):
+            part, kept = likelihood[i, j] * weights[j], grid[j] / (grid[j] + variance[i])
+            total += part
+            first += part * kept * noisy[i]
+            second += part * (kept * variance[i] + (kept * noisy[i]) ** 2)
+        mean[i], square[i] = first / total, second / total
     return mean, square
 
 
@@ -205,9 +217,13 @@ def _both_sides(factor: FloatArray, matrix: FloatArray) -> FloatArray:
 @njit(_VECTOR(_VECTOR, _VECTOR, float64), cache=True, error_model="numpy")
 def _grid(noisy: Any, variance: Any, believable: float) -> Any:
     """Return prior variances from 0 up to the largest square or what is believable."""
-    first = variance.min() / 16.0
-    largest = min(max(4.0 * np.max(noisy**2 - variance), 1e-12), believable)
+    least, excess = variance[0], noisy[0] ** 2 - variance[0]
+    for i in range(1, noisy.size):
+        least, excess = min(least, variance[i]), max(excess, noisy[i] ** 2 - variance[i])
+    first = least / 16.0
+    largest = min(max(4.0 * excess, 1e-12), believable)
     count = max(math.ceil(math.log(largest / first) / math.log(_RATIO)), 1)
     grid = np.zeros(count + 1)
-    grid[1:] = first * _RATIO ** np.arange(count)
+    for j in range(count):
+        grid[j + 1] = first * _RATIO**j
     return grid

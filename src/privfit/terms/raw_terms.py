@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import product
+from itertools import chain, combinations, product
 from typing import TypeAlias
 
 from privfit.data.columns import MISSING
@@ -12,6 +12,9 @@ from privfit.terms.monomials import Monomial, Powers
 
 Kind: TypeAlias = tuple[frozenset[str], Powers]
 """The categorical columns and the numbers that a term is a product of."""
+
+Factors: TypeAlias = frozenset[str | Expression]
+"""The categorical columns and the numbers of a term, whatever their powers."""
 
 _CONSTANT: Kind = (frozenset(), frozenset())
 
@@ -73,6 +76,7 @@ class RawColumns:
 
     terms: Mapping[Kind, Sequence[RawTerm]]
     codings: Mapping[str, Coding] = field(default_factory=dict)
+    kinds: Mapping[Factors, Sequence[Kind]] = field(default_factory=dict)
 
     @classmethod
     def of(cls, terms: Sequence[RawTerm]) -> "RawColumns":
@@ -80,11 +84,14 @@ class RawColumns:
         found: dict[Kind, list[RawTerm]] = {}
         for term in terms:
             found.setdefault(term.kind, []).append(term)
-        return cls(found, {coding.name: coding for term in terms for coding in term.codings})
+        kinds: dict[Factors, list[Kind]] = {}
+        for kind in found:
+            kinds.setdefault(_factors(kind), []).append(kind)
+        return cls(found, {coding.name: coding for term in terms for coding in term.codings}, kinds)
 
     def margins(self, term: RawTerm) -> Iterator[tuple[int, ...]]:
         """Return the places of the columns that each of a term is a product of, with something else."""
-        lower = [one for one in self.terms if one not in (term.kind, _CONSTANT) and _divides(one, term.kind)]
+        lower = list(self._parts(term.kind))
         constant = {one.start for one in self.terms.get(_CONSTANT, ())}
         for levels in term.levels:
             found: set[int] = set()
@@ -92,6 +99,14 @@ class RawColumns:
                 part = self.combination({name: levels[name] for name in sorted(names)}, powers)
                 found.update(part or ())
             yield tuple(sorted(found - constant))
+
+    def _parts(self, whole: Kind) -> Iterator[Kind]:
+        """Return the kinds of the terms that are part of a product, but for itself and the constant."""
+        factors = _factors(whole)
+        some = self.kinds if 2 ** len(factors) > len(self.kinds) else map(frozenset, _subsets(factors))
+        for one in chain.from_iterable(self.kinds.get(part, ()) for part in some):
+            if one not in (whole, _CONSTANT) and _divides(one, whole):
+                yield one
 
     def combination(self, levels: Levels, powers: Powers) -> Combination | None:
         """Return the product of indicators and powers as a combination of columns, None if it is none.
@@ -124,6 +139,15 @@ class RawColumns:
                 for place, coefficient in part.items():
                     found[place] = found.get(place, 0.0) - coefficient
         return found
+
+
+def _factors(kind: Kind) -> Factors:
+    names, powers = kind
+    return names | {base for base, _ in powers}
+
+
+def _subsets(factors: Factors) -> Iterator[tuple[str | Expression, ...]]:
+    return chain.from_iterable(combinations(factors, size) for size in range(len(factors) + 1))
 
 
 def _divides(lower: Kind, whole: Kind) -> bool:
