@@ -82,13 +82,19 @@ def coverage(level: object) -> float:
     return number
 
 
-def whole(minimum: int = 1, **kwargs: object) -> int:
-    """Return the keyword's value as an int >= ``minimum``, or raise `InvalidArgument`."""
+MOST_RELEASES = 10**6
+"""Steps with a release each that may be asked for: plans list every one of them."""
+
+
+def whole(minimum: int = 1, maximum: int | None = None, **kwargs: object) -> int:
+    """Return the keyword's value as an int from ``minimum`` to ``maximum``, or raise `InvalidArgument`."""
     ((name, value),) = kwargs.items()
     if type(value) is not int and (isinstance(value, _TRUTHS) or not isinstance(value, numbers.Integral)):
         raise InvalidArgument(f"{name} must be a whole number, got {type(value).__name__}")
     if int(value) < minimum:
         raise InvalidArgument(f"{name} must be at least {minimum}, got {int(value)}")
+    if maximum is not None and int(value) > maximum:
+        raise InvalidArgument(f"{name} must be at most {maximum}, got {int(value)}")
     return int(value)
 
 

@@ -24,6 +24,18 @@ REFUSED = [
     (pf.LinearRegression, {"epsilon": 1.0, "delta": 1e-310}, Incompatible, "^budget: mu=0 is too small"),
     (pf.LinearRegression, {"budget": pf.Budget.gdp(1e-100)}, Incompatible, "^budget: mu=1e-100 is too"),
     (pf.LinearRegression, {"epsilon": 1e-300, "delta": 0.0}, Incompatible, "^budget: epsilon=1e-300 is"),
+    (
+        pf.LinearRegression,
+        {"solver": pf.solvers.NoisyNewton(n_steps=1500)},
+        Incompatible,
+        "^budget: the part",
+    ),
+    (
+        pf.LinearRegression,
+        {"solver": pf.solvers.NoisyGradientDescent(n_steps=3, growth=1e300)},
+        Incompatible,
+        "^budget: the part of a release",
+    ),
 ]
 
 
@@ -36,6 +48,23 @@ def test_what_no_power_of_is_a_number_is_refused(refused, inference, tmp_path):
     with pytest.raises(error, match=message):
         model.fit(*table())
     assert not ledger.export()["reservations"]
+
+
+@pytest.mark.parametrize(
+    "solver",
+    [
+        pf.solvers.WhitenedGradientDescent,
+        pf.solvers.EmpiricalBayesDescent,
+        pf.solvers.NoisyGradientDescent,
+        pf.solvers.ProjectedNoisyGradientDescent,
+        pf.solvers.ClippedGradientDescent,
+        pf.solvers.NoisyNewton,
+    ],
+)
+def test_steps_that_no_plan_can_list_are_refused(solver):
+    solver(n_steps=10**6)
+    with pytest.raises(InvalidArgument, match="n_steps must be at most 1000000, got 1000001"):
+        solver(n_steps=10**6 + 1)
 
 
 @pytest.mark.parametrize("epsilon", [1e12, 1.7e308])

@@ -233,8 +233,8 @@ class SeededNoise:
 
     def radial(self, value: FloatArray, scale: float) -> FloatArray:
         """Return a new array: ``value`` plus continuous radial noise."""
-        variance = 2.0 * scale**2 * self._generator.gamma(0.5 * (value.size + 1))
-        return value + self._generator.normal(scale=math.sqrt(variance), size=value.shape)
+        sd = scale * math.sqrt(2.0 * self._generator.gamma(0.5 * (value.size + 1)))
+        return value + self._generator.normal(scale=sd, size=value.shape)
 
     def laplace(self, value: FloatArray, scale: float) -> FloatArray:
         """Return a new array: ``value`` plus continuous Laplace noise."""

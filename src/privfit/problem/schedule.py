@@ -54,5 +54,7 @@ def signal_of(releases: Sequence[PlannedRelease], size: int) -> float:
 @lru_cache(maxsize=64)
 def growing_shares(n_steps: int, growth: float) -> tuple[float, ...]:
     """Return shares of the squared budget that grow by ``growth`` a step and sum to 1."""
-    weights = growth ** np.arange(n_steps, dtype=np.float64)
+    steps = np.arange(n_steps, dtype=np.float64)
+    weights = growth ** (steps - steps[-1] if growth > 1.0 else steps)
+    weights = np.maximum(weights, np.finfo(np.float64).tiny)  # too little is refused where it is spent
     return tuple((weights / weights.sum()).tolist())

@@ -6,7 +6,7 @@ from typing import ClassVar, Literal, final
 
 import numpy as np
 
-from privfit._checks import one_of, positive, whole
+from privfit._checks import MOST_RELEASES, one_of, positive, whole
 from privfit.privacy.allowance import Allowance
 from privfit.problem.objective import Problem
 from privfit.problem.oracle import Oracle
@@ -77,7 +77,7 @@ class NoisyGradientDescent(AbstractSolver):
 
     def __post_init__(self) -> None:
         if self.n_steps is not None:
-            whole(n_steps=self.n_steps)
+            whole(1, MOST_RELEASES, n_steps=self.n_steps)
         if self.step_size is not None:
             positive(step_size=self.step_size)
         positive(growth=self.growth)

@@ -7,7 +7,7 @@ from typing import ClassVar, Literal, final
 
 import numpy as np
 
-from privfit._checks import FloatArray, in_range, one_of, positive, whole
+from privfit._checks import MOST_RELEASES, FloatArray, in_range, one_of, positive, whole
 from privfit.errors import InvalidArgument
 from privfit.privacy.allowance import Allowance
 from privfit.problem.objective import Problem
@@ -82,7 +82,7 @@ class NoisyNewton(AbstractSolver):
     sums_rows: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
-        whole(n_steps=self.n_steps)
+        whole(1, MOST_RELEASES, n_steps=self.n_steps)
         if self.damping is not None and not isinstance(self.damping, AbstractDamping):
             in_range(0.0, 1.0, closed="right", damping=self.damping)
         in_range(0.0, 1.0, closed="neither", hessian_share=self.hessian_share)

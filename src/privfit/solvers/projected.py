@@ -7,7 +7,7 @@ from typing import ClassVar, final
 
 import numpy as np
 
-from privfit._checks import FloatArray, positive, whole
+from privfit._checks import MOST_RELEASES, FloatArray, positive, whole
 from privfit.privacy.allowance import Allowance
 from privfit.problem.objective import Problem
 from privfit.problem.oracle import Oracle
@@ -75,7 +75,7 @@ class ProjectedNoisyGradientDescent(AbstractSolver):
         if self.radius is not None:
             positive(radius=self.radius)
         if self.n_steps is not None:
-            whole(2, n_steps=self.n_steps)
+            whole(2, MOST_RELEASES, n_steps=self.n_steps)
         if self.step_size is not None:
             positive(step_size=self.step_size)
 

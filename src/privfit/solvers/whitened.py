@@ -7,7 +7,7 @@ from typing import ClassVar, final
 
 import numpy as np
 
-from privfit._checks import FloatArray, in_range, positive, whole
+from privfit._checks import MOST_RELEASES, FloatArray, in_range, positive, whole
 from privfit.privacy.allowance import Allowance
 from privfit.problem.objective import Problem
 from privfit.problem.oracle import Oracle
@@ -124,7 +124,7 @@ class WhitenedGradientDescent(AbstractSolver):
 
     def __post_init__(self) -> None:
         if self.n_steps is not None:
-            whole(n_steps=self.n_steps)
+            whole(1, MOST_RELEASES, n_steps=self.n_steps)
         for part in ("marginal", "geometry", "norm", "count", "residual", "hessian"):
             name = f"{part}_share"
             share = getattr(self, name)
