@@ -8,7 +8,14 @@ import pytest
 
 import privfit as pf
 from privfit.data.unit_scale import UnitScaleEncoder
-from privfit.inference.controls import Shift, hidden_numbers, hidden_slopes, shifted, uncontrolled
+from privfit.inference.controls import (
+    Shift,
+    hidden_numbers,
+    hidden_slopes,
+    shifted,
+    spreads_within,
+    uncontrolled,
+)
 from privfit.inference.covariance import Bread
 from privfit.losses import Logistic, Multinomial
 from privfit.terms.encoder import FormulaEncoder
@@ -334,6 +341,17 @@ def test_a_slope_that_is_hidden_moves_its_margins_by_what_they_take_up():
     np.testing.assert_array_equal(alone.encoded, shift.encoded)
     (of_two,) = hidden_slopes(replace(problem, numbers=((1,), (2,))), bread)
     assert of_two.curvature == pytest.approx(0.4)
+
+
+def test_a_number_differs_within_a_level_by_what_its_slope_adds_to_its_margins():
+    """A curvature of 0.1 is left of the slope, of 0.4 along the rows of the level."""
+    problem, bread = one_level_of_three()
+    levels = replace(problem, indicators=(False, False, True, False))
+    assert spreads_within(levels, bread) == {3: pytest.approx(0.5)}
+    assert spreads_within(problem, bread) == {}
+    assert spreads_within(replace(levels, numbers=((1,), (3,))), bread) == {}
+    assert spreads_within(replace(levels, margins=()), bread) == {}
+    assert spreads_within(replace(levels, indicators=(False, False, True, True)), bread) == {}
 
 
 def test_a_slope_is_hidden_class_by_class():

@@ -141,6 +141,24 @@ def hidden_slopes(problem: Problem, bread: Bread, at_bounds: Collection[int] = (
     return tuple(found)
 
 
+def spreads_within(problem: Problem, bread: Bread) -> dict[int, float]:
+    """Return by how much each number within a level differs there, by the place of its column.
+
+    That is what its rows differ by on top of its margins: the curvature along the slope alone, over that
+    along the level, of which both are the share.
+    """
+    axes, found = _axes(problem), dict[int, float]()
+    indicators = {place for place, known in enumerate(problem.indicators) if known}
+    others = indicators | {place for group in problem.numbers for place in group}
+    for place, margins in enumerate(problem.margins):
+        levels = indicators & set(margins)
+        if place in others or not levels:
+            continue
+        rarest = min(float(axes[:, level] @ bread.matrix @ axes[:, level]) for level in levels)
+        found[place] = math.sqrt(_alone(problem, bread, axes, 0, (place,)).curvature / rarest)
+    return found
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class _Alone:
     """A number on top of the constant and its margins: what is taken of them, and what is left."""

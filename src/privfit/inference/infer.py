@@ -18,7 +18,14 @@ from privfit.inference.arrival import (
     unfinished,
 )
 from privfit.inference.combine import Anchor, Estimate, anchor, last_iterate, one_step
-from privfit.inference.controls import hidden_numbers, hidden_slopes, in_parameter, shifted, uncontrolled
+from privfit.inference.controls import (
+    hidden_numbers,
+    hidden_slopes,
+    in_parameter,
+    shifted,
+    spreads_within,
+    uncontrolled,
+)
 from privfit.inference.covariance import Bread, average_hessian, bread_from, debiased, hidden, spread
 from privfit.inference.density_slope import corrected
 from privfit.inference.ends import may_be_without_end
@@ -198,7 +205,10 @@ def _along_steps(
     estimate = widened(solution.late, bread, solution.bend, turning, of_gradients)
     astray = not estimate.arrived or (solution.model is None and too_long(estimate, bread, sampling))
     astray = astray or left_to_go(solution.steps, estimate, bread, turning)
-    return estimate, _left_behind(problem, directions, estimate, center, sampling) | astray
+    behind = _left_behind(
+        problem, directions, estimate=estimate, bread=bread, center=center, sampling=sampling
+    )
+    return estimate, behind | astray
 
 
 def _bread(solution: Solution, hessians: Sequence[Release]) -> Bread:
@@ -266,16 +276,24 @@ def _turning(problem: Problem, bread: Bread, sampling: FloatArray) -> Turning:
 
 
 def _left_behind(
-    problem: Problem, directions: FloatArray, estimate: Estimate, center: FloatArray, sampling: FloatArray
+    problem: Problem,
+    directions: FloatArray,
+    *,
+    estimate: Estimate,
+    bread: Bread,
+    center: FloatArray,
+    sampling: FloatArray,
 ) -> np.ndarray:
-    """Return which reported coefficients, (k,), are of levels that are `far_along` their indicator."""
-    levels = np.array(problem.indicators, dtype=bool)[int(problem.has_intercept) :]
-    places = int(problem.has_intercept) + np.flatnonzero(levels)
+    """Return which reported coefficients, (k,), are of levels or slopes within them that are `far_along`."""
     rate = problem.loss.turning(0.0)
-    if not places.size or rate == 0.0 or problem.loss.n_outputs > 1:
+    if not any(problem.indicators) or rate == 0.0 or problem.loss.n_outputs > 1:
         return np.zeros(len(directions), dtype=bool)
-    along = in_parameter(problem, np.eye(problem.n_coef)[places])
-    far = far_along(estimate, center, along=along, rate=rate, sampling=sampling)
+    first = int(problem.has_intercept)
+    units = {place: 1.0 for place in range(first, problem.n_coef) if problem.indicators[place]}
+    units |= spreads_within(problem, bread)
+    places = np.array(list(units), dtype=np.intp)
+    along = in_parameter(problem, np.array(list(units.values()))[:, None] * np.eye(problem.n_coef)[places])
+    far = far_along(estimate, center, bread=bread, along=along, rate=rate, sampling=sampling)
     return (directions[:, places[far]] != 0.0).any(axis=1)
 
 
