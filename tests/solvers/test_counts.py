@@ -8,7 +8,7 @@ import pytest
 import privfit as pf
 from privfit.data.source import ArraySource
 from privfit.errors import PlanViolation
-from privfit.losses import Logistic, Poisson
+from privfit.losses import Logistic, Multinomial, Poisson
 from privfit.privacy.allowance import Allowance
 from privfit.privacy.mechanisms import make_source
 from privfit.privacy.relation import Relation
@@ -19,7 +19,7 @@ from privfit.problem.query_kernels import query_kernel
 from privfit.problem.schedule import planned_release
 from privfit.problem.share_kernels import NORM_CLASSES, NORMS_A_DOUBLING
 from privfit.solvers.counts import held_to_counts, look_share, share_to_see, slack_at
-from privfit.solvers.response import MeanResponse
+from privfit.solvers.response import ClassShares, MeanResponse
 from privfit.solvers.whitened import WhitenedGradientDescent
 
 BOUND = 1000.0
@@ -191,6 +191,11 @@ def test_bounds_are_beside_what_is_usual_of_the_counts_that_were_released():
     assert slack(1.0, 50.0, error=0.1) == pytest.approx((BOUND / math.sqrt(certain), BOUND / 0.8))
     assert slack(0.0, 0.0) == pytest.approx((0.5 * BOUND / math.sqrt(1e-3), BOUND / 1e-3))
     assert slack(2.0 * BOUND, 5.0 * BOUND) == (1.0, 1.0)
+    assert slack(100.0, 50.0, error=60.0) == loss.slack
+    shares = ClassShares(Multinomial(3), np.full(3, 1.0 / 3.0), 0.0)
+    assert slack_at(loss, shares) == loss.slack
+    rare = MeanResponse(problem, mean=0.01, spread=0.1, error=0.0)
+    assert slack_at(Logistic(), rare) == Logistic().slack
     assert slack_at(Logistic(), MeanResponse(problem, mean=0.5, spread=0.5, error=0.0)) == Logistic().slack
 
 

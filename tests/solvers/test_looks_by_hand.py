@@ -14,7 +14,7 @@ from privfit.problem.objective import Problem
 from privfit.problem.plan import PlannedRelease, Release
 from privfit.problem.share_kernels import SIDE_CLASSES
 from privfit.solvers.geometry import Frame, Marginals
-from privfit.solvers.residual_bounds import bounded_at, led_by_spread, widest
+from privfit.solvers.residual_bounds import bounded_at, has_bound, led_by_spread, widest
 from privfit.solvers.residuals import BOTH_EDGES, Residuals
 from privfit.solvers.response import MeanResponse
 from privfit.solvers.spacing import spacing
@@ -25,6 +25,8 @@ UNIT = math.sqrt(2.0)
 """Of residuals where responses are within 1."""
 
 FRAME = Frame(np.eye(1), np.zeros(1), 1.0, np.eye(1))
+
+FOUR = Frame(np.eye(4), np.zeros(4), 4.0, np.eye(4))
 
 
 def shares_of(law, scale, shift=0.0):
@@ -65,17 +67,18 @@ def look(shares, sd):
     return Release(planned, np.zeros(1), np.asarray(shares, dtype=float))
 
 
-def problem_of(loss, n=20_000, *, constant=True, bound=1.0):
-    return Problem(loss, ("x",), 1.0, n, Relation.REPLACE, 0.0, (0.0,), (not constant,), response_bound=bound)
+def problem_of(loss, n=20_000, *, constant=True, bound=1.0, p=1):
+    names, penalised = tuple("abcd"[:p]), (not constant, *[True] * (p - 1))
+    return Problem(loss, names, 1.0, n, Relation.REPLACE, 0.0, (0.0,) * p, penalised, response_bound=bound)
 
 
 LEAST_SQUARES = Squared(1.0, adapts=True)
 
 
-def wanted_bound(seen, n, mu, for_meat):
+def wanted_bound(seen, n, mu, for_meat, p=1):
     """Return the bound on residuals that a look asks for, in its unit."""
     size, hidden = seen.largest
-    each = 2.0 * math.sqrt(1.2 / n) / mu
+    each = 2.0 * math.sqrt(1.2 * p / n) / mu
     one_sided = min(max(abs(seen.skewness) / 0.4, 0.15), 1.0)
     allowed = 0.2 / (one_sided * math.sqrt(n))
 
@@ -92,6 +95,7 @@ def wanted_bound(seen, n, mu, for_meat):
 LOOKS = {
     "normal": shares_of(norm, 0.02),
     "skew": shares_of(expon, 0.01, -0.007),
+    "skew to the left": shares_of(expon, 0.01, -0.007)[::-1],
     "a little skew": 0.7 * shares_of(norm, 0.01) + 0.3 * shares_of(norm, 0.015, 0.015),
 }
 
@@ -118,6 +122,10 @@ def test_bounds_that_a_last_look_leaves(name, n, mu):
     assert bounded(release, n, mu, loss=Squared(2.5, adapts=True), bound=2.0)[0].bound < 2.5
     far = bounded(release, n, mu, bound=1e6)[0].bound
     assert far == pytest.approx(1e6 * wanted, rel=1e-6)
+    of_four = UNIT * wanted_bound(Residuals.of(release), n, mu, math.sqrt(0.0015 * n * mu / 4.0), p=4)
+    oracle = Made(release)
+    found, _ = bounded_at(problem_of(LEAST_SQUARES, n, bound=1e6, p=4), oracle, FOUR, np.zeros(4), mu)
+    assert found.loss.bound == pytest.approx(1e6 * of_four, rel=1e-6)
 
 
 def test_bounds_cover_all_and_no_more_than_is_possible():
@@ -125,6 +133,9 @@ def test_bounds_cover_all_and_no_more_than_is_possible():
     assert bounded(release, 20_000, 300.0)[0].bound == 1.0
     assert bounded(release, 20_000, 300.0, loss=Squared(1.25, adapts=True))[0].bound == 1.25
     assert bounded(release, 20_000, 300.0, loss=Squared(1.25))[0] == Squared(1.25)
+    assert bounded(release, 20_000, 0.03, loss=Squared(1.25))[0] == Squared(1.25)
+    hidden = look(LOOKS["normal"], 0.2)
+    assert bounded(hidden, 20_000, 0.3, loss=Squared(0.02, adapts=True))[0].bound == 0.02
     exact = look(single({15: 0.4, 26: 0.4, 30: 0.2}), 0.0)
     assert bounded(exact, 20_000, 0.3)[0].bound == pytest.approx(UNIT * 2.0 ** ((10 - 21) / 2))
 
@@ -169,8 +180,11 @@ def test_other_losses_and_what_was_not_planned_are_left_alone():
 
 
 def test_planning_is_for_the_bound_that_cuts_nothing():
-    assert widest(problem_of(LEAST_SQUARES)).loss == Squared(2.0, adapts=True)
+    assert widest(problem_of(Squared(0.75, adapts=True))).loss == Squared(1.5, adapts=True)
     assert widest(problem_of(Squared(1.0))).loss == Squared(1.0)
+    assert has_bound(problem_of(LEAST_SQUARES))
+    assert not has_bound(problem_of(Squared(1.0)))
+    assert not has_bound(problem_of(Huber(1.0)))
 
 
 def led(release, *, by=led_by_spread, loss=LEAST_SQUARES, first=None, spread=0.05, error=0.0, **changes):
@@ -207,6 +221,9 @@ def test_first_looks_that_show_nothing_change_nothing():
         assert loss is LEAST_SQUARES
         assert (response.found, response.spread) == (None, 0.05)
         assert len(oracle.asked) == 2
+    loss, response, _ = led(look(LOOKS["normal"], 0.03))
+    assert loss.bound == 1.0
+    assert response.found is not None
     loss, _, oracle = led(look(LOOKS["normal"], 1e-3), loss=Squared(1.0))
     assert oracle.asked == []
 
@@ -247,10 +264,10 @@ def skewness(seen, tau, spread, found):
     return (usual / sd**2 + slope / variance) / precision / spread, math.sqrt(1.0 / precision) / spread
 
 
-def narrowed(release, n, mu, loss=QUANTILE):
+def narrowed(release, n, mu, loss=QUANTILE, *, p=1):
     oracle = Made(release)
-    found = narrowed_to(problem_of(loss, n), oracle, np.array([0.5]), mu)
-    assert oracle.asked == [[0.5]]
+    found = narrowed_to(problem_of(loss, n, p=p), oracle, np.full(p, 0.5), mu)
+    assert oracle.asked == [[0.5] * p]
     assert oracle.loss is None or oracle.loss is found.loss
     return found.loss
 
@@ -258,19 +275,19 @@ def narrowed(release, n, mu, loss=QUANTILE):
 @pytest.mark.parametrize("tau", [0.25, 0.5, 0.98])
 @pytest.mark.parametrize("n", [200, 20_000])
 @pytest.mark.parametrize("mu", [1e-3, 0.01, 0.1, 1.0, 1e3])
-@pytest.mark.parametrize("skew", [False, True])
-def test_widths_that_a_look_leaves(tau, n, mu, skew):
+@pytest.mark.parametrize(("skew", "p"), [(False, 1), (True, 1), (False, 4)])
+def test_widths_that_a_look_leaves(tau, n, mu, skew, p):
     law, at = (expon, expon.ppf(tau)) if skew else (norm, norm.ppf(tau))
     release = look(shares_of(law, 0.02, -0.02 * at), 1e-3)
     seen, density = Residuals.of(release), norm.pdf(norm.ppf(tau))
     share = norm.cdf(norm.ppf(tau) + 0.6745) - norm.cdf(norm.ppf(tau) - 0.6745)
-    noise = 8.0 * max(tau, 1.0 - tau) ** 2 / (tau * (1.0 - tau) * (n * mu) ** 2)
+    noise = 8.0 * p * max(tau, 1.0 - tau) ** 2 / (tau * (1.0 - tau) * (n * mu) ** 2)
     least = (1.0 / n + noise) ** 0.25
     bias = abs(norm.ppf(tau)) * density / (6.0 * math.sqrt(tau * (1.0 - tau)))
     wider = math.sqrt(0.25 / max(bias, 0.06))
-    units = min(max(least, min(40.0 / (n * mu * density), wider * least)), 0.7)
+    units = min(max(least, min(40.0 * p**1.5 / (n * mu * density), wider * least)), 0.7)
     spread = seen.reach(share) / 0.6745
-    loss = narrowed(release, n, mu, SmoothedQuantile(tau, 0.9, least=1e-9))
+    loss = narrowed(release, n, mu, SmoothedQuantile(tau, 0.9, least=1e-9), p=p)
     assert spacing(seen, share, n) == 0.0
     assert loss.width == pytest.approx(UNIT * spread * units, rel=1e-9)
     assert loss.within == pytest.approx(2.0 * units * density, rel=1e-9)
