@@ -2,6 +2,7 @@
 
 import dataclasses
 import math
+from fractions import Fraction
 
 import numpy as np
 import pytest
@@ -435,6 +436,15 @@ def test_public_facts_of_a_game_and_of_a_plan():
     source = one_pass(mode="source", amount=0.6)
     assert source.node_amount(5) == pytest.approx(0.6 / math.sqrt(math.log2(10.0)), rel=1e-11)
     assert one_pass(amount=0.6).node_amount(5) == pytest.approx(0.6 / math.sqrt(3.0), rel=1e-11)
+
+
+@pytest.mark.parametrize(("norm", "power"), [(3.0, 6), (4.0, 4), (6.0, 3), (math.inf, 2)])
+def test_a_euclidean_norm_by_hand_is_no_larger_than_said(norm, power):
+    """In exact arithmetic, and hardly less: the norm of ones over that which rows are held to."""
+    for p in range(2, 60):
+        found = one_pass(p=p, norm=norm)._inflation(problem_of(p=p))
+        assert p <= Fraction(found) ** power <= p * (1 + Fraction(1, 10**14))
+        assert one_pass(p=p, norm=math.inf, pure=True)._inflation(problem_of(p=p)) == 1.0
 
 
 @pytest.mark.parametrize("count", [1, 7, 1000])

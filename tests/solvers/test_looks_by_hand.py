@@ -19,7 +19,7 @@ from privfit.solvers.residuals import BOTH_EDGES, Residuals
 from privfit.solvers.response import MeanResponse
 from privfit.solvers.spacing import spacing
 from privfit.solvers.tails import tail_bound
-from privfit.solvers.widths import led_by_quantile, narrowed_to, recentred
+from privfit.solvers.widths import has_widths, led_by_quantile, narrowed_to, narrowest, recentred
 
 UNIT = math.sqrt(2.0)
 """Of residuals where responses are within 1."""
@@ -344,6 +344,13 @@ def test_a_first_look_leads_to_the_quantile():
     assert loss.width < 0.9
     assert response.found is None
     assert led(release, by=led_by_quantile, loss=SmoothedQuantile(0.25, 0.9))[2].asked == []
+
+
+def test_planning_is_for_the_least_width():
+    assert narrowest(problem_of(QUANTILE)).loss.width == 1e-9
+    assert narrowest(problem_of(LEAST_SQUARES)).loss is LEAST_SQUARES
+    assert has_widths(problem_of(QUANTILE))
+    assert not has_widths(problem_of(SmoothedQuantile(0.25, 0.9)))
 
 
 def recentred_to(release, *, constant=True, loss=QUANTILE):

@@ -78,6 +78,7 @@ def test_noise_in_marginals_is_that_of_rows_that_count():
         (0.05, 0.02, 0.06, True),
         (-0.1, 0.02, 0.06, True),
         (0.7, 0.4, 1.0, True),
+        (1.1, 0.4, 1.0, False),
         (0.0, 0.0, 1e-12, True),
     ],
 )
@@ -86,6 +87,11 @@ def test_rows_are_divided_by_their_mean_weight_three_deviations_at_least(first, 
     found = Marginals.of(problem, released("marginals", [first, 0.1, 0.0, 0.0], sd))
     assert found.noise == pytest.approx(sd / usable)
     assert found.response.error == pytest.approx(4.0 if hidden else 4.0 * sd / (2.0 * usable))
+
+
+def test_rows_of_next_to_no_weight_are_not_divided_by_nothing():
+    found = Marginals.of(columns(2), released("marginals", [0.0, 1e-13, 0.0, 0.0, 0.0, 0.0], 0.0))
+    np.testing.assert_allclose(found.mean, [0.0, 0.1])
 
 
 def test_without_a_constant_columns_are_not_centred():
