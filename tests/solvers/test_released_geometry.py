@@ -134,6 +134,8 @@ def test_half_of_what_shares_say_is_sure():
     marginals = marginals_of([1.0, 0.5, 0.9, 0.001], [0.0, 0.3, 0.1, 0.1])
     found = marginals.of_indicators(columns(4, **FACTOR))
     np.testing.assert_allclose(found[1:], [0.0, 0.5 * 0.1 * 0.9, 0.5 * 0.02 * 0.98])
+    even = marginals_of([1.0, 0.5, 0.5, 0.4], [0.0, 0.3, 0.1, 0.1]).of_indicators(columns(4, **FACTOR))
+    np.testing.assert_allclose(even[2:], [0.125, 0.12])
 
 
 def test_steps_start_at_the_constant_of_every_class_and_at_a_scale():
@@ -204,7 +206,7 @@ def test_directions_without_curvature_are_not_seen():
     assert parts.min() < 0.04
     assert parts.max() > 0.16
     np.testing.assert_allclose(np.sort(np.diag(frame.seen))[:2], [0.2, math.sqrt(parts.max())], rtol=1e-6)
-    alone = whitened_by(columns(1), np.eye(1), np.ones((1, 1)), 0.5, mean=[1.0])
+    alone = whitened_by(columns(1, bound=1e6), np.eye(1), np.ones((1, 1)), 0.5, mean=[1.0])
     assert alone.dimension == 1.0
     assert alone.basis.tolist() == [[1.0]]
     bare = columns(2, penalised=(True, True))
@@ -212,15 +214,15 @@ def test_directions_without_curvature_are_not_seen():
     assert hidden.dimension == 1.0
 
 
-@pytest.mark.parametrize("scale", [1.0, 1e3, 1e5])
+@pytest.mark.parametrize("scale", [1.0, 50.0, 1e3, 1e5])
 def test_what_is_added_grows_until_no_row_is_stretched_too_far(scale):
     """By factors of 4: rows of norm 2 may be at most 409.6 roots of the dimension."""
     problem = columns(3, penalised=(True,) * 3)
-    frame = whitened_by(problem, scale * np.eye(3), np.diag([0.5, 0.0, 0.0]), 0.0, mean=np.zeros(3))
+    frame = whitened_by(problem, scale * np.eye(3), np.diag([0.5, 0.5, 0.0]), 0.0, mean=np.zeros(3))
     added = 1e-8
-    while 2.0 * scale / math.sqrt(added) > 0.1 * 4096.0:
+    while 2.0 * scale / math.sqrt(added) > 0.1 * 4096.0 * math.sqrt(max(2.0 / (1.0 + added), 1.0)):
         added *= 4.0
-    np.testing.assert_allclose(np.sort(np.diag(frame.basis))[1:], scale / math.sqrt(added))
+    np.testing.assert_allclose(np.diag(frame.basis).max(), scale / math.sqrt(added))
 
 
 def test_a_number_that_is_far_counts_by_its_bounds():
@@ -332,6 +334,14 @@ def test_the_part_of_the_rows_depends_on_the_longest():
     assert marginals.counting == pytest.approx(0.75)
     assert found is problem
     assert frame.dimension > 1.0
+
+
+def test_by_default_all_rows_are_asked_and_the_usual_count_in_full():
+    made = [1.0, 0.0, 0.0, 0.4, 0.4, 0.4, 0.0, 0.5]
+    (_, marginals, _), oracle = geometry(columns(3), made, {26: 0.8, 34: 0.2})
+    assert oracle.parts == [1.0]
+    limit = (marginals.standardising(columns(3))[1, 1] / oracle.bases[1].basis[1, 1]) ** 2
+    assert limit == pytest.approx(3.0 * 2.0**-16 * 2.0 ** (13.0 + 7.0 / 8.0))
 
 
 @pytest.mark.parametrize(
