@@ -18,6 +18,8 @@ from privfit.solvers.geometry import (
     farthest,
     planned_geometry,
     released_geometry,
+    standardised,
+    whitened,
 )
 from privfit.solvers.levels import level_coding, level_contrasts, level_shares
 from privfit.solvers.response import MeanResponse
@@ -232,6 +234,21 @@ def test_a_number_that_is_far_counts_by_its_bounds():
     assert farthest(problem, marginals, np.diag([9.0, 3.0, 3.0])) == pytest.approx(1.5 * 3.0)
 
 
+def test_coordinates_may_stretch_rows_by_so_much_and_no_more():
+    basis = np.eye(3)
+    for found, bound in ((standardised(columns(3), basis), 1.0), (whitened(columns(3), basis), 2.0**-8)):
+        assert (found.norm_bound, found.amplification) == (bound, 4096.0 * bound)
+
+
+def test_means_are_believed_within_the_bound_on_rows():
+    made = [1.0, 0.5, -0.5, 0.0, 0.0, 0.0, 0.0, 0.0]
+    found = Marginals.of(columns(3, bound=0.5), released("marginals", made, 0.25))
+    noisy, variance = np.array([0.5, -0.5]), np.full(2, 0.25**2)
+    expected = shrunk(noisy, variance, energy=0.25).mean
+    assert abs(expected - shrunk(noisy, variance, energy=0.125).mean).max() > 1e-3
+    np.testing.assert_allclose(found.mean[1:], expected)
+
+
 def test_three_releases_are_planned_each_with_its_part():
     problem = columns(3)
     parts = {"marginals": 0.5, "norms": 0.25, "second_moment": 0.75}
@@ -266,7 +283,7 @@ class Made:
         self.parts.append(part)
 
 
-def geometry(problem, marginals, norms, *, sd=0.0, moment_sd=0.01, **how):
+def geometry(problem, marginals, norms, *, sd=0.0, norms_sd=1e-6, moment_sd=0.01, **how):
     """Return what three releases lead to, where norms are shares by class, and the oracle."""
     shares = [norms.get(number, 0.0) for number in range(NORM_CLASSES)]
     moment = released("second_moment", np.diag([1.0, *[0.5] * (problem.n_coef - 1)]), moment_sd)
@@ -274,19 +291,19 @@ def geometry(problem, marginals, norms, *, sd=0.0, moment_sd=0.01, **how):
     oracle = Made(problem, [])
     oracle.releases = {
         "marginals": released("marginals", marginals, sd),
-        "norms": released("norms", shares, 1e-6),
+        "norms": released("norms", shares, norms_sd),
         "second_moment": moment,
     }
     oracle.plan.releases = tuple(one.planned for one in oracle.releases.values())
     return released_geometry(problem, oracle, **how), oracle
 
 
-def limit_of(norms, *, allowed=0.0, part=1.0, moment_sd=0.01, p=3):
+def limit_of(norms, *, allowed=0.0, part=1.0, p=3, **noise):
     """Return the squared norm at which rows are weighted down in the second moment."""
     problem = columns(p)
     made = [1.0, *[0.0] * (p - 1), *[0.4] * p, 0.0, 0.5]
     (_, marginals, _), oracle = geometry(
-        problem, made, norms, moment_noise=allowed, part_of=lambda _: part, moment_sd=moment_sd
+        problem, made, norms, moment_noise=allowed, part_of=lambda _: part, **noise
     )
     standard, of_norms, of_moment = marginals.standardising(problem), *oracle.bases
     np.testing.assert_allclose(of_norms.basis, standard / math.sqrt(p))
@@ -315,6 +332,8 @@ def test_longer_rows_count_in_full_where_noise_allows_that():
     assert limit_of(seen, allowed=0.5 * most * noise) == pytest.approx(0.5 * most)
     assert limit_of(seen, allowed=0.5 * most * noise, part=0.5) == pytest.approx(0.25 * most)
     assert limit_of(seen, allowed=0.5, moment_sd=0.0) == pytest.approx(most)
+    rare = limit_of({24: 0.98, 34: 0.02}, allowed=1e9, norms_sd=2e-3)
+    assert rare == pytest.approx(most)
     open_class = {26: 0.9, NORM_CLASSES - 1: 0.1}
     assert limit_of(open_class, allowed=1e9) == pytest.approx(unit * 2.0 ** (2.0 * 39.0 / 4.0))
 
