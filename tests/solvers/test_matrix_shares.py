@@ -32,6 +32,7 @@ def shares(loss, *, n=10_000, p=5, mu=1.0):
 @pytest.mark.parametrize("loss", LOSSES, ids=lambda loss: loss.name)
 def test_matrices_get_less_of_more_budget(loss):
     """Within limits, and the smallest parts of both where noise hardly matters."""
+    assert [*BREADS, *MEATS] == [0.08, 0.18, 0.02, 0.25]
     found = [shares(loss, mu=mu) for mu in (1e-3, 0.03, 0.3, 3.0, 1e3)]
     breads = [one.bread for one in found]
     assert breads == sorted(breads, reverse=True)
