@@ -2,10 +2,10 @@
 
     python benchmarks/mutation/run.py [--modules relation queries ...] [--again]
 
-Every mutant is a module with one small change (`mutants.py`). A process that has loaded what privfit depends
-on is forked for each, loads privfit with the change, and runs the tests of the module until one fails. A
-mutant that no quick test kills faces the slow ones too. One that takes several times as long as the tests
-without a change, or too much memory, counts as killed.
+Every mutant is a module with one small change (`mutants.py`). A process that has loaded privfit and what it
+depends on is forked for each, loads the module anew with the change, and all that imports it, and runs the
+tests of the module until one fails. A mutant that no quick test kills faces the slow ones too. One that takes
+several times as long as the tests without a change, or too much memory, counts as killed.
 
 Writes ``results/<module>.json`` with all outcomes, so that a run can be broken off and taken up, and
 ``results/summary.csv``. Mutants are known again by what they change, and are not run again; after changes to
@@ -23,6 +23,7 @@ import io
 import json
 import os
 import resource
+import signal
 import sys
 import time
 from collections import Counter
@@ -31,6 +32,7 @@ from pathlib import Path
 from types import CodeType
 from typing import TypeAlias
 
+from importers import all_modules, importers
 from mutants import Mutant, mutants, mutated
 
 HERE = Path(__file__).parent
@@ -48,6 +50,9 @@ OPTIONS = ("-x", "-q", "--no-header", "-p", "no:cacheprovider")
 
 MEMORY = 8 * 2**30
 """Address space of a mutant, in bytes."""
+
+PATIENCE = 4.0
+"""How much longer than its processor time a mutant may take: one may wait for ever for what never comes."""
 
 
 @dataclass(frozen=True)
@@ -198,6 +203,15 @@ SUITES = {
     ),
     "procedures.moments": Suite(_tests("procedures/test_moments"), _tests("solvers/test_comparators")),
     "procedures.tree": Suite(_tests("procedures/test_tree")),
+    "procedures.differences": Suite(_tests("procedures/test_differences")),
+    "procedures.online_to_batch": Suite(
+        (
+            *_tests("procedures/test_online_to_batch"),
+            "-k",
+            "by_hand or public_facts or rounding_of or rounds_are",
+        ),
+        (*_tests("procedures/test_online_to_batch"), "-k", "replacing or flag_a7 or the_ridge or flag_a4"),
+    ),
     "procedures.noisy_sgd": Suite(
         _tests("procedures/test_walks"), _tests("solvers/test_sampled", "solvers/test_constants")
     ),
@@ -254,6 +268,31 @@ SUITES = {
             "limits or far_off or a_way or the_way_that or of_the_way or hangs_on or along_a_level",
         ),
     ),
+    "problem.slopes": Suite(_tests("problem/test_slopes")),
+    "problem.clipped_kernels": _suite(_tests("procedures/test_clipped_gradient"), "noise_is_neither"),
+    "problem.groups": Suite(
+        (*_tests("data/test_lanes"), "-k", "dot_products"),
+        (*_tests("problem/test_kernels"), "-k", "gradient_matches or gradient_loses or gradients_of_wide"),
+    ),
+    "problem.products": Suite(_tests("problem/test_products")),
+    "solvers.clipped": Suite(
+        _tests("solvers/test_clipped"),
+        (*_tests("solvers/test_comparators"), "-k", "clipping_that or arguments"),
+    ),
+    "solvers.geometry": Suite(_tests("solvers/test_released_geometry"), _tests("solvers/test_geometry")),
+    "solvers.norms": _suite(_tests("solvers/test_norms"), "in_a_simulation or hardly_ever"),
+    "solvers.residual_bounds": Suite(_tests("solvers/test_looks_by_hand")),
+    "solvers.counts": _suite(_tests("solvers/test_counts"), "generous or whatever or nearly_all"),
+    "solvers.widths": Suite(_tests("solvers/test_looks_by_hand")),
+    "solvers.sizes": _suite(_tests("solvers/test_sizes"), "in_a_simulation"),
+    "solvers.damping": Suite(
+        (
+            *_tests("solvers/test_newton"),
+            "-k",
+            "damp or self_concordant_step or two_step_solves or (backtracking and not converge) or arguments",
+        )
+    ),
+    "solvers.matrix_shares": Suite(_tests("solvers/test_matrix_shares")),
     "solvers.self_concordance": Suite(
         _tests("solvers/test_self_concordance"), (*_tests("solvers/test_newton"), "-k", "conversions")
     ),
@@ -373,9 +412,10 @@ def _in_child(module: str, number: int | None, arguments: tuple[str, ...], secon
     try:
         resource.setrlimit(resource.RLIMIT_CPU, (int(seconds) + 1, int(seconds) + 5))
         resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
+        signal.setitimer(signal.ITIMER_REAL, PATIENCE * seconds)
         os.chdir(ROOT)
         os.environ |= {"PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1", "PYTHONPATH": str(ROOT / "src")}
-        sys.path[:0] = [str(ROOT), str(ROOT / "src")]
+        _forget(module)
         sys.meta_path.insert(0, _Finder(module, number))
         if number is not None:
             sys.stdout = sys.stderr = io.StringIO()
@@ -390,9 +430,22 @@ def _in_child(module: str, number: int | None, arguments: tuple[str, ...], secon
         os._exit(code)
 
 
+def _forget(module: str) -> None:
+    """Have a module loaded anew, and all that imports it."""
+    for name in importers(ROOT / "src", module):
+        del sys.modules[name]
+        package, _, last = name.rpartition(".")
+        if package in sys.modules:
+            delattr(sys.modules[package], last)
+
+
 def _compile_anew(module: str) -> None:
-    """Have the loops over stored rows of a module compiled with its change, not taken from Numba's cache."""
-    if "row_types import" in path_of(module).read_text(encoding="utf-8"):
+    """Have loops over stored rows compiled with a module's change, not taken from Numba's cache.
+
+    They are the module's own, or others' in which functions of it are inlined.
+    """
+    source = path_of(module).read_text(encoding="utf-8")
+    if "row_types import" in source or 'inline="always"' in source:
         importlib.import_module("privfit.data.row_types")._OPTIONS["cache"] = False
 
 
@@ -504,7 +557,8 @@ def main() -> None:
     options = parser.parse_args()
     RESULTS.mkdir(exist_ok=True)
     sys.dont_write_bytecode = False
-    for package in PRELOADED:
+    sys.path[:0] = [str(ROOT), str(ROOT / "src")]
+    for package in (*PRELOADED, *all_modules(ROOT / "src")):
         importlib.import_module(package)
     for name in options.modules:
         run_module(name, SUITES[name], options)

@@ -375,6 +375,8 @@ def test_what_a_slope_moves_by_more_than_two_errors_is_told():
     found = [False, True, False, False]
     np.testing.assert_array_equal(shifted([shift, shift], reported, total=total, **common), [found, found])
     assert shifted([], reported, total=np.ones(4), **common).shape == (0, 4)
+    separated = {"bread": replace(bread, matrix=np.full((2, 2), 1e300)), "sampling": np.full((2, 2), 1e300)}
+    assert shifted([], reported, total=np.ones(4), **separated).shape == (0, 4)
 
 
 def test_what_columns_are_products_of_is_known_by_place():

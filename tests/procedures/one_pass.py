@@ -130,6 +130,29 @@ class _SpyPlayer(AbstractPlayer):
         self.player.update(feedback)
 
 
+@dataclass(frozen=True, slots=True)
+class Plays(AbstractLearner):
+    """Plays what it is given, whatever it is told."""
+
+    plays: np.ndarray
+    name = "plays"
+
+    def start(self, game):
+        return _Playing(iter(self.plays))
+
+
+class _Playing(AbstractPlayer):
+    def __init__(self, plays):
+        self.plays = plays
+        self.now = next(plays)
+
+    def predict(self):
+        return self.now
+
+    def update(self, feedback):
+        self.now = next(self.plays)
+
+
 def problem_of(loss=None, *, n=32, p=3, norm_bound=1.5, l2=0.0, basis=None):
     names = tuple(f"x{k}" for k in range(p))
     penalised = (False,) + (True,) * (p - 1)

@@ -1,10 +1,13 @@
 """The pass: brute-force neighbours on a fixed transcript, laws of the noise, and the conversion itself."""
 
+import dataclasses
 import math
+from fractions import Fraction
 
 import numpy as np
 import pytest
 
+from privfit.data.blocks import Block
 from privfit.learners import (
     AdaGradNorm,
     OnlineMirrorDescent,
@@ -16,10 +19,11 @@ from privfit.losses import Huber, Logistic, Squared
 from privfit.privacy.budget import Budget
 from privfit.privacy.curves import gdp_delta
 from privfit.privacy.mechanisms import make_source
-from privfit.procedures.differences import Bounds
+from privfit.procedures.differences import Bounds, RoundRows
+from privfit.procedures.online_to_batch import _batches, _Leaf
 from privfit.procedures.tree import depth
 
-from .one_pass import Linear, Recorder, Replay, Spy, Wild, one_pass, problem_of, run, table_of
+from .one_pass import Linear, Plays, Recorder, Replay, Spy, Wild, one_pass, problem_of, run, table_of
 
 EXTREMES = (
     ("far", np.array([3.0, -2.0, 4.0]), 1.0),
@@ -353,3 +357,135 @@ def test_a_finite_budget_never_leaves_out_the_noise():
     for pure in (False, True):
         outcome = run(one_pass(amount=2.0, pure=pure), problem_of(n=n), x, y, make_source(None))
         assert np.linalg.norm(outcome - exact) > 1e-6
+
+
+PLAYS = np.array([[0.5, 0.0, 0.0], [0.0, 0.4, 0.0], [-0.6, 0.0, 0.3], [0.2, 0.2, 0.2], [0.0, 0.0, -0.8]])
+
+
+@pytest.mark.parametrize("power", [1.0, 2.5])
+@pytest.mark.parametrize("batch", [1, 3])
+@pytest.mark.parametrize("convex", [True, False])
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {},
+        {"row_bound": 0.4, "pure": True},
+        {"norm": 1.0, "pure": True},
+        {"norm": 1.0},
+        {"norm": 6.0},
+        {"norm": 6.0, "row_bound": 0.4},
+        {"mode": "source"},
+    ],
+    ids=str,
+)
+def test_the_noise_of_every_sum_by_hand(changes, convex, batch, power):
+    """Four rounds of plays that are made by hand: iterates, balls, nodes and what the learner is told."""
+    told = []
+    problem = problem_of(Wild(convex), n=4 * batch, norm_bound=1.5)
+    one = one_pass(Spy(told, Plays(PLAYS)), power=power, batch=batch, amount=0.6, **changes)
+    mode, norm, row_bound, pure = one.mode, one.norm, one.row_bound, one.pure
+    x, y = np.zeros((4 * batch, 3)), np.zeros(4 * batch)
+    outcome = run(one, problem, x, y, Recorder())
+    beta = [(t / 4.0) ** power for t in range(6)]
+    points = [PLAYS[0]]
+    for t in range(1, 6):
+        points.append(points[-1] + beta[t] / sum(beta[1 : t + 1]) * (PLAYS[t - 1] - points[-1]))
+    np.testing.assert_allclose([feedback.point for feedback in told], points[1:5], atol=1e-14)
+    np.testing.assert_allclose(outcome, points[5], atol=1e-14)
+    longest = row_bound or 1.5 * 3.0 ** max(0.0, 1.0 / norm - 0.5)
+    g, h = 0.7 * longest, 0.3 * 1.5 * longest
+    bounds = Bounds(g, h, centred=convex and norm == 2.0 and row_bound is None)
+    radii, farthest = [], 0.0
+    for t in range(1, 5):
+        radius = bounds.ball(points[t] - points[t - 1], beta[t], beta[t - 1])[1]
+        farthest = max(farthest, np.linalg.norm(PLAYS[t - 1] - points[t - 1]))
+        if mode == "source":
+            growth = (power + 1.0) * t ** (power - 1.0) / 4.0**power
+            radius = max(radius, growth * (1.5 * 0.7 + 1.5**2 * 0.3 * farthest))
+        radii.append(radius)
+    nodes = 3.0 if mode == "tight" else math.log2(8.0)
+    node = one.amount / (nodes if pure else math.sqrt(nodes))
+    assert one.node_amount(4) == pytest.approx(node, rel=1e-11)
+    assert one.node_amount(4) <= node * (1.0 - 1e-13)
+    game = one.game(problem)
+    unit = game.deviation * 2.0 / batch
+    spreads = [radii[0], max(radii[:2]), max(radii[:2]) + radii[2], max(radii)]
+    assert [feedback.noise for feedback in told] == pytest.approx(unit * np.array(spreads), rel=1e-9)
+    longer = 1.0 if pure or norm <= 2.0 else 3.0 ** (0.5 - 1.0 / norm)
+    if pure:
+        assert game.deviation * node == pytest.approx(2.0 if norm == 2.0 else math.sqrt(2.0), rel=1e-5)
+    else:
+        assert game.deviation * node == pytest.approx(longer, rel=1e-5)
+
+
+def test_public_facts_of_a_game_and_of_a_plan():
+    problem = problem_of(Logistic(), n=10, norm_bound=1.5, l2=0.3)
+    one = one_pass(batch=3, power=2.0, amount=0.6)
+    game = one.game(problem)
+    assert (game.rounds, game.batch, game.power, game.radius, game.strength) == (4, 3, 2.0, 2.0, 0.0)
+    assert one.rounds(problem_of(n=9)) == 3
+    assert (game.lipschitz, game.smoothness) == (problem.gradient_bound, problem.smoothness)
+    for l2, strength in ((0.3, 0.3), (0.0, 0.0)):
+        ridged = dataclasses.replace(problem, l2=l2, penalised=(True,) * 3)
+        assert one.game(ridged).strength == pytest.approx(strength)
+    for pure in (False, True):
+        planned = one_pass(batch=3, power=2.0, amount=0.6, pure=pure).planned(problem)
+        assert planned.sensitivity == pytest.approx(2.0 * game.increment / 3.0)
+        assert (planned.mu, planned.epsilon) == ((math.inf, 0.6) if pure else (0.6, None))
+        assert (planned.kind, planned.size, planned.sd) == ("stream", 3, 0.0)
+    cube = one_pass(norm=math.inf, pure=True, amount=0.6)
+    deviation = cube.game(problem_of(n=3)).deviation * cube.node_amount(3)
+    assert deviation == pytest.approx(math.sqrt(20.0 / 3.0), rel=1e-5)
+    source = one_pass(mode="source", amount=0.6)
+    assert source.node_amount(5) == pytest.approx(0.6 / math.sqrt(math.log2(10.0)), rel=1e-11)
+    assert one_pass(amount=0.6).node_amount(5) == pytest.approx(0.6 / math.sqrt(3.0), rel=1e-11)
+
+
+@pytest.mark.parametrize(("norm", "power"), [(3.0, 6), (4.0, 4), (6.0, 3), (math.inf, 2)])
+def test_a_euclidean_norm_by_hand_is_no_larger_than_said(norm, power):
+    """In exact arithmetic, and hardly less: the norm of ones over that which rows are held to."""
+    for p in range(2, 60):
+        found = one_pass(p=p, norm=norm)._inflation(problem_of(p=p))
+        assert p <= Fraction(found) ** power <= p * (1 + Fraction(1, 10**14))
+        assert one_pass(p=p, norm=math.inf, pure=True)._inflation(problem_of(p=p)) == 1.0
+
+
+@pytest.mark.parametrize("count", [1, 7, 1000])
+def test_rounding_of_a_mean_is_in_the_sensitivity_of_a_round(count):
+    problem = problem_of(Linear(), n=4 * count, norm_bound=1.0)
+    one = one_pass(batch=count)
+    leaf = _Leaf(problem, one.game(problem), Bounds(1.0, 0.0, centred=True), mode="tight", norm=2.0)
+    rows = RoundRows(Block(np.zeros((count + 2, 3)), np.zeros(count + 2), np.ones(count + 2)), 2, count + 2)
+    point = np.zeros(3)
+    _, sensitivity = leaf.difference(rows, (point, point), (0.25, 0.0), point)
+    assert sensitivity == 0.5 / count * (1.0 + count**2 / 2.0**50)
+
+
+class Blocks:
+    """Rows in blocks of these numbers."""
+
+    def __init__(self, *sizes):
+        self.sizes = sizes
+
+    def blocks(self):
+        first = 0
+        for size in self.sizes:
+            numbers = np.arange(float(first), float(first + size))
+            yield Block(np.column_stack([numbers, -numbers]), 10.0 * numbers, 0.01 * numbers)
+            first += size
+
+
+@pytest.mark.parametrize("sizes", [(), (0,), (7,), (6,), (1, 1, 1), (2, 5, 0, 3), (4, 4, 4), (1, 9, 2)])
+@pytest.mark.parametrize("basis", [None, np.array([[1.0, 2.0], [0.0, 1.0]])])
+def test_rounds_are_of_as_many_rows_whatever_blocks_they_come_in(sizes, basis):
+    n, seen, counts = sum(sizes), [], []
+    for one in _batches(Blocks(*sizes), 3, basis):
+        rows = slice(one.first, one.last)
+        counts.append(one.last - one.first)
+        seen.append(np.column_stack([one.block.x[rows], one.block.y[rows], one.block.weight[rows]]))
+        assert one.block.x.flags.c_contiguous
+    assert counts == [3] * (n // 3) + [n % 3] * (n % 3 > 0)
+    numbers = np.arange(float(n))
+    x = np.column_stack([numbers, -numbers])
+    expected = np.column_stack([x if basis is None else x @ basis, 10.0 * numbers, 0.01 * numbers])
+    np.testing.assert_array_equal(np.concatenate([np.zeros((0, 4)), *seen]), expected)

@@ -8,18 +8,18 @@ import pytest
 import privfit as pf
 from privfit.data.source import ArraySource
 from privfit.errors import PlanViolation
-from privfit.losses import Logistic, Poisson
+from privfit.losses import Logistic, Multinomial, Poisson
 from privfit.privacy.allowance import Allowance
 from privfit.privacy.mechanisms import make_source
 from privfit.privacy.relation import Relation
 from privfit.problem.objective import Problem
 from privfit.problem.oracle import Oracle
-from privfit.problem.plan import Plan
+from privfit.problem.plan import Plan, PlannedRelease, Release
 from privfit.problem.query_kernels import query_kernel
 from privfit.problem.schedule import planned_release
 from privfit.problem.share_kernels import NORM_CLASSES, NORMS_A_DOUBLING
-from privfit.solvers.counts import held_to_counts, look_share, slack_at
-from privfit.solvers.response import MeanResponse
+from privfit.solvers.counts import held_to_counts, look_share, share_to_see, slack_at
+from privfit.solvers.response import ClassShares, MeanResponse
 from privfit.solvers.whitened import WhitenedGradientDescent
 
 BOUND = 1000.0
@@ -55,6 +55,52 @@ def test_shares_are_those_of_the_counts():
     assert found[-1] >= 2000
     with pytest.raises(PlanViolation, match="not a count"):
         query_kernel(problem_of(5, Logistic()), "counts", np.zeros(1))
+
+
+class Shown:
+    """An oracle whose look at counts shows these shares, by the number of their class, with this noise."""
+
+    def __init__(self, shares, sd):
+        value = np.array([shares.get(number, 0.0) for number in range(NORM_CLASSES)])
+        self.look = Release(PlannedRelease("counts", NORM_CLASSES, 1.0, 1.0, sd), np.zeros(1), value)
+        self.changed = None
+
+    def release(self, kind, at):
+        assert kind == "counts"
+        return self.look
+
+    def change_loss(self, loss):
+        self.changed = loss
+
+
+def shown(shares, sd=0.0, *, declared=1024.0):
+    """Return the bound that a look at classes leaves, the first of which ends at a thousandth of it."""
+    oracle = Shown(shares, sd)
+    found = held_to_counts(problem_of(9, Poisson(math.log(declared), declared)), oracle)
+    assert oracle.changed == (None if found.loss.count_bound == declared else found.loss)
+    return found.loss.count_bound
+
+
+def test_bounds_that_a_look_leaves_by_hand():
+    """Beyond the last class that shows counts are to be a hundred times rarer than noise may hide there."""
+    seen = {8: 0.6, 20: 0.4}
+    assert shown(seen) == pytest.approx(2.0 ** (21 / 4))
+    hidden = 3.0 * 1e-3 * math.sqrt(19.0)
+    room = 1.0 + math.log(100.0) / math.log(1.0 / hidden)
+    assert shown(seen, 1e-3) == pytest.approx(room * 2.0 ** (21 / 4))
+    most = 0.25 / (3.0 * math.sqrt(19.0))
+    assert shown(seen, 0.999 * most) < 1024.0
+    assert shown(seen, 1.001 * most) == 1024.0
+    at_most = shown({8: 0.6, 23: 0.4}, 1.0 / 48.0)
+    assert at_most == pytest.approx((1.0 + math.log(100.0) / math.log(4.0)) * 64.0)
+
+
+def test_where_next_to_nothing_is_seen_of_counts_the_bound_stays_and_the_least_is_2():
+    assert shown({0: 1.0}) == 1024.0
+    assert shown({1: 1.0}) == shown({3: 1.0}) == 2.0
+    assert shown({3: 1.0}, declared=512.0) == 2.0
+    assert shown({2: 1.0}, declared=512.0) == 512.0
+    assert shown({4: 1.0}, declared=512.0) == 2.0
 
 
 @pytest.mark.parametrize("largest", [3.0, 30.0, 300.0])
@@ -141,12 +187,23 @@ def test_bounds_are_beside_what_is_usual_of_the_counts_that_were_released():
     assert slack(100.0, 10.0) == pytest.approx((0.05 * BOUND, 0.01 * BOUND))
     assert slack(100.0, 50.0) == pytest.approx((0.02 * BOUND, 0.01 * BOUND))
     assert slack(100.0, 50.0, error=49.5) == loss.slack
+    certain = 50.0**2 - 4.0 * 0.5 * BOUND * 0.1
+    assert slack(1.0, 50.0, error=0.1) == pytest.approx((BOUND / math.sqrt(certain), BOUND / 0.8))
+    assert slack(0.0, 0.0) == pytest.approx((0.5 * BOUND / math.sqrt(1e-3), BOUND / 1e-3))
+    assert slack(2.0 * BOUND, 5.0 * BOUND) == (1.0, 1.0)
+    assert slack(100.0, 50.0, error=60.0) == loss.slack
+    shares = ClassShares(Multinomial(3), np.full(3, 1.0 / 3.0), 0.0)
+    assert slack_at(loss, shares) == loss.slack
+    rare = MeanResponse(problem, mean=0.01, spread=0.1, error=0.0)
+    assert slack_at(Logistic(), rare) == Logistic().slack
     assert slack_at(Logistic(), MeanResponse(problem, mean=0.5, spread=0.5, error=0.0)) == Logistic().slack
 
 
 def test_a_look_has_the_more_of_a_budget_the_less_that_shows():
     parts = [look_share(problem_of(10_000), mu) for mu in (1e-3, 0.09, 0.25, 1e3)]
     assert parts == [0.05, pytest.approx(0.03), pytest.approx(0.018), 0.01]
+    to_see = [share_to_see(problem_of(1000), mu) for mu in (0.1, 0.2, 1.0)]
+    assert to_see == pytest.approx([0.3, 0.4**2, 0.9 / math.sqrt(1000.0)])
 
 
 @pytest.mark.parametrize(

@@ -7,12 +7,13 @@ import numpy as np
 import pytest
 
 from privfit.losses import ConcomitantHuber, Huber, Logistic, Multinomial, Poisson, SmoothedQuantile, Squared
+from privfit.losses.typical import typical, usual_residual
 from privfit.planning import make_plan
 from privfit.privacy.allowance import Allowance
 from privfit.privacy.budget import Budget
 from privfit.solvers import NoisyNewton, WhitenedGradientDescent
 from privfit.solvers.base import USUAL_SHARES, noise_norm
-from privfit.solvers.matrix_shares import BREADS, MEATS
+from privfit.solvers.matrix_shares import BREADS, MEATS, matrix_shares
 from privfit.solvers.row_bound import signal_of_bread, squared_bound
 
 from .simulated import problem_for
@@ -31,6 +32,7 @@ def shares(loss, *, n=10_000, p=5, mu=1.0):
 @pytest.mark.parametrize("loss", LOSSES, ids=lambda loss: loss.name)
 def test_matrices_get_less_of_more_budget(loss):
     """Within limits, and the smallest parts of both where noise hardly matters."""
+    assert [*BREADS, *MEATS] == [0.08, 0.18, 0.02, 0.25]
     found = [shares(loss, mu=mu) for mu in (1e-3, 0.03, 0.3, 3.0, 1e3)]
     breads = [one.bread for one in found]
     assert breads == sorted(breads, reverse=True)
@@ -107,3 +109,70 @@ def test_a_small_bread_lets_fewer_long_rows_count_in_full():
         squared_bound(problem, 4.0, signal=0.9, bread=one, slack=(1.0, 1.0)) for one in (signals[0], 0.9)
     ]
     assert bounds[0] / bounds[1] == pytest.approx(signals[0] / 0.9)
+
+
+@pytest.mark.parametrize("p", [2, 40])
+@pytest.mark.parametrize("response_bound", [None, 2.0])
+@pytest.mark.parametrize(
+    ("loss", "curvature"),
+    [
+        (Logistic(), lambda usual, residual: 0.1875),
+        (Squared(3.0), lambda usual, residual: usual),
+        (Huber(1.345), lambda usual, residual: usual),
+        (ConcomitantHuber(), lambda usual, residual: usual * residual),
+        (Multinomial(4), lambda usual, residual: usual),
+    ],
+    ids=lambda value: getattr(value, "name", ""),
+)
+def test_the_bread_by_hand(loss, curvature, p, response_bound):
+    """The noise's spectral norm is that part of a usual curvature; rows are as long as their bound."""
+    problem = dataclasses.replace(problem_for(loss, np.ones((10_000, p))), response_bound=response_bound)
+    residual = 1.0 if response_bound is None else 0.5
+    assert usual_residual(response_bound) == residual
+    usual = curvature(typical(loss, residual=residual)[0], residual)
+    wanted = min(0.05 * math.sqrt(2.0 * problem.size), 0.3)
+    noise = math.sqrt(2.0 * problem.size) * problem.sensitivity("hessian") / usual
+    for part in (0.09, 0.16):
+        mu = noise / wanted / math.sqrt(part)
+        found = matrix_shares(problem, Allowance.gaussian(mu))
+        assert found.bread == pytest.approx(part)
+
+
+@pytest.mark.parametrize(
+    ("bounded", "indicators", "longest"),
+    [(False, (True, False, False), 1.0), (True, (True, False, False), 2.0), (True, (True, False, True), 8.0)],
+)
+def test_the_bread_of_counts_and_of_long_rows_by_hand(bounded, indicators, longest):
+    """Curvatures of counts are nine times as large at most as usual ones, whatever is declared."""
+    loss = Poisson(math.log(30.0), 30.0)
+    problem = problem_for(loss, np.ones((10_000, 3)))
+    problem = dataclasses.replace(problem, bounded=bounded, indicators=indicators)
+    sd = problem.sensitivity("hessian") / loss.constants.curvature * longest
+    noise = math.sqrt(6.0) * sd * 9.0
+    mu = noise / (0.05 * math.sqrt(6.0)) / math.sqrt(0.1)
+    found = matrix_shares(problem, Allowance.gaussian(mu))
+    assert found.bread == pytest.approx(0.1)
+
+
+@pytest.mark.parametrize("n", [300, 2000])
+@pytest.mark.parametrize(("p", "mu"), [(2, 0.5), (2, 3.0), (15, 1.0), (15, 8.0)])
+@pytest.mark.parametrize(
+    ("loss", "most"),
+    [(Poisson(3.0, 20.0), 9.0), (Squared(3.0), 5.0), (Squared(30.0), 5.0), (Logistic(), 5.0)],
+)
+def test_the_meat_is_the_least_with_which_intervals_are_about_as_short_as_can_be(loss, most, p, mu, n):
+    problem = problem_for(loss, np.ones((n, p)))
+    slope, score = loss.constants.slope, typical(loss, residual=1.0)[1]
+    squared = min(slope**2 / score, most**2)
+    gradient = n * squared * (problem.sensitivity("gradient") / slope / mu) ** 2
+    meat = squared * problem.sensitivity("meat") / slope**2 / mu
+    parts = [0.02 * 12.5 ** (k / 23.0) for k in range(24)]
+    lengths = []
+    for part in parts:
+        sd = meat / math.sqrt(part)
+        variance = 1.0 + 0.198 * sd + gradient / (0.74 - part)
+        unsure = sd**2 * (0.309 + 0.691 / p) / variance**2
+        lengths.append(0.5 * math.log(variance) + 0.605 * unsure)
+    wanted = next(part for part, length in zip(parts, lengths, strict=True) if length <= min(lengths) + 1e-3)
+    found = matrix_shares(problem, Allowance.gaussian(mu)).meat
+    assert found == pytest.approx(wanted)

@@ -374,6 +374,39 @@ def test_arguments_are_checked():
     assert Move.along(proposal(gradient=np.ones(3)), 0.25).eta == 0.25
 
 
+def test_rules_have_the_constants_that_they_state():
+    assert (ConstantStep().eta, FixedDamping().eta, RidgeTwoStep().first) == (1.0, 0.5, 0.35)
+    assert (RidgeTwoStep().l2, Backtracking().armijo, Backtracking().shrink) == (None, 0.1, 0.5)
+    assert (Backtracking().tests, Backtracking().test_share) == (10, 0.2)
+    assert (FixedDamping().tests, FixedDamping().test_share) == (0, 0.0)
+    assert Backtracking().move(proposal(gradient=np.ones(3)), None, done=0.0, oracle=NoTests()).eta == 1.0
+
+
+def test_the_basin_of_a_self_concordant_loss_to_the_digit():
+    """Of eigenvalues 1, 1/10 and 2 the least counts, and the decrement along the last is c / sqrt(2)."""
+    edge = math.sqrt(2.0) / (math.sqrt(10.0) * 16.0 * 1.6)
+    for part, near in ((0.9999, True), (1.0001, False)):
+        here = proposal(gradient=[0.0, 0.0, part * edge], matrix=np.diag([1.0, 0.1, 2.0]))
+        assert in_basin(here) == near
+
+
+def test_the_basin_and_the_region_of_trust_of_other_losses_to_the_digit():
+    """Eighths of a threshold that a row of norm 1.6 crosses, and four thresholds; not the step of a scale."""
+    scaled = ConcomitantHuber()
+    threshold = scaled.constants.slope / scaled.constants.curvature
+    for loss, one, scale in ((Huber(0.5), 0.5, 1.0), (scaled, threshold, 2.0)):
+        rest = [9.0] * loss.has_scale
+        at = np.append(np.zeros(3), [scale] * loss.has_scale)
+        for part, near in ((0.9999, True), (1.0001, False)):
+            change = part * 0.125 * one * scale / 1.6
+            here = proposal(loss, gradient=[0.6 * change, 0.0, 0.8 * change, *rest], theta=at)
+            assert in_basin(here) == near
+        far = proposal(loss, gradient=[3.0 * one * scale, 0.0, 4.0 * one * scale, *rest], theta=at)
+        assert trust(far, far.direction) == pytest.approx(4.0 / (5.0 * 1.6))
+        assert trust(far, np.zeros(3 + loss.has_scale)) == 1.0
+    assert trust(proposal(gradient=[1e3, 0.0, 0.0]), np.array([1e3, 0.0, 0.0])) == 1.0
+
+
 def rare_events(n=20_000, constant=-4.5):
     """Rows with a constant, and a response that few have."""
     rng = np.random.default_rng(11)

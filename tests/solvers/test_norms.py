@@ -1,5 +1,7 @@
 """Shares of rows by their norm, and the usual norm that they say."""
 
+import math
+
 import numpy as np
 import pytest
 
@@ -11,13 +13,26 @@ from privfit.problem.plan import PlannedRelease, Release
 from privfit.problem.query_kernels import query_kernel
 from privfit.problem.share_kernels import NORM_CLASSES, NORMS_A_DOUBLING
 from privfit.solvers.geometry import whitened
-from privfit.solvers.norms import best_limit, longest_hidden, longest_norm, outliers, room_for, usual_norm
+from privfit.solvers.norms import (
+    LAST_NORM,
+    best_limit,
+    longest_hidden,
+    longest_norm,
+    outliers,
+    room_for,
+    usual_norm,
+)
 
 MIDDLE = 20
 
 
 def released(shares, sd):
     return Release(PlannedRelease("norms", NORM_CLASSES, 1.0, 1.0, sd), np.zeros(1), np.array(shares))
+
+
+def released_at(shares, sd):
+    """Return the release of shares in a few classes, known by their numbers."""
+    return released([shares.get(number, 0.0) for number in range(NORM_CLASSES)], sd)
 
 
 def usual(shares, sd, part):
@@ -201,3 +216,64 @@ def test_the_limit_has_the_least_error_in_a_simulation():
         chosen = limit_of(norms.ravel(), noise=noise, dimension=1.0, n_rows=n, scatter=0.25)
         variances = np.array([1.0, noise**2])
         assert errors(chosen) @ variances < 1.1 * (others @ variances).min(), noise
+
+
+def test_the_last_class_begins_at_its_lower_end():
+    np.testing.assert_allclose(LAST_NORM, 2.0**9.75)
+
+
+def test_norms_that_noise_hides_by_hand():
+    """Noise hides 3 sd sqrt(m) of m classes; of two classes that are read as one rows are in eighths."""
+
+    def survival(hidden, value, usual, heavier=0.4):
+        """Return where one of 20,000 is left, of whom a half is beyond one and some beyond another norm."""
+        power = math.log(math.log(1.0 / hidden) / math.log(2.0)) / math.log(value / usual)
+        return value * (math.log(20_000) / math.log(1.0 / hidden)) ** (1.0 / (heavier * power))
+
+    light = longest_hidden(released_at({8: 0.6, 11: 0.4}, 1e-3), 20_000)
+    assert light == pytest.approx(survival(0.003 * math.sqrt(28.0), 2.0**3, 2.0 ** (4.875 / 2.0)))
+    heavy = longest_hidden(released_at({0: 0.6, 30: 0.4}, 1e-3), 20_000)
+    hidden = 0.003 * math.sqrt(9.0)
+    assert heavy == pytest.approx(2.0**7.75 * (math.log(20_000) / math.log(1.0 / hidden)) ** 2.0)
+    at_once = longest_hidden(released_at({30: 1.0}, 1e-3), 20_000)
+    assert at_once == pytest.approx(survival(hidden, 2.0**7.75, 2.0**7.75 / 1.01))
+    most_hidden = longest_hidden(released_at({30: 1.0}, 0.08), 20_000)
+    assert most_hidden == pytest.approx(2.0**7.75 * (math.log(20_000) / math.log(2.0)) ** 2.0)
+    assert longest_hidden(released_at({30: 1.2}, 0.112), 1) == 2.0**7.75
+    few = longest_hidden(released_at({30: 1.0}, 0.6 / 9.0), 3)
+    assert few == pytest.approx(2.0**7.75 * (math.log(3.0) / math.log(2.0)) ** 2.0)
+    assert usual_norm(released_at({0: 1.0}, 0.15), 0.5) is not None
+    assert longest_hidden(released_at({0: 1.0}, 0.15), 3) == math.inf
+
+
+def test_noise_in_two_classes_is_that_of_their_sum():
+    """The largest share counts from 3.5 standard deviations on."""
+    release = 1.0 / (3.5 * math.sqrt(2.0))
+    assert usual_norm(released_at({5: 1.0}, 0.999 * release), 0.5) == 2.0 ** (2.5 / 2.0)
+    assert usual_norm(released_at({5: 1.0}, 1.001 * release), 0.5) is None
+
+
+def test_without_noise_outliers_are_the_last_rows_that_there_are():
+    assert outliers(released_at({4: 0.75, 11: 0.25}, 0.0)) == (2.0**3, 0.25)
+
+
+@pytest.mark.parametrize("noise", [0.0, 1e-3, 4e-3, 0.016, 0.06, 0.25])
+@pytest.mark.parametrize("scatter", [0.02, 0.2, 2.0])
+@pytest.mark.parametrize("dimension", [1.0, 7.0])
+def test_the_limit_is_that_of_least_error_row_by_row(noise, scatter, dimension):
+    """Rows lie evenly in eighths of their classes; weights are for slopes that reach 0.7."""
+    shares = {6: 0.125, 7: 0.25, 8: 0.25, 9: 0.125, 12: 0.125, 17: 0.125}
+    rows = [(2.0 ** ((k + j / 8.0) / 4.0), share / 8.0) for k, share in shares.items() for j in range(1, 9)]
+    energy, errors = sum(share * norm**2 for norm, share in rows), {}
+    for limit, _ in rows:
+        weights = [min(1.0, limit / (0.7 * norm)) for norm, _ in rows]
+        kept = sum(w * share * norm**2 for w, (norm, share) in zip(weights, rows, strict=True)) / energy
+        moved = sum(
+            scatter * share * norm**2 * (1.0 - w / kept) ** 2 / 500.0
+            for w, (norm, share) in zip(weights, rows, strict=True)
+        )
+        errors[limit] = dimension * (noise * limit / kept) ** 2 + moved
+    found = best_limit(
+        released_at(shares, 1e-9), noise=noise, dimension=dimension, n_rows=500, scatter=scatter
+    )
+    assert found == pytest.approx(min(errors, key=errors.get))

@@ -153,3 +153,54 @@ def test_the_cut_suits_skewed_errors_once_their_lean_is_known(shape, noise):
     assert error(sizes.best_cut(noise, sizes.lean(seen**2, 0.0)).size) < 1.6 * least
     if shape == 0.5 and noise == 0.01:  # the usual lean would not do
         assert error(sizes.best_cut(noise, sizes.usual_lean).size) > 4.0 * least
+
+
+def four_sizes(chance=(0.25, 0.25, 0.25, 0.25)):
+    return Sizes(np.array([0.25, 0.5, 1.0, 2.0]), np.array(chance), dimension=4.0, n_rows=100)
+
+
+def test_the_median_and_its_lean_by_hand():
+    """Beyond 1/2 a half and one and a half are cut off of a quarter of the rows each: a half in the mean."""
+    sizes = four_sizes()
+    assert (sizes.median.size, sizes.median.uncut) == (0.5, 0.5)
+    assert sizes.usual_lean == pytest.approx((0.12 * 0.5 / 0.5) ** 2 / 4.0)
+    assert four_sizes((0.1, 0.39, 0.26, 0.25)).median.size == 1.0
+    assert four_sizes((0.05, 0.25, 0.2, 0.1)).median.size == 0.5
+
+
+def test_a_lean_by_hand():
+    """Trust is 4/5 where the noise in a squared distance is half of what leans usually are."""
+    sizes = four_sizes()
+    usual = sizes.usual_lean
+    sd = (0.25 * usual**2 / (2.0 * 4.0)) ** 0.25
+    assert sizes.lean(3.0 * usual + 4.0 * sd**2, sd) == pytest.approx(usual + 0.8 * 2.0 * usual)
+    assert sizes.lean(0.0, sd) == pytest.approx(max(usual + 0.8 * (-4.0 * sd**2 - usual), 0.0))
+    assert sizes.lean(4.0 * sd**2 - 2.0 * usual, sd) == 0.0
+    even = Sizes(np.array([1.0]), np.array([1.0]), dimension=1.0, n_rows=100)
+    assert even.usual_lean == 0.0
+    assert even.lean(0.3, 0.0) == 0.3
+
+
+@pytest.mark.parametrize("noise", [0.0, 0.01, 0.02, 0.04, 0.08, 0.3])
+@pytest.mark.parametrize("lean", [0.0, 0.001, 0.01, 0.1])
+def test_the_best_cut_is_that_of_least_error_row_by_row(noise, lean):
+    rng = np.random.default_rng(5)
+    size, chance = np.sort(np.exp(rng.normal(size=40))), rng.dirichlet(np.full(40, 2.0))
+    sizes = Sizes(size, chance, dimension=4.0, n_rows=100)
+    cut_off = [sum(chance[size > cut] * (size[size > cut] - cut)) for cut in size]
+    uncut = [sum(chance[size <= cut]) for cut in size]
+    middle = size.tolist().index(sizes.median.size)
+    errors = {}
+    for k, cut in enumerate(size):
+        spread = sum(chance * (size - np.minimum(size, cut) / uncut[k]) ** 2) / 100.0
+        leans = (cut_off[k] / cut_off[middle]) ** 0.6 * uncut[middle] / uncut[k]
+        errors[cut, uncut[k]] = 4.0 * (noise * cut / uncut[k]) ** 2 + spread + lean * leans**2
+    best, wanted = min((cut for cut in errors if cut[1] >= 0.38), key=errors.get)
+    found = sizes.best_cut(noise, lean)
+    assert (found.size, found.uncut) == (best, pytest.approx(wanted))
+
+
+def test_no_more_than_so_many_are_cut_whatever_the_noise():
+    sizes = four_sizes((0.19, 0.19, 0.31, 0.31))
+    assert sizes.best_cut(10.0, 0.0).size == 0.5
+    assert four_sizes((0.19, 0.189, 0.311, 0.31)).best_cut(10.0, 0.0).size == 1.0
