@@ -220,18 +220,17 @@ def test_slopes_of_a_quantile_on_a_blurred_grid_are_given_up():
     assert np.mean(known) < 0.5
 
 
-def test_a_slope_within_a_rare_level_is_given_up_where_steps_went_far_past_it():
-    """The sample that leads the way shows little of it, and the first steps of all rows lead far past it.
+def test_a_slope_within_a_rare_level_of_many_rows_is_found():
+    """Its rows are longer than the look at norms can tell, and must count in full in the second moment.
 
-    Where such steps passed for ones that arrived, a third of these intervals were finite and wrong.
+    Where they did not, the first steps of all rows led far past it, and no interval was left or a wrong one.
     """
     schema = {
         "x": {"type": "numeric", "lower": 0.0, "upper": 10.0},
         "g": {"type": "categorical", "levels": ["p", "q"]},
         "y": {"type": "categorical", "levels": [0, 1]},
     }
-    wrong = found = 0
-    for seed in range(12):
+    for seed in range(4):
         rng = np.random.default_rng(seed)
         x, rare = rng.uniform(0.0, 10.0, 200_000), rng.random(200_000) < 0.01
         score = 0.1 * (x - 5.0) + np.where(rare, 0.5 + 0.5 * (x - 5.0), 0.0)
@@ -243,8 +242,7 @@ def test_a_slope_within_a_rare_level_is_given_up_where_steps_went_far_past_it():
             budget=pf.Budget.gdp(4.0),
             random_state=seed,
         )
-        low, high = fit.conf_int().loc["x:C(g)[T.q]"]
-        wrong += math.isfinite(high - low) and not low <= 0.5 <= high
-        found += math.isfinite(fit.bse["x"])
-    assert wrong <= 1
-    assert found >= 4
+        slope, error = fit.params["x:C(g)[T.q]"], fit.bse["x:C(g)[T.q]"]
+        assert error < 0.03  # 0.021 without privacy
+        assert abs(slope - 0.5) < 6.0 * error
+        assert fit.bse["C(g)[T.q]"] < 0.15

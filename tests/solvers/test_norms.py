@@ -14,7 +14,6 @@ from privfit.problem.query_kernels import query_kernel
 from privfit.problem.share_kernels import NORM_CLASSES, NORMS_A_DOUBLING
 from privfit.solvers.geometry import whitened
 from privfit.solvers.norms import (
-    LAST_NORM,
     best_limit,
     longest_hidden,
     longest_norm,
@@ -216,10 +215,6 @@ def test_the_limit_has_the_least_error_in_a_simulation():
         chosen = limit_of(norms.ravel(), noise=noise, dimension=1.0, n_rows=n, scatter=0.25)
         variances = np.array([1.0, noise**2])
         assert errors(chosen) @ variances < 1.1 * (others @ variances).min(), noise
-
-
-def test_the_last_class_begins_at_its_lower_end():
-    np.testing.assert_allclose(LAST_NORM, 2.0**9.75)
 
 
 def test_norms_that_noise_hides_by_hand():

@@ -300,7 +300,7 @@ def geometry(problem, marginals, norms, *, sd=0.0, norms_sd=1e-6, moment_sd=0.01
 
 def limit_of(norms, *, allowed=0.0, part=1.0, p=3, **noise):
     """Return the squared norm at which rows are weighted down in the second moment."""
-    problem = columns(p)
+    problem = columns(p, bound=8.0)
     made = [1.0, *[0.0] * (p - 1), *[0.4] * p, 0.0, 0.5]
     (_, marginals, _), oracle = geometry(
         problem, made, norms, moment_noise=allowed, part_of=lambda _: part, **noise
@@ -334,8 +334,17 @@ def test_longer_rows_count_in_full_where_noise_allows_that():
     assert limit_of(seen, allowed=0.5, moment_sd=0.0) == pytest.approx(most)
     rare = limit_of({24: 0.98, 34: 0.02}, allowed=1e9, norms_sd=2e-3)
     assert rare == pytest.approx(most)
-    open_class = {26: 0.9, NORM_CLASSES - 1: 0.1}
-    assert limit_of(open_class, allowed=1e9) == pytest.approx(unit * 2.0 ** (2.0 * 39.0 / 4.0))
+
+
+def test_rows_that_may_be_of_any_length_count_in_full_where_noise_allows_that():
+    """No row is longer than its bound times the largest deviation of a column in units of another."""
+    beyond, noise = {26: 0.9, NORM_CLASSES - 1: 0.1}, 0.01 * math.sqrt(6.0)
+    problem = columns(3, bound=8.0)
+    made = [1.0, 0.0, 0.0, 0.4, 0.4, 0.4, 0.0, 0.5]
+    (_, marginals, _), _ = geometry(problem, made, beyond)
+    most = (problem.norm_bound * np.linalg.norm(marginals.standardising(problem), 2)) ** 2
+    assert limit_of(beyond, allowed=1e9) == pytest.approx(most)
+    assert limit_of(beyond, allowed=0.7 * most * noise) == pytest.approx(0.7 * most)
 
 
 def test_the_part_of_the_rows_depends_on_the_longest():

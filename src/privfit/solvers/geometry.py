@@ -17,7 +17,7 @@ from privfit.solvers.base import noise_norm, quadratic_forms
 from privfit.solvers.drawn import denoised
 from privfit.solvers.histogram import counting_part
 from privfit.solvers.levels import level_coding, level_contrasts, level_shares
-from privfit.solvers.norms import LAST_NORM, longest_norm, outliers, usual_norm
+from privfit.solvers.norms import longest_norm, outliers, usual_norm
 from privfit.solvers.response import AbstractResponse, released_response
 from privfit.solvers.shrinkage import shrunk
 
@@ -320,7 +320,8 @@ def released_geometry(
     oracle.sample(part)
     planned = next(release for release in oracle.plan.releases if release.kind == "second_moment")
     noise = max(noise_norm(planned.sd / part, problem.n_coef), 1e-300)
-    size = _squared_limit(problem, norms, allowed=moment_noise / noise)
+    possible = (problem.norm_bound * float(np.linalg.norm(standard, 2))) ** 2
+    size = _squared_limit(problem, norms, allowed=min(moment_noise / noise, possible))
     oracle.change_basis(standardised(problem, standard / math.sqrt(size)))
     moment = oracle.release("second_moment", start)
     return problem, marginals, Frame.of(problem, standard, moment, marginals=marginals, size=size)
@@ -330,11 +331,11 @@ def _squared_limit(problem: Problem, norms: Release, *, allowed: float) -> float
     """Return the squared norm beyond which standardised rows are weighted down in their second moment.
 
     That of the longest rows that are seen, or what is allowed if that is less, but at least what most rows
-    keep within.
+    keep within. Rows of a rare level may be longer than any class of norms tells.
     """
     found = usual_norm(norms, _KEPT)
     usual = problem.n_coef if found is None else max(_square(found, problem), _LEAST_SQUARE * problem.n_coef)
-    longest = min(max(longest_norm(norms), outliers(norms)[0]), LAST_NORM)
+    longest = max(longest_norm(norms), outliers(norms)[0])
     return max(usual, min(_square(longest, problem), allowed))
 
 

@@ -5,11 +5,8 @@ import math
 import numpy as np
 
 from privfit.problem.plan import Release
-from privfit.problem.share_kernels import NORM_CLASSES, NORMS_A_DOUBLING
+from privfit.problem.share_kernels import NORMS_A_DOUBLING
 from privfit.solvers.histogram import CERTAIN, Edge, believed, largest_seen, spread_out, upper_edge
-
-LAST_NORM = 2.0 ** ((NORM_CLASSES - 1) / NORMS_A_DOUBLING)
-"""Lower end of the norms of the last class, in units of the norm bound."""
 
 _TOGETHER = 2
 """Classes that are read as one where what is usual is asked for."""
