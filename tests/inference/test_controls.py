@@ -418,6 +418,31 @@ def test_without_a_constant_a_number_counts_from_0():
     assert not uncontrolled(problem, np.eye(3), hidden_along([1.0, 0.0, 0.0])).any()
 
 
+def test_a_constant_is_that_of_rows_of_all_levels():
+    """Of the reference there are hardly any rows, so that noise hides the constant but not with the level."""
+    matrix = np.array([[1.0, 0.0, 0.98], [0.0, 0.5, 0.0], [0.98, 0.0, 0.98]])
+    hidden_with_level = Bread(matrix, np.linalg.inv(matrix), 0.01, np.array([[1.0], [0.0], [-1.0]]) / 2**0.5)
+    problem = replace(three_columns(), numbers=((1,),))
+    assert uncontrolled(problem, np.eye(3), hidden_with_level).all()
+    levels = replace(problem, indicators=(True, False, True))
+    assert not uncontrolled(levels, np.eye(3), hidden_with_level).any()
+
+
+@pytest.mark.parametrize("rare", [0.0, 0.003])
+def test_a_reference_that_hardly_a_row_has_takes_nothing_with_it_but_its_levels(rare):
+    """Its rows respond 3 deviations otherwise. All coefficients were once given up."""
+    factor = {"type": "categorical", "levels": ["none", "b", "c"]}
+    with_factor = pf.Schema(schema(5.0).to_dict() | {"g": factor})
+    for seed in range(5):
+        data, rng = rows(seed), np.random.default_rng([seed, 1])
+        data["g"] = np.where(rng.random(len(data)) < rare, "none", rng.choice(["b", "c"], len(data)))
+        data["y"] = data["y"] + 3.0 * (data["g"] == "none")
+        fit = pf.ols("y ~ a + C(g)", data, schema=with_factor, epsilon=4.0, random_state=seed)
+        plain = pf.ols("y ~ a + C(g)", data, schema=with_factor, solver="non-private")
+        assert fit.bse["a"] < 2.0 * plain.bse["a"]
+        assert abs(fit.params["a"] - plain.params["a"]) < 6.0 * fit.bse["a"]
+
+
 def test_a_number_is_hidden_class_by_class():
     x = np.column_stack([np.ones(50), np.linspace(-1.0, 1.0, 50)])
     problem = replace(problem_for(Multinomial(3), x), numbers=((1,),))

@@ -39,14 +39,28 @@ def uncontrolled(
     the response is as much larger: noise hides how it goes with other columns, and whatever it would explain
     is left to them. So they would be estimated as if it was left out, precisely and wrongly. A level that few
     rows have is hidden as easily, but what it does to other coefficients is no more than what those few rows
-    can do.
+    can do. So the constant is that of rows of all levels: that of a reference that hardly a row has is hidden
+    and does no harm.
     """
     lost = np.any(hidden_numbers(problem, bread, at_bounds), axis=1)
     if problem.has_intercept:
-        constants = np.eye(problem.n_linear)[:: problem.n_coef]
-        lost = lost | out_of_reach(in_parameter(problem, constants), bread)
+        lost = lost | out_of_reach(in_parameter(problem, _constants(problem, bread)), bread)
     of_output = directions.reshape(len(directions), -1, problem.n_coef).any(axis=2)
     return np.asarray((of_output & lost).any(axis=1))
+
+
+def _constants(problem: Problem, bread: Bread) -> FloatArray:
+    """Return the linear predictors at levels by their shares, without numbers, (n_outputs, n_linear)."""
+    axes, p = _axes(problem), problem.n_coef
+    found = np.zeros((problem.loss.n_outputs, problem.n_linear))
+    for output, row in enumerate(found):
+        own = slice(output * p, (output + 1) * p)
+        if any(problem.indicators):
+            with_constant = axes.T @ bread.matrix[own, own] @ axes[:, 0]
+            shares = np.clip(with_constant / with_constant[0], 0.0, 1.0)
+            row[own] = np.where(problem.indicators, shares, 0.0)
+        row[own][0] = 1.0
+    return found
 
 
 def hidden_numbers(problem: Problem, bread: Bread, at_bounds: Collection[int] = ()) -> np.ndarray:
