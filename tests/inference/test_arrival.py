@@ -133,18 +133,15 @@ def test_along_a_level_a_step_is_off_by_how_far_from_its_middle_the_bread_was_as
     """A step of 0.2 along the second coordinate, whose bread was asked 0.1 before its middle."""
     planned = PlannedRelease("gradient", 2, 1.0, math.inf, 0.0)
     step = Step(Release(planned, np.zeros(2), np.zeros(2)), np.array([0.0, 0.2]), np.eye(2))
-    seen = bread([0.25, 1.0])
-    estimate = one_step(anchor([step]), seen)
+    estimate = one_step(anchor([step]), bread([0.25, 1.0]))
     assert estimate.theta == pytest.approx([0.0, -0.2])
     for rate, error in ((1.0, 0.02), (0.5, 0.01)):
         for standard, far in ((0.9 * error, True), (1.1 * error, False)):
             sampling = np.diag([standard**2, standard**2])
-            found = far_along(
-                estimate, np.zeros(2), bread=seen, along=np.eye(2), rate=rate, sampling=sampling
-            )
+            found = far_along(estimate, np.zeros(2), along=np.eye(2), rate=rate, sampling=sampling)
             assert found.tolist() == [False, far]
     assert not far_along(
-        estimate, np.array([0.0, -0.1]), bread=seen, along=np.eye(2), rate=1.0, sampling=np.zeros((2, 2))
+        estimate, np.array([0.0, -0.1]), along=np.eye(2), rate=1.0, sampling=np.zeros((2, 2))
     ).any()
 
 

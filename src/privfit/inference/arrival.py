@@ -93,13 +93,7 @@ def left_to_go(steps: Sequence[Step], estimate: Estimate, bread: Bread, turning:
 
 
 def far_along(
-    estimate: Estimate,
-    center: FloatArray,
-    *,
-    bread: Bread,
-    along: FloatArray,
-    rate: float,
-    sampling: FloatArray,
+    estimate: Estimate, center: FloatArray, *, along: FloatArray, rate: float, sampling: FloatArray
 ) -> np.ndarray:
     """Return along which directions a Newton step may be off by more than a standard error.
 
@@ -109,7 +103,6 @@ def far_along(
         A Newton step from the average of late points.
     center : array of shape (q,)
         Where the bread was asked.
-    bread : Bread
     along : array of shape (m, q)
         Each row times a step is by how much the predictors of some rows change, about, that no other
         coefficient fits: those of one level of a factor, all alike or by a number within it.
@@ -126,19 +119,12 @@ def far_along(
     -----
     Over a step ``v`` the mean curvature is that of its middle, up to the second order. A bread that was asked
     at a distance ``u`` from there is off by the part ``rate u``, and the step by ``rate u v``. Of ``2 u v``
-    what noise explains is not counted, as in `Turning.far_off`. From each of the late points there is such a
-    step; the mean of their ``2 u v`` differs from that of their average by the mean square of the distances
-    from it. That of K points which noise alone sets apart is K times the variance of the noise that is left
-    in their average, about.
+    what noise explains is not counted, as in `Turning.far_off`.
     """
-    start, late = estimate.start, estimate.steps
+    start = estimate.start
     noise = quadratic_forms(along, estimate.cov_noise)
     step, missed = along @ (estimate.theta - start), along @ (0.5 * (start + estimate.theta) - center)
-    off = np.maximum(2.0 * np.abs(step * missed) - _EXPLAINED * noise, 0.0)
-    apart = estimate.parts @ ((np.array([each.release.at for each in late]) - start) @ along.T) ** 2
-    sds = estimate.parts * np.array([each.release.sd for each in late])
-    of_points = len(late) * (sds @ sds) * np.sum((along @ bread.inverse) ** 2, axis=1)
-    error = 0.5 * rate * (off + np.maximum(apart - _EXPLAINED * of_points, 0.0))
+    error = 0.5 * rate * np.maximum(2.0 * np.abs(step * missed) - _EXPLAINED * noise, 0.0)
     return error > np.sqrt(noise + quadratic_forms(along, sampling))
 
 

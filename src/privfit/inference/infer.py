@@ -293,7 +293,7 @@ def _left_behind(
     units |= spreads_within(problem, bread)
     places = np.array(list(units), dtype=np.intp)
     along = in_parameter(problem, np.array(list(units.values()))[:, None] * np.eye(problem.n_coef)[places])
-    far = far_along(estimate, center, bread=bread, along=along, rate=rate, sampling=sampling)
+    far = far_along(estimate, center, along=along, rate=rate, sampling=sampling)
     return (directions[:, places[far]] != 0.0).any(axis=1)
 
 
