@@ -419,13 +419,19 @@ def test_without_a_constant_a_number_counts_from_0():
 
 
 def test_a_constant_is_that_of_rows_of_all_levels():
-    """Of the reference there are hardly any rows, so that noise hides the constant but not with the level."""
+    """Of the reference there are hardly any rows, so that noise hides the constant but not with the level.
+
+    Or noise hides the level, and with it the constant of all rows, but not that of the reference.
+    """
     matrix = np.array([[1.0, 0.0, 0.98], [0.0, 0.5, 0.0], [0.98, 0.0, 0.98]])
     hidden_with_level = Bread(matrix, np.linalg.inv(matrix), 0.01, np.array([[1.0], [0.0], [-1.0]]) / 2**0.5)
     problem = replace(three_columns(), numbers=((1,),))
     assert uncontrolled(problem, np.eye(3), hidden_with_level).all()
     levels = replace(problem, indicators=(True, False, True))
     assert not uncontrolled(levels, np.eye(3), hidden_with_level).any()
+    matrix = np.array([[1.0, 0.0, 0.4], [0.0, 0.5, 0.0], [0.4, 0.0, 0.17]])
+    hidden_level = Bread(matrix, np.linalg.inv(matrix), 1e-3, np.array([[0.0], [0.0], [1.0]]))
+    assert not uncontrolled(levels, np.eye(3), hidden_level).any()
 
 
 @pytest.mark.parametrize("rare", [0.0, 0.003])

@@ -39,17 +39,18 @@ def uncontrolled(
     the response is as much larger: noise hides how it goes with other columns, and whatever it would explain
     is left to them. So they would be estimated as if it was left out, precisely and wrongly. A level that few
     rows have is hidden as easily, but what it does to other coefficients is no more than what those few rows
-    can do. So the constant is that of rows of all levels: that of a reference that hardly a row has is hidden
-    and does no harm.
+    can do. So the constant may be that of the reference levels or that of rows of all levels: a reference
+    that hardly a row has is hidden, and so is a level, and neither does any harm.
     """
     lost = np.any(hidden_numbers(problem, bread, at_bounds), axis=1)
     if problem.has_intercept:
-        lost = lost | out_of_reach(in_parameter(problem, _constants(problem, bread)), bread)
+        constants = np.eye(problem.n_linear)[:: problem.n_coef], _at_shares(problem, bread)
+        lost = lost | np.all([out_of_reach(in_parameter(problem, one), bread) for one in constants], axis=0)
     of_output = directions.reshape(len(directions), -1, problem.n_coef).any(axis=2)
     return np.asarray((of_output & lost).any(axis=1))
 
 
-def _constants(problem: Problem, bread: Bread) -> FloatArray:
+def _at_shares(problem: Problem, bread: Bread) -> FloatArray:
     """Return the linear predictors at levels by their shares, without numbers, (n_outputs, n_linear)."""
     axes, p = _axes(problem), problem.n_coef
     found = np.zeros((problem.loss.n_outputs, problem.n_linear))
