@@ -44,8 +44,11 @@ def uncontrolled(
     """
     lost = np.any(hidden_numbers(problem, bread, at_bounds), axis=1)
     if problem.has_intercept:
-        constants = np.eye(problem.n_linear)[:: problem.n_coef], _at_shares(problem, bread)
-        lost = lost | np.all([out_of_reach(in_parameter(problem, one), bread) for one in constants], axis=0)
+        constants = np.eye(problem.n_linear)[:: problem.n_coef]
+        far = out_of_reach(in_parameter(problem, constants), bread)
+        if far.any():
+            far = far & out_of_reach(in_parameter(problem, _at_shares(problem, bread)), bread)
+        lost = lost | far
     of_output = directions.reshape(len(directions), -1, problem.n_coef).any(axis=2)
     return np.asarray((of_output & lost).any(axis=1))
 

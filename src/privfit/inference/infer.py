@@ -285,10 +285,9 @@ def _left_behind(
     sampling: FloatArray,
 ) -> np.ndarray:
     """Return which reported coefficients, (k,), are of levels or slopes within them that are `far_along`."""
-    rate = problem.loss.turning(0.0)
-    if not any(problem.indicators) or rate == 0.0 or problem.loss.n_outputs > 1:
+    rate, first = problem.loss.turning(0.0), int(problem.has_intercept)
+    if not any(problem.indicators[first:]) or rate == 0.0 or problem.loss.n_outputs > 1:
         return np.zeros(len(directions), dtype=bool)
-    first = int(problem.has_intercept)
     units = {place: 1.0 for place in range(first, problem.n_coef) if problem.indicators[place]}
     units |= spreads_within(problem, bread)
     places = np.array(list(units), dtype=np.intp)
