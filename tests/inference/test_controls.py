@@ -10,6 +10,7 @@ import privfit as pf
 from privfit.data.unit_scale import UnitScaleEncoder
 from privfit.inference.controls import (
     Shift,
+    _at_shares,
     hidden_numbers,
     hidden_slopes,
     shifted,
@@ -351,6 +352,8 @@ def test_a_number_differs_within_a_level_by_what_its_slope_adds_to_its_margins()
     assert spreads_within(problem, bread) == {}
     assert spreads_within(replace(levels, numbers=((1,), (3,))), bread) == {}
     assert spreads_within(replace(levels, margins=()), bread) == {}
+    both = replace(levels, numbers=(), indicators=(False, True, True, False))
+    assert spreads_within(both, bread) == {3: pytest.approx(0.5)}  # of two levels the rarer one counts
     assert spreads_within(replace(levels, indicators=(False, False, True, True)), bread) == {}
 
 
@@ -432,6 +435,27 @@ def test_a_constant_is_that_of_rows_of_all_levels():
     matrix = np.array([[1.0, 0.0, 0.4], [0.0, 0.5, 0.0], [0.4, 0.0, 0.17]])
     hidden_level = Bread(matrix, np.linalg.inv(matrix), 1e-3, np.array([[0.0], [0.0], [1.0]]))
     assert not uncontrolled(levels, np.eye(3), hidden_level).any()
+
+
+def test_levels_count_by_their_shares_class_by_class():
+    """A share is the curvature that goes with the constant, over that of the constant, from 0 to 1."""
+    problem = problem_for(Multinomial(3), np.column_stack([np.ones(50), np.eye(50)[:, :3]]))
+    problem = replace(problem, indicators=(True, False, True, True))
+    matrix = np.zeros((8, 8))
+    matrix[0, :4] = matrix[:4, 0] = [2.0, 0.3, 0.5, -0.1]
+    matrix[4, 4:] = matrix[4:, 4] = [4.0, 0.3, 1.0, 4.4]
+    found = _at_shares(problem, Bread(matrix, np.eye(8), 0.1, np.eye(8)[:, :1]))
+    np.testing.assert_allclose(found, [[1, 0, 0.25, 0, 0, 0, 0, 0], [0, 0, 0, 0, 1, 0, 0.25, 1]])
+
+
+def test_one_class_may_have_a_hidden_reference():
+    problem = problem_for(Multinomial(3), np.column_stack([np.ones(50), np.eye(50)[:, 0]]))
+    matrix = np.diag([1.0, 0.98, 1.0, 1.0])
+    matrix[0, 1] = matrix[1, 0] = 0.98
+    along = np.array([[1.0], [-1.0], [0.0], [0.0]]) / 2**0.5
+    bread = Bread(matrix, np.linalg.inv(matrix), 0.01, along)
+    assert not uncontrolled(replace(problem, indicators=(True, True)), np.eye(4), bread).any()
+    assert uncontrolled(problem, np.eye(4), bread).tolist() == [True, True, False, False]
 
 
 @pytest.mark.parametrize("rare", [0.0, 0.003])
