@@ -56,13 +56,13 @@ def uncontrolled(
 def _at_shares(problem: Problem, bread: Bread) -> FloatArray:
     """Return the linear predictors at levels by their shares, without numbers, (n_outputs, n_linear)."""
     axes, p = _axes(problem), problem.n_coef
+    levels = np.array(problem.indicators or (False,) * p)
     found = np.zeros((problem.loss.n_outputs, problem.n_linear))
     for output, row in enumerate(found):
         own = slice(output * p, (output + 1) * p)
-        if any(problem.indicators):
-            with_constant = axes.T @ bread.matrix[own, own] @ axes[:, 0]
-            shares = np.clip(with_constant / with_constant[0], 0.0, 1.0)
-            row[own] = np.where(problem.indicators, shares, 0.0)
+        with_constant = axes.T @ bread.matrix[own, own] @ axes[:, 0]
+        shares = np.clip(with_constant / with_constant[0], 0.0, 1.0)
+        row[own] = np.where(levels, shares, 0.0)
         row[own][0] = 1.0
     return found
 
@@ -165,16 +165,16 @@ def spreads_within(problem: Problem, bread: Bread) -> dict[int, float]:
     That is what its rows differ by on top of its margins: the curvature along the slope alone, over that
     along the level, of which both are the share.
     """
-    axes, found = _axes(problem), dict[int, float]()
     indicators = {place for place, known in enumerate(problem.indicators) if known}
     others = indicators | {place for group in problem.numbers for place in group}
-    for place, margins in enumerate(problem.margins):
-        levels = indicators & set(margins)
-        if place in others or not levels:
-            continue
-        rarest = min(float(axes[:, level] @ bread.matrix @ axes[:, level]) for level in levels)
-        found[place] = math.sqrt(_alone(problem, bread, axes, 0, (place,)).curvature / rarest)
-    return found
+    within = {place: indicators & set(margins) for place, margins in enumerate(problem.margins)}
+    within = {place: levels for place, levels in within.items() if levels and place not in others}
+    if not within:
+        return {}
+    axes, p = _axes(problem), problem.n_coef
+    along = np.sum(axes * (bread.matrix[:p, :p] @ axes), axis=0)
+    slopes = {place: _alone(problem, bread, axes, 0, (place,)).curvature for place in within}
+    return {place: math.sqrt(slopes[place] / min(along[list(levels)])) for place, levels in within.items()}
 
 
 @dataclass(frozen=True, slots=True, eq=False)

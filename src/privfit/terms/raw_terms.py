@@ -1,7 +1,7 @@
 """The raw columns of a formula, and how a column that is wanted is made of them."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from itertools import chain, combinations, product
 from typing import TypeAlias
 
@@ -75,8 +75,8 @@ class RawColumns:
     """The columns of all terms of a formula."""
 
     terms: Mapping[Kind, Sequence[RawTerm]]
-    codings: Mapping[str, Coding] = field(default_factory=dict)
-    kinds: Mapping[Factors, Sequence[Kind]] = field(default_factory=dict)
+    codings: Mapping[str, Coding]
+    kinds: Mapping[Factors, Sequence[Kind]]
 
     @classmethod
     def of(cls, terms: Sequence[RawTerm]) -> "RawColumns":
@@ -103,7 +103,7 @@ class RawColumns:
     def _parts(self, whole: Kind) -> Iterator[Kind]:
         """Return the kinds of the terms that are part of a product, but for itself and the constant."""
         factors = _factors(whole)
-        some = self.kinds if 2 ** len(factors) > len(self.kinds) else map(frozenset, _subsets(factors))
+        some = self.kinds if 2 ** len(factors) > len(self.kinds) else _subsets(factors)
         for one in chain.from_iterable(self.kinds.get(part, ()) for part in some):
             if one not in (whole, _CONSTANT) and _divides(one, whole):
                 yield one
@@ -146,8 +146,8 @@ def _factors(kind: Kind) -> Factors:
     return names | {base for base, _ in powers}
 
 
-def _subsets(factors: Factors) -> Iterator[tuple[str | Expression, ...]]:
-    return chain.from_iterable(combinations(factors, size) for size in range(len(factors) + 1))
+def _subsets(factors: Factors) -> Iterator[Factors]:
+    return (frozenset(some) for size in range(len(factors) + 1) for some in combinations(factors, size))
 
 
 def _divides(lower: Kind, whole: Kind) -> bool:
