@@ -306,6 +306,25 @@ def rare_levels() -> str:
     return table(header, body)
 
 
+def slopes_in_levels() -> str:
+    """Return coverage and widths of slopes within levels of which one is rare."""
+    body = [
+        [
+            ", ".join(filter(None, (row["model"], row["errors"]))),
+            f"{int(row['n']):,}",
+            row["mu"],
+            *(f"{float(row[share]):.1%}" for share in ("rare", "others")),
+            _percent(row["infinite"]),
+            row["level_width"],
+            row["slope_width"],
+            row["others_width"],
+        ]
+        for row in rows("experiments/results/slopes_in_levels.csv")
+    ]
+    header = ["model", "n", "μ", "rare", "others", "infinite", "width of level", "of its slope", "of others"]
+    return table(header, body)
+
+
 def light_rows() -> str:
     """Return coverage and widths where rows count for a tenth, beside a tenth of the rows."""
     body = [
@@ -1152,6 +1171,7 @@ PAGES: dict[str, dict[str, Callable[[], str]]] = {
         "published_counts": published_counts,
         "published_coverage": published_coverage,
         "rare_levels": rare_levels,
+        "slopes_in_levels": slopes_in_levels,
         "light_rows": light_rows,
         "coarse_responses": coarse_responses,
         "hidden_numbers": hidden_numbers,

@@ -44,7 +44,7 @@ def view(loss, x, seen=1.0, factors=FACTORS):
     basis[:, 1:] = centred[:, 1:] @ (vectors / np.sqrt(values)) @ vectors.T
     response = MeanResponse(problem, mean=0.3, spread=0.5, error=0.0)
     marginals = Marginals(mean, x.var(axis=0), 0.0, 1e-4, response)
-    frame = Frame(basis, basis.T @ mean, 5.0, seen * np.eye(5))
+    frame = Frame(basis, basis.T @ mean, 5.0, seen * np.eye(5), 5.0)
     return View(HessianModel(problem, frame, marginals), np.eye(5))
 
 

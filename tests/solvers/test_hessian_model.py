@@ -23,7 +23,7 @@ def view(loss):
     response = MeanResponse(problem, mean=1.0, spread=1.0, error=0.0)
     constant = np.array([1.0, 0.0, 0.0])
     marginals = Marginals(constant, np.ones(3), 0.0, 0.0, response)
-    return View(HessianModel(problem, Frame(np.eye(3), constant, 3.0, np.eye(3)), marginals), np.eye(3))
+    return View(HessianModel(problem, Frame(np.eye(3), constant, 3.0, np.eye(3), 3.0), marginals), np.eye(3))
 
 
 @pytest.mark.parametrize("mean", [2.0, 5.0, 15.0, 40.0])

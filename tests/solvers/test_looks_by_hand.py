@@ -1,22 +1,24 @@
 """What looks at residuals make of a bound or a width, to the digit, from looks that are made by hand."""
 
-import dataclasses
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
 from scipy.optimize import brentq
-from scipy.stats import expon, norm
+from scipy.stats import chi2, expon, norm
 
-from privfit.losses import Huber, Logistic, SmoothedQuantile, Squared
+from privfit.losses import Huber, Logistic, Poisson, SmoothedQuantile, Squared
 from privfit.privacy.relation import Relation
 from privfit.problem.objective import Problem
 from privfit.problem.plan import PlannedRelease, Release
 from privfit.problem.share_kernels import SIDE_CLASSES
 from privfit.solvers.geometry import Frame, Marginals
+from privfit.solvers.hessian_model import HessianModel
 from privfit.solvers.residual_bounds import bounded_at, has_bound, led_by_spread, widest
 from privfit.solvers.residuals import BOTH_EDGES, Residuals
 from privfit.solvers.response import MeanResponse
+from privfit.solvers.row_bound import generosity, longest_usual
 from privfit.solvers.spacing import spacing
 from privfit.solvers.tails import tail_bound
 from privfit.solvers.widths import has_widths, led_by_quantile, narrowed_to, narrowest, recentred
@@ -24,9 +26,9 @@ from privfit.solvers.widths import has_widths, led_by_quantile, narrowed_to, nar
 UNIT = math.sqrt(2.0)
 """Of residuals where responses are within 1."""
 
-FRAME = Frame(np.eye(1), np.zeros(1), 1.0, np.eye(1))
+FRAME = Frame(np.eye(1), np.zeros(1), 1.0, np.eye(1), 1.0)
 
-FOUR = Frame(np.eye(4), np.zeros(4), 4.0, np.eye(4))
+FOUR = Frame(np.eye(4), np.zeros(4), 4.0, np.eye(4), 4.0)
 
 
 def shares_of(law, scale, shift=0.0):
@@ -128,6 +130,41 @@ def test_bounds_that_a_last_look_leaves(name, n, mu):
     assert found.loss.bound == pytest.approx(1e6 * of_four, rel=1e-6)
 
 
+@pytest.mark.parametrize("name", LOOKS)
+def test_long_rows_ask_for_the_bounds_of_a_smaller_budget(name):
+    """Noise is in proportion to their norm and the bound, in the meat to the squares of both."""
+    release, even, n, mu = look(LOOKS[name], 1e-3), look(LOOKS["normal"], 1e-3), 20_000, 3.0
+    usual = math.sqrt(2.0) * (4.0 + 2.0 * math.sqrt(4.0 * math.log(n)) + 2.0 * math.log(n))
+    for times, longer in ((0.5, 1.0), (1.0, 1.0), (9.0, 3.0), (400.0, 20.0)):
+        frame, oracle = replace(FOUR, size=times * usual), Made(release)
+        found, _ = bounded_at(problem_of(LEAST_SQUARES, n, bound=1e6, p=4), oracle, frame, np.zeros(4), mu)
+        for_meat = math.sqrt(0.0015 * n * mu / 4.0) / longer
+        wanted = UNIT * wanted_bound(Residuals.of(release), n, mu / longer, for_meat, p=4)
+        assert found.loss.bound == pytest.approx(1e6 * wanted, rel=1e-6)
+        first = led(even, mu=mu, n=n, p=4, frame=frame)[0]
+        at_first = UNIT * wanted_bound(Residuals.of(even), n, mu / longer, math.inf, p=4)
+        assert first.bound == pytest.approx(min(at_first, 1.0), rel=1e-6)
+
+
+@pytest.mark.parametrize("n", [2, 300, 10**6])
+@pytest.mark.parametrize("p", [1, 3, 40])
+def test_hardly_one_of_the_rows_of_normal_columns_is_longer_than_usual(n, p):
+    squared = longest_usual(p, n) / math.sqrt(2.0)
+    assert 1e-3 / n <= chi2.sf(squared, p) <= 1.0 / n
+
+
+def test_a_bound_on_residuals_is_generous_beyond_two_of_their_deviations():
+    problem = problem_of(Squared(0.3, adapts=True), p=4)
+    response = MeanResponse(problem, mean=0.0, spread=0.05, error=0.0)
+    model = HessianModel(problem, FOUR, Marginals(np.zeros(4), np.ones(4), 0.0, 0.0, response))
+    assert generosity(model, np.zeros(4), 2.0) == pytest.approx(3.0, rel=1e-3)
+    explained = np.array([0.0, 0.04, 0.0, 0.0])
+    assert generosity(model, explained, 2.0) == pytest.approx(5.0, rel=1e-3)
+    for loss, found in ((Squared(0.09), 1.0), (Huber(1.0), 1.0), (Poisson(1.0, 9), 2.0)):
+        other = replace(model, problem=replace(problem, loss=loss))
+        assert generosity(other, np.zeros(4), 2.0) == found
+
+
 def test_bounds_cover_all_and_no_more_than_is_possible():
     release = look(LOOKS["normal"], 1e-3)
     assert bounded(release, 20_000, 300.0)[0].bound == 1.0
@@ -189,12 +226,13 @@ def test_planning_is_for_the_bound_that_cuts_nothing():
 
 def led(release, *, by=led_by_spread, loss=LEAST_SQUARES, first=None, spread=0.05, error=0.0, **changes):
     """Return loss, response and oracle after first looks, from marginals with a mean of 0.1."""
+    mu, frame = changes.pop("mu", 0.3), changes.pop("frame", FRAME)
     problem = problem_of(loss, **changes)
     response = MeanResponse(problem, mean=0.1, spread=spread, error=error)
     marginals = Marginals(np.ones(1), np.zeros(1), 0.0, 0.0, response)
     oracle = Made(*([first or look(LOOKS["normal"], 1e-3)] if by is led_by_spread else []), release)
-    more = (0.3,) if by is led_by_spread else ()
-    found, with_them = by(problem, oracle, marginals, FRAME, *more)
+    more = (mu,) if by is led_by_spread else ()
+    found, with_them = by(problem, oracle, marginals, frame, *more)
     assert (found is problem) == (oracle.loss is None)
     assert found is problem or oracle.loss is found.loss
     return found.loss, with_them.response, oracle
@@ -381,4 +419,4 @@ def test_points_of_other_problems_are_not_moved():
         found, oracle = recentred_to(release, **other)
         assert (found, oracle.asked) == (0.25, [])
     assert recentred_to(look(shares_of(norm, 0.02, 0.5), 0.2))[0] == 0.25
-    assert dataclasses.replace(QUANTILE, width=0.5).adapts
+    assert replace(QUANTILE, width=0.5).adapts

@@ -106,7 +106,8 @@ def test_a_small_bread_lets_fewer_long_rows_count_in_full():
     bread = plans[0].inference_releases[0].mu
     assert signals == [pytest.approx(bread / math.sqrt(0.18 / 0.82)), 0.9]
     bounds = [
-        squared_bound(problem, 4.0, signal=0.9, bread=one, slack=(1.0, 1.0)) for one in (signals[0], 0.9)
+        squared_bound(problem, 4.0, 0.0, signal=0.9, bread=one, slack=(1.0, 1.0, 1.0))
+        for one in (signals[0], 0.9)
     ]
     assert bounds[0] / bounds[1] == pytest.approx(signals[0] / 0.9)
 

@@ -164,7 +164,7 @@ def test_steps_start_at_the_constant_of_every_class_and_at_a_scale():
 
 def test_the_coefficients_of_a_constant():
     basis = np.array([[0.5, -1.0], [0.0, 2.0]])
-    frame = Frame(basis, np.zeros(2), 2.0, np.eye(2))
+    frame = Frame(basis, np.zeros(2), 2.0, np.eye(2), 2.0)
     np.testing.assert_allclose(basis @ frame.constant(3.0), [3.0, 0.0], atol=1e-15)
 
 

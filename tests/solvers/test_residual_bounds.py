@@ -25,7 +25,7 @@ from privfit.solvers.residual_bounds import bounded_at, has_bound
 from privfit.solvers.residuals import Residuals, unit_of
 
 SIGNAL = 0.5
-FRAME = Frame(np.eye(1), np.zeros(1), 1.0, np.eye(1))
+FRAME = Frame(np.eye(1), np.zeros(1), 1.0, np.eye(1), 1.0)
 
 
 def problem_of(n, loss):
@@ -325,3 +325,20 @@ def test_a_larger_budget_does_not_make_intervals_wider():
     assert (widths[1] < 1.05 * widths[0]).all()
     assert (widths[2] < 1.05 * widths[0]).all()
     assert min(least) > 12.0
+
+
+def test_long_rows_of_a_rare_level_do_not_make_all_standard_errors_large():
+    """All of them in full, and a bound as for rows of usual length, made these several times as large."""
+    rng = np.random.default_rng(3)
+    x, rare = rng.normal(size=40_000).clip(-4.0, 4.0), rng.random(40_000) < 0.01
+    rows = {"x": x, "g": np.where(rare, "b", "a"), "y": 1.0 + x + rng.exponential(size=x.size)}
+    schema = {
+        "x": {"type": "numeric", "lower": -5, "upper": 5},
+        "g": {"type": "categorical", "levels": ["a", "b"]},
+        "y": {"type": "numeric", "lower": -30, "upper": 30},
+    }
+    private, plain = (
+        pf.ols("y ~ x * C(g)", rows, schema=schema, random_state=1, **how).bse[["Intercept", "x"]]
+        for how in ({"budget": pf.Budget.gdp(1.0)}, {"solver": "non-private"})
+    )
+    assert (private < 1.7 * plain).all()

@@ -25,7 +25,7 @@ from privfit.planning import make_plan
 from privfit.privacy.allowance import Allowance
 from privfit.privacy.budget import Budget
 from privfit.solvers import BY_NAME, NoisyGradientDescent, NoisyNewton, WhitenedGradientDescent
-from privfit.solvers.row_bound import flatness, signal_of_bread, squared_bound
+from privfit.solvers.row_bound import flatness, longest_usual, signal_of_bread, squared_bound
 from tests.solvers.simulated import problem_for
 
 GROWING = (NoisyNewton(), NoisyGradientDescent())
@@ -71,15 +71,33 @@ def test_generous_bounds_leave_less_room_in_whitened_coordinates():
     """By the square of that of slopes, and by that of curvatures; predictors of all classes have noise."""
     asked, kinds = problem(n=20_000, p=5), {"signal": 0.5, "bread": 0.5}
     steps = 0.006 * 20_000 * 0.25 * (1.0 + 4.0 / 5)
-    assert squared_bound(asked, 3.0, slack=(1.0, 0.1), **kinds) == pytest.approx(steps)
-    assert squared_bound(asked, 3.0, slack=(2.0, 0.1), **kinds) == pytest.approx(steps / 4.0)
+    assert squared_bound(asked, 3.0, 0.0, slack=(1.0, 0.1, 1.0), **kinds) == pytest.approx(steps)
+    assert squared_bound(asked, 3.0, 0.0, slack=(2.0, 0.1, 1.0), **kinds) == pytest.approx(steps / 4.0)
     bread = 0.015 * 20_000 * 0.5 / math.sqrt(5)
-    assert squared_bound(asked, 3.0, slack=(0.1, 3.0), **kinds) == pytest.approx(bread / 3.0)
+    assert squared_bound(asked, 3.0, 0.0, slack=(0.1, 3.0, 1.0), **kinds) == pytest.approx(bread / 3.0)
     classes = problem(Multinomial(3), n=20_000, p=5)
-    assert squared_bound(classes, 3.0, slack=(0.1, 1.0), **kinds) == pytest.approx(bread / math.sqrt(2))
-    unlimited = {"signal": math.inf, "bread": math.inf, "slack": (1.0, 1.0)}
-    assert squared_bound(asked, 3.0, **unlimited) == 20_000
-    assert squared_bound(asked, 30_000.0, **unlimited) == pytest.approx(36_000.0)
+    assert squared_bound(classes, 3.0, 0.0, slack=(0.1, 1.0, 1.0), **kinds) == pytest.approx(
+        bread / math.sqrt(2)
+    )
+    unlimited = {"signal": math.inf, "bread": math.inf, "slack": (1.0, 1.0, 1.0)}
+    assert squared_bound(asked, 3.0, 0.0, **unlimited) == 20_000
+    assert squared_bound(asked, 30_000.0, 0.0, **unlimited) == pytest.approx(36_000.0)
+
+
+def test_generous_bounds_on_residuals_leave_less_room_for_rows_longer_than_usual():
+    """As there is without a schema, by their square less, but what rare levels or normal rows ask for."""
+    asked, kinds = dataclasses.replace(problem(n=20_000, p=5), bounded=True), {"signal": 0.6, "bread": 1e3}
+    noise, usual = 0.006 * 20_000 * 0.36, longest_usual(3.0, 20_000)
+    limits = {1.0: 21.0 * noise, 1.1: 1.8 * noise / 1.21, 4.0: usual}
+    assert limits[1.1] > usual > 1.8 * noise / 16.0
+    for generous, limit in limits.items():
+        assert squared_bound(asked, 3.0, 0.0, slack=(1.0, 0.1, generous), **kinds) == pytest.approx(limit)
+    for room, limit in ((0.9 * math.sqrt(usual), usual), (7.0, 49.0), (1e9, 21.0 * noise)):
+        assert squared_bound(asked, 3.0, room, slack=(1.0, 0.1, 4.0), **kinds) == pytest.approx(limit)
+    kinds["signal"] = 0.05
+    little = 21.0 * 0.006 * 20_000 * 0.05**2
+    assert 3.6 < little < usual
+    assert squared_bound(asked, 3.0, 0.0, slack=(1.0, 0.1, 4.0), **kinds) == pytest.approx(little)
 
 
 def test_a_bound_on_curvatures_is_as_generous_as_it_is_larger_than_usual():

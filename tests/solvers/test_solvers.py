@@ -150,7 +150,7 @@ def test_rows_are_weighted_down_only_as_far_as_the_budget_requires(rng):
     bounded = dataclasses.replace(problem, bounded=True)
 
     def bound(problem, mu):
-        return squared_bound(problem, 3.0, signal=mu, bread=mu, slack=(1.0, 1.0))
+        return squared_bound(problem, 3.0, 0.0, signal=mu, bread=mu, slack=(1.0, 1.0, 1.0))
 
     budgets = (1e-3, 0.1, 0.5, 1.0, 5.0, 1e4)
     plain = [bound(problem, mu) for mu in budgets]

@@ -173,12 +173,15 @@ class Frame:
     seen : array of shape (p, p)
         Root of the second moment of the rows in them, as far as noise shows it; at least `_LEAST_SEEN` in
         every direction.
+    size : float
+        Squared norm of standardised rows up to which they counted in full in that second moment.
     """
 
     basis: FloatArray
     center: FloatArray
     dimension: float
     seen: FloatArray
+    size: float
 
     def constant(self, value: float) -> FloatArray:
         """Return the coefficients (p,) of a constant predictor, for rows that begin with a constant."""
@@ -225,7 +228,7 @@ class Frame:
             added *= 4.0
         parts = np.concatenate([np.ones(first), np.maximum(found / (found + added), _LEAST_SEEN**2)])
         seen = (vectors * np.sqrt(parts)) @ vectors.T
-        return cls(basis, basis.T @ marginals.mean, dimension, seen)
+        return cls(basis, basis.T @ marginals.mean, dimension, seen, size)
 
 
 def _indicators(problem: Problem) -> NDArray[np.bool_]:

@@ -14,6 +14,7 @@ from privfit.solvers.geometry import Frame, Marginals
 from privfit.solvers.hessian_model import SMALLEST_SPREAD
 from privfit.solvers.residuals import Residuals, adapting, look_at, unit_of
 from privfit.solvers.response import MeanResponse
+from privfit.solvers.row_bound import longest_usual
 from privfit.solvers.tails import tail_bound
 
 _MOST_HIDDEN = 0.28
@@ -105,7 +106,11 @@ def led_by_spread(
     if seen.heap > _HEAP or far_out:
         return with_loss(problem, oracle, replace(_whole(loss), adapts=False)), marginals
     response = replace(response, spread=min(shown * unit, response.spread), found=center)
-    loss = _whole(loss) if seen.beyond else loss.lowered(unit * _bound(seen, problem, mu, math.inf))
+    loss = (
+        _whole(loss)
+        if seen.beyond
+        else loss.lowered(unit * _bound(seen, problem, mu / _longer(problem, frame), math.inf))
+    )
     return with_loss(problem, oracle, loss), replace(marginals, response=response)
 
 
@@ -145,12 +150,18 @@ def bounded_at(
     if not isinstance(loss, Squared) or not oracle.remaining("residuals"):
         return problem, point
     seen, unit = look_at(problem, oracle, frame, point), unit_of(problem)
-    for_meat = math.sqrt(_FOR_MEAT * problem.n_rows * mu / problem.n_coef)
-    problem = with_loss(problem, oracle, _bounded(loss, problem, unit * _bound(seen, problem, mu, for_meat)))
+    for_meat, longer = math.sqrt(_FOR_MEAT * problem.n_rows * mu / problem.n_coef), _longer(problem, frame)
+    bound = unit * _bound(seen, problem, mu / longer, for_meat / longer)
+    problem = with_loss(problem, oracle, _bounded(loss, problem, bound))
     middle, spread = seen.quantile(0.5), seen.spread
     if middle is None or spread is None or not problem.has_intercept or abs(middle) < _ASTRAY * spread:
         return problem, point
     return problem, point + frame.constant(middle * unit)
+
+
+def _longer(problem: Problem, frame: Frame) -> float:
+    """Return how many times those of normal columns the longest rows are, as noise is; 1 at least."""
+    return math.sqrt(max(frame.size / longest_usual(problem.n_coef, problem.n_rows), 1.0))
 
 
 def _bounded(loss: Squared, problem: Problem, bound: float) -> Squared:

@@ -3,13 +3,15 @@
 import math
 from collections.abc import Sequence
 
-from privfit.losses import SmoothedQuantile
+from privfit._checks import FloatArray
+from privfit.losses import Poisson, SmoothedQuantile, Squared
 from privfit.losses.typical import typical_curvature, usual_residual
 from privfit.privacy.allowance import Allowance
 from privfit.problem.objective import Problem
 from privfit.problem.plan import Plan
+from privfit.problem.share_kernels import NORMS_A_DOUBLING
 from privfit.solvers.base import USUAL_SHARES
-from privfit.solvers.hessian_model import SMALLEST_SPREAD
+from privfit.solvers.hessian_model import SMALLEST_SPREAD, HessianModel
 
 _MU = 1e12
 """More than any budget."""
@@ -52,6 +54,15 @@ def grown_bound(problem: Problem, parts: Sequence[Allowance]) -> float:
     return math.sqrt(max(min(for_gradients, for_hessians), squared))
 
 
+def longest_usual(dimension: float, n_rows: int) -> float:
+    """Return a squared norm that hardly one of so many rows of independent normal columns exceeds.
+
+    One in ``n_rows`` does (Laurent and Massart 2000, Lemma 1) but for the width of a class of norms.
+    """
+    far = math.log(n_rows)
+    return 2.0 ** (2.0 / NORMS_A_DOUBLING) * (dimension + 2.0 * math.sqrt(dimension * far) + 2.0 * far)
+
+
 def flatness(problem: Problem) -> float:
     """Return how many times a typical row's curvature the bound on curvatures is; 1 for a loss with kinks."""
     constants = problem.loss.constants
@@ -61,8 +72,31 @@ def flatness(problem: Problem) -> float:
     return constants.curvature / max(usual, 1e-3 * constants.curvature)
 
 
+def generosity(model: HessianModel, at: FloatArray, of_slope: float) -> float:
+    """Return how generous a bound on residuals or on counts is, 1 at least; 1 for other losses.
+
+    Parameters
+    ----------
+    model : HessianModel
+    at : array of shape (q,)
+        Where residuals are taken; their bound is relative to two of their standard deviations.
+    of_slope : float
+        How generous bounds on slopes are, see `privfit.solvers.counts.slack_at`.
+    """
+    loss = model.problem.loss
+    if isinstance(loss, Squared):
+        return max(0.5 * loss.bound / math.sqrt(model.dispersion(at)), 1.0)
+    return of_slope if isinstance(loss, Poisson) else 1.0
+
+
 def squared_bound(
-    problem: Problem, dimension: float, *, signal: float, bread: float, slack: tuple[float, float]
+    problem: Problem,
+    dimension: float,
+    room: float,
+    *,
+    signal: float,
+    bread: float,
+    slack: tuple[float, float, float],
 ) -> float:
     """Return the largest ``c**2`` that noise allows in whitened coordinates, from public facts and releases.
 
@@ -71,12 +105,14 @@ def squared_bound(
     problem : Problem
     dimension : float
         The effective one.
+    room : float
+        Norm that suits rare levels, see `privfit.solvers.norms.room_for`.
     signal : float
         That of the solver's budget.
     bread : float
         See `signal_of_bread`.
     slack : tuple of float
-        Of the loss, see `privfit.solvers.counts.slack_at`.
+        Of the loss, see `privfit.solvers.counts.slack_at`, and `generosity`.
 
     Notes
     -----
@@ -89,11 +125,17 @@ def squared_bound(
     times as large. Without levels, whose rows are long where they are rare, it is at most 3 times: noise of
     more than three tenths of the eigenvalues makes intervals far longer. For a quantile at most 2.25 times:
     few rows have any curvature there, so that noise is 2.5 times as large beside it. A bread with a smaller
-    part of the budget than usual has ``bread`` in place of ``mu``.
+    part of the budget than usual has ``bread`` in place of ``mu``. Noise of least squares and of counts is in
+    proportion to the bound on residuals or counts: where that is generous rows longer than those of normal
+    columns, and than suits rare levels, count in full up to the first limit without a schema, over the square
+    of how generous it is.
     """
     p, n, mu = problem.n_coef, problem.n_rows, min(signal, _MU)
-    of_slope, of_curvature = slack
+    of_slope, of_curvature, generous = slack
     for_steps = 0.006 * n * (mu / of_slope) ** 2 * (1.0 + (100.0 if problem.bounded else 4.0) / p)
+    if generous > 1.0:
+        least = min(for_steps, max(longest_usual(dimension, n), room**2))
+        for_steps = max(0.006 * n * (mu / generous) ** 2 * (1.0 + 4.0 / p), least)
     for_bread = 0.015 * n * min(bread, _MU) / (math.sqrt(problem.n_linear) * of_curvature)
     if problem.bounded:
         most = 2.25 if isinstance(problem.loss, SmoothedQuantile) else math.inf if problem.has_levels else 3.0

@@ -34,7 +34,7 @@ from privfit.solvers.matrix_shares import matrix_shares
 from privfit.solvers.norms import longest_hidden, longest_norm, outliers, room_for
 from privfit.solvers.requirements import need_convex, need_smooth
 from privfit.solvers.residual_bounds import widest
-from privfit.solvers.row_bound import signal_of_bread, squared_bound
+from privfit.solvers.row_bound import generosity, signal_of_bread, squared_bound
 from privfit.solvers.secant import corrected, steepness
 from privfit.solvers.steep_rows import steep_rows_held
 from privfit.solvers.widths import has_widths, narrowed_to, narrowest
@@ -237,7 +237,7 @@ class _Descent:
     def run(self) -> Solution:
         """Ask for the planned gradients, the later ones in the metric of the model of the Hessian."""
         straight = np.eye(self.problem.n_coef)
-        start = self._tight(straight) if self.course.samples else self._sized(straight)
+        start = self._tight(straight) if self.course.samples else self._sized(straight, self.model.start)
         steps, point = self._lead(start, len(self.course.leading))
         self.oracle.sample(1.0)
         problem, point = put_right(self.problem, self.oracle, self.model.frame, point, self._signal)
@@ -246,7 +246,7 @@ class _Descent:
 
     def _end(self, steps: list[Step], turn: FloatArray, point: FloatArray) -> Solution:
         """Take the last steps along rows ``turn' z`` from a point in whitened coordinates."""
-        view = self._sized(turn)
+        view = self._sized(turn, point)
         at = view.inwards(point)
         view = steep_rows_held(view, at, self.oracle)
         part = self._matrix_part(view, at)
@@ -343,7 +343,7 @@ class _Descent:
         """
         return View.within(self.model, turn, math.sqrt(self._dimension(turn)))
 
-    def _sized(self, turn: FloatArray) -> View:
+    def _sized(self, turn: FloatArray, about: FloatArray) -> View:
         """Look at the norms of the rows ``turn' z`` and return coordinates along them, in a unit to suit."""
         dimension = self._dimension(turn)
         usual = 0.5 * math.sqrt(dimension)
@@ -354,16 +354,17 @@ class _Descent:
         longest, (far, share) = usual * longest_norm(norms), outliers(norms)
         hidden = usual * longest_hidden(norms, self.problem.n_rows)
         unseen = min(_ROOM_FOR_UNSEEN * longest, hidden, self._possible(turn, dimension))
-        longest = max(longest, unseen, room_for(usual * far, share, dimension))
-        least = math.sqrt(SMALLEST_SPREAD * dimension)
-        return View.within(self.model, turn, max(min(self._allowed(dimension), longest), least))
+        room, least = room_for(usual * far, share, dimension), math.sqrt(SMALLEST_SPREAD * dimension)
+        allowed = self._allowed(dimension, room, about)
+        return View.within(self.model, turn, max(min(allowed, max(longest, unseen, room)), least))
 
-    def _allowed(self, dimension: float) -> float:
-        """Return the largest norm that noise allows."""
+    def _allowed(self, dimension: float, room: float, about: FloatArray) -> float:
+        """Return the largest norm that noise allows, with room for levels and residuals about a point."""
         slack = slack_at(self.problem.loss, self.model.marginals.response)
+        slack = (*slack, generosity(self.model, about, slack[0]))
         bread = signal_of_bread(self.oracle.plan, self._signal, self.model.marginals.counting)
         return math.sqrt(
-            squared_bound(self.problem, dimension, signal=self._signal, bread=bread, slack=slack)
+            squared_bound(self.problem, dimension, room, signal=self._signal, bread=bread, slack=slack)
         )
 
     def _dimension(self, turn: FloatArray) -> float:
