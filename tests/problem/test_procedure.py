@@ -72,6 +72,29 @@ def test_a_procedure_is_priced_by_the_present_problem(rng):
         oracle.carry_out(NoisyGradientAtZero(1.0), np.zeros(3))
 
 
+@dataclass(frozen=True)
+class AtAnyPrice(NoisyGradientAtZero):
+    """One whose noise does not follow its sensitivity."""
+
+    def planned(self, problem):
+        return replace(NoisyGradientAtZero.planned(self, problem), sd=1.0)
+
+
+def test_a_procedure_may_have_less_sensitivity_than_planned_but_no_other_cost(rng):
+    at, zero = AtAnyPrice(1.0), np.zeros(3)
+    for norm_bound, of_cost, allowed in ((1.0, 1.0, True), (2.0, 1.0, False), (1.0, 1.1, False)):
+        oracle, problem, source = oracle_of(rng, 1.0)
+        plan = replace(oracle.plan, solver_releases=(at.planned(problem),))
+        oracle = Oracle(problem, plan, source, make_source(0))
+        oracle.change_basis(replace(problem, basis=np.eye(3), norm_bound=norm_bound, amplification=9.0))
+        if allowed:
+            released = oracle.carry_out(at, zero)
+            assert released.planned.sensitivity < at.planned(problem).sensitivity
+        else:
+            with pytest.raises(PlanViolation, match="another walk"):
+                oracle.carry_out(AtAnyPrice(of_cost), zero)
+
+
 def test_a_procedure_gets_rows_that_are_bounded_in_the_present_coordinates(rng):
     turned = make_problem(LOSSES[0], n_rows=N, norm_bound=0.5, basis=2.0 * np.eye(3), amplification=9.0)
     oracle, _, source = oracle_of(rng, 1e6, planned_for=turned)

@@ -15,7 +15,7 @@ from privfit.problem.plan import PlannedRelease, Release
 from privfit.problem.share_kernels import SIDE_CLASSES
 from privfit.solvers.geometry import Frame, Marginals
 from privfit.solvers.hessian_model import HessianModel
-from privfit.solvers.residual_bounds import bounded_at, has_bound, led_by_spread, widest
+from privfit.solvers.residual_bounds import bounded_at, has_bound, held_to_spread, led_by_spread, widest
 from privfit.solvers.residuals import BOTH_EDGES, Residuals
 from privfit.solvers.response import MeanResponse
 from privfit.solvers.row_bound import generosity, longest_usual
@@ -77,11 +77,11 @@ def problem_of(loss, n=20_000, *, constant=True, bound=1.0, p=1):
 LEAST_SQUARES = Squared(1.0, adapts=True)
 
 
-def wanted_bound(seen, n, mu, for_meat, p=1):
+def wanted_bound(seen, n, mu, for_meat, p=1, *, skewed=False):
     """Return the bound on residuals that a look asks for, in its unit."""
     size, hidden = seen.largest
     each = 2.0 * math.sqrt(1.2 * p / n) / mu
-    one_sided = min(max(abs(seen.skewness) / 0.4, 0.15), 1.0)
+    one_sided = 1.0 if skewed else min(max(abs(seen.skewness) / 0.4, 0.15), 1.0)
     allowed = 0.2 / (one_sided * math.sqrt(n))
 
     def further(bound):
@@ -284,6 +284,52 @@ def test_where_few_rows_make_up_most_of_the_variance_or_many_are_one_number_none
     loss, response, _ = led(look(outside, 1e-3), spread=1e-3)
     assert loss == Squared(2.0, adapts=True)
     assert response.found is not None
+
+
+def held(*looks, loss=LEAST_SQUARES, n=20_000, **changes):
+    """Return loss and oracle after looks about the median, with a signal of 0.3."""
+    problem, oracle = problem_of(loss, n, **changes), Made(*looks)
+    found = held_to_spread(problem, oracle, FRAME, 0.3)
+    assert oracle.loss is None or oracle.loss is found.loss
+    return found.loss, oracle
+
+
+def test_a_response_is_held_to_its_spread_about_a_median_that_is_looked_for_twice():
+    first, second = look(shares_of(norm, 0.02, 0.3), 1e-3), look(shares_of(norm, 0.02, -0.05), 1e-3)
+    last = look(LOOKS["skew"], 1e-3)
+    loss, oracle = held(first, second, last)
+    middles = [UNIT * Residuals.of(one).quantile(0.5) for one in (first, second)]
+    assert oracle.asked == [[0.0], [pytest.approx(middles[0])], [pytest.approx(sum(middles))]]
+    seen = Residuals.of(last)
+    wanted = UNIT * wanted_bound(seen, 20_000, 0.3, math.inf, skewed=True)
+    assert loss.bound == pytest.approx(wanted, rel=1e-6)
+    assert held(first, second, look(LOOKS["normal"], 1e-3))[0].bound == pytest.approx(
+        UNIT * wanted_bound(Residuals.of(look(LOOKS["normal"], 1e-3)), 20_000, 0.3, math.inf, skewed=True)
+    )
+    assert held(first, second, last, loss=Squared(0.9 * wanted, adapts=True))[0].bound == 0.9 * wanted
+    assert held(first, second, last, constant=False)[1].asked == [[0.0]] * 3
+
+
+def test_a_response_is_held_to_nothing_where_looks_hide_it_or_most_is_one_number_or_far_out():
+    fine, hidden = look(LOOKS["normal"], 1e-3), look(LOOKS["normal"], 0.2)
+    heap = look(single({18: 0.2, 19: 0.2, 21: 0.36, 22: 0.24}), 1e-3)
+    outside = look(single({0: 0.1, 18: 0.3, 19: 0.2, 22: 0.2, 23: 0.2}), 1e-3)
+    far = look(single({18: 0.25, 20: 0.24, 21: 0.24, 23: 0.24, 38: 0.03}), 1e-4)
+    for looks in ((hidden, fine, fine), (fine, hidden, fine), (fine, fine, hidden)):
+        assert held(*looks)[0] is LEAST_SQUARES
+    for last in (heap, outside, far):
+        loss, oracle = held(fine, fine, last)
+        assert loss is LEAST_SQUARES
+        assert len(oracle.asked) == 3
+
+
+def test_the_mean_square_that_is_certain_is_that_of_inner_edges_less_noise():
+    seen = Residuals.of(look(single({21: 0.9, 38: 0.04, 0: 0.06}), 0.0))
+    edges = 2.0 ** (np.array([-4.0, -1.0]) / 2.0)
+    assert seen.certain_square == pytest.approx(0.04 * edges[0] ** 2 + 0.06 * edges[1] ** 2)
+    noisy = Residuals.of(look(single({21: 0.9, 38: 0.04, 0: 0.06}), 0.01))
+    kept = 0.06 - 3.5 * math.sqrt(2.0) * 0.01
+    assert noisy.certain_square == pytest.approx(kept * edges[1] ** 2)
 
 
 QUANTILE = SmoothedQuantile(0.25, 0.9, least=1e-9)

@@ -432,3 +432,83 @@ def test_many_rows_of_rare_events_have_an_interval_that_holds_or_none(epsilon):
         budget = Budget(epsilon)
         private = pf.LogisticRegression(budget=budget, random_state=seed).fit(x, y).result_
         assert (np.abs(private.params - plain) <= 1.5 * private.bse).all()
+
+
+COUNT = Poisson(math.log(50.0), 50)
+
+
+@pytest.mark.parametrize("inference", [False, True])
+@pytest.mark.parametrize(
+    ("loss", "least", "kinds"),
+    [
+        (COUNT, 1000.0, ["counts"]),
+        (Squared(50.0, adapts=True), 4000.0, ["residuals"] * 3),
+        (Squared(50.0), 4000.0, []),
+        (Logistic(), 1000.0, []),
+        (Huber(0.8), 1000.0, []),
+    ],
+    ids=lambda one: getattr(one, "name", None),
+)
+def test_looks_at_the_response_are_planned_where_a_small_part_of_epsilon_shows_enough(
+    loss, least, kinds, inference
+):
+    """They are shown enough by ``least / (n epsilon)`` of the solver's epsilon, if that is 0.12 at most."""
+    problem = replace(problem_for(loss, np.ones((200_000, 3))), response_bound=50.0)
+
+    def planned(epsilon):
+        plan = plan_once(problem, SOLVER, Allowance(epsilon, pure=True), inference=inference)
+        assert compose(plan.events).within(Budget(epsilon))
+        assert not compose(plan.events).within(Budget(0.98 * epsilon))
+        return plan.solver_releases
+
+    of_solver = sum(release.epsilon for release in planned(1e-3)) / 1e-3
+    edge = least / 0.12 / 200_000 / of_solver
+    little, enough, much = planned(0.99 * edge), planned(1.01 * edge), planned(100.0 * edge)
+    assert [release.kind for release in little] == ["second_moment", "perturbed_minimiser"]
+    for releases, part in ((enough, 0.12 / 1.01), (much, 0.05)):
+        assert [release.kind for release in releases] == ["second_moment", *kinds, "perturbed_minimiser"]
+        looks = [release.epsilon for release in releases[1:-1]]
+        whole = math.sqrt(0.05) + math.sqrt(0.95) + (part if kinds else 0.0)
+        spent = sum(release.epsilon for release in releases)
+        assert sum(looks) == pytest.approx(part / whole * spent if kinds else 0.0, rel=1e-6)
+        if len(kinds) == 3:
+            np.testing.assert_allclose(looks, np.array([0.15, 0.15, 0.7]) * sum(looks), rtol=1e-6)
+
+
+def generous(name, seed, n=100_000):
+    """Return a table and its schema, whose range of the response is far wider than it is."""
+    rng = np.random.default_rng(seed)
+    x, eta = rng.uniform(-1.0, 1.0, n), None
+    eta = 0.3 + 0.5 * x
+    y = {
+        "normal": lambda: 30.0 + eta + rng.normal(size=n),
+        "skewed": lambda: 30.0 + eta + rng.exponential(size=n),
+        "labels": lambda: (rng.random(n) < 0.1).astype(float),
+        "amounts": lambda: np.where(rng.random(n) < 0.1, 60.0 * rng.random(n), 0.0),
+        "counts": lambda: np.minimum(rng.poisson(np.exp(eta)), 60).astype(float),
+    }[name]()
+    low = 0 if name == "counts" else -100
+    bounds = {"x": (-1, 1), "y": (low, 100)}
+    schema = {name: {"type": "numeric", "lower": low, "upper": high} for name, (low, high) in bounds.items()}
+    return {"x": x, "y": y}, schema
+
+
+@pytest.mark.parametrize("name", ["normal", "skewed", "counts"])
+def test_generous_ranges_of_the_response_cost_little_under_pure_budgets(name):
+    """Standard errors were 7 times those without privacy, or more; estimates are within six of them."""
+    table, schema = generous(name, 1)
+    model = pf.poisson if name == "counts" else pf.ols
+    private = model("y ~ x", table, schema=schema, epsilon=2.0, delta=0.0, random_state=3)
+    plain = model("y ~ x", table, schema=schema, solver="non-private")
+    assert private.privacy.epsilon == 2.0
+    assert (private.bse < 2.0 * plain.bse).all()
+    assert (np.abs(private.params - plain.params) < 6.0 * private.bse).all()
+
+
+@pytest.mark.parametrize("name", ["labels", "amounts"])
+def test_responses_that_are_mostly_one_number_are_not_cut_under_pure_budgets(name):
+    table, schema = generous(name, 2)
+    private = pf.ols("y ~ x", table, schema=schema, epsilon=20.0, delta=0.0, random_state=3)
+    plain = pf.ols("y ~ x", table, schema=schema, solver="non-private")
+    assert (np.abs(private.params - plain.params) < 6.0 * private.bse).all()
+    assert private.params["Intercept"] > 0.5 * plain.params["Intercept"]

@@ -227,10 +227,14 @@ class Oracle:
         Raises
         ------
         PlanViolation
-            If the plan does not hold this procedure, at the cost that follows from the present problem.
+            If the plan does not hold this procedure, at the cost that follows from the present problem, or
+            with a smaller sensitivity.
         """
         planned = procedure.planned(self.problem)
-        if planned != self._next(planned.kind):
+        held = self._next(planned.kind)
+        if planned.sensitivity > held.sensitivity or planned != replace(
+            held, sensitivity=planned.sensitivity
+        ):
             raise PlanViolation(f"the plan holds another {planned.kind} than the one asked for")
         if self._part < 1.0:
             raise PlanViolation("a procedure is carried out on all rows")

@@ -94,14 +94,10 @@ def led_by_spread(
     loss, response = adapting(problem, Squared), marginals.response
     if loss is None or not isinstance(response, MeanResponse):
         return problem, marginals
-    center, unit = response.mean if problem.has_intercept else 0.0, unit_of(problem)
-    middle = look_at(problem, oracle, frame, frame.constant(center)).quantile(0.5)
-    if middle is not None and problem.has_intercept:
-        center += unit * middle
-    seen = look_at(problem, oracle, frame, frame.constant(center))
-    shown = seen.spread
-    if middle is None or shown is None:
+    seen, center = _about_median(problem, oracle, frame, response.mean if problem.has_intercept else 0.0)
+    if seen is None or seen.spread is None:
         return problem, marginals
+    shown, unit = seen.spread, unit_of(problem)
     far_out = response.certain_variance(_CERTAIN) > _FAR_OUT * (shown * unit) ** 2
     if seen.heap > _HEAP or far_out:
         return with_loss(problem, oracle, replace(_whole(loss), adapts=False)), marginals
@@ -112,6 +108,50 @@ def led_by_spread(
         else loss.lowered(unit * _bound(seen, problem, mu / _longer(problem, frame), math.inf))
     )
     return with_loss(problem, oracle, loss), replace(marginals, response=response)
+
+
+def _about_median(
+    problem: Problem, oracle: Oracle, frame: Frame, center: float, looks: int = 1
+) -> tuple[Residuals | None, float]:
+    """Look at residuals about a constant, then about their median; return what that shows, and the median.
+
+    None where noise hides it. Without a constant in the model all looks are about 0. The median is looked for
+    so many times, each from where it was found: classes are finest there.
+    """
+    shown = True
+    for _ in range(looks):
+        middle = look_at(problem, oracle, frame, frame.constant(center)).quantile(0.5)
+        shown = shown and middle is not None
+        if middle is not None and problem.has_intercept:
+            center += unit_of(problem) * middle
+    seen = look_at(problem, oracle, frame, frame.constant(center))
+    return seen if shown else None, center
+
+
+def held_to_spread(problem: Problem, oracle: Oracle, frame: Frame, mu: float) -> Problem:
+    """Look at the response about its median, and return the problem with a bound on residuals to suit.
+
+    For methods without steps, which release a minimiser once. The oracle goes on with it. Residuals about a
+    fit are no larger than those about the median, for all but few rows. As in `led_by_spread` none is cut
+    where many responses are one number, or few rows, far out, make up most of the variance.
+
+    Parameters
+    ----------
+    problem : Problem
+        In encoded coordinates, of least squares with a bound that adapts.
+    oracle : Oracle
+    frame : Frame
+    mu : float
+        Signal of the solver's budget.
+    """
+    loss = problem.loss
+    seen, _ = _about_median(problem, oracle, frame, 0.0, oracle.remaining("residuals") - 1)
+    if not isinstance(loss, Squared) or seen is None or seen.spread is None:
+        return problem
+    if seen.heap > _HEAP or seen.beyond or seen.certain_square > _FAR_OUT * seen.spread**2:
+        return problem
+    bound = _bound(seen, problem, mu, math.inf, skewed=True)
+    return with_loss(problem, oracle, loss.lowered(unit_of(problem) * bound))
 
 
 def bounded_at(
@@ -150,13 +190,18 @@ def bounded_at(
     if not isinstance(loss, Squared) or not oracle.remaining("residuals"):
         return problem, point
     seen, unit = look_at(problem, oracle, frame, point), unit_of(problem)
-    for_meat, longer = math.sqrt(_FOR_MEAT * problem.n_rows * mu / problem.n_coef), _longer(problem, frame)
-    bound = unit * _bound(seen, problem, mu / longer, for_meat / longer)
+    longer = _longer(problem, frame)
+    bound = unit * _bound(seen, problem, mu / longer, _for_meat(problem, mu) / longer)
     problem = with_loss(problem, oracle, _bounded(loss, problem, bound))
     middle, spread = seen.quantile(0.5), seen.spread
     if middle is None or spread is None or not problem.has_intercept or abs(middle) < _ASTRAY * spread:
         return problem, point
     return problem, point + frame.constant(middle * unit)
+
+
+def _for_meat(problem: Problem, mu: float) -> float:
+    """Return the bound, in standard deviations, up to which the noise in a meat is small; see `_FOR_MEAT`."""
+    return math.sqrt(_FOR_MEAT * problem.n_rows * mu / problem.n_coef)
 
 
 def _longer(problem: Problem, frame: Frame) -> float:
@@ -174,7 +219,7 @@ def _bounded(loss: Squared, problem: Problem, bound: float) -> Squared:
     return replace(loss, bound=min(bound, possible)) if loss.adapts and math.isfinite(bound) else loss
 
 
-def _bound(seen: Residuals, problem: Problem, mu: float, for_meat: float) -> float:
+def _bound(seen: Residuals, problem: Problem, mu: float, for_meat: float, *, skewed: bool = False) -> float:
     """Return the bound that a look asks for, in the unit of its sizes; ``inf`` where it says nothing.
 
     ``for_meat``, in standard deviations by the quartiles, is the most that a bound may be so that a large
@@ -183,7 +228,7 @@ def _bound(seen: Residuals, problem: Problem, mu: float, for_meat: float) -> flo
     size, hidden = seen.largest or (0.0, 1.0)
     if hidden == 0.0:
         return size
-    spread, skewness = seen.spread, 1.0 if seen.skewness is None else abs(seen.skewness)
+    spread, skewness = seen.spread, 1.0 if skewed or seen.skewness is None else abs(seen.skewness)
     if spread is None or hidden > _MOST_HIDDEN:
         return math.inf
     each = 2.0 * math.sqrt(SMALLEST_SPREAD * problem.n_coef / problem.n_rows) / mu

@@ -178,6 +178,12 @@ class Residuals:
         """Share of rows in the fullest class, less what noise may add to it."""
         return float(np.max(self.shares)) - CLEAR * self.noise
 
+    @property
+    def certain_square(self) -> float:
+        """Mean square less what noise may add, as if residuals were at the inner edges of their classes."""
+        shares = np.maximum(self.sizes - CLEAR * math.sqrt(2.0) * self.noise, 0.0)
+        return float(shares[1:] @ EDGES[:-1] ** 2)
+
     def reach(self, share: float) -> float | None:
         """Return the size that about this share of the residuals keeps within; None where noise hides it.
 

@@ -12,18 +12,31 @@ from privfit.losses.typical import curvatures_along, typical_curvature, usual_re
 from privfit.privacy.allowance import Allowance
 from privfit.problem.objective import Problem
 from privfit.problem.oracle import Oracle
-from privfit.problem.plan import PlannedRelease, Release
-from privfit.problem.schedule import planned_release
+from privfit.problem.plan import PlannedRelease, Release, ReleaseKind
+from privfit.problem.schedule import planned_release, signal_of
 from privfit.procedures.landscape import Landscape, fully_penalised
 from privfit.procedures.objective_perturbation import PerturbedObjective, settled
 from privfit.solvers.base import AbstractSolver, Solution, Step
+from privfit.solvers.counts import has_counts, held_to_counts
 from privfit.solvers.curvature import model_hessian, normal_nodes
 from privfit.solvers.drawn import denoised
 from privfit.solvers.exponential import largest_epsilon
+from privfit.solvers.geometry import Frame
 from privfit.solvers.hessian_model import limited, norm_limit
 from privfit.solvers.requirements import need_minimiser
+from privfit.solvers.residual_bounds import has_bound, held_to_spread
 
 METHOD = "WhitenedObjectivePerturbation()"
+
+_LOOK, _MOST = 0.05, 0.12
+"""Part of epsilon that looks at the response cost, at least, and at most: where that does not do there are
+none, and the bound on the response stays as declared."""
+
+_TO_SEE_COUNTS, _TO_SEE_TAILS = 1000.0, 4000.0
+"""That part times ``n epsilon`` by which looks show nearly all counts, and how heavy other tails are."""
+
+_LOOKS = (0.15, 0.15, 0.7)
+"""Parts of that: the first two show where the median is, the last how far the response is from it."""
 
 _RIDGES = tuple(1e-4 * 4.0**-k for k in range(7))
 """Least ridges relative to a row's curvature, from the largest: the smaller, the more rounding is felt."""
@@ -79,7 +92,8 @@ class WhitenedObjectivePerturbation(AbstractSolver):
     are best: a second moment, the minimiser of the objective with a random linear term, and, with
     inference, bread and meat. At the minimiser the gradient of the objective is minus the linear term, so it
     is known up to noise of a known law, as if the gradient had been released there with all of that budget.
-    One Newton step with the released bread takes away what the ridge of the method does.
+    One Newton step with the released bread takes away what the ridge of the method does. With enough rows
+    looks at the response, for a small part of epsilon, lower the bound on counts or residuals before.
 
     Parameters
     ----------
@@ -92,8 +106,8 @@ class WhitenedObjectivePerturbation(AbstractSolver):
 
     Notes
     -----
-    *Guarantee.* epsilon-differential privacy under replacement of a row, by composition of a matrix and a
-    perturbed minimiser. The coordinates are a function of the released matrix; the Mallows weights bound
+    *Guarantee.* epsilon-differential privacy under replacement of a row, by composition of a matrix, looks
+    and a perturbed minimiser, whose bounds on slopes are functions of earlier releases. The coordinates are a function of the released matrix; the Mallows weights bound
     every row in them, so that the cost of the minimiser is known beforehand.
 
     References
@@ -120,10 +134,15 @@ class WhitenedObjectivePerturbation(AbstractSolver):
         """Plan a second moment and a perturbed minimiser."""
         need_minimiser(problem, METHOD)
         pure = allowance if math.isinf(allowance.amount) else Allowance(largest_epsilon(allowance), pure=True)
-        for_moment, for_point = pure.split([self.geometry_share, 1.0 - self.geometry_share])
+        looks = _looks(problem, pure.amount)
+        shares = [part**2 for _, part in looks]
+        *for_looks, for_moment, for_point = pure.split(
+            [*shares, self.geometry_share, 1.0 - self.geometry_share]
+        )
         final = perturbed(problem, None)
         return (
             planned_release(problem, "second_moment", for_moment),
+            *(planned_release(final, kind, one) for (kind, _), one in zip(looks, for_looks, strict=True)),
             self.procedure(final, for_point.amount).planned(final),
         )
 
@@ -133,10 +152,11 @@ class WhitenedObjectivePerturbation(AbstractSolver):
         return perturbed(problem, None)
 
     def run(self, problem: Problem, oracle: Oracle) -> Solution:
-        """Release the second moment, then the minimiser."""
+        """Release the second moment and looks at the response, then the minimiser."""
         start = np.array(problem.start)
         epsilon = oracle.plan.solver_releases[-1].epsilon or math.inf
         whitening = Whitening.of(problem, oracle.release("second_moment", start), epsilon)
+        problem = _held_to_response(problem, oracle, whitening)
         final = perturbed(problem, whitening.basis)
         oracle.change_basis(final)
         procedure = self.procedure(final, epsilon, whitening)
@@ -185,6 +205,26 @@ class WhitenedObjectivePerturbation(AbstractSolver):
         return found
 
 
+def _looks(problem: Problem, epsilon: float) -> tuple[tuple[ReleaseKind, float], ...]:
+    """Return the looks by which a bound on the response is lowered, and about the part of epsilon of each."""
+    signal = problem.n_rows * epsilon
+    if has_counts(problem) and signal * _MOST >= _TO_SEE_COUNTS:
+        return (("counts", max(_TO_SEE_COUNTS / signal, _LOOK)),)
+    if has_bound(problem) and signal * _MOST >= _TO_SEE_TAILS:
+        return tuple(("residuals", of_looks * max(_TO_SEE_TAILS / signal, _LOOK)) for of_looks in _LOOKS)
+    return ()
+
+
+def _held_to_response(problem: Problem, oracle: Oracle, whitening: "Whitening") -> Problem:
+    """Return the problem with the bound on counts or residuals that looks ask for, where they are planned."""
+    if oracle.remaining("counts"):
+        return held_to_counts(problem, oracle)
+    if not oracle.remaining("residuals"):
+        return problem
+    signal = whitening.unit * signal_of(oracle.plan.solver_releases, problem.size)
+    return held_to_spread(problem, oracle, whitening.frame, signal)
+
+
 def perturbed(problem: Problem, basis: FloatArray | None) -> Problem:
     """Return the problem in coordinates in which rows are bounded by `norm_limit`."""
     return limited(problem, basis, stretch=MOST_STRETCH)
@@ -213,6 +253,11 @@ class Whitening:
     moment: FloatArray
     center: FloatArray
     stretch: float = MOST_STRETCH
+
+    @property
+    def frame(self) -> Frame:
+        """These coordinates for looks at residuals, in which rows have about the usual lengths."""
+        return Frame(self.basis, self.center, float(len(self.basis)), self.moment, 0.0)
 
     @classmethod
     def of(cls, problem: Problem, moment: Release, epsilon: float) -> "Whitening":
