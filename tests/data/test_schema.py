@@ -109,6 +109,7 @@ BAD = [
     ({}, "declares no column"),
     ({"a": 3}, "must be a table"),
     ({"a": {"lower": 0, "upper": 1}}, "type is missing"),
+    ({"a": {"unit": True}}, 'type is missing; give .* "identifier"'),
     ({"a": {"type": "number", "lower": 0, "upper": 1}}, "'categorical' or 'identifier'"),
     ({"a": NUM | {"uper": 3}}, "did you mean 'upper'"),
     ({"a": CAT | {"level": 3}}, "did you mean 'levels'"),

@@ -316,7 +316,7 @@ def _from_table(entry: object) -> Column:
         raise SchemaError(f"a declaration must be a table with a type, got {type(entry).__name__}")
     options: dict[str, Any] = dict(entry)
     if "type" not in options:
-        raise SchemaError('type is missing; give type="numeric" or type="categorical"')
+        raise SchemaError('type is missing; give type="numeric", "categorical" or "identifier"')
     kind = options.pop("type")
     if not isinstance(kind, str) or kind not in _TYPES:
         raise SchemaError(f"type must be 'numeric', 'categorical' or 'identifier', got {kind!r}")

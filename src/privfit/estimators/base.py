@@ -41,6 +41,7 @@ from privfit.estimators.response import (
     cells_of,
     none_of,
     one_dimensional,
+    refuse_absent,
     refuse_text,
     undeclared,
     with_declared,
@@ -320,6 +321,8 @@ class AbstractPrivateRegressor(BaseEstimator, ABC):
         if y is None or isinstance(y, str):
             table = open_table(X, needed=(*counting, *encoder.needed))
         else:
+            if undeclared(options.schema, y):
+                refuse_absent(X, names)
             opened = open_table(X, needed=(*counting, *names), columns=names_of_array("X", X, names))
             table = with_response(opened, encoder, y)
         self._set_features(encoder, named=True)
