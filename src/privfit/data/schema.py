@@ -313,7 +313,10 @@ def _column(name: str, entry: object) -> Column:
 
 def _from_table(entry: object) -> Column:
     if not isinstance(entry, Mapping):
-        raise SchemaError(f"a declaration must be a table with a type, got {type(entry).__name__}")
+        raise SchemaError(
+            f"a declaration must be a table with a type, got {type(entry).__name__}; beside columns only "
+            "row_norm may stand, and target, unit and weight are options in the table of their column"
+        )
     options: dict[str, Any] = dict(entry)
     if "type" not in options:
         raise SchemaError('type is missing; give type="numeric", "categorical" or "identifier"')
