@@ -833,7 +833,7 @@ def test_arguments_that_do_not_go_together():
             SchemaError,
             "as long as",
         ),
-        (lambda: pf.LinearRegression().fit(data, "gain"), InvalidArgument, "y is needed"),
+        (lambda: pf.LinearRegression().fit(data, "gain"), InvalidArgument, "only with a schema"),
         (lambda: pf.LinearRegression().fit(y, y), SchemaError, "two-dimensional"),
         (lambda: pf.LinearRegression().fit(unknown, y), SchemaError, "known number of columns"),
         (

@@ -139,3 +139,17 @@ def test_labels_need_no_declaration_beside_learned_bounds():
         for schema in (draft, draft | {"sick": labels})
     ]
     np.testing.assert_array_equal(fits[0].coef_, fits[1].coef_)
+
+
+@pytest.mark.parametrize("form", [dict, pd.DataFrame, pl.DataFrame])
+def test_a_declared_column_that_is_not_beside_y_may_be_the_response(form):
+    age, label = np.linspace(20.0, 60.0, 50), np.arange(50) % 2
+    schema = {
+        "age": {"type": "numeric", "lower": 0, "upper": 100},
+        "sick": {"type": "numeric", "lower": 0, "upper": 1},
+    }
+    with pytest.raises(pf.SchemaError, match=r"'sick' of the schema is not in X; .* target=true"):
+        pf.LogisticRegression(schema=schema).fit(form({"age": age}), label)
+    schema["sick"]["target"] = True
+    model = pf.LogisticRegression(schema=schema).fit(form({"age": age}), label)
+    assert list(model.result_.params.index) == ["Intercept", "age"]

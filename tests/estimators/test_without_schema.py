@@ -192,3 +192,26 @@ def test_a_signalling_nan_is_refused_as_what_is_no_number():
     for x in (cells, pd.DataFrame(cells), cells.tolist()):
         with pytest.raises(SchemaError, match=r"^X must hold numbers"):
             fitted(x)
+
+
+@pytest.mark.parametrize("estimator", [pf.LogisticRegression, pf.LinearRegression])
+def test_a_name_of_a_response_needs_a_schema(estimator):
+    frame = pd.DataFrame({"a": X[:, 0], "y": Y})
+    clustered = pytest.importorskip("dask.dataframe").from_pandas(frame, npartitions=2)
+    for table in (frame, pl.from_pandas(frame), clustered):
+        with pytest.raises(pf.InvalidArgument, match=r"y may be the name of a column only with a schema"):
+            estimator().fit(table, "y")
+
+
+@pytest.mark.parametrize("estimator", [pf.LogisticRegression, pf.LinearRegression])
+@pytest.mark.parametrize("y", ["y", Y])
+def test_a_file_needs_a_schema(estimator, y):
+    with pytest.raises(pf.InvalidArgument, match="schema is needed to fit a file"):
+        estimator().fit("rows.parquet", y)
+
+
+def test_a_score_without_a_schema_needs_the_response_itself():
+    frame = pd.DataFrame({"a": X[:, 0], "b": X[:, 1]})
+    model = pf.LinearRegression(inference=False).fit(frame, X[:, 0])
+    with pytest.raises(pf.InvalidArgument, match=r"y may be the name of a column only with a schema"):
+        model.score(frame, "a")

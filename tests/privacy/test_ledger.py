@@ -171,7 +171,7 @@ def test_a_refused_reservation_spends_nothing(ledger):
     with pytest.raises(InvalidArgument, match="nothing to reserve"):
         ledger.reserve("census", [])
     with pytest.raises(InvalidArgument, match="events must be a list of events"):
-        ledger.reserve("census", Budget(0.1, 1e-6))
+        ledger.reserve("census", 0.1)
     assert ledger.export() == before
     ledger.reserve("census", [GaussianEvent(0.1)])
 
@@ -688,3 +688,29 @@ def test_a_ledger_of_an_earlier_version_waits_for_who_reads_it(path, ledger):
 def test_a_ledger_that_is_no_path_is_refused_by_name(path):
     with pytest.raises(InvalidArgument, match="ledger must be"):
         Ledger(path)
+
+
+@pytest.mark.parametrize("promised", [Budget(0.5, 1e-7), Budget(0.5), Budget.gdp(0.1)])
+def test_what_another_tool_promises_is_spent_as_it_is(ledger, promised):
+    ledger.grant("census", Budget(2.0, 1e-6))
+    ledger.commit(ledger.reserve("census", promised, note="a histogram"))
+    delta = promised.delta if promised.notion == "approximate" else 1e-6
+    spent = ledger.spent("census")
+    assert spent.within(promised)
+    assert spent.epsilon_at(delta) == pytest.approx(promised.epsilon_at(delta), rel=1e-9)
+
+
+@pytest.mark.parametrize("grant", [Budget(0.5, 1e-7), Budget(0.5), Budget.gdp(0.1)])
+def test_a_grant_is_spent_by_what_keeps_to_it(ledger, grant):
+    ledger.grant("census", grant)
+    ledger.check("census", grant)
+    ledger.reserve("census", grant)
+    with pytest.raises(BudgetExceeded):
+        ledger.reserve("census", grant)
+
+
+def test_what_keeps_to_zcdp_is_not_taken_for_gaussian(ledger):
+    ledger.grant("census", Budget.zcdp(1.0))
+    with pytest.raises(Incompatible, match="that follows from it"):
+        ledger.reserve("census", Budget.zcdp(0.1))
+    assert ledger.spent("census").mu == 0.0

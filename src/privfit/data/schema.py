@@ -313,10 +313,13 @@ def _column(name: str, entry: object) -> Column:
 
 def _from_table(entry: object) -> Column:
     if not isinstance(entry, Mapping):
-        raise SchemaError(f"a declaration must be a table with a type, got {type(entry).__name__}")
+        raise SchemaError(
+            f"a declaration must be a table with a type, got {type(entry).__name__}; beside columns only "
+            "row_norm may stand, and target, unit and weight are options in the table of their column"
+        )
     options: dict[str, Any] = dict(entry)
     if "type" not in options:
-        raise SchemaError('type is missing; give type="numeric" or type="categorical"')
+        raise SchemaError('type is missing; give type="numeric", "categorical" or "identifier"')
     kind = options.pop("type")
     if not isinstance(kind, str) or kind not in _TYPES:
         raise SchemaError(f"type must be 'numeric', 'categorical' or 'identifier', got {kind!r}")

@@ -173,8 +173,8 @@ def default_names(count: int) -> tuple[str, ...]:
     return tuple(f"x{k}" for k in range(count))
 
 
-def in_order(data: Any, names: Sequence[str]) -> bool:
-    """Return whether a table in memory has these columns in this order; True for what has no names."""
+def names_in_memory(data: Any) -> list[str]:
+    """Return the names of the columns of a table in memory; none for what has none, or lies elsewhere."""
     if isinstance(data, Table):
         given: Sequence[Any] = data.names
     elif isinstance(data, Mapping):
@@ -182,7 +182,12 @@ def in_order(data: Any, names: Sequence[str]) -> bool:
     else:
         frame = quietly(lambda: nw.from_native(whole_table(data), eager_only=True, pass_through=True), "")
         given = frame.columns if isinstance(frame, nw.DataFrame) else ()
-    listed = [name for name in given if isinstance(name, str) and name in set(names)]
+    return [name for name in given if isinstance(name, str)]
+
+
+def in_order(data: Any, names: Sequence[str]) -> bool:
+    """Return whether a table in memory has these columns in this order; True for what has no names."""
+    listed = [name for name in names_in_memory(data) if name in set(names)]
     return not listed or listed == list(names)
 
 

@@ -1,6 +1,5 @@
 """What the scikit-learn estimators share: from arguments and tables to a fit, and predictions."""
 
-import os
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import replace
@@ -42,6 +41,7 @@ from privfit.estimators.response import (
     cells_of,
     none_of,
     one_dimensional,
+    refuse_absent,
     refuse_text,
     undeclared,
     with_declared,
@@ -56,7 +56,7 @@ from privfit.estimators.scales import (
     declared,
 )
 from privfit.estimators.shares import Beside, share_rule, with_unit
-from privfit.estimators.without_schema import numbers_of, refuse_complex, refuse_declared
+from privfit.estimators.without_schema import numbers_of, refuse_complex, refuse_declared, refuse_names
 from privfit.privacy.budget import Budget
 from privfit.privacy.ledger import Ledger
 from privfit.results import FitResult
@@ -149,6 +149,7 @@ class AbstractPrivateRegressor(BaseEstimator, ABC):
         """
         if self.schema is None:
             need_response(X, y)
+            refuse_names(X, y)
         beside, share = Beside(groups, sample_weight), self._share_for_scales
         bounds = None
         if share is not None and self.schema is not None:
@@ -226,8 +227,6 @@ class AbstractPrivateRegressor(BaseEstimator, ABC):
         self, X: Any, y: Any, model: Model, classes: Sequence[Level] | None, fewest: int
     ) -> tuple[Encoder, Table]:
         """Return the encoder and the rows, of which there must be the ``fewest``."""
-        if isinstance(X, str | os.PathLike):
-            raise InvalidArgument("schema is needed to fit a file: it says what the columns are")
         X = numbers_of(self, X, fewest=fewest)
         response = one_dimensional(y)
         if len(response) != len(X):
@@ -276,8 +275,6 @@ class AbstractPrivateRegressor(BaseEstimator, ABC):
             encoder = self._schema_encoder(schema, y, model, classes)
         elif store.names is None:
             raise InvalidArgument("schema is needed to fit a file: it says what the columns are")
-        elif y is None or isinstance(y, str):
-            raise InvalidArgument("y is needed without a schema: a Dask series or array")
         else:
             if model.target_kind in _OF_NUMBERS:
                 refuse_text(none_of(y))
@@ -324,6 +321,8 @@ class AbstractPrivateRegressor(BaseEstimator, ABC):
         if y is None or isinstance(y, str):
             table = open_table(X, needed=(*counting, *encoder.needed))
         else:
+            if undeclared(options.schema, y):
+                refuse_absent(X, names)
             opened = open_table(X, needed=(*counting, *names), columns=names_of_array("X", X, names))
             table = with_response(opened, encoder, y)
         self._set_features(encoder, named=True)
@@ -342,6 +341,7 @@ class AbstractPrivateRegressor(BaseEstimator, ABC):
         name = self._encoder.needed[-1]
         if isinstance(self._encoder, UnitScaleEncoder):
             need_response(None, y)
+            refuse_names(None, y)
         elif y is None or isinstance(y, str):
             if y not in (None, name):
                 raise SchemaError(f"y: the response of the fit is {name!r}, got {y!r}")

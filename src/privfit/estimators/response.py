@@ -16,7 +16,7 @@ from privfit.data.columns import ColumnValues, holds_text, quietly
 from privfit.data.declarations import Level
 from privfit.data.encode import SchemaEncoder
 from privfit.data.schema import Schema
-from privfit.data.tables import Table, single_column
+from privfit.data.tables import Table, names_in_memory, single_column
 from privfit.errors import SchemaError
 
 UNEQUAL = "y must be one-dimensional and as long as X"
@@ -93,6 +93,17 @@ def with_declared(schema: Schema, y: object, classes: Sequence[Level] | None) ->
         "y: the schema marks no response; mark its column with target=true in the schema, or give y as the "
         "name of a column of X or as a series that has the name of a column of the schema"
     )
+
+
+def refuse_absent(X: Any, predictors: Sequence[str]) -> None:
+    """Raise for a declared column that a table in memory lacks, where nothing says which of them y is."""
+    given = names_in_memory(X)
+    for name in predictors:
+        if given and name not in given:
+            raise SchemaError(
+                f"column {name!r} of the schema is not in X; if it is the response, mark it with "
+                "target=true in the schema, or give y as a series that has its name"
+            )
 
 
 def _name_in(schema: Schema, y: object) -> str | None:

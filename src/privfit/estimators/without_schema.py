@@ -1,5 +1,6 @@
 """Fits without a schema: arguments of their own, predictors refused by type, and which cells are missing."""
 
+import os
 from typing import Any
 
 import narwhals.stable.v2 as nw
@@ -12,7 +13,9 @@ from sklearn.utils.validation import check_array, validate_data
 
 from privfit._checks import FloatArray
 from privfit._silent import silence
+from privfit.data.cache import RowCache
 from privfit.data.columns import is_text, quietly, unmasked
+from privfit.data.stream import RowStream
 from privfit.data.tables import refuse_repeated_names, whole_table
 from privfit.errors import InvalidArgument, SchemaError
 
@@ -51,6 +54,17 @@ def refuse_declared(estimator: object, *, labels: bool) -> None:
     for argument, why in _DECLARED.items():
         if getattr(estimator, argument, None) is not None and (labels or argument != "classes"):
             raise InvalidArgument(f"{argument} is for fits without a schema, {why}; leave it out")
+
+
+def refuse_names(X: object, y: object) -> None:
+    """Raise for what only a schema can say: what the columns of a file are, and that one is the response."""
+    if isinstance(X, str | os.PathLike):
+        raise InvalidArgument("schema is needed to fit a file: it says what the columns are")
+    if isinstance(y, str) and not isinstance(X, RowStream | RowCache):
+        raise InvalidArgument(
+            "y may be the name of a column only with a schema, which declares it; without one pass the "
+            "response itself, and X without it"
+        )
 
 
 def numbers_of(estimator: BaseEstimator, X: Any, *, fewest: int = 1, reset: bool = True) -> FloatArray:

@@ -31,6 +31,7 @@ from privfit.privacy.entries import (
 )
 from privfit.privacy.filters import Account
 from privfit.privacy.ledger_file import LedgerFile
+from privfit.privacy.spends import events_of
 
 _ROUNDS: Final = 64
 _NEGLIGIBLE: Final = 1e-6
@@ -133,7 +134,7 @@ class Ledger:
     def reserve(
         self,
         dataset: str,
-        events: Iterable[Event],
+        events: Iterable[Event] | Budget,
         *,
         relation: RelationName = "replace",
         unit: str | None = None,
@@ -146,8 +147,9 @@ class Ledger:
         ----------
         dataset : str
             A data set with a grant.
-        events : iterable of GaussianEvent, PureEvent, ApproximateEvent or SampledGaussianEvent
-            At least one.
+        events : iterable of events, or Budget
+            Those of a plan: ``plan.events``. Or what an analysis with another tool keeps to: (ε, δ), pure or
+            GDP.
         relation : {"replace", "add_remove"}
             Neighbouring relation of their guarantees.
         unit : str, optional
@@ -162,7 +164,7 @@ class Ledger:
         BudgetExceeded
             If all reservations together would not be within the grant. Nothing is then spent.
         Incompatible
-            If an event is of an unknown type.
+            If an event is of an unknown type, or a budget is one of zCDP.
         InvalidArgument
             If there is no event, or an argument is of the wrong type.
         LedgerError
@@ -182,7 +184,7 @@ class Ledger:
     def check(
         self,
         dataset: str,
-        events: Iterable[Event],
+        events: Iterable[Event] | Budget,
         *,
         relation: RelationName = "replace",
         unit: str | None = None,
@@ -246,8 +248,8 @@ class Ledger:
 
         Notes
         -----
-        *Guarantee.* A `GaussianEvent` of the result's ``mu`` (a `PureEvent` of its ``epsilon``, if it is
-        pure) can be reserved, if nobody else reserves first.
+        *Guarantee.* Gaussian releases of the result's ``mu`` (pure ones of its ``epsilon``, if it is pure)
+        can be reserved, if nobody else reserves first.
         """
         account = self._account(dataset)
         budget = account.budget
@@ -358,21 +360,14 @@ def _half_square_below(mu: float) -> float:
 
 def _reservation(
     dataset: str,
-    events: Iterable[Event],
+    events: Iterable[Event] | Budget,
     *,
     relation: RelationName,
     unit: str | None,
     schema: Fingerprinted | None,
     note: str,
 ) -> Reservation:
-    if not isinstance(events, Iterable):
-        raise InvalidArgument(
-            f"events must be a list of events, such as plan.events of a result, got {type(events).__name__}"
-        )
-    new = tuple(events)
-    if not new:
-        raise InvalidArgument("events must not be empty: there is nothing to reserve")
-    compose(new)
+    new = events_of(events)
     one_of(("replace", "add_remove"), relation=relation)
     if any(isinstance(event, SampledGaussianEvent) and event.relation != relation for event in new):
         raise InvalidArgument("relation must be the one that steps on sampled rows are accounted for under")

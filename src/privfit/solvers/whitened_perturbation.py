@@ -107,8 +107,9 @@ class WhitenedObjectivePerturbation(AbstractSolver):
     Notes
     -----
     *Guarantee.* epsilon-differential privacy under replacement of a row, by composition of a matrix, looks
-    and a perturbed minimiser, whose bounds on slopes are functions of earlier releases. The coordinates are a function of the released matrix; the Mallows weights bound
-    every row in them, so that the cost of the minimiser is known beforehand.
+    and a perturbed minimiser, whose bounds on slopes are functions of earlier releases. The coordinates are a
+    function of the released matrix; the Mallows weights bound every row in them, so that the cost of the
+    minimiser is known beforehand.
 
     References
     ----------
