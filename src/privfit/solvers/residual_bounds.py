@@ -37,6 +37,9 @@ them by which one side is taken to have more."""
 _HEAP = 0.35
 """Share of rows in a single class of residuals about the median from which on responses are no continuum."""
 
+_AMID = 0.1
+"""Share of rows on either side of such a heap from which on it is amid what is seen, as with ratings."""
+
 _CERTAIN = 3.0
 """Standard deviations of noise that are taken from a variance."""
 
@@ -76,9 +79,9 @@ def led_by_spread(
     """Look at residuals about the mean response and its median, for a bound, and where to start.
 
     Where the declared range is generous noise hides both the mean and how small the spread is. If many
-    responses are one number, or few rows, far out, certainly make up most of the variance, no residual is
-    cut: so it is with responses of 0 and 1, and with amounts that are mostly 0, of which noise may hide all
-    others. Other problems are left alone.
+    responses are one number and few others are on one side of it, or few rows, far out, certainly make up
+    most of the variance, no residual is cut: so it is with responses of 0 and 1, and with amounts that are
+    mostly 0, of which noise may hide all others. Other problems are left alone.
 
     Parameters
     ----------
@@ -102,7 +105,8 @@ def led_by_spread(
     if middle is None or shown is None:
         return problem, marginals
     far_out = response.certain_variance(_CERTAIN) > _FAR_OUT * (shown * unit) ** 2
-    if seen.heap > _HEAP or far_out:
+    at_an_end = seen.heap > _HEAP and seen.beside < _AMID
+    if at_an_end or far_out:
         return with_loss(problem, oracle, replace(_whole(loss), adapts=False)), marginals
     response = replace(response, spread=min(shown * unit, response.spread), found=center)
     loss = _whole(loss) if seen.beyond else loss.lowered(unit * _bound(seen, problem, mu, math.inf))
