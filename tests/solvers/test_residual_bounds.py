@@ -282,7 +282,7 @@ def differences(n, seed):
 
 @pytest.mark.parametrize("table_of", [ratings, differences])
 def test_a_heap_amid_the_rows_keeps_no_bound(table_of):
-    """With that of the declared range standard errors were more than ten times as large."""
+    """Standard errors were those of the declared range."""
     lowered = 0
     for seed in range(10):
         rows = table_of(10_000, seed)
