@@ -500,6 +500,21 @@ def test_a_result_names_what_hides_other_coefficients(name):
             )
 
 
+def test_what_is_hidden_for_a_rare_class_is_said_of_that_class():
+    rng = np.random.default_rng(4)
+    x = rng.normal(size=20_000).clip(-3.0, 3.0)
+    kind = np.where(rng.random(20_000) < 2e-4, "rare", np.where(x + rng.logistic(size=20_000) > 0, "b", "a"))
+    bounds = {
+        "x": {"type": "numeric", "lower": -3, "upper": 3},
+        "kind": {"type": "categorical", "levels": ["a", "b", "rare"]},
+    }
+    result = pf.logit("kind ~ x", {"x": x, "kind": kind}, schema=bounds, epsilon=1.0, random_state=0)
+    assert np.isfinite(result.bse).tolist() == [True, True, False, False]
+    said = " ".join(result.summary().as_text().split())
+    assert "The noise hides x as a whole for one class or more, and so what goes with it: other" in said
+    assert "other coefficients are given up" not in said
+
+
 @pytest.mark.parametrize("inference", [True, False])
 def test_where_nothing_is_hidden_none_is_named(inference):
     result = pf.ols(

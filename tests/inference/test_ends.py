@@ -31,14 +31,16 @@ def lost(
     factors=((2,),),
     at_bounds=(),
     constant=-8.0,
+    number=-0.2,
+    hessian=HESSIAN,
 ):
     """Which of three coefficients are lost after a Newton step that is ``move``."""
     problem = replace(problem_for(loss, np.ones((1000, 3))), factors=factors)
     turn = np.eye(3) if basis is None else basis
     problem = problem if basis is None else problem.bounded_by(1.6, 1e4, basis)
-    matrix = turn.T @ HESSIAN @ turn
+    matrix = turn.T @ hessian @ turn
     inverse = np.linalg.inv(matrix)
-    start = np.linalg.solve(turn, [constant, -0.2, 0.1])
+    start = np.linalg.solve(turn, [constant, number, 0.1])
     step = Step(Release(PlannedRelease("gradient", 3, 1.0, 1.0, noise), start, start), start, inverse)
     to = start + np.linalg.solve(turn, move)
     estimate = Estimate(to, np.zeros((3, 3)), (step,), np.ones(1))
@@ -90,6 +92,20 @@ def test_what_is_left_has_to_exceed_its_deviations(kind):
         least = 0.015 / 1.645 / length ** (2 if kind == "of_bread" else 1)
         assert lost(COUNTS, step, basis=basis, **{kind: 0.98 * least}) == NONE
         assert lost(COUNTS, step, basis=basis, **{kind: 1.02 * least}) == LEVEL
+
+
+@pytest.mark.parametrize("row", [-2.5, 0.0, 2.5])
+def test_what_noise_says_of_the_rows_of_a_rare_level_is_not_believed(row):
+    """In coordinates that are even noise sets their mean apart by 2.8 in the number.
+
+    No response is positive: from odds of 0.3 to 1 a step of -1.3 uses up what is left. Where noise said that
+    odds are far above 1 that was thought to be a small part of it.
+    """
+    rare = np.array([[0.2, 0.0, 1e-4], [0.0, 0.1, row * 1e-4], [1e-4, row * 1e-4, 1e-4]])
+    even = {"basis": np.diag([1.0, 1.0, 50.0]), "hessian": rare, "of_bread": 0.02, "number": 2.0}
+    step = np.array([0.0, 0.0, -1.4])
+    assert lost(Logistic(), step, constant=-1.2, **even) == LEVEL
+    assert lost(Logistic(), 0.2 * step, constant=-1.2, **even) == NONE
 
 
 def test_losses_of_residuals_lose_nothing():

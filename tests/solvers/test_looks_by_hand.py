@@ -276,10 +276,17 @@ def test_where_few_rows_make_up_most_of_the_variance_or_many_are_one_number_none
         assert cuts or (loss, response.found, response.spread) == (whole, None, 0.3)
     for more, cuts in ((-1e-6, True), (1e-6, False)):
         share = 0.35 + 3.5 * 1e-3 + more
-        heap = single({18: 0.2, 19: 0.2, 21: share, 22: 0.6 - share})
+        heap = single({17: 0.3, 18: 0.2, 19: 0.45 - share, 20: share, 22: 0.05})
         loss, _, _ = led(look(heap, 1e-3), spread=1e-3)
         assert (loss.bound < 1.0) == cuts
         assert cuts or loss == whole
+    for more, cuts in ((1e-6, True), (-1e-6, False)):
+        share = 0.1 + 3.5e-3 * math.sqrt(2 * SIDE_CLASSES - 21) + more
+        heap = {17: 0.5 - share, 18: 0.1, 20: 0.4, 22: share}
+        for way in (1, -1):
+            loss, _, _ = led(look(single(heap)[::way], 1e-3), spread=1e-3)
+            assert (loss.bound < 1.0) == cuts
+            assert cuts or loss == whole
     outside = single({0: 0.1, 18: 0.3, 19: 0.2, 22: 0.2, 23: 0.2})
     loss, response, _ = led(look(outside, 1e-3), spread=1e-3)
     assert loss == Squared(2.0, adapts=True)

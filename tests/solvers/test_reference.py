@@ -7,7 +7,7 @@ from scipy.optimize import minimize_scalar
 from privfit import MEstimator
 from privfit.data.source import ArraySource
 from privfit.errors import Incompatible
-from privfit.losses import Huber, Logistic, SmoothedHuber
+from privfit.losses import ConcomitantHuber, Huber, Logistic, SmoothedHuber
 from privfit.losses.base import evaluate
 from privfit.planning import make_plan
 from privfit.privacy.allowance import Allowance
@@ -82,3 +82,32 @@ def test_a_kink_is_refused_with_a_remedy(loss, inference, rng):
     y = (x[:, 0] > 0).astype(float) if loss.target_kind == "binary" else x[:, 0]
     with pytest.raises(Incompatible, match=r"kink.* take .*ProjectedNoisyGradientDescent\(\)"):
         MEstimator(loss=loss, solver="non-private", inference=inference).fit(x, y)
+
+
+def joint(x, y):
+    """Huber's joint estimate of coefficients and scale by reweighting, another method."""
+    loss = ConcomitantHuber()
+    theta = np.linalg.lstsq(x, y, rcond=None)[0]
+    scale = float(np.std(y - x @ theta))
+    for _ in range(5_000):
+        u = (y - x @ theta) / scale
+        share = np.mean(np.minimum(u**2, loss.c**2)) / loss.constants.scale_curvature
+        scale *= float(np.sqrt(share))
+        root = np.sqrt(np.minimum(1.0, loss.c * scale / np.abs(y - x @ theta)))
+        theta = np.linalg.lstsq(root[:, None] * x, root * y, rcond=None)[0]
+    return np.append(theta, scale)
+
+
+@pytest.mark.parametrize("apart", [1e-4, 1.0, 1e4], ids=str)
+@pytest.mark.parametrize("counted", [1.0, 0.5], ids=str)
+def test_a_scale_is_found_from_afar(apart, counted, rng):
+    """The start has a scale of 1; with responses 1e4 of them away all Hessians on the way are 0."""
+    x = np.column_stack([np.ones(400), rng.exponential(size=400)])
+    y = apart * (1.0 + x @ [0.3, 2.0] + 0.1 * np.exp(rng.normal(size=400)))
+    counts = np.arange(400) < 400 * counted
+    y[~counts] = np.nan
+    problem = problem_for(ConcomitantHuber(), x, norm_bound=1e3)
+    plan = make_plan(problem, NonPrivate(), Allowance.unlimited(), inference=False)
+    rows = ArraySource(x, y, norm_bound=1e3)
+    found = NonPrivate().run(problem, Oracle(problem, plan, rows, NoNoise())).theta
+    np.testing.assert_allclose(found, joint(x[counts], y[counts]), rtol=1e-6)

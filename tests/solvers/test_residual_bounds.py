@@ -265,6 +265,46 @@ def test_a_continuum_is_no_heap(law):
     assert lowered >= 8
 
 
+def ratings(n, seed):
+    """Return a table whose response is a rating, nearly half of which are 6, with bounds far from all."""
+    rng = np.random.default_rng(seed)
+    x = rng.normal(size=n).clip(-4.0, 4.0)
+    return {"x": x, "y": np.round(6.0 + 0.4 * x + rng.normal(0.0, 0.75, size=n))}
+
+
+def differences(n, seed):
+    """Return a table whose response is 0 in two fifths of the rows, and long-tailed on both sides else."""
+    rng = np.random.default_rng(seed)
+    x = rng.normal(size=n).clip(-4.0, 4.0)
+    moved = rng.choice([-1.0, 0.0, 1.0], p=[0.25, 0.4, 0.35], size=n)
+    return {"x": x, "y": (moved * rng.lognormal(0.3 * x, 1.0)).clip(-500.0, 500.0)}
+
+
+@pytest.mark.parametrize("table_of", [ratings, differences])
+def test_a_heap_amid_the_rows_keeps_no_bound(table_of):
+    """Standard errors were those of the declared range."""
+    lowered = 0
+    for seed in range(10):
+        rows = table_of(10_000, seed)
+        shares = np.unique(rows["y"], return_counts=True)[1] / 10_000
+        assert shares.max() > 0.37
+        fit = pf.ols("y ~ x", rows, schema=SCHEMA, epsilon=2.0, random_state=seed)
+        exact = pf.ols("y ~ x", rows, schema=SCHEMA, solver="non-private").bse["x"]
+        lowered += "±" in fit.model and fit.bse["x"] < 5.0 * exact
+    assert lowered >= 8
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_rows_beside_the_fullest_class_are_those_of_the_emptier_side(seed):
+    rng = np.random.default_rng(seed)
+    shares = rng.dirichlet(np.full(2 * SIDE_CLASSES, 0.3))
+    fullest, noise = int(np.argmax(shares)), 1e-4
+    for flipped, beyond in ((shares, fullest), (shares[::-1], 2 * SIDE_CLASSES - 1 - fullest)):
+        below, above = np.split(flipped, [beyond])[0], flipped[beyond + 1 :]
+        expected = min(part.sum() - 3.5 * noise * math.sqrt(len(part)) for part in (below, above))
+        assert Residuals(flipped, noise).beside == pytest.approx(expected, rel=1e-12)
+
+
 UNIT = {
     "x": {"type": "numeric", "lower": -1, "upper": 1},
     "y": {"type": "numeric", "lower": 0, "upper": 1},

@@ -49,11 +49,13 @@ def may_be_without_end(
     if means is None or not moves.size or not estimate.parts.size:
         return np.zeros(len(directions), dtype=np.bool_)
     basis = np.eye(problem.n_coef) if problem.basis is None else problem.basis
-    along = np.kron(means.lift, np.linalg.solve(basis, moves.T).T)
+    moved = np.concatenate([np.eye(problem.n_coef)[:1], moves])
+    turned = np.asarray(np.linalg.solve(basis, moved.T).T, dtype=np.float64)
+    along = np.kron(means.lift, turned[1:])
     start = estimate.start
     half = along @ bread.matrix
     curvature = np.sum(half * along, axis=1)
-    each = _mean_of_curvature(means, start, half, curvature)
+    each = _mean_of_curvature(means, start.reshape(means.lift.shape[1], -1), _mean_rows(means, bread, turned))
     mean = each * curvature - half @ (start - estimate.theta)
     noise = estimate.parts * np.array([step.release.sd for step in estimate.steps])
     lengths = np.sum(along**2, axis=1)
@@ -65,22 +67,50 @@ def may_be_without_end(
     return np.asarray((np.abs(directions @ changes[endless].T) > _INVOLVED).any(axis=1))
 
 
-def _mean_of_curvature(
-    means: AbstractMeans, start: FloatArray, half: FloatArray, curvature: FloatArray
-) -> FloatArray:
+def _mean_of_curvature(means: AbstractMeans, start: FloatArray, rows: FloatArray) -> FloatArray:
     """Return the mean response of levels for each unit of the curvature along its own change, (K L,).
 
     Parameters
     ----------
     means : AbstractMeans
-    start : array of shape (q,)
-    half : array of shape (K L, q)
-        Changes times the bread. Times the change of a level it is the curvature, and so for each unit of that
-        the mean row of the level, weighted by curvature.
-    curvature : array of shape (K L,)
+    start : array of shape (m, p)
+    rows : array of shape (L, p)
+        Mean rows of the levels.
     """
-    count, outputs = means.lift.shape
-    parts = half.reshape(count, -1, outputs, start.size // outputs)
-    rows = np.einsum("ka,klap->lp", means.lift, parts) / curvature.reshape(count, -1).sum(axis=0)[:, None]
-    at = means.at(start.reshape(outputs, -1) @ rows.T)
+    at = means.at(start @ rows.T)
     return (at / np.maximum(means.variance(at), 1e-300)).ravel()
+
+
+def _mean_rows(means: AbstractMeans, bread: Bread, changes: FloatArray) -> FloatArray:
+    """Return the mean rows of L levels, weighted by curvature, as far as a bread tells, (L, p).
+
+    Parameters
+    ----------
+    means : AbstractMeans
+    bread : Bread
+    changes : array of shape (1 + L, p)
+        Of coefficients, that move the predictors of all rows, or those of a level's, by 1.
+
+    Notes
+    -----
+    A change times the bread is the curvature of its rows times their mean. Of a level that few rows have,
+    noise hides what they are like in other columns long before it hides that there are some. So their mean is
+    drawn to that of all rows as far as noise may set the two apart, by the rule of Bayes, for levels that are
+    as far from it as rows are. What a change says of its own rows stays as it is.
+    """
+    of_lifts = means.lift.T @ means.lift
+    m, p = len(of_lifts), changes.shape[1]
+    sums = np.einsum("ab,apbr->pr", of_lifts, bread.matrix.reshape(m, p, m, p))
+    half = changes @ sums
+    curvature = np.sum(half * changes, axis=1)
+    rows = half / curvature[:, None]
+    noise = 0.5 * (bread.sd * np.linalg.norm(of_lifts)) ** 2 * np.sum(changes**2, axis=1)
+    square = abs(float(np.trace(sums)) / (p * curvature[0]))
+    part = noise / np.maximum(square * curvature**2 + noise, 1e-300)
+    drawn = rows + part[:, None] * (rows[0] - rows)
+    return np.stack([_moved_by_1(row, changes[[0, k]]) for k, row in enumerate(drawn)])[1:]
+
+
+def _moved_by_1(row: FloatArray, changes: FloatArray) -> FloatArray:
+    """Return the row next to one that these changes, (2, p), move by 1."""
+    return np.asarray(row + np.linalg.pinv(changes) @ (1.0 - changes @ row))

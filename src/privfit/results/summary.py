@@ -208,7 +208,7 @@ def _of_form(form: ModelForm | None, uncertainty: Uncertainty | None) -> list[st
     if form is None:
         return []
     se = None if uncertainty is None else uncertainty.se
-    return [*of_grids(se, form.quantile), *hidden_by(form.hiding), *_bounds(form.learned)]
+    return [*of_grids(se, form.quantile), *hidden_by(form.hiding, len(form.classes)), *_bounds(form.learned)]
 
 
 def _bounds(learned: Sequence[LearnedRange]) -> list[str]:

@@ -30,9 +30,10 @@ def reason(about: str, *, noisy: bool, lost: str = "standard error") -> str:
         )
     return (
         f"the privacy noise left no usable {lost}, or the method has not come near the optimum, so nothing "
-        f"can be concluded about {about}. More rows or a larger budget would help; for columns that are not "
-        "on a unit scale, or whose bounds are far wider than their values (they hide other coefficients, "
-        "too), closer bounds, from a schema or by scale='private'; and solver='auto' where another was named."
+        f"can be concluded about {about}. More rows or a larger budget would help, or joining levels that "
+        "few rows have; for columns that are not on a unit scale, or whose bounds are far wider than their "
+        "values (they hide other coefficients, too), closer bounds, from a schema or by scale='private'; and "
+        "solver='auto' where another was named."
     )
 
 
@@ -44,11 +45,20 @@ def reason_of_test(test: WaldTest, matrix: FloatArray, covariance: FloatArray, *
     return reason("these coefficients", noisy=noisy, lost="covariance")
 
 
-def hidden_by(terms: Sequence[str]) -> tuple[str, ...]:
-    """Return which terms other coefficients are given up for, and what would help; nothing without any."""
+def hidden_by(terms: Sequence[str], n_classes: int = 0) -> tuple[str, ...]:
+    """Return which terms other coefficients are given up for, and what would help; nothing without any.
+
+    With more than two classes that may be so in the predictors of some of them alone.
+    """
     if not terms:
         return ()
     shown = f"{', '.join(terms[:_SHOWN])}{', ...' if len(terms) > _SHOWN else ''}"
+    if n_classes > 2:
+        return (
+            f"The noise hides {shown} as a whole for one class or more, and so what goes with it: other "
+            "coefficients of the class are given up, too. More rows of it would help, or closer bounds, "
+            "where they are known.",
+        )
     return (
         f"The noise hides {shown} as a whole, and so what goes with it: other coefficients are given up, too."
         " Closer bounds, where they are known, would help.",

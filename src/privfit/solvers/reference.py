@@ -40,6 +40,9 @@ _LONG_TRIES = 32
 _LONG = 1e-3
 """Steps that may move a row's predictor by more than this part of ``slope / curvature`` are long."""
 
+_NEAR, _APPROACH = 1e-3, 60
+"""A gradient, in standard deviations of a column, from which on Newton leads, and Huber's steps before it."""
+
 _ARMIJO = 1e-4
 
 _LOOKS = 3
@@ -56,8 +59,8 @@ class NonPrivate(AbstractSolver):
     and rises while they fail (Levenberg 1944; Moré 1978, *The Levenberg-Marquardt algorithm*). A long step
     succeeds if it lowers the objective, a short one if it shrinks the gradient; with the whole bound added no
     step climbs (Böhning and Lindsay 1988, *Monotonicity of quadratic-approximation algorithms*). For losses
-    with a scale, Newton steps halved until the gradient shrinks. A quantile's smoothing is narrowed to suit
-    the residuals, as the default methods do.
+    with a scale, Huber's steps until they are near the minimum, then Newton steps halved until the gradient
+    shrinks. A quantile's smoothing is narrowed to suit the residuals, as the default methods do.
 
     Parameters
     ----------
@@ -121,6 +124,9 @@ class NonPrivate(AbstractSolver):
         sizes = np.ones(problem.size)
         sizes[: problem.n_linear] = column_sizes(moment)
         damping = _SMALLEST
+        if problem.loss.has_scale:
+            step = _approach(problem, oracle, step, moment, sizes=sizes)
+            theta = step.release.at
         while np.linalg.norm(step.gradient / sizes) > self.tolerance and oracle.remaining("gradient"):
             hessian = oracle.release("hessian", theta).value / problem.split(theta)[1] + problem.ridge
             if problem.loss.has_scale:
@@ -152,6 +158,41 @@ def _damped_step(
                 return following, max(_SMALLEST, 0.1 * damping)
         damping = max(4.0 * damping, _FIRST)
     return None, damping
+
+
+def _approach(problem: Problem, oracle: Oracle, step: Step, moment: FloatArray, *, sizes: FloatArray) -> Step:
+    """Return the last of Huber's steps, which lower the objective wherever they start.
+
+    Coefficients and scale take turns (Huber 1981, *Robust Statistics*, section 7.8, modified residuals).
+    Newton's do not arrive where all residuals are far beyond the threshold: there the Hessian is 0, and the
+    gradient hardly changes.
+    """
+    for turn in range(_APPROACH):
+        if np.linalg.norm(step.gradient / sizes) <= _NEAR or not oracle.remaining("gradient"):
+            break
+        following = _scale_moved(problem, step) if turn % 2 else _coefficients_moved(problem, step, moment)
+        step = take_step(problem, oracle, following, np.zeros_like(problem.ridge))
+    return step
+
+
+def _coefficients_moved(problem: Problem, step: Step, moment: FloatArray) -> FloatArray:
+    moved = step.release.at.copy()
+    linear = slice(problem.n_linear)
+    bound = problem.loss.constants.curvature * moment / moved[-1] + problem.ridge[linear, linear]
+    moved[linear] -= _pseudo_inverse(bound) @ step.gradient[linear]
+    return moved
+
+
+def _scale_moved(problem: Problem, step: Step) -> FloatArray:
+    """Return the point with the scale that clipped squared residuals have.
+
+    Their mean share of what it should be is told by the gradient. Rows that count for nothing leave a part
+    of the scale where it was.
+    """
+    moved = step.release.at.copy()
+    share = 1.0 - 2.0 * step.gradient[-1] / problem.loss.constants.scale_curvature
+    moved[-1] *= math.sqrt(max(share, 0.0))
+    return keep_scale_positive(problem, moved, step.release.at)
 
 
 def _shrinking_step(

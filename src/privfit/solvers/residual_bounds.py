@@ -38,6 +38,9 @@ them by which one side is taken to have more."""
 _HEAP = 0.35
 """Share of rows in a single class of residuals about the median from which on responses are no continuum."""
 
+_AMID = 0.1
+"""Share of rows on either side of such a heap from which on it is amid what is seen, as with ratings."""
+
 _CERTAIN = 3.0
 """Standard deviations of noise that are taken from a variance."""
 
@@ -77,9 +80,9 @@ def led_by_spread(
     """Look at residuals about the mean response and its median, for a bound, and where to start.
 
     Where the declared range is generous noise hides both the mean and how small the spread is. If many
-    responses are one number, or few rows, far out, certainly make up most of the variance, no residual is
-    cut: so it is with responses of 0 and 1, and with amounts that are mostly 0, of which noise may hide all
-    others. Other problems are left alone.
+    responses are one number and few others are on one side of it, or few rows, far out, certainly make up
+    most of the variance, no residual is cut: so it is with responses of 0 and 1, and with amounts that are
+    mostly 0, of which noise may hide all others. Other problems are left alone.
 
     Parameters
     ----------
@@ -99,7 +102,7 @@ def led_by_spread(
         return problem, marginals
     shown, unit = seen.spread, unit_of(problem)
     far_out = response.certain_variance(_CERTAIN) > _FAR_OUT * (shown * unit) ** 2
-    if seen.heap > _HEAP or far_out:
+    if _at_an_end(seen) or far_out:
         return with_loss(problem, oracle, replace(_whole(loss), adapts=False)), marginals
     response = replace(response, spread=min(shown * unit, response.spread), found=center)
     loss = (
@@ -108,6 +111,11 @@ def led_by_spread(
         else loss.lowered(unit * _bound(seen, problem, mu / _longer(problem, frame), math.inf))
     )
     return with_loss(problem, oracle, loss), replace(marginals, response=response)
+
+
+def _at_an_end(seen: Residuals) -> bool:
+    """Return whether many responses are one number, and few are certainly on one side of it."""
+    return seen.heap > _HEAP and seen.beside < _AMID
 
 
 def _about_median(
@@ -148,7 +156,7 @@ def held_to_spread(problem: Problem, oracle: Oracle, frame: Frame, mu: float) ->
     seen, _ = _about_median(problem, oracle, frame, 0.0, oracle.remaining("residuals") - 1)
     if not isinstance(loss, Squared) or seen is None or seen.spread is None:
         return problem
-    if seen.heap > _HEAP or seen.beyond or seen.certain_square > _FAR_OUT * seen.spread**2:
+    if _at_an_end(seen) or seen.beyond or seen.certain_square > _FAR_OUT * seen.spread**2:
         return problem
     bound = _bound(seen, problem, mu, math.inf, skewed=True)
     return with_loss(problem, oracle, loss.lowered(unit_of(problem) * bound))

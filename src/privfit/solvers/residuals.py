@@ -184,6 +184,13 @@ class Residuals:
         shares = np.maximum(self.sizes - CLEAR * math.sqrt(2.0) * self.noise, 0.0)
         return float(shares[1:] @ EDGES[:-1] ** 2)
 
+    @property
+    def beside(self) -> float:
+        """Share of rows on that side of the fullest class that has fewer, less what noise may add to it."""
+        fullest = int(np.argmax(self.shares))
+        sides = (self.shares[:fullest], self.shares[fullest + 1 :])
+        return min(float(np.sum(side)) - CLEAR * self.noise * math.sqrt(side.size) for side in sides)
+
     def reach(self, share: float) -> float | None:
         """Return the size that about this share of the residuals keeps within; None where noise hides it.
 
