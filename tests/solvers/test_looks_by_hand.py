@@ -6,19 +6,17 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from scipy.optimize import brentq
-from scipy.stats import chi2, expon, norm
+from scipy.stats import expon, norm
 
-from privfit.losses import Huber, Logistic, Poisson, SmoothedQuantile, Squared
+from privfit.losses import Huber, Logistic, SmoothedQuantile, Squared
 from privfit.privacy.relation import Relation
 from privfit.problem.objective import Problem
 from privfit.problem.plan import PlannedRelease, Release
 from privfit.problem.share_kernels import SIDE_CLASSES
 from privfit.solvers.geometry import Frame, Marginals
-from privfit.solvers.hessian_model import HessianModel
 from privfit.solvers.residual_bounds import bounded_at, has_bound, held_to_spread, led_by_spread, widest
 from privfit.solvers.residuals import BOTH_EDGES, Residuals
 from privfit.solvers.response import MeanResponse
-from privfit.solvers.row_bound import generosity, longest_usual
 from privfit.solvers.spacing import spacing
 from privfit.solvers.tails import tail_bound
 from privfit.solvers.widths import has_widths, led_by_quantile, narrowed_to, narrowest, recentred
@@ -144,25 +142,6 @@ def test_long_rows_ask_for_the_bounds_of_a_smaller_budget(name):
         first = led(even, mu=mu, n=n, p=4, frame=frame)[0]
         at_first = UNIT * wanted_bound(Residuals.of(even), n, mu / longer, math.inf, p=4)
         assert first.bound == pytest.approx(min(at_first, 1.0), rel=1e-6)
-
-
-@pytest.mark.parametrize("n", [2, 300, 10**6])
-@pytest.mark.parametrize("p", [1, 3, 40])
-def test_hardly_one_of_the_rows_of_normal_columns_is_longer_than_usual(n, p):
-    squared = longest_usual(p, n) / math.sqrt(2.0)
-    assert 1e-3 / n <= chi2.sf(squared, p) <= 1.0 / n
-
-
-def test_a_bound_on_residuals_is_generous_beyond_two_of_their_deviations():
-    problem = problem_of(Squared(0.3, adapts=True), p=4)
-    response = MeanResponse(problem, mean=0.0, spread=0.05, error=0.0)
-    model = HessianModel(problem, FOUR, Marginals(np.zeros(4), np.ones(4), 0.0, 0.0, response))
-    assert generosity(model, np.zeros(4), 2.0) == pytest.approx(3.0, rel=1e-3)
-    explained = np.array([0.0, 0.04, 0.0, 0.0])
-    assert generosity(model, explained, 2.0) == pytest.approx(5.0, rel=1e-3)
-    for loss, found in ((Squared(0.09), 1.0), (Huber(1.0), 1.0), (Poisson(1.0, 9), 2.0)):
-        other = replace(model, problem=replace(problem, loss=loss))
-        assert generosity(other, np.zeros(4), 2.0) == found
 
 
 def test_bounds_cover_all_and_no_more_than_is_possible():

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from scipy.optimize import root
 from scipy.special import expit
+from scipy.stats import chi2
 
 import privfit as pf
 from privfit.data.clamp import UNWEIGHTED, default_norm_bound
@@ -25,7 +26,10 @@ from privfit.planning import make_plan
 from privfit.privacy.allowance import Allowance
 from privfit.privacy.budget import Budget
 from privfit.solvers import BY_NAME, NoisyGradientDescent, NoisyNewton, WhitenedGradientDescent
-from privfit.solvers.row_bound import flatness, longest_usual, signal_of_bread, squared_bound
+from privfit.solvers.geometry import Frame, Marginals
+from privfit.solvers.hessian_model import HessianModel
+from privfit.solvers.response import MeanResponse
+from privfit.solvers.row_bound import flatness, generosity, longest_usual, signal_of_bread, squared_bound
 from tests.solvers.simulated import problem_for
 
 GROWING = (NoisyNewton(), NoisyGradientDescent())
@@ -98,6 +102,26 @@ def test_generous_bounds_on_residuals_leave_less_room_for_rows_longer_than_usual
     little = 21.0 * 0.006 * 20_000 * 0.05**2
     assert 3.6 < little < usual
     assert squared_bound(asked, 3.0, 0.0, slack=(1.0, 0.1, 4.0), **kinds) == pytest.approx(little)
+
+
+@pytest.mark.parametrize("n", [2, 300, 10**6])
+@pytest.mark.parametrize("p", [1, 3, 40])
+def test_hardly_one_of_the_rows_of_normal_columns_is_longer_than_usual(n, p):
+    squared = longest_usual(p, n) / math.sqrt(2.0)
+    assert 1e-3 / n <= chi2.sf(squared, p) <= 1.0 / n
+
+
+def test_a_bound_on_residuals_is_generous_beyond_two_of_their_deviations():
+    asked = problem(Squared(0.3, adapts=True), p=4)
+    response = MeanResponse(asked, mean=0.0, spread=0.05, error=0.0)
+    frame = Frame(np.eye(4), np.zeros(4), 4.0, np.eye(4), 4.0)
+    model = HessianModel(asked, frame, Marginals(np.zeros(4), np.ones(4), 0.0, 0.0, response))
+    assert generosity(model, np.zeros(4), 2.0) == pytest.approx(3.0, rel=1e-3)
+    explained = np.array([0.0, 0.04, 0.0, 0.0])
+    assert generosity(model, explained, 2.0) == pytest.approx(5.0, rel=1e-3)
+    for loss, found in ((Squared(0.09), 1.0), (Huber(1.0), 1.0), (Poisson(1.0, 9), 2.0)):
+        other = dataclasses.replace(model, problem=dataclasses.replace(asked, loss=loss))
+        assert generosity(other, np.zeros(4), 2.0) == found
 
 
 def test_a_bound_on_curvatures_is_as_generous_as_it_is_larger_than_usual():
