@@ -175,6 +175,7 @@ SUITES = {
     "privacy.chain": _suite(_LEDGER, _SLOW_LEDGER),
     "privacy.ledger_file": _suite(_LEDGER, _SLOW_LEDGER),
     "privacy.ledger": _suite(_LEDGER[::-1], _SLOW_LEDGER),
+    "privacy.spends": _suite(_LEDGER[::-1], _SLOW_LEDGER),
     "losses.means": Suite(_tests("losses/test_means")),
     "inference.controls": _suite(
         _tests("inference/test_controls"), "given_up or shows_they or hides_nothing"
