@@ -2,6 +2,7 @@
 
 import math
 from dataclasses import replace
+from types import SimpleNamespace
 
 import numpy as np
 import pandas as pd
@@ -10,7 +11,7 @@ import pytest
 import privfit as pf
 from privfit.inference.combine import Estimate
 from privfit.inference.covariance import Bread
-from privfit.inference.ends import may_be_without_end
+from privfit.inference.ends import may_be_without_end, mean_rows
 from privfit.losses import Huber, Logistic, Poisson
 from privfit.problem.plan import PlannedRelease, Release
 from privfit.solvers.base import Solution, Step
@@ -173,3 +174,33 @@ def test_neither_has_it_after_a_method_that_releases_a_point():
         options = {"solver": "output-perturbation", "epsilon": 20.0, "random_state": seed}
         finite += np.isfinite(pf.logit("y ~ x + a", table, schema=schema, **options).bse.to_numpy())
     assert finite[2] <= 8
+
+
+@pytest.mark.parametrize("sd", [0.0, 1e-3, 0.3])
+@pytest.mark.parametrize("outputs", [1, 2])
+def test_mean_rows_of_levels_are_drawn_to_that_of_all_as_far_as_noise_sets_them_apart(sd, outputs, rng):
+    """In turned coordinates: two levels, of half and of a tenth of the rows; three classes, or two."""
+    n, p = 400, 4
+    levels = [np.arange(n) % 2 == 0, np.arange(n) % 10 == 1]
+    x = np.column_stack([np.ones(n), rng.normal(1.0, 2.0, n), *levels]) @ rng.normal(size=(p, p))
+    lift = rng.normal(size=(outputs + 1, outputs))
+    matrix = np.zeros((outputs * p, outputs * p))
+    total = np.zeros((p, p))
+    for row in x:
+        root = rng.normal(size=(outputs, outputs))
+        matrix += np.kron(root @ root.T, np.outer(row, row)) / n
+        total += np.sum((lift @ root) ** 2) * np.outer(row, row) / n
+    changes = np.linalg.lstsq(x, np.column_stack([np.ones(n), *levels]), rcond=None)[0].T
+    found = mean_rows(SimpleNamespace(lift=lift), SimpleNamespace(matrix=matrix, sd=sd), changes)
+    assert found.shape == (2, p)
+    means = [total @ change / (change @ total @ change) for change in changes]
+    usual = np.trace(total) / p / (changes[0] @ total @ changes[0])
+    for change, own, drawn in zip(changes[1:], means[1:], found, strict=True):
+        noise = 0.5 * sd**2 * np.sum((lift.T @ lift) ** 2) * change @ change
+        part = noise / (usual * (change @ total @ change) ** 2 + noise)
+        between = own + part * (means[0] - own)
+        both = np.stack([changes[0], change])
+        nearest = between + both.T @ np.linalg.solve(both @ both.T, 1.0 - both @ between)
+        np.testing.assert_allclose(drawn, nearest, rtol=1e-8, atol=1e-10)
+    if sd == 0.0:
+        np.testing.assert_allclose(found, means[1:], rtol=1e-8, atol=1e-10)

@@ -55,7 +55,7 @@ def may_be_without_end(
     start = estimate.start
     half = along @ bread.matrix
     curvature = np.sum(half * along, axis=1)
-    each = _mean_of_curvature(means, start.reshape(means.lift.shape[1], -1), _mean_rows(means, bread, turned))
+    each = _mean_of_curvature(means, start.reshape(means.lift.shape[1], -1), mean_rows(means, bread, turned))
     mean = each * curvature - half @ (start - estimate.theta)
     noise = estimate.parts * np.array([step.release.sd for step in estimate.steps])
     lengths = np.sum(along**2, axis=1)
@@ -81,7 +81,7 @@ def _mean_of_curvature(means: AbstractMeans, start: FloatArray, rows: FloatArray
     return (at / np.maximum(means.variance(at), 1e-300)).ravel()
 
 
-def _mean_rows(means: AbstractMeans, bread: Bread, changes: FloatArray) -> FloatArray:
+def mean_rows(means: AbstractMeans, bread: Bread, changes: FloatArray) -> FloatArray:
     """Return the mean rows of L levels, weighted by curvature, as far as a bread tells, (L, p).
 
     Parameters
