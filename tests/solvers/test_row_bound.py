@@ -122,6 +122,8 @@ def test_a_bound_on_residuals_is_generous_beyond_two_of_their_deviations():
     for loss, found in ((Squared(0.09), 1.0), (Huber(1.0), 1.0), (Poisson(1.0, 9), 2.0)):
         other = dataclasses.replace(model, problem=dataclasses.replace(asked, loss=loss))
         assert generosity(other, np.zeros(4), 2.0) == found
+    alike = dataclasses.replace(model.marginals, response=dataclasses.replace(response, spread=0.0))
+    assert generosity(dataclasses.replace(model, marginals=alike), np.zeros(4), 2.0) > 1e100
 
 
 def test_a_bound_on_curvatures_is_as_generous_as_it_is_larger_than_usual():

@@ -85,7 +85,8 @@ def generosity(model: HessianModel, at: FloatArray, of_slope: float) -> float:
     """
     loss = model.problem.loss
     if isinstance(loss, Squared):
-        return max(0.5 * loss.bound / math.sqrt(model.dispersion(at)), 1.0)
+        spread = math.sqrt(model.dispersion(at))  # 0 where no response differs from others
+        return max(0.5 * loss.bound / max(spread, 1e-150), 1.0)
     return of_slope if isinstance(loss, Poisson) else 1.0
 
 
