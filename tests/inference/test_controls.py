@@ -355,6 +355,9 @@ def test_a_number_differs_within_a_level_by_what_its_slope_adds_to_its_margins()
     both = replace(levels, numbers=(), indicators=(False, True, True, False))
     assert spreads_within(both, bread) == {3: pytest.approx(0.5)}  # of two levels the rarer one counts
     assert spreads_within(replace(levels, indicators=(False, False, True, True)), bread) == {}
+    turn = np.diag([1.0, 2.0, 3.0, 0.5]) + np.triu(0.3 * np.ones((4, 4)), 1)
+    turned = replace(bread, matrix=turn.T @ bread.matrix @ turn)
+    assert spreads_within(levels.bounded_by(1.6, 1e4, turn), turned) == {3: pytest.approx(0.5)}
 
 
 def test_a_slope_is_hidden_class_by_class():
