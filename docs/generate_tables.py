@@ -9,6 +9,7 @@ import math
 import re
 import statistics
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -249,9 +250,9 @@ def _by_range(name: str, *keys: str) -> tuple[list[str], dict[tuple[str, ...], l
     return [f"range {one:,.0f}" for one in ranges], cells
 
 
-def generous_response() -> str:
+def generous_response(name: str = "generous_response") -> str:
     """Return coverage and widths of least squares by declared range of the response."""
-    headings, cells = _by_range("generous_response", "errors", "n", "epsilon")
+    headings, cells = _by_range(name, "errors", "n", "epsilon")
     body = []
     for (errors, n, epsilon), here in cells.items():
         shown = [
@@ -1183,6 +1184,7 @@ PAGES: dict[str, dict[str, Callable[[], str]]] = {
         "few_in_a_level": few_in_a_level,
         "generous_bounds": generous_bounds,
         "generous_response": generous_response,
+        "generous_pure": partial(generous_response, "generous_pure"),
         "generous_response_counts": generous_response_counts,
         "pure": pure_budgets,
         "pure_counts": pure_counts,

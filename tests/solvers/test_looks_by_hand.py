@@ -75,16 +75,16 @@ def problem_of(loss, n=20_000, *, constant=True, bound=1.0, p=1):
 LEAST_SQUARES = Squared(1.0, adapts=True)
 
 
-def wanted_bound(seen, n, mu, for_meat, p=1, *, skewed=False):
+def wanted_bound(seen, n, mu, for_meat, p=1, *, blurred=False):
     """Return the bound on residuals that a look asks for, in its unit."""
     size, hidden = seen.largest
     each = 2.0 * math.sqrt(1.2 * p / n) / mu
-    one_sided = 1.0 if skewed else min(max(abs(seen.skewness) / 0.4, 0.15), 1.0)
+    one_sided = 1.0 if blurred else min(max(abs(seen.skewness) / 0.4, 0.15), 1.0)
     allowed = 0.2 / (one_sided * math.sqrt(n))
 
     def further(bound):
         excess = allowed * math.hypot(seen.spread, each * bound)
-        return tail_bound(seen.usual_size, size, hidden, excess, heavier=0.65) - bound
+        return tail_bound(seen.usual_size, size, hidden, excess, heavier=0.5 if blurred else 0.65) - bound
 
     tail = brentq(further, size, 1e6, xtol=1e-14) if further(size) > 0.0 else size
     even = (1.0 - one_sided) / 0.85
@@ -287,11 +287,11 @@ def test_a_response_is_held_to_its_spread_about_a_median_that_is_looked_for_twic
     middles = [UNIT * Residuals.of(one).quantile(0.5) for one in (first, second)]
     assert oracle.asked == [[0.0], [pytest.approx(middles[0])], [pytest.approx(sum(middles))]]
     seen = Residuals.of(last)
-    wanted = UNIT * wanted_bound(seen, 20_000, 0.3, math.inf, skewed=True)
+    wanted = UNIT * wanted_bound(seen, 20_000, 0.3, math.inf, blurred=True)
     assert loss.bound == pytest.approx(wanted, rel=1e-6)
     even = look(LOOKS["normal"], 1e-3)
     for mu in (0.03, 0.3):
-        wanted_of_even = UNIT * wanted_bound(Residuals.of(even), 20_000, mu, math.inf, skewed=True)
+        wanted_of_even = UNIT * wanted_bound(Residuals.of(even), 20_000, mu, math.inf, blurred=True)
         assert held(first, second, even, mu=mu)[0].bound == pytest.approx(wanted_of_even, rel=1e-6)
     assert held(first, second, last, loss=Squared(0.9 * wanted, adapts=True))[0].bound == 0.9 * wanted
     assert held(first, second, last, constant=False)[1].asked == [[0.0]] * 3

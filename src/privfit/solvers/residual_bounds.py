@@ -24,6 +24,9 @@ _HEAVIER = 0.65
 """Exponent of the tail that noise hides, relative to the one that is shown: with more the intercept of skewed
 errors is off, with less all intervals are wider (`experiments/generous_response.py`)."""
 
+_BLURRED = 0.5
+"""The same of residuals about a constant: what predictors add makes the tails of errors look lighter."""
+
 _FAR_OUT = 9.0
 """Variance of the response over that by its quartiles from which on few rows, far out, make up most of it: a
 log-normal law has 4."""
@@ -158,7 +161,7 @@ def held_to_spread(problem: Problem, oracle: Oracle, frame: Frame, mu: float) ->
         return problem
     if _at_an_end(seen) or seen.beyond or seen.certain_square > _FAR_OUT * seen.spread**2:
         return problem
-    bound = _bound(seen, problem, mu, math.inf, skewed=True)
+    bound = _bound(seen, problem, mu, math.inf, blurred=True)
     return with_loss(problem, oracle, loss.lowered(unit_of(problem) * bound))
 
 
@@ -227,26 +230,28 @@ def _bounded(loss: Squared, problem: Problem, bound: float) -> Squared:
     return replace(loss, bound=min(bound, possible)) if loss.adapts and math.isfinite(bound) else loss
 
 
-def _bound(seen: Residuals, problem: Problem, mu: float, for_meat: float, *, skewed: bool = False) -> float:
+def _bound(seen: Residuals, problem: Problem, mu: float, for_meat: float, *, blurred: bool = False) -> float:
     """Return the bound that a look asks for, in the unit of its sizes; ``inf`` where it says nothing.
 
     ``for_meat``, in standard deviations by the quartiles, is the most that a bound may be so that a large
-    budget cuts nothing, where residuals are even on both sides.
+    budget cuts nothing, where residuals are even on both sides. Where predictors have blurred them they are
+    taken to be on one side.
     """
     size, hidden = seen.largest or (0.0, 1.0)
     if hidden == 0.0:
         return size
-    spread, skewness = seen.spread, 1.0 if skewed or seen.skewness is None else abs(seen.skewness)
+    spread, skewness = seen.spread, 1.0 if blurred or seen.skewness is None else abs(seen.skewness)
     if spread is None or hidden > _MOST_HIDDEN:
         return math.inf
     each = 2.0 * math.sqrt(SMALLEST_SPREAD * problem.n_coef / problem.n_rows) / mu
     one_sided = min(max(skewness / _ONE_SIDED, _LEAST_SKEWED), 1.0)
     allowed = _BIAS / (one_sided * math.sqrt(problem.n_rows))
+    heavier = _BLURRED if blurred else _HEAVIER
 
     def further(bound: float) -> float:
         """Return how much further than a bound the tail reaches for the error that it leaves."""
         excess = allowed * math.hypot(spread, each * bound)
-        return tail_bound(seen.usual_size, size, hidden, excess, heavier=_HEAVIER) - bound
+        return tail_bound(seen.usual_size, size, hidden, excess, heavier=heavier) - bound
 
     beyond = further(size)
     tail = root_scalar(further, bracket=(size, 2.0 * (size + beyond))).root if beyond > 0.0 else size
