@@ -19,6 +19,7 @@ Adds to experiments/results/rare_levels.csv; resumable.
 """
 
 import argparse
+from collections.abc import Sequence
 from itertools import product
 from pathlib import Path
 
@@ -26,6 +27,7 @@ import numpy as np
 from scipy.special import expit
 
 import privfit as pf
+from generous_bounds import share_held
 from resumable import ResultsTable
 
 RESULTS = Path(__file__).parent / "results" / "rare_levels.csv"
@@ -89,18 +91,28 @@ def intervals(model: str, n: int, truth: str, seed: int, **options: object) -> n
     return fit.conf_int().to_numpy()
 
 
+def compared(
+    found: Sequence[np.ndarray], plain: Sequence[np.ndarray], beta: np.ndarray
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Return which intervals of tables are finite, which hold, and median widths over mean plain ones.
+
+    Shapes (tables, k), (tables, k) and (k,), from ends of shape (k, 2) for each table.
+    """
+    low, high = np.moveaxis(np.array(found), 2, 0)
+    width = np.median(high - low, axis=0) / np.mean([np.ptp(one, axis=1) for one in plain], axis=0)
+    return np.isfinite(high - low), (low <= beta) & (beta <= high), width
+
+
 def cell(model: str, n: int, mu: float, truth: str, repetitions: int) -> dict[str, object]:
     """Return a row of the results."""
     budget = pf.Budget.gdp(mu)
-    found = np.array([intervals(model, n, truth, seed, budget=budget) for seed in range(repetitions)])
+    found = [intervals(model, n, truth, seed, budget=budget) for seed in range(repetitions)]
     plain = [intervals(model, n, truth, seed, solver="non-private") for seed in range(PLAIN_TABLES)]
-    low, high = found[:, :, 0], found[:, :, 1]
-    finite, held = np.isfinite(high - low), (low <= target(model)) & (target(model) <= high)
-    width = np.median(high - low, axis=0) / np.mean([np.ptp(one, axis=1) for one in plain], axis=0)
+    finite, held, width = compared(found, plain, target(model))
     return {
         "model": model, "n": n, "mu": mu, "truth": truth, "repetitions": repetitions,
-        "level": f"{held[:, 4][finite[:, 4]].mean():.4f}",
-        "others": f"{held[:, :4][finite[:, :4]].mean():.4f}",
+        "level": share_held(held[:, 4], finite[:, 4]),
+        "others": share_held(held[:, :4], finite[:, :4]),
         "infinite": f"{1.0 - finite[:, 4].mean():.4f}",
         "level_width": f"{width[4]:.2f}",
         "others_width": f"{np.mean(width[:4]):.2f}",

@@ -22,6 +22,8 @@ import pandas as pd
 from scipy.special import expit
 
 import privfit as pf
+from generous_bounds import share_held
+from rare_levels import compared
 from resumable import filled_by_command
 
 RESULTS = Path(__file__).parent / "results" / "slopes_in_levels.csv"
@@ -91,18 +93,17 @@ def cell(key: tuple[str, str, int, float, int]) -> dict[str, object]:
     """Return a row of the results."""
     model, errors, n, mu, repetitions = key
     budget, beta = pf.Budget.gdp(mu), target(model)
-    found = np.array([intervals(model, errors, n, seed, budget=budget) for seed in range(repetitions)])
+    found = [intervals(model, errors, n, seed, budget=budget) for seed in range(repetitions)]
     plain = [intervals(model, errors, n, seed, solver="non-private") for seed in range(PLAIN_TABLES)]
-    low, high = found[:, :, 0], found[:, :, 1]
+    finite, held, width = compared(found, plain, beta)
+    others = ~RARE
     if model == "huber":  # the intercept of Huber's loss is not the mean of skewed errors
-        beta = np.where(np.array(NAMES) == "Intercept", np.nan, beta)
-    finite, held = np.isfinite(high - low) & np.isfinite(beta), (low <= beta) & (beta <= high)
-    width = np.median(high - low, axis=0) / np.mean([np.ptp(one, axis=1) for one in plain], axis=0)
+        others = others & (np.array(NAMES) != "Intercept")
     return {
         "model": model, "errors": errors, "n": n, "mu": mu, "repetitions": repetitions,
-        "rare": f"{held[:, RARE][finite[:, RARE]].mean():.4f}",
-        "others": f"{held[:, ~RARE][finite[:, ~RARE]].mean():.4f}",
-        "infinite": f"{1.0 - np.isfinite(high - low)[:, RARE].mean():.4f}",
+        "rare": share_held(held[:, RARE], finite[:, RARE]),
+        "others": share_held(held[:, others], finite[:, others]),
+        "infinite": f"{1.0 - finite[:, RARE].mean():.4f}",
         "level_width": f"{width[3]:.2f}",
         "slope_width": f"{width[5]:.2f}",
         "others_width": f"{np.mean(width[~RARE]):.2f}",

@@ -478,7 +478,7 @@ def test_looks_at_the_response_are_planned_where_a_small_part_of_epsilon_shows_e
 def generous(name, seed, n=100_000):
     """Return a table and its schema, whose range of the response is far wider than it is."""
     rng = np.random.default_rng(seed)
-    x, eta = rng.uniform(-1.0, 1.0, n), None
+    x = rng.uniform(-1.0, 1.0, n)
     eta = 0.3 + 0.5 * x
     y = {
         "normal": lambda: 30.0 + eta + rng.normal(size=n),
@@ -495,7 +495,7 @@ def generous(name, seed, n=100_000):
 
 @pytest.mark.parametrize("name", ["normal", "skewed", "counts"])
 def test_generous_ranges_of_the_response_cost_little_under_pure_budgets(name):
-    """Standard errors were 7 times those without privacy, or more; estimates are within six of them."""
+    """Standard errors were several times those without privacy; estimates are within six of them."""
     table, schema = generous(name, 1)
     model = pf.poisson if name == "counts" else pf.ols
     private = model("y ~ x", table, schema=schema, epsilon=2.0, delta=0.0, random_state=3)

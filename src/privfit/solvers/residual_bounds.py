@@ -108,11 +108,8 @@ def led_by_spread(
     if _at_an_end(seen) or far_out:
         return with_loss(problem, oracle, replace(_whole(loss), adapts=False)), marginals
     response = replace(response, spread=min(shown * unit, response.spread), found=center)
-    loss = (
-        _whole(loss)
-        if seen.beyond
-        else loss.lowered(unit * _bound(seen, problem, mu / _longer(problem, frame), math.inf))
-    )
+    bound = unit * _bound(seen, problem, mu / _longer(problem, frame), math.inf)
+    loss = _whole(loss) if seen.beyond else loss.lowered(bound)
     return with_loss(problem, oracle, loss), replace(marginals, response=response)
 
 

@@ -360,8 +360,8 @@ class _Descent:
 
     def _allowed(self, dimension: float, room: float, about: FloatArray) -> float:
         """Return the largest norm that noise allows, with room for levels and residuals about a point."""
-        slack = slack_at(self.problem.loss, self.model.marginals.response)
-        slack = (*slack, generosity(self.model, about, slack[0]))
+        of_slope, of_curvature = slack_at(self.problem.loss, self.model.marginals.response)
+        slack = of_slope, of_curvature, generosity(self.model, about, of_slope)
         bread = signal_of_bread(self.oracle.plan, self._signal, self.model.marginals.counting)
         return math.sqrt(
             squared_bound(self.problem, dimension, room, signal=self._signal, bread=bread, slack=slack)
