@@ -7,15 +7,15 @@ import pytest
 from scipy.stats import chi2, gamma, kstest
 
 from privfit.errors import Incompatible, InvalidArgument, PlanViolation
-from privfit.privacy.mechanisms import (
+from privfit.privacy.mechanisms import make_source
+from privfit.privacy.noise import NoNoise, SecureNoise, SeededNoise
+from privfit.privacy.pure_mechanisms import (
     calibrate_radial,
-    make_source,
     radial_epsilon,
     radial_scale,
     radial_sd,
     radial_vector,
 )
-from privfit.privacy.noise import NoNoise, SecureNoise, SeededNoise
 from privfit.privacy.samplers import RADIAL_BITS, radial_sampler, secure_gamma
 
 FALSE_ALARM = 1e-8

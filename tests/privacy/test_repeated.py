@@ -8,8 +8,9 @@ import pytest
 from scipy.stats import chi2, gamma, kstest
 
 from privfit.errors import Incompatible, PlanViolation
-from privfit.privacy.mechanisms import gaussian_mu, laplace_epsilon, make_source, radial_epsilon
+from privfit.privacy.mechanisms import gaussian_mu, make_source
 from privfit.privacy.noise import NoNoise
+from privfit.privacy.pure_mechanisms import laplace_epsilon, radial_epsilon
 from privfit.privacy.repeated import (
     ExactRepeated,
     RepeatedCube,

@@ -6,7 +6,8 @@ import pytest
 from scipy import stats
 
 from privfit.errors import InvalidArgument, PlanViolation
-from privfit.privacy.mechanisms import calibrate_selection, make_source, select_index, selection_epsilon
+from privfit.privacy.mechanisms import make_source
+from privfit.privacy.pure_mechanisms import calibrate_selection, select_index, selection_epsilon
 
 SOURCES = [make_source(0), make_source(None)]
 

@@ -11,6 +11,7 @@ from privfit.errors import PlanViolation
 from privfit.losses import ConcomitantHuber, Multinomial, Sigmoid
 from privfit.privacy.mechanisms import svec
 from privfit.privacy.relation import Relation
+from privfit.problem.plan import SHARES
 from privfit.problem.query_kernels import query_kernel
 from privfit.problem.steep import SteepRows, steepens
 from privfit.problem.totals import query_total
@@ -176,6 +177,22 @@ def test_no_neighbour_exceeds_the_sensitivity(loss, kind, which, rng):
     largest = largest_parts(problem, kind, points, one_by_one(source_of(problem, rows)))
     assert min(largest.values()) >= TIGHT.get(kind, 0.75), "the bound is not tight"
     check_among_others(problem, kind, points, rows, rng)
+
+
+@pytest.mark.parametrize(("loss", "kind"), [case for case in asked(*OF_ROWS) if case.values[1] in SHARES])
+def test_no_neighbour_exceeds_the_absolute_sensitivity_of_pure_shares(loss, kind, rng):
+    problem = make_problem(loss, n_rows=N)
+    alone = one_by_one(source_of(problem, extreme_rows(problem)))
+    for relation in Relation:
+        bound = replace(problem, relation=relation).sensitivity(kind, pure=True)
+        largest = 0.0
+        for at in parameters(problem, rng, kind):
+            answers = answers_of_single_rows(problem, kind, at, alone)
+            moved = (
+                pdist(answers, "cityblock") if relation is Relation.REPLACE else np.abs(answers).sum(axis=1)
+            )
+            largest = max(largest, moved.max())
+        assert 0.999999 * bound <= largest <= bound
 
 
 STEEP = [

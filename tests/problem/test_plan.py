@@ -15,8 +15,11 @@ from privfit.privacy.composition import (
     SampledGaussianEvent,
     compose,
 )
-from privfit.privacy.mechanisms import calibrate_gaussian, calibrate_radial, radial_sd
-from privfit.problem.plan import Plan, PlannedRelease, Release
+from privfit.privacy.mechanisms import calibrate_gaussian
+from privfit.privacy.noise import SeededNoise
+from privfit.privacy.pure_mechanisms import calibrate_laplace, calibrate_radial, radial_sd
+from privfit.problem.perturb import perturb_vector
+from privfit.problem.plan import SHARES, Plan, PlannedRelease, Release
 from privfit.problem.schedule import allowance_of, growing_shares, held_to, planned_noise, signal_of
 
 WALK = SampledGaussianEvent("poisson", "replace", 0.5, 0.01, 40)
@@ -66,6 +69,19 @@ def test_planned_noise_is_calibrated_to_the_allowance():
     sd = radial_sd(calibrate_radial(sensitivity=0.1, epsilon=0.7, size=3), 3)
     assert pure == PlannedRelease("gradient", 3, 0.1, math.inf, sd, epsilon=0.7)
     assert planned_noise("hessian", 6, 0.1, UNLIMITED) == PlannedRelease("hessian", 6, 0.1, math.inf, 0.0)
+
+
+@pytest.mark.parametrize("kind", [*SHARES, "places"])
+def test_pure_shares_of_rows_have_laplace_noise(kind):
+    """In proportion to their L1 sensitivity, whatever their number."""
+    sd = calibrate_laplace(sensitivity=0.1, epsilon=0.7, size=42)
+    planned = planned_noise(kind, 42, 0.1, PURE)
+    assert planned == PlannedRelease(kind, 42, 0.1, math.inf, sd, epsilon=0.7)
+    assert planned.in_l1
+    assert not planned_noise(kind, 42, 0.1, GAUSSIAN).in_l1
+    assert not planned_noise("gradient", 42, 0.1, PURE).in_l1
+    spread = np.std(perturb_vector(np.zeros(42), planned, SeededNoise(1)))
+    assert 0.5 * sd < spread < 2.0 * sd
 
 
 @pytest.mark.parametrize("allowance", [GAUSSIAN, PURE, UNLIMITED], ids=["gaussian", "pure", "unlimited"])

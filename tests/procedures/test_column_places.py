@@ -17,7 +17,8 @@ from privfit.data.tables import Table
 from privfit.errors import PlanViolation
 from privfit.planning import plan_of
 from privfit.privacy.allowance import Allowance
-from privfit.privacy.mechanisms import NoNoise, gaussian_mu, laplace_epsilon, make_source
+from privfit.privacy.mechanisms import NoNoise, gaussian_mu, make_source
+from privfit.privacy.pure_mechanisms import laplace_epsilon
 from privfit.privacy.relation import Relation
 from privfit.problem.oracle import Oracle
 from privfit.problem.place_kernels import places_kernel

@@ -9,7 +9,8 @@ from scipy.special import logsumexp
 
 from privfit.losses import Huber, Logistic, Poisson, Squared, ZeroOne
 from privfit.privacy.curves import gdp_delta
-from privfit.privacy.mechanisms import calibrate_selection, make_source, selection_epsilon
+from privfit.privacy.mechanisms import make_source
+from privfit.privacy.pure_mechanisms import calibrate_selection, selection_epsilon
 from privfit.privacy.relation import Relation
 from privfit.problem.score_kernels import score_kernel, slope_kernel
 from privfit.procedures.exponential_candidates import ExponentialSelection

@@ -11,7 +11,8 @@ from scipy.stats import chi2, kstest, laplace
 from privfit.data.source import ArraySource
 from privfit.errors import InvalidArgument
 from privfit.privacy.allowance import Allowance
-from privfit.privacy.mechanisms import NoNoise, gaussian_mu, make_source, radial_epsilon, radial_scale
+from privfit.privacy.mechanisms import NoNoise, gaussian_mu, make_source
+from privfit.privacy.pure_mechanisms import radial_epsilon, radial_scale
 from privfit.privacy.relation import Relation
 from privfit.problem.queries import mean_sensitivity
 from privfit.problem.rows import Rows

@@ -16,7 +16,8 @@ from privfit.privacy.allowance import Allowance
 from privfit.privacy.budget import Budget
 from privfit.privacy.composition import compose
 from privfit.privacy.curves import gdp_delta, gdp_mu
-from privfit.privacy.mechanisms import NoNoise, make_source, radial_vector
+from privfit.privacy.mechanisms import NoNoise, make_source
+from privfit.privacy.pure_mechanisms import radial_vector
 from privfit.privacy.relation import Relation
 from privfit.problem.objective import Problem
 from privfit.problem.oracle import Oracle

@@ -11,14 +11,12 @@ from typing import final
 
 import numpy as np
 
-from privfit._checks import FloatArray, positive, whole
+from privfit._checks import FloatArray, whole
 from privfit.errors import Incompatible, PlanViolation
-from privfit.privacy.mechanisms import (
-    NoiseSource,
-    NoNoise,
-    calibrate_gaussian,
+from privfit.privacy.mechanisms import NoiseSource, NoNoise, calibrate_gaussian, gaussian_mu
+from privfit.privacy.pure_mechanisms import (
+    calibrate_laplace,
     calibrate_radial,
-    gaussian_mu,
     laplace_epsilon,
     radial_epsilon,
     radial_sd,
@@ -153,10 +151,10 @@ class RepeatedLaplace(AbstractRepeatedNoise):
 
     def __init__(self, size: int, epsilon: float, source: NoiseSource) -> None:
         super().__init__(size, source)
-        self._scale = (1.0 + size * 2.0**-58 / positive(epsilon=epsilon)) * (1.0 + _MARGIN) / epsilon
+        self.deviation = calibrate_laplace(sensitivity=1.0, epsilon=epsilon, size=size)
+        self._scale = self.deviation / math.sqrt(2.0)
         if laplace_epsilon(size, 1.0, self._scale) > epsilon:
             raise PlanViolation("the noise of repeated releases does not give the planned epsilon")
-        self.deviation = math.sqrt(2.0) * self._scale
 
     def _perturb(self, value: FloatArray) -> FloatArray:
         return self._source.laplace(value, self._scale)

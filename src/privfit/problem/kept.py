@@ -1,23 +1,24 @@
 """What an immutable object has found and keeps as long as it lives."""
 
-from collections.abc import Callable, Hashable
+from collections.abc import Callable
 from functools import wraps
-from typing import TypeVar
+from typing import Concatenate, ParamSpec, TypeVar
 
 Owner = TypeVar("Owner")
-Asked = TypeVar("Asked", bound=Hashable)
+Asked = ParamSpec("Asked")
 Found = TypeVar("Found")
 
 
-def kept(method: Callable[[Owner, Asked], Found]) -> Callable[[Owner, Asked], Found]:
-    """Return a method of one argument that finds an answer once, as `functools.cached_property` does."""
+def kept(method: Callable[Concatenate[Owner, Asked], Found]) -> Callable[Concatenate[Owner, Asked], Found]:
+    """Return a method that finds every answer once, as `functools.cached_property` does."""
     name = f"_kept_by_{method.__name__}"
 
     @wraps(method)
-    def found(self: Owner, asked: Asked) -> Found:
+    def found(self: Owner, *asked: Asked.args, **named: Asked.kwargs) -> Found:
         known = self.__dict__.setdefault(name, {})
-        if asked not in known:
-            known[asked] = method(self, asked)
-        return known[asked]
+        question = asked, tuple(named.items())
+        if question not in known:
+            known[question] = method(self, *asked, **named)
+        return known[question]
 
     return found

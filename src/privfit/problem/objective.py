@@ -13,8 +13,8 @@ from privfit.data.source import MOST_ROWS
 from privfit.losses import AbstractLoss, Multinomial, Poisson
 from privfit.privacy.relation import Relation
 from privfit.problem.kept import kept
-from privfit.problem.plan import ReleaseKind
-from privfit.problem.queries import MATRICES, SHARES, BoundedQuery, need_hessian
+from privfit.problem.plan import SHARES, ReleaseKind
+from privfit.problem.queries import MATRICES, BoundedQuery, need_hessian
 from privfit.problem.share_kernels import CLASSES
 from privfit.problem.steep import SteepRows
 from privfit.problem.turning import for_each, longest_row, matrix_rounding, turned_rows
@@ -270,9 +270,10 @@ class Problem:
         return None if self._turns(kind) else self.basis
 
     @kept
-    def sensitivity(self, kind: ReleaseKind) -> float:
-        """Return the sensitivity of the mean that a query of this kind asks for."""
-        return self.query(kind).sensitivity(self.relation, self.n_rows, most_rows=self.most_rows)
+    def sensitivity(self, kind: ReleaseKind, *, pure: bool = False) -> float:
+        """Return the sensitivity of the mean that a query of this kind asks for, see `BoundedQuery`."""
+        query = self.query(kind)
+        return query.sensitivity(self.relation, self.n_rows, pure=pure, most_rows=self.most_rows)
 
     def sum_length(self, kind: ReleaseKind) -> int:
         """Return the length of the flat sum that the kernel of a kind produces."""

@@ -249,7 +249,8 @@ class Oracle:
 
     def _held(self, kind: ReleaseKind) -> PlannedRelease:
         """Return the next planned answer of a kind, with the noise that the present sensitivity needs."""
-        planned, sensitivity = self._next(kind), self.problem.sensitivity(kind)
+        planned = self._next(kind)
+        sensitivity = self.problem.sensitivity(kind, pure=planned.epsilon is not None)
         if sensitivity > planned.sensitivity:
             raise PlanViolation(f"the plan understates the sensitivity of a {kind} release")
         return held_to(planned, sensitivity)

@@ -38,6 +38,12 @@ ReleaseKind: TypeAlias = Literal[
 """What is released. The first eleven are means over the rows (see `Problem.query`), the others outcomes of
 procedures (see `AbstractProcedure`)."""
 
+SHARES = ("sizes", "norms", "counts", "residuals")
+"""Means of indicators of classes; those of different classes are orthogonal."""
+
+_IN_L1 = (*SHARES, "places")
+"""Kinds whose pure releases have independent Laplace noise: few of the numbers are a row's."""
+
 
 @dataclass(frozen=True, slots=True)
 class PlannedRelease:
@@ -50,7 +56,8 @@ class PlannedRelease:
     size : int
         Length of the released vector; for a symmetric (p, p) matrix ``p * (p + 1) / 2``.
     sensitivity : float
-        L2 sensitivity of what noise is added to (Frobenius norm for matrices), in its unit.
+        L2 sensitivity of what noise is added to (Frobenius norm for matrices), in its unit; L1 sensitivity
+        where ``in_l1``.
     mu : float
         Cost of a Gaussian release: it is mu-GDP. ``inf`` for others, and in a plan without privacy.
     sd : float
@@ -73,6 +80,11 @@ class PlannedRelease:
     epsilon: float | None = None
     sampled: SampledGaussianEvent | None = None
     delta: float = 0.0
+
+    @property
+    def in_l1(self) -> bool:
+        """Whether the noise is independent Laplace noise, as in pure releases of shares of rows."""
+        return self.epsilon is not None and self.kind in _IN_L1
 
     @property
     def private(self) -> bool:

@@ -7,7 +7,7 @@ from privfit.data.reduction import CHUNK_ROWS, GROUP_ROWS, summation_error
 from privfit.errors import Incompatible
 from privfit.losses.base import AbstractLoss
 from privfit.privacy.relation import Relation
-from privfit.problem.plan import ReleaseKind
+from privfit.problem.plan import SHARES, ReleaseKind
 from privfit.problem.turning import vector_rounding
 
 _ROUNDING = 1.0 + 2.0**-40
@@ -18,9 +18,6 @@ _ROOM, _MOST_ROOM = 2.0**-31, 2.0**-10
 
 MATRICES = ("hessian", "second_moment", "meat")
 """Kinds that release a symmetric matrix."""
-
-SHARES = ("sizes", "norms", "counts", "residuals")
-"""Means of indicators of classes; those of different classes are orthogonal."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +50,8 @@ class BoundedQuery:
     *Guarantee.* `sensitivity` bounds the L2 (matrices: Frobenius) distance of the computed means of any
     two neighbouring tables, the rounding of the parallel sum included. For matrices under ``replace`` it
     rests on ``|A - B|_F**2 = |A|**2 + |B|**2 - 2 tr(AB) <= 2 bound**2``, as ``tr(AB) >= 0`` for positive
-    semi-definite ``A`` and ``B``.
+    semi-definite ``A`` and ``B``; so does that of shares, whose L1 distance, for pure releases, is at most
+    ``2 bound``: a row's shares are not negative and add up to ``bound`` at most.
     """
 
     kind: ReleaseKind
@@ -63,7 +61,9 @@ class BoundedQuery:
     summed: float = 0.0
     turned: int = 0
 
-    def sensitivity(self, relation: Relation, n_rows: int, *, most_rows: int | None = None) -> float:
+    def sensitivity(
+        self, relation: Relation, n_rows: int, *, pure: bool = False, most_rows: int | None = None
+    ) -> float:
         """Return the sensitivity of the sum divided by ``n_rows``.
 
         Parameters
@@ -73,12 +73,16 @@ class BoundedQuery:
         n_rows : int
             Public number of rows; under ``ADD_REMOVE`` only a public scale, within a factor 2 of which
             the number of rows must lie for the bound on rounding.
+        pure : bool
+            Whether it is for a pure release: then that of shares is in the L1 norm.
         most_rows : int, optional
             Number that the rows of any table do not exceed, where several can belong to one unit and
             ``n_rows`` counts units; by default ``2 * n_rows``.
         """
         low, high = self.side
-        if self.kind in MATRICES or self.kind in SHARES:
+        if pure and self.kind in SHARES:
+            exact = relation.vector_sensitivity(self.bound)
+        elif self.kind in MATRICES or self.kind in SHARES:
             exact = relation.outer_sensitivity(self.bound) + self.room(relation, n_rows)
         elif relation is Relation.REPLACE:
             exact = math.hypot(relation.vector_sensitivity(self.bound), high - low)

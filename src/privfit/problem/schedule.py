@@ -2,12 +2,14 @@
 
 import math
 from collections.abc import Sequence
+from dataclasses import replace
 from functools import lru_cache
 
 import numpy as np
 
 from privfit.privacy.allowance import Allowance
-from privfit.privacy.mechanisms import calibrate_gaussian, calibrate_radial, radial_sd
+from privfit.privacy.mechanisms import calibrate_gaussian
+from privfit.privacy.pure_mechanisms import calibrate_laplace, calibrate_radial, radial_sd
 from privfit.problem.objective import Problem
 from privfit.problem.plan import PlannedRelease, ReleaseKind
 
@@ -15,17 +17,24 @@ from privfit.problem.plan import PlannedRelease, ReleaseKind
 def planned_release(problem: Problem, kind: ReleaseKind, allowance: Allowance) -> PlannedRelease:
     """Return one noisy mean that costs ``allowance``; without noise where that has no limit."""
     query = problem.query(kind)
-    return planned_noise(kind, query.size, problem.sensitivity(kind), allowance)
+    return planned_noise(kind, query.size, problem.sensitivity(kind, pure=allowance.pure), allowance)
 
 
 def planned_noise(kind: ReleaseKind, size: int, sensitivity: float, allowance: Allowance) -> PlannedRelease:
-    """Return a release of ``size`` numbers with this L2 sensitivity; its added noise costs ``allowance``."""
+    """Return a release of ``size`` numbers whose added noise costs ``allowance``.
+
+    The sensitivity is the one that `PlannedRelease` states for this kind.
+    """
     if math.isinf(allowance.amount):
         return PlannedRelease(kind, size, sensitivity, math.inf, 0.0)
     if allowance.pure:
-        scale = calibrate_radial(sensitivity=sensitivity, epsilon=allowance.amount, size=size)
-        sd = radial_sd(scale, size)
-        return PlannedRelease(kind, size, sensitivity, math.inf, sd, epsilon=allowance.amount)
+        epsilon = allowance.amount
+        planned = PlannedRelease(kind, size, sensitivity, math.inf, 0.0, epsilon=epsilon)
+        if planned.in_l1:
+            sd = calibrate_laplace(sensitivity=sensitivity, epsilon=epsilon, size=size)
+        else:
+            sd = radial_sd(calibrate_radial(sensitivity=sensitivity, epsilon=epsilon, size=size), size)
+        return replace(planned, sd=sd)
     sd = calibrate_gaussian(sensitivity=sensitivity, mu=allowance.amount, size=size)
     return PlannedRelease(kind, size, sensitivity, allowance.amount, sd)
 

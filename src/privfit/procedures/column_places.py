@@ -11,8 +11,7 @@ from privfit._checks import FloatArray, IntArray
 from privfit.data.blocks import TravellingKernel
 from privfit.errors import PlanViolation
 from privfit.privacy.allowance import Allowance
-from privfit.privacy.mechanisms import NoiseSource, NoNoise
-from privfit.privacy.repeated import RepeatedLaplace
+from privfit.privacy.mechanisms import NoiseSource
 from privfit.problem.objective import Problem
 from privfit.problem.perturb import perturb_vector
 from privfit.problem.place_kernels import places_kernel
@@ -57,10 +56,7 @@ class ColumnPlaces(AbstractProcedure):
         sensitivity = mean_sensitivity(
             exact, largest=largest, n_rows=problem.n_rows, most_rows=problem.most_rows
         )
-        if not pure or math.isinf(self.allowance.amount):
-            return planned_noise("places", size, sensitivity, self.allowance)
-        sd = RepeatedLaplace(size, self.allowance.amount, NoNoise()).deviation * sensitivity
-        return PlannedRelease("places", size, sensitivity, math.inf, sd, epsilon=self.allowance.amount)
+        return planned_noise("places", size, sensitivity, self.allowance)
 
     def carry_out(self, problem: Problem, rows: Rows, noise: NoiseSource) -> FloatArray:
         """Count the rows and add the planned noise."""
@@ -70,9 +66,7 @@ class ColumnPlaces(AbstractProcedure):
         planned = self.planned(problem)
         kernel = TravellingKernel(places_kernel, self._edges, self._starts)
         mean = rows.sum(kernel, planned.size) / problem.n_rows
-        if planned.epsilon is None:
-            return perturb_vector(mean, planned, noise)
-        return RepeatedLaplace(planned.size, planned.epsilon, noise).release(mean, planned.sensitivity)
+        return perturb_vector(mean, planned, noise)
 
     def parts(self, outcome: FloatArray) -> list[FloatArray]:
         """Return the shares of each column, from the outcome."""

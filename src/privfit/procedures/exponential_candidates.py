@@ -7,7 +7,8 @@ import numpy as np
 
 from privfit._checks import FloatArray
 from privfit.losses.score import AbstractScore
-from privfit.privacy.mechanisms import NoiseSource, calibrate_selection, select_index
+from privfit.privacy.mechanisms import NoiseSource
+from privfit.privacy.pure_mechanisms import calibrate_selection, select_index
 from privfit.problem.objective import Problem
 from privfit.problem.plan import PlannedRelease
 from privfit.problem.procedure import AbstractProcedure
