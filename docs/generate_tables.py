@@ -240,6 +240,20 @@ def generous_bounds() -> str:
     return table(["errors", "τ", "n", *headings, "± width"], body)
 
 
+def pure_quantiles() -> str:
+    """Return the same under pure budgets, with widths."""
+    headings, cells = _by_range("pure_quantiles", "errors", "slope", "tau", "n", "epsilon")
+    body = []
+    for (errors, slope, tau, n, epsilon), here in cells.items():
+        shown = [
+            f"{_percent(row['intercept'])} / {_percent(row['slopes'])} / {_percent(row['infinite'])} "
+            f"({row['of_intercept']}, {row['of_slopes']})"
+            for row in here
+        ]
+        body.append([errors, f"{float(slope):g}", tau, f"{int(n):,}", f"{float(epsilon):g}", *shown])
+    return table(["errors", "slopes", "τ", "n", "ε", *headings], body)
+
+
 def _by_range(name: str, *keys: str) -> tuple[list[str], dict[tuple[str, ...], list[dict[str, str]]]]:
     """Return headings for the declared ranges, and the rows of all ranges for each value of other columns."""
     cells: dict[tuple[str, ...], list[dict[str, str]]] = {}
@@ -1183,6 +1197,7 @@ PAGES: dict[str, dict[str, Callable[[], str]]] = {
         "few_positives": few_positives,
         "few_in_a_level": few_in_a_level,
         "generous_bounds": generous_bounds,
+        "pure_quantiles": pure_quantiles,
         "generous_response": generous_response,
         "generous_pure": partial(generous_response, "generous_pure"),
         "generous_response_counts": generous_response_counts,

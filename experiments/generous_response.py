@@ -11,7 +11,7 @@ one without privacy in ten tables, `bound` the median bound on residuals that wa
 the width where residuals are bounded by half the range (`residual_bound`), in twenty tables.
 
     python experiments/generous_response.py [--workers 2]
-    python experiments/generous_response.py --delta 0 --ranges 100 --rows 20000 100000 \
+    python experiments/generous_response.py --delta 0 --ranges 100 --rows 10000 20000 100000 \
         --out experiments/results/generous_pure.csv
 
 Adds to experiments/results/generous_response.csv; resumable.

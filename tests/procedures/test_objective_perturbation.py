@@ -10,6 +10,7 @@ from privfit.data.source import ArraySource
 from privfit.errors import PlanViolation
 from privfit.losses import Huber, Logistic
 from privfit.privacy.curves import gdp_delta
+from privfit.privacy.mechanisms import NoNoise
 from privfit.privacy.samplers import LATTICE_BITS, RADIAL_BITS
 from privfit.problem.rows import Rows
 from privfit.procedures.landscape import Landscape
@@ -167,6 +168,23 @@ def test_pure_noise_by_quadrature():
     for one in densities:
         worst = max(worst, *(np.abs(one - other).max() for other in densities))
     assert 0.75 * epsilon < worst <= epsilon
+
+
+@pytest.mark.parametrize("center", [(3.0, -1.0), (-200.0, 0.5)])
+def test_the_ridge_pulls_to_its_center(center, rng):
+    """Without a slope from rows the minimiser is there; with one it is that of the shifted ridge."""
+    x, y = rng.uniform(-0.5, 0.5, size=(400, 2)), rng.integers(0, 2, 400).astype(float)
+    problem = problem_of(Logistic(), n=400, l2=0.5, norm_bound=1.0, p=2)
+    given = PerturbedObjective(math.inf, 0.0, 0.5, 0.0, 0.0, 1e4, center=center)
+    at = np.array(center)
+    np.testing.assert_allclose(given.pull(at), 0.0)
+    source = ArraySource(x, y, norm_bound=1.0)
+    found = given.carry_out(problem, Rows(problem, source), NoNoise())
+    slope = x.T @ (1.0 / (1.0 + np.exp(-x @ found)) - y) / 400
+    np.testing.assert_allclose(slope + 0.5 * (found - at), 0.0, atol=1e-9)
+    plain = replace(given, center=None)
+    assert given.planned(problem) == plain.planned(problem)
+    assert given.error(problem) >= plain.error(problem)
 
 
 def test_noise_below_its_cost_is_refused():

@@ -49,15 +49,8 @@ import numpy as np
 from privfit._checks import FloatArray
 from privfit.errors import PlanViolation
 from privfit.privacy.curves import gdp_delta, gdp_mu
-from privfit.privacy.mechanisms import (
-    NoiseSource,
-    calibrate_gaussian,
-    calibrate_radial,
-    gaussian_mu,
-    gaussian_vector,
-    radial_epsilon,
-    radial_vector,
-)
+from privfit.privacy.mechanisms import NoiseSource, calibrate_gaussian, gaussian_mu, gaussian_vector
+from privfit.privacy.pure_mechanisms import calibrate_radial, radial_epsilon, radial_vector
 from privfit.problem.objective import Problem
 from privfit.problem.plan import PlannedRelease
 from privfit.problem.procedure import AbstractProcedure
@@ -151,6 +144,9 @@ class PerturbedObjective(AbstractProcedure):
         See `Landscape`.
     beside : bool
         Whether the problem's own ridge stays, beside that of weight ``l2``.
+    center : tuple of float, optional
+        Point (size,) that the ridge of weight ``l2`` pulls to, a function of public facts and earlier
+        releases. Default: the origin.
 
     Notes
     -----
@@ -165,6 +161,7 @@ class PerturbedObjective(AbstractProcedure):
     radius: float
     stretch: float = 1.0
     beside: bool = False
+    center: tuple[float, ...] | None = None
 
     @property
     def noisy(self) -> bool:
@@ -180,13 +177,17 @@ class PerturbedObjective(AbstractProcedure):
             tail = 1000.0 + 10.0 * problem.size
         return Landscape.of(
             fully_penalised(problem, self.l2),
-            tilt=tail * self.spread,
+            tilt=tail * self.spread + self.l2 * math.hypot(*(self.center or ())) * (1.0 + 1e-9),
             penalty=float(np.abs(self._own_ridge(problem)).sum(axis=1).max()) * (1.0 + 1e-9),
             stretch=self.stretch,
         )
 
     def _own_ridge(self, problem: Problem) -> FloatArray:
         return problem.ridge if self.beside else np.zeros_like(problem.ridge)
+
+    def pull(self, at: FloatArray) -> FloatArray:
+        """Return the gradient of the ridge of weight ``l2`` at a point."""
+        return self.l2 * (at if self.center is None else at - np.array(self.center))
 
     def minimiser(self, landscape: Landscape) -> CertifiedMinimiser:
         """Return the minimiser, as exact as rounding lets it be proven."""
@@ -234,7 +235,7 @@ class PerturbedObjective(AbstractProcedure):
         """Draw the linear term, minimise, add the noise."""
         landscape = self.landscape(problem)
         ridged = fully_penalised(problem, self.l2)
-        tilt = self._tilt(landscape, noise)
+        tilt = self._tilt(landscape, noise) + self.pull(np.zeros(problem.size))
         objective = Objective(ridged, rows, tilt, self._own_ridge(problem))
         outcome = self.minimiser(landscape).minimise(landscape, objective)
         if not self.noisy:

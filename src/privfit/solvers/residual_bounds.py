@@ -3,6 +3,7 @@
 import math
 from dataclasses import replace
 
+import numpy as np
 from scipy.optimize import root_scalar
 
 from privfit._checks import FloatArray
@@ -12,7 +13,7 @@ from privfit.problem.oracle import Oracle
 from privfit.solvers.base import with_loss
 from privfit.solvers.geometry import Frame, Marginals
 from privfit.solvers.hessian_model import SMALLEST_SPREAD
-from privfit.solvers.residuals import Residuals, adapting, look_at, unit_of
+from privfit.solvers.residuals import Residuals, about_quantile, adapting, look_at, unit_of
 from privfit.solvers.response import MeanResponse
 from privfit.solvers.row_bound import longest_usual
 from privfit.solvers.tails import tail_bound
@@ -43,6 +44,13 @@ _HEAP = 0.35
 
 _AMID = 0.1
 """Share of rows on either side of such a heap from which on it is amid what is seen, as with ratings."""
+
+_AT_ENDS = 0.3
+"""Share of responses in the outer parts of a range, each a seventh of it, below which fits are near no end,
+and residuals hardly larger than half the range."""
+
+_BOTH_ENDS = 2.0
+"""Standard deviations of noise in the four classes at the ends of a range, over that in one."""
 
 _CERTAIN = 3.0
 """Standard deviations of noise that are taken from a variance."""
@@ -100,7 +108,8 @@ def led_by_spread(
     loss, response = adapting(problem, Squared), marginals.response
     if loss is None or not isinstance(response, MeanResponse):
         return problem, marginals
-    seen, center = _about_median(problem, oracle, frame, response.mean if problem.has_intercept else 0.0)
+    start = response.mean if problem.has_intercept else 0.0
+    seen, center = about_quantile(problem, oracle, frame, 0.5, center=start)
     if seen is None or seen.spread is None:
         return problem, marginals
     shown, unit = seen.spread, unit_of(problem)
@@ -118,26 +127,8 @@ def _at_an_end(seen: Residuals) -> bool:
     return seen.heap > _HEAP and seen.beside < _AMID
 
 
-def _about_median(
-    problem: Problem, oracle: Oracle, frame: Frame, center: float, looks: int = 1
-) -> tuple[Residuals | None, float]:
-    """Look at residuals about a constant, then about their median; return what that shows, and the median.
-
-    None where noise hides it. Without a constant in the model all looks are about 0. The median is looked for
-    so many times, each from where it was found: classes are finest there.
-    """
-    shown = True
-    for _ in range(looks):
-        middle = look_at(problem, oracle, frame, frame.constant(center)).quantile(0.5)
-        shown = shown and middle is not None
-        if middle is not None and problem.has_intercept:
-            center += unit_of(problem) * middle
-    seen = look_at(problem, oracle, frame, frame.constant(center))
-    return seen if shown else None, center
-
-
-def held_to_spread(problem: Problem, oracle: Oracle, frame: Frame, mu: float) -> Problem:
-    """Look at the response about its median, and return the problem with a bound on residuals to suit.
+def held_to_spread(problem: Problem, oracle: Oracle, frame: Frame, mu: float) -> tuple[Problem, float]:
+    """Look at the response about its median; return the problem with a bound on residuals to suit, and that.
 
     For methods without steps, which release a minimiser once. The oracle goes on with it. Residuals about a
     fit are no larger than those about the median, for all but few rows. As in `led_by_spread` none is cut
@@ -153,13 +144,37 @@ def held_to_spread(problem: Problem, oracle: Oracle, frame: Frame, mu: float) ->
         Signal of the solver's budget.
     """
     loss = problem.loss
-    seen, _ = _about_median(problem, oracle, frame, 0.0, oracle.remaining("residuals") - 1)
+    looks = oracle.remaining("residuals") - 1
+    seen, center = about_quantile(problem, oracle, frame, 0.5, looks=looks)
     if not isinstance(loss, Squared) or seen is None or seen.spread is None:
-        return problem
+        return problem, center
     if _at_an_end(seen) or seen.beyond or seen.certain_square > _FAR_OUT * seen.spread**2:
-        return problem
+        return with_loss(problem, oracle, _whole(loss)), center
     bound = _bound(seen, problem, mu, math.inf, blurred=True)
-    return with_loss(problem, oracle, loss.lowered(unit_of(problem) * bound))
+    return with_loss(problem, oracle, loss.lowered(unit_of(problem) * bound)), center
+
+
+def held_to_range(problem: Problem, oracle: Oracle, frame: Frame) -> Problem:
+    """Return the problem with half the range as a bound on residuals if a look shows few rows at its ends.
+
+    For methods without steps. Where many are, or nothing shows that they are not, no residual is cut: that of
+    a response of 0 and 1 may be larger. Other problems are left alone.
+
+    Parameters
+    ----------
+    problem : Problem
+        In encoded coordinates.
+    oracle : Oracle
+    frame : Frame
+    """
+    loss = adapting(problem, Squared)
+    if loss is None:
+        return problem
+    if oracle.remaining("residuals"):
+        seen = look_at(problem, oracle, frame, frame.constant(0.0))
+        if float(np.sum(seen.sizes[-2:])) + 2.0 * _BOTH_ENDS * seen.noise < _AT_ENDS:
+            return problem
+    return with_loss(problem, oracle, _whole(loss))
 
 
 def bounded_at(

@@ -261,6 +261,24 @@ def unit_of(problem: Problem) -> float:
     return largest_edge(problem.response_range)
 
 
+def about_quantile(
+    problem: Problem, oracle: Oracle, frame: Frame, tau: float, *, center: float = 0.0, looks: int = 1
+) -> tuple[Residuals | None, float]:
+    """Look at residuals about a constant, then about their quantile; return what shows, and the quantile.
+
+    None where noise hides it. Without a constant in the model all looks are about 0. The quantile is looked
+    for so many times, each from where it was found: classes are finest there.
+    """
+    shown = True
+    for _ in range(looks):
+        off = look_at(problem, oracle, frame, frame.constant(center)).quantile(tau)
+        shown = shown and off is not None
+        if off is not None and problem.has_intercept:
+            center += unit_of(problem) * off
+    seen = look_at(problem, oracle, frame, frame.constant(center))
+    return seen if shown else None, center
+
+
 def look_at(problem: Problem, oracle: Oracle, frame: Frame, at: FloatArray) -> Residuals:
     """Ask for the residuals at a point in the frame's coordinates, in which the oracle goes on."""
     oracle.change_basis(whitened(problem, frame.basis))

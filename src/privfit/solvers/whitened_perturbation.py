@@ -8,38 +8,36 @@ from typing import final
 import numpy as np
 
 from privfit._checks import FloatArray, in_range
+from privfit.losses import SmoothedQuantile
 from privfit.losses.typical import curvatures_along, typical_curvature, usual_residual
 from privfit.privacy.allowance import Allowance
 from privfit.problem.objective import Problem
 from privfit.problem.oracle import Oracle
-from privfit.problem.plan import PlannedRelease, Release, ReleaseKind
-from privfit.problem.schedule import planned_release, signal_of
+from privfit.problem.plan import PlannedRelease, Release
+from privfit.problem.schedule import planned_release
 from privfit.procedures.landscape import Landscape, fully_penalised
-from privfit.procedures.objective_perturbation import PerturbedObjective, settled
+from privfit.procedures.objective_perturbation import PerturbedObjective, calibrate_spread, settled
 from privfit.solvers.base import AbstractSolver, Solution, Step
-from privfit.solvers.counts import has_counts, held_to_counts
 from privfit.solvers.curvature import model_hessian, normal_nodes
 from privfit.solvers.drawn import denoised
 from privfit.solvers.exponential import largest_epsilon
 from privfit.solvers.geometry import Frame
 from privfit.solvers.hessian_model import limited, norm_limit
+from privfit.solvers.pure_looks import looks_planned, suited_to_looks
 from privfit.solvers.requirements import need_minimiser
-from privfit.solvers.residual_bounds import has_bound, held_to_spread
+from privfit.solvers.residual_bounds import widest
+from privfit.solvers.widths import narrowest
 
 METHOD = "WhitenedObjectivePerturbation()"
 
-_LOOK, _MOST = 0.05, 0.12
-"""Part of epsilon that looks at the response cost, at least, and at most: where that does not do there are
-none, and the bound on the response stays as declared."""
-
-_TO_SEE_COUNTS, _TO_SEE_TAILS = 1000.0, 4000.0
-"""That part times ``n epsilon`` by which looks show nearly all counts, and how heavy other tails are."""
-
-_LOOKS = (0.15, 0.15, 0.7)
-"""Parts of that: the first two show where the median is, the last how far the response is from it."""
-
 _RIDGES = tuple(1e-4 * 4.0**-k for k in range(7))
 """Least ridges relative to a row's curvature, from the largest: the smaller, the more rounding is felt."""
+
+_FREE_NOISE, _MOST_FOR_CURVATURE = 0.35, 0.6
+"""What the noise of a quantile's gradient may be, relative to the sampling error, and what part of epsilon
+its curvature may cost, for a ridge that pulls little."""
+
+_MOST_WITHIN = 4.0
 
 _LARGEST_OUTCOME = 0.15
 """What the noise on the outcome may be, relative to the other noise and the sampling error together."""
@@ -135,32 +133,33 @@ class WhitenedObjectivePerturbation(AbstractSolver):
         """Plan a second moment and a perturbed minimiser."""
         need_minimiser(problem, METHOD)
         pure = allowance if math.isinf(allowance.amount) else Allowance(largest_epsilon(allowance), pure=True)
-        looks = _looks(problem, pure.amount)
+        looks = looks_planned(problem, pure.amount)
         shares = [part**2 for _, part in looks]
         *for_looks, for_moment, for_point = pure.split(
             [*shares, self.geometry_share, 1.0 - self.geometry_share]
         )
-        final = perturbed(problem, None)
+        final = self.final_problem(problem, ())
         return (
             planned_release(problem, "second_moment", for_moment),
-            *(planned_release(final, kind, one) for (kind, _), one in zip(looks, for_looks, strict=True)),
+            *(planned_release(problem, kind, one) for (kind, _), one in zip(looks, for_looks, strict=True)),
             self.procedure(final, for_point.amount).planned(final),
         )
 
     def final_problem(self, problem: Problem, releases: tuple[PlannedRelease, ...]) -> Problem:
-        """Return the problem with the bound that holds in the final coordinates."""
+        """Return the problem with the bound that holds in the final coordinates, scaled to suit it."""
         del releases
-        return perturbed(problem, None)
+        return perturbed(narrowest(widest(problem)), None)
 
     def run(self, problem: Problem, oracle: Oracle) -> Solution:
         """Release the second moment and looks at the response, then the minimiser."""
         start = np.array(problem.start)
         epsilon = oracle.plan.solver_releases[-1].epsilon or math.inf
         whitening = Whitening.of(problem, oracle.release("second_moment", start), epsilon)
-        problem = _held_to_response(problem, oracle, whitening)
+        problem, center = suited_to_looks(problem, oracle, whitening.frame, unit=whitening.unit)
         final = perturbed(problem, whitening.basis)
         oracle.change_basis(final)
-        procedure = self.procedure(final, epsilon, whitening)
+        point = tuple(whitening.frame.constant(center).tolist())
+        procedure = replace(self.procedure(final, epsilon, whitening), center=point)
         release = oracle.carry_out(procedure, start)
         step = _as_gradient(final, procedure, release, whitening)
         changes = problem.loss.target_kind != "numeric"
@@ -174,6 +173,7 @@ class WhitenedObjectivePerturbation(AbstractSolver):
 
         Its ridge is the smallest for which the noise on the outcome, which goes by its inverse, is small:
         where curvature is small, as with few positives, one Newton step does not undo what a larger one does.
+        A quantile's is small beside its bound; where noise is, too, more of epsilon goes into the curvature.
         """
         stretch, unit = MOST_STRETCH, 1.0
         if whitening is not None:
@@ -189,12 +189,14 @@ class WhitenedObjectivePerturbation(AbstractSolver):
         sampling = (
             0.5 * problem.loss.constants.slope * unit / math.sqrt(problem.n_rows * (problem.size + 1.0))
         )
+        share = self.curvature_share
+        if isinstance(problem.loss, SmoothedQuantile):
+            free = calibrate_spread(bare, epsilon=left, delta=0.0) / (_FREE_NOISE * sampling)
+            share = max(share, min(1.0 - free, _MOST_FOR_CURVATURE))
         found: PerturbedObjective | None = None
         for ridge in _RIDGES:
             least = ridge * bare.curvature
-            l2, spread = settled(
-                bare, epsilon=left, delta=0.0, curvature_share=self.curvature_share, least=least
-            )
+            l2, spread = settled(bare, epsilon=left, delta=0.0, curvature_share=share, least=least)
             tried = PerturbedObjective(epsilon, 0.0, l2, spread, output, **shape)
             outcome = _outcome_noise(problem, tried, unit)
             if found and outcome > _LARGEST_OUTCOME * math.hypot(spread, sampling):
@@ -204,26 +206,6 @@ class WhitenedObjectivePerturbation(AbstractSolver):
                 break
         assert found  # noqa: S101 -- there are ridges
         return found
-
-
-def _looks(problem: Problem, epsilon: float) -> tuple[tuple[ReleaseKind, float], ...]:
-    """Return the looks by which a bound on the response is lowered, and about the part of epsilon of each."""
-    signal = problem.n_rows * epsilon
-    if has_counts(problem) and signal * _MOST >= _TO_SEE_COUNTS:
-        return (("counts", max(_TO_SEE_COUNTS / signal, _LOOK)),)
-    if has_bound(problem) and signal * _MOST >= _TO_SEE_TAILS:
-        return tuple(("residuals", of_looks * max(_TO_SEE_TAILS / signal, _LOOK)) for of_looks in _LOOKS)
-    return ()
-
-
-def _held_to_response(problem: Problem, oracle: Oracle, whitening: "Whitening") -> Problem:
-    """Return the problem with the bound on counts or residuals that looks ask for, where they are planned."""
-    if oracle.remaining("counts"):
-        return held_to_counts(problem, oracle)
-    if not oracle.remaining("residuals"):
-        return problem
-    signal = whitening.unit * signal_of(oracle.plan.solver_releases, problem.size)
-    return held_to_spread(problem, oracle, whitening.frame, signal)
 
 
 def perturbed(problem: Problem, basis: FloatArray | None) -> Problem:
@@ -294,12 +276,13 @@ def row_bound(problem: Problem, basis: FloatArray, dimension: float, epsilon: fl
     """Return the norm of rows ``basis' x`` beyond which they are weighted down.
 
     That is as long as normal rows of this many dimensions are, but for few, or longer where noise
-    allows; and not longer than rows can be.
+    allows; and not longer than rows can be. With quantiles noise in the bread, and the ridge, are larger
+    beside the mean curvature than noise in the gradient is, so that no longer ones are allowed.
     """
     signal = min(epsilon, 1e9) / math.sqrt(problem.size + 1.0) / problem.loss.slack[0]
     usual = dimension + _USUAL * math.sqrt(2.0 * dimension)
     allowed = min(_FOR_NOISE * problem.n_rows * signal**2, _LONGEST * dimension)
-    bound = math.sqrt(max(usual, allowed))
+    bound = math.sqrt(usual if isinstance(problem.loss, SmoothedQuantile) else max(usual, allowed))
     if not problem.bounded:
         return bound
     possible = problem.norm_bound * float(np.linalg.norm(basis, 2))
@@ -311,6 +294,8 @@ def row_bound(problem: Problem, basis: FloatArray, dimension: float, epsilon: fl
 def mean_curvature(problem: Problem, whitening: Whitening, at: FloatArray) -> float:
     """Return that of normal rows at a parameter (p,), where the model is right."""
     loss = problem.loss
+    if isinstance(loss, SmoothedQuantile) and loss.within is not None:
+        return loss.within * loss.constants.curvature
     if loss.target_kind == "numeric":
         curvature = typical_curvature(loss, residual=usual_residual(problem.response_bound))
         return max(curvature, _LEAST_CURVATURE * loss.constants.curvature)
@@ -337,8 +322,14 @@ def _expected_bread(problem: Problem, whitening: Whitening, at: FloatArray) -> F
 
 
 def _outcome_noise(problem: Problem, procedure: PerturbedObjective, unit: float) -> float:
-    """Return the scale of the noise on the outcome, times twice the largest curvature of rows together."""
-    return 2.0 * problem.loss.constants.curvature * unit**2 * procedure.output_scale(problem)
+    """Return the scale of the noise on the outcome, times twice the largest curvature of rows together.
+
+    Of a quantile few rows have any: four times as many as are thought to are counted at most.
+    """
+    loss, part = problem.loss, 1.0
+    if isinstance(loss, SmoothedQuantile) and loss.within is not None:
+        part = min(_MOST_WITHIN * loss.within, 1.0)
+    return 2.0 * part * loss.constants.curvature * unit**2 * procedure.output_scale(problem)
 
 
 def _optimum(problem: Problem, step: Step, whitening: Whitening) -> FloatArray:
@@ -376,7 +367,7 @@ def _as_gradient(
     at = release.value
     outcome = _outcome_noise(problem, procedure, whitening.unit) if procedure.noisy else 0.0
     sd = math.hypot(procedure.spread, outcome) * math.sqrt(problem.size + 1.0)
-    pull = -procedure.l2 * at
+    pull = -procedure.pull(at)
     data_part = Release(replace(release.planned, kind="gradient", sd=sd), at, pull - problem.ridge @ at)
     hessian = mean_curvature(problem, whitening, at) * whitening.moment + problem.ridge
     inverse = np.linalg.inv(hessian + procedure.l2 * np.eye(problem.size))

@@ -6,15 +6,26 @@ from statistics import NormalDist
 
 from privfit._checks import FloatArray
 from privfit.losses import DensitySlope, SmoothedQuantile
+from privfit.losses.typical import usual_residual
 from privfit.problem.objective import Problem
 from privfit.problem.oracle import Oracle
 from privfit.solvers.base import with_loss
 from privfit.solvers.geometry import Frame, Marginals
-from privfit.solvers.residuals import NORMAL_QUARTILE, Residuals, adapting, look_at, unit_of
+from privfit.solvers.residuals import (
+    NORMAL_QUARTILE,
+    Residuals,
+    about_quantile,
+    adapting,
+    look_at,
+    unit_of,
+)
 from privfit.solvers.response import MeanResponse
 from privfit.solvers.spacing import spacing
 
 _NORMAL = NormalDist()
+
+_LARGEST = 1e12
+"""Signal that stands for one without limit."""
 
 _LEADING = 0.4
 """Width for what only leads the way, in standard deviations of normal responses about their mean: a wide one
@@ -42,6 +53,20 @@ _EVEN, _UNEVEN, _SKEW = 0.2, 0.9, 0.6
 """By how much it differs, over that sd, from what a look shows beside noise: at the median, per standard
 normal deviation of the quantile, and by how skew residuals are. Rows are counted further out than the
 smoothing reaches, and steps have not arrived, so that what predictors are off by blurs the residuals."""
+
+_WIDER = 4.0
+"""How many times as wide as rows alone ask for a width may be for a method whose step rests on one bread."""
+
+_NEARER = 0.5
+"""Spread of residuals about a fit over that about a constant, where only the latter is looked at: that of
+predictors which tell three quarters of the variance. Of the slope of a density little is known then."""
+
+_EDGE = 12.0
+"""How far off the slope of a density may be that begins near a quantile of 0 or 1, times ``spread**2`` over
+the width of smoothing."""
+
+_SKEWED_BY = 0.35
+"""Widths by which a wide smoothing moves the median of skewed responses."""
 
 _ASTRAY = 0.3
 """How far from that of the quantile the share of rows below a point may be, relative to the rarer side's."""
@@ -144,18 +169,81 @@ def narrowed_to(problem: Problem, oracle: Oracle, at: FloatArray, mu: float) -> 
     loss = adapting(problem, SmoothedQuantile)
     if loss is None:
         return problem
+    seen = Residuals.of(oracle.release("residuals", at))
+    bias = abs(_NORMAL.inv_cdf(loss.tau)) * loss.density / (6.0 * math.sqrt(loss.tau * (1.0 - loss.tau)))
+    wider = math.sqrt(_MOST_BIAS / max(bias, _LEAST_BIAS))
+    units = _units(problem, loss, mu, for_bread=mu, wider=wider)
+    return _suited(problem, oracle, seen, units)
+
+
+def suited_to_response(
+    problem: Problem, oracle: Oracle, frame: Frame, mu: float, *, unit: float
+) -> tuple[Problem, float]:
+    """Look at the response about its quantile; return the problem with a width to suit, and the quantile.
+
+    For methods without steps, which release a minimiser once. The oracle goes on with it. See `narrowed_to`:
+    what smoothing adds is taken away, but known less well, so that the interval of the intercept is wider.
+
+    Parameters
+    ----------
+    problem : Problem
+        In encoded coordinates, of quantiles with a width that adapts.
+    oracle : Oracle
+    frame : Frame
+    mu : float
+        Signal of the solver's budget, in coordinates of standard deviation 1.
+    unit : float
+        Standard deviation of those in which the norm of rows is bounded by `norm_limit`.
+    """
+    loss = problem.loss
+    if not isinstance(loss, SmoothedQuantile) or not loss.adapts:
+        return problem, 0.0
+    if not oracle.remaining("residuals"):
+        return _unseen(problem, oracle), 0.0
+    seen, center = about_quantile(problem, oracle, frame, loss.tau, looks=oracle.remaining("residuals") - 1)
+    units = _units(problem, loss, mu, for_bread=mu * unit, wider=_WIDER)
+    if seen is None:
+        return _unseen(problem, oracle), center
+    return _suited(problem, oracle, seen, units, blurred=True), center
+
+
+def _suited(
+    problem: Problem, oracle: Oracle, seen: Residuals, units: float, *, blurred: bool = False
+) -> Problem:
+    """Return the problem with a width of so many standard deviations of normal residuals, or to suit a grid.
+
+    Those about a constant, ``blurred`` by what predictors add, say little of the density of residuals, least
+    at a far quantile, which may be where a density begins.
+    """
+    loss = problem.loss
+    assert isinstance(loss, SmoothedQuantile)  # noqa: S101 -- so it is where they are looked at
     quantile = _NORMAL.inv_cdf(loss.tau)
     share = _NORMAL.cdf(quantile + NORMAL_QUARTILE) - _NORMAL.cdf(quantile - NORMAL_QUARTILE)
-    seen = Residuals.of(oracle.release("residuals", at))
-    reach = seen.reach(share)
+    reach, unit = seen.reach(share), unit_of(problem)
     if reach is None:
-        return problem
-    units = _units(problem, loss, min(mu, 1e12))
-    spread = reach / NORMAL_QUARTILE
-    slope = _slope(quantile, seen.skew, spread, seen.density_slope(loss.tau, reach)).per(unit_of(problem))
+        return _unseen(problem, oracle) if blurred else problem
+    spread = (_NEARER if blurred else 1.0) * reach / NORMAL_QUARTILE
     units = max(units, 0.5 * spacing(seen, share, problem.n_rows) / spread)
-    width = spread * unit_of(problem) * units
-    return with_loss(problem, oracle, loss.narrowed(width, 2.0 * units * loss.density, slope))
+    slope = _slope(quantile, seen.skew, spread, None if blurred else seen.density_slope(loss.tau, reach))
+    if blurred:
+        edge = _EDGE * units * (2.0 * loss.tau - 1.0) ** 2 / spread
+        slope = replace(slope, sd=math.hypot((1.0 + abs(quantile)) * slope.sd, edge))
+    width = spread * unit * units
+    return with_loss(problem, oracle, loss.narrowed(width, 2.0 * units * loss.density, slope.per(unit)))
+
+
+def _unseen(problem: Problem, oracle: Oracle) -> Problem:
+    """Return the problem with what is thought of the density where nothing has shown the residuals.
+
+    The quantile of ``y + U``, U even within the width, is what is estimated. Where residuals are of the usual
+    size it is off as for normal ones; where they are far smaller than the width, as generous bounds make
+    them, by ``2 tau - 1`` widths, or by a part of one if they are skewed.
+    """
+    loss, spread = problem.loss, usual_residual(problem.response_bound)
+    assert isinstance(loss, SmoothedQuantile)  # noqa: S101 -- so it is where they are looked at
+    most = loss.width * max(abs(2.0 * loss.tau - 1.0), _SKEWED_BY)
+    slope = DensitySlope(-_NORMAL.inv_cdf(loss.tau) / spread, 0.5 * most * 6.0 / loss.width**2)
+    return with_loss(problem, oracle, replace(loss, density_slope=slope))
 
 
 def _slope(quantile: float, skew: float, spread: float, seen: tuple[float, float] | None) -> DensitySlope:
@@ -175,12 +263,14 @@ def _slope(quantile: float, skew: float, spread: float, seen: tuple[float, float
     return DensitySlope(usual + part * (found - usual), math.sqrt(part * variance))
 
 
-def _units(problem: Problem, loss: SmoothedQuantile, mu: float) -> float:
-    """Return the width in standard deviations of normal residuals that the budget and the rows ask for."""
-    signal, q, tau = problem.n_rows * mu, problem.n_linear, loss.tau
+def _units(problem: Problem, loss: SmoothedQuantile, mu: float, *, for_bread: float, wider: float) -> float:
+    """Return the width in standard deviations of normal residuals that the budget and the rows ask for.
+
+    ``mu`` is the signal of gradients, ``for_bread`` that of Hessians, and ``wider`` how many times as wide as
+    the rows ask for the latter may make it.
+    """
+    signal, q, tau = problem.n_rows * min(mu, _LARGEST), problem.n_linear, loss.tau
     noise = _FOR_NOISE * q * loss.constants.slope**2 / (tau * (1.0 - tau) * signal**2)
     least = (1.0 / problem.n_rows + noise) ** 0.25
-    for_bread = _FOR_BREAD * q**1.5 / (signal * loss.density)
-    bias = abs(_NORMAL.inv_cdf(tau)) * loss.density / (6.0 * math.sqrt(tau * (1.0 - tau)))
-    wider = math.sqrt(_MOST_BIAS / max(bias, _LEAST_BIAS))
-    return min(max(least, min(for_bread, wider * least)), _WIDEST)
+    needed = _FOR_BREAD * q**1.5 / (problem.n_rows * min(for_bread, _LARGEST) * loss.density)
+    return min(max(least, min(needed, wider * least)), _WIDEST)

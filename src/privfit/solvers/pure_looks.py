@@ -1,0 +1,65 @@
+"""Looks at the response under pure budgets, for methods that release a minimiser once, without steps."""
+
+from privfit.problem.objective import Problem
+from privfit.problem.oracle import Oracle
+from privfit.problem.plan import ReleaseKind
+from privfit.problem.schedule import signal_of
+from privfit.solvers.counts import has_counts, held_to_counts
+from privfit.solvers.geometry import Frame
+from privfit.solvers.residual_bounds import has_bound, held_to_range, held_to_spread
+from privfit.solvers.widths import has_widths, suited_to_response
+
+_LOOK, _MOST = 0.06, 0.2
+"""Part of epsilon that looks at the response cost, at least, and at most: where that does not do there are
+none, and the bound on the response stays as declared."""
+
+_TO_SEE_COUNTS, _TO_SEE_TAILS = 310.0, 1150.0
+"""That part times ``n epsilon`` by which looks show nearly all counts, and how heavy other tails are."""
+
+_TO_SEE_ENDS = 40.0
+"""The same by which a single look shows that hardly a response is at an end of its range."""
+
+_LOOKS = (0.15, 0.15, 0.7)
+"""Parts of that: the first two show where the median is, the last how far the response is from it."""
+
+
+def looks_planned(problem: Problem, epsilon: float) -> tuple[tuple[ReleaseKind, float], ...]:
+    """Return the looks by which the loss suits the response, and about the part of epsilon of each.
+
+    Parameters
+    ----------
+    problem : Problem
+    epsilon : float
+        What the solver may spend.
+    """
+    signal = problem.n_rows * epsilon
+    if has_counts(problem) and signal * _MOST >= _TO_SEE_COUNTS:
+        return (("counts", max(_TO_SEE_COUNTS / signal, _LOOK)),)
+    if (has_bound(problem) or has_widths(problem)) and signal * _MOST >= _TO_SEE_TAILS:
+        return tuple(("residuals", of_looks * max(_TO_SEE_TAILS / signal, _LOOK)) for of_looks in _LOOKS)
+    return (("residuals", _LOOK),) if has_bound(problem) and signal * _LOOK >= _TO_SEE_ENDS else ()
+
+
+def suited_to_looks(problem: Problem, oracle: Oracle, frame: Frame, *, unit: float) -> tuple[Problem, float]:
+    """Return the problem with what looks ask for, where any are planned, and where they show the response.
+
+    The latter is a constant predictor, 0 without looks.
+
+    Parameters
+    ----------
+    problem : Problem
+        In encoded coordinates.
+    oracle : Oracle
+    frame : Frame
+        Coordinates in which rows are about even.
+    unit : float
+        Their standard deviation where the norm of rows is bounded by `norm_limit`.
+    """
+    if oracle.remaining("counts"):
+        return held_to_counts(problem, oracle), 0.0
+    signal = unit * signal_of(oracle.plan.solver_releases, problem.size)
+    if has_widths(problem):
+        return suited_to_response(problem, oracle, frame, signal, unit=unit)
+    if oracle.remaining("residuals") > 1:
+        return held_to_spread(problem, oracle, frame, signal)
+    return held_to_range(problem, oracle, frame), 0.0
