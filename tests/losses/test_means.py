@@ -6,23 +6,27 @@ import pytest
 from privfit.losses import Huber, Logistic, Multinomial, Poisson
 from privfit.losses.base import evaluate
 
-RNG = np.random.default_rng(3)
 SCALARS = (Logistic(), Poisson(3.0, 20.0))
 CLASSES = tuple(Multinomial(k) for k in (2, 3, 6))
 
 
+@pytest.fixture
+def rng():
+    return np.random.default_rng(3)
+
+
 @pytest.mark.parametrize("loss", [*SCALARS, *CLASSES], ids=lambda loss: loss.name)
-def test_predictors_of_means_are_the_predictors(loss):
-    eta = RNG.normal(size=(loss.n_outputs, 4, 5))
+def test_predictors_of_means_are_the_predictors(loss, rng):
+    eta = rng.uniform(-2.0, 2.0, size=(loss.n_outputs, 4, 5))
     means = loss.means.at(eta)
     assert means.shape == (len(loss.means.lift), 4, 5)
     np.testing.assert_allclose(loss.means.predictors(means), eta, atol=1e-12)
 
 
 @pytest.mark.parametrize("loss", SCALARS, ids=lambda loss: loss.name)
-def test_slopes_and_curvatures_of_scalar_losses(loss):
+def test_slopes_and_curvatures_of_scalar_losses(loss, rng):
     """Slopes times the lift are means less responses, and the curvature along it is the variance."""
-    eta, y = RNG.normal(size=50), RNG.integers(0, 2, 50).astype(float)
+    eta, y = rng.uniform(-2.0, 2.0, size=50), rng.integers(0, 2, 50).astype(float)
     slopes = evaluate(loss.functions.slope, y, eta, s=1.0, loss=loss)
     curvatures = evaluate(loss.functions.curvature, y, eta, s=1.0, loss=loss)
     means, lift = loss.means.at(eta[None]), loss.means.lift
@@ -32,8 +36,8 @@ def test_slopes_and_curvatures_of_scalar_losses(loss):
 
 
 @pytest.mark.parametrize("loss", CLASSES, ids=lambda loss: loss.name)
-def test_slopes_and_curvatures_of_classes(loss):
-    eta = RNG.normal(size=(loss.n_outputs, 20))
+def test_slopes_and_curvatures_of_classes(loss, rng):
+    eta = rng.uniform(-2.0, 2.0, size=(loss.n_outputs, 20))
     means, lift, labels = loss.means.at(eta), loss.means.lift, np.eye(loss.n_classes)
     np.testing.assert_allclose(means, loss.chances(eta), atol=1e-14)
     for label in labels:

@@ -27,6 +27,7 @@ from privfit.inference.controls import (
     uncontrolled,
 )
 from privfit.inference.covariance import Bread, average_hessian, bread_from, debiased, hidden, spread
+from privfit.inference.cut_levels import may_be_cut
 from privfit.inference.density_slope import corrected
 from privfit.inference.ends import may_be_without_end
 from privfit.inference.exact_bread import exact_bread
@@ -159,9 +160,8 @@ def infer(solution: Solution, oracle: Oracle, *, directions: FloatArray) -> Infe
             solution, directions, bread=on_the_way, center=center, sampling=sampling
         )
     unknown = unknown | astray
-    unknown = unknown | may_be_without_end(
-        solution, directions, estimate=estimate, bread=bread, sampling=sampling
-    )
+    for of_levels in (may_be_without_end, may_be_cut):
+        unknown |= of_levels(solution, directions, estimate=estimate, bread=bread, sampling=sampling)
     estimate = corrected(estimate, problem, hessian=bread.matrix, center=center)
     theta = keep_scale_positive(problem, estimate.theta, center)
     cov_noise = reported @ spread(estimate.cov_noise, bread) @ reported.T

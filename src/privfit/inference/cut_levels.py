@@ -1,0 +1,73 @@
+"""Levels whose counts may be cut by a bound that a look has lowered."""
+
+import math
+
+import numpy as np
+from numpy.typing import NDArray
+
+from privfit._checks import FloatArray
+from privfit.inference.combine import Estimate
+from privfit.inference.covariance import Bread, spread
+from privfit.inference.ends import mean_rows
+from privfit.losses import Poisson
+from privfit.problem.objective import Problem
+from privfit.solvers.base import Solution, quadratic_forms
+from privfit.solvers.levels import moves_of
+
+_DEVIATIONS = 1.645
+"""Standard deviations by which a log mean may be larger than it is estimated."""
+
+_NEAR = 0.8
+"""Part of the bound from which on it cuts enough of the counts about a mean to be felt."""
+
+_INVOLVED = 1e-9
+"""Part of a change of a level that a coefficient has to see."""
+
+
+def may_be_cut(
+    solution: Solution, directions: FloatArray, *, estimate: Estimate, bread: Bread, sampling: FloatArray
+) -> NDArray[np.bool_]:
+    """Return which reported coefficients are of levels whose mean count may be near a lowered bound, (k,).
+
+    Parameters
+    ----------
+    solution : Solution
+    directions : array of shape (k, n_linear)
+        Reported coefficients as linear functions of the encoded ones.
+    estimate : Estimate
+    bread : Bread
+    sampling : array of shape (q, q)
+        Sampling covariance of the estimate.
+
+    Notes
+    -----
+    A look at counts shows how large they are in most rows. The tail that noise hides is taken to be an
+    exponential one; but it may be a level that few rows have, whose counts are all far beyond. They are moved
+    to the bound, and its mean with them. That is told from the estimate: the mean is then as large as the
+    bound, but for noise. A bound that was declared is part of what is estimated.
+    """
+    problem, loss = solution.problem, solution.problem.loss
+    moves = moves_of(problem, solution.at_bounds)
+    if not isinstance(loss, Poisson) or not moves.size or not _lowered(loss, problem.response_bound):
+        return np.zeros(len(directions), dtype=np.bool_)
+    basis = np.eye(problem.n_coef) if problem.basis is None else problem.basis
+    moved = np.concatenate([np.eye(problem.n_coef)[:1], moves])
+    turned = np.asarray(np.linalg.solve(basis, moved.T).T, dtype=np.float64)
+    rows = mean_rows(loss.means, bread, turned)
+    covariance = sampling + spread(estimate.cov_noise, bread)
+    sd = np.sqrt(np.maximum(quadratic_forms(rows, covariance), 0.0))
+    near = rows @ estimate.theta + _DEVIATIONS * sd > math.log(_NEAR * loss.count_bound)
+    changes = np.concatenate([moves[near], _within(problem, moves[near])])
+    return np.asarray((np.abs(directions @ changes.T) > _INVOLVED).any(axis=1))
+
+
+def _lowered(loss: Poisson, declared: float | None) -> bool:
+    """Return whether counts are held to less than what was declared."""
+    return declared is not None and loss.count_bound < declared
+
+
+def _within(problem: Problem, moves: FloatArray) -> FloatArray:
+    """Return unit vectors (m, p) of the columns that are products with the indicators that moves raise."""
+    levels = set(np.flatnonzero((moves[:, 1:] > 0.0).any(axis=0)) + 1)
+    products = [place for place, margins in enumerate(problem.margins) if levels & set(margins)]
+    return np.eye(problem.n_coef)[products]
