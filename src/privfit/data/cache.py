@@ -12,11 +12,12 @@ from typing import Any, final
 
 import numpy as np
 
-from privfit.data.batches import BatchSizes, TextForm, read_batches
+from privfit.data.batches import BatchSizes, read_batches
 from privfit.data.blocks import CodedBlock
 from privfit.data.cache_files import Draft, Parts, drafted, missing_room, read_facts, verified
 from privfit.data.clamp import Weighting, influence_weights
 from privfit.data.coded import CodedMatrix, Layout, Storage
+from privfit.data.csv_text import TextForm
 from privfit.data.encode import Encoder
 from privfit.data.room import OnDisk
 from privfit.data.source import ArraySource

@@ -6,8 +6,8 @@ from typing import Self, TypeAlias, final
 
 import numpy as np
 
-from privfit.data.batches import TextForm
 from privfit.data.coded import Storage, storage_of
+from privfit.data.csv_text import TextForm
 from privfit.data.elsewhere import as_store
 from privfit.data.encode import Encoder, predictors_as
 from privfit.data.shares import RowShares

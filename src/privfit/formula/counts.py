@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from privfit._checks import RelationName, in_range
 from privfit._sealed import sealed
-from privfit.data.batches import TextForm
+from privfit.data.csv_text import TextForm
 from privfit.data.schema import SchemaLike
 from privfit.estimators.budget import choose_budget
 from privfit.estimators.models import poisson_regression

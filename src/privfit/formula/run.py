@@ -3,7 +3,7 @@
 from dataclasses import dataclass, replace
 
 from privfit._progress import running
-from privfit.data.batches import TextForm
+from privfit.data.csv_text import TextForm
 from privfit.data.encode import Encoder
 from privfit.data.schema import Schema, SchemaLike
 from privfit.data.shares import ShareRule
