@@ -4,7 +4,7 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Self
 
-from privfit._checks import coverage, positive
+from privfit._checks import coverage, optional, positive
 from privfit.cli.budget import budget_from
 from privfit.cli.inputs import read_table
 from privfit.cli.request import ANY_ROWS, ConstantsText, Request, TextFile
@@ -97,8 +97,7 @@ def prepare(request: Request, *, rows: int | None = None) -> Prepared:
 def _model(name: str, constants: ConstantsText) -> Model:
     given = asdict(constants)
     width = given.pop("smoothing_width")
-    if width is not None:
-        positive(smoothing_width=width)
+    optional(positive, smoothing_width=width)
     return model_named(name, **given, width=width)
 
 

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
-from privfit._checks import FloatArray, positive, sized, true_or_false
+from privfit._checks import FloatArray, optional, positive, sized, true_or_false
 from privfit._progress import running
 from privfit._sealed import sealed
 from privfit.data.columns import unmasked
@@ -296,7 +296,7 @@ class AbstractPrivateRegressor(BaseEstimator, ABC):
     ) -> UnitScaleEncoder:
         return UnitScaleEncoder(
             names,
-            norm_bound=None if self.norm_bound is None else sized(norm_bound=self.norm_bound),
+            norm_bound=optional(sized, norm_bound=self.norm_bound),
             intercept=self.fit_intercept,
             target_kind=model.target_kind,
             classes=classes,

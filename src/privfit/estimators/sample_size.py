@@ -4,7 +4,7 @@ import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 
-from privfit._checks import in_range, positive
+from privfit._checks import in_range, optional, positive
 from privfit.data.design import INTERCEPT
 from privfit.data.encode import Encoder
 from privfit.errors import Incompatible, InvalidArgument, TooLittleData
@@ -61,8 +61,7 @@ class Wanted:
             )
         if (self.width is None) == (self.power is None):
             raise InvalidArgument("give one target: width, or power and effect, or accuracy")
-        if self.power is not None:
-            in_range(0.05, 1.0, closed="neither", power=self.power)
+        optional(in_range, 0.05, 1.0, closed="neither", power=self.power)
 
     def targets(self, names: tuple[str, ...]) -> dict[int, float]:
         """Return the wanted width or effect of each coefficient that matters, by position."""

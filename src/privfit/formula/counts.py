@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from privfit._checks import RelationName, in_range
+from privfit._checks import RelationName, in_range, optional
 from privfit._sealed import sealed
 from privfit.data.csv_text import TextForm
 from privfit.data.schema import SchemaLike
@@ -102,8 +102,7 @@ rows_per_unit, weights, ledger, dataset, random_state, sep, header, columns
         dataset=dataset,
         random_state=random_state,
     )
-    if predictor_bound is not None:
-        in_range(0.0, LARGEST_PREDICTOR, closed="right", predictor_bound=predictor_bound)
+    optional(in_range, 0.0, LARGEST_PREDICTOR, closed="right", predictor_bound=predictor_bound)
     model = poisson_regression(predictor_bound)
     text = TextForm(columns, header, sep)
     share = bought_share(scale, scale_share)

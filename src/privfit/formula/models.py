@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from privfit._checks import RelationName, positive
+from privfit._checks import RelationName, optional, positive
 from privfit._sealed import sealed
 from privfit.data.csv_text import TextForm
 from privfit.data.schema import SchemaLike
@@ -256,8 +256,7 @@ rows_per_unit, weights, ledger, dataset, random_state, sep, header, columns
         dataset=dataset,
         random_state=random_state,
     )
-    if residual_bound is not None:
-        positive(residual_bound=residual_bound)
+    optional(positive, residual_bound=residual_bound)
     model = linear_regression(residual_bound)
     text = TextForm(columns, header, sep)
     share = bought_share(scale, scale_share)

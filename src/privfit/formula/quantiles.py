@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from privfit._checks import RelationName, in_range, positive
+from privfit._checks import RelationName, in_range, optional, positive
 from privfit._sealed import sealed
 from privfit.data.csv_text import TextForm
 from privfit.data.schema import SchemaLike
@@ -109,8 +109,7 @@ rows_per_unit, weights, ledger, dataset, random_state, sep, header, columns
         random_state=random_state,
     )
     in_range(0.0, 1.0, closed="neither", quantile=quantile)
-    if width is not None:
-        positive(width=width)
+    optional(positive, width=width)
     model = quantile_regression(quantile, width)
     text = TextForm(columns, header, sep)
     share = bought_share(scale, scale_share)

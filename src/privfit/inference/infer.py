@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from privfit._checks import FloatArray, in_range
+from privfit._checks import FloatArray, in_range, optional
 from privfit.inference.agreement import widened
 from privfit.inference.arrival import (
     UNKNOWN,
@@ -67,9 +67,8 @@ class BudgetSplit:
     meat: float | None = None
 
     def __post_init__(self) -> None:
-        most = 0.0 if self.bread is None else in_range(0.0, 1.0, closed="neither", bread=self.bread)
-        if self.meat is not None:
-            in_range(0.0, 1.0 - most, closed="neither", meat=self.meat)
+        bread = optional(in_range, 0.0, 1.0, closed="neither", bread=self.bread) or 0.0
+        optional(in_range, 0.0, 1.0 - bread, closed="neither", meat=self.meat)
 
 
 @dataclass(frozen=True, slots=True, eq=False)

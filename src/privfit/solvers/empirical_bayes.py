@@ -6,7 +6,7 @@ from typing import ClassVar, final
 
 import numpy as np
 
-from privfit._checks import MOST_RELEASES, FloatArray, in_range, positive, whole
+from privfit._checks import MOST_RELEASES, FloatArray, in_range, optional, positive, whole
 from privfit.privacy.allowance import Allowance
 from privfit.problem.objective import Problem
 from privfit.problem.oracle import Oracle
@@ -120,8 +120,7 @@ class EmpiricalBayesDescent(AbstractSolver):
     sums_rows: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
-        if self.n_steps is not None:
-            whole(1, MOST_RELEASES, n_steps=self.n_steps)
+        optional(whole, 1, MOST_RELEASES, n_steps=self.n_steps)
         in_range(0.0, 0.5, closed="neither", marginal_share=self.marginal_share)
         in_range(0.0, 0.5, closed="neither", geometry_share=self.geometry_share)
         positive(growth=self.growth)

@@ -7,7 +7,7 @@ from typing import ClassVar, final
 
 import numpy as np
 
-from privfit._checks import MOST_RELEASES, FloatArray, in_range, positive, whole
+from privfit._checks import MOST_RELEASES, FloatArray, in_range, optional, positive, whole
 from privfit.privacy.allowance import Allowance
 from privfit.problem.objective import Problem
 from privfit.problem.oracle import Oracle
@@ -123,17 +123,12 @@ class WhitenedGradientDescent(AbstractSolver):
     sums_rows: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
-        if self.n_steps is not None:
-            whole(1, MOST_RELEASES, n_steps=self.n_steps)
+        optional(whole, 1, MOST_RELEASES, n_steps=self.n_steps)
         for part in ("marginal", "geometry", "norm", "count", "residual", "hessian"):
             name = f"{part}_share"
-            share = getattr(self, name)
-            if share is not None:
-                in_range(0.0, 0.3, closed="neither", **{name: share})
-        if self.spread is not None:
-            positive(spread=self.spread)
-        if self.growth is not None:
-            positive(growth=self.growth)
+            optional(in_range, 0.0, 0.3, closed="neither", **{name: getattr(self, name)})
+        optional(positive, spread=self.spread)
+        optional(positive, growth=self.growth)
 
     @property
     def name(self) -> str:
