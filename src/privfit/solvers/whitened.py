@@ -19,7 +19,6 @@ from privfit.solvers.base import (
     Solution,
     Step,
     floored_inverse,
-    gradients_of,
     keep_scale_positive,
     precision_average,
     take_step,
@@ -384,12 +383,14 @@ def _led(
 
     ``secants`` say how steep it is, the later half by default.
     """
-    late, n = steps[len(steps) // 2 :], view.problem.n_linear
-    at, gradient, sd = precision_average(*gradients_of(late))
-    hessian = hessian_at(at)
+    late, n = [step.seen for step in steps[len(steps) // 2 :]], view.problem.n_linear
+    mean = precision_average(late)
+    hessian = hessian_at(mean.at)
     root = np.ones(len(hessian))  # from both sides, or with a scale the matrix would not stay positive
-    root[:n] = math.sqrt(steepness(hessian[:n, :n], *gradients_of(late if secants is None else secants)))
+    looked = late if secants is None else [step.seen for step in secants]
+    root[:n] = math.sqrt(steepness(hessian[:n, :n], looked))
     inverse = floored_inverse(root[:, None] * hessian * root, 0.0)
-    step = -inverse @ gradient
-    part = view.length(at, step)
-    return _Led(keep_scale_positive(view.problem, at + part * step, at), part * inverse, sd)
+    step = -inverse @ mean.gradient
+    part = view.length(mean.at, step)
+    to = keep_scale_positive(view.problem, mean.at + part * step, mean.at)
+    return _Led(to, part * inverse, mean.sd)
