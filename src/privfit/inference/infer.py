@@ -151,8 +151,7 @@ def infer(solution: Solution, oracle: Oracle, *, directions: FloatArray) -> Infe
     cov_sampling = with_variance(cov_sampling, short / problem.n_rows)
     unknown = hidden(reported, bread) | uncontrolled(problem, directions, bread, solution.at_bounds)
     if from_point:
-        settled = settle(solution, bread, reported, np.diag(cov_sampling))
-        estimate, astray = settled.estimate, settled.unsettled
+        estimate, astray = settle(solution, bread, reported, np.diag(cov_sampling))
     else:
         estimate, astray = _along_steps(
             solution, directions, bread=on_the_way, center=center, sampling=sampling
