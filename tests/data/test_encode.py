@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from privfit.data.coded import CodedMatrix
-from privfit.data.encode import Encoder, SchemaEncoder, predictors_as
+from privfit.data.encode import AbstractEncoder, SchemaEncoder, predictors_as
 from privfit.data.response import standard_labels
 from privfit.data.schema import Schema
 from privfit.data.source import ArraySource
@@ -270,7 +270,7 @@ def test_refusals(options, rule):
 
 
 def test_both_encoders_serve_the_protocol():
-    encoders: list[Encoder] = [
+    encoders: list[AbstractEncoder] = [
         SchemaEncoder(SCHEMA, target_kind="binary"),
         UnitScaleEncoder(2, norm_bound=1.0),
     ]

@@ -9,7 +9,7 @@ from privfit.cli.budget import budget_from
 from privfit.cli.inputs import read_table
 from privfit.cli.request import ANY_ROWS, ConstantsText, Request, TextFile
 from privfit.data.cache import RowCache
-from privfit.data.encode import Encoder
+from privfit.data.encode import AbstractEncoder
 from privfit.data.schema import Schema
 from privfit.data.shares import ShareRule
 from privfit.data.tables import Table
@@ -34,7 +34,7 @@ class Prepared:
     model: Model
     schema: Schema
     bounds: OpenBounds | None
-    encoder: Encoder
+    encoder: AbstractEncoder
     options: FitOptions
 
     def open(self, file: TextFile) -> Table:
@@ -52,7 +52,7 @@ class Prepared:
         """Return stand-in rows by which the fit is rehearsed."""
         return Rehearsal.prepare(self.model, self.encoder_of, self.schema, assumptions, self.bounds)
 
-    def encoder_of(self, schema: Schema) -> Encoder:
+    def encoder_of(self, schema: Schema) -> AbstractEncoder:
         """Return the encoder of the fit by a schema."""
         return encoder_of(schema, self.request.formula, self.request.target, self.model.target_kind)
 

@@ -13,7 +13,7 @@ from privfit.data.blocks import Block, BlockKernel, RowTerms
 from privfit.data.caps import SlopeBounds
 from privfit.data.clamp import Weighting, influence_weights
 from privfit.data.csv_text import TextForm
-from privfit.data.encode import Encoder
+from privfit.data.encode import AbstractEncoder
 from privfit.data.reduction import CHUNK_ROWS
 from privfit.data.source import Coins
 from privfit.data.tables import Table, default_names, open_table
@@ -91,7 +91,7 @@ class RowStream:
         return tuple(self._text.columns)
 
     def source(
-        self, encoder: Encoder, *, norm_bound: float, weighting: Weighting = influence_weights
+        self, encoder: AbstractEncoder, *, norm_bound: float, weighting: Weighting = influence_weights
     ) -> "StreamSource":
         """Return the encoded rows. The stream is then used up.
 
@@ -111,7 +111,7 @@ class RowStream:
         batches = self._encoded(encoder)
         return StreamSource(batches, self._n_rows, size, norm_bound=norm_bound, weighting=weighting)
 
-    def _encoded(self, encoder: Encoder) -> Iterator[tuple[FloatArray, FloatArray]]:
+    def _encoded(self, encoder: AbstractEncoder) -> Iterator[tuple[FloatArray, FloatArray]]:
         if isinstance(self._batches, str | os.PathLike):
             for batch in read_batches(self._batches, encoder.needed, self._text, _SIZES):
                 yield encoder.encode(Table.from_arrow(batch))

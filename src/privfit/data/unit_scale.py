@@ -4,7 +4,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Any, Self, cast
+from typing import Any, Self, cast, final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,7 +23,7 @@ from privfit.data.columns import (
 )
 from privfit.data.declarations import CategoricalColumn, Column, Level, NumericColumn
 from privfit.data.design import INTERCEPT, Design, DesignColumn, Target
-from privfit.data.encode import ROUNDING
+from privfit.data.encode import ROUNDING, AbstractEncoder
 from privfit.data.reduction import each_stretch
 from privfit.data.response import (
     TargetKind,
@@ -88,7 +88,8 @@ class _Scales:
         return np.clip((held - self.center[place]) / self.half[place], -1.0, 1.0)
 
 
-class UnitScaleEncoder:
+@final
+class UnitScaleEncoder(AbstractEncoder):
     """Encode numeric predictors where no schema is declared: as they are, or clamped and scaled to [-1, 1].
 
     Parameters
@@ -116,7 +117,7 @@ class UnitScaleEncoder:
         Bounds of a numeric response, from the same.
     """
 
-    __slots__ = ("_classes", "_design", "_facts", "_names", "_scales")
+    __slots__ = ("_classes", "_facts", "_names", "_scales")
 
     def __init__(
         self,
@@ -184,11 +185,9 @@ class UnitScaleEncoder:
             norm_bound=norm_bound,
             bounded=columns is not None,
         )
-
-    @property
-    def design(self) -> Design:
-        """Public description of the encoded rows."""
-        return self._design
+        first = len(head)
+        places = tuple(range(first, first + len(self._names)))
+        self._layout = Layout(first + len(places), bool(first), places)
 
     @property
     def needed(self) -> tuple[str, ...]:
@@ -199,16 +198,6 @@ class UnitScaleEncoder:
     def variables(self) -> tuple[tuple[str, Column | None], ...]:
         """Names and declarations of the raw predictors; None where nothing is declared."""
         return tuple((name, None) for name in self._names)
-
-    def encode(self, table: Table) -> tuple[FloatArray, FloatArray]:
-        """Return ``x`` (n, p), row-major float64, and ``y`` (n,), from the named columns of a table."""
-        return self.encode_predictors(table), self.encode_target(table)
-
-    @property
-    def layout(self) -> Layout:
-        """Numbers only."""
-        size, first = len(self._design.columns), int(self._design.has_intercept)
-        return Layout(size, bool(first), tuple(range(first, size)))
 
     @property
     def identity(self) -> str:
@@ -222,7 +211,7 @@ class UnitScaleEncoder:
 
     def encode_coded(self, table: Table, storage: Storage = "float64") -> CodedMatrix:
         """Return ``x`` as numbers."""
-        x = CodedMatrix.empty(self.layout, table.n_rows, storage)
+        x = CodedMatrix.empty(self._layout, table.n_rows, storage)
         self._fill(x.numbers, table)
         return x
 
@@ -231,11 +220,6 @@ class UnitScaleEncoder:
         x = np.empty((table.n_rows, len(self._design.columns)))
         self._fill(x, table, int(self._design.has_intercept))
         return x
-
-    @property
-    def compared(self) -> tuple[str, ...]:
-        """None."""
-        return ()
 
     def derivatives(self, table: Table, name: str) -> FloatArray:
         """Return the derivatives of the rows in a column, shape (n, p)."""

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 
 from privfit._checks import in_range, optional, positive
 from privfit.data.design import INTERCEPT
-from privfit.data.encode import Encoder
+from privfit.data.encode import AbstractEncoder
 from privfit.errors import Incompatible, InvalidArgument, TooLittleData
 from privfit.estimators.forecast import Forecast
 from privfit.estimators.models import Model
@@ -212,14 +212,14 @@ class AccuracyPlan:
 
 
 def accuracy_plan(
-    model: Model, encoder: Encoder, options: FitOptions, *, accuracy: float, radius: float | None
+    model: Model, encoder: AbstractEncoder, options: FitOptions, *, accuracy: float, radius: float | None
 ) -> AccuracyPlan:
     """Return steps and rows for an expected excess risk of ``accuracy``, see `AccuracyPlan`.
 
     Parameters
     ----------
     model : Model
-    encoder : Encoder
+    encoder : AbstractEncoder
     options : FitOptions
         Its budget, relation and ridge.
     accuracy : float
