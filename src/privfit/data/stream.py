@@ -146,7 +146,7 @@ class StreamSource:
         size: int,
         *,
         norm_bound: float,
-        weighting: Weighting = influence_weights,
+        weighting: Weighting,
     ) -> None:
         self._batches: Iterator[tuple[FloatArray, FloatArray]] | None = batches
         self._n_rows, self._size, self._norm_bound = n_rows, size, norm_bound

@@ -262,33 +262,16 @@ class UnitScaleEncoder(AbstractEncoder):
         LabelError
             If a binary response or a class holds anything but its labels and missing cells.
         """
-        encoded = self._encoded(x)
-        response = single_column("y", y)
-        if len(response) != encoded.shape[0]:
-            raise SchemaError("y must be one-dimensional and as long as X")
-        with naming(self._design.target.name):
-            return encoded, self._response(response)
-
-    def _encoded(self, x: Any) -> FloatArray:
-        """Return ``x`` (n, p) with the constant column in front, from a 2-D array-like."""
         raw = quietly(lambda: np.asarray(unmasked(x)), "X cannot be read as an array; pass equally long rows")
         if not raw.size:
             raw = raw.reshape(0, len(self._names))
         if raw.ndim != 2 or raw.shape[1] != len(self._names):
             raise SchemaError(f"X must have exactly {len(self._names)} columns")
-        first = int(self._design.has_intercept)
-        out = np.empty((raw.shape[0], len(self._design.columns)))
-        out[:, :first] = 1.0
-        with naming("X", "argument"):
-            if raw.dtype.kind in "biuf":
-                with np.errstate(over="ignore"):
-                    out[:, first:] = raw
-            else:
-                for k in range(raw.shape[1]):
-                    out[:, first + k] = as_number(raw[:, k])
-        if self._scales is not None:
-            out[:, first:] = self._brought(out[:, first:])
-        return out
+        response = single_column("y", y)
+        if len(response) != len(raw):
+            raise SchemaError("y must be one-dimensional and as long as X")
+        predictors = ((name, raw[:, k]) for k, name in enumerate(self._names))
+        return self.encode(Table([*predictors, (self._design.target.name, response)], len(raw)))
 
     def encode_target(self, table: Table) -> FloatArray:
         """Return ``y`` (n,), from the named column of a table."""

@@ -49,10 +49,10 @@ class Wanted:
         Which coefficient a single number is about; may be left out where there is only one slope.
     """
 
-    width: float | Mapping[str, float] | None = None
-    power: float | None = None
-    effect: float | Mapping[str, float] | None = None
-    coefficient: str | None = None
+    width: float | Mapping[str, float] | None
+    power: float | None
+    effect: float | Mapping[str, float] | None
+    coefficient: str | None
 
     def __post_init__(self) -> None:
         if (self.power is None) != (self.effect is None):
