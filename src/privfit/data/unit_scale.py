@@ -159,32 +159,17 @@ class UnitScaleEncoder(AbstractEncoder):
             columns,
             response,
         )
-        if self._classes is not None:
-            described = labelled_target(target, self._classes)
-        elif target_kind in ("binary", "class"):
-            described = Target(target, "binary", labels=(0, 1))
-        elif response is not None:
-            described = describe_target(target, response, target_kind, centered=intercept)
-        else:
-            described = Target(target, "numeric", count_bound=count_bound)
         scales = [(0.0, 1.0)] * len(self._names)
         self._scales: _Scales | None = None
         if columns is not None:
             scales = [column.scaling(centered=intercept) for column in columns]
             self._scales = _Scales.of(columns, scales)
         head = (DesignColumn(INTERCEPT, indicator=True),) if intercept else ()
-        self._design = Design(
-            columns=(
-                *head,
-                *(
-                    DesignColumn(name, *scale, number=True)
-                    for name, scale in zip(self._names, scales, strict=True)
-                ),
-            ),
-            target=described,
-            norm_bound=norm_bound,
-            bounded=columns is not None,
+        numbers = (
+            DesignColumn(name, *scale, number=True) for name, scale in zip(self._names, scales, strict=True)
         )
+        described = _described(self._facts, self._classes)
+        self._design = Design((*head, *numbers), described, norm_bound, bounded=columns is not None)
         first = len(head)
         places = tuple(range(first, first + len(self._names)))
         self._layout = Layout(first + len(places), bool(first), places)
@@ -290,6 +275,17 @@ class UnitScaleEncoder(AbstractEncoder):
         y = np.array(as_number(values), dtype=np.float64)
         bound = self._design.target.count_bound
         return y if bound is None else np.where(np.isfinite(y), np.clip(y, 0.0, bound), np.nan)
+
+
+def _described(facts: UnitScaleFacts, classes: CategoricalColumn | None) -> Target:
+    """Return the public description of the response."""
+    if classes is not None:
+        return labelled_target(facts.target, classes)
+    if facts.target_kind in ("binary", "class"):
+        return Target(facts.target, "binary", labels=(0, 1))
+    if facts.response is not None:
+        return describe_target(facts.target, facts.response, facts.target_kind, centered=facts.intercept)
+    return Target(facts.target, "numeric", count_bound=facts.count_bound)
 
 
 def _side_by_side(columns: Sequence[ColumnValues]) -> NDArray[Any] | None:

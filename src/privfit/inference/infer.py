@@ -19,6 +19,7 @@ from privfit.inference.arrival import (
 )
 from privfit.inference.combine import Anchor, Estimate, anchor, last_iterate, one_step
 from privfit.inference.controls import (
+    Shift,
     hidden_numbers,
     hidden_slopes,
     in_parameter,
@@ -184,10 +185,15 @@ def infer(solution: Solution, oracle: Oracle, *, directions: FloatArray) -> Infe
     cov_noise[unknown, unknown] = np.inf
     freedom = (np.where(unknown, np.inf, each) for each in (dof, joint_dof))
     covariances = (_times(unit, each) for each in (cov_sampling, cov_noise))
-    lost = np.flatnonzero(np.any(hidden_numbers(problem, bread, solution.at_bounds), axis=0))
-    of_slopes = (shifts[k].place for k in np.flatnonzero(far.any(axis=1)))
-    hiding = (*(problem.numbers[k][0] for k in lost), *of_slopes)
+    hiding = _hiding(solution, bread, [shifts[k] for k in np.flatnonzero(far.any(axis=1))])
     return Inference(*_parameter(problem, theta), *covariances, *freedom, hiding=hiding)
+
+
+def _hiding(solution: Solution, bread: Bread, shifts: Sequence[Shift]) -> tuple[int, ...]:
+    """Return the places of numbers that noise hides, of every row or within the levels of these shifts."""
+    numbers = solution.problem.numbers
+    lost = np.flatnonzero(np.any(hidden_numbers(solution.problem, bread, solution.at_bounds), axis=0))
+    return (*(numbers[k][0] for k in lost), *(shift.place for shift in shifts))
 
 
 def _along_steps(
