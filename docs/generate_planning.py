@@ -16,7 +16,6 @@ from privfit.data.synthetic import census, census_schema
 
 DOCS = Path(__file__).resolve().parent
 
-FORMULA = "income_over_50k ~ age + hours_per_week + sex + education"
 
 PLAN = """\
 import privfit as pf

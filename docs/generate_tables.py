@@ -1207,9 +1207,9 @@ PAGES: dict[str, dict[str, Callable[[], str]]] = {
         "multinomial_accuracy": multinomial_accuracy,
         "awkward_tables": awkward_tables,
         "real": real,
-        "pass": gradient_pass,
     },
     "speed.md": {
+        "pass": gradient_pass,
         "mixed": mixed,
         "looks": looks,
         "larger": larger_than_memory,

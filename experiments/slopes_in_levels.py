@@ -40,7 +40,7 @@ MODELS = (
 )
 ROWS, BUDGETS = (20_000, 160_000), (0.5, 2.0)
 FITS = {"least squares": pf.ols, "huber": pf.huber, "logit": pf.logit, "poisson": pf.poisson}
-LEVELS, SHARES, SHIFTS = np.array(["a", "b", "c"]), [0.59, 0.4, 0.01], np.array([0.0, 0.3, 0.5])
+LEVELS, SHARES = np.array(["a", "b", "c"]), [0.59, 0.4, 0.01]
 TRUTH = np.array([1.0, 0.5, 0.3, 0.5, 0.2, 0.0])
 NAMES = ["Intercept", "x", "C(g)[T.b]", "C(g)[T.c]", "x:C(g)[T.b]", "x:C(g)[T.c]"]
 RARE = np.array([name.endswith("[T.c]") for name in NAMES])

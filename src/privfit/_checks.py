@@ -2,8 +2,8 @@
 
 import math
 import numbers
-from collections.abc import Collection, Mapping, Set
-from typing import Any, Literal, TypeAlias
+from collections.abc import Callable, Collection, Mapping, Set
+from typing import Any, Literal, TypeAlias, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,6 +22,8 @@ SIZES = (1e-60, 1e60)
 """Range of public sizes whose products and squares are to stay within floating point."""
 
 RelationName: TypeAlias = Literal["replace", "add_remove"]
+
+_T = TypeVar("_T")
 
 _TRUTHS = (bool, np.bool_)
 
@@ -96,6 +98,12 @@ def whole(minimum: int = 1, maximum: int | None = None, **kwargs: object) -> int
     if maximum is not None and int(value) > maximum:
         raise InvalidArgument(f"{name} must be at most {maximum}, got {int(value)}")
     return int(value)
+
+
+def optional(check: Callable[..., _T], *limits: object, **kwargs: object) -> _T | None:
+    """Return what a check with these limits says of the last keyword's value; None where that is None."""
+    *_, value = kwargs.values()
+    return None if value is None else check(*limits, **kwargs)
 
 
 def true_or_false(**kwargs: object) -> bool:

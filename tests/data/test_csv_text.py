@@ -11,8 +11,8 @@ from raw_cells import raw_cells
 
 import privfit as pf
 from privfit.data import csv_text
-from privfit.data.batches import BatchSizes, TextForm, read_batches
-from privfit.data.csv_text import CheckedText
+from privfit.data.batches import BatchSizes, read_batches
+from privfit.data.csv_text import CheckedText, TextForm
 from privfit.data.tables import Table, open_table
 from privfit.errors import SchemaError
 

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from privfit.data.coded import CodedMatrix
-from privfit.data.encode import Encoder, SchemaEncoder, predictors_as
+from privfit.data.encode import AbstractEncoder, SchemaEncoder, predictors_as
 from privfit.data.response import standard_labels
 from privfit.data.schema import Schema
 from privfit.data.source import ArraySource
@@ -270,7 +270,7 @@ def test_refusals(options, rule):
 
 
 def test_both_encoders_serve_the_protocol():
-    encoders: list[Encoder] = [
+    encoders: list[AbstractEncoder] = [
         SchemaEncoder(SCHEMA, target_kind="binary"),
         UnitScaleEncoder(2, norm_bound=1.0),
     ]
@@ -383,7 +383,7 @@ class TestUnitScale:
             (np.zeros((3, 2)), [0] * 2, "as long as X"),
             (np.zeros((3, 2)), np.zeros((3, 2)), "y must be one-dimensional"),
             ([[1, 2], [765.25]], [0, 0], "cannot be read as an array"),
-            (np.zeros((1, 2), dtype="datetime64[D]"), [0], "argument 'X' has the type"),
+            (np.zeros((1, 2), dtype="datetime64[D]"), [0], "column 'x0' has the type"),
         ],
     )
     def test_shapes(self, x, y, rule, said):

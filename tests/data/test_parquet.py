@@ -14,8 +14,9 @@ from hypothesis import strategies as st
 from raw_cells import raw_cells
 
 import privfit as pf
-from privfit.data.batches import BatchSizes, TextForm, read_batches
+from privfit.data.batches import BatchSizes, read_batches
 from privfit.data.columns import as_number, as_text
+from privfit.data.csv_text import TextForm
 from privfit.data.encode import SchemaEncoder
 from privfit.data.objects import text_of_bytes
 from privfit.data.schema import Schema

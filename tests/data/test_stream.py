@@ -101,6 +101,10 @@ def test_bad_arguments_name_themselves():
         read(RowStream([np.zeros((3, 2))], n_rows=3, columns=2))
     with pytest.raises(SchemaError, match="does not exist"):
         RowStream("/nowhere.csv", n_rows=3).source(unit(), norm_bound=1.0)
+    with pytest.raises(SchemaError, match="sep must be"):
+        RowStream("rows.csv", n_rows=3, sep="ab")
+    with pytest.raises(SchemaError, match="list of column names"):
+        RowStream("rows.csv", n_rows=3, columns="age", header=False)
 
 
 def table(n=2500, seed=1):

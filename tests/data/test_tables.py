@@ -17,8 +17,9 @@ from pyarrow import feather
 from raw_cells import raw_cells
 
 import privfit as pf
-from privfit.data.batches import BatchSizes, TextForm, read_batches
+from privfit.data.batches import BatchSizes, read_batches
 from privfit.data.columns import as_number, as_text, level_codes
+from privfit.data.csv_text import TextForm
 from privfit.data.encode import SchemaEncoder
 from privfit.data.schema import Schema
 from privfit.data.synthetic import census, census_schema

@@ -222,7 +222,7 @@ def test_no_neighbour_of_coded_rows_exceeds_the_sensitivity(loss, kind, turned, 
     def of_code(row, out):
         assert isinstance(row, CodedBlock)
         if isinstance(kernel, CodedKernel):
-            kernel.coded(row, out)
+            kernel(row, out)
         else:
             kernel(row.written_out(), out)
 

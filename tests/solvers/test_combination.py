@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 import privfit as pf
-from privfit.solvers.combination import Seen, combined, later_half, weights
+from privfit.solvers.base import Seen
+from privfit.solvers.combination import combined, later_half, weights
 
 OFF = 2.0
 

@@ -5,10 +5,14 @@ import pytest
 from scipy import stats
 
 from privfit.problem.plan import PlannedRelease, Release
-from privfit.solvers.base import Step
+from privfit.solvers.base import Seen, Step
 from privfit.solvers.secant import corrected, steepness
 
 MODEL = np.array([[1.0, 0.3, 0.0], [0.3, 0.7, 0.1], [0.0, 0.1, 2.0]])
+
+
+def seen(points, gradients, sds):
+    return [Seen(at, gradient, sd) for at, gradient, sd in zip(points, gradients, sds, strict=True)]
 
 
 @pytest.mark.parametrize("factor", [0.3, 1.0, 2.5])
@@ -17,23 +21,23 @@ def test_it_is_the_factor_of_a_quadratic_where_moves_exceed_noise(factor, sd):
     rng = np.random.default_rng(1)
     points = rng.normal(size=(6, 3))
     gradients = factor * (points - 0.4) @ MODEL + sd * rng.normal(size=(6, 3))
-    assert steepness(MODEL, points, gradients, [sd] * 6) == pytest.approx(factor, rel=1e-3)
+    assert steepness(MODEL, seen(points, gradients, [sd] * 6)) == pytest.approx(factor, rel=1e-3)
 
 
 def test_a_scale_beside_the_coefficients_is_left_out():
     rng = np.random.default_rng(2)
     points = rng.normal(size=(5, 4))
     gradients = np.column_stack([2.0 * points[:, :3] @ MODEL, rng.normal(size=5)])
-    assert steepness(MODEL, points, gradients, [0.0] * 5) == pytest.approx(2.0)
+    assert steepness(MODEL, seen(points, gradients, [0.0] * 5)) == pytest.approx(2.0)
 
 
 def test_of_one_gradient_it_says_nothing_and_it_is_limited():
     point = np.ones((1, 3))
     for sd in (0.0, 0.1):
-        assert steepness(MODEL, point, point, [sd]) == 1.0
+        assert steepness(MODEL, seen(point, point, [sd])) == 1.0
     points = np.outer([0.0, 1.0], np.ones(3))
     for factor, limited in ((1e6, 8.0), (-1.0, 1.0 / 8.0)):
-        assert steepness(MODEL, points, factor * points @ MODEL, [0.0, 0.0]) == limited
+        assert steepness(MODEL, seen(points, factor * points @ MODEL, [0.0, 0.0])) == limited
 
 
 @pytest.mark.statistical
@@ -50,7 +54,7 @@ def test_points_that_follow_noise_do_not_pass_for_steepness(p):
             late = slice(len(points) // 2, None)
             points.append(np.mean(points[late], axis=0) - np.mean(gradients[late], axis=0))
             gradients.append(points[-1] + rng.normal(size=p))
-        found.append(steepness(np.eye(p), points[7:], gradients[7:], [1.0] * 8))
+        found.append(steepness(np.eye(p), seen(points[7:], gradients[7:], [1.0] * 8)))
     assert 0.9 < np.mean(found) < 1.1
 
 

@@ -11,7 +11,7 @@ from formulaic import model_matrix
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from privfit.data.encode import Encoder, SchemaEncoder
+from privfit.data.encode import AbstractEncoder, SchemaEncoder
 from privfit.data.schema import Schema
 from privfit.data.source import ArraySource
 from privfit.data.tables import Table, open_table
@@ -204,7 +204,7 @@ def test_kinds_of_response():
 
 
 def test_it_is_an_encoder():
-    encoder: Encoder = FormulaEncoder("y ~ age", SCHEMA)
+    encoder: AbstractEncoder = FormulaEncoder("y ~ age", SCHEMA)
     assert encoder.needed == ("age", "y")
 
 

@@ -4,12 +4,12 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Self
 
-from privfit._checks import coverage, positive
+from privfit._checks import coverage, optional, positive
 from privfit.cli.budget import budget_from
 from privfit.cli.inputs import read_table
 from privfit.cli.request import ANY_ROWS, ConstantsText, Request, TextFile
 from privfit.data.cache import RowCache
-from privfit.data.encode import Encoder
+from privfit.data.encode import AbstractEncoder
 from privfit.data.schema import Schema
 from privfit.data.shares import ShareRule
 from privfit.data.tables import Table
@@ -34,7 +34,7 @@ class Prepared:
     model: Model
     schema: Schema
     bounds: OpenBounds | None
-    encoder: Encoder
+    encoder: AbstractEncoder
     options: FitOptions
 
     def open(self, file: TextFile) -> Table:
@@ -52,7 +52,7 @@ class Prepared:
         """Return stand-in rows by which the fit is rehearsed."""
         return Rehearsal.prepare(self.model, self.encoder_of, self.schema, assumptions, self.bounds)
 
-    def encoder_of(self, schema: Schema) -> Encoder:
+    def encoder_of(self, schema: Schema) -> AbstractEncoder:
         """Return the encoder of the fit by a schema."""
         return encoder_of(schema, self.request.formula, self.request.target, self.model.target_kind)
 
@@ -97,8 +97,7 @@ def prepare(request: Request, *, rows: int | None = None) -> Prepared:
 def _model(name: str, constants: ConstantsText) -> Model:
     given = asdict(constants)
     width = given.pop("smoothing_width")
-    if width is not None:
-        positive(smoothing_width=width)
+    optional(positive, smoothing_width=width)
     return model_named(name, **given, width=width)
 
 

@@ -11,7 +11,7 @@ import pyarrow.dataset as pads
 import pyarrow.ipc as paipc
 
 from privfit.data.columns import quietly
-from privfit.data.csv_text import check_separator
+from privfit.data.csv_text import TextForm
 from privfit.data.files import (
     csv_conversion,
     csv_form,
@@ -24,33 +24,9 @@ from privfit.data.files import (
 )
 from privfit.data.names import distinct, present
 from privfit.data.parquet import parquet_batches
-from privfit.errors import SchemaError
 
 _UNBUFFERED = pads.ParquetFragmentScanOptions(pre_buffer=False)
 """Without it, all that is to be read of a file is in memory at once."""
-
-
-@dataclass(frozen=True, slots=True)
-class TextForm:
-    """How a CSV file is laid out, as in `privfit.data.tables.open_table`.
-
-    Raises
-    ------
-    SchemaError
-        If names of columns are no names, or the separator is none.
-    """
-
-    columns: Sequence[str] | None = None
-    header: bool = True
-    sep: str = ","
-
-    def __post_init__(self) -> None:
-        check_separator(self.sep)
-        if self.columns is None:
-            return
-        if isinstance(self.columns, str) or not isinstance(self.columns, Iterable):
-            raise SchemaError("columns must be a list of column names")
-        object.__setattr__(self, "columns", tuple(self.columns))
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,7 +84,7 @@ def _open(
         return map(sound, dataset.to_batches(columns=names, **scanned))
     if form != "CSV":
         return parquet_batches(file, needed, fragment_scan_options=_UNBUFFERED, **scanned)
-    names, start = csv_names(file, shown, columns=text.columns, header=text.header, sep=text.sep)
+    names, start = csv_names(file, shown, text)
     return pacsv.open_csv(
         csv_text(file, shown, start=start, sep=text.sep),
         read_options=pacsv.ReadOptions(

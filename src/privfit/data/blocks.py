@@ -129,20 +129,13 @@ RowTerms = Callable[[Block], FloatArray]
 @final
 @dataclass(frozen=True, slots=True, eq=False)
 class CodedKernel:
-    """A kernel that takes blocks of coded rows as well; other kernels get them written out, chunk by chunk.
+    """A kernel that takes blocks of coded rows as well; others get them written out, chunk by chunk."""
 
-    Parameters
-    ----------
-    dense, coded : callable
-        The same sum, of blocks whose ``x`` is an array and of blocks whose ``x`` is a `CodedMatrix`.
-    """
+    kernel: Callable[[Block | CodedBlock, FloatArray], None]
 
-    dense: BlockKernel
-    coded: Callable[["CodedBlock", FloatArray], None]
-
-    def __call__(self, block: Block, out: FloatArray) -> None:
+    def __call__(self, block: Block | CodedBlock, out: FloatArray) -> None:
         """Add the sum of each chunk of rows to a row of ``out``."""
-        self.dense(block, out)
+        self.kernel(block, out)
 
 
 @final

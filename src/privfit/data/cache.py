@@ -12,12 +12,13 @@ from typing import Any, final
 
 import numpy as np
 
-from privfit.data.batches import BatchSizes, TextForm, read_batches
+from privfit.data.batches import BatchSizes, read_batches
 from privfit.data.blocks import CodedBlock
 from privfit.data.cache_files import Draft, Parts, drafted, missing_room, read_facts, verified
 from privfit.data.clamp import Weighting, influence_weights
 from privfit.data.coded import CodedMatrix, Layout, Storage
-from privfit.data.encode import Encoder
+from privfit.data.csv_text import TextForm
+from privfit.data.encode import AbstractEncoder
 from privfit.data.room import OnDisk
 from privfit.data.source import ArraySource
 from privfit.data.stores import AbstractRowStore, AbstractStoredRows
@@ -100,7 +101,7 @@ class RowCache(AbstractRowStore):
 
     def rows(
         self,
-        encoder: Encoder,
+        encoder: AbstractEncoder,
         *,
         norm_bound: float,
         weighting: Weighting = influence_weights,
@@ -128,7 +129,7 @@ class RowCache(AbstractRowStore):
             if self._folder is None:
                 shutil.rmtree(folder, ignore_errors=True)
 
-    def _key(self, encoder: Encoder, norm_bound: float, weighting: Weighting) -> str:
+    def _key(self, encoder: AbstractEncoder, norm_bound: float, weighting: Weighting) -> str:
         """Return what names the encoded rows: everything that they are a function of."""
         files = sorted(self._path.rglob("*")) if self._path.is_dir() else [self._path]
         stats = [(str(file.resolve()), file.stat()) for file in files if file.is_file()]
@@ -139,7 +140,7 @@ class RowCache(AbstractRowStore):
         )
         return hashlib.sha256(json.dumps(described).encode()).hexdigest()[:32]
 
-    def _write(self, draft: Draft, encoder: Encoder, norm_bound: float, weighting: Weighting) -> None:
+    def _write(self, draft: Draft, encoder: AbstractEncoder, norm_bound: float, weighting: Weighting) -> None:
         n_rows, layout = 0, encoder.layout
         for x, y in self._encoded(encoder):
             weight, bounded, response = weighting(x, y, norm_bound=norm_bound)
@@ -147,7 +148,7 @@ class RowCache(AbstractRowStore):
             draft.add(numbers=bounded.numbers, codes=bounded.codes, y=response, weight=weight)
         draft.finish({"n_rows": n_rows, "layout": asdict(layout), "storage": self._storage})
 
-    def _encoded(self, encoder: Encoder) -> Iterator[tuple[CodedMatrix, Any]]:
+    def _encoded(self, encoder: AbstractEncoder) -> Iterator[tuple[CodedMatrix, Any]]:
         for batch in read_batches(self._path, encoder.needed, self._text, _SIZES):
             if batch.num_rows:
                 with np.errstate(all="ignore"):  # a warning would depend on cells

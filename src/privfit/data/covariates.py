@@ -4,14 +4,16 @@ import numpy as np
 
 from privfit.data.columns import MISSING, UNKNOWN, ColumnValues, as_number, level_codes, naming
 from privfit.data.declarations import CategoricalColumn, Column
-from privfit.data.encode import Encoder
+from privfit.data.encode import AbstractEncoder
 from privfit.data.tables import Table, names_of_array, open_table, with_rows
 from privfit.errors import SchemaError
 
 NO_VALUE = "for which there is no prediction; drop or fill it"
 
 
-def open_covariates(data: object, encoder: Encoder, argument: str = "data", *, ordered: bool = True) -> Table:
+def open_covariates(
+    data: object, encoder: AbstractEncoder, argument: str = "data", *, ordered: bool = True
+) -> Table:
     """Open a table with the predictors of a model, all cells of which the model knows.
 
     A fit must not tell that a cell is missing or an unknown level, and reads it as the schema says, or not at
@@ -22,7 +24,7 @@ def open_covariates(data: object, encoder: Encoder, argument: str = "data", *, o
     ----------
     data : frame, mapping, array or path
         An array has the predictors of the model as its columns, in the order of the schema.
-    encoder : Encoder
+    encoder : AbstractEncoder
     argument : str
         What the caller calls the table.
     ordered : bool

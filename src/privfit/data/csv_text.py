@@ -5,6 +5,8 @@ import csv
 import gc
 import io
 import time
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from typing import Final, final
 from weakref import WeakSet
 
@@ -41,12 +43,30 @@ def _let_go() -> None:
         time.sleep(1e-3)
 
 
-def check_separator(sep: object) -> None:
-    """Raise `SchemaError` unless it can separate the cells of a CSV file."""
-    if not isinstance(sep, str):
-        raise SchemaError(f"sep must be a text of one character, got {type(sep).__name__}")
-    if len(sep) != 1 or sep in "\r\n\"'":
-        raise SchemaError("sep must be one character other than a quote or a line end")
+@dataclass(frozen=True, slots=True)
+class TextForm:
+    """How a CSV file is laid out, as in `privfit.data.tables.open_table`.
+
+    Raises
+    ------
+    SchemaError
+        If names of columns are no names, or the separator is none.
+    """
+
+    columns: Sequence[str] | None = None
+    header: bool = True
+    sep: str = ","
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.sep, str):
+            raise SchemaError(f"sep must be a text of one character, got {type(self.sep).__name__}")
+        if len(self.sep) != 1 or self.sep in "\r\n\"'":
+            raise SchemaError("sep must be one character other than a quote or a line end")
+        if self.columns is None:
+            return
+        if isinstance(self.columns, str) or not isinstance(self.columns, Iterable):
+            raise SchemaError("columns must be a list of column names")
+        object.__setattr__(self, "columns", tuple(self.columns))
 
 
 @final

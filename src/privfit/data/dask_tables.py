@@ -28,7 +28,7 @@ from privfit.data.dask_tasks import (
     together,
 )
 from privfit.data.declarations import Level
-from privfit.data.encode import Encoder
+from privfit.data.encode import AbstractEncoder
 from privfit.data.names import present
 from privfit.data.partitions import Encoding
 from privfit.data.stores import AbstractRowStore, AbstractStoredRows
@@ -109,7 +109,7 @@ class DaskTable(AbstractRowStore):
 
     def rows(
         self,
-        encoder: Encoder,
+        encoder: AbstractEncoder,
         *,
         norm_bound: float,
         weighting: Weighting = influence_weights,

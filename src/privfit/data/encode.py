@@ -1,10 +1,11 @@
 """From raw columns to bounded rows, by public facts alone."""
 
 import math
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any, Protocol
+from typing import Any, Protocol, final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -29,78 +30,94 @@ ROUNDING = 1.0 + 2.0**-30
 """Room for the rounding of norms, so that a row on the bound keeps weight 1."""
 
 
-class Encoder(Protocol):
+class AbstractEncoder(ABC):
     """Turns raw columns into encoded rows; what it produces is described by ``design``."""
+
+    __slots__ = ("_design", "_layout")
+
+    _design: Design
+    _layout: Layout
 
     @property
     def design(self) -> Design:
         """Public description of the encoded rows."""
-        ...
-
-    @property
-    def needed(self) -> tuple[str, ...]:
-        """Names of the raw columns that `encode` reads, the response last."""
-        ...
-
-    @property
-    def variables(self) -> tuple[tuple[str, Column | None], ...]:
-        """Names and declarations of the raw predictors; None where nothing is declared."""
-        ...
+        return self._design
 
     @property
     def layout(self) -> Layout:
         """How rows are kept as numbers and codes."""
-        ...
+        return self._layout
 
     @property
+    @abstractmethod
+    def needed(self) -> tuple[str, ...]:
+        """Names of the raw columns that `encode` reads, the response last."""
+
+    @property
+    @abstractmethod
+    def variables(self) -> tuple[tuple[str, Column | None], ...]:
+        """Names and declarations of the raw predictors; None where nothing is declared."""
+
+    @property
+    @abstractmethod
     def identity(self) -> str:
         """Everything that the encoding depends on, in one text: the same for encoders that do the same."""
-        ...
 
     @property
+    @abstractmethod
     def facts(self) -> "EncoderFacts":
         """What another one that encodes alike is made from, and nothing else."""
-        ...
 
     def encode(self, table: Table) -> tuple[FloatArray, FloatArray]:
-        """Return ``x`` (n, p), row-major, and ``y`` (n,); NaN marks a row that may not contribute."""
-        ...
+        """Return ``x`` (n, p), row-major float64, and ``y`` (n,).
 
+        A row with a missing cell for which no fill value or level is declared holds NaN, in ``x`` or
+        ``y``; `ArraySource` gives it weight 0.
+
+        Raises
+        ------
+        SchemaError
+            If a column is absent or its type holds neither numbers nor levels.
+        LabelError
+            If a binary response or a class holds anything but its labels and missing cells.
+        """
+        return self.encode_predictors(table), self.encode_target(table)
+
+    @abstractmethod
     def encode_coded(self, table: Table, storage: Storage = "float64") -> CodedMatrix:
         """Return ``x`` alone as numbers, stored in this type, and codes."""
-        ...
 
+    @abstractmethod
     def encode_predictors(self, table: Table) -> FloatArray:
-        """Return ``x`` (n, p) alone; the response need not be in the table."""
-        ...
+        """Return ``x`` (n, p) alone, row-major float64; the response need not be in the table."""
 
+    @abstractmethod
     def encode_target(self, table: Table) -> FloatArray:
         """Return ``y`` (n,) alone, or raise `LabelError`."""
-        ...
 
     @property
     def compared(self) -> tuple[str, ...]:
         """Names of the numeric raw predictors in which rows of the design jump."""
-        ...
+        return ()
 
+    @abstractmethod
     def derivatives(self, table: Table, name: str) -> FloatArray:
         """Return the derivatives of the raw rows of the design in a numeric raw predictor, shape (n, p).
 
         Cells beyond the bounds are taken for the bound, missing ones for what is declared for them. Jumps
         count nothing. Not finite where a row is infinitely steep, as a root is at 0.
         """
-        ...
 
 
 class EncoderFacts(Protocol):
     """Public facts that an encoder is made from, as a frozen dataclass of texts, numbers and a schema."""
 
-    def encoder(self) -> Encoder:
+    def encoder(self) -> AbstractEncoder:
         """Return the encoder, or raise what its constructor raises."""
         ...
 
 
-def predictors_as(encoder: Encoder, table: Table, storage: Storage) -> Matrix:
+def predictors_as(encoder: AbstractEncoder, table: Table, storage: Storage) -> Matrix:
     """Return ``x`` as it is to be kept: by code or in this type, written out only in float64."""
     coded = encoder.layout.has_codes or storage != "float64"
     return encoder.encode_coded(table, storage) if coded else encoder.encode_predictors(table)
@@ -130,7 +147,8 @@ class SchemaFacts:
         )
 
 
-class SchemaEncoder:
+@final
+class SchemaEncoder(AbstractEncoder):
     """Encode the columns of a table by their declarations in a schema.
 
     Numeric columns are clamped, transformed and scaled to [-1, 1]; without an intercept they are scaled
@@ -164,7 +182,7 @@ class SchemaEncoder:
     this number (or ``schema.row_norm``, if that is smaller; then ``bounded`` is False).
     """
 
-    __slots__ = ("_design", "_facts", "_identity", "_layout", "_predictors", "_target", "_target_column")
+    __slots__ = ("_facts", "_identity", "_predictors", "_target", "_target_column")
 
     def __init__(
         self,
@@ -190,16 +208,6 @@ class SchemaEncoder:
         self._design = design_within(bound, encoded, described, schema)
 
     @property
-    def design(self) -> Design:
-        """Public description of the encoded rows."""
-        return self._design
-
-    @property
-    def layout(self) -> Layout:
-        """Numbers for numeric columns, codes for categorical ones."""
-        return self._layout
-
-    @property
     def identity(self) -> str:
         """Fingerprint of the schema, names, intercept and kind of response."""
         return self._identity
@@ -219,21 +227,6 @@ class SchemaEncoder:
         """Names and declarations of the raw predictors; None where nothing is declared."""
         return self._predictors
 
-    def encode(self, table: Table) -> tuple[FloatArray, FloatArray]:
-        """Return ``x`` (n, p), row-major float64, and ``y`` (n,).
-
-        A row with a missing cell for which no fill value or level is declared holds NaN, in ``x`` or
-        ``y``; `ArraySource` gives it weight 0.
-
-        Raises
-        ------
-        SchemaError
-            If a column is absent or its type holds neither numbers nor levels.
-        LabelError
-            If a binary response or a class holds anything but its labels and missing cells.
-        """
-        return self.encode_predictors(table), self.encode_target(table)
-
     def encode_coded(self, table: Table, storage: Storage = "float64") -> CodedMatrix:
         """Return ``x`` as numbers and codes."""
         return coded_rows(self._fill, self._layout, table, storage)
@@ -241,11 +234,6 @@ class SchemaEncoder:
     def encode_predictors(self, table: Table) -> FloatArray:
         """Return ``x`` (n, p), row-major float64; the response need not be in the table."""
         return written_out(self._fill, self._layout, table)
-
-    @property
-    def compared(self) -> tuple[str, ...]:
-        """None."""
-        return ()
 
     def derivatives(self, table: Table, name: str) -> FloatArray:
         """Return the derivatives of the raw rows in a numeric column, shape (n, p)."""

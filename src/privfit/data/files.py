@@ -11,7 +11,7 @@ import pyarrow.feather as pafeather
 import pyarrow.ipc as paipc
 
 from privfit.data.columns import ColumnValues, quietly
-from privfit.data.csv_text import CheckedText, check_separator, header_names, unpacked
+from privfit.data.csv_text import CheckedText, TextForm, header_names, unpacked
 from privfit.data.declarations import WHITESPACE
 from privfit.data.names import distinct, present
 from privfit.data.parquet import read_parquet
@@ -42,12 +42,7 @@ _MARKS = (b"ARROW1", b"FEA1")
 
 
 def read_file(
-    path: str | os.PathLike[str],
-    *,
-    needed: Sequence[str] | None,
-    columns: Sequence[str] | None,
-    header: bool,
-    sep: str,
+    path: str | os.PathLike[str], needed: Sequence[str] | None, text: TextForm
 ) -> list[tuple[str, ColumnValues]]:
     """Read a Parquet file or folder, an Arrow or Feather file, or a CSV file, by its suffix.
 
@@ -59,8 +54,8 @@ def read_file(
         JSON and the like are refused.
     needed : sequence of str or None
         Columns to read; None for all.
-    columns, header, sep
-        As for `privfit.data.tables.open_table`; CSV only.
+    text : TextForm
+        Of a CSV file.
 
     Returns
     -------
@@ -72,7 +67,6 @@ def read_file(
     SchemaError
         If the file is absent, damaged or ragged, or lacks a needed column.
     """
-    check_separator(sep)
     shown, file = repr(str(path)), Path(path)
     if not file.exists():
         raise SchemaError(f"data file {shown} does not exist; check the path")
@@ -81,7 +75,7 @@ def read_file(
         return columns_of(_guarded(shown, form, lambda: _read_arrow(file, needed)))
     if form != "CSV":
         return _guarded(shown, form, lambda: read_parquet(file, needed))
-    return columns_of(read_csv(file, shown, needed=needed, columns=columns, header=header, sep=sep))
+    return columns_of(_read_csv(file, shown, needed, text))
 
 
 def form_of(file: Path) -> Form:
@@ -103,26 +97,18 @@ def columns_of(rows: pa.Table | pa.RecordBatch) -> list[tuple[str, ColumnValues]
     return list(zip(rows.schema.names, rows.columns, strict=True))
 
 
-def read_csv(
-    file: Path,
-    shown: str,
-    *,
-    needed: Sequence[str] | None,
-    columns: Sequence[str] | None,
-    header: bool,
-    sep: str,
-) -> pa.Table:
+def _read_csv(file: Path, shown: str, needed: Sequence[str] | None, text: TextForm) -> pa.Table:
     """Read a CSV file as bytes; see `read_file`. ``shown`` is the path as messages show it."""
-    names, start = csv_names(file, shown, columns=columns, header=header, sep=sep)
+    names, start = csv_names(file, shown, text)
     return _guarded(
         shown,
-        f"CSV with {len(names)} columns separated by {sep!r} in every row",
+        f"CSV with {len(names)} columns separated by {text.sep!r} in every row",
         lambda: pacsv.read_csv(
-            csv_text(file, shown, start=start, sep=sep),
+            csv_text(file, shown, start=start, sep=text.sep),
             read_options=pacsv.ReadOptions(
                 column_names=names, skip_rows=1, block_size=_BLOCK_BYTES, use_threads=True
             ),
-            parse_options=csv_form(names, sep),
+            parse_options=csv_form(names, text.sep),
             convert_options=csv_conversion(present(names, needed)),
         ),
     )
@@ -150,22 +136,20 @@ def csv_conversion(names: Sequence[str]) -> pacsv.ConvertOptions:
     )
 
 
-def csv_names(
-    file: Path, shown: str, *, columns: Sequence[str] | None, header: bool, sep: str
-) -> tuple[list[str], int]:
+def csv_names(file: Path, shown: str, text: TextForm) -> tuple[list[str], int]:
     """Return the column names of a CSV file and the number of bytes before its rows."""
     if file.suffix.lower() in FOREIGN_SUFFIXES:
         raise SchemaError(
             f"data file {shown} is of a kind that is not read; convert it to CSV, Parquet or Arrow, or pass "
             "it as a data frame; of compressed files, CSV as .gz, .bz2 or .zst is read"
         )
-    if not header:
-        if columns is None:
+    if not text.header:
+        if text.columns is None:
             raise SchemaError("columns must name the columns of a file without header")
-        return distinct(list(columns)), 0
-    if columns is not None:
+        return distinct(text.columns), 0
+    if text.columns is not None:
         raise SchemaError("columns names the columns of a file without header; set header=False too")
-    names, start = _guarded(shown, "CSV with a header in UTF-8", lambda: _header(file, shown, sep))
+    names, start = _guarded(shown, "CSV with a header in UTF-8", lambda: _header(file, shown, text.sep))
     if not names:
         raise SchemaError(f"data file {shown} is empty; pass a file with a header and rows")
     return distinct([name.strip(WHITESPACE) for name in names]), start

@@ -17,7 +17,7 @@ from privfit.data.blocks import Block, BlockKernel, CodedBlock, Pick, stacked
 from privfit.data.clamp import Weighting
 from privfit.data.coded import Matrix, Storage, kept_as
 from privfit.data.columns import ColumnValues, naming
-from privfit.data.encode import Encoder, predictors_as
+from privfit.data.encode import AbstractEncoder, predictors_as
 from privfit.data.reduction import tree_sum
 from privfit.data.response import standard_labels
 from privfit.data.room import InMemory
@@ -107,7 +107,7 @@ class Encoding:
 
     Parameters
     ----------
-    encoder : Encoder
+    encoder : AbstractEncoder
     names : tuple of str
         Columns to read.
     labelled : bool
@@ -118,7 +118,7 @@ class Encoding:
         The type that numbers are kept in.
     """
 
-    encoder: Encoder
+    encoder: AbstractEncoder
     names: tuple[str, ...]
     labelled: bool
     apart: bool

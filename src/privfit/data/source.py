@@ -326,7 +326,7 @@ def _add(kernel: BlockKernel, part: Block | CodedBlock, out: FloatArray) -> None
     if isinstance(part, Block):
         kernel(part, out)
     elif isinstance(kernel, CodedKernel):
-        kernel.coded(part, out)
+        kernel.kernel(part, out)
     else:
         for k, rows in enumerate(chunk_rows(0, out.shape[0])):
             kernel(part.part(rows).written_out(), out[k : k + 1])

@@ -5,7 +5,7 @@ from abc import ABC, abstractmethod
 from privfit.data.clamp import Weighting
 from privfit.data.coded import Storage
 from privfit.data.declarations import Level
-from privfit.data.encode import Encoder
+from privfit.data.encode import AbstractEncoder
 from privfit.data.source import RowSource
 
 
@@ -56,7 +56,7 @@ class AbstractRowStore(ABC):
 
     @abstractmethod
     def rows(
-        self, encoder: Encoder, *, norm_bound: float, weighting: Weighting, storage: Storage
+        self, encoder: AbstractEncoder, *, norm_bound: float, weighting: Weighting, storage: Storage
     ) -> AbstractStoredRows:
         """Return the encoded rows.
 

@@ -8,11 +8,12 @@ from typing import Any
 import numpy as np
 
 from privfit._checks import FloatArray, IntArray, whole
-from privfit.data.batches import BatchSizes, TextForm, read_batches
+from privfit.data.batches import BatchSizes, read_batches
 from privfit.data.blocks import Block, BlockKernel, RowTerms
 from privfit.data.caps import SlopeBounds
 from privfit.data.clamp import Weighting, influence_weights
-from privfit.data.encode import Encoder
+from privfit.data.csv_text import TextForm
+from privfit.data.encode import AbstractEncoder
 from privfit.data.reduction import CHUNK_ROWS
 from privfit.data.source import Coins
 from privfit.data.tables import Table, default_names, open_table
@@ -48,7 +49,7 @@ class RowStream:
     How often the iterable is asked depends on ``n_rows`` and the sizes of its batches alone.
     """
 
-    __slots__ = ("_batches", "_columns", "_header", "_n_rows", "_sep", "_started")
+    __slots__ = ("_batches", "_n_rows", "_started", "_text")
 
     def __init__(
         self,
@@ -59,12 +60,9 @@ class RowStream:
         header: bool = True,
         sep: str = ",",
     ) -> None:
-        self._batches, self._n_rows = batches, whole(n_rows=n_rows)
-        self._columns: tuple[str, ...] | None = None
-        if columns is not None:
-            by_number = isinstance(columns, int)
-            self._columns = default_names(whole(columns=columns)) if by_number else tuple(columns)
-        self._header, self._sep, self._started = header, sep, False
+        self._batches, self._n_rows, self._started = batches, whole(n_rows=n_rows), False
+        names = default_names(whole(columns=columns)) if isinstance(columns, int) else columns
+        self._text = TextForm(names, header, sep)
 
     def __repr__(self) -> str:
         return f"RowStream(<private rows>, n_rows={self._n_rows})"
@@ -86,14 +84,14 @@ class RowStream:
         SchemaError
             If they were not declared.
         """
-        if self._columns is None:
+        if self._text.columns is None:
             raise SchemaError(
                 "columns must give the number or the names of the columns of a stream of arrays"
             )
-        return self._columns
+        return tuple(self._text.columns)
 
     def source(
-        self, encoder: Encoder, *, norm_bound: float, weighting: Weighting = influence_weights
+        self, encoder: AbstractEncoder, *, norm_bound: float, weighting: Weighting = influence_weights
     ) -> "StreamSource":
         """Return the encoded rows. The stream is then used up.
 
@@ -113,10 +111,9 @@ class RowStream:
         batches = self._encoded(encoder)
         return StreamSource(batches, self._n_rows, size, norm_bound=norm_bound, weighting=weighting)
 
-    def _encoded(self, encoder: Encoder) -> Iterator[tuple[FloatArray, FloatArray]]:
+    def _encoded(self, encoder: AbstractEncoder) -> Iterator[tuple[FloatArray, FloatArray]]:
         if isinstance(self._batches, str | os.PathLike):
-            text = TextForm(self._columns, self._header, self._sep)
-            for batch in read_batches(self._batches, encoder.needed, text, _SIZES):
+            for batch in read_batches(self._batches, encoder.needed, self._text, _SIZES):
                 yield encoder.encode(Table.from_arrow(batch))
             return
         for batch in self._batches:
@@ -149,7 +146,7 @@ class StreamSource:
         size: int,
         *,
         norm_bound: float,
-        weighting: Weighting = influence_weights,
+        weighting: Weighting,
     ) -> None:
         self._batches: Iterator[tuple[FloatArray, FloatArray]] | None = batches
         self._n_rows, self._size, self._norm_bound = n_rows, size, norm_bound

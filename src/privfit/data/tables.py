@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from privfit._threads import each_part
 from privfit.data.columns import ColumnValues, naming, quietly, unmasked
+from privfit.data.csv_text import TextForm
 from privfit.data.files import columns_of, read_file
 from privfit.data.names import absent, present
 from privfit.errors import SchemaError
@@ -143,7 +144,7 @@ def open_table(
     if isinstance(data, Table):
         table = data
     elif isinstance(data, str | os.PathLike):
-        table = Table(read_file(data, needed=needed, columns=columns, header=header, sep=sep))
+        table = Table(read_file(data, needed, TextForm(columns, header, sep)))
     elif isinstance(data, Mapping):
         _check_indexes(data if needed is None else {name: data[name] for name in needed if name in data})
         table = Table([(name, _one_column(name, values)) for name, values in data.items()])

@@ -4,7 +4,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Any, Self, cast
+from typing import Any, Self, cast, final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,7 +23,7 @@ from privfit.data.columns import (
 )
 from privfit.data.declarations import CategoricalColumn, Column, Level, NumericColumn
 from privfit.data.design import INTERCEPT, Design, DesignColumn, Target
-from privfit.data.encode import ROUNDING
+from privfit.data.encode import ROUNDING, AbstractEncoder
 from privfit.data.reduction import each_stretch
 from privfit.data.response import (
     TargetKind,
@@ -88,7 +88,8 @@ class _Scales:
         return np.clip((held - self.center[place]) / self.half[place], -1.0, 1.0)
 
 
-class UnitScaleEncoder:
+@final
+class UnitScaleEncoder(AbstractEncoder):
     """Encode numeric predictors where no schema is declared: as they are, or clamped and scaled to [-1, 1].
 
     Parameters
@@ -116,7 +117,7 @@ class UnitScaleEncoder:
         Bounds of a numeric response, from the same.
     """
 
-    __slots__ = ("_classes", "_design", "_facts", "_names", "_scales")
+    __slots__ = ("_classes", "_facts", "_names", "_scales")
 
     def __init__(
         self,
@@ -158,37 +159,20 @@ class UnitScaleEncoder:
             columns,
             response,
         )
-        if self._classes is not None:
-            described = labelled_target(target, self._classes)
-        elif target_kind in ("binary", "class"):
-            described = Target(target, "binary", labels=(0, 1))
-        elif response is not None:
-            described = describe_target(target, response, target_kind, centered=intercept)
-        else:
-            described = Target(target, "numeric", count_bound=count_bound)
         scales = [(0.0, 1.0)] * len(self._names)
         self._scales: _Scales | None = None
         if columns is not None:
             scales = [column.scaling(centered=intercept) for column in columns]
             self._scales = _Scales.of(columns, scales)
         head = (DesignColumn(INTERCEPT, indicator=True),) if intercept else ()
-        self._design = Design(
-            columns=(
-                *head,
-                *(
-                    DesignColumn(name, *scale, number=True)
-                    for name, scale in zip(self._names, scales, strict=True)
-                ),
-            ),
-            target=described,
-            norm_bound=norm_bound,
-            bounded=columns is not None,
+        numbers = (
+            DesignColumn(name, *scale, number=True) for name, scale in zip(self._names, scales, strict=True)
         )
-
-    @property
-    def design(self) -> Design:
-        """Public description of the encoded rows."""
-        return self._design
+        described = _described(self._facts, self._classes)
+        self._design = Design((*head, *numbers), described, norm_bound, bounded=columns is not None)
+        first = len(head)
+        places = tuple(range(first, first + len(self._names)))
+        self._layout = Layout(first + len(places), bool(first), places)
 
     @property
     def needed(self) -> tuple[str, ...]:
@@ -199,16 +183,6 @@ class UnitScaleEncoder:
     def variables(self) -> tuple[tuple[str, Column | None], ...]:
         """Names and declarations of the raw predictors; None where nothing is declared."""
         return tuple((name, None) for name in self._names)
-
-    def encode(self, table: Table) -> tuple[FloatArray, FloatArray]:
-        """Return ``x`` (n, p), row-major float64, and ``y`` (n,), from the named columns of a table."""
-        return self.encode_predictors(table), self.encode_target(table)
-
-    @property
-    def layout(self) -> Layout:
-        """Numbers only."""
-        size, first = len(self._design.columns), int(self._design.has_intercept)
-        return Layout(size, bool(first), tuple(range(first, size)))
 
     @property
     def identity(self) -> str:
@@ -222,7 +196,7 @@ class UnitScaleEncoder:
 
     def encode_coded(self, table: Table, storage: Storage = "float64") -> CodedMatrix:
         """Return ``x`` as numbers."""
-        x = CodedMatrix.empty(self.layout, table.n_rows, storage)
+        x = CodedMatrix.empty(self._layout, table.n_rows, storage)
         self._fill(x.numbers, table)
         return x
 
@@ -231,11 +205,6 @@ class UnitScaleEncoder:
         x = np.empty((table.n_rows, len(self._design.columns)))
         self._fill(x, table, int(self._design.has_intercept))
         return x
-
-    @property
-    def compared(self) -> tuple[str, ...]:
-        """None."""
-        return ()
 
     def derivatives(self, table: Table, name: str) -> FloatArray:
         """Return the derivatives of the rows in a column, shape (n, p)."""
@@ -278,33 +247,16 @@ class UnitScaleEncoder:
         LabelError
             If a binary response or a class holds anything but its labels and missing cells.
         """
-        encoded = self._encoded(x)
-        response = single_column("y", y)
-        if len(response) != encoded.shape[0]:
-            raise SchemaError("y must be one-dimensional and as long as X")
-        with naming(self._design.target.name):
-            return encoded, self._response(response)
-
-    def _encoded(self, x: Any) -> FloatArray:
-        """Return ``x`` (n, p) with the constant column in front, from a 2-D array-like."""
         raw = quietly(lambda: np.asarray(unmasked(x)), "X cannot be read as an array; pass equally long rows")
         if not raw.size:
             raw = raw.reshape(0, len(self._names))
         if raw.ndim != 2 or raw.shape[1] != len(self._names):
             raise SchemaError(f"X must have exactly {len(self._names)} columns")
-        first = int(self._design.has_intercept)
-        out = np.empty((raw.shape[0], len(self._design.columns)))
-        out[:, :first] = 1.0
-        with naming("X", "argument"):
-            if raw.dtype.kind in "biuf":
-                with np.errstate(over="ignore"):
-                    out[:, first:] = raw
-            else:
-                for k in range(raw.shape[1]):
-                    out[:, first + k] = as_number(raw[:, k])
-        if self._scales is not None:
-            out[:, first:] = self._brought(out[:, first:])
-        return out
+        response = single_column("y", y)
+        if len(response) != len(raw):
+            raise SchemaError("y must be one-dimensional and as long as X")
+        predictors = ((name, raw[:, k]) for k, name in enumerate(self._names))
+        return self.encode(Table([*predictors, (self._design.target.name, response)], len(raw)))
 
     def encode_target(self, table: Table) -> FloatArray:
         """Return ``y`` (n,), from the named column of a table."""
@@ -323,6 +275,17 @@ class UnitScaleEncoder:
         y = np.array(as_number(values), dtype=np.float64)
         bound = self._design.target.count_bound
         return y if bound is None else np.where(np.isfinite(y), np.clip(y, 0.0, bound), np.nan)
+
+
+def _described(facts: UnitScaleFacts, classes: CategoricalColumn | None) -> Target:
+    """Return the public description of the response."""
+    if classes is not None:
+        return labelled_target(facts.target, classes)
+    if facts.target_kind in ("binary", "class"):
+        return Target(facts.target, "binary", labels=(0, 1))
+    if facts.response is not None:
+        return describe_target(facts.target, facts.response, facts.target_kind, centered=facts.intercept)
+    return Target(facts.target, "numeric", count_bound=facts.count_bound)
 
 
 def _side_by_side(columns: Sequence[ColumnValues]) -> NDArray[Any] | None:

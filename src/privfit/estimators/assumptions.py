@@ -8,7 +8,7 @@ from typing import Any, TypeAlias, TypeVar
 import numpy as np
 import pandas as pd
 
-from privfit._checks import FloatArray, in_range, positive
+from privfit._checks import FloatArray, in_range, optional, positive
 from privfit.data.declarations import CategoricalColumn, Column, Level, NumericColumn
 from privfit.data.schema import Schema
 from privfit.errors import InvalidArgument
@@ -102,10 +102,8 @@ class Assumptions:
                     f"spread is a fraction of the declared range, at most {WIDEST_SPREAD:g}, got {value:g}; "
                     "give standard deviations in units of the column as sd={column: ...}"
                 )
-        if self.signal is not None:
-            in_range(0.0, 10.0, signal=self.signal)
-        if self.residual_sd is not None:
-            positive(residual_sd=self.residual_sd)
+        optional(in_range, 0.0, 10.0, signal=self.signal)
+        optional(positive, residual_sd=self.residual_sd)
         for name, value in (self.sd or {}).items():
             positive(**{f"sd of {name!r}": value})
         for name, value in (self.center or {}).items():

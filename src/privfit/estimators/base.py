@@ -11,14 +11,14 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
-from privfit._checks import FloatArray, positive, sized, true_or_false
+from privfit._checks import FloatArray, optional, positive, sized, true_or_false
 from privfit._progress import running
 from privfit._sealed import sealed
 from privfit.data.columns import unmasked
 from privfit.data.covariates import NO_VALUE, open_covariates
 from privfit.data.declarations import Level
 from privfit.data.elsewhere import as_store, is_dask
-from privfit.data.encode import Encoder, SchemaEncoder
+from privfit.data.encode import AbstractEncoder, SchemaEncoder
 from privfit.data.schema import Schema, SchemaLike
 from privfit.data.stores import AbstractRowStore
 from privfit.data.stream import RowStream
@@ -225,7 +225,7 @@ class AbstractPrivateRegressor(BaseEstimator, ABC):
 
     def _open_arrays(
         self, X: Any, y: Any, model: Model, classes: Sequence[Level] | None, fewest: int
-    ) -> tuple[Encoder, Table]:
+    ) -> tuple[AbstractEncoder, Table]:
         """Return the encoder and the rows, of which there must be the ``fewest``."""
         X = numbers_of(self, X, fewest=fewest)
         response = one_dimensional(y)
@@ -249,7 +249,7 @@ class AbstractPrivateRegressor(BaseEstimator, ABC):
         model: Model,
         schema: Schema | None,
         classes: Sequence[Level] | None,
-    ) -> Encoder:
+    ) -> AbstractEncoder:
         """Return the encoder of a stream, which holds the response, too."""
         if y is not None and (schema is None or not isinstance(y, str)):
             raise InvalidArgument(
@@ -269,7 +269,7 @@ class AbstractPrivateRegressor(BaseEstimator, ABC):
         model: Model,
         schema: Schema | None,
         classes: Sequence[Level] | None,
-    ) -> Encoder:
+    ) -> AbstractEncoder:
         """Return the encoder of rows that are encoded where they lie."""
         if schema is not None:
             encoder = self._schema_encoder(schema, y, model, classes)
@@ -282,7 +282,7 @@ class AbstractPrivateRegressor(BaseEstimator, ABC):
         self._set_features(encoder, named=schema is not None or store.named)
         return encoder
 
-    def _set_features(self, encoder: Encoder, *, named: bool) -> None:
+    def _set_features(self, encoder: AbstractEncoder, *, named: bool) -> None:
         """Set the number of predictors and their names; without any, those of an earlier fit go."""
         names = encoder.needed[:-1]
         self.n_features_in_ = len(names)
@@ -296,7 +296,7 @@ class AbstractPrivateRegressor(BaseEstimator, ABC):
     ) -> UnitScaleEncoder:
         return UnitScaleEncoder(
             names,
-            norm_bound=None if self.norm_bound is None else sized(norm_bound=self.norm_bound),
+            norm_bound=optional(sized, norm_bound=self.norm_bound),
             intercept=self.fit_intercept,
             target_kind=model.target_kind,
             classes=classes,

@@ -4,7 +4,7 @@ from typing import Any, final
 
 import numpy as np
 
-from privfit._checks import FloatArray, in_range
+from privfit._checks import FloatArray, in_range, optional
 from privfit._sealed import sealed
 from privfit.data.schema import SchemaLike
 from privfit.estimators.models import Model, poisson_regression
@@ -98,8 +98,7 @@ scale_share, n_rows, unit, rows_per_unit, weights, weight_bound, ledger, dataset
 
     def _model(self) -> Model:
         bound = self.predictor_bound
-        if bound is not None:
-            in_range(0.0, LARGEST_PREDICTOR, closed="right", predictor_bound=bound)
+        optional(in_range, 0.0, LARGEST_PREDICTOR, closed="right", predictor_bound=bound)
         return poisson_regression(bound)
 
     @sealed

@@ -6,7 +6,7 @@ from privfit._checks import FloatArray
 from privfit._progress import running
 from privfit._sealed import sealed, withholding
 from privfit._threads import small_matrices
-from privfit.data.encode import Encoder
+from privfit.data.encode import AbstractEncoder
 from privfit.estimators.models import Model
 from privfit.estimators.objective import plan_fit, reporting_map
 from privfit.estimators.opened import OpenedRows, RawRows
@@ -22,13 +22,15 @@ from privfit.results.form import ModelForm
 @sealed
 @withholding
 @running("fitting")
-def fit(model: Model, encoder: Encoder, raw: RawRows, options: FitOptions) -> tuple[FitResult, FloatArray]:
+def fit(
+    model: Model, encoder: AbstractEncoder, raw: RawRows, options: FitOptions
+) -> tuple[FitResult, FloatArray]:
     """Fit a model to a table.
 
     Parameters
     ----------
     model : Model
-    encoder : Encoder
+    encoder : AbstractEncoder
         Built from public facts.
     raw : Table, RowStream or AbstractRowStore
         The rows.
@@ -65,7 +67,7 @@ def fit(model: Model, encoder: Encoder, raw: RawRows, options: FitOptions) -> tu
 
 
 def carry_out(
-    model: Model, encoder: Encoder, options: FitOptions, oracle: Oracle
+    model: Model, encoder: AbstractEncoder, options: FitOptions, oracle: Oracle
 ) -> tuple[FitResult, FloatArray]:
     """Ask an oracle all that is planned and return what `fit` does."""
     problem = oracle.problem
@@ -94,7 +96,7 @@ def _penalty(l2: float) -> str:
 def _result(
     *,
     model: Model,
-    encoder: Encoder,
+    encoder: AbstractEncoder,
     options: FitOptions,
     oracle: Oracle,
     inference: Inference,

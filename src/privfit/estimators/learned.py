@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from privfit._checks import column_name
 from privfit._sealed import sealed
-from privfit.data.batches import TextForm
+from privfit.data.csv_text import TextForm
 from privfit.data.draft import Draft
 from privfit.data.encode import SchemaEncoder
 from privfit.data.schema import SchemaLike

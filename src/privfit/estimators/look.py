@@ -7,7 +7,7 @@ from typing import final
 from privfit._progress import running
 from privfit._sealed import sealed, withholding
 from privfit.data.draft import Draft
-from privfit.data.encode import Encoder
+from privfit.data.encode import AbstractEncoder
 from privfit.data.stream import RowStream
 from privfit.errors import InvalidArgument, PlanViolation
 from privfit.estimators.models import linear_regression
@@ -62,13 +62,13 @@ class Look:
 @withholding
 @running("learning bounds")
 def look_at(
-    encoder: Encoder, raw: RawRows, options: FitOptions, names: Sequence[str], allowance: Allowance
+    encoder: AbstractEncoder, raw: RawRows, options: FitOptions, names: Sequence[str], allowance: Allowance
 ) -> Look:
     """Look at the first of the encoded columns after a constant, and at the response if there are more names.
 
     Parameters
     ----------
-    encoder : Encoder
+    encoder : AbstractEncoder
         With an intercept. It scales numbers to [-1, 1] by bounds that hold nearly all there are.
     raw : Table, RowStream or AbstractRowStore
     options : FitOptions

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from privfit._checks import FloatArray, in_range, sized
+from privfit._checks import FloatArray, in_range, optional, sized
 from privfit.data.clamp import Weighting, default_norm_bound, influence_weights, schweppe_weights
 from privfit.data.design import Design
 from privfit.data.source import MOST_ROWS
@@ -36,8 +36,7 @@ def make_problem(model: Model, design: Design, options: FitOptions, *, n_rows: i
     if loss.has_scale:
         start.append(0.5 if design.target.bounded else 1.0)
     declared = design.norm_bound
-    if declared is not None:
-        sized(norm_bound=declared)
+    optional(sized, norm_bound=declared)
     problem = Problem(
         loss=loss,
         columns=design.names,

@@ -6,10 +6,10 @@ from typing import Self, TypeAlias, final
 
 import numpy as np
 
-from privfit.data.batches import TextForm
 from privfit.data.coded import Storage, storage_of
+from privfit.data.csv_text import TextForm
 from privfit.data.elsewhere import as_store
-from privfit.data.encode import Encoder, predictors_as
+from privfit.data.encode import AbstractEncoder, predictors_as
 from privfit.data.shares import RowShares
 from privfit.data.source import MOST_ROWS, ArraySource, RowSource
 from privfit.data.stores import AbstractRowStore, AbstractStoredRows
@@ -35,7 +35,7 @@ class OpenedRows:
 
     Parameters
     ----------
-    encoder : Encoder
+    encoder : AbstractEncoder
     options : FitOptions
     problem : Problem
     table : Table, RowStream or AbstractStoredRows
@@ -43,14 +43,14 @@ class OpenedRows:
         Which unit each row belongs to and how much it counts; None if all count alike.
     """
 
-    encoder: Encoder
+    encoder: AbstractEncoder
     options: FitOptions
     problem: Problem
     table: Table | RowStream | AbstractStoredRows
     shares: RowShares | None
 
     @classmethod
-    def of(cls, model: Model, encoder: Encoder, raw: RawRows, options: FitOptions) -> Self:
+    def of(cls, model: Model, encoder: AbstractEncoder, raw: RawRows, options: FitOptions) -> Self:
         """Count the rows, or raise where there are none, too few, or more than the options allow to read."""
         if isinstance(raw, RowStream):
             refuse_many_passes(options)
@@ -90,7 +90,7 @@ class OpenedRows:
         return encoded
 
 
-def rows_of(data: object, encoder: Encoder, options: FitOptions, text: TextForm) -> RawRows:
+def rows_of(data: object, encoder: AbstractEncoder, options: FitOptions, text: TextForm) -> RawRows:
     """Return the rows that an encoder and the shares of rows need, from whatever holds them."""
     if isinstance(data, RowStream):
         return data
@@ -117,14 +117,16 @@ def refuse_many_passes(options: FitOptions) -> None:
         )
 
 
-def stored_problem(model: Model, encoder: Encoder, store: AbstractRowStore, options: FitOptions) -> Problem:
+def stored_problem(
+    model: Model, encoder: AbstractEncoder, store: AbstractRowStore, options: FitOptions
+) -> Problem:
     """Return the public problem of rows that are not encoded yet, and perhaps not counted."""
     known = store.n_rows or options.n_rows
     return make_problem(model, encoder.design, options, n_rows=public_rows(known or MOST_ROWS, options))
 
 
 def _stored(
-    model: Model, encoder: Encoder, store: AbstractRowStore, options: FitOptions
+    model: Model, encoder: AbstractEncoder, store: AbstractRowStore, options: FitOptions
 ) -> AbstractStoredRows:
     """Return the rows of a store, encoded where they lie, once public facts allow the fit."""
     if not options.shares.plain:

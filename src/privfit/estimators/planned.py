@@ -21,7 +21,7 @@ from privfit.results.coefficient_plot import need_matplotlib
 from privfit.results.numbers import confidence, percent, significant
 from privfit.results.printer import Column
 from privfit.results.statement import PrivacyStatement
-from privfit.results.summary import AbstractTable, Summary
+from privfit.results.summary import AbstractTable, Summary, rows_of
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -123,9 +123,7 @@ class PlannedFit(AbstractTable):
                 Column("noise %", "percent"),
                 Column("finite %", "percent"),
             ),
-            rows=tuple(
-                (name, tuple(row)) for name, row in zip(table.index, table.to_numpy().tolist(), strict=True)
-            ),
+            rows=rows_of(self.names, table),
             footers=self._footers(table),
         )
 

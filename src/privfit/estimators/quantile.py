@@ -2,7 +2,7 @@
 
 from typing import final
 
-from privfit._checks import in_range, positive
+from privfit._checks import in_range, optional, positive
 from privfit.data.schema import SchemaLike
 from privfit.estimators.models import Model, quantile_regression
 from privfit.estimators.regressors import AbstractLinearRegressor
@@ -93,5 +93,5 @@ scale_share, n_rows, unit, rows_per_unit, weights, weight_bound, ledger, dataset
         self.random_state = random_state
 
     def _model(self) -> Model:
-        width = None if self.width is None else positive(width=self.width)
+        width = optional(positive, width=self.width)
         return quantile_regression(in_range(0.0, 1.0, closed="neither", quantile=self.quantile), width)

@@ -4,7 +4,7 @@ from typing import Any, final
 
 from sklearn.base import RegressorMixin
 
-from privfit._checks import FloatArray, positive, sized
+from privfit._checks import FloatArray, optional, positive, sized
 from privfit._sealed import sealed
 from privfit.data.schema import SchemaLike
 from privfit.estimators.base import AbstractPrivateRegressor
@@ -113,8 +113,7 @@ scale_share, n_rows, unit, rows_per_unit, weights, weight_bound, ledger, dataset
         self.random_state = random_state
 
     def _model(self) -> Model:
-        bound = self.residual_bound
-        return linear_regression(None if bound is None else positive(residual_bound=bound))
+        return linear_regression(optional(positive, residual_bound=self.residual_bound))
 
 
 @final

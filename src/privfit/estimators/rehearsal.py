@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 from typing import Self, final
 
 from privfit._checks import FloatArray, whole
-from privfit.data.encode import Encoder
+from privfit.data.encode import AbstractEncoder
 from privfit.data.schema import Schema
 from privfit.data.tables import open_table
 from privfit.errors import FormulaError, Incompatible, TooLittleData
@@ -35,7 +35,7 @@ class Rehearsal:
     Parameters
     ----------
     model : Model
-    encoder : Encoder
+    encoder : AbstractEncoder
     rows : tuple of array
         Encoded stand-in rows ``x`` (m, p) and their responses ``y`` (m,).
     schema : Schema
@@ -47,7 +47,7 @@ class Rehearsal:
     """
 
     model: Model
-    encoder: Encoder
+    encoder: AbstractEncoder
     rows: tuple[FloatArray, FloatArray]
     schema: Schema
     assumptions: Assumptions
@@ -57,7 +57,7 @@ class Rehearsal:
     def prepare(
         cls,
         model: Model,
-        encoder_of: Callable[[Schema], Encoder],
+        encoder_of: Callable[[Schema], AbstractEncoder],
         schema: Schema,
         assumptions: Assumptions,
         bounds: OpenBounds | None = None,
@@ -157,7 +157,7 @@ class Rehearsal:
 
     def _fit(
         self,
-        encoder: Encoder,
+        encoder: AbstractEncoder,
         rows: tuple[FloatArray, FloatArray],
         options: FitOptions,
         problem: Problem,

@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 from typing import Self, final
 
 from privfit._checks import FloatArray
-from privfit.data.encode import Encoder, SchemaEncoder
+from privfit.data.encode import AbstractEncoder, SchemaEncoder
 from privfit.data.schema import Schema
 from privfit.data.tables import Table
 from privfit.estimators.look import asked, planned_look
@@ -44,7 +44,7 @@ class RehearsedLook:
     bounds: OpenBounds
     names: tuple[str, ...]
     outline: Schema
-    encoder_of: Callable[[Schema], Encoder]
+    encoder_of: Callable[[Schema], AbstractEncoder]
     table: Table
     rough: SchemaEncoder
     places: tuple[FloatArray, FloatArray]
@@ -55,7 +55,7 @@ class RehearsedLook:
         bounds: OpenBounds,
         names: tuple[str, ...],
         outline: Schema,
-        encoder_of: Callable[[Schema], Encoder],
+        encoder_of: Callable[[Schema], AbstractEncoder],
         table: Table,
     ) -> Self:
         """Encode the rows for the look."""
@@ -66,7 +66,7 @@ class RehearsedLook:
         """Return the options of the fit of ``n_rows`` rows that follows a look, whatever that shows."""
         return replace(options, before=self._planned(options, n_rows=n_rows)[1].releases)
 
-    def within(self, options: FitOptions, *, n_rows: int) -> tuple[Encoder, FitOptions]:
+    def within(self, options: FitOptions, *, n_rows: int) -> tuple[AbstractEncoder, FitOptions]:
         """Return the encoder of a fit within the bounds that a look shows, and the options of the fit.
 
         Raises

@@ -4,9 +4,9 @@ import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 
-from privfit._checks import in_range, positive
+from privfit._checks import in_range, optional, positive
 from privfit.data.design import INTERCEPT
-from privfit.data.encode import Encoder
+from privfit.data.encode import AbstractEncoder
 from privfit.errors import Incompatible, InvalidArgument, TooLittleData
 from privfit.estimators.forecast import Forecast
 from privfit.estimators.models import Model
@@ -49,10 +49,10 @@ class Wanted:
         Which coefficient a single number is about; may be left out where there is only one slope.
     """
 
-    width: float | Mapping[str, float] | None = None
-    power: float | None = None
-    effect: float | Mapping[str, float] | None = None
-    coefficient: str | None = None
+    width: float | Mapping[str, float] | None
+    power: float | None
+    effect: float | Mapping[str, float] | None
+    coefficient: str | None
 
     def __post_init__(self) -> None:
         if (self.power is None) != (self.effect is None):
@@ -61,8 +61,7 @@ class Wanted:
             )
         if (self.width is None) == (self.power is None):
             raise InvalidArgument("give one target: width, or power and effect, or accuracy")
-        if self.power is not None:
-            in_range(0.05, 1.0, closed="neither", power=self.power)
+        optional(in_range, 0.05, 1.0, closed="neither", power=self.power)
 
     def targets(self, names: tuple[str, ...]) -> dict[int, float]:
         """Return the wanted width or effect of each coefficient that matters, by position."""
@@ -213,14 +212,14 @@ class AccuracyPlan:
 
 
 def accuracy_plan(
-    model: Model, encoder: Encoder, options: FitOptions, *, accuracy: float, radius: float | None
+    model: Model, encoder: AbstractEncoder, options: FitOptions, *, accuracy: float, radius: float | None
 ) -> AccuracyPlan:
     """Return steps and rows for an expected excess risk of ``accuracy``, see `AccuracyPlan`.
 
     Parameters
     ----------
     model : Model
-    encoder : Encoder
+    encoder : AbstractEncoder
     options : FitOptions
         Its budget, relation and ridge.
     accuracy : float

@@ -8,7 +8,7 @@ from privfit._checks import in_range, positive
 from privfit._sealed import sealed, withholding
 from privfit.data.declarations import NumericColumn
 from privfit.data.draft import Draft
-from privfit.data.encode import Encoder, SchemaEncoder
+from privfit.data.encode import AbstractEncoder, SchemaEncoder
 from privfit.data.schema import Schema, SchemaLike, as_schema
 from privfit.data.stores import AbstractRowStore
 from privfit.data.stream import RowStream
@@ -80,7 +80,7 @@ class OpenBounds:
         """Return what may be spent on them."""
         return options.allowance.split([self.share, 1.0 - self.share])[0]
 
-    def read_by(self, encoder: Encoder) -> tuple[str, ...]:
+    def read_by(self, encoder: AbstractEncoder) -> tuple[str, ...]:
         """Return the columns without bounds that an encoder reads."""
         return tuple(name for name in self.draft.unbounded if name in encoder.needed)
 
@@ -113,11 +113,11 @@ def declared(schema: SchemaLike, bounds: OpenBounds | None) -> Schema:
 @sealed
 def bought_schema(
     model: Model,
-    encoder_of: Callable[[Schema], Encoder],
+    encoder_of: Callable[[Schema], AbstractEncoder],
     raw: RawRows,
     options: FitOptions,
     bounds: OpenBounds,
-) -> tuple[Encoder, FitOptions]:
+) -> tuple[AbstractEncoder, FitOptions]:
     """Return the encoder of a fit within the bounds that a draft lacks, and the options of the fit.
 
     Only those of the columns that it reads are bought, others keep the widest.
@@ -180,7 +180,7 @@ def bought_scales(
 @withholding
 def _check(
     model: Model,
-    encoder: Encoder,
+    encoder: AbstractEncoder,
     raw: RawRows,
     options: FitOptions,
     *,

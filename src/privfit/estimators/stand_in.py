@@ -13,7 +13,7 @@ from privfit.data.blocks import Block, BlockKernel, RowTerms
 from privfit.data.caps import SlopeBounds
 from privfit.data.declarations import CategoricalColumn, Column, NumericColumn
 from privfit.data.design import INTERCEPT, Design, Target
-from privfit.data.encode import Encoder
+from privfit.data.encode import AbstractEncoder
 from privfit.data.schema import Schema
 from privfit.data.source import ArraySource, Coins, RowSource
 from privfit.data.tables import Table, open_table, with_rows
@@ -119,7 +119,7 @@ def standing_in(rows: tuple[FloatArray, FloatArray], problem: Problem, n_rows: i
 
 
 def stand_in_rows(
-    encoder: Encoder, schema: Schema, assumptions: Assumptions
+    encoder: AbstractEncoder, schema: Schema, assumptions: Assumptions
 ) -> tuple[FloatArray, FloatArray]:
     """Return encoded rows ``x`` (m, p) and responses ``y`` (m,) as the assumptions have them.
 
@@ -136,7 +136,7 @@ def stand_in_rows(
     return _complete(x, y)
 
 
-def complete_rows(encoder: Encoder, table: Table) -> tuple[FloatArray, FloatArray]:
+def complete_rows(encoder: AbstractEncoder, table: Table) -> tuple[FloatArray, FloatArray]:
     """Return the encoded rows ``x`` (m, p) and ``y`` (m,) of a table that lack no cell."""
     return _complete(*encoder.encode(table))
 
@@ -146,7 +146,7 @@ def _complete(x: FloatArray, y: FloatArray) -> tuple[FloatArray, FloatArray]:
     return x[kept], y[kept]
 
 
-def stand_in_table(encoder: Encoder, schema: Schema, assumptions: Assumptions) -> Table:
+def stand_in_table(encoder: AbstractEncoder, schema: Schema, assumptions: Assumptions) -> Table:
     """Return rows as the assumptions have them, as they come: no bound of the response cuts them.
 
     Parameters and errors as in `stand_in_rows`. Rows of a reference table may lack cells.
@@ -159,7 +159,9 @@ def stand_in_table(encoder: Encoder, schema: Schema, assumptions: Assumptions) -
     return table.joined([(response, _raw(np.nan_to_num(y), encoder.design.target, schema[response]))])
 
 
-def _assumed(encoder: Encoder, schema: Schema, assumptions: Assumptions) -> tuple[Table, FloatArray | None]:
+def _assumed(
+    encoder: AbstractEncoder, schema: Schema, assumptions: Assumptions
+) -> tuple[Table, FloatArray | None]:
     """Return raw rows, and the chances (m,) by which their responses are drawn; None if they have some."""
     names, response = encoder.needed[:-1], encoder.needed[-1]
     assumptions.check(schema, response)
@@ -219,7 +221,7 @@ def _levels(column: CategoricalColumn, uniform: FloatArray, shares: FloatArray) 
 
 
 def _responses(
-    encoder: Encoder, schema: Schema, assumptions: Assumptions, rows: tuple[FloatArray, FloatArray]
+    encoder: AbstractEncoder, schema: Schema, assumptions: Assumptions, rows: tuple[FloatArray, FloatArray]
 ) -> FloatArray:
     """Return encoded responses that follow the assumed model, before bounds cut them; NaN for rows with NaN.
 

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from privfit._checks import RelationName, positive
 from privfit._sealed import sealed
-from privfit.data.batches import TextForm
+from privfit.data.csv_text import TextForm
 from privfit.data.schema import SchemaLike
 from privfit.estimators.budget import choose_budget
 from privfit.estimators.models import support_vector_machine
@@ -51,74 +51,23 @@ def svm(
     Parameters
     ----------
     formula : str
-        Response and terms in the notation of R and statsmodels: ``"income ~ age + C(sex) * hours"``.
-        Categorical columns are coded by indicators against their first level. Inside a term, arithmetic,
-        comparisons and functions of one row (``np.log``, ``np.sqrt``, ``np.maximum`` ...) are allowed;
-        anything that looks across rows, such as a mean, is not, because it would mix private rows.
-    data : frame, mapping, array or path
-        pandas, polars or Arrow table, mapping of arrays, or the path of a CSV, Parquet or Arrow file. Only
-        columns in the formula are read.
-    schema : Schema, mapping or path
-        What is publicly known of each column: its bounds or its levels; see `privfit.Schema`. Values beyond
-        the bounds are moved to the nearest bound. Bounds must come from outside knowledge, never from these
-        data.
-    epsilon : float, default 1.0
-        How much the published numbers may reveal of any one row. The odds that anyone would give for what a
-        row contains, after seeing the result, differ by a factor of at most ``exp(epsilon)`` from what they
-        would be had another row stood in its place. Smaller is safer and noisier; 0.1 to 3 is usual.
-    delta : float, default 1e-6
-        Probability with which that limit may fail; take it well below one over the number of rows.
-    budget : Budget, optional
-        In place of ``epsilon`` and ``delta``, for other notions: ``Budget.gdp(mu)``, ``Budget.zcdp(rho)``.
-    solver : str or solver, default "auto"
-        How the coefficients are found. ``"non-private"`` gives the ordinary estimate without noise, for
-        comparison on data that need no protection.
-    relation : {"replace", "add_remove"}
-        What is hidden: the contents of a row, or also whether it is in the table at all.
-    l2 : float, default 0.0
-        Ridge weight on the coefficients of the scaled columns, the intercept excepted.
-    inference : bool, default True
-        Whether to spend about a quarter of the budget on standard errors.
-    scale : {"private"}, optional
-        Learn the bounds of numeric columns that the schema leaves open, with differential privacy and as a
-        part of the same budget. The formula must make sense within any bounds that can come out: declare
-        those that a term needs, as ``lower`` for a logarithm.
-    scale_share : float, default 0.1
-        Part of the squared budget (of a pure one, as for two releases) for that.
-    n_rows : int, optional
-        Public approximate number of rows, or of values of ``unit``, needed under
-        ``relation="add_remove"``, where the exact one is private.
-    unit : str, optional
-        Column that identifies a person, where one has several rows: the result then protects all of them
-        together. By default the one that the schema marks, or every row for itself.
-    rows_per_unit : int, default 1
-        Rows of a person up to which all rows count alike; those of one with more share what this many
-        count. With 1 every person counts alike.
-    weights : str, optional
-        Column of survey weights. Its upper bound in the schema is the largest weight that counts in full.
-    ledger : Ledger or path, optional
-        Account that the fit is charged to, before a row is read.
-    dataset : str, optional
-        Name of the data in the ledger.
-    random_state : int, RandomState or Generator, optional
-        Makes the noise repeatable, for tests and teaching. The result is then marked *not private*.
+        Such as ``"income ~ age + C(sex) * hours"``.
     width : float, default 1.0
         Width of the parabola that replaces the kink of the hinge loss, in units of the margin. Smaller is
         closer to the hinge loss, and noisier.
-    sep, header, columns
-        Layout of a CSV file: its separator, whether its first line holds the names, and the names if not.
+    data, schema, epsilon, delta, budget, solver, relation, l2, inference, scale, scale_share, n_rows, unit, \
+rows_per_unit, weights, ledger, dataset, random_state, sep, header, columns
+        As in `logit`.
 
     Returns
     -------
     FitResult
-        Coefficients in the units of the columns, standard errors and intervals that include the privacy
-        noise, and the guarantee: ``params``, ``bse``, ``conf_int()``, ``summary()``, ``privacy``.
+        As that of `logit`.
 
     Raises
     ------
     PrivfitError
-        A named subclass. Arguments, schema and formula are checked before the data are opened, and nothing is
-        spent unless the fit can go ahead; only what looks for ``scale`` show can end it after they are spent.
+        As in `logit`.
 
     Notes
     -----

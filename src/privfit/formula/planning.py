@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Self
 
 from privfit._checks import RelationName, coverage
-from privfit.data.encode import Encoder
+from privfit.data.encode import AbstractEncoder
 from privfit.data.schema import Schema, SchemaLike
 from privfit.data.shares import ShareRule
 from privfit.errors import InvalidArgument
@@ -356,7 +356,7 @@ class _Regression:
             raise InvalidArgument("target is named by the formula; leave it out")
         return cls(regression, formula, target)
 
-    def encoder(self, schema: Schema) -> Encoder:
+    def encoder(self, schema: Schema) -> AbstractEncoder:
         return encoder_of(schema, self.formula, self.target, self.model.target_kind)
 
     def rehearsal(self, schema: Schema, assumptions: Assumptions, bounds: OpenBounds | None) -> Rehearsal:

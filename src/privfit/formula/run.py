@@ -3,8 +3,8 @@
 from dataclasses import dataclass, replace
 
 from privfit._progress import running
-from privfit.data.batches import TextForm
-from privfit.data.encode import Encoder
+from privfit.data.csv_text import TextForm
+from privfit.data.encode import AbstractEncoder
 from privfit.data.schema import Schema, SchemaLike
 from privfit.data.shares import ShareRule
 from privfit.data.stream import RowStream
@@ -59,7 +59,7 @@ def fit_formula(
     def encoder_of(known: Schema) -> FormulaEncoder:
         return FormulaEncoder(formula, known, target_kind=model.target_kind)
 
-    encoder: Encoder = encoder_of(outline)
+    encoder: AbstractEncoder = encoder_of(outline)
     _check(model, encoder, options)
     with running("fitting"):
         rows = rows_of(data, encoder, options, text)
@@ -69,7 +69,7 @@ def fit_formula(
         return fit(model, encoder, rows, options)[0]
 
 
-def _check(model: Model, encoder: Encoder, options: FitOptions) -> None:
+def _check(model: Model, encoder: AbstractEncoder, options: FitOptions) -> None:
     """Raise what `fit` would raise by public facts alone."""
     _ = options.method
     n_rows = public_rows(_STAND_IN_ROWS, options)

@@ -11,7 +11,7 @@ from privfit._checks import FloatArray
 from privfit.inference.arrival import UNKNOWN, Turning
 from privfit.inference.combine import Anchor, Estimate, anchor, one_step
 from privfit.inference.covariance import Bread
-from privfit.solvers.base import Step, gradients_of
+from privfit.solvers.base import Step
 
 _BELIEVED = 0.999
 """Probability with which noise alone passes for agreement of the steps."""
@@ -85,12 +85,13 @@ def deviations(steps: Sequence[Step], bread: Bread, bend: FloatArray | None) -> 
     ``norm(bend @ d) norm(M d) / 2``. Neither its sign nor its direction is known: its square is added to
     the variance in any direction. The distance d is that from the estimate that follows, found in rounds.
     """
-    points, gradients, noise = (np.array(part) for part in gradients_of(steps))
+    noise = np.array([step.release.sd for step in steps])
     if bend is None or not noise.all():
         return noise.tolist()
-    sds, estimate = noise, points[-1] - bread.inverse @ gradients[-1]
+    last = steps[-1]
+    sds, estimate = noise, last.release.at - bread.inverse @ last.gradient
     for _ in range(_ROUNDS):
-        away = points - estimate
+        away = np.array([step.release.at - estimate for step in steps])
         changed = np.linalg.norm(away @ bend.T, axis=1) * np.linalg.norm(away @ bread.matrix, axis=1)
         sds = np.hypot(noise, 0.5 * changed)
         around = anchor(steps, sds.tolist())

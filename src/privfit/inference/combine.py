@@ -8,13 +8,13 @@ budget of those steps. The transient of the solver drops out.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
 from privfit._checks import FloatArray
 from privfit.inference.covariance import Bread
-from privfit.solvers.base import Solution, Step, gradients_of, precision_average, precision_weights
+from privfit.solvers.base import Solution, Step, precision_weights, weighted_average
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -76,10 +76,12 @@ class Estimate:
 
 def anchor(steps: Sequence[Step], sds: Sequence[float] | None = None) -> Anchor:
     """Average points and gradients of the steps by precision: of their noise, or of what ``sds`` says."""
-    points, gradients, noise = gradients_of(steps)
-    sds = noise if sds is None else sds
-    theta, gradient, sd = precision_average(points, gradients, sds)
-    return Anchor(theta, gradient, steps[-1].preconditioner, sd, tuple(steps), precision_weights(sds))
+    seen = [step.seen for step in steps]
+    if sds is not None:
+        seen = [replace(one, sd=sd) for one, sd in zip(seen, sds, strict=True)]
+    parts = precision_weights([one.sd for one in seen])
+    mean = weighted_average(seen, parts)
+    return Anchor(mean.at, mean.gradient, steps[-1].preconditioner, mean.sd, tuple(steps), parts)
 
 
 def one_step(around: Anchor, bread: Bread) -> Estimate:

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy import stats
 
-from privfit._checks import FloatArray, one_of
+from privfit._checks import FloatArray, one_of, optional
 from privfit.solvers.base import quadratic_forms
 
 Adjustment: TypeAlias = Literal["bonferroni", "holm", "fdr_bh"]
@@ -51,8 +51,7 @@ def combination_errors(
 
 def check_adjustment(method: object) -> None:
     """Raise `InvalidArgument` unless this is the name of an adjustment, or None."""
-    if method is not None:
-        one_of(get_args(Adjustment), adjust=method)
+    optional(one_of, get_args(Adjustment), adjust=method)
 
 
 def adjusted_pvalues(pvalues: ArrayLike, method: Adjustment) -> FloatArray:

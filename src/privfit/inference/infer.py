@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from privfit._checks import FloatArray, in_range
+from privfit._checks import FloatArray, in_range, optional
 from privfit.inference.agreement import widened
 from privfit.inference.arrival import (
     UNKNOWN,
@@ -19,6 +19,7 @@ from privfit.inference.arrival import (
 )
 from privfit.inference.combine import Anchor, Estimate, anchor, last_iterate, one_step
 from privfit.inference.controls import (
+    Shift,
     hidden_numbers,
     hidden_slopes,
     in_parameter,
@@ -68,9 +69,8 @@ class BudgetSplit:
     meat: float | None = None
 
     def __post_init__(self) -> None:
-        most = 0.0 if self.bread is None else in_range(0.0, 1.0, closed="neither", bread=self.bread)
-        if self.meat is not None:
-            in_range(0.0, 1.0 - most, closed="neither", meat=self.meat)
+        bread = optional(in_range, 0.0, 1.0, closed="neither", bread=self.bread) or 0.0
+        optional(in_range, 0.0, 1.0 - bread, closed="neither", meat=self.meat)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -153,8 +153,7 @@ def infer(solution: Solution, oracle: Oracle, *, directions: FloatArray) -> Infe
     cov_sampling = with_variance(cov_sampling, short / problem.n_rows)
     unknown = hidden(reported, bread) | uncontrolled(problem, directions, bread, solution.at_bounds)
     if from_point:
-        settled = settle(solution, bread, reported, np.diag(cov_sampling))
-        estimate, astray = settled.estimate, settled.unsettled
+        estimate, astray = settle(solution, bread, reported, np.diag(cov_sampling))
     else:
         estimate, astray = _along_steps(
             solution, directions, bread=on_the_way, center=center, sampling=sampling
@@ -186,10 +185,15 @@ def infer(solution: Solution, oracle: Oracle, *, directions: FloatArray) -> Infe
     cov_noise[unknown, unknown] = np.inf
     freedom = (np.where(unknown, np.inf, each) for each in (dof, joint_dof))
     covariances = (_times(unit, each) for each in (cov_sampling, cov_noise))
-    lost = np.flatnonzero(np.any(hidden_numbers(problem, bread, solution.at_bounds), axis=0))
-    of_slopes = (shifts[k].place for k in np.flatnonzero(far.any(axis=1)))
-    hiding = (*(problem.numbers[k][0] for k in lost), *of_slopes)
+    hiding = _hiding(solution, bread, [shifts[k] for k in np.flatnonzero(far.any(axis=1))])
     return Inference(*_parameter(problem, theta), *covariances, *freedom, hiding=hiding)
+
+
+def _hiding(solution: Solution, bread: Bread, shifts: Sequence[Shift]) -> tuple[int, ...]:
+    """Return the places of numbers that noise hides, of every row or within the levels of these shifts."""
+    numbers = solution.problem.numbers
+    lost = np.flatnonzero(np.any(hidden_numbers(solution.problem, bread, solution.at_bounds), axis=0))
+    return (*(numbers[k][0] for k in lost), *(shift.place for shift in shifts))
 
 
 def _along_steps(

@@ -8,7 +8,7 @@ too far. Whether it is, and whether the last one is, the distances of released p
 """
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 
@@ -21,7 +21,6 @@ from privfit.solvers.base import (
     Solution,
     Step,
     keep_scale_positive,
-    precision_weights,
     quadratic_forms,
     take_step,
 )
@@ -63,22 +62,9 @@ def polished(solution: Solution, oracle: Oracle) -> Solution:
     return replace(solution, theta=theta, steps=tuple(steps), report="one-step")
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Polished:
-    """The estimate that Newton steps lead to.
-
-    Parameters
-    ----------
-    estimate : Estimate
-    unsettled : bool array of shape (k,)
-        Which reported coefficients may be too far from the optimum for their variance to be believed.
-    """
-
-    estimate: Estimate
-    unsettled: np.ndarray
-
-
-def settle(solution: Solution, bread: Bread, directions: FloatArray, sampling: FloatArray) -> Polished:
+def settle(
+    solution: Solution, bread: Bread, directions: FloatArray, sampling: FloatArray
+) -> tuple[Estimate, np.ndarray]:
     """Return the estimate from the last two gradients, or from the last one where the other is too far.
 
     Parameters
@@ -91,18 +77,21 @@ def settle(solution: Solution, bread: Bread, directions: FloatArray, sampling: F
         Reported coefficients as linear functions of the parameter.
     sampling : array of shape (k,)
         Their sampling variances.
+
+    Returns
+    -------
+    estimate : Estimate
+    unsettled : bool array of shape (k,)
+        Which reported coefficients may be too far from the optimum for their variance to be believed.
     """
     noisy = solution.steps[-1].release.sd > 0.0
     count = N_COMBINED if noisy else 1
     while True:
-        steps = solution.steps[-count:]
-        estimate = one_step(anchor(steps), bread)
+        estimate = one_step(anchor(solution.steps[-count:]), bread)
         noise = quadratic_forms(directions, estimate.cov_noise)
-        far = _unsettled(
-            solution, estimate, bread, count=count, directions=directions, variance=sampling + noise
-        )
+        far = _unsettled(solution, estimate, bread, directions=directions, variance=sampling + noise)
         if count == 1 or not far.any():
-            return Polished(estimate, far)
+            return estimate, far
         count -= 1
 
 
@@ -111,11 +100,10 @@ def _unsettled(
     estimate: Estimate,
     bread: Bread,
     *,
-    count: int,
     directions: FloatArray,
     variance: FloatArray,
 ) -> np.ndarray:
-    """Return which coefficients linearisation at the last ``count`` points may leave too far off.
+    """Return which coefficients linearisation at the points of an estimate may leave too far off.
 
     With ``gamma`` from `bending`, a Hessian changes by a factor of at most about ``1 + gamma r`` over a
     distance r. So an estimate ``theta_k - M^-1 g_k`` with M from within r of both ``theta_k`` and the optimum
@@ -126,17 +114,15 @@ def _unsettled(
     where ``gamma r > 1`` from the last point, where M itself says little. Distances are those between
     released points, so all this is post-processing.
     """
-    steps = solution.steps[-count:]
-    weights = precision_weights([step.release.sd for step in steps])
-    moves = np.array([step.release.at - estimate.theta for step in steps])
+    moves = np.array([step.release.at - estimate.theta for step in estimate.steps])
     gamma = bending(solution.problem, estimate.theta)
     if gamma * float(np.linalg.norm(moves[-1])) > 1.0:
         return np.ones(len(directions), dtype=bool)
     radius = float(np.linalg.norm(moves, axis=1).max())
-    if radius**2 <= _EXPLAINED * _noise_in_points(solution, count, estimate):
+    if radius**2 <= _EXPLAINED * _noise_in_points(solution, estimate):
         return np.zeros(len(directions), dtype=bool)
     lengths = np.sqrt(quadratic_forms(moves, bread.matrix))
-    error = gamma * radius * float(weights @ lengths)
+    error = gamma * radius * float(estimate.parts @ lengths)
     reach = np.sqrt(quadratic_forms(directions, bread.inverse))
     return error * reach > _TOLERATED * np.sqrt(variance)
 
@@ -182,8 +168,8 @@ def _shortened(proposal: Proposal) -> Move:
     return Move.along(proposal, min(1.0, 2.0 * math.log1p(beta) / beta) if beta > 0 else 1.0)
 
 
-def _noise_in_points(solution: Solution, count: int, estimate: Estimate) -> float:
-    """Return the largest expected squared distance of the last points from the estimate, noise alone."""
-    before = solution.steps[-count - 1 : -1]
+def _noise_in_points(solution: Solution, estimate: Estimate) -> float:
+    """Return the largest expected squared distance of an estimate's points from it, noise alone."""
+    before = solution.steps[-len(estimate.steps) - 1 : -1]
     moved = [step.release.sd**2 * float(np.sum(step.preconditioner**2)) for step in before]
     return max(moved) + float(np.trace(estimate.cov_noise))

@@ -6,7 +6,7 @@ from typing import final
 
 import numpy as np
 
-from privfit._checks import FloatArray, in_range
+from privfit._checks import FloatArray, in_range, optional
 from privfit.learners.base import AbstractLearner, AbstractPlayer, Feedback, Game, p_norm
 
 
@@ -34,8 +34,7 @@ class OnlineMirrorDescent(AbstractLearner):
     p: float | None = None
 
     def __post_init__(self) -> None:
-        if self.p is not None:
-            in_range(1.0, 2.0, closed="right", p=self.p)
+        optional(in_range, 1.0, 2.0, closed="right", p=self.p)
 
     @property
     def name(self) -> str:

@@ -5,7 +5,7 @@ from typing import final
 
 import numpy as np
 
-from privfit._checks import FloatArray, positive
+from privfit._checks import FloatArray, optional, positive
 from privfit.errors import InvalidArgument
 from privfit.learners.base import AbstractLearner, AbstractPlayer, Feedback, Game, into_ball, length
 from privfit.learners.penalties import AbstractPenalty, NoPenalty
@@ -48,8 +48,7 @@ class ParameterFree(AbstractLearner):
 
     def __post_init__(self) -> None:
         positive(stake=self.stake)
-        if self.largest is not None:
-            positive(largest=self.largest)
+        optional(positive, largest=self.largest)
         if not isinstance(self.penalty, AbstractPenalty):
             raise InvalidArgument(
                 f"penalty must be one of privfit.learners, such as NoPenalty(), "

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import final
 
-from privfit._checks import FloatArray, positive
+from privfit._checks import FloatArray, optional, positive
 from privfit.errors import Incompatible
 from privfit.learners.base import AbstractLearner, AbstractPlayer, Feedback, Game, into_ball
 
@@ -32,8 +32,7 @@ class StronglyConvexOSD(AbstractLearner):
     strength: float | None = None
 
     def __post_init__(self) -> None:
-        if self.strength is not None:
-            positive(strength=self.strength)
+        optional(positive, strength=self.strength)
 
     @property
     def name(self) -> str:

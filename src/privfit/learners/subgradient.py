@@ -4,7 +4,7 @@ import math
 from dataclasses import dataclass
 from typing import final
 
-from privfit._checks import FloatArray, positive
+from privfit._checks import FloatArray, optional, positive
 from privfit.learners.base import AbstractLearner, AbstractPlayer, Feedback, Game, into_ball
 
 
@@ -27,8 +27,7 @@ class OnlineSubgradientDescent(AbstractLearner):
     step_size: float | None = None
 
     def __post_init__(self) -> None:
-        if self.step_size is not None:
-            positive(step_size=self.step_size)
+        optional(positive, step_size=self.step_size)
 
     @property
     def name(self) -> str:

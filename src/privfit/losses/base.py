@@ -161,10 +161,14 @@ class AbstractLoss(ABC):
     has_scale: ClassVar[bool] = False
     """True if a residual scale is estimated along."""
 
+    __match_args__: ClassVar[tuple[str, ...]] = ()
+    """Names of its constants, as those of a dataclass are."""
+
     @property
-    @abstractmethod
     def name(self) -> str:
         """Name with constants, e.g. ``Huber(threshold=1.345)``."""
+        constants = ", ".join(f"{name}={getattr(self, name):g}" for name in self.__match_args__)
+        return type(self).__name__ + (f"({constants})" if constants else "")
 
     @property
     @abstractmethod
@@ -172,9 +176,10 @@ class AbstractLoss(ABC):
         """Public bounds."""
 
     @property
-    @abstractmethod
     def parameters(self) -> tuple[float, float]:
-        """``(c, k)`` passed to the scalar functions."""
+        """``(c, k)`` passed to the scalar functions: the constants, and 0 for what is not used."""
+        c, k, *_ = *(getattr(self, name) for name in self.__match_args__), 0.0, 0.0
+        return c, k
 
     @property
     def n_outputs(self) -> int:

@@ -86,11 +86,6 @@ class ConcomitantHuber(AbstractLoss):
         sized(c=self.c)
 
     @property
-    def name(self) -> str:
-        """Name with the threshold."""
-        return f"ConcomitantHuber(c={self.c:g})"
-
-    @property
     def constants(self) -> LossConstants:
         """Public bounds."""
         return _constants(self.c)

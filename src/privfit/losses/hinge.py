@@ -51,19 +51,9 @@ class Hinge(AbstractLoss):
     smoothed: ClassVar[str] = "SmoothedHinge"
 
     @property
-    def name(self) -> str:
-        """Name."""
-        return "Hinge"
-
-    @property
     def constants(self) -> LossConstants:
         """Public bounds."""
         return LossConstants(slope=1.0, curvature=float("inf"))
-
-    @property
-    def parameters(self) -> tuple[float, float]:
-        """None used."""
-        return (0.0, 0.0)
 
     def span(self, radius: float) -> float:
         """From ``max(0, 1 - radius)`` to ``1 + radius``."""
@@ -98,19 +88,9 @@ class SmoothedHinge(AbstractLoss):
         sized(width=self.width)
 
     @property
-    def name(self) -> str:
-        """Name with the width."""
-        return f"SmoothedHinge(width={self.width:g})"
-
-    @property
     def constants(self) -> LossConstants:
         """Public bounds."""
         return LossConstants(slope=1.0, curvature=1.0 / self.width)
-
-    @property
-    def parameters(self) -> tuple[float, float]:
-        """``(width, unused)``."""
-        return (self.width, 0.0)
 
     @property
     def slack(self) -> tuple[float, float]:

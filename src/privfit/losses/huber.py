@@ -51,19 +51,9 @@ class Huber(AbstractLoss):
         sized(threshold=self.threshold)
 
     @property
-    def name(self) -> str:
-        """Name with the threshold."""
-        return f"Huber(threshold={self.threshold:g})"
-
-    @property
     def constants(self) -> LossConstants:
         """Public bounds."""
         return LossConstants(slope=self.threshold, curvature=1.0)
-
-    @property
-    def parameters(self) -> tuple[float, float]:
-        """``(threshold, unused)``."""
-        return (self.threshold, 0.0)
 
 
 @final

@@ -77,19 +77,9 @@ class Logistic(AbstractLoss):
     )
 
     @property
-    def name(self) -> str:
-        """Name."""
-        return "Logistic"
-
-    @property
     def constants(self) -> LossConstants:
         """Public bounds."""
         return _CONSTANTS
-
-    @property
-    def parameters(self) -> tuple[float, float]:
-        """None used."""
-        return (0.0, 0.0)
 
     @property
     def means(self) -> ClassMeans:

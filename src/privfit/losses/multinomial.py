@@ -59,11 +59,6 @@ class Multinomial(AbstractLoss):
             raise InvalidArgument(f"n_classes must be at most {LARGEST}")
 
     @property
-    def name(self) -> str:
-        """Name with the number of classes."""
-        return f"Multinomial(n_classes={self.n_classes})"
-
-    @property
     def n_outputs(self) -> int:
         """``K - 1``."""
         return self.n_classes - 1

@@ -75,20 +75,10 @@ class Poisson(AbstractLoss):
         sized(count_bound=self.count_bound)
 
     @property
-    def name(self) -> str:
-        """Name with the bounds."""
-        return f"Poisson(bound={self.bound:g}, count_bound={self.count_bound:g})"
-
-    @property
     def constants(self) -> LossConstants:
         """Public bounds."""
         highest = math.exp(self.bound)
         return LossConstants(slope=max(highest, self.count_bound), curvature=highest)
-
-    @property
-    def parameters(self) -> tuple[float, float]:
-        """``(bound, count_bound)``."""
-        return (self.bound, self.count_bound)
 
     @property
     def slack(self) -> tuple[float, float]:

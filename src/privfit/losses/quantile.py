@@ -75,19 +75,9 @@ class Quantile(AbstractLoss):
         in_range(0.0, 1.0, closed="neither", tau=self.tau)
 
     @property
-    def name(self) -> str:
-        """Name with the level."""
-        return f"Quantile(tau={self.tau:g})"
-
-    @property
     def constants(self) -> LossConstants:
         """Public bounds."""
         return LossConstants(slope=max(self.tau, 1.0 - self.tau), curvature=float("inf"))
-
-    @property
-    def parameters(self) -> tuple[float, float]:
-        """``(tau, unused)``."""
-        return (self.tau, 0.0)
 
 
 @final

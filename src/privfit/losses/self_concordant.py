@@ -96,19 +96,9 @@ class LogCosh(AbstractLoss):
         sized(c=self.c)
 
     @property
-    def name(self) -> str:
-        """Name with the bound."""
-        return f"LogCosh(c={self.c:g})"
-
-    @property
     def constants(self) -> LossConstants:
         """Public bounds."""
         return LossConstants(slope=self.c, curvature=1.0, self_concordance=2.0 / self.c)
-
-    @property
-    def parameters(self) -> tuple[float, float]:
-        """``(c, unused)``."""
-        return (self.c, 0.0)
 
 
 @final
@@ -136,19 +126,9 @@ class PseudoHuber(AbstractLoss):
         sized(c=self.c)
 
     @property
-    def name(self) -> str:
-        """Name with the bound."""
-        return f"PseudoHuber(c={self.c:g})"
-
-    @property
     def constants(self) -> LossConstants:
         """Public bounds."""
         return LossConstants(slope=self.c, curvature=1.0, self_concordance=1.5 / self.c)
-
-    @property
-    def parameters(self) -> tuple[float, float]:
-        """``(c, unused)``."""
-        return (self.c, 0.0)
 
 
 @final
@@ -182,11 +162,6 @@ class SelfConcordantHuber(AbstractLoss):
         sized(c=self.c)
 
     @property
-    def name(self) -> str:
-        """Name with the bound."""
-        return f"SelfConcordantHuber(c={self.c:g})"
-
-    @property
     def constants(self) -> LossConstants:
         """Public bounds."""
         return LossConstants(
@@ -195,8 +170,3 @@ class SelfConcordantHuber(AbstractLoss):
             self_concordance=_SELF_CONCORDANT_2 / self.c,
             self_concordance_3=2.0 * math.sqrt(2.0) / self.c,
         )
-
-    @property
-    def parameters(self) -> tuple[float, float]:
-        """``(c, unused)``."""
-        return (self.c, 0.0)

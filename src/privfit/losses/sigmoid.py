@@ -45,19 +45,9 @@ class Sigmoid(AbstractLoss):
     functions: ClassVar[ScalarFunctions] = ScalarFunctions(_value, _slope, _curvature)
 
     @property
-    def name(self) -> str:
-        """Name."""
-        return "Sigmoid"
-
-    @property
     def constants(self) -> LossConstants:
         """Public bounds; ``curvature`` bounds the size of the curvature, which may be negative."""
         return LossConstants(slope=0.25, curvature=1.0 / (6.0 * math.sqrt(3.0)))
-
-    @property
-    def parameters(self) -> tuple[float, float]:
-        """None used."""
-        return (0.0, 0.0)
 
     def span(self, radius: float) -> float:
         """``1 / (1 + exp(-radius)) - 1 / (1 + exp(radius)) = tanh(radius / 2)``."""

@@ -64,16 +64,6 @@ class SmoothedHuber(AbstractLoss):
         sized(h=self.h)
 
     @property
-    def name(self) -> str:
-        """Name with threshold and width."""
-        return f"SmoothedHuber(c={self.c:g}, h={self.h:g})"
-
-    @property
     def constants(self) -> LossConstants:
         """Public bounds."""
         return LossConstants(slope=self.c + 0.5 * self.h, curvature=1.0)
-
-    @property
-    def parameters(self) -> tuple[float, float]:
-        """``(c, h)``."""
-        return (self.c, self.h)

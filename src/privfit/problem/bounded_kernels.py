@@ -159,7 +159,7 @@ def bounded_gradient_kernel(
                 out[chunk, p] += side.sum()
 
     if not loss.compiled:
-        return CodedKernel(each_chunk, each_chunk)
+        return CodedKernel(each_chunk)
     constants, compiled = _compiled(loss, s), np.ascontiguousarray(theta)
 
     def kernel(block: Block | CodedBlock, out: FloatArray) -> None:
@@ -170,7 +170,7 @@ def bounded_gradient_kernel(
         y, influence, share = block.y, block.influence, block.share
         _add_bounded(x, constant, y, influence, share, compiled, *constants, norm_bound, out)
 
-    return CodedKernel(kernel, kernel)
+    return CodedKernel(kernel)
 
 
 def _compiled(loss: AbstractLoss, s: float) -> tuple[FloatArray, IntArray, FloatArray]:

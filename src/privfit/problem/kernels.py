@@ -199,7 +199,7 @@ def gradient_kernel(loss: AbstractLoss, theta: FloatArray, s: float) -> BlockKer
         low, high = constants.scale_slope
         _add_scale_slopes(block.x, block.y, block.weight, theta, state, scale_slope, low, high, out)
 
-    return with_scale if loss.has_scale else CodedKernel(kernel, kernel)
+    return with_scale if loss.has_scale else CodedKernel(kernel)
 
 
 def hessian_kernel(loss: AbstractLoss, theta: FloatArray, s: float, basis: FloatArray | None) -> BlockKernel:
@@ -249,7 +249,7 @@ def second_moment_kernel(basis: FloatArray | None) -> BlockKernel:
             else:
                 add_products(*room.turned(x, basis), np.sqrt(weight), None, totals)
 
-    return CodedKernel(kernel, kernel)
+    return CodedKernel(kernel)
 
 
 def _width(block: Block | CodedBlock, basis: FloatArray | None) -> int:
@@ -377,4 +377,4 @@ def _products_kernel(factors_of: RowFactors, basis: FloatArray | None) -> BlockK
             for sums, (root, last) in zip(np.split(totals, len(factors), axis=1), factors, strict=True):
                 add_products(x, constant, root, last, sums)
 
-    return CodedKernel(kernel, kernel)
+    return CodedKernel(kernel)

@@ -84,4 +84,4 @@ def marginals_kernel(norm_bound: float, response_range: tuple[float, float]) -> 
             out[chunk, 2 * p] += response.sum()
             out[chunk, 2 * p + 1] += (response * u).sum()
 
-    return CodedKernel(kernel, kernel)
+    return CodedKernel(kernel)

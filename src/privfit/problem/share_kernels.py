@@ -69,7 +69,7 @@ def sizes_kernel(loss: AbstractLoss, theta: FloatArray, s: float, norm_bound: fl
             order = np.where(size > 0.0, np.frexp(size)[1] + SIZE_ORIGIN, 0)
             _count(order[usable], block.share[rows][usable], out[chunk])
 
-    return CodedKernel(kernel, kernel)
+    return CodedKernel(kernel)
 
 
 def norms_kernel() -> BlockKernel:
@@ -83,7 +83,7 @@ def norms_kernel() -> BlockKernel:
     def kernel(block: Block | CodedBlock, out: FloatArray) -> None:
         _count_norms(block.influence.view(np.int64), block.share, out)
 
-    return CodedKernel(kernel, kernel)
+    return CodedKernel(kernel)
 
 
 def counts_kernel(count_bound: float) -> BlockKernel:
@@ -100,7 +100,7 @@ def counts_kernel(count_bound: float) -> BlockKernel:
             order = NORMS_A_DOUBLING * np.log2(np.maximum(block.y[rows][usable] / first, 0.5))
             _count(np.ceil(order).astype(np.int64), block.share[rows][usable], out[chunk])
 
-    return CodedKernel(kernel, kernel)
+    return CodedKernel(kernel)
 
 
 def largest_edge(response_range: tuple[float, float]) -> float:
@@ -130,7 +130,7 @@ def residuals_kernel(theta: FloatArray, response_range: tuple[float, float]) -> 
             place = np.where(residual < 0.0, SIDE_CLASSES - 1 - order, SIDE_CLASSES + order)
             _count(place, block.share[rows][usable], out[chunk])
 
-    return CodedKernel(kernel, kernel)
+    return CodedKernel(kernel)
 
 
 @njit(void(PLACES, STRIDED, MATRIX), cache=True, nogil=True)

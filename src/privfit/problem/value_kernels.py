@@ -74,4 +74,4 @@ def secant_kernel(loss: AbstractLoss, segment: Segment, s: float) -> BlockKernel
             _differences(y, first, second, along, state, value, slope, length, part)
             out[chunk, 0] += float(weight @ part)
 
-    return CodedKernel(kernel, kernel)
+    return CodedKernel(kernel)

@@ -8,7 +8,7 @@ from typing import final
 
 import numpy as np
 
-from privfit._checks import FloatArray, positive, whole
+from privfit._checks import FloatArray, optional, positive, whole
 from privfit.errors import Incompatible, InvalidArgument, PlanViolation
 from privfit.procedures.landscape import Landscape, Objective
 
@@ -98,12 +98,9 @@ class GradientDescent(AbstractMinimiser):
     radius: float | None = None
 
     def __post_init__(self) -> None:
-        if self.n_steps is not None:
-            whole(n_steps=self.n_steps)
-        if self.step_size is not None:
-            positive(step_size=self.step_size)
-        if self.radius is not None:
-            positive(radius=self.radius)
+        optional(whole, n_steps=self.n_steps)
+        optional(positive, step_size=self.step_size)
+        optional(positive, radius=self.radius)
 
     def settled(self, landscape: Landscape, *, distance: float, spread: float) -> "GradientDescent":
         """Fill in steps and step size; refuse a step beyond the limit."""
@@ -227,10 +224,8 @@ class CertifiedMinimiser(AbstractMinimiser):
     newton_steps: int = 60
 
     def __post_init__(self) -> None:
-        if self.tolerance is not None:
-            positive(tolerance=self.tolerance)
-        if self.radius is not None:
-            positive(radius=self.radius)
+        optional(positive, tolerance=self.tolerance)
+        optional(positive, radius=self.radius)
         whole(newton_steps=self.newton_steps)
 
     def settled(self, landscape: Landscape, *, distance: float, spread: float) -> "CertifiedMinimiser":

@@ -19,7 +19,7 @@ from privfit.results.absent import ExplainsAbsence, takes_level
 from privfit.results.constraints import describe_combination
 from privfit.results.numbers import ends
 from privfit.results.printer import Column
-from privfit.results.summary import AbstractTable, Summary
+from privfit.results.summary import AbstractTable, Summary, rows_of
 from privfit.results.unusable import footnotes
 
 _ADJUSTED = {
@@ -126,7 +126,7 @@ class Estimates(AbstractTable, ExplainsAbsence):
                 Column(lower, "significant"),
                 Column(upper, "significant"),
             ),
-            rows=_rows(self.summary_frame(level)),
+            rows=rows_of(self.names, self.summary_frame(level)),
             footers=notes,
         )
 
@@ -197,7 +197,7 @@ class TermTests(AbstractTable):
                 Column("df_denom", "reference"),
                 Column("P>F", "pvalue"),
             ),
-            rows=_rows(self._shown()),
+            rows=rows_of(self.terms, self._shown()),
             footers=notes,
         )
 
@@ -239,9 +239,3 @@ def combinations(
     notes = (f"Tested to be {nulls}.{included}", *footnotes(se, "this combination", noisy=noisy))
     effect = matrix @ estimate
     return Estimates("Linear combinations", labels, effect, values, se, of_se, notes=notes)
-
-
-def _rows(frame: pd.DataFrame) -> tuple[tuple[str, tuple[float, ...]], ...]:
-    return tuple(
-        (str(name), tuple(row)) for name, row in zip(frame.index, frame.to_numpy().tolist(), strict=True)
-    )

@@ -7,7 +7,7 @@ is allowed in one and never run.
 from collections.abc import Mapping
 from typing import Any
 
-from privfit.data.encode import Encoder, EncoderFacts, SchemaFacts
+from privfit.data.encode import AbstractEncoder, EncoderFacts, SchemaFacts
 from privfit.data.unit_scale import UnitScaleFacts
 from privfit.errors import PrivfitError, SchemaError
 from privfit.results import archive
@@ -21,7 +21,7 @@ _KINDS: Mapping[str, type[EncoderFacts]] = {
 """What the JSON calls each way of encoding rows."""
 
 
-def written(encoder: Encoder | None) -> Any:
+def written(encoder: AbstractEncoder | None) -> Any:
     """Return the kind of an encoder and its facts, or None, as JSON-ready types."""
     if encoder is None:
         return None
@@ -30,7 +30,7 @@ def written(encoder: Encoder | None) -> Any:
     return {"kind": kind, **archive.encode(facts)}
 
 
-def read(value: Any, where: str) -> Encoder | None:
+def read(value: Any, where: str) -> AbstractEncoder | None:
     """Return the encoder that `written` describes, or raise `SchemaError`; ``where`` is its place."""
     if value is None:
         return None
@@ -45,3 +45,7 @@ def read(value: Any, where: str) -> Encoder | None:
         return facts.encoder()
     except PrivfitError as error:
         raise SchemaError(f"{where}: {error}") from None
+
+
+KEPT = archive.kept_as(written, read)
+"""How a result says that its encoder is kept so."""

@@ -13,7 +13,7 @@ from privfit.errors import TooLittleData
 from privfit.problem.plan import Plan
 from privfit.results.printer import Column
 from privfit.results.statement import PrivacyStatement
-from privfit.results.summary import AbstractTable, Summary, counting
+from privfit.results.summary import AbstractTable, Summary, counting, rows_of
 
 _READING = (
     "Bounds hold nearly all rows, as far as noise lets them be seen; a fit clamps what lies beyond them."
@@ -91,7 +91,6 @@ class LearnedBounds(AbstractTable):
 
     def summary(self) -> Summary:
         """Return the bounds as a table, with what was spent on them."""
-        bounds = zip(self.names, self.bounds.to_numpy().tolist(), strict=True)
         return Summary(
             title="Bounds of columns",
             mark=self.privacy.mark,
@@ -101,7 +100,7 @@ class LearnedBounds(AbstractTable):
                 ("Privacy", self.privacy.guarantee),
             ),
             columns=(Column("lower", "reference"), Column("upper", "reference")),
-            rows=tuple((name, tuple(row)) for name, row in bounds),
+            rows=rows_of(self.names, self.bounds),
             footers=(
                 *self.privacy.in_words(self.plan.n_rows),
                 f"{_READING} {_RELEASED}" if self.private else _READING,

@@ -15,7 +15,7 @@ from privfit.results.absent import OF_PREDICTIONS, ExplainsAbsence, takes_level
 from privfit.results.numbers import ends
 from privfit.results.printer import Column
 from privfit.results.regression import PUBLIC, Coefficients, Regression, need_mean, transformed
-from privfit.results.summary import AbstractTable, Summary
+from privfit.results.summary import AbstractTable, Summary, rows_of
 from privfit.results.unusable import footnotes_on_a_curve
 
 
@@ -146,7 +146,7 @@ class Predictions(AbstractTable, ExplainsAbsence):
     def summary(self, level: float = 0.95) -> Summary:
         """Return the table, for print or notebook."""
         lower, upper = ends(coverage(level))
-        frame, word = self.summary_frame(level), _word(self.quantile)
+        word = _word(self.quantile)
         return Summary(
             title=f"Predicted {word}s" + ("" if self.quantile is None else f" ({self.quantile:g})"),
             mark=self.warning,
@@ -157,9 +157,7 @@ class Predictions(AbstractTable, ExplainsAbsence):
                 Column(lower, "significant"),
                 Column(upper, "significant"),
             ),
-            rows=tuple(
-                (name, tuple(row)) for name, row in zip(self.names, frame.to_numpy().tolist(), strict=True)
-            ),
+            rows=rows_of(self.names, self.summary_frame(level)),
             footers=(*self.notes, PUBLIC),
         )
 

@@ -6,7 +6,7 @@ import numpy as np
 
 from privfit._checks import FloatArray
 from privfit.data.covariates import open_covariates
-from privfit.data.encode import Encoder
+from privfit.data.encode import AbstractEncoder
 from privfit.data.tables import Table
 from privfit.errors import Incompatible
 from privfit.inference import effects
@@ -28,16 +28,18 @@ class Regression:
     ----------
     estimate : array of shape (q,)
     form : ModelForm
-    encoder : Encoder
+    encoder : AbstractEncoder
         Made from public facts; turns raw columns into the columns of the design.
     """
 
     estimate: FloatArray
     form: ModelForm
-    encoder: Encoder
+    encoder: AbstractEncoder
 
     @classmethod
-    def of(cls, estimate: FloatArray, form: ModelForm, encoder: Encoder | None, asked: str) -> "Regression":
+    def of(
+        cls, estimate: FloatArray, form: ModelForm, encoder: AbstractEncoder | None, asked: str
+    ) -> "Regression":
         """Return the regression, or refuse what is ``asked`` of a result that cannot encode rows."""
         if encoder is None:
             raise Incompatible(
@@ -109,7 +111,7 @@ class Coefficients:
         return se.reshape(derivatives.shape[:-1]), dof.reshape(derivatives.shape[:-1])
 
 
-def transformed(encoder: Encoder) -> tuple[str, ...]:
+def transformed(encoder: AbstractEncoder) -> tuple[str, ...]:
     """Say on which scale predictions and effects are where the schema transforms the response."""
     raw, name = encoder.needed[-1], encoder.design.target.name
     return () if name == raw else (f"The schema transforms the response: all is on the scale of {name}.",)

@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike
 
 from privfit._checks import FloatArray, coverage
 from privfit.data.design import INTERCEPT
-from privfit.data.encode import Encoder
+from privfit.data.encode import AbstractEncoder
 from privfit.errors import Incompatible, InvalidArgument
 from privfit.inference import wald
 from privfit.inference.contrasts import Adjustment
@@ -66,7 +66,7 @@ class FitResult(ExplainsAbsence):
         Everything that left the oracle.
     form : ModelForm or None
         Terms and link of the model, for tests of terms and for predictions.
-    encoder : Encoder or None
+    encoder : AbstractEncoder or None
         Turns raw covariates into the design by public facts, for predictions; the JSON keeps these.
     joint_dof : array of shape (q,) or None
         Degrees of freedom of the whole covariance, for tests of several coefficients; None: ``dof``.
@@ -84,7 +84,7 @@ class FitResult(ExplainsAbsence):
     plan: Plan
     releases: tuple[Release, ...]
     form: ModelForm | None = None
-    encoder: Encoder | None = field(default=None, metadata=archive.kept_as(encoders.written, encoders.read))
+    encoder: AbstractEncoder | None = field(default=None, metadata=encoders.KEPT)
     joint_dof: FloatArray | None = None
 
     def __post_init__(self) -> None:

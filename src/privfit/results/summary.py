@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from privfit._checks import FloatArray, coverage
 from privfit.problem.plan import Plan
@@ -83,6 +84,11 @@ class AbstractTable(ABC):
         return self.summary().as_html()
 
 
+def rows_of(names: Sequence[str], numbers: ArrayLike) -> tuple[tuple[str, tuple[float, ...]], ...]:
+    """Return the rows of a summary from their names and numbers, shape (k, columns)."""
+    return tuple((name, tuple(row)) for name, row in zip(names, np.asarray(numbers).tolist(), strict=True))
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class Uncertainty:
     """The columns of a summary that need a covariance; arrays of shape (q,)."""
@@ -116,13 +122,12 @@ def summarize(
         u = uncertainty
         columns += [u.se, u.z, u.pvalue, u.lower, u.upper]
         columns += [u.noise_share] if plan.private else []
-    numbers = np.column_stack(columns).tolist()
     return Summary(
         title=f"{model} results",
         mark=statement.mark,
         header=_header(model, target, scale, statement, plan, inference=uncertainty is not None),
         columns=_columns(level, inference=uncertainty is not None, noisy=plan.private),
-        rows=tuple((name, tuple(row)) for name, row in zip(names, numbers, strict=True)),
+        rows=rows_of(names, np.column_stack(columns)),
         footers=(
             *statement.in_words(plan.n_rows),
             *_reading(uncertainty, level, noisy=plan.private, pure=statement.notion == "pure"),

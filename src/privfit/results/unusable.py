@@ -45,7 +45,7 @@ def reason_of_test(test: WaldTest, matrix: FloatArray, covariance: FloatArray, *
     return reason("these coefficients", noisy=noisy, lost="covariance")
 
 
-def hidden_by(terms: Sequence[str], n_classes: int = 0) -> tuple[str, ...]:
+def hidden_by(terms: Sequence[str], n_classes: int) -> tuple[str, ...]:
     """Return which terms other coefficients are given up for, and what would help; nothing without any.
 
     With more than two classes that may be so in the predictors of some of them alone.

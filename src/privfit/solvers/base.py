@@ -36,6 +36,25 @@ _CLEARLY = 1e12
 
 
 @dataclass(frozen=True, slots=True, eq=False)
+class Seen:
+    """A released gradient, or a mean of several.
+
+    Parameters
+    ----------
+    at : array of shape (q,)
+        Where it was asked.
+    gradient : array of shape (q,)
+        The ridge's included.
+    sd : float
+        Standard deviation of the noise in an entry.
+    """
+
+    at: FloatArray
+    gradient: FloatArray
+    sd: float
+
+
+@dataclass(frozen=True, slots=True, eq=False)
 class Step:
     """One update ``theta <- theta - preconditioner @ gradient`` of a solver.
 
@@ -52,6 +71,11 @@ class Step:
     release: Release
     gradient: FloatArray
     preconditioner: FloatArray
+
+    @property
+    def seen(self) -> Seen:
+        """The gradient by itself."""
+        return Seen(self.release.at, self.gradient, self.release.sd)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -228,37 +252,16 @@ def precision_weights(sds: Sequence[float]) -> FloatArray:
     return weights / weights.sum()
 
 
-def precision_average(
-    points: Sequence[FloatArray], gradients: Sequence[FloatArray], sds: Sequence[float]
-) -> tuple[FloatArray, FloatArray, float]:
-    """Average points and gradients by the precision of the gradients' noise.
-
-    Parameters
-    ----------
-    points, gradients : sequences of arrays of shape (q,)
-    sds : sequence of float
-        Standard deviations of the gradients' noise; the averages are plain ones where it is 0.
-
-    Returns
-    -------
-    point, gradient : array of shape (q,)
-    sd : float
-        Standard deviation of the noise in each entry of ``gradient``.
-    """
-    weights = precision_weights(sds)
-    parts = weights * np.array(sds)
-    return weights @ np.array(points), weights @ np.array(gradients), math.sqrt(parts @ parts)
+def precision_average(seen: Sequence[Seen]) -> Seen:
+    """Return the mean of gradients by the precision of their noise; a plain one without noise."""
+    return weighted_average(seen, precision_weights([one.sd for one in seen]))
 
 
-def gradients_of(
-    steps: Sequence[Step],
-) -> tuple[list[FloatArray], list[FloatArray], list[float]]:
-    """Return the points, gradients and noise of steps, as `precision_average` takes them."""
-    return (
-        [step.release.at for step in steps],
-        [step.gradient for step in steps],
-        [step.release.sd for step in steps],
-    )
+def weighted_average(seen: Sequence[Seen], weights: FloatArray) -> Seen:
+    """Return the mean of gradients with these weights, (k,)."""
+    points, gradients = np.array([one.at for one in seen]), np.array([one.gradient for one in seen])
+    noise = weights * np.array([one.sd for one in seen])
+    return Seen(weights @ points, weights @ gradients, math.sqrt(noise @ noise))
 
 
 def noise_norm(sd: float, size: int) -> float:

@@ -6,7 +6,7 @@ from typing import ClassVar, final
 
 import numpy as np
 
-from privfit._checks import MOST_RELEASES, positive, whole
+from privfit._checks import MOST_RELEASES, optional, positive, whole
 from privfit.data.clamp import UNWEIGHTED, default_norm_bound
 from privfit.privacy.allowance import Allowance
 from privfit.problem.objective import Problem
@@ -67,10 +67,8 @@ class ClippedGradientDescent(AbstractSolver):
 
     def __post_init__(self) -> None:
         positive(clip=self.clip)
-        if self.n_steps is not None:
-            whole(1, MOST_RELEASES, n_steps=self.n_steps)
-        if self.step_size is not None:
-            positive(step_size=self.step_size)
+        optional(whole, 1, MOST_RELEASES, n_steps=self.n_steps)
+        optional(positive, step_size=self.step_size)
 
     @property
     def name(self) -> str:

@@ -1,41 +1,17 @@
 """How much released gradients count in one estimate: by their noise, early ones by their distance, too."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
 
 from privfit._checks import FloatArray
+from privfit.solvers.base import Seen, weighted_average
 
 OFF, OFF_WHERE_CURVED = 1.5, 3.0
 """How far the change of a gradient may be off what a model of the Hessian expects, relative to that.
 
 The first where the Hessian is about the same everywhere, the second where it depends on the point.
 """
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Seen:
-    """A released gradient in whitened coordinates, or a mean of several.
-
-    Parameters
-    ----------
-    at : array of shape (q,)
-        Where it was asked.
-    gradient : array of shape (q,)
-        The ridge's included; over the part of the rows whose gradients are not cut.
-    sd : float
-        Standard deviation of the noise in an entry.
-    """
-
-    at: FloatArray
-    gradient: FloatArray
-    sd: float
-
-
-def in_lists(seen: Sequence[Seen]) -> tuple[list[FloatArray], list[FloatArray], list[float]]:
-    """Return points, gradients and standard deviations."""
-    return [one.at for one in seen], [one.gradient for one in seen], [one.sd for one in seen]
 
 
 def later_half(seen: list[Seen]) -> list[Seen]:
@@ -45,9 +21,7 @@ def later_half(seen: list[Seen]) -> list[Seen]:
 
 def combined(seen: Sequence[Seen], hessian: FloatArray, *, about: FloatArray, off: float) -> Seen:
     """Return the mean of gradients with the weights that `weights` gives them."""
-    points, gradients, sds = in_lists(seen)
-    parts = weights(seen, hessian, about=about, off=off)
-    return Seen(parts @ np.array(points), parts @ np.array(gradients), float(np.linalg.norm(parts * sds)))
+    return weighted_average(seen, weights(seen, hessian, about=about, off=off))
 
 
 def weights(seen: Sequence[Seen], hessian: FloatArray, *, about: FloatArray, off: float) -> FloatArray:

@@ -11,7 +11,7 @@ from typing import final
 
 import numpy as np
 
-from privfit._checks import FloatArray, in_range, positive, whole
+from privfit._checks import FloatArray, in_range, optional, positive, whole
 from privfit.errors import Incompatible
 from privfit.problem.objective import Problem
 from privfit.problem.oracle import Oracle
@@ -226,8 +226,7 @@ class RidgeTwoStep(AbstractDamping):
     first: float = 0.35
 
     def __post_init__(self) -> None:
-        if self.l2 is not None:
-            positive(l2=self.l2)
+        optional(positive, l2=self.l2)
         in_range(0.0, 1.0, closed="neither", first=self.first)
 
     def move(self, proposal: Proposal, last: Move | None, *, done: float, oracle: Oracle) -> Move:

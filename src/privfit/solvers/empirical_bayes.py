@@ -6,7 +6,7 @@ from typing import ClassVar, final
 
 import numpy as np
 
-from privfit._checks import MOST_RELEASES, FloatArray, in_range, positive, whole
+from privfit._checks import MOST_RELEASES, FloatArray, in_range, optional, positive, whole
 from privfit.privacy.allowance import Allowance
 from privfit.problem.objective import Problem
 from privfit.problem.oracle import Oracle
@@ -14,12 +14,13 @@ from privfit.problem.plan import PlannedRelease, ReleaseKind
 from privfit.problem.schedule import growing_shares, planned_release, signal_of
 from privfit.solvers.base import (
     AbstractSolver,
+    Seen,
     Solution,
     keep_scale_positive,
     precision_average,
     with_loss,
 )
-from privfit.solvers.combination import OFF, OFF_WHERE_CURVED, Seen, combined, in_lists, later_half
+from privfit.solvers.combination import OFF, OFF_WHERE_CURVED, combined, later_half
 from privfit.solvers.counts import has_counts, held_to_counts, share_to_see
 from privfit.solvers.curvature import SMALLEST_PART
 from privfit.solvers.geometry import ROOM, Marginals, planned_geometry, released_geometry, whitened
@@ -120,8 +121,7 @@ class EmpiricalBayesDescent(AbstractSolver):
     sums_rows: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
-        if self.n_steps is not None:
-            whole(1, MOST_RELEASES, n_steps=self.n_steps)
+        optional(whole, 1, MOST_RELEASES, n_steps=self.n_steps)
         in_range(0.0, 0.5, closed="neither", marginal_share=self.marginal_share)
         in_range(0.0, 0.5, closed="neither", geometry_share=self.geometry_share)
         positive(growth=self.growth)
@@ -179,7 +179,7 @@ class EmpiricalBayesDescent(AbstractSolver):
         final = with_loss(descent.final, oracle, problem.loss) if has_bound(problem) else descent.final
         if oracle.remaining("meat"):
             oracle.change_basis(final)
-        return Solution(final, parameter, (), (), "point")
+        return Solution.of_point(final, parameter)
 
     def _relative_bound(self, problem: Problem, dimension: float, mu: float) -> float:
         """Return ``c**2 / d``."""
@@ -316,7 +316,7 @@ class _Descent:
         It was asked where gradients that are cut further out are 0 but for their noise.
         """
         slope, uncut = self.problem.loss.constants.slope, sizes.median.uncut
-        before = precision_average(*in_lists(self._late))[2]
+        before = precision_average(self._late).sd
         distance = found.gradient[: self.problem.n_linear] / (slope * uncut)
         sd = math.hypot(found.sd / uncut, before) / slope
         return sizes.lean(float(distance @ distance), sd)
@@ -383,7 +383,7 @@ class _Descent:
         off = OFF if loss.target_kind == "numeric" else OFF_WHERE_CURVED
         best = combined(self._counted, self._hessian(previous), about=previous, off=off)
         hessian = self._hessian(best.at)
-        inverse = np.linalg.inv(steepness(hessian, *in_lists(self._late)) * hessian)
+        inverse = np.linalg.inv(steepness(hessian, self._late) * hessian)
         raw = best.at[:n] - inverse @ best.gradient[:n] - base[:n]
         if best.sd > 0:
             raw = self.model.shrunk(raw, best.sd**2 * inverse @ inverse, self.model.alike)

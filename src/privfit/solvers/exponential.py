@@ -7,7 +7,7 @@ from typing import ClassVar, final
 
 import numpy as np
 
-from privfit._checks import SIZES, FloatArray, finite_numbers, in_range
+from privfit._checks import SIZES, FloatArray, finite_numbers, in_range, optional
 from privfit.errors import Incompatible, InvalidArgument
 from privfit.losses.score import AbstractScore
 from privfit.privacy.allowance import Allowance
@@ -72,8 +72,7 @@ class ExponentialMechanism(AbstractSolver):
     releases_a_point: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
-        if self.radius is not None:
-            in_range(*SIZES, radius=self.radius)
+        optional(in_range, *SIZES, radius=self.radius)
         if self.score is not None and not isinstance(self.score, AbstractScore):
             raise InvalidArgument("score must be an instance of AbstractScore, e.g. losses.ZeroOne()")
         if self.candidates is None:

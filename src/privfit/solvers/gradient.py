@@ -6,7 +6,7 @@ from typing import ClassVar, Literal, final
 
 import numpy as np
 
-from privfit._checks import MOST_RELEASES, one_of, positive, whole
+from privfit._checks import MOST_RELEASES, one_of, optional, positive, whole
 from privfit.privacy.allowance import Allowance
 from privfit.problem.objective import Problem
 from privfit.problem.oracle import Oracle
@@ -76,10 +76,8 @@ class NoisyGradientDescent(AbstractSolver):
     sums_rows: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
-        if self.n_steps is not None:
-            whole(1, MOST_RELEASES, n_steps=self.n_steps)
-        if self.step_size is not None:
-            positive(step_size=self.step_size)
+        optional(whole, 1, MOST_RELEASES, n_steps=self.n_steps)
+        optional(positive, step_size=self.step_size)
         positive(growth=self.growth)
         one_of(("one-step", "last"), report=self.report)
 

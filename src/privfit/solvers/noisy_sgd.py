@@ -6,7 +6,7 @@ from typing import ClassVar, Literal, final
 
 import numpy as np
 
-from privfit._checks import in_range, one_of, positive, whole
+from privfit._checks import in_range, one_of, optional, positive, whole
 from privfit.errors import Incompatible, InvalidArgument
 from privfit.privacy.allowance import Allowance
 from privfit.privacy.budget import Budget
@@ -78,12 +78,9 @@ class NoisySGD(AbstractSolver):
     releases_a_point: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
-        if self.batch_rate is not None:
-            in_range(2.0**-53, 1.0, closed="both", batch_rate=self.batch_rate)
-        if self.n_steps is not None:
-            whole(n_steps=self.n_steps)
-        if self.step_size is not None:
-            positive(step_size=self.step_size)
+        optional(in_range, 2.0**-53, 1.0, batch_rate=self.batch_rate)
+        optional(whole, n_steps=self.n_steps)
+        optional(positive, step_size=self.step_size)
         if not isinstance(self.average, bool):
             raise InvalidArgument("average must be True or False")
         positive(radius=self.radius)

@@ -7,7 +7,7 @@ from typing import ClassVar, final
 
 import numpy as np
 
-from privfit._checks import finite_numbers, in_range, one_of, positive, whole
+from privfit._checks import finite_numbers, in_range, one_of, optional, positive, whole
 from privfit.errors import Incompatible, InvalidArgument
 from privfit.learners.base import AbstractLearner
 from privfit.learners.subgradient import AdaGradNorm
@@ -86,8 +86,7 @@ class OnlineToBatch(AbstractSolver):
             raise InvalidArgument(
                 f"learner must be one of privfit.learners, got {type(self.learner).__name__}"
             )
-        if self.power is not None:
-            in_range(1.0, 20.0, power=self.power)
+        optional(in_range, 1.0, 20.0, power=self.power)
         positive(radius=self.radius)
         if self.start is not None:
             points = finite_numbers(self.start)
@@ -97,8 +96,7 @@ class OnlineToBatch(AbstractSolver):
         whole(batch_size=self.batch_size)
         one_of(("tight", "source"), noise=self.noise)
         in_range(1.0, math.inf, noise_norm=self.noise_norm)
-        if self.row_bound is not None:
-            positive(row_bound=self.row_bound)
+        optional(positive, row_bound=self.row_bound)
 
     @property
     def name(self) -> str:

@@ -6,7 +6,7 @@ from typing import ClassVar, Literal, final
 
 import numpy as np
 
-from privfit._checks import SIZES, in_range, one_of
+from privfit._checks import SIZES, in_range, one_of, optional
 from privfit.errors import Incompatible, InvalidArgument
 from privfit.privacy.allowance import Allowance
 from privfit.privacy.composition import GaussianEvent, compose
@@ -71,8 +71,7 @@ class OutputPerturbation(AbstractSolver):
                 "minimiser must be a GradientDescent or CertifiedMinimiser, "
                 f"got {type(self.minimiser).__name__}"
             )
-        if self.distance is not None:
-            in_range(*SIZES, distance=self.distance)
+        optional(in_range, *SIZES, distance=self.distance)
         one_of(("derived", "source"), constants=self.constants)
         if self.constants == "source" and not isinstance(self.minimiser, GradientDescent):
             raise InvalidArgument("constants='source' are those of GradientDescent(); use that as minimiser")

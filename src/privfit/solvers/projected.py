@@ -7,7 +7,7 @@ from typing import ClassVar, final
 
 import numpy as np
 
-from privfit._checks import MOST_RELEASES, FloatArray, positive, whole
+from privfit._checks import MOST_RELEASES, FloatArray, optional, positive, whole
 from privfit.privacy.allowance import Allowance
 from privfit.problem.objective import Problem
 from privfit.problem.oracle import Oracle
@@ -72,12 +72,9 @@ class ProjectedNoisyGradientDescent(AbstractSolver):
     sums_rows: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
-        if self.radius is not None:
-            positive(radius=self.radius)
-        if self.n_steps is not None:
-            whole(2, MOST_RELEASES, n_steps=self.n_steps)
-        if self.step_size is not None:
-            positive(step_size=self.step_size)
+        optional(positive, radius=self.radius)
+        optional(whole, 2, MOST_RELEASES, n_steps=self.n_steps)
+        optional(positive, step_size=self.step_size)
 
     @property
     def name(self) -> str:

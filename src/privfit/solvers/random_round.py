@@ -6,7 +6,7 @@ from typing import ClassVar, Literal, final
 
 import numpy as np
 
-from privfit._checks import in_range, one_of, positive, whole
+from privfit._checks import in_range, one_of, optional, positive, whole
 from privfit.errors import Incompatible
 from privfit.privacy.allowance import Allowance
 from privfit.privacy.budget import Budget
@@ -81,12 +81,9 @@ class RandomRoundSGD(AbstractSolver):
     releases_a_point: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
-        if self.n_steps is not None:
-            whole(2, n_steps=self.n_steps)
-        if self.step_size is not None:
-            positive(step_size=self.step_size)
-        if self.initial_gap is not None:
-            positive(initial_gap=self.initial_gap)
+        optional(whole, 2, n_steps=self.n_steps)
+        optional(positive, step_size=self.step_size)
+        optional(positive, initial_gap=self.initial_gap)
         in_range(0.0, 1.0, closed="left", decay=self.decay)
         one_of(("derived", "source"), constants=self.constants)
 

@@ -6,7 +6,7 @@ from typing import ClassVar, final
 
 import numpy as np
 
-from privfit._checks import SIZES, in_range
+from privfit._checks import SIZES, in_range, optional
 from privfit.errors import Incompatible
 from privfit.privacy.allowance import Allowance
 from privfit.problem.objective import Problem
@@ -67,10 +67,8 @@ class RegularisedExponentialMechanism(AbstractSolver):
     releases_a_point: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
-        if self.strength is not None:
-            in_range(*SIZES, strength=self.strength)
-        if self.radius is not None:
-            in_range(*SIZES, radius=self.radius)
+        optional(in_range, *SIZES, strength=self.strength)
+        optional(in_range, *SIZES, radius=self.radius)
 
     @property
     def name(self) -> str:

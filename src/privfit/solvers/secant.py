@@ -6,7 +6,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from privfit._checks import FloatArray
-from privfit.solvers.base import Step, precision, precision_average
+from privfit.solvers.base import Seen, Step, precision, precision_average
 
 _DOUBT = 10.0
 """Squared length of moves, in standard deviations of noise and per coefficient, that counts as much as the
@@ -22,19 +22,15 @@ _LEAST_CURVATURE = 0.2
 """Smallest curvature along a move, relative to the Hessian's, that is believed (Powell 1978)."""
 
 
-def steepness(
-    hessian: FloatArray, points: Sequence[FloatArray], gradients: Sequence[FloatArray], sds: Sequence[float]
-) -> float:
+def steepness(hessian: FloatArray, seen: Sequence[Seen]) -> float:
     """Return the factor by which a model of the Hessian is to be multiplied.
 
     Parameters
     ----------
     hessian : array of shape (n, n)
         The model's, of the first n entries of the parameter.
-    points, gradients : sequences of arrays of shape (q,)
-        Released gradients and where they were asked, in the same coordinates.
-    sds : sequence of float
-        Standard deviations of their noise.
+    seen : sequence of Seen
+        In the same coordinates.
 
     Notes
     -----
@@ -44,13 +40,13 @@ def steepness(
     noise dominates, and the secants' (Barzilai and Borwein 1988, *Two-point step size gradient methods*)
     where the model has the steps go on in one direction, or over and back.
     """
-    n = len(hessian)
-    at, gradient, sd = precision_average(points, gradients, sds)
-    expected = (np.array(points) - at)[:, :n] @ hessian
-    weights = np.array([precision(each) for each in sds])
+    n, mean = len(hessian), precision_average(seen)
+    expected = np.array([one.at - mean.at for one in seen])[:, :n] @ hessian
+    weights = np.array([precision(one.sd) for one in seen])
     moved = float(weights @ (expected**2).sum(axis=1))
-    found = float(weights @ (expected * (np.array(gradients) - gradient)[:, :n]).sum(axis=1))
-    doubt = _DOUBT * n if sd > 0 else 0.0
+    differences = np.array([one.gradient - mean.gradient for one in seen])[:, :n]
+    found = float(weights @ (expected * differences).sum(axis=1))
+    doubt = _DOUBT * n if mean.sd > 0 else 0.0
     if moved + doubt == 0.0:
         return 1.0
     return min(max((found + doubt) / (moved + doubt), 1.0 / _LARGEST), _LARGEST)

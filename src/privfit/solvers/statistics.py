@@ -6,7 +6,7 @@ from typing import ClassVar, final
 
 import numpy as np
 
-from privfit._checks import in_range, positive
+from privfit._checks import in_range, optional, positive
 from privfit.errors import Incompatible
 from privfit.privacy.allowance import Allowance
 from privfit.problem.objective import Problem
@@ -162,8 +162,7 @@ class AdaSSP(AbstractSolver):
 
 
 def _check(response_bound: float | None, balance: float) -> None:
-    if response_bound is not None:
-        positive(response_bound=response_bound)
+    optional(positive, response_bound=response_bound)
     in_range(0.0, 1.0, closed="right", balance=balance)
 
 

@@ -7,7 +7,7 @@ from typing import ClassVar, final
 
 import numpy as np
 
-from privfit._checks import MOST_RELEASES, FloatArray, in_range, positive, whole
+from privfit._checks import MOST_RELEASES, FloatArray, in_range, optional, positive, whole
 from privfit.privacy.allowance import Allowance
 from privfit.problem.objective import Problem
 from privfit.problem.oracle import Oracle
@@ -19,7 +19,6 @@ from privfit.solvers.base import (
     Solution,
     Step,
     floored_inverse,
-    gradients_of,
     keep_scale_positive,
     precision_average,
     take_step,
@@ -123,17 +122,12 @@ class WhitenedGradientDescent(AbstractSolver):
     sums_rows: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
-        if self.n_steps is not None:
-            whole(1, MOST_RELEASES, n_steps=self.n_steps)
+        optional(whole, 1, MOST_RELEASES, n_steps=self.n_steps)
         for part in ("marginal", "geometry", "norm", "count", "residual", "hessian"):
             name = f"{part}_share"
-            share = getattr(self, name)
-            if share is not None:
-                in_range(0.0, 0.3, closed="neither", **{name: share})
-        if self.spread is not None:
-            positive(spread=self.spread)
-        if self.growth is not None:
-            positive(growth=self.growth)
+            optional(in_range, 0.0, 0.3, closed="neither", **{name: getattr(self, name)})
+        optional(positive, spread=self.spread)
+        optional(positive, growth=self.growth)
 
     @property
     def name(self) -> str:
@@ -389,12 +383,14 @@ def _led(
 
     ``secants`` say how steep it is, the later half by default.
     """
-    late, n = steps[len(steps) // 2 :], view.problem.n_linear
-    at, gradient, sd = precision_average(*gradients_of(late))
-    hessian = hessian_at(at)
+    late, n = [step.seen for step in steps[len(steps) // 2 :]], view.problem.n_linear
+    mean = precision_average(late)
+    hessian = hessian_at(mean.at)
     root = np.ones(len(hessian))  # from both sides, or with a scale the matrix would not stay positive
-    root[:n] = math.sqrt(steepness(hessian[:n, :n], *gradients_of(late if secants is None else secants)))
+    looked = late if secants is None else [step.seen for step in secants]
+    root[:n] = math.sqrt(steepness(hessian[:n, :n], looked))
     inverse = floored_inverse(root[:, None] * hessian * root, 0.0)
-    step = -inverse @ gradient
-    part = view.length(at, step)
-    return _Led(keep_scale_positive(view.problem, at + part * step, at), part * inverse, sd)
+    step = -inverse @ mean.gradient
+    part = view.length(mean.at, step)
+    to = keep_scale_positive(view.problem, mean.at + part * step, mean.at)
+    return _Led(to, part * inverse, mean.sd)

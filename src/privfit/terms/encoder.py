@@ -3,7 +3,7 @@
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,8 +12,7 @@ from privfit._checks import FloatArray
 from privfit.data.coded import CodedMatrix, Layout, Storage
 from privfit.data.columns import MISSING, encode_categorical, encode_numeric, naming
 from privfit.data.declarations import Column, NumericColumn
-from privfit.data.design import Design
-from privfit.data.encode import ROUNDING, Encoder, SchemaEncoder, design_within
+from privfit.data.encode import ROUNDING, AbstractEncoder, SchemaEncoder, design_within
 from privfit.data.response import TargetKind
 from privfit.data.rows import coded_rows, written_out
 from privfit.data.schema import Schema
@@ -42,7 +41,8 @@ class FormulaFacts:
         return FormulaEncoder(self.formula, self.schema, target_kind=self.target_kind, as_stored=True)
 
 
-class FormulaEncoder:
+@final
+class FormulaEncoder(AbstractEncoder):
     """Encode the columns of a table by a formula.
 
     Every entry of an encoded row is a function of that row and of public facts: the formula and the schema.
@@ -99,16 +99,7 @@ class FormulaEncoder:
     ('Intercept', 'C(sex)[T.Male]', 'age', 'C(sex)[T.Male]:age')
     """
 
-    __slots__ = (
-        "_blocks",
-        "_columns",
-        "_design",
-        "_facts",
-        "_identity",
-        "_layout",
-        "_made_from",
-        "_response",
-    )
+    __slots__ = ("_blocks", "_columns", "_facts", "_identity", "_made_from", "_response")
 
     def __init__(
         self, formula: str, schema: Schema, *, target_kind: TargetKind = "numeric", as_stored: bool = False
@@ -136,16 +127,6 @@ class FormulaEncoder:
         return FormulaFacts.encoder, (self._made_from,)  # what is compiled from the formula cannot be pickled
 
     @property
-    def design(self) -> Design:
-        """Public description of the encoded rows."""
-        return self._design
-
-    @property
-    def layout(self) -> Layout:
-        """Numbers for numeric terms, codes for those of factors, and both for their products."""
-        return self._layout
-
-    @property
     def identity(self) -> str:
         """Fingerprint and order of the schema, the formula and the kind of response."""
         return self._identity
@@ -165,18 +146,6 @@ class FormulaEncoder:
         """Names and declarations of the raw predictors; None where nothing is declared."""
         schema = self._facts.schema
         return tuple((name, schema[name]) for name, _ in self._columns)
-
-    def encode(self, table: Table) -> tuple[FloatArray, FloatArray]:
-        """Return ``x`` (n, p), row-major float64, and ``y`` (n,); NaN marks a row that may not contribute.
-
-        Raises
-        ------
-        SchemaError
-            If a column is absent or its type holds neither numbers nor levels.
-        LabelError
-            If a binary response holds anything but its two labels and missing cells.
-        """
-        return self.encode_predictors(table), self.encode_target(table)
 
     def encode_coded(self, table: Table, storage: Storage = "float64") -> CodedMatrix:
         """Return the same rows as numbers and codes."""
@@ -279,7 +248,7 @@ def _cells(table: Table, name: str, column: Column) -> tuple[NDArray, NDArray[np
     return codes, codes == MISSING
 
 
-def encoder_of(schema: Schema, formula: str | None, target: str | None, kind: TargetKind) -> Encoder:
+def encoder_of(schema: Schema, formula: str | None, target: str | None, kind: TargetKind) -> AbstractEncoder:
     """Return the encoder of a formula; where there is none, that of a target by all other columns."""
     if formula is None:
         return SchemaEncoder(schema, target=target, target_kind=kind)
