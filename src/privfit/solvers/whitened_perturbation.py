@@ -38,6 +38,7 @@ _FREE_NOISE, _MOST_FOR_CURVATURE = 0.35, 0.6
 its curvature may cost, for a ridge that pulls little."""
 
 _MOST_WITHIN = 4.0
+"""How many times as many rows as are thought to may be within a quantile's smoothing."""
 
 _LARGEST_OUTCOME = 0.15
 """What the noise on the outcome may be, relative to the other noise and the sampling error together."""
