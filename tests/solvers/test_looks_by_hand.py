@@ -273,9 +273,10 @@ def test_where_few_rows_make_up_most_of_the_variance_or_many_are_one_number_none
 
 
 def held(*looks, loss=LEAST_SQUARES, n=20_000, mu=0.3, **changes):
-    """Return loss and oracle after looks about the median."""
+    """Return loss and oracle after looks about the median, the last of which is where that is found."""
     problem, oracle = problem_of(loss, n, **changes), Made(*looks)
-    found = held_to_spread(problem, oracle, FRAME, mu)
+    found, center = held_to_spread(problem, oracle, FRAME, mu)
+    assert oracle.asked[-1] == [center]
     assert oracle.loss is None or oracle.loss is found.loss
     return found.loss, oracle
 
@@ -306,7 +307,7 @@ def test_a_response_is_held_to_nothing_where_looks_hide_it_or_most_is_one_number
         assert held(*looks)[0] is LEAST_SQUARES
     for last in (heap, outside, far):
         loss, oracle = held(fine, fine, last)
-        assert loss is LEAST_SQUARES
+        assert loss == Squared(2.0, adapts=True)
         assert len(oracle.asked) == 3
 
 
