@@ -305,6 +305,17 @@ def test_rows_beside_the_fullest_class_are_those_of_the_emptier_side(seed):
         assert Residuals(flipped, noise).beside == pytest.approx(expected, rel=1e-12)
 
 
+@pytest.mark.parametrize(
+    ("tau", "noise", "found"),
+    [(0.3, 0.01, 0.3), (0.05, 0.01, 0.05), (0.02, 0.01, 0.0401), (0.99, 0.05, 0.7999), (0.4, 0.12, 0.4801)],
+)
+def test_a_quantile_that_noise_hides_leads_to_the_nearest_that_it_does_not(tau, noise, found):
+    seen = Residuals(np.random.default_rng(1).dirichlet(np.ones(2 * SIDE_CLASSES)), noise)
+    assert seen.towards(tau) == pytest.approx(seen.quantile(found), rel=0.01)
+    assert seen.towards(1.0 - tau) == pytest.approx(seen.quantile(1.0 - found), rel=0.01)
+    assert replace(seen, noise=0.13).towards(tau) is None
+
+
 UNIT = {
     "x": {"type": "numeric", "lower": -1, "upper": 1},
     "y": {"type": "numeric", "lower": 0, "upper": 1},

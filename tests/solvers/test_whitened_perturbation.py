@@ -536,7 +536,8 @@ def test_responses_of_0_and_1_are_not_cut_under_pure_budgets(chance, n, epsilon)
 
 @pytest.mark.parametrize("half", [4.0, 50.0])
 @pytest.mark.parametrize(
-    ("tau", "n", "most"), [(0.25, 40_000, 2.0), (0.9, 40_000, 3.0), (0.9, 2_000, math.inf)]
+    ("tau", "n", "most"),
+    [(0.25, 40_000, 2.0), (0.9, 40_000, 3.0), (0.9, 2_000, math.inf), (0.05, 6_000, 4.0)],
 )
 def test_quantiles_under_pure_budgets_are_not_those_of_a_wide_smoothing(tau, n, most, half):
     """Smoothed by 5 % of a generous range, intercepts were dozens of small standard errors off."""

@@ -91,7 +91,15 @@ class Residuals:
         """
         if min(tau, 1.0 - tau) < _BEYOND * self.noise:
             return None
+        return self._at(tau)
+
+    def _at(self, tau: float) -> float:
         return float(np.interp(tau, self._below_edges, BOTH_EDGES))
+
+    def towards(self, tau: float) -> float | None:
+        """Return about the nearest to the ``tau`` quantile that noise does not hide; None if it hides all."""
+        least = _BEYOND * self.noise
+        return None if least > 0.5 else self._at(min(max(tau, least), 1.0 - least))
 
     @cached_property
     def _below_edges(self) -> FloatArray:
@@ -266,17 +274,18 @@ def about_quantile(
 ) -> tuple[Residuals | None, float]:
     """Look at residuals about a constant, then about their quantile; return what shows, and the quantile.
 
-    None where noise hides it. Without a constant in the model all looks are about 0. The quantile is looked
-    for so many times, each from where it was found: classes are finest there.
+    None where noise hides it in the last, which may have more budget than those before: these lead to what is
+    next to it as far as they show. Without a constant in the model all looks are about 0. The quantile is
+    looked for so many times, each from where it was found: classes are finest there.
     """
     shown = True
     for _ in range(looks):
-        off = look_at(problem, oracle, frame, frame.constant(center)).quantile(tau)
+        off = look_at(problem, oracle, frame, frame.constant(center)).towards(tau)
         shown = shown and off is not None
         if off is not None and problem.has_intercept:
             center += unit_of(problem) * off
     seen = look_at(problem, oracle, frame, frame.constant(center))
-    return seen if shown else None, center
+    return seen if shown and seen.quantile(tau) is not None else None, center
 
 
 def look_at(problem: Problem, oracle: Oracle, frame: Frame, at: FloatArray) -> Residuals:
