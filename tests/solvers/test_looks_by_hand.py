@@ -9,68 +9,15 @@ from scipy.optimize import brentq
 from scipy.stats import expon, norm
 
 from privfit.losses import Huber, Logistic, SmoothedQuantile, Squared
-from privfit.privacy.relation import Relation
-from privfit.problem.objective import Problem
-from privfit.problem.plan import PlannedRelease, Release
 from privfit.problem.share_kernels import SIDE_CLASSES
-from privfit.solvers.geometry import Frame, Marginals
+from privfit.solvers.geometry import Marginals
 from privfit.solvers.residual_bounds import bounded_at, has_bound, held_to_spread, led_by_spread, widest
-from privfit.solvers.residuals import BOTH_EDGES, Residuals
+from privfit.solvers.residuals import Residuals
 from privfit.solvers.response import MeanResponse
 from privfit.solvers.spacing import spacing
 from privfit.solvers.tails import tail_bound
 from privfit.solvers.widths import has_widths, led_by_quantile, narrowed_to, narrowest, recentred
-
-UNIT = math.sqrt(2.0)
-"""Of residuals where responses are within 1."""
-
-FRAME = Frame(np.eye(1), np.zeros(1), 1.0, np.eye(1), 1.0)
-
-FOUR = Frame(np.eye(4), np.zeros(4), 4.0, np.eye(4), 4.0)
-
-
-def shares_of(law, scale, shift=0.0):
-    """Return the shares of residuals of a law, in units of the largest edge."""
-    inner = BOTH_EDGES[1:-1]
-    below = law.cdf((inner - shift) / scale)
-    return np.diff(np.concatenate([[0.0], below, [1.0]]))
-
-
-def single(shares):
-    """Return shares by number of the class, from the lowest residuals to the highest."""
-    return np.array([shares.get(number, 0.0) for number in range(2 * SIDE_CLASSES)])
-
-
-class Made:
-    """An oracle whose looks at residuals are made by hand; it keeps where they were."""
-
-    def __init__(self, *looks):
-        self.looks, self.asked, self.loss = list(looks), [], None
-
-    def remaining(self, kind):
-        return len(self.looks) if kind == "residuals" else 0
-
-    def change_basis(self, problem):
-        assert problem.norm_bound == 2.0**-8
-
-    def change_loss(self, loss):
-        self.loss = loss
-
-    def release(self, kind, at):
-        assert kind == "residuals"
-        self.asked.append(at.tolist())
-        return self.looks.pop(0)
-
-
-def look(shares, sd):
-    planned = PlannedRelease("residuals", 2 * SIDE_CLASSES, 1.0, 1.0, sd)
-    return Release(planned, np.zeros(1), np.asarray(shares, dtype=float))
-
-
-def problem_of(loss, n=20_000, *, constant=True, bound=1.0, p=1):
-    names, penalised = tuple("abcd"[:p]), (not constant, *[True] * (p - 1))
-    return Problem(loss, names, 1.0, n, Relation.REPLACE, 0.0, (0.0,) * p, penalised, response_bound=bound)
-
+from tests.solvers.made_looks import FOUR, FRAME, UNIT, Made, look, problem_of, shares_of, single
 
 LEAST_SQUARES = Squared(1.0, adapts=True)
 
@@ -273,19 +220,20 @@ def test_where_few_rows_make_up_most_of_the_variance_or_many_are_one_number_none
 
 
 def held(*looks, loss=LEAST_SQUARES, n=20_000, mu=0.3, **changes):
-    """Return loss and oracle after looks about the median."""
+    """Return loss, oracle and where the median is after looks about it."""
     problem, oracle = problem_of(loss, n, **changes), Made(*looks)
-    found = held_to_spread(problem, oracle, FRAME, mu)
+    found, center = held_to_spread(problem, oracle, FRAME, mu)
     assert oracle.loss is None or oracle.loss is found.loss
-    return found.loss, oracle
+    return found.loss, oracle, center
 
 
 def test_a_response_is_held_to_its_spread_about_a_median_that_is_looked_for_twice():
     first, second = look(shares_of(norm, 0.02, 0.3), 1e-3), look(shares_of(norm, 0.02, -0.05), 1e-3)
     last = look(LOOKS["skew"], 1e-3)
-    loss, oracle = held(first, second, last)
+    loss, oracle, center = held(first, second, last)
     middles = [UNIT * Residuals.of(one).quantile(0.5) for one in (first, second)]
-    assert oracle.asked == [[0.0], [pytest.approx(middles[0])], [pytest.approx(sum(middles))]]
+    assert oracle.asked == [[0.0], [pytest.approx(middles[0])], [pytest.approx(center)]]
+    assert center == pytest.approx(sum(middles))
     seen = Residuals.of(last)
     wanted = UNIT * wanted_bound(seen, 20_000, 0.3, math.inf, blurred=True)
     assert loss.bound == pytest.approx(wanted, rel=1e-6)
@@ -297,7 +245,7 @@ def test_a_response_is_held_to_its_spread_about_a_median_that_is_looked_for_twic
     assert held(first, second, last, constant=False)[1].asked == [[0.0]] * 3
 
 
-def test_a_response_is_held_to_nothing_where_looks_hide_it_or_most_is_one_number_or_far_out():
+def test_a_bound_stays_where_looks_hide_the_response_and_cuts_none_where_most_is_one_number_or_far_out():
     fine, hidden = look(LOOKS["normal"], 1e-3), look(LOOKS["normal"], 0.2)
     heap = look(single({18: 0.03, 19: 0.05, 21: 0.56, 22: 0.36}), 1e-3)
     outside = look(single({0: 0.1, 18: 0.3, 19: 0.2, 22: 0.2, 23: 0.2}), 1e-3)
@@ -305,8 +253,8 @@ def test_a_response_is_held_to_nothing_where_looks_hide_it_or_most_is_one_number
     for looks in ((hidden, fine, fine), (fine, hidden, fine), (fine, fine, hidden)):
         assert held(*looks)[0] is LEAST_SQUARES
     for last in (heap, outside, far):
-        loss, oracle = held(fine, fine, last)
-        assert loss is LEAST_SQUARES
+        loss, oracle, _ = held(fine, fine, last)
+        assert loss == Squared(2.0, adapts=True)
         assert len(oracle.asked) == 3
 
 
