@@ -12,7 +12,7 @@ from privfit.losses import Huber, Poisson, SmoothedQuantile, Squared
 from privfit.losses.typical import USUAL_RESIDUAL
 from privfit.problem.plan import PlannedRelease
 from privfit.solvers.counts import held_to_counts
-from privfit.solvers.pure_looks import suited_to_looks
+from privfit.solvers.pure_looks import looks_planned, suited_to_looks
 from privfit.solvers.residual_bounds import held_to_range
 from privfit.solvers.residuals import Residuals
 from privfit.solvers.spacing import spacing
@@ -136,6 +136,39 @@ def test_responses_of_other_losses_are_not_looked_at():
         problem, oracle = problem_of(loss), Made(look(LOOKS["normal"], 1e-3))
         assert suited_to_response(problem, oracle, FRAME, 1.0, unit=1.0) == (problem, 0.0)
         assert (oracle.asked, oracle.loss) == ([], None)
+
+
+QUANTILE = SmoothedQuantile(0.25, 0.9, least=1e-9)
+COUNTS = Poisson(math.log(100.0), 100)
+THREE = (0.15, 0.15, 0.7)
+
+
+@pytest.mark.parametrize(
+    ("loss", "signal", "wanted"),
+    [
+        (COUNTS, 1549.0, ()),
+        (COUNTS, 1551.0, (("counts", 310.0 / 1551.0),)),
+        (COUNTS, 5166.0, (("counts", 310.0 / 5166.0),)),
+        (COUNTS, 5168.0, (("counts", 0.06),)),
+        (LEAST_SQUARES, 666.0, ()),
+        (LEAST_SQUARES, 667.0, (("residuals", 0.06),)),
+        (LEAST_SQUARES, 5749.0, (("residuals", 0.06),)),
+        *[
+            (loss, signal, tuple(("residuals", one * max(1150.0 / signal, 0.06)) for one in THREE))
+            for loss in (LEAST_SQUARES, QUANTILE)
+            for signal in (5751.0, 19_166.0, 19_168.0)
+        ],
+        (QUANTILE, 5749.0, ()),
+        (Squared(0.75), 1e6, ()),
+        (SmoothedQuantile(0.25, 0.9), 1e6, ()),
+        (Huber(1.0), 1e6, ()),
+    ],
+)
+def test_the_looks_that_are_planned_and_their_parts_of_epsilon(loss, signal, wanted):
+    for n in (500, 20_000):
+        found = looks_planned(problem_of(loss, n), signal / n)
+        assert [kind for kind, _ in found] == [kind for kind, _ in wanted]
+        assert [part for _, part in found] == pytest.approx([part for _, part in wanted], rel=1e-12)
 
 
 EPSILONS = (0.01, 0.02, 0.07)
