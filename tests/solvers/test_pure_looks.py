@@ -30,7 +30,8 @@ def test_half_a_range_is_the_bound_where_few_responses_are_certainly_at_its_ends
     problem, edge = problem_of(LEAST_SQUARES), 0.3 - 4.0 * sd
     for more in (-1e-6, 1e-6):
         part = 0.25 * (edge + more)
-        release = look(single({0: part, 1: part, 40: part, 41: part, 20: 1.0 - 4.0 * part}), sd)
+        rest = {2: 0.2, 20: 0.6 - 4.0 * part, 39: 0.2}
+        release = look(single({0: part, 1: part, 40: part, 41: part} | rest), sd)
         oracle = Made(release)
         found = held_to_range(problem, oracle, FRAME)
         assert oracle.asked == [[0.0]]
