@@ -86,6 +86,7 @@ def _tests(*names: str) -> tuple[str, ...]:
 _DRAWS = _tests(
     "privacy/test_noise", "privacy/test_radial", "privacy/test_mechanisms", "privacy/test_repeated"
 )
+_PURE_DRAWS = _tests("privacy/test_radial", "privacy/test_laplace")
 _SELECTION = "tests/privacy/test_selection.py"
 _SLOW_DRAWS = (
     "have_their_law or the_law_is_that or neighbouring_answers or gamma_norm or cube_keeps or norm_is_gamma "
@@ -156,9 +157,10 @@ SUITES = {
     ),
     "problem.kept": Suite(_tests("problem/test_kept")),
     "privacy.steps": _suite((*_tests("privacy/test_steps"), *_DRAWS), _SLOW_DRAWS),
-    "privacy.mechanisms": _suite((_DRAWS[2], _DRAWS[1], _SELECTION, _DRAWS[3], _DRAWS[0]), _SLOW_DRAWS),
-    "privacy.samplers": _suite((*_DRAWS, _SELECTION), _SLOW_DRAWS),
-    "privacy.noise": _suite((*_DRAWS, _SELECTION), _SLOW_DRAWS),
+    "privacy.mechanisms": _suite((_DRAWS[2], _DRAWS[3], _DRAWS[0]), _SLOW_DRAWS),
+    "privacy.pure_mechanisms": _suite((*_PURE_DRAWS, _SELECTION), _SLOW_DRAWS),
+    "privacy.samplers": _suite((*_DRAWS, *_PURE_DRAWS[1:], _SELECTION), _SLOW_DRAWS),
+    "privacy.noise": _suite((*_DRAWS, *_PURE_DRAWS[1:], _SELECTION), _SLOW_DRAWS),
     "privacy.repeated": _suite(_DRAWS[-1:], _SLOW_DRAWS),
     "privacy.budget": _suite(_COMPOSED[1:], _SLOW_COMPOSED),
     "privacy.curves": _suite(_COMPOSED[::-1], _SLOW_COMPOSED),
@@ -180,6 +182,7 @@ SUITES = {
     "inference.controls": _suite(
         _tests("inference/test_controls"), "given_up or shows_they or hides_nothing"
     ),
+    "inference.cut_levels": _suite(_tests("inference/test_cut_levels"), "wrong_interval or keep_their"),
     "inference.ends": _suite(_tests("inference/test_ends"), "without_events or has_not"),
     "procedures.clipped_gradient": Suite(_tests("procedures/test_clipped_gradient")),
     "problem.place_kernels": _suite(
@@ -282,9 +285,14 @@ SUITES = {
     ),
     "solvers.geometry": Suite(_tests("solvers/test_released_geometry"), _tests("solvers/test_geometry")),
     "solvers.norms": _suite(_tests("solvers/test_norms"), "in_a_simulation or hardly_ever"),
-    "solvers.residual_bounds": Suite(_tests("solvers/test_looks_by_hand")),
+    "solvers.residual_bounds": Suite(_tests("solvers/test_looks_by_hand", "solvers/test_pure_looks")),
     "solvers.counts": _suite(_tests("solvers/test_counts"), "generous or whatever or nearly_all"),
-    "solvers.widths": Suite(_tests("solvers/test_looks_by_hand")),
+    "solvers.widths": Suite(_tests("solvers/test_looks_by_hand", "solvers/test_pure_looks")),
+    "solvers.pure_looks": Suite(_tests("solvers/test_pure_looks")),
+    "solvers.whitened_perturbation": _suite(
+        _tests("solvers/test_whitened_perturbation"),
+        "cover or rare_events or errors_from_noise or few_positives or linear_term",
+    ),
     "solvers.sizes": _suite(_tests("solvers/test_sizes"), "in_a_simulation"),
     "solvers.damping": Suite(
         (

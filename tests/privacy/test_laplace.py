@@ -60,3 +60,14 @@ def test_what_is_not_calibrated_is_refused():
         calibrate_laplace(sensitivity=1.0, epsilon=1e-11, size=42)
     with pytest.raises(InvalidArgument, match="sensitivity / epsilon"):
         calibrate_laplace(sensitivity=1e-250, epsilon=1.0, size=1)
+
+
+def test_noise_that_is_enough_for_one_number_is_refused_for_many():
+    """Each is rounded to the lattice, which adds to what a release costs."""
+    sd, source = 1.0, make_source(0)
+    epsilon = laplace_epsilon(1, 0.4, sd / math.sqrt(2.0))
+    assert laplace_epsilon(20_000, 0.4, sd / math.sqrt(2.0)) > epsilon
+    ask = {"sensitivity": 0.4, "epsilon": epsilon, "sd": sd, "source": source}
+    laplace_vector(np.zeros(1), **ask)
+    with pytest.raises(PlanViolation, match="calibrate_laplace"):
+        laplace_vector(np.zeros(20_000), **ask)

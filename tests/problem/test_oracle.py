@@ -91,6 +91,26 @@ def test_refuses_a_plan_that_understates_a_sensitivity(rng):
         Oracle(problem, short, source_of(rng), make_source(0)).release("gradient", np.zeros(3))
 
 
+@pytest.mark.parametrize("kind", ["norms", "sizes"])
+@pytest.mark.parametrize("relation", list(Relation))
+@pytest.mark.parametrize("pure", [False, True], ids=["Gaussian", "pure"])
+def test_shares_of_rows_have_the_noise_that_their_law_needs(pure, relation, kind, rng):
+    """Two shares change together under replacement: by twice as much in L1, by the root of two in L2."""
+    problem = make_problem(LOSSES[0], n_rows=N, relation=relation)
+    one = planned_release(problem, kind, Allowance(0.7, pure=pure))
+    replaced = 2.0 if pure else math.sqrt(2.0)
+    factor = replaced if relation is Relation.REPLACE else 1.0
+    assert one.sensitivity == pytest.approx(factor / N, rel=1e-9)
+    plan = replace(plan_of(problem, []), mu=math.inf if pure else 0.7, solver_releases=(one,))
+    release = Oracle(problem, plan, source_of(rng), make_source(0)).release(kind, np.zeros(3))
+    assert release.planned == one
+    short = replace(one, sensitivity=0.999 * one.sensitivity)
+    with pytest.raises(PlanViolation, match="understates"):
+        Oracle(problem, replace(plan, solver_releases=(short,)), source_of(rng), make_source(0)).release(
+            kind, np.zeros(3)
+        )
+
+
 def test_refuses_a_plan_with_too_little_noise(rng):
     problem = make_problem(LOSSES[0], n_rows=N)
     plan = plan_of(problem, ["gradient"])

@@ -26,13 +26,14 @@ MARGIN = Decimal(1) + Decimal(2) ** -39
 """More than a query may add for the rounding of its own few operations."""
 
 
-def exact_squared(query, relation):
-    """The squared sensitivity of the exact sum: what one row, or two, can do at worst."""
+def exact_squared(query, relation, *, pure=False):
+    """The squared sensitivity of the exact sum: what one row, or two, can do at worst; of shares in L1."""
     bound, (low, high) = Decimal(query.bound), map(Decimal, query.side)
     replaced = relation is Relation.REPLACE
     if query.kind in VECTORS:
         return (4 * bound**2 + (high - low) ** 2) if replaced else (bound**2 + max(-low, high) ** 2)
-    return (2 if replaced else 1) * bound**2
+    two = 4 if pure and query.kind in SHARES else 2
+    return (two if replaced else 1) * bound**2
 
 
 def rounding(query, n_rows, rows):
@@ -51,12 +52,14 @@ def rounding(query, n_rows, rows):
 @pytest.mark.parametrize("kind", [*VECTORS, *MATRICES, *SHARES])
 @pytest.mark.parametrize("side", [(0.0, 0.0), (-0.7, 0.2), (-0.1, 0.9), (0.0, 3.0), (-2.0, 0.0)])
 @pytest.mark.parametrize("summed", [0.0, 0.01, 3e6, 1e9])
-def test_a_sensitivity_is_its_formula_rounded_up(kind, relation, side, summed):
+@pytest.mark.parametrize("pure", [False, True])
+def test_a_sensitivity_is_its_formula_rounded_up(kind, relation, side, summed, pure):
     query = BoundedQuery(kind, 4, 1.3, side if kind in VECTORS else (0.0, 0.0), summed)
     for n_rows, most_rows in ((1, None), (10, None), (3000, None), (10**9, None), (10, 10**10), (100, 8193)):
-        found = Decimal(query.sensitivity(relation, n_rows, most_rows=most_rows))
+        found = Decimal(query.sensitivity(relation, n_rows, pure=pure, most_rows=most_rows))
         rows = 2 * n_rows if most_rows is None else most_rows
-        needed = (exact_squared(query, relation).sqrt() + rounding(query, n_rows, rows)) / n_rows
+        exact = exact_squared(query, relation, pure=pure).sqrt()
+        needed = (exact + rounding(query, n_rows, rows)) / n_rows
         assert needed <= found <= needed * MARGIN
 
 

@@ -9,82 +9,15 @@ from scipy.optimize import brentq
 from scipy.stats import expon, norm
 
 from privfit.losses import Huber, Logistic, SmoothedQuantile, Squared
-from privfit.privacy.relation import Relation
-from privfit.problem.objective import Problem
-from privfit.problem.plan import PlannedRelease, Release
 from privfit.problem.share_kernels import SIDE_CLASSES
-from privfit.solvers.geometry import Frame, Marginals
-from privfit.solvers.residual_bounds import (
-    bounded_at,
-    has_bound,
-    held_to_range,
-    held_to_spread,
-    led_by_spread,
-    widest,
-)
-from privfit.solvers.residuals import BOTH_EDGES, Residuals
+from privfit.solvers.geometry import Marginals
+from privfit.solvers.residual_bounds import bounded_at, has_bound, held_to_spread, led_by_spread, widest
+from privfit.solvers.residuals import Residuals
 from privfit.solvers.response import MeanResponse
 from privfit.solvers.spacing import spacing
 from privfit.solvers.tails import tail_bound
-from privfit.solvers.widths import (
-    has_widths,
-    led_by_quantile,
-    narrowed_to,
-    narrowest,
-    recentred,
-    suited_to_response,
-)
-
-UNIT = math.sqrt(2.0)
-"""Of residuals where responses are within 1."""
-
-FRAME = Frame(np.eye(1), np.zeros(1), 1.0, np.eye(1), 1.0)
-
-FOUR = Frame(np.eye(4), np.zeros(4), 4.0, np.eye(4), 4.0)
-
-
-def shares_of(law, scale, shift=0.0):
-    """Return the shares of residuals of a law, in units of the largest edge."""
-    inner = BOTH_EDGES[1:-1]
-    below = law.cdf((inner - shift) / scale)
-    return np.diff(np.concatenate([[0.0], below, [1.0]]))
-
-
-def single(shares):
-    """Return shares by number of the class, from the lowest residuals to the highest."""
-    return np.array([shares.get(number, 0.0) for number in range(2 * SIDE_CLASSES)])
-
-
-class Made:
-    """An oracle whose looks at residuals are made by hand; it keeps where they were."""
-
-    def __init__(self, *looks):
-        self.looks, self.asked, self.loss = list(looks), [], None
-
-    def remaining(self, kind):
-        return len(self.looks) if kind == "residuals" else 0
-
-    def change_basis(self, problem):
-        assert problem.norm_bound == 2.0**-8
-
-    def change_loss(self, loss):
-        self.loss = loss
-
-    def release(self, kind, at):
-        assert kind == "residuals"
-        self.asked.append(at.tolist())
-        return self.looks.pop(0)
-
-
-def look(shares, sd):
-    planned = PlannedRelease("residuals", 2 * SIDE_CLASSES, 1.0, 1.0, sd)
-    return Release(planned, np.zeros(1), np.asarray(shares, dtype=float))
-
-
-def problem_of(loss, n=20_000, *, constant=True, bound=1.0, p=1):
-    names, penalised = tuple("abcd"[:p]), (not constant, *[True] * (p - 1))
-    return Problem(loss, names, 1.0, n, Relation.REPLACE, 0.0, (0.0,) * p, penalised, response_bound=bound)
-
+from privfit.solvers.widths import has_widths, led_by_quantile, narrowed_to, narrowest, recentred
+from tests.solvers.made_looks import FOUR, FRAME, UNIT, Made, look, problem_of, shares_of, single
 
 LEAST_SQUARES = Squared(1.0, adapts=True)
 
@@ -287,20 +220,20 @@ def test_where_few_rows_make_up_most_of_the_variance_or_many_are_one_number_none
 
 
 def held(*looks, loss=LEAST_SQUARES, n=20_000, mu=0.3, **changes):
-    """Return loss and oracle after looks about the median, which is where the last look was."""
+    """Return loss, oracle and where the median is after looks about it."""
     problem, oracle = problem_of(loss, n, **changes), Made(*looks)
     found, center = held_to_spread(problem, oracle, FRAME, mu)
-    assert oracle.asked[-1] == [center]
     assert oracle.loss is None or oracle.loss is found.loss
-    return found.loss, oracle
+    return found.loss, oracle, center
 
 
 def test_a_response_is_held_to_its_spread_about_a_median_that_is_looked_for_twice():
     first, second = look(shares_of(norm, 0.02, 0.3), 1e-3), look(shares_of(norm, 0.02, -0.05), 1e-3)
     last = look(LOOKS["skew"], 1e-3)
-    loss, oracle = held(first, second, last)
+    loss, oracle, center = held(first, second, last)
     middles = [UNIT * Residuals.of(one).quantile(0.5) for one in (first, second)]
-    assert oracle.asked == [[0.0], [pytest.approx(middles[0])], [pytest.approx(sum(middles))]]
+    assert oracle.asked == [[0.0], [pytest.approx(middles[0])], [pytest.approx(center)]]
+    assert center == pytest.approx(sum(middles))
     seen = Residuals.of(last)
     wanted = UNIT * wanted_bound(seen, 20_000, 0.3, math.inf, blurred=True)
     assert loss.bound == pytest.approx(wanted, rel=1e-6)
@@ -312,7 +245,7 @@ def test_a_response_is_held_to_its_spread_about_a_median_that_is_looked_for_twic
     assert held(first, second, last, constant=False)[1].asked == [[0.0]] * 3
 
 
-def test_a_response_is_held_to_nothing_where_looks_hide_it_or_most_is_one_number_or_far_out():
+def test_a_bound_stays_where_looks_hide_the_response_and_cuts_none_where_most_is_one_number_or_far_out():
     fine, hidden = look(LOOKS["normal"], 1e-3), look(LOOKS["normal"], 0.2)
     heap = look(single({18: 0.03, 19: 0.05, 21: 0.56, 22: 0.36}), 1e-3)
     outside = look(single({0: 0.1, 18: 0.3, 19: 0.2, 22: 0.2, 23: 0.2}), 1e-3)
@@ -320,35 +253,9 @@ def test_a_response_is_held_to_nothing_where_looks_hide_it_or_most_is_one_number
     for looks in ((hidden, fine, fine), (fine, hidden, fine), (fine, fine, hidden)):
         assert held(*looks)[0] is LEAST_SQUARES
     for last in (heap, outside, far):
-        loss, oracle = held(fine, fine, last)
+        loss, oracle, _ = held(fine, fine, last)
         assert loss == Squared(2.0, adapts=True)
         assert len(oracle.asked) == 3
-
-
-def test_a_bound_is_the_range_unless_a_look_shows_few_responses_at_its_ends():
-    """A fifth of the rows may be there and two standard deviations of noise in four classes."""
-    for outer, noise, cuts in (
-        (0.299, 0.0, True),
-        (0.301, 0.0, False),
-        (0.2, 0.0249, True),
-        (0.2, 0.0251, False),
-        (0.0, 0.0749, True),
-        (0.0, 0.0751, False),
-    ):
-        ends = {0: 0.25 * outer, 1: 0.25 * outer, 40: 0.3 * outer, 41: 0.2 * outer}
-        oracle = Made(look(single(ends | {20: 0.6 * (1.0 - outer), 39: 0.4 * (1.0 - outer)}), noise))
-        found = held_to_range(problem_of(LEAST_SQUARES, 500), oracle, FRAME)
-        assert oracle.asked == [[0.0]]
-        assert found.loss == (LEAST_SQUARES if cuts else Squared(2.0, adapts=True))
-        assert cuts or oracle.loss is found.loss
-
-
-def test_without_a_look_a_bound_is_the_range_and_others_stay():
-    oracle = Made()
-    assert held_to_range(problem_of(LEAST_SQUARES, 500), oracle, FRAME).loss == Squared(2.0, adapts=True)
-    for loss in (Squared(1.0), Logistic(), Huber(0.8)):
-        assert held_to_range(problem_of(loss, 500), oracle, FRAME).loss is loss
-    assert oracle.asked == []
 
 
 def test_the_mean_square_that_is_certain_is_that_of_inner_edges_less_noise():
@@ -434,57 +341,6 @@ def test_where_a_look_shows_no_width_or_no_slope():
     slope = narrowed(release, 20_000, 1.0, far).density_slope
     mean, sd = skewness(seen, 0.02, spread, None)
     assert (slope.mean, slope.sd) == pytest.approx((mean / UNIT, sd / UNIT))
-
-
-def suited(*looks, tau=0.25, n=20_000, mu=0.3, unit=0.5, **changes):
-    """Return loss, oracle and constant after looks about a quantile of the response."""
-    loss, oracle = SmoothedQuantile(tau, 0.9, least=1e-9), Made(*looks)
-    problem = problem_of(loss, n, **changes)
-    found, center = suited_to_response(problem, oracle, FRAME, mu, unit=unit)
-    assert oracle.loss is found.loss
-    return found.loss, oracle, center
-
-
-@pytest.mark.parametrize("tau", [0.1, 0.5, 0.75])
-@pytest.mark.parametrize("mu", [0.003, 0.03, 3.0])
-def test_widths_that_looks_at_a_response_leave(tau, mu):
-    """As for a quarter of its variance, up to four times as wide as rows ask for, and less sure of slopes."""
-    first, second = look(shares_of(norm, 0.02, 0.3), 1e-3), look(shares_of(norm, 0.02, -0.05), 1e-3)
-    last = look(shares_of(norm, 0.02, -0.02 * norm.ppf(tau)), 1e-3)
-    loss, oracle, center = suited(first, second, last, tau=tau, mu=mu)
-    middles = [UNIT * Residuals.of(one).quantile(tau) for one in (first, second)]
-    assert oracle.asked == [[0.0], [pytest.approx(middles[0])], [pytest.approx(sum(middles))]]
-    assert center == pytest.approx(sum(middles))
-    seen, at, n = Residuals.of(last), norm.ppf(tau), 20_000
-    spread = 0.5 * seen.reach(norm.cdf(at + 0.6745) - norm.cdf(at - 0.6745)) / 0.6745
-    noise = 8.0 * max(tau, 1.0 - tau) ** 2 / (tau * (1.0 - tau) * (n * mu) ** 2)
-    least, needed = (1.0 / n + noise) ** 0.25, 40.0 / (n * mu * 0.5 * norm.pdf(at))
-    units = min(max(least, min(needed, 4.0 * least)), 0.7)
-    assert loss.width == pytest.approx(UNIT * spread * units, rel=1e-9)
-    assert loss.within == pytest.approx(2.0 * units * norm.pdf(at), rel=1e-9)
-    mean, sd = skewness(seen, tau, spread, None)
-    sd = math.hypot((1.0 + abs(at)) * sd, 12.0 * units * (2.0 * tau - 1.0) ** 2 / spread)
-    assert loss.density_slope.mean == pytest.approx(mean / UNIT, rel=1e-9)
-    assert loss.density_slope.sd == pytest.approx(sd / UNIT, rel=1e-9)
-
-
-@pytest.mark.parametrize(("tau", "part"), [(0.5, 0.35), (0.6, 0.35), (0.9, 0.8), (0.1, 0.8)])
-def test_where_nothing_shows_a_response_its_quantile_may_be_off_by_a_part_of_the_width(tau, part):
-    """Two standard deviations of what smoothing adds, ``width**2 / 6`` times a slope, are that part of it."""
-    fine, hidden = look(LOOKS["normal"], 1e-3), look(LOOKS["normal"], 0.2)
-    for looks in ((), (hidden, fine, fine), (fine, fine, hidden)):
-        loss, oracle, center = suited(*looks, tau=tau)
-        assert loss.width == 0.9
-        assert 0.9**2 / 6.0 * loss.density_slope.sd == pytest.approx(0.5 * part * 0.9)
-        assert loss.density_slope.mean == pytest.approx(-norm.ppf(tau) / 0.25)
-        assert looks or (oracle.asked, center) == ([], 0.0)
-
-
-def test_a_width_that_was_given_stays_without_looks():
-    given, oracle = SmoothedQuantile(0.25, 0.9), Made()
-    found, center = suited_to_response(problem_of(given), oracle, FRAME, 0.3, unit=0.5)
-    assert (found.loss, center) == (given, 0.0)
-    assert (oracle.asked, oracle.loss) == ([], None)
 
 
 def test_a_first_look_leads_to_the_quantile():
