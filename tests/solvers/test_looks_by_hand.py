@@ -213,6 +213,13 @@ def test_where_few_rows_make_up_most_of_the_variance_or_many_are_one_number_none
             loss, _, _ = led(look(single(heap)[::way], 1e-3), spread=1e-3)
             assert (loss.bound < 1.0) == cuts
             assert cuts or loss == whole
+    for more, cuts in ((1e-6, True), (-1e-6, False)):
+        share = 0.1 + 3.5e-3 + more
+        for far in (20, 21):
+            close = single({20: share, 21: share, far: 0.95 - share, 22: 0.05})
+            loss, _, _ = led(look(close, 1e-3), spread=1e-3)
+            assert (loss.bound < 1.0) == cuts
+            assert cuts or loss == whole
     outside = single({0: 0.1, 18: 0.3, 19: 0.2, 22: 0.2, 23: 0.2})
     loss, response, _ = led(look(outside, 1e-3), spread=1e-3)
     assert loss == Squared(2.0, adapts=True)

@@ -123,8 +123,11 @@ def led_by_spread(
 
 
 def _at_an_end(seen: Residuals) -> bool:
-    """Return whether many responses are one number, and few are certainly on one side of it."""
-    return seen.heap > _HEAP and seen.beside < _AMID
+    """Return whether many responses are one number, and few are certainly on one side of it.
+
+    Rows that are close together beside the range are in the two classes about 0, which no single number is.
+    """
+    return seen.heap > _HEAP and seen.beside < _AMID and seen.about_zero < _AMID
 
 
 def held_to_spread(problem: Problem, oracle: Oracle, frame: Frame, mu: float) -> tuple[Problem, float]:

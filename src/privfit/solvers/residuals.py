@@ -199,6 +199,11 @@ class Residuals:
         sides = (self.shares[:fullest], self.shares[fullest + 1 :])
         return min(float(np.sum(side)) - CLEAR * self.noise * math.sqrt(side.size) for side in sides)
 
+    @property
+    def about_zero(self) -> float:
+        """Share of rows in that class next to 0 which has fewer, less what noise may add to it."""
+        return float(np.min(self.shares[SIDE_CLASSES - 1 : SIDE_CLASSES + 1])) - CLEAR * self.noise
+
     def reach(self, share: float) -> float | None:
         """Return the size that about this share of the residuals keeps within; None where noise hides it.
 
