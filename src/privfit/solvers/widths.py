@@ -172,8 +172,13 @@ def narrowed_to(problem: Problem, oracle: Oracle, at: FloatArray, mu: float) -> 
     seen = Residuals.of(oracle.release("residuals", at))
     bias = abs(_NORMAL.inv_cdf(loss.tau)) * loss.density / (6.0 * math.sqrt(loss.tau * (1.0 - loss.tau)))
     wider = math.sqrt(_MOST_BIAS / max(bias, _LEAST_BIAS))
-    units = _units(problem, loss, mu, for_bread=mu, wider=wider)
-    return _suited(problem, oracle, seen, units)
+    reach = seen.reach(_share(loss))
+    if reach is None:
+        return problem
+    spread, units = reach / NORMAL_QUARTILE, _units(problem, loss, mu, for_bread=mu, wider=wider)
+    units = _over_gaps(units, problem, loss, seen, spread)
+    slope = _slope(_NORMAL.inv_cdf(loss.tau), seen.skew, spread, seen.density_slope(loss.tau, reach))
+    return with_loss(problem, oracle, _of_width(loss, units, spread, slope, unit_of(problem)))
 
 
 def suited_to_response(
@@ -199,51 +204,61 @@ def suited_to_response(
     if not isinstance(loss, SmoothedQuantile) or not loss.adapts:
         return problem, 0.0
     if not oracle.remaining("residuals"):
-        return _unseen(problem, oracle), 0.0
+        return with_loss(problem, oracle, _unseen(problem, loss)), 0.0
     seen, center = about_quantile(problem, oracle, frame, loss.tau, looks=oracle.remaining("residuals") - 1)
+    reach = None if seen is None else seen.reach(_share(loss))
+    if seen is None or reach is None:
+        return with_loss(problem, oracle, _unseen(problem, loss)), center
+    spread = _NEARER * reach / NORMAL_QUARTILE
     units = _units(problem, loss, mu, for_bread=mu * unit, wider=_WIDER)
-    if seen is None:
-        return _unseen(problem, oracle), center
-    return _suited(problem, oracle, seen, units, blurred=True), center
+    units = _over_gaps(units, problem, loss, seen, spread)
+    slope = _blurred_slope(loss.tau, seen.skew, spread, units)
+    return with_loss(problem, oracle, _of_width(loss, units, spread, slope, unit_of(problem))), center
 
 
-def _suited(
-    problem: Problem, oracle: Oracle, seen: Residuals, units: float, *, blurred: bool = False
-) -> Problem:
-    """Return the problem with a width of so many standard deviations of normal residuals, or to suit a grid.
-
-    Those about a constant, ``blurred`` by what predictors add, say little of the density of residuals, least
-    at a far quantile, which may be where a density begins.
-    """
-    loss = problem.loss
-    assert isinstance(loss, SmoothedQuantile)  # noqa: S101 -- so it is where they are looked at
+def _share(loss: SmoothedQuantile) -> float:
+    """Return the share of normal residuals within a quartile's distance of the quantile."""
     quantile = _NORMAL.inv_cdf(loss.tau)
-    share = _NORMAL.cdf(quantile + NORMAL_QUARTILE) - _NORMAL.cdf(quantile - NORMAL_QUARTILE)
-    reach, unit = seen.reach(share), unit_of(problem)
-    if reach is None:
-        return _unseen(problem, oracle) if blurred else problem
-    spread = (_NEARER if blurred else 1.0) * reach / NORMAL_QUARTILE
-    units = max(units, 0.5 * spacing(seen, share, problem.n_rows) / spread)
-    slope = _slope(quantile, seen.skew, spread, None if blurred else seen.density_slope(loss.tau, reach))
-    if blurred:
-        edge = _EDGE * units * (2.0 * loss.tau - 1.0) ** 2 / spread
-        slope = replace(slope, sd=math.hypot((1.0 + abs(quantile)) * slope.sd, edge))
-    width = spread * unit * units
-    return with_loss(problem, oracle, loss.narrowed(width, 2.0 * units * loss.density, slope.per(unit)))
+    return _NORMAL.cdf(quantile + NORMAL_QUARTILE) - _NORMAL.cdf(quantile - NORMAL_QUARTILE)
 
 
-def _unseen(problem: Problem, oracle: Oracle) -> Problem:
-    """Return the problem with what is thought of the density where nothing has shown the residuals.
+def _over_gaps(
+    units: float, problem: Problem, loss: SmoothedQuantile, seen: Residuals, spread: float
+) -> float:
+    """Return a width in units of the spread that reaches from one number of a grid to the next at least."""
+    return max(units, 0.5 * spacing(seen, _share(loss), problem.n_rows) / spread)
+
+
+def _of_width(
+    loss: SmoothedQuantile, units: float, spread: float, slope: DensitySlope, unit: float
+) -> SmoothedQuantile:
+    """Return the loss with a width of so many spreads, which are over a unit, as the slope is."""
+    return loss.narrowed(spread * unit * units, 2.0 * units * loss.density, slope.per(unit))
+
+
+def _unseen(problem: Problem, loss: SmoothedQuantile) -> SmoothedQuantile:
+    """Return the loss with what is thought of the density where nothing has shown the residuals.
 
     The quantile of ``y + U``, U even within the width, is what is estimated. Where residuals are of the usual
     size it is off as for normal ones; where they are far smaller than the width, as generous bounds make
     them, by ``2 tau - 1`` widths, or by a part of one if they are skewed.
     """
-    loss, spread = problem.loss, usual_residual(problem.response_bound)
-    assert isinstance(loss, SmoothedQuantile)  # noqa: S101 -- so it is where they are looked at
+    spread = usual_residual(problem.response_bound)
     most = loss.width * max(abs(2.0 * loss.tau - 1.0), _SKEWED_BY)
     slope = DensitySlope(-_NORMAL.inv_cdf(loss.tau) / spread, 0.5 * most * 6.0 / loss.width**2)
-    return with_loss(problem, oracle, replace(loss, density_slope=slope))
+    return replace(loss, density_slope=slope)
+
+
+def _blurred_slope(tau: float, skew: float, spread: float, units: float) -> DensitySlope:
+    """Return what is thought of the slope after a look at the response alone.
+
+    It is blurred by what predictors add and says little of the density of residuals, least at a far quantile,
+    which may be where a density begins.
+    """
+    quantile = _NORMAL.inv_cdf(tau)
+    slope = _slope(quantile, skew, spread, None)
+    edge = _EDGE * units * (2.0 * tau - 1.0) ** 2 / spread
+    return replace(slope, sd=math.hypot((1.0 + abs(quantile)) * slope.sd, edge))
 
 
 def _slope(quantile: float, skew: float, spread: float, seen: tuple[float, float] | None) -> DensitySlope:
