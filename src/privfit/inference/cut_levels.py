@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 from privfit._checks import FloatArray
 from privfit.inference.combine import Estimate
 from privfit.inference.covariance import Bread, spread
-from privfit.inference.ends import mean_rows
+from privfit.inference.ends import mean_rows, with_constant
 from privfit.losses import Poisson
 from privfit.problem.objective import Problem
 from privfit.solvers.base import Solution, quadratic_forms
@@ -50,10 +50,7 @@ def may_be_cut(
     moves = moves_of(problem, solution.at_bounds)
     if not isinstance(loss, Poisson) or not moves.size or not _lowered(loss, problem.response_bound):
         return np.zeros(len(directions), dtype=np.bool_)
-    basis = np.eye(problem.n_coef) if problem.basis is None else problem.basis
-    moved = np.concatenate([np.eye(problem.n_coef)[:1], moves])
-    turned = np.asarray(np.linalg.solve(basis, moved.T).T, dtype=np.float64)
-    rows = mean_rows(loss.means, bread, turned)
+    rows = mean_rows(loss.means, bread, with_constant(problem, moves))
     covariance = sampling + spread(estimate.cov_noise, bread)
     sd = np.sqrt(np.maximum(quadratic_forms(rows, covariance), 0.0))
     near = rows @ estimate.theta + _DEVIATIONS * sd > math.log(_NEAR * loss.count_bound)

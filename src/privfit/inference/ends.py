@@ -7,6 +7,7 @@ from privfit._checks import FloatArray
 from privfit.inference.combine import Estimate
 from privfit.inference.covariance import Bread
 from privfit.losses.means import AbstractMeans
+from privfit.problem.objective import Problem
 from privfit.solvers.base import Solution
 from privfit.solvers.levels import moves_of
 
@@ -48,9 +49,7 @@ def may_be_without_end(
     moves = moves_of(problem, solution.at_bounds)
     if means is None or not moves.size or not estimate.parts.size:
         return np.zeros(len(directions), dtype=np.bool_)
-    basis = np.eye(problem.n_coef) if problem.basis is None else problem.basis
-    moved = np.concatenate([np.eye(problem.n_coef)[:1], moves])
-    turned = np.asarray(np.linalg.solve(basis, moved.T).T, dtype=np.float64)
+    turned = with_constant(problem, moves)
     along = np.kron(means.lift, turned[1:])
     start = estimate.start
     half = along @ bread.matrix
@@ -79,6 +78,13 @@ def _mean_of_curvature(means: AbstractMeans, start: FloatArray, rows: FloatArray
     """
     at = means.at(start @ rows.T)
     return (at / np.maximum(means.variance(at), 1e-300)).ravel()
+
+
+def with_constant(problem: Problem, moves: FloatArray) -> FloatArray:
+    """Return a change of the constant and those of L levels, (1 + L, p), in the problem's coordinates."""
+    basis = np.eye(problem.n_coef) if problem.basis is None else problem.basis
+    moved = np.concatenate([np.eye(problem.n_coef)[:1], moves])
+    return np.asarray(np.linalg.solve(basis, moved.T).T, dtype=np.float64)
 
 
 def mean_rows(means: AbstractMeans, bread: Bread, changes: FloatArray) -> FloatArray:

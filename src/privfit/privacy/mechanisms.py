@@ -24,6 +24,7 @@ __all__ = [
     "NoNoise",
     "NoiseSource",
     "calibrate_gaussian",
+    "finite_vector",
     "gaussian_mu",
     "gaussian_vector",
     "make_source",
@@ -103,6 +104,19 @@ def calibrate_gaussian(*, sensitivity: float, mu: float, size: int) -> float:
     raise Incompatible(f"no noise level gives mu={mu:.4g} for {size} coordinates; ask for a larger mu")
 
 
+def finite_vector(value: FloatArray) -> FloatArray:
+    """Return a new vector in which what is not a finite number is 0; refuse what is no vector.
+
+    Raises
+    ------
+    InvalidArgument
+        If ``value`` is not a vector.
+    """
+    if value.ndim != 1:
+        raise InvalidArgument(f"value must be a vector, got {value.ndim} dimensions")
+    return np.where(np.isfinite(value), value, 0.0)
+
+
 def gaussian_vector(
     value: FloatArray, *, sensitivity: float, mu: float, sd: float, source: NoiseSource
 ) -> FloatArray:
@@ -142,11 +156,9 @@ def gaussian_vector(
     verified before noise is drawn. The margin in `gaussian_mu` covers the rounding of ``value`` itself as
     long as its norm is below 1e9 times the sensitivity.
     """
-    if value.ndim != 1:
-        raise InvalidArgument(f"value must be a vector, got {value.ndim} dimensions")
-    if value.size == 0:
-        return value.astype(np.float64)
-    exact = np.where(np.isfinite(value), value, 0.0)
+    exact = finite_vector(value)
+    if exact.size == 0:
+        return exact
     if math.isinf(mu) and not source.private:
         return source.gaussian(exact, sd) if sd > 0 else exact
     if not math.isfinite(mu) or not sd > 0:

@@ -9,7 +9,7 @@ import numpy as np
 
 from privfit._checks import FloatArray, positive, whole
 from privfit.errors import Incompatible, InvalidArgument, PlanViolation
-from privfit.privacy.noise import NoiseSource
+from privfit.privacy.mechanisms import NoiseSource, finite_vector
 from privfit.privacy.samplers import (
     LARGEST_SD,
     RADIAL_MARGIN,
@@ -141,14 +141,13 @@ def radial_vector(
     *Guarantee.* If ``source.private``, the release is ε-differentially private (Chaudhuri, Monteleoni and
     Sarwate 2011, algorithm 1): ``radial_epsilon(k, sensitivity, scale) <= epsilon`` is verified first.
     """
-    if value.ndim != 1:
-        raise InvalidArgument(f"value must be a vector, got {value.ndim} dimensions")
+    exact = finite_vector(value)
     if not scale > 0 or radial_epsilon(max(value.size, 1), sensitivity, scale) > epsilon:
         raise PlanViolation(
             f"noise of scale {scale:.6g} on a sensitivity of {sensitivity:.6g} does not give "
             f"epsilon={epsilon:.6g}; take scale from calibrate_radial"
         )
-    return source.radial(np.where(np.isfinite(value), value, 0.0), scale)
+    return source.radial(exact, scale)
 
 
 def calibrate_laplace(*, sensitivity: float, epsilon: float, size: int) -> float:
@@ -220,15 +219,14 @@ def laplace_vector(
     Smith 2006, Proposition 1): ``laplace_epsilon(k, sensitivity, sd / sqrt(2)) <= epsilon`` is verified
     first.
     """
-    if value.ndim != 1:
-        raise InvalidArgument(f"value must be a vector, got {value.ndim} dimensions")
+    exact = finite_vector(value)
     scale = sd / _SQRT2
     if not scale > 0 or laplace_epsilon(max(value.size, 1), sensitivity, scale) > epsilon:
         raise PlanViolation(
             f"noise of sd {sd:.6g} on a sensitivity of {sensitivity:.6g} does not give "
             f"epsilon={epsilon:.6g}; take sd from calibrate_laplace"
         )
-    return source.laplace(np.where(np.isfinite(value), value, 0.0), scale)
+    return source.laplace(exact, scale)
 
 
 def calibrate_selection(*, sensitivity: float, epsilon: float) -> float:
