@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Callable
-from functools import cache, partial
+from functools import cache, lru_cache, partial
 
 import numpy as np
 
@@ -23,6 +23,7 @@ def usual_residual(response_bound: float | None) -> float:
     return 1.0 if response_bound is None else USUAL_RESIDUAL * response_bound
 
 
+@lru_cache(maxsize=256)
 def typical(loss: AbstractLoss, *, residual: float) -> tuple[float, float]:
     """Return the expected curvature and the expected squared slope of a row at the optimum.
 
@@ -59,6 +60,7 @@ def typical(loss: AbstractLoss, *, residual: float) -> tuple[float, float]:
     return curvature, float(chance @ np.clip(slopes, -loss.constants.slope, loss.constants.slope) ** 2)
 
 
+@lru_cache(maxsize=256)
 def typical_curvature(loss: AbstractLoss, *, residual: float) -> float:
     """Return the first of the two that `typical` returns."""
     constants = loss.constants

@@ -118,7 +118,8 @@ class SecureNoise:
         drawn together. Takes 10 to 15 microseconds a coordinate, several threads where there are some dozens.
         """
         found = np.empty(value.size)
-        parts = max(-(-value.size // _TOGETHER), min(value.size // _APART, thread_count()), 1)
+        enough = value.size // _APART
+        parts = max(-(-value.size // _TOGETHER), min(enough, thread_count()) if enough > 1 else 1)
         length = -(-value.size // parts)
 
         def work(k: int) -> None:
