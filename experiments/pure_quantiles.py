@@ -1,7 +1,9 @@
 """Intervals of quantile regressions under pure budgets, as far as looks at the response can show.
 
 *Rows.* As in `generous_bounds.py`, with slopes (+-) `slope`: 0.5, or 1.5, with which predictors tell most of
-the response's variance. The response is declared to be within `range` / 2 of 0, and is cut to that.
+the response's variance. The response is declared to be within `range` / 2 of 0, and is cut to that. Errors
+that are `widening` are normal with the standard deviation 1 + 0.3 z0, for z0 in [-3, 3]: the slope of z0
+depends on the quantile.
 
 *What is measured.* `intercept` and `slopes` are the coverage of finite 95 % intervals, `infinite` the share
 of others; `of_intercept` and `of_slopes` the median width of finite intervals over the mean one without
@@ -23,6 +25,7 @@ import privfit as pf
 from generous_bounds import ERRORS, NAMES, SLOPES, chosen, share_held
 from resumable import ResultsTable
 
+WIDENING = 0.3
 RESULTS = Path(__file__).parent / "results" / "pure_quantiles.csv"
 PLAIN_TABLES = 3
 FIELDS = [
@@ -31,12 +34,18 @@ FIELDS = [
 ]  # fmt: skip
 
 
+def law_of(errors: str) -> tuple[object, float]:
+    """Return the distribution of errors at z0 = 0, and by what they are wider for each unit of it."""
+    return (ERRORS["normal"], WIDENING) if errors == "widening" else (ERRORS[errors], 0.0)
+
+
 def fitted(rows: tuple[str, float, int, float], seed: int, *, tau: float, **options: object) -> pf.FitResult:
     """Return a fit of a table with such errors, slopes, a number of rows and a range."""
     errors, slope, n, spread = rows
     rng = np.random.default_rng(seed)
     z = np.clip(rng.normal(size=(n, len(SLOPES))), -3.0, 3.0)
-    y = 0.5 + z @ (2.0 * slope * SLOPES) + ERRORS[errors].ppf(rng.random(n))
+    law, widening = law_of(errors)
+    y = 0.5 + z @ (2.0 * slope * SLOPES) + (1.0 + widening * z[:, 0]) * law.ppf(rng.random(n))
     bounds = {"y": 0.5 * spread, **dict.fromkeys(NAMES, 3.0)}
     schema = {name: {"type": "numeric", "lower": -half, "upper": half} for name, half in bounds.items()}
     table = {"y": np.clip(y, -0.5 * spread, 0.5 * spread), **dict(zip(NAMES, z.T, strict=True))}
@@ -47,8 +56,9 @@ def fitted(rows: tuple[str, float, int, float], seed: int, *, tau: float, **opti
 def cell(arguments: tuple[str, float, float, int, float, float, int]) -> dict[str, object]:
     """Return a row of the table."""
     errors, slope, tau, n, epsilon, spread, repetitions = arguments
-    law = ERRORS[errors]
+    law, widening = law_of(errors)
     wanted = np.concatenate([[0.5 + law.ppf(tau)], 2.0 * slope * SLOPES])
+    wanted[1] += widening * law.ppf(tau)
     rows, narrow = (errors, slope, n, spread), 0.1 * (law.ppf(0.75) - law.ppf(0.25))
     fits = [fitted(rows, seed, tau=tau, budget=pf.Budget(epsilon, 0.0)) for seed in range(repetitions)]
     plain = [fitted(rows, seed, tau=tau, solver="non-private", width=narrow) for seed in range(PLAIN_TABLES)]
@@ -72,7 +82,7 @@ def _median(values: np.ndarray) -> str:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
-    parser.add_argument("--errors", nargs="+", default=["normal", "skew", "exponential"])
+    parser.add_argument("--errors", nargs="+", default=["normal", "skew", "exponential", "widening"])
     parser.add_argument("--slopes", nargs="+", type=float, default=[0.5, 1.5])
     parser.add_argument("--quantiles", nargs="+", type=float, default=[0.1, 0.5, 0.75])
     parser.add_argument("--rows", nargs="+", type=int, default=[3_000, 20_000, 100_000])

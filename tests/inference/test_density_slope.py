@@ -25,8 +25,8 @@ def problem_of(loss, has_intercept=True, basis=None):
     )
 
 
-def loss_of(width, mean=SLOPE, sd=0.0):
-    return SmoothedQuantile(0.1, width, density_slope=DensitySlope(mean, sd))
+def loss_of(width, mean=SLOPE, sd=0.0, uneven=0.0):
+    return SmoothedQuantile(0.1, width, density_slope=DensitySlope(mean, sd, uneven))
 
 
 def step_at(at, width, rows):
@@ -72,6 +72,31 @@ def test_the_constant_alone_is_moved_by_smoothing_and_widened_by_what_is_not_kno
     added = found.cov_noise - point.cov_noise
     assert added[0, 0] == pytest.approx((0.7**2 + 0.5**2) * (0.3**2 / 6.0) ** 2)
     assert np.count_nonzero(added) == 1
+
+
+@pytest.mark.parametrize("turned", [False, True])
+def test_slopes_are_widened_by_what_may_follow_the_predictors(turned, rng):
+    """As much along the combination of columns that a shift follows as along any other of variance 1."""
+    basis = np.eye(3) + 0.3 * rng.normal(size=(3, 3)) if turned else np.eye(3)
+    mixed = ROWS @ np.array([[1.0, 0.2, 0.1], [0.0, 1.0, 0.7], [0.0, 0.0, 1.0]])
+    rows = mixed @ basis
+    point, hessian = Estimate(np.zeros(3), np.zeros((3, 3))), DENSITY * rows.T @ rows / len(rows)
+    even, uneven = (
+        corrected(
+            point,
+            problem_of(loss_of(0.3, 1.5, 0.7, part), basis=basis if turned else None),
+            hessian=hessian,
+            center=np.zeros(3),
+        ).cov_noise
+        for part in (0.0, 0.4)
+    )
+    added = rows @ (uneven - even) @ rows.T  # covariance of predictors
+    allowed = (0.4 * 0.3**2 / 6.0) ** 2
+    np.testing.assert_allclose(added.sum(), 0.0, atol=1e-12 * allowed)
+    slopes = basis @ (uneven - even) @ basis.T
+    np.testing.assert_allclose(
+        slopes[1:, 1:], allowed * np.linalg.inv(np.cov(mixed[:, 1:].T, bias=True)), rtol=1e-9
+    )
 
 
 def test_nothing_is_done_where_nothing_is_known_or_there_is_no_constant():

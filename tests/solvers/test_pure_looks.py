@@ -88,6 +88,7 @@ def test_widths_that_looks_at_the_response_leave(tau, n, mu, name, unit):
     assert found.loss.within == pytest.approx(2.0 * units * density, rel=1e-9)
     slope = found.loss.density_slope
     assert (slope.mean, slope.sd) == pytest.approx(slope_of(seen, tau, spread, units), rel=1e-9)
+    assert slope.uneven == pytest.approx(0.3 * (1.0 + abs(norm.ppf(tau))) / spread / UNIT, rel=1e-9)
 
 
 def test_a_width_is_half_of_a_spacing_of_responses_at_least():
@@ -106,7 +107,7 @@ def test_a_width_is_half_of_a_spacing_of_responses_at_least():
 @pytest.mark.parametrize("tau", [0.1, 0.5, 0.6])
 @pytest.mark.parametrize("bound", [1.0, 0.5])
 def test_what_smoothing_may_do_where_nothing_shows_the_response(tau, bound):
-    """Two deviations are ``|2 tau - 1|`` widths, or 0.35 where residuals may be skewed."""
+    """Two deviations are ``|2 tau - 1|`` widths, 0.35 where residuals may be skewed; 0.3 of it in slopes."""
     loss = SmoothedQuantile(tau, 0.4, least=1e-9)
     hidden = look(LOOKS["normal"], 0.2)
     for looks in ((), (hidden,), (hidden, hidden)):
@@ -121,6 +122,7 @@ def test_what_smoothing_may_do_where_nothing_shows_the_response(tau, bound):
         assert 2.0 * slope.sd * loss.width**2 / 6.0 == pytest.approx(
             max(abs(2.0 * tau - 1.0), 0.35) * loss.width
         )
+        assert slope.uneven == pytest.approx(0.3 * slope.sd)
 
 
 def test_a_last_look_that_hides_the_rows_about_the_quantile_leaves_the_width():

@@ -44,13 +44,16 @@ def corrected(estimate: Estimate, problem: Problem, *, hessian: FloatArray, cent
     is what smoothing changes (Fernandes, Guerre and Horta 2021); the others are large where noise leaves
     points that are far from each other. What is taken away moves predictors by ``1 / k`` at most, over which
     a density changes altogether. The bracket times the standard deviation of what is thought of k is added to
-    the standard error, and so is a third of what second order says.
+    the standard error, and so is a third of what second order says. What smoothing changes may follow
+    predictors, as where errors are wider for some of their values: so that a predictor of mean 0 and variance
+    ``c**2`` may be among what is added, whatever its direction, ``c**2 (W^-1 - u u')`` is a covariance of it.
     """
     loss = problem.loss
     if not isinstance(loss, SmoothedQuantile) or loss.density_slope is None or not problem.has_intercept:
         return estimate
     constant = _constant(problem)
-    off = loss.width**2 / 6.0 * constant
+    smoothed = loss.width**2 / 6.0
+    off = smoothed * constant
     if len(estimate.parts):
         away = np.array([step.release.at for step in estimate.steps]) - estimate.theta
         mean = estimate.parts @ away
@@ -58,10 +61,11 @@ def corrected(estimate: Estimate, problem: Problem, *, hessian: FloatArray, cent
         off -= _bent((center - estimate.theta)[None], mean[None], hessian, constant)[0]
     slope = loss.density_slope
     variance = slope.sd**2 + (_BEYOND * slope.mean) ** 2
+    along = (slope.uneven * smoothed) ** 2 * _without_constant(hessian, constant)
     return replace(
         estimate,
         theta=estimate.theta + _held(slope.mean, off, hessian, constant),
-        cov_noise=estimate.cov_noise + variance * np.outer(off, off),
+        cov_noise=estimate.cov_noise + variance * np.outer(off, off) + along,
     )
 
 
@@ -74,6 +78,11 @@ def _held(slope: float, off: FloatArray, hessian: FloatArray, constant: FloatArr
 def _moment(hessian: FloatArray, constant: FloatArray) -> FloatArray:
     """Return the second moment W of the rows, (q, q), of which the Hessian is a multiple."""
     return hessian / (constant @ hessian @ constant)
+
+
+def _without_constant(hessian: FloatArray, constant: FloatArray) -> FloatArray:
+    """Return ``W^-1 - u u'``, (q, q): covariance 1 along every predictor of mean 0 and variance 1."""
+    return np.asarray(np.linalg.inv(_moment(hessian, constant))) - np.outer(constant, constant)
 
 
 def _constant(problem: Problem) -> FloatArray:

@@ -89,14 +89,17 @@ class DensitySlope:
     ----------
     mean, sd : float
         What it is thought to be, and how far that may be off; over the unit of the encoded response.
+    uneven : float
+        How far it may be off in some rows more than in others, a standard deviation over the rows.
     """
 
     mean: float
     sd: float
+    uneven: float = 0.0
 
     def per(self, unit: float) -> "DensitySlope":
         """Return that over a unit in which the unit that this one is over is ``unit``."""
-        return DensitySlope(self.mean / unit, self.sd / unit)
+        return DensitySlope(self.mean / unit, self.sd / unit, self.uneven / unit)
 
 
 @final

@@ -68,6 +68,9 @@ the width of smoothing."""
 _SKEWED_BY = 0.35
 """Widths by which a wide smoothing moves the median of skewed responses."""
 
+_UNEQUAL = 0.3
+"""Part of what a wide smoothing moves a quantile by that may follow the predictors."""
+
 _ASTRAY = 0.3
 """How far from that of the quantile the share of rows below a point may be, relative to the rarer side's."""
 
@@ -241,24 +244,28 @@ def _unseen(problem: Problem, loss: SmoothedQuantile) -> SmoothedQuantile:
 
     The quantile of ``y + U``, U even within the width, is what is estimated. Where residuals are of the usual
     size it is off as for normal ones; where they are far smaller than the width, as generous bounds make
-    them, by ``2 tau - 1`` widths, or by a part of one if they are skewed.
+    them, by ``2 tau - 1`` widths, or by a part of one if they are skewed. That follows the predictors where
+    errors are wider for some of their values.
     """
     spread = usual_residual(problem.response_bound)
     most = loss.width * max(abs(2.0 * loss.tau - 1.0), _SKEWED_BY)
-    slope = DensitySlope(-_NORMAL.inv_cdf(loss.tau) / spread, 0.5 * most * 6.0 / loss.width**2)
-    return replace(loss, density_slope=slope)
+    sd = 0.5 * most * 6.0 / loss.width**2
+    return replace(
+        loss, density_slope=DensitySlope(-_NORMAL.inv_cdf(loss.tau) / spread, sd, uneven=_UNEQUAL * sd)
+    )
 
 
 def _blurred_slope(tau: float, skew: float, spread: float, units: float) -> DensitySlope:
     """Return what is thought of the slope after a look at the response alone.
 
     It is blurred by what predictors add and says little of the density of residuals, least at a far quantile,
-    which may be where a density begins.
+    which may be where a density begins. It begins there in all rows alike.
     """
     quantile = _NORMAL.inv_cdf(tau)
     slope = _slope(quantile, skew, spread, None)
     edge = _EDGE * units * (2.0 * tau - 1.0) ** 2 / spread
-    return replace(slope, sd=math.hypot((1.0 + abs(quantile)) * slope.sd, edge))
+    sd, usual = math.hypot((1.0 + abs(quantile)) * slope.sd, edge), (1.0 + abs(quantile)) / spread
+    return replace(slope, sd=sd, uneven=_UNEQUAL * usual)
 
 
 def _slope(quantile: float, skew: float, spread: float, seen: tuple[float, float] | None) -> DensitySlope:
