@@ -179,6 +179,7 @@ SUITES = {
     "privacy.ledger": _suite(_LEDGER[::-1], _SLOW_LEDGER),
     "privacy.spends": _suite(_LEDGER[::-1], _SLOW_LEDGER),
     "losses.means": Suite(_tests("losses/test_means")),
+    "losses.typical": Suite(_tests("losses/test_typical")),
     "inference.controls": _suite(
         _tests("inference/test_controls"), "given_up or shows_they or hides_nothing"
     ),

@@ -3,9 +3,11 @@
 import numpy as np
 import pytest
 
-from privfit.inference.combine import Anchor, Estimate, one_step
+from privfit.inference.combine import Anchor, Estimate, anchor, one_step
 from privfit.inference.covariance import Bread
 from privfit.privacy.mechanisms import gaussian_vector, make_source, smat, svec
+
+from .made_up import step_of
 
 HESSIAN = np.array([[1.0, 0.3, 0.0], [0.3, 0.5, -0.1], [0.0, -0.1, 0.8]])
 
@@ -33,3 +35,24 @@ def test_the_covariance_of_a_step_is_that_of_its_gradient_and_of_its_bread(sd_gr
 def test_an_estimate_without_steps_has_no_parts():
     around = Anchor(np.zeros(3), np.ones(3), np.eye(3), 0.1)
     assert around.parts.size == Estimate(np.zeros(3), np.eye(3)).parts.size == 0
+
+
+STEPS = [
+    step_of([at, 0.0], [gradient, 1.0], sd, preconditioner=size * np.eye(2))
+    for at, gradient, sd, size in ((1.0, 5.0, 0.1, 1.0), (2.0, 7.0, 0.1, 2.0), (6.0, 1.0, 0.2, 3.0))
+]
+
+
+@pytest.mark.parametrize(
+    ("sds", "parts", "sd"),
+    [(None, [4 / 9, 4 / 9, 1 / 9], 1 / 15), ([0.3, 0.1, 0.3], [1 / 11, 9 / 11, 1 / 11], 0.3 / 11**0.5)],
+)
+def test_steps_count_by_the_precision_of_their_noise_or_of_what_they_are_said_to_be_off_by(sds, parts, sd):
+    """The preconditioner is the last step's, which says what iterates from there on would do."""
+    found = anchor(STEPS, sds)
+    np.testing.assert_allclose(found.parts, parts)
+    np.testing.assert_allclose(found.theta, [np.dot(parts, [1.0, 2.0, 6.0]), 0.0])
+    np.testing.assert_allclose(found.gradient, [np.dot(parts, [5.0, 7.0, 1.0]), 1.0])
+    assert found.sd == pytest.approx(sd)
+    assert found.preconditioner.tolist() == [[3.0, 0.0], [0.0, 3.0]]
+    assert found.steps == tuple(STEPS)

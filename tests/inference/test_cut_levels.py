@@ -15,37 +15,38 @@ from privfit.losses import Logistic, Poisson
 from privfit.solvers.base import Solution
 from tests.solvers.simulated import problem_for
 
-HESSIAN = np.diag([0.2, 0.1, 0.03, 0.01])
+HESSIAN = np.diag([0.2, 0.1, 0.03, 0.01, 0.02])
 HESSIAN[0, 2] = HESSIAN[2, 0] = 0.03
-"""Of a constant, a number, an indicator, and the number within its rows."""
+"""Of a constant, a number, an indicator, the number within its rows, and its square."""
 
 COUNTS = Poisson(5.0, 200.0).up_to(10.0)
-TURN = np.array([[1.0, 0.3, 0.1, 0.0], [0.0, 2.0, 0.0, 0.2], [0.0, 0.5, 3.0, 0.0], [0.0, 0.0, 0.4, 1.0]])
-NONE = [False] * 4
+TURN = np.diag([1.0, 2.0, 3.0, 1.0, 1.5])
+TURN[0, 1], TURN[0, 2], TURN[1, 3], TURN[2, 1], TURN[3, 2] = 0.3, 0.1, 0.2, 0.5, 0.4
+NONE = [False] * 5
 
 
 def cut(theta, *, sampling=0.0, noise=0.0, loss=COUNTS, declared=200.0, basis=None, at_bounds=()):
-    """Which of four coefficients are given up at an estimate, whose log mean in the level has these sds."""
-    turn = np.eye(4) if basis is None else basis
+    """Which of five coefficients are given up at an estimate, whose log mean in the level has these sds."""
+    turn = np.eye(5) if basis is None else basis
     problem = replace(
-        problem_for(loss, np.ones((1000, 4))),
+        problem_for(loss, np.ones((1000, 5))),
         factors=() if at_bounds else ((2,),),
-        margins=((), (), (), (1, 2)),
+        margins=((), (), (), (1, 2), (1, 1)),
         response_bound=declared,
     )
     problem = problem if basis is None else problem.bounded_by(1.6, 1e4, basis)
-    matrix, row = turn.T @ HESSIAN @ turn, turn.T @ np.array([1.0, 0.0, 1.0, 0.0])
+    matrix, row = turn.T @ HESSIAN @ turn, turn.T @ np.array([1.0, 0.0, 1.0, 0.0, 0.0])
     unit = np.outer(row, row) / (row @ row) ** 2
     estimate = Estimate(np.linalg.solve(turn, theta), noise**2 * unit)
-    bread = Bread(matrix, np.linalg.inv(matrix), 0.0, np.zeros((4, 0)))
+    bread = Bread(matrix, np.linalg.inv(matrix), 0.0, np.zeros((5, 0)))
     solution = Solution(problem, estimate.theta, (), (), "one-step", at_bounds=at_bounds)
     covariance = sampling**2 * unit
-    return may_be_cut(solution, np.eye(4), estimate=estimate, bread=bread, sampling=covariance).tolist()
+    return may_be_cut(solution, np.eye(5), estimate=estimate, bread=bread, sampling=covariance).tolist()
 
 
 def at(level, rest=0.0):
     """Return coefficients with these log means in the level and elsewhere, where the number is 0."""
-    return np.array([rest, 0.3, level - rest, 0.1])
+    return np.array([rest, 0.3, level - rest, 0.1, 0.2])
 
 
 NEAR = math.log(8.0)
@@ -54,24 +55,24 @@ NEAR = math.log(8.0)
 @pytest.mark.parametrize("basis", [None, TURN])
 def test_a_level_and_what_is_within_it_are_given_up_where_its_mean_may_be_near_a_lowered_bound(basis):
     assert cut(at(NEAR - 0.01), basis=basis) == NONE
-    assert cut(at(NEAR + 0.01), basis=basis) == [False, False, True, True]
+    assert cut(at(NEAR + 0.01), basis=basis) == [False, False, True, True, False]
 
 
 @pytest.mark.parametrize("kind", ["sampling", "noise"])
 @pytest.mark.parametrize("basis", [None, TURN])
 def test_it_may_be_as_large_as_its_deviations_allow(kind, basis):
-    far = at(NEAR - 1.645)
-    assert cut(far, basis=basis, **{kind: 0.98}) == NONE
-    assert cut(far, basis=basis, **{kind: 1.02}) == [False, False, True, True]
+    far = at(NEAR - 0.4 * 1.645)
+    assert cut(far, basis=basis, **{kind: 0.39}) == NONE
+    assert cut(far, basis=basis, **{kind: 0.41}) == [False, False, True, True, False]
 
 
 def test_all_that_is_compared_with_a_level_is_given_up_with_it():
-    assert cut(at(0.0, NEAR + 0.01)) == [True, False, True, False]
+    assert cut(at(0.0, NEAR + 0.01)) == [True, False, True, False, False]
 
 
 def test_a_number_at_its_bounds_is_a_factor_of_two_levels():
-    hit = cut(np.array([NEAR / 2, 0.0, NEAR / 2 + 0.02, 0.0]), at_bounds=(2,))
-    assert hit == [True, False, True, True]
+    hit = cut(np.array([NEAR / 2, 0.0, NEAR / 2 + 0.02, 0.0, 0.0]), at_bounds=(2,))
+    assert hit == [True, False, True, True, False]
 
 
 def test_bounds_that_are_declared_and_other_losses_give_nothing_up():

@@ -38,6 +38,18 @@ def test_calibration_is_literal_and_not_wasteful_over_the_grid():
                 assert 1.0 < sd / math.sqrt(2.0) * epsilon / sensitivity < 1 + 5e-6
 
 
+def test_the_lattice_is_paid_for_where_it_is_a_large_part_of_epsilon():
+    """It costs the same for every coordinate; the scale goes through the planned deviation."""
+    generator = np.random.default_rng(4)
+    for _ in range(300):
+        size = int(10.0 ** generator.uniform(3.0, 7.0))
+        epsilon = math.sqrt(size) * 10.0 ** generator.uniform(-9.9, -9.0)
+        sensitivity = 10.0 ** generator.uniform(-8.0, 8.0)
+        sd = calibrate_laplace(sensitivity=sensitivity, epsilon=epsilon, size=size)
+        assert laplace_epsilon(size, sensitivity, sd / math.sqrt(2.0)) <= epsilon
+        assert sd / math.sqrt(2.0) < sensitivity / epsilon * (1 + 5e-5)
+
+
 def test_the_density_changes_by_at_most_epsilon_over_two_classes():
     """The log density ratio of a row that moves from one class to another; attained beyond both."""
     scale = calibrate_laplace(**ASK, size=2) / math.sqrt(2.0)

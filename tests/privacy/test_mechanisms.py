@@ -126,6 +126,12 @@ def test_too_little_noise_is_refused(source, release):
             release(value, **{"sensitivity": 1.0, "mu": 0.7, "sd": sd, "source": source, **change})
 
 
+def test_noise_that_is_exactly_enough_is_taken():
+    """A plan states the cost of its noise, and the release asks for no more."""
+    ask = {"sensitivity": 0.4, "mu": gaussian_mu(3, 0.4, 1.3), "source": make_source()}
+    assert gaussian_vector(np.zeros(3), sd=1.3, **ask).shape == (3,)
+
+
 def test_vector_of_twice_the_norm_needs_the_planned_sensitivity_by_size():
     sd = calibrate_gaussian(sensitivity=1.0, mu=1e-4, size=1)
     with pytest.raises(PlanViolation):

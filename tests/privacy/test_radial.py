@@ -111,8 +111,8 @@ def test_neighbouring_answers_give_the_claimed_ratio_of_frequencies():
 def test_a_release_with_too_little_noise_is_refused(source):
     scale = calibrate_radial(sensitivity=1.0, epsilon=1.0, size=3)
     ask = {"sensitivity": 1.0, "epsilon": 1.0, "source": source}
-    for quiet in (0.99 * scale, 0.0, math.nan):
-        with pytest.raises((PlanViolation, InvalidArgument)):
+    for quiet in (0.99 * scale, 0.0, -scale, math.nan):
+        with pytest.raises(PlanViolation, match="calibrate_radial"):
             radial_vector(np.zeros(3), scale=quiet, **ask)
     with pytest.raises(InvalidArgument, match="vector"):
         radial_vector(np.zeros((2, 2)), scale=scale, **ask)
@@ -129,10 +129,38 @@ def test_noise_that_is_enough_for_few_coordinates_is_refused_for_many():
         radial_vector(np.zeros(90_000), scale=scale, **ask)
 
 
+@pytest.mark.parametrize("size", [1, 3])
+def test_noise_that_is_exactly_enough_is_taken(size):
+    """A plan states the cost of its noise, and the release asks for no more."""
+    ask = {"sensitivity": 0.4, "epsilon": radial_epsilon(size, 0.4, 1.3), "source": make_source(0)}
+    assert radial_vector(np.zeros(size), scale=1.3, **ask).shape == (size,)
+
+
 def test_noise_may_be_smaller_than_the_unit_of_the_answer():
     scale = calibrate_radial(sensitivity=1e-9, epsilon=1.0, size=2)
     answer = radial_vector(np.ones(2), sensitivity=1e-9, epsilon=1.0, scale=scale, source=make_source(0))
     assert answer == pytest.approx(np.ones(2), abs=1e-7)
+
+
+def test_the_lattice_is_paid_for_where_it_is_a_large_part_of_epsilon():
+    """It costs the root of the number of coordinates; the scale goes through the planned deviation."""
+    generator = np.random.default_rng(4)
+    for _ in range(300):
+        size = int(10.0 ** generator.uniform(0.0, 7.0))
+        epsilon = math.sqrt(size) * 10.0 ** generator.uniform(-9.9, -6.0)
+        sensitivity = 10.0 ** generator.uniform(-8.0, 8.0)
+        scale = calibrate_radial(sensitivity=sensitivity, epsilon=epsilon, size=size)
+        back = radial_scale(radial_sd(scale, size), size)
+        assert radial_epsilon(size, sensitivity, back) <= epsilon
+        assert scale < sensitivity / epsilon * (1 + 2e-6)
+
+
+@pytest.mark.parametrize("size", [1, 10_000])
+def test_the_least_epsilon_grows_with_the_root_of_the_number_of_coordinates(size):
+    least = 1e-10 * math.sqrt(size)
+    with pytest.raises(Incompatible, match="too small"):
+        calibrate_radial(sensitivity=1.0, epsilon=0.3 * least, size=size)
+    assert calibrate_radial(sensitivity=1.0, epsilon=3.0 * least, size=size) > 0.3 / least
 
 
 def test_limits_of_calibration():

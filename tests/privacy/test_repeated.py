@@ -8,6 +8,7 @@ import pytest
 from scipy.stats import chi2, gamma, kstest
 
 from privfit.errors import Incompatible, PlanViolation
+from privfit.privacy import repeated
 from privfit.privacy.mechanisms import gaussian_mu, make_source
 from privfit.privacy.noise import NoNoise
 from privfit.privacy.pure_mechanisms import laplace_epsilon, radial_epsilon
@@ -129,6 +130,26 @@ def test_every_calibration_is_within_its_cost_and_nearly_tight(amount, size):
     assert cube * amount < 1 + 2e-5
 
 
+@pytest.mark.parametrize(
+    ("kind", "calibration"),
+    [
+        (RepeatedGaussian, "calibrate_gaussian"),
+        (RepeatedRadial, "calibrate_radial"),
+        (RepeatedLaplace, "calibrate_laplace"),
+    ],
+)
+def test_noise_below_its_cost_is_refused_before_the_first_release(kind, calibration, monkeypatch):
+    """Whatever it was calibrated by: here by something that is off by one in a hundred thousand."""
+    right = getattr(repeated, calibration)
+    for part, refused in ((1.0, False), (1.0 - 1e-5, True)):
+        monkeypatch.setattr(repeated, calibration, lambda part=part, **asked: part * right(**asked))
+        if refused:
+            with pytest.raises(PlanViolation, match="planned"):
+                kind(3, 0.5, make_source(None))
+        else:
+            assert kind(3, 0.5, make_source(None)).size == 3
+
+
 @pytest.mark.statistical
 def test_the_cube_keeps_the_ratio_of_probabilities():
     """Any event of two neighbours differs by exp(epsilon) at most; 6 standard errors, 50 events."""
@@ -153,8 +174,9 @@ def test_releases_scale_with_the_sensitivity_and_survive_secrets():
 
 
 def test_the_cube_says_what_it_cannot_do():
-    with pytest.raises(Incompatible, match="at most"):
-        RepeatedCube(2000, 1.0, make_source(None))
+    assert RepeatedCube(1000, 1.0, make_source(None)).size == 1000
+    with pytest.raises(Incompatible, match="at most 1000 columns"):
+        RepeatedCube(1001, 1.0, make_source(None))
     with pytest.raises(Incompatible, match="too small"):
         RepeatedCube(2, 1e-9, make_source(None))
 

@@ -26,8 +26,14 @@ def test_a_selection_with_too_small_a_scale_is_refused(source):
     ask = {"sensitivity": 1e-3, "epsilon": 1.0, "source": source}
     assert select_index(np.zeros(3), scale=scale, **ask) in range(3)
     for small in (0.999 * scale, 0.0, -scale, math.nan):
-        with pytest.raises((PlanViolation, InvalidArgument)):
+        with pytest.raises(PlanViolation, match="calibrate_selection"):
             select_index(np.zeros(3), scale=small, **ask)
+
+
+def test_a_scale_that_is_exactly_enough_is_taken():
+    """A plan states the cost of its scale, and the selection asks for no more."""
+    epsilon = selection_epsilon(0.4, 1.3)
+    assert select_index(np.zeros(2), sensitivity=0.4, epsilon=epsilon, scale=1.3, source=SOURCES[0]) in (0, 1)
 
 
 @pytest.mark.parametrize("shape", [(0,), (2, 2), ()])

@@ -2,9 +2,11 @@
 
 import math
 from dataclasses import replace
+from decimal import Decimal
 
 import numpy as np
 import pytest
+from scipy.special import gammaln, logsumexp
 
 from privfit.data.source import ArraySource
 from privfit.errors import PlanViolation
@@ -85,6 +87,16 @@ def test_the_determinants_attain_their_bound():
     assert bound == pytest.approx(math.log((ridge + 1) / ridge), rel=1e-9)
     ridged = problem_of(Huber(1.0), n=10, l2=ridge_for(Landscape.of(problem), 0.3), norm_bound=1.0, p=1)
     assert 0.3 * (1 - 1e-6) < determinant_loss(Landscape.of(ridged)) <= 0.3
+
+
+def test_the_loss_of_the_determinants_is_rounded_up(rng):
+    """A claim of privacy is at least what is proven, however its logarithm is computed."""
+    bare = Landscape.of(problem_of(Huber(1.0), n=10, l2=0.05, norm_bound=1.0, p=1))
+    for curvature, l2 in 10.0 ** rng.uniform(-4.0, 4.0, size=(300, 2)):
+        quotient = Decimal(curvature) / (10 * Decimal(l2))
+        exact = (1 + quotient).ln()
+        found = Decimal(determinant_loss(replace(bare, curvature=float(curvature), l2=float(l2))))
+        assert exact < found < exact * (1 + Decimal("3e-12"))
 
 
 # mu, epsilon, loss of the determinants, directions of the rows, stretch of the others along a direction
@@ -187,6 +199,34 @@ def test_the_ridge_pulls_to_its_center(center, rng):
     assert given.error(problem) >= plain.error(problem)
 
 
+def test_the_linear_term_of_a_center_is_in_the_bound_on_its_length(rng):
+    """It is the ridge times the center, beside the noise; rounded up, and by no more than is needed."""
+    problem = problem_of(Logistic(), n=400, l2=0.5, norm_bound=1.0, p=3)
+    plain = PerturbedObjective(1.0, 0.0, 0.5, 1e-6, 0.02, 1e4)
+    noise = plain.landscape(problem).tilt
+    for l2, *center in 10.0 ** rng.uniform(-2.0, 2.0, size=(100, 4)):
+        pulled = replace(plain, l2=l2, center=tuple(center)).landscape(problem).tilt
+        length = Decimal(l2) * sum(Decimal(one) ** 2 for one in center).sqrt()
+        assert length < Decimal(pulled) - Decimal(noise) < length * (1 + Decimal("3e-9"))
+
+
+@pytest.mark.parametrize("delta", [0.0, 1e-6], ids=["pure", "approximate"])
+def test_what_is_settled_can_be_planned_whatever_the_parts_of_epsilon(delta, rng):
+    """Parts that are rounded may add up to a little more than the whole: there is room for that."""
+    problem = problem_of(Logistic(), n=1000)
+    for amount, output, share in rng.uniform((-3.0, 0.01, 0.05), (1.5, 0.5, 0.9), size=(200, 3)):
+        epsilon = 10.0**amount
+        l2, spread = settled(
+            Landscape.of(problem),
+            epsilon=(1.0 - output) * epsilon,
+            delta=delta,
+            curvature_share=share,
+            least=0.0,
+        )
+        procedure = PerturbedObjective(epsilon, delta, l2, spread, output * epsilon, 10.0)
+        assert procedure.planned(problem).epsilon == epsilon
+
+
 def test_noise_below_its_cost_is_refused():
     problem = problem_of(Logistic(), n=100, l2=0.1)
     spread = calibrate_spread(Landscape.of(problem), epsilon=0.5, delta=1e-6)
@@ -267,6 +307,27 @@ def test_the_parts_of_epsilon_add_up_to_the_whole_literally(delta):
         replace(procedure, output_epsilon=output + 1e-3).planned(problem)
     exact = replace(procedure, epsilon=math.inf).planned(problem)
     assert (exact.mu, exact.sd, exact.event) == (math.inf, 0.0, None)
+
+
+def log_tail(shape, at):
+    """Return the log probability that a Gamma variable with a whole shape is larger."""
+    terms = np.arange(shape)
+    return logsumexp(terms * math.log(at) - gammaln(terms + 1)) - at
+
+
+@pytest.mark.parametrize("size", [1, 2, 40, 200])
+def test_a_linear_term_is_longer_than_the_landscape_says_with_no_probability_to_speak_of(size):
+    """With Gaussian noise ``exp(-2000)`` at most, with radial noise ``exp(-1000)``, by the laws of its norm.
+
+    What rounding does to the outcome is bounded from that length.
+    """
+    problem = problem_of(Logistic(), n=100, l2=0.1, p=size)
+    procedure = PerturbedObjective(1.0, 1e-6, 0.1, 0.5, 0.02, 10.0)
+    gaussian = procedure.landscape(problem).tilt / 0.5
+    radial = replace(procedure, delta=0.0).landscape(problem).tilt / 0.5
+    assert log_tail((size + 1) // 2, gaussian**2 / 2.0) < -2000.0
+    assert log_tail(size, radial) < -1000.0
+    assert replace(procedure, epsilon=math.inf).landscape(problem).tilt == 0.0
 
 
 def test_the_landscape_has_the_curvature_of_the_problems_own_ridge():

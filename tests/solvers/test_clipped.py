@@ -31,11 +31,12 @@ class Made:
         return Release(planned, at, self.values[len(self.asked) - 1])
 
 
+@pytest.mark.parametrize("n_steps", [1, 16])
 @pytest.mark.parametrize("relation", list(Relation))
-def test_all_steps_have_the_noise_of_the_clip_and_equal_parts(relation):
+def test_all_steps_have_the_noise_of_the_clip_and_equal_parts(relation, n_steps):
     problem = dataclasses.replace(problem_for(Logistic(), COLUMNS), relation=relation)
-    plan = ClippedGradientDescent(clip=0.25, n_steps=16).plan(problem, Allowance.gaussian(0.8))
-    assert [one.mu for one in plan] == pytest.approx([0.2] * 16)
+    plan = ClippedGradientDescent(clip=0.25, n_steps=n_steps).plan(problem, Allowance.gaussian(0.8))
+    assert [one.mu for one in plan] == pytest.approx([0.8 / n_steps**0.5] * n_steps)
     change = (2.0 if relation is Relation.REPLACE else 1.0) * 0.25 / 100
     for one in plan:
         assert change < one.sensitivity < change * (1.0 + 1e-9)

@@ -125,10 +125,11 @@ def test_what_smoothing_may_do_where_nothing_shows_the_response(tau, bound):
         assert slope.uneven == pytest.approx(0.3 * slope.sd)
 
 
-def test_a_last_look_that_hides_the_rows_about_the_quantile_leaves_the_width():
+@pytest.mark.parametrize("last", [look(np.zeros(42), 0.01), look(single({0: 0.25, 41: 0.75}), 1e-3)])
+def test_a_last_look_that_shows_no_rows_about_the_quantile_leaves_the_width(last):
+    """Noise hides them, or all are beyond the classes."""
     loss, fine = SmoothedQuantile(0.25, 0.9, least=1e-9), look(LOOKS["normal"], 1e-3)
-    nobody = look(np.zeros(42), 0.01)
-    found, center = suited_to_response(problem_of(loss), Made(fine, nobody), FRAME, 1.0, unit=1.0)
+    found, center = suited_to_response(problem_of(loss), Made(fine, last), FRAME, 1.0, unit=1.0)
     assert found.loss.width == 0.9
     assert found.loss.density_slope is not None
     assert center == pytest.approx(UNIT * Residuals.of(fine).quantile(0.25))

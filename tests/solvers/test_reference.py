@@ -2,7 +2,8 @@
 
 import numpy as np
 import pytest
-from scipy.optimize import minimize_scalar
+from scipy.optimize import minimize_scalar, root
+from scipy.special import expit
 
 from privfit import MEstimator
 from privfit.data.source import ArraySource
@@ -18,9 +19,9 @@ from tests.solvers.kinked import Absolute, PlainHinge
 from tests.solvers.simulated import problem_for
 
 
-def reference(loss, x, y, *, norm_bound):
+def reference(loss, x, y, *, norm_bound, l2=0.0):
     """Return the minimiser, the number of gradients, and the size of the last one."""
-    problem = problem_for(loss, x, norm_bound=norm_bound)
+    problem = problem_for(loss, x, norm_bound=norm_bound, l2=l2)
     plan = make_plan(problem, NonPrivate(), Allowance.unlimited(), inference=False)
     oracle = Oracle(problem, plan, ArraySource(x, y, norm_bound=norm_bound), NoNoise())
     solution = NonPrivate().run(problem, oracle)
@@ -73,6 +74,27 @@ def test_the_gradient_vanishes_on_a_singular_table(loss, seed):
     )
     assert gradient <= 1e-12
     assert np.abs(theta).max() < 30.0
+
+
+@pytest.mark.parametrize("l2", [1e-4, 0.1, 10.0])
+def test_a_ridge_holds_all_but_the_constant_where_classes_are_apart(l2, rng):
+    """Without it there is no minimum; with a small one it is far off. Against a solver of equations."""
+    x = np.column_stack([np.ones(300), rng.normal(size=(300, 2))])
+    y = (x @ [0.3, 2.0, -1.0] > 0.0).astype(float)
+    theta, asked, gradient = reference(Logistic(), x, y, norm_bound=10.0, l2=l2)
+
+    def penalised(at):
+        return x.T @ (expit(x @ at) - y) / 300 + l2 * np.array([0.0, at[1], at[2]])
+
+    np.testing.assert_allclose(theta, root(penalised, np.zeros(3), tol=1e-12).x, rtol=1e-6)
+    assert gradient <= 1e-12
+    assert asked < 30
+
+
+@pytest.mark.parametrize("allowance", [Allowance.gaussian(1e6), Allowance(1e6, pure=True)])
+def test_a_budget_is_refused_however_large(allowance):
+    with pytest.raises(Incompatible, match="cannot keep a budget"):
+        NonPrivate().plan(problem_for(Logistic(), np.ones((10, 1))), allowance)
 
 
 @pytest.mark.parametrize("loss", [Absolute(), PlainHinge()], ids=lambda loss: loss.name)

@@ -138,8 +138,7 @@ def _expected_slopes(
 ) -> FloatArray:
     """Return the expected slopes at predictors (m,) for responses with these probabilities, shape (m,)."""
     found = evaluate(loss.functions.slope, ys[:, None], eta, s=s, loss=loss)
-    expected = np.asarray(chance @ found)
-    return expected if np.isfinite(expected).all() else np.asarray(chance @ np.nan_to_num(found))
+    return np.asarray(chance @ np.nan_to_num(found))
 
 
 def _zero(slopes: Callable[[FloatArray], FloatArray], limit: float, *, parts: int, rounds: int) -> float:
