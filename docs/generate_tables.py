@@ -321,6 +321,21 @@ def rare_levels() -> str:
     return table(header, body)
 
 
+def rare_numbers() -> str:
+    """Return coverage of counts beside a number that few rows have."""
+    body = [
+        [
+            f"rare, {float(row['share']):.0%}, {row['ratio']}" if row["number"] == "rare" else "normal",
+            f"{int(row['n']):,}",
+            f"{float(row['epsilon']):g}" + (", δ = n⁻²" if row["delta"] == "True" else ""),
+            *(_percent(row[key]) for key in ("slope", "infinite", "wrong", "others", "others_infinite")),
+        ]
+        for row in rows("experiments/results/rare_numbers.csv")
+    ]
+    header = ["number", "n", "ε", "slope", "infinite", "finite and wrong", "others", "others infinite"]
+    return table(header, body)
+
+
 def slopes_in_levels() -> str:
     """Return coverage and widths of slopes within levels of which one is rare."""
     body = [
@@ -1186,6 +1201,7 @@ PAGES: dict[str, dict[str, Callable[[], str]]] = {
         "published_counts": published_counts,
         "published_coverage": published_coverage,
         "rare_levels": rare_levels,
+        "rare_numbers": rare_numbers,
         "slopes_in_levels": slopes_in_levels,
         "light_rows": light_rows,
         "coarse_responses": coarse_responses,

@@ -14,10 +14,10 @@ from privfit.problem.objective import Problem
 from privfit.solvers.base import Solution, quadratic_forms
 from privfit.solvers.levels import moves_of
 
-_DEVIATIONS = 1.645
+DEVIATIONS = 1.645
 """Standard deviations by which a log mean may be larger than it is estimated."""
 
-_NEAR = 0.8
+NEAR = 0.8
 """Part of the bound from which on it cuts enough of the counts about a mean to be felt."""
 
 _INVOLVED = 1e-9
@@ -48,17 +48,17 @@ def may_be_cut(
     """
     problem, loss = solution.problem, solution.problem.loss
     moves = moves_of(problem, solution.at_bounds)
-    if not isinstance(loss, Poisson) or not moves.size or not _lowered(loss, problem.response_bound):
+    if not isinstance(loss, Poisson) or not moves.size or not lowered(loss, problem.response_bound):
         return np.zeros(len(directions), dtype=np.bool_)
     rows = mean_rows(loss.means, bread, with_constant(problem, moves))
     covariance = sampling + spread(estimate.cov_noise, bread)
     sd = np.sqrt(np.maximum(quadratic_forms(rows, covariance), 0.0))
-    near = rows @ estimate.theta + _DEVIATIONS * sd > math.log(_NEAR * loss.count_bound)
+    near = rows @ estimate.theta + DEVIATIONS * sd > math.log(NEAR * loss.count_bound)
     changes = np.concatenate([moves[near], _within(problem, moves[near])])
     return np.asarray((np.abs(directions @ changes.T) > _INVOLVED).any(axis=1))
 
 
-def _lowered(loss: Poisson, declared: float | None) -> bool:
+def lowered(loss: Poisson, declared: float | None) -> bool:
     """Return whether counts are held to less than what was declared."""
     return declared is not None and loss.count_bound < declared
 

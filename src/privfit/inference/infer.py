@@ -29,6 +29,7 @@ from privfit.inference.controls import (
 )
 from privfit.inference.covariance import Bread, average_hessian, bread_from, debiased, hidden, spread
 from privfit.inference.cut_levels import may_be_cut
+from privfit.inference.cut_numbers import Found, hidden_counts, numbers_may_be_cut
 from privfit.inference.density_slope import corrected
 from privfit.inference.ends import may_be_without_end
 from privfit.inference.exact_bread import exact_bread
@@ -161,6 +162,8 @@ def infer(solution: Solution, oracle: Oracle, *, directions: FloatArray) -> Infe
     unknown = unknown | astray
     for of_levels in (may_be_without_end, may_be_cut):
         unknown |= of_levels(solution, directions, estimate=estimate, bread=bread, sampling=sampling)
+    found = Found(estimate, bread, sampling)
+    unknown |= numbers_may_be_cut(solution, directions, found, hidden=hidden_counts(oracle.released))
     estimate = corrected(estimate, problem, hessian=bread.matrix, center=center)
     theta = keep_scale_positive(problem, estimate.theta, center)
     cov_noise = reported @ spread(estimate.cov_noise, bread) @ reported.T

@@ -79,6 +79,22 @@ class Step:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
+class Moments:
+    """What releases say of rows in the coordinates that a solver ended in, whatever they weigh in the fit.
+
+    Parameters
+    ----------
+    second : array of shape (p, p)
+        Second moment, as far as noise shows it.
+    doubt : array of shape (p, p)
+        ``u' doubt u`` is about the standard deviation of the noise in ``u' second u``.
+    """
+
+    second: FloatArray
+    doubt: FloatArray
+
+
+@dataclass(frozen=True, slots=True, eq=False)
 class Solution:
     """What a solver found, all of it a function of releases.
 
@@ -113,6 +129,8 @@ class Solution:
     model : callable or None
         About the Hessian at a parameter, of shape (q, q), as far as releases say; for methods whose steps end
         so far from where bread is asked that it changes on the way.
+    moments : Moments or None
+        Of the rows; None where nothing is known.
     """
 
     problem: Problem
@@ -127,6 +145,7 @@ class Solution:
     at_bounds: tuple[int, ...] = ()
     bound: FloatArray | None = None
     model: Callable[[FloatArray], FloatArray] | None = None
+    moments: Moments | None = None
 
     @classmethod
     def of_point(cls, problem: Problem, theta: FloatArray) -> "Solution":

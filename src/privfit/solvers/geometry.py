@@ -33,7 +33,7 @@ _FLOOR = 2.0
 _LEAST_FLOOR = 1e-6
 """Smallest variance that is added, relative to the squared norm bound."""
 
-_DAMPING = 2.0
+DAMPING = 2.0
 """What is added to the eigenvalues of a second moment, in standard deviations of its diagonal's noise."""
 
 _CONSTANT = 1e-3
@@ -217,7 +217,7 @@ class Frame:
         vectors, standard = np.eye(problem.n_coef), standard.copy()
         vectors[first:, first:] = turned
         standard[:first, :first] = 1.0
-        added = max(_DAMPING * noise, _LEAST_DAMPING)
+        added = max(DAMPING * noise, _LEAST_DAMPING)
         while True:
             damped = np.concatenate([np.ones(first), found + added])
             basis = standard @ ((vectors / np.sqrt(damped)) @ vectors.T)

@@ -12,10 +12,10 @@ from privfit.problem.kept import kept
 from privfit.problem.objective import Problem
 from privfit.problem.plan import Release
 from privfit.problem.steep import SteepRows
-from privfit.solvers.base import noise_norm, raised_eigenvalues
+from privfit.solvers.base import Moments, noise_norm, raised_eigenvalues
 from privfit.solvers.curvature import model_hessian
 from privfit.solvers.drawn import drawn_towards
-from privfit.solvers.geometry import STRETCH, Frame, Marginals
+from privfit.solvers.geometry import DAMPING, STRETCH, Frame, Marginals
 from privfit.solvers.shrinkage import likelier_mean
 
 SMALLEST_SPREAD = 1.2
@@ -288,6 +288,13 @@ class View:
         """
         bend = self.model.problem.loss.bend
         return None if bend == 0.0 or self.problem.size > self.problem.n_coef else bend * self.turn
+
+    @property
+    def moments(self) -> Moments:
+        """Those of the rows in these coordinates: whitened, it is 1 with what was added for its noise."""
+        root = self.model.frame.seen @ self.turn
+        second = root.T @ root
+        return Moments(second, (self.turn.T @ self.turn - second) / DAMPING)
 
     def drawn(self, release: Release) -> FloatArray:
         """Return a released Hessian, drawn towards the model's as far as noise hides them, shape (q, q).

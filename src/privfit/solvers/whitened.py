@@ -247,7 +247,8 @@ class _Descent:
         later, led = self._arrive(view, at, part)
         last = (*steps, *later)[-2 * self.course.n_late :]
         about = self.model.dispersion(self._shrunk(view, led)), view.bend, view.expected(led.to)
-        return Solution(view.problem, led.to, last, (), "one-step", part, *about, at_bounds(self.model))
+        ends = at_bounds(self.model)
+        return Solution(view.problem, led.to, last, (), "one-step", part, *about, ends, moments=view.moments)
 
     def _narrowed(self, turn: FloatArray, point: FloatArray) -> "_Descent":
         """Go on with a width of smoothing that suits the residuals at a point in whitened coordinates."""

@@ -17,7 +17,7 @@ from privfit.problem.plan import PlannedRelease, Release
 from privfit.problem.schedule import planned_release
 from privfit.procedures.landscape import Landscape, fully_penalised
 from privfit.procedures.objective_perturbation import PerturbedObjective, calibrate_spread, settled
-from privfit.solvers.base import AbstractSolver, Solution, Step
+from privfit.solvers.base import AbstractSolver, Moments, Solution, Step
 from privfit.solvers.curvature import model_hessian, normal_nodes
 from privfit.solvers.drawn import denoised
 from privfit.solvers.exponential import largest_epsilon
@@ -165,7 +165,8 @@ class WhitenedObjectivePerturbation(AbstractSolver):
         step = _as_gradient(final, procedure, release, whitening)
         changes = problem.loss.target_kind != "numeric"
         model = partial(_expected_bread, final, whitening) if changes else None
-        return Solution(final, _optimum(final, step, whitening), (step,), (), "one-step", model=model)
+        at, moments = _optimum(final, step, whitening), whitening.moments
+        return Solution(final, at, (step,), (), "one-step", model=model, moments=moments)
 
     def procedure(
         self, problem: Problem, epsilon: float, whitening: "Whitening | None" = None
@@ -242,6 +243,12 @@ class Whitening:
     def frame(self) -> Frame:
         """These coordinates for looks at residuals, in which rows have about the usual lengths."""
         return Frame(self.basis, self.center, float(len(self.basis)), self.moment, 0.0)
+
+    @property
+    def moments(self) -> Moments:
+        """The second moment and its noise: half of what was added to its eigenvalues for that."""
+        added = self.unit**2 * np.eye(len(self.basis)) - self.moment
+        return Moments(self.moment, added / _DAMPING)
 
     @classmethod
     def of(cls, problem: Problem, moment: Release, epsilon: float) -> "Whitening":
