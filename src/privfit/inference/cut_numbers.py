@@ -90,10 +90,11 @@ def numbers_may_be_cut(
     """
     problem, loss, moments = solution.problem, solution.problem.loss, solution.moments
     lost = np.zeros(len(directions), dtype=np.bool_)
-    cut = isinstance(loss, Poisson) and lowered(loss, problem.response_bound) and hidden > 0.0
-    if not isinstance(loss, Poisson) or not cut or not problem.has_intercept or moments is None:
+    if not isinstance(loss, Poisson) or not lowered(loss, problem.response_bound):
         return lost
-    rows, covariance = _Rows.of(problem, loss, moments, found.bread), found.covariance
+    if hidden == 0.0 or not problem.has_intercept or moments is None:
+        return lost
+    rows, covariance = _Rows.of(problem, loss, moments(), found.bread), found.covariance
     reported = np.sqrt(np.maximum(quadratic_forms(in_parameter(problem, directions), covariance), 0.0))
     for place in _numbers(solution):
         unit = np.eye(problem.n_coef)[place]

@@ -129,8 +129,8 @@ class Solution:
     model : callable or None
         About the Hessian at a parameter, of shape (q, q), as far as releases say; for methods whose steps end
         so far from where bread is asked that it changes on the way.
-    moments : Moments or None
-        Of the rows; None where nothing is known.
+    moments : callable or None
+        Returns those of the rows, where they are known.
     """
 
     problem: Problem
@@ -145,7 +145,7 @@ class Solution:
     at_bounds: tuple[int, ...] = ()
     bound: FloatArray | None = None
     model: Callable[[FloatArray], FloatArray] | None = None
-    moments: Moments | None = None
+    moments: Callable[[], Moments] | None = None
 
     @classmethod
     def of_point(cls, problem: Problem, theta: FloatArray) -> "Solution":

@@ -289,9 +289,8 @@ class View:
         bend = self.model.problem.loss.bend
         return None if bend == 0.0 or self.problem.size > self.problem.n_coef else bend * self.turn
 
-    @property
     def moments(self) -> Moments:
-        """Those of the rows in these coordinates: whitened, it is 1 with what was added for its noise."""
+        """Return those of the rows in these coordinates: 1 where whitened, with what was added for noise."""
         root = self.model.frame.seen @ self.turn
         second = root.T @ root
         return Moments(second, (self.turn.T @ self.turn - second) / DAMPING)

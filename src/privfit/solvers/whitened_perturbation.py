@@ -165,8 +165,8 @@ class WhitenedObjectivePerturbation(AbstractSolver):
         step = _as_gradient(final, procedure, release, whitening)
         changes = problem.loss.target_kind != "numeric"
         model = partial(_expected_bread, final, whitening) if changes else None
-        at, moments = _optimum(final, step, whitening), whitening.moments
-        return Solution(final, at, (step,), (), "one-step", model=model, moments=moments)
+        at = _optimum(final, step, whitening)
+        return Solution(final, at, (step,), (), "one-step", model=model, moments=whitening.moments)
 
     def procedure(
         self, problem: Problem, epsilon: float, whitening: "Whitening | None" = None
@@ -244,9 +244,8 @@ class Whitening:
         """These coordinates for looks at residuals, in which rows have about the usual lengths."""
         return Frame(self.basis, self.center, float(len(self.basis)), self.moment, 0.0)
 
-    @property
     def moments(self) -> Moments:
-        """The second moment and its noise: half of what was added to its eigenvalues for that."""
+        """Return the second moment and its noise: half of what was added to its eigenvalues for that."""
         added = self.unit**2 * np.eye(len(self.basis)) - self.moment
         return Moments(self.moment, added / _DAMPING)
 
