@@ -76,6 +76,20 @@ def grid_coverage(solver: str) -> str:
     return table(header, body)
 
 
+def small_samples() -> str:
+    """Return the coverage with few rows and hardly any noise, by model, rows and columns."""
+    found, body = [_counted(row) for row in rows("experiments/results/small_samples.csv")], []
+    columns = list(dict.fromkeys(row["p"] for row in found))
+    for model, n in dict.fromkeys((row["model"], row["n"]) for row in found):
+        here = [row for row in found if (row["model"], row["n"]) == (model, n)]
+        by_column = [_pooled([row for row in here if row["p"] == p]) for p in columns]
+        lowest = min((float(row["coverage"]) for row in here if float(row["infinite"]) <= 0.05), default=None)
+        least = "" if lowest is None else f"{lowest:.1%}"
+        body.append([model, n, *by_column, least, f"{_infinite(here):.0%}"])
+    header = ["model", "n", *(f"p = {p}" for p in columns), "lowest of 4 cells each", "infinite"]
+    return table(header, body)
+
+
 def grid_of_others() -> str:
     """Return coverage and infinite intervals of Newton's method and gradient descent over the grid."""
     body, cells_of = [], {solver: grid_cells(solver) for solver in ("newton", "gradient-descent")}
@@ -1195,6 +1209,7 @@ PAGES: dict[str, dict[str, Callable[[], str]]] = {
         "grid": lambda: grid_coverage("auto"),
         "grid_width": lambda: grid_width("auto"),
         "grid_of_others": grid_of_others,
+        "small_samples": small_samples,
         "budget_split": budget_split,
         "sampled_course": sampled_course,
         "published": published_intervals,

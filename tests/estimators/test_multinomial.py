@@ -12,6 +12,7 @@ from sklearn.utils.estimator_checks import check_estimator
 
 import privfit as pf
 from privfit.data.synthetic import multinomial_model
+from tests.small_sample import hc1
 
 from .test_estimators import NO_TELLTALE_CELL, assert_fails_as_expected
 
@@ -83,6 +84,7 @@ def test_without_noise_it_agrees_with_statsmodels():
     sm = pytest.importorskip("statsmodels.api")
     x, y = table()
     exact = sm.MNLogit(y, sm.add_constant(x)).fit(disp=0, method="newton", tol=1e-12, cov_type="HC0")
+    exact = hc1(exact)
     result = pf.LogisticRegression(classes=[0, 1, 2], solver="non-private").fit(x, y).result_
     np.testing.assert_allclose(result.estimate, exact.params.T.ravel(), atol=1e-8)
     np.testing.assert_allclose(result.bse, exact.bse.T.ravel(), rtol=1e-6)

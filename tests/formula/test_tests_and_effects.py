@@ -12,6 +12,7 @@ import statsmodels.formula.api as smf
 from scipy import stats
 from scipy.special import expit, softmax
 from statsmodels.api import OLS, Logit
+from tests.small_sample import hc1
 
 import privfit as pf
 from privfit.errors import Incompatible, InvalidArgument
@@ -58,7 +59,7 @@ def pair(request, people):
     ours = fit(formula, people, schema={**SCHEMA, name: RESPONSES[name]}, solver="non-private")
     family = {"logit": smf.logit, "ols": smf.ols, "poisson": smf.poisson}[name]
     options = {} if name == "ols" else {"disp": 0, "maxiter": 100}
-    theirs = family(formula, people).fit(cov_type="HC0", use_t=False, **options)
+    theirs = hc1(family(formula, people).fit(cov_type="HC0", use_t=False, **options))
     return ours, theirs
 
 
@@ -118,7 +119,7 @@ def test_average_effects_agree_with_statsmodels(people):
     schema = {**SCHEMA, "logit": RESPONSES["logit"]}
     formula = "logit ~ age + hours + C(job)"
     ours = pf.logit(formula, people, schema=schema, solver="non-private").get_margeff(people)
-    fit = smf.logit(formula, people).fit(cov_type="HC0", disp=0)
+    fit = hc1(smf.logit(formula, people).fit(cov_type="HC0", disp=0))
     theirs = fit.get_margeff(at="overall").summary_frame()
     for name in ("age", "hours"):
         assert ours.params[name] == pytest.approx(theirs.loc[name, "dy/dx"], rel=1e-6)

@@ -11,6 +11,7 @@ import privfit as pf
 from privfit.inference.combine import Estimate
 from privfit.inference.covariance import Bread
 from privfit.inference.cut_levels import may_be_cut
+from privfit.inference.found import Found
 from privfit.losses import Logistic, Poisson
 from privfit.solvers.base import Solution
 from tests.solvers.simulated import problem_for
@@ -41,7 +42,7 @@ def cut(theta, *, sampling=0.0, noise=0.0, loss=COUNTS, declared=200.0, basis=No
     bread = Bread(matrix, np.linalg.inv(matrix), 0.0, np.zeros((5, 0)))
     solution = Solution(problem, estimate.theta, (), (), "one-step", at_bounds=at_bounds)
     covariance = sampling**2 * unit
-    return may_be_cut(solution, np.eye(5), estimate=estimate, bread=bread, sampling=covariance).tolist()
+    return may_be_cut(solution, np.eye(5), Found(estimate, bread, covariance)).tolist()
 
 
 def at(level, rest=0.0):

@@ -11,7 +11,8 @@ import pytest
 import privfit as pf
 from privfit.inference.combine import Estimate
 from privfit.inference.covariance import Bread
-from privfit.inference.cut_numbers import Found, hidden_counts, numbers_may_be_cut
+from privfit.inference.cut_numbers import hidden_counts, numbers_may_be_cut
+from privfit.inference.found import Found
 from privfit.losses import Logistic, Poisson
 from privfit.problem.plan import Release
 from privfit.solvers.base import Moments, Solution

@@ -9,7 +9,7 @@ import privfit as pf
 from privfit.inference.covariance import MOST_DRAWN, Bread, bread_from, debiased, spread
 from privfit.inference.infer import infer
 from privfit.inference.meat import meat_from, shortfall
-from privfit.inference.sandwich import sandwich, satterthwaite
+from privfit.inference.sandwich import residual_rows, sandwich, satterthwaite
 from privfit.losses import ConcomitantHuber, Logistic
 from privfit.problem.plan import PlannedRelease, Release
 from privfit.solvers.base import Solution, Step
@@ -47,7 +47,7 @@ def test_degrees_of_freedom_are_those_of_the_variance_that_is_expected():
         of_meat=meat.variance(np.eye(2)),
         sampling=sampling,
         total=np.diag(sampling) + noise,
-        n_rows=10,
+        rows=10,
     )
     np.testing.assert_allclose(dof, 2 * np.array([0.4, 1.1]) ** 2 / (0.5 / 100))
 
@@ -72,7 +72,7 @@ def test_intervals_that_rest_on_a_noisy_meat_hold_and_are_not_long(sd):
         short, of_meat = shortfall(released, meat, np.eye(2))
         total = np.diag(sampling) + short / n
         dof = satterthwaite(
-            np.eye(2), bread=bread, meat=meat, of_meat=of_meat, sampling=sampling, total=total, n_rows=n
+            np.eye(2), bread=bread, meat=meat, of_meat=of_meat, sampling=sampling, total=total, rows=n
         )
         half[i] = stats.t.isf(0.025, dof) * np.sqrt(total)
     covered = errors <= half
@@ -204,7 +204,8 @@ def test_both_parts_are_widened_for_a_bread_that_was_drawn(problem):
         fit = infer(solution, Answers(hessian=hessian, meat=meat), directions=three)
         bread = bread_from(problem, [hessian], expected)
         added.append(bread.drawn * 6.0 * (bread.sd / curvature) ** 2)
-        sampling = debiased(0.1 / curvature**2 / problem.n_rows * three, bread)
+        rows = residual_rows(problem.n_rows, 3)
+        sampling = debiased(0.1 / curvature**2 / rows * three, bread)
         np.testing.assert_allclose(fit.cov_sampling, (1.0 + added[-1]) * sampling, rtol=1e-6, atol=1e-12)
         np.testing.assert_allclose(fit.cov_noise, (1.0 + added[-1]) * noise**2 * three, rtol=1e-6, atol=1e-12)
     assert added[0] == 0.0

@@ -12,6 +12,7 @@ import privfit as pf
 from privfit.inference.combine import Estimate
 from privfit.inference.covariance import Bread
 from privfit.inference.ends import may_be_without_end, mean_rows
+from privfit.inference.found import Found
 from privfit.losses import Huber, Logistic, Poisson
 from privfit.problem.plan import PlannedRelease, Release
 from privfit.solvers.base import Solution, Step
@@ -48,7 +49,7 @@ def lost(
     bread = Bread(matrix, inverse, of_bread, np.zeros((3, 0)))
     covariance = sampling**2 * inverse @ inverse
     solution = Solution(problem, to, (step,), (), "one-step", at_bounds=at_bounds)
-    found = may_be_without_end(solution, np.eye(3), estimate=estimate, bread=bread, sampling=covariance)
+    found = may_be_without_end(solution, np.eye(3), Found(estimate, bread, covariance))
     return found.tolist()
 
 

@@ -225,7 +225,7 @@ rows_per_unit, weights, ledger, dataset, random_state, sep, header, columns
     *Guarantee.* The result as a whole is ``(epsilon, delta)``-differentially private for one row, whatever
     the data. Bounds that do not fit the data cost accuracy, never privacy.
 
-    Standard errors are robust to unequal variances (the sandwich of statsmodels' ``cov_type="HC0"``) and
+    Standard errors are robust to unequal variances (the sandwich of statsmodels' ``cov_type="HC1"``) and
     include the privacy noise.
 
     Examples

@@ -6,9 +6,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privfit._checks import FloatArray
-from privfit.inference.combine import Estimate
-from privfit.inference.covariance import Bread, spread
 from privfit.inference.ends import mean_rows, with_constant
+from privfit.inference.found import Found
 from privfit.losses import Poisson
 from privfit.problem.objective import Problem
 from privfit.solvers.base import Solution, quadratic_forms
@@ -24,9 +23,7 @@ _INVOLVED = 1e-9
 """Part of a change of a level that a coefficient has to see."""
 
 
-def may_be_cut(
-    solution: Solution, directions: FloatArray, *, estimate: Estimate, bread: Bread, sampling: FloatArray
-) -> NDArray[np.bool_]:
+def may_be_cut(solution: Solution, directions: FloatArray, found: Found) -> NDArray[np.bool_]:
     """Return which reported coefficients are of levels whose mean count may be near a lowered bound, (k,).
 
     Parameters
@@ -34,10 +31,7 @@ def may_be_cut(
     solution : Solution
     directions : array of shape (k, n_linear)
         Reported coefficients as linear functions of the encoded ones.
-    estimate : Estimate
-    bread : Bread
-    sampling : array of shape (q, q)
-        Sampling covariance of the estimate.
+    found : Found
 
     Notes
     -----
@@ -50,10 +44,9 @@ def may_be_cut(
     moves = moves_of(problem, solution.at_bounds)
     if not isinstance(loss, Poisson) or not moves.size or not lowered(loss, problem.response_bound):
         return np.zeros(len(directions), dtype=np.bool_)
-    rows = mean_rows(loss.means, bread, with_constant(problem, moves))
-    covariance = sampling + spread(estimate.cov_noise, bread)
-    sd = np.sqrt(np.maximum(quadratic_forms(rows, covariance), 0.0))
-    near = rows @ estimate.theta + DEVIATIONS * sd > math.log(NEAR * loss.count_bound)
+    rows = mean_rows(loss.means, found.bread, with_constant(problem, moves))
+    sd = np.sqrt(np.maximum(quadratic_forms(rows, found.covariance), 0.0))
+    near = rows @ found.estimate.theta + DEVIATIONS * sd > math.log(NEAR * loss.count_bound)
     changes = np.concatenate([moves[near], _within(problem, moves[near])])
     return np.asarray((np.abs(directions @ changes.T) > _INVOLVED).any(axis=1))
 

@@ -8,11 +8,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privfit._checks import FloatArray
-from privfit.inference.combine import Estimate
 from privfit.inference.controls import in_parameter
-from privfit.inference.covariance import Bread, spread
+from privfit.inference.covariance import Bread
 from privfit.inference.cut_levels import DEVIATIONS, NEAR, lowered
 from privfit.inference.ends import with_constant
+from privfit.inference.found import Found
 from privfit.losses import Poisson
 from privfit.problem.objective import Problem
 from privfit.problem.plan import Release
@@ -32,28 +32,6 @@ standard deviations."""
 
 _FELT = 1.0 / 3.0
 """Standard errors that a slope may move another coefficient by, for each of its own, and leave it alone."""
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Found:
-    """What inference has found.
-
-    Parameters
-    ----------
-    estimate : Estimate
-    bread : Bread
-    sampling : array of shape (q, q)
-        Sampling covariance of the estimate.
-    """
-
-    estimate: Estimate
-    bread: Bread
-    sampling: FloatArray
-
-    @property
-    def covariance(self) -> FloatArray:
-        """Covariance of the estimate by sampling and noise, (q, q)."""
-        return self.sampling + spread(self.estimate.cov_noise, self.bread)
 
 
 def hidden_counts(releases: Sequence[Release]) -> float:

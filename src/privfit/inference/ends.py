@@ -4,8 +4,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privfit._checks import FloatArray
-from privfit.inference.combine import Estimate
 from privfit.inference.covariance import Bread
+from privfit.inference.found import Found
 from privfit.losses.means import AbstractMeans
 from privfit.problem.objective import Problem
 from privfit.solvers.base import Solution
@@ -18,9 +18,7 @@ _INVOLVED = 1e-9
 """Part of a change without end that a coefficient has to see."""
 
 
-def may_be_without_end(
-    solution: Solution, directions: FloatArray, *, estimate: Estimate, bread: Bread, sampling: FloatArray
-) -> NDArray[np.bool_]:
+def may_be_without_end(solution: Solution, directions: FloatArray, found: Found) -> NDArray[np.bool_]:
     """Return which reported coefficients are of levels whose predictors may have no end, (k,).
 
     Parameters
@@ -28,12 +26,9 @@ def may_be_without_end(
     solution : Solution
     directions : array of shape (k, n_linear)
         Reported coefficients as linear functions of the encoded ones.
-    estimate : Estimate
-        A Newton step from the average of late points; of any other nothing is said.
-    bread : Bread
-        At a point near that.
-    sampling : array of shape (q, q)
-        Sampling covariance of the estimate.
+    found : Found
+        Its estimate is a Newton step from the average of late points, and its bread at a point near that; of
+        any other estimate nothing is said.
 
     Notes
     -----
@@ -46,6 +41,7 @@ def may_be_without_end(
     by 1.
     """
     problem, means = solution.problem, solution.problem.loss.means
+    estimate, bread = found.estimate, found.bread
     moves = moves_of(problem, solution.at_bounds)
     if means is None or not moves.size or not estimate.parts.size:
         return np.zeros(len(directions), dtype=np.bool_)
@@ -60,7 +56,7 @@ def may_be_without_end(
     lengths = np.sum(along**2, axis=1)
     with np.errstate(over="ignore"):  # where there is nearly no curvature its mean may be anything
         variance = (noise @ noise) * lengths + (each * bread.sd * lengths) ** 2
-        variance += np.sum((half @ sampling) * half, axis=1)
+        variance += np.sum((half @ found.sampling) * half, axis=1)
     endless = mean < _DEVIATIONS * np.sqrt(variance)
     changes = np.kron(means.lift, moves)
     return np.asarray((np.abs(directions @ changes[endless].T) > _INVOLVED).any(axis=1))

@@ -29,13 +29,14 @@ from privfit.inference.controls import (
 )
 from privfit.inference.covariance import Bread, average_hessian, bread_from, debiased, hidden, spread
 from privfit.inference.cut_levels import may_be_cut
-from privfit.inference.cut_numbers import Found, hidden_counts, numbers_may_be_cut
+from privfit.inference.cut_numbers import hidden_counts, numbers_may_be_cut
 from privfit.inference.density_slope import corrected
 from privfit.inference.ends import may_be_without_end
 from privfit.inference.exact_bread import exact_bread
+from privfit.inference.found import Found
 from privfit.inference.meat import least_multiple, meat_from, shortfall
 from privfit.inference.polish import GRADIENT_SHARES, HESSIAN_SHARES, polished, settle
-from privfit.inference.sandwich import sandwich, satterthwaite, with_tails, with_variance
+from privfit.inference.sandwich import residual_rows, sandwich, satterthwaite, with_tails, with_variance
 from privfit.privacy.allowance import Allowance
 from privfit.problem.objective import Problem
 from privfit.problem.oracle import Oracle
@@ -147,11 +148,12 @@ def infer(solution: Solution, oracle: Oracle, *, directions: FloatArray) -> Infe
     bread = _bread(solution, [*solution.curvature, hessian])
     meat = _meat(solution, bread, released)
     on_the_way, at_end = _along_the_step(solution, bread, center)
-    sampling = sandwich(at_end, meat, problem.n_rows)
+    rows = residual_rows(problem.n_rows, problem.n_coef)
+    sampling = sandwich(at_end, meat, rows)
     cov_sampling = reported @ spread(debiased(sampling, at_end), at_end) @ reported.T
     along = reported @ at_end.inverse
     short, of_meat = shortfall(released, meat, along)
-    cov_sampling = with_variance(cov_sampling, short / problem.n_rows)
+    cov_sampling = with_variance(cov_sampling, short / rows)
     unknown = hidden(reported, bread) | uncontrolled(problem, directions, bread, solution.at_bounds)
     if from_point:
         estimate, astray = settle(solution, bread, reported, np.diag(cov_sampling))
@@ -160,16 +162,15 @@ def infer(solution: Solution, oracle: Oracle, *, directions: FloatArray) -> Infe
             solution, directions, bread=on_the_way, center=center, sampling=sampling
         )
     unknown = unknown | astray
-    for of_levels in (may_be_without_end, may_be_cut):
-        unknown |= of_levels(solution, directions, estimate=estimate, bread=bread, sampling=sampling)
     found = Found(estimate, bread, sampling)
+    unknown |= may_be_without_end(solution, directions, found) | may_be_cut(solution, directions, found)
     unknown |= numbers_may_be_cut(solution, directions, found, hidden=hidden_counts(oracle.released))
     estimate = corrected(estimate, problem, hessian=bread.matrix, center=center)
     theta = keep_scale_positive(problem, estimate.theta, center)
     cov_noise = reported @ spread(estimate.cov_noise, bread) @ reported.T
     total = np.diag(cov_sampling + cov_noise)
     shifts = hidden_slopes(problem, bread, solution.at_bounds)
-    of_row = problem.n_rows * sampling
+    of_row = rows * sampling
     far = shifted(shifts, directions / unit[:, None], bread=at_end, sampling=of_row, total=total)
     unknown |= far.any(axis=0) | (unit < _SMALLEST)
     if around is not None:
@@ -181,7 +182,7 @@ def infer(solution: Solution, oracle: Oracle, *, directions: FloatArray) -> Infe
         of_meat=np.stack([of_meat, meat.variance(along)]),
         sampling=sampling,
         total=total,
-        n_rows=problem.n_rows,
+        rows=rows,
     )
     dof, joint_dof = with_tails(dof, estimate.steps, np.diag(cov_noise) / total)
     cov_noise[unknown], cov_noise[:, unknown] = 0.0, 0.0

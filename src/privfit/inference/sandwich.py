@@ -16,13 +16,22 @@ _TAILS = 5.0
 """Degrees of freedom, per dimension and one, of the t that stands for the tails of radial noise alone."""
 
 
-def sandwich(bread: Bread, meat: Drawn, n_rows: int) -> FloatArray:
-    """Return ``M^-1 Q M^-1 / n``, the sampling covariance of the M-estimator (Huber 1967).
+def residual_rows(n_rows: int, n_coef: int) -> float:
+    """Return the rows less the coefficients of a linear predictor, and no less than half the rows.
+
+    Residuals are about an estimate that was drawn to their rows: their squares are on average too small by
+    the mean leverage, ``n_coef / n_rows`` (Hinkley 1977; HC1 of MacKinnon and White 1985).
+    """
+    return max(float(n_rows - n_coef), 0.5 * n_rows)
+
+
+def sandwich(bread: Bread, meat: Drawn, rows: float) -> FloatArray:
+    """Return ``M^-1 Q M^-1 / rows``, the sampling covariance of the M-estimator (Huber 1967).
 
     Where all rows fit exactly, ``Q`` is 0 and the estimate is known up to rounding.
     """
     each = ROUNDING**2 * np.eye(len(bread.inverse))
-    return bread.inverse @ (meat.matrix / n_rows + each * np.square(bread.sizes)) @ bread.inverse + each
+    return bread.inverse @ (meat.matrix / rows + each * np.square(bread.sizes)) @ bread.inverse + each
 
 
 def with_variance(covariance: FloatArray, more: FloatArray) -> FloatArray:
@@ -43,7 +52,7 @@ def satterthwaite(
     of_meat: FloatArray,
     sampling: FloatArray,
     total: FloatArray,
-    n_rows: int,
+    rows: float,
 ) -> FloatArray:
     """Return the degrees of freedom of the variance of ``directions @ theta``.
 
@@ -67,7 +76,8 @@ def satterthwaite(
         The sandwich.
     total : array of shape (k,)
         Variance of each combination, privacy noise included.
-    n_rows : int
+    rows : float
+        By which the meat was divided.
 
     Returns
     -------
@@ -83,8 +93,8 @@ def satterthwaite(
     v = directions @ sampling
     squared_u, squared_v, cross = (u * u).sum(1), (v * v).sum(1), (u * v).sum(1)
     of_bread = 4.0 * 0.5 * bread.sd**2 * (squared_u * squared_v + cross**2)
-    variance = of_meat / n_rows**2 + of_bread
-    short = quadratic_forms(u, meat.center - meat.matrix) / n_rows
+    variance = of_meat / rows**2 + of_bread
+    short = quadratic_forms(u, meat.center - meat.matrix) / rows
     expected = total + np.maximum(short, 0.0)
     with np.errstate(divide="ignore", invalid="ignore"):
         return np.where(variance > 0, 2.0 * expected**2 / variance, np.inf)
