@@ -19,8 +19,12 @@ from privfit.data.room import AbstractRoom, InMemory
 from privfit.data.shares import NOBODY, RowShares
 from privfit.errors import PlanViolation
 
-_TOSSED, _STRETCH = 1024 * CHUNK_ROWS, 64 * CHUNK_ROWS
-"""Coins that are tossed together, and those of them that a thread looks at at a time."""
+_TOSSED, _SEEN = 1024 * CHUNK_ROWS, 3 * CHUNK_ROWS
+"""Coins that are tossed together, and those of them that a thread looks at at a time; for the latter see
+`privfit.problem.kernels`."""
+
+_STRETCH = 64 * CHUNK_ROWS
+"""Rows that a thread picks at a time."""
 
 _AT_ONCE = 2**24
 """Bytes of an array up to which its memory is not given back before all of its rows are picked."""
@@ -294,11 +298,11 @@ def chosen_rows(coins: Coins, n_rows: int) -> IntArray:
 
 def _true(coins: NDArray[np.bool_], first: int) -> list[IntArray]:
     """Return where coins are true, the first of which is that of row ``first``, a stretch at a time."""
-    found: list[IntArray] = [np.empty(0, dtype=np.int64)] * -(-coins.size // _STRETCH)
+    found: list[IntArray] = [np.empty(0, dtype=np.int64)] * -(-coins.size // _SEEN)
 
     def work(k: int) -> None:
-        start = k * _STRETCH
-        found[k] = first + start + np.flatnonzero(coins[start : start + _STRETCH])
+        start = k * _SEEN
+        found[k] = first + start + np.flatnonzero(coins[start : start + _SEEN])
 
     each_part(work, len(found))
     return found

@@ -39,8 +39,10 @@ from privfit.problem.slopes import CURVATURE_CODES, SLOPE_CODES, fill_curvatures
 _TOGETHER = 4
 """Slabs whose rows are computed together: threads would wait for each other between shorter parts."""
 
-_CHUNKS = 4
-"""Chunks that one call sums where rows are read as they lie: many threads would wait for shorter ones."""
+_CHUNKS = 3
+"""Chunks that one call sums where rows are read as they lie: many threads would wait for shorter ones. With
+more, what is set aside for each would have 128 kilobytes, and be fresh memory for each call in a process whose
+C library gives that back, as Dask sets that of its workers."""
 
 _FACTORS = void(*[VECTOR] * 4, *[int64] * 3, *[VECTOR] * 4)
 
