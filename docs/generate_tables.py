@@ -350,6 +350,21 @@ def rare_numbers() -> str:
     return table(header, body)
 
 
+def heavy_counts() -> str:
+    """Return coverage and widths of counts that vary more than their means tell."""
+    body = [
+        [
+            f"{row['design']}, {float(row['mixing']):g}",
+            f"{int(row['n']):,}",
+            f"{float(row['epsilon']):g}" + (", δ = n⁻²" if row["delta"] == "True" else ""),
+            *(_percent(row[key]) for key in ("slope", "others", "infinite")),
+            row["width"],
+        ]
+        for row in rows("experiments/results/heavy_counts.csv")
+    ]
+    return table(["slope, mixing", "n", "ε", "slope", "others", "infinite", "width of slope"], body)
+
+
 def slopes_in_levels() -> str:
     """Return coverage and widths of slopes within levels of which one is rare."""
     body = [
@@ -1217,6 +1232,7 @@ PAGES: dict[str, dict[str, Callable[[], str]]] = {
         "published_coverage": published_coverage,
         "rare_levels": rare_levels,
         "rare_numbers": rare_numbers,
+        "heavy_counts": heavy_counts,
         "slopes_in_levels": slopes_in_levels,
         "light_rows": light_rows,
         "coarse_responses": coarse_responses,

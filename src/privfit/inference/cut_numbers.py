@@ -125,11 +125,9 @@ class _Rows:
         """Return what moments of the rows say, for each row that counts."""
         constant = with_constant(problem, np.zeros((0, problem.n_coef)))[0]
         counting = float(constant @ moments.second @ constant)
-        second, doubt = moments.second / counting, moments.doubt / counting
-        mean = second @ constant
-        covariance = second - np.outer(mean, mean)
-        inverse: FloatArray = np.asarray(np.linalg.inv(second), dtype=np.float64)
-        return cls(problem, loss, constant, mean, covariance, inverse, doubt, bread)
+        mean, covariance = moments.of_rows(constant)
+        inverse: FloatArray = np.asarray(np.linalg.inv(moments.second / counting), dtype=np.float64)
+        return cls(problem, loss, constant, mean, covariance, inverse, moments.doubt / counting, bread)
 
     def column(self, along: FloatArray, theta: FloatArray) -> "_Column":
         """Return what a column adds to others, by the direction (p,) of its coefficient."""

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
 from privfit._checks import FloatArray, in_range, optional
 from privfit.inference.agreement import widened
@@ -28,6 +29,7 @@ from privfit.inference.controls import (
     uncontrolled,
 )
 from privfit.inference.covariance import Bread, average_hessian, bread_from, debiased, hidden, spread
+from privfit.inference.cut_counts import with_cuts
 from privfit.inference.cut_levels import may_be_cut
 from privfit.inference.cut_numbers import hidden_counts, numbers_may_be_cut
 from privfit.inference.density_slope import corrected
@@ -161,10 +163,9 @@ def infer(solution: Solution, oracle: Oracle, *, directions: FloatArray) -> Infe
         estimate, astray = _along_steps(
             solution, directions, bread=on_the_way, center=center, sampling=sampling
         )
-    unknown = unknown | astray
     found = Found(estimate, bread, sampling)
-    unknown |= may_be_without_end(solution, directions, found) | may_be_cut(solution, directions, found)
-    unknown |= numbers_may_be_cut(solution, directions, found, hidden=hidden_counts(oracle.released))
+    unknown = unknown | astray | _may_be_far_off(solution, directions, found, oracle.released)
+    estimate = with_cuts(solution, found, meat, oracle.released)
     estimate = corrected(estimate, problem, hessian=bread.matrix, center=center)
     theta = keep_scale_positive(problem, estimate.theta, center)
     cov_noise = reported @ spread(estimate.cov_noise, bread) @ reported.T
@@ -191,6 +192,14 @@ def infer(solution: Solution, oracle: Oracle, *, directions: FloatArray) -> Infe
     covariances = (_times(unit, each) for each in (cov_sampling, cov_noise))
     hiding = _hiding(solution, bread, [shifts[k] for k in np.flatnonzero(far.any(axis=1))])
     return Inference(*_parameter(problem, theta), *covariances, *freedom, hiding=hiding)
+
+
+def _may_be_far_off(
+    solution: Solution, directions: FloatArray, found: Found, releases: Sequence[Release]
+) -> NDArray[np.bool_]:
+    """Return which reported coefficients may be so far off that no interval says anything, (k,)."""
+    endless, cut = (of(solution, directions, found) for of in (may_be_without_end, may_be_cut))
+    return endless | cut | numbers_may_be_cut(solution, directions, found, hidden=hidden_counts(releases))
 
 
 def _hiding(solution: Solution, bread: Bread, shifts: Sequence[Shift]) -> tuple[int, ...]:

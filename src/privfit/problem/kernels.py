@@ -41,8 +41,8 @@ _TOGETHER = 4
 
 _CHUNKS = 3
 """Chunks that one call sums where rows are read as they lie: many threads would wait for shorter ones. With
-more, what is set aside for each would have 128 kilobytes, and be fresh memory for each call in a process whose
-C library gives that back, as Dask sets that of its workers."""
+more, what is set aside for each would have 128 kilobytes, and be fresh memory for each call in a process
+whose C library gives that back, as Dask sets that of its workers."""
 
 _FACTORS = void(*[VECTOR] * 4, *[int64] * 3, *[VECTOR] * 4)
 

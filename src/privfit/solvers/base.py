@@ -93,6 +93,12 @@ class Moments:
     second: FloatArray
     doubt: FloatArray
 
+    def of_rows(self, constant: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Return the mean row and the covariance of the rows that count; ``constant`` (p,) predicts 1."""
+        second = self.second / float(constant @ self.second @ constant)
+        mean: FloatArray = second @ constant
+        return mean, second - np.outer(mean, mean)
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Solution:

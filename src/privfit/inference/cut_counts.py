@@ -1,0 +1,69 @@
+"""What it may do to an estimate that counts beyond a lowered bound are moved to it."""
+
+import math
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from privfit._checks import FloatArray
+from privfit.inference.combine import Estimate
+from privfit.inference.cut_levels import lowered
+from privfit.inference.ends import with_constant
+from privfit.inference.found import Found
+from privfit.losses import Poisson
+from privfit.problem.plan import Release
+from privfit.solvers.base import Solution
+from privfit.solvers.count_tail import count_tail, log_normal_beyond
+from privfit.solvers.drawn import Drawn
+
+_STRAIGHTEST = 1e-3
+"""Least curvature of a tail that is divided by."""
+
+
+def with_cuts(solution: Solution, found: Found, meat: Drawn, releases: Sequence[Release]) -> Estimate:
+    """Return the estimate with more noise where counts vary more than their means tell, and are cut.
+
+    Parameters
+    ----------
+    solution : Solution
+    found : Found
+    meat : Drawn
+    releases : sequence of Release
+        All of them.
+
+    Notes
+    -----
+    A look lowers the bound on counts to about where noise hides what is beyond. The score of rows that are
+    beyond, but whose means are not, is too small, and the estimate is moved by the inverse of the bread times
+    the mean of what their scores lack. That is about what counts are beyond the bound by, as the look tells
+    (`privfit.solvers.count_tail`), less the same of their means, which are taken for log-normal, times the
+    row that is usual where counts are as large as the bound. Means beyond it are held to it as counts are.
+    How large the move is is hardly known: its mean square is added to the covariance, along it, times the
+    part of the variance of scores that is not a Poisson law's. Counts that follow one are hardly beyond a
+    bound where their means are not.
+    """
+    problem, loss, estimate = solution.problem, solution.problem.loss, found.estimate
+    looks = [release for release in releases if release.planned.kind == "counts"]
+    declared = problem.response_bound
+    if not isinstance(loss, Poisson) or declared is None or not lowered(loss, declared):
+        return estimate
+    if not looks or not problem.has_intercept or solution.moments is None:
+        return estimate
+    bound, theta = loss.count_bound, estimate.theta
+    tail = count_tail(looks[-1], declared, bound, whole=problem.shares.plain)
+    if tail is None:
+        return estimate
+    constant = with_constant(problem, np.zeros((0, problem.n_coef)))[0]
+    mean, covariance = solution.moments().of_rows(constant)
+    along, middle = covariance @ theta, float(mean @ theta)
+    variance = float(theta @ along)
+    missed = tail.more_than(log_normal_beyond(middle, variance, bound))
+    away = max(math.log(bound) - middle, 0.0) / max(variance, 1.0 / max(tail.bent, _STRAIGHTEST))
+    row = mean + away * along
+    spread = float(np.trace(covariance)) - float(along @ along) / max(variance, 1e-300)
+    down = min(problem.norm_bound**2 / (float(row @ row) + max(spread, 0.0)), 1.0)
+    move: FloatArray = missed * down * (found.bread.inverse @ row)
+    dispersion = float(np.sum(found.bread.inverse * meat.matrix)) / theta.size
+    apart = 1.0 - 1.0 / max(dispersion, 1.0)
+    return replace(estimate, cov_noise=estimate.cov_noise + apart * np.outer(move, move))

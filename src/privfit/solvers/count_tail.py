@@ -1,0 +1,131 @@
+"""How much of counts is beyond a bound, as far as a look at them tells."""
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from privfit._checks import FloatArray
+from privfit.problem.plan import Release
+from privfit.problem.share_kernels import NORM_CLASSES, NORMS_A_DOUBLING
+from privfit.solvers.histogram import largest_seen
+
+_STEEP = np.linspace(1.0, 12.0, 34)
+"""Slopes, downwards, of the logarithm of a density in that of the count, where noise begins to hide it."""
+
+_BENT = np.concatenate([np.linspace(0.0, 3.0, 11), np.geomspace(3.5, 12.0, 6)])
+"""Curvatures, downwards, of it: that of a log-normal law is the inverse of its variance."""
+
+_BELOW = 0.25
+"""Part of the largest count seen from which on counts tell of its tail."""
+
+_SMALLEST = 0.9
+"""Counts that tell of one."""
+
+_PLACES = 40
+"""Places between the two bounds at which a density is found."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class CountTail:
+    """What may be beyond a bound on counts.
+
+    Parameters
+    ----------
+    beyond : array of shape (m,)
+        Means of what counts are beyond it by, 0 for those that are not.
+    chances : array of shape (m,)
+        How likely each of these is.
+    bent : float
+        Curvature, downwards, of the logarithm of their density in that of the count.
+    """
+
+    beyond: FloatArray
+    chances: FloatArray
+    bent: float
+
+    def more_than(self, known: float) -> float:
+        """Return the root mean square of what the mean may be larger by than ``known``."""
+        return math.sqrt(float(self.chances @ np.maximum(self.beyond - known, 0.0) ** 2))
+
+
+def count_tail(look: Release, declared: float, bound: float, *, whole: bool) -> CountTail | None:
+    """Return what a look says of counts between two bounds; None if it hides none, or shows nothing.
+
+    Parameters
+    ----------
+    look : Release
+        Of kind ``"counts"``: shares of rows by count, up to the declared bound.
+    declared, bound : float
+        The second is at most the first.
+    whole : bool
+        Whether counts are whole numbers; else they may be rates.
+
+    Notes
+    -----
+    The logarithm of the density of counts is taken to be a parabola in that of the count, from a quarter of
+    the largest count that the look shows on: a log-normal law's is, and those of exponential and of Poisson
+    laws bend down more. Its height is the likeliest for each slope and curvature, and these are as likely as
+    they make the released shares, whose noise is known (Bayes, flat prior).
+    """
+    seen = largest_seen(look)
+    if seen is None or seen.hidden == 0.0:
+        return None
+    size = declared * 2.0 ** (-NORM_CLASSES / NORMS_A_DOUBLING) * seen.value
+    counts, widths, usable = _classes(declared, whole=whole)
+    usable &= counts >= max(_BELOW * size, _SMALLEST)
+    if not usable.any():
+        return None
+    shape = widths[usable] * _density(counts[usable] / size)
+    shares, squares = look.value[:-1][usable], np.sum(shape**2, axis=-1)
+    height = np.maximum(shape @ shares, 0.0) / squares
+    misfit = np.sum((shares - height[..., None] * shape) ** 2, axis=-1) / look.sd**2
+    weight = np.exp(-0.5 * (misfit - misfit.min()))
+    weight /= weight.sum()
+    edges = np.geomspace(bound, max(declared, bound), _PLACES + 1)
+    places = 0.5 * (edges[1:] + edges[:-1])
+    beyond = _density(places / size) @ (np.diff(edges) * (places - bound))
+    return CountTail((height * beyond).ravel(), weight.ravel(), float(np.sum(weight * _BENT)))
+
+
+def _classes(declared: float, *, whole: bool) -> tuple[FloatArray, FloatArray, NDArray[np.bool_]]:
+    """Return the middles and widths of all classes but the last, and which of them hold anything.
+
+    The width of a class of whole numbers is how many there are.
+    """
+    edges = declared * 2.0 ** (np.arange(-NORM_CLASSES, 0) / NORMS_A_DOUBLING)
+    if whole:
+        first = np.ceil(edges * (1.0 - 1e-12))
+        widths = np.diff(first)
+        return first[:-1] + 0.5 * (widths - 1.0), widths, widths > 0.0
+    widths = np.diff(edges)
+    return edges[:-1] + 0.5 * widths, widths, widths > 0.0
+
+
+def _density(ratio: FloatArray) -> FloatArray:
+    """Return densities, up to their heights, at these multiples (m,) of a count, (slopes, curvatures, m)."""
+    log = np.log(ratio)
+    steep, bent = _STEEP[:, None, None], _BENT[None, :, None]
+    with np.errstate(over="ignore"):
+        return np.asarray(np.exp(-log * (steep + 0.5 * bent * log)), dtype=np.float64)
+
+
+def log_normal_beyond(middle: float, variance: float, bound: float) -> float:
+    """Return the mean of what log-normal numbers are beyond a bound by, 0 for those that are not.
+
+    Parameters
+    ----------
+    middle, variance : float
+        Of their logarithms.
+    bound : float
+    """
+    sd = math.sqrt(max(variance, 1e-12))
+    away = (middle - math.log(bound)) / sd
+    mean = math.exp(min(middle + 0.5 * sd**2, 700.0))
+    return max(mean * _normal(away + sd) - bound * _normal(away), 0.0)
+
+
+def _normal(deviations: float) -> float:
+    """Return the probability that a normal variable is less."""
+    return 0.5 * math.erfc(-deviations / math.sqrt(2.0))

@@ -1,0 +1,114 @@
+"""How much of counts is beyond a bound, as far as a look at them tells."""
+
+import math
+
+import numpy as np
+import pytest
+from scipy import integrate, stats
+
+from privfit.problem.plan import PlannedRelease, Release
+from privfit.problem.share_kernels import NORM_CLASSES, NORMS_A_DOUBLING
+from privfit.solvers.count_tail import CountTail, count_tail, log_normal_beyond
+
+DECLARED = 200.0
+EDGES = DECLARED * 2.0 ** (np.arange(-NORM_CLASSES, 0) / NORMS_A_DOUBLING)
+
+
+def look(below, sd, rng=None):
+    """A look at numbers of which a share ``below(t)`` is less than ``t``."""
+    shares = np.diff(np.append(below(EDGES), 1.0))
+    shares[0] += below(EDGES[0])
+    noise = 0.0 if rng is None else sd * rng.normal(size=NORM_CLASSES)
+    return Release(PlannedRelease("counts", NORM_CLASSES, 1.0, 1.0, sd), np.zeros(1), shares + noise)
+
+
+def mean_beyond(tail):
+    return float(tail.beyond @ tail.chances)
+
+
+def of_poisson(mean):
+    return lambda t: stats.poisson.cdf(np.ceil(t) - 1.0, mean)
+
+
+@pytest.mark.parametrize(("middle", "sd"), [(0.5, 1.2), (1.0, 0.8), (2.0, 0.6)])
+@pytest.mark.parametrize("noise", [3e-5, 3e-4])
+def test_a_log_normal_tail_is_found_from_what_noise_shows(middle, sd, noise):
+    """Its density is a parabola of that kind, so that only the steps of slopes and curvatures are off."""
+    law = stats.norm(middle, sd)
+    bound = math.exp(middle + 2.5 * sd)
+    found = count_tail(look(lambda t: law.cdf(np.log(t)), noise), DECLARED, bound, whole=False)
+    expected = log_normal_beyond(middle, sd**2, bound) - log_normal_beyond(middle, sd**2, DECLARED)
+    expected -= (DECLARED - bound) * law.sf(math.log(DECLARED))
+    assert mean_beyond(found) == pytest.approx(expected, rel=0.35)
+    assert found.bent == pytest.approx(sd**-2, rel=0.4)
+    assert found.chances.sum() == pytest.approx(1.0)
+
+
+@pytest.mark.parametrize("mean", [2.0, 6.0, 20.0])
+def test_hardly_any_counts_of_a_poisson_law_are_beyond_a_bound_that_a_look_suggests(mean):
+    """With as many as noise may hide, 0.6 %, it would be 0.02 and more."""
+    release = look(of_poisson(mean), 2e-3)
+    bound = float(stats.poisson.isf(1e-3, mean)) * 1.5
+    found = count_tail(release, DECLARED, bound, whole=True)
+    assert mean_beyond(found) < 2e-3
+
+
+def test_whole_numbers_are_counted_and_not_spread_over_their_classes():
+    """Classes of small counts hold one number or none: taken for rates, they tell of another tail."""
+    law = stats.geom(0.3)
+    release = look(lambda t: law.cdf(np.ceil(t) - 1.0), 1e-4)
+    exact = float(np.sum(law.sf(np.arange(25, 200))))
+    whole, rates = (mean_beyond(count_tail(release, DECLARED, 25.0, whole=each)) for each in (True, False))
+    assert exact < whole < 5.0 * exact  # an exponential tail bends down more and more
+    assert abs(math.log(rates / exact)) > 1.5 * abs(math.log(whole / exact))
+
+
+@pytest.mark.statistical
+def test_what_noise_leaves_open_is_neither_forgotten_nor_far_too_large():
+    """Over 300 looks at log-normal numbers with a fixed seed."""
+    rng, middle, sd, bound = np.random.default_rng(3), 0.8, 1.1, 30.0
+    law = stats.norm(middle, sd)
+    found = [
+        mean_beyond(count_tail(look(lambda t: law.cdf(np.log(t)), 2e-3, rng), DECLARED, bound, whole=False))
+        for _ in range(300)
+    ]
+    exact = log_normal_beyond(middle, sd**2, bound) - log_normal_beyond(middle, sd**2, DECLARED)
+    exact -= (DECLARED - bound) * law.sf(math.log(DECLARED))
+    assert 0.6 * exact < np.mean(found) < 2.5 * exact
+
+
+@pytest.mark.parametrize(
+    "release",
+    [
+        look(of_poisson(5.0), 10.0),  # all are hidden
+        look(lambda t: np.minimum(t / 1000.0, 0.2), 1e-3),  # the highest class is seen, too
+    ],
+)
+def test_a_look_that_hides_all_or_nothing_tells_of_no_tail(release):
+    assert count_tail(release, DECLARED, 20.0, whole=True) is None
+
+
+def test_nothing_is_beyond_what_was_declared():
+    found = count_tail(look(of_poisson(5.0), 1e-3), DECLARED, DECLARED, whole=True)
+    assert mean_beyond(found) == 0.0
+
+
+def test_only_what_may_be_more_than_is_known_counts():
+    tail = CountTail(np.array([0.1, 0.5, 0.9]), np.array([0.5, 0.3, 0.2]), 1.0)
+    assert tail.more_than(0.4) == pytest.approx(math.sqrt(0.3 * 0.01 + 0.2 * 0.25))
+    assert tail.more_than(1.0) == 0.0
+    assert tail.more_than(0.0) == pytest.approx(math.sqrt(tail.chances @ tail.beyond**2))
+
+
+@pytest.mark.parametrize(
+    ("middle", "variance", "bound"), [(0.5, 1.0, 10.0), (3.0, 0.2, 10.0), (0.0, 2.0, 1.0)]
+)
+def test_what_is_beyond_of_log_normal_numbers_is_the_integral(middle, variance, bound):
+    law = stats.norm(middle, math.sqrt(variance))
+    exact, _ = integrate.quad(lambda t: law.sf(math.log(t)), bound, np.inf)
+    assert log_normal_beyond(middle, variance, bound) == pytest.approx(exact, rel=1e-6)
+
+
+def test_numbers_that_do_not_vary_are_beyond_by_their_difference():
+    assert log_normal_beyond(math.log(12.0), 0.0, 10.0) == pytest.approx(2.0, rel=1e-4)
+    assert log_normal_beyond(math.log(8.0), 0.0, 10.0) == 0.0
