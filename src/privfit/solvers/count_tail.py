@@ -77,7 +77,8 @@ def count_tail(look: Release, declared: float, bound: float, *, whole: bool) -> 
     usable &= counts >= max(_BELOW * size, _SMALLEST)
     if not usable.any():
         return None
-    shape = widths[usable] * _density(counts[usable] / size)
+    steep, bent = _densities(counts[usable] / size)
+    shape = widths[usable] * steep[:, None] * bent
     shares, squares = look.value[:-1][usable], np.sum(shape**2, axis=-1)
     height = np.maximum(shape @ shares, 0.0) / squares
     misfit = np.sum((shares - height[..., None] * shape) ** 2, axis=-1) / look.sd**2
@@ -85,7 +86,8 @@ def count_tail(look: Release, declared: float, bound: float, *, whole: bool) -> 
     weight /= weight.sum()
     edges = np.geomspace(bound, max(declared, bound), _PLACES + 1)
     places = 0.5 * (edges[1:] + edges[:-1])
-    beyond = _density(places / size) @ (np.diff(edges) * (places - bound))
+    steep, bent = _densities(places / size)
+    beyond = (steep * np.diff(edges) * (places - bound)) @ bent.T
     return CountTail((height * beyond).ravel(), weight.ravel(), float(np.sum(weight * _BENT)))
 
 
@@ -103,12 +105,13 @@ def _classes(declared: float, *, whole: bool) -> tuple[FloatArray, FloatArray, N
     return edges[:-1] + 0.5 * widths, widths, widths > 0.0
 
 
-def _density(ratio: FloatArray) -> FloatArray:
-    """Return densities, up to their heights, at these multiples (m,) of a count, (slopes, curvatures, m)."""
+def _densities(ratio: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Return the factors of densities, up to their heights, at these multiples (m,) of a count.
+
+    The first, (slopes, m), are those of slopes, the others, (curvatures, m), of curvatures.
+    """
     log = np.log(ratio)
-    steep, bent = _STEEP[:, None, None], _BENT[None, :, None]
-    with np.errstate(over="ignore"):
-        return np.asarray(np.exp(-log * (steep + 0.5 * bent * log)), dtype=np.float64)
+    return np.exp(np.multiply.outer(_STEEP, -log)), np.exp(np.multiply.outer(_BENT, -0.5 * log**2))
 
 
 def log_normal_beyond(middle: float, variance: float, bound: float) -> float:
