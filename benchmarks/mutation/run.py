@@ -301,7 +301,7 @@ SUITES = {
     "solvers.widths": Suite(_tests("solvers/test_looks_by_hand", "solvers/test_pure_looks")),
     "solvers.pure_looks": Suite(_tests("solvers/test_pure_looks")),
     "solvers.whitened_perturbation": _suite(
-        _tests("solvers/test_whitened_perturbation"),
+        _tests("solvers/test_whitened_by_hand", "solvers/test_whitened_perturbation"),
         "cover or rare_events or errors_from_noise or few_positives or linear_term",
     ),
     "solvers.sizes": _suite(_tests("solvers/test_sizes"), "in_a_simulation"),
