@@ -7,15 +7,26 @@ import numpy as np
 import pytest
 
 from privfit.data.source import ArraySource
+from privfit.errors import InvalidArgument
 from privfit.losses import Huber, Logistic, SmoothedQuantile
 from privfit.losses.typical import typical_curvature, usual_residual
 from privfit.privacy.allowance import Allowance
 from privfit.privacy.mechanisms import make_source
+from privfit.privacy.relation import Relation
+from privfit.problem.objective import Problem
 from privfit.problem.oracle import Oracle
 from privfit.problem.plan import PlannedRelease, Release
+from privfit.procedures.landscape import Landscape, fully_penalised
+from privfit.procedures.objective_perturbation import calibrate_spread, settled
 from privfit.solvers import WhitenedObjectivePerturbation
 from privfit.solvers.hessian_model import norm_limit
-from privfit.solvers.whitened_perturbation import Whitening, expected_hessian, mean_curvature, row_bound
+from privfit.solvers.whitened_perturbation import (
+    Whitening,
+    expected_hessian,
+    mean_curvature,
+    perturbed,
+    row_bound,
+)
 
 from .simulated import plan_once, problem_for, rows
 
@@ -64,6 +75,11 @@ def test_what_noise_hides_counts_as_half_of_what_was_added_to_it(bounded):
     np.testing.assert_allclose(np.diag(whitening.moment)[2], 0.5 * unit, rtol=1e-9)
     stretch = problem.norm_bound * np.linalg.norm(whitening.basis, 2) / norm_limit(problem)
     assert whitening.stretch == pytest.approx(max(stretch, 1.0) if bounded else 64.0)
+    assert whitening.stretch > stretch
+    short = logit_problem(bounded=bounded, norm_bound=0.1)
+    assert Whitening.of(short, released(np.eye(3), 0.05), 1.0).stretch == pytest.approx(
+        1.0 if bounded else 64.0
+    )
 
 
 def test_rows_are_as_long_as_normal_ones_or_longer_where_noise_allows():
@@ -146,3 +162,72 @@ def test_a_perturbed_minimiser_stands_for_a_gradient_with_the_noise_of_its_linea
     hessian = mean_curvature(final, whitening, at) * whitening.moment
     hessian += procedure.l2 * np.eye(3) + final.ridge
     np.testing.assert_allclose(step.preconditioner @ hessian, np.eye(3), atol=1e-9)
+
+
+@pytest.mark.parametrize(
+    "shares",
+    [
+        {"geometry_share": 0.0},
+        {"geometry_share": 0.5},
+        {"curvature_share": 0.0},
+        {"curvature_share": 0.9},
+        {"output_share": 0.9e-6},
+        {"output_share": 0.51},
+    ],
+    ids=str,
+)
+def test_shares_that_leave_nothing_for_the_rest_are_refused(shares):
+    with pytest.raises(InvalidArgument):
+        WhitenedObjectivePerturbation(**shares)
+
+
+def test_the_ball_grows_where_coordinates_are_short_and_the_stretch_is_that_of_a_whole_basis():
+    final = perturbed(logit_problem(), None)
+    unknown = SOLVER.procedure(final, 1.0)
+    assert (unknown.radius, unknown.stretch) == pytest.approx((4.0 * math.sqrt(3), 64.0 * math.sqrt(3)))
+    for unit, radius in ((0.25, 16.0), (4.0, 4.0)):
+        found = SOLVER.procedure(final, 1.0, Whitening(np.eye(3), unit, np.eye(3), np.zeros(3), 2.0))
+        assert (found.radius, found.stretch) == pytest.approx((radius * math.sqrt(3), 2.0 * math.sqrt(3)))
+        assert (found.epsilon, found.output_epsilon, found.delta) == (1.0, pytest.approx(0.04), 0.0)
+    without = SOLVER.procedure(final, math.inf)
+    curvature = Landscape.of(fully_penalised(final, 0.0), stretch=64.0).curvature
+    assert (without.spread, without.output_epsilon) == (0.0, 0.0)
+    assert without.l2 == pytest.approx(1e-4 / 4**6 * curvature)
+
+
+QUANTILES = [SmoothedQuantile(0.3, 0.2), *(SmoothedQuantile(0.3, 0.2, within=part) for part in (0.02, 0.6))]
+
+
+def with_ridges(final, found, whitening):
+    """Return ridges and linear terms, whether noise on the outcome is small and if ridges end there."""
+    loss, left, unit = final.loss, 0.96 * found.epsilon, whitening.unit
+    bare = Landscape.of(fully_penalised(final, 0.0), stretch=whitening.stretch * math.sqrt(3))
+    sampling, part, share = 0.5 * loss.constants.slope * unit / math.sqrt(4.0 * final.n_rows), 1.0, 0.15
+    if isinstance(loss, SmoothedQuantile):
+        part = min(4.0 * (loss.within or 1.0), 1.0)
+        free = calibrate_spread(bare, epsilon=left, delta=0.0) / (0.35 * sampling)
+        share = max(0.15, min(1.0 - free, 0.6))
+    tried = []
+    for least in bare.curvature * 1e-4 / 4.0 ** np.arange(7):
+        l2, spread = settled(bare, epsilon=left, delta=0.0, curvature_share=share, least=least)
+        scale = replace(found, l2=l2, spread=spread).output_scale(final)
+        outcome = 2.0 * part * loss.constants.curvature * unit**2 * scale
+        tried.append((l2, spread, outcome <= 0.15 * math.hypot(spread, sampling), l2 > least))
+    return tried
+
+
+@pytest.mark.parametrize("n", [10**4, 10**6, 10**8])
+@pytest.mark.parametrize("loss", [Logistic(), Huber(0.8), *QUANTILES], ids=str)
+def test_the_ridge_is_the_smallest_that_noise_on_the_outcome_allows(loss, n):
+    """Of a quarter each; more of the budget pays for curvature where a quantile's noise is small anyway."""
+    names = ("const", "x1", "x2")
+    problem = Problem(loss, names, 3.0, n, Relation.REPLACE, 0.0, (0.0,) * 3, (False, True, True))
+    final = perturbed(problem, None)
+    for epsilon in (0.1, 1.0, 10.0):
+        for unit, stretch in ((0.3, 2.0), (0.05, 40.0)):
+            whitening = Whitening(np.eye(3), unit, np.eye(3), np.zeros(3), stretch)
+            found = SOLVER.procedure(final, epsilon, whitening)
+            tried, last = with_ridges(final, found, whitening), 0
+            while last < 6 and not tried[last][3] and tried[last + 1][2]:
+                last += 1
+            assert (found.l2, found.spread) == pytest.approx(tried[last][:2], rel=1e-9)
