@@ -184,6 +184,16 @@ SUITES = {
         _tests("inference/test_controls"), "given_up or shows_they or hides_nothing"
     ),
     "inference.cut_levels": _suite(_tests("inference/test_cut_levels"), "wrong_interval or keep_their"),
+    "inference.cut_numbers": Suite(
+        (
+            *_tests("inference/test_cut_numbers", "inference/test_cut_numbers_by_hand"),
+            "-k",
+            "not (wrong_interval or keep_their)",
+        )
+    ),
+    "inference.density_slope": Suite(_tests("inference/test_density_slope")),
+    "inference.sandwich": Suite(_tests("inference/test_sandwich")),
+    "inference.found": Suite(_tests("inference/test_sandwich")),
     "inference.ends": _suite(_tests("inference/test_ends"), "without_events or has_not"),
     "procedures.clipped_gradient": Suite(_tests("procedures/test_clipped_gradient")),
     "problem.place_kernels": _suite(
@@ -291,7 +301,7 @@ SUITES = {
     "solvers.widths": Suite(_tests("solvers/test_looks_by_hand", "solvers/test_pure_looks")),
     "solvers.pure_looks": Suite(_tests("solvers/test_pure_looks")),
     "solvers.whitened_perturbation": _suite(
-        _tests("solvers/test_whitened_perturbation"),
+        _tests("solvers/test_whitened_by_hand", "solvers/test_whitened_perturbation"),
         "cover or rare_events or errors_from_noise or few_positives or linear_term",
     ),
     "solvers.sizes": _suite(_tests("solvers/test_sizes"), "in_a_simulation"),

@@ -1,5 +1,7 @@
 """What smoothing and distant points add where a density has a slope, and that it is taken away."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -108,11 +110,28 @@ def test_nothing_is_done_where_nothing_is_known_or_there_is_no_constant():
         assert corrected(point, problem, hessian=hessian, center=np.ones(3)) is point
 
 
-def test_predictors_are_moved_by_no_more_than_the_density_takes_to_change():
+@pytest.mark.parametrize("slope", [-1.3, SLOPE])
+def test_predictors_are_moved_by_no_more_than_the_density_takes_to_change(slope):
     """Points that are far out tell nothing by a second order; the covariance says so."""
     rng, hessian = np.random.default_rng(3), DENSITY * ROWS.T @ ROWS / len(ROWS)
     steps = tuple(step_at(10.0 * rng.normal(size=3), 0.1, ROWS) for _ in range(3))
     point = Estimate(np.zeros(3), np.zeros((3, 3)), steps, np.full(3, 1.0 / 3.0))
-    found = corrected(point, problem_of(loss_of(0.1)), hessian=hessian, center=np.zeros(3))
-    assert np.sqrt(np.mean((ROWS @ found.theta) ** 2)) == pytest.approx(1.0 / SLOPE)
+    found = corrected(point, problem_of(loss_of(0.1, slope)), hessian=hessian, center=np.zeros(3))
+    assert np.sqrt(np.mean((ROWS @ found.theta) ** 2)) == pytest.approx(1.0 / abs(slope))
     assert np.sqrt(np.trace(found.cov_noise)) > 10.0
+
+
+def test_it_goes_by_distances_from_the_estimate_wherever_that_is():
+    rng, hessian = np.random.default_rng(4), DENSITY * ROWS.T @ ROWS / len(ROWS)
+    points, center, away = 0.1 * rng.normal(size=(3, 3)), 0.1 * rng.normal(size=3), np.array([3.0, -2.0, 1.0])
+    parts, moved = np.array([0.5, 0.3, 0.2]), []
+    for shift in (np.zeros(3), away):
+        steps = []
+        for one in points:
+            step = step_at(one, 0.1, ROWS)
+            steps.append(replace(step, release=replace(step.release, at=one + shift)))
+        point = Estimate(shift, np.zeros((3, 3)), tuple(steps), parts)
+        found = corrected(point, problem_of(loss_of(0.1)), hessian=hessian, center=center + shift)
+        moved.append(np.append(found.cov_noise, found.theta - shift))
+    np.testing.assert_allclose(moved[1], moved[0], rtol=1e-6, atol=1e-15)
+    assert np.abs(moved[0]).max() > 1e-3

@@ -1,0 +1,233 @@
+"""Coordinates, bounds on rows and the gradient that a perturbed minimiser stands for, worked out by hand."""
+
+import math
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from privfit.data.source import ArraySource
+from privfit.errors import InvalidArgument
+from privfit.losses import Huber, Logistic, SmoothedQuantile
+from privfit.losses.typical import typical_curvature, usual_residual
+from privfit.privacy.allowance import Allowance
+from privfit.privacy.mechanisms import make_source
+from privfit.privacy.relation import Relation
+from privfit.problem.objective import Problem
+from privfit.problem.oracle import Oracle
+from privfit.problem.plan import PlannedRelease, Release
+from privfit.procedures.landscape import Landscape, fully_penalised
+from privfit.procedures.objective_perturbation import calibrate_spread, settled
+from privfit.solvers import WhitenedObjectivePerturbation
+from privfit.solvers.hessian_model import norm_limit
+from privfit.solvers.whitened_perturbation import (
+    Whitening,
+    expected_hessian,
+    mean_curvature,
+    perturbed,
+    row_bound,
+)
+
+from .simulated import plan_once, problem_for, rows
+
+SOLVER = WhitenedObjectivePerturbation()
+SECOND = np.array([[1.0, 0.3, -0.1], [0.3, 0.5, 0.2], [-0.1, 0.2, 0.8]])
+SD = 0.01
+
+
+def released(moment, sd):
+    size = len(moment)
+    planned = PlannedRelease("second_moment", size * (size + 1) // 2, 1.0, math.inf, sd, epsilon=1.0)
+    return Release(planned, np.zeros(size), moment)
+
+
+def logit_problem(n=10_000, **changes):
+    return replace(problem_for(Logistic(), np.ones((n, 3)), norm_bound=3.0), **changes)
+
+
+def test_coordinates_are_even_in_what_is_released_and_two_deviations_more():
+    problem = logit_problem()
+    whitening = Whitening.of(problem, released(SECOND, SD), 1.0)
+    basis, unit = whitening.basis, whitening.unit
+    more = SECOND + 2.0 * SD * np.eye(3)
+    np.testing.assert_allclose(basis.T @ more @ basis, unit**2 * np.eye(3), atol=1e-3 * unit**2)
+    np.testing.assert_allclose(whitening.moment, basis.T @ SECOND @ basis, atol=1e-3 * unit**2)
+    np.testing.assert_allclose(whitening.center, basis.T @ SECOND[0])
+    assert whitening.frame.basis is basis
+    moments = whitening.moments()
+    np.testing.assert_array_equal(moments.second, whitening.moment)
+    np.testing.assert_allclose(moments.doubt, SD * basis.T @ basis, rtol=1e-2, atol=1e-3 * SD * unit**2)
+    dimension = 3.0 - 2.0 * SD * np.trace(np.linalg.inv(more))
+    bound = row_bound(problem, basis / unit, dimension, 1.0)
+    assert unit * bound == pytest.approx(norm_limit(problem), rel=1e-3)
+
+
+def test_without_a_constant_the_mean_of_rows_is_not_known():
+    problem = logit_problem(penalised=(True,) * 3)
+    np.testing.assert_array_equal(Whitening.of(problem, released(SECOND, SD), 1.0).center, 0.0)
+
+
+@pytest.mark.parametrize("bounded", [True, False])
+def test_what_noise_hides_counts_as_half_of_what_was_added_to_it(bounded):
+    problem = logit_problem(bounded=bounded)
+    whitening = Whitening.of(problem, released(np.diag([1.0, 0.5, -0.1]), 0.05), 1.0)
+    unit = whitening.unit**2
+    np.testing.assert_allclose(np.diag(whitening.moment)[2], 0.5 * unit, rtol=1e-9)
+    stretch = problem.norm_bound * np.linalg.norm(whitening.basis, 2) / norm_limit(problem)
+    assert whitening.stretch == pytest.approx(max(stretch, 1.0) if bounded else 64.0)
+    assert whitening.stretch > stretch
+    short = logit_problem(bounded=bounded, norm_bound=0.1)
+    assert Whitening.of(short, released(np.eye(3), 0.05), 1.0).stretch == pytest.approx(
+        1.0 if bounded else 64.0
+    )
+
+
+def test_rows_are_as_long_as_normal_ones_or_longer_where_noise_allows():
+    """Of 6 dimensions 12 or 0.006 n (epsilon / 2)^2 where that is more, but 60 at most."""
+    for n, squared in ((1_000, 6.0 + 2.0 * math.sqrt(12.0)), (10_000, 0.006 * 10_000 * 0.25), (10**6, 60.0)):
+        problem = logit_problem(n)
+        slack = problem.loss.slack[0]
+        assert row_bound(problem, np.eye(3), 6.0, slack) ** 2 == pytest.approx(squared)
+        assert row_bound(problem, np.eye(3), 6.0, math.inf) ** 2 == pytest.approx(60.0)
+    quantile = problem_for(SmoothedQuantile(0.5, 0.4), np.ones((10**6, 3)), norm_bound=3.0)
+    assert row_bound(quantile, np.eye(3), 6.0, 1.0) ** 2 == pytest.approx(6.0 + 2.0 * math.sqrt(12.0))
+
+
+def test_rows_are_no_longer_than_declared_bounds_let_them_be():
+    basis = np.array([[0.5, 0.1, 0.0], [0.0, 0.3, -0.2], [0.1, 0.0, 0.4]])
+    by_norm = logit_problem(10**6, bounded=True)
+    norm = 3.0 * np.linalg.norm(basis, 2)
+    assert row_bound(by_norm, basis, 6.0, 1.0) == pytest.approx(norm)
+    corners = np.array([[1.0, a, b] for a in (-1.0, 1.0) for b in (-1.0, 1.0)])
+    longest = np.linalg.norm(corners @ basis, axis=1).max()
+    by_columns = row_bound(replace(by_norm, indicators=(True, False, False)), basis, 6.0, 1.0)
+    assert by_columns == pytest.approx(math.sqrt(0.6**2 + 0.4**2 + 0.6**2))
+    assert longest <= by_columns < norm
+    assert row_bound(replace(by_norm, norm_bound=1e9), basis, 0.1, 1e-6) ** 2 == pytest.approx(
+        0.1 + 2.0 * math.sqrt(0.2)
+    )
+
+
+def normal_rows(unit=0.4, mean=0.5, sd=0.8):
+    """Coordinates of rows (1, x), x normal, times a unit, and many of those by their chances."""
+    second = unit**2 * np.array([[1.0, mean], [mean, mean**2 + sd**2]])
+    x = np.linspace(-8.0, 8.0, 4001)
+    chance = np.exp(-0.5 * x**2)
+    z = unit * np.column_stack([np.ones(4001), mean + sd * x])
+    whitening = Whitening(np.eye(2), unit, second, unit**2 * np.array([1.0, mean]) / unit, 2.0)
+    return whitening, z, chance / chance.sum()
+
+
+@pytest.mark.parametrize("at", [(0.0, 0.0), (-2.0, 1.5), (1.0, -4.0)])
+def test_curvature_is_that_of_normal_rows(at):
+    whitening, z, chance = normal_rows()
+    problem = problem_for(Logistic(), np.ones((100, 2)))
+    odds = 1.0 / (1.0 + np.exp(-z @ at))
+    curved = chance * odds * (1.0 - odds)
+    assert mean_curvature(problem, whitening, np.array(at)) == pytest.approx(curved.sum(), rel=1e-3)
+    found = expected_hessian(problem, whitening, np.array(at))
+    np.testing.assert_allclose(found, (z.T * curved) @ z, rtol=5e-3)
+
+
+def test_curvature_of_residuals_is_that_of_their_loss():
+    whitening, _, _ = normal_rows()
+    at = np.array([0.3, 2.0])
+    huber = replace(problem_for(Huber(0.8), np.ones((100, 2))), response_bound=2.0)
+    usual = typical_curvature(huber.loss, residual=usual_residual(2.0))
+    assert usual > 0.02
+    assert mean_curvature(huber, whitening, at) == pytest.approx(usual)
+    np.testing.assert_allclose(expected_hessian(huber, whitening, at), usual * whitening.moment)
+    far = replace(huber, response_bound=1e6)
+    assert mean_curvature(far, whitening, at) == pytest.approx(0.02 * far.loss.constants.curvature)
+    quantile = replace(huber, loss=SmoothedQuantile(0.5, 0.4, within=0.2))
+    assert mean_curvature(quantile, whitening, at) == pytest.approx(0.2 / 0.8)
+
+
+@pytest.mark.parametrize("l2", [0.0, 0.05])
+@pytest.mark.parametrize("epsilon", [1.0, 1e3, math.inf])
+def test_a_perturbed_minimiser_stands_for_a_gradient_with_the_noise_of_its_linear_term(epsilon, l2):
+    x, y = rows(Logistic(), 2000, np.random.default_rng(1))
+    problem = problem_for(Logistic(), x, l2=l2, norm_bound=10.0)
+    allowance = Allowance.unlimited() if math.isinf(epsilon) else Allowance(epsilon, pure=True)
+    plan = plan_once(problem, SOLVER, allowance, inference=False)
+    oracle = Oracle(problem, plan, ArraySource(x, y, norm_bound=10.0), make_source(3))
+    solution = SOLVER.run(problem, oracle)
+    paid, final, (step,) = plan.solver_releases[-1].epsilon or math.inf, solution.problem, solution.steps
+    whitening = Whitening.of(problem, oracle.released[0], paid)
+    procedure, at = SOLVER.procedure(final, paid, whitening), step.release.at
+    outcome = 0.5 * whitening.unit**2 * procedure.output_scale(final) if math.isfinite(paid) else 0.0
+    assert step.release.sd == pytest.approx(math.hypot(procedure.spread, outcome) * 2.0)
+    np.testing.assert_allclose(step.gradient, -procedure.l2 * at, rtol=1e-9)
+    np.testing.assert_allclose(step.release.value, -(procedure.l2 * np.eye(3) + final.ridge) @ at, rtol=1e-9)
+    hessian = mean_curvature(final, whitening, at) * whitening.moment
+    hessian += procedure.l2 * np.eye(3) + final.ridge
+    np.testing.assert_allclose(step.preconditioner @ hessian, np.eye(3), atol=1e-9)
+
+
+@pytest.mark.parametrize(
+    "shares",
+    [
+        {"geometry_share": 0.0},
+        {"geometry_share": 0.5},
+        {"curvature_share": 0.0},
+        {"curvature_share": 0.9},
+        {"output_share": 0.9e-6},
+        {"output_share": 0.51},
+    ],
+    ids=str,
+)
+def test_shares_that_leave_nothing_for_the_rest_are_refused(shares):
+    with pytest.raises(InvalidArgument):
+        WhitenedObjectivePerturbation(**shares)
+
+
+def test_the_ball_grows_where_coordinates_are_short_and_the_stretch_is_that_of_a_whole_basis():
+    final = perturbed(logit_problem(), None)
+    unknown = SOLVER.procedure(final, 1.0)
+    assert (unknown.radius, unknown.stretch) == pytest.approx((4.0 * math.sqrt(3), 64.0 * math.sqrt(3)))
+    for unit, radius in ((0.25, 16.0), (4.0, 4.0)):
+        found = SOLVER.procedure(final, 1.0, Whitening(np.eye(3), unit, np.eye(3), np.zeros(3), 2.0))
+        assert (found.radius, found.stretch) == pytest.approx((radius * math.sqrt(3), 2.0 * math.sqrt(3)))
+        assert (found.epsilon, found.output_epsilon, found.delta) == (1.0, pytest.approx(0.04), 0.0)
+    without = SOLVER.procedure(final, math.inf)
+    curvature = Landscape.of(fully_penalised(final, 0.0), stretch=64.0).curvature
+    assert (without.spread, without.output_epsilon) == (0.0, 0.0)
+    assert without.l2 == pytest.approx(1e-4 / 4**6 * curvature)
+
+
+QUANTILES = [SmoothedQuantile(0.3, 0.2), *(SmoothedQuantile(0.3, 0.2, within=part) for part in (0.02, 0.6))]
+
+
+def with_ridges(final, found, whitening):
+    """Return ridges and linear terms, whether noise on the outcome is small and if ridges end there."""
+    loss, left, unit = final.loss, 0.96 * found.epsilon, whitening.unit
+    bare = Landscape.of(fully_penalised(final, 0.0), stretch=whitening.stretch * math.sqrt(3))
+    sampling, part, share = 0.5 * loss.constants.slope * unit / math.sqrt(4.0 * final.n_rows), 1.0, 0.15
+    if isinstance(loss, SmoothedQuantile):
+        part = min(4.0 * (loss.within or 1.0), 1.0)
+        free = calibrate_spread(bare, epsilon=left, delta=0.0) / (0.35 * sampling)
+        share = max(0.15, min(1.0 - free, 0.6))
+    tried = []
+    for least in bare.curvature * 1e-4 / 4.0 ** np.arange(7):
+        l2, spread = settled(bare, epsilon=left, delta=0.0, curvature_share=share, least=least)
+        scale = replace(found, l2=l2, spread=spread).output_scale(final)
+        outcome = 2.0 * part * loss.constants.curvature * unit**2 * scale
+        tried.append((l2, spread, outcome <= 0.15 * math.hypot(spread, sampling), l2 > least))
+    return tried
+
+
+@pytest.mark.parametrize("n", [10**4, 10**6, 10**8])
+@pytest.mark.parametrize("loss", [Logistic(), Huber(0.8), *QUANTILES], ids=str)
+def test_the_ridge_is_the_smallest_that_noise_on_the_outcome_allows(loss, n):
+    """Of a quarter each; more of the budget pays for curvature where a quantile's noise is small anyway."""
+    names = ("const", "x1", "x2")
+    problem = Problem(loss, names, 3.0, n, Relation.REPLACE, 0.0, (0.0,) * 3, (False, True, True))
+    final = perturbed(problem, None)
+    for epsilon in (0.1, 1.0, 10.0):
+        for unit, stretch in ((0.3, 2.0), (0.05, 40.0)):
+            whitening = Whitening(np.eye(3), unit, np.eye(3), np.zeros(3), stretch)
+            found = SOLVER.procedure(final, epsilon, whitening)
+            tried, last = with_ridges(final, found, whitening), 0
+            while last < 6 and not tried[last][3] and tried[last + 1][2]:
+                last += 1
+            assert (found.l2, found.spread) == pytest.approx(tried[last][:2], rel=1e-9)
