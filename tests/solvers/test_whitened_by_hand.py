@@ -8,7 +8,7 @@ import pytest
 
 from privfit.data.source import ArraySource
 from privfit.errors import InvalidArgument
-from privfit.losses import Huber, Logistic, SmoothedQuantile
+from privfit.losses import Huber, Logistic, Poisson, SmoothedQuantile
 from privfit.losses.typical import typical_curvature, usual_residual
 from privfit.privacy.allowance import Allowance
 from privfit.privacy.mechanisms import make_source
@@ -82,10 +82,11 @@ def test_what_noise_hides_counts_as_half_of_what_was_added_to_it(bounded):
     )
 
 
-def test_rows_are_as_long_as_normal_ones_or_longer_where_noise_allows():
+@pytest.mark.parametrize("loss", [Logistic(), Poisson(1.0, 5.0)], ids=str)
+def test_rows_are_as_long_as_normal_ones_or_longer_where_noise_allows(loss):
     """Of 6 dimensions 12 or 0.006 n (epsilon / 2)^2 where that is more, but 60 at most."""
     for n, squared in ((1_000, 6.0 + 2.0 * math.sqrt(12.0)), (10_000, 0.006 * 10_000 * 0.25), (10**6, 60.0)):
-        problem = logit_problem(n)
+        problem = logit_problem(n, loss=loss)
         slack = problem.loss.slack[0]
         assert row_bound(problem, np.eye(3), 6.0, slack) ** 2 == pytest.approx(squared)
         assert row_bound(problem, np.eye(3), 6.0, math.inf) ** 2 == pytest.approx(60.0)
