@@ -191,6 +191,7 @@ SUITES = {
             "not (wrong_interval or keep_their)",
         )
     ),
+    "inference.cut_counts": _suite(_tests("inference/test_cut_counts"), "vary_more"),
     "inference.density_slope": Suite(_tests("inference/test_density_slope")),
     "inference.sandwich": Suite(_tests("inference/test_sandwich")),
     "inference.found": Suite(_tests("inference/test_sandwich")),
@@ -200,6 +201,7 @@ SUITES = {
         _tests("procedures/test_column_places"), "neither_too_small", free=("_middle", "_near")
     ),
     "procedures.column_places": _suite(_tests("procedures/test_column_places"), "neither_too_small"),
+    "solvers.count_tail": Suite(_tests("solvers/test_count_tail")),
     "solvers.tails": Suite(_tests("solvers/test_tails")),
     "solvers.histogram": Suite(
         (*_tests("solvers/test_histogram", "solvers/test_counting"), "-k", "not twenty_thousand"),

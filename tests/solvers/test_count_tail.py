@@ -4,11 +4,12 @@ import math
 
 import numpy as np
 import pytest
-from scipy import integrate, stats
+from scipy import integrate, optimize, stats
 
 from privfit.problem.plan import PlannedRelease, Release
 from privfit.problem.share_kernels import NORM_CLASSES, NORMS_A_DOUBLING
-from privfit.solvers.count_tail import CountTail, count_tail, log_normal_beyond
+from privfit.solvers.count_tail import CountTail, _classes, count_tail, log_normal_beyond
+from privfit.solvers.histogram import largest_seen
 
 DECLARED = 200.0
 EDGES = DECLARED * 2.0 ** (np.arange(-NORM_CLASSES, 0) / NORMS_A_DOUBLING)
@@ -112,3 +113,55 @@ def test_what_is_beyond_of_log_normal_numbers_is_the_integral(middle, variance, 
 def test_numbers_that_do_not_vary_are_beyond_by_their_difference():
     assert log_normal_beyond(math.log(12.0), 0.0, 10.0) == pytest.approx(2.0, rel=1e-4)
     assert log_normal_beyond(math.log(8.0), 0.0, 10.0) == 0.0
+
+
+@pytest.mark.parametrize("declared", [200.0, 1000.0, 7.3])
+def test_a_class_has_as_many_whole_numbers_as_are_in_it_and_the_mean_of_these_in_its_middle(declared):
+    middles, widths, usable = _classes(declared, whole=True)
+    lower = declared * 2.0 ** (np.arange(-NORM_CLASSES, 0) / NORMS_A_DOUBLING)
+    numbers = np.arange(math.ceil(lower[-1]))
+    place = np.searchsorted(lower * (1.0 - 1e-9), numbers, side="right") - 1
+    for k in range(NORM_CLASSES - 1):
+        inside = numbers[place == k]
+        assert widths[k] == len(inside)
+        assert usable[k] == (len(inside) > 0)
+        if len(inside):
+            assert middles[k] == pytest.approx(inside.mean())
+
+
+def test_a_class_of_rates_has_its_width():
+    middles, widths, usable = _classes(3.0, whole=False)
+    lower = 3.0 * 2.0 ** (np.arange(-NORM_CLASSES, 0) / NORMS_A_DOUBLING)
+    np.testing.assert_allclose(widths, lower[1:] - lower[:-1])
+    np.testing.assert_allclose(middles, 0.5 * (lower[1:] + lower[:-1]))
+    assert usable.all()
+
+
+@pytest.mark.parametrize("sd", [5e-4, 4e-3])
+def test_each_tail_is_as_likely_as_it_makes_the_released_shares(sd):
+    """By sums over all slopes and curvatures, and integrals of densities between the bounds."""
+    law, bound = stats.norm(0.8, 1.1), 40.0
+    release = look(lambda t: law.cdf(np.log(t)), sd, np.random.default_rng(7))
+    found = count_tail(release, DECLARED, bound, whole=False)
+    size = float(EDGES[0]) * 2.0 ** (largest_seen(release).number / NORMS_A_DOUBLING)
+    use = (EDGES[:-1] + EDGES[1:]) / 2.0 >= size / 4.0
+    middles, widths = ((EDGES[:-1] + EDGES[1:]) / 2.0)[use], np.diff(EDGES)[use]
+    shares, places = release.value[:-1][use], np.geomspace(bound, DECLARED, 2001)
+    likelihood, beyond, bent = [], [], []
+    for steep in np.linspace(1.0, 12.0, 34):
+        for curve in np.concatenate([np.linspace(0.0, 3.0, 11), np.geomspace(3.5, 12.0, 6)]):
+
+            def density(t, a=steep, c=curve):
+                return (t / size) ** (-a - 0.5 * c * np.log(t / size))
+
+            shape = widths * density(middles)
+            height, _ = optimize.nnls(shape[:, None], shares)
+            misfit = np.sum((shares - height[0] * shape) ** 2) / sd**2
+            likelihood.append(-0.5 * misfit)
+            beyond.append(height[0] * integrate.trapezoid((places - bound) * density(places), places))
+            bent.append(curve)
+    chances = np.exp(np.array(likelihood) - max(likelihood))
+    chances /= chances.sum()
+    np.testing.assert_allclose(found.chances, chances, rtol=1e-6, atol=1e-12)
+    np.testing.assert_allclose(found.beyond, beyond, rtol=0.01, atol=1e-3)
+    assert found.bent == pytest.approx(chances @ bent)
