@@ -83,6 +83,7 @@ def test_what_noise_leaves_open_is_neither_forgotten_nor_far_too_large():
     [
         look(of_poisson(5.0), 10.0),  # all are hidden
         look(lambda t: np.minimum(t / 1000.0, 0.2), 1e-3),  # the highest class is seen, too
+        look(of_poisson(5.0), 0.0),
     ],
 )
 def test_a_look_that_hides_all_or_nothing_tells_of_no_tail(release):
