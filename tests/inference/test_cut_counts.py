@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from scipy import optimize
+from scipy import optimize, stats
 
 import privfit as pf
 from privfit.inference.combine import Estimate
@@ -16,10 +16,11 @@ from privfit.losses import Logistic, Poisson
 from privfit.problem.plan import PlannedRelease, Release
 from privfit.problem.share_kernels import NORM_CLASSES, NORMS_A_DOUBLING
 from privfit.solvers.base import Moments, Solution
+from privfit.solvers.count_tail import count_tail, log_normal_beyond
 from privfit.solvers.drawn import Drawn
 from tests.solvers.simulated import problem_for
 
-DECLARED, BOUND, N = 400.0, 30.0, 200_000
+DECLARED, BOUND, N = 400.0, 30.0, 100_000
 THETA = np.array([0.5, 0.9, -0.3])
 TURN = np.array([[1.0, 0.0, 0.3], [0.0, 1.0, 0.0], [0.2, 0.0, 2.0]])
 
@@ -136,3 +137,52 @@ def test_intervals_of_counts_that_vary_more_than_their_means_hold():
         low, high = fit.conf_int().loc["x"]
         held += low <= 0.995 <= high  # what rows with counts of at most 200 have
     assert held >= 25
+
+
+SECOND = np.array([[1.0, 0.2, -0.1], [0.2, 0.9, 0.3], [-0.1, 0.3, 1.4]])
+MATRIX = np.array([[2.5, 1.0, 0.2], [1.0, 3.0, 0.4], [0.2, 0.4, 2.0]])
+
+
+def shown():
+    """A look at log-normal numbers."""
+    edges = DECLARED * 2.0 ** (np.arange(1 - NORM_CLASSES, 0) / NORMS_A_DOUBLING)
+    below = np.concatenate([[0.0], stats.norm.cdf((np.log(edges) - 0.8) / 1.2), [1.0]])
+    planned = PlannedRelease("counts", NORM_CLASSES, 1.0, 1.0, 2e-3)
+    return Release(planned, np.zeros(3), np.diff(below))
+
+
+def added(theta, *, norm_bound, meat):
+    """What is added to the covariance of an estimate, from matrices that are given."""
+    problem = problem_for(Poisson(math.log(DECLARED), DECLARED).up_to(BOUND), np.ones((1000, 3)))
+    problem = replace(problem, response_bound=DECLARED, norm_bound=norm_bound)
+    moments = Moments(1.7 * SECOND, np.zeros((3, 3)))  # of rows not all of which count
+    solution = Solution(problem, theta, (), (), "one-step", moments=lambda: moments)
+    bread = Bread(MATRIX, np.linalg.inv(MATRIX), 0.0, np.zeros((3, 0)))
+    found = Found(Estimate(theta, np.zeros((3, 3))), bread, 1e-8 * np.eye(3))
+    return with_cuts(solution, found, Drawn(meat, MATRIX, np.eye(3), np.zeros((3, 3))), [shown()]).cov_noise
+
+
+@pytest.mark.parametrize("norm_bound", [1.0, 2.0, 1e3])
+@pytest.mark.parametrize("theta", [[0.5, 0.9, -0.3], [0.5, 0.05, 0.0], [0.5, 0.1, 0.9], [5.0, 0.9, -0.3]])
+def test_it_is_the_move_of_the_rows_that_are_usual_at_the_bound(theta, norm_bound):
+    theta, meat = np.array(theta), 3.0 * MATRIX + np.diag([0.5, 0.0, -0.5])
+    mean, cov = SECOND[0], SECOND - np.outer(SECOND[0], SECOND[0])
+    middle, variance = mean @ theta, theta @ cov @ theta
+    tail = count_tail(shown(), DECLARED, BOUND, whole=True)
+    missed = tail.more_than(log_normal_beyond(middle, variance, BOUND))
+    share = 1.0 if 1.0 / variance < tail.bent else variance * tail.bent  # of the way that means go
+    way = max(math.log(BOUND) - middle, 0.0) * share
+    row = mean + way * (cov @ theta) / variance
+    beside = np.trace(cov - np.outer(cov @ theta, cov @ theta) / variance)
+    weight = min(norm_bound**2 / (row @ row + beside), 1.0)
+    move = missed * weight * np.linalg.solve(MATRIX, row)
+    dispersion = np.trace(np.linalg.solve(MATRIX, meat)) / 3.0
+    expected = (1.0 - 1.0 / dispersion) * np.outer(move, move)
+    np.testing.assert_allclose(added(theta, norm_bound=norm_bound, meat=meat), expected, rtol=1e-9)
+    assert (missed > 0.0) == (theta[0] < 5.0)
+
+
+@pytest.mark.parametrize("dispersion", [0.5, 1.0])
+def test_nothing_is_added_where_scores_vary_as_those_of_a_poisson_law(dispersion):
+    theta = np.array([0.5, 0.9, -0.3])
+    np.testing.assert_array_equal(added(theta, norm_bound=2.0, meat=dispersion * MATRIX), 0.0)

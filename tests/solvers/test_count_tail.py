@@ -166,3 +166,7 @@ def test_each_tail_is_as_likely_as_it_makes_the_released_shares(sd):
     np.testing.assert_allclose(found.chances, chances, rtol=1e-6, atol=1e-12)
     np.testing.assert_allclose(found.beyond, beyond, rtol=0.01, atol=1e-3)
     assert found.bent == pytest.approx(chances @ bent)
+
+
+def test_means_that_no_number_holds_are_no_error():
+    assert 1e100 < log_normal_beyond(0.0, 5000.0, 10.0) < math.inf
