@@ -11,12 +11,11 @@ such rows.
 infinite ones, `width` the median width of finite ones of b over that without privacy. Budgets are
 (epsilon, 0), or (epsilon, 1 / n^2) where `delta` says so.
 
-    python experiments/heavy_counts.py [--repetitions 60]
+    python experiments/heavy_counts.py --repetitions 60
 
 Adds to experiments/results/heavy_counts.csv; resumable.
 """
 
-import argparse
 from functools import cache
 from itertools import product
 from pathlib import Path
@@ -25,7 +24,7 @@ import numpy as np
 
 import privfit as pf
 from generous_bounds import share_held
-from resumable import ResultsTable
+from resumable import filled_by_command
 
 RESULTS = Path(__file__).parent / "results" / "heavy_counts.csv"
 SLOPES = {"mild": 0.5, "steep": 1.0}
@@ -57,22 +56,29 @@ def target(design: str, mixing: float) -> np.ndarray:
     return pf.poisson("y ~ x + z", table, schema=SCHEMA, solver="non-private").params.to_numpy()
 
 
-def cell(place: tuple[str, float, int, float, bool], repetitions: int) -> dict[str, object]:
+@cache
+def exact_width(design: str, mixing: float, n: int, seed: int) -> float:
+    """Return the width of the interval of b without privacy, the same for all budgets."""
+    table = simulated(design, mixing, n, seed)
+    fit = pf.poisson("y ~ x + z", table, schema=SCHEMA, solver="non-private")
+    return float(np.diff(fit.conf_int().to_numpy()[1])[0])
+
+
+def cell(arguments: tuple[str, float, int, float, bool, int]) -> dict[str, object]:
     """Return a row of the results."""
-    design, mixing, n, epsilon, with_delta = place
+    design, mixing, n, epsilon, with_delta, repetitions = arguments
     budget, found, exact = pf.Budget(epsilon, 1.0 / n**2 if with_delta else 0.0), [], []
     for seed in range(1, repetitions + 1):
         table = simulated(design, mixing, n, seed)
         noise = 1_000 * SIZES.index(n) + 100_000 * round(epsilon) + seed
         fit = pf.poisson("y ~ x + z", table, schema=SCHEMA, budget=budget, random_state=noise)
         found.append(fit.conf_int().to_numpy())
-        plain = pf.poisson("y ~ x + z", table, schema=SCHEMA, solver="non-private")
-        exact.append(np.diff(plain.conf_int().to_numpy()[1])[0])
+        exact.append(exact_width(design, mixing, n, seed))
     low, high = np.moveaxis(np.array(found), 2, 0)
     beta, finite = target(design, mixing), np.isfinite(high - low)
     held, width = (low <= beta) & (beta <= high), (high - low)[:, 1] / np.array(exact)
     some = width[finite[:, 1]]
-    return dict(zip(FIELDS, (*place, repetitions), strict=False)) | {
+    return dict(zip(FIELDS, arguments, strict=False)) | {
         "slope": share_held(held[:, 1], finite[:, 1]),
         "others": share_held(held[:, [0, 2]], finite[:, [0, 2]]),
         "infinite": f"{1.0 - finite.mean():.4f}",
@@ -81,15 +87,8 @@ def cell(place: tuple[str, float, int, float, bool], repetitions: int) -> dict[s
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
-    parser.add_argument("--repetitions", type=int, default=60)
-    parser.add_argument("--out", type=Path, default=RESULTS)
-    options = parser.parse_args()
-    table = ResultsTable(options.out, FIELDS, 5)
-    for design, mixing, n, budget in product(SLOPES, MIXINGS, SIZES, BUDGETS):
-        place = (design, mixing, n, *budget)
-        if table.lacks(*place):
-            table.add(cell(place, options.repetitions))
+    places = product(SLOPES, MIXINGS, SIZES, BUDGETS)
+    filled_by_command(__doc__, RESULTS, FIELDS, cell, ((*place, *budget) for *place, budget in places))
 
 
 if __name__ == "__main__":

@@ -10,12 +10,11 @@ a rare number, so that means are as many times larger where it is 1.5; of a norm
 `infinite` and `others_infinite` the shares of infinite ones, `wrong` that of finite intervals of r that do
 not hold. Budgets are (epsilon, 0), or (epsilon, 1 / n^2) where `delta` says so.
 
-    python experiments/rare_numbers.py [--repetitions 60]
+    python experiments/rare_numbers.py --repetitions 60
 
 Adds to experiments/results/rare_numbers.csv; resumable.
 """
 
-import argparse
 import math
 from itertools import product
 from pathlib import Path
@@ -24,7 +23,7 @@ import numpy as np
 
 import privfit as pf
 from generous_bounds import share_held
-from resumable import ResultsTable
+from resumable import filled_by_command
 
 RESULTS = Path(__file__).parent / "results" / "rare_numbers.csv"
 SIZES = (6_000, 20_000, 100_000)
@@ -50,9 +49,9 @@ def simulated(number: str, share: float, ratio: float, n: int, seed: int) -> dic
     return {"x": x, "r": r, "y": np.minimum(rng.poisson(np.exp(beta[0] + beta[1] * x + beta[2] * r)), 200)}
 
 
-def cell(place: tuple[str, float, float, int, float, bool], repetitions: int) -> dict[str, object]:
+def cell(arguments: tuple[str, float, float, int, float, bool, int]) -> dict[str, object]:
     """Return a row of the results."""
-    number, share, ratio, n, epsilon, with_delta = place
+    number, share, ratio, n, epsilon, with_delta, repetitions = arguments
     ends = (0, 2) if number == "rare" else (-5, 5)
     schema = {
         "x": {"type": "numeric", "lower": -5, "upper": 5},
@@ -68,7 +67,7 @@ def cell(place: tuple[str, float, float, int, float, bool], repetitions: int) ->
     low, high = np.moveaxis(np.array(found), 2, 0)
     beta, finite = truth(number, ratio), np.isfinite(high - low)
     held = (low <= beta) & (beta <= high)
-    return dict(zip(FIELDS, (*place, repetitions), strict=False)) | {
+    return dict(zip(FIELDS, arguments, strict=False)) | {
         "slope": share_held(held[:, 2], finite[:, 2]),
         "infinite": f"{1.0 - finite[:, 2].mean():.4f}",
         "wrong": f"{np.mean(finite[:, 2] & ~held[:, 2]):.4f}",
@@ -78,15 +77,9 @@ def cell(place: tuple[str, float, float, int, float, bool], repetitions: int) ->
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
-    parser.add_argument("--repetitions", type=int, default=60)
-    parser.add_argument("--out", type=Path, default=RESULTS)
-    options = parser.parse_args()
-    table = ResultsTable(options.out, FIELDS, 6)
-    for number, n, budget in product(NUMBERS, SIZES, BUDGETS):
-        place = (*number, n, *budget)
-        if table.lacks(*place):
-            table.add(cell(place, options.repetitions))
+    places = product(NUMBERS, SIZES, BUDGETS)
+    grid = ((*number, n, *budget) for number, n, budget in places)
+    filled_by_command(__doc__, RESULTS, FIELDS, cell, grid)
 
 
 if __name__ == "__main__":

@@ -10,6 +10,10 @@ from privfit._threads import each_part
 CHUNK_ROWS = 4096
 """Rows that a kernel adds up before its partial sum is set aside; it bounds the rounding error of sums."""
 
+FEW_CHUNKS = 3
+"""Chunks for whose rows a number each takes less than 128 kilobytes: more would be fresh memory at every call
+in a process whose C library gives that back, as Dask sets that of its workers."""
+
 GROUP_ROWS = 32
 """Rows whose gradients are added up before their sum is added to the chunk's."""
 

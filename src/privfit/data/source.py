@@ -14,14 +14,13 @@ from privfit.data.blocks import Block, BlockKernel, CodedBlock, CodedKernel, Pic
 from privfit.data.caps import SlopeBounds
 from privfit.data.clamp import SMALLEST_NORMAL, Weighting, influence_weights
 from privfit.data.coded import CodedMatrix, Matrix
-from privfit.data.reduction import CHUNK_ROWS, chunk_rows, each_stretch, sum_chunks
+from privfit.data.reduction import CHUNK_ROWS, FEW_CHUNKS, chunk_rows, each_stretch, sum_chunks
 from privfit.data.room import AbstractRoom, InMemory
 from privfit.data.shares import NOBODY, RowShares
 from privfit.errors import PlanViolation
 
-_TOSSED, _SEEN = 1024 * CHUNK_ROWS, 3 * CHUNK_ROWS
-"""Coins that are tossed together, and those of them that a thread looks at at a time; for the latter see
-`privfit.problem.kernels`."""
+_TOSSED, _SEEN = 1024 * CHUNK_ROWS, FEW_CHUNKS * CHUNK_ROWS
+"""Coins that are tossed together, and those of them that a thread looks at at a time."""
 
 _STRETCH = 64 * CHUNK_ROWS
 """Rows that a thread picks at a time."""

@@ -9,7 +9,8 @@ import numpy as np
 from privfit._checks import FloatArray
 from privfit.inference.combine import Estimate
 from privfit.inference.cut_levels import lowered
-from privfit.inference.ends import with_constant
+from privfit.inference.cut_numbers import look_at_counts, row_weights
+from privfit.inference.ends import constant_alone
 from privfit.inference.found import Found
 from privfit.losses import Poisson
 from privfit.problem.plan import Release
@@ -44,25 +45,23 @@ def with_cuts(solution: Solution, found: Found, meat: Drawn, releases: Sequence[
     bound where their means are not.
     """
     problem, loss, estimate = solution.problem, solution.problem.loss, found.estimate
-    looks = [release for release in releases if release.planned.kind == "counts"]
-    declared = problem.response_bound
+    declared, look = problem.response_bound, look_at_counts(releases)
     if not isinstance(loss, Poisson) or declared is None or not lowered(loss, declared):
         return estimate
-    if not looks or not problem.has_intercept or solution.moments is None:
+    if look is None or not problem.has_intercept or solution.moments is None:
         return estimate
     bound, theta = loss.count_bound, estimate.theta
-    tail = count_tail(looks[-1], declared, bound, whole=problem.shares.plain)
+    tail = count_tail(look, declared, bound, whole=problem.shares.plain)
     if tail is None:
         return estimate
-    constant = with_constant(problem, np.zeros((0, problem.n_coef)))[0]
-    mean, covariance = solution.moments().of_rows(constant)
+    mean, covariance = solution.moments().of_rows(constant_alone(problem))
     along, middle = covariance @ theta, float(mean @ theta)
     variance = float(theta @ along)
     missed = tail.more_than(log_normal_beyond(middle, variance, bound))
     away = max(math.log(bound) - middle, 0.0) / max(variance, 1.0 / max(tail.bent, _STRAIGHTEST))
     row = mean + away * along
-    spread = float(np.trace(covariance)) - float(along @ along) / max(variance, 1e-300)
-    down = min(problem.norm_bound**2 / (float(row @ row) + max(spread, 0.0)), 1.0)
+    step = along / math.sqrt(max(variance, 1e-300))
+    down = row_weights(row[None], covariance, step, problem.norm_bound)
     move: FloatArray = missed * down * (found.bread.inverse @ row)
     dispersion = float(np.sum(found.bread.inverse * meat.matrix)) / theta.size
     apart = 1.0 - 1.0 / max(dispersion, 1.0)

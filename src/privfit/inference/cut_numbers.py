@@ -11,7 +11,7 @@ from privfit._checks import FloatArray
 from privfit.inference.controls import in_parameter
 from privfit.inference.covariance import Bread
 from privfit.inference.cut_levels import DEVIATIONS, NEAR, lowered
-from privfit.inference.ends import with_constant
+from privfit.inference.ends import constant_alone
 from privfit.inference.found import Found
 from privfit.losses import Poisson
 from privfit.problem.objective import Problem
@@ -34,10 +34,16 @@ _FELT = 1.0 / 3.0
 """Standard errors that a slope may move another coefficient by, for each of its own, and leave it alone."""
 
 
+def look_at_counts(releases: Sequence[Release]) -> Release | None:
+    """Return the last of these that says how large counts are, None without one."""
+    looks = [release for release in releases if release.planned.kind == "counts"]
+    return looks[-1] if looks else None
+
+
 def hidden_counts(releases: Sequence[Release]) -> float:
     """Return the largest share of rows whose counts may be beyond what a look has shown, 0 without one."""
-    looks = [release for release in releases if release.planned.kind == "counts"]
-    seen = largest_seen(looks[-1]) if looks else None
+    look = look_at_counts(releases)
+    seen = None if look is None else largest_seen(look)
     return 0.0 if seen is None else seen.hidden
 
 
@@ -123,7 +129,7 @@ class _Rows:
     @classmethod
     def of(cls, problem: Problem, loss: Poisson, moments: Moments, bread: Bread) -> "_Rows":
         """Return what moments of the rows say, for each row that counts."""
-        constant = with_constant(problem, np.zeros((0, problem.n_coef)))[0]
+        constant = constant_alone(problem)
         counting = float(constant @ moments.second @ constant)
         mean, covariance = moments.of_rows(constant)
         inverse: FloatArray = np.asarray(np.linalg.inv(moments.second / counting), dtype=np.float64)
@@ -164,8 +170,7 @@ class _Column:
     def weighted(self, places: FloatArray) -> FloatArray:
         """Return the curvature of such rows times what they are weighted down by, (m,)."""
         at, rows = self.at(places), self.rows
-        others = max(float(np.trace(rows.covariance)) - float(self.step @ self.step), 0.0)
-        down = np.minimum(rows.problem.norm_bound**2 / (np.sum(at**2, axis=1) + others), 1.0)
+        down = row_weights(at, rows.covariance, self.step, rows.problem.norm_bound)
         return down * np.exp(np.minimum(at @ self.theta, rows.loss.bound))
 
     def seen(self) -> tuple[FloatArray, FloatArray]:
@@ -217,6 +222,15 @@ def _far_rows(column: _Column, place: int, covariance: FloatArray, *, hidden: fl
         return None
     found = _DISTANCES[cut][np.argmin(apart[cut])]
     return float(_encoded(problem, column.at(np.array([-1.0 / found])), place)[0])
+
+
+def row_weights(rows: FloatArray, covariance: FloatArray, step: FloatArray, norm_bound: float) -> FloatArray:
+    """Return what mean rows (m, p), along a step (p,) of one standard deviation, are weighted down by, (m,).
+
+    Across it rows are spread by the rest of their covariance (p, p).
+    """
+    others = max(float(np.trace(covariance)) - float(step @ step), 0.0)
+    return np.minimum(norm_bound**2 / (np.sum(rows**2, axis=1) + others), 1.0)
 
 
 def _encoded(problem: Problem, rows: FloatArray, place: int) -> FloatArray:

@@ -83,6 +83,11 @@ def with_constant(problem: Problem, moves: FloatArray) -> FloatArray:
     return np.asarray(np.linalg.solve(basis, moved.T).T, dtype=np.float64)
 
 
+def constant_alone(problem: Problem) -> FloatArray:
+    """Return a change of the constant, (p,), in the problem's coordinates."""
+    return with_constant(problem, np.zeros((0, problem.n_coef)))[0]
+
+
 def mean_rows(means: AbstractMeans, bread: Bread, changes: FloatArray) -> FloatArray:
     """Return the mean rows of L levels, weighted by curvature, as far as a bread tells, (L, p).
 

@@ -18,7 +18,7 @@ from privfit._checks import FloatArray
 from privfit.data.blocks import Block, BlockKernel, CodedBlock, CodedKernel, RowTerms
 from privfit.data.coded import CodedMatrix, Matrix, by_code, numbers_of
 from privfit.data.lanes import padded
-from privfit.data.reduction import CHUNK_ROWS, GROUP_ROWS, slab_rows
+from privfit.data.reduction import CHUNK_ROWS, FEW_CHUNKS, GROUP_ROWS, slab_rows
 from privfit.data.row_types import MATRIX, VECTOR, for_numbers
 from privfit.losses.base import AbstractLoss
 from privfit.losses.pointers import address, called
@@ -38,11 +38,6 @@ from privfit.problem.slopes import CURVATURE_CODES, SLOPE_CODES, fill_curvatures
 
 _TOGETHER = 4
 """Slabs whose rows are computed together: threads would wait for each other between shorter parts."""
-
-_CHUNKS = 3
-"""Chunks that one call sums where rows are read as they lie: many threads would wait for shorter ones. With
-more, what is set aside for each would have 128 kilobytes, and be fresh memory for each call in a process
-whose C library gives that back, as Dask sets that of its workers."""
 
 _FACTORS = void(*[VECTOR] * 4, *[int64] * 3, *[VECTOR] * 4)
 
@@ -264,7 +259,7 @@ def _parts(block: Block | CodedBlock, out: FloatArray, width: int) -> Iterator[t
 
     It has a few slabs of a chunk or, where nothing is stored of a row of numbers, a few chunks.
     """
-    together = _CHUNKS if width == 0 and not by_code(block.x) else 1
+    together = FEW_CHUNKS if width == 0 and not by_code(block.x) else 1
     for first in range(0, out.shape[0], together):
         totals, stop = out[first : first + together], min((first + together) * CHUNK_ROWS, block.y.size)
         length = _TOGETHER * slab_rows(width) if together == 1 else together * CHUNK_ROWS

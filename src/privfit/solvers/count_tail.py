@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import ndtr
 
 from privfit._checks import FloatArray
 from privfit.problem.plan import Release
@@ -72,7 +73,7 @@ def count_tail(look: Release, declared: float, bound: float, *, whole: bool) -> 
     seen = largest_seen(look)
     if seen is None or seen.hidden == 0.0:
         return None
-    size = declared * 2.0 ** (-NORM_CLASSES / NORMS_A_DOUBLING) * seen.value
+    size = seen.below(declared)
     counts, widths, usable = _classes(declared, whole=whole)
     usable &= counts >= max(_BELOW * size, _SMALLEST)
     if not usable.any():
@@ -126,9 +127,4 @@ def log_normal_beyond(middle: float, variance: float, bound: float) -> float:
     sd = math.sqrt(max(variance, 1e-12))
     away = (middle - math.log(bound)) / sd
     mean = math.exp(min(middle + 0.5 * sd**2, 700.0))
-    return max(mean * _normal(away + sd) - bound * _normal(away), 0.0)
-
-
-def _normal(deviations: float) -> float:
-    """Return the probability that a normal variable is less."""
-    return 0.5 * math.erfc(-deviations / math.sqrt(2.0))
+    return max(mean * float(ndtr(away + sd)) - bound * float(ndtr(away)), 0.0)

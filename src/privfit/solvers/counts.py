@@ -7,7 +7,6 @@ import numpy as np
 from privfit.losses import AbstractLoss, Poisson
 from privfit.problem.objective import Problem
 from privfit.problem.oracle import Oracle
-from privfit.problem.share_kernels import NORM_CLASSES, NORMS_A_DOUBLING
 from privfit.solvers.base import with_loss
 from privfit.solvers.histogram import largest_seen
 from privfit.solvers.response import AbstractResponse, MeanResponse
@@ -103,9 +102,11 @@ def held_to_counts(problem: Problem, oracle: Oracle) -> Problem:
     if not isinstance(problem.loss, Poisson):
         return problem
     seen = largest_seen(oracle.release("counts", np.array(problem.start)))
-    unit = problem.loss.count_bound * 2.0 ** (-NORM_CLASSES / NORMS_A_DOUBLING)
-    if seen is None or seen.hidden > _MOST_HIDDEN or seen.number == 1 or unit * seen.value < 1.0:
+    if seen is None or seen.hidden > _MOST_HIDDEN or seen.number == 1:
+        return problem
+    largest = seen.below(problem.loss.count_bound)
+    if largest < 1.0:
         return problem
     room = 1.0 if seen.hidden == 0.0 else 1.0 - math.log(_RARER) / math.log(seen.hidden)
-    loss = problem.loss.up_to(max(room * unit * seen.value, _LEAST))
+    loss = problem.loss.up_to(max(room * largest, _LEAST))
     return with_loss(problem, oracle, loss)

@@ -53,6 +53,10 @@ class Edge:
         """Relative to the lower edge of the first class; ``inf`` for the last class, which is open."""
         return upper_edge(self.number)
 
+    def below(self, end: float) -> float:
+        """Return the edge where the classes end at ``end``."""
+        return end * 2.0 ** (-NORM_CLASSES / NORMS_A_DOUBLING) * self.value
+
 
 def counting_part(shares: FloatArray, noise: float) -> float:
     """Return the share of the rows that count: less than 1 where rows miss a cell, or have weights or units.
