@@ -1,5 +1,7 @@
 """Shares of rows by class: the highest that noise does not hide, those it has not made, where rows are."""
 
+import math
+
 import numpy as np
 import pytest
 
@@ -155,3 +157,10 @@ def test_rows_that_lack_are_not_taken_to_be_far_out(lacking):
     looks = [(1.0 - lacking) * shares_of() + rng.normal(size=CLASSES) * NOISE for _ in range(4_000)]
     far = [last_seen(noisy, NOISE, 1.0)[0] > HOLDING for noisy in looks]
     assert np.mean(far) < 0.05  # the chance of two sd by noise is 0.023, for the first class that is asked
+
+
+def test_the_edge_of_the_highest_class_seen_is_where_the_classes_end_less_those_above():
+    for number in (1, 21, 39):
+        below = Edge(number, 0.1).below(200.0)
+        assert below == pytest.approx(200.0 * 2.0 ** ((number - 40) / 4))
+    assert math.isinf(Edge(40, 0.0).below(200.0))
