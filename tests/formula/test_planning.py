@@ -670,6 +670,84 @@ def test_any_quantile_can_be_planned():
     assert isinstance(pf.shortest_split("wage ~ age", n=5000, quantile=0.9, **common), pf.BudgetSplit)
 
 
+@pytest.mark.usefixtures("few_rehearsals")
+@pytest.mark.parametrize(
+    ("model", "formula", "constant", "argument"),
+    [
+        ("ols", "wage ~ age", {"residual_bound": 7.0}, "residual_bound"),
+        ("huber", "wage ~ age", {"threshold": 3.0}, "threshold"),
+        ("quantile", "wage ~ age", {"smoothing_width": 1.5}, "width"),
+        ("svm", "high ~ age", {"smoothing_width": 0.3}, "width"),
+        ("poisson", "visits ~ age", {"predictor_bound": 1.0}, "predictor_bound"),
+    ],
+)
+def test_a_plan_with_a_constant_is_that_of_the_fit_with_it(model, formula, constant, argument):
+    """The fit's plan differs from the one without the constant, so a constant that is lost shows."""
+    common = {"schema": SCHEMA, "model": model, "epsilon": 4.0}
+    planned = pf.plan(formula, n=3000, **constant, **common)
+    rng = np.random.default_rng(6)
+    table = {"age": rng.uniform(20, 80, 3000), "wage": rng.uniform(0, 100, 3000)}
+    table |= {"high": rng.choice(["no", "yes"], 3000), "visits": rng.poisson(2.0, 3000)}
+    arguments = {"schema": SCHEMA, "epsilon": 4.0, argument: next(iter(constant.values()))}
+    fitted = getattr(pf, model)(formula, table, random_state=0, **arguments)
+    assert fitted.plan == planned.plan
+    assert planned.plan != pf.plan(formula, n=3000, **common).plan
+    split = pf.shortest_split(formula, n=3000, **constant, **common)
+    assert isinstance(split, pf.BudgetSplit)
+
+
+@pytest.mark.usefixtures("few_rehearsals")
+def test_rows_are_looked_for_with_the_constant():
+    """A bound on residuals of the size of what is assumed of them takes fewer rows than ten times that."""
+    needed = [
+        pf.sample_size(
+            "wage ~ age", schema=SCHEMA, model="ols", width=0.2, residual_bound=bound, assumptions=guesses
+        ).n_rows
+        for guesses in [Assumptions(residual_sd=5.0)]
+        for bound in (15.0, 150.0)
+    ]
+    assert 1.5 * needed[0] < needed[1]
+
+
+@pytest.mark.parametrize(
+    ("constant", "takers"),
+    [
+        ({"residual_bound": 1.0}, "model='ols'"),
+        ({"threshold": 1.0}, "model='huber'"),
+        ({"smoothing_width": 1.0}, "model='svm' or 'quantile'"),
+        ({"predictor_bound": 1.0}, "model='poisson'"),
+    ],
+    ids=str,
+)
+def test_a_constant_goes_with_the_models_that_take_it(constant, takers):
+    (name,) = constant
+    for call, wanted in (
+        (pf.plan, {"n": 500}),
+        (pf.shortest_split, {"n": 500}),
+        (pf.sample_size, {"width": 1}),
+    ):
+        for model, end in (("logit", "leave it out"), (pf.losses.Logistic(), "a loss has its own")):
+            with pytest.raises(InvalidArgument, match=f"^{name} goes with {takers}; {end}"):
+                call("high ~ age", schema=SCHEMA, model=model, **wanted, **constant)
+
+
+@pytest.mark.parametrize(
+    ("model", "constant"),
+    [
+        ("ols", {"residual_bound": 0.0}),
+        ("huber", {"threshold": math.nan}),
+        ("quantile", {"smoothing_width": -1.0}),
+        ("svm", {"smoothing_width": "1"}),
+        ("poisson", {"predictor_bound": 51.0}),
+    ],
+    ids=str,
+)
+def test_a_constant_is_checked(model, constant):
+    formula = "high ~ age" if model == "svm" else "visits ~ age"
+    with pytest.raises(InvalidArgument, match=f"^{next(iter(constant))} must"):
+        pf.plan(formula, n=500, schema=SCHEMA, model=model, **constant)
+
+
 @pytest.mark.parametrize("model", ["logit", "ols", pf.losses.SmoothedQuantile(0.5, 0.1)], ids=str)
 def test_a_quantile_goes_with_quantile_regression(model):
     for call in (pf.plan, pf.shortest_split):

@@ -4,10 +4,10 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Self
 
-from privfit._checks import coverage, optional, positive
+from privfit._checks import coverage
 from privfit.cli.budget import budget_from
 from privfit.cli.inputs import read_table
-from privfit.cli.request import ANY_ROWS, ConstantsText, Request, TextFile
+from privfit.cli.request import ANY_ROWS, Request, TextFile
 from privfit.data.cache import RowCache
 from privfit.data.encode import AbstractEncoder
 from privfit.data.schema import Schema
@@ -74,7 +74,7 @@ def prepare(request: Request, *, rows: int | None = None) -> Prepared:
     coverage(request.level)
     share = None if request.share is None else bought_share(PRIVATE, request.share)
     schema, bounds = outlined(request.schema, share, unit=request.unit, weights=request.weights)
-    model = _model(request.model, request.constants)
+    model = model_named(request.model, **asdict(request.constants))
     options = FitOptions(
         budget=budget_from(request.budget),
         solver=request.solver,
@@ -92,13 +92,6 @@ def prepare(request: Request, *, rows: int | None = None) -> Prepared:
     stand_in = ANY_ROWS if rows is None else rows
     plan_fit(make_problem(model, encoder.design, options, n_rows=public_rows(stand_in, options)), options)
     return Prepared(request, model, schema, bounds, encoder, options)
-
-
-def _model(name: str, constants: ConstantsText) -> Model:
-    given = asdict(constants)
-    width = given.pop("smoothing_width")
-    optional(positive, smoothing_width=width)
-    return model_named(name, **given, width=width)
 
 
 def existing_ledger(ledger: Path | None) -> str | None:

@@ -139,22 +139,22 @@ def support_vector_machine(loss: AbstractLoss) -> Model:
     return Model("Linear support vector machine", "binary", lambda _: loss, link="none")
 
 
-def quantile_regression(quantile: float = 0.5, width: float | None = None) -> Model:
+def quantile_regression(quantile: float = 0.5, smoothing_width: float | None = None) -> Model:
     """Return smoothed quantile regression.
 
     Parameters
     ----------
     quantile : float
         In (0, 1).
-    width : float, optional
+    smoothing_width : float, optional
         Half-width of the smoothing, in units of the response. Default: what the default methods find from
         released residuals, but at most, and with other methods, 5 % of the declared range, which is 0.4
         residual scales if that scale is an eighth of the range; 0.4 without declared bounds.
     """
 
     def loss(design: Design) -> AbstractLoss:
-        if width is not None:
-            return SmoothedQuantile(quantile, width / design.target.half_width)
+        if smoothing_width is not None:
+            return SmoothedQuantile(quantile, smoothing_width / design.target.half_width)
         widest = QUANTILE_WIDTH * (USUAL_RESIDUAL if design.target.bounded else 1.0)
         return SmoothedQuantile(quantile, widest, least=widest * _LEAST_WIDTH)
 
@@ -205,8 +205,8 @@ def m_estimation(loss: AbstractLoss) -> Model:
     return Model(f"M-estimation: {loss.name}", loss.target_kind, lambda _: loss, link=link, quantile=quantile)
 
 
-def _smoothed_machine(width: float = 1.0) -> Model:
-    return support_vector_machine(SmoothedHinge(width))
+def _smoothed_machine(smoothing_width: float = 1.0) -> Model:
+    return support_vector_machine(SmoothedHinge(smoothing_width))
 
 
 BY_NAME: dict[str, Callable[..., Model]] = {
@@ -222,8 +222,8 @@ BY_NAME: dict[str, Callable[..., Model]] = {
 CONSTANTS: dict[str, tuple[str, ...]] = {
     "ols": ("residual_bound",),
     "huber": ("threshold", "scale"),
-    "svm": ("width",),
-    "quantile": ("quantile", "width"),
+    "svm": ("smoothing_width",),
+    "quantile": ("quantile", "smoothing_width"),
     "poisson": ("predictor_bound",),
 }
 """Names of the constants that models take."""
@@ -236,7 +236,7 @@ def model_named(name: str, **constants: float | None) -> Model:
     ----------
     name : {"logit", "ols", "huber", "svm", "quantile", "poisson"}
     **constants : float or None
-        Of `CONSTANTS`, as in the formula function of that name; None for the usual one.
+        Of `CONSTANTS`; None for the usual one.
 
     Raises
     ------
@@ -246,15 +246,25 @@ def model_named(name: str, **constants: float | None) -> Model:
     make = BY_NAME[one_of(tuple(BY_NAME), model=name)]
     given = {constant: value for constant, value in constants.items() if value is not None}
     for constant, value in given.items():
-        takers = [model for model, taken in CONSTANTS.items() if constant in taken]
-        if name not in takers:
-            raise InvalidArgument(f"{constant} goes with model={_either(takers)}; leave it out")
+        if constant not in CONSTANTS.get(name, ()):
+            raise InvalidArgument(f"{constant} goes with {_takers(constant)}; leave it out")
         _check_constant(constant, value)
     return make(**given)
 
 
-def _either(models: list[str]) -> str:
-    return " or ".join(map(repr, models))
+def model_of(model: str | AbstractLoss, **constants: float | None) -> Model:
+    """Return the model of a name, or the M-estimator of a loss, which takes no constants."""
+    if not isinstance(model, AbstractLoss):
+        return model_named(model, **constants)
+    for constant, value in constants.items():
+        if value is not None:
+            raise InvalidArgument(f"{constant} goes with {_takers(constant)}; a loss has its own")
+    return m_estimation(model)
+
+
+def _takers(constant: str) -> str:
+    takers = (repr(model) for model, taken in CONSTANTS.items() if constant in taken)
+    return f"model={' or '.join(takers)}"
 
 
 def _check_constant(name: str, value: float) -> None:

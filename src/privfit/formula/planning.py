@@ -11,7 +11,7 @@ from privfit.data.shares import ShareRule
 from privfit.errors import InvalidArgument
 from privfit.estimators.assumptions import Assumptions
 from privfit.estimators.budget import choose_budget
-from privfit.estimators.models import Model, m_estimation, model_named
+from privfit.estimators.models import Model, model_of
 from privfit.estimators.options import FitOptions
 from privfit.estimators.planned import PlannedFit, described, planned_rows
 from privfit.estimators.rehearsal import Rehearsal
@@ -38,6 +38,10 @@ def plan(
     schema: SchemaLike,
     model: str | AbstractLoss,
     quantile: float | None = None,
+    residual_bound: float | None = None,
+    threshold: float | None = None,
+    smoothing_width: float | None = None,
+    predictor_bound: float | None = None,
     epsilon: float = 1.0,
     delta: float = 1e-6,
     budget: Budget | None = None,
@@ -68,6 +72,9 @@ def plan(
         The regression, or the loss of an M-estimator.
     quantile : float, optional
         With ``model="quantile"``: which one, in (0, 1). Default: 0.5, the median.
+    residual_bound, threshold, smoothing_width, predictor_bound : float, optional
+        Public constants of the loss: ``residual_bound`` of `privfit.ols`, ``threshold`` of `privfit.huber`,
+        ``width`` of `privfit.quantile` and `privfit.svm`, ``predictor_bound`` of `privfit.poisson`.
     epsilon, delta, budget
         The budget, as in `privfit.logit`.
     target : str, optional
@@ -126,7 +133,17 @@ def plan(
     n_rows = planned_rows(n=n)
     guesses = Assumptions.of(assumptions)
     residual, share = scales_of(scale, scale_share)
-    regression = _Regression.of(formula, model, quantile=quantile, scale=residual, target=target)
+    regression = _Regression.of(
+        formula,
+        model,
+        target,
+        quantile=quantile,
+        residual_bound=residual_bound,
+        threshold=threshold,
+        scale=residual,
+        smoothing_width=smoothing_width,
+        predictor_bound=predictor_bound,
+    )
     declared, bounds = outlined(schema, share, unit=unit, weights=weights)
     options = FitOptions(
         budget=choose_budget(epsilon, delta, budget),
@@ -146,6 +163,10 @@ def sample_size(
     schema: SchemaLike,
     model: str | AbstractLoss,
     quantile: float | None = None,
+    residual_bound: float | None = None,
+    threshold: float | None = None,
+    smoothing_width: float | None = None,
+    predictor_bound: float | None = None,
     width: float | Mapping[str, float] | None = None,
     power: float | None = None,
     effect: float | Mapping[str, float] | None = None,
@@ -173,8 +194,8 @@ def sample_size(
 
     Parameters
     ----------
-    formula, schema, model, quantile, target, solver, relation, l2, inference, scale, scale_share, unit, \
-rows_per_unit, weights, assumptions, level
+    formula, schema, model, quantile, residual_bound, threshold, smoothing_width, predictor_bound, target, \
+solver, relation, l2, inference, scale, scale_share, unit, rows_per_unit, weights, assumptions, level
         As in `plan`.
     width : float or mapping, optional
         Largest median width of an interval, in reported units: of ``coefficient``, or by name.
@@ -217,7 +238,17 @@ rows_per_unit, weights, assumptions, level
     guesses = Assumptions.of(assumptions)
     coverage(level)
     residual, share = scales_of(scale, scale_share)
-    regression = _Regression.of(formula, model, quantile=quantile, scale=residual, target=target)
+    regression = _Regression.of(
+        formula,
+        model,
+        target,
+        quantile=quantile,
+        residual_bound=residual_bound,
+        threshold=threshold,
+        scale=residual,
+        smoothing_width=smoothing_width,
+        predictor_bound=predictor_bound,
+    )
     declared, bounds = outlined(schema, share, unit=unit, weights=weights)
     options = FitOptions(
         budget=choose_budget(epsilon, delta, budget),
@@ -257,6 +288,10 @@ def shortest_split(
     schema: SchemaLike,
     model: str | AbstractLoss,
     quantile: float | None = None,
+    residual_bound: float | None = None,
+    threshold: float | None = None,
+    smoothing_width: float | None = None,
+    predictor_bound: float | None = None,
     epsilon: float = 1.0,
     delta: float = 1e-6,
     budget: Budget | None = None,
@@ -276,7 +311,7 @@ def shortest_split(
 
     Parameters
     ----------
-    formula, n, schema, model, quantile, target
+    formula, n, schema, model, quantile, residual_bound, threshold, smoothing_width, predictor_bound, target
         As in `plan`.
     epsilon, delta, budget, solver, relation, l2, scale, scale_share, unit, rows_per_unit, weights, \
 assumptions, level
@@ -312,7 +347,17 @@ assumptions, level
     coverage(level)
     n_rows = planned_rows(n=n)
     residual, share = scales_of(scale, scale_share)
-    regression = _Regression.of(formula, model, quantile=quantile, scale=residual, target=target)
+    regression = _Regression.of(
+        formula,
+        model,
+        target,
+        quantile=quantile,
+        residual_bound=residual_bound,
+        threshold=threshold,
+        scale=residual,
+        smoothing_width=smoothing_width,
+        predictor_bound=predictor_bound,
+    )
     declared, bounds = outlined(schema, share, unit=unit, weights=weights)
     guesses = Assumptions.of(assumptions)
     options = FitOptions(
@@ -336,22 +381,9 @@ class _Regression:
 
     @classmethod
     def of(
-        cls,
-        formula: str | None,
-        model: str | AbstractLoss,
-        *,
-        quantile: float | None,
-        scale: float | None,
-        target: str | None,
+        cls, formula: str | None, model: str | AbstractLoss, target: str | None, **constants: float | None
     ) -> Self:
-        if isinstance(model, AbstractLoss):
-            if quantile is not None:
-                raise InvalidArgument("quantile goes with model='quantile'; a loss has its own")
-            if scale is not None:
-                raise InvalidArgument("scale goes with model='huber'; a loss has its own")
-            regression = m_estimation(model)
-        else:
-            regression = model_named(model, quantile=quantile, scale=scale)
+        regression = model_of(model, **constants)
         if formula is not None and target is not None:
             raise InvalidArgument("target is named by the formula; leave it out")
         return cls(regression, formula, target)
