@@ -365,6 +365,39 @@ def heavy_counts() -> str:
     return table(["slope, mixing", "n", "ε", "slope", "others", "infinite", "width of slope"], body)
 
 
+def _with_intervals() -> list[dict[str, str]]:
+    """Return the cells of tests and effects in which a tenth of the intervals or more are finite."""
+    return [row for row in rows("experiments/results/tests_and_effects.csv") if float(row["infinite"]) < 0.9]
+
+
+def tests_and_effects() -> str:
+    """Return coverage of what follows from coefficients, and error rates of joint tests."""
+    body = [
+        [
+            row["model"] + (", uneven" if row["errors"] == "uneven" else ""),
+            f"{int(row['n']):,}",
+            f"{float(row['epsilon']):g}" + (", δ = n⁻²" if row["delta"] == "True" else ""),
+            *(_percent(row[key]) if row[key] else "" for key in ("combination", "usual", "far", "effect")),
+            *(_percent(row[key]) for key in ("infinite", "term", "joint", "family", "power", "untestable")),
+        ]
+        for row in _with_intervals()
+    ]
+    header = ["model", "n", "ε", "combination", "usual", "far", "effect", "infinite"]
+    return table([*header, "term", "joint", "family", "power", "untestable"], body)
+
+
+def tests_and_effects_counts() -> str:
+    """Return the worst and the mean of the same."""
+    found, every = _with_intervals(), rows("experiments/results/tests_and_effects.csv")
+    held = [float(row[key]) for row in found for key in ("combination", "usual", "far", "effect") if row[key]]
+    wrong = [float(row[key]) for row in found for key in ("term", "joint", "family")]
+    return (
+        f"In {len(found)} of {len(every)} cells a tenth of the intervals or more are finite. There intervals "
+        f"hold in {_percent(str(min(held)))} or more, {sum(held) / len(held):.1%} on average, and true hypotheses "
+        f"are rejected in {_percent(str(max(wrong)))} or less, {sum(wrong) / len(wrong):.1%} on average."
+    )
+
+
 def slopes_in_levels() -> str:
     """Return coverage and widths of slopes within levels of which one is rare."""
     body = [
@@ -1233,6 +1266,8 @@ PAGES: dict[str, dict[str, Callable[[], str]]] = {
         "rare_levels": rare_levels,
         "rare_numbers": rare_numbers,
         "heavy_counts": heavy_counts,
+        "tests_and_effects": tests_and_effects,
+        "tests_and_effects_counts": tests_and_effects_counts,
         "slopes_in_levels": slopes_in_levels,
         "light_rows": light_rows,
         "coarse_responses": coarse_responses,
