@@ -393,8 +393,9 @@ def tests_and_effects_counts() -> str:
     wrong = [float(row[key]) for row in found for key in ("term", "joint", "family")]
     return (
         f"In {len(found)} of {len(every)} cells a tenth of the intervals or more are finite. There intervals "
-        f"hold in {_percent(str(min(held)))} or more, {sum(held) / len(held):.1%} on average, and true hypotheses "
-        f"are rejected in {_percent(str(max(wrong)))} or less, {sum(wrong) / len(wrong):.1%} on average."
+        f"hold in {_percent(str(min(held)))} or more, {sum(held) / len(held):.1%} on average, and true "
+        f"hypotheses are rejected in {_percent(str(max(wrong)))} or less, {sum(wrong) / len(wrong):.1%} on "
+        "average."
     )
 
 
