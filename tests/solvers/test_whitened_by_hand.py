@@ -8,7 +8,7 @@ import pytest
 
 from privfit.data.source import ArraySource
 from privfit.errors import InvalidArgument
-from privfit.losses import Huber, Logistic, Poisson, SmoothedQuantile
+from privfit.losses import Huber, Logistic, SmoothedQuantile
 from privfit.losses.typical import typical_curvature, usual_residual
 from privfit.privacy.allowance import Allowance
 from privfit.privacy.mechanisms import make_source
@@ -20,12 +20,12 @@ from privfit.procedures.landscape import Landscape, fully_penalised
 from privfit.procedures.objective_perturbation import calibrate_spread, settled
 from privfit.solvers import WhitenedObjectivePerturbation
 from privfit.solvers.hessian_model import norm_limit
+from privfit.solvers.perturbation_rows import row_bound
 from privfit.solvers.whitened_perturbation import (
     Whitening,
     expected_hessian,
     mean_curvature,
     perturbed,
-    row_bound,
 )
 
 from .simulated import plan_once, problem_for, rows
@@ -58,7 +58,7 @@ def test_coordinates_are_even_in_what_is_released_and_two_deviations_more():
     np.testing.assert_array_equal(moments.second, whitening.moment)
     np.testing.assert_allclose(moments.doubt, SD * basis.T @ basis, rtol=1e-2, atol=1e-3 * SD * unit**2)
     dimension = 3.0 - 2.0 * SD * np.trace(np.linalg.inv(more))
-    bound = row_bound(problem, basis / unit, dimension, 1.0)
+    bound = row_bound(problem, basis / unit, dimension, epsilon=1.0, moment=SECOND)
     assert unit * bound == pytest.approx(norm_limit(problem), rel=1e-3)
 
 
@@ -79,33 +79,6 @@ def test_what_noise_hides_counts_as_half_of_what_was_added_to_it(bounded):
     short = logit_problem(bounded=bounded, norm_bound=0.1)
     assert Whitening.of(short, released(np.eye(3), 0.05), 1.0).stretch == pytest.approx(
         1.0 if bounded else 64.0
-    )
-
-
-@pytest.mark.parametrize("loss", [Logistic(), Poisson(1.0, 5.0)], ids=str)
-def test_rows_are_as_long_as_normal_ones_or_longer_where_noise_allows(loss):
-    """Of 6 dimensions 12 or 0.006 n (epsilon / 2)^2 where that is more, but 60 at most."""
-    for n, squared in ((1_000, 6.0 + 2.0 * math.sqrt(12.0)), (10_000, 0.006 * 10_000 * 0.25), (10**6, 60.0)):
-        problem = logit_problem(n, loss=loss)
-        slack = problem.loss.slack[0]
-        assert row_bound(problem, np.eye(3), 6.0, slack) ** 2 == pytest.approx(squared)
-        assert row_bound(problem, np.eye(3), 6.0, math.inf) ** 2 == pytest.approx(60.0)
-    quantile = problem_for(SmoothedQuantile(0.5, 0.4), np.ones((10**6, 3)), norm_bound=3.0)
-    assert row_bound(quantile, np.eye(3), 6.0, 1.0) ** 2 == pytest.approx(6.0 + 2.0 * math.sqrt(12.0))
-
-
-def test_rows_are_no_longer_than_declared_bounds_let_them_be():
-    basis = np.array([[0.5, 0.1, 0.0], [0.0, 0.3, -0.2], [0.1, 0.0, 0.4]])
-    by_norm = logit_problem(10**6, bounded=True)
-    norm = 3.0 * np.linalg.norm(basis, 2)
-    assert row_bound(by_norm, basis, 6.0, 1.0) == pytest.approx(norm)
-    corners = np.array([[1.0, a, b] for a in (-1.0, 1.0) for b in (-1.0, 1.0)])
-    longest = np.linalg.norm(corners @ basis, axis=1).max()
-    by_columns = row_bound(replace(by_norm, indicators=(True, False, False)), basis, 6.0, 1.0)
-    assert by_columns == pytest.approx(math.sqrt(0.6**2 + 0.4**2 + 0.6**2))
-    assert longest <= by_columns < norm
-    assert row_bound(replace(by_norm, norm_bound=1e9), basis, 0.1, 1e-6) ** 2 == pytest.approx(
-        0.1 + 2.0 * math.sqrt(0.2)
     )
 
 

@@ -35,7 +35,8 @@ from privfit.solvers import (
     settle,
 )
 from privfit.solvers.hessian_model import norm_limit
-from privfit.solvers.whitened_perturbation import MOST_STRETCH, Whitening, perturbed, row_bound
+from privfit.solvers.perturbation_rows import row_bound
+from privfit.solvers.whitened_perturbation import MOST_STRETCH, Whitening, perturbed
 
 from .simulated import plan_once, problem_for, rows
 
@@ -241,7 +242,8 @@ def test_rows_within_declared_bounds_are_not_weighted_down_needlessly():
     whitening = Whitening.of(problem, released(x.T @ x / len(x), 1e-6), 1e3)
     final = perturbed(problem, whitening.basis)
     assert (turned(final, x)[1] == 1.0).all()
-    bound = row_bound(problem, whitening.basis / whitening.unit, 3.0, 1e3)
+    second = x.T @ x / len(x)
+    bound = row_bound(problem, whitening.basis / whitening.unit, 3.0, epsilon=1e3, moment=second)
     assert bound == pytest.approx(norm_limit(problem) / whitening.unit, rel=1e-3)
     moment = whitening.basis.T @ (x.T @ x / len(x)) @ whitening.basis
     np.testing.assert_allclose(moment, whitening.unit**2 * np.eye(3), atol=0.02 * whitening.unit**2)

@@ -23,6 +23,7 @@ from privfit.solvers.drawn import denoised
 from privfit.solvers.exponential import largest_epsilon
 from privfit.solvers.geometry import Frame
 from privfit.solvers.hessian_model import limited, norm_limit
+from privfit.solvers.perturbation_rows import row_bound
 from privfit.solvers.pure_looks import looks_planned, suited_to_looks
 from privfit.solvers.requirements import need_minimiser
 from privfit.solvers.residual_bounds import widest
@@ -48,15 +49,6 @@ _DAMPING = 2.0
 
 _LEAST_DAMPING = 1e-8
 """The same, at least, relative to the squared norm bound."""
-
-_USUAL = 2.0
-"""How many standard deviations of its squared norm a normal row may be longer before it is weighted down."""
-
-_FOR_NOISE = 0.006
-"""``c**2 / (n s**2)`` up to which longer rows are not, either: noise is small beside the sampling error."""
-
-_LONGEST = 10.0
-"""Squared norm, relative to the expected one, beyond which rows are weighted down whatever the budget."""
 
 _LEAST_DIMENSION = 0.1
 
@@ -263,11 +255,12 @@ class Whitening:
         """
         values, vectors = np.linalg.eigh(moment.value)
         found = denoised(values, moment.sd)
+        seen = (vectors * found) @ vectors.T
         added = max(_DAMPING * moment.sd, _LEAST_DAMPING * problem.norm_bound**2)
         while True:
             basis = vectors / np.sqrt(found + added) @ vectors.T
             dimension = max(float(np.sum(found / (found + added))), _LEAST_DIMENSION)
-            bound = row_bound(problem, basis, dimension, epsilon)
+            bound = row_bound(problem, basis, dimension, epsilon=epsilon, moment=seen)
             stretch = problem.norm_bound * float(np.linalg.norm(basis, 2)) / bound
             if stretch <= MOST_STRETCH:
                 unit = norm_limit(problem) / bound
@@ -277,25 +270,6 @@ class Whitening:
                 mean = basis.T @ moment.value[0] if problem.has_intercept else np.zeros(len(basis))
                 return cls(basis, unit, unit**2 * (vectors * part) @ vectors.T, mean, known)
             added *= 4.0
-
-
-def row_bound(problem: Problem, basis: FloatArray, dimension: float, epsilon: float) -> float:
-    """Return the norm of rows ``basis' x`` beyond which they are weighted down.
-
-    That is as long as normal rows of this many dimensions are, but for few, or longer where noise
-    allows; and not longer than rows can be. With quantiles noise in the bread, and the ridge, are larger
-    beside the mean curvature than noise in the gradient is, so that no longer ones are allowed.
-    """
-    signal = min(epsilon, 1e9) / math.sqrt(problem.size + 1.0) / problem.loss.slack[0]
-    usual = dimension + _USUAL * math.sqrt(2.0 * dimension)
-    allowed = min(_FOR_NOISE * problem.n_rows * signal**2, _LONGEST * dimension)
-    bound = math.sqrt(usual if isinstance(problem.loss, SmoothedQuantile) else max(usual, allowed))
-    if not problem.bounded:
-        return bound
-    possible = problem.norm_bound * float(np.linalg.norm(basis, 2))
-    if problem.indicators:
-        possible = min(possible, float(np.linalg.norm(np.abs(basis).sum(axis=0))))
-    return min(bound, possible)
 
 
 def mean_curvature(problem: Problem, whitening: Whitening, at: FloatArray) -> float:

@@ -1,0 +1,129 @@
+"""From which length on a perturbed minimiser weights rows down, by hand and against quadrature."""
+
+import math
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from privfit.losses import Logistic, Poisson, SmoothedQuantile
+from privfit.solvers.perturbation_rows import row_bound
+
+from .simulated import problem_for
+
+SIX = np.diag([2.0, 2.0, 2.0])
+"""A second moment whose trace is 6, the dimension that bounds are asked for."""
+
+
+def a_problem(n=10_000, loss=None, **changes):
+    """Three columns with a norm bound so large that no row was weighted down for the moment."""
+    return replace(problem_for(loss or Logistic(), np.ones((n, 3)), norm_bound=10.0), **changes)
+
+
+def squared(problem, *, epsilon=1.0, dimension=6.0, moment=SIX, basis=None):
+    basis = np.eye(3) if basis is None else basis
+    return row_bound(problem, basis, dimension, epsilon=epsilon, moment=moment) ** 2
+
+
+@pytest.mark.parametrize("loss", [Logistic(), Poisson(1.0, 5.0)], ids=str)
+def test_rows_are_weighted_down_from_little_more_than_the_mean_on_or_from_where_noise_allows(loss):
+    """Of 6 dimensions that is 7.2, or 0.006 n (epsilon / 2)^2 where it is more, but 60 at most."""
+    for n, expected in ((1_000, 7.2), (10_000, 0.006 * 10_000 * 0.25), (10**6, 60.0)):
+        problem = a_problem(n, loss)
+        assert squared(problem, epsilon=problem.loss.slack[0]) == pytest.approx(expected)
+        assert squared(problem, epsilon=math.inf) == pytest.approx(60.0)
+
+
+@pytest.mark.parametrize("p", [2, 5, 20])
+def test_that_is_about_where_noise_is_least(p):
+    """Of normal rows no limit has less noise than 0.97 times that of 1.2 times their mean square."""
+    chi = stats.chi2(p)
+
+    def noise(limit):
+        return math.sqrt(limit) / chi.expect(lambda z: np.minimum(z, limit), epsabs=1e-8)
+
+    chosen = squared(a_problem(10), dimension=float(p), epsilon=1e-3)
+    assert chosen == pytest.approx(1.2 * p)
+    assert noise(chosen) < min(noise(p * k) for k in np.geomspace(0.2, 5.0, 25)) / 0.97
+    assert noise(chosen) < 0.95 * noise(p + 2.0 * math.sqrt(2.0 * p))
+
+
+def test_rows_of_a_quantile_are_at_most_as_long_as_normal_ones():
+    quantile = SmoothedQuantile(0.5, 0.4)
+    assert squared(a_problem(10**7, quantile)) == pytest.approx(6.0 + 2.0 * math.sqrt(12.0))
+    assert squared(a_problem(100, quantile)) == pytest.approx(7.2)
+
+
+def test_rows_are_no_longer_than_declared_bounds_let_them_be():
+    basis = np.array([[0.5, 0.1, 0.0], [0.0, 0.3, -0.2], [0.1, 0.0, 0.4]])
+    by_norm = a_problem(10**6, bounded=True, norm_bound=3.0)
+    norm = 3.0 * np.linalg.norm(basis, 2)
+    assert squared(by_norm, basis=basis) == pytest.approx(norm**2)
+    corners = np.array([[1.0, a, b] for a in (-1.0, 1.0) for b in (-1.0, 1.0)])
+    longest = np.linalg.norm(corners @ basis, axis=1).max()
+    by_columns = squared(replace(by_norm, indicators=(True, False, False)), basis=basis)
+    assert by_columns == pytest.approx(0.6**2 + 0.4**2 + 0.6**2)
+    assert longest**2 <= by_columns < norm**2
+
+
+@pytest.mark.parametrize("size", [2.0, 0.3, 1.0])
+@pytest.mark.parametrize("p", [2, 3, 10])
+def test_rows_that_were_weighted_down_before_are_longer_than_their_moment_tells(p, size):
+    """Of a constant and normal columns; it is within a third of what is gone, up to a half."""
+    chi, largest = stats.chi2(p - 1), max(0.5 * p, 2.0)
+    seen = chi.expect(lambda z: np.minimum(1.0 + size * z, largest), epsabs=1e-8)
+    gone = seen / (1.0 + size * (p - 1.0))
+    problem = replace(problem_for(Logistic(), np.ones((10, p)), norm_bound=math.sqrt(largest)))
+    moment = np.eye(p) * seen / p
+    asked = {"moment": moment, "dimension": float(p), "epsilon": 1e-3, "basis": np.eye(p)}
+    allowed = 1.2 * p / squared(problem, **asked)
+    assert 0.5 <= allowed <= 1.0
+    assert allowed == pytest.approx(max(gone, 0.5), rel=0.34)
+    assert squared(replace(problem, bounded=True, norm_bound=1e6), **asked) == pytest.approx(1.2 * p)
+
+
+def test_the_allowance_goes_from_none_at_three_fifths_of_the_largest_norm_to_a_half_at_all_of_it():
+    for trace, shown in ((10.0, 1.0), (60.0, 1.0), (80.0, 0.75), (100.0, 0.5), (150.0, 0.5)):
+        found = squared(a_problem(10), epsilon=1e-3, moment=np.eye(3) * trace / 3.0)
+        assert found == pytest.approx(7.2 / shown)
+
+
+def with_a_level(share):
+    """A constant, a number and an indicator of this share, independent, and its coordinates."""
+    moment = np.array([[1.0, 0.0, share], [0.0, 1.0, 0.0], [share, 0.0, share]])
+    values, vectors = np.linalg.eigh(moment)
+    return moment, vectors / np.sqrt(values) @ vectors.T
+
+
+@pytest.mark.parametrize("share", [0.5, 0.1, 0.02])
+def test_a_level_has_the_room_that_suits_it_where_noise_does_not_hide_the_bread(share):
+    """Its mean row has the squared norm 1 / share; by hand, c^2 = sqrt(1 / (d - 1)) / share."""
+    moment, basis = with_a_level(share)
+    problem = a_problem(100_000, bounded=True, indicators=(False, False, True))
+    asked = {"moment": moment, "basis": basis, "dimension": 3.0, "epsilon": 0.1}
+    suits = math.sqrt(0.5) / share
+    allowed = 0.022 * 100_000 * 0.1 / math.sqrt(7.0 * 3.0)
+    assert squared(problem, **asked) == pytest.approx(max(min(suits, allowed, 30.0), 3.6))
+    assert squared(replace(problem, indicators=()), **asked) == pytest.approx(3.6)
+    few = replace(problem, n_rows=2_000)
+    allowed = 0.022 * 2_000 * 0.1 / math.sqrt(7.0 * 3.0)
+    assert squared(few, **asked) == pytest.approx(3.6)
+    assert squared(few, **{**asked, "epsilon": 1.0}) == pytest.approx(max(min(suits, 10.0 * allowed), 3.6))
+
+
+def test_noise_in_the_bread_goes_by_what_its_bound_is_generous_by():
+    """With a bound on counts of 25 a curvature is often far below it: that much less is allowed."""
+    moment, basis = with_a_level(0.02)
+    loss = Poisson(math.log(25.0), 25.0)
+    problem = a_problem(20_000, loss, bounded=True, indicators=(False, False, True))
+    allowed = 0.022 * 20_000 * 0.1 / math.sqrt(7.0 * 3.0) / loss.slack[1]
+    found = squared(problem, moment=moment, basis=basis, dimension=3.0, epsilon=0.1)
+    assert found == pytest.approx(max(allowed, 3.6))
+
+
+def test_a_level_that_noise_hides_altogether_asks_for_no_room():
+    moment, basis = with_a_level(0.1)
+    moment[2, 2] = 0.0
+    problem = a_problem(10**6, bounded=True, indicators=(False, False, True))
+    assert squared(problem, moment=moment, basis=basis, dimension=3.0, epsilon=1e-3) == pytest.approx(3.6)
