@@ -28,11 +28,21 @@ def squared(problem, *, epsilon=1.0, dimension=6.0, moment=SIX, basis=None):
 
 @pytest.mark.parametrize("loss", [Logistic(), Poisson(1.0, 5.0)], ids=str)
 def test_rows_are_weighted_down_from_little_more_than_the_mean_on_or_from_where_noise_allows(loss):
-    """Of 6 dimensions that is 7.2, or 0.006 n (epsilon / 2)^2 where it is more, but 60 at most."""
-    for n, expected in ((1_000, 7.2), (10_000, 0.006 * 10_000 * 0.25), (10**6, 60.0)):
-        problem = a_problem(n, loss)
-        assert squared(problem, epsilon=problem.loss.slack[0]) == pytest.approx(expected)
-        assert squared(problem, epsilon=math.inf) == pytest.approx(60.0)
+    """Of 6 dimensions that is 7.2, or what the noise of gradients and of the bread allow, but 60 at most."""
+    slope, curvature = loss.slack
+    for n, epsilon in ((200, 1.0), (4_000, 1.0), (4_000, 2.0), (20_000, 0.4), (10**6, 1.0)):
+        steps = 0.006 * n * 0.25 * (epsilon / slope) ** 2 * (1.0 + 4.0 / 3.0)
+        bread = 0.015 * n * 0.5 * epsilon / math.sqrt(7.0 * 3.0) / curvature
+        expected = min(max(min(steps, bread), 7.2), 60.0)
+        assert squared(a_problem(n, loss), epsilon=epsilon) == pytest.approx(expected)
+    assert squared(a_problem(10, loss), epsilon=math.inf) == pytest.approx(10.0)
+
+
+def test_noise_in_the_bread_of_many_columns_holds_rows_back():
+    """By hand: 0.015 n s / sqrt(p), s half an epsilon over the root of 466, for 30 columns."""
+    problem = problem_for(Logistic(), np.ones((10**6, 30)), norm_bound=100.0)
+    asked = {"basis": np.eye(30), "moment": np.eye(30), "dimension": 30.0, "epsilon": 1.0}
+    assert squared(problem, **asked) == pytest.approx(0.015 * 10**6 * 0.5 / math.sqrt(466.0 * 30.0))
 
 
 @pytest.mark.parametrize("p", [2, 5, 20])
@@ -51,8 +61,12 @@ def test_that_is_about_where_noise_is_least(p):
 
 def test_rows_of_a_quantile_are_at_most_as_long_as_normal_ones():
     quantile = SmoothedQuantile(0.5, 0.4)
-    assert squared(a_problem(10**7, quantile)) == pytest.approx(6.0 + 2.0 * math.sqrt(12.0))
+    for bounded in (False, True):
+        many = a_problem(10**7, quantile, bounded=bounded, norm_bound=1e3)
+        assert squared(many) == pytest.approx(6.0 + 2.0 * math.sqrt(12.0))
     assert squared(a_problem(100, quantile)) == pytest.approx(7.2)
+    short = np.eye(3) * 150.0 / 3.0
+    assert squared(a_problem(10**7, quantile), moment=short) == pytest.approx(14.4)
 
 
 def test_rows_are_no_longer_than_declared_bounds_let_them_be():
@@ -89,41 +103,21 @@ def test_the_allowance_goes_from_none_at_three_fifths_of_the_largest_norm_to_a_h
         assert found == pytest.approx(7.2 / shown)
 
 
-def with_a_level(share):
-    """A constant, a number and an indicator of this share, independent, and its coordinates."""
-    moment = np.array([[1.0, 0.0, share], [0.0, 1.0, 0.0], [share, 0.0, share]])
-    values, vectors = np.linalg.eigh(moment)
-    return moment, vectors / np.sqrt(values) @ vectors.T
-
-
-@pytest.mark.parametrize("share", [0.5, 0.1, 0.02])
-def test_a_level_has_the_room_that_suits_it_where_noise_does_not_hide_the_bread(share):
-    """Its mean row has the squared norm 1 / share; by hand, c^2 = sqrt(1 / (d - 1)) / share."""
-    moment, basis = with_a_level(share)
-    problem = a_problem(100_000, bounded=True, indicators=(False, False, True))
-    asked = {"moment": moment, "basis": basis, "dimension": 3.0, "epsilon": 0.1}
-    suits = math.sqrt(0.5) / share
-    allowed = 0.022 * 100_000 * 0.1 / math.sqrt(7.0 * 3.0)
-    assert squared(problem, **asked) == pytest.approx(max(min(suits, allowed, 30.0), 3.6))
-    assert squared(replace(problem, indicators=()), **asked) == pytest.approx(3.6)
-    few = replace(problem, n_rows=2_000)
-    allowed = 0.022 * 2_000 * 0.1 / math.sqrt(7.0 * 3.0)
-    assert squared(few, **asked) == pytest.approx(3.6)
-    assert squared(few, **{**asked, "epsilon": 1.0}) == pytest.approx(max(min(suits, 10.0 * allowed), 3.6))
+@pytest.mark.parametrize("levels", [True, False])
+def test_rows_within_a_schema_count_in_full_as_far_as_their_noise_allows(levels):
+    """Noise of the bread may be twice its part over the smallest limit: by hand, for 20,000 rows at 0.5."""
+    problem = a_problem(20_000, bounded=True, norm_bound=1e3, indicators=(False, False, levels))
+    allowed = 0.015 * 20_000 * 0.25 / math.sqrt(7.0 * 3.0)
+    wide = {"basis": 1e3 * np.eye(3)}
+    assert allowed < 20.0 < 2.0 * allowed**2 / 7.2
+    assert squared(problem, epsilon=0.25, **wide) == pytest.approx(2.0 * (0.5 * allowed) ** 2 / 7.2)
+    assert squared(problem, epsilon=5.0, **wide) == pytest.approx((6.0 if levels else 3.0) * 10.0 * allowed)
+    assert squared(problem, epsilon=0.05, **wide) == pytest.approx(7.2)
 
 
 def test_noise_in_the_bread_goes_by_what_its_bound_is_generous_by():
     """With a bound on counts of 25 a curvature is often far below it: that much less is allowed."""
-    moment, basis = with_a_level(0.02)
     loss = Poisson(math.log(25.0), 25.0)
-    problem = a_problem(20_000, loss, bounded=True, indicators=(False, False, True))
-    allowed = 0.022 * 20_000 * 0.1 / math.sqrt(7.0 * 3.0) / loss.slack[1]
-    found = squared(problem, moment=moment, basis=basis, dimension=3.0, epsilon=0.1)
-    assert found == pytest.approx(max(allowed, 3.6))
-
-
-def test_a_level_that_noise_hides_altogether_asks_for_no_room():
-    moment, basis = with_a_level(0.1)
-    moment[2, 2] = 0.0
-    problem = a_problem(10**6, bounded=True, indicators=(False, False, True))
-    assert squared(problem, moment=moment, basis=basis, dimension=3.0, epsilon=1e-3) == pytest.approx(3.6)
+    problem = a_problem(100_000, loss, bounded=True, norm_bound=1e3)
+    allowed = 0.015 * 100_000 * 0.5 / math.sqrt(7.0 * 3.0) / loss.slack[1]
+    assert squared(problem) == pytest.approx(max(allowed * min(3.0, 2.0 * allowed / 7.2), 7.2))

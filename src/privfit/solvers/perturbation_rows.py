@@ -8,19 +8,16 @@ from privfit._checks import FloatArray
 from privfit.losses import SmoothedQuantile
 from privfit.problem.objective import Problem
 from privfit.solvers.hessian_model import SMALLEST_SPREAD
-from privfit.solvers.norms import room_for
+from privfit.solvers.row_bound import squared_bound
 
-_FOR_ESTIMATE = 0.006
-"""``c**2 / (n s**2)`` up to which noise is small beside the sampling error, ``s`` the signal."""
-
-_FOR_BREAD = 0.022
-"""``c**2 / (n s)`` up to which noise in the bread is small beside its eigenvalues, ``s`` that of an entry
-relative to them."""
+_FOR_BREAD = 0.5
+"""Signal of the bread, beside the minimiser's epsilon over the root of one more than it has
+entries: so little that noise stays a small part of its eigenvalues."""
 
 _LONGEST, _USUAL = 10.0, 2.0
-"""Squared norm beyond which rows are weighted down whatever the budget, relative to the expected one; and of
-quantiles, in standard deviations of that of normal rows beyond it. Noise in their bread, and the ridge, are
-larger beside the mean curvature than noise in the gradient is."""
+"""Squared norm beyond which rows are weighted down whatever the budget where no schema bounds them, relative
+to the expected one; and of quantiles, in standard deviations of that of normal rows beyond it. Noise in their
+bread, and the ridge, are larger beside the mean curvature than noise in the gradient is."""
 
 _SATURATED = 0.6
 """Mean squared norm, relative to the largest, beyond which it tells that rows were weighted down for it."""
@@ -52,29 +49,27 @@ def row_bound(
     -----
     Noise in a coefficient goes by the limit over what rows tell within it: ``c / E min(|z|^2, c^2)`` is least
     where about half of the rows are longer. Noise in the bread goes by ``c^2`` over the same. So rows are
-    weighted down from 1.2 times the mean squared norm on. The limit is larger where noise is small beside the
-    sampling error; where it does not hide the bread, and there is a level that few rows have, it is the one
-    that suits that; and it is no larger than rows can be.
+    weighted down from 1.2 times the mean squared norm on, or as much later as noise allows: `squared_bound`
+    says how much that is, for the noise that an entry of the estimate and one of the bread have here.
     """
-    budget = min(epsilon, _LARGEST_EPSILON)
-    of_slope, of_curvature = problem.loss.slack
-    entries = 0.5 * problem.size * (problem.size + 1.0)
-    for_estimate = _FOR_ESTIMATE * problem.n_rows * (budget / of_slope) ** 2 / (problem.size + 1.0)
-    for_bread = (
-        _FOR_BREAD * problem.n_rows * budget / (of_curvature * math.sqrt(problem.size * (entries + 1.0)))
+    budget, entries = min(epsilon, _LARGEST_EPSILON), 0.5 * problem.size * (problem.size + 1.0)
+    longer = dimension / _shown(problem, moment)
+    squared = squared_bound(
+        problem,
+        longer,
+        0.0,
+        signal=budget / math.sqrt(problem.size + 1.0),
+        bread=_FOR_BREAD * budget / math.sqrt(entries + 1.0),
+        slack=(*problem.loss.slack, 1.0),
     )
-    allowed = max(for_estimate, min(for_bread, _room(problem, basis, dimension, moment) ** 2))
-    most = _LONGEST * dimension
     if isinstance(problem.loss, SmoothedQuantile):
-        most = dimension + _USUAL * math.sqrt(2.0 * dimension)
-    least = SMALLEST_SPREAD * dimension / _shown(problem, moment)
-    bound = math.sqrt(max(min(allowed, most), least))
+        squared = min(squared, max(dimension + _USUAL * math.sqrt(2.0 * dimension), SMALLEST_SPREAD * longer))
     if not problem.bounded:
-        return bound
+        return math.sqrt(min(squared, _LONGEST * longer))
     possible = problem.norm_bound * float(np.linalg.norm(basis, 2))
     if problem.indicators:
         possible = min(possible, float(np.linalg.norm(np.abs(basis).sum(axis=0))))
-    return min(bound, possible)
+    return min(math.sqrt(squared), possible)
 
 
 def _shown(problem: Problem, moment: FloatArray) -> float:
@@ -87,14 +82,3 @@ def _shown(problem: Problem, moment: FloatArray) -> float:
         return 1.0
     saturated = (float(np.trace(moment)) / problem.norm_bound**2 - _SATURATED) / (1.0 - _SATURATED)
     return 1.0 - _MOST_HIDDEN * min(max(saturated, 0.0), 1.0)
-
-
-def _room(problem: Problem, basis: FloatArray, dimension: float, moment: FloatArray) -> float:
-    """Return the largest limit that suits one of the levels, by their shares and mean rows; 0 without any."""
-    shares = np.diag(moment)
-    rooms = [
-        room_for(float(np.linalg.norm(basis.T @ moment[:, k] / shares[k])), float(shares[k]), dimension)
-        for k in np.flatnonzero(problem.indicators)
-        if shares[k] > 0.0
-    ]
-    return max(rooms, default=0.0)

@@ -13,9 +13,6 @@ from privfit.problem.share_kernels import NORMS_A_DOUBLING
 from privfit.solvers.base import USUAL_SHARES
 from privfit.solvers.hessian_model import SMALLEST_SPREAD, HessianModel
 
-_USUAL = 4.0
-"""Standard deviations of a squared norm that normal rows may be longer by and count in full, for fidelity."""
-
 _MU = 1e12
 """More than any budget."""
 
@@ -125,9 +122,7 @@ def squared_bound(
     lengths of rows differ most and a wrong model would be felt; that of the bread is about a tenth of its
     eigenvalues; and ``n`` is the largest squared norm that a whitened row can have. So rows are weighted
     down only as far as the budget requires, and with a large budget not at all. Where a schema bounds the
-    rows, so that the unweighted fit is what the user knows, 100 stands for 4, up to where normal rows are as
-    good as never longer (four standard deviations beyond the mean squared norm) or to what suits rare levels:
-    longer rows cost all coefficients more than the few that there are may move them. The second is
+    rows, so that the unweighted fit is what the user knows, 100 stands for 4 and the second is
     ``1 + 15 / p`` times as large there, but at most twice what it is over the smallest limit: where that is
     little, noise hides the bread, and is more of a worry than the model. Without levels, whose rows are long
     where they are rare, it is at most 3 times: noise of more than three tenths of the eigenvalues makes
@@ -141,11 +136,7 @@ def squared_bound(
     of_slope, of_curvature, generous = slack
     least = SMALLEST_SPREAD * dimension
     plain = 0.006 * n * mu**2 * (1.0 + 4.0 / p)
-    for_steps = plain / of_slope**2
-    if problem.bounded:
-        usual = dimension + _USUAL * math.sqrt(2.0 * dimension)
-        faithful = 0.006 * n * (mu / of_slope) ** 2 * (1.0 + 100.0 / p)
-        for_steps = max(for_steps, min(faithful, max(usual, room**2)))
+    for_steps = 0.006 * n * (mu / of_slope) ** 2 * (1.0 + (100.0 if problem.bounded else 4.0) / p)
     if generous > 1.0:
         for_steps = max(plain / generous**2, min(for_steps, max(longest_usual(dimension, n), room**2)))
     for_bread = 0.015 * n * min(bread, _MU) / (math.sqrt(problem.n_linear) * of_curvature)
