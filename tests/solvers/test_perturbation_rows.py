@@ -31,7 +31,7 @@ def test_rows_are_weighted_down_from_little_more_than_the_mean_on_or_from_where_
     """Of 6 dimensions that is 7.2, or what the noise of gradients and of the bread allow, but 60 at most."""
     slope, curvature = loss.slack
     for n, epsilon in ((200, 1.0), (4_000, 1.0), (4_000, 2.0), (20_000, 0.4), (10**6, 1.0)):
-        steps = 0.006 * n * 0.25 * (epsilon / slope) ** 2 * (1.0 + 4.0 / 3.0)
+        steps = 0.006 * n * 0.25 * (epsilon / slope) ** 2
         bread = 0.015 * n * 0.5 * epsilon / math.sqrt(7.0 * 3.0) / curvature
         expected = min(max(min(steps, bread), 7.2), 60.0)
         assert squared(a_problem(n, loss), epsilon=epsilon) == pytest.approx(expected)

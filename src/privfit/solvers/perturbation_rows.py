@@ -50,15 +50,16 @@ def row_bound(
     Noise in a coefficient goes by the limit over what rows tell within it: ``c / E min(|z|^2, c^2)`` is least
     where about half of the rows are longer. Noise in the bread goes by ``c^2`` over the same. So rows are
     weighted down from 1.2 times the mean squared norm on, or as much later as noise allows: `squared_bound`
-    says how much that is, for the noise that an entry of the estimate and one of the bread have here.
+    says how much that is, for the noise that an entry of the estimate and one of the bread have here. Without
+    a schema it is no more with few columns: predictions would be the worse for it.
     """
     budget, entries = min(epsilon, _LARGEST_EPSILON), 0.5 * problem.size * (problem.size + 1.0)
-    longer = dimension / _shown(problem, moment)
+    longer, few = dimension / _shown(problem, moment), 1.0 if problem.bounded else 1.0 + 4.0 / problem.n_coef
     squared = squared_bound(
         problem,
         longer,
         0.0,
-        signal=budget / math.sqrt(problem.size + 1.0),
+        signal=budget / math.sqrt((problem.size + 1.0) * few),
         bread=_FOR_BREAD * budget / math.sqrt(entries + 1.0),
         slack=(*problem.loss.slack, 1.0),
     )
