@@ -306,6 +306,7 @@ SUITES = {
         _tests("solvers/test_whitened_by_hand", "solvers/test_whitened_perturbation"),
         "cover or rare_events or errors_from_noise or few_positives or linear_term",
     ),
+    "solvers.perturbation_rows": Suite(_tests("solvers/test_perturbation_rows")),
     "solvers.sizes": _suite(_tests("solvers/test_sizes"), "in_a_simulation"),
     "solvers.damping": Suite(
         (
