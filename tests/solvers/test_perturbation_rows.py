@@ -30,7 +30,7 @@ def squared(problem, *, epsilon=1.0, dimension=6.0, moment=SIX, basis=None):
 def test_rows_are_weighted_down_from_little_more_than_the_mean_on_or_from_where_noise_allows(loss):
     """Of 6 dimensions that is 7.2, or what the noise of gradients and of the bread allow, but 60 at most."""
     slope, curvature = loss.slack
-    for n, epsilon in ((200, 1.0), (4_000, 1.0), (4_000, 2.0), (20_000, 0.4), (10**6, 1.0)):
+    for n, epsilon in ((200, 1.0), (4_000, 1.0), (4_000, 2.0), (60_000, 0.4), (400_000, 0.4), (10**6, 1.0)):
         steps = 0.006 * n * 0.25 * (epsilon / slope) ** 2
         bread = 0.015 * n * 0.5 * epsilon / math.sqrt(7.0 * 3.0) / curvature
         expected = min(max(min(steps, bread), 7.2), 60.0)
@@ -105,14 +105,19 @@ def test_the_allowance_goes_from_none_at_three_fifths_of_the_largest_norm_to_a_h
 
 @pytest.mark.parametrize("levels", [True, False])
 def test_rows_within_a_schema_count_in_full_as_far_as_their_noise_allows(levels):
-    """Noise of the bread may be twice its part over the smallest limit: by hand, for 20,000 rows at 0.5."""
+    """Noise of the bread may be twice its part over the smallest limit, with levels five times: by hand."""
     problem = a_problem(20_000, bounded=True, norm_bound=1e3, indicators=(False, False, levels))
     allowed = 0.015 * 20_000 * 0.25 / math.sqrt(7.0 * 3.0)
     wide = {"basis": 1e3 * np.eye(3)}
     assert allowed < 20.0 < 2.0 * allowed**2 / 7.2
-    assert squared(problem, epsilon=0.25, **wide) == pytest.approx(2.0 * (0.5 * allowed) ** 2 / 7.2)
+    times = min(6.0, (5.0 if levels else 2.0) * 0.5 * allowed / 7.2)
+    assert squared(problem, epsilon=0.25, **wide) == pytest.approx(times * 0.5 * allowed)
     assert squared(problem, epsilon=5.0, **wide) == pytest.approx((6.0 if levels else 3.0) * 10.0 * allowed)
     assert squared(problem, epsilon=0.05, **wide) == pytest.approx(7.2)
+    many = replace(problem, n_rows=2_000_000)
+    steps = 0.006 * 2_000_000 * 0.25 * 0.01**2 * (1.0 + 100.0 / 3.0)
+    assert squared(many, epsilon=0.01, **wide) == pytest.approx(steps)
+    assert steps > 7.2
 
 
 def test_noise_in_the_bread_goes_by_what_its_bound_is_generous_by():

@@ -174,6 +174,8 @@ def test_rows_are_weighted_down_only_as_far_as_the_budget_requires(rng):
     levels = dataclasses.replace(bounded, indicators=(True, False, True))
     assert bound(levels, 10.0) == pytest.approx((1 + 15 / 3) * 10.0 * for_bread, rel=1e-6)
     assert bound(dataclasses.replace(bounded, indicators=(True, False, False)), 10.0) == bound(bounded, 10.0)
+    hidden = squared_bound(levels, 3.0, 0.0, signal=1.0, bread=0.15, slack=(1.0, 1.0, 1.0))
+    assert hidden == pytest.approx(0.15**2 * 5.0 * for_bread**2 / 3.6, rel=1e-6)
     for problem in (bounded, levels):
         quantile = dataclasses.replace(problem, loss=SmoothedQuantile(0.5, 0.4))
         assert bound(quantile, 10.0) == pytest.approx(2.25 * 10.0 * for_bread, rel=1e-6)

@@ -124,13 +124,14 @@ def squared_bound(
     down only as far as the budget requires, and with a large budget not at all. Where a schema bounds the
     rows, so that the unweighted fit is what the user knows, 100 stands for 4 and the second is
     ``1 + 15 / p`` times as large there, but at most twice what it is over the smallest limit: where that is
-    little, noise hides the bread, and is more of a worry than the model. Without levels, whose rows are long
-    where they are rare, it is at most 3 times: noise of more than three tenths of the eigenvalues makes
-    intervals far longer. For a quantile at most 2.25 times: few rows have any curvature there, so that noise
-    is 2.5 times as large beside it. A bread with a smaller part of the budget than usual has ``bread`` in
-    place of ``mu``. Noise of least squares and of counts is in proportion to the bound on residuals or
-    counts: where that is generous rows longer than those of normal columns, and than suits rare levels, count
-    in full up to the first limit without a schema, over the square of how generous it is.
+    little, noise hides the bread, and is more of a worry than the model. With levels, whose rows are long
+    where they are rare, five times that stands for twice; without, it is at most 3 times: noise of more than
+    three tenths of the eigenvalues makes intervals far longer. For a quantile at most 2.25 times: few rows
+    have any curvature there, so that noise is 2.5 times as large beside it. A bread with a smaller part of
+    the budget than usual has ``bread`` in place of ``mu``. Noise of least squares and of counts is in
+    proportion to the bound on residuals or counts: where that is generous rows longer than those of normal
+    columns, and than suits rare levels, count in full up to the first limit without a schema, over the square
+    of how generous it is.
     """
     p, n, mu = problem.n_coef, problem.n_rows, min(signal, _MU)
     of_slope, of_curvature, generous = slack
@@ -141,8 +142,9 @@ def squared_bound(
         for_steps = max(plain / generous**2, min(for_steps, max(longest_usual(dimension, n), room**2)))
     for_bread = 0.015 * n * min(bread, _MU) / (math.sqrt(problem.n_linear) * of_curvature)
     if problem.bounded:
-        most = 2.25 if isinstance(problem.loss, SmoothedQuantile) else math.inf if problem.has_levels else 3.0
-        for_bread *= max(min(1.0 + 15.0 / p, most, 2.0 * for_bread / least), 1.0)
+        rare = problem.has_levels
+        most = 2.25 if isinstance(problem.loss, SmoothedQuantile) else math.inf if rare else 3.0
+        for_bread *= min(1.0 + 15.0 / p, most, (5.0 if rare else 2.0) * for_bread / least)
     return max(least, min(for_steps, for_bread, n))
 
 
