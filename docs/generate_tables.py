@@ -315,6 +315,10 @@ def _percent(share: str) -> str:
     return f"{float(share):.0%}" if share else "—"
 
 
+def _budget(row: dict[str, str]) -> str:
+    return f"{float(row['epsilon']):g}" + (", δ = n⁻²" if row["delta"] == "True" else "")
+
+
 def rare_levels() -> str:
     """Return coverage and widths of the default beside a rare level."""
     body = [
@@ -341,7 +345,7 @@ def rare_numbers() -> str:
         [
             f"rare, {float(row['share']):.0%}, {row['ratio']}" if row["number"] == "rare" else "normal",
             f"{int(row['n']):,}",
-            f"{float(row['epsilon']):g}" + (", δ = n⁻²" if row["delta"] == "True" else ""),
+            _budget(row),
             *(_percent(row[key]) for key in ("slope", "infinite", "wrong", "others", "others_infinite")),
         ]
         for row in rows("experiments/results/rare_numbers.csv")
@@ -356,7 +360,7 @@ def heavy_counts() -> str:
         [
             f"{row['design']}, {float(row['mixing']):g}",
             f"{int(row['n']):,}",
-            f"{float(row['epsilon']):g}" + (", δ = n⁻²" if row["delta"] == "True" else ""),
+            _budget(row),
             *(_percent(row[key]) for key in ("slope", "others", "infinite")),
             row["width"],
         ]
@@ -376,9 +380,9 @@ def tests_and_effects() -> str:
         [
             row["model"] + (", uneven" if row["errors"] == "uneven" else ""),
             f"{int(row['n']):,}",
-            f"{float(row['epsilon']):g}" + (", δ = n⁻²" if row["delta"] == "True" else ""),
-            *(_percent(row[key]) if row[key] else "" for key in ("combination", "usual", "far", "effect")),
-            *(_percent(row[key]) for key in ("infinite", "term", "joint", "family", "power", "untestable")),
+            _budget(row),
+            *(_percent(row[key]) for key in ("combination", "usual", "far", "effect", "infinite")),
+            *(_percent(row[key]) for key in ("term", "joint", "family", "power", "untestable")),
         ]
         for row in _with_intervals()
     ]

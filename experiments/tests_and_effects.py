@@ -19,6 +19,7 @@ infinite intervals (`infinite`). Budgets are (epsilon, 0), or (epsilon, 1 / n^2)
 Adds to experiments/results/tests_and_effects.csv; resumable.
 """
 
+from functools import cache
 from itertools import product
 from pathlib import Path
 
@@ -87,11 +88,13 @@ def simulated(model: str, errors: str, n: int, seed: int) -> pd.DataFrame:
     return rows.assign(y=y)
 
 
+@cache
 def reference() -> pd.DataFrame:
     """Return the public rows over which effects are averaged."""
     return covariates(200, np.random.default_rng(0))
 
 
+@cache
 def true_effects(model: str) -> np.ndarray:
     """Return the average effects of x and of the last level of g, shape (2,)."""
     rows = reference()

@@ -58,7 +58,7 @@ def test_coordinates_are_even_in_what_is_released_and_two_deviations_more():
     np.testing.assert_array_equal(moments.second, whitening.moment)
     np.testing.assert_allclose(moments.doubt, SD * basis.T @ basis, rtol=1e-2, atol=1e-3 * SD * unit**2)
     dimension = 3.0 - 2.0 * SD * np.trace(np.linalg.inv(more))
-    bound = row_bound(problem, basis / unit, dimension, epsilon=1.0, moment=SECOND)
+    bound = row_bound(problem, basis / unit, dimension, epsilon=1.0, square=np.trace(SECOND))
     assert unit * bound == pytest.approx(norm_limit(problem), rel=1e-3)
 
 

@@ -242,8 +242,8 @@ def test_rows_within_declared_bounds_are_not_weighted_down_needlessly():
     whitening = Whitening.of(problem, released(x.T @ x / len(x), 1e-6), 1e3)
     final = perturbed(problem, whitening.basis)
     assert (turned(final, x)[1] == 1.0).all()
-    second = x.T @ x / len(x)
-    bound = row_bound(problem, whitening.basis / whitening.unit, 3.0, epsilon=1e3, moment=second)
+    square = float(np.mean(np.sum(x**2, axis=1)))
+    bound = row_bound(problem, whitening.basis / whitening.unit, 3.0, epsilon=1e3, square=square)
     assert bound == pytest.approx(norm_limit(problem) / whitening.unit, rel=1e-3)
     moment = whitening.basis.T @ (x.T @ x / len(x)) @ whitening.basis
     np.testing.assert_allclose(moment, whitening.unit**2 * np.eye(3), atol=0.02 * whitening.unit**2)

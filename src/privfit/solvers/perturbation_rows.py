@@ -25,11 +25,9 @@ _SATURATED = 0.6
 _MOST_HIDDEN = 0.5
 """What part of the mean squared norm is taken to be gone, at most."""
 
-_LARGEST_EPSILON = 1e9
-
 
 def row_bound(
-    problem: Problem, basis: FloatArray, dimension: float, *, epsilon: float, moment: FloatArray
+    problem: Problem, basis: FloatArray, dimension: float, *, epsilon: float, square: float
 ) -> float:
     """Return the norm of rows ``basis' x`` beyond which they are weighted down.
 
@@ -42,8 +40,8 @@ def row_bound(
         Mean squared norm of ``basis' x``, as far as it is seen.
     epsilon : float
         What the minimiser costs.
-    moment : array of shape (p, p)
-        Second moment of the encoded rows, as far as it is seen.
+    square : float
+        Mean squared norm of the encoded rows, as far as it is seen.
 
     Notes
     -----
@@ -53,15 +51,15 @@ def row_bound(
     says how much that is, for the noise that an entry of the estimate and one of the bread have here. Without
     a schema it is no more with few columns: predictions would be the worse for it.
     """
-    budget, entries = min(epsilon, _LARGEST_EPSILON), 0.5 * problem.size * (problem.size + 1.0)
-    longer, few = dimension / _shown(problem, moment), 1.0 if problem.bounded else 1.0 + 4.0 / problem.n_coef
+    longer, entries = dimension / _shown(problem, square), 0.5 * problem.size * (problem.size + 1.0)
     squared = squared_bound(
         problem,
         longer,
         0.0,
-        signal=budget / math.sqrt((problem.size + 1.0) * few),
-        bread=_FOR_BREAD * budget / math.sqrt(entries + 1.0),
+        signal=epsilon / math.sqrt(problem.size + 1.0),
+        bread=_FOR_BREAD * epsilon / math.sqrt(entries + 1.0),
         slack=(*problem.loss.slack, 1.0),
+        few=0.0,
     )
     if isinstance(problem.loss, SmoothedQuantile):
         squared = min(squared, max(dimension + _USUAL * math.sqrt(2.0 * dimension), SMALLEST_SPREAD * longer))
@@ -73,7 +71,7 @@ def row_bound(
     return min(math.sqrt(squared), possible)
 
 
-def _shown(problem: Problem, moment: FloatArray) -> float:
+def _shown(problem: Problem, square: float) -> float:
     """Return what part of the mean squared norm is left where rows are weighted down before it is taken.
 
     Of rows that are a constant and normal columns of one size nearly all is left up to three fifths of the
@@ -81,5 +79,5 @@ def _shown(problem: Problem, moment: FloatArray) -> float:
     """
     if problem.bounded:
         return 1.0
-    saturated = (float(np.trace(moment)) / problem.norm_bound**2 - _SATURATED) / (1.0 - _SATURATED)
+    saturated = (square / problem.norm_bound**2 - _SATURATED) / (1.0 - _SATURATED)
     return 1.0 - _MOST_HIDDEN * min(max(saturated, 0.0), 1.0)

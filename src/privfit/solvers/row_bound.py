@@ -98,6 +98,7 @@ def squared_bound(
     signal: float,
     bread: float,
     slack: tuple[float, float, float],
+    few: float = 4.0,
 ) -> float:
     """Return the largest ``c**2`` that noise allows in whitened coordinates, from public facts and releases.
 
@@ -114,6 +115,8 @@ def squared_bound(
         See `signal_of_bread`.
     slack : tuple of float
         Of the loss, see `privfit.solvers.counts.slack_at`, and `generosity`.
+    few : float
+        What few columns add without a schema, over their number: the 4 below.
 
     Notes
     -----
@@ -136,9 +139,9 @@ def squared_bound(
     p, n, mu = problem.n_coef, problem.n_rows, min(signal, _MU)
     of_slope, of_curvature, generous = slack
     least = SMALLEST_SPREAD * dimension
-    plain = 0.006 * n * mu**2 * (1.0 + 4.0 / p)
-    for_steps = 0.006 * n * (mu / of_slope) ** 2 * (1.0 + (100.0 if problem.bounded else 4.0) / p)
+    for_steps = 0.006 * n * (mu / of_slope) ** 2 * (1.0 + (100.0 if problem.bounded else few) / p)
     if generous > 1.0:
+        plain = 0.006 * n * mu**2 * (1.0 + few / p)
         for_steps = max(plain / generous**2, min(for_steps, max(longest_usual(dimension, n), room**2)))
     for_bread = 0.015 * n * min(bread, _MU) / (math.sqrt(problem.n_linear) * of_curvature)
     if problem.bounded:

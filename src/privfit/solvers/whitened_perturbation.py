@@ -255,12 +255,11 @@ class Whitening:
         """
         values, vectors = np.linalg.eigh(moment.value)
         found = denoised(values, moment.sd)
-        seen = (vectors * found) @ vectors.T
         added = max(_DAMPING * moment.sd, _LEAST_DAMPING * problem.norm_bound**2)
         while True:
             basis = vectors / np.sqrt(found + added) @ vectors.T
             dimension = max(float(np.sum(found / (found + added))), _LEAST_DIMENSION)
-            bound = row_bound(problem, basis, dimension, epsilon=epsilon, moment=seen)
+            bound = row_bound(problem, basis, dimension, epsilon=epsilon, square=float(found.sum()))
             stretch = problem.norm_bound * float(np.linalg.norm(basis, 2)) / bound
             if stretch <= MOST_STRETCH:
                 unit = norm_limit(problem) / bound
