@@ -18,7 +18,7 @@ Purpose: TypeAlias = Literal["geometry", "estimate", "bread", "meat"]
 """What a release is for."""
 
 _GEOMETRY: tuple[ReleaseKind, ...] = (
-    "second_moment", "marginals", "norms", "counts", "residuals", "sizes", "eigenvalue", "places",
+    "second_moment", "marginals", "norms", "counts", "residuals", "labels", "sizes", "eigenvalue", "places",
 )  # fmt: skip
 
 

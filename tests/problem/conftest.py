@@ -79,6 +79,7 @@ def serves(loss, kind):
         "hessian": lambda: loss in HESSIANS,
         "counts": lambda: loss.target_kind == "count",
         "residuals": lambda: loss.of_residual and (loss in OF_EVERY_KIND or not loss.symmetric),
+        "labels": lambda: loss.target_kind == "binary" and loss in OF_EVERY_KIND,
         "marginals": lambda: loss in OF_EVERY_KIND,
         "second_moment": lambda: loss in OF_EVERY_KIND,
         "norms": lambda: loss in OF_EVERY_KIND,

@@ -26,7 +26,7 @@ LAYOUT = Layout(8, True, (2, 1), plain=1, paired=1)
 
 KINDS = (
     "gradient", "second_moment", "hessian", "meat", "secant", "bounded_gradient", "marginals", "sizes",
-    "norms", "counts", "residuals",
+    "norms", "counts", "residuals", "labels",
 )  # fmt: skip
 
 

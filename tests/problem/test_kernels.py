@@ -23,6 +23,7 @@ from privfit.problem.share_kernels import (
     SIZE_CLASSES,
     SIZE_ORIGIN,
     counts_kernel,
+    labels_kernel,
     norms_kernel,
     residuals_kernel,
     sizes_kernel,
@@ -409,13 +410,19 @@ def test_residuals_are_counted_on_either_side_up_to_edges_that_end_beyond_half_t
     assert ends == [SIDE_CLASSES, SIDE_CLASSES - 1, 2 * SIDE_CLASSES - 1, 0]
 
 
-@pytest.mark.parametrize("kind", ["sizes", "norms", "counts", "residuals"])
+def test_labels_are_counted_each_in_its_class():
+    assert classes_of(labels_kernel(), 2, [0.0, 1.0, 1.0]) == [0, 1, 1]
+    assert classes_of(labels_kernel(), 2, [0.0, 1.0], influence=0.0) == [None, None]
+
+
+@pytest.mark.parametrize("kind", ["sizes", "norms", "counts", "residuals", "labels"])
 def test_every_row_adds_its_share_to_one_class_and_one_of_weight_0_to_none(kind, rng):
     kernel = {
         "sizes": lambda: sizes_kernel(Squared(0.8), np.array([0.3, -0.2]), 1.0, 1.5),
         "norms": norms_kernel,
         "counts": lambda: counts_kernel(30.0),
         "residuals": lambda: residuals_kernel(np.array([0.3, -0.2]), (-1.0, 1.0)),
+        "labels": labels_kernel,
     }[kind]()
     n = CHUNK_ROWS + 150
     x, y = rng.normal(size=(n, 2)), np.exp(rng.normal(size=n))

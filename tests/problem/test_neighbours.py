@@ -22,10 +22,10 @@ KINDS = ("gradient", "second_moment", "hessian", "meat", "secant")
 OF_ANY = (*KINDS, "bounded_gradient", "marginals", "sizes", "norms")
 """With the queries of losses of one linear predictor."""
 
-OF_ROWS = (*OF_ANY, "counts", "residuals")
+OF_ROWS = (*OF_ANY, "counts", "residuals", "labels")
 """And those of one kind of response, and of losses of residuals."""
 
-WITHOUT_POINT = ("second_moment", "norms", "counts", "marginals")
+WITHOUT_POINT = ("second_moment", "norms", "counts", "labels", "marginals")
 
 P, N = 3, 7
 

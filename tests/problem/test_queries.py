@@ -21,7 +21,7 @@ getcontext().prec = 60
 VECTORS = ("gradient", "bounded_gradient", "marginals", "secant")
 GROUPED = ("gradient", "bounded_gradient", "marginals")
 MATRICES = ("hessian", "second_moment", "meat")
-SHARES = ("sizes", "norms", "counts", "residuals")
+SHARES = ("sizes", "norms", "counts", "residuals", "labels")
 MARGIN = Decimal(1) + Decimal(2) ** -39
 """More than a query may add for the rounding of its own few operations."""
 
@@ -129,6 +129,7 @@ def test_the_bounds_of_a_logit():
     assert fields(problem.query("marginals")) == (8, 2 * C, no_side, 0.0)
     assert fields(problem.query("sizes")) == (18, 1.0, no_side, 0.0)
     assert fields(problem.query("norms")) == (40, 1.0, no_side, 0.0)
+    assert fields(problem.query("labels")) == (2, 1.0, no_side, 0.0)
 
 
 def test_the_bounds_of_losses_with_steeper_slopes():

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from privfit.errors import Incompatible, InvalidArgument
-from privfit.losses import ConcomitantHuber, Huber, Logistic, SmoothedQuantile, Squared
+from privfit.losses import ConcomitantHuber, Huber, Logistic, Poisson, SmoothedQuantile, Squared
 from privfit.planning import make_plan
 from privfit.privacy.allowance import Allowance
 from privfit.privacy.composition import GaussianEvent, compose
@@ -146,7 +146,8 @@ def test_whitening_makes_the_fit_equivariant(rng):
 def test_rows_are_weighted_down_only_as_far_as_the_budget_requires(rng):
     """The norm bound grows with the budget, and a bounded table gets more of it; always at least 1.2 p.
 
-    By hand: what noise in the bread allows is up to three times as much, and twice itself over 3.6.
+    By hand: what noise in the bread allows is up to three times as much, and twice itself over 3.6, with
+    levels five times; of counts with levels it may be more than three times as much.
     """
     x, _ = rows(Logistic(), 2000, rng)
     problem = problem_for(Logistic(), x)
@@ -172,10 +173,12 @@ def test_rows_are_weighted_down_only_as_far_as_the_budget_requires(rng):
     wide = dataclasses.replace(bounded, columns=columns, penalised=(True,) * 20)
     assert bound(wide, 1.0) == pytest.approx(0.015 * 2000 / math.sqrt(20) * (1 + 15 / 20), rel=1e-6)
     levels = dataclasses.replace(bounded, indicators=(True, False, True))
-    assert bound(levels, 10.0) == pytest.approx((1 + 15 / 3) * 10.0 * for_bread, rel=1e-6)
+    assert bound(levels, 10.0) == pytest.approx(3.0 * 10.0 * for_bread, rel=1e-6)
+    counts = dataclasses.replace(levels, loss=Poisson(1.0, 5.0))
+    assert bound(counts, 10.0) == pytest.approx((1 + 15 / 3) * 10.0 * for_bread, rel=1e-6)
     assert bound(dataclasses.replace(bounded, indicators=(True, False, False)), 10.0) == bound(bounded, 10.0)
-    hidden = squared_bound(levels, 3.0, 0.0, signal=1.0, bread=0.15, slack=(1.0, 1.0, 1.0))
-    assert hidden == pytest.approx(0.15**2 * 5.0 * for_bread**2 / 3.6, rel=1e-6)
+    hidden = squared_bound(levels, 3.0, 0.0, signal=1.0, bread=0.1, slack=(1.0, 1.0, 1.0))
+    assert hidden == pytest.approx(0.1**2 * 5.0 * for_bread**2 / 3.6, rel=1e-6)
     for problem in (bounded, levels):
         quantile = dataclasses.replace(problem, loss=SmoothedQuantile(0.5, 0.4))
         assert bound(quantile, 10.0) == pytest.approx(2.25 * 10.0 * for_bread, rel=1e-6)

@@ -21,6 +21,7 @@ from privfit.procedures.objective_perturbation import calibrate_spread, settled
 from privfit.solvers import WhitenedObjectivePerturbation
 from privfit.solvers.hessian_model import norm_limit
 from privfit.solvers.perturbation_rows import row_bound
+from privfit.solvers.slack import slack_seen
 from privfit.solvers.whitened_perturbation import (
     Whitening,
     expected_hessian,
@@ -33,6 +34,8 @@ from .simulated import plan_once, problem_for, rows
 SOLVER = WhitenedObjectivePerturbation()
 SECOND = np.array([[1.0, 0.3, -0.1], [0.3, 0.5, 0.2], [-0.1, 0.2, 0.8]])
 SD = 0.01
+EVEN = (1.0, 1.0)
+"""How generous the bounds of a logit at even odds are."""
 
 
 def released(moment, sd):
@@ -47,7 +50,7 @@ def logit_problem(n=10_000, **changes):
 
 def test_coordinates_are_even_in_what_is_released_and_two_deviations_more():
     problem = logit_problem()
-    whitening = Whitening.of(problem, released(SECOND, SD), 1.0)
+    whitening = Whitening.of(problem, released(SECOND, SD), 1.0, EVEN)
     basis, unit = whitening.basis, whitening.unit
     more = SECOND + 2.0 * SD * np.eye(3)
     np.testing.assert_allclose(basis.T @ more @ basis, unit**2 * np.eye(3), atol=1e-3 * unit**2)
@@ -58,26 +61,26 @@ def test_coordinates_are_even_in_what_is_released_and_two_deviations_more():
     np.testing.assert_array_equal(moments.second, whitening.moment)
     np.testing.assert_allclose(moments.doubt, SD * basis.T @ basis, rtol=1e-2, atol=1e-3 * SD * unit**2)
     dimension = 3.0 - 2.0 * SD * np.trace(np.linalg.inv(more))
-    bound = row_bound(problem, basis / unit, dimension, epsilon=1.0, square=np.trace(SECOND))
+    bound = row_bound(problem, basis / unit, dimension, epsilon=1.0, square=np.trace(SECOND), slack=EVEN)
     assert unit * bound == pytest.approx(norm_limit(problem), rel=1e-3)
 
 
 def test_without_a_constant_the_mean_of_rows_is_not_known():
     problem = logit_problem(penalised=(True,) * 3)
-    np.testing.assert_array_equal(Whitening.of(problem, released(SECOND, SD), 1.0).center, 0.0)
+    np.testing.assert_array_equal(Whitening.of(problem, released(SECOND, SD), 1.0, EVEN).center, 0.0)
 
 
 @pytest.mark.parametrize("bounded", [True, False])
 def test_what_noise_hides_counts_as_half_of_what_was_added_to_it(bounded):
     problem = logit_problem(bounded=bounded)
-    whitening = Whitening.of(problem, released(np.diag([1.0, 0.5, -0.1]), 0.05), 1.0)
+    whitening = Whitening.of(problem, released(np.diag([1.0, 0.5, -0.1]), 0.05), 1.0, EVEN)
     unit = whitening.unit**2
     np.testing.assert_allclose(np.diag(whitening.moment)[2], 0.5 * unit, rtol=1e-9)
     stretch = problem.norm_bound * np.linalg.norm(whitening.basis, 2) / norm_limit(problem)
     assert whitening.stretch == pytest.approx(max(stretch, 1.0) if bounded else 64.0)
     assert whitening.stretch > stretch
     short = logit_problem(bounded=bounded, norm_bound=0.1)
-    assert Whitening.of(short, released(np.eye(3), 0.05), 1.0).stretch == pytest.approx(
+    assert Whitening.of(short, released(np.eye(3), 0.05), 1.0, EVEN).stretch == pytest.approx(
         1.0 if bounded else 64.0
     )
 
@@ -127,7 +130,9 @@ def test_a_perturbed_minimiser_stands_for_a_gradient_with_the_noise_of_its_linea
     oracle = Oracle(problem, plan, ArraySource(x, y, norm_bound=10.0), make_source(3))
     solution = SOLVER.run(problem, oracle)
     paid, final, (step,) = plan.solver_releases[-1].epsilon or math.inf, solution.problem, solution.steps
-    whitening = Whitening.of(problem, oracle.released[0], paid)
+    looks = [release for release in oracle.released if release.planned.kind == "labels"]
+    slack = slack_seen(problem.loss, looks[0] if looks else None)
+    whitening = Whitening.of(problem, oracle.released[0], paid, slack)
     procedure, at = SOLVER.procedure(final, paid, whitening), step.release.at
     outcome = 0.5 * whitening.unit**2 * procedure.output_scale(final) if math.isfinite(paid) else 0.0
     assert step.release.sd == pytest.approx(math.hypot(procedure.spread, outcome) * 2.0)

@@ -143,8 +143,8 @@ def audit(
     trials = whole(FEWEST_RUNS, trials=trials)
     in_range(0.0, 1.0, closed="neither", confidence=confidence)
     problem = _problem(loss, whole(2, n_rows=n_rows), Relation(relation), sized(norm_bound=norm_bound), l2)
-    chosen = settle(solver, problem, budget, inference=inference)
-    plan = make_plan(problem, chosen, Allowance.of(budget), inference=inference)
+    chosen, spent = settle(solver, problem, budget, inference=inference)
+    plan = make_plan(problem, chosen, Allowance.of(spent), inference=inference)
     if not plan.private:
         raise Incompatible("solver: it claims no privacy that could be audited; take a private one")
     noise = make_source(random_state)
@@ -154,7 +154,7 @@ def audit(
         outcomes = game.play(False, trials), game.play(True, trials)
     width = max(part.shape[1] for part in outcomes)
     first, second = (np.pad(part, ((0, 0), (0, width - part.shape[1]))) for part in outcomes)
-    return compare_outcomes(first, second, _claim(game, budget), confidence=confidence)
+    return compare_outcomes(first, second, _claim(game, spent), confidence=confidence)
 
 
 def _claim(game: _Game, budget: Budget) -> Claim:

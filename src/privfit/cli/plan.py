@@ -39,6 +39,7 @@ _KINDS = {
     "norms": "norms of rows",
     "counts": "sizes of counts",
     "residuals": "sizes of residuals",
+    "labels": "shares of labels",
     "bounded_gradient": "bounded gradient",
     "gradient": "gradient",
     "secant": "secant",

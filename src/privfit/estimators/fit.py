@@ -71,9 +71,10 @@ def carry_out(
 ) -> tuple[FitResult, FloatArray]:
     """Ask an oracle all that is planned and return what `fit` does."""
     problem = oracle.problem
+    options = options.settled(problem)
     matrix, shift = reporting_map(problem, encoder.design)
     with small_matrices(problem.size):
-        solution = options.settled(problem).run(problem, oracle)
+        solution = options.method.run(problem, oracle)
         inference = (
             infer(solution, oracle, directions=matrix) if options.inference else estimate_only(solution)
         )

@@ -62,9 +62,9 @@ def make_problem(model: Model, design: Design, options: FitOptions, *, n_rows: i
 
 def plan_fit(problem: Problem, options: FitOptions) -> Plan:
     """Return the plan of a fit, and check that it is within the budget."""
-    solver = options.settled(problem)
-    plan = make_plan(problem, solver, options.allowance, inference=options.inference)
-    if isinstance(solver, NonPrivate):
+    options = options.settled(problem)
+    plan = make_plan(problem, options.method, options.allowance, inference=options.inference)
+    if isinstance(options.method, NonPrivate):
         return plan
     whole = preceded(plan, options.before)
     if not plan.private or not compose(whole.events).within(options.budget):

@@ -1,6 +1,7 @@
 """Everything about a fit but the data and the model."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from typing import Self
 
 import numpy as np
 
@@ -116,9 +117,11 @@ class FitOptions:
         whole = Allowance.of(self.budget)
         return whole.after(amounts, events) if self.before else whole
 
-    def settled(self, problem: Problem) -> AbstractSolver:
-        """Return the solver of a fit of this problem."""
-        return settle(self.solver, problem, self.budget, inference=bool(self.inference))
+    def settled(self, problem: Problem) -> Self:
+        """Return these options with the solver of a fit of this problem, and what it spends of the budget."""
+        alone, inference = self.ledger is None and not self.before, bool(self.inference)
+        solver, spent = settle(self.solver, problem, self.budget, inference=inference, alone=alone)
+        return replace(self, solver=solver, budget=spent)
 
     def noise(self) -> NoiseSource:
         """Return the source of the noise."""

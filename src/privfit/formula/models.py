@@ -66,7 +66,9 @@ def logit(
         row contains, after seeing the result, differ by a factor of at most ``exp(epsilon)`` from what they
         would be had another row stood in its place. Smaller is safer and noisier; 0.1 to 3 is usual.
     delta : float, default 1e-6
-        Probability with which that limit may fail; take it well below one over the number of rows.
+        Probability with which that limit may fail; take it well below one over the number of rows. None of
+        it is spent where it buys nothing: by a logit of few rows and columns, see
+        `privfit.solvers.choice`.
     budget : Budget, optional
         In place of ``epsilon`` and ``delta``, for other notions: ``Budget.gdp(mu)``, ``Budget.zcdp(rho)``.
     solver : str or solver, default "auto"

@@ -25,6 +25,7 @@ ReleaseKind: TypeAlias = Literal[
     "norms",
     "counts",
     "residuals",
+    "labels",
     "minimiser",
     "perturbed_minimiser",
     "draw",
@@ -35,10 +36,10 @@ ReleaseKind: TypeAlias = Literal[
     "clipped_gradient",
     "places",
 ]
-"""What is released. The first eleven are means over the rows (see `Problem.query`), the others outcomes of
+"""What is released. The first twelve are means over the rows (see `Problem.query`), the others outcomes of
 procedures (see `AbstractProcedure`)."""
 
-SHARES = ("sizes", "norms", "counts", "residuals")
+SHARES = ("sizes", "norms", "counts", "residuals", "labels")
 """Means of indicators of classes; those of different classes are orthogonal."""
 
 _IN_L1 = (*SHARES, "places")

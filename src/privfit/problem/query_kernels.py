@@ -9,7 +9,13 @@ from privfit.losses import Multinomial
 from privfit.problem import bounded_kernels, class_kernels, kernels, marginal_kernels, numpy_kernels
 from privfit.problem.objective import Problem
 from privfit.problem.plan import ReleaseKind
-from privfit.problem.share_kernels import counts_kernel, norms_kernel, residuals_kernel, sizes_kernel
+from privfit.problem.share_kernels import (
+    counts_kernel,
+    labels_kernel,
+    norms_kernel,
+    residuals_kernel,
+    sizes_kernel,
+)
 from privfit.problem.value_kernels import Segment, secant_kernel
 
 _LONG = 256
@@ -29,7 +35,7 @@ def query_kernel(problem: Problem, kind: ReleaseKind, at: FloatArray) -> BlockKe
     match kind:
         case "secant":
             return _secant_kernel(problem, at[: problem.size], at[problem.size :])
-        case "second_moment" | "norms" | "counts":
+        case "second_moment" | "norms" | "counts" | "labels":
             return _kernel_without_point(problem, kind)
         case "meat":
             return _meat_kernel(problem, at)
@@ -79,8 +85,11 @@ def _kernel_without_point(problem: Problem, kind: ReleaseKind) -> BlockKernel:
         return kernels.second_moment_kernel(problem.row_basis(kind))
     if kind == "norms":
         return norms_kernel()
-    if problem.loss.target_kind != "count":
-        raise PlanViolation(f"{problem.loss.name} takes a response that is not a count")
+    expected, one = ("count", "a count") if kind == "counts" else ("binary", "one of two labels")
+    if problem.loss.target_kind != expected:
+        raise PlanViolation(f"{problem.loss.name} takes a response that is not {one}")
+    if kind == "labels":
+        return labels_kernel()
     return counts_kernel(problem.response_range[1])
 
 

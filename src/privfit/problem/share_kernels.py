@@ -1,4 +1,4 @@
-"""Shares of rows by class: of the sizes of their gradients, their norms, counts and residuals."""
+"""Shares of rows by class: of the sizes of their gradients, their norms, counts, residuals and labels."""
 
 import math
 from typing import Any
@@ -36,6 +36,7 @@ CLASSES = {
     "norms": NORM_CLASSES,
     "counts": NORM_CLASSES,
     "residuals": 2 * SIDE_CLASSES,
+    "labels": 2,
 }
 """Numbers of classes of the kinds of shares."""
 
@@ -99,6 +100,17 @@ def counts_kernel(count_bound: float) -> BlockKernel:
             usable = block.influence[rows] > 0.0
             order = NORMS_A_DOUBLING * np.log2(np.maximum(block.y[rows][usable] / first, 0.5))
             _count(np.ceil(order).astype(np.int64), block.share[rows][usable], out[chunk])
+
+    return CodedKernel(kernel)
+
+
+def labels_kernel() -> BlockKernel:
+    """Count rows by their label, 0 or 1; size 2. Rows of weight 0 are in none."""
+
+    def kernel(block: Block | CodedBlock, out: FloatArray) -> None:
+        for chunk, rows in enumerate(chunk_rows(0, out.shape[0])):
+            usable = block.influence[rows] > 0.0
+            _count((block.y[rows][usable] > 0.5).astype(np.int64), block.share[rows][usable], out[chunk])
 
     return CodedKernel(kernel)
 

@@ -38,6 +38,7 @@ _WHAT = {
     "norms": "shares of rows by their norm",
     "counts": "shares of rows by their response",
     "residuals": "shares of rows by their residual",
+    "labels": "shares of rows by their label",
 }
 
 

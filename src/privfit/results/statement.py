@@ -30,9 +30,10 @@ class PrivacyStatement:
     unit : str
         What neighbours differ in: ``"row"``, or ``"value of patient_id"``.
     notion : str
-        Notion in which the budget was declared: "pure", "approximate", "gdp" or "zcdp".
+        Notion in which what is spent was declared: "pure", "approximate", "gdp" or "zcdp".
     epsilon, delta : float
-        The (epsilon, delta) pair that the whole set of releases satisfies, at the declared delta.
+        The (epsilon, delta) pair that the whole set of releases satisfies, at the declared delta, or at 0
+        where they need none.
     mu : float
         mu-GDP cost of the whole set of releases; ``inf`` where it is not stated in mu.
     noise : str
@@ -52,7 +53,7 @@ class PrivacyStatement:
     def of(cls, budget: Budget, plan: Plan, *, private: bool, noise: str) -> "PrivacyStatement":
         """Return what a plan promises, with the noise of this name."""
         pair = budget.notion in ("pure", "approximate")
-        delta = budget.delta if pair else 1e-6
+        delta = _delta(budget, plan) if pair else 1e-6
         if not plan.private:
             epsilon = math.inf
         else:
@@ -133,6 +134,12 @@ class PrivacyStatement:
         """Return the guarantee in plain words, with the `caution` if there is one."""
         caution = self.caution(n_rows)
         return (self.sentence,) if caution is None else (self.sentence, caution)
+
+
+def _delta(budget: Budget, plan: Plan) -> float:
+    """Return the declared delta, or 0 where the plan needs none."""
+    needed = not plan.private or not compose(plan.events).within(Budget(budget.epsilon))
+    return budget.delta if needed else 0.0
 
 
 def _no_promise(*, seeded: bool) -> str:

@@ -108,8 +108,10 @@ def resolve(solver: object, *, inference: bool) -> AbstractSolver:
     )
 
 
-def settle(solver: object, problem: Problem, budget: Budget, *, inference: bool) -> AbstractSolver:
-    """Return the solver of a fit, from public facts and the budget.
+def settle(
+    solver: object, problem: Problem, budget: Budget, *, inference: bool, alone: bool = True
+) -> tuple[AbstractSolver, Budget]:
+    """Return the solver of a fit, and what it spends of the budget, from public facts and the budget.
 
     Raises
     ------
@@ -117,5 +119,5 @@ def settle(solver: object, problem: Problem, budget: Budget, *, inference: bool)
         If ``solver`` is neither a name nor an instance.
     """
     if solver == AUTO:
-        return automatic(problem, budget, inference=inference)
-    return resolve(solver, inference=inference)
+        return automatic(problem, budget, inference=inference, alone=alone)
+    return resolve(solver, inference=inference), budget

@@ -1,6 +1,7 @@
 """Which method ``solver="auto"`` stands for, from public facts alone."""
 
 from privfit.errors import Incompatible
+from privfit.losses import Logistic
 from privfit.privacy.budget import Budget
 from privfit.problem.objective import Problem
 from privfit.solvers.base import AbstractSolver
@@ -8,6 +9,10 @@ from privfit.solvers.empirical_bayes import EmpiricalBayesDescent
 from privfit.solvers.requirements import need_minimiser, need_sums
 from privfit.solvers.whitened import WhitenedGradientDescent
 from privfit.solvers.whitened_perturbation import WhitenedObjectivePerturbation
+
+_FEW, _LITTLE, _DELTA_BUYS = 3, 250.0, 3.5
+"""Most columns of a logit, and signal ``n mu``, for which pure releases tell more than Gaussian ones; and the
+epsilon over mu from which on: with a larger delta Gaussian releases have less noise."""
 
 MOST_NOISE = 0.05
 """``q**1.5 / (n epsilon)`` up to which a minimiser is not shrunk: for a logit the linear predictors of usual
@@ -19,12 +24,18 @@ def usual(*, inference: bool) -> AbstractSolver:
     return WhitenedGradientDescent() if inference else EmpiricalBayesDescent()
 
 
-def automatic(problem: Problem, budget: Budget, *, inference: bool) -> AbstractSolver:
-    """Return the method that suits a problem and a budget.
+def automatic(
+    problem: Problem, budget: Budget, *, inference: bool, alone: bool = True
+) -> tuple[AbstractSolver, Budget]:
+    """Return the method that suits a problem and a budget, and what of the budget it spends.
 
     Releases under a pure budget cost parts of epsilon, not of its square. So one perturbed minimiser beats
     any number of gradients there, with inference or without. Without, its estimate is not shrunk: where noise
     may be as large as signals usually are, shrinkage at every step is worth more than less noise.
+
+    With few rows and columns these releases tell more than Gaussian ones of the same epsilon, too: their
+    noise grows with the number of columns, and is free of delta. So intervals of logits have it there, and
+    spend no delta. Where other fits are to be composed with this one Gaussian releases cost less.
 
     Parameters
     ----------
@@ -32,11 +43,15 @@ def automatic(problem: Problem, budget: Budget, *, inference: bool) -> AbstractS
         In encoded coordinates.
     budget : Budget
     inference : bool
+    alone : bool
+        Whether nothing that a ledger adds up, or that precedes the fit, has a part in its budget.
     """
-    if budget.notion != "pure" or not perturbable(problem):
-        return usual(inference=inference)
-    clear = inference or _clear(problem, budget.epsilon)
-    return WhitenedObjectivePerturbation() if clear else usual(inference=inference)
+    if not perturbable(problem):
+        return usual(inference=inference), budget
+    if budget.notion == "approximate" and inference and alone and _few(problem, budget):
+        return WhitenedObjectivePerturbation(), Budget(budget.epsilon)
+    pure = budget.notion == "pure" and (inference or _clear(problem, budget.epsilon))
+    return WhitenedObjectivePerturbation() if pure else usual(inference=inference), budget
 
 
 def perturbable(problem: Problem) -> bool:
@@ -48,6 +63,13 @@ def perturbable(problem: Problem) -> bool:
     except Incompatible:
         return False
     return True
+
+
+def _few(problem: Problem, budget: Budget) -> bool:
+    """Return whether a logit within declared bounds has so few rows and columns that delta buys nothing."""
+    bounded_logit = problem.bounded and isinstance(problem.loss, Logistic)
+    little = problem.n_rows * budget.mu <= _LITTLE and budget.epsilon >= _DELTA_BUYS * budget.mu
+    return bounded_logit and problem.size <= _FEW and little
 
 
 def _clear(problem: Problem, epsilon: float) -> bool:

@@ -4,12 +4,11 @@ import math
 
 import numpy as np
 
-from privfit.losses import AbstractLoss, Poisson
+from privfit.losses import Poisson
 from privfit.problem.objective import Problem
 from privfit.problem.oracle import Oracle
 from privfit.solvers.base import with_loss
 from privfit.solvers.histogram import largest_seen
-from privfit.solvers.response import AbstractResponse, MeanResponse
 
 _RARER = 100.0
 """How many times rarer than those that noise shows counts beyond the bound are to be."""
@@ -28,12 +27,6 @@ _TO_SEE, _MOST = 80.0, 0.3
 
 _MOMENT, _MOMENT_OF_COUNTS = 0.10, 0.07
 """Part of a solver's squared budget that a second moment is worth before inference."""
-
-_ERRORS, _ERRORS_OF_VARIANCE = 2.0, 4.0
-"""Standard deviations of noise that are taken from the mean of counts, and from their variance."""
-
-_LEAST_MEAN = 1e-3
-"""Mean count that is taken for smaller ones."""
 
 
 def has_counts(problem: Problem) -> bool:
@@ -67,24 +60,6 @@ def moment_share(problem: Problem) -> float:
     by what is left, is larger in their intervals.
     """
     return _MOMENT_OF_COUNTS if has_counts(problem) else _MOMENT
-
-
-def slack_at(loss: AbstractLoss, response: AbstractResponse) -> tuple[float, float]:
-    """Return how generous the loss's bounds are beside what is usual of its response; see its ``slack``.
-
-    Counts have the mean and the variance that were released, less what noise may have added; where noise
-    hides the mean it is as large as its noise, or 1 if that is less. Their curvature is about that mean, and
-    the standard deviation of their slopes its root, or half that of the counts where these vary more than a
-    Poisson law's.
-    """
-    if not isinstance(loss, Poisson) or not isinstance(response, MeanResponse):
-        return loss.slack
-    hidden = max(min(response.error, 1.0), _LEAST_MEAN)
-    mean = max(response.mean - _ERRORS * response.error, hidden)
-    certain = max(response.certain_variance(_ERRORS_OF_VARIANCE), 0.0)
-    usual = max(math.sqrt(mean), 0.5 * math.sqrt(certain))
-    bounds = loss.constants
-    return max(0.5 * bounds.slope / usual, 1.0), max(bounds.curvature / mean, 1.0)
 
 
 def held_to_counts(problem: Problem, oracle: Oracle) -> Problem:

@@ -27,7 +27,13 @@ _MOST_HIDDEN = 0.5
 
 
 def row_bound(
-    problem: Problem, basis: FloatArray, dimension: float, *, epsilon: float, square: float
+    problem: Problem,
+    basis: FloatArray,
+    dimension: float,
+    *,
+    epsilon: float,
+    square: float,
+    slack: tuple[float, float],
 ) -> float:
     """Return the norm of rows ``basis' x`` beyond which they are weighted down.
 
@@ -42,6 +48,8 @@ def row_bound(
         What the minimiser costs.
     square : float
         Mean squared norm of the encoded rows, as far as it is seen.
+    slack : tuple of float
+        How generous the loss's bounds are, see `privfit.solvers.slack`.
 
     Notes
     -----
@@ -58,7 +66,7 @@ def row_bound(
         0.0,
         signal=epsilon / math.sqrt(problem.size + 1.0),
         bread=_FOR_BREAD * epsilon / math.sqrt(entries + 1.0),
-        slack=(*problem.loss.slack, 1.0),
+        slack=(*slack, 1.0),
         few=0.0,
     )
     if isinstance(problem.loss, SmoothedQuantile):

@@ -1,8 +1,12 @@
 """Looks at the response under pure budgets, for methods that release a minimiser once, without steps."""
 
+from dataclasses import dataclass
+
+import numpy as np
+
 from privfit.problem.objective import Problem
 from privfit.problem.oracle import Oracle
-from privfit.problem.plan import ReleaseKind
+from privfit.problem.plan import Release, ReleaseKind
 from privfit.problem.schedule import signal_of
 from privfit.solvers.counts import has_counts, held_to_counts
 from privfit.solvers.geometry import Frame
@@ -19,6 +23,9 @@ _TO_SEE_COUNTS, _TO_SEE_TAILS = 310.0, 1150.0
 _TO_SEE_ENDS = 40.0
 """The same by which a single look shows that hardly a response is at an end of its range."""
 
+_LABELS, _TO_SEE_LABELS = 0.02, 20.0
+"""Part of epsilon that a look at labels costs, and that times ``n epsilon`` from which on it is taken."""
+
 _LOOKS = (0.15, 0.15, 0.7)
 """Parts of that: the first two show where the median is, the last how far the response is from it."""
 
@@ -33,6 +40,8 @@ def looks_planned(problem: Problem, epsilon: float) -> tuple[tuple[ReleaseKind, 
         What the solver may spend.
     """
     signal = problem.n_rows * epsilon
+    if problem.loss.target_kind == "binary":
+        return (("labels", _LABELS),) if signal * _LABELS >= _TO_SEE_LABELS else ()
     if has_counts(problem) and signal * _MOST >= _TO_SEE_COUNTS:
         return (("counts", max(_TO_SEE_COUNTS / signal, _LOOK)),)
     if (has_bound(problem) or has_widths(problem)) and signal * _MOST >= _TO_SEE_TAILS:
@@ -40,10 +49,31 @@ def looks_planned(problem: Problem, epsilon: float) -> tuple[tuple[ReleaseKind, 
     return (("residuals", _LOOK),) if has_bound(problem) and signal * _LOOK >= _TO_SEE_ENDS else ()
 
 
-def suited_to_looks(problem: Problem, oracle: Oracle, frame: Frame, *, unit: float) -> tuple[Problem, float]:
-    """Return the problem with what looks ask for, where any are planned, and where they show the response.
+def labels_seen(problem: Problem, oracle: Oracle) -> Release | None:
+    """Return the shares of rows by label, where a look at them is planned."""
+    return oracle.release("labels", np.array(problem.start)) if oracle.remaining("labels") else None
 
-    The latter is a constant predictor, 0 without looks.
+
+@dataclass(frozen=True, slots=True)
+class Suited:
+    """A problem with what looks at the response ask for.
+
+    Parameters
+    ----------
+    problem : Problem
+    center : float
+        Constant predictor about which the responses are, 0 without looks.
+    spread : float, optional
+        Standard deviation of residuals about it, where looks for least squares show it.
+    """
+
+    problem: Problem
+    center: float = 0.0
+    spread: float | None = None
+
+
+def suited_to_looks(problem: Problem, oracle: Oracle, frame: Frame, *, unit: float) -> Suited:
+    """Return the problem with what looks ask for, where any are planned, and where they show the response.
 
     Parameters
     ----------
@@ -56,10 +86,10 @@ def suited_to_looks(problem: Problem, oracle: Oracle, frame: Frame, *, unit: flo
         Their standard deviation where the norm of rows is bounded by `norm_limit`.
     """
     if oracle.remaining("counts"):
-        return held_to_counts(problem, oracle), 0.0
+        return Suited(held_to_counts(problem, oracle))
     signal = unit * signal_of(oracle.plan.solver_releases, problem.size)
     if has_widths(problem):
-        return suited_to_response(problem, oracle, frame, signal, unit=unit)
+        return Suited(*suited_to_response(problem, oracle, frame, signal, unit=unit))
     if oracle.remaining("residuals") > 1:
-        return held_to_spread(problem, oracle, frame, signal)
-    return held_to_range(problem, oracle, frame), 0.0
+        return Suited(*held_to_spread(problem, oracle, frame, signal))
+    return Suited(held_to_range(problem, oracle, frame))

@@ -81,13 +81,20 @@ def generosity(model: HessianModel, at: FloatArray, of_slope: float) -> float:
     at : array of shape (q,)
         Where residuals are taken; their bound is relative to two of their standard deviations.
     of_slope : float
-        How generous bounds on slopes are, see `privfit.solvers.counts.slack_at`.
+        How generous bounds on slopes are, see `privfit.solvers.slack.slack_at`.
     """
     loss = model.problem.loss
     if isinstance(loss, Squared):
-        spread = math.sqrt(model.dispersion(at))  # 0 where no response differs from others
-        return max(0.5 * loss.bound / max(spread, 1e-150), 1.0)
+        return generous_bound(loss, math.sqrt(model.dispersion(at)))
     return of_slope if isinstance(loss, Poisson) else 1.0
+
+
+def generous_bound(loss: Squared, spread: float) -> float:
+    """Return how generous a bound on residuals of this standard deviation is beside two of them, 1 at least.
+
+    The deviation is 0 where no response differs from others.
+    """
+    return max(0.5 * loss.bound / max(spread, 1e-150), 1.0)
 
 
 def squared_bound(
@@ -114,7 +121,7 @@ def squared_bound(
     bread : float
         See `signal_of_bread`.
     slack : tuple of float
-        Of the loss, see `privfit.solvers.counts.slack_at`, and `generosity`.
+        Of the loss, see `privfit.solvers.slack.slack_at`, and `generosity`.
     few : float
         What few columns add without a schema, over their number: the 4 below.
 
@@ -128,11 +135,13 @@ def squared_bound(
     rows, so that the unweighted fit is what the user knows, 100 stands for 4 and the second is
     ``1 + 15 / p`` times as large there, but at most twice what it is over the smallest limit: where that is
     little, noise hides the bread, and is more of a worry than the model. With levels, whose rows are long
-    where they are rare, five times that stands for twice; without, it is at most 3 times: noise of more than
-    three tenths of the eigenvalues makes intervals far longer. For a quantile at most 2.25 times: few rows
-    have any curvature there, so that noise is 2.5 times as large beside it. A bread with a smaller part of
-    the budget than usual has ``bread`` in place of ``mu``. Noise of least squares and of counts is in
-    proportion to the bound on residuals or counts: where that is generous rows longer than those of normal
+    where they are rare, five times that stands for twice. And it is at most 3 times as large: noise of more
+    than three tenths of the eigenvalues makes intervals far longer; only counts with levels have no such
+    limit, as their intervals of rare levels would be longer with it. For a quantile at most 2.25 times: few
+    rows have any curvature there, so that noise is 2.5 times as large beside it. A bread with a smaller part
+    of the budget than usual has ``bread`` in place of ``mu``. Where one of two labels is rare, curvature and
+    slopes are smaller beside their bounds, and the limits by as much. Noise of least squares and of counts is
+    in proportion to the bound on residuals or counts: where that is generous rows longer than those of normal
     columns, and than suits rare levels, count in full up to the first limit without a schema, over the square
     of how generous it is.
     """
@@ -146,7 +155,8 @@ def squared_bound(
     for_bread = 0.015 * n * min(bread, _MU) / (math.sqrt(problem.n_linear) * of_curvature)
     if problem.bounded:
         rare = problem.has_levels
-        most = 2.25 if isinstance(problem.loss, SmoothedQuantile) else math.inf if rare else 3.0
+        counts = rare and isinstance(problem.loss, Poisson)
+        most = 2.25 if isinstance(problem.loss, SmoothedQuantile) else math.inf if counts else 3.0
         for_bread *= min(1.0 + 15.0 / p, most, (5.0 if rare else 2.0) * for_bread / least)
     return max(least, min(for_steps, for_bread, n))
 

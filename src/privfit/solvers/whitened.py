@@ -23,7 +23,7 @@ from privfit.solvers.base import (
     precision_average,
     take_step,
 )
-from privfit.solvers.counts import has_counts, held_to_counts, look_share, moment_share, slack_at
+from privfit.solvers.counts import has_counts, held_to_counts, look_share, moment_share
 from privfit.solvers.course import Course, Matrices, usual_growth
 from privfit.solvers.far_levels import Levels, at_bounds, led_to_levels
 from privfit.solvers.geometry import farthest, planned_geometry, released_geometry
@@ -35,6 +35,7 @@ from privfit.solvers.requirements import need_convex, need_smooth
 from privfit.solvers.residual_bounds import widest
 from privfit.solvers.row_bound import generosity, signal_of_bread, squared_bound
 from privfit.solvers.secant import corrected, steepness
+from privfit.solvers.slack import slack_at
 from privfit.solvers.steep_rows import steep_rows_held
 from privfit.solvers.widths import has_widths, narrowed_to, narrowest
 

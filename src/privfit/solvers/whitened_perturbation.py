@@ -8,7 +8,7 @@ from typing import final
 import numpy as np
 
 from privfit._checks import FloatArray, in_range
-from privfit.losses import SmoothedQuantile
+from privfit.losses import SmoothedQuantile, Squared
 from privfit.losses.typical import curvatures_along, typical_curvature, usual_residual
 from privfit.privacy.allowance import Allowance
 from privfit.problem.objective import Problem
@@ -24,9 +24,11 @@ from privfit.solvers.exponential import largest_epsilon
 from privfit.solvers.geometry import Frame
 from privfit.solvers.hessian_model import limited, norm_limit
 from privfit.solvers.perturbation_rows import row_bound
-from privfit.solvers.pure_looks import looks_planned, suited_to_looks
+from privfit.solvers.pure_looks import labels_seen, looks_planned, suited_to_looks
 from privfit.solvers.requirements import need_minimiser
 from privfit.solvers.residual_bounds import widest
+from privfit.solvers.row_bound import generous_bound
+from privfit.solvers.slack import slack_seen
 from privfit.solvers.widths import narrowest
 
 METHOD = "WhitenedObjectivePerturbation()"
@@ -147,11 +149,18 @@ class WhitenedObjectivePerturbation(AbstractSolver):
         """Release the second moment and looks at the response, then the minimiser."""
         start = np.array(problem.start)
         epsilon = oracle.plan.solver_releases[-1].epsilon or math.inf
-        whitening = Whitening.of(problem, oracle.release("second_moment", start), epsilon)
-        problem, center = suited_to_looks(problem, oracle, whitening.frame, unit=whitening.unit)
+        moment = oracle.release("second_moment", start)
+        slack = slack_seen(problem.loss, labels_seen(problem, oracle))
+        whitening = Whitening.of(problem, moment, epsilon, slack)
+        suited = suited_to_looks(problem, oracle, whitening.frame, unit=whitening.unit)
+        problem = suited.problem
+        if isinstance(problem.loss, Squared):
+            usual = usual_residual(problem.response_bound)
+            generous = generous_bound(problem.loss, usual if suited.spread is None else suited.spread)
+            whitening = Whitening.of(problem, moment, epsilon, (generous, 1.0))
         final = perturbed(problem, whitening.basis)
         oracle.change_basis(final)
-        point = tuple(whitening.frame.constant(center).tolist())
+        point = tuple(whitening.frame.constant(suited.center).tolist())
         procedure = replace(self.procedure(final, epsilon, whitening), center=point)
         release = oracle.carry_out(procedure, start)
         step = _as_gradient(final, procedure, release, whitening)
@@ -242,7 +251,7 @@ class Whitening:
         return Moments(self.moment, added / _DAMPING)
 
     @classmethod
-    def of(cls, problem: Problem, moment: Release, epsilon: float) -> "Whitening":
+    def of(cls, problem: Problem, moment: Release, epsilon: float, slack: tuple[float, float]) -> "Whitening":
         """Return the coordinates for a problem in encoded ones.
 
         Parameters
@@ -252,6 +261,8 @@ class Whitening:
             Of kind ``"second_moment"``.
         epsilon : float
             What the minimiser costs.
+        slack : tuple of float
+            How generous the loss's bounds are, see `privfit.solvers.slack`.
         """
         values, vectors = np.linalg.eigh(moment.value)
         found = denoised(values, moment.sd)
@@ -259,7 +270,8 @@ class Whitening:
         while True:
             basis = vectors / np.sqrt(found + added) @ vectors.T
             dimension = max(float(np.sum(found / (found + added))), _LEAST_DIMENSION)
-            bound = row_bound(problem, basis, dimension, epsilon=epsilon, square=float(found.sum()))
+            square = float(found.sum())
+            bound = row_bound(problem, basis, dimension, epsilon=epsilon, square=square, slack=slack)
             stretch = problem.norm_bound * float(np.linalg.norm(basis, 2)) / bound
             if stretch <= MOST_STRETCH:
                 unit = norm_limit(problem) / bound

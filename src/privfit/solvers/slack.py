@@ -1,0 +1,62 @@
+"""How generous a loss's bounds are beside what is usual of the response, as far as releases tell."""
+
+import math
+
+from privfit.losses import AbstractLoss, Poisson
+from privfit.problem.plan import Release
+from privfit.solvers.response import AbstractResponse, MeanResponse
+
+_ERRORS, _ERRORS_OF_VARIANCE = 2.0, 4.0
+"""Standard deviations of noise that are taken from the mean of counts, and from their variance; the first are
+added to the share of the rarer label."""
+
+_LEAST_MEAN, _RAREST = 1e-3, 1e-4
+"""Mean count, and share of a label, that are taken for smaller ones."""
+
+
+def slack_at(loss: AbstractLoss, response: AbstractResponse) -> tuple[float, float]:
+    """Return how generous the loss's bounds are beside what is usual of its response; see its ``slack``.
+
+    Labels have the shares that were released, as even as noise allows. Counts have the mean and the variance
+    that were released, less what noise may have added; where noise hides the mean it is as large as its
+    noise, or 1 if that is less. Their curvature is about that mean, and the standard deviation of their
+    slopes its root, or half that of the counts where these vary more than a Poisson law's.
+    """
+    if not isinstance(response, MeanResponse):
+        return loss.slack
+    if loss.target_kind == "binary":
+        return _of_labels(loss, response.rarer_share(_ERRORS))
+    if not isinstance(loss, Poisson):
+        return loss.slack
+    hidden = max(min(response.error, 1.0), _LEAST_MEAN)
+    mean = max(response.mean - _ERRORS * response.error, hidden)
+    certain = max(response.certain_variance(_ERRORS_OF_VARIANCE), 0.0)
+    usual = max(math.sqrt(mean), 0.5 * math.sqrt(certain))
+    bounds = loss.constants
+    return max(0.5 * bounds.slope / usual, 1.0), max(bounds.curvature / mean, 1.0)
+
+
+def slack_seen(loss: AbstractLoss, shares: Release | None) -> tuple[float, float]:
+    """Return `slack_at` for the shares of two labels, where a look shows them.
+
+    Parameters
+    ----------
+    loss : AbstractLoss
+    shares : Release or None
+        Of kind ``"labels"``.
+    """
+    if shares is None:
+        return loss.slack
+    return _of_labels(loss, max(float(shares.value.min()), 0.0) + _ERRORS * shares.sd)
+
+
+def _of_labels(loss: AbstractLoss, rarer: float) -> tuple[float, float]:
+    """Return the same where the rarer of two labels has at most this share of the rows.
+
+    A logit's curvature is ``s (1 - s)`` where a share s is expected, and the squares of slopes are so on
+    average: less than at even odds.
+    """
+    share = min(max(rarer, _RAREST), 0.5)
+    uneven = 0.25 / (share * (1.0 - share))
+    of_slope, of_curvature = loss.slack
+    return of_slope * math.sqrt(uneven), of_curvature * uneven

@@ -1,0 +1,79 @@
+"""How generous bounds on slopes and curvature are beside what releases say of the response."""
+
+import math
+
+import numpy as np
+import pytest
+
+from privfit.losses import Logistic, Multinomial, Poisson
+from privfit.losses.hinge import SmoothedHinge
+from privfit.problem.plan import PlannedRelease, Release
+from privfit.solvers.response import ClassShares, MeanResponse
+from privfit.solvers.slack import slack_at, slack_seen
+
+from .simulated import problem_for
+
+BOUND = 1000.0
+
+
+def problem_of(loss):
+    return problem_for(loss, np.ones((10_000, 1)))
+
+
+def labels(zeros, ones, sd=0.0):
+    planned = PlannedRelease("labels", 2, 1.0, math.inf, sd, epsilon=1.0)
+    return Release(planned, np.zeros(1), np.array([zeros, ones]))
+
+
+def test_bounds_are_beside_what_is_usual_of_the_counts_that_were_released():
+    """Large counts vary more than a count of 1, from which public facts alone must start, and rare ones less.
+
+    A mean that noise hides is as large as the noise, but no larger than 1.
+    """
+    loss = Poisson(math.log(BOUND), BOUND)
+    problem = problem_of(loss)
+
+    def slack(mean, spread, error=0.0):
+        return slack_at(loss, MeanResponse(problem, mean=mean, spread=spread, error=error))
+
+    assert slack(1.0, 1.0) == loss.slack == pytest.approx((0.5 * BOUND, BOUND))
+    assert slack(0.04, 0.2) == pytest.approx((2.5 * BOUND, 25.0 * BOUND))
+    assert slack(0.04, 0.2, error=0.1) == pytest.approx((0.5 * BOUND / math.sqrt(0.1), 10.0 * BOUND))
+    assert slack(100.0, 10.0) == pytest.approx((0.05 * BOUND, 0.01 * BOUND))
+    assert slack(100.0, 50.0) == pytest.approx((0.02 * BOUND, 0.01 * BOUND))
+    assert slack(100.0, 50.0, error=49.5) == loss.slack
+    certain = 50.0**2 - 4.0 * 0.5 * BOUND * 0.1
+    assert slack(1.0, 50.0, error=0.1) == pytest.approx((BOUND / math.sqrt(certain), BOUND / 0.8))
+    assert slack(0.0, 0.0) == pytest.approx((0.5 * BOUND / math.sqrt(1e-3), BOUND / 1e-3))
+    assert slack(2.0 * BOUND, 5.0 * BOUND) == (1.0, 1.0)
+    assert slack(100.0, 50.0, error=60.0) == loss.slack
+    shares = ClassShares(Multinomial(3), np.full(3, 1.0 / 3.0), 0.0)
+    assert slack_at(loss, shares) == loss.slack
+
+
+@pytest.mark.parametrize("share", [0.5, 0.2, 0.01])
+@pytest.mark.parametrize("error", [0.0, 0.003, 0.1])
+def test_a_rare_label_makes_curvature_and_slopes_smaller_beside_their_bounds(share, error):
+    """By hand: 1/4 over ``s (1 - s)``, and its root; s two deviations of the noise nearer to even odds."""
+    rarer = min(share + 2.0 * error, 0.5)
+    uneven = 0.25 / (rarer * (1.0 - rarer))
+    for loss, factors in ((Logistic(), (1.0, 1.0)), (SmoothedHinge(0.5), SmoothedHinge(0.5).slack)):
+        expected = pytest.approx((factors[0] * math.sqrt(uneven), factors[1] * uneven))
+        for mean in (share, 1.0 - share):
+            assert slack_at(loss, MeanResponse(problem_of(loss), mean, 0.4, error)) == expected
+        assert slack_seen(loss, labels(share, 1.0 - share, error)) == expected
+        assert slack_seen(loss, labels(1.0 - share, share, error)) == expected
+
+
+def test_shares_that_noise_made_negative_are_as_large_as_it_or_one_in_ten_thousand():
+    loss = Logistic()
+    for error, rarer in ((0.02, 0.04), (0.0, 1e-4)):
+        expected = pytest.approx((0.5 / math.sqrt(rarer * (1.0 - rarer)), 0.25 / (rarer * (1.0 - rarer))))
+        assert slack_seen(loss, labels(1.03, -0.03, error)) == expected
+        assert slack_at(loss, MeanResponse(problem_of(loss), -0.03, 0.4, error)) == expected
+        assert slack_at(loss, MeanResponse(problem_of(loss), 1.03, 0.4, error)) == expected
+
+
+def test_without_a_look_labels_are_taken_for_even():
+    assert slack_seen(Logistic(), None) == Logistic().slack
+    assert slack_seen(Poisson(1.0, 5.0), None) == Poisson(1.0, 5.0).slack
