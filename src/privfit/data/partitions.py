@@ -20,10 +20,13 @@ from privfit.data.columns import ColumnValues, naming
 from privfit.data.encode import AbstractEncoder, predictors_as
 from privfit.data.reduction import tree_sum
 from privfit.data.response import standard_labels
-from privfit.data.room import InMemory
+from privfit.data.room import Reused
 from privfit.data.source import ArraySource
 from privfit.data.tables import Table, open_table, single_column
 from privfit.errors import SchemaError
+
+_ROOM = Reused(1 << 27)
+"""For the norms and weights of a worker's rows, which are found anew several times a fit."""
 
 _Arguments = ParamSpec("_Arguments")
 _Answer = TypeVar("_Answer")
@@ -74,7 +77,7 @@ class Partition:
     @property
     def source(self) -> ArraySource:
         """The rows as a source."""
-        return ArraySource.of_bounded(self.block, self.norm_bound, InMemory())
+        return ArraySource.of_bounded(self.block, self.norm_bound, _ROOM)
 
     def __sizeof__(self) -> int:
         """Return the bytes of the rows, by which workers judge how full they are."""

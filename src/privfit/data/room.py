@@ -3,6 +3,8 @@
 import mmap
 import os
 import tempfile
+import threading
+import weakref
 from abc import ABC, abstractmethod
 from pathlib import Path
 from typing import Any, final
@@ -12,6 +14,9 @@ from numpy.typing import NDArray
 
 from privfit._checks import FloatArray
 from privfit.errors import SchemaError
+
+_LONGER = 1.25
+"""How many times as long as an array the memory that it takes over may be."""
 
 
 class AbstractRoom(ABC):
@@ -37,6 +42,46 @@ class InMemory(AbstractRoom):
     def leave(self, rows: slice) -> None:
         """Keep all."""
         del rows
+
+
+@final
+class Reused(AbstractRoom):
+    """Memory of arrays that are no longer in use stays, for others of about their length.
+
+    Where a process gives free memory back at once, as workers of Dask do, taking it anew costs as much as
+    what is written to it.
+
+    Parameters
+    ----------
+    most : int
+        Bytes that are kept for later at most.
+    """
+
+    def __init__(self, most: int) -> None:
+        self._most = most
+        self._free: list[FloatArray] = []
+        self._lock = threading.RLock()  # what is collected while it is held comes back to the same thread
+
+    def new(self, n_rows: int) -> FloatArray:
+        """Return an array in memory, which comes back once no part of it is in use."""
+        if n_rows == 0:
+            return np.empty(0)
+        with self._lock:
+            fits = [k for k, free in enumerate(self._free) if n_rows <= free.size <= _LONGER * n_rows]
+            memory = self._free.pop(fits[0]) if fits else np.empty(n_rows)
+        array = np.frombuffer(memory.data, count=n_rows)  # which parts of it keep, and not its memory alone
+        weakref.finalize(array, self._back, memory).atexit = False
+        return array
+
+    def leave(self, rows: slice) -> None:
+        """Keep all."""
+        del rows
+
+    def _back(self, memory: FloatArray) -> None:
+        """Keep the memory of an array that is gone, as far as there is room."""
+        with self._lock:
+            if memory.nbytes + sum(free.nbytes for free in self._free) <= self._most:
+                self._free.append(memory)
 
 
 @final
