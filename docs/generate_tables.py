@@ -563,6 +563,29 @@ def few_positives() -> str:
     return table(header, body)
 
 
+def rare_classes() -> str:
+    """Return coverage and width of intervals of several classes, of which one may be rare."""
+    body = [
+        [
+            {"-0.5": "three tenths", "-2.5": "6 %", "-3.5": "2 %"}[row["constant"]],
+            f"{int(row['n']):,}",
+            row["epsilon"],
+            _percent(row["usual"]),
+            _percent(row["rare"]) if row["rare"] else "",
+            _percent(row["usual_infinite"]),
+            _percent(row["rare_infinite"]),
+            row["usual_width"],
+            row["rare_width"],
+        ]
+        for row in rows("experiments/results/rare_classes.csv")
+    ]
+    header = [
+        "rarer class has", "n", "ε", "coverage: other", "rarer", "infinite: other", "rarer", "width: other",
+        "rarer",
+    ]  # fmt: skip
+    return table(header, body)
+
+
 def _pure_cells() -> dict[tuple[str, ...], dict[str, str]]:
     """Return the cells of the study of pure budgets by place, whether with intervals, and solver."""
     return {
@@ -1282,6 +1305,7 @@ PAGES: dict[str, dict[str, Callable[[], str]]] = {
         "learned_scales": learned_scales,
         "uneven_errors": uneven_errors,
         "few_positives": few_positives,
+        "rare_classes": rare_classes,
         "few_in_a_level": few_in_a_level,
         "generous_bounds": generous_bounds,
         "pure_quantiles": pure_quantiles,

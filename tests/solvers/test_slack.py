@@ -47,8 +47,6 @@ def test_bounds_are_beside_what_is_usual_of_the_counts_that_were_released():
     assert slack(0.0, 0.0) == pytest.approx((0.5 * BOUND / math.sqrt(1e-3), BOUND / 1e-3))
     assert slack(2.0 * BOUND, 5.0 * BOUND) == (1.0, 1.0)
     assert slack(100.0, 50.0, error=60.0) == loss.slack
-    shares = ClassShares(Multinomial(3), np.full(3, 1.0 / 3.0), 0.0)
-    assert slack_at(loss, shares) == loss.slack
 
 
 @pytest.mark.parametrize("share", [0.5, 0.2, 0.01])
@@ -63,6 +61,18 @@ def test_a_rare_label_makes_curvature_and_slopes_smaller_beside_their_bounds(sha
             assert slack_at(loss, MeanResponse(problem_of(loss), mean, 0.4, error)) == expected
         assert slack_seen(loss, labels(share, 1.0 - share, error)) == expected
         assert slack_seen(loss, labels(1.0 - share, share, error)) == expected
+
+
+@pytest.mark.parametrize("error", [0.0, 0.01, 0.2])
+def test_a_rare_class_makes_them_as_much_smaller_as_it_is_rarer_than_others_could_be(error):
+    loss = Multinomial(4)
+    even = ClassShares(loss, np.full(4, 0.25), error)
+    assert slack_at(loss, even) == pytest.approx(loss.slack)
+    for rarest in (0.05, -0.05, 0.0):
+        shares = ClassShares(loss, np.array([0.5, 0.3, 0.2 - rarest, rarest]), error)
+        uneven = 0.25 / min(max(rarest, 1e-4) + 2.0 * error, 0.25)
+        slope, curvature = loss.slack
+        assert slack_at(loss, shares) == pytest.approx((slope * math.sqrt(uneven), curvature * uneven))
 
 
 def test_shares_that_noise_made_negative_are_as_large_as_it_or_one_in_ten_thousand():

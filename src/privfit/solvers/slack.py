@@ -4,7 +4,7 @@ import math
 
 from privfit.losses import AbstractLoss, Poisson
 from privfit.problem.plan import Release
-from privfit.solvers.response import AbstractResponse, MeanResponse
+from privfit.solvers.response import AbstractResponse, ClassShares, MeanResponse
 
 _ERRORS, _ERRORS_OF_VARIANCE = 2.0, 4.0
 """Standard deviations of noise that are taken from the mean of counts, and from their variance; the first are
@@ -17,11 +17,13 @@ _LEAST_MEAN, _RAREST = 1e-3, 1e-4
 def slack_at(loss: AbstractLoss, response: AbstractResponse) -> tuple[float, float]:
     """Return how generous the loss's bounds are beside what is usual of its response; see its ``slack``.
 
-    Labels have the shares that were released, as even as noise allows. Counts have the mean and the variance
-    that were released, less what noise may have added; where noise hides the mean it is as large as its
-    noise, or 1 if that is less. Their curvature is about that mean, and the standard deviation of their
-    slopes its root, or half that of the counts where these vary more than a Poisson law's.
+    Labels and classes have the shares that were released, as even as noise allows. Counts have the mean and
+    the variance that were released, less what noise may have added; where noise hides the mean it is as large
+    as its noise, or 1 if that is less. Their curvature is about that mean, and the standard deviation of
+    their slopes its root, or half that of the counts where these vary more than a Poisson law's.
     """
+    if isinstance(response, ClassShares):
+        return _of_classes(loss, response)
     if not isinstance(response, MeanResponse):
         return loss.slack
     if loss.target_kind == "binary":
@@ -48,6 +50,15 @@ def slack_seen(loss: AbstractLoss, shares: Release | None) -> tuple[float, float
     if shares is None:
         return loss.slack
     return _of_labels(loss, max(float(shares.value.min()), 0.0) + _ERRORS * shares.sd)
+
+
+def _of_classes(loss: AbstractLoss, response: ClassShares) -> tuple[float, float]:
+    """Return the same of several classes, by the share of the rarest: in its direction curvature is least."""
+    even = 1.0 / response.shares.size
+    rarest = max(float(response.shares.min()), _RAREST) + _ERRORS * response.error
+    uneven = even / min(rarest, even)
+    of_slope, of_curvature = loss.slack
+    return of_slope * math.sqrt(uneven), of_curvature * uneven
 
 
 def _of_labels(loss: AbstractLoss, rarer: float) -> tuple[float, float]:
