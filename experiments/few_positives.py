@@ -13,6 +13,7 @@ Adds to experiments/results/few_positives.csv; resumable: a cell that is there i
 """
 
 from collections.abc import Iterator
+from itertools import product
 from pathlib import Path
 
 import numpy as np
@@ -37,9 +38,9 @@ def grid() -> Iterator[tuple[str, int, float, float, float]]:
     """Yield the cells."""
     for epsilon, delta in ((1.0, 0.0), (4.0, 0.0), (10.0, 0.0), (1.0, 1e-6), (4.0, 1e-6)):
         yield "auto", 50_000, -4.5, epsilon, delta
-    for n, constant, epsilon in ((20_000, -3.5, 1.0), (5_000, -3.5, 1.0), (5_000, -3.5, 4.0), (3_000, -2.0, 1.0)):
-        for delta in (0.0, 1e-6):
-            yield "auto", n, constant, epsilon, delta
+    few = ((20_000, -3.5, 1.0), (5_000, -3.5, 1.0), (5_000, -3.5, 4.0), (3_000, -2.0, 1.0))
+    for (n, constant, epsilon), delta in product(few, (0.0, 1e-6)):
+        yield "auto", n, constant, epsilon, delta
     for solver in ("gradient-descent", "newton"):
         for n, constant, epsilon in (
             (20_000, -2.0, 4.0),

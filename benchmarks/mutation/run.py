@@ -299,7 +299,9 @@ SUITES = {
     "solvers.geometry": Suite(_tests("solvers/test_released_geometry"), _tests("solvers/test_geometry")),
     "solvers.norms": _suite(_tests("solvers/test_norms"), "in_a_simulation or hardly_ever"),
     "solvers.residual_bounds": Suite(_tests("solvers/test_looks_by_hand", "solvers/test_pure_looks")),
+    "solvers.choice": _suite(_tests("solvers/test_choice"), "a_result or a_plan or a_ledger or learned"),
     "solvers.counts": _suite(_tests("solvers/test_counts"), "generous or whatever or nearly_all"),
+    "solvers.slack": Suite(_tests("solvers/test_slack")),
     "solvers.widths": Suite(_tests("solvers/test_looks_by_hand", "solvers/test_pure_looks")),
     "solvers.pure_looks": Suite(_tests("solvers/test_pure_looks")),
     "solvers.whitened_perturbation": _suite(

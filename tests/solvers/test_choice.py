@@ -57,6 +57,14 @@ def test_pure_budgets_buy_a_perturbed_minimiser_where_one_can_serve(inference):
     assert other == (resolve("newton", inference=inference), PURE)
 
 
+@pytest.mark.parametrize(("n", "clear"), [(159, False), (160, True)])
+def test_without_inference_noise_has_to_be_small_beside_usual_signals(n, clear):
+    """By hand: of 4 columns from ``4**1.5 = 0.05 n epsilon`` on."""
+    problem = problem_for(Logistic(), np.ones((n, 4)))
+    assert settle("auto", problem, Budget(1.0), inference=True)[0] == SOLVER
+    assert (settle("auto", problem, Budget(1.0), inference=False)[0] == SOLVER) == clear
+
+
 def few(n=1000, columns=3, loss=None, **changes):
     """Return the problem of few rows and columns within declared bounds."""
     problem = problem_for(loss or Logistic(), np.ones((n, columns)))

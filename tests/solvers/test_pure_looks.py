@@ -8,11 +8,12 @@ import numpy as np
 import pytest
 from scipy.stats import expon, norm
 
-from privfit.losses import Huber, Poisson, SmoothedQuantile, Squared
+from privfit.losses import Huber, Logistic, Poisson, SmoothedQuantile, Squared
+from privfit.losses.hinge import SmoothedHinge
 from privfit.losses.typical import USUAL_RESIDUAL
 from privfit.problem.plan import PlannedRelease
 from privfit.solvers.counts import held_to_counts
-from privfit.solvers.pure_looks import Suited, looks_planned, suited_to_looks
+from privfit.solvers.pure_looks import Suited, labels_seen, looks_planned, suited_to_looks
 from privfit.solvers.residual_bounds import held_to_range
 from privfit.solvers.residuals import Residuals
 from privfit.solvers.spacing import spacing
@@ -173,6 +174,26 @@ def test_the_looks_that_are_planned_and_their_parts_of_epsilon(loss, signal, wan
         found = looks_planned(problem_of(loss, n), signal / n)
         assert [kind for kind, _ in found] == [kind for kind, _ in wanted]
         assert [part for _, part in found] == pytest.approx([part for _, part in wanted], rel=1e-12)
+
+
+@pytest.mark.parametrize("loss", [Logistic(), SmoothedHinge(0.5)], ids=lambda loss: loss.name)
+def test_a_look_at_labels_costs_a_fiftieth_of_epsilon_where_it_tells_anything(loss):
+    problem = problem_of(loss, 1000)
+    assert looks_planned(problem, 0.999) == ()
+    assert looks_planned(problem, 1.0) == looks_planned(problem, 50.0) == (("labels", 0.02),)
+
+
+def test_labels_are_seen_where_a_look_is_planned():
+    problem, release, asked = problem_of(Logistic()), look(np.zeros(42), 1e-3), []
+
+    def released(kind, at):
+        asked.append((kind, at.tolist()))
+        return release
+
+    for remaining, seen in ((1, release), (0, None)):
+        oracle = SimpleNamespace(remaining=lambda kind, n=remaining: n * (kind == "labels"), release=released)
+        assert labels_seen(problem, oracle) is seen
+    assert asked == [("labels", [0.0])]
 
 
 EPSILONS = (0.01, 0.02, 0.07)

@@ -25,7 +25,7 @@ def usual(*, inference: bool) -> AbstractSolver:
 
 
 def automatic(
-    problem: Problem, budget: Budget, *, inference: bool, alone: bool = True
+    problem: Problem, budget: Budget, *, inference: bool, alone: bool
 ) -> tuple[AbstractSolver, Budget]:
     """Return the method that suits a problem and a budget, and what of the budget it spends.
 
