@@ -563,6 +563,31 @@ def few_positives() -> str:
     return table(header, body)
 
 
+def few_columns() -> str:
+    """Return what pure and Gaussian releases tell of logits of few rows and columns."""
+    body = [
+        [
+            row["predictors"],
+            f"{int(row['n']):,}",
+            row["epsilon"],
+            row["signal"],
+            row["columns"],
+            *(_percent(row[f"{name}_infinite"]) for name in ("pure", "gaussian")),
+            *(row[f"{name}_width"] for name in ("pure", "gaussian")),
+            *(_percent(held) if (held := row[f"{name}_held"]) else "" for name in ("pure", "gaussian")),
+        ]
+        for row in sorted(
+            rows("experiments/results/few_columns.csv"),
+            key=lambda row: (int(row["predictors"]), float(row["signal"])),
+        )
+    ]
+    header = [
+        "predictors", "n", "ε", "nμ", "bounds", "infinite: pure", "δ", "width: pure", "δ", "coverage: pure",
+        "δ",
+    ]  # fmt: skip
+    return table(header, body)
+
+
 def rare_classes() -> str:
     """Return coverage and width of intervals of several classes, of which one may be rare."""
     body = [
@@ -1306,6 +1331,7 @@ PAGES: dict[str, dict[str, Callable[[], str]]] = {
         "uneven_errors": uneven_errors,
         "few_positives": few_positives,
         "rare_classes": rare_classes,
+        "few_columns": few_columns,
         "few_in_a_level": few_in_a_level,
         "generous_bounds": generous_bounds,
         "pure_quantiles": pure_quantiles,

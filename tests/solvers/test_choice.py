@@ -71,7 +71,7 @@ def few(n=1000, columns=3, loss=None, **changes):
     return replace(problem, bounded=True, **changes)
 
 
-@pytest.mark.parametrize("n", [20, 400, 1056])
+@pytest.mark.parametrize("n", [20, 400, 1267])
 @pytest.mark.parametrize("columns", [1, 3])
 def test_a_logit_of_few_rows_and_columns_spends_no_delta(n, columns):
     assert settle("auto", few(n, columns), SMALL, inference=True) == (SOLVER, Budget(1.0))
@@ -83,7 +83,7 @@ def test_a_logit_of_few_rows_and_columns_spends_no_delta(n, columns):
 @pytest.mark.parametrize(
     ("problem", "budget"),
     [
-        (few(1057), SMALL),
+        (few(1268), SMALL),
         (few(columns=4), SMALL),
         (replace(few(), bounded=False), SMALL),
         (few(loss=Squared(2.0)), SMALL),

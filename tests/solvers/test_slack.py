@@ -52,9 +52,9 @@ def test_bounds_are_beside_what_is_usual_of_the_counts_that_were_released():
 @pytest.mark.parametrize("share", [0.5, 0.2, 0.01])
 @pytest.mark.parametrize("error", [0.0, 0.003, 0.1])
 def test_a_rare_label_makes_curvature_and_slopes_smaller_beside_their_bounds(share, error):
-    """By hand: 1/4 over ``s (1 - s)``, and its root; s two deviations of the noise nearer to even odds."""
+    """By hand: 1/5 over ``s (1 - s)``, and its root; s two deviations of the noise nearer to even odds."""
     rarer = min(share + 2.0 * error, 0.5)
-    uneven = 0.25 / (rarer * (1.0 - rarer))
+    uneven = max(0.2 / (rarer * (1.0 - rarer)), 1.0)
     for loss, factors in ((Logistic(), (1.0, 1.0)), (SmoothedHinge(0.5), SmoothedHinge(0.5).slack)):
         expected = pytest.approx((factors[0] * math.sqrt(uneven), factors[1] * uneven))
         for mean in (share, 1.0 - share):
@@ -70,7 +70,7 @@ def test_a_rare_class_makes_them_as_much_smaller_as_it_is_rarer_than_others_coul
     assert slack_at(loss, even) == pytest.approx(loss.slack)
     for rarest in (0.05, -0.05, 0.0):
         shares = ClassShares(loss, np.array([0.5, 0.3, 0.2 - rarest, rarest]), error)
-        uneven = 0.25 / min(max(rarest, 1e-4) + 2.0 * error, 0.25)
+        uneven = max(0.2 / (max(rarest, 1e-4) + 2.0 * error), 1.0)
         slope, curvature = loss.slack
         assert slack_at(loss, shares) == pytest.approx((slope * math.sqrt(uneven), curvature * uneven))
 
@@ -78,7 +78,8 @@ def test_a_rare_class_makes_them_as_much_smaller_as_it_is_rarer_than_others_coul
 def test_shares_that_noise_made_negative_are_as_large_as_it_or_one_in_ten_thousand():
     loss = Logistic()
     for error, rarer in ((0.02, 0.04), (0.0, 1e-4)):
-        expected = pytest.approx((0.5 / math.sqrt(rarer * (1.0 - rarer)), 0.25 / (rarer * (1.0 - rarer))))
+        uneven = 0.2 / (rarer * (1.0 - rarer))
+        expected = pytest.approx((math.sqrt(uneven), uneven))
         assert slack_seen(loss, labels(1.03, -0.03, error)) == expected
         assert slack_at(loss, MeanResponse(problem_of(loss), -0.03, 0.4, error)) == expected
         assert slack_at(loss, MeanResponse(problem_of(loss), 1.03, 0.4, error)) == expected

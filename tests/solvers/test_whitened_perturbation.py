@@ -449,28 +449,6 @@ def test_rows_are_weighted_down_the_sooner_the_rarer_a_label_is():
     assert lengths[1] < 0.8 * lengths[0]
 
 
-@pytest.mark.parametrize(("n", "epsilon", "looks"), [(20_000, 0.1, 1), (80_000, 0.15, 3)])
-def test_rows_of_least_squares_are_weighted_down_the_sooner_the_more_generous_their_bound(n, epsilon, looks):
-    """By two deviations of the residuals, as looks show them, or a quarter of half the range where one
-    shows only that few rows are at its ends."""
-    rng = np.random.default_rng(1)
-    x = np.column_stack([np.ones(n), rng.uniform(-0.1, 0.1, (n, 2))])
-    y = 0.03 * rng.normal(size=n)
-    bare = problem_for(Squared(1.0, adapts=True), x, norm_bound=math.sqrt(3.0))
-    problem = replace(bare, bounded=True, response_bound=1.0)
-    found, oracle = solved(problem, x, y, budget=Budget(epsilon), seed=2)
-    assert [one.planned.kind for one in oracle.released].count("residuals") == looks
-    moment, paid = oracle.released[0], oracle.plan.solver_releases[-1].epsilon
-    spread = np.std(y) if looks == 3 else 0.25
-    generous = 0.5 * found.problem.loss.bound / spread
-
-    def basis(generous):
-        return Whitening.of(problem, moment, paid, (generous, 1.0)).basis
-
-    np.testing.assert_allclose(found.problem.basis, basis(generous), rtol=0.1 if looks == 3 else 1e-12)
-    assert np.linalg.norm(basis(generous)) > 1.2 * np.linalg.norm(basis(1.0))
-
-
 COUNT = Poisson(math.log(50.0), 50)
 
 

@@ -10,9 +10,10 @@ from privfit.solvers.requirements import need_minimiser, need_sums
 from privfit.solvers.whitened import WhitenedGradientDescent
 from privfit.solvers.whitened_perturbation import WhitenedObjectivePerturbation
 
-_FEW, _LITTLE, _DELTA_BUYS = 3, 250.0, 3.5
+_FEW, _LITTLE, _DELTA_BUYS = 3, 300.0, 3.5
 """Most columns of a logit, and signal ``n mu``, for which pure releases tell more than Gaussian ones; and the
-epsilon over mu from which on: with a larger delta Gaussian releases have less noise."""
+epsilon over mu from which on: with a larger delta Gaussian releases have less noise
+(`experiments/few_columns.py`)."""
 
 MOST_NOISE = 0.05
 """``q**1.5 / (n epsilon)`` up to which a minimiser is not shrunk: for a logit the linear predictors of usual

@@ -1,7 +1,5 @@
 """Looks at the response under pure budgets, for methods that release a minimiser once, without steps."""
 
-from dataclasses import dataclass
-
 import numpy as np
 
 from privfit.problem.objective import Problem
@@ -54,26 +52,10 @@ def labels_seen(problem: Problem, oracle: Oracle) -> Release | None:
     return oracle.release("labels", np.array(problem.start)) if oracle.remaining("labels") else None
 
 
-@dataclass(frozen=True, slots=True)
-class Suited:
-    """A problem with what looks at the response ask for.
-
-    Parameters
-    ----------
-    problem : Problem
-    center : float
-        Constant predictor about which the responses are, 0 without looks.
-    spread : float, optional
-        Standard deviation of residuals about it, where looks for least squares show it.
-    """
-
-    problem: Problem
-    center: float = 0.0
-    spread: float | None = None
-
-
-def suited_to_looks(problem: Problem, oracle: Oracle, frame: Frame, *, unit: float) -> Suited:
+def suited_to_looks(problem: Problem, oracle: Oracle, frame: Frame, *, unit: float) -> tuple[Problem, float]:
     """Return the problem with what looks ask for, where any are planned, and where they show the response.
+
+    The latter is a constant predictor, 0 without looks.
 
     Parameters
     ----------
@@ -86,10 +68,10 @@ def suited_to_looks(problem: Problem, oracle: Oracle, frame: Frame, *, unit: flo
         Their standard deviation where the norm of rows is bounded by `norm_limit`.
     """
     if oracle.remaining("counts"):
-        return Suited(held_to_counts(problem, oracle))
+        return held_to_counts(problem, oracle), 0.0
     signal = unit * signal_of(oracle.plan.solver_releases, problem.size)
     if has_widths(problem):
-        return Suited(*suited_to_response(problem, oracle, frame, signal, unit=unit))
+        return suited_to_response(problem, oracle, frame, signal, unit=unit)
     if oracle.remaining("residuals") > 1:
-        return Suited(*held_to_spread(problem, oracle, frame, signal))
-    return Suited(held_to_range(problem, oracle, frame))
+        return held_to_spread(problem, oracle, frame, signal)
+    return held_to_range(problem, oracle, frame), 0.0

@@ -130,12 +130,8 @@ def _at_an_end(seen: Residuals) -> bool:
     return seen.heap > _HEAP and seen.beside < _AMID and seen.about_zero < _AMID
 
 
-def held_to_spread(
-    problem: Problem, oracle: Oracle, frame: Frame, mu: float
-) -> tuple[Problem, float, float | None]:
-    """Look at the response about its median; return the problem with a bound on residuals to suit.
-
-    With it that median and the standard deviation by the quartiles, None where noise hides these.
+def held_to_spread(problem: Problem, oracle: Oracle, frame: Frame, mu: float) -> tuple[Problem, float]:
+    """Look at the response about its median; return the problem with a bound on residuals to suit, and that.
 
     For methods without steps, which release a minimiser once. The oracle goes on with it. Residuals about a
     fit are no larger than those about the median, for all but few rows. As in `led_by_spread` none is cut
@@ -154,12 +150,11 @@ def held_to_spread(
     looks = oracle.remaining("residuals") - 1
     seen, center = about_quantile(problem, oracle, frame, 0.5, looks=looks)
     if not isinstance(loss, Squared) or seen is None or seen.spread is None:
-        return problem, center, None
-    unit = unit_of(problem)
+        return problem, center
     if _at_an_end(seen) or seen.beyond or seen.certain_square > _FAR_OUT * seen.spread**2:
-        return with_loss(problem, oracle, _whole(loss)), center, unit * seen.spread
+        return with_loss(problem, oracle, _whole(loss)), center
     bound = _bound(seen, problem, mu, math.inf, blurred=True)
-    return with_loss(problem, oracle, loss.lowered(unit * bound)), center, unit * seen.spread
+    return with_loss(problem, oracle, loss.lowered(unit_of(problem) * bound)), center
 
 
 def held_to_range(problem: Problem, oracle: Oracle, frame: Frame) -> Problem:

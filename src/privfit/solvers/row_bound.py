@@ -85,16 +85,9 @@ def generosity(model: HessianModel, at: FloatArray, of_slope: float) -> float:
     """
     loss = model.problem.loss
     if isinstance(loss, Squared):
-        return generous_bound(loss, math.sqrt(model.dispersion(at)))
+        spread = math.sqrt(model.dispersion(at))  # 0 where no response differs from others
+        return max(0.5 * loss.bound / max(spread, 1e-150), 1.0)
     return of_slope if isinstance(loss, Poisson) else 1.0
-
-
-def generous_bound(loss: Squared, spread: float) -> float:
-    """Return how generous a bound on residuals of this standard deviation is beside two of them, 1 at least.
-
-    The deviation is 0 where no response differs from others.
-    """
-    return max(0.5 * loss.bound / max(spread, 1e-150), 1.0)
 
 
 def squared_bound(

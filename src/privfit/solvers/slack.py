@@ -10,6 +10,10 @@ _ERRORS, _ERRORS_OF_VARIANCE = 2.0, 4.0
 """Standard deviations of noise that are taken from the mean of counts, and from their variance; the first are
 added to the share of the rarer label."""
 
+_USUAL = 0.8
+"""Curvature of usual rows beside that at even odds, where labels and classes are as many: their predictors
+are spread. Limits on how long rows may be are for those."""
+
 _LEAST_MEAN, _RAREST = 1e-3, 1e-4
 """Mean count, and share of a label, that are taken for smaller ones."""
 
@@ -56,7 +60,7 @@ def _of_classes(loss: AbstractLoss, response: ClassShares) -> tuple[float, float
     """Return the same of several classes, by the share of the rarest: in its direction curvature is least."""
     even = 1.0 / response.shares.size
     rarest = max(float(response.shares.min()), _RAREST) + _ERRORS * response.error
-    uneven = even / min(rarest, even)
+    uneven = max(_USUAL * even / rarest, 1.0)
     of_slope, of_curvature = loss.slack
     return of_slope * math.sqrt(uneven), of_curvature * uneven
 
@@ -68,6 +72,6 @@ def _of_labels(loss: AbstractLoss, rarer: float) -> tuple[float, float]:
     average: less than at even odds.
     """
     share = min(max(rarer, _RAREST), 0.5)
-    uneven = 0.25 / (share * (1.0 - share))
+    uneven = max(_USUAL * 0.25 / (share * (1.0 - share)), 1.0)
     of_slope, of_curvature = loss.slack
     return of_slope * math.sqrt(uneven), of_curvature * uneven

@@ -8,7 +8,7 @@ from typing import final
 import numpy as np
 
 from privfit._checks import FloatArray, in_range
-from privfit.losses import SmoothedQuantile, Squared
+from privfit.losses import SmoothedQuantile
 from privfit.losses.typical import curvatures_along, typical_curvature, usual_residual
 from privfit.privacy.allowance import Allowance
 from privfit.problem.objective import Problem
@@ -27,7 +27,6 @@ from privfit.solvers.perturbation_rows import row_bound
 from privfit.solvers.pure_looks import labels_seen, looks_planned, suited_to_looks
 from privfit.solvers.requirements import need_minimiser
 from privfit.solvers.residual_bounds import widest
-from privfit.solvers.row_bound import generous_bound
 from privfit.solvers.slack import slack_seen
 from privfit.solvers.widths import narrowest
 
@@ -152,15 +151,10 @@ class WhitenedObjectivePerturbation(AbstractSolver):
         moment = oracle.release("second_moment", start)
         slack = slack_seen(problem.loss, labels_seen(problem, oracle))
         whitening = Whitening.of(problem, moment, epsilon, slack)
-        suited = suited_to_looks(problem, oracle, whitening.frame, unit=whitening.unit)
-        problem = suited.problem
-        if isinstance(problem.loss, Squared):
-            usual = usual_residual(problem.response_bound)
-            generous = generous_bound(problem.loss, usual if suited.spread is None else suited.spread)
-            whitening = Whitening.of(problem, moment, epsilon, (generous, 1.0))
+        problem, center = suited_to_looks(problem, oracle, whitening.frame, unit=whitening.unit)
         final = perturbed(problem, whitening.basis)
         oracle.change_basis(final)
-        point = tuple(whitening.frame.constant(suited.center).tolist())
+        point = tuple(whitening.frame.constant(center).tolist())
         procedure = replace(self.procedure(final, epsilon, whitening), center=point)
         release = oracle.carry_out(procedure, start)
         step = _as_gradient(final, procedure, release, whitening)
