@@ -85,6 +85,12 @@ def test_shares_that_noise_made_negative_are_as_large_as_it_or_one_in_ten_thousa
         assert slack_at(loss, MeanResponse(problem_of(loss), 1.03, 0.4, error)) == expected
 
 
+def test_shares_are_those_of_the_rows_that_count():
+    """With weights of a third on average two labels with 0.1 and 0.2333 are 0.3 and 0.7."""
+    part = slack_seen(Logistic(), labels(0.1, 0.7 / 3.0, 1e-9))
+    assert part == pytest.approx(slack_seen(Logistic(), labels(0.3, 0.7, 3e-9)))
+
+
 def test_without_a_look_labels_are_taken_for_even():
     assert slack_seen(Logistic(), None) == Logistic().slack
     assert slack_seen(Poisson(1.0, 5.0), None) == Poisson(1.0, 5.0).slack

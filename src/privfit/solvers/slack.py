@@ -4,6 +4,7 @@ import math
 
 from privfit.losses import AbstractLoss, Poisson
 from privfit.problem.plan import Release
+from privfit.solvers.histogram import counting_part
 from privfit.solvers.response import AbstractResponse, ClassShares, MeanResponse
 
 _ERRORS, _ERRORS_OF_VARIANCE = 2.0, 4.0
@@ -53,7 +54,8 @@ def slack_seen(loss: AbstractLoss, shares: Release | None) -> tuple[float, float
     """
     if shares is None:
         return loss.slack
-    return _of_labels(loss, max(float(shares.value.min()), 0.0) + _ERRORS * shares.sd)
+    rarer = max(float(shares.value.min()), 0.0) + _ERRORS * shares.sd
+    return _of_labels(loss, rarer / counting_part(shares.value, shares.sd))
 
 
 def _of_classes(loss: AbstractLoss, response: ClassShares) -> tuple[float, float]:
