@@ -414,20 +414,22 @@ def test_many_rows_of_rare_events_have_an_interval_that_holds_or_none(epsilon):
         assert (np.abs(private.params - plain) <= 2.5 * private.bse).all()
 
 
+def pure_plan(problem, epsilon, inference):
+    """Return what the solver plans for all of epsilon."""
+    plan = plan_once(problem, SOLVER, Allowance(epsilon, pure=True), inference=inference)
+    assert compose(plan.events).within(Budget(epsilon))
+    assert not compose(plan.events).within(Budget(0.98 * epsilon))
+    return plan.solver_releases
+
+
 @pytest.mark.parametrize("inference", [False, True])
 def test_a_look_at_labels_is_planned_where_a_fiftieth_of_epsilon_tells_anything(inference):
     """From ``n epsilon`` of 1,000 on, for the solver's epsilon."""
     problem = problem_for(Logistic(), np.ones((20_000, 3)))
 
-    def planned(epsilon):
-        plan = plan_once(problem, SOLVER, Allowance(epsilon, pure=True), inference=inference)
-        assert compose(plan.events).within(Budget(epsilon))
-        assert not compose(plan.events).within(Budget(0.98 * epsilon))
-        return plan.solver_releases
-
-    of_solver = sum(release.epsilon for release in planned(1e-3)) / 1e-3
+    of_solver = sum(release.epsilon for release in pure_plan(problem, 1e-3, inference)) / 1e-3
     for factor, looks in ((0.99, []), (1.01, ["labels"]), (100.0, ["labels"])):
-        releases = planned(factor * 1000.0 / 20_000 / of_solver)
+        releases = pure_plan(problem, factor * 1000.0 / 20_000 / of_solver, inference)
         assert [release.kind for release in releases] == ["second_moment", *looks, "perturbed_minimiser"]
         if looks:
             spent = sum(release.epsilon for release in releases)
@@ -471,15 +473,9 @@ def test_looks_at_the_response_are_planned_where_a_small_part_of_epsilon_shows_e
     """They are shown enough by ``least / (n epsilon)`` of the solver's epsilon, if that is 0.2 at most."""
     problem = replace(problem_for(loss, np.ones((200_000, 3))), response_bound=50.0)
 
-    def planned(epsilon):
-        plan = plan_once(problem, SOLVER, Allowance(epsilon, pure=True), inference=inference)
-        assert compose(plan.events).within(Budget(epsilon))
-        assert not compose(plan.events).within(Budget(0.98 * epsilon))
-        return plan.solver_releases
-
-    of_solver = sum(release.epsilon for release in planned(1e-3)) / 1e-3
+    of_solver = sum(release.epsilon for release in pure_plan(problem, 1e-3, inference)) / 1e-3
     edge = least / 0.2 / 200_000 / of_solver
-    little, enough, much = planned(0.99 * edge), planned(1.01 * edge), planned(100.0 * edge)
+    little, enough, much = (pure_plan(problem, factor * edge, inference) for factor in (0.99, 1.01, 100.0))
     one = ["residuals"] if isinstance(loss, Squared) and kinds else []  # whether responses are at the ends
     assert [release.kind for release in little] == ["second_moment", *one, "perturbed_minimiser"]
     for releases, part in ((enough, 0.2 / 1.01), (much, 0.06)):
