@@ -10,9 +10,9 @@ from privfit.solvers.requirements import need_minimiser, need_sums
 from privfit.solvers.whitened import WhitenedGradientDescent
 from privfit.solvers.whitened_perturbation import WhitenedObjectivePerturbation
 
-_FEW, _LITTLE, _DELTA_BUYS = 3, 300.0, 3.5
-"""Most columns of a logit, and signal ``n mu``, for which pure releases tell more than Gaussian ones; and the
-epsilon over mu from which on: with a larger delta Gaussian releases have less noise
+_FEW, _LITTLE, _DELTA_BUYS = 3, 600.0, 3.5
+"""Most columns of a logit, and signal ``n mu`` times these, for which pure releases tell more than Gaussian
+ones; and the epsilon over mu from which on: with a larger delta Gaussian releases have less noise
 (`experiments/few_columns.py`)."""
 
 MOST_NOISE = 0.05
@@ -68,9 +68,10 @@ def perturbable(problem: Problem) -> bool:
 
 def _few(problem: Problem, budget: Budget) -> bool:
     """Return whether a logit within declared bounds has so few rows and columns that delta buys nothing."""
-    bounded_logit = problem.bounded and isinstance(problem.loss, Logistic)
-    little = problem.n_rows * budget.mu <= _LITTLE and budget.epsilon >= _DELTA_BUYS * budget.mu
-    return bounded_logit and problem.size <= _FEW and little
+    if not problem.bounded or not isinstance(problem.loss, Logistic) or problem.size > _FEW:
+        return False
+    little = problem.n_rows * budget.mu * problem.size <= _LITTLE
+    return little and budget.epsilon >= _DELTA_BUYS * budget.mu
 
 
 def _clear(problem: Problem, epsilon: float) -> bool:
