@@ -85,12 +85,10 @@ def _kernel_without_point(problem: Problem, kind: ReleaseKind) -> BlockKernel:
         return kernels.second_moment_kernel(problem.row_basis(kind))
     if kind == "norms":
         return norms_kernel()
-    expected, one = ("count", "a count") if kind == "counts" else ("binary", "one of two labels")
+    expected, one = ("binary", "one of two labels") if kind == "labels" else ("count", "a count")
     if problem.loss.target_kind != expected:
         raise PlanViolation(f"{problem.loss.name} takes a response that is not {one}")
-    if kind == "labels":
-        return labels_kernel()
-    return counts_kernel(problem.response_range[1])
+    return labels_kernel() if kind == "labels" else counts_kernel(problem.response_range[1])
 
 
 def _row_kernel(problem: Problem, kind: ReleaseKind, theta: FloatArray, scale: float) -> BlockKernel:

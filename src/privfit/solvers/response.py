@@ -95,12 +95,6 @@ class MeanResponse(AbstractResponse):
         low, high = self.problem.response_range
         return self.spread**2 - deviations * 0.5 * (high - low) * self.error
 
-    def rarer_share(self, deviations: float) -> float:
-        """Return the share of the rarer of two labels with so many standard deviations of its noise added."""
-        low, high = self.problem.response_range
-        share = (self.mean - low) / (high - low)
-        return max(min(share, 1.0 - share), 0.0) + deviations * self.error / (high - low)
-
     def constant(self) -> FloatArray:
         """Return the constant linear predictor, shape (1,)."""
         if self.found is not None:

@@ -32,7 +32,7 @@ def slack_at(loss: AbstractLoss, response: AbstractResponse) -> tuple[float, flo
     if not isinstance(response, MeanResponse):
         return loss.slack
     if loss.target_kind == "binary":
-        return _of_labels(loss, response.rarer_share(_ERRORS))
+        return _of_labels(loss, min(response.mean, 1.0 - response.mean), response.error)
     if not isinstance(loss, Poisson):
         return loss.slack
     hidden = max(min(response.error, 1.0), _LEAST_MEAN)
@@ -54,26 +54,28 @@ def slack_seen(loss: AbstractLoss, shares: Release | None) -> tuple[float, float
     """
     if shares is None:
         return loss.slack
-    rarer = max(float(shares.value.min()), 0.0) + _ERRORS * shares.sd
-    return _of_labels(loss, rarer / counting_part(shares.value, shares.sd))
+    counting = counting_part(shares.value, shares.sd)
+    return _of_labels(loss, float(shares.value.min()) / counting, shares.sd / counting)
 
 
-def _of_classes(loss: AbstractLoss, response: ClassShares) -> tuple[float, float]:
-    """Return the same of several classes, by the share of the rarest: in its direction curvature is least."""
-    even = 1.0 / response.shares.size
-    rarest = max(float(response.shares.min()), _RAREST) + _ERRORS * response.error
-    uneven = max(_USUAL * even / rarest, 1.0)
-    of_slope, of_curvature = loss.slack
-    return of_slope * math.sqrt(uneven), of_curvature * uneven
-
-
-def _of_labels(loss: AbstractLoss, rarer: float) -> tuple[float, float]:
-    """Return the same where the rarer of two labels has at most this share of the rows.
+def _of_labels(loss: AbstractLoss, share: float, error: float) -> tuple[float, float]:
+    """Return the same where the rarer of two labels has this share of the rows, with this noise.
 
     A logit's curvature is ``s (1 - s)`` where a share s is expected, and the squares of slopes are so on
     average: less than at even odds.
     """
-    share = min(max(rarer, _RAREST), 0.5)
-    uneven = max(_USUAL * 0.25 / (share * (1.0 - share)), 1.0)
+    rarer = min(max(max(share, 0.0) + _ERRORS * error, _RAREST), 0.5)
+    return _less_curved(loss, 4.0 * rarer * (1.0 - rarer))
+
+
+def _of_classes(loss: AbstractLoss, response: ClassShares) -> tuple[float, float]:
+    """Return the same of several classes, by the share of the rarest: in its direction curvature is least."""
+    rarest = max(float(response.shares.min()), _RAREST) + _ERRORS * response.error
+    return _less_curved(loss, response.shares.size * rarest)
+
+
+def _less_curved(loss: AbstractLoss, part: float) -> tuple[float, float]:
+    """Return the same where curvature is this part of that at even odds."""
+    uneven = max(_USUAL / part, 1.0)
     of_slope, of_curvature = loss.slack
     return of_slope * math.sqrt(uneven), of_curvature * uneven
