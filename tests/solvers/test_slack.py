@@ -89,6 +89,14 @@ def test_shares_are_those_of_the_rows_that_count():
     """With weights of a third on average two labels with 0.1 and 0.2333 are 0.3 and 0.7."""
     part = slack_seen(Logistic(), labels(0.1, 0.7 / 3.0, 1e-9))
     assert part == pytest.approx(slack_seen(Logistic(), labels(0.3, 0.7, 3e-9)))
+    rare = slack_seen(Logistic(), labels(0.02, 0.98 / 3.0 - 0.02 * 2.0 / 3.0, 1e-3))
+    assert rare[1] > 2.0
+    assert rare == pytest.approx(slack_seen(Logistic(), labels(0.06, 0.94, 3e-3)), rel=1e-6)
+
+
+def test_no_share_that_noise_made_large_is_rarer_than_half():
+    for share, error in ((0.45, 0.25), (0.5, 0.2), (0.1, 0.4)):
+        assert slack_seen(Logistic(), labels(share, 1.0 - share, error)) == Logistic().slack
 
 
 def test_without_a_look_labels_are_taken_for_even():
