@@ -31,7 +31,10 @@ FIELDS = [
 BOUNDS = {"uniform": 1.0, "three deviations": 3.0, "five deviations": 5.0}
 SLOPES, DELTA = np.array([1.0, -0.5]), 1e-6
 METHODS = {"pure": ("auto", 0.0), "gaussian": ("whitened", DELTA)}
-CELLS = ((300, 1.0), (300, 3.0), (500, 3.0), (1_000, 1.0), (1_250, 1.0), (1_500, 1.0), (3_000, 1.0))
+CELLS = (
+    *((300, 1.0), (300, 3.0), (500, 3.0), (1_000, 1.0), (1_250, 1.0), (1_500, 1.0), (3_000, 1.0)),
+    *((200, 10.0), (300, 5.0), (300, 10.0), (500, 10.0)),
+)
 
 
 def drawn(columns: str, rng: np.random.Generator, n: int, k: int) -> tuple[np.ndarray, float]:

@@ -91,6 +91,7 @@ def test_a_logit_of_few_rows_and_columns_spends_no_delta(n, columns):
         (few(relation=Relation.ADD_REMOVE), SMALL),
         (few(shares=ShareRule(unit="person")), SMALL),
         (few(500), Budget(1.0, 1e-3)),
+        (few(300), Budget(1.0, 1e-3)),
         (few(500), Budget.gdp(0.1)),
         (few(500), Budget.zcdp(0.01)),
     ],
@@ -104,6 +105,7 @@ def test_a_logit_of_few_rows_and_columns_spends_no_delta(n, columns):
         "relation",
         "unit",
         "delta",
+        "delta of few",
         "mu",
         "rho",
     ],
@@ -111,6 +113,14 @@ def test_a_logit_of_few_rows_and_columns_spends_no_delta(n, columns):
 def test_others_spend_it(problem, budget):
     """There Gaussian releases tell more, or pure ones cannot serve."""
     assert settle("auto", problem, budget, inference=True) == (USUAL, budget)
+
+
+@pytest.mark.parametrize("columns", [1, 3])
+def test_three_hundred_rows_are_few_whatever_the_budget(columns):
+    large = Budget(10.0, 1e-6)
+    assert settle("auto", few(300, columns), large, inference=True) == (SOLVER, Budget(10.0))
+    wide = few(301, columns), Budget(100.0, 1e-6)
+    assert settle("auto", *wide, inference=True) == (USUAL, wide[1])
 
 
 def test_delta_buys_something_from_where_epsilon_is_three_and_a_half_times_mu():

@@ -11,7 +11,7 @@ from scipy.stats import expon, norm
 from privfit.losses import Huber, Logistic, Poisson, SmoothedQuantile, Squared
 from privfit.losses.hinge import SmoothedHinge
 from privfit.losses.typical import USUAL_RESIDUAL
-from privfit.problem.plan import PlannedRelease
+from privfit.problem.plan import PlannedRelease, Release
 from privfit.solvers.counts import held_to_counts
 from privfit.solvers.pure_looks import labels_seen, looks_planned, suited_to_looks
 from privfit.solvers.residual_bounds import held_to_range
@@ -183,17 +183,37 @@ def test_a_look_at_labels_costs_a_fiftieth_of_epsilon_where_it_tells_anything(lo
     assert looks_planned(problem, 1.0) == looks_planned(problem, 50.0) == (("labels", 0.02),)
 
 
-def test_labels_are_seen_where_a_look_is_planned():
-    problem, release, asked = problem_of(Logistic()), look(np.zeros(42), 1e-3), []
+def seen_labels(shares, sd, kinds=("labels",)):
+    """Return what a look at labels says, where one is planned, and what was asked."""
+    planned, asked = PlannedRelease("labels", 2, 1.0, math.inf, sd, epsilon=1.0), []
 
     def released(kind, at):
         asked.append((kind, at.tolist()))
-        return release
+        return Release(planned, at, np.array(shares))
 
-    for remaining, seen in ((1, release), (0, None)):
-        oracle = SimpleNamespace(remaining=lambda kind, n=remaining: n * (kind == "labels"), release=released)
-        assert labels_seen(problem, oracle) is seen
-    assert asked == [("labels", [0.0])]
+    oracle = SimpleNamespace(remaining=lambda kind: int(kind in kinds), release=released)
+    return labels_seen(problem_of(Logistic()), oracle), asked
+
+
+def test_labels_are_seen_where_a_look_is_planned():
+    assert seen_labels((0.5, 0.5), 1e-3)[1] == [("labels", [0.0])]
+    assert seen_labels((0.5, 0.5), 1e-3, kinds=("counts", "residuals")) == (None, [])
+
+
+def test_both_shares_say_how_many_ones_there_are():
+    """Noise that made one label rarer than none and the other too frequent is halved in their difference."""
+    for shares, mean in (((0.9, 0.1), 0.1), ((0.93, 0.11), 0.09), ((0.2, 0.8), 0.8)):
+        seen, _ = seen_labels(shares, 0.1)
+        assert (seen.mean, seen.error) == pytest.approx((mean, 0.1 / math.sqrt(2.0)))
+        assert seen.sd == pytest.approx(math.sqrt(mean * (1.0 - mean)))
+    far, _ = seen_labels((-0.2, 1.3), 0.2)
+    assert (far.mean, far.sd) == (pytest.approx(1.25), 0.0)
+
+
+def test_shares_of_labels_are_those_of_the_rows_that_count():
+    """With weights of a third on average two labels with 0.2333 and 0.1 are 0.7 and 0.3."""
+    seen, _ = seen_labels((0.7 / 3.0, 0.1), 1e-9)
+    assert (seen.mean, seen.error) == pytest.approx((0.3, 3e-9 / math.sqrt(2.0)))
 
 
 EPSILONS = (0.01, 0.02, 0.07)

@@ -7,9 +7,8 @@ import pytest
 
 from privfit.losses import Logistic, Multinomial, Poisson
 from privfit.losses.hinge import SmoothedHinge
-from privfit.problem.plan import PlannedRelease, Release
 from privfit.solvers.response import ClassShares, MeanResponse
-from privfit.solvers.slack import slack_at, slack_seen
+from privfit.solvers.slack import slack_at
 
 from .simulated import problem_for
 
@@ -18,11 +17,6 @@ BOUND = 1000.0
 
 def problem_of(loss):
     return problem_for(loss, np.ones((10_000, 1)))
-
-
-def labels(zeros, ones, sd=0.0):
-    planned = PlannedRelease("labels", 2, 1.0, math.inf, sd, epsilon=1.0)
-    return Release(planned, np.zeros(1), np.array([zeros, ones]))
 
 
 def test_bounds_are_beside_what_is_usual_of_the_counts_that_were_released():
@@ -59,8 +53,6 @@ def test_a_rare_label_makes_curvature_and_slopes_smaller_beside_their_bounds(sha
         expected = pytest.approx((factors[0] * math.sqrt(uneven), factors[1] * uneven))
         for mean in (share, 1.0 - share):
             assert slack_at(loss, MeanResponse(problem_of(loss), mean, 0.4, error)) == expected
-        assert slack_seen(loss, labels(share, 1.0 - share, error)) == expected
-        assert slack_seen(loss, labels(1.0 - share, share, error)) == expected
 
 
 @pytest.mark.parametrize("error", [0.0, 0.01, 0.2])
@@ -80,25 +72,11 @@ def test_shares_that_noise_made_negative_are_as_large_as_it_or_one_in_ten_thousa
     for error, rarer in ((0.02, 0.04), (0.0, 1e-4)):
         uneven = 0.2 / (rarer * (1.0 - rarer))
         expected = pytest.approx((math.sqrt(uneven), uneven))
-        assert slack_seen(loss, labels(1.03, -0.03, error)) == expected
         assert slack_at(loss, MeanResponse(problem_of(loss), -0.03, 0.4, error)) == expected
         assert slack_at(loss, MeanResponse(problem_of(loss), 1.03, 0.4, error)) == expected
 
 
-def test_shares_are_those_of_the_rows_that_count():
-    """With weights of a third on average two labels with 0.1 and 0.2333 are 0.3 and 0.7."""
-    part = slack_seen(Logistic(), labels(0.1, 0.7 / 3.0, 1e-9))
-    assert part == pytest.approx(slack_seen(Logistic(), labels(0.3, 0.7, 3e-9)))
-    rare = slack_seen(Logistic(), labels(0.02, 0.98 / 3.0 - 0.02 * 2.0 / 3.0, 1e-3))
-    assert rare[1] > 2.0
-    assert rare == pytest.approx(slack_seen(Logistic(), labels(0.06, 0.94, 3e-3)), rel=1e-6)
-
-
 def test_no_share_that_noise_made_large_is_rarer_than_half():
     for share, error in ((0.45, 0.25), (0.5, 0.2), (0.1, 0.4)):
-        assert slack_seen(Logistic(), labels(share, 1.0 - share, error)) == Logistic().slack
-
-
-def test_without_a_look_labels_are_taken_for_even():
-    assert slack_seen(Logistic(), None) == Logistic().slack
-    assert slack_seen(Poisson(1.0, 5.0), None) == Poisson(1.0, 5.0).slack
+        seen = MeanResponse(problem_of(Logistic()), share, 0.5, error)
+        assert slack_at(Logistic(), seen) == Logistic().slack

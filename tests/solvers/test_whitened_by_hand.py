@@ -2,6 +2,7 @@
 
 import math
 from dataclasses import replace
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -21,7 +22,8 @@ from privfit.procedures.objective_perturbation import calibrate_spread, settled
 from privfit.solvers import WhitenedObjectivePerturbation
 from privfit.solvers.hessian_model import norm_limit
 from privfit.solvers.perturbation_rows import row_bound
-from privfit.solvers.slack import slack_seen
+from privfit.solvers.pure_looks import labels_seen
+from privfit.solvers.slack import slack_at
 from privfit.solvers.whitened_perturbation import (
     Whitening,
     expected_hessian,
@@ -131,13 +133,17 @@ def test_a_perturbed_minimiser_stands_for_a_gradient_with_the_noise_of_its_linea
     solution = SOLVER.run(problem, oracle)
     paid, final, (step,) = plan.solver_releases[-1].epsilon or math.inf, solution.problem, solution.steps
     looks = [release for release in oracle.released if release.planned.kind == "labels"]
-    slack = slack_seen(problem.loss, looks[0] if looks else None)
+    seen = labels_seen(problem, SimpleNamespace(remaining=lambda _: 1, release=lambda *_: looks[0]))
+    slack, center = slack_at(problem.loss, seen), np.zeros(3)
+    center[0] = math.log(seen.mean / (1.0 - seen.mean))
     whitening = Whitening.of(problem, oracle.released[0], paid, slack)
+    center = np.linalg.solve(whitening.basis, center)
     procedure, at = SOLVER.procedure(final, paid, whitening), step.release.at
     outcome = 0.5 * whitening.unit**2 * procedure.output_scale(final) if math.isfinite(paid) else 0.0
     assert step.release.sd == pytest.approx(math.hypot(procedure.spread, outcome) * 2.0)
-    np.testing.assert_allclose(step.gradient, -procedure.l2 * at, rtol=1e-9)
-    np.testing.assert_allclose(step.release.value, -(procedure.l2 * np.eye(3) + final.ridge) @ at, rtol=1e-9)
+    pull = -procedure.l2 * (at - center)
+    np.testing.assert_allclose(step.gradient, pull, rtol=1e-6)
+    np.testing.assert_allclose(step.release.value, pull - final.ridge @ at, rtol=1e-6)
     hessian = mean_curvature(final, whitening, at) * whitening.moment
     hessian += procedure.l2 * np.eye(3) + final.ridge
     np.testing.assert_allclose(step.preconditioner @ hessian, np.eye(3), atol=1e-9)

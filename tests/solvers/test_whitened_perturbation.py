@@ -30,6 +30,7 @@ from privfit.solvers import (
 )
 from privfit.solvers.hessian_model import norm_limit
 from privfit.solvers.perturbation_rows import row_bound
+from privfit.solvers.response import MeanResponse
 from privfit.solvers.whitened_perturbation import MOST_STRETCH, Whitening, perturbed
 
 from .simulated import plan_once, problem_for, rows
@@ -376,9 +377,10 @@ def test_with_few_positives_the_way_from_the_perturbed_minimiser_is_gone_to_its_
     assert np.all(np.abs(np.mean(off, axis=0)) < 0.6)
 
 
-def test_intervals_of_rare_events_are_as_long_as_those_of_the_exact_fit():
-    """Bread is asked on the way from a point that the method's ridge draws to even odds, where a logit of few
-    positives has more curvature: intervals were too short, whatever the budget."""
+def test_intervals_of_rare_events_are_as_long_as_those_of_the_exact_fit(monkeypatch):
+    """Bread is asked on the way from a point that the method's ridge may draw to even odds, where a logit of
+    few positives has more curvature: intervals were too short, whatever the budget."""
+    monkeypatch.setattr(MeanResponse, "constant", lambda _: np.zeros(1))
     n, rng = 50_000, np.random.default_rng(3)
     x = np.column_stack([np.ones(n), 0.2 * rng.normal(size=n).clip(-5.0, 5.0), rng.random(n) < 0.4])
     y = (rng.random(n) < 1.0 / (1.0 + np.exp(4.5 - x @ [0.0, 5.0, -0.5]))).astype(float)
@@ -572,3 +574,28 @@ def test_the_ridge_of_a_quantile_pulls_to_the_quantile_that_looks_show():
     private = pf.quantile("y ~ x", table, schema=schema, epsilon=4.0, delta=0.0, random_state=3)
     assert (private.bse < 0.02).all()
     assert np.abs(private.params["Intercept"] - 30.3) < 5.0 * private.bse["Intercept"]
+
+
+@pytest.mark.parametrize(
+    "loss",
+    [Logistic(), SmoothedQuantile(0.5, 1.0, least=0.01), Squared(2.0, adapts=True)],
+    ids=lambda loss: loss.name,
+)
+@pytest.mark.parametrize("constant", [True, False])
+def test_the_ridge_pulls_to_a_constant_where_there_is_one(monkeypatch, loss, constant):
+    """Without a constant the first column's coefficient would be drawn to the middle of the response."""
+    rng, n, asked, carry_out = np.random.default_rng(2), 50_000, [], Oracle.carry_out
+    x = np.column_stack([np.ones(n), rng.uniform(-1.0, 1.0, n)])
+    y = (rng.random(n) < 0.1).astype(float) if loss.target_kind == "binary" else rng.normal(0.7, 0.1, n)
+    problem = problem_for(loss, x)
+    problem = problem if constant else replace(problem, penalised=(True, True))
+
+    def watched(oracle, procedure, at):
+        asked.append((procedure.center, oracle.problem.basis))
+        return carry_out(oracle, procedure, at)
+
+    monkeypatch.setattr(Oracle, "carry_out", watched)
+    solved(problem, x, y, budget=Budget(10.0))
+    ((center, basis),) = asked
+    middle = (math.log(0.1 / 0.9) if loss.target_kind == "binary" else 0.7) if constant else 0.0
+    np.testing.assert_allclose(np.array(basis) @ center, [middle, 0.0], atol=0.05 if constant else 0.0)

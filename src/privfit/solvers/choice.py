@@ -10,9 +10,9 @@ from privfit.solvers.requirements import need_minimiser, need_sums
 from privfit.solvers.whitened import WhitenedGradientDescent
 from privfit.solvers.whitened_perturbation import WhitenedObjectivePerturbation
 
-_FEW, _LITTLE, _DELTA_BUYS = 3, 600.0, 3.5
-"""Most columns of a logit, and signal ``n mu`` times these, for which pure releases tell more than Gaussian
-ones; and the epsilon over mu from which on: with a larger delta Gaussian releases have less noise
+_FEW, _LITTLE, _FEW_ROWS, _DELTA_BUYS = 3, 600.0, 300, 3.5
+"""Most columns of a logit, and signal ``n mu`` times these, or rows, for which pure releases tell more than
+Gaussian ones; and the epsilon over mu from which on: with a larger delta Gaussian releases have less noise
 (`experiments/few_columns.py`)."""
 
 MOST_NOISE = 0.05
@@ -70,7 +70,8 @@ def _few(problem: Problem, budget: Budget) -> bool:
     """Return whether a logit within declared bounds has so few rows and columns that delta buys nothing."""
     if not problem.bounded or not isinstance(problem.loss, Logistic) or problem.size > _FEW:
         return False
-    little = problem.n_rows * budget.mu * problem.size <= _LITTLE
+    n = problem.n_rows
+    little = n <= _FEW_ROWS or n * budget.mu * problem.size <= _LITTLE
     return little and budget.epsilon >= _DELTA_BUYS * budget.mu
 
 

@@ -1,14 +1,18 @@
 """Looks at the response under pure budgets, for methods that release a minimiser once, without steps."""
 
+import math
+
 import numpy as np
 
 from privfit.problem.objective import Problem
 from privfit.problem.oracle import Oracle
-from privfit.problem.plan import Release, ReleaseKind
+from privfit.problem.plan import ReleaseKind
 from privfit.problem.schedule import signal_of
 from privfit.solvers.counts import has_counts, held_to_counts
 from privfit.solvers.geometry import Frame
+from privfit.solvers.histogram import counting_part
 from privfit.solvers.residual_bounds import has_bound, held_to_range, held_to_spread
+from privfit.solvers.response import MeanResponse
 from privfit.solvers.widths import has_widths, suited_to_response
 
 _LOOK, _MOST = 0.06, 0.2
@@ -47,9 +51,18 @@ def looks_planned(problem: Problem, epsilon: float) -> tuple[tuple[ReleaseKind, 
     return (("residuals", _LOOK),) if has_bound(problem) and signal * _LOOK >= _TO_SEE_ENDS else ()
 
 
-def labels_seen(problem: Problem, oracle: Oracle) -> Release | None:
-    """Return the shares of rows by label, where a look at them is planned."""
-    return oracle.release("labels", np.array(problem.start)) if oracle.remaining("labels") else None
+def labels_seen(problem: Problem, oracle: Oracle) -> MeanResponse | None:
+    """Return the share of the rows with the second label, where a look at labels is planned.
+
+    Both shares say it, that of the first label from the other side.
+    """
+    if not oracle.remaining("labels"):
+        return None
+    shares = oracle.release("labels", np.array(problem.start))
+    counting = counting_part(shares.value, shares.sd)
+    first, second = shares.value / counting
+    mean, error = 0.5 * (1.0 + second - first), shares.sd / counting / math.sqrt(2.0)
+    return MeanResponse(problem, mean, math.sqrt(max(mean * (1.0 - mean), 0.0)), error)
 
 
 def suited_to_looks(problem: Problem, oracle: Oracle, frame: Frame, *, unit: float) -> tuple[Problem, float]:

@@ -3,8 +3,6 @@
 import math
 
 from privfit.losses import AbstractLoss, Poisson
-from privfit.problem.plan import Release
-from privfit.solvers.histogram import counting_part
 from privfit.solvers.response import AbstractResponse, ClassShares, MeanResponse
 
 _ERRORS, _ERRORS_OF_VARIANCE = 2.0, 4.0
@@ -41,21 +39,6 @@ def slack_at(loss: AbstractLoss, response: AbstractResponse) -> tuple[float, flo
     usual = max(math.sqrt(mean), 0.5 * math.sqrt(certain))
     bounds = loss.constants
     return max(0.5 * bounds.slope / usual, 1.0), max(bounds.curvature / mean, 1.0)
-
-
-def slack_seen(loss: AbstractLoss, shares: Release | None) -> tuple[float, float]:
-    """Return `slack_at` for the shares of two labels, where a look shows them.
-
-    Parameters
-    ----------
-    loss : AbstractLoss
-    shares : Release or None
-        Of kind ``"labels"``.
-    """
-    if shares is None:
-        return loss.slack
-    counting = counting_part(shares.value, shares.sd)
-    return _of_labels(loss, float(shares.value.min()) / counting, shares.sd / counting)
 
 
 def _of_labels(loss: AbstractLoss, share: float, error: float) -> tuple[float, float]:

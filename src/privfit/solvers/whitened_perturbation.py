@@ -27,7 +27,7 @@ from privfit.solvers.perturbation_rows import row_bound
 from privfit.solvers.pure_looks import labels_seen, looks_planned, suited_to_looks
 from privfit.solvers.requirements import need_minimiser
 from privfit.solvers.residual_bounds import widest
-from privfit.solvers.slack import slack_seen
+from privfit.solvers.slack import slack_at
 from privfit.solvers.widths import narrowest
 
 METHOD = "WhitenedObjectivePerturbation()"
@@ -149,18 +149,20 @@ class WhitenedObjectivePerturbation(AbstractSolver):
         start = np.array(problem.start)
         epsilon = oracle.plan.solver_releases[-1].epsilon or math.inf
         moment = oracle.release("second_moment", start)
-        slack = slack_seen(problem.loss, labels_seen(problem, oracle))
+        labels = labels_seen(problem, oracle)
+        slack = slack_at(problem.loss, labels) if labels else problem.loss.slack
         whitening = Whitening.of(problem, moment, epsilon, slack)
-        problem, center = suited_to_looks(problem, oracle, whitening.frame, unit=whitening.unit)
+        problem, constant = suited_to_looks(problem, oracle, whitening.frame, unit=whitening.unit)
+        constant = float(labels.constant()[0]) if labels else constant
         final = perturbed(problem, whitening.basis)
         oracle.change_basis(final)
-        point = tuple(whitening.frame.constant(center).tolist())
-        procedure = replace(self.procedure(final, epsilon, whitening), center=point)
+        center = whitening.frame.constant(constant) if problem.has_intercept else np.zeros(problem.n_coef)
+        procedure = replace(self.procedure(final, epsilon, whitening), center=tuple(center.tolist()))
         release = oracle.carry_out(procedure, start)
         step = _as_gradient(final, procedure, release, whitening)
         changes = problem.loss.target_kind != "numeric"
         model = partial(_expected_bread, final, whitening) if changes else None
-        at = _optimum(final, step, whitening)
+        at = _optimum(final, step, whitening, center)
         return Solution(final, at, (step,), (), "one-step", model=model, moments=whitening.moments)
 
     def procedure(
@@ -318,16 +320,16 @@ def _outcome_noise(problem: Problem, procedure: PerturbedObjective, unit: float)
     return 2.0 * part * loss.constants.curvature * unit**2 * procedure.output_scale(problem)
 
 
-def _optimum(problem: Problem, step: Step, whitening: Whitening) -> FloatArray:
+def _optimum(problem: Problem, step: Step, whitening: Whitening, center: FloatArray) -> FloatArray:
     """Return about the point where the gradient leads that a perturbed minimiser stands for.
 
     Half-way to it a bread is asked. The ridge of the method makes the way long where curvature is small, as
-    with few positives. It is that of a model of the Hessian half-way, at most as long as the coefficients;
-    less of it is gone where noise may have made the coefficients, or where a step by the Hessian at the
-    minimiser is off by little beside the noise.
+    with few positives. It is that of a model of the Hessian half-way, at most as long as that from the
+    ridge's ``center`` (p,) to the minimiser; less of it is gone where noise may have made the latter, or
+    where a step by the Hessian at the minimiser is off by little beside the noise.
     """
     at, sd = step.release.at, step.release.sd
-    length = max(float(np.linalg.norm(at)), 1e-300)
+    length = max(float(np.linalg.norm(at - center)), 1e-300)
     noise = _SURE * sd * float(np.linalg.norm(step.preconditioner))
     here = _expected_bread(problem, whitening, at)
     move, hessian = step.preconditioner @ step.gradient, here
