@@ -10,7 +10,7 @@ from scipy import stats
 from privfit.data.source import ArraySource
 from privfit.inference.covariance import Bread
 from privfit.inference.infer import infer
-from privfit.inference.polish import GRADIENT_SHARES, HESSIAN_SHARES, bending, settle
+from privfit.inference.polish import GRADIENT_SHARES, HESSIAN_SHARES, bending, of_last_gradients
 from privfit.losses import ConcomitantHuber, Huber, Logistic, PseudoHuber
 from privfit.privacy.allowance import Allowance
 from privfit.privacy.budget import Budget
@@ -86,7 +86,7 @@ def test_a_last_point_beyond_the_reach_of_its_hessian_settles_nothing(loss, gamm
     assert bending(problem_for(loss, np.ones((100, 2))), np.zeros(2)) == pytest.approx(gamma)
     for length, lost in ((0.999 / gamma, False), (1.001 / gamma, True)):
         solution = quadratic([(0.0, length), (0.0, length)], loss=loss)
-        assert settle(solution, BREAD, EYE, np.full(2, 1e6))[1].tolist() == [lost, lost]
+        assert of_last_gradients(solution, BREAD, EYE, np.full(2, 1e6))[1].tolist() == [lost, lost]
 
 
 def test_the_scale_of_a_loss_stretches_its_reach():
@@ -101,17 +101,19 @@ def test_errors_of_linearisation_are_held_against_the_standard_error():
     directions, reach = np.array([[1.0, 0.0], [0.0, 2.0]]), np.array([1.0, 2.0])
     for factor, lost in ((1.01, False), (0.99, True)):
         sampling = (factor * reach * 1.6 * 0.01 / 0.5) ** 2
-        assert settle(solution, BREAD, directions, sampling)[1].tolist() == [lost, lost]
+        assert of_last_gradients(solution, BREAD, directions, sampling)[1].tolist() == [lost, lost]
     mixed = (np.array([1.01, 0.99]) * reach * 1.6 * 0.01 / 0.5) ** 2
-    assert settle(solution, BREAD, directions, mixed)[1].tolist() == [False, True]
+    assert of_last_gradients(solution, BREAD, directions, mixed)[1].tolist() == [False, True]
 
 
 def test_the_gradient_before_the_last_counts_where_its_point_is_near():
     tight = np.full(2, 1e-3**2)
-    near, near_unsettled = settle(quadratic([(0.0, 1e-3), (0.0, 1e-4)], sd=1e-3), BREAD, EYE, tight)
+    near, near_unsettled = of_last_gradients(
+        quadratic([(0.0, 1e-3), (0.0, 1e-4)], sd=1e-3), BREAD, EYE, tight
+    )
     assert np.diag(near.cov_noise) == pytest.approx(np.full(2, 1e-6 / 2))
     assert [step.release.at[1] for step in near.steps] == [1e-3, 1e-4]
-    far, far_unsettled = settle(quadratic([(0.0, 0.2), (0.0, 1e-4)], sd=1e-3), BREAD, EYE, tight)
+    far, far_unsettled = of_last_gradients(quadratic([(0.0, 0.2), (0.0, 1e-4)], sd=1e-3), BREAD, EYE, tight)
     assert np.diag(far.cov_noise) == pytest.approx(np.full(2, 1e-6))
     assert [step.release.at[1] for step in far.steps] == [1e-4]
     assert not near_unsettled.any()
@@ -124,7 +126,7 @@ def test_distances_that_noise_explains_are_allowed():
     for factor, count in ((0.99, 2), (1.01, 1)):
         near = (0.0, 0.999 * factor * allowed)
         solution = quadratic([(0.0, factor * allowed), near], sd=0.05, preconditioner=1.0)
-        found, unsettled = settle(solution, BREAD, EYE, tight)
+        found, unsettled = of_last_gradients(solution, BREAD, EYE, tight)
         assert np.diag(found.cov_noise) == pytest.approx(np.full(2, 0.05**2 / count))
         assert not unsettled.any()
 

@@ -12,13 +12,13 @@ from privfit.inference.agreement import widened
 from privfit.inference.arrival import (
     UNKNOWN,
     Turning,
-    bent_too_far,
     far_along,
     left_to_go,
     too_long,
     unfinished,
 )
-from privfit.inference.combine import Anchor, Estimate, anchor, last_iterate, one_step
+from privfit.inference.asked import Asked, ask
+from privfit.inference.combine import Estimate, anchor, last_iterate
 from privfit.inference.controls import (
     Shift,
     hidden_numbers,
@@ -28,31 +28,24 @@ from privfit.inference.controls import (
     spreads_within,
     uncontrolled,
 )
-from privfit.inference.covariance import Bread, average_hessian, bread_from, debiased, hidden, spread
+from privfit.inference.covariance import Bread, hidden, spread
 from privfit.inference.cut_counts import with_cuts
 from privfit.inference.cut_levels import may_be_cut
 from privfit.inference.cut_numbers import hidden_counts, numbers_may_be_cut
 from privfit.inference.density_slope import corrected
 from privfit.inference.ends import may_be_without_end
-from privfit.inference.exact_bread import exact_bread
 from privfit.inference.found import Found
-from privfit.inference.meat import least_multiple, meat_from, shortfall
-from privfit.inference.polish import GRADIENT_SHARES, HESSIAN_SHARES, polished, settle
-from privfit.inference.sandwich import residual_rows, sandwich, satterthwaite, with_tails, with_variance
+from privfit.inference.polish import GRADIENT_SHARES, HESSIAN_SHARES, of_last_gradients, polished
 from privfit.privacy.allowance import Allowance
 from privfit.problem.objective import Problem
 from privfit.problem.oracle import Oracle
 from privfit.problem.plan import PlannedRelease, Release
 from privfit.problem.schedule import planned_release
 from privfit.solvers.base import AbstractSolver, Solution, floored_inverse, keep_scale_positive
-from privfit.solvers.drawn import Drawn
 from privfit.solvers.self_concordance import turning_at
 
 _SMALLEST = math.sqrt(np.finfo(float).tiny / np.finfo(float).eps)
 """Unit in which a variance may underflow, to a standard error of 0."""
-
-_ROUNDS = 3
-"""Rounds in which the middle of a step is found."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,55 +136,41 @@ def infer(solution: Solution, oracle: Oracle, *, directions: FloatArray) -> Infe
     from_point = solution.report == "point"
     if from_point:
         solution = polished(solution, oracle)
-    around = anchor(solution.late) if solution.report == "one-step" else None
-    center = solution.theta if around is None or from_point else 0.5 * (around.theta + solution.theta)
-    oracle.sample(solution.part)
-    hessian, released = oracle.release_matrices(center)
-    bread = _bread(solution, [*solution.curvature, hessian])
-    meat = _meat(solution, bread, released)
-    on_the_way, at_end = _along_the_step(solution, bread, center)
-    rows = residual_rows(problem.n_rows, problem.n_coef)
-    sampling = sandwich(at_end, meat, rows)
-    cov_sampling = reported @ spread(debiased(sampling, at_end), at_end) @ reported.T
-    along = reported @ at_end.inverse
-    short, of_meat = shortfall(released, meat, along)
-    cov_sampling = with_variance(cov_sampling, short / rows)
-    unknown = hidden(reported, bread) | uncontrolled(problem, directions, bread, solution.at_bounds)
+    asked = ask(solution, oracle, half_way=not from_point)
+    cov_sampling, of_meat = asked.sampling_of(reported)
     if from_point:
-        estimate, astray = settle(solution, bread, reported, np.diag(cov_sampling))
+        estimate, astray = of_last_gradients(solution, asked.bread, reported, np.diag(cov_sampling))
     else:
-        estimate, astray = _along_steps(
-            solution, directions, bread=on_the_way, center=center, sampling=sampling
-        )
-    found = Found(estimate, bread, sampling)
-    unknown = unknown | astray | _may_be_far_off(solution, directions, found, oracle.released)
-    estimate = with_cuts(solution, found, meat, oracle.released)
-    estimate = corrected(estimate, problem, hessian=bread.matrix, center=center)
-    theta = keep_scale_positive(problem, estimate.theta, center)
-    cov_noise = reported @ spread(estimate.cov_noise, bread) @ reported.T
-    total = np.diag(cov_sampling + cov_noise)
-    shifts = hidden_slopes(problem, bread, solution.at_bounds)
-    of_row = rows * sampling
-    far = shifted(shifts, directions / unit[:, None], bread=at_end, sampling=of_row, total=total)
-    unknown |= far.any(axis=0) | (unit < _SMALLEST)
-    if around is not None:
-        unknown |= bent_too_far(around, reported, bread=bread, on_the_way=on_the_way, variance=total)
-    dof = satterthwaite(
-        reported,
-        bread=at_end,
-        meat=meat,
-        of_meat=np.stack([of_meat, meat.variance(along)]),
-        sampling=sampling,
-        total=total,
-        rows=rows,
+        estimate, astray = _along_steps(solution, directions, asked)
+    found = Found(estimate, asked.bread, asked.sampling)
+    unknown = hidden(reported, asked.bread) | uncontrolled(
+        problem, directions, asked.bread, solution.at_bounds
     )
-    dof, joint_dof = with_tails(dof, estimate.steps, np.diag(cov_noise) / total)
-    cov_noise[unknown], cov_noise[:, unknown] = 0.0, 0.0
-    cov_noise[unknown, unknown] = np.inf
-    freedom = (np.where(unknown, np.inf, each) for each in (dof, joint_dof))
-    covariances = (_times(unit, each) for each in (cov_sampling, cov_noise))
-    hiding = _hiding(solution, bread, [shifts[k] for k in np.flatnonzero(far.any(axis=1))])
-    return Inference(*_parameter(problem, theta), *covariances, *freedom, hiding=hiding)
+    unknown = unknown | astray | _may_be_far_off(solution, directions, found, oracle.released)
+    estimate = with_cuts(solution, found, asked.meat, oracle.released)
+    estimate = corrected(estimate, problem, hessian=asked.bread.matrix, center=asked.center)
+    cov_noise = reported @ spread(estimate.cov_noise, asked.bread) @ reported.T
+    total = np.diag(cov_sampling + cov_noise)
+    shifts = hidden_slopes(problem, asked.bread, solution.at_bounds)
+    of_row, along = asked.rows * asked.sampling, directions / unit[:, None]
+    far = shifted(shifts, along, bread=asked.at_end, sampling=of_row, total=total)
+    unknown = unknown | far.any(axis=0) | (unit < _SMALLEST) | asked.bent_too_far(reported, total)
+    freedom = asked.freedom(reported, estimate, of_meat=of_meat, noise=np.diag(cov_noise), total=total)
+    theta = keep_scale_positive(problem, estimate.theta, asked.center)
+    return Inference(
+        *_parameter(problem, theta),
+        *(_times(unit, each) for each in (cov_sampling, _without(unknown, cov_noise))),
+        *(np.where(unknown, np.inf, each) for each in freedom),
+        hiding=_hiding(solution, asked.bread, [shifts[k] for k in np.flatnonzero(far.any(axis=1))]),
+    )
+
+
+def _without(unknown: NDArray[np.bool_], cov_noise: FloatArray) -> FloatArray:
+    """Return the covariance with infinite variances, and no covariances, of unknown coefficients."""
+    found = cov_noise.copy()
+    found[unknown], found[:, unknown] = 0.0, 0.0
+    found[unknown, unknown] = np.inf
+    return found
 
 
 def _may_be_far_off(
@@ -210,10 +189,10 @@ def _hiding(solution: Solution, bread: Bread, shifts: Sequence[Shift]) -> tuple[
 
 
 def _along_steps(
-    solution: Solution, directions: FloatArray, *, bread: Bread, center: FloatArray, sampling: FloatArray
-) -> tuple[Estimate, np.ndarray]:
+    solution: Solution, directions: FloatArray, asked: Asked
+) -> tuple[Estimate, NDArray[np.bool_]]:
     """Return the estimate that a solver's steps lead to, and along which directions they may not arrive."""
-    problem = solution.problem
+    problem, bread, sampling = solution.problem, asked.on_the_way, asked.sampling
     if solution.report == "last":
         estimate = unfinished(last_iterate(solution, bread), solution, bread)
         return estimate, np.full(len(directions), not estimate.arrived)
@@ -222,45 +201,7 @@ def _along_steps(
     estimate = widened(solution.late, bread, solution.bend, turning, of_gradients)
     astray = not estimate.arrived or (solution.model is None and too_long(estimate, bread, sampling))
     astray = astray or left_to_go(solution.steps, estimate, bread, turning)
-    behind = _left_behind(
-        problem, directions, estimate=estimate, bread=bread, center=center, sampling=sampling
-    )
-    return estimate, behind | astray
-
-
-def _bread(solution: Solution, hessians: Sequence[Release]) -> Bread:
-    problem = solution.problem
-    if solution.bound is None:
-        return bread_from(problem, hessians, solution.expected)
-    hessian, _ = average_hessian(problem, hessians)
-    return exact_bread(hessian + problem.ridge, solution.bound, problem.loss.constants.curvature)
-
-
-def _meat(solution: Solution, bread: Bread, released: Release) -> Drawn:
-    problem = solution.problem
-    least, shared = least_multiple(problem.loss, solution.dispersion), not problem.shares.plain
-    return meat_from(released, bread, problem.n_linear, least=least, shared=shared)
-
-
-def _along_the_step(solution: Solution, bread: Bread, center: FloatArray) -> tuple[Bread, Bread]:
-    """Return the bread half-way of the step and at its end, as a model moves it there from ``center``.
-
-    Of the way what noise explains does not count. Without a model both are the bread itself.
-    """
-    model = solution.model
-    if model is None:
-        return bread, bread
-    here, around, half = model(center), anchor(solution.late), bread
-    for _ in range(_ROUNDS):
-        half = bread.moved(here, model(around.theta + 0.5 * _way(around, half)))
-    return half, bread.moved(here, model(around.theta + _way(around, half)))
-
-
-def _way(around: Anchor, bread: Bread) -> FloatArray:
-    """Return the step from late points, (q,), less the part of it that noise explains."""
-    step = one_step(around, bread)
-    way = step.theta - around.theta
-    return max(1.0 - float(np.trace(step.cov_noise)) / max(float(way @ way), 1e-300), 0.0) * way
+    return estimate, _left_behind(problem, directions, estimate, asked) | astray
 
 
 def _unit_of(directions: FloatArray) -> FloatArray:
@@ -293,23 +234,17 @@ def _turning(problem: Problem, bread: Bread, sampling: FloatArray) -> Turning:
 
 
 def _left_behind(
-    problem: Problem,
-    directions: FloatArray,
-    *,
-    estimate: Estimate,
-    bread: Bread,
-    center: FloatArray,
-    sampling: FloatArray,
-) -> np.ndarray:
+    problem: Problem, directions: FloatArray, estimate: Estimate, asked: Asked
+) -> NDArray[np.bool_]:
     """Return which reported coefficients, (k,), are of levels or slopes within them that are `far_along`."""
     rate, first = problem.loss.turning(0.0), int(problem.has_intercept)
     if not any(problem.indicators[first:]) or rate == 0.0 or problem.loss.n_outputs > 1:
-        return np.zeros(len(directions), dtype=bool)
+        return np.zeros(len(directions), dtype=np.bool_)
     units = {place: 1.0 for place in range(first, problem.n_coef) if problem.indicators[place]}
-    units |= spreads_within(problem, bread)
+    units |= spreads_within(problem, asked.on_the_way)
     places = np.array(list(units), dtype=np.intp)
     along = in_parameter(problem, np.array(list(units.values()))[:, None] * np.eye(problem.n_coef)[places])
-    far = far_along(estimate, center, along=along, rate=rate, sampling=sampling)
+    far = far_along(estimate, asked.center, along=along, rate=rate, sampling=asked.sampling)
     return (directions[:, places[far]] != 0.0).any(axis=1)
 
 

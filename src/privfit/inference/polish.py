@@ -62,7 +62,7 @@ def polished(solution: Solution, oracle: Oracle) -> Solution:
     return replace(solution, theta=theta, steps=tuple(steps), report="one-step")
 
 
-def settle(
+def of_last_gradients(
     solution: Solution, bread: Bread, directions: FloatArray, sampling: FloatArray
 ) -> tuple[Estimate, np.ndarray]:
     """Return the estimate from the last two gradients, or from the last one where the other is too far.
