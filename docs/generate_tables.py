@@ -1148,6 +1148,7 @@ def private_unit() -> str:
             "a row" if row["unit"] == "row" else "a person",
             "persons" if (row["unit"], row["rows_per_unit"]) == ("zper", "1") else "rows",
             row["epsilon"],
+            f"{float(row['delta']):g}",
             f"{int(row['units']):,}",
             f"{100 * float(row['coverage']):.1f} %",
             row["median_width_ratio"],
@@ -1156,7 +1157,7 @@ def private_unit() -> str:
         ]
         for row in rows("experiments/results/private_unit.csv")
     ]
-    header = ["model", "protected", "alike", "ε", "units", "coverage", "width", "noise", "difference"]
+    header = ["model", "protected", "alike", "ε", "δ", "units", "coverage", "width", "noise", "difference"]
     return table(header, body)
 
 

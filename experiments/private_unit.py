@@ -4,6 +4,7 @@ The RAND Health Insurance Experiment has a row for each person and year: 20,190 
 table stands for the population: every repetition draws as many people from it, with replacement and with all
 their rows, and fits them with fresh noise. The rates say how often the 95 % interval holds the coefficient of
 the non-private fit to the whole table, and how wide it is relative to the cluster-robust one of statsmodels.
+delta = 1e-6, and 0 for people.
 
     python experiments/private_unit.py --data FOLDER     # FOLDER holds rand_hie_full.csv.gz
 
@@ -28,10 +29,10 @@ SCHEMA = pf.Schema.from_toml(HERE / "schemas" / "rand_hie.toml")
 ROWS = pf.Schema(dict(SCHEMA.items()))
 TERMS = "logc + xage + female + disea"
 MODELS = {"logit": (pf.logit, "visited"), "ols": (pf.ols, "mdvis")}
-UNITS = ((False, 1), (True, 1), (True, 5))
+UNITS = ((False, 1, 1e-6), *product((True,), (1, 5), (1e-6, 0.0)))
 EPSILONS = (1.0, 4.0)
 FIELDS = [
-    "model", "unit", "rows_per_unit", "epsilon", "units", "repetitions", "coverage", "infinite",
+    "model", "unit", "rows_per_unit", "epsilon", "delta", "units", "repetitions", "coverage", "infinite",
     "median_width_ratio", "median_noise_share", "largest_difference",
 ]  # fmt: skip
 
@@ -71,7 +72,7 @@ def reference(
 
 
 def study(
-    model: str, table: pd.DataFrame, *, unit: bool, rows_per_unit: int, epsilon: float, repetitions: int
+    model: str, table: pd.DataFrame, *, unit: bool, rows_per_unit: int, budget: pf.Budget, repetitions: int
 ) -> dict[str, object]:
     """Return a row of the results."""
     fit, response = MODELS[model]
@@ -81,9 +82,7 @@ def study(
     params, bse = reference(model, table, unit=unit, rows_per_unit=rows_per_unit)
     held, widths, shares = [], [], []
     for seed in range(repetitions):
-        private = fit(
-            formula, resampled(table, seed), epsilon=epsilon, delta=1e-6, random_state=seed, **options
-        )
+        private = fit(formula, resampled(table, seed), budget=budget, random_state=seed, **options)
         interval = private.conf_int()
         held.append((interval["lower"] <= exact.params) & (exact.params <= interval["upper"]))
         widths.append((interval["upper"] - interval["lower"]) / (2 * 1.959964 * bse))
@@ -93,7 +92,8 @@ def study(
         "model": model,
         "unit": "zper" if unit else "row",
         "rows_per_unit": rows_per_unit,
-        "epsilon": epsilon,
+        "epsilon": budget.epsilon,
+        "delta": budget.delta,
         "units": exact.nobs,
         "repetitions": repetitions,
         "coverage": round(float(np.mean(held)), 4),
@@ -113,12 +113,12 @@ def main() -> None:
     parser.add_argument("--repetitions", type=int, default=100)
     parser.add_argument("--out", type=Path, default=HERE / "results" / "private_unit.csv")
     arguments = parser.parse_args()
-    rows, table = read(arguments.data), ResultsTable(arguments.out, FIELDS, 4)
-    for model, (unit, rows_per_unit), epsilon in product(MODELS, UNITS, EPSILONS):
-        if table.lacks(model, "zper" if unit else "row", rows_per_unit, epsilon):
+    rows, table = read(arguments.data), ResultsTable(arguments.out, FIELDS, 5)
+    for model, (unit, rows_per_unit, delta), epsilon in product(MODELS, UNITS, EPSILONS):
+        if table.lacks(model, "zper" if unit else "row", rows_per_unit, epsilon, delta):
             table.add(
                 study(
-                    model, rows, unit=unit, rows_per_unit=rows_per_unit, epsilon=epsilon,
+                    model, rows, unit=unit, rows_per_unit=rows_per_unit, budget=pf.Budget(epsilon, delta),
                     repetitions=arguments.repetitions,
                 )
             )  # fmt: skip

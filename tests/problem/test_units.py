@@ -96,6 +96,22 @@ def test_no_person_exceeds_the_sensitivity_with_classes(kind, which, rng):
     check(CLASSES, kind, which, 1, rng)
 
 
+@pytest.mark.parametrize("which", [0, 2], ids=["encoded", "skewed"])
+def test_the_hessian_of_a_person_has_a_trace_within_the_largest_curvature(which, rng):
+    """On which the determinants of a perturbed objective rest, however many directions the rows have."""
+    problem = make_problem(Logistic(), n_rows=N, shares=ShareRule("id", 1, WEIGHTS))
+    if which:
+        problem = replace(problem, basis=bases()[which], norm_bound=2.0, amplification=40.0)
+    persons, largest = people(problem, rng, 50, count=40), 0.0
+    for at in (np.zeros(P), 0.1 * rng.normal(size=P)):
+        for person in persons:
+            hessian = problem.mean(
+                "hessian", query_total(problem, "hessian", at)(table_of(problem, [person], rng))
+            )
+            largest = max(largest, np.trace(hessian) * N / problem.smoothness)
+    assert 0.3 < largest <= 1.0
+
+
 @pytest.mark.parametrize("kind", OF_ANY)
 def test_a_person_with_more_rows_than_a_chunk_does_not_either(kind, rng):
     check(Logistic(), kind, 0, 1, rng, longest=CHUNK_ROWS + 5)

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from scipy.special import gammaln, logsumexp
 
+from privfit.data.shares import ShareRule
 from privfit.data.source import ArraySource
 from privfit.errors import PlanViolation
 from privfit.losses import Huber, Logistic
@@ -89,14 +90,55 @@ def test_the_determinants_attain_their_bound():
     assert 0.3 * (1 - 1e-6) < determinant_loss(Landscape.of(ridged)) <= 0.3
 
 
-def test_the_loss_of_the_determinants_is_rounded_up(rng):
+@pytest.mark.parametrize("directions", [1, 7])
+def test_the_loss_of_the_determinants_is_rounded_up(rng, directions):
     """A claim of privacy is at least what is proven, however its logarithm is computed."""
     bare = Landscape.of(problem_of(Huber(1.0), n=10, l2=0.05, norm_bound=1.0, p=1))
     for curvature, l2 in 10.0 ** rng.uniform(-4.0, 4.0, size=(300, 2)):
-        quotient = Decimal(curvature) / (10 * Decimal(l2))
-        exact = (1 + quotient).ln()
-        found = Decimal(determinant_loss(replace(bare, curvature=float(curvature), l2=float(l2))))
-        assert exact < found < exact * (1 + Decimal("3e-12"))
+        quotient = Decimal(curvature) / (10 * directions * Decimal(l2))
+        exact = directions * (1 + quotient).ln()
+        given = replace(bare, curvature=float(curvature), l2=float(l2), directions=directions)
+        assert exact < Decimal(determinant_loss(given)) < exact * (1 + Decimal("3e-12"))
+
+
+def of_units(problem):
+    return replace(problem, shares=ShareRule(unit="person"))
+
+
+def test_the_rows_of_a_unit_have_curvature_in_all_directions(rng):
+    """Against random units of up to seven rows beside others; attained by rows along the axes."""
+    problem = of_units(problem_of(Logistic(), n=10, l2=0.02, norm_bound=2.0, p=4))
+    landscape = Landscape.of(problem)
+    assert (landscape.directions, Landscape.of(replace(problem, shares=ShareRule())).directions) == (4, 1)
+    bound, others = determinant_loss(landscape), rng.normal(size=(9, 4))
+    for count in rng.integers(1, 8, size=500):
+        rows = rng.normal(size=(count, 4))
+        rows *= 2.0 / np.linalg.norm(rows, axis=1, keepdims=True)
+        added = 0.25 * (rows.T * rng.dirichlet(np.ones(count))) @ rows / 10
+        without = 0.02 * np.eye(4) + rng.uniform(0.0, 0.1) * others.T @ others / 10
+        larger = np.linalg.slogdet(without + added)[1] - np.linalg.slogdet(without)[1]
+        assert 0.0 <= larger <= bound
+    even = 0.25 * 4.0 * np.eye(4) / 4 / 10
+    most = np.linalg.slogdet(0.02 * np.eye(4) + even)[1] - 4.0 * math.log(0.02)
+    assert most == pytest.approx(bound, rel=1e-9)
+    assert bound > 1.5 * determinant_loss(replace(landscape, directions=1))
+    ridged = replace(landscape, l2=ridge_for(landscape, 0.3))
+    assert 0.3 * (1 - 1e-6) < determinant_loss(ridged) <= 0.3
+
+
+def test_no_gaussian_term_hides_a_unit():
+    problem = problem_of(Logistic(), n=1000)
+    for delta in (1e-6, 0.0):
+        l2, spread = settled(
+            Landscape.of(of_units(problem)), epsilon=0.98, delta=delta, curvature_share=0.5, least=0.0
+        )
+        mechanism = PerturbedObjective(1.0, delta, l2, spread, 0.01, 10.0)
+        assert mechanism.planned(problem).delta == delta
+        if delta == 0.0:
+            assert mechanism.planned(of_units(problem)).epsilon == 1.0
+        else:
+            with pytest.raises(PlanViolation, match="not that of a unit"):
+                mechanism.planned(of_units(problem))
 
 
 # mu, epsilon, loss of the determinants, directions of the rows, stretch of the others along a direction

@@ -10,6 +10,7 @@ import pytest
 from scipy import stats
 
 import privfit as pf
+from privfit.data.shares import ShareRule
 from privfit.data.source import ArraySource
 from privfit.errors import Incompatible, PlanViolation
 from privfit.inference.infer import estimate_only, infer
@@ -97,27 +98,32 @@ def test_plans_are_within_the_budget_and_use_it_up(loss, budget, inference):
         assert len(oracle.released) == len(plan.releases)
 
 
-def test_the_privacy_loss_of_an_outcome_is_within_the_claim():
+@pytest.mark.parametrize("together", [1, 4])
+def test_the_privacy_loss_of_an_outcome_is_within_the_claim(together):
     """The density of the exact minimiser, for neighbours that differ in random and in the worst rows.
 
     ``log p(phi) = -norm(b) / scale + log det H`` with ``b = -grad F(phi)``. The claim holds for all, and at
-    least 80 % of it is real: a row at the bound in the direction of b, with the largest slope of either sign.
+    least 80 % of it is real: a row at the bound in the direction of b, with the largest slope of either sign;
+    and so of several rows of one person.
     """
     rng, n, p = np.random.default_rng(3), 30, 3
     base = np.column_stack([np.ones(n), rng.normal(size=(n, p - 1))])
     responses = base @ [0.5, -1.0, 0.7] + 0.5 * rng.normal(size=n)
     problem = problem_for(Huber(0.8), base, l2=0.01)
+    problem = replace(problem, shares=ShareRule(unit="person")) if together > 1 else problem
     final = perturbed(problem, np.array([[0.6, 0.1, 0.0], [0.0, 1.5, -0.4], [0.2, 0.0, 3.0]]))
     procedure = SOLVER.procedure(final, 1.0)
     ridge = procedure.l2 * np.eye(p) + final.ridge
+    share = np.concatenate([np.full(together, 1.0 / together), np.ones(n - 1)])
 
     def linear_term(x, y, phi):
         z, weight = turned(final, x)
-        return -((weight * np.clip(z @ phi - y, -0.8, 0.8)) @ z / n + ridge @ phi)
+        slopes = share[-len(x) :] * weight * np.clip(z @ phi - y, -0.8, 0.8)
+        return -(slopes @ z / n + ridge @ phi)
 
     def log_density(x, y, phi):
         z, weight = turned(final, x)
-        curved = weight * (np.abs(z @ phi - y) <= 0.8)
+        curved = share * weight * (np.abs(z @ phi - y) <= 0.8)
         hessian = (z * curved[:, None]).T @ z / n + ridge
         return -np.linalg.norm(linear_term(x, y, phi)) / procedure.spread + np.linalg.slogdet(hessian)[1]
 
@@ -129,8 +135,10 @@ def test_the_privacy_loss_of_an_outcome_is_within_the_claim():
         found = []
         for sign in (-1.0, 1.0):
             for row in (along, 1e6 * rng.normal(size=p), 1e-3 * rng.normal(size=p), np.eye(p)[0]):
-                x, y = base.copy(), responses.copy()
-                x[0], y[0] = row, sign * 1e12 if rng.random() < 0.7 else rng.normal()
+                own = row * rng.uniform(0.5, 1.5, size=(together, 1)) if rng.random() < 0.5 else row
+                x = np.concatenate([np.broadcast_to(own, (together, p)), base[1:]])
+                own = sign * 1e12 if rng.random() < 0.7 else rng.normal(size=together)
+                y = np.concatenate([np.broadcast_to(own, together), responses[1:]])
                 found.append(log_density(x, y, phi))
         worst = max(worst, np.ptp(found))
     assert 0.8 * procedure.epsilon <= worst <= procedure.epsilon - procedure.output_epsilon

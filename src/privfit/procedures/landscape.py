@@ -41,7 +41,8 @@ class Landscape:
     slope : float
         Bound on the norm of a row's gradient, ridge excluded.
     curvature : float
-        Bound on the largest eigenvalue of a row's Hessian, ridge excluded.
+        Bound on the trace of a row's Hessian, ridge excluded. What is said of a row holds for the rows of a
+        privacy unit together.
     l2 : float
         Second derivative of the ridge, the same in all directions.
     sensitivity : float
@@ -57,6 +58,8 @@ class Landscape:
     stretch : float
         Bound on how much longer than in these coordinates rows and points may be, together, in those that
         predictors are computed in.
+    directions : int
+        In how many directions a row can have curvature: 1, but all for the rows of a unit together.
     """
 
     size: int
@@ -69,6 +72,7 @@ class Landscape:
     tilt: float = 0.0
     penalty: float = 0.0
     stretch: float = 1.0
+    directions: int = 1
 
     @classmethod
     def of(
@@ -90,6 +94,7 @@ class Landscape:
             tilt=tilt,
             penalty=penalty,
             stretch=stretch,
+            directions=1 if problem.unit is None else problem.size,
         )
 
     @property

@@ -9,12 +9,18 @@ row x by row z.
 
 *Determinants.* A row adds a matrix of rank one, ``aa'/n`` with ``|a|² <= h``, to a Hessian that is at least
 ``l2 I`` without it. So ``det H_S / det H_S'`` is a quotient of two numbers between 1 and ``1 + h / (n
-l2)``, and its logarithm is at most ``J = log(1 + h / (n l2))`` in absolute value.
+l2)``, and its logarithm is at most ``J = log(1 + h / (n l2))`` in absolute value. The rows of a privacy unit
+have shares that sum to 1 at most, so together they add ``A/n``, A positive semi-definite with a trace of at
+most h. With the Hessian M without them, the determinant is ``det(I + M^(-1/2) A M^(-1/2) / n)`` times as
+large: the product of ``1 + λ_k`` over the r directions that a unit can have curvature in, all of them, and
+``Σ λ_k <= h / (n l2)``. It is at most ``(1 + h / (r n l2))**r``, as logarithms are concave: J is ``r log(1 +
+h / (r n l2))``.
 
 *Noise.* ``∇F_S - ∇F_S' = v`` with ``v = s x + t z`` and ``s, t`` in fixed intervals around 0, so v lies in
 a parallelogram around 0 with sides of at most ``2 L / n``, and ``|v| <= D = 2 L / n``. For noise of density
 ``exp(-|b| / scale)`` the log ratio is at most ``D / scale``, hence ``ε = D / scale + J`` in all (Chaudhuri,
-Monteleoni and Sarwate 2011, theorem 9, have ``2 J``).
+Monteleoni and Sarwate 2011, theorem 9, have ``2 J``). That asks nothing of v but its length, so it holds for
+units, whose v is a mean of such and of shorter ones.
 
 *Gaussian noise.* In the coordinate b the hockey-stick divergence is at most the integral of ``max(0, ν(b) -
 exp(ε - J) ν(b - v(b)))``. Since ``|b - v|²`` is convex in v it is at most the sum of that over the four
@@ -69,12 +75,14 @@ _RADIAL_LATTICE = 2.0**-50
 
 def determinant_loss(landscape: Landscape) -> float:
     """Return J, the privacy loss that the determinants contribute at most."""
-    return math.log1p(landscape.curvature / (landscape.n_rows * landscape.l2)) * (1.0 + 1e-12)
+    r = landscape.directions
+    return r * math.log1p(landscape.curvature / (r * landscape.n_rows * landscape.l2)) * (1.0 + 1e-12)
 
 
 def ridge_for(landscape: Landscape, loss: float) -> float:
     """Return the ridge with which `determinant_loss` is at most ``loss``."""
-    return landscape.curvature / (landscape.n_rows * math.expm1(loss)) * (1.0 + 1e-9)
+    r = landscape.directions
+    return landscape.curvature / (r * landscape.n_rows * math.expm1(loss / r)) * (1.0 + 1e-9)
 
 
 def settled(
@@ -150,7 +158,7 @@ class PerturbedObjective(AbstractProcedure):
 
     Notes
     -----
-    *Guarantee.* (epsilon, delta)-differential privacy under replacement of a row, see the module.
+    *Guarantee.* (epsilon, delta)-differential privacy under replacement of a row, or for delta = 0 of a unit.
     """
 
     epsilon: float
@@ -214,6 +222,8 @@ class PerturbedObjective(AbstractProcedure):
         size, sensitivity = problem.size, landscape.sensitivity
         if not self.noisy:
             return PlannedRelease("perturbed_minimiser", size, sensitivity, math.inf, 0.0)
+        if self.delta > 0 and landscape.directions > 1:
+            raise PlanViolation("a Gaussian linear term hides the replacement of a row, not that of a unit")
         left = math.nextafter(self.epsilon - self.output_epsilon - determinant_loss(landscape), -math.inf)
         if self.delta > 0:
             kept = profile_delta(gaussian_mu(size, sensitivity, self.spread), left) <= self.delta

@@ -67,12 +67,15 @@ def perturbable(problem: Problem) -> bool:
 
 
 def _few(problem: Problem, budget: Budget) -> bool:
-    """Return whether a logit within declared bounds has so few rows and columns that delta buys nothing."""
-    if not problem.bounded or not isinstance(problem.loss, Logistic) or problem.size > _FEW:
+    """Return whether a logit within declared bounds has so few rows and columns that delta buys nothing.
+
+    Of units of several rows there is no such study.
+    """
+    if not problem.bounded or not isinstance(problem.loss, Logistic) or problem.unit is not None:
         return False
     n = problem.n_rows
     little = n <= _FEW_ROWS or n * budget.mu * problem.size <= _LITTLE
-    return little and budget.epsilon >= _DELTA_BUYS * budget.mu
+    return little and problem.size <= _FEW and budget.epsilon >= _DELTA_BUYS * budget.mu
 
 
 def _clear(problem: Problem, epsilon: float) -> bool:

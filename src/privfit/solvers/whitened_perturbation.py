@@ -3,7 +3,7 @@
 import math
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import final
+from typing import ClassVar, final
 
 import numpy as np
 
@@ -98,10 +98,10 @@ class WhitenedObjectivePerturbation(AbstractSolver):
 
     Notes
     -----
-    *Guarantee.* epsilon-differential privacy under replacement of a row, by composition of a matrix, looks
-    and a perturbed minimiser, whose bounds on slopes are functions of earlier releases. The coordinates are a
-    function of the released matrix; the Mallows weights bound every row in them, so that the cost of the
-    minimiser is known beforehand.
+    *Guarantee.* epsilon-differential privacy under replacement of a row, or of a unit of several rows, by
+    composition of a matrix, looks and a perturbed minimiser, whose bounds on slopes are functions of earlier
+    releases. The coordinates are a function of the released matrix; the Mallows weights bound every row in
+    them, so that the cost of the minimiser is known beforehand.
 
     References
     ----------
@@ -112,6 +112,8 @@ class WhitenedObjectivePerturbation(AbstractSolver):
     geometry_share: float = 0.05
     curvature_share: float = 0.15
     output_share: float = 0.04
+
+    sums_rows: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         in_range(0.0, 0.5, closed="neither", geometry_share=self.geometry_share)
