@@ -699,7 +699,7 @@ def multinomial() -> str:
         [
             row["classes"],
             f"{int(row['n']):,}",
-            row["mu"],
+            row["budget"].replace("mu", "μ").replace("epsilon", "pure ε"),
             f"`{row['solver']}`",
             f"{100 * float(row['coverage']):.1f} %",
             f"{100 * float(row['coverage_non_private']):.1f} %",
@@ -708,7 +708,9 @@ def multinomial() -> str:
         ]
         for row in rows("experiments/results/multinomial_coverage.csv")
     ]
-    return table(["classes", "n", "μ", "solver", "coverage", "without noise", "noise", "error ratio"], body)
+    return table(
+        ["classes", "n", "budget", "solver", "coverage", "without noise", "noise", "error ratio"], body
+    )
 
 
 def multinomial_accuracy() -> str:

@@ -19,7 +19,7 @@ from resumable import ResultsTable
 
 RESULTS = Path(__file__).parent / "results" / "multinomial_coverage.csv"
 FIELDS = [
-    "classes", "n", "mu", "solver", "repetitions", "coverage", "lowest", "highest", "median_width",
+    "classes", "n", "budget", "solver", "repetitions", "coverage", "lowest", "highest", "median_width",
     "noise_share", "infinite", "rmse_over_non_private",
     "coverage_non_private",
 ]  # fmt: skip
@@ -27,27 +27,32 @@ COEFFICIENTS = np.array(
     [[0.3, 1.0, -0.5, 0.2], [-0.2, -0.5, 0.4, 0.8], [0.0, 0.5, 0.5, -1.0], [-0.5, -0.3, -0.8, 0.0]]
 )
 CELLS = [
-    (3, 5_000, 0.5, "auto"),
-    (3, 5_000, 1.0, "auto"),
-    (3, 20_000, 0.5, "auto"),
-    (3, 20_000, 1.0, "auto"),
-    (3, 20_000, 1.0, "newton"),
-    (3, 20_000, 1.0, "gradient-descent"),
-    (5, 5_000, 1.0, "auto"),
-    (5, 20_000, 1.0, "auto"),
+    (3, 5_000, "mu = 0.5", "auto"),
+    (3, 5_000, "mu = 1", "auto"),
+    (3, 20_000, "mu = 0.5", "auto"),
+    (3, 20_000, "mu = 1", "auto"),
+    (3, 20_000, "mu = 1", "newton"),
+    (3, 20_000, "mu = 1", "gradient-descent"),
+    (5, 5_000, "mu = 1", "auto"),
+    (5, 20_000, "mu = 1", "auto"),
+    (3, 5_000, "epsilon = 1", "auto"),
+    (3, 5_000, "epsilon = 4", "auto"),
+    (3, 20_000, "epsilon = 1", "auto"),
+    (5, 5_000, "epsilon = 4", "auto"),
+    (5, 20_000, "epsilon = 4", "auto"),
 ]
-"""Classes, rows, budget, solver."""
+"""Classes, rows, budget, solver; an epsilon is that of a pure budget."""
 REPETITIONS = {5_000: 1000, 20_000: 300}
 
 
-def one_fit(classes: int, n: int, mu: float, solver: str, seed: int) -> np.ndarray:
+def one_fit(classes: int, n: int, budget: Budget, solver: str, seed: int) -> np.ndarray:
     """Return hits, widths, noise shares, errors, and non-private errors and hits of a fit, shape (6, q)."""
     truth = COEFFICIENTS[: classes - 1]
     x, y = multinomial_model(n, truth[:, 1:], intercept=truth[:, 0], seed=seed)
     labels = list(range(classes))
-    fit = LogisticRegression(
-        budget=Budget.gdp(mu), solver=solver, classes=labels, random_state=10**6 + seed
-    ).fit(x, y)
+    fit = LogisticRegression(budget=budget, solver=solver, classes=labels, random_state=10**6 + seed).fit(
+        x, y
+    )
     exact = LogisticRegression(solver="non-private", classes=labels).fit(x, y)
     flat = truth.ravel()
     (lower, upper), exactly = (one.result_.conf_int().to_numpy().T for one in (fit, exact))
@@ -63,14 +68,16 @@ def one_fit(classes: int, n: int, mu: float, solver: str, seed: int) -> np.ndarr
     )
 
 
-def cell(classes: int, n: int, mu: float, solver: str, repetitions: int) -> dict[str, object]:
+def cell(classes: int, n: int, budget: str, solver: str, repetitions: int) -> dict[str, object]:
     """Return a row of the table."""
-    fits = [one_fit(classes, n, mu, solver, seed) for seed in range(repetitions)]
+    kind, size = budget.split(" = ")
+    spent = Budget.gdp(float(size)) if kind == "mu" else Budget(float(size))
+    fits = [one_fit(classes, n, spent, solver, seed) for seed in range(repetitions)]
     hits, widths, shares, errors, exact, exact_hits = np.array(fits).transpose(1, 0, 2)
     return {
         "classes": classes,
         "n": n,
-        "mu": mu,
+        "budget": budget,
         "solver": solver,
         "repetitions": repetitions,
         "coverage": round(float(hits.mean()), 4),

@@ -173,7 +173,8 @@ def test_sensitivities_are_attained_in_the_limit(n_classes, relation):
 def test_the_bounds_hold_for_all_numbers_with_a_sum_of_at_most_one(rng):
     """What kernels hold probabilities to is enough: no formula for them is needed."""
     for n_classes in CLASSES:
-        constants = Multinomial(n_classes).constants
+        constants, trace = Multinomial(n_classes).constants, Multinomial(n_classes).trace
+        assert trace == pytest.approx(1.0 - 1.0 / n_classes, rel=1e-8)  # of even ones
         for _ in range(300):
             chances = rng.dirichlet(np.full(n_classes, rng.choice([0.05, 1.0]))) * rng.choice(
                 [1.0, rng.random()]
@@ -181,6 +182,7 @@ def test_the_bounds_hold_for_all_numbers_with_a_sum_of_at_most_one(rng):
             matrix = np.diag(chances) - np.outer(chances, chances)
             assert np.linalg.eigvalsh(matrix)[0] >= -1e-15
             assert np.linalg.norm(matrix) <= constants.curvature
+            assert np.trace(matrix) <= trace
             for code in range(n_classes):
                 assert np.linalg.norm(chances - np.eye(n_classes)[code]) <= constants.slope
 

@@ -11,7 +11,7 @@ from scipy.special import gammaln, logsumexp
 from privfit.data.shares import ShareRule
 from privfit.data.source import ArraySource
 from privfit.errors import PlanViolation
-from privfit.losses import Huber, Logistic
+from privfit.losses import Huber, Logistic, Multinomial
 from privfit.privacy.curves import gdp_delta
 from privfit.privacy.mechanisms import NoNoise
 from privfit.privacy.samplers import LATTICE_BITS, RADIAL_BITS
@@ -124,6 +124,31 @@ def test_the_rows_of_a_unit_have_curvature_in_all_directions(rng):
     assert bound > 1.5 * determinant_loss(replace(landscape, directions=1))
     ridged = replace(landscape, l2=ridge_for(landscape, 0.3))
     assert 0.3 * (1 - 1e-6) < determinant_loss(ridged) <= 0.3
+
+
+@pytest.mark.parametrize("n_classes", [3, 5])
+def test_a_row_of_several_classes_has_curvature_for_each_predictor(rng, n_classes):
+    """Against rows of any length and probabilities; attained by even ones where others have no curvature."""
+    loss, p = Multinomial(n_classes), 2
+    m = n_classes - 1
+    problem = replace(
+        problem_of(Logistic(), n=10, l2=0.02, norm_bound=2.0, p=p), loss=loss, start=(0.0,) * (m * p)
+    )
+    landscape = Landscape.of(problem)
+    assert landscape.directions == m
+    assert landscape.smoothness >= problem.smoothness
+    bound, others = determinant_loss(landscape), rng.normal(size=(9, m * p))
+    for spread in 10.0 ** rng.uniform(-2.0, 2.0, size=300):
+        row = rng.normal(size=p)
+        row *= 2.0 / np.linalg.norm(row)
+        curved = loss.curvatures(spread * rng.normal(size=(m, 1)))[0]
+        without = 0.02 * np.eye(m * p) + rng.uniform(0.0, 0.1) * others.T @ others / 10
+        larger = np.linalg.slogdet(without + np.kron(curved, np.outer(row, row)) / 10)[1]
+        assert 0.0 <= larger - np.linalg.slogdet(without)[1] <= bound
+    even = np.kron(loss.curvatures(np.zeros((m, 1)))[0], np.diag([4.0, 0.0])) / 10
+    most = np.linalg.slogdet(0.02 * np.eye(m * p) + even)[1] - m * p * math.log(0.02)
+    assert most == pytest.approx(bound, rel=1e-8)
+    assert bound > 1.2 * determinant_loss(replace(landscape, directions=1))
 
 
 def test_no_gaussian_term_hides_a_unit():

@@ -28,6 +28,7 @@ from privfit.solvers import (
     ProjectedNoisyGradientDescent,
     RidgeTwoStep,
     WhitenedGradientDescent,
+    WhitenedObjectivePerturbation,
 )
 from privfit.solvers.shrinkage import likelier_mean
 
@@ -209,7 +210,7 @@ def test_a_solver_takes_classes_or_says_what_would(name):
     mu = Allowance.unlimited() if isinstance(solver, NonPrivate) else Allowance.gaussian(1.0)
     for n_classes in (2, 3):
         problem = multinomial_problem(Multinomial(n_classes), x)
-        supporting = (*SUPPORTING, EmpiricalBayesDescent(), NonPrivate())
+        supporting = (*SUPPORTING, EmpiricalBayesDescent(), WhitenedObjectivePerturbation(), NonPrivate())
         if any(isinstance(solver, type(one)) for one in supporting):
             assert solver.plan(problem, mu)
         else:

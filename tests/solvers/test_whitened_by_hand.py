@@ -9,7 +9,7 @@ import pytest
 
 from privfit.data.source import ArraySource
 from privfit.errors import InvalidArgument
-from privfit.losses import Huber, Logistic, SmoothedQuantile
+from privfit.losses import Huber, Logistic, Multinomial, SmoothedQuantile
 from privfit.losses.typical import typical_curvature, usual_residual
 from privfit.privacy.allowance import Allowance
 from privfit.privacy.mechanisms import make_source
@@ -26,8 +26,8 @@ from privfit.solvers.pure_looks import labels_seen
 from privfit.solvers.slack import slack_at
 from privfit.solvers.whitened_perturbation import (
     Whitening,
+    even_hessian,
     expected_hessian,
-    mean_curvature,
     perturbed,
 )
 
@@ -103,9 +103,25 @@ def test_curvature_is_that_of_normal_rows(at):
     problem = problem_for(Logistic(), np.ones((100, 2)))
     odds = 1.0 / (1.0 + np.exp(-z @ at))
     curved = chance * odds * (1.0 - odds)
-    assert mean_curvature(problem, whitening, np.array(at)) == pytest.approx(curved.sum(), rel=1e-3)
+    even = even_hessian(problem, whitening, np.array(at))
+    np.testing.assert_allclose(even, curved.sum() * whitening.moment, rtol=1e-3)
     found = expected_hessian(problem, whitening, np.array(at))
     np.testing.assert_allclose(found, (z.T * curved) @ z, rtol=5e-3)
+
+
+@pytest.mark.parametrize("at", [(0.0,) * 4, (-1.0, 0.8, 0.5, -0.6)])
+def test_curvature_of_classes_is_that_of_normal_rows_in_each_pair_of_predictors(at):
+    """But for the least curvature that is claimed, a fiftieth of the bound, which is added."""
+    whitening, z, chance = normal_rows()
+    loss = Multinomial(3)
+    problem = replace(problem_for(loss, np.ones((100, 2))), start=(0.0,) * 4)
+    curved = loss.curvatures(np.array(at).reshape(2, 2) @ z.T)
+    mean = np.tensordot(chance, curved, 1)
+    found = even_hessian(problem, whitening, np.array(at))
+    np.testing.assert_allclose(found, np.kron(mean, whitening.moment), rtol=0.04, atol=1e-4)
+    found = expected_hessian(problem, whitening, np.array(at))
+    wanted = np.einsum("i,iab,ij,ik->ajbk", chance, curved, z, z).reshape(4, 4)
+    np.testing.assert_allclose(found, wanted, rtol=0.05, atol=0.01 * np.abs(wanted).max())
 
 
 def test_curvature_of_residuals_is_that_of_their_loss():
@@ -114,12 +130,13 @@ def test_curvature_of_residuals_is_that_of_their_loss():
     huber = replace(problem_for(Huber(0.8), np.ones((100, 2))), response_bound=2.0)
     usual = typical_curvature(huber.loss, residual=usual_residual(2.0))
     assert usual > 0.02
-    assert mean_curvature(huber, whitening, at) == pytest.approx(usual)
-    np.testing.assert_allclose(expected_hessian(huber, whitening, at), usual * whitening.moment)
+    for hessian in (even_hessian, expected_hessian):
+        np.testing.assert_allclose(hessian(huber, whitening, at), usual * whitening.moment)
     far = replace(huber, response_bound=1e6)
-    assert mean_curvature(far, whitening, at) == pytest.approx(0.02 * far.loss.constants.curvature)
+    least = 0.02 * far.loss.constants.curvature
+    np.testing.assert_allclose(even_hessian(far, whitening, at), least * whitening.moment)
     quantile = replace(huber, loss=SmoothedQuantile(0.5, 0.4, within=0.2))
-    assert mean_curvature(quantile, whitening, at) == pytest.approx(0.2 / 0.8)
+    np.testing.assert_allclose(even_hessian(quantile, whitening, at), 0.2 / 0.8 * whitening.moment)
 
 
 @pytest.mark.parametrize("l2", [0.0, 0.05])
@@ -144,7 +161,7 @@ def test_a_perturbed_minimiser_stands_for_a_gradient_with_the_noise_of_its_linea
     pull = -procedure.l2 * (at - center)
     np.testing.assert_allclose(step.gradient, pull, rtol=1e-6)
     np.testing.assert_allclose(step.release.value, pull - final.ridge @ at, rtol=1e-6)
-    hessian = mean_curvature(final, whitening, at) * whitening.moment
+    hessian = even_hessian(final, whitening, at)
     hessian += procedure.l2 * np.eye(3) + final.ridge
     np.testing.assert_allclose(step.preconditioner @ hessian, np.eye(3), atol=1e-9)
 

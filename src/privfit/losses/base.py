@@ -197,6 +197,11 @@ class AbstractLoss(ABC):
         return np.ones((1, 1))
 
     @property
+    def trace(self) -> float:
+        """Bound on the trace of a row's Hessian in the predictors: the curvature of one."""
+        return self.constants.curvature
+
+    @property
     def slack(self) -> tuple[float, float]:
         """How many times looser the bounds on slope and curvature are for typical rows than a logit's.
 

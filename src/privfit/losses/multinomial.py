@@ -76,6 +76,11 @@ class Multinomial(AbstractLoss):
         )
 
     @property
+    def trace(self) -> float:
+        """``1 - 1 / K``: that of the Hessian is ``sum pi - sum pi**2``, largest for equal probabilities."""
+        return (1.0 - 1.0 / self.n_classes) * ROUNDING
+
+    @property
     def parameters(self) -> tuple[float, float]:
         """None used."""
         return (0.0, 0.0)

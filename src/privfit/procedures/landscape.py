@@ -59,7 +59,8 @@ class Landscape:
         Bound on how much longer than in these coordinates rows and points may be, together, in those that
         predictors are computed in.
     directions : int
-        In how many directions a row can have curvature: 1, but all for the rows of a unit together.
+        In how many directions a row can have curvature: one for each predictor, and all for the rows of a
+        unit together.
     """
 
     size: int
@@ -86,7 +87,7 @@ class Landscape:
         return cls(
             size=problem.size,
             slope=problem.gradient_bound,
-            curvature=problem.smoothness,
+            curvature=problem.loss.trace * problem.norm_bound**2,
             l2=problem.l2,
             sensitivity=problem.sensitivity("gradient"),
             n_rows=problem.n_rows,
@@ -94,7 +95,7 @@ class Landscape:
             tilt=tilt,
             penalty=penalty,
             stretch=stretch,
-            directions=1 if problem.unit is None else problem.size,
+            directions=problem.loss.n_outputs if problem.unit is None else problem.size,
         )
 
     @property

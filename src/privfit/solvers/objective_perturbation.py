@@ -24,7 +24,7 @@ from privfit.procedures.objective_perturbation import (
     settled,
 )
 from privfit.solvers.base import AbstractSolver, Solution
-from privfit.solvers.requirements import need_minimiser
+from privfit.solvers.requirements import need_minimiser, need_one_predictor
 
 METHOD = "ObjectivePerturbation()"
 
@@ -85,6 +85,7 @@ class ObjectivePerturbation(AbstractSolver):
 
     def plan(self, problem: Problem, allowance: Allowance) -> tuple[PlannedRelease, ...]:
         """Plan one release."""
+        need_one_predictor(problem, METHOD)
         need_minimiser(problem, METHOD)
         epsilon, delta = _cost(allowance)
         try:

@@ -19,7 +19,7 @@ from privfit.procedures.landscape import Landscape, fully_penalised
 from privfit.procedures.minimise import AbstractMinimiser, CertifiedMinimiser, GradientDescent
 from privfit.procedures.output_perturbation import PerturbedOutput
 from privfit.solvers.base import AbstractSolver, Solution
-from privfit.solvers.requirements import need_minimiser
+from privfit.solvers.requirements import need_minimiser, need_one_predictor
 
 METHOD = "OutputPerturbation()"
 
@@ -129,6 +129,7 @@ class OutputPerturbation(AbstractSolver):
         return minimiser.settled(landscape, distance=self._distance(problem), spread=_spread(release))
 
     def _procedure(self, problem: Problem, allowance: Allowance) -> PerturbedOutput:
+        need_one_predictor(problem, METHOD)
         need_minimiser(problem, METHOD)
         published = self.constants == "source"
         unit = _published_unit(problem.size, allowance) if published else None

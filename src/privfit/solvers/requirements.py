@@ -126,7 +126,6 @@ def need_minimiser(problem: Problem, method: str) -> None:
     """Refuse all in which the minimiser of an objective cannot be released with a proof."""
     need_replace(problem, method)
     need_no_scale(problem, method)
-    need_one_predictor(problem, method)
     need_smooth(problem, method)
     need_convex(problem, method)
     need_proven(problem, method)

@@ -155,10 +155,11 @@ class WhitenedObjectivePerturbation(AbstractSolver):
         slack = slack_at(problem.loss, labels) if labels else problem.loss.slack
         whitening = Whitening.of(problem, moment, epsilon, slack)
         problem, constant = suited_to_looks(problem, oracle, whitening.frame, unit=whitening.unit)
-        constant = float(labels.constant()[0]) if labels else constant
+        constants = labels.constant() if labels else np.full(problem.loss.n_outputs, constant)
         final = perturbed(problem, whitening.basis)
         oracle.change_basis(final)
-        center = whitening.frame.constant(constant) if problem.has_intercept else np.zeros(problem.n_coef)
+        one = whitening.frame.constant(1.0) if problem.has_intercept else np.zeros(problem.n_coef)
+        center = np.outer(constants, one).ravel()
         procedure = replace(self.procedure(final, epsilon, whitening), center=tuple(center.tolist()))
         release = oracle.carry_out(procedure, start)
         step = _as_gradient(final, procedure, release, whitening)
@@ -281,30 +282,34 @@ class Whitening:
             added *= 4.0
 
 
-def mean_curvature(problem: Problem, whitening: Whitening, at: FloatArray) -> float:
-    """Return that of normal rows at a parameter (p,), where the model is right."""
+def even_hessian(problem: Problem, whitening: Whitening, at: FloatArray) -> FloatArray:
+    """Return the second moment times the mean curvature of normal rows at a parameter (q,), shape (q, q)."""
     loss = problem.loss
     if isinstance(loss, SmoothedQuantile) and loss.within is not None:
-        return loss.within * loss.constants.curvature
+        return loss.within * loss.constants.curvature * whitening.moment
     if loss.target_kind == "numeric":
         curvature = typical_curvature(loss, residual=usual_residual(problem.response_bound))
-        return max(curvature, _LEAST_CURVATURE * loss.constants.curvature)
-    mean = float(whitening.center @ at)
-    spread = math.sqrt(max(float(at @ whitening.moment @ at) - mean**2, 0.0))
-    nodes, chance = normal_nodes(1)
-    eta = mean + min(spread, _LARGEST_SPREAD) * nodes
-    return float(chance @ curvatures_along(loss, eta, least=_LEAST_CURVATURE)[:, 0, 0])
+        return max(curvature, _LEAST_CURVATURE * loss.constants.curvature) * whitening.moment
+    rows = at.reshape(-1, problem.n_coef)
+    mean = rows @ whitening.center
+    values, vectors = np.linalg.eigh(rows @ whitening.moment @ rows.T - np.outer(mean, mean))
+    nodes, chance = normal_nodes(len(rows))
+    spreads = np.minimum(np.sqrt(np.maximum(values, 0.0)), _LARGEST_SPREAD)
+    eta = mean[:, None] + (vectors * spreads) @ nodes
+    curvature = np.tensordot(chance, curvatures_along(loss, eta, least=_LEAST_CURVATURE), 1)
+    return np.asarray(np.kron(curvature, whitening.moment), dtype=np.float64)
 
 
 def expected_hessian(problem: Problem, whitening: Whitening, at: FloatArray) -> FloatArray:
-    """Return the mean Hessian (p, p) of such rows, which differs from direction to direction."""
+    """Return the mean Hessian (q, q) of such rows, which differs from direction to direction."""
     if problem.loss.target_kind == "numeric":
-        return mean_curvature(problem, whitening, at) * whitening.moment
+        return even_hessian(problem, whitening, at)
     values, vectors = np.linalg.eigh(whitening.moment)
     root = (vectors * np.sqrt(values)) @ vectors.T
     curvatures = partial(curvatures_along, problem.loss, least=_LEAST_CURVATURE)
     center: FloatArray = np.asarray(np.linalg.solve(root, whitening.center), dtype=np.float64)
-    return root @ model_hessian(curvatures, (root @ at)[None], center, smallest=_LEAST_PART) @ root
+    rows, turn = at.reshape(-1, problem.n_coef) @ root, problem.each_output(root)
+    return turn @ model_hessian(curvatures, rows, center, smallest=_LEAST_PART) @ turn
 
 
 def _expected_bread(problem: Problem, whitening: Whitening, at: FloatArray) -> FloatArray:
@@ -327,7 +332,7 @@ def _optimum(problem: Problem, step: Step, whitening: Whitening, center: FloatAr
 
     Half-way to it a bread is asked. The ridge of the method makes the way long where curvature is small, as
     with few positives. It is that of a model of the Hessian half-way, at most as long as that from the
-    ridge's ``center`` (p,) to the minimiser; less of it is gone where noise may have made the latter, or
+    ridge's ``center`` (q,) to the minimiser; less of it is gone where noise may have made the latter, or
     where a step by the Hessian at the minimiser is off by little beside the noise.
     """
     at, sd = step.release.at, step.release.sd
@@ -359,6 +364,6 @@ def _as_gradient(
     sd = math.hypot(procedure.spread, outcome) * math.sqrt(problem.size + 1.0)
     pull = -procedure.pull(at)
     data_part = Release(replace(release.planned, kind="gradient", sd=sd), at, pull - problem.ridge @ at)
-    hessian = mean_curvature(problem, whitening, at) * whitening.moment + problem.ridge
+    hessian = even_hessian(problem, whitening, at) + problem.ridge
     inverse = np.linalg.inv(hessian + procedure.l2 * np.eye(problem.size))
     return Step(data_part, pull, np.asarray(inverse, dtype=np.float64))
