@@ -594,7 +594,7 @@ def rare_classes() -> str:
         [
             {"-0.5": "three tenths", "-2.5": "6 %", "-3.5": "2 %"}[row["constant"]],
             f"{int(row['n']):,}",
-            row["epsilon"],
+            row["epsilon"] + (", pure" if float(row["delta"]) == 0.0 else ""),
             _percent(row["usual"]),
             _percent(row["rare"]) if row["rare"] else "",
             _percent(row["usual_infinite"]),

@@ -2,7 +2,7 @@
 
 *Rows.* a and b normal within -5 and 5, three classes with linear predictors 0, -0.5 + 0.5 a - 0.3 b and
 c + 0.3 a + 0.6 b; with c = -0.5 about three tenths of the rows have the last class, with -2.5 about 6 %, with
--3.5 about 2 %. delta = 1e-6.
+-3.5 about 2 %. delta = 1e-6 or 0.
 
 *What is measured.* Coverage of finite intervals of the coefficients of the second class, and of the rare one,
 the share of intervals that are not finite among each, and the median width over the mean one without privacy
@@ -26,7 +26,7 @@ from resumable import filled_by_command
 
 RESULTS = Path(__file__).parent / "results" / "rare_classes.csv"
 FIELDS = [
-    "constant", "n", "epsilon", "repetitions",
+    "constant", "n", "epsilon", "delta", "repetitions",
     "usual", "rare", "usual_infinite", "rare_infinite", "usual_width", "rare_width",
 ]  # fmt: skip
 NUMBER = {"type": "numeric", "lower": -5.0, "upper": 5.0}
@@ -56,10 +56,10 @@ def intervals(n: int, constant: float, seed: int, **options: object) -> np.ndarr
     return fit.conf_int().to_numpy()
 
 
-def cell(arguments: tuple[float, int, float, int]) -> dict[str, object]:
+def cell(arguments: tuple[float, int, float, float, int]) -> dict[str, object]:
     """Return a row of the table."""
-    constant, n, epsilon, repetitions = arguments
-    budget = pf.Budget(epsilon, 1e-6)
+    constant, n, epsilon, delta, repetitions = arguments
+    budget = pf.Budget(epsilon, delta)
     found = [intervals(n, constant, seed, budget=budget) for seed in range(repetitions)]
     plain = [intervals(n, constant, seed, solver="non-private") for seed in range(PLAIN_TABLES)]
     finite, held, width = compared(found, plain, target(constant).ravel())
@@ -75,5 +75,5 @@ def cell(arguments: tuple[float, int, float, int]) -> dict[str, object]:
 
 
 if __name__ == "__main__":
-    cells = product((-0.5, -2.5, -3.5), (5_000, 20_000, 50_000), (1.0, 4.0))
+    cells = product((-0.5, -2.5, -3.5), (5_000, 20_000, 50_000), (1.0, 4.0), (1e-6, 0.0))
     filled_by_command(__doc__, RESULTS, FIELDS, cell, cells)

@@ -29,7 +29,7 @@ from .test_coded_rows import KINDS, point, responses
 WIDTHS = (1, 2, 3, 4, 5, 8, 9, 13, 16, 17, 33)
 LENGTHS = (1, 3, 7, 8, 9, 33, 65)
 BOUND = 2.0
-OF_ONE_PREDICTOR = {"sizes", "residuals", "counts", "labels"}
+OF_ONE_PREDICTOR = {"sizes", "residuals", "counts"}
 
 
 class Guarded:

@@ -411,7 +411,9 @@ def test_residuals_are_counted_on_either_side_up_to_edges_that_end_beyond_half_t
 
 
 def test_labels_are_counted_each_in_its_class():
-    assert classes_of(labels_kernel(), 2, [0.0, 1.0, 1.0]) == [0, 1, 1]
+    assert classes_of(labels_kernel(), 2, [0.0, 1.0, 1.0, -7.0, 1e300]) == [0, 1, 1, 0, 1]
+    assert classes_of(labels_kernel(), 2, [0.4, 0.6]) == [0, 1]
+    assert classes_of(labels_kernel(), 4, [3.0, 0.0, 2.0, 1.0, 9.0]) == [3, 0, 2, 1, 3]
     assert classes_of(labels_kernel(), 2, [0.0, 1.0], influence=0.0) == [None, None]
 
 
@@ -430,10 +432,11 @@ def test_every_row_adds_its_share_to_one_class_and_one_of_weight_0_to_none(kind,
     influence, share = np.exp2(-rng.uniform(0.0, 30.0, n)), rng.integers(1, 9, n) / 8.0
     influence[::5] = 0.0
     counting = influence > 0.0
-    out = np.full((2, CLASSES[kind]), 0.5)
+    size = CLASSES.get(kind, 5)
+    out = np.full((2, size), 0.5)
     kernel(Block(x, y, influence * share, (influence, share)), out)
     per_chunk = [share[rows][counting[rows]].sum() for rows in (slice(CHUNK_ROWS), slice(CHUNK_ROWS, n))]
-    assert (out.sum(axis=1) - 0.5 * CLASSES[kind]).tolist() == per_chunk
+    assert (out.sum(axis=1) - 0.5 * size).tolist() == per_chunk
     assert (out >= 0.5).all()
 
 

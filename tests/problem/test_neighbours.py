@@ -254,7 +254,11 @@ def test_slopes_are_held_of_all_but_losses_with_a_scale_that_are_not_convex_or_n
 
 SAMPLED = [
     *asked(*OF_ROWS),
-    *[pytest.param(Multinomial(3), kind, id=f"classes-{kind}") for kind in OF_ANY if kind != "sizes"],
+    *[
+        pytest.param(Multinomial(3), kind, id=f"classes-{kind}")
+        for kind in (*OF_ANY, "labels")
+        if kind != "sizes"
+    ],
 ]
 
 

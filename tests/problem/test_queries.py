@@ -130,6 +130,7 @@ def test_the_bounds_of_a_logit():
     assert fields(problem.query("sizes")) == (18, 1.0, no_side, 0.0)
     assert fields(problem.query("norms")) == (40, 1.0, no_side, 0.0)
     assert fields(problem.query("labels")) == (2, 1.0, no_side, 0.0)
+    assert fields(make_problem(Multinomial(7)).query("labels")) == (7, 1.0, no_side, 0.0)
 
 
 def test_the_bounds_of_losses_with_steeper_slopes():

@@ -91,7 +91,7 @@ def test_no_person_exceeds_the_sensitivity_where_slopes_are_held(kind, steep, rn
 
 
 @pytest.mark.parametrize("which", [0, 2], ids=["encoded", "skewed"])
-@pytest.mark.parametrize("kind", [kind for kind in OF_ANY if kind != "sizes"])
+@pytest.mark.parametrize("kind", [kind for kind in (*OF_ANY, "labels") if kind != "sizes"])
 def test_no_person_exceeds_the_sensitivity_with_classes(kind, which, rng):
     check(CLASSES, kind, which, 1, rng)
 

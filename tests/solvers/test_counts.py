@@ -54,7 +54,7 @@ def test_shares_are_those_of_the_counts():
     assert found[-1] >= 2000
     with pytest.raises(PlanViolation, match="not a count"):
         query_kernel(problem_of(5, Logistic()), "counts", np.zeros(1))
-    with pytest.raises(PlanViolation, match="not one of two labels"):
+    with pytest.raises(PlanViolation, match="not a label"):
         query_kernel(problem_of(5), "labels", np.zeros(1))
 
 

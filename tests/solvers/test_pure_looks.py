@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from scipy.stats import expon, norm
 
-from privfit.losses import Huber, Logistic, Poisson, SmoothedQuantile, Squared
+from privfit.losses import Huber, Logistic, Multinomial, Poisson, SmoothedQuantile, Squared
 from privfit.losses.hinge import SmoothedHinge
 from privfit.losses.typical import USUAL_RESIDUAL
 from privfit.problem.plan import PlannedRelease, Release
@@ -176,23 +176,23 @@ def test_the_looks_that_are_planned_and_their_parts_of_epsilon(loss, signal, wan
         assert [part for _, part in found] == pytest.approx([part for _, part in wanted], rel=1e-12)
 
 
-@pytest.mark.parametrize("loss", [Logistic(), SmoothedHinge(0.5)], ids=lambda loss: loss.name)
+@pytest.mark.parametrize("loss", [Logistic(), SmoothedHinge(0.5), Multinomial(4)], ids=lambda loss: loss.name)
 def test_a_look_at_labels_costs_a_fiftieth_of_epsilon_where_it_tells_anything(loss):
     problem = problem_of(loss, 1000)
     assert looks_planned(problem, 0.999) == ()
     assert looks_planned(problem, 1.0) == looks_planned(problem, 50.0) == (("labels", 0.02),)
 
 
-def seen_labels(shares, sd, kinds=("labels",)):
+def seen_labels(shares, sd, kinds=("labels",), loss=None):
     """Return what a look at labels says, where one is planned, and what was asked."""
-    planned, asked = PlannedRelease("labels", 2, 1.0, math.inf, sd, epsilon=1.0), []
+    planned, asked = PlannedRelease("labels", len(shares), 1.0, math.inf, sd, epsilon=1.0), []
 
     def released(kind, at):
         asked.append((kind, at.tolist()))
         return Release(planned, at, np.array(shares))
 
     oracle = SimpleNamespace(remaining=lambda kind: int(kind in kinds), release=released)
-    return labels_seen(problem_of(Logistic()), oracle), asked
+    return labels_seen(problem_of(loss or Logistic()), oracle), asked
 
 
 def test_labels_are_seen_where_a_look_is_planned():
@@ -214,6 +214,15 @@ def test_shares_of_labels_are_those_of_the_rows_that_count():
     """With weights of a third on average two labels with 0.2333 and 0.1 are 0.7 and 0.3."""
     seen, _ = seen_labels((0.7 / 3.0, 0.1), 1e-9)
     assert (seen.mean, seen.error) == pytest.approx((0.3, 3e-9 / math.sqrt(2.0)))
+
+
+def test_shares_of_classes_are_seen_one_by_one():
+    """With weights of a half on average those of 0.35, 0.1 and 0.05 are twice these."""
+    seen, asked = seen_labels((0.35, 0.1, 0.05), 1e-9, loss=Multinomial(3))
+    assert len(asked) == 1
+    assert seen.shares == pytest.approx([0.7, 0.2, 0.1])
+    assert seen.error == pytest.approx(2e-9)
+    assert seen.constant() == pytest.approx(Multinomial(3).contrasts.T @ np.log([0.7, 0.2, 0.1]))
 
 
 EPSILONS = (0.01, 0.02, 0.07)

@@ -198,7 +198,7 @@ class Problem:
             summed = self.amplification / self.norm_bound
             return BoundedQuery(kind, self.size, 1.0, constants.scale_slope, summed, self._turned)
         if kind in SHARES:
-            return BoundedQuery(kind, CLASSES[kind], 1.0)
+            return BoundedQuery(kind, CLASSES.get(kind, self.loss.n_outputs + 1), 1.0)
         if kind == "marginals":
             return self._marginals_query()
         return BoundedQuery(kind, 1, constants.slope * self.norm_bound, summed=summed)

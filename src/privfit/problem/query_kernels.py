@@ -85,8 +85,8 @@ def _kernel_without_point(problem: Problem, kind: ReleaseKind) -> BlockKernel:
         return kernels.second_moment_kernel(problem.row_basis(kind))
     if kind == "norms":
         return norms_kernel()
-    expected, one = ("binary", "one of two labels") if kind == "labels" else ("count", "a count")
-    if problem.loss.target_kind != expected:
+    expected, one = (("binary", "class"), "a label") if kind == "labels" else (("count",), "a count")
+    if problem.loss.target_kind not in expected:
         raise PlanViolation(f"{problem.loss.name} takes a response that is not {one}")
     return labels_kernel() if kind == "labels" else counts_kernel(problem.response_range[1])
 

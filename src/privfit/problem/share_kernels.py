@@ -36,9 +36,8 @@ CLASSES = {
     "norms": NORM_CLASSES,
     "counts": NORM_CLASSES,
     "residuals": 2 * SIDE_CLASSES,
-    "labels": 2,
 }
-"""Numbers of classes of the kinds of shares."""
+"""Numbers of classes of the kinds of shares, but labels, of which the response says how many there are."""
 
 _ONE = 1 << 52
 """Where the digits of a double end."""
@@ -105,12 +104,13 @@ def counts_kernel(count_bound: float) -> BlockKernel:
 
 
 def labels_kernel() -> BlockKernel:
-    """Count rows by their label, 0 or 1; size 2. Rows of weight 0 are in none."""
+    """Count rows by their label, one of 0, 1, ..., up to the size. Rows of weight 0 are in none."""
 
     def kernel(block: Block | CodedBlock, out: FloatArray) -> None:
         for chunk, rows in enumerate(chunk_rows(0, out.shape[0])):
             usable = block.influence[rows] > 0.0
-            _count((block.y[rows][usable] > 0.5).astype(np.int64), block.share[rows][usable], out[chunk])
+            label = np.rint(np.clip(block.y[rows][usable], 0.0, out.shape[1] - 1.0)).astype(np.int64)
+            _count(label, block.share[rows][usable], out[chunk])
 
     return CodedKernel(kernel)
 

@@ -4,6 +4,7 @@ import math
 
 import numpy as np
 
+from privfit.losses.multinomial import Multinomial
 from privfit.problem.objective import Problem
 from privfit.problem.oracle import Oracle
 from privfit.problem.plan import ReleaseKind
@@ -12,7 +13,7 @@ from privfit.solvers.counts import has_counts, held_to_counts
 from privfit.solvers.geometry import Frame
 from privfit.solvers.histogram import counting_part
 from privfit.solvers.residual_bounds import has_bound, held_to_range, held_to_spread
-from privfit.solvers.response import MeanResponse
+from privfit.solvers.response import ClassShares, MeanResponse
 from privfit.solvers.widths import has_widths, suited_to_response
 
 _LOOK, _MOST = 0.06, 0.2
@@ -42,7 +43,7 @@ def looks_planned(problem: Problem, epsilon: float) -> tuple[tuple[ReleaseKind, 
         What the solver may spend.
     """
     signal = problem.n_rows * epsilon
-    if problem.loss.target_kind == "binary":
+    if problem.loss.target_kind in ("binary", "class"):
         return (("labels", _LABELS),) if signal * _LABELS >= _TO_SEE_LABELS else ()
     if has_counts(problem) and signal * _MOST >= _TO_SEE_COUNTS:
         return (("counts", max(_TO_SEE_COUNTS / signal, _LOOK)),)
@@ -51,17 +52,19 @@ def looks_planned(problem: Problem, epsilon: float) -> tuple[tuple[ReleaseKind, 
     return (("residuals", _LOOK),) if has_bound(problem) and signal * _LOOK >= _TO_SEE_ENDS else ()
 
 
-def labels_seen(problem: Problem, oracle: Oracle) -> MeanResponse | None:
-    """Return the share of the rows with the second label, where a look at labels is planned.
+def labels_seen(problem: Problem, oracle: Oracle) -> MeanResponse | ClassShares | None:
+    """Return the shares of labels among the rows that count, where a look at them is planned.
 
-    Both shares say it, that of the first label from the other side.
+    Where there are two both shares say how many have the second, that of the first from the other side.
     """
     if not oracle.remaining("labels"):
         return None
-    shares = oracle.release("labels", np.array(problem.start))
-    counting = counting_part(shares.value, shares.sd)
-    first, second = shares.value / counting
-    mean, error = 0.5 * (1.0 + second - first), shares.sd / counting / math.sqrt(2.0)
+    found = oracle.release("labels", np.array(problem.start))
+    counting = counting_part(found.value, found.sd)
+    shares, error = found.value / counting, found.sd / counting
+    if isinstance(problem.loss, Multinomial):
+        return ClassShares(problem.loss, shares, error)
+    mean, error = 0.5 * (1.0 + float(shares[1] - shares[0])), error / math.sqrt(2.0)
     return MeanResponse(problem, mean, math.sqrt(max(mean * (1.0 - mean), 0.0)), error)
 
 
