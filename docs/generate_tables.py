@@ -588,6 +588,26 @@ def few_columns() -> str:
     return table(header, body)
 
 
+def exposures() -> str:
+    """Return coverage and width of intervals of a Poisson regression of rates."""
+    body = [
+        [
+            row["exposures"],
+            row["rate"],
+            f"{int(row['n']):,}",
+            row["epsilon"] + (", pure" if float(row["delta"]) == 0.0 else ""),
+            _percent(row["intercept"]),
+            _percent(row["slope"]),
+            _percent(row["infinite"]),
+            row["intercept_width"],
+            row["slope_width"],
+        ]
+        for row in rows("experiments/results/exposures.csv")
+    ]
+    header = ["exposures", "rate", "n", "ε", "coverage: intercept", "slope", "infinite", "width: intercept", "slope"]
+    return table(header, body)
+
+
 def rare_classes() -> str:
     """Return coverage and width of intervals of several classes, of which one may be rare."""
     body = [
@@ -1334,6 +1354,7 @@ PAGES: dict[str, dict[str, Callable[[], str]]] = {
         "uneven_errors": uneven_errors,
         "few_positives": few_positives,
         "rare_classes": rare_classes,
+        "exposures": exposures,
         "few_columns": few_columns,
         "few_in_a_level": few_in_a_level,
         "generous_bounds": generous_bounds,

@@ -72,4 +72,4 @@ def test_commands_of_the_demo_work(demo, invoke):
 def test_demo_refuses_in_one_line(invoke, tmp_path, refused):
     refused(invoke("demo", "--dir", tmp_path / "d", "--rows", 5), 1, "InvalidArgument: rows")
     (tmp_path / "file").write_text("")
-    refused(invoke("demo", "--dir", tmp_path / "file"), 1, "FileExistsError: ")
+    refused(invoke("demo", "--dir", tmp_path / "file"), 1, "InvalidArgument: --dir must be a folder")

@@ -114,6 +114,7 @@ BAD = [
     ({"a": {"type": "number", "lower": 0, "upper": 1}}, "'categorical' or 'identifier'"),
     ({"a": NUM | {"uper": 3}}, "did you mean 'upper'"),
     ({"a": CAT | {"level": 3}}, "did you mean 'levels'"),
+    ({"a": CAT | {"lower": 0}}, "'lower' is no option of a categorical column; it is one of a numeric"),
     ({"a": {"type": "numeric", "lower": 0}}, "upper is missing"),
     ({"a": {"type": "categorical"}}, "levels is missing"),
     ({"a": NUM | {"lower": 1}}, "lower must be below upper"),

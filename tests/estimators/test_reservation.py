@@ -267,3 +267,10 @@ def test_a_ridge_penalty_is_part_of_the_title():
     assert penalised.model == "Logistic regression, ridge penalty l2 = 0.25"
     assert "l2 = 0.25" in penalised.summary().as_text()
     assert plain.model == "Logistic regression"
+
+
+def test_a_path_of_no_ledger_is_refused_and_makes_none(tmp_path):
+    path = tmp_path / "typo.db"
+    with pytest.raises(LedgerError, match="does not exist; check the path, or make it"):
+        pf.LinearRegression(ledger=str(path), dataset="people").fit(np.ones((50, 1)), np.ones(50))
+    assert not path.exists()

@@ -204,7 +204,7 @@ def test_a_name_of_a_response_needs_a_schema(estimator):
 
 
 @pytest.mark.parametrize("estimator", [pf.LogisticRegression, pf.LinearRegression])
-@pytest.mark.parametrize("y", ["y", Y])
+@pytest.mark.parametrize("y", ["y", Y, None])
 def test_a_file_needs_a_schema(estimator, y):
     with pytest.raises(pf.InvalidArgument, match="schema is needed to fit a file"):
         estimator().fit("rows.parquet", y)

@@ -8,6 +8,8 @@ import pytest
 from scipy import optimize, stats
 
 import privfit as pf
+from privfit.data.declarations import NumericColumn
+from privfit.data.shares import ShareRule
 from privfit.inference.combine import Estimate
 from privfit.inference.covariance import Bread
 from privfit.inference.cut_counts import with_cuts
@@ -16,7 +18,7 @@ from privfit.losses import Logistic, Poisson
 from privfit.problem.plan import PlannedRelease, Release
 from privfit.problem.share_kernels import NORM_CLASSES, NORMS_A_DOUBLING
 from privfit.solvers.base import Moments, Solution
-from privfit.solvers.count_tail import count_tail, log_normal_beyond
+from privfit.solvers.count_tail import count_tail, log_normal_beyond, rates_beyond
 from privfit.solvers.drawn import Drawn
 from tests.solvers.simulated import problem_for
 
@@ -151,10 +153,11 @@ def shown():
     return Release(planned, np.zeros(3), np.diff(below))
 
 
-def added(theta, *, norm_bound, meat):
+def added(theta, *, norm_bound, meat, shares=None):
     """What is added to the covariance of an estimate, from matrices that are given."""
     problem = problem_for(Poisson(math.log(DECLARED), DECLARED).up_to(BOUND), np.ones((1000, 3)))
     problem = replace(problem, response_bound=DECLARED, norm_bound=norm_bound)
+    problem = problem if shares is None else replace(problem, shares=shares)
     moments = Moments(1.7 * SECOND, np.zeros((3, 3)))  # of rows not all of which count
     solution = Solution(problem, theta, (), (), "one-step", moments=lambda: moments)
     bread = Bread(MATRIX, np.linalg.inv(MATRIX), 0.0, np.zeros((3, 0)))
@@ -186,3 +189,15 @@ def test_it_is_the_move_of_the_rows_that_are_usual_at_the_bound(theta, norm_boun
 def test_nothing_is_added_where_scores_vary_as_those_of_a_poisson_law(dispersion):
     theta = np.array([0.5, 0.9, -0.3])
     np.testing.assert_array_equal(added(theta, norm_bound=2.0, meat=dispersion * MATRIX), 0.0)
+
+
+def test_rates_of_short_exposures_move_the_usual_row_whatever_their_means_are():
+    """Where rows have weights; those of a unit are no exposures."""
+    theta = np.array([0.5, 0.9, -0.3])
+    weights = ShareRule(weights=("years", NumericColumn(0.0, 1.0)))
+    found = added(theta, norm_bound=2.0, meat=MATRIX, shares=weights)
+    move = rates_beyond(shown(), DECLARED, BOUND) * np.linalg.solve(MATRIX, SECOND[0])
+    assert np.abs(move).max() > 0.0
+    np.testing.assert_allclose(found, np.outer(move, move), rtol=1e-9)
+    units = added(theta, norm_bound=2.0, meat=MATRIX, shares=ShareRule(unit="person"))
+    np.testing.assert_array_equal(units, 0.0)

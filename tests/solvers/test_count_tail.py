@@ -8,7 +8,7 @@ from scipy import integrate, optimize, stats
 
 from privfit.problem.plan import PlannedRelease, Release
 from privfit.problem.share_kernels import NORM_CLASSES, NORMS_A_DOUBLING
-from privfit.solvers.count_tail import CountTail, _classes, count_tail, log_normal_beyond
+from privfit.solvers.count_tail import CountTail, _classes, count_tail, log_normal_beyond, rates_beyond
 from privfit.solvers.histogram import largest_seen
 
 DECLARED = 200.0
@@ -170,3 +170,39 @@ def test_each_tail_is_as_likely_as_it_makes_the_released_shares(sd):
 
 def test_means_that_no_number_holds_are_no_error():
     assert 1e100 < log_normal_beyond(0.0, 5000.0, 10.0) < math.inf
+
+
+def of_exposures(power, often=0.05):
+    """Rates of rare events: none, or the inverse of an exposure of at most 1, most of which are 1."""
+    return lambda t: np.where(t <= 1.0, 1.0 - often, 1.0 - 0.3 * often * np.maximum(t, 1.0) ** (1.0 - power))
+
+
+@pytest.mark.parametrize("power", [3.2, 3.6, 4.0, 5.0])
+def test_rates_beyond_a_bound_are_those_of_the_power_that_a_look_shows(power):
+    """By hand: the integral of what is larger than t, from the bound on."""
+    shown, bound = look(of_exposures(power), 1e-6), 4.0
+    missed = 0.3 * 0.05 * bound ** (2.0 - power) / (power - 2.0)
+    assert rates_beyond(shown, DECLARED, bound) == pytest.approx(missed, rel=0.15)
+    assert rates_beyond(shown, DECLARED, 2.0 * bound) < 0.6 * missed
+
+
+@pytest.mark.parametrize("power", [3.6, 4.0])
+def test_what_noise_hides_of_rates_is_allowed_for(power, rng):
+    """The root mean square is as large as what is missed, or a few times that, and not a tenth of it."""
+    missed, found = [], []
+    for _ in range(200):
+        shown = look(of_exposures(power), 6e-4, rng)
+        bound = 1.5 * largest_seen(shown).below(DECLARED)
+        missed.append(0.3 * 0.05 * bound ** (2.0 - power) / (power - 2.0))
+        found.append(rates_beyond(shown, DECLARED, bound))
+    ratio = np.array(found) / missed
+    assert 0.7 < np.median(ratio) < 6.0
+    assert np.mean(ratio > 0.3) > 0.9
+
+
+@pytest.mark.parametrize("mean", [0.3, 2.0, 5.0])
+def test_whole_numbers_are_no_rates(mean):
+    """But where noise may hide what is between them they may be."""
+    assert rates_beyond(look(of_poisson(mean), 1e-4), DECLARED, 9.0) == 0.0
+    assert rates_beyond(look(of_poisson(mean), 2e-2), DECLARED, 9.0) > 0.0
+    assert rates_beyond(look(of_exposures(4.0), 0.0), DECLARED, 9.0) == 0.0

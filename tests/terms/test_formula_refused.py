@@ -438,3 +438,12 @@ def test_two_design_columns_of_one_name_are_a_mistake_of_the_formula(right):
     schema = Schema({**entries, "g": {"type": "categorical", "levels": ["a", "b", "c"]}})
     with pytest.raises(FormulaError, match="two design columns have the same name"):
         FormulaEncoder(f"y ~ {right}", schema)
+
+
+@pytest.mark.parametrize(("term", "name"), [("hours-per-week", "hours-per-week"), ("my x", "my x")])
+def test_a_name_that_needs_backticks_is_shown_in_them(term, name):
+    number = {"type": "numeric", "lower": 0, "upper": 1}
+    schema = Schema({"y": number, name: number})
+    with pytest.raises(FormulaError, match=f"write names like '{name}' in backticks"):
+        FormulaEncoder(f"y ~ {term}", schema)
+    assert name in FormulaEncoder(f"y ~ `{name}`", schema).needed

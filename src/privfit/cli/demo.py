@@ -17,6 +17,7 @@ from privfit.cli.prepare import prepare
 from privfit.cli.request import BudgetText, Request, TextFile
 from privfit.cli.tables import WIDTH
 from privfit.data.synthetic import CensusTarget, census, census_coefficients, census_schema
+from privfit.errors import InvalidArgument
 from privfit.estimators.fit import fit
 from privfit.estimators.objective import make_problem, plan_fit
 from privfit.estimators.options import FitOptions
@@ -84,6 +85,8 @@ class _Study:
 def run_demo(folder: Path, rows: int) -> None:
     """Write the table and its schemas, plan, fit, compare, and say where everything is."""
     whole(100, rows=rows)
+    if folder.exists() and not folder.is_dir():
+        raise InvalidArgument(f"--dir must be a folder, and {str(folder)!r} is a file")
     folder.mkdir(parents=True, exist_ok=True)
     data = folder / "census.csv"
     check_writable(data, option="--dir")

@@ -326,7 +326,9 @@ def _from_table(entry: object) -> Column:
     known = fields(_TYPES[kind])
     for key in options:
         if key not in {field.name for field in known}:
+            owners = [of for of, other in _TYPES.items() if key in {field.name for field in fields(other)}]
             near = suggestion(str(key), [field.name for field in known])
+            near = f"; it is one of a {owners[0]} column" if owners else near
             raise SchemaError(f"{key!r} is no option of a {kind} column{near}")
     for field in known:
         if field.default is MISSING and field.name not in options:

@@ -148,8 +148,8 @@ class AbstractPrivateRegressor(BaseEstimator, ABC):
             A named subclass, in one line, before any budget is spent.
         """
         if self.schema is None:
-            need_response(X, y)
             refuse_names(X, y)
+            need_response(X, y)
         beside, share = Beside(groups, sample_weight), self._share_for_scales
         bounds = None
         if share is not None and self.schema is not None:

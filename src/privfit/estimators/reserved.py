@@ -3,6 +3,7 @@
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Self, final
 
 from privfit import _progress
@@ -104,4 +105,11 @@ def _opened(ledger: Ledger | str, plan: Plan) -> Ledger:
     """Return the ledger that a plan is to be charged to."""
     if not plan.private:
         raise Incompatible("ledger: a fit without noise cannot be charged to a ledger; leave it out")
-    return ledger if isinstance(ledger, Ledger) else Ledger(ledger)
+    if isinstance(ledger, Ledger):
+        return ledger
+    if not Path(ledger).is_file():
+        raise LedgerError(
+            f"ledger {str(ledger)!r} does not exist; check the path, or make it: "
+            "privfit.Ledger(path).grant(dataset, budget)"
+        )
+    return Ledger(ledger)

@@ -15,7 +15,7 @@ from privfit.inference.found import Found
 from privfit.losses import Poisson
 from privfit.problem.plan import Release
 from privfit.solvers.base import Solution
-from privfit.solvers.count_tail import count_tail, log_normal_beyond
+from privfit.solvers.count_tail import count_tail, log_normal_beyond, rates_beyond
 from privfit.solvers.drawn import Drawn
 
 _STRAIGHTEST = 1e-3
@@ -42,7 +42,8 @@ def with_cuts(solution: Solution, found: Found, meat: Drawn, releases: Sequence[
     row that is usual where counts are as large as the bound. Means beyond it are held to it as counts are.
     How large the move is is hardly known: its mean square is added to the covariance, along it, times the
     part of the variance of scores that is not a Poisson law's. Counts that follow one are hardly beyond a
-    bound where their means are not.
+    bound where their means are not. Rates are, of rows whose weight is a short exposure, whatever their means
+    are: what they miss (`rates_beyond`) moves the usual row, in the same way.
     """
     problem, loss, estimate = solution.problem, solution.problem.loss, found.estimate
     declared, look = problem.response_bound, look_at_counts(releases)
@@ -65,4 +66,8 @@ def with_cuts(solution: Solution, found: Found, meat: Drawn, releases: Sequence[
     move: FloatArray = missed * down * (found.bread.inverse @ row)
     dispersion = float(np.sum(found.bread.inverse * meat.matrix)) / theta.size
     apart = 1.0 - 1.0 / max(dispersion, 1.0)
-    return replace(estimate, cov_noise=estimate.cov_noise + apart * np.outer(move, move))
+    moved = apart * np.outer(move, move)
+    if problem.shares.weights is not None:
+        of_rates = rates_beyond(look, declared, bound) * (found.bread.inverse @ mean)
+        moved += np.outer(of_rates, of_rates)
+    return replace(estimate, cov_noise=estimate.cov_noise + moved)

@@ -271,17 +271,17 @@ class Guarantee:
         return self._loss(), self._failure()
 
     def describe(self) -> str:
-        """Return the composition in words; pure events as their total, rounded up."""
-        parts = [f"{self.gaussian:.4g}-Gaussian differential privacy"] if self.gaussian > 0 else []
+        """Return the composition in words, its numbers rounded up; pure events as their total."""
+        parts = [f"{round_up(self.gaussian)}-Gaussian differential privacy"] if self.gaussian > 0 else []
         pure = _decimal_sum(epsilon for epsilon, delta in self.pairs if delta == 0)
         if pure > 0:
             parts.append(f"{round_up(pure)}-differential privacy")
         for (epsilon, delta), count in Counter(pair for pair in self.pairs if pair[1] > 0).items():
             times = f" {count} times" if count > 1 else ""
-            parts.append(f"({epsilon:.4g}, {delta:.4g})-differential privacy{times}")
+            parts.append(f"({round_up(epsilon)}, {round_up(delta)})-differential privacy{times}")
         parts += [
-            f"{event.steps} steps of {event.ratio:.4g}-Gaussian differential privacy on rows sampled at a "
-            f"rate of {event.rate:.4g}"
+            f"{event.steps} steps of {round_up(event.ratio)}-Gaussian differential privacy on rows sampled "
+            f"at a rate of {round_up(event.rate)}"
             for event in self.sampled
         ]
         return " and ".join(parts) or "nothing released"

@@ -34,9 +34,22 @@ def remainder_in_words(left: Budget | None, grant: Budget) -> str:
     if left is None:
         return "nothing"
     if grant.notion != "approximate" or left.notion != "gdp":
-        return left.describe()
+        return _rounded_down(left).describe()
     largest = _FLOOR.create_decimal(repr(left.epsilon_at(grant.delta)))
     while largest > 0 and Budget(float(largest), grant.delta).mu > left.mu:
         largest = _FLOOR.next_minus(largest)
     fits = f", a fit with ε up to {float(largest):.4g} at δ = {grant.delta:.4g}" if largest > 0 else ""
-    return f"{left.describe()}{fits}"
+    return f"{_rounded_down(left).describe()}{fits}"
+
+
+def _rounded_down(left: Budget) -> Budget:
+    """Return a budget of one number with 4 significant digits, no more than it is; other ones as they are."""
+    match left.notion:
+        case "gdp":
+            return Budget.gdp(float(_FLOOR.create_decimal(repr(left.mu))))
+        case "zcdp":
+            return Budget.zcdp(float(_FLOOR.create_decimal(repr(left.rho))))
+        case "pure":
+            return Budget(float(_FLOOR.create_decimal(repr(left.epsilon))))
+        case "approximate":
+            return left

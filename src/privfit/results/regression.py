@@ -122,5 +122,6 @@ def need_mean(form: ModelForm, asked: str) -> None:
     if form.link == "none":
         raise Incompatible(
             f"{asked} needs a model of a mean, and the linear predictor of this one is none; predict and "
-            "decision_function say what it predicts, t_test gives standard errors of combinations"
+            "decision_function (privfit predict without --intervals) say what it predicts, t_test gives "
+            "standard errors of combinations"
         )

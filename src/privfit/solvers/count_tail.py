@@ -27,6 +27,16 @@ _SMALLEST = 0.9
 _PLACES = 40
 """Places between the two bounds at which a density is found."""
 
+_STEEP_OF_RATES = np.linspace(3.0, 6.0, 25)
+"""The same slopes for rates of rare events: 3, and 1 more than that of the density of short exposures."""
+
+_BELOW_OF_RATES = 0.5
+"""Part of the largest rate seen from which on rates tell of their tail: not down to the longest exposures."""
+
+_FRACTIONAL, _ERRORS = 0.1, 2.0
+"""Part of the positive counts that no whole number is in the classes of, two errors added, from which on they
+may be rates."""
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class CountTail:
@@ -90,6 +100,49 @@ def count_tail(look: Release, declared: float, bound: float, *, whole: bool) -> 
     steep, bent = _densities(places / size)
     beyond = (steep * np.diff(edges) * (places - bound)) @ bent.T
     return CountTail((height * beyond).ravel(), weight.ravel(), float(np.sum(weight * _BENT)))
+
+
+def rates_beyond(look: Release, declared: float, bound: float) -> float:
+    """Return the root mean square of the mean of what rates may be beyond a bound by.
+
+    Parameters
+    ----------
+    look : Release
+        Of kind ``"counts"``: shares of rows by rate, up to the declared bound.
+    declared, bound : float
+        The second is at most the first.
+
+    Notes
+    -----
+    An event within a short exposure is a large rate. Rows count by their exposures e, and have an event in
+    proportion to them, so that the density of rates t is that of ``e = 1 / t`` times ``t**-4``: a power of 3
+    to 4 where exposures come near 0, and of more where few do. Its height is the likeliest for each power,
+    with the error that noise makes, and powers are as likely as they make the released shares. It is 0 where
+    the look shows that hardly a row is between whole numbers: then shares are no exposures.
+    """
+    seen = largest_seen(look)
+    if seen is None or seen.hidden == 0.0 or _whole(look, declared):
+        return 0.0
+    size = seen.below(declared)
+    counts, widths, _ = _classes(declared, whole=False)
+    usable = counts >= _BELOW_OF_RATES * size
+    shape = widths[usable] * np.exp(np.multiply.outer(_STEEP_OF_RATES, -np.log(counts[usable] / size)))
+    shares, squares = look.value[:-1][usable], np.sum(shape**2, axis=-1)
+    height = np.maximum(shape @ shares, 0.0) / squares
+    misfit = np.sum((shares - height[:, None] * shape) ** 2, axis=-1) / look.sd**2
+    weight = np.exp(-0.5 * (misfit - misfit.min()))
+    beyond = size**2 * (size / bound) ** (_STEEP_OF_RATES - 2.0)
+    beyond /= (_STEEP_OF_RATES - 1.0) * (_STEEP_OF_RATES - 2.0)
+    return math.sqrt(float(weight @ ((height**2 + look.sd**2 / squares) * beyond**2)) / float(weight.sum()))
+
+
+def _whole(look: Release, declared: float) -> bool:
+    """Return whether a look shows that counts are whole numbers."""
+    _, _, usable = _classes(declared, whole=True)
+    shares = look.value[1:-1]
+    between, on = shares[~usable[1:]], shares[usable[1:]]
+    error = _ERRORS * look.sd * math.sqrt(max(between.size, 1))
+    return between.size > 0 and float(between.sum()) + error < _FRACTIONAL * float(on.sum())
 
 
 def _classes(declared: float, *, whole: bool) -> tuple[FloatArray, FloatArray, NDArray[np.bool_]]:

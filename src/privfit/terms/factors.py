@@ -30,7 +30,7 @@ from privfit.errors import FormulaError
 from privfit.terms import functions
 from privfit.terms.expressions import Apply, Expression, LevelTest, Number, Variable
 from privfit.terms.functions import CALLABLE, Function, integer_power
-from privfit.terms.wording import quoted, shortened
+from privfit.terms.wording import quoted, shortened, undeclared
 
 
 @dataclass(frozen=True, slots=True)
@@ -363,7 +363,7 @@ def _declared(name: str, schema: Schema) -> NumericColumn | CategoricalColumn:
             f"formula: column {quoted(name)} identifies the privacy unit and cannot be a predictor"
         )
     if name not in schema:
-        raise FormulaError(f"formula: column {quoted(name)} is not in the schema{suggestion(name, schema)}")
+        raise FormulaError(undeclared(name, schema))
     return schema[name]
 
 

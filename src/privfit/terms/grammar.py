@@ -16,12 +16,12 @@ from formulaic import model_matrix
 from formulaic.parser.algos import tokenize
 from formulaic.parser.types import Token
 
-from privfit.data.schema import Schema, suggestion
+from privfit.data.schema import Schema
 from privfit.errors import FormulaError
 from privfit.terms.expressions import column_names, is_comparison
 from privfit.terms.factors import CategoricalFactor, Factor, NumericFactor, named_factor, python_factor
 from privfit.terms.size import check_size
-from privfit.terms.wording import quoted, shortened
+from privfit.terms.wording import quoted, shortened, undeclared
 
 _HIGHEST_POWER = 4
 _OPERATORS = re.compile(r"(?:\*\*|[-+*:/^])+")
@@ -124,7 +124,7 @@ def _response(tokens: Sequence[Token], schema: Schema) -> str:
             f"formula: column {quoted(name)} holds the survey weights and cannot be the response"
         )
     if name not in schema:
-        raise FormulaError(f"formula: column {quoted(name)} is not in the schema{suggestion(name, schema)}")
+        raise FormulaError(undeclared(name, schema))
     return name
 
 

@@ -1,0 +1,88 @@
+"""Coverage of a Poisson regression's intervals where rates count by their exposures.
+
+*Rows.* x normal within -4 and 4, events with mean ``e exp(c + 0.3 x)`` within an exposure e, of which rates
+``events / e`` are analysed with e as a weight, declared between 0 and 50. Exposures are beta(0.6, 0.5) and
+at least 0.02 (`mostly long`), or uniform between 0.02 and 1 (`even`); or e is a survey weight, uniform
+between 0.2 and 1, that has nothing to do with counts (`weights`). delta = 1e-6 where it is not 0.
+
+*What is measured.* Coverage of finite 95 % intervals of the intercept and of the slope, the share of
+intervals that are not finite, and their median widths over those without privacy in ten tables.
+
+    python experiments/exposures.py [--repetitions 200] [--workers 2]
+
+Adds to experiments/results/exposures.csv; resumable: a cell that is there is left out.
+"""
+
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+
+import privfit as pf
+from generous_bounds import share_held
+from rare_levels import compared
+from resumable import filled_by_command
+
+RESULTS = Path(__file__).parent / "results" / "exposures.csv"
+FIELDS = [
+    "exposures", "rate", "n", "epsilon", "delta", "repetitions",
+    "intercept", "slope", "infinite", "intercept_width", "slope_width",
+]  # fmt: skip
+SCHEMA = {
+    "x": {"type": "numeric", "lower": -4.0, "upper": 4.0},
+    "years": {"type": "numeric", "lower": 0.0, "upper": 1.0},
+    "rate": {"type": "numeric", "lower": 0.0, "upper": 50.0},
+}
+PLAIN_TABLES = 10
+CELLS = (
+    ("mostly long", 0.1, 50_000, 1.0, 1e-6),
+    ("mostly long", 0.1, 50_000, 4.0, 1e-6),
+    ("mostly long", 0.1, 50_000, 4.0, 0.0),
+    ("mostly long", 0.1, 200_000, 1.0, 1e-6),
+    ("even", 0.1, 50_000, 1.0, 1e-6),
+    ("even", 0.1, 200_000, 1.0, 1e-6),
+    ("even", 0.5, 50_000, 1.0, 1e-6),
+    ("weights", 0.5, 20_000, 1.0, 1e-6),
+    ("weights", 0.5, 100_000, 1.0, 1e-6),
+)
+
+
+def drawn(exposures: str, rng: np.random.Generator, n: int) -> np.ndarray:
+    """Return exposures, or weights, (n,)."""
+    if exposures == "mostly long":
+        return np.maximum(rng.beta(0.6, 0.5, n), 0.02)
+    return rng.uniform(0.02 if exposures == "even" else 0.2, 1.0, n)
+
+
+def simulated(exposures: str, rate: float, n: int, seed: int) -> pd.DataFrame:
+    """Return a table."""
+    rng = np.random.default_rng([seed, n])
+    x, years = rng.normal(size=n).clip(-4.0, 4.0), drawn(exposures, rng, n)
+    mean = rate * np.exp(0.3 * x)
+    found = rng.poisson(mean) if exposures == "weights" else rng.poisson(years * mean) / years
+    return pd.DataFrame({"x": x, "years": years, "rate": found})
+
+
+def cell(arguments: tuple[str, float, int, float, float, int]) -> dict[str, object]:
+    """Return a row of the table."""
+    exposures, rate, n, epsilon, delta, repetitions = arguments
+
+    def intervals(seed: int, **options: object) -> np.ndarray:
+        table = simulated(exposures, rate, n, seed)
+        fit = pf.poisson("rate ~ x", table, schema=SCHEMA, weights="years", random_state=seed, **options)
+        return fit.conf_int().to_numpy()
+
+    found = [intervals(seed, budget=pf.Budget(epsilon, delta)) for seed in range(repetitions)]
+    plain = [intervals(seed, solver="non-private") for seed in range(PLAIN_TABLES)]
+    finite, held, width = compared(found, plain, np.array([np.log(rate), 0.3]))
+    return dict(zip(FIELDS, arguments, strict=False)) | {
+        "intercept": share_held(held[:, 0], finite[:, 0]),
+        "slope": share_held(held[:, 1], finite[:, 1]),
+        "infinite": f"{1.0 - finite.mean():.4f}",
+        "intercept_width": f"{width[0]:.2f}",
+        "slope_width": f"{width[1]:.2f}",
+    }
+
+
+if __name__ == "__main__":
+    filled_by_command(__doc__, RESULTS, FIELDS, cell, iter(CELLS))
