@@ -199,12 +199,13 @@ def described(rehearsal: Rehearsal, options: FitOptions, *, n_rows: int, level: 
         learned += f" (of counts, the plan's noise is for {design.target.count_bound:g})"
     covariates = rehearsal.assumptions.describe(rehearsal.schema, rehearsal.encoder.needed[:-1])
     counting = counting_in_words(options.shares, rehearsal.assumptions)
-    _, plan = rehearsal.plan(options, n_rows=n_rows)
+    problem, plan = rehearsal.plan(options, n_rows=n_rows)
+    spent = options.settled(problem).budget if rehearsal.look is None else options.budget
     return PlannedFit(
         model=rehearsal.model.title_for(design),
         target=design.target.name,
         plan=plan,
-        statement=PrivacyStatement.of(options.budget, plan, private=plan.private, noise=""),
+        statement=PrivacyStatement.of(spent, plan, private=plan.private, noise=""),
         forecast=rehearsal.forecast(options, n_rows=n_rows),
         assumptions=f"{covariates}; {response_in_words(rehearsal)}{counting}{learned}",
         level=level,
