@@ -1,6 +1,7 @@
 """How much of counts is beyond a bound, as far as a look at them tells."""
 
 import math
+from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -206,3 +207,46 @@ def test_whole_numbers_are_no_rates(mean):
     assert rates_beyond(look(of_poisson(mean), 1e-4), DECLARED, 9.0) == 0.0
     assert rates_beyond(look(of_poisson(mean), 2e-2), DECLARED, 9.0) > 0.0
     assert rates_beyond(look(of_exposures(4.0), 0.0), DECLARED, 9.0) == 0.0
+
+
+def mean_square_by_hand(release, bound):
+    """Power by power, class by class, from half the largest rate seen on."""
+    size = largest_seen(release).below(DECLARED)
+    classes = [
+        (0.5 * (low + high), high - low, share)
+        for low, high, share in zip(EDGES, EDGES[1:], release.value, strict=False)
+        if 0.5 * (low + high) >= 0.5 * size
+    ]
+    misfits, squares = [], []
+    for k in range(25):
+        power = 3.0 + 0.125 * k
+        shape = [width * (middle / size) ** -power for middle, width, _ in classes]
+        whole = math.fsum(one**2 for one in shape)
+        height = max(math.fsum(a * b for a, (_, _, b) in zip(shape, classes, strict=True)) / whole, 0.0)
+        misfit = math.fsum((b - height * a) ** 2 for a, (_, _, b) in zip(shape, classes, strict=True))
+        misfits.append(misfit / release.planned.sd**2)
+        missed = size**2 * (size / bound) ** (power - 2.0) / (power - 1.0) / (power - 2.0)
+        squares.append((height**2 + release.planned.sd**2 / whole) * missed**2)
+    return np.average(squares, weights=[math.exp(0.5 * (min(misfits) - misfit)) for misfit in misfits])
+
+
+@pytest.mark.parametrize("bound", [5.0, 20.0])
+@pytest.mark.parametrize("noise", [2e-4, 8e-4])
+def test_it_is_the_root_mean_square_over_the_powers(bound, noise, rng):
+    for power in (3.0, 4.5):
+        shown = look(of_exposures(power), noise, rng)
+        assert rates_beyond(shown, DECLARED, bound) ** 2 == pytest.approx(mean_square_by_hand(shown, bound))
+
+
+@pytest.mark.parametrize("part", [0.04, 0.099, 0.101, 0.5])
+def test_counts_are_whole_where_less_than_a_tenth_is_certainly_between(part):
+    """Two errors of the sum over all classes in which there is no whole number."""
+    whole = [any(low <= k < high for k in range(1, 200)) for low, high in pairwise(EDGES)]
+    between, on = whole[1:].count(False), 0.2
+    for error in (1e-6, 1e-3):
+        shares = np.zeros(NORM_CLASSES)
+        shares[5] = max(part * on - 2.0 * error * math.sqrt(between), 0.0)
+        shares[whole.index(True)] = on
+        shares[0] = 1.0 - shares.sum()
+        release = Release(PlannedRelease("counts", NORM_CLASSES, 1.0, 1.0, error), np.zeros(1), shares)
+        assert (rates_beyond(release, DECLARED, 9.0) == 0.0) == (part < 0.1)
