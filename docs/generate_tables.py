@@ -605,7 +605,8 @@ def exposures() -> str:
         for row in rows("experiments/results/exposures.csv")
     ]
     header = [
-        "exposures", "rate", "n", "ε", "coverage: intercept", "slope", "infinite", "width: intercept", "slope",
+        "exposures", "rate", "n", "ε", "coverage: intercept", "slope", "infinite", "width: intercept",
+        "slope",
     ]  # fmt: skip
     return table(header, body)
 
