@@ -20,12 +20,14 @@ from privfit.problem.plan import PlannedRelease, Release
 from privfit.procedures.landscape import Landscape, fully_penalised
 from privfit.procedures.objective_perturbation import calibrate_spread, settled
 from privfit.solvers import WhitenedObjectivePerturbation
+from privfit.solvers.base import Step
 from privfit.solvers.hessian_model import norm_limit
 from privfit.solvers.perturbation_rows import row_bound
 from privfit.solvers.pure_looks import labels_seen
 from privfit.solvers.slack import slack_at
 from privfit.solvers.whitened_perturbation import (
     Whitening,
+    _optimum,
     even_hessian,
     expected_hessian,
     perturbed,
@@ -183,6 +185,15 @@ def test_shares_that_leave_nothing_for_the_rest_are_refused(shares):
         WhitenedObjectivePerturbation(**shares)
 
 
+def test_shares_within_their_limits_are_taken():
+    for shares in (
+        {"geometry_share": 0.49, "curvature_share": 0.89, "output_share": 0.5},
+        {"output_share": 1e-6},
+    ):
+        found = WhitenedObjectivePerturbation(**shares)
+        assert {name: getattr(found, name) for name in shares} == shares
+
+
 def test_the_ball_grows_where_coordinates_are_short_and_the_stretch_is_that_of_a_whole_basis():
     final = perturbed(logit_problem(), None)
     unknown = SOLVER.procedure(final, 1.0)
@@ -233,3 +244,39 @@ def test_the_ridge_is_the_smallest_that_noise_on_the_outcome_allows(loss, n):
             while last < 6 and not tried[last][3] and tried[last + 1][2]:
                 last += 1
             assert (found.l2, found.spread) == pytest.approx(tried[last][:2], rel=1e-9)
+
+
+@pytest.mark.parametrize(
+    ("at", "sd", "l2"),
+    [
+        ((-2.0, 1.5), 1e-4, 0.02),
+        ((-2.0, 1.5), 6e-3, 0.02),
+        ((-2.0, 1.5), 1e-4, 2e-4),
+        ((-5.0, 3.0), 1e-4, 0.2),
+        ((0.1, 0.0), 0.05, 0.02),
+    ],
+    ids=["far", "noisy", "near", "held to its length", "hidden"],
+)
+def test_the_way_to_the_optimum_is_that_of_the_hessian_half_way(at, sd, l2):
+    """In two rounds, no longer than from the center of the ridge, less where noise is or nothing is felt."""
+    whitening, _, _ = normal_rows()
+    problem = problem_for(Logistic(), np.ones((4000, 2)), l2=1e-3)
+    at, center = np.array(at), np.array([-0.7, 0.2])
+    gradient, inverse = -l2 * (at - center), np.array([[30.0, -4.0], [-4.0, 25.0]])
+    planned = PlannedRelease("gradient", 2, 1.0, math.inf, sd, epsilon=1.0)
+    step = Step(Release(planned, at, gradient - problem.ridge @ at), gradient, inverse)
+
+    def bread(point):
+        return expected_hessian(problem, whitening, point) + problem.ridge
+
+    move, length = inverse @ gradient, np.linalg.norm(at - center)
+    for _ in range(2):
+        half_way = bread(at - move / 2.0)
+        move = np.linalg.solve(half_way, gradient)
+        if np.linalg.norm(move) > length:
+            move *= length / np.linalg.norm(move)
+    sampling = math.sqrt(np.diag(half_way).mean() / 4000)
+    off = np.linalg.norm((bread(at) - half_way) @ move) / math.sqrt(sd**2 + sampling**2)
+    seen = max(1.0 - (6.0 * sd * np.linalg.norm(inverse) / length) ** 2, 0.0)
+    wanted = at - seen * min(25.0 * off**2, 1.0) * move
+    np.testing.assert_allclose(_optimum(problem, step, whitening, center), wanted, rtol=1e-9)
