@@ -250,3 +250,11 @@ def test_counts_are_whole_where_less_than_a_tenth_is_certainly_between(part):
         shares[0] = 1.0 - shares.sum()
         release = Release(PlannedRelease("counts", NORM_CLASSES, 1.0, 1.0, error), np.zeros(1), shares)
         assert (rates_beyond(release, DECLARED, 9.0) == 0.0) == (part < 0.1)
+
+
+def test_classes_that_all_hold_whole_numbers_tell_nothing_of_them():
+    shares = np.zeros(NORM_CLASSES)
+    shares[[0, 12, 20]] = 0.5, 0.3, 0.2
+    release = Release(PlannedRelease("counts", NORM_CLASSES, 1.0, 1.0, 1e-4), np.zeros(1), shares)
+    for declared, told in ((2.0**14, False), (2.0**7, True)):
+        assert (rates_beyond(release, declared, 0.5 * declared) == 0.0) == told

@@ -141,7 +141,7 @@ def _whole(look: Release, declared: float) -> bool:
     _, _, usable = _classes(declared, whole=True)
     shares = look.value[1:-1]
     between, on = shares[~usable[1:]], shares[usable[1:]]
-    error = _ERRORS * look.sd * math.sqrt(max(between.size, 1))
+    error = _ERRORS * look.sd * math.sqrt(between.size)
     return between.size > 0 and float(between.sum()) + error < _FRACTIONAL * float(on.sum())
 
 
