@@ -9,7 +9,7 @@ import pytest
 
 from privfit.data.source import ArraySource
 from privfit.errors import InvalidArgument
-from privfit.losses import Huber, Logistic, Multinomial, SmoothedQuantile
+from privfit.losses import Huber, Logistic, Multinomial, Poisson, SmoothedQuantile
 from privfit.losses.typical import typical_curvature, usual_residual
 from privfit.privacy.allowance import Allowance
 from privfit.privacy.mechanisms import make_source
@@ -197,11 +197,17 @@ def test_shares_within_their_limits_are_taken():
 def test_the_ball_grows_where_coordinates_are_short_and_the_stretch_is_that_of_a_whole_basis():
     final = perturbed(logit_problem(), None)
     unknown = SOLVER.procedure(final, 1.0)
-    assert (unknown.radius, unknown.stretch) == pytest.approx((4.0 * math.sqrt(3), 64.0 * math.sqrt(3)))
-    for unit, radius in ((0.25, 16.0), (4.0, 4.0)):
+    radius = 4.0 * math.sqrt(3)
+    assert (unknown.radius, unknown.stretch) == pytest.approx((radius, 64.0 * math.sqrt(3)))
+    for unit, times in ((0.25, 4.0), (4.0, 1.0)):
         found = SOLVER.procedure(final, 1.0, Whitening(np.eye(3), unit, np.eye(3), np.zeros(3), 2.0))
-        assert (found.radius, found.stretch) == pytest.approx((radius * math.sqrt(3), 2.0 * math.sqrt(3)))
+        assert (found.radius, found.stretch) == pytest.approx((times * radius, 2.0 * math.sqrt(3)))
         assert (found.epsilon, found.output_epsilon, found.delta) == (1.0, pytest.approx(0.04), 0.0)
+    far = SOLVER.procedure(final, 1.0, None, (6.0, 0.0, 8.0))
+    assert (far.radius, far.center) == (pytest.approx(radius + 10.0), (6.0, 0.0, 8.0))
+    for loss, constant in ((Poisson(3.5, 30.0), 3.5), (Huber(0.8), 0.0)):
+        other = SOLVER.procedure(replace(final, loss=loss), 1.0)
+        assert other.radius == pytest.approx(radius + constant)
     without = SOLVER.procedure(final, math.inf)
     curvature = Landscape.of(fully_penalised(final, 0.0), stretch=64.0).curvature
     assert (without.spread, without.output_epsilon) == (0.0, 0.0)

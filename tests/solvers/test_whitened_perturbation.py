@@ -647,3 +647,23 @@ def test_the_ridge_pulls_to_a_constant_where_there_is_one(monkeypatch, loss, con
     ((center, basis),) = asked
     middle = (math.log(0.1 / 0.9) if loss.target_kind == "binary" else 0.7) if constant else 0.0
     np.testing.assert_allclose(np.array(basis) @ center, [middle, 0.0], atol=0.05 if constant else 0.0)
+
+
+@pytest.mark.parametrize(("model", "constant"), [("logit", -6.5), ("logit", 6.5), ("poisson", 6.0)])
+def test_a_constant_far_from_0_is_within_the_ball(model, constant):
+    """At its sphere a minimiser is none: the gradient there is not the linear term's, and it took minutes."""
+    rng, n = np.random.default_rng(4), 60_000
+    x = rng.uniform(-1.0, 1.0, n)
+    mean = np.exp(constant + 0.3 * x)
+    y = rng.poisson(mean) if model == "poisson" else (rng.random(n) < mean / (1.0 + mean)).astype(int)
+    number = {"type": "numeric", "lower": -1.0, "upper": 1.0}
+    label = {"type": "categorical", "levels": [0, 1]}
+    schema = {
+        "x": number,
+        "y": {"type": "numeric", "lower": 0, "upper": 1000} if model == "poisson" else label,
+    }
+    fit = getattr(pf, model)
+    private = fit("y ~ x", pd.DataFrame({"x": x, "y": y}), schema=schema, budget=Budget(20.0), random_state=2)
+    assert np.isfinite(private.bse).all()
+    assert (np.abs(private.params - [constant, 0.3]) < 4.5 * private.bse).all()
+    assert private.bse["Intercept"] < 0.2

@@ -8,7 +8,7 @@ from typing import ClassVar, final
 import numpy as np
 
 from privfit._checks import FloatArray, in_range
-from privfit.losses import SmoothedQuantile
+from privfit.losses import Poisson, SmoothedQuantile
 from privfit.losses.typical import curvatures_along, typical_curvature, usual_residual
 from privfit.privacy.allowance import Allowance
 from privfit.problem.objective import Problem
@@ -72,7 +72,7 @@ MOST_STRETCH = 64.0
 
 _REACH = 4.0
 """Radius of the ball in which the minimiser is sought, per root of the number of columns: the largest
-standard deviation that the predictor of usual rows has there."""
+standard deviation that the predictor of usual rows has there about a constant."""
 
 
 @final
@@ -160,7 +160,7 @@ class WhitenedObjectivePerturbation(AbstractSolver):
         oracle.change_basis(final)
         one = whitening.frame.constant(1.0) if problem.has_intercept else np.zeros(problem.n_coef)
         center = np.outer(constants, one).ravel()
-        procedure = replace(self.procedure(final, epsilon, whitening), center=tuple(center.tolist()))
+        procedure = self.procedure(final, epsilon, whitening, tuple(center.tolist()))
         release = oracle.carry_out(procedure, start)
         step = _as_gradient(final, procedure, release, whitening)
         changes = problem.loss.target_kind != "numeric"
@@ -169,21 +169,28 @@ class WhitenedObjectivePerturbation(AbstractSolver):
         return Solution(final, at, (step,), (), "one-step", model=model, moments=whitening.moments)
 
     def procedure(
-        self, problem: Problem, epsilon: float, whitening: "Whitening | None" = None
+        self,
+        problem: Problem,
+        epsilon: float,
+        whitening: "Whitening | None" = None,
+        center: tuple[float, ...] | None = None,
     ) -> PerturbedObjective:
         """Return the procedure that costs ``epsilon``, from public facts and the coordinates, once known.
 
         Its ridge is the smallest for which the noise on the outcome, which goes by its inverse, is small:
         where curvature is small, as with few positives, one Newton step does not undo what a larger one does.
         A quantile's is small beside its bound; where noise is, too, more of epsilon goes into the curvature.
+        It pulls to ``center``, and the ball is as much larger: at its sphere the gradient is not the linear
+        term's. Of counts nothing tells how large a constant is but its bound.
         """
-        stretch, unit = MOST_STRETCH, 1.0
+        loss, stretch, unit = problem.loss, MOST_STRETCH, 1.0
         if whitening is not None:
             stretch, unit = whitening.stretch, whitening.unit
         stretch *= math.sqrt(problem.n_coef)  # of the Frobenius norm of a basis
         bare = Landscape.of(fully_penalised(problem, 0.0), stretch=stretch)
-        radius = _REACH * math.sqrt(problem.size) * max(1.0, 1.0 / unit)
-        shape = {"radius": radius, "stretch": stretch, "beside": True}
+        reach = _REACH * math.sqrt(problem.size) + (loss.bound if isinstance(loss, Poisson) else 0.0)
+        radius = reach * max(1.0, 1.0 / unit) + math.hypot(*(center or ()))
+        shape = {"radius": radius, "stretch": stretch, "beside": True, "center": center}
         if math.isinf(epsilon):
             return PerturbedObjective(epsilon, 0.0, _RIDGES[-1] * bare.curvature, 0.0, 0.0, **shape)
         output = self.output_share * epsilon
