@@ -152,7 +152,7 @@ def test_a_row_of_several_classes_has_curvature_for_each_predictor(rng, n_classe
 
 
 def test_no_gaussian_term_hides_a_unit():
-    problem = problem_of(Logistic(), n=1000)
+    problem = problem_of(Logistic(), n=1000, p=2)
     for delta in (1e-6, 0.0):
         l2, spread = settled(
             Landscape.of(of_units(problem)), epsilon=0.98, delta=delta, curvature_share=0.5, least=0.0
