@@ -9,10 +9,10 @@ from privfit.cli.budget import explicit_budget
 from privfit.cli.output import check_writable
 from privfit.cli.request import BudgetText
 from privfit.data.schema import Schema
-from privfit.errors import LedgerError
 from privfit.estimators.reserved import SEEDED
 from privfit.privacy.budget import Budget
 from privfit.privacy.ledger import Ledger, check_name
+from privfit.privacy.ledger_file import need_ledger
 from privfit.privacy.words import cost_in_words, neighbours_in_words, remainder_in_words
 from privfit.results.archive import write_atomically
 
@@ -74,10 +74,7 @@ def run_export(path: Path, out: Path | None) -> None:
 
 def _open(path: Path) -> Ledger:
     """Open a ledger without making one."""
-    if not path.is_file():
-        raise LedgerError(
-            f"ledger {str(path)!r} does not exist; check the path, or make it with privfit ledger grant"
-        )
+    need_ledger(path)
     return Ledger(path)
 
 

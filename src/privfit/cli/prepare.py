@@ -13,13 +13,13 @@ from privfit.data.encode import AbstractEncoder
 from privfit.data.schema import Schema
 from privfit.data.shares import ShareRule
 from privfit.data.tables import Table
-from privfit.errors import LedgerError
 from privfit.estimators.assumptions import Assumptions
 from privfit.estimators.models import Model, model_named
 from privfit.estimators.objective import make_problem, plan_fit
 from privfit.estimators.options import FitOptions, public_rows
 from privfit.estimators.rehearsal import Rehearsal
 from privfit.estimators.scales import PRIVATE, OpenBounds, bought_schema, bought_share, outlined
+from privfit.privacy.ledger_file import need_ledger
 from privfit.terms.encoder import encoder_of
 
 
@@ -98,6 +98,5 @@ def existing_ledger(ledger: Path | None) -> str | None:
     """Return the path of a ledger, which must be there."""
     if ledger is None:
         return None
-    if not ledger.is_file():
-        raise LedgerError(f"ledger {str(ledger)!r} does not exist; make it with privfit ledger grant")
+    need_ledger(ledger)
     return str(ledger)

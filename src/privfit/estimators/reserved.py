@@ -3,7 +3,6 @@
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Self, final
 
 from privfit import _progress
@@ -12,6 +11,7 @@ from privfit.data.source import RowSource
 from privfit.errors import Incompatible, LedgerError
 from privfit.estimators.options import FitOptions
 from privfit.privacy.ledger import Ledger
+from privfit.privacy.ledger_file import need_ledger
 from privfit.privacy.mechanisms import NoiseSource
 from privfit.problem.objective import Problem
 from privfit.problem.oracle import Oracle
@@ -107,9 +107,5 @@ def _opened(ledger: Ledger | str, plan: Plan) -> Ledger:
         raise Incompatible("ledger: a fit without noise cannot be charged to a ledger; leave it out")
     if isinstance(ledger, Ledger):
         return ledger
-    if not Path(ledger).is_file():
-        raise LedgerError(
-            f"ledger {str(ledger)!r} does not exist; check the path, or make it: "
-            "privfit.Ledger(path).grant(dataset, budget)"
-        )
+    need_ledger(ledger)
     return Ledger(ledger)

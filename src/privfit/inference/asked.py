@@ -1,6 +1,6 @@
 """Bread and meat as a fit asks for them, and what they say of sampling errors."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -33,7 +33,8 @@ class Asked:
     around : Anchor or None
         Where the Newton step to the estimate begins, of methods without a last iterate to report.
     bread, on_the_way, at_end : Bread
-        As it was asked; half-way along that step and at its end, as a model moves it there.
+        As it was asked; half-way along that step and at its end, as a model moves it there. Without a model
+        all are the same.
     meat : Drawn
     released : Release
         The meat as it was released.
@@ -113,7 +114,9 @@ def ask(solution: Solution, oracle: Oracle, *, half_way: bool) -> Asked:
     hessian, released = oracle.release_matrices(center)
     bread = _bread(solution, [*solution.curvature, hessian])
     meat = _meat(solution, bread, released)
-    on_the_way, at_end = _along_the_step(solution, bread, center)
+    on_the_way, at_end = bread, bread
+    if solution.model is not None and around is not None:
+        on_the_way, at_end = _along_the_step(solution.model, around, bread, center)
     rows = residual_rows(problem.n_rows, problem.n_coef)
     sampling = sandwich(at_end, meat, rows)
     return Asked(center, around, bread, on_the_way, at_end, meat, released, rows, sampling)
@@ -133,15 +136,14 @@ def _meat(solution: Solution, bread: Bread, released: Release) -> Drawn:
     return meat_from(released, bread, problem.n_linear, least=least, shared=shared)
 
 
-def _along_the_step(solution: Solution, bread: Bread, center: FloatArray) -> tuple[Bread, Bread]:
+def _along_the_step(
+    model: Callable[[FloatArray], FloatArray], around: Anchor, bread: Bread, center: FloatArray
+) -> tuple[Bread, Bread]:
     """Return the bread half-way of the step and at its end, as a model moves it there from ``center``.
 
-    Of the way what noise explains does not count. Without a model both are the bread itself.
+    Of the way what noise explains does not count.
     """
-    model = solution.model
-    if model is None:
-        return bread, bread
-    here, around, half = model(center), anchor(solution.late), bread
+    here, half = model(center), bread
     for _ in range(_ROUNDS):
         half = bread.moved(here, model(around.theta + 0.5 * _way(around, half)))
     return half, bread.moved(here, model(around.theta + _way(around, half)))

@@ -28,6 +28,15 @@ _PAUSES: Final = (0.002, 0.02)
 """Seconds between tries to change a file of an earlier version, at random."""
 
 
+def need_ledger(path: str | os.PathLike[str]) -> None:
+    """Refuse the path of a ledger that is not there: a fit that made one would find no grant in it."""
+    if not Path(path).is_file():
+        raise LedgerError(
+            f"ledger {str(path)!r} does not exist; check the path, or make it with privfit ledger grant or "
+            "privfit.Ledger(path).grant(dataset, budget)"
+        )
+
+
 @final
 @dataclass(frozen=True, slots=True)
 class LedgerFile:

@@ -14,7 +14,7 @@ have shares that sum to 1 at most, so together they add ``A/n``, A positive semi
 most h. With the Hessian M without them, the determinant is ``det(I + M^(-1/2) A M^(-1/2) / n)`` times as
 large: the product of ``1 + λ_k`` over the r directions that a unit can have curvature in, all of them, and
 ``Σ λ_k <= h / (n l2)``. It is at most ``(1 + h / (r n l2))**r``, as logarithms are concave: J is ``r log(1 +
-h / (r n l2))``.
+h / (r n l2))``. So does a row whose loss has several predictors, r of them.
 
 *Noise.* ``∇F_S - ∇F_S' = v`` with ``v = s x + t z`` and ``s, t`` in fixed intervals around 0, so v lies in
 a parallelogram around 0 with sides of at most ``2 L / n``, and ``|v| <= D = 2 L / n``. For noise of density
@@ -223,7 +223,9 @@ class PerturbedObjective(AbstractProcedure):
         if not self.noisy:
             return PlannedRelease("perturbed_minimiser", size, sensitivity, math.inf, 0.0)
         if self.delta > 0 and landscape.directions > 1:
-            raise PlanViolation("a Gaussian linear term hides the replacement of a row, not that of a unit")
+            raise PlanViolation(
+                "a Gaussian linear term hides the replacement of a row of one predictor, not that of a unit"
+            )
         left = math.nextafter(self.epsilon - self.output_epsilon - determinant_loss(landscape), -math.inf)
         if self.delta > 0:
             kept = profile_delta(gaussian_mu(size, sensitivity, self.spread), left) <= self.delta
