@@ -13,6 +13,7 @@ from privfit.privacy.budget import Budget
 from privfit.privacy.chain import Link, next_link
 from privfit.privacy.composition import PureEvent, compose
 from privfit.privacy.ledger import Ledger
+from privfit.privacy.ledger_file import need_ledger
 
 
 @pytest.fixture
@@ -196,3 +197,16 @@ def test_a_disk_that_takes_no_more_refuses_and_spends_nothing(path):
     assert done.stdout.endswith("check the path, its rights and the disk\n")
     assert done.stdout.count("\n") == 1
     assert Ledger(path).verify() == before
+
+
+def test_a_ledger_that_is_not_there_is_refused(tmp_path):
+    path = tmp_path / "account.db"
+    for missing in (path, str(path), tmp_path):
+        with pytest.raises(
+            LedgerError, match="does not exist; check the path, or make it with"
+        ):
+            need_ledger(missing)
+    assert not path.exists()
+    Ledger(path)
+    need_ledger(path)
+    need_ledger(str(path))
