@@ -202,9 +202,7 @@ def test_a_disk_that_takes_no_more_refuses_and_spends_nothing(path):
 def test_a_ledger_that_is_not_there_is_refused(tmp_path):
     path = tmp_path / "account.db"
     for missing in (path, str(path), tmp_path):
-        with pytest.raises(
-            LedgerError, match="does not exist; check the path, or make it with"
-        ):
+        with pytest.raises(LedgerError, match="does not exist; check the path, or make it with"):
             need_ledger(missing)
     assert not path.exists()
     Ledger(path)
