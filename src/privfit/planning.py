@@ -88,6 +88,7 @@ def plan_of(
         unit=problem.unit,
         rows_per_unit=problem.shares.rows_per_unit,
         weights=None if problem.shares.weights is None else problem.shares.weights[0],
+        exposure=problem.exposure,
     )
 
 

@@ -7,13 +7,13 @@ from privfit.data.caps import SlopeBounds
 from privfit.data.source import ArraySource
 
 STEEPNESS = {
-    "even": lambda x: np.full(len(x), 0.5),
-    "any": lambda x: np.random.default_rng(2).uniform(0.0, 3.0, len(x)),
-    "zero": lambda x: np.zeros(len(x)),
-    "tiny": lambda x: np.full(len(x), 1e-320),
-    "negative": lambda x: np.full(len(x), -1.0),
-    "infinite": lambda x: np.full(len(x), np.inf),
-    "no number": lambda x: np.full(len(x), np.nan),
+    "even": lambda x, _: np.full(len(x), 0.5),
+    "any": lambda x, _: np.random.default_rng(2).uniform(0.0, 3.0, len(x)),
+    "zero": lambda x, _: np.zeros(len(x)),
+    "tiny": lambda x, _: np.full(len(x), 1e-320),
+    "negative": lambda x, _: np.full(len(x), -1.0),
+    "infinite": lambda x, _: np.full(len(x), np.inf),
+    "no number": lambda x, _: np.full(len(x), np.nan),
 }
 
 
@@ -56,7 +56,7 @@ def test_rows_that_are_short_or_not_steep_count_as_before():
     x = np.array([[0.5], [0.9], [0.9], [3.0], [3.0]])
     steep = np.array([1.0, 0.5, 1.0, 0.5, 1.0])
     source = ArraySource(x, np.zeros(5), norm_bound=10.0)
-    slopes = SlopeBounds(0.6, 1.0, lambda _: steep)
+    slopes = SlopeBounds(0.6, 1.0, lambda *_: steep)
     held = block_of(source.reweighted(np.eye(1), norm_bound=1.2, amplification=9.0, slopes=slopes))
     mallows = np.minimum(1.0, (1.2 / x[:, 0]) ** 2)
     expected = np.minimum(mallows, 0.6 / (x[:, 0] * steep))
@@ -92,7 +92,7 @@ def test_a_sample_has_the_caps_of_its_rows():
     rng = np.random.default_rng(9)
     x, coins = rng.normal(size=(9000, 2)), rng.random(9000) < 0.3
     source = ArraySource(x, np.zeros(9000), norm_bound=3.0)
-    slopes = SlopeBounds(0.5, 1.0, lambda rows: 0.5 + 0.1 * np.tanh(rows[:, 0]))
+    slopes = SlopeBounds(0.5, 1.0, lambda rows, _: 0.5 + 0.1 * np.tanh(rows[:, 0]))
     turned = source.reweighted(np.eye(2), norm_bound=1.0, amplification=9.0, slopes=slopes)
     tossed = iter(coins)
     sample = block_of(turned.sampled(lambda n: np.array([next(tossed) for _ in range(n)]), 0.3))
@@ -105,7 +105,7 @@ def test_caps_leave_room_for_their_own_rounding():
     rng = np.random.default_rng(6)
     size, steep = rng.uniform(0.1, 10.0, 500), rng.uniform(0.1, 1.0, 500)
     weight, cap = rng.uniform(0.1, 1.0, 500), np.empty(500)
-    SlopeBounds(0.6, 1.0, lambda _: steep).fill(np.zeros((500, 1)), size, weight, cap)
+    SlopeBounds(0.6, 1.0, lambda *_: steep).fill(steep, size, weight, cap)
     assert (cap < 1.0).sum() > 200
     for w, c, s in zip(weight, cap, size, strict=True):
         assert Fraction(float(w)) * Fraction(float(c)) * Fraction(float(s)) <= Fraction(0.6)

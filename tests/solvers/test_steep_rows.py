@@ -105,7 +105,7 @@ def test_rows_are_as_steep_as_their_predictors_at_the_point(loss):
     assert (bounds.bound, bounds.most) == (0.3, loss.constants.slope)
     expected = steep.steepest(loss, at @ x.T, SLACK)
     assert np.ptp(expected) > 0.1
-    np.testing.assert_allclose(bounds.steepness(x), expected, rtol=1e-12)
+    np.testing.assert_allclose(bounds.steepness(x, None), expected, rtol=1e-12)
 
 
 def test_rows_that_are_too_long_say_nothing_while_it_is_found_how_steep_they_are():

@@ -284,7 +284,7 @@ def check_message(message):
         ("y ~ age % 2", ["% is not supported", "I(x > 1)"]),
         ("y ~ I(age % 2)", ["%, which is not supported", "I(x > 1)"]),
         ("y ~ I(age ^ 2)", ["^, which is not supported", "I(x ** 2)"]),
-        ("y ~ offset(age)", ["'offset'", "is not supported", "rate as response", "weights="]),
+        ("y ~ offset(age)", ["'offset'", "is not supported", "logarithm of an exposure", "exposure="]),
         ("y ~ C(job, Sum)", ["'Sum' is not supported", "contr.treatment('base')"]),
         ("y ~ factor(job)", ["'factor'", "C(x)"]),
         ("y ~ cut(age, 3)", ["'cut'", "I(x > 1)"]),

@@ -158,6 +158,10 @@ Weights = Annotated[
     str | None,
     typer.Option(help="Column of survey weights, bounded by the schema.", rich_help_panel=_MODEL),
 ]
+Exposure = Annotated[
+    str | None,
+    typer.Option(help="Column of the exposures of counts, bounded by the schema.", rich_help_panel=_MODEL),
+]
 LedgerFile = Annotated[
     Path | None,
     typer.Option("--ledger", help="Ledger in which the spend is reserved first.", rich_help_panel=_PRIVACY),

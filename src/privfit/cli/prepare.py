@@ -39,7 +39,9 @@ class Prepared:
 
     def open(self, file: TextFile) -> Table:
         """Read the columns that the fit needs."""
-        return read_table(file, (*self.options.shares.columns, *self.encoder.needed))
+        return read_table(
+            file, (*self.options.shares.columns, *self.encoder.design.target.beside, *self.encoder.needed)
+        )
 
     def within_learned_bounds(self, rows: Table | RowCache) -> Self:
         """Buy the bounds that a draft lacks, if there is one; see `bought_schema` for what is raised."""
@@ -73,7 +75,9 @@ def prepare(request: Request, *, rows: int | None = None) -> Prepared:
     """
     coverage(request.level)
     share = None if request.share is None else bought_share(PRIVATE, request.share)
-    schema, bounds = outlined(request.schema, share, unit=request.unit, weights=request.weights)
+    schema, bounds = outlined(
+        request.schema, share, unit=request.unit, weights=request.weights, exposure=request.exposure
+    )
     model = model_named(request.model, **asdict(request.constants))
     options = FitOptions(
         budget=budget_from(request.budget),

@@ -116,9 +116,12 @@ class Request:
     unit: str | None = None
     rows_per_unit: int = 1
     weights: str | None = None
+    exposure: str | None = None
 
     def __post_init__(self) -> None:
         self.constants.check(self.model)
+        if self.exposure is not None and self.model != "poisson":
+            raise typer.BadParameter("--exposure goes with --model poisson; leave it out")
         if self.formula is not None and self.target is not None:
             raise typer.BadParameter("--formula names the response; leave --target out")
         _need_both(self.ledger, self.dataset)

@@ -31,6 +31,8 @@ class AbstractBlock(ABC):
 
     Where rows have ``caps`` (m,), slopes are held to them, and ``influence * cap * norm(x)`` is bounded as
     well; see `privfit.data.caps`.
+
+    Where rows have an ``offset`` (m,), it is added to the linear predictor; see `privfit.data.exposure`.
     """
 
     x: Any
@@ -40,10 +42,31 @@ class AbstractBlock(ABC):
     """``(influence, share)``, where not all shares are 1."""
     caps: FloatArray | None = None
     """Bounds on the slopes of single rows, where they have any."""
+    offset: FloatArray | None = None
+    """Known part of the linear predictor, where it has one."""
+
+    def predictors(self, theta: FloatArray) -> FloatArray:
+        """Return the linear predictors of the rows at coefficients ``theta`` (p,), shape (m,)."""
+        with np.errstate(over="ignore", invalid="ignore"):
+            eta: FloatArray = self.x @ theta
+            return eta if self.offset is None else eta + self.offset
 
     def caps_within(self, bound: float) -> FloatArray:
         """Return bounds on the slopes of the rows; one of shape (1,) where all share it."""
         return np.array([bound]) if self.caps is None else self.caps
+
+    def along(self, points: FloatArray) -> FloatArray:
+        """Return `predictors` at the first two of these points (p, 3) and, without the offset, at the last.
+
+        Returns
+        -------
+        array of shape (3, m)
+        """
+        with np.errstate(over="ignore", invalid="ignore"):
+            found = np.ascontiguousarray((self.x @ points).T)
+            if self.offset is not None:
+                found[:2] += self.offset
+        return found
 
     @property
     def influence(self) -> FloatArray:
@@ -63,8 +86,8 @@ class AbstractBlock(ABC):
         """Return the rows that ``pick`` takes of every array."""
         x = self.x.picked(pick) if isinstance(self.x, CodedMatrix) else pick(self.x)
         parts = None if self.parts is None else (pick(self.parts[0]), pick(self.parts[1]))
-        caps = None if self.caps is None else pick(self.caps)
-        return type(self)(x, pick(self.y), pick(self.weight), parts, caps)
+        caps, offset = (None if one is None else pick(one) for one in (self.caps, self.offset))
+        return type(self)(x, pick(self.y), pick(self.weight), parts, caps, offset)
 
     @abstractmethod
     def written_out(self) -> "Block":
@@ -92,7 +115,7 @@ class CodedBlock(AbstractBlock):
 
     def written_out(self) -> Block:
         """Return the rows with all their columns."""
-        return Block(self.x.dense(), self.y, self.weight, self.parts, self.caps)
+        return Block(self.x.dense(), self.y, self.weight, self.parts, self.caps, self.offset)
 
 
 _Block = TypeVar("_Block", bound=AbstractBlock)

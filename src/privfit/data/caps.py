@@ -11,8 +11,8 @@ from privfit.data import norm_loops
 from privfit.data.clamp import SHRINK, SMALLEST_NORMAL
 from privfit.data.coded import Matrix
 
-Steepness: TypeAlias = Callable[[Matrix], FloatArray]
-"""``steepness(x)`` returns how steep the loss of rows can be, (n,), from their predictors alone."""
+Steepness: TypeAlias = Callable[[Matrix, FloatArray | None], FloatArray]
+"""``steepness(x, offset)`` returns how steep the loss of rows can be, (n,), from their predictors alone."""
 
 
 @final
@@ -32,7 +32,7 @@ class SlopeBounds:
     Notes
     -----
     *Guarantee.* `fill` lowers weights, and with the caps that it returns ``weight * cap * norm(basis.T @ x)
-    <= bound`` holds in exact arithmetic, whatever ``steepness`` returns.
+    <= bound`` holds in exact arithmetic, however steep rows are said to be.
 
     References
     ----------
@@ -44,17 +44,17 @@ class SlopeBounds:
     most: float
     steepness: Steepness
 
-    def fill(self, x: Matrix, size: FloatArray, weight: FloatArray, cap: FloatArray) -> None:
-        """Lower weights to ``bound / (size * steepness)``, fill ``cap`` with ``bound / (weight * size)``.
+    def fill(self, steep: FloatArray, size: FloatArray, weight: FloatArray, cap: FloatArray) -> None:
+        """Lower weights to ``bound / (size * steep)``, fill ``cap`` with ``bound / (weight * size)``.
 
         Parameters
         ----------
-        x : array of shape (n, p), or CodedMatrix
+        steep : array of shape (n,)
+            What ``steepness`` says of the rows.
         size : array of shape (n,)
             Bounds on ``norm(basis.T @ x)``.
         weight, cap : array of shape (n,)
             Caps are ``most`` at most.
         """
-        steep = np.ascontiguousarray(self.steepness(x), dtype=np.float64)
         limits = np.array([self.bound * SHRINK, self.most, SMALLEST_NORMAL])
-        norm_loops.fill_caps(size, steep, limits, weight, cap)
+        norm_loops.fill_caps(size, np.ascontiguousarray(steep, dtype=np.float64), limits, weight, cap)

@@ -43,15 +43,16 @@ class NumericColumn:
     missing : float, optional
         Fill value within the bounds, in the raw unit, for missing cells and for text that is no number.
         Without it, a row with such a cell gets weight 0.
-    target, unit, weight : bool
-        True on the response, on the column that identifies the privacy unit, and on that of the survey
-        weights, whose upper bound is the largest weight that counts in full.
+    target, unit, weight, exposure : bool
+        True on the response, on the column that identifies the privacy unit, on that of the survey
+        weights, whose upper bound is the largest weight that counts in full, and on that of the exposures
+        over which counts were gathered.
 
     Raises
     ------
     SchemaError
         If the bounds are not finite, not in order, too close together or outside the transform's domain, or
-        if weights may be negative or have a transform.
+        if weights or exposures may be negative or have a transform.
     """
 
     lower: float
@@ -61,6 +62,7 @@ class NumericColumn:
     target: bool = False
     unit: bool = False
     weight: bool = False
+    exposure: bool = False
 
     def __post_init__(self) -> None:
         lower, upper = _finite(lower=self.lower), _finite(upper=self.upper)
@@ -74,9 +76,10 @@ class NumericColumn:
             if not lower <= missing <= upper:
                 raise SchemaError(f"missing must lie within the bounds [{lower:g}, {upper:g}]")
             object.__setattr__(self, "missing", missing)
-        _check_flags(target=self.target, unit=self.unit, weight=self.weight)
-        if self.weight and (lower < 0.0 or self.transform is not None):
-            raise SchemaError("survey weights need lower >= 0 and no transform")
+        _check_flags(target=self.target, unit=self.unit, weight=self.weight, exposure=self.exposure)
+        for counts, what in ((self.weight, "survey weights"), (self.exposure, "exposures")):
+            if counts and (lower < 0.0 or self.transform is not None):
+                raise SchemaError(f"{what} need lower >= 0 and no transform")
         low, high = self.limits
         if not wide_enough(low, high):
             raise SchemaError("lower and upper are too close together to tell values apart; widen them")

@@ -7,6 +7,7 @@ from typing import Literal
 import numpy as np
 
 from privfit._checks import FloatArray
+from privfit.data.exposure import Exposure
 from privfit.errors import SchemaError
 
 INTERCEPT = "Intercept"
@@ -72,7 +73,7 @@ class Target:
 
     ``labels`` are the raw labels behind these codes, in that order, or None for a numeric response.
     ``bounded`` is True if a schema keeps the encoded response within [-1, 1]. ``count_bound`` is the largest
-    count that a count response can hold; counts are numbers that are not scaled.
+    count that a count response can hold; counts are numbers that are not scaled. They may have exposures.
     """
 
     name: str
@@ -82,6 +83,12 @@ class Target:
     labels: tuple[object, ...] | None = None
     bounded: bool = False
     count_bound: float | None = None
+    exposure: Exposure | None = None
+
+    @property
+    def beside(self) -> tuple[str, ...]:
+        """Names of the raw columns that rows need beside their predictors and the response."""
+        return () if self.exposure is None else (self.exposure.name,)
 
 
 @dataclass(frozen=True, slots=True)

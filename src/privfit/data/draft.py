@@ -76,9 +76,9 @@ class Draft:
             unbounded,
         )
 
-    def check_roles(self, *, unit: str | None, weights: str | None) -> None:
-        """Raise unless the columns of the privacy unit and the weights, where they are named, have bounds."""
-        for role, name in (("unit", unit), ("weights", weights)):
+    def check_roles(self, *, unit: str | None, weights: str | None, exposure: str | None = None) -> None:
+        """Raise unless the columns of these roles, where they are named, have bounds."""
+        for role, name in (("unit", unit), ("weights", weights), ("exposure", exposure)):
             if name in self.unbounded:
                 other = ', or take type="identifier"' if role == "unit" else ""
                 raise SchemaError(f"{role}={name!r}: its bounds are not learned; declare them{other}")
@@ -141,7 +141,7 @@ def _declarations(schema: SchemaLike) -> dict[str, Any]:
 
 def _check(name: str, entry: dict[str, Any]) -> None:
     """Refuse columns whose bounds are not learned, and bounds and fill values beyond those that can be."""
-    for flag in ("unit", "weight"):
+    for flag in ("unit", "weight", "exposure"):
         if entry.get(flag):
             raise SchemaError(
                 f"column {name!r}: the bounds of a column with {flag}=true are not learned; declare "

@@ -15,6 +15,7 @@ from privfit.data.coded import CodedMatrix, Layout, Matrix, Storage
 from privfit.data.columns import ColumnValues, each_value, encode_categorical, encode_numeric, naming
 from privfit.data.declarations import CategoricalColumn, Column, NumericColumn
 from privfit.data.design import INTERCEPT, Design, DesignColumn, Target
+from privfit.data.exposure import Exposure
 from privfit.data.response import (
     TargetKind,
     describe_target,
@@ -22,7 +23,7 @@ from privfit.data.response import (
     scaled,
 )
 from privfit.data.rows import coded_rows, layout_of, written_out
-from privfit.data.schema import Schema, is_weight
+from privfit.data.schema import Schema, weighs_or_exposes
 from privfit.data.tables import Table
 from privfit.errors import SchemaError
 
@@ -161,8 +162,8 @@ class SchemaEncoder(AbstractEncoder):
     target : str, optional
         Name of the response; by default the column marked with ``target=true``.
     columns : sequence of str, optional
-        Predictors, in this order; by default all columns but the response, the privacy unit and the
-        survey weights.
+        Predictors, in this order; by default all columns but the response, the privacy unit, the survey
+        weights and the exposures.
     intercept : bool
         Whether the first encoded column is the constant 1.
     target_kind : {"numeric", "binary", "count", "class"}
@@ -196,11 +197,13 @@ class SchemaEncoder(AbstractEncoder):
         self._target = _target_name(schema, target)
         self._target_column = schema[self._target]
         names = _predictor_names(schema, self._target, columns)
-        known = schema.part((*names, self._target))
-        self._facts = SchemaFacts(known, self._target, names, bool(intercept), target_kind)
+        exposure = _exposure(schema) if target_kind == "count" else None
         self._predictors = tuple((name, schema[name]) for name in names)
         with naming(self._target):
             described = describe_target(self._target, self._target_column, target_kind, centered=intercept)
+        described = replace(described, exposure=exposure)
+        known = schema.part((*names, self._target, *described.beside))
+        self._facts = SchemaFacts(known, self._target, names, bool(intercept), target_kind)
         self._layout = layout_of([column for _, column in self._predictors], intercept=intercept)
         self._identity = repr((schema.fingerprint, self._target, names, bool(intercept), target_kind))
         bound = math.sqrt(max(intercept + len(names), 1)) * ROUNDING
@@ -286,9 +289,17 @@ def _target_name(schema: Schema, target: str | None) -> str:
     column = schema.lookup(name)
     if column.unit:
         raise SchemaError(f"column {name!r} identifies the privacy unit and cannot be the response")
-    if is_weight(column):
-        raise SchemaError(f"column {name!r} holds the survey weights and cannot be the response")
+    if weighs_or_exposes(column):
+        held = "survey weights" if name == schema.weight else "exposures"
+        raise SchemaError(f"column {name!r} holds the {held} and cannot be the response")
     return name
+
+
+def _exposure(schema: Schema) -> Exposure | None:
+    """Return what a schema says of exposures."""
+    name = schema.exposure
+    column = None if name is None else schema[name]
+    return Exposure(name, column) if name is not None and isinstance(column, NumericColumn) else None
 
 
 def _predictor_names(schema: Schema, target: str, columns: Sequence[str] | None) -> tuple[str, ...]:
@@ -296,7 +307,7 @@ def _predictor_names(schema: Schema, target: str, columns: Sequence[str] | None)
         return tuple(
             name
             for name, column in schema.items()
-            if name != target and not column.unit and not is_weight(column)
+            if name != target and not column.unit and not weighs_or_exposes(column)
         )
     if isinstance(columns, str):
         raise SchemaError("columns must be a list of column names, not one text")

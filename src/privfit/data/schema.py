@@ -6,7 +6,7 @@ import json
 import numbers
 import os
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import MISSING, fields, replace
+from dataclasses import MISSING, dataclass, fields, replace
 from typing import Any, TypeAlias
 
 from privfit._checks import column_name
@@ -70,7 +70,7 @@ class Schema(Mapping[str, Column]):
         if not entries:
             raise SchemaError("schema declares no column; add a table for each column")
         self._columns = {_checked_name(name): _column(name, entry) for name, entry in entries.items()}
-        for flag in ("target", "unit", "weight"):
+        for flag in ("target", "unit", "weight", "exposure"):
             marked = sum(getattr(column, flag, False) for column in self._columns.values())
             if marked + (flag == "unit" and self._identifier is not None) > 1:
                 raise SchemaError(f"schema marks more than one column with {flag}=true; keep one")
@@ -126,28 +126,41 @@ class Schema(Mapping[str, Column]):
     @property
     def weight(self) -> str | None:
         """Name of the column of survey weights, or None."""
-        return next((name for name, column in self._columns.items() if is_weight(column)), None)
+        return self._marked("weight")
 
-    def with_roles(self, *, unit: str | None = None, weights: str | None = None) -> "Schema":
-        """Return the schema with a column marked as identifier of the privacy unit, or as survey weights.
+    @property
+    def exposure(self) -> str | None:
+        """Name of the column of the exposures over which counts were gathered, or None."""
+        return self._marked("exposure")
+
+    def _marked(self, flag: str) -> str | None:
+        """Return the name of the numeric column with a flag that no other kind of column has, or None."""
+        return next((name for name, column in self._columns.items() if getattr(column, flag, False)), None)
+
+    def with_roles(
+        self, *, unit: str | None = None, weights: str | None = None, exposure: str | None = None
+    ) -> "Schema":
+        """Return the schema with columns marked: identifier of the privacy unit, survey weights, exposures.
 
         Raises
         ------
         SchemaError
-            If the schema marks another column, or this one as the response, or the weights are not declared
-            as numeric.
+            If the schema marks another column, or this one as the response or for another role, or the
+            weights or exposures are not declared as numeric.
         InvalidArgument
             If an argument is no text.
         """
-        unit, weights = column_name(unit=unit), column_name(weights=weights)
-        if unit is not None and unit == weights:
-            raise SchemaError(f"unit and weights: {unit!r} cannot be both; name another column")
-        for role, name in (("unit", unit), ("weights", weights)):
+        unit, numbers = column_name(unit=unit), _Numbers.of(weights=weights, exposure=exposure)
+        roles = {"unit": unit, **{one.argument: one.name for one in numbers}}
+        for role, name in roles.items():
             if name is not None and name == self.target:
                 raise SchemaError(
                     f"{role}={name!r}: the schema marks it as the response, which has no other part; name "
                     "another column"
                 )
+            twins = [other for other, same in roles.items() if name is not None and same == name]
+            if len(twins) > 1:
+                raise SchemaError(f"{' and '.join(twins)}: {name!r} cannot be both; name another column")
         entries = self.to_dict()
         if unit is not None and unit != self.unit:
             if self.unit is not None:
@@ -156,17 +169,16 @@ class Schema(Mapping[str, Column]):
                 )
             known = self._columns.get(unit)
             entries[unit] = dict(_IDENTIFIER) if known is None else replace(known, unit=True)
-        if weights is not None and weights != self.weight:
-            if self.weight is not None:
-                raise SchemaError(
-                    f"weights={weights!r}: the schema marks {self.weight!r}; name that, or change the schema"
-                )
-            declared = self.lookup(weights)
-            if not isinstance(declared, NumericColumn):
-                raise SchemaError(
-                    f'column {weights!r}: survey weights need type="numeric", with their bound as upper'
-                )
-            entries[weights] = {**entries[weights], "weight": True}
+        for one in numbers:
+            known = self._marked(one.flag)
+            if one.name is None or one.name == known:
+                continue
+            if known is not None:
+                stated = f"{one.argument}={one.name!r}"
+                raise SchemaError(f"{stated}: the schema marks {known!r}; name that, or change the schema")
+            if not isinstance(self.lookup(one.name), NumericColumn):
+                raise SchemaError(f'column {one.name!r}: {one.need} type="numeric", with a bound as upper')
+            entries[one.name] = {**entries[one.name], one.flag: True}
         return Schema(entries)
 
     def part(self, names: Iterable[str]) -> "Schema":
@@ -179,13 +191,13 @@ class Schema(Mapping[str, Column]):
     def fingerprint(self) -> str:
         """SHA-256 of the declarations, in hexadecimal: what identifies the form of a table in a ledger.
 
-        The order of the columns does not matter, nor which of them is the response or the weight, since one
-        table is analysed for many. The privacy unit does. No row enters.
+        The order of the columns does not matter, nor which of them is the response, the weight or the
+        exposure, since one table is analysed for many. The privacy unit does. No row enters.
         """
         columns = {}
         for name, table in self.to_dict().items():
             columns[name] = (
-                {key: item for key, item in table.items() if key not in ("target", "weight")}
+                {key: item for key, item in table.items() if key not in ("target", "weight", "exposure")}
                 if isinstance(table, dict)
                 else table
             )
@@ -227,6 +239,24 @@ class Schema(Mapping[str, Column]):
         return (self._row_norm, self._identifier, *self._columns.items())
 
 
+@dataclass(frozen=True, slots=True)
+class _Numbers:
+    """A role that a numeric column can have: its argument, the flag of a declaration, and who needs one."""
+
+    argument: str
+    flag: str
+    need: str
+    name: str | None
+
+    @classmethod
+    def of(cls, *, weights: str | None, exposure: str | None) -> "tuple[_Numbers, _Numbers]":
+        """Return both, or raise `InvalidArgument` if an argument is no text."""
+        return (
+            cls("weights", "weight", "survey weights need", column_name(weights=weights)),
+            cls("exposure", "exposure", "exposures need", column_name(exposure=exposure)),
+        )
+
+
 SchemaLike: TypeAlias = Schema | Mapping[str, Any] | str | os.PathLike[str]
 """A schema, its declarations, or the TOML file that holds them."""
 
@@ -245,9 +275,9 @@ def as_schema(schema: SchemaLike) -> Schema:
     return Schema(schema)
 
 
-def is_weight(column: Column) -> bool:
-    """Return whether a column holds survey weights."""
-    return isinstance(column, NumericColumn) and column.weight
+def weighs_or_exposes(column: Column) -> bool:
+    """Return whether a column holds survey weights or exposures."""
+    return isinstance(column, NumericColumn) and (column.weight or column.exposure)
 
 
 def suggestion(name: str, known: Iterable[str]) -> str:
@@ -315,7 +345,7 @@ def _from_table(entry: object) -> Column:
     if not isinstance(entry, Mapping):
         raise SchemaError(
             f"a declaration must be a table with a type, got {type(entry).__name__}; beside columns only "
-            "row_norm may stand, and target, unit and weight are options in the table of their column"
+            "row_norm may stand, and target, unit, weight and exposure are options in a column's table"
         )
     options: dict[str, Any] = dict(entry)
     if "type" not in options:

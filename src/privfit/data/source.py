@@ -102,6 +102,8 @@ class ArraySource:
         `influence_weights`, or `schweppe_weights`, which scales rows instead.
     shares : RowShares, optional
         How much each row counts, and which unit it belongs to.
+    offset : array of shape (n,), optional
+        What is added to the linear predictor of each row, finite.
 
     Notes
     -----
@@ -118,10 +120,11 @@ class ArraySource:
         norm_bound: float,
         weighting: Weighting = influence_weights,
         shares: RowShares | None = None,
+        offset: FloatArray | None = None,
     ) -> None:
         weight, x, y = weighting(x, y, norm_bound=norm_bound)
         share = None if shares is None else shares.among(weight > 0.0)
-        self._block = _block(x, y, weight, share)
+        self._block = _block(x, y, weight, share, offset=offset)
         self._norm_bound, self._room, self._shares = norm_bound, InMemory(), shares
         self._last: LastNorms[RowNorms] = LastNorms()
 
@@ -194,12 +197,14 @@ class ArraySource:
         def work(rows: slice) -> None:
             bounds.fill(norms.picked(itemgetter(rows)), factor, block.influence[rows], weight[rows])
             if bounds.slopes is not None and caps is not None:
-                bounds.slopes.fill(block.x[rows], factor * norms.size[rows], weight[rows], caps[rows])
+                offset = None if block.offset is None else block.offset[rows]
+                steep = bounds.slopes.steepness(block.x[rows], offset)
+                bounds.slopes.fill(steep, factor * norms.size[rows], weight[rows], caps[rows])
             self._room.leave(rows)
 
         each_stretch(work, self.n_rows)
         share = None if self._shares is None else block.share
-        turned = _block(block.x, block.y, weight, share, caps)
+        turned = _block(block.x, block.y, weight, share, caps=caps, offset=block.offset)
         return ArraySource.of_bounded(turned, bounds.norm_bound, self._room, self._shares)
 
     def sampled(self, coins: Coins, part: float) -> "ArraySource":
@@ -312,7 +317,9 @@ def _block(
     y: FloatArray,
     influence: FloatArray,
     share: FloatArray | None,
+    *,
     caps: FloatArray | None = None,
+    offset: FloatArray | None = None,
 ) -> Block | CodedBlock:
     """Return rows that count by their share, if they have one; a product with too few bits counts nothing."""
     weight, parts = influence, None
@@ -320,8 +327,8 @@ def _block(
         weight, parts = influence * share, (influence, share)
         weight[weight < SMALLEST_NORMAL] = 0.0
     if isinstance(x, CodedMatrix):
-        return CodedBlock(x, y, weight, parts, caps)
-    return Block(x, y, weight, parts, caps)
+        return CodedBlock(x, y, weight, parts, caps, offset)
+    return Block(x, y, weight, parts, caps, offset)
 
 
 def _add(kernel: BlockKernel, part: Block | CodedBlock, out: FloatArray) -> None:

@@ -55,7 +55,7 @@ from privfit.estimators.scales import (
     bought_share,
     declared,
 )
-from privfit.estimators.shares import Beside, share_rule, with_unit
+from privfit.estimators.shares import Beside, share_rule, with_roles
 from privfit.estimators.without_schema import numbers_of, refuse_complex, refuse_declared, refuse_names
 from privfit.privacy.budget import Budget
 from privfit.privacy.ledger import Ledger
@@ -111,6 +111,10 @@ class AbstractPrivateRegressor(BaseEstimator, ABC):
             )
         return positive(count_bound=given)
 
+    def _exposure(self) -> str | None:
+        """Return the name of the column of exposures, for models that take one."""
+        return None
+
     def __sklearn_tags__(self) -> Any:
         """Return the tags: rows with NaN contribute nothing to a fit, but there is no prediction for them."""
         tags = super().__sklearn_tags__()
@@ -153,7 +157,9 @@ class AbstractPrivateRegressor(BaseEstimator, ABC):
         beside, share = Beside(groups, sample_weight), self._share_for_scales
         bounds = None
         if share is not None and self.schema is not None:
-            bounds = OpenBounds.of(self.schema, share, unit=self.unit, weights=self.weights)
+            bounds = OpenBounds.of(
+                self.schema, share, unit=self.unit, weights=self.weights, exposure=self._exposure()
+            )
         options = self._options(beside, bounds, y)
         model = self._model()
         y = cells_of(y) if isinstance(y, list | tuple) else unmasked(y)
@@ -208,7 +214,9 @@ class AbstractPrivateRegressor(BaseEstimator, ABC):
         outline = None if self.schema is None else declared(self.schema, bounds)
         if outline is not None:
             refuse_declared(self, labels=not undeclared(outline, y))
-        schema = with_unit(outline, self.unit, self.weights, beside)
+        schema = with_roles(
+            outline, unit=self.unit, weights=self.weights, exposure=self._exposure(), beside=beside
+        )
         return FitOptions(
             budget=budget,
             solver=self.solver,
@@ -317,6 +325,7 @@ class AbstractPrivateRegressor(BaseEstimator, ABC):
     ) -> Table:
         given = {name for name, _ in beside.columns}
         counting = tuple(name for name in options.shares.columns if name not in given)
+        counting += encoder.design.target.beside
         names = encoder.needed[:-1]
         if y is None or isinstance(y, str):
             table = open_table(X, needed=(*counting, *encoder.needed))

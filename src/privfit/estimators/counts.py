@@ -3,10 +3,14 @@
 from typing import Any, final
 
 import numpy as np
+from sklearn.metrics import r2_score
+from sklearn.utils.validation import check_is_fitted
 
 from privfit._checks import FloatArray, in_range, optional
 from privfit._sealed import sealed
 from privfit.data.schema import SchemaLike
+from privfit.data.tables import open_table
+from privfit.errors import SchemaError
 from privfit.estimators.models import Model, poisson_regression
 from privfit.estimators.regressors import AbstractLinearRegressor
 from privfit.losses.poisson import LARGEST_PREDICTOR
@@ -30,6 +34,10 @@ class PoissonRegressor(AbstractLinearRegressor):
     predictor_bound : float, optional
         Largest log mean that is taken as it is. Default: the logarithm of the bound on the count
         and a quarter.
+    exposure : str, optional
+        With a schema: column of the exposures over which counts were gathered, with bounds. The mean of a
+        count is then its exposure times ``exp`` of the linear predictor, and `predict` returns that of an
+        exposure of 1.
     epsilon, delta, budget, schema, solver, fit_intercept, l2, relation, inference, norm_bound, scale, \
 scale_share, n_rows, unit, rows_per_unit, weights, weight_bound, ledger, dataset, random_state
         As in `LogisticRegression`.
@@ -54,6 +62,7 @@ scale_share, n_rows, unit, rows_per_unit, weights, weight_bound, ledger, dataset
         *,
         count_bound: float | None = None,
         predictor_bound: float | None = None,
+        exposure: str | None = None,
         budget: Budget | None = None,
         schema: SchemaLike | None = None,
         solver: object = "auto",
@@ -77,6 +86,7 @@ scale_share, n_rows, unit, rows_per_unit, weights, weight_bound, ledger, dataset
         self.delta = delta
         self.count_bound = count_bound
         self.predictor_bound = predictor_bound
+        self.exposure = exposure
         self.budget = budget
         self.schema = schema
         self.solver = solver
@@ -96,6 +106,9 @@ scale_share, n_rows, unit, rows_per_unit, weights, weight_bound, ledger, dataset
         self.dataset = dataset
         self.random_state = random_state
 
+    def _exposure(self) -> str | None:
+        return self.exposure
+
     def _model(self) -> Model:
         bound = self.predictor_bound
         optional(in_range, 0.0, LARGEST_PREDICTOR, closed="right", predictor_bound=bound)
@@ -103,8 +116,23 @@ scale_share, n_rows, unit, rows_per_unit, weights, weight_bound, ledger, dataset
 
     @sealed
     def predict(self, X: Any) -> FloatArray:
-        """Return expected counts, shape (n,)."""
+        """Return expected counts, shape (n,); where counts have exposures, over an exposure of 1."""
         return expected_count(self._linear_predictor(X))
+
+    @sealed
+    def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
+        """Return R squared, not private: a function of these rows and counts, read as in a fit.
+
+        Where counts have exposures, what is expected of them is over those of the rows of ``X``.
+        """
+        check_is_fitted(self, "result_")
+        exposure = self._encoder.design.target.exposure
+        if exposure is None:
+            return super().score(X, y, sample_weight)
+        found = np.exp(exposure.read(open_table(X, needed=(exposure.name,))))
+        if np.isnan(found).any():
+            raise SchemaError(f"column {exposure.name!r} holds a missing exposure, or 0; drop such rows")
+        return float(r2_score(self._responses(X, y), found * self.predict(X), sample_weight=sample_weight))
 
 
 def expected_count(predictor: FloatArray) -> FloatArray:

@@ -78,7 +78,10 @@ def carry_out(
         inference = (
             infer(solution, oracle, directions=matrix) if options.inference else estimate_only(solution)
         )
-    estimate = matrix @ inference.theta + shift
+    theta, exposure = inference.theta, encoder.design.target.exposure
+    if exposure is not None and problem.has_intercept:
+        theta = theta - exposure.center(intercept=True) * np.eye(theta.size)[0]
+    estimate = matrix @ theta + shift
     return _result(
         model=model,
         encoder=encoder,
@@ -86,7 +89,7 @@ def carry_out(
         oracle=oracle,
         inference=inference,
         estimate=estimate,
-    ), inference.theta
+    ), theta
 
 
 def _penalty(l2: float) -> str:

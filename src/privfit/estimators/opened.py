@@ -76,16 +76,27 @@ class OpenedRows:
             return lambda: kept
         weighting = weighting_of(problem)
         if isinstance(table, RowStream):
+            if encoder.design.target.exposure is not None:
+                raise Incompatible("exposure: exposures of a stream of rows are not read; pass a table")
             stream = table.source(encoder, norm_bound=problem.norm_bound, weighting=weighting)
             return lambda: stream
+        exposure = encoder.design.target.exposure
         encoder.encode(table.part(slice(0, 0)))
+        if exposure is not None:
+            exposure.read(table.part(slice(0, 0)))
         labels = None if encoder.design.target.labels is None else encoder.encode_target(table)
 
         def encoded() -> RowSource:
             with np.errstate(all="ignore"):  # a warning would depend on cells
                 x = predictors_as(encoder, table, storage)
                 y = encoder.encode_target(table) if labels is None else labels
-                return ArraySource(x, y, norm_bound=problem.norm_bound, weighting=weighting, shares=shares)
+                offset = None
+                if exposure is not None:
+                    offset = exposure.read(table) - exposure.center(intercept=problem.has_intercept)
+                    y, offset = np.where(np.isnan(offset), np.nan, y), np.nan_to_num(offset)
+                return ArraySource(
+                    x, y, norm_bound=problem.norm_bound, weighting=weighting, shares=shares, offset=offset
+                )
 
         return encoded
 
@@ -97,7 +108,7 @@ def rows_of(data: object, encoder: AbstractEncoder, options: FitOptions, text: T
     store = as_store(data, columns=text.columns)
     if store is not None:
         return store
-    needed = (*options.shares.columns, *encoder.needed)
+    needed = (*options.shares.columns, *encoder.design.target.beside, *encoder.needed)
     return open_table(data, needed=needed, columns=text.columns, header=text.header, sep=text.sep)
 
 
@@ -134,6 +145,8 @@ def _stored(
             f"{arguments_of(options.shares)}: a cache or cluster does not keep identifiers and survey "
             "weights; pass a table in memory"
         )
+    if encoder.design.target.exposure is not None:
+        raise Incompatible("exposure: a cache or cluster does not keep exposures; pass a table in memory")
     known, problem = store.n_rows or options.n_rows, stored_problem(model, encoder, store, options)
     return store.rows(
         encoder,

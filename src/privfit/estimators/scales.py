@@ -58,7 +58,15 @@ class OpenBounds:
     share: float
 
     @classmethod
-    def of(cls, schema: SchemaLike, share: float, *, unit: str | None, weights: str | None) -> Self:
+    def of(
+        cls,
+        schema: SchemaLike,
+        share: float,
+        *,
+        unit: str | None,
+        weights: str | None,
+        exposure: str | None = None,
+    ) -> Self:
         """Return the bounds that a schema leaves open.
 
         Raises
@@ -66,14 +74,14 @@ class OpenBounds:
         InvalidArgument
             If there are none.
         SchemaError
-            If it is no draft, or those of the privacy unit or the weights are open.
+            If it is no draft, or those of the privacy unit, the weights or the exposures are open.
         """
         draft = Draft.of(schema)
         if not draft.unbounded:
             raise InvalidArgument(
                 f"scale={PRIVATE!r}: no numeric column of the schema lacks lower or upper; leave scale out"
             )
-        draft.check_roles(unit=unit, weights=weights)
+        draft.check_roles(unit=unit, weights=weights, exposure=exposure)
         return cls(draft, share)
 
     def allowance(self, options: FitOptions) -> Allowance:
@@ -92,7 +100,12 @@ def scales_of(scale: object, share: float) -> tuple[float | None, float | None]:
 
 
 def outlined(
-    schema: SchemaLike, share: float | None, *, unit: str | None, weights: str | None
+    schema: SchemaLike,
+    share: float | None,
+    *,
+    unit: str | None,
+    weights: str | None,
+    exposure: str | None = None,
 ) -> tuple[Schema, OpenBounds | None]:
     """Return the schema of a fit with its roles, and what it learns by a part of its budget, if there is one.
 
@@ -101,8 +114,10 @@ def outlined(
     InvalidArgument, SchemaError
         As `OpenBounds.of`, and if the schema does not allow the roles.
     """
-    bounds = None if share is None else OpenBounds.of(schema, share, unit=unit, weights=weights)
-    return declared(schema, bounds).with_roles(unit=unit, weights=weights), bounds
+    bounds = None
+    if share is not None:
+        bounds = OpenBounds.of(schema, share, unit=unit, weights=weights, exposure=exposure)
+    return declared(schema, bounds).with_roles(unit=unit, weights=weights, exposure=exposure), bounds
 
 
 def declared(schema: SchemaLike, bounds: OpenBounds | None) -> Schema:
@@ -129,7 +144,7 @@ def bought_schema(
         Returns the encoder by a schema.
     raw : Table, RowStream or AbstractRowStore
     options : FitOptions
-        Their schema is the outline of the draft, with the unit and the weights.
+        Their schema is the outline of the draft, with its roles.
     bounds : OpenBounds
 
     Raises
@@ -231,8 +246,8 @@ def look_encoder(draft: Draft, names: Sequence[str], outline: Schema) -> SchemaE
 
 
 def with_roles_of(outline: Schema, schema: Schema) -> Schema:
-    """Return a schema with the privacy unit and the weights of another one."""
-    return schema.with_roles(unit=outline.unit, weights=outline.weight)
+    """Return a schema with the roles of another one."""
+    return schema.with_roles(unit=outline.unit, weights=outline.weight, exposure=outline.exposure)
 
 
 def learned_by(

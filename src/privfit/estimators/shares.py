@@ -40,8 +40,10 @@ class Beside:
         return table.joined(beside)
 
 
-def with_unit(schema: Schema | None, unit: str | None, weights: str | None, beside: Beside) -> Schema | None:
-    """Return the schema that marks the privacy unit and the weights that were named or given beside.
+def with_roles(
+    schema: Schema | None, *, unit: str | None, weights: str | None, exposure: str | None, beside: Beside
+) -> Schema | None:
+    """Return the schema that marks the columns that were named, and those that were given beside.
 
     Raises
     ------
@@ -54,8 +56,10 @@ def with_unit(schema: Schema | None, unit: str | None, weights: str | None, besi
                 "unit and weights name columns of a table with a schema; without one, "
                 "give fit(X, y, groups=...) and fit(X, y, sample_weight=...)"
             )
+        if exposure is not None:
+            raise InvalidArgument("exposure names a column of a table with a schema; give schema too")
         return None
-    marked = schema.with_roles(unit=unit, weights=weights)
+    marked = schema.with_roles(unit=unit, weights=weights, exposure=exposure)
     if beside.groups is not None:
         if marked.unit is not None:
             raise InvalidArgument(f"groups: the privacy unit is {marked.unit!r}; leave one of them out")

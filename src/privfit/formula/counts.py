@@ -36,6 +36,7 @@ def poisson(
     unit: str | None = None,
     rows_per_unit: int = 1,
     weights: str | None = None,
+    exposure: str | None = None,
     ledger: Ledger | str | None = None,
     dataset: str | None = None,
     random_state: object = None,
@@ -55,6 +56,10 @@ def poisson(
     predictor_bound : float, optional
         Largest log mean that is taken as it is, from 0 to 50; the loss goes on linearly above.
         Default: the logarithm of the declared upper bound of the count and a quarter.
+    exposure : str, optional
+        Column of the exposures over which counts were gathered, such as years: its logarithm is added to the
+        linear predictor, so that coefficients are of the rate, and predictions are for an exposure of 1. Rows
+        with an exposure of 0 do not count.
     data, schema, epsilon, delta, budget, solver, relation, l2, inference, scale, scale_share, n_rows, unit, \
 rows_per_unit, weights, ledger, dataset, random_state, sep, header, columns
         As in `logit`.
@@ -106,7 +111,7 @@ rows_per_unit, weights, ledger, dataset, random_state, sep, header, columns
     model = poisson_regression(predictor_bound)
     text = TextForm(columns, header, sep)
     share = bought_share(scale, scale_share)
-    roles = Roles(unit, rows_per_unit, weights)
+    roles = Roles(unit, rows_per_unit, weights, exposure)
     return fit_formula(
         model, formula, data, schema=schema, roles=roles, options=options, text=text, share=share
     )

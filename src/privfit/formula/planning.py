@@ -55,6 +55,7 @@ def plan(
     unit: str | None = None,
     rows_per_unit: int = 1,
     weights: str | None = None,
+    exposure: str | None = None,
     assumptions: Assumptions | None = None,
     level: float = 0.95,
 ) -> PlannedFit:
@@ -92,6 +93,8 @@ def plan(
     unit, rows_per_unit, weights : optional
         As in `privfit.logit`: the column that identifies the privacy unit, the rows of one up to which all
         count alike, and the column of survey weights.
+    exposure : str, optional
+        As in `privfit.poisson`. All rows are taken to have the middle of its bounds.
     assumptions : Assumptions, optional
         Public guesses about the table: base rate, coefficients, spreads, shares of levels, or a public
         reference table. The better they are, the better the forecast.
@@ -137,6 +140,7 @@ def plan(
         formula,
         model,
         target,
+        exposure,
         quantile=quantile,
         residual_bound=residual_bound,
         threshold=threshold,
@@ -144,7 +148,7 @@ def plan(
         smoothing_width=smoothing_width,
         predictor_bound=predictor_bound,
     )
-    declared, bounds = outlined(schema, share, unit=unit, weights=weights)
+    declared, bounds = outlined(schema, share, unit=unit, weights=weights, exposure=regression.exposure)
     options = FitOptions(
         budget=choose_budget(epsilon, delta, budget),
         shares=ShareRule.of(declared, rows_per_unit),
@@ -187,6 +191,7 @@ def sample_size(
     unit: str | None = None,
     rows_per_unit: int = 1,
     weights: str | None = None,
+    exposure: str | None = None,
     assumptions: Assumptions | None = None,
     level: float = 0.95,
 ) -> SampleSize | AccuracyPlan:
@@ -195,7 +200,8 @@ def sample_size(
     Parameters
     ----------
     formula, schema, model, quantile, residual_bound, threshold, smoothing_width, predictor_bound, target, \
-solver, relation, l2, inference, scale, scale_share, unit, rows_per_unit, weights, assumptions, level
+solver, relation, l2, inference, scale, scale_share, unit, rows_per_unit, weights, exposure, assumptions, \
+level
         As in `plan`.
     width : float or mapping, optional
         Largest median width of an interval, in reported units: of ``coefficient``, or by name.
@@ -242,6 +248,7 @@ solver, relation, l2, inference, scale, scale_share, unit, rows_per_unit, weight
         formula,
         model,
         target,
+        exposure,
         quantile=quantile,
         residual_bound=residual_bound,
         threshold=threshold,
@@ -249,7 +256,7 @@ solver, relation, l2, inference, scale, scale_share, unit, rows_per_unit, weight
         smoothing_width=smoothing_width,
         predictor_bound=predictor_bound,
     )
-    declared, bounds = outlined(schema, share, unit=unit, weights=weights)
+    declared, bounds = outlined(schema, share, unit=unit, weights=weights, exposure=regression.exposure)
     options = FitOptions(
         budget=choose_budget(epsilon, delta, budget),
         shares=ShareRule.of(declared, rows_per_unit),
@@ -304,6 +311,7 @@ def shortest_split(
     unit: str | None = None,
     rows_per_unit: int = 1,
     weights: str | None = None,
+    exposure: str | None = None,
     assumptions: Assumptions | None = None,
     level: float = 0.95,
 ) -> BudgetSplit:
@@ -314,7 +322,7 @@ def shortest_split(
     formula, n, schema, model, quantile, residual_bound, threshold, smoothing_width, predictor_bound, target
         As in `plan`.
     epsilon, delta, budget, solver, relation, l2, scale, scale_share, unit, rows_per_unit, weights, \
-assumptions, level
+exposure, assumptions, level
         As in `plan`.
 
     Returns
@@ -351,6 +359,7 @@ assumptions, level
         formula,
         model,
         target,
+        exposure,
         quantile=quantile,
         residual_bound=residual_bound,
         threshold=threshold,
@@ -358,7 +367,7 @@ assumptions, level
         smoothing_width=smoothing_width,
         predictor_bound=predictor_bound,
     )
-    declared, bounds = outlined(schema, share, unit=unit, weights=weights)
+    declared, bounds = outlined(schema, share, unit=unit, weights=weights, exposure=regression.exposure)
     guesses = Assumptions.of(assumptions)
     options = FitOptions(
         budget=choose_budget(epsilon, delta, budget),
@@ -373,20 +382,28 @@ assumptions, level
 
 @dataclass(frozen=True, slots=True)
 class _Regression:
-    """A model and what it is of: a formula, or a response and all other columns."""
+    """A model and what it is of: a formula, or a response and all other columns, and exposures."""
 
     model: Model
     formula: str | None
     target: str | None
+    exposure: str | None
 
     @classmethod
     def of(
-        cls, formula: str | None, model: str | AbstractLoss, target: str | None, **constants: float | None
+        cls,
+        formula: str | None,
+        model: str | AbstractLoss,
+        target: str | None,
+        exposure: str | None,
+        **constants: float | None,
     ) -> Self:
         regression = model_of(model, **constants)
         if formula is not None and target is not None:
             raise InvalidArgument("target is named by the formula; leave it out")
-        return cls(regression, formula, target)
+        if exposure is not None and regression.target_kind != "count":
+            raise InvalidArgument("exposure goes with model='poisson'; leave it out")
+        return cls(regression, formula, target, exposure)
 
     def encoder(self, schema: Schema) -> AbstractEncoder:
         return encoder_of(schema, self.formula, self.target, self.model.target_kind)

@@ -25,11 +25,12 @@ _STAND_IN_ROWS = 10**9
 
 @dataclass(frozen=True, slots=True)
 class Roles:
-    """Columns that say how much a row counts, as in `privfit.formula.models.logit`."""
+    """Columns with a part of their own, as in `privfit.formula.models.logit` and `counts.poisson`."""
 
     unit: str | None
     rows_per_unit: int
     weights: str | None
+    exposure: str | None = None
 
 
 def fit_formula(
@@ -53,7 +54,7 @@ def fit_formula(
             "data: a RowStream goes with estimators, such as LogisticRegression(schema=..., "
             "solver=OnlineToBatch(), inference=False).fit(stream)"
         )
-    outline, bounds = outlined(schema, share, unit=roles.unit, weights=roles.weights)
+    outline, bounds = outlined(schema, share, unit=roles.unit, weights=roles.weights, exposure=roles.exposure)
     options = replace(options, schema=outline, shares=ShareRule.of(outline, roles.rows_per_unit))
 
     def encoder_of(known: Schema) -> FormulaEncoder:

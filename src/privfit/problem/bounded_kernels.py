@@ -144,10 +144,9 @@ def bounded_gradient_kernel(
     def each_chunk(block: Block | CodedBlock, out: FloatArray) -> None:
         p = block.x.shape[1]
         for chunk, rows in enumerate(chunk_rows(0, out.shape[0])):
-            x, y = block.x[rows], block.y[rows]
-            with np.errstate(over="ignore", invalid="ignore"):
-                eta = x @ theta
-            room, share = np.sqrt(block.influence[rows]) / norm_bound, block.share[rows]
+            part = block.part(rows)
+            x, y, eta = part.x, part.y, part.predictors(theta)
+            room, share = np.sqrt(part.influence) / norm_bound, part.share
             step, side = np.empty(y.size), np.empty(y.size)
             fill(y, eta, room, step, side)
             step, side = step * share, side * share
@@ -163,7 +162,7 @@ def bounded_gradient_kernel(
     constants, compiled = _compiled(loss, s), np.ascontiguousarray(theta)
 
     def kernel(block: Block | CodedBlock, out: FloatArray) -> None:
-        if by_code(block.x):
+        if by_code(block.x) or block.offset is not None:
             each_chunk(block, out)
             return
         x, constant = numbers_of(block.x)

@@ -1,6 +1,7 @@
 """Sums of per-row gradients, each clipped to a norm before it is added."""
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -12,8 +13,7 @@ from privfit.data.blocks import Block, BlockKernel
 from privfit.data.clamp import SHRINK
 from privfit.data.reduction import CHUNK_ROWS, GROUP_ROWS, chunk_rows
 from privfit.data.row_types import MATRIX, STRIDED, VECTOR
-from privfit.losses.base import AbstractLoss
-from privfit.losses.outside import guarded
+from privfit.losses.base import AbstractLoss, evaluate
 from privfit.losses.pointers import address, called
 
 _SMALLEST = 1e-280
@@ -86,13 +86,15 @@ def clipped_gradient_kernel(loss: AbstractLoss, theta: FloatArray, clip: float) 
     state = np.array([1.0, *loss.parameters])
     slope, bound = loss.functions.slope, loss.constants.slope
     theta, limit = np.ascontiguousarray(theta), clip * SHRINK
+    of_arrays = _array_kernel(partial(evaluate, slope, s=1.0, loss=loss), theta, bound, limit)
     if not is_jitted(slope):
-        of_arrays = guarded(slope)
-        return _array_kernel(lambda y, eta: np.asarray(of_arrays(y, eta, *state)), theta, bound, limit)
-
+        return of_arrays
     place = address(slope)
 
     def kernel(block: Block, out: FloatArray) -> None:
+        if block.offset is not None:
+            of_arrays(block, out)
+            return
         _add_clipped(block.x, block.y, block.influence, block.share, theta, state, place, bound, limit, out)
 
     return kernel
@@ -101,16 +103,17 @@ def clipped_gradient_kernel(loss: AbstractLoss, theta: FloatArray, clip: float) 
 def _array_kernel(
     slope: Callable[[Any, Any], FloatArray], theta: FloatArray, bound: float, limit: float
 ) -> BlockKernel:
-    """Return the same sum for a slope that takes arrays and is not compiled."""
+    """Return the same sum for a slope that takes arrays."""
 
     def kernel(block: Block, out: FloatArray) -> None:
         for chunk, rows in enumerate(chunk_rows(0, out.shape[0])):
-            x = block.x[rows]
+            part = block.part(rows)
+            x = part.x
             with np.errstate(all="ignore"):
                 squared = np.einsum("ij,ij->i", x, x)
-                steps = np.clip(slope(block.y[rows], x @ theta), -bound, bound) * block.influence[rows]
+                steps = np.clip(slope(part.y, part.predictors(theta)), -bound, bound) * part.influence
                 limits = np.where(np.isfinite(squared), limit / np.sqrt(np.maximum(squared, _SMALLEST)), 0.0)
-                steps = np.clip(steps, -limits, limits) * block.share[rows]
+                steps = np.clip(steps, -limits, limits) * part.share
                 terms = np.where(np.isnan(steps), 0.0, steps)[:, None] * x
             out[chunk] += np.add.reduceat(terms, np.arange(0, len(terms), GROUP_ROWS), axis=0).sum(axis=0)
 

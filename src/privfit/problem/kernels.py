@@ -18,7 +18,7 @@ from privfit._checks import FloatArray
 from privfit.data.blocks import Block, BlockKernel, CodedBlock, CodedKernel, RowTerms
 from privfit.data.coded import CodedMatrix, Matrix, by_code, numbers_of
 from privfit.data.lanes import padded
-from privfit.data.reduction import CHUNK_ROWS, FEW_CHUNKS, GROUP_ROWS, slab_rows
+from privfit.data.reduction import CHUNK_ROWS, FEW_CHUNKS, GROUP_ROWS, chunk_rows, slab_rows
 from privfit.data.row_types import MATRIX, VECTOR, for_numbers
 from privfit.losses.base import AbstractLoss
 from privfit.losses.pointers import address, called
@@ -32,6 +32,7 @@ from privfit.problem.groups import (
     places,
     predict_rows,
     rows_together,
+    sum_rows,
 )
 from privfit.problem.products import add_products, scaled_rows
 from privfit.problem.slopes import CURVATURE_CODES, SLOPE_CODES, fill_curvatures, fill_slopes
@@ -185,6 +186,9 @@ def gradient_kernel(loss: AbstractLoss, theta: FloatArray, s: float) -> BlockKer
     slope, scale_slope = address(functions.slope), address(functions.scale_slope)
 
     def kernel(block: Block | CodedBlock, out: FloatArray) -> None:
+        if block.offset is not None:
+            _add_factors(block, _row_factors(loss, theta, s, _score_functions(loss)), out)
+            return
         x, y, weight, caps = block.x, block.y, block.weight, block.caps_within(constants.slope)
         if by_code(x):
             coded_kernels.add_gradients(x, y, weight, theta, state, code, slope, caps, out)
@@ -197,6 +201,17 @@ def gradient_kernel(loss: AbstractLoss, theta: FloatArray, s: float) -> BlockKer
         _add_scale_slopes(block.x, block.y, block.weight, theta, state, scale_slope, low, high, out)
 
     return with_scale if loss.has_scale else CodedKernel(kernel)
+
+
+def _add_factors(block: Block | CodedBlock, factors_of: "RowFactors", out: FloatArray) -> None:
+    """Add the rows' ``root * x`` to ``out``, a row a chunk: gradients, from two looks at each chunk."""
+    for chunk, rows in enumerate(chunk_rows(0, out.shape[0])):
+        part = block.part(rows)
+        root, _ = factors_of(part)[0]
+        if by_code(part.x):
+            coded_kernels.add_rows(part.x, root, out[chunk : chunk + 1])
+        else:
+            sum_rows(*numbers_of(part.x), root, out[chunk : chunk + 1])
 
 
 def hessian_kernel(loss: AbstractLoss, theta: FloatArray, s: float, basis: FloatArray | None) -> BlockKernel:
@@ -348,8 +363,7 @@ def _row_factors(loss: AbstractLoss, theta: FloatArray, s: float, *each: _Filler
         return root, side if loss.has_scale else None
 
     def factors_of(block: Block | CodedBlock) -> list[Factors]:
-        with np.errstate(over="ignore", invalid="ignore"):
-            eta = block.x @ theta
+        eta = block.predictors(theta)
         return [one(filler, block, eta) for filler in each]
 
     return factors_of

@@ -23,9 +23,9 @@ def gradient_kernel(loss: AbstractLoss, theta: FloatArray, s: float) -> BlockKer
 
     def kernel(block: Block, out: FloatArray) -> None:
         for chunk, rows in enumerate(chunk_rows(0, out.shape[0])):
-            x = block.x[rows]
-            steps = block.weight[rows] * slope(block.y[rows], _predictor(x, theta))
-            groups = np.add.reduceat(steps[:, None] * x, np.arange(0, steps.size, GROUP_ROWS), axis=0)
+            part = block.part(rows)
+            steps = part.weight * slope(part.y, part.predictors(theta))
+            groups = np.add.reduceat(steps[:, None] * part.x, np.arange(0, steps.size, GROUP_ROWS), axis=0)
             out[chunk] += groups.sum(axis=0)
 
     return kernel
@@ -37,9 +37,9 @@ def hessian_kernel(loss: AbstractLoss, theta: FloatArray, s: float, basis: Float
 
     def kernel(block: Block, out: FloatArray) -> None:
         for chunk, rows in enumerate(chunk_rows(0, out.shape[0])):
-            x = block.x[rows]
-            root = np.sqrt(block.weight[rows] * curvature(block.y[rows], _predictor(x, theta)))
-            a = _scaled(root, x, basis)
+            part = block.part(rows)
+            root = np.sqrt(part.weight * curvature(part.y, part.predictors(theta)))
+            a = _scaled(root, part.x, basis)
             out[chunk] += (a.T @ a).ravel()
 
     return kernel
@@ -50,7 +50,7 @@ def score_terms(loss: AbstractLoss, theta: FloatArray, s: float, basis: FloatArr
     slope = _Clamped(loss, loss.functions.slope, s, -loss.constants.slope, loss.constants.slope)
 
     def terms(block: Block) -> FloatArray:
-        steps = block.weight * slope(block.y, _predictor(block.x, theta))
+        steps = block.weight * slope(block.y, block.predictors(theta))
         return _scaled(steps, block.x, basis)
 
     return terms
@@ -62,13 +62,13 @@ def secant_kernel(loss: AbstractLoss, segment: Segment, s: float) -> BlockKernel
 
     def kernel(block: Block, out: FloatArray) -> None:
         for chunk, rows in enumerate(chunk_rows(0, out.shape[0])):
-            y = block.y[rows]
-            first, second, along = np.ascontiguousarray(_predictor(block.x[rows], points).T)
+            part = block.part(rows)
+            first, second, along = part.along(points)
             limit = loss.constants.slope * np.abs(along)
-            before, after = (_called(loss, loss.functions.value, s, y, eta) for eta in (first, second))
+            before, after = (_called(loss, loss.functions.value, s, part.y, eta) for eta in (first, second))
             with np.errstate(all="ignore"):
                 secants = np.clip((after - before) / segment.length, -limit, limit)
-            out[chunk, 0] += float(block.weight[rows] @ np.where(np.isnan(secants), 0.0, secants))
+            out[chunk, 0] += float(part.weight @ np.where(np.isnan(secants), 0.0, secants))
 
     return kernel
 
@@ -92,11 +92,6 @@ class _Clamped:
 
 def _called(loss: AbstractLoss, function: Any, s: float, y: FloatArray, eta: FloatArray) -> FloatArray:
     return np.asarray(guarded(function)(y, eta, s, *loss.parameters))
-
-
-def _predictor(x: FloatArray, theta: FloatArray) -> FloatArray:
-    with np.errstate(over="ignore", invalid="ignore"):
-        return x @ theta
 
 
 def _scaled(factor: FloatArray, x: FloatArray, basis: FloatArray | None) -> FloatArray:

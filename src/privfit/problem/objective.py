@@ -67,6 +67,8 @@ class Problem:
         Bound on ``sqrt(w) * norm(x) * norm(P)``, which the rounding of sums is stated in; 0 without ``P``.
     shares : ShareRule
         How much each row counts: a factor of ``w_i``. So the sum over a unit's rows is bounded as a row is.
+    exposure : str or None
+        Name of the column whose logarithm is a known part of the linear predictor of every row.
     steep : SteepRows or None
         By what rows are weighted down, and their slopes held, so that gradients are bounded more tightly.
     """
@@ -88,6 +90,7 @@ class Problem:
     basis: FloatArray | None = None
     amplification: float = 0.0
     shares: ShareRule = field(default_factory=ShareRule)
+    exposure: str | None = None
     steep: SteepRows | None = None
 
     @property

@@ -128,6 +128,8 @@ class Plan:
         Rows of a unit up to which all rows count alike; see `privfit.data.shares.ShareRule`.
     weights : str or None
         Name of the column of survey weights.
+    exposure : str or None
+        Name of the column of exposures over which counts were gathered.
     """
 
     model: str
@@ -141,6 +143,7 @@ class Plan:
     unit: str | None = None
     rows_per_unit: int = 1
     weights: str | None = None
+    exposure: str | None = None
 
     @property
     def releases(self) -> tuple[PlannedRelease, ...]:

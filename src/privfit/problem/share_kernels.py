@@ -58,16 +58,16 @@ def sizes_kernel(loss: AbstractLoss, theta: FloatArray, s: float, norm_bound: fl
 
     def kernel(block: Block | CodedBlock, out: FloatArray) -> None:
         for chunk, rows in enumerate(chunk_rows(0, out.shape[0])):
-            x, y = block.x[rows], block.y[rows]
+            part = block.part(rows)
+            y, eta = part.y, part.predictors(theta)
             with np.errstate(all="ignore"):
-                eta = x @ theta
-                room = np.sqrt(block.influence[rows]) / norm_bound
+                room = np.sqrt(part.influence) / norm_bound
                 step, side = np.empty(y.size), np.empty(y.size)
                 fill(y, eta, np.where(room > 0.0, np.inf, 0.0), step, side)
                 size = np.abs(step) / (room * most)
             usable = room > 0.0
             order = np.where(size > 0.0, np.frexp(size)[1] + SIZE_ORIGIN, 0)
-            _count(order[usable], block.share[rows][usable], out[chunk])
+            _count(order[usable], part.share[usable], out[chunk])
 
     return CodedKernel(kernel)
 

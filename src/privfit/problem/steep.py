@@ -79,11 +79,13 @@ class Reach:
     loss: AbstractLoss
     steep: SteepRows
 
-    def __call__(self, x: Matrix) -> FloatArray:
-        """Return it for each row, shape (n,)."""
+    def __call__(self, x: Matrix, offset: FloatArray | None = None) -> FloatArray:
+        """Return it for each row, shape (n,), whose predictor has a known part (n,), or none."""
         points = self.steep.at.reshape(self.loss.n_outputs, -1)
         with np.errstate(over="ignore", invalid="ignore"):
             eta = np.array([x @ point for point in points])
+            if offset is not None:
+                eta += offset
         return steepest(self.loss, eta, self.steep.slack)
 
 

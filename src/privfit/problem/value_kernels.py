@@ -67,11 +67,10 @@ def secant_kernel(loss: AbstractLoss, segment: Segment, s: float) -> BlockKernel
 
     def kernel(block: Block | CodedBlock, out: FloatArray) -> None:
         for chunk, rows in enumerate(chunk_rows(0, out.shape[0])):
-            y, weight = block.y[rows], block.weight[rows]
-            with np.errstate(over="ignore", invalid="ignore"):
-                first, second, along = np.ascontiguousarray((block.x[rows] @ points).T)
-            part = np.empty(y.size)
-            _differences(y, first, second, along, state, value, slope, length, part)
-            out[chunk, 0] += float(weight @ part)
+            part = block.part(rows)
+            first, second, along = part.along(points)
+            found = np.empty(part.y.size)
+            _differences(part.y, first, second, along, state, value, slope, length, found)
+            out[chunk, 0] += float(part.weight @ found)
 
     return CodedKernel(kernel)

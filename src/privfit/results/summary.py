@@ -164,6 +164,8 @@ def counting(plan: Plan) -> list[tuple[str, str]]:
         lines = [("No. units", n_rows), ("Privacy unit", f"{plan.unit}, {alike}")]
     if plan.weights is not None:
         lines.append(("Weights", plan.weights))
+    if plan.exposure is not None:
+        lines.append(("Exposure", plan.exposure))
     return lines
 
 

@@ -57,7 +57,16 @@ def need_unpenalised(problem: Problem, method: str) -> None:
 
 
 def need_sums(problem: Problem, solver: AbstractSolver) -> None:
-    """Refuse a privacy unit of several rows where the guarantee of a method is one for single rows."""
+    """Refuse what goes with sums over rows alone, where a method is more than that.
+
+    These are a privacy unit of several rows, where its guarantee is one for single rows, and exposures, of
+    which its own ways to look at rows know nothing.
+    """
+    if problem.exposure is not None and not solver.sums_rows:
+        raise Incompatible(
+            f"exposure={problem.exposure!r}: {solver.name} knows of none; use solver='auto', "
+            "NoisyGradientDescent(), NoisyNewton() or another method of noisy sums"
+        )
     if problem.unit is not None and not solver.sums_rows:
         raise Incompatible(
             f"solver: {solver.name} protects single rows, and unit={problem.unit!r} asks for more; "

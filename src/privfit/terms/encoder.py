@@ -52,9 +52,9 @@ class FormulaEncoder(AbstractEncoder):
     ----------
     formula : str
         Such as ``"y ~ age * C(sex) + np.log1p(gain) - 1"``. The left side is a column name. The right side
-        joins terms by ``+ - * : / **``; ``.`` is the sum of all other columns but the privacy unit and the
-        weights. A term is a column, ``C(column)``, or arithmetic on numeric columns in ``I(...)``, braces or
-        one of the functions of `privfit.terms.functions`.
+        joins terms by ``+ - * : / **``; ``.`` is the sum of all other columns but the privacy unit, the
+        weights and the exposures. A term is a column, ``C(column)``, or arithmetic on numeric columns in
+        ``I(...)``, braces or one of the functions of `privfit.terms.functions`.
     schema : Schema
         Public bounds and levels.
     target_kind : {"numeric", "binary", "count"}
@@ -106,7 +106,6 @@ class FormulaEncoder(AbstractEncoder):
     ) -> None:
         self._made_from = FormulaFacts(formula, schema, target_kind)
         parsed = parse_formula(formula, schema, as_stored=as_stored)
-        self._facts = replace(self._made_from, schema=schema.part(parsed.named))
         has_intercept = () in parsed.terms
         read = {name for term in parsed.terms for one in term for name in factor_columns(one.factor)}
         names = [name for name in schema if name in read]
@@ -118,6 +117,8 @@ class FormulaEncoder(AbstractEncoder):
         self._response = SchemaEncoder(
             schema, target=parsed.response, columns=names, intercept=has_intercept, target_kind=target_kind
         )
+        kept = (*parsed.named, *self._response.design.target.beside)
+        self._facts = replace(self._made_from, schema=schema.part(kept))
         self._layout = _layout(self._blocks)
         self._identity = repr((schema.fingerprint, tuple(schema), formula, target_kind))
         bound = math.sqrt(len(self._blocks)) * ROUNDING

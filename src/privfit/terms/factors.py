@@ -83,7 +83,7 @@ _MIXES = "it would mix private rows; drop it"
 _HINGES = "its knots would be learnt from private rows; write hinges such as np.maximum(x - 40, 0)"
 _POLYNOMIALS = "it would learn from private rows; write x + I(x ** 2)"
 _ABSENT = "it is not supported"
-_OFFSETS = f"{_ABSENT}; for an exposure take the rate as response and weights=<the exposure>"
+_OFFSETS = f"{_ABSENT}; the logarithm of an exposure is known of with exposure=<its column>"
 _EDGES = "compare with the edges: I(x > 1)"
 _REFUSED_CALLS = {
     name: why

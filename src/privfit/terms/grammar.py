@@ -119,10 +119,9 @@ def _response(tokens: Sequence[Token], schema: Schema) -> str:
         raise FormulaError(
             f"formula: column {quoted(name)} identifies the privacy unit and cannot be the response"
         )
-    if name == schema.weight:
-        raise FormulaError(
-            f"formula: column {quoted(name)} holds the survey weights and cannot be the response"
-        )
+    for held, marked in (("survey weights", schema.weight), ("exposures", schema.exposure)):
+        if name == marked:
+            raise FormulaError(f"formula: column {quoted(name)} holds the {held} and cannot be the response")
     if name not in schema:
         raise FormulaError(undeclared(name, schema))
     return name
@@ -154,8 +153,8 @@ class _Factors:
         return name
 
     def all_columns(self) -> str:
-        """Return the sum of all columns but the response, the privacy unit and the survey weights."""
-        apart = (self.response, self.schema.unit, self.schema.weight)
+        """Return the sum of all columns but the response and those that the schema marks."""
+        apart = (self.response, self.schema.unit, self.schema.weight, self.schema.exposure)
         names = [name for name in self.schema if name not in apart]
         if not names:
             raise FormulaError("formula: '.' stands for no column; the schema declares no other one")
