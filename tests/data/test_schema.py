@@ -108,7 +108,7 @@ def test_toml_round_trip_of_any_schema(tmp_path_factory, mapping):
 BAD = [
     ({}, "declares no column"),
     ({"a": 3}, "must be a table"),
-    ({"a": NUM, "target": "a"}, "column 'target': .* target, unit and weight are options in the table of"),
+    ({"a": NUM, "target": "a"}, "column 'target': .* target, unit, weight and exposure are options in a"),
     ({"a": {"lower": 0, "upper": 1}}, "type is missing"),
     ({"a": {"unit": True}}, 'type is missing; give .* "identifier"'),
     ({"a": {"type": "number", "lower": 0, "upper": 1}}, "'categorical' or 'identifier'"),

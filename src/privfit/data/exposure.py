@@ -28,9 +28,14 @@ class Exposure:
     name: str
     column: NumericColumn
 
+    @property
+    def middle(self) -> float:
+        """The middle of the bounds: a public number about as large as exposures are."""
+        return self.column.lower / 2.0 + self.column.upper / 2.0
+
     def center(self, *, intercept: bool) -> float:
-        """Return what is taken from their logarithms: that of the middle of the bounds, beside a constant."""
-        return math.log(self.column.lower / 2.0 + self.column.upper / 2.0) if intercept else 0.0
+        """Return what is taken from their logarithms, which a constant beside them makes up for."""
+        return math.log(self.middle) if intercept else 0.0
 
     def read(self, table: Table) -> FloatArray:
         """Return the logarithms of the exposures of a table, shape (n,); NaN where one is missing or 0.

@@ -221,7 +221,10 @@ def response_in_words(rehearsal: Rehearsal) -> str:
     if target.labels is not None:
         return f"{percent(float(y.mean()))} % of rows with the label {list(target.labels)[-1]!r}"
     if target.count_bound is not None:
-        return f"a mean count of {significant(float(y.mean()), 2)}"
+        over = (
+            "" if target.exposure is None else f" over {target.exposure.name} of {target.exposure.middle:g}"
+        )
+        return f"a mean count of {significant(float(y.mean()), 2)}{over}"
     spread = significant(float(y.std()) * target.half_width, 2)
     middle = significant(float(y.mean()) * target.half_width + target.center, 3)
     return f"a response about {middle} with standard deviation {spread}"

@@ -1,0 +1,208 @@
+"""Fits of counts over exposures."""
+
+import warnings
+
+import numpy as np
+import pandas as pd
+import pytest
+import statsmodels.api as sm
+
+import privfit as pf
+from privfit.solvers import OutputPerturbation
+from tests.small_sample import hc1
+
+N = 4_000
+SCHEMA = pf.Schema(
+    {
+        "visits": {"type": "numeric", "lower": 0, "upper": 60, "target": True},
+        "years": {"type": "numeric", "lower": 0, "upper": 5},
+        "age": {"type": "numeric", "lower": -3, "upper": 3},
+        "ward": {"type": "categorical", "levels": ["a", "b", "c"]},
+    }
+)
+EXACT = {"solver": "non-private"}
+
+
+@pytest.fixture(scope="module")
+def table():
+    rng = np.random.default_rng(8)
+    age, years = rng.normal(size=N).clip(-3, 3), rng.uniform(0.05, 5.0, N)
+    ward = rng.integers(0, 3, N)
+    visits = rng.poisson(years * np.exp(-1.0 + 0.3 * age + 0.5 * (ward == 1)))
+    return pd.DataFrame(
+        {"visits": visits.astype(float), "years": years, "age": age, "ward": np.array(list("abc"))[ward]}
+    )
+
+
+def reference(table, *, constant=True):
+    wards = pd.get_dummies(table["ward"], drop_first=constant).astype(float)
+    x = pd.concat([table[["age"]], wards], axis=1)
+    model = sm.GLM(
+        table["visits"],
+        sm.add_constant(x) if constant else x,
+        family=sm.families.Poisson(),
+        exposure=table["years"],
+    )
+    return model.fit(cov_type="HC0", tol=1e-13)
+
+
+@pytest.mark.parametrize("constant", [True, False])
+def test_the_exact_fit_is_that_of_statsmodels(table, constant):
+    formula = "visits ~ age + C(ward)" + ("" if constant else " - 1")
+    ours = pf.poisson(formula, table, schema=SCHEMA, exposure="years", **EXACT)
+    theirs = hc1(reference(table, constant=constant))
+    np.testing.assert_allclose(ours.params, theirs.params, rtol=1e-6, atol=1e-8)
+    np.testing.assert_allclose(ours.bse, theirs.bse, rtol=1e-5)
+
+
+def test_a_column_that_the_schema_marks_is_no_predictor_and_needs_no_argument(table):
+    marked = SCHEMA.with_roles(exposure="years")
+    named = pf.poisson("visits ~ .", table, schema=SCHEMA, exposure="years", **EXACT)
+    np.testing.assert_array_equal(
+        pf.poisson("visits ~ .", table, schema=marked, **EXACT).params, named.params
+    )
+    assert named.params.index.tolist() == ["Intercept", "age", "ward[T.b]", "ward[T.c]"]
+    fitted = pf.PoissonRegressor(schema=marked, **EXACT).fit(table)
+    np.testing.assert_allclose(np.append(fitted.intercept_, fitted.coef_), named.params, rtol=1e-8)
+    fitted = pf.PoissonRegressor(schema=SCHEMA, exposure="years", **EXACT).fit(table, table["visits"])
+    np.testing.assert_allclose(np.append(fitted.intercept_, fitted.coef_), named.params, rtol=1e-8)
+    assert pf.ols("visits ~ .", table, schema=marked, solver="non-private").params.index.tolist() == [
+        "Intercept", "age", "ward[T.b]", "ward[T.c]",
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    "options",
+    [{}, {"delta": 0.0}, {"inference": False}, {"solver": "newton"}, {"solver": "gradient-descent"}],
+    ids=["default", "pure", "prediction", "newton", "gradient-descent"],
+)
+def test_private_fits_are_near_the_exact_one(table, options):
+    private = pf.poisson(
+        "visits ~ age + ward",
+        table,
+        schema=SCHEMA,
+        exposure="years",
+        epsilon=100.0,
+        random_state=1,
+        **options,
+    )
+    np.testing.assert_allclose(private.params, reference(table).params, atol=0.25)
+
+
+def test_predictions_are_for_an_exposure_of_one(table):
+    fitted = pf.PoissonRegressor(schema=SCHEMA, exposure="years", **EXACT).fit(table)
+    people = table.drop(columns=["visits", "years"])
+    expected = reference(table).predict(exposure=np.ones(N))
+    np.testing.assert_allclose(fitted.predict(people), expected, rtol=1e-6)
+    np.testing.assert_allclose(fitted.result_.predict(people.head()), expected[:5], rtol=1e-6)
+
+
+def test_scores_are_those_of_counts_over_their_exposures(table):
+    fitted = pf.PoissonRegressor(schema=SCHEMA, exposure="years", **EXACT).fit(table)
+    residual = table["visits"] - reference(table).fittedvalues
+    expected = 1.0 - (residual**2).sum() / ((table["visits"] - table["visits"].mean()) ** 2).sum()
+    assert fitted.score(table) == pytest.approx(expected, rel=1e-6)
+    with pytest.raises(pf.SchemaError, match="'years' holds a missing exposure"):
+        fitted.score(table.assign(years=0.0))
+    with pytest.raises(pf.SchemaError, match="years"):
+        fitted.score(table.drop(columns="years"))
+
+
+@pytest.mark.parametrize("value", [np.nan, 0.0, -3.0])
+def test_rows_without_an_exposure_do_not_count(table, value):
+    gone = table.assign(years=np.where(np.arange(N) % 3 == 0, value, table["years"]))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        found = pf.poisson("visits ~ age + ward", gone, schema=SCHEMA, exposure="years", **EXACT)
+    rest = reference(table[np.arange(N) % 3 != 0])
+    np.testing.assert_allclose(found.params, rest.params, rtol=1e-6, atol=1e-8)
+
+
+def test_exposures_beyond_the_bounds_are_moved_to_them(table):
+    narrow = pf.Schema(SCHEMA.to_dict() | {"years": {"type": "numeric", "lower": 1.0, "upper": 3.0}})
+    found = pf.poisson("visits ~ age + ward", table, schema=narrow, exposure="years", **EXACT)
+    moved = reference(table.assign(years=table["years"].clip(1.0, 3.0)))
+    np.testing.assert_allclose(found.params, moved.params, rtol=1e-6, atol=1e-8)
+
+
+def test_persons_with_several_rows_have_exposures_too(table):
+    rows = table.assign(person=np.arange(N) // 4)
+    ours = pf.poisson("visits ~ age", rows, schema=SCHEMA, exposure="years", unit="person", **EXACT)
+    groups = {"groups": rows["person"], "use_correction": False}
+    model = sm.GLM(
+        rows["visits"], sm.add_constant(rows[["age"]]), family=sm.families.Poisson(), exposure=rows["years"]
+    )
+    theirs = hc1(model.fit(cov_type="cluster", cov_kwds=groups, tol=1e-13), N // 4)
+    np.testing.assert_allclose(ours.params, theirs.params, rtol=1e-6, atol=1e-8)
+    np.testing.assert_allclose(ours.bse, theirs.bse, rtol=1e-5)
+
+
+def test_rows_with_survey_weights_have_exposures_too(table):
+    rows = table.assign(w=np.random.default_rng(1).uniform(0.2, 1.0, N))
+    schema = pf.Schema(SCHEMA.to_dict() | {"w": {"type": "numeric", "lower": 0, "upper": 1}})
+    ours = pf.poisson("visits ~ age", rows, schema=schema, exposure="years", weights="w", **EXACT)
+    theirs = sm.GLM(
+        rows["visits"],
+        sm.add_constant(rows[["age"]]),
+        family=sm.families.Poisson(),
+        exposure=rows["years"],
+        freq_weights=rows["w"],
+    ).fit(tol=1e-13)
+    np.testing.assert_allclose(ours.params, theirs.params, rtol=1e-6, atol=1e-8)
+
+
+def test_the_result_says_what_counts_are_over_and_is_kept(table, tmp_path):
+    found = pf.poisson("visits ~ age", table, schema=SCHEMA, exposure="years", random_state=2)
+    assert ("Exposure", "years") in [tuple(line) for line in found.summary().header]
+    found.to_json(tmp_path / "fit.json")
+    again = pf.FitResult.from_json(tmp_path / "fit.json")
+    assert again.plan.exposure == "years"
+    pd.testing.assert_series_equal(again.predict(table.head()), found.predict(table.head()))
+
+
+def test_a_plan_takes_exposures_to_be_alike(table):
+    options = {"schema": SCHEMA, "model": "poisson", "assumptions": pf.Assumptions(mean=2.0)}
+    planned = pf.plan("visits ~ age", n=N, exposure="years", **options)
+    assert planned.plan.exposure == "years"
+    assert planned.assumptions.endswith("a mean count of 2.0 over years of 2.5")
+    np.testing.assert_allclose(planned.width["age"], pf.plan("visits ~ age", n=N, **options).width["age"])
+    wanted = {"width": {"age": 0.2}, **options}
+    needed = pf.sample_size("visits ~ age", exposure="years", **wanted).n_rows
+    assert needed == pf.sample_size("visits ~ age", **wanted).n_rows
+    with pytest.raises(pf.InvalidArgument, match="exposure goes with model='poisson'"):
+        pf.plan("visits ~ age", n=N, schema=SCHEMA, model="ols", exposure="years")
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"exposure": "yeras"}, "'yeras' is not in the schema; did you mean 'years'"),
+        ({"exposure": "ward"}, 'exposures need type="numeric"'),
+        ({"exposure": "visits"}, "the schema marks it as the response"),
+        ({"exposure": "years", "weights": "years"}, "cannot be both"),
+        ({"exposure": 3}, "exposure must be"),
+        ({"exposure": "years", "solver": OutputPerturbation()}, "exposure='years'"),
+        ({"exposure": "age"}, "exposures need lower >= 0"),
+    ],
+)
+def test_what_is_no_exposure_is_refused(table, options, message):
+    with pytest.raises(pf.PrivfitError, match=message):
+        pf.poisson("visits ~ ward", table, schema=SCHEMA, **options)
+
+
+def test_only_tables_in_memory_have_exposures(table, tmp_path):
+    with pytest.raises(pf.InvalidArgument, match="exposure names a column of a table with a schema"):
+        pf.PoissonRegressor(exposure="years", count_bound=20).fit(table[["age"]].to_numpy(), table["visits"])
+    marked = SCHEMA.with_roles(exposure="years")
+    online = pf.PoissonRegressor(schema=marked, solver=pf.solvers.OnlineToBatch(), inference=False)
+    with pytest.raises(pf.Incompatible, match="exposure"):
+        online.fit(pf.RowStream([table], n_rows=N))
+    cache = pf.RowCache(table_file(table, tmp_path))
+    with pytest.raises(pf.Incompatible, match="a cache or cluster does not keep exposures"):
+        pf.poisson("visits ~ age", cache, schema=marked)
+
+
+def table_file(table, folder):
+    """Write a table to a file and return its path."""
+    table.to_csv(folder / "rows.csv", index=False)
+    return folder / "rows.csv"
