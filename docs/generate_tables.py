@@ -589,10 +589,11 @@ def few_columns() -> str:
 
 
 def exposures() -> str:
-    """Return coverage and width of intervals of a Poisson regression of rates."""
+    """Return coverage and width of intervals of a Poisson regression of counts over exposures."""
     body = [
         [
             row["exposures"],
+            f"`{row['taken_as']}=`",
             row["rate"],
             f"{int(row['n']):,}",
             row["epsilon"] + (", pure" if float(row["delta"]) == 0.0 else ""),
@@ -605,7 +606,7 @@ def exposures() -> str:
         for row in rows("experiments/results/exposures.csv")
     ]
     header = [
-        "exposures", "rate", "n", "ε", "coverage: intercept", "slope", "infinite", "width: intercept",
+        "exposures", "as", "rate", "n", "ε", "coverage: intercept", "slope", "infinite", "width: intercept",
         "slope",
     ]  # fmt: skip
     return table(header, body)

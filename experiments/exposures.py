@@ -1,9 +1,10 @@
-"""Coverage of a Poisson regression's intervals where rates count by their exposures.
+"""Coverage of a Poisson regression's intervals where counts are over exposures.
 
-*Rows.* x normal within -4 and 4, events with mean ``e exp(c + 0.3 x)`` within an exposure e, of which rates
-``events / e`` are analysed with e as a weight, declared between 0 and 50. Exposures are beta(0.6, 0.5) and
-at least 0.02 (`mostly long`), or uniform between 0.02 and 1 (`even`); or e is a survey weight, uniform
-between 0.2 and 1, that has nothing to do with counts (`weights`). delta = 1e-6 where it is not 0.
+*Rows.* x normal within -4 and 4, events with mean ``e exp(c + 0.3 x)`` within an exposure e. Events, declared
+up to 20, are analysed with ``exposure=`` the column of e, declared up to 1; or rates ``events / e``, declared
+up to 50, with e as a weight. Exposures are beta(0.6, 0.5) and at least 0.02 (`mostly long`), and declared up
+to 10, events up to 50 (`loosely declared`), or uniform between 0.02 and 1 (`even`); or e is a survey weight,
+uniform between 0.2 and 1, that has nothing to do with counts (`weights`). delta = 1e-6 where it is not 0.
 
 *What is measured.* Coverage of finite 95 % intervals of the intercept and of the slope, the share of
 intervals that are not finite, and their median widths over those without privacy in ten tables.
@@ -25,16 +26,11 @@ from resumable import filled_by_command
 
 RESULTS = Path(__file__).parent / "results" / "exposures.csv"
 FIELDS = [
-    "exposures", "rate", "n", "epsilon", "delta", "repetitions",
+    "exposures", "taken_as", "rate", "n", "epsilon", "delta", "repetitions",
     "intercept", "slope", "infinite", "intercept_width", "slope_width",
 ]  # fmt: skip
-SCHEMA = {
-    "x": {"type": "numeric", "lower": -4.0, "upper": 4.0},
-    "years": {"type": "numeric", "lower": 0.0, "upper": 1.0},
-    "rate": {"type": "numeric", "lower": 0.0, "upper": 50.0},
-}
 PLAIN_TABLES = 10
-CELLS = (
+OF_EXPOSURES = (
     ("mostly long", 0.1, 50_000, 1.0, 1e-6),
     ("mostly long", 0.1, 50_000, 4.0, 1e-6),
     ("mostly long", 0.1, 50_000, 4.0, 0.0),
@@ -42,14 +38,31 @@ CELLS = (
     ("even", 0.1, 50_000, 1.0, 1e-6),
     ("even", 0.1, 200_000, 1.0, 1e-6),
     ("even", 0.5, 50_000, 1.0, 1e-6),
-    ("weights", 0.5, 20_000, 1.0, 1e-6),
-    ("weights", 0.5, 100_000, 1.0, 1e-6),
 )
+LOOSE = (
+    ("loosely declared", 0.1, 50_000, 1.0, 1e-6),
+    ("loosely declared", 0.1, 50_000, 4.0, 1e-6),
+    ("loosely declared", 0.1, 50_000, 4.0, 0.0),
+)
+OF_WEIGHTS = (("weights", 0.5, 20_000, 1.0, 1e-6), ("weights", 0.5, 100_000, 1.0, 1e-6))
+CELLS = (
+    *((kind, "exposure", *rest) for kind, *rest in (*OF_EXPOSURES, *LOOSE)),
+    *((kind, "weights", *rest) for kind, *rest in (*OF_EXPOSURES, *OF_WEIGHTS)),
+)
+
+
+def schema(exposures: str) -> dict[str, dict[str, object]]:
+    """Return the declarations of a table."""
+    most, events = (10.0, 50.0) if exposures == "loosely declared" else (1.0, 20.0)
+    uppers = {"years": most, "rate": 50.0, "events": events}
+    return {"x": {"type": "numeric", "lower": -4.0, "upper": 4.0}} | {
+        name: {"type": "numeric", "lower": 0.0, "upper": upper} for name, upper in uppers.items()
+    }
 
 
 def drawn(exposures: str, rng: np.random.Generator, n: int) -> np.ndarray:
     """Return exposures, or weights, (n,)."""
-    if exposures == "mostly long":
+    if exposures in ("mostly long", "loosely declared"):
         return np.maximum(rng.beta(0.6, 0.5, n), 0.02)
     return rng.uniform(0.02 if exposures == "even" else 0.2, 1.0, n)
 
@@ -59,17 +72,21 @@ def simulated(exposures: str, rate: float, n: int, seed: int) -> pd.DataFrame:
     rng = np.random.default_rng([seed, n])
     x, years = rng.normal(size=n).clip(-4.0, 4.0), drawn(exposures, rng, n)
     mean = rate * np.exp(0.3 * x)
-    found = rng.poisson(mean) if exposures == "weights" else rng.poisson(years * mean) / years
-    return pd.DataFrame({"x": x, "years": years, "rate": found})
+    if exposures == "weights":
+        return pd.DataFrame({"x": x, "years": years, "rate": rng.poisson(mean)})
+    events = rng.poisson(years * mean)
+    return pd.DataFrame({"x": x, "years": years, "events": events, "rate": events / years})
 
 
-def cell(arguments: tuple[str, float, int, float, float, int]) -> dict[str, object]:
+def cell(arguments: tuple[str, str, float, int, float, float, int]) -> dict[str, object]:
     """Return a row of the table."""
-    exposures, rate, n, epsilon, delta, repetitions = arguments
+    exposures, taken_as, rate, n, epsilon, delta, repetitions = arguments
+    formula = "events ~ x" if taken_as == "exposure" else "rate ~ x"
+    known = {"schema": schema(exposures), taken_as: "years"}
 
     def intervals(seed: int, **options: object) -> np.ndarray:
         table = simulated(exposures, rate, n, seed)
-        fit = pf.poisson("rate ~ x", table, schema=SCHEMA, weights="years", random_state=seed, **options)
+        fit = pf.poisson(formula, table, **known, random_state=seed, **options)
         return fit.conf_int().to_numpy()
 
     found = [intervals(seed, budget=pf.Budget(epsilon, delta)) for seed in range(repetitions)]

@@ -7,6 +7,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
+from privfit.data.shares import ShareRule
 from privfit.data.source import ArraySource
 from privfit.errors import InvalidArgument
 from privfit.losses import Huber, Logistic, Multinomial, Poisson, SmoothedQuantile
@@ -19,14 +20,16 @@ from privfit.problem.oracle import Oracle
 from privfit.problem.plan import PlannedRelease, Release
 from privfit.procedures.landscape import Landscape, fully_penalised
 from privfit.procedures.objective_perturbation import calibrate_spread, settled
-from privfit.solvers import WhitenedObjectivePerturbation
+from privfit.solvers import WhitenedObjectivePerturbation, whitened_perturbation
 from privfit.solvers.base import Step
+from privfit.solvers.drawn import denoised
 from privfit.solvers.hessian_model import norm_limit
 from privfit.solvers.perturbation_rows import row_bound
 from privfit.solvers.pure_looks import labels_seen
 from privfit.solvers.slack import slack_at
 from privfit.solvers.whitened_perturbation import (
     Whitening,
+    _as_gradient,
     _optimum,
     even_hessian,
     expected_hessian,
@@ -69,6 +72,58 @@ def test_coordinates_are_even_in_what_is_released_and_two_deviations_more():
     assert unit * bound == pytest.approx(norm_limit(problem), rel=1e-3)
 
 
+def test_rows_are_bounded_by_the_dimension_and_the_size_that_are_seen(monkeypatch):
+    asked = []
+
+    def bound(problem, basis, dimension, **known):
+        asked.append((dimension, known))
+        return row_bound(problem, basis, dimension, **known)
+
+    monkeypatch.setattr(whitened_perturbation, "row_bound", bound)
+    Whitening.of(logit_problem(), released(SECOND, SD), 1.0, EVEN)
+    ((dimension, known),) = asked
+    seen = denoised(np.linalg.eigvalsh(SECOND), SD)
+    assert dimension == pytest.approx(np.sum(seen / (seen + 2.0 * SD)), rel=1e-12)
+    assert known == {"epsilon": 1.0, "square": pytest.approx(seen.sum()), "slack": EVEN}
+
+
+@pytest.mark.parametrize("norm_bound", [0.5, 3.0])
+def test_without_noise_little_is_added_beside_the_bound_on_rows(norm_bound):
+    problem = logit_problem(norm_bound=norm_bound)
+    whitening = Whitening.of(problem, released(SECOND, 0.0), 1.0, EVEN)
+    values, added = np.linalg.eigvalsh(SECOND), 1e-8 * norm_bound**2
+    expected = 0.5 * added / (values + added)
+    found = np.linalg.eigvalsh(whitening.moments().doubt) / whitening.unit**2
+    np.testing.assert_allclose(found, np.sort(expected), rtol=1e-6)
+
+
+def test_as_much_is_added_as_keeps_rows_short_in_encoded_coordinates():
+    problem, second, sd = logit_problem(), np.diag([1.0, 1e-7, 1e-7]), 1e-9
+    whitening = Whitening.of(problem, released(second, sd), 1.0, EVEN)
+    in_units = np.linalg.eigvalsh(whitening.basis / whitening.unit)
+    power = math.log((in_units[-1] ** -2 - denoised(np.diag(second), sd)[1]) / 9e-8, 4.0)
+    assert power == pytest.approx(round(power), abs=1e-6)
+    assert power > 1.0
+    assert 16.0 < whitening.stretch <= 64.0  # a quarter would be too little
+
+
+def test_persons_with_several_rows_are_served():
+    problem = logit_problem(shares=ShareRule("person"))
+    plan = plan_once(problem, SOLVER, Allowance(1.0, pure=True), inference=False)
+    assert plan.unit == "person"
+
+
+def test_noise_on_the_outcome_comes_to_that_of_the_linear_term():
+    problem = perturbed(logit_problem(), None)
+    whitening = Whitening(np.eye(3), 0.5, 0.2 * np.eye(3), np.zeros(3), 2.0)
+    procedure = SOLVER.procedure(problem, 1.0, whitening)
+    procedure = replace(procedure, l2=1e-4 * procedure.l2)
+    outcome = 0.5 * 0.5**2 * procedure.output_scale(problem)
+    assert outcome > procedure.spread
+    step = _as_gradient(problem, procedure, released(np.zeros(3), SD), whitening)
+    assert step.release.sd == pytest.approx(2.0 * math.hypot(procedure.spread, outcome))
+
+
 def test_without_a_constant_the_mean_of_rows_is_not_known():
     problem = logit_problem(penalised=(True,) * 3)
     np.testing.assert_array_equal(Whitening.of(problem, released(SECOND, SD), 1.0, EVEN).center, 0.0)
@@ -82,11 +137,11 @@ def test_what_noise_hides_counts_as_half_of_what_was_added_to_it(bounded):
     np.testing.assert_allclose(np.diag(whitening.moment)[2], 0.5 * unit, rtol=1e-9)
     stretch = problem.norm_bound * np.linalg.norm(whitening.basis, 2) / norm_limit(problem)
     assert whitening.stretch == pytest.approx(max(stretch, 1.0) if bounded else 64.0)
+    assert whitening.stretch == (stretch * (1.0 + 1e-9) if bounded else 64.0)
     assert whitening.stretch > stretch
     short = logit_problem(bounded=bounded, norm_bound=0.1)
-    assert Whitening.of(short, released(np.eye(3), 0.05), 1.0, EVEN).stretch == pytest.approx(
-        1.0 if bounded else 64.0
-    )
+    found = Whitening.of(short, released(np.eye(3), 0.05), 1.0, EVEN).stretch
+    assert found == (1.0 + 1e-9 if bounded else 64.0)
 
 
 def normal_rows(unit=0.4, mean=0.5, sd=0.8):
@@ -137,6 +192,10 @@ def test_curvature_of_residuals_is_that_of_their_loss():
     far = replace(huber, response_bound=1e6)
     least = 0.02 * far.loss.constants.curvature
     np.testing.assert_allclose(even_hessian(far, whitening, at), least * whitening.moment)
+    wide = replace(far, loss=SmoothedQuantile(0.5, 0.4))
+    assert wide.loss.constants.curvature != 1.0
+    least = 0.02 * wide.loss.constants.curvature
+    np.testing.assert_allclose(even_hessian(wide, whitening, at), least * whitening.moment)
     quantile = replace(huber, loss=SmoothedQuantile(0.5, 0.4, within=0.2))
     np.testing.assert_allclose(even_hessian(quantile, whitening, at), 0.2 / 0.8 * whitening.moment)
 

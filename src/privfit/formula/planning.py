@@ -1,20 +1,15 @@
 """Plans without data: `plan`, `sample_size` and `shortest_split`."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Self
 
 from privfit._checks import RelationName, coverage
-from privfit.data.encode import AbstractEncoder
-from privfit.data.schema import Schema, SchemaLike
+from privfit.data.schema import SchemaLike
 from privfit.data.shares import ShareRule
 from privfit.errors import InvalidArgument
 from privfit.estimators.assumptions import Assumptions
 from privfit.estimators.budget import choose_budget
-from privfit.estimators.models import Model, model_of
 from privfit.estimators.options import FitOptions
 from privfit.estimators.planned import PlannedFit, described, planned_rows
-from privfit.estimators.rehearsal import Rehearsal
 from privfit.estimators.sample_size import (
     AccuracyPlan,
     SampleSize,
@@ -23,12 +18,12 @@ from privfit.estimators.sample_size import (
     epsilon_needed,
     rows_needed,
 )
-from privfit.estimators.scales import OpenBounds, outlined, scales_of
+from privfit.estimators.scales import outlined, scales_of
 from privfit.estimators.split import shortest
+from privfit.formula.planned_regression import PlannedRegression
 from privfit.inference.infer import BudgetSplit
 from privfit.losses import AbstractLoss
 from privfit.privacy.budget import Budget
-from privfit.terms.encoder import encoder_of
 
 
 def plan(
@@ -136,7 +131,7 @@ def plan(
     n_rows = planned_rows(n=n)
     guesses = Assumptions.of(assumptions)
     residual, share = scales_of(scale, scale_share)
-    regression = _Regression.of(
+    regression = PlannedRegression.of(
         formula,
         model,
         target,
@@ -244,7 +239,7 @@ level
     guesses = Assumptions.of(assumptions)
     coverage(level)
     residual, share = scales_of(scale, scale_share)
-    regression = _Regression.of(
+    regression = PlannedRegression.of(
         formula,
         model,
         target,
@@ -355,7 +350,7 @@ exposure, assumptions, level
     coverage(level)
     n_rows = planned_rows(n=n)
     residual, share = scales_of(scale, scale_share)
-    regression = _Regression.of(
+    regression = PlannedRegression.of(
         formula,
         model,
         target,
@@ -378,35 +373,3 @@ exposure, assumptions, level
     )
     rehearsal = regression.rehearsal(declared, guesses, bounds)
     return shortest(rehearsal, options, n_rows=n_rows, level=level)
-
-
-@dataclass(frozen=True, slots=True)
-class _Regression:
-    """A model and what it is of: a formula, or a response and all other columns, and exposures."""
-
-    model: Model
-    formula: str | None
-    target: str | None
-    exposure: str | None
-
-    @classmethod
-    def of(
-        cls,
-        formula: str | None,
-        model: str | AbstractLoss,
-        target: str | None,
-        exposure: str | None,
-        **constants: float | None,
-    ) -> Self:
-        regression = model_of(model, **constants)
-        if formula is not None and target is not None:
-            raise InvalidArgument("target is named by the formula; leave it out")
-        if exposure is not None and regression.target_kind != "count":
-            raise InvalidArgument("exposure goes with model='poisson'; leave it out")
-        return cls(regression, formula, target, exposure)
-
-    def encoder(self, schema: Schema) -> AbstractEncoder:
-        return encoder_of(schema, self.formula, self.target, self.model.target_kind)
-
-    def rehearsal(self, schema: Schema, assumptions: Assumptions, bounds: OpenBounds | None) -> Rehearsal:
-        return Rehearsal.prepare(self.model, self.encoder, schema, assumptions, bounds)
