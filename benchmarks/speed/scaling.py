@@ -43,7 +43,7 @@ def child(n: int, p: int, rounds: int) -> dict[str, object]:
     kernels = {
         "gradient": (gradient_kernel(Logistic(), theta, 1.0), p),
         "second moment": (second_moment_kernel(None), p * p),
-        "Hessian": (hessian_kernel(Logistic(), theta, 1.0, None), p * p),
+        "Hessian": (hessian_kernel(Logistic(), theta, 1.0, None, 0.25), p * p),
     }
     measured = in_rounds(
         {

@@ -10,6 +10,7 @@ from privfit._checks import FloatArray
 from privfit.inference.arrival import bent_too_far
 from privfit.inference.combine import Anchor, Estimate, anchor, one_step
 from privfit.inference.covariance import Bread, average_hessian, bread_from, debiased, spread
+from privfit.inference.curved_rows import largest_curvature
 from privfit.inference.exact_bread import exact_bread
 from privfit.inference.meat import least_multiple, meat_from, shortfall
 from privfit.inference.sandwich import residual_rows, sandwich, satterthwaite, with_tails, with_variance
@@ -111,6 +112,9 @@ def ask(solution: Solution, oracle: Oracle, *, half_way: bool) -> Asked:
     around = anchor(solution.late) if solution.report == "one-step" else None
     center = 0.5 * (around.theta + solution.theta) if half_way and around is not None else solution.theta
     oracle.sample(solution.part)
+    most = largest_curvature(solution, center)
+    if most is not None:
+        oracle.cut_curvatures(most)
     hessian, released = oracle.release_matrices(center)
     bread = _bread(solution, [*solution.curvature, hessian])
     meat = _meat(solution, bread, released)

@@ -35,6 +35,7 @@ from privfit.inference.cut_numbers import hidden_counts, numbers_may_be_cut
 from privfit.inference.density_slope import corrected
 from privfit.inference.ends import may_be_without_end
 from privfit.inference.found import Found
+from privfit.inference.points_apart import straightened
 from privfit.inference.polish import GRADIENT_SHARES, HESSIAN_SHARES, of_last_gradients, polished
 from privfit.privacy.allowance import Allowance
 from privfit.problem.objective import Problem
@@ -199,6 +200,7 @@ def _along_steps(
     turning = _turning(problem, bread, sampling)
     of_gradients = math.sqrt(float(np.sum((bread.matrix @ sampling) * bread.matrix)) / len(sampling))
     estimate = widened(solution.late, bread, solution.bend, turning, of_gradients)
+    estimate = straightened(estimate, solution, asked.center)
     astray = not estimate.arrived or (solution.model is None and too_long(estimate, bread, sampling))
     astray = astray or left_to_go(solution.steps, estimate, bread, turning)
     return estimate, _left_behind(problem, directions, estimate, asked) | astray

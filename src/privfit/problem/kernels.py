@@ -214,9 +214,14 @@ def _add_factors(block: Block | CodedBlock, factors_of: "RowFactors", out: Float
             sum_rows(*numbers_of(part.x), root, out[chunk : chunk + 1])
 
 
-def hessian_kernel(loss: AbstractLoss, theta: FloatArray, s: float, basis: FloatArray | None) -> BlockKernel:
-    """Sum of ``s`` times the rows' Hessians at ``(theta, s)`` in the basis, flattened (q, q)."""
-    return _products_kernel(_row_factors(loss, theta, s, _curvature_functions(loss)), basis)
+def hessian_kernel(
+    loss: AbstractLoss, theta: FloatArray, s: float, basis: FloatArray | None, most: float
+) -> BlockKernel:
+    """Sum of ``s`` times the rows' Hessians at ``(theta, s)`` in the basis, flattened (q, q).
+
+    Curvatures are cut to ``most``.
+    """
+    return _products_kernel(_row_factors(loss, theta, s, _curvature_functions(loss, most)), basis)
 
 
 def meat_kernel(loss: AbstractLoss, theta: FloatArray, s: float, basis: FloatArray | None) -> BlockKernel:
@@ -225,10 +230,10 @@ def meat_kernel(loss: AbstractLoss, theta: FloatArray, s: float, basis: FloatArr
 
 
 def hessian_and_meat_kernel(
-    loss: AbstractLoss, theta: FloatArray, s: float, basis: FloatArray | None
+    loss: AbstractLoss, theta: FloatArray, s: float, basis: FloatArray | None, most: float
 ) -> BlockKernel:
     """Sum of `hessian_kernel` and, after it, of `meat_kernel`, from one look at the rows."""
-    both = _curvature_functions(loss), _score_functions(loss)
+    both = _curvature_functions(loss, most), _score_functions(loss)
     return _products_kernel(_row_factors(loss, theta, s, *both), basis)
 
 
@@ -326,16 +331,15 @@ class _Filler:
     most: Callable[[Block | CodedBlock], FloatArray]
 
 
-def _curvature_functions(loss: AbstractLoss) -> _Filler:
-    functions, along = loss.functions, loss.constants.scale_direction
-    most = np.array([loss.constants.curvature])
+def _curvature_functions(loss: AbstractLoss, most: float) -> _Filler:
+    functions, along, limit = loss.functions, loss.constants.scale_direction, np.array([most])
     return _Filler(
         _hessian_factors,
         CURVATURE_CODES.get(functions.curvature, 0),
         address(functions.curvature),
         address(functions.scale_direction),
         np.array([-along, along]),
-        lambda _: most,
+        lambda _: limit,
     )
 
 

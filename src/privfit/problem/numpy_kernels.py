@@ -31,9 +31,11 @@ def gradient_kernel(loss: AbstractLoss, theta: FloatArray, s: float) -> BlockKer
     return kernel
 
 
-def hessian_kernel(loss: AbstractLoss, theta: FloatArray, s: float, basis: FloatArray | None) -> BlockKernel:
-    """Sum of the rows' Hessians at ``theta`` in the basis, flattened (p, p)."""
-    curvature = _Clamped(loss, loss.functions.curvature, s, 0.0, loss.constants.curvature)
+def hessian_kernel(
+    loss: AbstractLoss, theta: FloatArray, s: float, basis: FloatArray | None, most: float
+) -> BlockKernel:
+    """Sum of the rows' Hessians at ``theta`` in the basis, flattened (p, p), curvatures cut to ``most``."""
+    curvature = _Clamped(loss, loss.functions.curvature, s, 0.0, most)
 
     def kernel(block: Block, out: FloatArray) -> None:
         for chunk, rows in enumerate(chunk_rows(0, out.shape[0])):

@@ -10,6 +10,7 @@ from privfit._checks import FloatArray
 from privfit.data.caps import SlopeBounds
 from privfit.data.shares import ShareRule
 from privfit.data.source import MOST_ROWS
+from privfit.errors import PlanViolation
 from privfit.losses import AbstractLoss, Multinomial, Poisson
 from privfit.privacy.relation import Relation
 from privfit.problem.kept import kept
@@ -71,6 +72,8 @@ class Problem:
         Name of the column whose logarithm is a known part of the linear predictor of every row.
     steep : SteepRows or None
         By what rows are weighted down, and their slopes held, so that gradients are bounded more tightly.
+    most_curved : float or None
+        What curvatures of rows are cut to in Hessians, where that is less than the loss's bound on them.
     """
 
     loss: AbstractLoss
@@ -92,6 +95,7 @@ class Problem:
     shares: ShareRule = field(default_factory=ShareRule)
     exposure: str | None = None
     steep: SteepRows | None = None
+    most_curved: float | None = None
 
     @property
     def unit(self) -> str | None:
@@ -213,9 +217,17 @@ class Problem:
             return BoundedQuery("marginals", size, math.sqrt(3.0) * self.norm_bound)
         return BoundedQuery("marginals", 2 * self.n_coef + 2, 2.0 * self.norm_bound)
 
+    @property
+    def curvature(self) -> float:
+        """Bound on the curvature of a row in a Hessian, times the scale."""
+        bound = self.loss.constants.curvature
+        return bound if self.most_curved is None else min(bound, self.most_curved)
+
     def _matrix_query(self, kind: ReleaseKind) -> BoundedQuery:
         if kind == "hessian":
             need_hessian(self.loss)
+            if self.most_curved is not None and isinstance(self.loss, Multinomial):
+                raise PlanViolation("curvatures of classes are not cut row by row")
         side = self.n_coef if kind == "second_moment" else self.size
         bound = self._largest_product(kind, self.norm_bound)
         if kind == "meat" and self.steep is not None:
@@ -228,7 +240,7 @@ class Problem:
             return norm_bound**2
         constants = self.loss.constants
         if kind == "hessian":
-            return constants.curvature * (norm_bound**2 + constants.scale_direction**2)
+            return self.curvature * (norm_bound**2 + constants.scale_direction**2)
         side = max(abs(t) for t in constants.scale_slope) ** 2
         return (constants.slope * norm_bound) ** 2 + side
 

@@ -122,6 +122,13 @@ class Oracle:
             raise PlanViolation("a change of the loss may change nothing but its constants")
         self.problem, self._asked = replace(self.problem, loss=loss), None
 
+    def cut_curvatures(self, most: float) -> None:
+        """Cut curvatures of rows in Hessians to ``most`` from now on, a function of earlier releases.
+
+        Sensitivities follow, and so does the noise.
+        """
+        self.problem = replace(self.problem, most_curved=most)
+
     def change_rows(self, n_rows: int) -> None:
         """Go on dividing sums by a larger number, where the number of rows is private.
 

@@ -52,7 +52,8 @@ def matrices_kernel(problem: Problem, at: FloatArray) -> BlockKernel:
     """Return the kernel that sums Hessians and, after them, scores' products, if they `share_rows`."""
     _check_point(at, problem.size)
     theta, scale = problem.coefficients(at), problem.split(at)[1]
-    return kernels.hessian_and_meat_kernel(problem.loss, theta, scale, problem.row_basis("hessian"))
+    basis = problem.row_basis("hessian")
+    return kernels.hessian_and_meat_kernel(problem.loss, theta, scale, basis, problem.curvature)
 
 
 def share_rows(problem: Problem) -> bool:
@@ -102,7 +103,7 @@ def _row_kernel(problem: Problem, kind: ReleaseKind, theta: FloatArray, scale: f
     made = kernels if loss.compiled else numpy_kernels
     if kind == "gradient":
         return made.gradient_kernel(loss, theta, scale)
-    return made.hessian_kernel(loss, theta, scale, problem.row_basis(kind))
+    return made.hessian_kernel(loss, theta, scale, problem.row_basis(kind), problem.curvature)
 
 
 def _residuals_kernel(problem: Problem, theta: FloatArray) -> BlockKernel:

@@ -1,0 +1,98 @@
+"""What it does to an estimate that its gradients are from points apart, as means are no straight lines."""
+
+import math
+from dataclasses import dataclass, replace
+from typing import Any, final
+
+import numpy as np
+
+from privfit._checks import FloatArray
+from privfit.inference.combine import Estimate
+from privfit.inference.ends import constant_alone
+from privfit.losses import Logistic, Poisson
+from privfit.losses.base import AbstractLoss, evaluate
+from privfit.solvers.base import Solution
+from privfit.solvers.curvature import normal_nodes
+
+_FARTHEST = 0.5
+"""Largest change of linear predictors, in root mean square, that is believed."""
+
+_BEYOND = 1.0 / 3.0
+"""Part of what is taken away that rows which are not normal may make of it."""
+
+
+def straightened(estimate: Estimate, solution: Solution, center: FloatArray) -> Estimate:
+    """Take from an estimate what it is off by as the points of its gradients are apart, and widen it by some.
+
+    Parameters
+    ----------
+    estimate : Estimate
+        A Newton step from an average of late points, or left alone.
+    solution : Solution
+    center : array of shape (q,)
+        Where the bread of that step was asked.
+
+    Notes
+    -----
+    Let ``G`` be the mean gradient. The average of those at points ``t_j`` with parts ``p_j`` is off from what
+    a bread at ``c`` makes of the average point by ``sum(p_j G(t_j)) - G(t) - G'(c) (sum(p_j t_j) - t)``, t
+    the estimate: means of counts, and of labels of which one is rare, grow the faster the larger they are, so
+    that points which noise has led apart have larger ones together than their average point. ``G`` is that of
+    normal rows with the moments that were released. A perturbed minimiser is a single point, whose bread was
+    moved half-way.
+    """
+    loss, moments = solution.problem.loss, solution.moments
+    if not isinstance(loss, Logistic | Poisson) or moments is None or not solution.problem.has_intercept:
+        return estimate
+    if not len(estimate.parts) or solution.model is not None:
+        return estimate
+    rows = _Rows(loss, *moments().of_rows(constant_alone(solution.problem)))
+    points = np.array([step.release.at for step in estimate.steps])
+    mean = estimate.parts @ np.array([rows.gradient(point) for point in points])
+    hessian, end = rows.hessian(center), estimate.theta
+    off = mean - rows.gradient(end) - hessian @ (estimate.start - end)
+    newton: FloatArray = np.asarray(np.linalg.solve(hessian, off), dtype=np.float64)
+    move = rows.within(_FARTHEST, newton)
+    doubt = np.outer(_BEYOND * move, _BEYOND * move)
+    return replace(estimate, theta=end + move, cov_noise=estimate.cov_noise + doubt)
+
+
+@final
+@dataclass(frozen=True, slots=True, eq=False)
+class _Rows:
+    """Normal rows, and what they say of gradients, but for responses."""
+
+    loss: AbstractLoss
+    mean: FloatArray
+    covariance: FloatArray
+
+    def gradient(self, at: FloatArray) -> FloatArray:
+        """Return the mean of ``f(x't) x``, f the mean response, at a parameter t (q,).
+
+        That is ``E[f] mean + E[f'] covariance @ t`` (Stein's lemma).
+        """
+        response, slope = self._at(at, self.loss.functions.slope), self._at(at, self.loss.functions.curvature)
+        return float(response.sum()) * self.mean + float(slope.sum()) * (self.covariance @ at)
+
+    def hessian(self, at: FloatArray) -> FloatArray:
+        """Return the mean of ``f'(x't) x x'`` at a parameter (q,), shape (q, q)."""
+        curved, along = self._at(at, self.loss.functions.curvature), self._along(at)
+        rows = self.mean + normal_nodes(1)[0].T * along
+        rest = self.covariance - np.outer(along, along)
+        return (rows.T * curved) @ rows + float(curved.sum()) * rest
+
+    def within(self, most: float, move: FloatArray) -> FloatArray:
+        """Return as much of a change (q,) as changes linear predictors by ``most`` in root mean square."""
+        square = float(move @ self.covariance @ move) + float(self.mean @ move) ** 2
+        return move * min(1.0, most / math.sqrt(max(square, 1e-300)))
+
+    def _at(self, at: FloatArray, function: Any) -> FloatArray:
+        """Return a function of linear predictors, times their probabilities, (n,)."""
+        nodes, chance = normal_nodes(1)
+        eta = float(self.mean @ at) + float(self._along(at) @ at) * nodes[0]
+        return chance * evaluate(function, 0.0, eta, s=1.0, loss=self.loss)
+
+    def _along(self, at: FloatArray) -> FloatArray:
+        """Return by what rows move while their linear predictor does by a standard deviation, (q,)."""
+        along: FloatArray = self.covariance @ at
+        return along / math.sqrt(max(float(at @ along), 1e-300))
