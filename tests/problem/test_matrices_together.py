@@ -10,13 +10,14 @@ from privfit.data.reduction import CHUNK_ROWS
 from privfit.data.shares import RowShares, ShareRule
 from privfit.data.source import ArraySource
 from privfit.errors import PlanViolation
-from privfit.losses import Logistic, Multinomial, Squared
+from privfit.losses import Logistic, Multinomial, Poisson, Squared
+from privfit.losses.base import evaluate
 from privfit.privacy.allowance import Allowance
 from privfit.privacy.mechanisms import NoNoise, make_source
 from privfit.problem import coded_moments
 from privfit.problem.oracle import Oracle
 from privfit.problem.plan import Plan
-from privfit.problem.query_kernels import matrices_kernel, share_rows
+from privfit.problem.query_kernels import matrices_kernel, query_kernel, share_rows
 from privfit.problem.schedule import planned_release
 from privfit.problem.totals import HESSIAN_AND_MEAT, matrices_total, query_total
 
@@ -70,6 +71,21 @@ def test_in_other_coordinates_too(loss, by_code, far, rng):
     problem = replace(make_problem(loss, p=8, n_rows=N, norm_bound=1.8), basis=basis, **limits)
     assert (problem.row_basis("meat") is None) == (far == 0.1)
     assert together(problem, point(problem, rng, "hessian"), rows) == 1
+
+
+@pytest.mark.parametrize("loss", [Logistic(), Poisson(2.0, 8.0)], ids=lambda loss: loss.name)
+def test_curvatures_are_cut_in_both(loss, rng):
+    x, y = coded(rng, N).dense(), responses(loss, rng, N)
+    rows, most = ArraySource(x, y, norm_bound=1.8), 0.3 * loss.constants.curvature
+    problem = make_problem(loss, p=8, n_rows=N, norm_bound=1.8, most_curved=most)
+    at = point(problem, rng, "hessian")
+    assert together(problem, at, rows) == 1
+    (block,) = rows.blocks()
+    curved = evaluate(loss.functions.curvature, block.y, block.x @ at, s=1.0, loss=loss)
+    assert (curved > most).any()
+    expected = (block.x.T * (block.weight * np.minimum(curved, most))) @ block.x / N
+    found = problem.mean("hessian", rows.sum(query_kernel(problem, "hessian", at), 64))
+    np.testing.assert_allclose(found, expected, rtol=1e-10, atol=1e-14)
 
 
 @pytest.mark.parametrize(("p", "passes"), [(256, 1), (257, 2)])

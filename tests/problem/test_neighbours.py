@@ -16,7 +16,7 @@ from privfit.problem.query_kernels import query_kernel
 from privfit.problem.steep import SteepRows, steepens
 from privfit.problem.totals import query_total
 
-from .conftest import LOSSES, OF_EVERY_KIND, asked, make_problem
+from .conftest import HESSIANS, LOSSES, OF_EVERY_KIND, asked, make_problem
 
 KINDS = ("gradient", "second_moment", "hessian", "meat", "secant")
 OF_ANY = (*KINDS, "bounded_gradient", "marginals", "sizes", "norms")
@@ -221,6 +221,27 @@ def assert_loosened_by(problem, kind, factor):
     loose = sensitivities(replace(problem, steep=None), kind)
     for relation, bound in sensitivities(problem, kind).items():
         assert bound == pytest.approx(loose[relation] * factor, rel=1e-6)
+
+
+@pytest.mark.parametrize("loss", HESSIANS, ids=lambda loss: loss.name)
+@pytest.mark.parametrize("most", [0.3, 2.0])
+@pytest.mark.parametrize("which", [0, 2], ids=["encoded", "skewed"])
+def test_no_neighbour_exceeds_the_sensitivity_where_curvatures_are_cut(loss, most, which, rng):
+    """To a part of their bound, or to more than it, which changes nothing."""
+    problem = make_problem(loss, n_rows=N, most_curved=most * loss.constants.curvature)
+    if which:
+        problem = replace(problem, basis=bases()[which], norm_bound=2.0, amplification=40.0)
+    alone = one_by_one(source_of(problem, extreme_rows(problem)))
+    largest = largest_parts(problem, "hessian", parameters(problem, rng), alone)
+    loose = sensitivities(replace(problem, most_curved=None), "hessian")
+    for relation, bound in sensitivities(problem, "hessian").items():
+        assert bound == pytest.approx(loose[relation] * min(most, 1.0), rel=1e-6)
+    assert min(largest.values()) >= (0.5 if most > 1.0 else 0.7), "the bound is not tight"
+
+
+def test_curvatures_of_classes_are_not_cut():
+    with pytest.raises(PlanViolation, match="not cut row by row"):
+        make_problem(Multinomial(3), most_curved=0.1).sensitivity("hessian")
 
 
 @pytest.mark.parametrize("kind", ["gradient", "hessian", "meat"])

@@ -112,7 +112,7 @@ def ask(solution: Solution, oracle: Oracle, *, half_way: bool) -> Asked:
     around = anchor(solution.late) if solution.report == "one-step" else None
     center = 0.5 * (around.theta + solution.theta) if half_way and around is not None else solution.theta
     oracle.sample(solution.part)
-    most = largest_curvature(solution, center)
+    most = largest_curvature(solution, center, oracle.released)
     if most is not None:
         oracle.cut_curvatures(most)
     hessian, released = oracle.release_matrices(center)

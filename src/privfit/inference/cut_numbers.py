@@ -78,7 +78,7 @@ def numbers_may_be_cut(
         return lost
     if hidden == 0.0 or not problem.has_intercept or moments is None:
         return lost
-    rows, covariance = _Rows.of(problem, loss, moments(), found.bread), found.covariance
+    rows, covariance = _Rows.of(problem, loss, moments(), found), found.covariance
     reported = np.sqrt(np.maximum(quadratic_forms(in_parameter(problem, directions), covariance), 0.0))
     for place in _numbers(solution):
         unit = np.eye(problem.n_coef)[place]
@@ -115,6 +115,8 @@ class _Rows:
     doubt : array of shape (p, p)
         See `privfit.solvers.base.Moments`.
     bread : Bread
+    most : float
+        Log mean beyond which its curvature is not larger.
     """
 
     problem: Problem
@@ -125,15 +127,18 @@ class _Rows:
     inverse: FloatArray
     doubt: FloatArray
     bread: Bread
+    most: float
 
     @classmethod
-    def of(cls, problem: Problem, loss: Poisson, moments: Moments, bread: Bread) -> "_Rows":
+    def of(cls, problem: Problem, loss: Poisson, moments: Moments, found: Found) -> "_Rows":
         """Return what moments of the rows say, for each row that counts."""
         constant = constant_alone(problem)
         counting = float(constant @ moments.second @ constant)
         mean, covariance = moments.of_rows(constant)
         inverse: FloatArray = np.asarray(np.linalg.inv(moments.second / counting), dtype=np.float64)
-        return cls(problem, loss, constant, mean, covariance, inverse, moments.doubt / counting, bread)
+        doubt, cut = moments.doubt / counting, found.most_curved
+        most = loss.bound if cut is None else min(loss.bound, math.log(cut))
+        return cls(problem, loss, constant, mean, covariance, inverse, doubt, found.bread, most)
 
     def column(self, along: FloatArray, theta: FloatArray) -> "_Column":
         """Return what a column adds to others, by the direction (p,) of its coefficient."""
@@ -171,7 +176,7 @@ class _Column:
         """Return the curvature of such rows times what they are weighted down by, (m,)."""
         at, rows = self.at(places), self.rows
         down = row_weights(at, rows.covariance, self.step, rows.problem.norm_bound)
-        return down * np.exp(np.minimum(at @ self.theta, rows.loss.bound))
+        return down * np.exp(np.minimum(at @ self.theta, rows.most))
 
     def seen(self) -> tuple[FloatArray, FloatArray]:
         """Return its mean and mean square where rows are weighted by curvature, and their errors, (2,) each.

@@ -17,11 +17,14 @@ class Found:
     bread : Bread
     sampling : array of shape (q, q)
         Sampling covariance of the estimate.
+    most_curved : float or None
+        What curvatures of rows were cut to in the bread.
     """
 
     estimate: Estimate
     bread: Bread
     sampling: FloatArray
+    most_curved: float | None = None
 
     @property
     def covariance(self) -> FloatArray:

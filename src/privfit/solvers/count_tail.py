@@ -130,6 +130,31 @@ def rates_beyond(look: Release, declared: float, bound: float) -> float:
     return math.sqrt(float(weight @ ((height**2 + error) * beyond**2)))
 
 
+def share_beyond(look: Release, declared: float, bound: float) -> float:
+    """Return what counts exceed a bound by, as a share of all counts together; 1 where a look shows none.
+
+    Parameters
+    ----------
+    look : Release
+        Of kind ``"counts"``: shares of rows by count, up to the declared bound.
+    declared, bound : float
+
+    Notes
+    -----
+    Of the counts that noise does not hide, with two standard deviations of the noise added. Where their means
+    exceed the bound they do so by no less than these on average (Jensen's inequality).
+    """
+    seen = largest_seen(look)
+    if seen is None:
+        return 1.0
+    counts = np.append(_classes(declared, whole=False)[0], declared)
+    shown = counts <= max(seen.below(declared), counts[0])
+    counts, shares = counts[shown], look.value[shown]
+    excess, total = np.maximum(counts - bound, 0.0), float(shares @ counts)
+    found = float(shares @ excess) + _ERRORS * look.sd * float(np.linalg.norm(excess))
+    return min(max(found / total, 0.0), 1.0) if total > 0.0 else 1.0
+
+
 def _likeliest(shape: FloatArray, shares: FloatArray, sd: float) -> tuple[FloatArray, FloatArray]:
     """Return the likeliest height of each shape (..., m), and how likely the shapes are.
 

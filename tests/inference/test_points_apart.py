@@ -1,0 +1,149 @@
+"""What it does to an estimate that its gradients are from points apart, and how far curvatures are cut."""
+
+import math
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from scipy.special import expit
+
+import privfit as pf
+from privfit.inference.combine import Estimate
+from privfit.inference.curved_rows import largest_curvature
+from privfit.inference.points_apart import straightened
+from privfit.losses import Huber, Logistic, Poisson
+from privfit.problem.plan import PlannedRelease, Release
+from privfit.solvers.base import Moments, Solution, Step
+from tests.solvers.simulated import problem_for
+
+N = 400_000
+MEAN, COVARIANCE = np.array([1.0, 0.3, -0.2]), np.diag([0.0, 0.5, 0.8])
+COUNTS = Poisson(8.0, 1e4)
+TRUTH = {"counts": np.array([-0.4, 0.5, -0.3]), "labels": np.array([-3.0, 0.6, 0.4])}
+LOSSES = {"counts": (COUNTS, np.exp, np.exp), "labels": (Logistic(), expit, lambda t: expit(t) * expit(-t))}
+
+
+def normal_rows(rng):
+    """Rows with exactly these moments."""
+    z = rng.normal(size=(N // 2, 2))
+    z = np.concatenate([z, -z])
+    z = z @ np.linalg.inv(np.linalg.cholesky(z.T @ z / N)).T
+    return np.column_stack([np.ones(N), MEAN[1:] + z * np.sqrt(np.diag(COVARIANCE)[1:])])
+
+
+def solution_of(loss, points, parts, **changes):
+    problem = replace(problem_for(loss, np.ones((1000, 3))), norm_bound=10.0)
+    planned = PlannedRelease("gradient", 3, 1.0, 1.0, 1e-9)
+    steps = tuple(Step(Release(planned, point, np.zeros(3)), np.zeros(3), np.eye(3)) for point in points)
+    second = COVARIANCE + np.outer(MEAN, MEAN)
+    moments = {"moments": lambda: Moments(0.7 * second, np.zeros((3, 3)))} | changes
+    estimate = Estimate(np.zeros(3), 1e-6 * np.eye(3), steps, np.array(parts))
+    return Solution(problem, np.zeros(3), steps, (), "one-step", **moments), estimate
+
+
+@pytest.mark.parametrize("name", LOSSES)
+def test_the_estimate_is_that_of_gradients_at_one_point(name):
+    """Exact gradients of many normal rows at points apart, and the Hessian between: what is left is small."""
+    rng = np.random.default_rng(2)
+    loss, mean_of, curvature_of = LOSSES[name]
+    x, truth = normal_rows(rng), TRUTH[name]
+    y = mean_of(x @ truth)  # the optimum is the truth
+    points = truth + 0.35 * rng.normal(size=(6, 3))
+    parts = np.array([0.1, 0.1, 0.2, 0.2, 0.1, 0.3])
+    gradient = parts @ np.array([x.T @ (mean_of(x @ point) - y) / N for point in points])
+    center = parts @ points
+    hessian = (x.T * curvature_of(x @ center)) @ x / N
+    theta = center - np.linalg.solve(hessian, gradient)
+    solution, estimate = solution_of(loss, points, parts)
+    found = straightened(replace(estimate, theta=theta), solution, center)
+    before, after = (np.linalg.norm(one - truth) for one in (theta, found.theta))
+    assert before > 0.05
+    assert after < 0.3 * before
+    move = found.theta - theta
+    np.testing.assert_allclose(found.cov_noise, 1e-6 * np.eye(3) + np.outer(move, move) / 9.0)
+
+
+def test_a_single_point_with_a_bread_half_way_is_left_about_where_it_is():
+    point = TRUTH["counts"] + np.array([0.2, -0.1, 0.1])
+    solution, estimate = solution_of(COUNTS, [point], [1.0])
+    estimate = replace(estimate, theta=TRUTH["counts"])
+    found = straightened(estimate, solution, 0.5 * (point + TRUTH["counts"]))
+    assert np.linalg.norm(found.theta - estimate.theta) < 5e-3
+    far = straightened(estimate, solution, point)
+    assert np.linalg.norm(far.theta - estimate.theta) > 2e-2
+
+
+def test_no_more_is_taken_away_than_second_order_tells_of():
+    points = [np.array([3.0, 0.0, 0.0]), np.array([-3.0, 0.0, 0.0])]
+    solution, estimate = solution_of(COUNTS, points, [0.5, 0.5])
+    move = straightened(estimate, solution, np.zeros(3)).theta
+    assert math.sqrt(move @ COVARIANCE @ move + (MEAN @ move) ** 2) == pytest.approx(0.5)
+
+
+@pytest.mark.parametrize(
+    ("loss", "changes"),
+    [(Huber(0.8), {}), (COUNTS, {"moments": None}), (COUNTS, {"model": lambda _: np.eye(3)})],
+    ids=["residuals", "no moments", "one perturbed minimiser"],
+)
+def test_what_nothing_is_known_of_is_left_alone(loss, changes):
+    solution, estimate = solution_of(loss, [np.ones(3), -np.ones(3)], [0.5, 0.5], **changes)
+    assert straightened(estimate, solution, np.zeros(3)) is estimate
+    solution, estimate = solution_of(COUNTS, [np.ones(3), -np.ones(3)], [0.5, 0.5])
+    alone = replace(estimate, parts=np.zeros(0))
+    assert straightened(alone, solution, np.zeros(3)) is alone
+    without = replace(solution, problem=replace(solution.problem, penalised=(True,) * 3))
+    assert straightened(estimate, without, np.zeros(3)) is estimate
+
+
+@pytest.mark.parametrize("name", LOSSES)
+@pytest.mark.parametrize("shift", [0.0, 1.5])
+def test_curvatures_are_cut_to_the_sixteenth_of_their_bound_beyond_which_hardly_any_is(name, shift):
+    loss, _, curvature_of = LOSSES[name] if name == "labels" else (Poisson(2.0, 7.4), None, np.exp)
+    at = TRUTH[name] + np.array([shift, 0.0, 0.0])
+    solution, _ = solution_of(loss, [at], [1.0])
+    curved = curvature_of(normal_rows(np.random.default_rng(3)) @ at)
+    curved = np.where(curved <= loss.constants.curvature, curved, 0.0)  # a count's ends at its bound
+    found, bound = largest_curvature(solution, at), loss.constants.curvature
+    part = found * 16.0 / bound
+    assert part == round(part)
+    lost = [np.mean(np.maximum(curved - k * bound / 16.0, 0.0)) / curved.mean() for k in (part, part - 1)]
+    assert lost[0] < 0.021
+    assert part == 2.0 or lost[1] > 0.019
+
+
+@pytest.mark.parametrize(
+    ("loss", "at", "changes"),
+    [
+        (Logistic(), np.array([0.0, 0.1, 0.0]), {}),
+        (Poisson(1.0, 2.7), np.array([0.4, 0.5, 0.3]), {}),
+        (Huber(0.8), np.zeros(3), {}),
+        (COUNTS, np.zeros(3), {"moments": None}),
+    ],
+    ids=["even odds", "counts near their bound", "residuals", "no moments"],
+)
+def test_curvatures_near_their_bound_are_not_cut(loss, at, changes):
+    solution, _ = solution_of(loss, [at], [1.0], **changes)
+    assert largest_curvature(solution, at) is None
+
+
+def test_rows_that_are_short_of_a_constant_are_not_cut():
+    solution, _ = solution_of(COUNTS, [np.zeros(3)], [1.0])
+    without = replace(solution, problem=replace(solution.problem, penalised=(True,) * 3))
+    assert largest_curvature(solution, np.zeros(3)) is not None
+    assert largest_curvature(without, np.zeros(3)) is None
+
+
+def test_the_bread_of_a_fit_has_less_noise_where_curvatures_are_cut():
+    """Means about 0.4 and counts of up to 8 or so: a Hessian that had the bound's noise would hide them."""
+    rng = np.random.default_rng(1)
+    x = rng.normal(size=(10_000, 20)).clip(-4.0, 4.0)
+    table = {f"x{k}": column for k, column in enumerate(x.T)}
+    table["y"] = rng.poisson(np.exp(-0.5 + x @ np.full(20, 0.11)))
+    schema = {name: {"type": "numeric", "lower": -4, "upper": 4} for name in table}
+    schema["y"] = {"type": "numeric", "lower": 0, "upper": 20}
+    given = {"schema": schema, "budget": pf.Budget.gdp(0.5)}
+    result = pf.poisson("y ~ .", table, **given, random_state=3)
+    planned = next(one for one in result.plan.inference_releases if one.kind == "hessian")
+    asked = [one for one in result.releases if one.planned.kind == "hessian"][-1]
+    assert asked.sd < 0.5 * planned.sd
+    assert np.isfinite(result.bse).all()
