@@ -1,4 +1,4 @@
-"""What it does to an estimate that its gradients are from points apart, and how far curvatures are cut."""
+"""What it does to an estimate that its gradients are from points apart."""
 
 import math
 from dataclasses import replace
@@ -7,9 +7,7 @@ import numpy as np
 import pytest
 from scipy.special import expit
 
-import privfit as pf
 from privfit.inference.combine import Estimate
-from privfit.inference.curved_rows import largest_curvature
 from privfit.inference.points_apart import straightened
 from privfit.losses import Huber, Logistic, Poisson
 from privfit.problem.plan import PlannedRelease, Release
@@ -93,57 +91,3 @@ def test_what_nothing_is_known_of_is_left_alone(loss, changes):
     assert straightened(alone, solution, np.zeros(3)) is alone
     without = replace(solution, problem=replace(solution.problem, penalised=(True,) * 3))
     assert straightened(estimate, without, np.zeros(3)) is estimate
-
-
-@pytest.mark.parametrize("name", LOSSES)
-@pytest.mark.parametrize("shift", [0.0, 1.5])
-def test_curvatures_are_cut_to_the_sixteenth_of_their_bound_beyond_which_hardly_any_is(name, shift):
-    loss, _, curvature_of = LOSSES[name] if name == "labels" else (Poisson(2.0, 7.4), None, np.exp)
-    at = TRUTH[name] + np.array([shift, 0.0, 0.0])
-    solution, _ = solution_of(loss, [at], [1.0])
-    curved = curvature_of(normal_rows(np.random.default_rng(3)) @ at)
-    curved = np.where(curved <= loss.constants.curvature, curved, 0.0)  # a count's ends at its bound
-    found, bound = largest_curvature(solution, at), loss.constants.curvature
-    part = found * 16.0 / bound
-    assert part == round(part)
-    lost = [np.mean(np.maximum(curved - k * bound / 16.0, 0.0)) / curved.mean() for k in (part, part - 1)]
-    assert lost[0] < 0.021
-    assert part == 2.0 or lost[1] > 0.019
-
-
-@pytest.mark.parametrize(
-    ("loss", "at", "changes"),
-    [
-        (Logistic(), np.array([0.0, 0.1, 0.0]), {}),
-        (Poisson(1.0, 2.7), np.array([0.4, 0.5, 0.3]), {}),
-        (Huber(0.8), np.zeros(3), {}),
-        (COUNTS, np.zeros(3), {"moments": None}),
-    ],
-    ids=["even odds", "counts near their bound", "residuals", "no moments"],
-)
-def test_curvatures_near_their_bound_are_not_cut(loss, at, changes):
-    solution, _ = solution_of(loss, [at], [1.0], **changes)
-    assert largest_curvature(solution, at) is None
-
-
-def test_rows_that_are_short_of_a_constant_are_not_cut():
-    solution, _ = solution_of(COUNTS, [np.zeros(3)], [1.0])
-    without = replace(solution, problem=replace(solution.problem, penalised=(True,) * 3))
-    assert largest_curvature(solution, np.zeros(3)) is not None
-    assert largest_curvature(without, np.zeros(3)) is None
-
-
-def test_the_bread_of_a_fit_has_less_noise_where_curvatures_are_cut():
-    """Means about 0.4 and counts of up to 8 or so: a Hessian that had the bound's noise would hide them."""
-    rng = np.random.default_rng(1)
-    x = rng.normal(size=(10_000, 20)).clip(-4.0, 4.0)
-    table = {f"x{k}": column for k, column in enumerate(x.T)}
-    table["y"] = rng.poisson(np.exp(-0.5 + x @ np.full(20, 0.11)))
-    schema = {name: {"type": "numeric", "lower": -4, "upper": 4} for name in table}
-    schema["y"] = {"type": "numeric", "lower": 0, "upper": 20}
-    given = {"schema": schema, "budget": pf.Budget.gdp(0.5)}
-    result = pf.poisson("y ~ .", table, **given, random_state=3)
-    planned = next(one for one in result.plan.inference_releases if one.kind == "hessian")
-    asked = [one for one in result.releases if one.planned.kind == "hessian"][-1]
-    assert asked.sd < 0.5 * planned.sd
-    assert np.isfinite(result.bse).all()

@@ -43,6 +43,8 @@ class Asked:
         Rows less coefficients, see `residual_rows`.
     sampling : array of shape (q, q)
         Sampling covariance of the estimate.
+    most_curved : float or None
+        What curvatures of rows were cut to in the bread, see `largest_curvature`.
     """
 
     center: FloatArray
@@ -54,6 +56,7 @@ class Asked:
     released: Release
     rows: float
     sampling: FloatArray
+    most_curved: float | None
 
     def sampling_of(self, reported: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Return the sampling covariance of coefficients ``reported @ theta``, (k, k), and its second part.
@@ -112,7 +115,7 @@ def ask(solution: Solution, oracle: Oracle, *, half_way: bool) -> Asked:
     around = anchor(solution.late) if solution.report == "one-step" else None
     center = 0.5 * (around.theta + solution.theta) if half_way and around is not None else solution.theta
     oracle.sample(solution.part)
-    most = largest_curvature(solution, center, oracle.released)
+    most = largest_curvature(solution, center, oracle)
     if most is not None:
         oracle.cut_curvatures(most)
     hessian, released = oracle.release_matrices(center)
@@ -123,7 +126,7 @@ def ask(solution: Solution, oracle: Oracle, *, half_way: bool) -> Asked:
         on_the_way, at_end = _along_the_step(solution.model, around, bread, center)
     rows = residual_rows(problem.n_rows, problem.n_coef)
     sampling = sandwich(at_end, meat, rows)
-    return Asked(center, around, bread, on_the_way, at_end, meat, released, rows, sampling)
+    return Asked(center, around, bread, on_the_way, at_end, meat, released, rows, sampling, most)
 
 
 def _bread(solution: Solution, hessians: Sequence[Release]) -> Bread:

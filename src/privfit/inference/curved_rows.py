@@ -1,7 +1,6 @@
 """How far curvatures of rows are cut in the bread, where few rows come near the loss's bound on them."""
 
 import math
-from collections.abc import Sequence
 
 import numpy as np
 
@@ -10,7 +9,9 @@ from privfit.inference.cut_numbers import look_at_counts
 from privfit.inference.ends import constant_alone
 from privfit.losses import Logistic, Poisson
 from privfit.losses.typical import curvatures_along
-from privfit.problem.plan import Release
+from privfit.problem.objective import Problem
+from privfit.problem.oracle import Oracle
+from privfit.problem.schedule import held_to
 from privfit.solvers.base import Solution
 from privfit.solvers.count_tail import share_beyond
 from privfit.solvers.curvature import normal_nodes
@@ -22,41 +23,53 @@ few rows are far from all others normal ones tell nothing of their curvature, bu
 _PARTS = 16
 """The bound is divided in so many parts."""
 
-_LOST, _LOST_OF_COUNTS = 0.02, 0.02
-"""Share of the curvature of all normal rows that may be cut, and of counts that may be beyond."""
+_LOST, _OF_NOISE = 0.02, 0.25
+"""Largest share of all curvature that may be cut, and the same relative to the squared noise of a Hessian, which
+is itself relative to the curvature of rows."""
 
 
-def largest_curvature(solution: Solution, at: FloatArray, releases: Sequence[Release]) -> float | None:
+def largest_curvature(solution: Solution, at: FloatArray, oracle: Oracle) -> float | None:
     """Return what curvatures can be cut to in a Hessian at ``at`` (q,) as nearly no row has more, or None.
 
     Parameters
     ----------
     solution : Solution
     at : array of shape (q,)
-    releases : sequence of Release
-        All earlier ones.
+    oracle : Oracle
+        Holds the planned Hessian, and all earlier releases.
 
     Notes
     -----
     Curvatures of counts, and of labels of which one is rare, are far below their bound in most rows, and the
     noise in a Hessian goes by the bound. Linear predictors are taken for normal, with the mean and variance
     that released moments give them at this point; and a look at counts tells how much of their means is
-    beyond at most. What is cut makes the bread smaller and intervals longer.
+    beyond at most. What is cut makes the bread smaller and intervals longer: that is to be little beside what
+    the noise does.
     """
     problem, loss = solution.problem, solution.problem.loss
     if not isinstance(loss, Logistic | Poisson) or solution.moments is None or not problem.has_intercept:
         return None
-    mean, covariance = solution.moments().of_rows(constant_alone(problem))
+    moments, constant = solution.moments(), constant_alone(problem)
+    mean, covariance = moments.of_rows(constant)
     nodes, chance = normal_nodes(1)
     sd = math.sqrt(max(float(at @ covariance @ at), 0.0))
     with np.errstate(over="ignore"):
         found = curvatures_along(loss, float(mean @ at) + sd * nodes, least=0.0).ravel()
-    whole, look, declared = float(chance @ found), look_at_counts(releases), problem.response_bound
+    whole, look, declared = float(chance @ found), look_at_counts(oracle.released), problem.response_bound
+    usual = whole * float(np.trace(moments.second)) / problem.size
+    noise = _planned_noise(problem, oracle) * math.sqrt(problem.size) / max(usual, 1e-300)
+    lost = min(_LOST, _OF_NOISE * noise**2)
     known = look is not None and declared is not None
     for part in np.arange(int((_LEAST_OF_COUNTS if known else _LEAST) * _PARTS), _PARTS) / _PARTS:
         most = float(part) * loss.constants.curvature
-        if float(chance @ np.maximum(found - most, 0.0)) > _LOST * whole:
+        if float(chance @ np.maximum(found - most, 0.0)) > lost * whole:
             continue
-        if look is None or declared is None or share_beyond(look, declared, most) <= _LOST_OF_COUNTS:
+        if look is None or declared is None or share_beyond(look, declared, most) <= lost:
             return most
     return None
+
+
+def _planned_noise(problem: Problem, oracle: Oracle) -> float:
+    """Return the standard deviation of the noise that the last planned Hessian would have."""
+    planned = [one for one in oracle.plan.inference_releases if one.kind == "hessian"][-1]
+    return held_to(planned, problem.sensitivity("hessian", pure=planned.epsilon is not None)).sd

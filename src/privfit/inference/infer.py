@@ -143,7 +143,7 @@ def infer(solution: Solution, oracle: Oracle, *, directions: FloatArray) -> Infe
         estimate, astray = of_last_gradients(solution, asked.bread, reported, np.diag(cov_sampling))
     else:
         estimate, astray = _along_steps(solution, directions, asked)
-    found = Found(estimate, asked.bread, asked.sampling, oracle.problem.most_curved)
+    found = Found(estimate, asked.bread, asked.sampling, asked.most_curved)
     unknown = hidden(reported, asked.bread) | uncontrolled(
         problem, directions, asked.bread, solution.at_bounds
     )
