@@ -24,8 +24,8 @@ _PARTS = 16
 """The bound is divided in so many parts."""
 
 _LOST, _OF_NOISE = 0.02, 0.25
-"""Largest share of all curvature that may be cut, and the same relative to the squared noise of a Hessian, which
-is itself relative to the curvature of rows."""
+"""Largest share of all curvature that may be cut; and the same relative to the squared noise of a Hessian,
+that being relative to the curvature of rows."""
 
 
 def largest_curvature(solution: Solution, at: FloatArray, oracle: Oracle) -> float | None:
