@@ -81,7 +81,9 @@ def test_counts_are_cut_where_both_normal_rows_and_a_look_lose_little():
     far, farther = (np.where(np.arange(DRAWN.size) % 30 == 0, DRAWN + more, DRAWN) for more in (4, 9))
     assert largest_curvature(solution, AT, asking(look_at(far))) > nearer
     assert largest_curvature(solution, AT, asking(look_at(farther))) is None
-    assert largest_curvature(solution, AT, asking()) == 0.5 * BOUND  # without a look no less than half
+    assert largest_curvature(solution, AT, asking()) == pytest.approx(
+        0.5 * BOUND
+    )  # without a look no less than half
 
 
 @pytest.mark.parametrize("part", [0.2, 0.1, 0.02])
