@@ -588,6 +588,32 @@ def few_columns() -> str:
     return table(header, body)
 
 
+def many_columns() -> str:
+    """Return coverage and width of intervals of a Poisson regression with many columns."""
+    body = [
+        [
+            row["k"],
+            row["correlation"],
+            row["c"],
+            row["slope"],
+            f"{int(row['n']):,}",
+            row["mu"],
+            _percent(row["intercept"]),
+            _percent(row["slopes"]),
+            _percent(row["infinite"]),
+            row["off"],
+            row["intercept_width"],
+            row["slopes_width"],
+        ]
+        for row in rows("experiments/results/many_columns.csv")
+    ]
+    header = [
+        "k", "correlation", "c", "slope", "n", "μ", "coverage: intercept", "slopes", "infinite", "off",
+        "width: intercept", "slopes",
+    ]  # fmt: skip
+    return table(header, body)
+
+
 def exposures() -> str:
     """Return coverage and width of intervals of a Poisson regression of counts over exposures."""
     body = [
@@ -1359,6 +1385,7 @@ PAGES: dict[str, dict[str, Callable[[], str]]] = {
         "few_positives": few_positives,
         "rare_classes": rare_classes,
         "exposures": exposures,
+        "many_columns": many_columns,
         "few_columns": few_columns,
         "few_in_a_level": few_in_a_level,
         "generous_bounds": generous_bounds,
