@@ -8,6 +8,7 @@ import numpy as np
 
 from privfit._checks import FloatArray
 from privfit.inference.combine import Estimate
+from privfit.inference.cut_numbers import row_weights
 from privfit.inference.ends import constant_alone
 from privfit.losses import Logistic, Poisson
 from privfit.losses.base import AbstractLoss, evaluate
@@ -38,15 +39,16 @@ def straightened(estimate: Estimate, solution: Solution, center: FloatArray) -> 
     a bread at ``c`` makes of the average point by ``sum(p_j G(t_j)) - G(t) - G'(c) (sum(p_j t_j) - t)``, t
     the estimate: means of counts, and of labels of which one is rare, grow the faster the larger they are, so
     that points which noise has led apart have larger ones together than their average point. ``G`` is that of
-    normal rows with the moments that were released. A perturbed minimiser is a single point, whose bread was
-    moved half-way.
+    normal rows with the moments that were released, weighted down as they are in the fit. A perturbed
+    minimiser is a single point, whose bread was moved half-way.
     """
     loss, moments = solution.problem.loss, solution.moments
     if not isinstance(loss, Logistic | Poisson) or moments is None or not solution.problem.has_intercept:
         return estimate
     if not len(estimate.parts) or solution.model is not None:
         return estimate
-    rows = _Rows(loss, *moments().of_rows(constant_alone(solution.problem)))
+    known = moments().of_rows(constant_alone(solution.problem))
+    rows = _Rows(loss, *known, solution.problem.norm_bound)
     points = np.array([step.release.at for step in estimate.steps])
     mean = estimate.parts @ np.array([rows.gradient(point) for point in points])
     hessian, end = rows.hessian(center), estimate.theta
@@ -60,39 +62,38 @@ def straightened(estimate: Estimate, solution: Solution, center: FloatArray) -> 
 @final
 @dataclass(frozen=True, slots=True, eq=False)
 class _Rows:
-    """Normal rows, and what they say of gradients, but for responses."""
+    """Normal rows, weighted down as in the fit, and what they say of gradients, but for responses."""
 
     loss: AbstractLoss
     mean: FloatArray
     covariance: FloatArray
+    norm_bound: float
 
     def gradient(self, at: FloatArray) -> FloatArray:
-        """Return the mean of ``f(x't) x``, f the mean response, at a parameter t (q,).
-
-        That is ``E[f] mean + E[f'] covariance @ t`` (Stein's lemma).
-        """
-        response, slope = self._at(at, self.loss.functions.slope), self._at(at, self.loss.functions.curvature)
-        return float(response.sum()) * self.mean + float(slope.sum()) * (self.covariance @ at)
+        """Return the mean of ``w f(x't) x``, f the mean response, at a parameter t (q,)."""
+        rows, response = self._along(at, self.loss.functions.slope)
+        return response @ rows
 
     def hessian(self, at: FloatArray) -> FloatArray:
-        """Return the mean of ``f'(x't) x x'`` at a parameter (q,), shape (q, q)."""
-        curved, along = self._at(at, self.loss.functions.curvature), self._along(at)
-        rows = self.mean + normal_nodes(1)[0].T * along
-        rest = self.covariance - np.outer(along, along)
-        return (rows.T * curved) @ rows + float(curved.sum()) * rest
+        """Return the mean of ``w f'(x't) x x'`` at a parameter (q,), shape (q, q)."""
+        rows, curved = self._along(at, self.loss.functions.curvature)
+        step = self._step(at)
+        return (rows.T * curved) @ rows + float(curved.sum()) * (self.covariance - np.outer(step, step))
 
     def within(self, most: float, move: FloatArray) -> FloatArray:
         """Return as much of a change (q,) as changes linear predictors by ``most`` in root mean square."""
         square = float(move @ self.covariance @ move) + float(self.mean @ move) ** 2
         return move * min(1.0, most / math.sqrt(max(square, 1e-300)))
 
-    def _at(self, at: FloatArray, function: Any) -> FloatArray:
-        """Return a function of linear predictors, times their probabilities, (n,)."""
-        nodes, chance = normal_nodes(1)
-        eta = float(self.mean @ at) + float(self._along(at) @ at) * nodes[0]
-        return chance * evaluate(function, 0.0, eta, s=1.0, loss=self.loss)
+    def _along(self, at: FloatArray, function: Any) -> tuple[FloatArray, FloatArray]:
+        """Return mean rows by their predictors, (n, q), and a function of these times their weights, (n,)."""
+        (nodes,), chance = normal_nodes(1)
+        step = self._step(at)
+        rows = self.mean + nodes[:, None] * step
+        counting = chance * row_weights(rows, self.covariance, step, self.norm_bound)
+        return rows, counting * evaluate(function, 0.0, rows @ at, s=1.0, loss=self.loss)
 
-    def _along(self, at: FloatArray) -> FloatArray:
+    def _step(self, at: FloatArray) -> FloatArray:
         """Return by what rows move while their linear predictor does by a standard deviation, (q,)."""
         along: FloatArray = self.covariance @ at
         return along / math.sqrt(max(float(at @ along), 1e-300))
