@@ -125,8 +125,9 @@ def test_what_counts_exceed_a_bound_by_is_a_share_of_all():
         (Poisson(1.0, math.e), np.array([0.99, 0.0, 0.0]), {}),
         (Huber(0.8), AT, {}),
         (COUNTS, AT, {"moments": None}),
+        (COUNTS, np.array([30.0, 0.1, 0.1]), {}),
     ],
-    ids=["even odds", "means near the bound", "residuals", "no moments"],
+    ids=["even odds", "means near the bound", "residuals", "no moments", "beyond bounds"],
 )
 def test_curvatures_near_their_bound_are_not_cut(loss, at, changes):
     assert largest_curvature(solution_of(loss, **changes), at, asking(look_at(np.zeros(9)))) is None

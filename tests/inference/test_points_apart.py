@@ -78,6 +78,19 @@ def test_no_more_is_taken_away_than_second_order_tells_of():
     assert math.sqrt(move @ COVARIANCE @ move + (MEAN @ move) ** 2) == pytest.approx(0.5)
 
 
+def test_means_beyond_their_bound_have_no_curvature_to_go_by():
+    points = [np.array([30.0, 0.0, 0.0]), np.array([40.0, 0.1, 0.0])]
+    solution, estimate = solution_of(COUNTS, points, [0.5, 0.5])
+    estimate = replace(estimate, theta=np.array([35.0, 0.0, 0.0]))
+    np.testing.assert_array_equal(straightened(estimate, solution, points[0]).theta, estimate.theta)
+
+
+def test_without_noise_points_are_where_exact_steps_end():
+    solution, estimate = solution_of(COUNTS, [np.ones(3), -np.ones(3)], [0.5, 0.5])
+    exact = replace(estimate, cov_noise=np.zeros((3, 3)))
+    assert straightened(exact, solution, np.zeros(3)) is exact
+
+
 @pytest.mark.parametrize(
     ("loss", "changes"),
     [(Huber(0.8), {}), (COUNTS, {"moments": None}), (COUNTS, {"model": lambda _: np.eye(3)})],

@@ -57,8 +57,10 @@ def largest_curvature(solution: Solution, at: FloatArray, oracle: Oracle) -> flo
         found = curvatures_along(loss, float(mean @ at) + sd * nodes, least=0.0).ravel()
     whole, look, declared = float(chance @ found), look_at_counts(oracle.released), problem.response_bound
     usual = whole * float(np.trace(moments.second)) / problem.size
-    noise = _planned_noise(problem, oracle) * math.sqrt(problem.size) / max(usual, 1e-300)
-    lost = min(_LOST, _OF_NOISE * noise**2)
+    if usual <= 0.0:  # means are beyond all bounds
+        return None
+    noise = _planned_noise(problem, oracle) * math.sqrt(problem.size) / usual
+    lost = min(_LOST, _OF_NOISE * noise * noise)
     known = look is not None and declared is not None
     for part in np.arange(int((_LEAST_OF_COUNTS if known else _LEAST) * _PARTS), _PARTS) / _PARTS:
         most = float(part) * loss.constants.curvature

@@ -18,6 +18,9 @@ from privfit.solvers.curvature import normal_nodes
 _FARTHEST = 0.5
 """Largest change of linear predictors, in root mean square, that is believed."""
 
+_SINGULAR = 1e-9
+"""Part of the largest curvature below which there is none, as where means are beyond their bound."""
+
 _BEYOND = 1.0 / 3.0
 """Part of what is taken away that rows which are not normal may make of it."""
 
@@ -45,15 +48,15 @@ def straightened(estimate: Estimate, solution: Solution, center: FloatArray) -> 
     loss, moments = solution.problem.loss, solution.moments
     if not isinstance(loss, Logistic | Poisson) or moments is None or not solution.problem.has_intercept:
         return estimate
-    if not len(estimate.parts) or solution.model is not None:
-        return estimate
+    if not len(estimate.parts) or solution.model is not None or not estimate.cov_noise.any():
+        return estimate  # points that no noise leads apart are where exact steps end
     known = moments().of_rows(constant_alone(solution.problem))
     rows = _Rows(loss, *known, solution.problem.norm_bound)
     points = np.array([step.release.at for step in estimate.steps])
     mean = estimate.parts @ np.array([rows.gradient(point) for point in points])
     hessian, end = rows.hessian(center), estimate.theta
     off = mean - rows.gradient(end) - hessian @ (estimate.start - end)
-    newton: FloatArray = np.asarray(np.linalg.solve(hessian, off), dtype=np.float64)
+    newton: FloatArray = np.asarray(np.linalg.lstsq(hessian, off, rcond=_SINGULAR)[0], dtype=np.float64)
     move = rows.within(_FARTHEST, newton)
     doubt = np.outer(_BEYOND * move, _BEYOND * move)
     return replace(estimate, theta=end + move, cov_noise=estimate.cov_noise + doubt)
