@@ -105,6 +105,12 @@ def test_less_is_cut_where_the_hessian_has_little_noise(part):
     assert found is None or found > largest_curvature(solution, AT, asking(look))
 
 
+def test_counts_far_below_their_bound_are_cut_to_an_eighth_of_it():
+    rare = np.random.default_rng(6).poisson(0.02, size=400_000)
+    found = largest_curvature(solution_of(COUNTS), AT - np.array([4.0, 0.0, 0.0]), asking(look_at(rare)))
+    assert found == pytest.approx(BOUND / 8.0)
+
+
 def test_what_counts_exceed_a_bound_by_is_a_share_of_all():
     look = look_at(DRAWN)
     for bound in (1.5, 3.0):

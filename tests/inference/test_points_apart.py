@@ -8,7 +8,7 @@ import pytest
 from scipy.special import expit
 
 from privfit.inference.combine import Estimate
-from privfit.inference.points_apart import straightened
+from privfit.inference.points_apart import _Rows, straightened
 from privfit.losses import Huber, Logistic, Poisson
 from privfit.problem.plan import PlannedRelease, Release
 from privfit.solvers.base import Moments, Solution, Step
@@ -59,6 +59,20 @@ def test_the_estimate_is_that_of_gradients_at_one_point(name):
     assert after < 0.3 * before
     move = found.theta - theta
     np.testing.assert_allclose(found.cov_noise, 1e-6 * np.eye(3) + np.outer(move, move) / 9.0)
+
+
+@pytest.mark.parametrize("at", [(-0.5, 0.4), (-0.5, 1.2), (-3.0, -0.8)])
+@pytest.mark.parametrize("norm_bound", [1.3, 2.5])
+def test_rows_count_as_they_do_in_the_fit(at, norm_bound):
+    """Long ones less: with one column that is all that sets a row's length apart."""
+    at, x = np.array(at), np.linspace(-8.0, 8.0, 40_001)
+    rows = np.column_stack([np.ones(x.size), 0.3 + math.sqrt(2.0) * x])
+    chance = np.exp(-0.5 * x**2)
+    chance *= np.minimum(1.0, norm_bound**2 / np.sum(rows**2, axis=1)) / chance.sum()
+    mean, slope = np.exp(rows @ at), np.exp(rows @ at)
+    known = _Rows(COUNTS, np.array([1.0, 0.3]), np.diag([0.0, 2.0]), norm_bound)
+    np.testing.assert_allclose(known.gradient(at), rows.T @ (chance * mean), rtol=2e-3)
+    np.testing.assert_allclose(known.hessian(at), (rows.T * (chance * slope)) @ rows, rtol=2e-3)
 
 
 def test_a_single_point_with_a_bread_half_way_is_left_about_where_it_is():
