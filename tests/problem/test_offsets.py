@@ -5,6 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from privfit.data.blocks import stacked
 from privfit.data.caps import SlopeBounds
 from privfit.data.reduction import CHUNK_ROWS
 from privfit.data.source import ArraySource
@@ -128,6 +129,8 @@ def test_known_parts_go_with_their_rows(rng):
     np.testing.assert_array_equal(
         source.sampled(lambda size: coins[:size], 0.5).bounded.offset, offset[coins]
     )
+    joined = stacked([whole.part(slice(0, 30)), whole.part(slice(30, 90))])
+    np.testing.assert_array_equal(joined.offset, offset)
     by_code = ArraySource(coded(rng, 90), y, norm_bound=FAR, offset=offset)
     np.testing.assert_array_equal(by_code.take(np.array([7])).offset, offset[[7]])
 

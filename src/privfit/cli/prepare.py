@@ -16,6 +16,7 @@ from privfit.data.tables import Table
 from privfit.estimators.assumptions import Assumptions
 from privfit.estimators.models import Model, model_named
 from privfit.estimators.objective import make_problem, plan_fit
+from privfit.estimators.opened import columns_read
 from privfit.estimators.options import FitOptions, public_rows
 from privfit.estimators.rehearsal import Rehearsal
 from privfit.estimators.scales import PRIVATE, OpenBounds, bought_schema, bought_share, outlined
@@ -39,9 +40,7 @@ class Prepared:
 
     def open(self, file: TextFile) -> Table:
         """Read the columns that the fit needs."""
-        return read_table(
-            file, (*self.options.shares.columns, *self.encoder.design.target.beside, *self.encoder.needed)
-        )
+        return read_table(file, columns_read(self.encoder, self.options))
 
     def within_learned_bounds(self, rows: Table | RowCache) -> Self:
         """Buy the bounds that a draft lacks, if there is one; see `bought_schema` for what is raised."""

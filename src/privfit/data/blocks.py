@@ -136,7 +136,10 @@ def stacked(blocks: Sequence[_Block]) -> _Block:
     if first.parts is not None:
         parts = rows_of(lambda b: b.influence), rows_of(lambda b: b.share)
     caps = None if first.caps is None else rows_of(lambda b: b.caps_within(0.0))
-    return type(first)(x, rows_of(lambda b: b.y), rows_of(lambda b: b.weight), parts, caps)
+    offset = (
+        None if first.offset is None else np.concatenate([b.offset for b in blocks if b.offset is not None])
+    )
+    return type(first)(x, rows_of(lambda b: b.y), rows_of(lambda b: b.weight), parts, caps, offset)
 
 
 BlockKernel = Callable[[Block, FloatArray], None]

@@ -197,11 +197,11 @@ class SchemaEncoder(AbstractEncoder):
         self._target = _target_name(schema, target)
         self._target_column = schema[self._target]
         names = _predictor_names(schema, self._target, columns)
-        exposure = _exposure(schema) if target_kind == "count" else None
+        exposed = schema.numbers(schema.exposure) if target_kind == "count" else None
         self._predictors = tuple((name, schema[name]) for name in names)
         with naming(self._target):
             described = describe_target(self._target, self._target_column, target_kind, centered=intercept)
-        described = replace(described, exposure=exposure)
+        described = replace(described, exposure=None if exposed is None else Exposure(*exposed))
         known = schema.part((*names, self._target, *described.beside))
         self._facts = SchemaFacts(known, self._target, names, bool(intercept), target_kind)
         self._layout = layout_of([column for _, column in self._predictors], intercept=intercept)
@@ -293,13 +293,6 @@ def _target_name(schema: Schema, target: str | None) -> str:
         held = "survey weights" if name == schema.weight else "exposures"
         raise SchemaError(f"column {name!r} holds the {held} and cannot be the response")
     return name
-
-
-def _exposure(schema: Schema) -> Exposure | None:
-    """Return what a schema says of exposures."""
-    name = schema.exposure
-    column = None if name is None else schema[name]
-    return Exposure(name, column) if name is not None and isinstance(column, NumericColumn) else None
 
 
 def _predictor_names(schema: Schema, target: str, columns: Sequence[str] | None) -> tuple[str, ...]:

@@ -6,7 +6,7 @@ import json
 import numbers
 import os
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import MISSING, dataclass, fields, replace
+from dataclasses import MISSING, fields, replace
 from typing import Any, TypeAlias
 
 from privfit._checks import column_name
@@ -115,13 +115,12 @@ class Schema(Mapping[str, Column]):
     @property
     def target(self) -> str | None:
         """Name of the column marked as response, or None."""
-        return next((name for name, column in self._columns.items() if column.target), None)
+        return self._marked("target")
 
     @property
     def unit(self) -> str | None:
         """Name of the column that identifies the privacy unit, or None for one row per unit."""
-        marked = (name for name, column in self._columns.items() if column.unit)
-        return next(marked, self._identifier)
+        return self._marked("unit") or self._identifier
 
     @property
     def weight(self) -> str | None:
@@ -134,8 +133,13 @@ class Schema(Mapping[str, Column]):
         return self._marked("exposure")
 
     def _marked(self, flag: str) -> str | None:
-        """Return the name of the numeric column with a flag that no other kind of column has, or None."""
+        """Return the name of the column with a flag, or None."""
         return next((name for name, column in self._columns.items() if getattr(column, flag, False)), None)
+
+    def numbers(self, name: str | None) -> tuple[str, NumericColumn] | None:
+        """Return the name and declaration of a numeric column; None without one of that name."""
+        column = None if name is None else self._columns.get(name)
+        return (name, column) if name is not None and isinstance(column, NumericColumn) else None
 
     def with_roles(
         self, *, unit: str | None = None, weights: str | None = None, exposure: str | None = None
@@ -150,8 +154,9 @@ class Schema(Mapping[str, Column]):
         InvalidArgument
             If an argument is no text.
         """
-        unit, numbers = column_name(unit=unit), _Numbers.of(weights=weights, exposure=exposure)
-        roles = {"unit": unit, **{one.argument: one.name for one in numbers}}
+        unit = column_name(unit=unit)
+        weights, exposure = column_name(weights=weights), column_name(exposure=exposure)
+        roles = {"unit": unit, "weights": weights, "exposure": exposure}
         for role, name in roles.items():
             if name is not None and name == self.target:
                 raise SchemaError(
@@ -169,16 +174,20 @@ class Schema(Mapping[str, Column]):
                 )
             known = self._columns.get(unit)
             entries[unit] = dict(_IDENTIFIER) if known is None else replace(known, unit=True)
-        for one in numbers:
-            known = self._marked(one.flag)
-            if one.name is None or one.name == known:
+        for role, flag, what in (
+            ("weights", "weight", "survey weights"),
+            ("exposure", "exposure", "exposures"),
+        ):
+            name, known = roles[role], self._marked(flag)
+            if name is None or name == known:
                 continue
             if known is not None:
-                stated = f"{one.argument}={one.name!r}"
-                raise SchemaError(f"{stated}: the schema marks {known!r}; name that, or change the schema")
-            if not isinstance(self.lookup(one.name), NumericColumn):
-                raise SchemaError(f'column {one.name!r}: {one.need} type="numeric", with a bound as upper')
-            entries[one.name] = {**entries[one.name], one.flag: True}
+                raise SchemaError(
+                    f"{role}={name!r}: the schema marks {known!r}; name that, or change the schema"
+                )
+            if not isinstance(self.lookup(name), NumericColumn):
+                raise SchemaError(f'column {name!r}: {what} need type="numeric", with a bound as upper')
+            entries[name] = {**entries[name], flag: True}
         return Schema(entries)
 
     def part(self, names: Iterable[str]) -> "Schema":
@@ -237,24 +246,6 @@ class Schema(Mapping[str, Column]):
 
     def _key(self) -> tuple[Any, ...]:
         return (self._row_norm, self._identifier, *self._columns.items())
-
-
-@dataclass(frozen=True, slots=True)
-class _Numbers:
-    """A role that a numeric column can have: its argument, the flag of a declaration, and who needs one."""
-
-    argument: str
-    flag: str
-    need: str
-    name: str | None
-
-    @classmethod
-    def of(cls, *, weights: str | None, exposure: str | None) -> "tuple[_Numbers, _Numbers]":
-        """Return both, or raise `InvalidArgument` if an argument is no text."""
-        return (
-            cls("weights", "weight", "survey weights need", column_name(weights=weights)),
-            cls("exposure", "exposure", "exposures need", column_name(exposure=exposure)),
-        )
 
 
 SchemaLike: TypeAlias = Schema | Mapping[str, Any] | str | os.PathLike[str]

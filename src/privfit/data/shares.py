@@ -85,9 +85,7 @@ class ShareRule:
     @classmethod
     def of(cls, schema: Schema, rows_per_unit: int = 1) -> "ShareRule":
         """Return the rule for the columns that a schema marks."""
-        declared = None if schema.weight is None else schema[schema.weight]
-        weights = (schema.weight, declared) if schema.weight and isinstance(declared, NumericColumn) else None
-        return cls(schema.unit, rows_per_unit, weights)
+        return cls(schema.unit, rows_per_unit, schema.numbers(schema.weight))
 
     @property
     def plain(self) -> bool:

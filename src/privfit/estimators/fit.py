@@ -79,8 +79,8 @@ def carry_out(
             infer(solution, oracle, directions=matrix) if options.inference else estimate_only(solution)
         )
     theta, exposure = inference.theta, encoder.design.target.exposure
-    if exposure is not None and problem.has_intercept:
-        theta = theta - exposure.center(intercept=True) * np.eye(theta.size)[0]
+    if exposure is not None:
+        theta = theta - exposure.center(intercept=problem.has_intercept) * np.eye(theta.size)[0]
     estimate = matrix @ theta + shift
     return _result(
         model=model,

@@ -54,6 +54,10 @@ class OpenedRows:
         """Count the rows, or raise where there are none, too few, or more than the options allow to read."""
         if isinstance(raw, RowStream):
             refuse_many_passes(options)
+        if encoder.design.target.exposure is not None and not isinstance(raw, Table):
+            raise Incompatible(
+                "exposure: a stream, a cache or cluster does not keep exposures; pass a table in memory"
+            )
         table = _stored(model, encoder, raw, options) if isinstance(raw, AbstractRowStore) else raw
         shares = _shares(table, options)
         n_units = table.n_rows if shares is None else shares.n_units
@@ -76,8 +80,6 @@ class OpenedRows:
             return lambda: kept
         weighting = weighting_of(problem)
         if isinstance(table, RowStream):
-            if encoder.design.target.exposure is not None:
-                raise Incompatible("exposure: exposures of a stream of rows are not read; pass a table")
             stream = table.source(encoder, norm_bound=problem.norm_bound, weighting=weighting)
             return lambda: stream
         exposure = encoder.design.target.exposure
@@ -101,6 +103,11 @@ class OpenedRows:
         return encoded
 
 
+def columns_read(encoder: AbstractEncoder, options: FitOptions) -> tuple[str, ...]:
+    """Return the names of the raw columns that a fit reads, the response last."""
+    return (*options.shares.columns, *encoder.design.target.beside, *encoder.needed)
+
+
 def rows_of(data: object, encoder: AbstractEncoder, options: FitOptions, text: TextForm) -> RawRows:
     """Return the rows that an encoder and the shares of rows need, from whatever holds them."""
     if isinstance(data, RowStream):
@@ -108,8 +115,9 @@ def rows_of(data: object, encoder: AbstractEncoder, options: FitOptions, text: T
     store = as_store(data, columns=text.columns)
     if store is not None:
         return store
-    needed = (*options.shares.columns, *encoder.design.target.beside, *encoder.needed)
-    return open_table(data, needed=needed, columns=text.columns, header=text.header, sep=text.sep)
+    return open_table(
+        data, needed=columns_read(encoder, options), columns=text.columns, header=text.header, sep=text.sep
+    )
 
 
 def refuse_many_passes(options: FitOptions) -> None:
@@ -145,8 +153,6 @@ def _stored(
             f"{arguments_of(options.shares)}: a cache or cluster does not keep identifiers and survey "
             "weights; pass a table in memory"
         )
-    if encoder.design.target.exposure is not None:
-        raise Incompatible("exposure: a cache or cluster does not keep exposures; pass a table in memory")
     known, problem = store.n_rows or options.n_rows, stored_problem(model, encoder, store, options)
     return store.rows(
         encoder,

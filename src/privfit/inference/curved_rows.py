@@ -74,4 +74,4 @@ def largest_curvature(solution: Solution, at: FloatArray, oracle: Oracle) -> flo
 def _planned_noise(problem: Problem, oracle: Oracle) -> float:
     """Return the standard deviation of the noise that the last planned Hessian would have."""
     planned = [one for one in oracle.plan.inference_releases if one.kind == "hessian"][-1]
-    return held_to(planned, problem.sensitivity("hessian", pure=planned.epsilon is not None)).sd
+    return held_to(planned, problem.sensitivity("hessian")).sd

@@ -24,7 +24,6 @@ from privfit.problem.groups import (
     places,
     predict_rows,
     rows_together,
-    sum_rows,
 )
 from privfit.problem.slopes import SLOPE_CODES, fill_reaches, fill_slopes
 
@@ -150,10 +149,7 @@ def bounded_gradient_kernel(
             step, side = np.empty(y.size), np.empty(y.size)
             fill(y, eta, room, step, side)
             step, side = step * share, side * share
-            if by_code(x):
-                coded_kernels.add_rows(x, step, out[chunk : chunk + 1])
-            else:
-                sum_rows(*numbers_of(x), step, out[chunk : chunk + 1])
+            coded_kernels.add_steps(x, step, out[chunk : chunk + 1])
             if loss.has_scale:
                 out[chunk, p] += side.sum()
 

@@ -10,10 +10,11 @@ import numpy as np
 from numba import int64, njit
 
 from privfit._checks import FloatArray
-from privfit.data.coded import CodedMatrix
+from privfit.data.coded import CodedMatrix, Matrix, by_code, numbers_of
 from privfit.data.coded_loops import HEAD, gathered, row_dot
 from privfit.data.reduction import CHUNK_ROWS
 from privfit.data.row_types import MATRIX, PLACES, VECTOR, for_coded_rows
+from privfit.problem.groups import sum_rows
 from privfit.problem.slopes import fill_slopes
 
 GROUP = 128
@@ -98,6 +99,14 @@ def _add_gradients(  # noqa: PLR0917 -- compiled
             step = min(max(steps[i], -cap), cap)
             steps[i] = step * weight[first + i] if step == step else 0.0  # noqa: PLR0124 -- NaN
         _add_group(numbers, codes, places, first, steps, sides, out[first // CHUNK_ROWS])
+
+
+def add_steps(x: Matrix, steps: FloatArray, total: FloatArray) -> None:
+    """Add rows, by code or as numbers, each times its step, to the first columns of ``total`` (1, q)."""
+    if by_code(x):
+        add_rows(x, steps, total)
+    else:
+        sum_rows(*numbers_of(x), steps, total)
 
 
 def add_rows(x: CodedMatrix, steps: FloatArray, out: FloatArray) -> None:

@@ -32,7 +32,6 @@ from privfit.problem.groups import (
     places,
     predict_rows,
     rows_together,
-    sum_rows,
 )
 from privfit.problem.products import add_products, scaled_rows
 from privfit.problem.slopes import CURVATURE_CODES, SLOPE_CODES, fill_curvatures, fill_slopes
@@ -208,10 +207,7 @@ def _add_factors(block: Block | CodedBlock, factors_of: "RowFactors", out: Float
     for chunk, rows in enumerate(chunk_rows(0, out.shape[0])):
         part = block.part(rows)
         root, _ = factors_of(part)[0]
-        if by_code(part.x):
-            coded_kernels.add_rows(part.x, root, out[chunk : chunk + 1])
-        else:
-            sum_rows(*numbers_of(part.x), root, out[chunk : chunk + 1])
+        coded_kernels.add_steps(part.x, root, out[chunk : chunk + 1])
 
 
 def hessian_kernel(
