@@ -567,6 +567,7 @@ def few_columns() -> str:
     """Return what pure and Gaussian releases tell of logits of few rows and columns."""
     body = [
         [
+            "one more" if row["relation"] == "add_remove" else "replaced",
             row["predictors"],
             f"{int(row['n']):,}",
             row["epsilon"],
@@ -578,12 +579,12 @@ def few_columns() -> str:
         ]
         for row in sorted(
             rows("experiments/results/few_columns.csv"),
-            key=lambda row: (int(row["predictors"]), float(row["signal"])),
+            key=lambda row: (row["relation"] != "replace", int(row["predictors"]), float(row["signal"])),
         )
     ]
     header = [
-        "predictors", "n", "ε", "nμ", "bounds", "infinite: pure", "δ", "width: pure", "δ", "coverage: pure",
-        "δ",
+        "row", "predictors", "n", "ε", "nμ", "bounds", "infinite: pure", "δ", "width: pure", "δ",
+        "coverage: pure", "δ",
     ]  # fmt: skip
     return table(header, body)
 
@@ -667,6 +668,28 @@ def _pure_cells() -> dict[tuple[str, ...], dict[str, str]]:
         tuple(row[name] for name in ("model", "n", "p", "epsilon", "inference", "solver")): row
         for row in rows("experiments/results/pure_budgets.csv")
     }
+
+
+def private_number() -> str:
+    """Return what pure budgets buy where the number of rows is private."""
+    found: dict[tuple[str, ...], dict[str, dict[str, str]]] = {}
+    for row in rows("experiments/results/private_number.csv"):
+        asked = " ".join(row[name] for name in ("relation", "told", "solver"))
+        found.setdefault(tuple(row[name] for name in ("model", "n", "epsilon")), {})[asked] = row
+    asked = (
+        "replace 1.0 auto", "add_remove 1.0 auto", "add_remove 0.6 auto", "add_remove 1.6 auto",
+        "add_remove 1.0 whitened",
+    )  # fmt: skip
+    body = []
+    for (model, n, epsilon), here in found.items():
+        widths = [here[one]["width"] for one in asked]
+        held = [_percent(here[one]["coverage"]) if here[one]["coverage"] else "" for one in asked[1:4]]
+        body.append([model, f"{int(n):,}", epsilon, *widths, *held])
+    header = [
+        "model", "n", "ε", "width: replaced", "one more", "told 0.6 n", "told 1.6 n", "by gradients",
+        "coverage: one more", "told 0.6 n", "told 1.6 n",
+    ]  # fmt: skip
+    return table(header, body)
 
 
 PURE_WITH = ("auto", "whitened", "objective-perturbation")
@@ -1387,6 +1410,7 @@ PAGES: dict[str, dict[str, Callable[[], str]]] = {
         "exposures": exposures,
         "many_columns": many_columns,
         "few_columns": few_columns,
+        "private_number": private_number,
         "few_in_a_level": few_in_a_level,
         "generous_bounds": generous_bounds,
         "pure_quantiles": pure_quantiles,

@@ -3,8 +3,10 @@
 *Rows.* x normal within -4 and 4, events with mean ``e exp(c + 0.3 x)`` within an exposure e. Events, declared
 up to 20, are analysed with ``exposure=`` the column of e, declared up to 1; or rates ``events / e``, declared
 up to 50, with e as a weight. Exposures are beta(0.6, 0.5) and at least 0.02 (`mostly long`), and declared up
-to 10, events up to 50 (`loosely declared`), or uniform between 0.02 and 1 (`even`); or e is a survey weight,
-uniform between 0.2 and 1, that has nothing to do with counts (`weights`). delta = 1e-6 where it is not 0.
+to 10, events up to 50 (`loosely declared`), or uniform between 0.02 and 1 (`even`). Or they are log-normal
+with sigma = 1, at most 20, and declared so (`uneven`) or up to 2,000 (`uneven, loosely declared`), or 0.05 in
+95 % of the rows and 5 in the others (`few long`); events then up to 50. Or e is a survey weight, uniform
+between 0.2 and 1, that has nothing to do with counts (`weights`). delta = 1e-6 where it is not 0.
 
 *What is measured.* Coverage of finite 95 % intervals of the intercept and of the slope, the share of
 intervals that are not finite, and their median widths over those without privacy in ten tables.
@@ -44,17 +46,24 @@ LOOSE = (
     ("loosely declared", 0.1, 50_000, 4.0, 1e-6),
     ("loosely declared", 0.1, 50_000, 4.0, 0.0),
 )
+UNEVEN = tuple(
+    (exposures, 0.5, 20_000, epsilon, delta)
+    for exposures in ("uneven", "uneven, loosely declared", "few long")
+    for epsilon, delta in ((1.0, 1e-6), (4.0, 1e-6), (4.0, 0.0))
+)
+MOST = {"loosely declared": 10.0, "uneven": 20.0, "uneven, loosely declared": 2_000.0, "few long": 5.0}
+"""What exposures are declared up to, where that is not 1."""
 OF_WEIGHTS = (("weights", 0.5, 20_000, 1.0, 1e-6), ("weights", 0.5, 100_000, 1.0, 1e-6))
 CELLS = (
-    *((kind, "exposure", *rest) for kind, *rest in (*OF_EXPOSURES, *LOOSE)),
+    *((kind, "exposure", *rest) for kind, *rest in (*OF_EXPOSURES, *LOOSE, *UNEVEN)),
     *((kind, "weights", *rest) for kind, *rest in (*OF_EXPOSURES, *OF_WEIGHTS)),
 )
 
 
 def schema(exposures: str) -> dict[str, dict[str, object]]:
     """Return the declarations of a table."""
-    most, events = (10.0, 50.0) if exposures == "loosely declared" else (1.0, 20.0)
-    uppers = {"years": most, "rate": 50.0, "events": events}
+    events = 50.0 if exposures in MOST else 20.0
+    uppers = {"years": MOST.get(exposures, 1.0), "rate": 50.0, "events": events}
     return {"x": {"type": "numeric", "lower": -4.0, "upper": 4.0}} | {
         name: {"type": "numeric", "lower": 0.0, "upper": upper} for name, upper in uppers.items()
     }
@@ -64,6 +73,10 @@ def drawn(exposures: str, rng: np.random.Generator, n: int) -> np.ndarray:
     """Return exposures, or weights, (n,)."""
     if exposures in ("mostly long", "loosely declared"):
         return np.maximum(rng.beta(0.6, 0.5, n), 0.02)
+    if exposures == "few long":
+        return np.where(rng.random(n) < 0.95, 0.05, 5.0)
+    if exposures in MOST:
+        return np.exp(rng.normal(size=n)).clip(0.02, 20.0)
     return rng.uniform(0.02 if exposures == "even" else 0.2, 1.0, n)
 
 

@@ -4,6 +4,9 @@
 are their declared bounds; log odds 0.3 + x_1 - x_2 / 2, x in standard deviations. delta = 1e-6. This is what
 `privfit.solvers.choice` rests on.
 
+*Neighbours.* Of the same number of rows (`replace`), or with a row more or less (`add_remove`, where the fit
+is told the number there is).
+
 *What is measured.* The signal `n mu` of the budget with delta; the share of infinite 95 % intervals of
 slopes, their median width and the coverage of finite ones, of the default of pure budgets with epsilon alone
 (`pure`) and of the whitened method with delta (`gaussian`).
@@ -25,7 +28,7 @@ from resumable import filled_by_command
 
 RESULTS = Path(__file__).parent / "results" / "few_columns.csv"
 FIELDS = [
-    "columns", "predictors", "n", "epsilon", "repetitions", "signal",
+    "relation", "columns", "predictors", "n", "epsilon", "repetitions", "signal",
     "pure_infinite", "gaussian_infinite", "pure_width", "gaussian_width", "pure_held", "gaussian_held",
 ]  # fmt: skip
 BOUNDS = {"uniform": 1.0, "three deviations": 3.0, "five deviations": 5.0}
@@ -56,9 +59,10 @@ def simulated(columns: str, k: int, n: int, seed: int) -> tuple[pd.DataFrame, di
     return pd.DataFrame(x, columns=names).assign(y=y.astype(int)), schema, slopes
 
 
-def cell(arguments: tuple[str, int, int, float, int]) -> dict[str, object]:
+def cell(arguments: tuple[str, str, int, int, float, int]) -> dict[str, object]:
     """Return a row of the table."""
-    columns, k, n, epsilon, repetitions = arguments
+    relation, columns, k, n, epsilon, repetitions = arguments
+    given = {} if relation == "replace" else {"relation": relation, "n_rows": n}
     row = dict(zip(FIELDS, arguments, strict=False))
     row["signal"] = f"{n * pf.Budget(epsilon, DELTA).mu:.0f}"
     tables = [simulated(columns, k, n, seed) for seed in range(repetitions)]
@@ -73,6 +77,7 @@ def cell(arguments: tuple[str, int, int, float, int]) -> dict[str, object]:
                 epsilon=epsilon,
                 delta=delta,
                 random_state=seed,
+                **given,
             )
             for seed, (table, schema, _) in enumerate(tables)
         ]
@@ -85,5 +90,5 @@ def cell(arguments: tuple[str, int, int, float, int]) -> dict[str, object]:
 
 
 if __name__ == "__main__":
-    grid = ((columns, k, *one) for columns, k, one in product(BOUNDS, (1, 2), CELLS))
+    grid = ((*who, *one) for *who, one in product(("replace", "add_remove"), BOUNDS, (1, 2), CELLS))
     filled_by_command(__doc__, RESULTS, FIELDS, cell, grid)

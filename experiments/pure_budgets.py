@@ -45,12 +45,13 @@ def fitted(model: str, z: np.ndarray, y: np.ndarray, **options: object) -> objec
     return MODELS[model](**extra, **options).fit(z, y)
 
 
-def intervals(place: Place, solver: str, seed: int) -> tuple[np.ndarray, np.ndarray]:
+def intervals(place: Place, solver: str, seed: int, **options: object) -> tuple[np.ndarray, np.ndarray]:
     """Return hits and widths, relative to those of a plain fit."""
     model, n, p, epsilon = place
     z, y = simulated(model, n, p, "correlated", "correct", seed=seed)
     plain = fitted(model, z, y, solver="non-private")
-    private = fitted(model, z, y, solver=solver, budget=pf.Budget(epsilon), random_state=seed)
+    options |= {"solver": solver, "budget": pf.Budget(epsilon), "random_state": seed}
+    private = fitted(model, z, y, **options)
     low, high = private.result_.conf_int().to_numpy().T
     wanted = target(model, p, "correlated", "correct")
     return (low <= wanted) & (wanted <= high), (high - low) / np.ptp(plain.result_.conf_int(), axis=1)

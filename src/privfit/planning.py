@@ -18,7 +18,8 @@ Purpose: TypeAlias = Literal["geometry", "estimate", "bread", "meat"]
 """What a release is for."""
 
 _GEOMETRY: tuple[ReleaseKind, ...] = (
-    "second_moment", "marginals", "norms", "counts", "residuals", "labels", "sizes", "eigenvalue", "places",
+    "second_moment", "marginals", "norms", "counts", "exposures", "residuals", "labels", "sizes",
+    "eigenvalue", "places",
 )  # fmt: skip
 
 
@@ -88,7 +89,7 @@ def plan_of(
         unit=problem.unit,
         rows_per_unit=problem.shares.rows_per_unit,
         weights=None if problem.shares.weights is None else problem.shares.weights[0],
-        exposure=problem.exposure,
+        exposure=None if problem.exposure is None else problem.exposure.name,
     )
 
 

@@ -40,6 +40,10 @@ def test_a_sound_step_stands():
         ("output-perturbation", {"budget": pf.Budget(1.0)}),
         ("objective-perturbation", {"budget": pf.Budget(1.0), "loss": pf.losses.Logistic()}),
         ("whitened-objective-perturbation", {"budget": pf.Budget(1.0), "reach": 20.0}),
+        (
+            "whitened-objective-perturbation",
+            {"budget": pf.Budget(1.0), "reach": 20.0, "relation": "add_remove"},
+        ),
         ("online-to-batch", {"reach": 5.0}),
         ("clipped-gradient-descent", {"reach": 50.0}),
         ("random-round", {"budget": pf.Budget(1.0, 1e-5)}),

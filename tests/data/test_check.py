@@ -58,6 +58,17 @@ def test_findings_count_by_kind():
     assert found["hours", "missing"].detail == "taken as 40"
 
 
+def test_rows_without_an_exposure_are_found_and_equal_ones_are_no_matter():
+    column = {"type": "numeric", "lower": 0.5, "upper": 5, "exposure": True}
+    schema = Schema({"y": {"type": "numeric", "lower": 0, "upper": 9, "target": True}, "years": column})
+    data = {"y": np.arange(6.0), "years": [0.0, -1.0, 0.2, 9.0, np.nan, 1.0]}
+    found = {f.kind: f for f in check_table(open_table(data), schema) if f.column == "years"}
+    assert {kind: f.count for kind, f in found.items()} == {"missing": 1, "none": 2, "below": 1, "above": 1}
+    assert found["none"].detail == "0 or less, which is no exposure; weight 0"
+    same = check_table(open_table({"y": np.arange(6.0), "years": np.ones(6)}), schema)
+    assert [f.kind for f in same if f.column == "years"] == []
+
+
 @pytest.mark.parametrize("bounds", [(0, 1), (-1, 1)])
 @pytest.mark.parametrize("make", [lambda cells: [str(cell).replace("nan", "") for cell in cells], np.array])
 def test_numbers_that_are_no_label_of_a_logit_are_found(bounds, make):

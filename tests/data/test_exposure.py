@@ -1,11 +1,13 @@
 """Exposures of counts: their column, its role in a schema, and what is read of it."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
 from privfit.data.draft import Draft
 from privfit.data.encode import SchemaEncoder
-from privfit.data.exposure import Exposure
+from privfit.data.exposure import Exposure, SeenExposures
 from privfit.data.schema import NumericColumn, Schema
 from privfit.data.tables import Table
 from privfit.errors import FormulaError, SchemaError
@@ -38,8 +40,27 @@ def test_logarithms_are_of_exposures_within_their_bounds():
 def test_what_is_taken_from_logarithms_is_public_and_needs_a_constant():
     exposure = Exposure("years", NumericColumn(0.5, 4.5))
     assert exposure.middle == 2.5
-    assert exposure.center(intercept=True) == np.log(2.5)
-    assert exposure.center(intercept=False) == 0.0
+    assert exposure.center(constant=True) == np.log(2.5)
+    assert exposure.center(constant=False) == 0.0
+
+
+def test_what_is_not_positive_is_no_exposure_whatever_the_bounds_are():
+    exposure = Exposure("years", NumericColumn(0.5, 4.0, missing=2.0))
+    found = exposure.read(Table([("years", np.array([0.0, -1.0, 0.1, 9.0, np.nan]))]))
+    np.testing.assert_allclose(found, [np.nan, np.nan, np.log(0.5), np.log(4.0), np.log(2.0)])
+
+
+def test_a_look_says_what_is_typical():
+    bare = Exposure("years", NumericColumn(0.0, 5.0))
+    assert (bare.typical, bare.most, bare.variance, bare.bare) == (2.5, 5.0, 0.0, (0.0, 0.0))
+    assert bare.reach == pytest.approx(np.log(2.0))
+    seen = replace(bare, seen=SeenExposures(0.4, 2.0, 0.7, (0.5, 0.9)))
+    assert (seen.middle, seen.typical, seen.most, seen.variance) == (2.5, 0.4, 2.0, 0.7)
+    assert seen.center(constant=True) == np.log(0.4)
+    assert seen.reach == pytest.approx(np.log(5.0))
+    assert seen.bare == (pytest.approx(np.log(0.5 / 0.4) - 0.45), 0.9)
+    beyond = replace(bare, seen=SeenExposures(0.4, 7.0, 0.7, (0.5, 0.9)))
+    assert beyond.most == 5.0
 
 
 def test_a_marked_column_is_neither_a_predictor_nor_a_response():

@@ -108,6 +108,100 @@ def test_scores_are_those_of_counts_over_their_exposures(table):
         fitted.score(table.drop(columns="years"))
 
 
+def test_an_m_estimator_scores_counts_over_their_exposures_too(table):
+    people = table.drop(columns="ward")
+    marked = pf.Schema({name: SCHEMA[name] for name in people.columns}).with_roles(exposure="years")
+    named = pf.PoissonRegressor(schema=marked, **EXACT).fit(people)
+    loss = pf.losses.Poisson(float(np.log(60.25)), 60.0)
+    fitted = pf.MEstimator(loss=loss, schema=marked, **EXACT).fit(people)
+    np.testing.assert_allclose(fitted.coef_, named.coef_, rtol=1e-6)
+    assert fitted.score(people) == pytest.approx(named.score(people), rel=1e-6)
+    with pytest.raises(pf.SchemaError, match="'years' holds a missing exposure"):
+        fitted.score(people.assign(years=0.0))
+
+
+def test_predictions_and_effects_say_that_they_are_for_an_exposure_of_one(table, tmp_path):
+    found = pf.poisson("visits ~ age", table, schema=SCHEMA, exposure="years", random_state=2)
+    found.to_json(tmp_path / "fit.json")
+    note = "All is for years of 1; over another exposure it is that many times as much."
+    for result in (found, pf.FitResult.from_json(tmp_path / "fit.json")):
+        assert note in result.get_prediction(table.head()).notes
+        assert note in str(result.get_margeff(table.head()).summary())
+    plain = pf.poisson("visits ~ age", table, schema=SCHEMA, random_state=2)
+    assert not any("years" in line for line in plain.get_prediction(table.head()).notes)
+
+
+@pytest.mark.parametrize("solver", ["auto", "non-private"])
+def test_the_unit_of_exposures_does_not_matter_without_an_intercept(table, solver):
+    """Levels add up to a constant, which makes up for it."""
+    found = []
+    for unit in (1.0, 1e-4):
+        schema = pf.Schema(SCHEMA.to_dict() | {"years": {"type": "numeric", "lower": 0, "upper": 5 / unit}})
+        rows = table.assign(years=table["years"] / unit)
+        formula = "visits ~ 0 + C(ward) + age"
+        fit = pf.poisson(
+            formula, rows, schema=schema, exposure="years", solver=solver, epsilon=8.0, random_state=1
+        )
+        found.append((fit.params.to_numpy(), fit.bse.to_numpy()))
+    shift = np.array([np.log(1e-4)] * 3 + [0.0])
+    np.testing.assert_allclose(found[1][0], found[0][0] + shift, rtol=1e-6, atol=1e-9)
+    np.testing.assert_allclose(found[1][1], found[0][1], rtol=1e-6)
+
+
+def test_a_ridge_without_an_intercept_leaves_exposures_as_they_are(table):
+    options = {"schema": SCHEMA, "exposure": "years", "l2": 0.1, **EXACT}
+    found = pf.poisson("visits ~ 0 + C(ward)", table, **options).params
+    rows = table.assign(wards=pd.Categorical(table["ward"]).codes)
+    means = [rows["visits"][rows["wards"] == k].sum() for k in range(3)]
+    years = [rows["years"][rows["wards"] == k].sum() for k in range(3)]
+    for theta, mean, over in zip(found, means, years, strict=True):
+        assert (over * np.exp(theta) - mean) / N + 0.1 * theta == pytest.approx(0.0, abs=1e-6)
+
+
+@pytest.mark.parametrize("budget", [pf.Budget(4.0, 1e-6), pf.Budget(4.0)], ids=["delta", "pure"])
+@pytest.mark.parametrize("inference", [True, False])
+def test_bounds_of_exposures_may_be_loose(budget, inference):
+    """Exposures of about 55, declared to 1,000 and to 100,000: the constant is for their mean in any case."""
+    rng, n = np.random.default_rng(5), 20_000
+    x, years = rng.normal(size=n).clip(-4, 4), np.exp(rng.normal(4.0, 0.7, n)).clip(1.0, 1000.0)
+    rows = pd.DataFrame({"x": x, "years": years, "y": rng.poisson(years * 0.01 * np.exp(0.3 * x))})
+    number = {"type": "numeric", "lower": -4, "upper": 4}
+    for upper in (1e3, 1e5):
+        schema = {"x": number, "y": number | {"lower": 0, "upper": 50}}
+        schema["years"] = {"type": "numeric", "lower": 0, "upper": upper}
+        found = pf.poisson(
+            "y ~ x", rows, schema=schema, exposure="years", budget=budget, inference=inference, random_state=6
+        )
+        assert abs(found.params["Intercept"] - np.log(0.01)) < 0.1
+        assert abs(found.params["x"] - 0.3) < 0.1
+        if inference:
+            assert (found.bse < 0.05).all()
+
+
+def test_few_long_exposures_do_not_pull_the_estimate():
+    """A level of 2 % has exposures thirty times as long, whose counts are far beyond a lowered bound."""
+    rng, n = np.random.default_rng(5), 20_000
+    fleet, x = rng.random(n) < 0.02, rng.normal(size=n).clip(-4, 4)
+    years = np.where(fleet, 30.0, 1.0) * rng.uniform(0.5, 1.0, n)
+    rows = pd.DataFrame({"g": np.where(fleet, "fleet", "car"), "x": x, "years": years})
+    rows["y"] = rng.poisson(years * 0.5 * np.exp(0.3 * x))
+    schema = {
+        "x": {"type": "numeric", "lower": -4, "upper": 4},
+        "g": {"type": "categorical", "levels": ["car", "fleet"]},
+        "years": {"type": "numeric", "lower": 0, "upper": 30},
+        "y": {"type": "numeric", "lower": 0, "upper": 200},
+    }
+    finite = 0
+    for seed in range(10):
+        fit = pf.poisson(
+            "y ~ x + C(g)", rows, schema=schema, exposure="years", epsilon=1.0, random_state=seed
+        )
+        away = np.abs(fit.params[["Intercept", "x"]] - [np.log(0.5), 0.3])
+        assert (away < 5.0 * fit.bse[["Intercept", "x"]]).all()
+        finite += (fit.bse[["Intercept", "x"]] < 0.05).all()
+    assert finite >= 7
+
+
 @pytest.mark.parametrize("value", [np.nan, 0.0, -3.0])
 def test_rows_without_an_exposure_do_not_count(table, value):
     gone = table.assign(years=np.where(np.arange(N) % 3 == 0, value, table["years"]))
@@ -165,10 +259,11 @@ def test_a_plan_takes_exposures_to_be_alike(table):
     planned = pf.plan("visits ~ age", n=N, exposure="years", **options)
     assert planned.plan.exposure == "years"
     assert planned.assumptions.endswith("a mean count of 2.0 over years of 2.5")
-    np.testing.assert_allclose(planned.width["age"], pf.plan("visits ~ age", n=N, **options).width["age"])
+    alike = pf.plan("visits ~ age", n=N, **options).width["age"]
+    np.testing.assert_allclose(planned.width["age"], alike, rtol=0.02)  # there is one look more
     wanted = {"width": {"age": 0.2}, **options}
     needed = pf.sample_size("visits ~ age", exposure="years", **wanted).n_rows
-    assert needed == pf.sample_size("visits ~ age", **wanted).n_rows
+    assert needed == pytest.approx(pf.sample_size("visits ~ age", **wanted).n_rows, rel=0.02)
     with pytest.raises(pf.InvalidArgument, match="exposure goes with model='poisson'"):
         pf.plan("visits ~ age", n=N, schema=SCHEMA, model="ols", exposure="years")
 

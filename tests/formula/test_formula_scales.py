@@ -190,7 +190,7 @@ def account(tmp_path):
         ({"solver": "adassp"}, pf.Incompatible),
         ({"solver": "noisy-sgd", "budget": pf.Budget(3.0)}, pf.Incompatible),
         ({"solver": "clipped-gradient-descent", "inference": True}, pf.Incompatible),
-        ({"solver": "objective-perturbation", "relation": "add_remove", "n_rows": N}, pf.Incompatible),
+        ({"solver": "output-perturbation", "relation": "add_remove", "n_rows": N}, pf.Incompatible),
         ({"solver": "non-private"}, pf.Incompatible),
         ({"epsilon": 5.0}, pf.BudgetExceeded),
     ],

@@ -8,6 +8,7 @@ import pytest
 from scipy.special import expit
 
 from privfit.inference.combine import Estimate
+from privfit.inference.covariance import Bread
 from privfit.inference.points_apart import _Rows, straightened
 from privfit.losses import Huber, Logistic, Poisson
 from privfit.problem.plan import PlannedRelease, Release
@@ -17,6 +18,7 @@ from tests.solvers.simulated import problem_for
 N = 400_000
 MEAN, COVARIANCE = np.array([1.0, 0.3, -0.2]), np.diag([0.0, 0.5, 0.8])
 COUNTS = Poisson(8.0, 1e4)
+CLEAR = Bread(np.eye(3), np.eye(3), 0.0, np.zeros((3, 0)))
 TRUTH = {"counts": np.array([-0.4, 0.5, -0.3]), "labels": np.array([-3.0, 0.6, 0.4])}
 LOSSES = {"counts": (COUNTS, np.exp, np.exp), "labels": (Logistic(), expit, lambda t: expit(t) * expit(-t))}
 
@@ -53,7 +55,7 @@ def test_the_estimate_is_that_of_gradients_at_one_point(name):
     hessian = (x.T * curvature_of(x @ center)) @ x / N
     theta = center - np.linalg.solve(hessian, gradient)
     solution, estimate = solution_of(loss, points, parts)
-    found = straightened(replace(estimate, theta=theta), solution, center)
+    found = straightened(replace(estimate, theta=theta), solution, center, CLEAR)
     before, after = (np.linalg.norm(one - truth) for one in (theta, found.theta))
     assert before > 0.05
     assert after < 0.3 * before
@@ -70,7 +72,8 @@ def test_rows_count_as_they_do_in_the_fit(at, norm_bound):
     chance = np.exp(-0.5 * x**2)
     chance *= np.minimum(1.0, norm_bound**2 / np.sum(rows**2, axis=1)) / chance.sum()
     mean, slope = np.exp(rows @ at), np.exp(rows @ at)
-    known = _Rows(COUNTS, np.array([1.0, 0.3]), np.diag([0.0, 2.0]), norm_bound)
+    none = np.zeros((0, 2)), np.zeros((2, 0)), np.zeros(2)
+    known = _Rows(COUNTS, np.array([1.0, 0.3]), np.diag([0.0, 2.0]), norm_bound, *none)
     np.testing.assert_allclose(known.gradient(at), rows.T @ (chance * mean), rtol=2e-3)
     np.testing.assert_allclose(known.hessian(at), (rows.T * (chance * slope)) @ rows, rtol=2e-3)
 
@@ -79,16 +82,16 @@ def test_a_single_point_with_a_bread_half_way_is_left_about_where_it_is():
     point = TRUTH["counts"] + np.array([0.2, -0.1, 0.1])
     solution, estimate = solution_of(COUNTS, [point], [1.0])
     estimate = replace(estimate, theta=TRUTH["counts"])
-    found = straightened(estimate, solution, 0.5 * (point + TRUTH["counts"]))
+    found = straightened(estimate, solution, 0.5 * (point + TRUTH["counts"]), CLEAR)
     assert np.linalg.norm(found.theta - estimate.theta) < 5e-3
-    far = straightened(estimate, solution, point)
+    far = straightened(estimate, solution, point, CLEAR)
     assert np.linalg.norm(far.theta - estimate.theta) > 2e-2
 
 
 def test_no_more_is_taken_away_than_second_order_tells_of():
     points = [np.array([3.0, 0.0, 0.0]), np.array([-3.0, 0.0, 0.0])]
     solution, estimate = solution_of(COUNTS, points, [0.5, 0.5])
-    move = straightened(estimate, solution, np.zeros(3)).theta
+    move = straightened(estimate, solution, np.zeros(3), CLEAR).theta
     assert math.sqrt(move @ COVARIANCE @ move + (MEAN @ move) ** 2) == pytest.approx(0.5)
 
 
@@ -96,13 +99,13 @@ def test_means_beyond_their_bound_have_no_curvature_to_go_by():
     points = [np.array([30.0, 0.0, 0.0]), np.array([40.0, 0.1, 0.0])]
     solution, estimate = solution_of(COUNTS, points, [0.5, 0.5])
     estimate = replace(estimate, theta=np.array([35.0, 0.0, 0.0]))
-    np.testing.assert_array_equal(straightened(estimate, solution, points[0]).theta, estimate.theta)
+    np.testing.assert_array_equal(straightened(estimate, solution, points[0], CLEAR).theta, estimate.theta)
 
 
 def test_without_noise_points_are_where_exact_steps_end():
     solution, estimate = solution_of(COUNTS, [np.ones(3), -np.ones(3)], [0.5, 0.5])
     exact = replace(estimate, cov_noise=np.zeros((3, 3)))
-    assert straightened(exact, solution, np.zeros(3)) is exact
+    assert straightened(exact, solution, np.zeros(3), CLEAR) is exact
 
 
 @pytest.mark.parametrize(
@@ -112,9 +115,72 @@ def test_without_noise_points_are_where_exact_steps_end():
 )
 def test_what_nothing_is_known_of_is_left_alone(loss, changes):
     solution, estimate = solution_of(loss, [np.ones(3), -np.ones(3)], [0.5, 0.5], **changes)
-    assert straightened(estimate, solution, np.zeros(3)) is estimate
+    assert straightened(estimate, solution, np.zeros(3), CLEAR) is estimate
     solution, estimate = solution_of(COUNTS, [np.ones(3), -np.ones(3)], [0.5, 0.5])
     alone = replace(estimate, parts=np.zeros(0))
-    assert straightened(alone, solution, np.zeros(3)) is alone
+    assert straightened(alone, solution, np.zeros(3), CLEAR) is alone
     without = replace(solution, problem=replace(solution.problem, penalised=(True,) * 3))
-    assert straightened(estimate, without, np.zeros(3)) is estimate
+    assert straightened(estimate, without, np.zeros(3), CLEAR) is estimate
+
+
+def test_coefficients_of_rare_levels_are_held_to_their_average():
+    """A column of 0 and few 1 is not normal: points apart in its coefficient alone change nothing."""
+    points = [np.array([-0.4, 0.5, 6.0]), np.array([-0.4, 0.5, -6.0])]
+    rare = np.diag([0.0, 0.5, 0.005]) + np.outer([1.0, 0.3, 0.005], [1.0, 0.3, 0.005])
+    moments = {"moments": lambda: Moments(rare, np.zeros((3, 3)))}
+    solution, estimate = solution_of(COUNTS, points, [0.5, 0.5], **moments)
+    estimate = replace(estimate, theta=np.array([-0.4, 0.5, -8.0]))
+    center = np.array([-0.4, 0.5, 0.0])
+    as_numbers = straightened(estimate, solution, center, CLEAR)
+    assert abs(as_numbers.theta[0] + 0.4) > 0.05
+    levels = replace(solution, problem=replace(solution.problem, indicators=(True, False, True)))
+    for known in (levels, replace(solution, at_bounds=(2,))):
+        found = straightened(estimate, known, center, CLEAR)
+        np.testing.assert_allclose(found.theta, estimate.theta, atol=1e-12)
+        np.testing.assert_allclose(found.cov_noise, estimate.cov_noise, atol=1e-12)
+    hidden = replace(CLEAR, unresolved=np.eye(3)[:, 2:])
+    found = straightened(estimate, solution, center, hidden)
+    np.testing.assert_allclose(found.theta, estimate.theta, atol=1e-12)
+
+
+@pytest.mark.parametrize("turned", [False, True])
+def test_beside_levels_numbers_are_straightened_as_without_them(turned):
+    """In whatever coordinates: the level is a part of the constant, with the coefficient that points have."""
+    rng = np.random.default_rng(4)
+    points = TRUTH["counts"] + 0.35 * rng.normal(size=(6, 3))
+    parts = np.full(6, 1.0 / 6.0)
+    center = parts @ points
+    theta = center + np.array([0.05, -0.1, 0.02])
+    solution, estimate = solution_of(COUNTS, points, parts)
+    share, level = 0.3, 0.8
+    mean = np.append(MEAN, share)
+    second = np.zeros((4, 4))
+    second[:3, :3] = COVARIANCE
+    second[3, 3] = share * (1.0 - share)
+    second += np.outer(mean, mean)
+    basis = np.eye(4) + 0.3 * rng.normal(size=(4, 4)) if turned else np.eye(4)
+    to_phi = np.linalg.inv(basis)
+
+    def wide(one, own):
+        return to_phi @ np.append(one - [share * level, 0.0, 0.0], own)
+
+    levels = level + rng.normal(size=6)
+    levels -= levels.mean() - level
+    apart = [wide(point, own) for point, own in zip(points, levels, strict=True)]
+    problem = replace(
+        problem_for(COUNTS, np.ones((1000, 4))),
+        norm_bound=1e4,
+        basis=basis,
+        amplification=1e6,
+        indicators=(True, False, False, True),
+    )
+    planned = PlannedRelease("gradient", 4, 1.0, 1.0, 1e-9)
+    steps = tuple(Step(Release(planned, one, np.zeros(4)), np.zeros(4), np.eye(4)) for one in apart)
+    moments = Moments(0.7 * basis.T @ second @ basis, np.zeros((4, 4)))
+    beside = Solution(problem, np.zeros(4), steps, (), "one-step", moments=lambda: moments)
+    clear = Bread(np.eye(4), np.eye(4), 0.0, np.zeros((4, 0)))
+    start = Estimate(wide(theta, -5.0), 1e-6 * np.eye(4), steps, parts)
+    found = straightened(start, beside, wide(center, level), clear)
+    long = replace(solution, problem=replace(solution.problem, norm_bound=1e4))
+    expected = straightened(replace(estimate, theta=theta), long, center, CLEAR).theta - theta
+    np.testing.assert_allclose(basis @ (found.theta - start.theta), [*expected, 0.0], rtol=1e-6, atol=1e-9)

@@ -9,6 +9,7 @@ import pytest
 
 from privfit.errors import PlanViolation
 from privfit.losses import ConcomitantHuber, Squared
+from privfit.privacy.relation import Relation
 from privfit.procedures.landscape import Landscape, Objective, fully_penalised
 
 from .exponential_cases import problem_of, rows_of
@@ -67,6 +68,27 @@ def test_the_rounding_of_a_gradient_has_a_part_for_every_operation():
             )
     summed = landscape(sensitivity=1.5).rounding(10.0)
     assert summed == pytest.approx(0.25 * (1.0 + 1e-9), rel=1e-12)
+
+
+def test_a_private_number_of_rows_may_be_twice_the_public_one():
+    """What is said of means doubles, what is said of a row does not."""
+    problem = fully_penalised(problem_of(Squared(2.0), 9, 3, norm_bound=1.5, l2=0.3))
+    found = Landscape.of(replace(problem, relation=Relation.ADD_REMOVE))
+    plain = Landscape.of(problem)
+    assert (plain.relation, plain.crowd) == (Relation.REPLACE, 1.0)
+    assert found == replace(plain, relation=Relation.ADD_REMOVE, crowd=2.0, sensitivity=found.sensitivity)
+    assert found.sensitivity == pytest.approx(0.5 * plain.sensitivity, rel=1e-9)
+    assert (found.slope, found.curvature) == (3.0, 2.25)
+    assert (found.steepest, found.smoothness, found.longest_step) == (6.0, 4.8, pytest.approx(2.0 / 5.1))
+    assert found.reach == pytest.approx(6.0 / 0.3)
+    assert found.rounding(5.0) == pytest.approx(2.0 * plain.rounding(5.0), rel=0.05)
+    assert found.rounding(5.0) < 1e-6 * found.sensitivity
+    facts = {"relation": Relation.ADD_REMOVE, "crowd": 2.0, "sensitivity": 0.5}
+    summed = landscape(**facts | {"sensitivity": 0.75}).rounding(0.0) - landscape(**facts).rounding(0.0)
+    assert summed == pytest.approx(0.125, rel=1e-6)
+    length = 0.125 * (2.0 * 2.0 + 0.75 + 0.75 * 10.0)
+    step = landscape(**facts).update_rounding(10.0, 0.125)
+    assert step == pytest.approx(16.0 * UNIT * (10.0 + length), rel=1e-12, abs=0.0)
 
 
 def test_the_rounding_of_a_step_is_that_of_sixteen_operations_on_its_ends():

@@ -231,6 +231,29 @@ def test_a_failing_certificate_is_not_an_error(monkeypatch):
     assert not np.array_equal(fallback, wanted)
 
 
+@pytest.mark.parametrize("route", ["accelerated", "descend"])
+def test_more_rows_than_were_told_get_shorter_steps(route, monkeypatch):
+    """With seven times the public number, for which steps that suit the public one would not end.
+
+    All rows have the largest curvature, in one direction.
+    """
+    x, y = np.tile([1.5, 0.0, 0.0], (350, 1)), np.full(350, 0.2)
+    problem = dataclasses.replace(problem_of(Huber(0.3), n=50, l2=0.02), relation=Relation.ADD_REMOVE)
+    landscape, objective = Landscape.of(problem), objective_of(problem, x, y)
+    assert (landscape.crowd, objective.crowd) == (2.0, 7.0)
+    minimiser = CertifiedMinimiser(tolerance=1e-9).settled(landscape, distance=1.0, spread=1.0)
+    exact = dataclasses.replace(minimiser, tolerance=1e-13)._newton(landscape, objective)
+    assert np.linalg.norm(objective.gradient(exact)) < 1e-13
+    accelerated, descend = CertifiedMinimiser._accelerated, CertifiedMinimiser._descend
+    monkeypatch.setattr(CertifiedMinimiser, "_newton", lambda *_: np.array(problem.start))
+    if route == "descend":
+        monkeypatch.setattr(CertifiedMinimiser, "_accelerated", lambda *_: np.array(problem.start))
+    found = minimiser.minimise(landscape, objective)
+    assert np.linalg.norm(found - exact) <= minimiser.error(landscape)
+    long = (accelerated if route == "accelerated" else descend)(minimiser, landscape, objective)
+    assert np.linalg.norm(long - exact) > 1e6 * minimiser.error(landscape)
+
+
 def test_outside_the_ball_the_outcome_is_the_constrained_minimiser():
     problem = problem_of(Logistic(), n=40, l2=0.01)
     landscape = Landscape.of(problem)

@@ -14,6 +14,7 @@ from privfit.errors import PlanViolation
 from privfit.losses import Huber, Logistic, Multinomial
 from privfit.privacy.curves import gdp_delta
 from privfit.privacy.mechanisms import NoNoise
+from privfit.privacy.relation import Relation
 from privfit.privacy.samplers import LATTICE_BITS, RADIAL_BITS
 from privfit.problem.rows import Rows
 from privfit.procedures.landscape import Landscape
@@ -79,6 +80,37 @@ def test_one_coefficient_by_quadrature(epsilon, loss, share):
             real = max(real, divergence(found[i], found[j], cell, 0.6 * epsilon))
     assert worst <= claim
     assert real > claim, "the claimed epsilon is more than 1 / 0.6 of the real one"
+
+
+@pytest.mark.parametrize(("epsilon", "loss"), [(1.0, 0.2), (2.0, 0.4), (0.3, 0.03)])
+def test_a_row_more_is_as_private_as_claimed(epsilon, loss):
+    """Any row against none, for half the noise: below the claim; of epsilon at least 60 % is real."""
+    ridge, mu = 1 / math.expm1(loss), 0.3 * epsilon
+    claim = profile_delta(mu, epsilon - loss)
+    rows = [(np.array([x]), y) for x in (0.0, -1.0, 0.4, 1.0) for y in (-1e6, -1.0, 0.0, 0.5, 2.0, 1e6)]
+    (none, *found), cell = log_densities(rows, np.array([[ridge]]), 1 / mu, points=4001, span=9 / mu + 2)
+    assert max(divergence(one, none, cell, epsilon) for one in found) <= claim < 1
+    assert max(divergence(one, none, cell, 0.6 * epsilon) for one in found) > claim
+
+
+@pytest.mark.parametrize("delta", [0.0, 1e-6])
+def test_a_row_more_asks_for_half_the_noise(delta):
+    """By what the plan checks: a gradient moves by half as much, and the determinants are the same."""
+    replaced = problem_of(Logistic(), n=1000, l2=0.01)
+    added = replace(replaced, relation=Relation.ADD_REMOVE)
+    costs = [determinant_loss(Landscape.of(problem)) for problem in (replaced, added)]
+    assert costs[0] == costs[1]
+    spread = calibrate_spread(Landscape.of(added), epsilon=0.9 - costs[0], delta=delta)
+    twice = calibrate_spread(Landscape.of(replaced), epsilon=0.9 - costs[0], delta=delta)
+    assert spread == pytest.approx(0.5 * twice, rel=1e-9)
+    mechanism = PerturbedObjective(1.0, delta, 0.01, spread, 0.1, 10.0)
+    assert mechanism.planned(added).epsilon == 1.0
+    for problem, one in (
+        (replaced, mechanism),
+        (added, replace(mechanism, spread=0.999 * spread)),
+    ):
+        with pytest.raises(PlanViolation, match="stated cost"):
+            one.planned(problem)
 
 
 def test_the_determinants_attain_their_bound():
@@ -162,7 +194,7 @@ def test_no_gaussian_term_hides_a_unit():
         if delta == 0.0:
             assert mechanism.planned(of_units(problem)).epsilon == 1.0
         else:
-            with pytest.raises(PlanViolation, match="not that of a unit"):
+            with pytest.raises(PlanViolation, match="not a unit"):
                 mechanism.planned(of_units(problem))
 
 

@@ -51,7 +51,8 @@ def test_pure_budgets_buy_a_perturbed_minimiser_where_one_can_serve(inference):
     assert little == (SOLVER if inference else usual)
     assert chosen(ConcomitantHuber(1.345), PURE, start=(0.0, 0.0, 0.0, 1.0)) == usual
     assert chosen(Multinomial(3), PURE, start=(0.0,) * 6) == SOLVER
-    assert chosen(Logistic(), PURE, relation=Relation.ADD_REMOVE) == usual
+    assert chosen(Logistic(), PURE, relation=Relation.ADD_REMOVE) == SOLVER
+    assert chosen(SmoothedQuantile(0.5, 0.4), PURE, relation=Relation.ADD_REMOVE) == usual
     assert chosen(Logistic(), PURE, shares=ShareRule(unit="person")) == SOLVER
     other = settle("newton", problem_for(Logistic(), x), PURE, inference=inference)
     assert other == (resolve("newton", inference=inference), PURE)
@@ -63,6 +64,9 @@ def test_without_inference_noise_has_to_be_small_beside_usual_signals(n, clear):
     problem = problem_for(Logistic(), np.ones((n, 4)))
     assert settle("auto", problem, Budget(1.0), inference=True)[0] == SOLVER
     assert (settle("auto", problem, Budget(1.0), inference=False)[0] == SOLVER) == clear
+    added = replace(problem, relation=Relation.ADD_REMOVE)
+    assert settle("auto", added, Budget(1.0), inference=False)[0] == SOLVER
+    assert (settle("auto", added, Budget(0.5), inference=False)[0] == SOLVER) == clear
 
 
 def few(n=800, columns=3, loss=None, **changes):
@@ -77,6 +81,8 @@ def test_a_logit_of_few_rows_and_columns_spends_no_delta(n, columns):
     assert settle("whitened", few(n, columns), SMALL, inference=True) == (USUAL, SMALL)
     without = settle("auto", few(n, columns), SMALL, inference=False)
     assert without == (EmpiricalBayesDescent(), SMALL)
+    added = few(n, columns, relation=Relation.ADD_REMOVE)
+    assert settle("auto", added, SMALL, inference=True) == (SOLVER, Budget(1.0))
 
 
 @pytest.mark.parametrize(
@@ -88,7 +94,6 @@ def test_a_logit_of_few_rows_and_columns_spends_no_delta(n, columns):
         (replace(few(), bounded=False), SMALL),
         (few(loss=Squared(2.0)), SMALL),
         (few(loss=Poisson(1.0, 5.0)), SMALL),
-        (few(relation=Relation.ADD_REMOVE), SMALL),
         (few(shares=ShareRule(unit="person")), SMALL),
         (few(500), Budget(1.0, 1e-3)),
         (few(300), Budget(1.0, 1e-3)),
@@ -102,7 +107,6 @@ def test_a_logit_of_few_rows_and_columns_spends_no_delta(n, columns):
         "bounds",
         "residuals",
         "counts",
-        "relation",
         "unit",
         "delta",
         "delta of few",

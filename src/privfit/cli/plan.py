@@ -38,6 +38,7 @@ _KINDS = {
     "sizes": "sizes of gradients",
     "norms": "norms of rows",
     "counts": "sizes of counts",
+    "exposures": "sizes of exposures",
     "residuals": "sizes of residuals",
     "labels": "shares of labels",
     "bounded_gradient": "bounded gradient",

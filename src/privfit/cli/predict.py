@@ -16,7 +16,7 @@ from privfit.data.tables import Table
 from privfit.errors import InvalidArgument
 from privfit.results import FitResult
 from privfit.results.archive import write_atomically
-from privfit.results.regression import PUBLIC, transformed
+from privfit.results.regression import PUBLIC, scaled_notes
 
 
 def run_predict(result: Path, file: TextFile, *, level: float | None, out: Path | None) -> None:
@@ -56,7 +56,7 @@ def _means(found: FitResult, table: Table) -> tuple[pd.DataFrame, tuple[str, ...
     if isinstance(predicted, pd.DataFrame):
         return predicted, ()
     classes = found.form is None or found.form.link == "none"
-    notes = () if found.encoder is None else transformed(found.encoder)
+    notes = () if found.encoder is None else scaled_notes(found.encoder)
     return predicted.to_frame(predicted.name if classes else _outputs(found)[0]), notes
 
 

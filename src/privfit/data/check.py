@@ -122,12 +122,17 @@ def _check_numeric(name: str, values: ColumnValues, column: NumericColumn) -> It
         unparseable = int(np.isnan(numbers).sum()) - missing
     yield from _counted(name, "missing", missing, fate)
     yield from _counted(name, "unparseable", unparseable, f"text that is no number; {fate}")
+    if column.exposure:
+        none = numbers <= 0.0
+        yield from _counted(name, "none", int(none.sum()), "0 or less, which is no exposure; weight 0")
+        numbers = np.where(none, np.nan, numbers)
     below, above = int((numbers < column.lower).sum()), int((numbers > column.upper).sum())
     yield from _counted(name, "below", below, f"below {column.lower:g}, clamped")
     yield from _counted(name, "above", above, f"above {column.upper:g}, clamped")
     if column.target:
         yield from _check_number_labels(name, values, numbers, column)
-    yield from _constant(name, np.clip(numbers, column.lower, column.upper))
+    if not column.exposure:
+        yield from _constant(name, np.clip(numbers, column.lower, column.upper))
 
 
 def _check_number_labels(

@@ -128,6 +128,11 @@ class DaskSource:
         taken = self._kept.answers(tasks_of(partitions.taken, "take", wanted))
         return stacked(taken).part(np.argsort(order))
 
+    def exposed(self, shift: float, most: float) -> "DaskSource":
+        """Refuse: rows on a cluster have no exposures."""
+        del shift, most
+        raise PlanViolation("rows on a cluster have no exposures to hold")
+
     def reweighted(
         self, basis: FloatArray, *, norm_bound: float, amplification: float, slopes: SlopeBounds | None = None
     ) -> "DaskSource":

@@ -37,6 +37,8 @@ class DesignColumn:
         Whether it holds a number of every row, together with the other columns of its term if it has some.
     margins : tuple of int
         Places in the design of the columns, the intercept aside, that it is a product of with something else.
+    constant : bool
+        Whether it adds up to 1 in every row, together with the other columns of its term if it has some.
     """
 
     name: str
@@ -47,6 +49,7 @@ class DesignColumn:
     lower: tuple[tuple[int, float], ...] = ()
     number: bool = False
     margins: tuple[int, ...] = ()
+    constant: bool = False
 
     @classmethod
     def less(
@@ -142,6 +145,11 @@ class Design:
     def numbers(self) -> tuple[tuple[int, ...], ...]:
         """Places of the columns of each term that together hold a number of every row."""
         return self._by_term([column.number for column in self.columns])
+
+    @property
+    def constant(self) -> tuple[int, ...]:
+        """Places of the columns of a term that add up to 1 in every row; empty where there is none."""
+        return next(iter(self._by_term([column.constant for column in self.columns])), ())
 
     @property
     def margins(self) -> tuple[tuple[int, ...], ...]:

@@ -319,7 +319,7 @@ def design_within(bound: float, columns: tuple[DesignColumn, ...], target: Targe
 
 
 def _design_columns(predictors: Sequence[tuple[str, Column]], *, intercept: bool) -> tuple[DesignColumn, ...]:
-    columns = [DesignColumn(INTERCEPT, indicator=True)] if intercept else []
+    columns = [DesignColumn(INTERCEPT, indicator=True, constant=True)] if intercept else []
     for name, column in predictors:
         if isinstance(column, NumericColumn):
             scaling = column.scaling(centered=intercept)

@@ -1,6 +1,7 @@
 """Where rows live: one restartable map-reduce over blocks of encoded rows."""
 
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from operator import itemgetter
 from typing import Any, Protocol, TypeAlias
 
@@ -79,6 +80,10 @@ class RowSource(Protocol):
         self, basis: FloatArray, *, norm_bound: float, amplification: float, slopes: SlopeBounds | None = None
     ) -> "RowSource":
         """Return the same rows with weights that bound ``norm(basis.T @ x)``; see `BasisBounds`."""
+        ...
+
+    def exposed(self, shift: float, most: float) -> "RowSource":
+        """Return the same rows with offsets of at most ``most``, to which ``shift`` is added after that."""
         ...
 
     def sampled(self, coins: Coins, part: float) -> "RowSource":
@@ -206,6 +211,22 @@ class ArraySource:
         share = None if self._shares is None else block.share
         turned = _block(block.x, block.y, weight, share, caps=caps, offset=block.offset)
         return ArraySource.of_bounded(turned, bounds.norm_bound, self._room, self._shares)
+
+    def exposed(self, shift: float, most: float) -> "ArraySource":
+        """Return the same rows with offsets of at most ``most``, to which ``shift`` is added after that.
+
+        The response is smaller by the factor by which ``exp`` of the offset is: as if a count had been
+        gathered over that much less.
+        """
+        block = self._block
+        if block.offset is None:
+            raise PlanViolation("rows without exposures have none to hold")
+        offset = np.minimum(block.offset, most)
+        y = block.y * np.exp(offset - block.offset)
+        held = replace(block, y=y, offset=offset + shift)
+        source = ArraySource.of_bounded(held, self._norm_bound, self._room, self._shares)
+        source._last = self._last
+        return source
 
     def sampled(self, coins: Coins, part: float) -> "ArraySource":
         """Return copies, in memory, of the rows for which a coin is true, and of what is known of them."""

@@ -223,6 +223,11 @@ class StreamSource:
         del basis, norm_bound, amplification, slopes
         raise PlanViolation("a stream of rows cannot be weighted again")
 
+    def exposed(self, shift: float, most: float) -> "StreamSource":
+        """Refuse: rows of a stream have no exposures."""
+        del shift, most
+        raise PlanViolation("rows of a stream have no exposures to hold")
+
     def sampled(self, coins: Coins, part: float) -> "StreamSource":
         """Refuse: a stream is read once."""
         del coins, part

@@ -164,7 +164,7 @@ class UnitScaleEncoder(AbstractEncoder):
         if columns is not None:
             scales = [column.scaling(centered=intercept) for column in columns]
             self._scales = _Scales.of(columns, scales)
-        head = (DesignColumn(INTERCEPT, indicator=True),) if intercept else ()
+        head = (DesignColumn(INTERCEPT, indicator=True, constant=True),) if intercept else ()
         numbers = (
             DesignColumn(name, *scale, number=True) for name, scale in zip(self._names, scales, strict=True)
         )

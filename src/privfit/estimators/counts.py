@@ -8,6 +8,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from privfit._checks import FloatArray, in_range, optional
 from privfit._sealed import sealed
+from privfit.data.design import Target
 from privfit.data.schema import SchemaLike
 from privfit.data.tables import open_table
 from privfit.errors import SchemaError
@@ -52,7 +53,8 @@ scale_share, n_rows, unit, rows_per_unit, weights, weight_bound, ledger, dataset
     Notes
     -----
     ``score`` is R squared as for other regressors, where scikit-learn's `PoissonRegressor` has the share of
-    deviance that is explained: `sklearn.metrics.d2_tweedie_score` with ``power=1``.
+    deviance that is explained: `sklearn.metrics.d2_tweedie_score` with ``power=1``. Scores that scikit-learn
+    works out from `predict` take no account of exposures: give them its results times these.
     """
 
     def __init__(
@@ -126,13 +128,18 @@ scale_share, n_rows, unit, rows_per_unit, weights, weight_bound, ledger, dataset
         Where counts have exposures, what is expected of them is over those of the rows of ``X``.
         """
         check_is_fitted(self, "result_")
-        exposure = self._encoder.design.target.exposure
-        if exposure is None:
-            return super().score(X, y, sample_weight)
-        found = np.exp(exposure.read(open_table(X, needed=(exposure.name,))))
-        if np.isnan(found).any():
-            raise SchemaError(f"column {exposure.name!r} holds a missing exposure, or 0; drop such rows")
-        return float(r2_score(self._responses(X, y), found * self.predict(X), sample_weight=sample_weight))
+        expected = self.predict(X) * exposures(self._encoder.design.target, X)
+        return float(r2_score(self._responses(X, y), expected, sample_weight=sample_weight))
+
+
+def exposures(target: Target, X: Any) -> FloatArray | float:
+    """Return over which exposure the count of each row of a table is expected, shape (n,), or 1 for all."""
+    if target.exposure is None:
+        return 1.0
+    found = np.exp(target.exposure.read(open_table(X, needed=(target.exposure.name,))))
+    if np.isnan(found).any():
+        raise SchemaError(f"column {target.exposure.name!r} holds a missing exposure, or 0; drop such rows")
+    return np.asarray(found, dtype=np.float64)
 
 
 def expected_count(predictor: FloatArray) -> FloatArray:

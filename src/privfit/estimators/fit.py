@@ -78,9 +78,10 @@ def carry_out(
         inference = (
             infer(solution, oracle, directions=matrix) if options.inference else estimate_only(solution)
         )
-    theta, exposure = inference.theta, encoder.design.target.exposure
+    theta, exposure = inference.theta, oracle.problem.exposure
     if exposure is not None:
-        theta = theta - exposure.center(intercept=problem.has_intercept) * np.eye(theta.size)[0]
+        theta = theta.copy()
+        theta[list(problem.constant)] -= exposure.center(constant=True)
     estimate = matrix @ theta + shift
     return _result(
         model=model,

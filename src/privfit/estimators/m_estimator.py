@@ -16,7 +16,7 @@ from privfit.data.schema import SchemaLike
 from privfit.errors import InvalidArgument
 from privfit.estimators.base import AbstractPrivateRegressor
 from privfit.estimators.class_order import accuracy, of_sorted_classes, sorted_classes
-from privfit.estimators.counts import expected_count
+from privfit.estimators.counts import expected_count, exposures
 from privfit.estimators.labels import declared_classes
 from privfit.estimators.models import Model, m_estimation
 from privfit.losses import AbstractLoss
@@ -196,9 +196,12 @@ scale_share, n_rows, unit, rows_per_unit, weights, weight_bound, ledger, dataset
     def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
         """Return the accuracy for a binary response, and R squared for others, not private.
 
+        Where counts have exposures, what is expected of them is over those of the rows of ``X``.
+
         Responses are read as in a fit: where they are given, within their declared bounds, and transformed
         as the schema says.
         """
         if self._fitted_classes:
             return accuracy(self.classes_, self._labels(X, y), self.predict(X), sample_weight)
-        return float(r2_score(self._responses(X, y), self.predict(X), sample_weight=sample_weight))
+        expected = self.predict(X) * exposures(self._encoder.design.target, X)
+        return float(r2_score(self._responses(X, y), expected, sample_weight=sample_weight))

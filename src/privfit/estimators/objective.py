@@ -53,7 +53,8 @@ def make_problem(model: Model, design: Design, options: FitOptions, *, n_rows: i
         response_bound=1.0 if design.target.bounded else design.target.count_bound,
         penalised=tuple(k > 0 or not design.has_intercept for k in range(len(design.columns))),
         shares=options.shares,
-        exposure=None if design.target.exposure is None else design.target.exposure.name,
+        exposure=design.target.exposure,
+        constant=design.constant if design.has_intercept or options.l2 == 0.0 else (),
     )
     if declared is not None:
         return problem

@@ -94,7 +94,7 @@ class OpenedRows:
                 y = encoder.encode_target(table) if labels is None else labels
                 offset = None
                 if exposure is not None:
-                    offset = exposure.read(table) - exposure.center(intercept=problem.has_intercept)
+                    offset = exposure.read(table) - exposure.center(constant=bool(problem.constant))
                     y, offset = np.where(np.isnan(offset), np.nan, y), np.nan_to_num(offset)
                 return ArraySource(
                     x, y, norm_bound=problem.norm_bound, weighting=weighting, shares=shares, offset=offset

@@ -104,6 +104,10 @@ class StandIn:
         rows = self._rows.reweighted(basis, norm_bound=norm_bound, amplification=amplification, slopes=slopes)
         return StandIn(rows, self.n_rows)
 
+    def exposed(self, shift: float, most: float) -> "StandIn":
+        """Return the same rows with other exposures."""
+        return StandIn(self._rows.exposed(shift, most), self.n_rows)
+
     def sampled(self, coins: Coins, part: float) -> "StandIn":
         """Return the same rows, standing for fewer."""
         del coins
@@ -114,7 +118,10 @@ def standing_in(rows: tuple[FloatArray, FloatArray], problem: Problem, n_rows: i
     """Return encoded rows, bounded and counted as the problem has them, as a table of ``n_rows``."""
     shares = counted(problem.shares, len(rows[1]))
     weighting = weighting_of(problem)
-    source = ArraySource(*rows, norm_bound=problem.norm_bound, weighting=weighting, shares=shares)
+    offset = None if problem.exposure is None else np.zeros(len(rows[1]))
+    source = ArraySource(
+        *rows, norm_bound=problem.norm_bound, weighting=weighting, shares=shares, offset=offset
+    )
     return StandIn(source, n_rows)
 
 

@@ -52,9 +52,10 @@ def largest_curvature(solution: Solution, at: FloatArray, oracle: Oracle) -> flo
     moments, constant = solution.moments(), constant_alone(problem)
     mean, covariance = moments.of_rows(constant)
     nodes, chance = normal_nodes(1)
-    sd = math.sqrt(max(float(at @ covariance @ at), 0.0))
+    uneven = 0.0 if problem.exposure is None else problem.exposure.variance
+    sd = math.sqrt(max(float(at @ covariance @ at), 0.0) + uneven)
     with np.errstate(over="ignore"):
-        found = curvatures_along(loss, float(mean @ at) + sd * nodes, least=0.0).ravel()
+        found = curvatures_along(loss, float(mean @ at) - 0.5 * uneven + sd * nodes, least=0.0).ravel()
     whole, look, declared = float(chance @ found), look_at_counts(oracle.released), problem.response_bound
     usual = whole * float(np.trace(moments.second)) / problem.size
     if usual <= 0.0:  # means are beyond all bounds

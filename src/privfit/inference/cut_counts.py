@@ -8,6 +8,7 @@ import numpy as np
 
 from privfit._checks import FloatArray
 from privfit.inference.combine import Estimate
+from privfit.inference.covariance import Bread
 from privfit.inference.cut_levels import lowered
 from privfit.inference.cut_numbers import look_at_counts, row_weights
 from privfit.inference.ends import constant_alone
@@ -38,12 +39,13 @@ def with_cuts(solution: Solution, found: Found, meat: Drawn, releases: Sequence[
     A look lowers the bound on counts to about where noise hides what is beyond. The score of rows that are
     beyond, but whose means are not, is too small, and the estimate is moved by the inverse of the bread times
     the mean of what their scores lack. That is about what counts are beyond the bound by, as the look tells
-    (`privfit.solvers.count_tail`), less the same of their means, which are taken for log-normal, times the
-    row that is usual where counts are as large as the bound. Means beyond it are held to it as counts are.
-    How large the move is is hardly known: its mean square is added to the covariance, along it, times the
-    part of the variance of scores that is not a Poisson law's. Counts that follow one are hardly beyond a
-    bound where their means are not. Rates are, of rows whose weight is a short exposure, whatever their means
-    are: what they miss (`rates_beyond`) moves the usual row, in the same way.
+    (`privfit.solvers.count_tail`), less the same of their means, which are taken for log-normal, exposures
+    included, times the row that is usual where counts are as large as the bound; where exposures make them
+    so the bread tells how that row differs from others. Means beyond it are held to it as counts are. How
+    large the move is is hardly known: its mean square is added to the covariance, along it, times the part of
+    the variance of scores that is not a Poisson law's. Counts that follow one are hardly beyond a bound where
+    their means are not. Rates are, of rows whose weight is a short exposure, whatever their means are: what
+    they miss (`rates_beyond`) moves the usual row, in the same way.
     """
     problem, loss, estimate = solution.problem, solution.problem.loss, found.estimate
     declared, look = problem.response_bound, look_at_counts(releases)
@@ -55,13 +57,18 @@ def with_cuts(solution: Solution, found: Found, meat: Drawn, releases: Sequence[
     tail = count_tail(look, declared, bound, whole=problem.shares.plain)
     if tail is None:
         return estimate
-    mean, covariance = solution.moments().of_rows(constant_alone(problem))
-    along, middle = covariance @ theta, float(mean @ theta)
-    variance = float(theta @ along)
+    constant = constant_alone(problem)
+    mean, covariance = solution.moments().of_rows(constant)
+    along = covariance @ theta
+    middle, variance = float(mean @ theta), float(theta @ along)
+    step = along / math.sqrt(max(variance, 1e-300))
+    if problem.exposure is not None:
+        away, uneven = problem.exposure.bare
+        middle, variance = middle + away, variance + uneven
+        along = _mean_of_counts(found.bread, constant) - mean
     missed = tail.more_than(log_normal_beyond(middle, variance, bound))
     away = max(math.log(bound) - middle, 0.0) / max(variance, 1.0 / max(tail.bent, _STRAIGHTEST))
     row = mean + away * along
-    step = along / math.sqrt(max(variance, 1e-300))
     down = row_weights(row[None], covariance, step, problem.norm_bound)
     move: FloatArray = missed * down * (found.bread.inverse @ row)
     dispersion = float(np.sum(found.bread.inverse * meat.matrix)) / theta.size
@@ -71,3 +78,9 @@ def with_cuts(solution: Solution, found: Found, meat: Drawn, releases: Sequence[
         of_rates = rates_beyond(look, declared, bound) * (found.bread.inverse @ mean)
         moved += np.outer(of_rates, of_rates)
     return replace(estimate, cov_noise=estimate.cov_noise + moved)
+
+
+def _mean_of_counts(bread: Bread, constant: FloatArray) -> FloatArray:
+    """Return the mean row where rows are weighted by their mean counts, as a bread tells."""
+    sums = bread.matrix @ constant
+    return sums / float(constant @ sums)

@@ -38,7 +38,8 @@ def may_be_cut(solution: Solution, directions: FloatArray, found: Found) -> NDAr
     A look at counts shows how large they are in most rows. The tail that noise hides is taken to be an
     exponential one; but it may be a level that few rows have, whose counts are all far beyond. They are moved
     to the bound, and its mean with them. That is told from the estimate: the mean is then as large as the
-    bound, but for noise. A bound that was declared is part of what is estimated.
+    bound, but for noise. A bound that was declared is part of what is estimated. Where counts have exposures
+    a level may be that of the longest.
     """
     problem, loss = solution.problem, solution.problem.loss
     moves = moves_of(problem, solution.at_bounds)
@@ -46,7 +47,8 @@ def may_be_cut(solution: Solution, directions: FloatArray, found: Found) -> NDAr
         return np.zeros(len(directions), dtype=np.bool_)
     rows = mean_rows(loss.means, found.bread, with_constant(problem, moves))
     sd = np.sqrt(np.maximum(quadratic_forms(rows, found.covariance), 0.0))
-    near = rows @ found.estimate.theta + DEVIATIONS * sd > math.log(NEAR * loss.count_bound)
+    longest = 0.0 if problem.exposure is None else problem.exposure.reach
+    near = rows @ found.estimate.theta + longest + DEVIATIONS * sd > math.log(NEAR * loss.count_bound)
     changes = np.concatenate([moves[near], _within(problem, moves[near])])
     return np.asarray((np.abs(directions @ changes.T) > _INVOLVED).any(axis=1))
 

@@ -200,7 +200,7 @@ def _along_steps(
     turning = _turning(problem, bread, sampling)
     of_gradients = math.sqrt(float(np.sum((bread.matrix @ sampling) * bread.matrix)) / len(sampling))
     estimate = widened(solution.late, bread, solution.bend, turning, of_gradients)
-    estimate = straightened(estimate, solution, asked.center)
+    estimate = straightened(estimate, solution, asked.center, bread)
     astray = not estimate.arrived or (solution.model is None and too_long(estimate, bread, sampling))
     astray = astray or left_to_go(solution.steps, estimate, bread, turning)
     return estimate, _left_behind(problem, directions, estimate, asked) | astray

@@ -83,7 +83,7 @@ class ConcomitantHuber(AbstractLoss):
     symmetric: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
-        sized(c=self.c)
+        object.__setattr__(self, "c", sized(c=self.c))
 
     @property
     def constants(self) -> LossConstants:

@@ -107,9 +107,9 @@ class Custom(AbstractLoss):
     proven: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
-        sized(slope_bound=self.slope_bound)
+        object.__setattr__(self, "slope_bound", sized(slope_bound=self.slope_bound))
         if self.curvature_bound != float("inf"):
-            sized(curvature_bound=self.curvature_bound)
+            object.__setattr__(self, "curvature_bound", sized(curvature_bound=self.curvature_bound))
             if self.curvature is None:
                 raise InvalidArgument("curvature is needed with a finite curvature_bound")
         one_of(("numeric", "binary", "count"), target_kind=self.target_kind)

@@ -85,7 +85,7 @@ class SmoothedHinge(AbstractLoss):
     )
 
     def __post_init__(self) -> None:
-        sized(width=self.width)
+        object.__setattr__(self, "width", sized(width=self.width))
 
     @property
     def constants(self) -> LossConstants:

@@ -48,7 +48,7 @@ class Huber(AbstractLoss):
     functions: ClassVar[ScalarFunctions] = _FUNCTIONS
 
     def __post_init__(self) -> None:
-        sized(threshold=self.threshold)
+        object.__setattr__(self, "threshold", sized(threshold=self.threshold))
 
     @property
     def constants(self) -> LossConstants:
@@ -80,7 +80,7 @@ class Squared(AbstractLoss):
     functions: ClassVar[ScalarFunctions] = _FUNCTIONS
 
     def __post_init__(self) -> None:
-        sized(bound=self.bound)
+        object.__setattr__(self, "bound", sized(bound=self.bound))
 
     @property
     def name(self) -> str:

@@ -71,8 +71,8 @@ class Poisson(AbstractLoss):
     functions: ClassVar[ScalarFunctions] = ScalarFunctions(_value, _slope, _curvature, reach=_reach)
 
     def __post_init__(self) -> None:
-        in_range(0.0, LARGEST_PREDICTOR, closed="right", bound=self.bound)
-        sized(count_bound=self.count_bound)
+        object.__setattr__(self, "bound", in_range(0.0, LARGEST_PREDICTOR, closed="right", bound=self.bound))
+        object.__setattr__(self, "count_bound", sized(count_bound=self.count_bound))
 
     @property
     def constants(self) -> LossConstants:

@@ -72,7 +72,7 @@ class Quantile(AbstractLoss):
     smoothed: ClassVar[str] = "SmoothedQuantile"
 
     def __post_init__(self) -> None:
-        in_range(0.0, 1.0, closed="neither", tau=self.tau)
+        object.__setattr__(self, "tau", in_range(0.0, 1.0, closed="neither", tau=self.tau))
 
     @property
     def constants(self) -> LossConstants:
@@ -141,8 +141,8 @@ class SmoothedQuantile(AbstractLoss):
     )
 
     def __post_init__(self) -> None:
-        in_range(0.0, 1.0, closed="neither", tau=self.tau)
-        sized(width=self.width)
+        object.__setattr__(self, "tau", in_range(0.0, 1.0, closed="neither", tau=self.tau))
+        object.__setattr__(self, "width", sized(width=self.width))
         if self.least is not None and positive(least=self.least) > self.width:
             raise InvalidArgument("least is a width that is smaller than the one to begin with")
 

@@ -93,7 +93,7 @@ class LogCosh(AbstractLoss):
     functions: ClassVar[ScalarFunctions] = ScalarFunctions(_logcosh_value, _logcosh_slope, _logcosh_curvature)
 
     def __post_init__(self) -> None:
-        sized(c=self.c)
+        object.__setattr__(self, "c", sized(c=self.c))
 
     @property
     def constants(self) -> LossConstants:
@@ -123,7 +123,7 @@ class PseudoHuber(AbstractLoss):
     functions: ClassVar[ScalarFunctions] = ScalarFunctions(_pseudo_value, _pseudo_slope, _pseudo_curvature)
 
     def __post_init__(self) -> None:
-        sized(c=self.c)
+        object.__setattr__(self, "c", sized(c=self.c))
 
     @property
     def constants(self) -> LossConstants:
@@ -159,7 +159,7 @@ class SelfConcordantHuber(AbstractLoss):
     )
 
     def __post_init__(self) -> None:
-        sized(c=self.c)
+        object.__setattr__(self, "c", sized(c=self.c))
 
     @property
     def constants(self) -> LossConstants:

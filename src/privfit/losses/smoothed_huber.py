@@ -60,8 +60,8 @@ class SmoothedHuber(AbstractLoss):
     functions: ClassVar[ScalarFunctions] = ScalarFunctions(_value, _slope, _curvature)
 
     def __post_init__(self) -> None:
-        sized(c=self.c)
-        sized(h=self.h)
+        object.__setattr__(self, "c", sized(c=self.c))
+        object.__setattr__(self, "h", sized(h=self.h))
 
     @property
     def constants(self) -> LossConstants:

@@ -8,6 +8,7 @@ import numpy as np
 
 from privfit._checks import FloatArray
 from privfit.data.caps import SlopeBounds
+from privfit.data.exposure import Exposure
 from privfit.data.shares import ShareRule
 from privfit.data.source import MOST_ROWS
 from privfit.errors import PlanViolation
@@ -68,8 +69,10 @@ class Problem:
         Bound on ``sqrt(w) * norm(x) * norm(P)``, which the rounding of sums is stated in; 0 without ``P``.
     shares : ShareRule
         How much each row counts: a factor of ``w_i``. So the sum over a unit's rows is bounded as a row is.
-    exposure : str or None
-        Name of the column whose logarithm is a known part of the linear predictor of every row.
+    exposure : Exposure or None
+        The column whose logarithm is a known part of the linear predictor of every row.
+    constant : tuple of int
+        Places of columns, free of the ridge, that add up to 1 in every row; empty if none do.
     steep : SteepRows or None
         By what rows are weighted down, and their slopes held, so that gradients are bounded more tightly.
     most_curved : float or None
@@ -93,7 +96,8 @@ class Problem:
     basis: FloatArray | None = None
     amplification: float = 0.0
     shares: ShareRule = field(default_factory=ShareRule)
-    exposure: str | None = None
+    exposure: Exposure | None = None
+    constant: tuple[int, ...] = ()
     steep: SteepRows | None = None
     most_curved: float | None = None
 

@@ -10,6 +10,7 @@ import numpy as np
 
 from privfit import _progress
 from privfit._checks import FloatArray, in_range
+from privfit.data.exposure import Exposure
 from privfit.data.source import RowSource
 from privfit.errors import PlanViolation
 from privfit.losses.base import AbstractLoss
@@ -128,6 +129,29 @@ class Oracle:
         Sensitivities follow, and so does the noise.
         """
         self.problem = replace(self.problem, most_curved=most)
+
+    def hold_exposures(self, exposure: Exposure) -> None:
+        """Go on with exposures that are held to what a look has shown, a function of earlier releases.
+
+        A row keeps its place, and no row's share of any answer gets larger than it could be.
+
+        Parameters
+        ----------
+        exposure : Exposure
+            The problem's, with what is seen of it.
+        """
+        before = self.problem.exposure
+        if (
+            before is None
+            or exposure != replace(before, seen=exposure.seen)
+            or self.problem.basis is not None
+        ):
+            raise PlanViolation("exposures are held to what is seen of them, in encoded coordinates")
+        known = bool(self.problem.constant)
+        center, after = before.center(constant=known), exposure.center(constant=known)
+        self._source = self._source.exposed(center - after, math.log(exposure.most) - center)
+        self._sample, self._asked = (1.0, self._source), None
+        self.problem = replace(self.problem, exposure=exposure)
 
     def change_rows(self, n_rows: int) -> None:
         """Go on dividing sums by a larger number, where the number of rows is private.

@@ -26,6 +26,7 @@ ReleaseKind: TypeAlias = Literal[
     "counts",
     "residuals",
     "labels",
+    "exposures",
     "minimiser",
     "perturbed_minimiser",
     "draw",
@@ -36,10 +37,10 @@ ReleaseKind: TypeAlias = Literal[
     "clipped_gradient",
     "places",
 ]
-"""What is released. The first twelve are means over the rows (see `Problem.query`), the others outcomes of
+"""What is released. The first thirteen are means over the rows (see `Problem.query`), the others outcomes of
 procedures (see `AbstractProcedure`)."""
 
-SHARES = ("sizes", "norms", "counts", "residuals", "labels")
+SHARES = ("sizes", "norms", "counts", "residuals", "labels", "exposures")
 """Means of indicators of classes; those of different classes are orthogonal."""
 
 _IN_L1 = (*SHARES, "places")

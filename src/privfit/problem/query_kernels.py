@@ -11,6 +11,7 @@ from privfit.problem.objective import Problem
 from privfit.problem.plan import ReleaseKind
 from privfit.problem.share_kernels import (
     counts_kernel,
+    exposures_kernel,
     labels_kernel,
     norms_kernel,
     residuals_kernel,
@@ -35,7 +36,7 @@ def query_kernel(problem: Problem, kind: ReleaseKind, at: FloatArray) -> BlockKe
     match kind:
         case "secant":
             return _secant_kernel(problem, at[: problem.size], at[problem.size :])
-        case "second_moment" | "norms" | "counts" | "labels":
+        case "second_moment" | "norms" | "counts" | "labels" | "exposures":
             return _kernel_without_point(problem, kind)
         case "meat":
             return _meat_kernel(problem, at)
@@ -86,10 +87,19 @@ def _kernel_without_point(problem: Problem, kind: ReleaseKind) -> BlockKernel:
         return kernels.second_moment_kernel(problem.row_basis(kind))
     if kind == "norms":
         return norms_kernel()
+    if kind == "exposures":
+        return _exposures_kernel(problem)
     expected, one = (("binary", "class"), "a label") if kind == "labels" else (("count",), "a count")
     if problem.loss.target_kind not in expected:
         raise PlanViolation(f"{problem.loss.name} takes a response that is not {one}")
     return labels_kernel() if kind == "labels" else counts_kernel(problem.response_range[1])
+
+
+def _exposures_kernel(problem: Problem) -> BlockKernel:
+    exposure = problem.exposure
+    if exposure is None:
+        raise PlanViolation("rows without exposures have none to look at")
+    return exposures_kernel(exposure.center(constant=bool(problem.constant)), exposure.column.upper)
 
 
 def _row_kernel(problem: Problem, kind: ReleaseKind, theta: FloatArray, scale: float) -> BlockKernel:

@@ -39,6 +39,11 @@ class Rows:
         """Number of rows: public under ``replace``, secret under ``add_remove``."""
         return self._source.n_rows
 
+    @property
+    def n_units(self) -> int:
+        """Number of privacy units, public or secret like that of rows."""
+        return self._source.n_units
+
     def mean(self, kind: ReleaseKind, at: FloatArray) -> FloatArray:
         """Return the exact mean of a query over the rows, without noise and without the ridge."""
         problem = self._problem

@@ -8,8 +8,12 @@ import numpy as np
 
 from privfit._checks import UNIT_ROUNDOFF, FloatArray
 from privfit.errors import PlanViolation
+from privfit.privacy.relation import Relation
 from privfit.problem.objective import Problem
 from privfit.problem.rows import Rows
+
+_CROWD = {Relation.REPLACE: 1.0, Relation.ADD_REMOVE: 2.0}
+"""Most rows, or units, over their public number: see `privfit.problem.queries.BoundedQuery`."""
 
 
 def fully_penalised(problem: Problem, l2: float | None = None) -> Problem:
@@ -61,6 +65,10 @@ class Landscape:
     directions : int
         In how many directions a row can have curvature: one for each predictor, and all for the rows of a
         unit together.
+    relation : Relation
+        Which tables are neighbours.
+    crowd : float
+        Bound on the number of rows, or units, over ``n_rows``.
     """
 
     size: int
@@ -74,6 +82,8 @@ class Landscape:
     penalty: float = 0.0
     stretch: float = 1.0
     directions: int = 1
+    relation: Relation = Relation.REPLACE
+    crowd: float = 1.0
 
     @classmethod
     def of(
@@ -96,22 +106,29 @@ class Landscape:
             penalty=penalty,
             stretch=stretch,
             directions=problem.loss.n_outputs if problem.unit is None else problem.size,
+            relation=problem.relation,
+            crowd=_CROWD[problem.relation],
         )
+
+    @property
+    def steepest(self) -> float:
+        """Largest norm of the mean gradient of the rows."""
+        return self.crowd * self.slope
 
     @property
     def smoothness(self) -> float:
         """Largest eigenvalue of the Hessian, ridges included."""
-        return self.curvature + self.penalty + self.l2
+        return self.crowd * self.curvature + self.penalty + self.l2
 
     @property
     def longest_step(self) -> float:
         """``2 / (l2 + smoothness)``: up to it a gradient step contracts distances by ``1 - step * l2``."""
-        return 2.0 / (self.curvature + self.penalty + 2.0 * self.l2)
+        return 2.0 / (self.crowd * self.curvature + self.penalty + 2.0 * self.l2)
 
     @property
     def reach(self) -> float:
         """Bound on the distance from the start to the minimiser; ``inf`` without a ridge."""
-        pull = self.slope + self.tilt + (self.l2 + self.penalty) * math.hypot(*self.start)
+        pull = self.steepest + self.tilt + (self.l2 + self.penalty) * math.hypot(*self.start)
         return pull / self.l2 if self.l2 > 0 else math.inf
 
     def rounding(self, radius: float) -> float:
@@ -121,17 +138,18 @@ class Landscape:
         ``norm(x) * radius`` in any order of its terms (Higham 2002, section 3.1), which a row's curvature
         turns into a slope; a slope function is taken to be accurate to 64 units of its bound.
         """
-        summed = 0.5 * max(0.0, self.sensitivity - 2.0 * self.slope / self.n_rows)
-        predictor = 1.01 * (self.size + 4) * self.curvature * self.stretch * radius
+        exact = self.relation.vector_sensitivity(self.slope) / self.n_rows
+        summed = 0.5 * max(0.0, self.sensitivity - exact)
+        predictor = 1.01 * (self.size + 4) * self.crowd * self.curvature * self.stretch * radius
         if self.stretch > 1.0:  # the point is turned first
             predictor *= 2.0
         ridges = 8.0 * self.l2 + 2.0 * (self.size + 4) * self.penalty
-        rest = 64.0 * self.slope + ridges * radius + 8.0 * self.tilt
+        rest = 64.0 * self.steepest + ridges * radius + 8.0 * self.tilt
         return (summed + UNIT_ROUNDOFF * (predictor + rest)) * (1.0 + 1e-9)
 
     def update_rounding(self, radius: float, step_size: float) -> float:
         """Return how far one step, projection included, can end from where exact arithmetic would."""
-        length = step_size * (self.slope + self.tilt + (self.l2 + self.penalty) * radius)
+        length = step_size * (self.steepest + self.tilt + (self.l2 + self.penalty) * radius)
         return 16.0 * (1.0 + self.size * UNIT_ROUNDOFF) * UNIT_ROUNDOFF * (radius + length)
 
 
@@ -164,6 +182,11 @@ class Objective:
 
     def __reduce__(self) -> str:
         raise TypeError("an objective holds private rows and cannot be pickled")
+
+    @property
+    def crowd(self) -> float:
+        """The number of rows, or units, over the public one."""
+        return self._rows.n_units / self._problem.n_rows
 
     def gradient(self, at: FloatArray) -> FloatArray:
         """Return the gradient, shape (size,)."""

@@ -163,7 +163,7 @@ class GradientDescent(AbstractMinimiser):
         """Return a bound on the norm of every iterate."""
         steps, size = self._numbers()
         origin = math.hypot(*landscape.start)
-        walk = 2.0 * steps * size * (landscape.slope + landscape.tilt + landscape.l2 * origin)
+        walk = 2.0 * steps * size * (landscape.steepest + landscape.tilt + landscape.l2 * origin)
         ball = math.inf if self.radius is None else self.radius
         return origin + min(walk, 2.0 * landscape.reach, ball)
 
@@ -216,7 +216,7 @@ class CertifiedMinimiser(AbstractMinimiser):
     *No leak by failure.* Where Newton's method does not get there, accelerated steps are tried, a public
     number of them; where these fail too, a public number of projected gradient steps follows, which is
     known to suffice from anywhere in the ball, rounding included. Every outcome is within ``tau / l2``. The
-    time it takes depends on the rows.
+    time it takes depends on the rows. Where their number is private these steps suit the one there is.
     """
 
     tolerance: float | None = None
@@ -288,10 +288,11 @@ class CertifiedMinimiser(AbstractMinimiser):
         at = self._newton(landscape, objective)
         if self._certified(landscape, objective, at):
             return at
-        at = self._accelerated(landscape, objective)
+        crowded = replace(landscape, crowd=max(landscape.crowd, objective.crowd))
+        at = self._accelerated(crowded, objective)
         if self._certified(landscape, objective, at):
             return at
-        return self._descend(landscape, objective)
+        return self._descend(crowded, objective)
 
     def _certified(self, landscape: Landscape, objective: Objective, at: FloatArray) -> bool:
         tolerance, radius = self._numbers()

@@ -28,9 +28,14 @@ corners ±v1, ±v2 of the parallelogram: ``2 H(|v1| / σ) + 2 H(|v2| / σ)``, wi
 m-GDP Gaussian at ``ε - J``. By the parallelogram law ``|v1|² + |v2|² <= D²``. As a function of ``m²``, H
 has the derivative ``φ(e / m - m / 2) / (2 m)``, ``e = ε - J``, which grows as long as ``m sqrt(1 + m² / 4)
 <= e``; so H is convex there, 0 at 0, hence superadditive, and ``δ(ε) <= 2 H(μ)`` with ``μ = D / σ``
-wherever ``μ sqrt(1 + μ² / 4) <= ε - J``. For one row added this is the bound of Redberg, Koskela and Wang
-2023, *Improving the privacy and practicality of objective perturbation*, theorem 3.1. A factor above 1 is
-needed: noise can end on either side, and the slope of a row may have the sign that is worse on both.
+wherever ``μ sqrt(1 + μ² / 4) <= ε - J``. For one row added see theorem 3.1 of Redberg, Koskela and Wang
+2023, *Improving the privacy and practicality of objective perturbation*. A factor above 1 is needed: noise
+can end on either side, and the slope of a row may have the sign that is worse on both.
+
+*A row more or less*, with sums divided by a public n: ``v = s x``, so D is ``L / n``, and there is one
+determinant's quotient in place of two, within the same J. For Gaussian noise v is on a segment with two
+corners, so that ``δ(ε) <= 2 H(μ)`` without a condition: the bound of Redberg, Koskela and Wang 2023. Nothing
+rests on the number of rows, as the ridge is there without any.
 
 *A ball* as domain is the limit of smooth convex penalties, which add to both Hessians alike; bounds on
 divergences survive limits.
@@ -158,7 +163,8 @@ class PerturbedObjective(AbstractProcedure):
 
     Notes
     -----
-    *Guarantee.* (epsilon, delta)-differential privacy under replacement of a row, or for delta = 0 of a unit.
+    *Guarantee.* (epsilon, delta)-differential privacy of a row, or for delta = 0 of a unit, under the
+    problem's relation.
     """
 
     epsilon: float
@@ -224,7 +230,7 @@ class PerturbedObjective(AbstractProcedure):
             return PlannedRelease("perturbed_minimiser", size, sensitivity, math.inf, 0.0)
         if self.delta > 0 and landscape.directions > 1:
             raise PlanViolation(
-                "a Gaussian linear term hides the replacement of a row of one predictor, not that of a unit"
+                "a Gaussian linear term hides a row of one predictor, not a unit or a row of several"
             )
         left = math.nextafter(self.epsilon - self.output_epsilon - determinant_loss(landscape), -math.inf)
         if self.delta > 0:

@@ -13,7 +13,7 @@ from privfit.errors import InvalidArgument
 from privfit.inference import effects
 from privfit.inference.effects import Differentiated
 from privfit.results.contrasts import Estimates
-from privfit.results.regression import PUBLIC, Coefficients, Regression, need_mean, transformed
+from privfit.results.regression import PUBLIC, Coefficients, Regression, need_mean, scaled_notes
 from privfit.results.unusable import footnotes_on_a_curve
 
 _OF_PRIVATE_ROWS = ("overall", "mean", "median", "zero", "all")
@@ -65,7 +65,7 @@ def marginal_effects(given: Coefficients, data: object, variables: Sequence[str]
     effect = np.concatenate(values)
     title = f"Average marginal effects over {table.n_rows} given rows"
     jumps = tuple(name for name in regression.encoder.compared if name in chosen)
-    scale = transformed(regression.encoder)
+    scale = scaled_notes(regression.encoder)
     notes = (PUBLIC, *scale, *_held(jumps), *footnotes_on_a_curve(se, "this effect", noisy=given.noisy))
     return Estimates(
         title, tuple(names), effect, np.zeros_like(effect), se, dof, notes=notes, warning=given.warning

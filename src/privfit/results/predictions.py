@@ -14,7 +14,7 @@ from privfit.inference.effects import Link
 from privfit.results.absent import OF_PREDICTIONS, ExplainsAbsence, takes_level
 from privfit.results.numbers import ends
 from privfit.results.printer import Column
-from privfit.results.regression import PUBLIC, Coefficients, Regression, need_mean, transformed
+from privfit.results.regression import PUBLIC, Coefficients, Regression, need_mean, scaled_notes
 from privfit.results.summary import AbstractTable, Summary, rows_of
 from privfit.results.unusable import footnotes_on_a_curve
 
@@ -107,7 +107,7 @@ class Predictions(AbstractTable, ExplainsAbsence):
             link=form.link,
             quantile=form.quantile,
             notes=(
-                *transformed(given.regression.encoder),
+                *scaled_notes(given.regression.encoder),
                 f"Intervals are for the {word} at these covariates, not for a new response.",
                 *footnotes_on_a_curve(se, f"this {word}", noisy=given.noisy),
             ),

@@ -111,10 +111,16 @@ class Coefficients:
         return se.reshape(derivatives.shape[:-1]), dof.reshape(derivatives.shape[:-1])
 
 
-def transformed(encoder: AbstractEncoder) -> tuple[str, ...]:
-    """Say on which scale predictions and effects are where the schema transforms the response."""
-    raw, name = encoder.needed[-1], encoder.design.target.name
-    return () if name == raw else (f"The schema transforms the response: all is on the scale of {name}.",)
+def scaled_notes(encoder: AbstractEncoder) -> tuple[str, ...]:
+    """Say on which scale predictions and effects are: of a transformed response, or for which exposure."""
+    raw, target = encoder.needed[-1], encoder.design.target
+    notes = []
+    if target.name != raw:
+        notes.append(f"The schema transforms the response: all is on the scale of {target.name}.")
+    if target.exposure is not None:
+        exposed = target.exposure.name
+        notes.append(f"All is for {exposed} of 1; over another exposure it is that many times as much.")
+    return tuple(notes)
 
 
 def need_mean(form: ModelForm, asked: str) -> None:

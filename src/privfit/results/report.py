@@ -39,6 +39,7 @@ _WHAT = {
     "counts": "shares of rows by their response",
     "residuals": "shares of rows by their residual",
     "labels": "shares of rows by their label",
+    "exposures": "shares of rows by their exposure",
 }
 
 

@@ -1,8 +1,9 @@
 """Which method ``solver="auto"`` stands for, from public facts alone."""
 
 from privfit.errors import Incompatible
-from privfit.losses import Logistic
+from privfit.losses import Logistic, SmoothedQuantile
 from privfit.privacy.budget import Budget
+from privfit.privacy.relation import Relation
 from privfit.problem.objective import Problem
 from privfit.solvers.base import AbstractSolver
 from privfit.solvers.empirical_bayes import EmpiricalBayesDescent
@@ -16,8 +17,9 @@ Gaussian ones; and the epsilon over mu from which on: with a larger delta Gaussi
 (`experiments/few_columns.py`)."""
 
 MOST_NOISE = 0.05
-"""``q**1.5 / (n epsilon)`` up to which a minimiser is not shrunk: for a logit the linear predictors of usual
-rows then have noise of a standard deviation of about 0.8."""
+"""``q**1.5 / (n epsilon)`` up to which a minimiser is not shrunk where rows are replaced: for a logit the
+linear predictors of usual rows then have noise of a standard deviation of about 0.8. A row more or less asks
+for half as much."""
 
 
 def usual(*, inference: bool) -> AbstractSolver:
@@ -47,7 +49,7 @@ def automatic(
     alone : bool
         Whether nothing that a ledger adds up, or that precedes the fit, has a part in its budget.
     """
-    if not perturbable(problem):
+    if not perturbable(problem) or _smooths_better(problem):
         return usual(inference=inference), budget
     if budget.notion == "approximate" and inference and alone and _few(problem, budget):
         return WhitenedObjectivePerturbation(), Budget(budget.epsilon)
@@ -66,6 +68,14 @@ def perturbable(problem: Problem) -> bool:
     return True
 
 
+def _smooths_better(problem: Problem) -> bool:
+    """Return whether gradients choose a quantile's smoothing better than one minimiser does.
+
+    With a row more or less, where they have half the noise, too (`experiments/private_number.py`).
+    """
+    return isinstance(problem.loss, SmoothedQuantile) and problem.relation is Relation.ADD_REMOVE
+
+
 def _few(problem: Problem, budget: Budget) -> bool:
     """Return whether a logit within declared bounds has so few rows and columns that delta buys nothing.
 
@@ -80,4 +90,5 @@ def _few(problem: Problem, budget: Budget) -> bool:
 
 def _clear(problem: Problem, epsilon: float) -> bool:
     """Return whether a perturbed minimiser has little noise beside usual signals."""
-    return problem.size**1.5 <= MOST_NOISE * problem.n_rows * epsilon
+    moved = problem.relation.vector_sensitivity(0.5)
+    return moved * problem.size**1.5 <= MOST_NOISE * problem.n_rows * epsilon

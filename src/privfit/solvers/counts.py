@@ -1,13 +1,18 @@
 """How large counts are: a bound that none comes near is lowered to what a look at them shows."""
 
 import math
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 
 from privfit.losses import Poisson
+from privfit.privacy.allowance import Allowance
 from privfit.problem.objective import Problem
 from privfit.problem.oracle import Oracle
+from privfit.problem.plan import PlannedRelease, Release, ReleaseKind
+from privfit.problem.schedule import planned_release
 from privfit.solvers.base import with_loss
+from privfit.solvers.exposures import held_to_exposures
 from privfit.solvers.histogram import largest_seen
 
 _RARER = 100.0
@@ -22,6 +27,9 @@ _LEAST = 2.0
 _LOOK, _LOOKS = 0.9, (0.01, 0.05)
 """Part of the squared budget for the look, times the root of the signal ``n mu``, and its limits."""
 
+_EXPOSURES = 0.5
+"""Part of the squared budget for a look at exposures, relative to that for the look at counts."""
+
 _TO_SEE, _MOST = 80.0, 0.3
 """Signal ``n mu`` of a look from which on it shows nearly all counts, and the most that is paid for it."""
 
@@ -30,7 +38,7 @@ _MOMENT, _MOMENT_OF_COUNTS = 0.10, 0.07
 
 
 def has_counts(problem: Problem) -> bool:
-    """Return whether `held_to_counts` asks for a release of kind ``"counts"``, which has to be planned."""
+    """Return whether `held_to_counts` asks for `count_looks`, which have to be planned."""
     return isinstance(problem.loss, Poisson)
 
 
@@ -62,11 +70,28 @@ def moment_share(problem: Problem) -> float:
     return _MOMENT_OF_COUNTS if has_counts(problem) else _MOMENT
 
 
+def count_looks(problem: Problem, share: float) -> dict[ReleaseKind, float]:
+    """Return the looks that `held_to_counts` takes, by the part of a solver's budget of the first."""
+    if not isinstance(problem.loss, Poisson):
+        return {}
+    return (
+        {"counts": share} if problem.exposure is None else {"counts": share, "exposures": _EXPOSURES * share}
+    )
+
+
+def planned_looks(
+    problem: Problem, looks: Mapping[ReleaseKind, float], parts: Sequence[Allowance]
+) -> list[PlannedRelease]:
+    """Plan looks, each for its part of the budget."""
+    return [planned_release(problem, kind, part) for kind, part in zip(looks, parts, strict=True)]
+
+
 def held_to_counts(problem: Problem, oracle: Oracle) -> Problem:
     """Look at how large counts are, and return the problem with a bound on them to suit.
 
     The oracle goes on with it, and with the less noise that it asks for. Where noise hides all but zeros the
-    bound stays: what is special about the other rows would be cut. Other responses are left alone.
+    bound stays: what is special about the other rows would be cut. Other responses are left alone. Where
+    counts have exposures they are looked at after that.
 
     Parameters
     ----------
@@ -76,12 +101,20 @@ def held_to_counts(problem: Problem, oracle: Oracle) -> Problem:
     """
     if not isinstance(problem.loss, Poisson):
         return problem
-    seen = largest_seen(oracle.release("counts", np.array(problem.start)))
+    look = oracle.release("counts", np.array(problem.start))
+    loss = _held(problem.loss, look)
+    if loss != problem.loss:
+        problem = with_loss(problem, oracle, loss)
+    return problem if problem.exposure is None else held_to_exposures(problem, oracle, look)
+
+
+def _held(loss: Poisson, look: Release) -> Poisson:
+    """Return the loss with the bound on counts that a look at them shows."""
+    seen = largest_seen(look)
     if seen is None or seen.hidden > _MOST_HIDDEN or seen.number == 1:
-        return problem
-    largest = seen.below(problem.loss.count_bound)
+        return loss
+    largest = seen.below(loss.count_bound)
     if largest < 1.0:
-        return problem
+        return loss
     room = 1.0 if seen.hidden == 0.0 else 1.0 - math.log(_RARER) / math.log(seen.hidden)
-    loss = problem.loss.up_to(max(room * largest, _LEAST))
-    return with_loss(problem, oracle, loss)
+    return loss.up_to(max(room * largest, _LEAST))

@@ -21,7 +21,7 @@ from privfit.solvers.base import (
     with_loss,
 )
 from privfit.solvers.combination import OFF, OFF_WHERE_CURVED, combined, later_half
-from privfit.solvers.counts import has_counts, held_to_counts, share_to_see
+from privfit.solvers.counts import count_looks, held_to_counts, planned_looks, share_to_see
 from privfit.solvers.curvature import SMALLEST_PART
 from privfit.solvers.geometry import ROOM, Marginals, planned_geometry, released_geometry, whitened
 from privfit.solvers.hessian_model import HessianModel, limited
@@ -139,10 +139,11 @@ class EmpiricalBayesDescent(AbstractSolver):
         n_steps = self._steps(problem, allowance)
         look, count = _planned_looks(problem, allowance, n_steps)
         looks, signal = [_LOOK_SHARE] * count, min(allowance.signal(problem.size), 1e12)
-        counts = [share_to_see(problem, signal)] if has_counts(problem) else []
+        counts = count_looks(problem, share_to_see(problem, signal))
         leans = [_LOOK_SHARE] if _looks_at_lean(problem, n_steps) else []
         eased = _eased(problem, allowance)
-        fixed = [*counts, eased * self.marginal_share, _LOOK_SHARE, eased * self.geometry_share, *looks]
+        geometry = [eased * self.marginal_share, _LOOK_SHARE, eased * self.geometry_share]
+        fixed = [*counts.values(), *geometry, *looks]
         rest = 1.0 - math.fsum([*fixed, *leans])
         steps = [part * rest for part in growing_shares(n_steps, self.growth ** (1.0 / max(n_steps - 1, 1)))]
         steps[n_steps // 2 : n_steps // 2] = leans
@@ -151,7 +152,7 @@ class EmpiricalBayesDescent(AbstractSolver):
         for_marginals, for_norms, for_moment, *parts = left
         final = whitened(problem, None)
         return (
-            *(planned_release(problem, "counts", part) for part in for_counts),
+            *planned_looks(problem, counts, for_counts),
             *planned_geometry(
                 problem, for_marginals=for_marginals, for_norms=for_norms, for_moment=for_moment
             ),

@@ -86,6 +86,12 @@ def upper_edge(number: int) -> float:
     return math.inf if number == NORM_CLASSES else 2.0 ** (number / NORMS_A_DOUBLING)
 
 
+def class_middles(end: float) -> FloatArray:
+    """Return the middles of the classes of counts or exposures up to ``end``."""
+    edges = end * 2.0 ** (np.arange(1 - NORM_CLASSES, 1) / NORMS_A_DOUBLING)
+    return 0.5 * (edges + np.concatenate([[0.0], edges[:-1]]))
+
+
 def largest_seen(release: Release) -> Edge | None:
     """Return about the largest value that is not too rare for noise to show it; None if all are hidden.
 

@@ -52,11 +52,11 @@ class ObjectivePerturbation(AbstractSolver):
     constants : {"derived", "source"}
         ``"derived"``: see `privfit.procedures.objective_perturbation`. ``"source"``: for a pure budget
         Chaudhuri, Monteleoni and Sarwate 2011, algorithm 2; with delta Kifer, Smith and Thakurta 2012,
-        algorithm 1, with twice their bound on a gradient since a row is replaced here.
+        algorithm 1, with twice their bound on a gradient where a row is replaced.
 
     Notes
     -----
-    *Guarantee.* One release, epsilon- or (epsilon, delta)-differentially private under replacement of a row.
+    *Guarantee.* One release, epsilon- or (epsilon, delta)-differentially private, under either relation.
     With delta no statement in terms of mu-GDP or zCDP is known, so such budgets are refused.
 
     References

@@ -19,7 +19,7 @@ from privfit.procedures.landscape import Landscape, fully_penalised
 from privfit.procedures.minimise import AbstractMinimiser, CertifiedMinimiser, GradientDescent
 from privfit.procedures.output_perturbation import PerturbedOutput
 from privfit.solvers.base import AbstractSolver, Solution
-from privfit.solvers.requirements import need_minimiser, need_one_predictor
+from privfit.solvers.requirements import need_minimiser, need_one_predictor, need_replace
 
 METHOD = "OutputPerturbation()"
 
@@ -130,6 +130,7 @@ class OutputPerturbation(AbstractSolver):
 
     def _procedure(self, problem: Problem, allowance: Allowance) -> PerturbedOutput:
         need_one_predictor(problem, METHOD)
+        need_replace(problem, METHOD)
         need_minimiser(problem, METHOD)
         published = self.constants == "source"
         unit = _published_unit(problem.size, allowance) if published else None

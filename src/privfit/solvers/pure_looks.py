@@ -9,7 +9,7 @@ from privfit.problem.objective import Problem
 from privfit.problem.oracle import Oracle
 from privfit.problem.plan import ReleaseKind
 from privfit.problem.schedule import signal_of
-from privfit.solvers.counts import has_counts, held_to_counts
+from privfit.solvers.counts import count_looks, has_counts, held_to_counts
 from privfit.solvers.geometry import Frame
 from privfit.solvers.histogram import counting_part
 from privfit.solvers.residual_bounds import has_bound, held_to_range, held_to_spread
@@ -46,7 +46,7 @@ def looks_planned(problem: Problem, epsilon: float) -> tuple[tuple[ReleaseKind, 
     if problem.loss.target_kind in ("binary", "class"):
         return (("labels", _LABELS),) if signal * _LABELS >= _TO_SEE_LABELS else ()
     if has_counts(problem) and signal * _MOST >= _TO_SEE_COUNTS:
-        return (("counts", max(_TO_SEE_COUNTS / signal, _LOOK)),)
+        return tuple(count_looks(problem, max(_TO_SEE_COUNTS / signal, _LOOK)).items())
     if (has_bound(problem) or has_widths(problem)) and signal * _MOST >= _TO_SEE_TAILS:
         return tuple(("residuals", of_looks * max(_TO_SEE_TAILS / signal, _LOOK)) for of_looks in _LOOKS)
     return (("residuals", _LOOK),) if has_bound(problem) and signal * _LOOK >= _TO_SEE_ENDS else ()

@@ -64,7 +64,7 @@ def need_sums(problem: Problem, solver: AbstractSolver) -> None:
     """
     if problem.exposure is not None and not solver.sums_rows:
         raise Incompatible(
-            f"exposure={problem.exposure!r}: {solver.name} knows of none; use solver='auto', "
+            f"exposure={problem.exposure.name!r}: {solver.name} knows of none; use solver='auto', "
             "NoisyGradientDescent(), NoisyNewton() or another method of noisy sums"
         )
     if problem.unit is not None and not solver.sums_rows:
@@ -133,7 +133,6 @@ def need_replace(problem: Problem, method: str) -> None:
 
 def need_minimiser(problem: Problem, method: str) -> None:
     """Refuse all in which the minimiser of an objective cannot be released with a proof."""
-    need_replace(problem, method)
     need_no_scale(problem, method)
     need_smooth(problem, method)
     need_convex(problem, method)

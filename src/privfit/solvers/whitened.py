@@ -23,7 +23,7 @@ from privfit.solvers.base import (
     precision_average,
     take_step,
 )
-from privfit.solvers.counts import has_counts, held_to_counts, look_share, moment_share
+from privfit.solvers.counts import count_looks, held_to_counts, look_share, moment_share, planned_looks
 from privfit.solvers.course import Course, Matrices, usual_growth
 from privfit.solvers.far_levels import Levels, at_bounds, led_to_levels
 from privfit.solvers.geometry import farthest, planned_geometry, released_geometry
@@ -141,10 +141,10 @@ class WhitenedGradientDescent(AbstractSolver):
         need_convex(problem, "WhitenedGradientDescent")
         signal = allowance.signal(problem.size)
         course = self._courses(problem, signal)[0]
-        counts = [self.count_share or look_share(problem, signal)] if has_counts(problem) else []
+        counts = count_looks(problem, self.count_share or look_share(problem, signal))
         residuals = look_shares(problem, signal, self.residual_share)
         fixed = [
-            *counts,
+            *counts.values(),
             self.marginal_share,
             self.geometry_share or moment_share(problem),
             *[self.norm_share / course.looks] * course.looks,
@@ -160,7 +160,7 @@ class WhitenedGradientDescent(AbstractSolver):
         for_hessians, for_steps = others[: len(hessians)], others[len(hessians) :]
         final = self.final_problem(problem, ())
         return (
-            *(planned_release(problem, "counts", part) for part in for_counts),
+            *planned_looks(problem, counts, for_counts),
             *planned_geometry(
                 problem, for_marginals=for_marginals, for_norms=for_norms, for_moment=for_moment
             ),

@@ -98,10 +98,10 @@ class WhitenedObjectivePerturbation(AbstractSolver):
 
     Notes
     -----
-    *Guarantee.* epsilon-differential privacy under replacement of a row, or of a unit of several rows, by
-    composition of a matrix, looks and a perturbed minimiser, whose bounds on slopes are functions of earlier
-    releases. The coordinates are a function of the released matrix; the Mallows weights bound every row in
-    them, so that the cost of the minimiser is known beforehand.
+    *Guarantee.* epsilon-differential privacy of a row, or of a unit of several rows, under either relation,
+    by composition of a matrix, looks and a perturbed minimiser, whose bounds on slopes are functions of
+    earlier releases. The coordinates are a function of the released matrix; the Mallows weights bound every
+    row in them, so that the cost of the minimiser is known beforehand.
 
     References
     ----------

@@ -106,12 +106,12 @@ def _raw_terms(terms: Sequence[Term], schema: Schema) -> Iterator[RawTerm]:
 def _block(term: Term, raw_term: RawTerm, centring: Centring, schema: Schema) -> TermBlock:
     names = _column_names(term, schema)
     label = ":".join(one.factor.label for one in term) if raw_term.codings else None
+    of_all = not any(one.reduced for one in term if isinstance(one.factor, CategoricalFactor))
     if not raw_term.expressions:
-        columns = tuple(DesignColumn(name, term=label, indicator=True) for name in names)
+        columns = tuple(DesignColumn(name, term=label, indicator=True, constant=of_all) for name in names)
         return TermBlock(columns, raw_term.codings, None)
     numeric = ":".join(one.factor.label for one in term if isinstance(one.factor, NumericFactor))
     found = centring.encoding(raw_term, label=numeric)
-    of_all = not any(one.reduced for one in term if isinstance(one.factor, CategoricalFactor))
     columns = tuple(
         DesignColumn.less(name, lower, found.half_width, term=label, number=of_all, margins=margins)
         for name, lower, margins in zip(names, found.lower, centring.raw.margins(raw_term), strict=True)
