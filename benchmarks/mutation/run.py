@@ -303,6 +303,7 @@ SUITES = {
     "solvers.counts": _suite(_tests("solvers/test_counts"), "generous or whatever or nearly_all"),
     "solvers.slack": Suite(_tests("solvers/test_slack")),
     "solvers.widths": Suite(_tests("solvers/test_looks_by_hand", "solvers/test_pure_looks")),
+    "solvers.exposures": Suite(_tests("solvers/test_exposures")),
     "data.exposure": Suite(_tests("data/test_exposure")),
     "inference.points_apart": Suite(_tests("inference/test_points_apart")),
     "inference.curved_rows": _suite(_tests("inference/test_curved_rows"), "of_a_fit"),

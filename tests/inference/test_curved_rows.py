@@ -9,6 +9,8 @@ import pytest
 from scipy.special import expit
 
 import privfit as pf
+from privfit.data.declarations import NumericColumn
+from privfit.data.exposure import Exposure, SeenExposures
 from privfit.inference.curved_rows import largest_curvature
 from privfit.losses import Huber, Logistic, Poisson
 from privfit.problem.plan import PlannedRelease, Release
@@ -159,3 +161,20 @@ def test_the_bread_of_a_fit_has_less_noise_where_curvatures_are_cut():
     steps = next(one for one in result.plan.solver_releases if one.kind == "hessian")
     assert asked.sd / planned.sd < 0.6 * looked.sd / steps.sd
     assert np.isfinite(result.bse).all()
+
+
+def test_exposures_are_part_of_how_means_differ():
+    """Of log-normal ones, whose mean is 1 where the constant is that of a typical exposure."""
+    seen = SeenExposures(2.0, 9.0, 0.5, (2.0, 0.5))
+    exposure = replace(Exposure("years", NumericColumn(0.0, 9.0)), seen=seen)
+    solution = solution_of(COUNTS)
+    exposed = replace(solution, problem=replace(solution.problem, exposure=exposure))
+    z, known = np.random.default_rng(4).normal(size=(2, 400_000))
+    mean = np.exp(MEAN + SD * z + math.sqrt(0.5) * known - 0.25)
+    look = look_at(np.random.default_rng(6).poisson(mean))
+    parts = [k for k in range(2, 16) if lost(np.minimum(mean, BOUND), k * BOUND / 16.0) <= 0.02]
+    seen_parts = [k for k in parts if share_beyond(look, DECLARED, k * BOUND / 16.0) <= 0.02]
+    found = largest_curvature(exposed, AT, asking(look))
+    alone = largest_curvature(solution, AT, asking(look_at(DRAWN)))
+    assert found == pytest.approx(seen_parts[0] * BOUND / 16.0) if seen_parts else found is None
+    assert found is None or found > alone

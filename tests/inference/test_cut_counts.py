@@ -9,6 +9,7 @@ from scipy import optimize, stats
 
 import privfit as pf
 from privfit.data.declarations import NumericColumn
+from privfit.data.exposure import Exposure, SeenExposures
 from privfit.data.shares import ShareRule
 from privfit.inference.combine import Estimate
 from privfit.inference.covariance import Bread
@@ -95,6 +96,29 @@ def test_coordinates_make_no_difference():
     plain = widened(x, y)[1].cov_noise - 1e-8 * np.eye(3)
     turned = widened(x, y, basis=TURN)[1].cov_noise - 1e-8 * np.eye(3)
     np.testing.assert_allclose(TURN @ turned @ TURN.T, plain, rtol=1e-5, atol=1e-9)
+
+
+def exposed(mean, variance):
+    """The problem where exposures were looked at, of 2 years on average as they are held."""
+    problem = problem_for(Poisson(math.log(DECLARED), DECLARED).up_to(BOUND), np.ones((1000, 3)))
+    seen = SeenExposures(2.0, 9.0, 0.1, (mean, variance))
+    exposure = replace(Exposure("years", NumericColumn(0.0, 9.0)), seen=seen)
+    return replace(problem, response_bound=DECLARED, norm_bound=1e6, exposure=exposure)
+
+
+def test_exposures_are_part_of_what_means_are_beyond_the_bound_by():
+    """Alike ones change little: the bread tells the usual row then. Uneven ones explain more of the tail."""
+    x, y = table(1.0)
+
+    def added(problem=None):
+        before, after = widened(x, y, problem=problem)
+        return np.sqrt(np.diag(after.cov_noise - before.cov_noise))
+
+    plain, alike = added(), added(exposed(2.0, 0.0))
+    np.testing.assert_allclose(alike[1:], plain[1:], rtol=0.1)
+    assert added(exposed(2.0, 1.0))[1] < 0.5 * alike[1]
+    assert added(exposed(3.0, 0.0))[1] < 0.8 * alike[1]
+    assert added(exposed(1.0, 0.0))[1] > 1.2 * alike[1]
 
 
 def test_rows_that_are_weighted_down_move_less():

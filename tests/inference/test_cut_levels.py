@@ -8,6 +8,8 @@ import pandas as pd
 import pytest
 
 import privfit as pf
+from privfit.data.declarations import NumericColumn
+from privfit.data.exposure import Exposure, SeenExposures
 from privfit.inference.combine import Estimate
 from privfit.inference.covariance import Bread
 from privfit.inference.cut_levels import may_be_cut
@@ -26,7 +28,9 @@ TURN[0, 1], TURN[0, 2], TURN[1, 3], TURN[2, 1], TURN[3, 2] = 0.3, 0.1, 0.2, 0.5,
 NONE = [False] * 5
 
 
-def cut(theta, *, sampling=0.0, noise=0.0, loss=COUNTS, declared=200.0, basis=None, at_bounds=()):
+def cut(
+    theta, *, sampling=0.0, noise=0.0, loss=COUNTS, declared=200.0, basis=None, at_bounds=(), exposure=None
+):
     """Which of five coefficients are given up at an estimate, whose log mean in the level has these sds."""
     turn = np.eye(5) if basis is None else basis
     problem = replace(
@@ -34,6 +38,7 @@ def cut(theta, *, sampling=0.0, noise=0.0, loss=COUNTS, declared=200.0, basis=No
         factors=() if at_bounds else ((2,),),
         margins=((), (), (), (1, 2), (1, 1)),
         response_bound=declared,
+        exposure=exposure,
     )
     problem = problem if basis is None else problem.bounded_by(1.6, 1e4, basis)
     matrix, row = turn.T @ HESSIAN @ turn, turn.T @ np.array([1.0, 0.0, 1.0, 0.0, 0.0])
@@ -74,6 +79,14 @@ def test_all_that_is_compared_with_a_level_is_given_up_with_it():
 def test_a_number_at_its_bounds_is_a_factor_of_two_levels():
     hit = cut(np.array([NEAR / 2, 0.0, NEAR / 2 + 0.02, 0.0, 0.0]), at_bounds=(2,))
     assert hit == [True, False, True, True, False]
+
+
+def test_a_level_may_be_that_of_the_longest_exposures():
+    exposure = Exposure("years", NumericColumn(0.0, 9.0))
+    seen = SeenExposures(1.5, 6.0, 0.4, (1.7, 0.5))
+    for known, reach in ((exposure, math.log(2.0)), (replace(exposure, seen=seen), math.log(4.0))):
+        assert cut(at(NEAR - reach - 0.01), exposure=known) == NONE
+        assert cut(at(NEAR - reach + 0.01), exposure=known) == [False, False, True, True, False]
 
 
 def test_bounds_that_are_declared_and_other_losses_give_nothing_up():

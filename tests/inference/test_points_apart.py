@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from scipy.special import expit
 
+import privfit as pf
 from privfit.inference.combine import Estimate
 from privfit.inference.covariance import Bread
 from privfit.inference.points_apart import _Rows, straightened
@@ -184,3 +185,20 @@ def test_beside_levels_numbers_are_straightened_as_without_them(turned):
     long = replace(solution, problem=replace(solution.problem, norm_bound=1e4))
     expected = straightened(replace(estimate, theta=theta), long, center, CLEAR).theta - theta
     np.testing.assert_allclose(basis @ (found.theta - start.theta), [*expected, 0.0], rtol=1e-6, atol=1e-9)
+
+
+@pytest.mark.statistical
+def test_the_intercept_of_counts_beside_a_rare_level_is_near_the_truth():
+    """A level of 0.5 %, hidden by noise, leads points far apart; twenty intercepts within five deviations."""
+    rng, n = np.random.default_rng(3), 20_000
+    schema = {
+        "x": {"type": "numeric", "lower": -4, "upper": 4},
+        "g": {"type": "categorical", "levels": ["usual", "rare"]},
+        "y": {"type": "numeric", "lower": 0, "upper": 20},
+    }
+    for seed in range(20):
+        g, x = np.where(rng.random(n) < 0.005, "rare", "usual"), rng.normal(size=n).clip(-4.0, 4.0)
+        rows = {"x": x, "g": g, "y": rng.poisson(np.exp(0.3 * x - 0.7)).astype(float)}
+        fit = pf.poisson("y ~ x + C(g)", rows, schema=schema, random_state=seed)
+        assert abs(fit.params["Intercept"] + 0.7) < 0.125
+        assert fit.bse["Intercept"] < 0.1

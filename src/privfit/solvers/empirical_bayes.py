@@ -142,12 +142,11 @@ class EmpiricalBayesDescent(AbstractSolver):
         counts = count_looks(problem, share_to_see(problem, signal))
         leans = [_LOOK_SHARE] if _looks_at_lean(problem, n_steps) else []
         eased = _eased(problem, allowance)
-        geometry = [eased * self.marginal_share, _LOOK_SHARE, eased * self.geometry_share]
-        fixed = [*counts.values(), *geometry, *looks]
-        rest = 1.0 - math.fsum([*fixed, *leans])
+        fixed = [*counts.values(), eased * self.marginal_share, _LOOK_SHARE, eased * self.geometry_share]
+        rest = 1.0 - math.fsum([*fixed, *looks, *leans])
         steps = [part * rest for part in growing_shares(n_steps, self.growth ** (1.0 / max(n_steps - 1, 1)))]
         steps[n_steps // 2 : n_steps // 2] = leans
-        left = iter(allowance.split([*fixed, *steps]))
+        left = iter(allowance.split([*fixed, *looks, *steps]))
         for_counts = [next(left) for _ in counts]
         for_marginals, for_norms, for_moment, *parts = left
         final = whitened(problem, None)
