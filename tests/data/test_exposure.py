@@ -48,6 +48,8 @@ def test_what_is_not_positive_is_no_exposure_whatever_the_bounds_are():
     exposure = Exposure("years", NumericColumn(0.5, 4.0, missing=2.0))
     found = exposure.read(Table([("years", np.array([0.0, -1.0, 0.1, 9.0, np.nan]))]))
     np.testing.assert_allclose(found, [np.nan, np.nan, np.log(0.5), np.log(4.0), np.log(2.0)])
+    filled = Exposure("years", NumericColumn(0.0, 4.0, missing=0.0))
+    assert np.isnan(filled.read(Table([("years", np.array([np.nan]))]))).all()
 
 
 def test_a_look_says_what_is_typical():

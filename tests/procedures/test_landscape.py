@@ -86,6 +86,9 @@ def test_a_private_number_of_rows_may_be_twice_the_public_one():
     facts = {"relation": Relation.ADD_REMOVE, "crowd": 2.0, "sensitivity": 0.5}
     summed = landscape(**facts | {"sensitivity": 0.75}).rounding(0.0) - landscape(**facts).rounding(0.0)
     assert summed == pytest.approx(0.125, rel=1e-6)
+    predictor = landscape(**facts).rounding(10.0) - landscape(**facts).rounding(0.0)
+    ridges = 8.0 * 0.5 + 2.0 * 7.0 * 0.25
+    assert predictor == pytest.approx(UNIT * 10.0 * (1.01 * 7.0 * 2.0 * 5.0 + ridges), rel=1e-6)
     length = 0.125 * (2.0 * 2.0 + 0.75 + 0.75 * 10.0)
     step = landscape(**facts).update_rounding(10.0, 0.125)
     assert step == pytest.approx(16.0 * UNIT * (10.0 + length), rel=1e-12, abs=0.0)
@@ -111,5 +114,7 @@ def test_the_objective_is_the_mean_of_the_rows_with_ridges_and_a_linear_term():
     np.testing.assert_allclose(tilted.gradient(at), gradient + ridge @ at + tilt, rtol=1e-13)
     np.testing.assert_allclose(tilted.hessian(at), hessian + ridge, rtol=1e-13)
     assert repr(plain) == "Objective(<private rows>)"
+    assert plain.crowd == 1.0
+    assert Objective(replace(problem, n_rows=10), rows).crowd == 0.4
     with pytest.raises(TypeError, match="private rows"):
         pickle.dumps(plain)

@@ -79,6 +79,14 @@ def test_the_mean_is_that_of_the_rows_that_count_up_to_the_largest_seen():
     assert hidden == pytest.approx(0.99 * middles[30])
 
 
+def test_a_mean_is_one_where_it_exceeds_three_deviations_of_its_noise():
+    """All rows are in one class; there is noise in those below, too, in proportion to how long they are."""
+    error = np.linalg.norm(class_middles(UPPER)) / class_middles(UPPER)[39]
+    for times, known in ((2.9, False), (3.1, True), (5.0, True)):
+        sd = 1.0 / (times * error)
+        assert (mean_seen(look({39: 1.0}, sd), UPPER, UPPER) is not None) == known
+
+
 def test_the_constant_is_for_the_mean_exposure_and_spread_is_known():
     found = seen({20: 0.75, 32: 0.25}, {4: 0.9, 8: 0.1})
     middles = class_middles(UPPER)

@@ -57,9 +57,9 @@ def held_to_exposures(problem: Problem, oracle: Oracle, counts: Release) -> Prob
 def _moments_seen(look: Release, end: float, most: float) -> tuple[float, float] | None:
     """Return the mean of exposures held to ``most``, and the variance of logarithms, were these normal."""
     mean, square = mean_seen(look, end, most), mean_seen(look, end, most, power=2.0)
-    if mean is None:
+    if mean is None or square is None:
         return None
-    return mean, 0.0 if square is None else max(math.log(square / mean**2), 0.0)
+    return mean, max(math.log(square / mean**2), 0.0)
 
 
 def mean_seen(look: Release, end: float, most: float, power: float = 1.0) -> float | None:
@@ -75,10 +75,9 @@ def mean_seen(look: Release, end: float, most: float, power: float = 1.0) -> flo
     if seen is None:
         return None
     numbers = class_middles(end)[: seen.number]
-    shares = look.value[: seen.number] / counting_part(look.value, look.sd)
     held = np.minimum(numbers, most) ** power
-    found, error = float(shares @ held), look.sd * float(np.linalg.norm(held))
-    return found if found > _CLEAR * error else None
+    found, error = float(look.value[: seen.number] @ held), look.sd * float(np.linalg.norm(held))
+    return found / counting_part(look.value, look.sd) if found > _CLEAR * error else None
 
 
 def _expected_within(bound: float) -> float:
