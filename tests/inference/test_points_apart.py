@@ -147,7 +147,10 @@ def test_coefficients_of_rare_levels_are_held_to_their_average():
 @pytest.mark.parametrize("turned", [False, True])
 @pytest.mark.parametrize("name", LOSSES)
 def test_beside_levels_numbers_are_straightened_as_without_them(name, turned):
-    """In whatever coordinates: the level is a part of the constant, with the coefficient that points have."""
+    """In whatever coordinates: the level is a part of the constant, with the coefficient that points have.
+
+    Its own coefficient stays, also where the level goes with a number.
+    """
     rng = np.random.default_rng(4)
     loss = LOSSES[name][0]
     points = TRUTH[name] + 0.35 * rng.normal(size=(6, 3))
@@ -187,6 +190,10 @@ def test_beside_levels_numbers_are_straightened_as_without_them(name, turned):
     long = replace(solution, problem=replace(solution.problem, norm_bound=1e4))
     expected = straightened(replace(estimate, theta=theta), long, center, CLEAR).theta - theta
     np.testing.assert_allclose(basis @ (found.theta - start.theta), [*expected, 0.0], rtol=1e-6, atol=1e-9)
+    second[1, 3] = second[3, 1] = second[1, 3] + 0.2
+    beside = replace(beside, moments=lambda: Moments(0.7 * basis.T @ second @ basis, np.zeros((4, 4))))
+    move = basis @ (straightened(start, beside, wide(center, level), clear).theta - start.theta)
+    assert abs(move[3]) < 1e-9 < 1e-3 < np.abs(move[:3]).max()
 
 
 @pytest.mark.statistical
