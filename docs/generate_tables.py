@@ -639,6 +639,25 @@ def exposures() -> str:
     return table(header, body)
 
 
+def unlike_tails() -> str:
+    """Return how often intervals are finite and wrong where tails, or means, are not alike in all rows."""
+    body = [
+        [
+            row["table"],
+            f"{int(row['n']):,}",
+            row["epsilon"] + (", pure" if float(row["delta"]) == 0.0 else ""),
+            row["solver"],
+            _percent(row["intercept_wrong"]),
+            _percent(row["other_wrong"]),
+            _percent(row["infinite"]),
+            row["width"],
+        ]
+        for row in rows("experiments/results/unlike_tails.csv")
+    ]
+    header = ["table", "n", "ε", "solver", "wrong: intercept", "other", "infinite", "width: other"]
+    return table(header, body)
+
+
 def rare_classes() -> str:
     """Return coverage and width of intervals of several classes, of which one may be rare."""
     body = [
@@ -1410,6 +1429,7 @@ PAGES: dict[str, dict[str, Callable[[], str]]] = {
         "exposures": exposures,
         "many_columns": many_columns,
         "few_columns": few_columns,
+        "unlike_tails": unlike_tails,
         "private_number": private_number,
         "few_in_a_level": few_in_a_level,
         "generous_bounds": generous_bounds,
