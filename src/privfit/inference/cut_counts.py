@@ -63,8 +63,8 @@ def with_cuts(solution: Solution, found: Found, meat: Drawn, releases: Sequence[
     middle, variance = float(mean @ theta), float(theta @ along)
     step = along / math.sqrt(max(variance, 1e-300))
     if problem.exposure is not None:
-        away, uneven = problem.exposure.bare
-        middle, variance = middle + away, variance + uneven
+        shift, uneven = problem.exposure.bare
+        middle, variance = middle + shift, variance + uneven
         along = _mean_of_counts(found.bread, constant) - mean
     missed = tail.more_than(log_normal_beyond(middle, variance, bound))
     away = max(math.log(bound) - middle, 0.0) / max(variance, 1.0 / max(tail.bent, _STRAIGHTEST))

@@ -94,7 +94,7 @@ def counts_kernel(count_bound: float) -> BlockKernel:
     Classes are as those of norms, up to ``count_bound``: the last is open, and counts at the bound are in it;
     the first holds all that are smaller than the others'. Rows of weight 0 are in none.
     """
-    return _rising_kernel(lambda block: block.y, count_bound)
+    return _rising_kernel(lambda block, rows: block.y[rows], count_bound)
 
 
 def exposures_kernel(center: float, most: float) -> BlockKernel:
@@ -103,22 +103,22 @@ def exposures_kernel(center: float, most: float) -> BlockKernel:
     Classes are those of counts up to ``most``.
     """
 
-    def exposures(block: Block | CodedBlock) -> FloatArray:
-        offset = np.zeros(block.y.size) if block.offset is None else block.offset
+    def exposures(block: Block | CodedBlock, rows: slice) -> FloatArray:
+        offset = np.zeros(block.y[rows].size) if block.offset is None else block.offset[rows]
         with np.errstate(over="ignore"):
             return np.minimum(np.exp(offset + center), most)
 
     return _rising_kernel(exposures, most)
 
 
-def _rising_kernel(values: Callable[[Block | CodedBlock], FloatArray], most: float) -> BlockKernel:
+def _rising_kernel(values: Callable[[Block | CodedBlock, slice], FloatArray], most: float) -> BlockKernel:
     """Count rows by values of at least 0 in classes up to ``most``."""
     first = most * 2.0 ** (-(NORM_CLASSES - 1) / NORMS_A_DOUBLING)
 
     def kernel(block: Block | CodedBlock, out: FloatArray) -> None:
         for chunk, rows in enumerate(chunk_rows(0, out.shape[0])):
             usable = block.influence[rows] > 0.0
-            order = NORMS_A_DOUBLING * np.log2(np.maximum(values(block)[rows][usable] / first, 0.5))
+            order = NORMS_A_DOUBLING * np.log2(np.maximum(values(block, rows)[usable] / first, 0.5))
             _count(np.ceil(order).astype(np.int64), block.share[rows][usable], out[chunk])
 
     return CodedKernel(kernel)
