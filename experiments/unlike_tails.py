@@ -27,6 +27,7 @@ import numpy as np
 
 import privfit as pf
 from privfit.solvers import WhitenedGradientDescent
+from rare_levels import compared
 from resumable import filled_by_command
 
 RESULTS = Path(__file__).parent / "results" / "unlike_tails.csv"
@@ -122,22 +123,21 @@ def truth(table: str) -> np.ndarray:
 def cell(arguments: tuple[str, int, float, float, str, int]) -> dict[str, object]:
     """Return a row of the table."""
     table, n, epsilon, delta, solver, repetitions = arguments
-    low, high, plain = [], [], []
-    for seed in range(repetitions):
-        rows = TABLES[table][0](np.random.default_rng(seed), n)
-        private = {"epsilon": epsilon, "delta": delta, "random_state": seed} | OPTIONS[solver]
-        ends = fitted(table, rows, **private).conf_int().to_numpy()
-        low.append(ends[:, 0])
-        high.append(ends[:, 1])
-        plain.append(np.ptp(fitted(table, rows, solver="non-private").conf_int().to_numpy(), axis=1))
-    bottom, top = np.array(low), np.array(high)
-    finite = np.isfinite(top - bottom)
-    wrong = finite & ((truth(table) < bottom) | (truth(table) > top))
+    tables = [TABLES[table][0](np.random.default_rng(seed), n) for seed in range(repetitions)]
+
+    def intervals(seed: int, **options: object) -> np.ndarray:
+        return fitted(table, tables[seed], random_state=seed, **options).conf_int().to_numpy()
+
+    private = {"epsilon": epsilon, "delta": delta} | OPTIONS[solver]
+    found = [intervals(seed, **private) for seed in range(repetitions)]
+    plain = [intervals(seed, solver="non-private") for seed in range(repetitions)]
+    finite, held, width = compared(found, plain, truth(table))
+    wrong = finite & ~held
     return dict(zip(FIELDS, arguments, strict=False)) | {
         "intercept_wrong": f"{wrong[:, 0].mean():.2f}",
         "other_wrong": f"{wrong[:, 1].mean():.2f}",
         "infinite": f"{1.0 - finite.mean():.2f}",
-        "width": f"{np.median((top - bottom)[:, 1] / np.array(plain)[:, 1]):.2f}",
+        "width": f"{width[1]:.2f}",
     }
 
 

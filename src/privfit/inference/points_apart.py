@@ -115,7 +115,7 @@ class _Rows:
     def hessian(self, at: FloatArray) -> FloatArray:
         """Return the mean of ``w f'(x't) x x'`` at a parameter (q,), shape (q, q)."""
         rows, curved = self._along(at, self.loss.functions.curvature)
-        step = self._step(at)
+        step = self._step(self.numbers(at))
         return (rows.T * curved) @ rows + float(curved.sum()) * (self.covariance - np.outer(step, step))
 
     def numbers(self, at: FloatArray) -> FloatArray:
@@ -137,14 +137,14 @@ class _Rows:
     def _along(self, at: FloatArray, function: Any) -> tuple[FloatArray, FloatArray]:
         """Return mean rows by their predictors, (n, q), and a function of these times their weights, (n,)."""
         (nodes,), chance = normal_nodes(1)
-        step, numbers = self._step(at), self.numbers(at)
+        numbers = self.numbers(at)
+        step = self._step(numbers)
         rows = self.mean + nodes[:, None] * step
         predictors = rows @ numbers + float(self.mean @ self.alone @ (self.levels @ self.start))
         counting = chance * row_weights(rows, self.covariance, step, self.norm_bound)
         return rows, counting * evaluate(function, 0.0, predictors, s=1.0, loss=self.loss)
 
-    def _step(self, at: FloatArray) -> FloatArray:
+    def _step(self, numbers: FloatArray) -> FloatArray:
         """Return by what rows move while their linear predictor does by a standard deviation, (q,)."""
-        numbers = self.numbers(at)
         along: FloatArray = self.covariance @ numbers
         return along / math.sqrt(max(float(numbers @ along), 1e-300))

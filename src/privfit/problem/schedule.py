@@ -1,7 +1,7 @@
 """Turn shares of a budget into planned releases."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from functools import lru_cache
 
@@ -18,6 +18,13 @@ def planned_release(problem: Problem, kind: ReleaseKind, allowance: Allowance) -
     """Return one noisy mean that costs ``allowance``; without noise where that has no limit."""
     query = problem.query(kind)
     return planned_noise(kind, query.size, problem.sensitivity(kind, pure=allowance.pure), allowance)
+
+
+def planned_releases(
+    problem: Problem, kinds: Iterable[ReleaseKind], allowances: Iterable[Allowance]
+) -> tuple[PlannedRelease, ...]:
+    """Return one noisy mean of each kind, for its allowance."""
+    return tuple(planned_release(problem, kind, one) for kind, one in zip(kinds, allowances, strict=True))
 
 
 def planned_noise(kind: ReleaseKind, size: int, sensitivity: float, allowance: Allowance) -> PlannedRelease:

@@ -9,8 +9,7 @@ from scipy.special import ndtr
 
 from privfit._checks import FloatArray
 from privfit.problem.plan import Release
-from privfit.problem.share_kernels import NORM_CLASSES, NORMS_A_DOUBLING
-from privfit.solvers.histogram import largest_seen
+from privfit.solvers.histogram import class_edges, largest_seen
 
 _STEEP = np.linspace(1.0, 12.0, 34)
 """Slopes, downwards, of the logarithm of a density in that of the count, where noise begins to hide it."""
@@ -180,7 +179,7 @@ def _classes(declared: float, *, whole: bool) -> tuple[FloatArray, FloatArray, N
 
     The width of a class of whole numbers is how many there are.
     """
-    edges = declared * 2.0 ** (np.arange(-NORM_CLASSES, 0) / NORMS_A_DOUBLING)
+    edges = class_edges(declared)[:-1]
     if whole:
         first = np.ceil(edges * (1.0 - 1e-12))
         widths = np.diff(first)

@@ -1,16 +1,13 @@
 """How large counts are: a bound that none comes near is lowered to what a look at them shows."""
 
 import math
-from collections.abc import Mapping, Sequence
 
 import numpy as np
 
 from privfit.losses import Poisson
-from privfit.privacy.allowance import Allowance
 from privfit.problem.objective import Problem
 from privfit.problem.oracle import Oracle
-from privfit.problem.plan import PlannedRelease, Release, ReleaseKind
-from privfit.problem.schedule import planned_release
+from privfit.problem.plan import Release, ReleaseKind
 from privfit.solvers.base import with_loss
 from privfit.solvers.exposures import held_to_exposures
 from privfit.solvers.histogram import largest_seen
@@ -74,16 +71,10 @@ def count_looks(problem: Problem, share: float) -> dict[ReleaseKind, float]:
     """Return the looks that `held_to_counts` takes, by the part of a solver's budget of the first."""
     if not isinstance(problem.loss, Poisson):
         return {}
-    return (
-        {"counts": share} if problem.exposure is None else {"counts": share, "exposures": _EXPOSURES * share}
-    )
-
-
-def planned_looks(
-    problem: Problem, looks: Mapping[ReleaseKind, float], parts: Sequence[Allowance]
-) -> list[PlannedRelease]:
-    """Plan looks, each for its part of the budget."""
-    return [planned_release(problem, kind, part) for kind, part in zip(looks, parts, strict=True)]
+    looks: dict[ReleaseKind, float] = {"counts": share}
+    if problem.exposure is not None:
+        looks["exposures"] = _EXPOSURES * share
+    return looks
 
 
 def held_to_counts(problem: Problem, oracle: Oracle) -> Problem:

@@ -11,7 +11,7 @@ from privfit.privacy.allowance import Allowance
 from privfit.problem.objective import Problem
 from privfit.problem.oracle import Oracle
 from privfit.problem.plan import PlannedRelease, ReleaseKind
-from privfit.problem.schedule import growing_shares, planned_release, signal_of
+from privfit.problem.schedule import growing_shares, planned_release, planned_releases, signal_of
 from privfit.solvers.base import (
     AbstractSolver,
     Seen,
@@ -21,7 +21,7 @@ from privfit.solvers.base import (
     with_loss,
 )
 from privfit.solvers.combination import OFF, OFF_WHERE_CURVED, combined, later_half
-from privfit.solvers.counts import count_looks, held_to_counts, planned_looks, share_to_see
+from privfit.solvers.counts import count_looks, held_to_counts, share_to_see
 from privfit.solvers.curvature import SMALLEST_PART
 from privfit.solvers.geometry import ROOM, Marginals, planned_geometry, released_geometry, whitened
 from privfit.solvers.hessian_model import HessianModel, limited
@@ -151,7 +151,7 @@ class EmpiricalBayesDescent(AbstractSolver):
         for_marginals, for_norms, for_moment, *parts = left
         final = whitened(problem, None)
         return (
-            *planned_looks(problem, counts, for_counts),
+            *planned_releases(problem, counts, for_counts),
             *planned_geometry(
                 problem, for_marginals=for_marginals, for_norms=for_norms, for_moment=for_moment
             ),

@@ -86,10 +86,19 @@ def upper_edge(number: int) -> float:
     return math.inf if number == NORM_CLASSES else 2.0 ** (number / NORMS_A_DOUBLING)
 
 
+def class_edges(end: float) -> FloatArray:
+    """Return the edges of the classes of counts or exposures up to ``end``, one more than there are.
+
+    Smaller numbers than the first edge are in the first class, too.
+    """
+    return end * 2.0 ** (np.arange(-NORM_CLASSES, 1) / NORMS_A_DOUBLING)
+
+
 def class_middles(end: float) -> FloatArray:
-    """Return the middles of the classes of counts or exposures up to ``end``."""
-    edges = end * 2.0 ** (np.arange(1 - NORM_CLASSES, 1) / NORMS_A_DOUBLING)
-    return 0.5 * (edges + np.concatenate([[0.0], edges[:-1]]))
+    """Return the middles of the classes of counts or exposures up to ``end``, of the first from 0 on."""
+    edges = class_edges(end)
+    edges[0] = 0.0
+    return 0.5 * (edges[1:] + edges[:-1])
 
 
 def largest_seen(release: Release) -> Edge | None:

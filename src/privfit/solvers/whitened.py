@@ -12,7 +12,7 @@ from privfit.privacy.allowance import Allowance
 from privfit.problem.objective import Problem
 from privfit.problem.oracle import Oracle
 from privfit.problem.plan import PlannedRelease
-from privfit.problem.schedule import held_to, planned_release, signal_of
+from privfit.problem.schedule import held_to, planned_release, planned_releases, signal_of
 from privfit.solvers.base import (
     AbstractSolver,
     MatrixShares,
@@ -23,7 +23,7 @@ from privfit.solvers.base import (
     precision_average,
     take_step,
 )
-from privfit.solvers.counts import count_looks, held_to_counts, look_share, moment_share, planned_looks
+from privfit.solvers.counts import count_looks, held_to_counts, look_share, moment_share
 from privfit.solvers.course import Course, Matrices, usual_growth
 from privfit.solvers.far_levels import Levels, at_bounds, led_to_levels
 from privfit.solvers.geometry import farthest, planned_geometry, released_geometry
@@ -160,7 +160,7 @@ class WhitenedGradientDescent(AbstractSolver):
         for_hessians, for_steps = others[: len(hessians)], others[len(hessians) :]
         final = self.final_problem(problem, ())
         return (
-            *planned_looks(problem, counts, for_counts),
+            *planned_releases(problem, counts, for_counts),
             *planned_geometry(
                 problem, for_marginals=for_marginals, for_norms=for_norms, for_moment=for_moment
             ),

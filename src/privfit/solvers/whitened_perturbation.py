@@ -14,7 +14,7 @@ from privfit.privacy.allowance import Allowance
 from privfit.problem.objective import Problem
 from privfit.problem.oracle import Oracle
 from privfit.problem.plan import PlannedRelease, Release
-from privfit.problem.schedule import planned_release
+from privfit.problem.schedule import planned_release, planned_releases
 from privfit.procedures.landscape import Landscape, fully_penalised
 from privfit.procedures.objective_perturbation import PerturbedObjective, calibrate_spread, settled
 from privfit.solvers.base import AbstractSolver, Moments, Solution, Step
@@ -137,7 +137,7 @@ class WhitenedObjectivePerturbation(AbstractSolver):
         final = self.final_problem(problem, ())
         return (
             planned_release(problem, "second_moment", for_moment),
-            *(planned_release(problem, kind, one) for (kind, _), one in zip(looks, for_looks, strict=True)),
+            *planned_releases(problem, (kind for kind, _ in looks), for_looks),
             self.procedure(final, for_point.amount).planned(final),
         )
 
