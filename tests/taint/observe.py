@@ -49,27 +49,31 @@ def watched():
 @contextmanager
 def rows_of_fits(monkeypatch):
     """Collect weak references to all arrays of encoded rows."""
-    references, made, turned = [], ArraySource.__init__, ArraySource.reweighted
+    references, made = [], ArraySource.__init__
 
     def note(source):
         block = source._block
         rows = (block.x,) if isinstance(block.x, np.ndarray) else (block.x.numbers, block.x.codes)
-        caps = () if block.caps is None else (block.caps,)
-        arrays = (*rows, block.y, block.weight, *(block.parts or ()), *caps)
+        others = [one for one in (block.caps, block.offset) if one is not None]
+        arrays = (*rows, block.y, block.weight, *(block.parts or ()), *others)
         references.extend(weakref.ref(array) for array in arrays)
 
     def noted(source, *args, **kwargs):
         made(source, *args, **kwargs)
         note(source)
 
-    def reweighted(source, *args, **kwargs):
-        other = turned(source, *args, **kwargs)
-        note(other)
-        return other
+    def noting(change):
+        def changed(source, *args, **kwargs):
+            other = change(source, *args, **kwargs)
+            note(other)
+            return other
+
+        return changed
 
     with monkeypatch.context() as patch:
         patch.setattr(ArraySource, "__init__", noted)
-        patch.setattr(ArraySource, "reweighted", reweighted)
+        for name in ("reweighted", "exposed"):
+            patch.setattr(ArraySource, name, noting(getattr(ArraySource, name)))
         yield references
 
 

@@ -65,3 +65,13 @@ def frame(variant):
         for cells in columns.values():
             del cells[ROW]
     return columns
+
+
+def exposed(variant):
+    """Return the columns of `frame` and exposures of counts, in the same variants."""
+    years = np.random.default_rng(8).uniform(0.1, 2.0, N).tolist()
+    if variant == 1:
+        years[ROW] = 1e9
+    if variant == 2:
+        del years[ROW]
+    return frame(variant) | {"years": years}

@@ -14,9 +14,9 @@ from privfit.problem.oracle import Oracle
 from privfit.solvers import BY_NAME
 from tests.test_compatibility import table as compatibility
 
-from .mask import Masking, mask
+from .mask import Masking, Showing, mask
 from .observe import differences, observe
-from .tables import ROW, SCHEMA, N, arrays, frame, people
+from .tables import ROW, SCHEMA, N, arrays, exposed, frame, people
 
 BUDGETS = {"pure": pf.Budget(2.0), "pair": pf.Budget(2.0, 1e-6), "gdp": pf.Budget.gdp(0.5)}
 
@@ -117,6 +117,25 @@ def test_formulas_keep_nothing_of_a_row(monkeypatch, name, relation):
     options = {"schema": SCHEMA, "relation": relation, "n_rows": N if relation == "add_remove" else None}
     variants = (0, 1) if relation == "replace" else (0, 2)
     assert_no_difference(monkeypatch, lambda v: function(formula, frame(v), **options), variants)
+
+
+@pytest.mark.parametrize("relation", ["replace", "add_remove"])
+@pytest.mark.parametrize("budget", [pf.Budget(50.0), pf.Budget(200.0, 1e-6)], ids=["pure", "pair"])
+@pytest.mark.parametrize("inference", [True, False])
+def test_fits_keep_nothing_of_an_exposure(monkeypatch, relation, budget, inference):
+    """Where looks show something, so that exposures are held."""
+    schema = SCHEMA | {"years": {"type": "numeric", "lower": 0, "upper": 2}}
+    options = {"schema": schema, "exposure": "years", "relation": relation, "budget": budget}
+    options |= {"inference": inference, "n_rows": N if relation == "add_remove" else None}
+    held, hold = [], Oracle.hold_exposures
+    monkeypatch.setattr(Oracle, "hold_exposures", lambda oracle, known: held.append(1) or hold(oracle, known))
+    variants = (0, 1) if relation == "replace" else (0, 2)
+
+    def make(variant):
+        return pf.poisson("count ~ a + C(b)", exposed(variant), **options)
+
+    assert_no_difference(monkeypatch, make, variants, Showing)
+    assert len(held) == 3
 
 
 @pytest.mark.parametrize("relation", ["replace", "add_remove"])
