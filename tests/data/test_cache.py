@@ -232,7 +232,17 @@ def test_a_cache_of_another_version_is_made_anew(tmp_path, monkeypatch):
     assert len(list(folder.iterdir())) == 2
 
 
-@pytest.mark.parametrize("harm", ["flip", "cut", "facts", "gone"])
+@pytest.mark.parametrize("inside", ["", "kept", "deep/kept"])
+def test_a_cache_within_the_data_is_refused(tmp_path, inside):
+    """Later fits would take its files for data."""
+    data = tmp_path / "visits"
+    data.mkdir()
+    with pytest.raises(InvalidArgument, match="within the data"):
+        pf.RowCache(data, folder=data / inside)
+    pf.RowCache(data, folder=tmp_path / "visits-kept")
+
+
+@pytest.mark.parametrize("harm", ["flip", "cut", "facts", "fewer rows", "no facts", "gone"])
 @pytest.mark.parametrize("name", Parts.ALL)
 def test_a_damaged_cache_is_made_anew(harm, name, tmp_path):
     path, folder = write(frame(400), tmp_path / "rows.csv"), tmp_path / "kept"
@@ -248,6 +258,11 @@ def test_a_damaged_cache_is_made_anew(harm, name, tmp_path):
         os.truncate(file, file.stat().st_size - 1)
     elif harm == "facts":
         (place / "facts.json").write_text(json.dumps({"n_rows": 400}))
+    elif harm == "fewer rows":
+        facts = place / "facts.json"
+        facts.write_text(facts.read_text().replace('"n_rows": 400', '"n_rows": 40'))
+    elif harm == "no facts":
+        (place / "facts.json").write_text("null")
     else:
         file.unlink()
     assert not verified(place)

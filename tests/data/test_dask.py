@@ -357,7 +357,8 @@ def test_estimators_take_frames_and_arrays():
         pf.LogisticRegression(schema=SCHEMA, random_state=3).fit(rows)
         for rows in (data, dd.from_pandas(data, npartitions=3))
     ]
-    np.testing.assert_allclose(fits[0].coef_, fits[1].coef_, rtol=1e-10)
+    # a sum may be rounded to the next multiple of the grid that its noise is on
+    np.testing.assert_allclose(fits[0].coef_, fits[1].coef_, rtol=1e-10, atol=1e-9)
 
 
 def test_partitions_are_predicted_where_they_lie():

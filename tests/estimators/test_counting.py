@@ -7,10 +7,11 @@ from privfit.data.declarations import NumericColumn
 from privfit.data.shares import ShareRule
 from privfit.errors import InvalidArgument
 from privfit.estimators.assumptions import Assumptions
-from privfit.estimators.counting import counted, counting_in_words, stand_in_rule
+from privfit.estimators.counting import counted, counting_in_words, sampling_part, stand_in_rule
 
 WEIGHTS = ("wt", NumericColumn(0.0, 8.0, weight=True))
 BOTH = ShareRule("pid", 4, WEIGHTS)
+ALIKE = "; these rows alike, for which intervals are longest: intraclass says how alike they are"
 LEAST = ", at which noise is least: "
 
 
@@ -63,7 +64,12 @@ def test_they_are_units_of_one_row_each():
         (
             ShareRule("pid", 2),
             {},
-            f"; 2 rows for each value of pid{LEAST}mean_rows says how many there are on average",
+            f"; 2 rows for each value of pid{LEAST}mean_rows says how many there are on average{ALIKE}",
+        ),
+        (
+            ShareRule("pid", 3),
+            {"mean_rows": 2.0, "intraclass": 0.25},
+            "; 2 rows for each value of pid; an intraclass correlation of 0.25",
         ),
         (
             ShareRule(weights=WEIGHTS),
@@ -74,12 +80,39 @@ def test_they_are_units_of_one_row_each():
         (
             BOTH,
             {"mean_weight": 6.5, "mean_rows": 1.5},
-            "; survey weights of 6.5, of at most 8; 1.5 rows for each value of pid",
+            f"; survey weights of 6.5, of at most 8; 1.5 rows for each value of pid{ALIKE}",
         ),
     ],
 )
 def test_what_is_assumed_is_said(rule, guesses, words):
     assert counting_in_words(rule, Assumptions(**guesses)) == words
+
+
+@pytest.mark.parametrize(
+    ("rule", "guesses", "wanted"),
+    [
+        (ShareRule(), {}, 1.0),
+        (ShareRule("pid"), {}, 1.0),
+        (ShareRule("pid", 4), {}, 1.0),
+        (ShareRule("pid", 4), {"intraclass": 1.0}, 1.0),
+        (ShareRule("pid", 4), {"intraclass": 0.0}, 0.25),
+        (ShareRule("pid", 4), {"intraclass": 0.2}, 0.4),
+        (ShareRule("pid", 4), {"intraclass": 0.2, "mean_rows": 2.0}, 0.6),
+        (ShareRule("pid", 4), {"intraclass": 0.2, "mean_rows": 9.0}, 0.4),
+        (BOTH, {"intraclass": 0.0, "mean_rows": 2.0}, 0.5),
+    ],
+)
+def test_rows_of_a_unit_that_are_not_alike_say_more(rule, guesses, wanted):
+    assert sampling_part(rule, Assumptions(**guesses)) == pytest.approx(wanted)
+
+
+@pytest.mark.parametrize("rule", [ShareRule(), ShareRule("pid"), ShareRule(weights=WEIGHTS)])
+def test_rows_of_no_unit_have_no_correlation(rule):
+    with pytest.raises(InvalidArgument, match="intraclass goes with units of several rows"):
+        sampling_part(rule, Assumptions(intraclass=0.5))
+    for given in (-0.1, 1.1):
+        with pytest.raises(InvalidArgument, match="intraclass"):
+            Assumptions(intraclass=given)
 
 
 @pytest.mark.parametrize(

@@ -202,9 +202,13 @@ def test_an_account_that_cannot_pay_for_the_fit_pays_for_no_look(rows, tmp_path)
     ledger = pf.Ledger(tmp_path / "account.db")
     ledger.grant("people", pf.Budget(1.0, 1e-6))
     options = {"epsilon": 2.0, "scale": PRIVATE, "ledger": ledger, "dataset": "people"}
-    with pytest.raises(pf.BudgetExceeded):
+    with pytest.raises(pf.BudgetExceeded) as refused:
         pf.LogisticRegression(**options).fit(rows["x"], rows["binary"])
     assert ledger.export()["reservations"] == []
+    spent = str(refused.value).split("of which was spent: ")[1].split(". ")[0]
+    with pytest.raises(pf.BudgetExceeded) as too_much:
+        pf.LogisticRegression(epsilon=2.0, ledger=ledger, dataset="people").fit(rows["x"], rows["binary"])
+    assert f"of which was spent: {spent}" in str(too_much.value)
 
 
 def test_a_column_that_noise_hides_is_named(rows):

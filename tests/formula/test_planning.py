@@ -829,11 +829,52 @@ def test_a_plan_expects_rows_to_count_as_is_assumed():
         "survey weights of 4, their bound, at which noise is least: mean_weight" in plan(2, "wt").assumptions
     )
     assert plan(2, "wt").assumptions.endswith(
-        "at which noise is least: mean_rows says how many there are on average"
+        "at which noise is least: mean_rows says how many there are on average; these rows alike, for which "
+        "intervals are longest: intraclass says how alike they are"
     )
-    assert both.assumptions.endswith("; survey weights of 3.2, of at most 4; 2.5 rows for each value of pid")
+    assert "; survey weights of 3.2, of at most 4; 2.5 rows for each value of pid; " in both.assumptions
     assert "weights" not in full.assumptions
     assert "rows for each" not in full.assumptions
+
+
+@pytest.mark.usefixtures("few_rehearsals")
+def test_a_plan_expects_less_of_sampling_where_rows_of_a_unit_are_not_alike():
+    def plan(**guesses):
+        assumed = Assumptions(residual_sd=1.0, **guesses)
+        return pf.plan("pay ~ age", n=4000, **WEIGHED, rows_per_unit=5, assumptions=assumed)
+
+    alike, apart = plan(), plan(intraclass=0.25)
+    assert apart.assumptions.endswith("; an intraclass correlation of 0.25")
+    np.testing.assert_allclose(apart.table()["noise"], alike.table()["noise"])
+    np.testing.assert_allclose(apart.table()["sampling"], np.sqrt(0.4) * alike.table()["sampling"])
+    assert (apart.table()["width"] < alike.table()["width"]).all()
+    with pytest.raises(InvalidArgument, match="intraclass goes with units of several rows"):
+        pf.plan("pay ~ age", n=4000, **WEIGHED, assumptions=Assumptions(residual_sd=1.0, intraclass=0.0))
+
+
+@pytest.mark.statistical
+def test_plans_of_people_with_several_rows_are_what_fits_of_them_report():
+    """Rows of a person that have nothing in common, and rows that are the same, within 15 %."""
+    kinds = {name: WEIGHED["schema"][name] for name in ("age", "pay", "pid")}
+    for intraclass in (0.0, 1.0):
+        widths = []
+        for seed in range(6):
+            pid = np.repeat(np.arange(4000), 4)
+            n, drawn = (4000 if intraclass else 16_000), np.random.default_rng(seed)
+            age = drawn.normal(50.0, 10.0, n).clip(20.0, 80.0)
+            pay = 0.02 * (age - 50.0) + drawn.normal(size=n)
+            if intraclass:
+                age, pay = np.repeat(age, 4), np.repeat(pay, 4)
+            fit = pf.ols(
+                "pay ~ age", {"age": age, "pay": pay, "pid": pid}, schema=kinds, unit="pid",
+                rows_per_unit=4, epsilon=4.0, random_state=seed,
+            )  # fmt: skip
+            widths.append(np.ptp(fit.conf_int().to_numpy(), axis=1))
+        planned = pf.plan(
+            "pay ~ age", n=4000, model="ols", schema=kinds, unit="pid", rows_per_unit=4, epsilon=4.0,
+            assumptions=Assumptions(residual_sd=1.0, signal=0.2, intraclass=intraclass),
+        )  # fmt: skip
+        np.testing.assert_allclose(planned.table()["width"], np.median(widths, axis=0), rtol=0.15)
 
 
 @pytest.mark.usefixtures("few_rehearsals")

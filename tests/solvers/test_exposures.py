@@ -17,8 +17,8 @@ from privfit.problem.plan import Plan, PlannedRelease, Release
 from privfit.problem.schedule import planned_release
 from privfit.problem.share_kernels import NORM_CLASSES
 from privfit.solvers.counts import count_looks, held_to_counts
-from privfit.solvers.exposures import held_to_exposures, mean_seen
-from privfit.solvers.histogram import class_middles
+from privfit.solvers.exposures import held_to_exposures
+from privfit.solvers.histogram import class_middles, mean_seen
 from tests.solvers.simulated import problem_for
 
 UPPER, DECLARED = 10.0, 64.0

@@ -15,6 +15,7 @@ from privfit.solvers.histogram import (
     smoothed_out,
     spread_out,
     upper_edge,
+    with_certain,
 )
 
 CLASSES, HOLDING, NOISE = 21, 8, 0.01
@@ -52,6 +53,20 @@ def test_classes_are_gone_through_from_where_the_share_beyond_is_clearest():
     """Of 0.05 in all, which four classes of noise hide, the last shows by itself that it holds rows."""
     assert last_seen(np.array([0.0, 0.0, 0.0, 0.05]), 0.01) == (4, 0.0)
     assert last_seen(np.array([0.0, 0.0, 0.0, 0.02]), 0.01) is None
+
+
+def test_few_values_far_beyond_all_others_are_seen_where_noise_certainly_has_not_made_them():
+    shares = np.zeros(12)
+    shares[0] = 0.9
+    assert last_seen(shares, 0.01) == (1, pytest.approx(0.03 * 11**0.5))
+    shares[9] = 0.0399
+    assert with_certain(last_seen(shares, 0.01), shares, 0.01) == last_seen(shares, 0.01)
+    shares[9] = 0.0401
+    assert with_certain(last_seen(shares, 0.01), shares, 0.01) == (10, pytest.approx(0.03 * 2**0.5))
+    shares[11] = 0.05
+    assert with_certain(last_seen(shares, 0.01), shares, 0.01) == (12, 0.0)
+    assert with_certain((12, 0.0), shares, 0.01) == (12, 0.0)
+    assert with_certain(None, shares, 0.01) is None
 
 
 def largest(first, noise):

@@ -2,6 +2,7 @@
 
 import math
 from dataclasses import replace
+from functools import cache
 
 import numpy as np
 import pytest
@@ -12,29 +13,58 @@ from privfit.losses import Huber, Logistic, SmoothedQuantile, Squared
 from privfit.problem.share_kernels import SIDE_CLASSES
 from privfit.solvers.geometry import Marginals
 from privfit.solvers.residual_bounds import bounded_at, has_bound, held_to_spread, led_by_spread, widest
-from privfit.solvers.residuals import Residuals
+from privfit.solvers.residuals import EDGES, Residuals
 from privfit.solvers.response import MeanResponse
 from privfit.solvers.spacing import spacing
 from privfit.solvers.tails import tail_bound
 from privfit.solvers.widths import has_widths, led_by_quantile, narrowed_to, narrowest, recentred
 from tests.solvers.made_looks import FOUR, FRAME, UNIT, Made, look, problem_of, shares_of, single
+from tests.solvers.tails_by_hand import TailsByHand, beginning
 
 LEAST_SQUARES = Squared(1.0, adapts=True)
+
+
+SIZES = np.concatenate([[0.0], EDGES[:-1], [2.0]])
+
+
+@cache
+def tails(sizes, noise, total):
+    """Return the tails that shares by size allow; None where noise hides them."""
+    if beginning(sizes, noise, total) is None:
+        return None
+    return TailsByHand(sizes, noise, SIZES.tolist(), total=total)
+
+
+def one_side(seen, begin):
+    """Return by how much more of what is beyond is on one side, relative to that, with noise."""
+    far = [k for k in range(SIDE_CLASSES) if SIZES[k] >= begin]
+    above = sum(seen.shares[SIDE_CLASSES + k] for k in far)
+    below = sum(seen.shares[SIDE_CLASSES - 1 - k] for k in far)
+    noise = seen.noise * math.sqrt(2.0 * len(far))
+    return min((abs(above - below) + noise) / max(above + below, noise), 1.0)
 
 
 def wanted_bound(seen, n, mu, for_meat, p=1, *, blurred=False):
     """Return the bound on residuals that a look asks for, in its unit."""
     size, hidden = seen.largest
     each = 2.0 * math.sqrt(1.2 * p / n) / mu
+    unlike = tails(tuple(seen.sizes.tolist()), math.sqrt(2.0) * seen.noise, seen.total)
     one_sided = 1.0 if blurred else min(max(abs(seen.skewness) / 0.4, 0.15), 1.0)
-    allowed = 0.2 / (one_sided * math.sqrt(n))
+    even = (1.0 - one_sided) / 0.85
+    if unlike is not None:
+        one_sided = max(one_sided, one_side(seen, unlike.begin))
+
+    def error(bound):
+        return math.hypot(seen.spread, each * bound) / (one_sided * math.sqrt(n))
 
     def further(bound):
-        excess = allowed * math.hypot(seen.spread, each * bound)
+        excess = 0.2 * error(bound)
         return tail_bound(seen.usual_size, size, hidden, excess, heavier=0.5 if blurred else 0.65) - bound
 
-    tail = brentq(further, size, 1e6, xtol=1e-14) if further(size) > 0.0 else size
-    even = (1.0 - one_sided) / 0.85
+    alike = brentq(further, size, 1e6, xtol=1e-14) if further(size) > 0.0 else size
+    tail = most = max(alike, 0.75 * seen.spread / each)
+    if unlike is not None:
+        tail = min(unlike.bound(lambda bound: 0.1 * error(bound)), most)
     free = (0.25 / each) ** (1.0 - even) * min(0.25 / each, for_meat) ** even
     return max(size, tail, free * seen.spread)
 
@@ -66,13 +96,15 @@ def test_bounds_that_a_last_look_leaves(name, n, mu):
         loss, _ = bounded(release, n, mu, loss=Squared(left, adapts=True))
         assert loss.bound == pytest.approx(min(wanted, 1.0), rel=1e-6)
         assert loss.adapts
-    assert bounded(release, n, mu, loss=Squared(2.5, adapts=True), bound=2.0)[0].bound < 2.5
+    assert bounded(release, n, mu, loss=Squared(2.5, adapts=True), bound=2.0)[0].bound == pytest.approx(
+        min(2.0 * wanted, 2.5)
+    )
     far = bounded(release, n, mu, bound=1e6)[0].bound
-    assert far == pytest.approx(1e6 * wanted, rel=1e-6)
+    assert far == pytest.approx(1e6 * min(wanted, 1.0), rel=1e-6)
     of_four = UNIT * wanted_bound(Residuals.of(release), n, mu, math.sqrt(0.0015 * n * mu / 4.0), p=4)
     oracle = Made(release)
     found, _ = bounded_at(problem_of(LEAST_SQUARES, n, bound=1e6, p=4), oracle, FOUR, np.zeros(4), mu)
-    assert found.loss.bound == pytest.approx(1e6 * of_four, rel=1e-6)
+    assert found.loss.bound == pytest.approx(1e6 * min(of_four, 1.0), rel=1e-6)
 
 
 @pytest.mark.parametrize("name", LOOKS)
@@ -85,7 +117,7 @@ def test_long_rows_ask_for_the_bounds_of_a_smaller_budget(name):
         found, _ = bounded_at(problem_of(LEAST_SQUARES, n, bound=1e6, p=4), oracle, frame, np.zeros(4), mu)
         for_meat = math.sqrt(0.0015 * n * mu / 4.0) / longer
         wanted = UNIT * wanted_bound(Residuals.of(release), n, mu / longer, for_meat, p=4)
-        assert found.loss.bound == pytest.approx(1e6 * wanted, rel=1e-6)
+        assert found.loss.bound == pytest.approx(1e6 * min(wanted, 1.0), rel=1e-6)
         first = led(even, mu=mu, n=n, p=4, frame=frame)[0]
         at_first = UNIT * wanted_bound(Residuals.of(even), n, mu / longer, math.inf, p=4)
         assert first.bound == pytest.approx(min(at_first, 1.0), rel=1e-6)

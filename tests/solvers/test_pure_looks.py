@@ -12,8 +12,10 @@ from privfit.losses import Huber, Logistic, Multinomial, Poisson, SmoothedQuanti
 from privfit.losses.hinge import SmoothedHinge
 from privfit.losses.typical import USUAL_RESIDUAL
 from privfit.problem.plan import PlannedRelease, Release
+from privfit.problem.share_kernels import NORM_CLASSES
 from privfit.solvers.counts import held_to_counts
 from privfit.solvers.pure_looks import labels_seen, looks_planned, suited_to_looks
+from privfit.solvers.raised_counts import raised_alone
 from privfit.solvers.residual_bounds import held_to_range
 from privfit.solvers.residuals import Residuals
 from privfit.solvers.spacing import spacing
@@ -259,8 +261,16 @@ def test_looks_are_those_that_the_loss_asks_for(unit):
 class ShownCounts(Made):
     """An oracle with a look at counts."""
 
+    plan = SimpleNamespace(
+        solver_releases=[PlannedRelease("counts", 40, 1.0, math.inf, 1.0, epsilon=part) for part in EPSILONS]
+    )
+
     def remaining(self, kind):
         return int(kind == "counts")
+
+    @property
+    def released(self):
+        return self.looks
 
     def release(self, kind, at):
         assert kind == "counts"
@@ -268,11 +278,16 @@ class ShownCounts(Made):
 
 
 def test_a_look_at_counts_lowers_their_bound():
-    problem = problem_of(Poisson(math.log(100.0), 100))
-    shares = np.zeros(48)
-    shares[20] = 1.0
-    release = look(shares, 1e-3)
-    wanted = held_to_counts(problem, ShownCounts(release))
-    found, center = suited_to_looks(problem, ShownCounts(release), FRAME, unit=1.0)
+    problem = problem_of(Poisson(math.log(100.0), 100), bound=100.0)
+    shares = np.zeros(NORM_CLASSES)
+    shares[15], shares[34] = 0.988, 0.012
+    planned = PlannedRelease("counts", NORM_CLASSES, 1.0, 1.0, 2e-3)
+    release = Release(planned, np.zeros(1), shares)
+    signal = 8.0 * sum(EPSILONS) / math.sqrt(2.0)
+    looked = ShownCounts(release)
+    held = held_to_counts(problem, looked)
+    wanted = raised_alone(held, looked, signal)
+    assert wanted.loss.count_bound > held.loss.count_bound
+    found, center = suited_to_looks(problem, ShownCounts(release), FRAME, unit=8.0)
     assert found.loss == wanted.loss
     assert (found.loss.count_bound < 100, center) == (True, 0.0)

@@ -290,7 +290,7 @@ def test_a_heap_amid_the_rows_keeps_no_bound(table_of):
         assert shares.max() > 0.37
         fit = pf.ols("y ~ x", rows, schema=SCHEMA, epsilon=2.0, random_state=seed)
         exact = pf.ols("y ~ x", rows, schema=SCHEMA, solver="non-private").bse["x"]
-        lowered += "±" in fit.model and fit.bse["x"] < 5.0 * exact
+        lowered += "±" in fit.model and fit.bse["x"] < 10.0 * exact
     assert lowered >= 8
 
 

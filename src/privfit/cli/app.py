@@ -183,6 +183,7 @@ def plan(
     center: o.Center = None,
     mean_weight: o.MeanWeight = None,
     mean_rows: o.MeanRows = None,
+    intraclass: o.Intraclass = None,
     reference: o.Reference = None,
     sep: o.Separator = ",",
     no_header: o.NoHeader = False,
@@ -228,6 +229,7 @@ def plan(
         center=by_column(center, option="--center"),
         mean_weight=mean_weight,
         mean_rows=mean_rows,
+        intraclass=intraclass,
         reference=TextFile.of_reference(reference, sep, no_header=no_header, columns=columns),
     )
     from privfit.cli.plan import run_plan  # noqa: PLC0415 -- heavy

@@ -20,7 +20,7 @@ _SPELLED = re.compile(
     r"|assumptions=Assumptions\((?P<guess>\w+)=(?:\{'(?P<column>[^']*)': \.\.\.\}|\.\.\.)\)"
     r"|\A(sd|center|mean|reference)\b|\b(mean|residual_sd)=\Z"
     r"|\b(random_state|n_rows|rows_per_unit|residual_bound|smoothing_width|predictor_bound|scale_share|residual_sd"
-    r"|mean_weight|mean_rows)\b"
+    r"|mean_weight|mean_rows|intraclass)\b"
 )
 """Arguments of Python that options have another spelling for; what is quoted is a name and stays."""
 

@@ -289,6 +289,14 @@ MeanRows = Annotated[
         "--mean-rows", help="Guess of the mean number of rows of a person.", rich_help_panel="Assumptions"
     ),
 ]
+Intraclass = Annotated[
+    float | None,
+    typer.Option(
+        "--intraclass",
+        help="Guess of the intraclass correlation of a person's rows, 1 by default: all alike.",
+        rich_help_panel="Assumptions",
+    ),
+]
 PlanFile = Annotated[
     Path | None, typer.Option("--out", help="Write the plan as JSON.", rich_help_panel=_OUTPUT)
 ]

@@ -72,6 +72,7 @@ def run_plan(request: Request, target: TargetText, guesses: GuessesText, *, out:
             center=guesses.center,
             mean_weight=guesses.mean_weight,
             mean_rows=guesses.mean_rows,
+            intraclass=guesses.intraclass,
             reference=None if reference is None else read_table(reference),
         )
         planned = _planned(prepared.rehearsal(assumptions), prepared.options, target, level=request.level)

@@ -225,6 +225,7 @@ class GuessesText:
     center: dict[str, float] | None
     mean_weight: float | None
     mean_rows: float | None
+    intraclass: float | None
     reference: TextFile | None
 
 

@@ -25,7 +25,7 @@ from privfit.data.stores import AbstractRowStore, AbstractStoredRows
 from privfit.data.tables import Table
 from privfit.errors import InvalidArgument, SchemaError
 
-_ENCODING = 4
+_ENCODING = 5
 """Version of the files and of what encoders make of cells. Raise it whenever either changes."""
 
 _SIZES = BatchSizes(rows=1 << 15, text_bytes=1 << 22)
@@ -92,6 +92,9 @@ class RowCache(AbstractRowStore):
             raise InvalidArgument("path must be the path of a file or of a Parquet folder")
         if not isinstance(folder, str | os.PathLike | None):
             raise InvalidArgument("folder must be the path of a folder")
+        within = folder is not None and Path(folder).resolve().is_relative_to(Path(path).resolve())
+        if within and Path(path).is_dir():
+            raise InvalidArgument(f"folder {str(folder)!r} is within the data; keep the cache elsewhere")
         self._path, self._folder = Path(path), None if folder is None else Path(folder)
         self._storage: Storage = storage
         self._text = TextForm(columns, header, sep)

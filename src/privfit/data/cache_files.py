@@ -59,7 +59,7 @@ class Draft:
 
     def finish(self, facts: dict[str, Any]) -> None:
         """Write the facts about the files, and wait until all of it is on the disk."""
-        text = json.dumps({**facts, "checksums": self._checksums}).encode()
+        text = _sealed({**facts, "checksums": self._checksums}).encode()
         with _opened(self._folder / _FACTS) as stream:
             stream.write(text)
             _settle(stream)
@@ -119,7 +119,7 @@ def verified(place: Path) -> bool:
     try:
         checksums = read_facts(place)["checksums"]
         sound = all(_checksum(place / name) == checksums[name] for name in Parts.ALL)
-    except (OSError, ValueError, KeyError):
+    except (OSError, ValueError, KeyError, TypeError):
         sound = False
     if not sound:
         shutil.rmtree(place, ignore_errors=True)
@@ -127,8 +127,17 @@ def verified(place: Path) -> bool:
 
 
 def read_facts(place: Path) -> dict[str, Any]:
-    """Return the facts about the files of a cache."""
-    return json.loads((place / _FACTS).read_text())
+    """Return the facts about the files of a cache; `ValueError` if they are not as they were written."""
+    text = (place / _FACTS).read_text()
+    facts = json.loads(text)["facts"]
+    if _sealed(facts) != text:
+        raise ValueError("facts of a cache are damaged")
+    return facts
+
+
+def _sealed(facts: dict[str, Any]) -> str:
+    """Return facts as JSON that holds a checksum of them."""
+    return json.dumps({"facts": facts, "checksum": zlib.crc32(json.dumps(facts).encode())})
 
 
 def _opened(file: Path) -> BinaryIO:

@@ -75,6 +75,9 @@ class Assumptions:
         Mean survey weight, in its unit. Default: the bound, as if all counted in full.
     mean_rows : float, optional
         Mean number of rows of a privacy unit. Default: ``rows_per_unit``, as if all units counted in full.
+    intraclass : float, optional
+        Intraclass correlation of the scores of a unit's rows, in [0, 1]. Default: 1, as if they were alike,
+        for which intervals are longest.
     reference : frame, mapping or path, optional
         A public or synthetic table whose rows stand in for yours in place of ``spread``, ``sd``, ``center``,
         ``shares`` and ``correlation``. If it holds the response too, that is taken as it is.
@@ -91,6 +94,7 @@ class Assumptions:
     correlation: float = 0.0
     mean_weight: float | None = None
     mean_rows: float | None = None
+    intraclass: float | None = None
     reference: object = None
 
     def __post_init__(self) -> None:
@@ -104,6 +108,7 @@ class Assumptions:
                 )
         optional(in_range, 0.0, 10.0, signal=self.signal)
         optional(positive, residual_sd=self.residual_sd)
+        optional(in_range, 0.0, 1.0, closed="both", intraclass=self.intraclass)
         for name, value in (self.sd or {}).items():
             positive(**{f"sd of {name!r}": value})
         for name, value in (self.center or {}).items():

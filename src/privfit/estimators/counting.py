@@ -35,6 +35,31 @@ def stand_in_rule(rule: ShareRule, assumptions: Assumptions) -> ShareRule:
     return ShareRule(weights=(_WEIGHT, NumericColumn(0.0, 1.0 / share, weight=True)))
 
 
+def sampling_part(rule: ShareRule, assumptions: Assumptions) -> float:
+    """Return the sampling variance of units of several rows, relative to that of as many rows alike.
+
+    It is ``(1 + (k - 1) r) / k`` for k rows with an intraclass correlation r (Kish 1965, *Survey sampling*).
+
+    Parameters
+    ----------
+    rule : ShareRule
+        That of the fit.
+    assumptions : Assumptions
+
+    Raises
+    ------
+    InvalidArgument
+        If a correlation is assumed where there are no units of several rows.
+    """
+    given, several = assumptions.intraclass, rule.unit is not None and rule.rows_per_unit > 1
+    if not several:
+        if given is not None:
+            raise InvalidArgument("intraclass goes with units of several rows: name unit and rows_per_unit")
+        return 1.0
+    rows = min(_mean_rows(rule, assumptions), float(rule.rows_per_unit))
+    return 1.0 if given is None else (1.0 + (rows - 1.0) * given) / rows
+
+
 def counted(rule: ShareRule, n_rows: int) -> RowShares | None:
     """Return how stand-in rows count by the rule that is made for them; None where they do in full."""
     return None if rule.plain else rule.read(Table([(_WEIGHT, np.ones(n_rows))]))
@@ -53,6 +78,10 @@ def counting_in_words(rule: ShareRule, assumptions: Assumptions) -> str:
         words += f"; {_mean_rows(rule, assumptions):g} rows for each value of {rule.unit}"
         if assumptions.mean_rows is None:
             words += ", at which noise is least: mean_rows says how many there are on average"
+        if assumptions.intraclass is None:
+            words += "; these rows alike, for which intervals are longest: intraclass says how alike they are"
+        else:
+            words += f"; an intraclass correlation of {assumptions.intraclass:g}"
     return words
 
 

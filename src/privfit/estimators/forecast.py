@@ -50,14 +50,21 @@ class Forecast:
     dof: FloatArray
 
     @classmethod
-    def of(cls, names: tuple[str, ...], results: Sequence[FitResult | None]) -> "Forecast":
-        """Return the forecast that fits of stand-in rows amount to; None stands for one that is refused."""
+    def of(
+        cls, names: tuple[str, ...], results: Sequence[FitResult | None], sampling: float = 1.0
+    ) -> "Forecast":
+        """Return the forecast that fits of stand-in rows amount to; None stands for one that is refused.
+
+        ``sampling`` is the sampling variance of those that they stand for, relative to theirs.
+        """
         refused = tuple(np.full(len(names), value) for value in (math.inf, 1.0, math.inf))
         found = np.array(
             [refused if one is None else (one.bse, one.noise_share, one.dof) for one in results],
             dtype=np.float64,
         )
-        return cls(names, *found.transpose(1, 0, 2))
+        se, noise_shares, dof = found.transpose(1, 0, 2)
+        part = noise_shares + (1.0 - noise_shares) * sampling
+        return cls(names, se * np.sqrt(part), noise_shares / part, dof)
 
     @classmethod
     def unknown(cls, names: tuple[str, ...]) -> "Forecast":

@@ -10,7 +10,7 @@ from privfit.data.schema import Schema
 from privfit.data.tables import open_table
 from privfit.errors import FormulaError, Incompatible, TooLittleData
 from privfit.estimators.assumptions import Assumptions
-from privfit.estimators.counting import stand_in_rule
+from privfit.estimators.counting import sampling_part, stand_in_rule
 from privfit.estimators.expected import expected
 from privfit.estimators.fit import carry_out
 from privfit.estimators.forecast import Forecast, enough_rehearsals
@@ -129,9 +129,11 @@ class Rehearsal:
 
         The solver and the inference run as they would, with the planned noise, on the stand-in rows, and
         before them the look at columns, if there is one. These rows count alike: each stands for a privacy
-        unit with one row, and counts as rows are assumed to do on average. Without ``rehearsals`` there are
-        `privfit.estimators.forecast.enough_rehearsals`.
+        unit with one row, and counts as rows are assumed to do on average. What sampling adds is less where
+        units have several rows that are not alike (`privfit.estimators.counting.sampling_part`). Without
+        ``rehearsals`` there are `privfit.estimators.forecast.enough_rehearsals`.
         """
+        part = sampling_part(options.shares, self.assumptions)
         options = replace(options, shares=stand_in_rule(options.shares, self.assumptions))
         problem, plan = self.plan(options, n_rows=n_rows)
         if rehearsals is None:
@@ -143,7 +145,7 @@ class Rehearsal:
         else:
             results = [self._looked(self.look, one, n_rows=n_rows) for one in seeded]
         names = self.encoder.design.reported_names
-        return Forecast.of(names, results) if options.inference else Forecast.unknown(names)
+        return Forecast.of(names, results, part) if options.inference else Forecast.unknown(names)
 
     def _looked(self, look: RehearsedLook, options: FitOptions, *, n_rows: int) -> FitResult | None:
         """Return a fit within the bounds that a look shows; None if it is refused for them."""

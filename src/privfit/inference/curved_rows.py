@@ -5,7 +5,6 @@ import math
 import numpy as np
 
 from privfit._checks import FloatArray
-from privfit.inference.cut_numbers import look_at_counts
 from privfit.inference.ends import constant_alone
 from privfit.losses import Logistic, Poisson
 from privfit.losses.typical import curvatures_along
@@ -14,6 +13,7 @@ from privfit.problem.oracle import Oracle
 from privfit.problem.schedule import held_to
 from privfit.solvers.base import Solution
 from privfit.solvers.count_tail import share_beyond
+from privfit.solvers.counts import look_at_counts
 from privfit.solvers.curvature import normal_nodes
 
 _LEAST, _LEAST_OF_COUNTS = 0.5, 0.125

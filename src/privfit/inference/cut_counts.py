@@ -10,13 +10,14 @@ from privfit._checks import FloatArray
 from privfit.inference.combine import Estimate
 from privfit.inference.covariance import Bread
 from privfit.inference.cut_levels import lowered
-from privfit.inference.cut_numbers import look_at_counts, row_weights
+from privfit.inference.cut_numbers import row_weights
 from privfit.inference.ends import constant_alone
 from privfit.inference.found import Found
 from privfit.losses import Poisson
 from privfit.problem.plan import Release
 from privfit.solvers.base import Solution
 from privfit.solvers.count_tail import count_tail, log_normal_beyond, rates_beyond
+from privfit.solvers.counts import look_at_counts
 from privfit.solvers.drawn import Drawn
 
 _STRAIGHTEST = 1e-3

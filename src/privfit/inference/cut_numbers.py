@@ -17,6 +17,7 @@ from privfit.losses import Poisson
 from privfit.problem.objective import Problem
 from privfit.problem.plan import Release
 from privfit.solvers.base import Moments, Solution, quadratic_forms
+from privfit.solvers.counts import look_at_counts
 from privfit.solvers.histogram import largest_seen
 
 _DISTANCES = np.geomspace(1.0, 64.0, 97)
@@ -32,12 +33,6 @@ standard deviations."""
 
 _FELT = 1.0 / 3.0
 """Standard errors that a slope may move another coefficient by, for each of its own, and leave it alone."""
-
-
-def look_at_counts(releases: Sequence[Release]) -> Release | None:
-    """Return the last of these that says how large counts are, None without one."""
-    looks = [release for release in releases if release.planned.kind == "counts"]
-    return looks[-1] if looks else None
 
 
 def hidden_counts(releases: Sequence[Release]) -> float:

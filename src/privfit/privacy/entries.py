@@ -158,15 +158,14 @@ class Book:
                 f"{new.neighbours}: their costs do not add up; keep to the relation and the privacy unit of "
                 "the account, or grant a budget under another name"
             )
-        account = self.account(dataset).followed_by(before)
-        if not account.admits(new.events):
-            old = account.events
-            cost, spent = (cost_in_words(compose(events), grant.budget) for events in (new.events, old))
+        old, asked = self.account(dataset), (*before, *new.events)
+        if not old.followed_by(before).admits(new.events):
+            cost, spent = (cost_in_words(compose(events), grant.budget) for events in (asked, old.events))
             message = (
                 f"dataset {dataset!r}: {cost} does not fit into the grant of {grant.budget.describe()}, of "
                 f"which was spent: {spent}"
             )
-            planned = compose((*old, *new.events)).within(grant.budget)
+            planned = compose((*old.events, *asked)).within(grant.budget)
             raise BudgetExceeded(f"{message}. {_ONLY_PLANNED}" if planned else message)
 
     def _add(self, number: int, entry: Entry) -> None:

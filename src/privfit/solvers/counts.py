@@ -1,6 +1,7 @@
 """How large counts are: a bound that none comes near is lowered to what a look at them shows."""
 
 import math
+from collections.abc import Sequence
 
 import numpy as np
 
@@ -97,6 +98,12 @@ def held_to_counts(problem: Problem, oracle: Oracle) -> Problem:
     if loss != problem.loss:
         problem = with_loss(problem, oracle, loss)
     return problem if problem.exposure is None else held_to_exposures(problem, oracle, look)
+
+
+def look_at_counts(releases: Sequence[Release]) -> Release | None:
+    """Return the last of these that says how large counts are, None without one."""
+    looks = [release for release in releases if release.planned.kind == "counts"]
+    return looks[-1] if looks else None
 
 
 def _held(loss: Poisson, look: Release) -> Poisson:

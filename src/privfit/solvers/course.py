@@ -107,7 +107,7 @@ class Course:
         p, n, of_slope = problem.n_coef, problem.n_linear, problem.loss.slack[0]
         for_noise = max(_FOR_STEPS * n * of_slope, _FOR_MOMENT * p**1.5) / mu
         rows = max(_LEAST_ROWS, _ROWS_A_COLUMN * n, for_noise)
-        alone = problem.shares.plain and math.isfinite(mu)
+        alone = problem.shares.plain and math.isfinite(mu) and not _far_levels(problem)
         return cls(
             (_LED_SHARE / _LED_STEPS,) * _LED_STEPS,
             tuple((1.0 - _LED_SHARE) * share for share in final),
@@ -139,6 +139,15 @@ class Course:
             return 1.0
         part = max(self.sample[0], self.sample[1] * longest)
         return part if part <= _LARGEST_PART else 1.0
+
+
+def _far_levels(problem: Problem) -> bool:
+    """Return whether levels may be so far from others that few steps by a model do not lead to theirs.
+
+    Rows of numbers have no curvature beyond a bound, or a width of smoothing, until steps are near. Where
+    counts and labels are so far `privfit.solvers.far_levels` goes on.
+    """
+    return problem.has_levels and problem.loss.target_kind == "numeric"
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,10 +10,7 @@ from privfit.losses import Poisson
 from privfit.problem.objective import Problem
 from privfit.problem.oracle import Oracle
 from privfit.problem.plan import Release
-from privfit.solvers.histogram import class_middles, counting_part, largest_seen
-
-_CLEAR = 3.0
-"""Standard deviations of noise that a mean must exceed to be one."""
+from privfit.solvers.histogram import largest_seen, mean_seen
 
 _ROOM, _DEVIATIONS = 1.5, 2.0
 """Times as much as of a usual row may be expected of others, and standard deviations of such a count that the
@@ -60,24 +57,6 @@ def _moments_seen(look: Release, end: float, most: float) -> tuple[float, float]
     if mean is None or square is None:
         return None
     return mean, max(math.log(square / mean**2), 0.0)
-
-
-def mean_seen(look: Release, end: float, most: float, power: float = 1.0) -> float | None:
-    """Return the mean of numbers, held to ``most``, or of their powers; None where noise may be all of it.
-
-    Parameters
-    ----------
-    look : Release
-        Shares of rows in classes up to ``end``, as of counts.
-    end, most, power : float
-    """
-    seen = largest_seen(look)
-    if seen is None:
-        return None
-    numbers = class_middles(end)[: seen.number]
-    held = np.minimum(numbers, most) ** power
-    found, error = float(look.value[: seen.number] @ held), look.sd * float(np.linalg.norm(held))
-    return found / counting_part(look.value, look.sd) if found > _CLEAR * error else None
 
 
 def _expected_within(bound: float) -> float:

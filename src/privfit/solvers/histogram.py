@@ -26,6 +26,9 @@ _CLEARLY = 4.0
 """Standard deviations of noise by which the sum of all shares must fall short of 1 to show that rows do not
 count."""
 
+_SHOWN = 3.0
+"""Standard deviations of noise that a mean must exceed to be one."""
+
 _POINTS = 8
 """Points that stand for a class."""
 
@@ -107,13 +110,46 @@ def largest_seen(release: Release) -> Edge | None:
     Parameters
     ----------
     release : Release
-        Of kind ``"norms"`` or ``"counts"``.
+        Of kind ``"norms"``, ``"counts"`` or ``"exposures"``.
     """
-    found = last_seen(release.value, release.sd)
+    return _edge(release, last_seen(release.value, release.sd))
+
+
+def farthest_seen(release: Release) -> Edge | None:
+    """Return the same, or a larger value that certainly few rows have, beyond all others.
+
+    Parameters
+    ----------
+    release : Release
+        Of kind ``"counts"``.
+    """
+    shares, noise = release.value, release.sd
+    return _edge(release, with_certain(last_seen(shares, noise), shares, noise))
+
+
+def _edge(release: Release, found: tuple[int, float] | None) -> Edge | None:
     if found is None:
         return None
     number, hidden = found
     return Edge(number, min(hidden / counting_part(release.value, release.sd), 1.0))
+
+
+def mean_seen(look: Release, end: float, most: float, power: float = 1.0) -> float | None:
+    """Return the mean of numbers, held to ``most``, or of their powers; None where noise may be all of it.
+
+    Parameters
+    ----------
+    look : Release
+        Shares of rows in classes up to ``end``, as of counts.
+    end, most, power : float
+    """
+    seen = largest_seen(look)
+    if seen is None:
+        return None
+    numbers = class_middles(end)[: seen.number]
+    held = np.minimum(numbers, most) ** power
+    found, error = float(look.value[: seen.number] @ held), look.sd * float(np.linalg.norm(held))
+    return found / counting_part(look.value, look.sd) if found > _SHOWN * error else None
 
 
 def last_seen(shares: FloatArray, noise: float, total: float | None = None) -> tuple[int, float] | None:
@@ -158,6 +194,22 @@ def last_seen(shares: FloatArray, noise: float, total: float | None = None) -> t
         return shares.size, 0.0
     number = clearest + int(lost[0])
     return number, float(may_be_noise[number])
+
+
+def with_certain(
+    found: tuple[int, float] | None, shares: FloatArray, noise: float
+) -> tuple[int, float] | None:
+    """Return what `last_seen` has found, or the highest class that certainly holds rows, if that is higher.
+
+    Few rows may be far beyond all others: between them are classes in which noise is all there is.
+    """
+    if found is None:
+        return None
+    certain = np.flatnonzero(shares > CERTAIN * noise)
+    number = int(certain[-1]) + 1 if certain.size else 0
+    if number <= found[0]:
+        return found
+    return number, _BEYOND_SEEN * noise * math.sqrt(shares.size - number)
 
 
 def believed(shares: FloatArray, noise: float) -> FloatArray | None:

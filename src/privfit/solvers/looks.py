@@ -5,6 +5,7 @@ from privfit.problem.objective import Problem
 from privfit.problem.oracle import Oracle
 from privfit.solvers import residual_bounds, widths
 from privfit.solvers.geometry import Frame, Marginals
+from privfit.solvers.raised_counts import raised_at
 
 LOOKS = (0.25, 0.25, 0.5)
 """Parts of what looks at residuals cost by which a bound is lowered: the first two about the mean response,
@@ -51,8 +52,12 @@ def led_by_residuals(
 
 
 def put_right(
-    problem: Problem, oracle: Oracle, frame: Frame, point: FloatArray, mu: float
+    problem: Problem, oracle: Oracle, frame: Frame, point: FloatArray, mu: float, *, led: FloatArray
 ) -> tuple[Problem, FloatArray]:
-    """Look at residuals where the first steps led; return the problem and a point amid the rows."""
+    """Look at residuals where the first steps led; return the problem and a point amid the rows.
+
+    ``led`` (p,) is the same point, not shrunk. What was seen of counts is held to what it explains.
+    """
+    problem = raised_at(problem, oracle, frame, led, mu)
     point = widths.recentred(problem, oracle, frame, point)
     return residual_bounds.bounded_at(problem, oracle, frame, point, mu)

@@ -8,7 +8,7 @@ from privfit._checks import FloatArray
 from privfit.losses import SmoothedQuantile
 from privfit.problem.objective import Problem
 from privfit.solvers.hessian_model import SMALLEST_SPREAD
-from privfit.solvers.row_bound import squared_bound
+from privfit.solvers.row_bound import least_norm, squared_bound
 
 _FOR_BREAD = 0.5
 """Signal of the bread, beside the minimiser's epsilon over the root of one more than it has
@@ -76,7 +76,8 @@ def row_bound(
     possible = problem.norm_bound * float(np.linalg.norm(basis, 2))
     if problem.indicators:
         possible = min(possible, float(np.linalg.norm(np.abs(basis).sum(axis=0))))
-    return min(math.sqrt(squared), possible)
+    least = least_norm(problem, possible, math.sqrt(SMALLEST_SPREAD * longer))
+    return min(max(math.sqrt(squared), least), possible)
 
 
 def _shown(problem: Problem, square: float) -> float:

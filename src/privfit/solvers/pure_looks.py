@@ -12,6 +12,7 @@ from privfit.problem.schedule import signal_of
 from privfit.solvers.counts import count_looks, has_counts, held_to_counts
 from privfit.solvers.geometry import Frame
 from privfit.solvers.histogram import counting_part
+from privfit.solvers.raised_counts import raised_alone
 from privfit.solvers.residual_bounds import has_bound, held_to_range, held_to_spread
 from privfit.solvers.response import ClassShares, MeanResponse
 from privfit.solvers.widths import has_widths, suited_to_response
@@ -83,9 +84,9 @@ def suited_to_looks(problem: Problem, oracle: Oracle, frame: Frame, *, unit: flo
     unit : float
         Their standard deviation where the norm of rows is bounded by `norm_limit`.
     """
-    if oracle.remaining("counts"):
-        return held_to_counts(problem, oracle), 0.0
     signal = unit * signal_of(oracle.plan.solver_releases, problem.size)
+    if oracle.remaining("counts"):
+        return raised_alone(held_to_counts(problem, oracle), oracle, signal), 0.0
     if has_widths(problem):
         return suited_to_response(problem, oracle, frame, signal, unit=unit)
     if oracle.remaining("residuals") > 1:

@@ -61,6 +61,9 @@ _ASTRAY = 0.5
 _NOISE = 0.25
 """What noise may add to a standard error, relative to that of sampling, for a bound that cuts nothing."""
 
+_UNLIKE_BIAS, _MOST_NOISE = 0.1, 0.75
+"""The same up to which tails unlike what is seen are believed."""
+
 _FOR_MEAT = 0.0015
 """Squared bound of that kind over the variance of the residuals, times ``p / (n mu)``, where these are about
 even on both sides: the noise in the meat is then a small part of its eigenvalues."""
@@ -260,16 +263,22 @@ def _bound(seen: Residuals, problem: Problem, mu: float, for_meat: float, *, blu
         return math.inf
     each = 2.0 * math.sqrt(SMALLEST_SPREAD * problem.n_coef / problem.n_rows) / mu
     one_sided = min(max(skewness / _ONE_SIDED, _LEAST_SKEWED), 1.0)
-    allowed = _BIAS / (one_sided * math.sqrt(problem.n_rows))
+    even = (1.0 - one_sided) / (1.0 - _LEAST_SKEWED)
+    if seen.tail is not None:
+        one_sided = max(one_sided, seen.one_sided(seen.tail.begin))
     heavier = _BLURRED if blurred else _HEAVIER
+
+    def error(bound: float) -> float:
+        """Return the mean excess over a bound that moves the intercept by its standard error."""
+        return math.hypot(spread, each * bound) / (one_sided * math.sqrt(problem.n_rows))
 
     def further(bound: float) -> float:
         """Return how much further than a bound the tail reaches for the error that it leaves."""
-        excess = allowed * math.hypot(spread, each * bound)
-        return tail_bound(seen.usual_size, size, hidden, excess, heavier=heavier) - bound
+        return tail_bound(seen.usual_size, size, hidden, _BIAS * error(bound), heavier=heavier) - bound
 
     beyond = further(size)
-    tail = root_scalar(further, bracket=(size, 2.0 * (size + beyond))).root if beyond > 0.0 else size
-    even = (1.0 - one_sided) / (1.0 - _LEAST_SKEWED)
+    alike = root_scalar(further, bracket=(size, 2.0 * (size + beyond))).root if beyond > 0.0 else size
+    most = max(alike, _MOST_NOISE * spread / each)
+    tail = most if seen.tail is None else min(seen.tail.bound(lambda at: _UNLIKE_BIAS * error(at)), most)
     free = (_NOISE / each) ** (1.0 - even) * min(_NOISE / each, for_meat) ** even
     return max(size, tail, free * spread)

@@ -15,7 +15,8 @@ from privfit.problem.oracle import Oracle
 from privfit.problem.plan import Release
 from privfit.problem.share_kernels import SIDE_CLASSES, SIDES_A_DOUBLING, largest_edge
 from privfit.solvers.geometry import Frame, whitened
-from privfit.solvers.histogram import counting_part, last_seen
+from privfit.solvers.hidden_tail import HiddenTail, hidden_tail
+from privfit.solvers.histogram import counting_part, last_seen, with_certain
 
 _NORMAL = NormalDist()
 
@@ -165,6 +166,20 @@ class Residuals:
         number, hidden = self._last
         return float(EDGES[number - 1]), hidden
 
+    @cached_property
+    def tail(self) -> HiddenTail | None:
+        """Tails that sizes may have, up to all of the declared range; None where noise hides them."""
+        edges = np.concatenate([[0.0], EDGES[:-1], [2.0 * EDGES[-1]]])
+        return hidden_tail(self.sizes, math.sqrt(2.0) * self.noise, edges, total=self.total)
+
+    def one_sided(self, size: float) -> float:
+        """Return by how much more of those beyond a size are on one side, as a part of them, with noise."""
+        far = size * (1.0 + 1e-9) < EDGES
+        sides = (self.shares[SIDE_CLASSES - 1 :: -1], self.shares[SIDE_CLASSES:])
+        below, above = (float(np.sum(side[far])) for side in sides)
+        noise = self.noise * math.sqrt(2.0 * np.count_nonzero(far))
+        return min((abs(above - below) + noise) / max(above + below, noise), 1.0)
+
     @property
     def beyond(self) -> bool:
         """Whether some are certainly larger than half the declared range."""
@@ -173,7 +188,8 @@ class Residuals:
     @cached_property
     def _last(self) -> tuple[int, float] | None:
         """Number of classes of sizes that noise does not hide, and the share beyond them that it may."""
-        return last_seen(self.sizes, math.sqrt(2.0) * self.noise, total=self.total)
+        noise = math.sqrt(2.0) * self.noise
+        return with_certain(last_seen(self.sizes, noise, total=self.total), self.sizes, noise)
 
     @property
     def usual_size(self) -> float:

@@ -22,6 +22,13 @@ _SATURATION = 160.0
 _HESSIANS = 0.003
 """``c**2 sqrt(p) / (n mu)`` up to which the noise of Hessians is small beside eigenvalues, small ones too."""
 
+_BLURRED = 1.1
+"""What noise in coordinates may make of a norm."""
+
+_LITTLE_LONGER, _FEW_COLUMNS = 1.6, 7.0
+"""Norm of the longest rows over that for the least noise up to which none is weighted down, at most; and its
+square less 1, times the number of columns."""
+
 _LARGEST = 6.0
 """Squared bound over the usual one from which on hardly a row of independent columns is longer."""
 
@@ -88,6 +95,40 @@ def generosity(model: HessianModel, at: FloatArray, of_slope: float) -> float:
         spread = math.sqrt(model.dispersion(at))  # 0 where no response differs from others
         return max(0.5 * loss.bound / max(spread, 1e-150), 1.0)
     return of_slope if isinstance(loss, Poisson) else 1.0
+
+
+def whole_norm(longest: float, unseen: float, room: float) -> float:
+    """Return the norm from which on no row is weighted down, as far as noise allows it.
+
+    Parameters
+    ----------
+    longest, unseen, room : float
+        That of the longest rows that a look shows, of those that it may hide, and what suits rare levels.
+
+    Notes
+    -----
+    What may be hidden is told by declared bounds of one number, in coordinates that noise has blurred.
+    """
+    return max(longest, _BLURRED * unseen, room)
+
+
+def least_norm(problem: Problem, whole: float, least: float) -> float:
+    """Return the norm up to which rows count in full however little noise allows.
+
+    Parameters
+    ----------
+    problem : Problem
+    whole, least : float
+        The norm from which on no row is weighted down, and that for the least noise.
+
+    Notes
+    -----
+    Where a column has curves that the model has not, weights lead away from the unweighted fit, by far more
+    than noise where they follow that column: among few. So there are none if a schema lets no row be much
+    longer than usual ones, as with numbers that are even within their bounds.
+    """
+    longer = min(_LITTLE_LONGER, math.sqrt(1.0 + _FEW_COLUMNS / problem.n_coef))
+    return max(whole, least) if problem.bounded and whole <= longer * least else least
 
 
 def squared_bound(

@@ -33,7 +33,7 @@ from privfit.solvers.matrix_shares import matrix_shares
 from privfit.solvers.norms import longest_hidden, longest_norm, outliers, room_for
 from privfit.solvers.requirements import need_convex, need_smooth
 from privfit.solvers.residual_bounds import widest
-from privfit.solvers.row_bound import generosity, signal_of_bread, squared_bound
+from privfit.solvers.row_bound import generosity, least_norm, signal_of_bread, squared_bound, whole_norm
 from privfit.solvers.secant import corrected, steepness
 from privfit.solvers.slack import slack_at
 from privfit.solvers.steep_rows import steep_rows_held
@@ -231,11 +231,11 @@ class _Descent:
 
     def run(self) -> Solution:
         """Ask for the planned gradients, the later ones in the metric of the model of the Hessian."""
-        straight = np.eye(self.problem.n_coef)
-        start = self._tight(straight) if self.course.samples else self._sized(straight, self.model.start)
-        steps, point = self._lead(start, len(self.course.leading))
+        even = np.eye(self.problem.n_coef)
+        start = self._tight(even) if self.course.samples else self._sized(even, self.model.start)
+        steps, point, led = self._lead(start, len(self.course.leading))
         self.oracle.sample(1.0)
-        problem, point = put_right(self.problem, self.oracle, self.model.frame, point, self._signal)
+        problem, point = put_right(self.problem, self.oracle, self.model.frame, point, self._signal, led=led)
         turn, descent = self.model.whitening(point), self._with(problem)
         return descent._narrowed(turn, point)._end(steps, turn, point)
 
@@ -267,18 +267,20 @@ class _Descent:
         """Signal of the solver's budget, where noise is as much larger as rows count for less."""
         return self.model.marginals.counting * signal_of(self.oracle.plan.solver_releases, self.problem.size)
 
-    def _lead(self, view: View, count: int) -> tuple[list[Step], FloatArray]:
+    def _lead(self, view: View, count: int) -> tuple[list[Step], FloatArray, FloatArray]:
         """Take the first steps, each from the last estimate shrunk as far as noise hides it.
 
-        Return them and the last such estimate in whitened coordinates.
+        Return them, and the last estimate in whitened coordinates, shrunk and as it is.
         """
         self.oracle.change_basis(view.problem)
         steps: list[Step] = []
-        point, unasked = self.model.start, np.zeros((self.problem.size, self.problem.size))
+        point = far = self.model.start
+        unasked = np.zeros((self.problem.size, self.problem.size))
         for _ in range(count):
             steps.append(take_step(view.problem, self.oracle, view.inwards(point), unasked))
-            point = self._shrunk(view, _led(view, steps, view.hessian))
-        return steps, point
+            led = _led(view, steps, view.hessian)
+            point, far = self._shrunk(view, led), view.outwards(led.to)
+        return steps, point, far
 
     def _arrive(self, view: View, at: FloatArray, part: float) -> tuple[list[Step], _Led]:
         """Take the last steps from ``at``, by a Hessian there; all in the view's coordinates."""
@@ -351,8 +353,8 @@ class _Descent:
         hidden = usual * longest_hidden(norms, self.problem.n_rows)
         unseen = min(_ROOM_FOR_UNSEEN * longest, hidden, self._possible(turn, dimension))
         room, least = room_for(usual * far, share, dimension), math.sqrt(SMALLEST_SPREAD * dimension)
-        allowed = self._allowed(dimension, room, about)
-        return View.within(self.model, turn, max(min(allowed, max(longest, unseen, room)), least))
+        whole, allowed = whole_norm(longest, unseen, room), self._allowed(dimension, room, about)
+        return View.within(self.model, turn, max(min(allowed, whole), least_norm(self.problem, whole, least)))
 
     def _allowed(self, dimension: float, room: float, about: FloatArray) -> float:
         """Return the largest norm that noise allows, with room for levels and residuals about a point."""
