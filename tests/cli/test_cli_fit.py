@@ -1,6 +1,7 @@
 import gzip
 import json
 
+import numpy as np
 import pytest
 from conftest_cli import CANARY
 
@@ -105,6 +106,20 @@ def test_raw_compressed_file_without_header(invoke, people, schema, tmp_path):
     result = invoke("fit", raw, *args, "--sep", ";", "--no-header", "--columns", columns)
     assert result.exit_code == 0
     assert result.stdout == invoke("fit", people, *args).stdout
+
+
+def test_names_of_columns_may_hold_commas(invoke, tmp_path):
+    rng = np.random.default_rng(0)
+    x = rng.uniform(-1.0, 1.0, 400)
+    raw = tmp_path / "raw.csv"
+    np.savetxt(raw, np.stack([x, x + 0.1 * rng.normal(size=400)], axis=1), delimiter=",")
+    numbers = {"type": "numeric", "lower": -2, "upper": 2}
+    schema = tmp_path / "s.toml"
+    pf.Schema({"a, b": numbers, "y": numbers}).to_toml(schema)
+    args = ["--schema", schema, "--model", "ols", "--target", "y", "--seed", 1, "--no-header"]
+    result = invoke("fit", raw, *args, "--columns", '"a, b",y')
+    assert result.exit_code == 0
+    assert "a, b" in result.stdout
 
 
 def test_a_file_larger_than_memory_is_kept_encoded(invoke, people, schema, tmp_path):

@@ -58,6 +58,14 @@ def test_findings_count_by_kind():
     assert found["hours", "missing"].detail == "taken as 40"
 
 
+def test_a_column_without_a_value_is_empty():
+    declared = {"type": "numeric", "lower": 0, "upper": 1}
+    findings = check_table(open_table({"x": ["a", "b", ""]}), Schema({"x": declared}))
+    found = {finding.kind: (finding.count, finding.detail) for finding in findings}
+    assert found["empty"] == (3, "no row has a value; the column cannot be told from 1")
+    assert "constant" not in found
+
+
 def test_rows_without_an_exposure_are_found_and_equal_ones_are_no_matter():
     column = {"type": "numeric", "lower": 0.5, "upper": 5, "exposure": True}
     schema = Schema({"y": {"type": "numeric", "lower": 0, "upper": 9, "target": True}, "years": column})

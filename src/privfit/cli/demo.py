@@ -149,6 +149,8 @@ def _against_truth(study: _Study, result: FitResult) -> str:
     finite = np.isfinite(lower) & np.isfinite(upper)
     values = np.array([truth[name] for name in interval.index])
     hits, total = int(np.sum(finite & (lower <= values) & (values <= upper))), int(np.sum(finite))
+    if not total:
+        return "No interval is finite: with so few rows or so little budget noise hides the coefficients."
     return (
         f"Only a simulation can tell: {hits} of {total} intervals contain the coefficient that the table was "
         f"simulated with (about {_LEVEL * total:.0f} are expected)."

@@ -1,5 +1,6 @@
 """What a command line asks for, checked for sense before anything is opened."""
 
+import csv
 from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Self
@@ -198,7 +199,7 @@ class TextFile:
         cls, path: Path, sep: str, *, no_header: bool, columns: str | None, cache: Path | None = None
     ) -> Self:
         """Return the layout that the options describe."""
-        names = None if columns is None else tuple(name.strip() for name in columns.split(","))
+        names = None if columns is None else _names(columns)
         if (names is None) != (not no_header):
             raise typer.BadParameter("--no-header and --columns go together")
         return cls(path, "\t" if sep == "\\t" else sep, not no_header, names, cache)
@@ -227,6 +228,11 @@ class GuessesText:
     mean_rows: float | None
     intraclass: float | None
     reference: TextFile | None
+
+
+def _names(text: str) -> tuple[str, ...]:
+    """Return names with commas between them, as a line of a CSV file has them."""
+    return tuple(name.strip() for name in next(csv.reader([text], skipinitialspace=True), ()))
 
 
 def by_column(given: list[str] | None, *, option: str) -> dict[str, float] | None:

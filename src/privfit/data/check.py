@@ -169,7 +169,9 @@ def _counted(name: str, kind: str, count: int, detail: str) -> Iterator[Finding]
 
 def _constant(name: str, numbers: FloatArray) -> Iterator[Finding]:
     known = numbers[~np.isnan(numbers)]
-    if not known.size or known.min() == known.max():
+    if not known.size:
+        yield Finding(name, "empty", numbers.size, "no row has a value; the column cannot be told from 1")
+    elif known.min() == known.max():
         yield Finding(name, "constant", known.size, "all rows are equal; the column cannot be told from 1")
 
 
