@@ -62,7 +62,7 @@ def wanted_bound(seen, n, mu, for_meat, p=1, *, blurred=False):
         return tail_bound(seen.usual_size, size, hidden, excess, heavier=0.5 if blurred else 0.65) - bound
 
     alike = brentq(further, size, 1e6, xtol=1e-14) if further(size) > 0.0 else size
-    tail = most = max(alike, 0.75 * seen.spread / each)
+    tail = most = max(alike, 0.5 * seen.spread / each)
     if unlike is not None:
         tail = min(unlike.bound(lambda bound: 0.1 * error(bound)), most)
     free = (0.25 / each) ** (1.0 - even) * min(0.25 / each, for_meat) ** even

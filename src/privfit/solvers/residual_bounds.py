@@ -61,7 +61,7 @@ _ASTRAY = 0.5
 _NOISE = 0.25
 """What noise may add to a standard error, relative to that of sampling, for a bound that cuts nothing."""
 
-_UNLIKE_BIAS, _MOST_NOISE = 0.1, 0.75
+_UNLIKE_BIAS, _MOST_NOISE = 0.1, 0.5
 """The same up to which tails unlike what is seen are believed."""
 
 _FOR_MEAT = 0.0015
