@@ -51,8 +51,9 @@ def test_tails_of_whole_numbers_are_of_those_alone():
         assert float(found.chances @ found.beyond(bound)) == pytest.approx(wanted.excess(bound), rel=1e-7)
 
 
-def test_where_noise_hides_all_there_is_no_tail():
+def test_where_noise_hides_all_or_nothing_there_is_no_tail():
     shares = np.full(EDGES.size - 1, 1.0 / (EDGES.size - 1))
+    assert hidden_tail(shares, 0.0, EDGES) is None
     assert hidden_tail(shares, 1.0, EDGES) is None
     edge = 1.0 / (6.0 * math.sqrt(EDGES.size - 1))
     assert hidden_tail(shares, 1.001 * edge, EDGES) is None
@@ -86,3 +87,8 @@ def test_a_tail_that_few_rows_have_is_seen_where_normal_ones_end(noise):
     there = 0.2 * 2.0 * math.exp(-3.0)
     assert there / 3.0 < far[0] < 3.0 * there
     assert far[1] < 0.1 * there
+
+
+def test_where_all_that_is_seen_is_explained_there_is_no_tail():
+    law = np.diff(poisson(3.0).cdf(np.ceil(COUNTS) - 1.0))
+    assert hidden_tail(law, 1e-12, COUNTS, whole=True, explained=law + 1e-3) is None

@@ -162,6 +162,8 @@ def test_other_problems_are_left_alone():
         problem_of(10_000, DECLARED),
     ):
         assert raised_at(problem, Looked(mixed(0.2), 1e-3), FRAME, point, 2.0) is problem
+    exact = Looked(mixed(0.2), 0.0)
+    assert raised_at(raised, exact, FRAME, point, 2.0) is raised
     nothing = SimpleNamespace(released=[])
     assert raised_at(raised, nothing, FRAME, point, 2.0) is raised
     assert raised_alone(raised, nothing, 2.0) is raised

@@ -88,7 +88,7 @@ def hidden_tail(
     whole: bool = False,
     explained: FloatArray | None = None,
 ) -> HiddenTail | None:
-    """Return the tails that released shares of rows by size allow; None where noise hides all of them.
+    """Return the tails that released shares of rows by size allow; None where noise hides all, or nothing.
 
     Parameters
     ----------
@@ -119,7 +119,7 @@ def hidden_tail(
     beyond = np.cumsum(shares[::-1])[::-1]
     beyond = beyond + (0.0 if total is None else total - beyond[0]) * part
     clear = np.flatnonzero(beyond > _CLEAR * noise * np.sqrt(rest * (1.0 - part)))
-    if not clear.size:
+    if noise == 0.0 or not clear.size:
         return None
     first = int(clear[-1])
     if explained is not None:

@@ -75,8 +75,8 @@ def _raised(problem: Problem, oracle: Oracle, middle: float, variance: float, mu
     """Return the problem with the bound for log means of this mean and variance, taken for normal.
 
     Counts that a Poisson law with these means does not explain are to be beyond the bound by no more than a
-    tenth of a standard error, unless noise would be more than the sampling error with it. What may be there
-    is told by a look at counts (`privfit.solvers.hidden_tail`), times how likely it is that they do not
+    twentieth of a standard error, unless noise would be more than the sampling error with it. What may be
+    there is told by a look at counts (`privfit.solvers.hidden_tail`), times how likely it is that they do not
     follow that law; what it certainly shows is not cut. Means beyond the bound are held to it as counts are,
     and bias nothing.
     """
@@ -87,14 +87,13 @@ def _raised(problem: Problem, oracle: Oracle, middle: float, variance: float, mu
     farthest = farthest_seen(look)
     if loss.count_bound >= declared or mean is None or square is None or farthest is None:
         return problem
-    part, edges = counting_part(look.value, look.sd), class_edges(declared)
+    n, part, edges = problem.n_rows, counting_part(look.value, look.sd), class_edges(declared)
     shares, noise = look.value / part, look.sd / part
     expected = _expected(edges, middle, variance)
     tail = hidden_tail(shares, noise, edges, whole=True, explained=expected)
-    if tail is None or noise == 0.0:
+    if tail is None:
         return problem
     doubt = _doubt(tail, (shares - expected) / noise)
-    n = problem.n_rows
     each = 2.0 * math.sqrt(SMALLEST_SPREAD * problem.n_coef / n) / (mu * part)
     spread = max(math.sqrt(mean), 0.5 * math.sqrt(max(square - mean**2, 0.0)))
     most = min(_NOISE * spread / each, declared)
