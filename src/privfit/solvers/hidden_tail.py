@@ -33,7 +33,7 @@ _PLACES = 8
 
 @dataclass(frozen=True, slots=True, eq=False)
 class HiddenTail:
-    """Tails that sizes may have, and how likely each is.
+    """What is expected of sizes, by the tails that they may have and how likely each is.
 
     Parameters
     ----------
@@ -45,9 +45,8 @@ class HiddenTail:
         Logarithm of the mean over them of how likely they make the released shares, but for a constant.
     places : array of shape (m,)
         Sizes, upwards from there.
-    shares : array of shape (k, m)
-        Of rows at each of them, for each tail.
-    chances : array of shape (k,)
+    shares : array of shape (m,)
+        Of rows that are expected at each of them.
     """
 
     begin: float
@@ -55,11 +54,10 @@ class HiddenTail:
     evidence: float
     places: FloatArray
     shares: FloatArray
-    chances: FloatArray
 
-    def beyond(self, bound: float) -> FloatArray:
-        """Return the means of what sizes are beyond a bound by, 0 for those that are not, (k,)."""
-        return self.shares @ np.maximum(self.places - bound, 0.0)
+    def beyond(self, bound: float) -> float:
+        """Return the expected mean of what sizes are beyond a bound by, 0 for those that are not."""
+        return float(self.shares @ np.maximum(self.places - bound, 0.0))
 
     def bound(self, allowed: Callable[[float], float]) -> float:
         """Return the least bound that sizes are expected to be beyond by no more than is allowed for it.
@@ -71,7 +69,7 @@ class HiddenTail:
         """
 
         def excess(bound: float) -> float:
-            return float(self.chances @ self.beyond(bound)) - allowed(bound)
+            return self.beyond(bound) - allowed(bound)
 
         bracket = (self.begin, float(self.places[-1]))
         if excess(self.begin) <= 0.0:
@@ -135,9 +133,8 @@ def hidden_tail(
     height, misfit = _fitted(of_classes, shares[first:], noise)
     logs = -0.5 * misfit - math.log(misfit.size)
     evidence = float(np.asarray(logsumexp(logs)))
-    return HiddenTail(
-        begin, first, evidence, places.ravel(), height[:, None] * density, np.exp(logs - evidence)
-    )
+    expected = (np.exp(logs - evidence) * height) @ density
+    return HiddenTail(begin, first, evidence, places.ravel(), expected)
 
 
 def likeliest(shape: FloatArray, shares: FloatArray, sd: float) -> tuple[FloatArray, FloatArray]:

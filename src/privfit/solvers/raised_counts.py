@@ -101,8 +101,7 @@ def _raised(problem: Problem, oracle: Oracle, middle: float, variance: float, mu
         return problem
 
     def suits(bound: float) -> bool:
-        beyond = doubt * float(tail.chances @ tail.beyond(bound))
-        return beyond <= _BIAS / math.sqrt(n) * math.hypot(spread, each * bound)
+        return doubt * tail.beyond(bound) <= _BIAS / math.sqrt(n) * math.hypot(spread, each * bound)
 
     least = min(max(loss.count_bound, farthest.below(declared)), most)
     bounds = np.geomspace(least, most, _BOUNDS).tolist()
