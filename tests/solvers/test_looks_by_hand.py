@@ -51,8 +51,6 @@ def wanted_bound(seen, n, mu, for_meat, p=1, *, blurred=False):
     unlike = tails(tuple(seen.sizes.tolist()), math.sqrt(2.0) * seen.noise, seen.total)
     one_sided = 1.0 if blurred else min(max(abs(seen.skewness) / 0.4, 0.15), 1.0)
     even = (1.0 - one_sided) / 0.85
-    if unlike is not None:
-        one_sided = max(one_sided, one_side(seen, unlike.begin))
 
     def error(bound):
         return math.hypot(seen.spread, each * bound) / (one_sided * math.sqrt(n))
@@ -64,7 +62,8 @@ def wanted_bound(seen, n, mu, for_meat, p=1, *, blurred=False):
     alike = brentq(further, size, 1e6, xtol=1e-14) if further(size) > 0.0 else size
     tail = most = max(alike, 0.5 * seen.spread / each)
     if unlike is not None:
-        tail = min(unlike.bound(lambda bound: 0.1 * error(bound)), most)
+        part = max(one_sided, one_side(seen, unlike.begin))
+        tail = min(unlike.bound(lambda bound: 0.1 * error(bound) * one_sided / part), most)
     free = (0.25 / each) ** (1.0 - even) * min(0.25 / each, for_meat) ** even
     return max(size, tail, free * seen.spread)
 

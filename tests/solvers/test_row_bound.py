@@ -253,18 +253,22 @@ def test_intervals_of_a_wrong_logit_hold_the_unweighted_slope(solver):
 
 
 def test_no_row_is_weighted_down_beyond_what_is_seen_may_be_hidden_or_suits_levels():
-    assert whole_norm(3.0, 2.0, 1.0) == 3.0
-    assert whole_norm(2.0, 3.0, 1.0) == pytest.approx(3.3)
-    assert whole_norm(2.0, 1.0, 5.0) == 5.0
+    asked = problem(p=2)
+    assert whole_norm(asked, 2.5, longest=3.4, unseen=3.0, room=1.0) == 3.4
+    assert whole_norm(asked, 2.5, longest=2.0, unseen=3.0, room=1.0) == pytest.approx(3.3)
+    assert whole_norm(asked, 2.0, longest=2.0, unseen=3.0, room=1.0) == 3.0
+    assert whole_norm(asked, 2.5, longest=2.0, unseen=1.0, room=5.0) == 5.0
 
 
 @pytest.mark.parametrize(("p", "longer"), [(2, 1.6), (3, 1.6), (7, math.sqrt(2.0)), (28, math.sqrt(1.25))])
 def test_rows_little_longer_than_usual_within_a_schema_count_in_full(p, longer):
     bounded = dataclasses.replace(problem(p=p), bounded=True)
-    assert least_norm(bounded, 2.0 * longer * 0.999, 2.0) == pytest.approx(2.0 * longer * 0.999)
-    assert least_norm(bounded, 2.0 * longer * 1.001, 2.0) == 2.0
-    assert least_norm(bounded, 1.0, 2.0) == 2.0
-    assert least_norm(problem(p=p), 2.0 * longer * 0.999, 2.0) == 2.0
+    whole = 2.0 * longer * 0.999
+    assert least_norm(bounded, whole, 2.0, 0.0201) == pytest.approx(whole)
+    assert least_norm(bounded, whole, 2.0, 0.0199) == 2.0
+    assert least_norm(bounded, 2.0 * longer * 1.001, 2.0, 1.0) == 2.0
+    assert least_norm(bounded, 1.0, 2.0, 1.0) == 2.0
+    assert least_norm(problem(p=p), whole, 2.0, 1.0) == 2.0
 
 
 CURVED = {

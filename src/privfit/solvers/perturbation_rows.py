@@ -59,12 +59,13 @@ def row_bound(
     says how much that is, for the noise that an entry of the estimate and one of the bread have here. Without
     a schema it is no more with few columns: predictions would be the worse for it.
     """
+    signal = epsilon / math.sqrt(problem.size + 1.0)
     longer, entries = dimension / _shown(problem, square), 0.5 * problem.size * (problem.size + 1.0)
     squared = squared_bound(
         problem,
         longer,
         0.0,
-        signal=epsilon / math.sqrt(problem.size + 1.0),
+        signal=signal,
         bread=_FOR_BREAD * epsilon / math.sqrt(entries + 1.0),
         slack=(*slack, 1.0),
         few=0.0,
@@ -76,7 +77,7 @@ def row_bound(
     possible = problem.norm_bound * float(np.linalg.norm(basis, 2))
     if problem.indicators:
         possible = min(possible, float(np.linalg.norm(np.abs(basis).sum(axis=0))))
-    least = least_norm(problem, possible, math.sqrt(SMALLEST_SPREAD * longer))
+    least = least_norm(problem, possible, math.sqrt(SMALLEST_SPREAD * longer), signal)
     return min(max(math.sqrt(squared), least), possible)
 
 

@@ -263,22 +263,24 @@ def _bound(seen: Residuals, problem: Problem, mu: float, for_meat: float, *, blu
         return math.inf
     each = 2.0 * math.sqrt(SMALLEST_SPREAD * problem.n_coef / problem.n_rows) / mu
     one_sided = min(max(skewness / _ONE_SIDED, _LEAST_SKEWED), 1.0)
-    even = (1.0 - one_sided) / (1.0 - _LEAST_SKEWED)
-    if seen.tail is not None:
-        one_sided = max(one_sided, seen.one_sided(seen.tail.begin))
     heavier = _BLURRED if blurred else _HEAVIER
 
     def error(bound: float) -> float:
-        """Return the mean excess over a bound that moves the intercept by its standard error."""
-        return math.hypot(spread, each * bound) / (one_sided * math.sqrt(problem.n_rows))
+        """Return the mean excess over a bound on one side that moves the intercept by its standard error."""
+        return math.hypot(spread, each * bound) / math.sqrt(problem.n_rows)
 
     def further(bound: float) -> float:
         """Return how much further than a bound the tail reaches for the error that it leaves."""
-        return tail_bound(seen.usual_size, size, hidden, _BIAS * error(bound), heavier=heavier) - bound
+        excess = _BIAS * error(bound) / one_sided
+        return tail_bound(seen.usual_size, size, hidden, excess, heavier=heavier) - bound
 
     beyond = further(size)
     alike = root_scalar(further, bracket=(size, 2.0 * (size + beyond))).root if beyond > 0.0 else size
     most = max(alike, _MOST_NOISE * spread / each)
-    tail = most if seen.tail is None else min(seen.tail.bound(lambda at: _UNLIKE_BIAS * error(at)), most)
+    tail = most
+    if seen.tail is not None:
+        allowed = _UNLIKE_BIAS / max(one_sided, seen.one_sided(seen.tail.begin))
+        tail = min(seen.tail.bound(lambda bound: allowed * error(bound)), most)
+    even = (1.0 - one_sided) / (1.0 - _LEAST_SKEWED)
     free = (_NOISE / each) ** (1.0 - even) * min(_NOISE / each, for_meat) ** even
     return max(size, tail, free * spread)

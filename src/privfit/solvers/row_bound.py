@@ -29,6 +29,9 @@ _LITTLE_LONGER, _FEW_COLUMNS = 1.6, 7.0
 """Norm of the longest rows over that for the least noise up to which none is weighted down, at most; and its
 square less 1, times the number of columns."""
 
+_FELT = 200.0
+"""Signal ``n mu`` from which on noise does not hide what weights do to a fit that lacks a curve."""
+
 _LARGEST = 6.0
 """Squared bound over the usual one from which on hardly a row of independent columns is longer."""
 
@@ -97,22 +100,27 @@ def generosity(model: HessianModel, at: FloatArray, of_slope: float) -> float:
     return of_slope if isinstance(loss, Poisson) else 1.0
 
 
-def whole_norm(longest: float, unseen: float, room: float) -> float:
+def whole_norm(problem: Problem, least: float, *, longest: float, unseen: float, room: float) -> float:
     """Return the norm from which on no row is weighted down, as far as noise allows it.
 
     Parameters
     ----------
+    problem : Problem
+    least : float
+        The norm for the least noise.
     longest, unseen, room : float
         That of the longest rows that a look shows, of those that it may hide, and what suits rare levels.
 
     Notes
     -----
-    What may be hidden is told by declared bounds of one number, in coordinates that noise has blurred.
+    What may be hidden is told by declared bounds of one number, in coordinates that noise has blurred. Where
+    that is little longer than usual rows, many are as long, and there is room for that.
     """
-    return max(longest, _BLURRED * unseen, room)
+    blurred = _BLURRED * unseen
+    return max(longest, blurred if blurred <= _longer(problem) * least else unseen, room)
 
 
-def least_norm(problem: Problem, whole: float, least: float) -> float:
+def least_norm(problem: Problem, whole: float, least: float, signal: float) -> float:
     """Return the norm up to which rows count in full however little noise allows.
 
     Parameters
@@ -120,15 +128,24 @@ def least_norm(problem: Problem, whole: float, least: float) -> float:
     problem : Problem
     whole, least : float
         The norm from which on no row is weighted down, and that for the least noise.
+    signal : float
+        That of the solver's budget.
 
     Notes
     -----
     Where a column has curves that the model has not, weights lead away from the unweighted fit, by far more
     than noise where they follow that column: among few. So there are none if a schema lets no row be much
-    longer than usual ones, as with numbers that are even within their bounds.
+    longer than usual ones, as with numbers that are even within their bounds. With ``n mu`` below 200 noise
+    is larger than what weights do.
     """
-    longer = min(_LITTLE_LONGER, math.sqrt(1.0 + _FEW_COLUMNS / problem.n_coef))
-    return max(whole, least) if problem.bounded and whole <= longer * least else least
+    if not problem.bounded or problem.n_rows * signal < _FELT:
+        return least
+    return max(whole, least) if whole <= _longer(problem) * least else least
+
+
+def _longer(problem: Problem) -> float:
+    """Return up to how many times the norm for the least noise rows are little longer than usual ones."""
+    return min(_LITTLE_LONGER, math.sqrt(1.0 + _FEW_COLUMNS / problem.n_coef))
 
 
 def squared_bound(

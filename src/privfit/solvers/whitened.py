@@ -337,14 +337,13 @@ class _Descent:
     def _tight(self, turn: FloatArray) -> View:
         """Return coordinates in which rows longer than the mean are weighted down: noise is least there.
 
-        The least noise keeps long rows, along which little is known, from being led far away.
+        It keeps long rows, along which little is known, from being led far away.
         """
         return View.within(self.model, turn, math.sqrt(self._dimension(turn)))
 
     def _sized(self, turn: FloatArray, about: FloatArray) -> View:
         """Look at the norms of the rows ``turn' z`` and return coordinates along them, in a unit to suit."""
-        dimension = self._dimension(turn)
-        usual = 0.5 * math.sqrt(dimension)
+        usual = 0.5 * math.sqrt(dimension := self._dimension(turn))
         self.oracle.change_basis(View.within(self.model, turn, usual).problem)
         norms = self.oracle.release("norms", np.array(self.problem.start))
         if self.solver.spread is not None:
@@ -353,8 +352,9 @@ class _Descent:
         hidden = usual * longest_hidden(norms, self.problem.n_rows)
         unseen = min(_ROOM_FOR_UNSEEN * longest, hidden, self._possible(turn, dimension))
         room, least = room_for(usual * far, share, dimension), math.sqrt(SMALLEST_SPREAD * dimension)
-        whole, allowed = whole_norm(longest, unseen, room), self._allowed(dimension, room, about)
-        return View.within(self.model, turn, max(min(allowed, whole), least_norm(self.problem, whole, least)))
+        whole = whole_norm(self.problem, least, longest=longest, unseen=unseen, room=room)
+        least = least_norm(self.problem, whole, least, self._signal)
+        return View.within(self.model, turn, max(min(self._allowed(dimension, room, about), whole), least))
 
     def _allowed(self, dimension: float, room: float, about: FloatArray) -> float:
         """Return the largest norm that noise allows, with room for levels and residuals about a point."""
