@@ -93,3 +93,27 @@ def test_a_tail_that_few_rows_have_is_seen_where_normal_ones_end(noise):
 def test_where_all_that_is_seen_is_explained_there_is_no_tail():
     law = np.diff(poisson(3.0).cdf(np.ceil(COUNTS) - 1.0))
     assert hidden_tail(law, 1e-12, COUNTS, whole=True, explained=law + 1e-3) is None
+
+
+def begins(shares, noise, **known):
+    """Return the number of the class in which the tail of these shares begins."""
+    given = np.zeros(EDGES.size - 1)
+    given[list(shares)] = list(shares.values())
+    return hidden_tail(given, noise, EDGES, **known).first
+
+
+def test_a_tail_begins_at_the_last_class_that_a_clear_share_is_beyond():
+    """Of 25 classes: five of them have a noise of 0.01 times the root of 5, and a share is six times that."""
+    assert begins({0: 0.5, 20: 0.135}, 0.01) == 20
+    assert begins({0: 0.5, 20: 0.133}, 0.01) == 0
+    # what is lacking of 1 is spread evenly: 0.8 x + 0.1 of it is beyond, with a noise less by the root of 0.8
+    assert begins({0: 0.5, 20: 0.026}, 0.01, total=1.0) == 20
+    assert begins({0: 0.5, 20: 0.024}, 0.01, total=1.0) == 19
+
+
+def test_what_is_explained_is_not_asked_where_it_would_show():
+    """Two errors of the share beyond: 0.002 in each of the classes that are left exceeds them."""
+    few = np.full(EDGES.size - 1, 0.002)
+    assert begins({0: 0.9}, 0.00249, explained=few) == 25 - 6
+    assert begins({0: 0.9}, 0.00266, explained=few) == 25 - 7
+    assert begins({0: 0.9}, 0.02, explained=few) == 0
