@@ -23,7 +23,7 @@ from tests.solvers.tails_by_hand import TailsByHand
 
 DECLARED = 100.0
 EDGES = class_edges(DECLARED)
-FRAME = Frame(np.eye(2), np.array([1.0, 0.0]), 2.0, np.eye(2), 1.0)
+FRAME = Frame(np.eye(2), np.array([2.0, 0.0]), 2.0, np.eye(2), 1.0)
 
 
 class Looked:
@@ -59,7 +59,7 @@ def mixed(share, *, shape=0.15, mean=1.0):
 GAMMA = {0.15: np.random.default_rng(0).gamma(0.15, 1.0 / 0.15, 20_000)}
 
 
-def by_hand(problem, oracle, middle, variance, mu):
+def by_hand(problem, oracle, middle, variance, mu, *, most_noise=1.0):
     """Return the bound, step by step."""
     look, n, loss = oracle.released[0], problem.n_rows, problem.loss
     nodes, chances = normal_nodes(1)
@@ -76,8 +76,8 @@ def by_hand(problem, oracle, middle, variance, mu):
     middles = 0.5 * (np.append(0.0, EDGES[1:-1]) + EDGES[1:])[:seen]
     mean, square = float(shares[:seen] @ middles), float(shares[:seen] @ middles**2)
     each = 2.0 * math.sqrt(1.2 * problem.n_coef / n) / mu
-    most = min(max(math.sqrt(mean), 0.5 * math.sqrt(square - mean**2)) / each, DECLARED)
-    spread = most * each if most < DECLARED else max(math.sqrt(mean), 0.5 * math.sqrt(square - mean**2))
+    spread = max(math.sqrt(mean), 0.5 * math.sqrt(square - mean**2))
+    most = min(most_noise * spread / each, DECLARED)
     if most <= loss.count_bound:
         return loss.count_bound
     least = min(max(loss.count_bound, farthest_seen(look).below(DECLARED)), most)
@@ -93,15 +93,15 @@ def test_bounds_are_those_worked_out_step_by_step(share, noise, mu):
     rng = np.random.default_rng(7)
     problem = problem_of(10_000)
     oracle = Looked(mixed(share) + noise * rng.normal(size=NORM_CLASSES), noise)
-    point = np.array([0.02, 0.1])
+    point = np.array([-0.15, 0.4])
     found = raised_at(problem, oracle, FRAME, point, mu)
-    wanted = by_hand(problem, oracle, 0.02, 0.01, mu)
+    wanted = by_hand(problem, oracle, -0.3, 0.16, mu)
     assert found.loss.count_bound == pytest.approx(wanted, rel=1e-9)
     assert found.loss is (problem.loss if oracle.loss is None else oracle.loss)
     alone = raised_alone(problem, oracle, mu)
     mean = float(oracle.released[0].value[: largest_seen(oracle.released[0]).number] @ _middles(oracle))
     assert alone.loss.count_bound == pytest.approx(
-        by_hand(problem, oracle, math.log(mean), 0.0, mu), rel=1e-9
+        by_hand(problem, oracle, math.log(mean), 0.0, mu, most_noise=0.5), rel=1e-9
     )
 
 

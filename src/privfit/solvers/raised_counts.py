@@ -22,6 +22,9 @@ _BIAS, _NOISE = 0.05, 1.0
 """Standard errors that an estimate may be off by for counts beyond a bound, and what noise may add to one,
 relative to that of sampling, for it to be no more."""
 
+_NOISE_ALONE = 0.5
+"""The latter where nothing is known of means: that they differ may be all there is to their tail."""
+
 _POISSON = 0.95
 """How likely it is, before rows are asked, that counts follow a Poisson law with the expected means."""
 
@@ -52,7 +55,7 @@ def raised_at(problem: Problem, oracle: Oracle, frame: Frame, point: FloatArray,
     if problem.exposure is not None:
         shift, uneven = problem.exposure.bare
         middle, variance = middle + shift, variance + uneven
-    return _raised(problem, oracle, middle, variance, mu)
+    return _raised(problem, oracle, (middle, variance), mu, _NOISE)
 
 
 def raised_alone(problem: Problem, oracle: Oracle, mu: float) -> Problem:
@@ -68,14 +71,16 @@ def raised_alone(problem: Problem, oracle: Oracle, mu: float) -> Problem:
     """
     look, declared = look_at_counts(oracle.released), problem.response_bound
     mean = None if look is None or declared is None else mean_seen(look, declared, declared)
-    return problem if mean is None else _raised(problem, oracle, math.log(mean), 0.0, mu)
+    return problem if mean is None else _raised(problem, oracle, (math.log(mean), 0.0), mu, _NOISE_ALONE)
 
 
-def _raised(problem: Problem, oracle: Oracle, middle: float, variance: float, mu: float) -> Problem:
-    """Return the problem with the bound for log means of this mean and variance, taken for normal.
+def _raised(
+    problem: Problem, oracle: Oracle, means: tuple[float, float], mu: float, most_noise: float
+) -> Problem:
+    """Return the problem with the bound for log ``means`` of this mean and variance, taken for normal.
 
     Counts that a Poisson law with these means does not explain are to be beyond the bound by no more than a
-    twentieth of a standard error, unless noise would be more than the sampling error with it. What may be
+    twentieth of a standard error, unless noise adds more to one than ``most_noise`` with it. What may be
     there is told by a look at counts (`privfit.solvers.hidden_tail`), times how likely it is that they do not
     follow that law; what it certainly shows is not cut. Means beyond the bound are held to it as counts are,
     and bias nothing.
@@ -89,14 +94,14 @@ def _raised(problem: Problem, oracle: Oracle, middle: float, variance: float, mu
         return problem
     n, part, edges = problem.n_rows, counting_part(look.value, look.sd), class_edges(declared)
     shares, noise = look.value / part, look.sd / part
-    expected = _expected(edges, middle, variance)
+    expected = _expected(edges, *means)
     tail = hidden_tail(shares, noise, edges, whole=True, explained=expected)
     if tail is None:
         return problem
     doubt = _doubt(tail, (shares - expected) / noise)
     each = 2.0 * math.sqrt(SMALLEST_SPREAD * problem.n_coef / n) / (mu * part)
     spread = max(math.sqrt(mean), 0.5 * math.sqrt(max(square - mean**2, 0.0)))
-    most = min(_NOISE * spread / each, declared)
+    most = min(most_noise * spread / each, declared)
     if most <= loss.count_bound:
         return problem
 
