@@ -202,7 +202,7 @@ SUITES = {
     ),
     "procedures.column_places": _suite(_tests("procedures/test_column_places"), "neither_too_small"),
     "solvers.count_tail": Suite(_tests("solvers/test_count_tail")),
-    "solvers.hidden_tail": Suite(_tests("solvers/test_hidden_tail", "solvers/test_count_tail")),
+    "solvers.hidden_tail": Suite(_tests("solvers/test_hidden_tail")),
     "solvers.raised_counts": _suite(_tests("solvers/test_raised_counts"), "intervals_of"),
     "solvers.tails": Suite(_tests("solvers/test_tails")),
     "solvers.histogram": Suite(

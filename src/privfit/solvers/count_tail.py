@@ -9,7 +9,7 @@ from scipy.special import ndtr
 
 from privfit._checks import FloatArray
 from privfit.problem.plan import Release
-from privfit.solvers.hidden_tail import likeliest
+from privfit.solvers.hidden_tail import fitted
 from privfit.solvers.histogram import class_edges, largest_seen
 
 _STEEP = np.linspace(1.0, 12.0, 34)
@@ -90,7 +90,7 @@ def count_tail(look: Release, declared: float, bound: float, *, whole: bool) -> 
         return None
     steep, bent = _densities(counts[usable] / size)
     shape = widths[usable] * steep[:, None] * bent
-    height, weight = likeliest(shape, look.value[:-1][usable], look.sd)
+    height, weight = _likeliest(shape, look.value[:-1][usable], look.sd)
     edges = np.geomspace(bound, max(declared, bound), _PLACES + 1)
     places = 0.5 * (edges[1:] + edges[:-1])
     steep, bent = _densities(places / size)
@@ -123,7 +123,7 @@ def rates_beyond(look: Release, declared: float, bound: float) -> float:
     counts, widths, _ = _classes(declared, whole=False)
     usable = counts >= _BELOW_OF_RATES * size
     shape = widths[usable] * np.exp(np.multiply.outer(_STEEP_OF_RATES, -np.log(counts[usable] / size)))
-    height, weight = likeliest(shape, look.value[:-1][usable], look.sd)
+    height, weight = _likeliest(shape, look.value[:-1][usable], look.sd)
     error = look.sd**2 / np.sum(shape**2, axis=-1)
     beyond = size**2 * (size / bound) ** (_STEEP_OF_RATES - 2.0)
     beyond /= (_STEEP_OF_RATES - 1.0) * (_STEEP_OF_RATES - 2.0)
@@ -153,6 +153,13 @@ def share_beyond(look: Release, declared: float, bound: float) -> float:
     excess, total = np.maximum(counts - bound, 0.0), float(shares @ counts)
     found = float(shares @ excess) + _ERRORS * look.sd * float(np.linalg.norm(excess))
     return min(max(found / total, 0.0), 1.0) if total > 0.0 else 1.0
+
+
+def _likeliest(shape: FloatArray, shares: FloatArray, sd: float) -> tuple[FloatArray, FloatArray]:
+    """Return the likeliest height of each shape (..., m), and how likely the shapes are."""
+    height, misfit = fitted(shape, shares, sd)
+    weight = np.exp(-0.5 * (misfit - misfit.min()))
+    return height, weight / weight.sum()
 
 
 def _whole(look: Release, declared: float) -> bool:

@@ -173,11 +173,24 @@ class HessianModel:
         """Return the residual standard deviation; the scale where there is one."""
         if self.problem.loss.has_scale:
             return float(phi[-1])
-        p, center, spread = self.problem.n_coef, self.frame.center, self.marginals.response.sd
-        constant = float(center @ center)
-        explained = float(phi[:p] @ phi[:p])
-        explained -= float(phi[:p] @ center) ** 2 / constant if constant > 0 else 0.0
+        spread = self.marginals.response.sd
+        _, explained = predictor_moments(self.frame, phi[: self.problem.n_coef])
         return math.sqrt(max(spread**2 - explained, 0.05 * spread**2))
+
+
+def predictor_moments(frame: Frame, point: FloatArray) -> tuple[float, float]:
+    """Return the mean and the variance of the linear predictor of a point (p,), by what a frame tells."""
+    mean, constant = float(frame.center @ point), float(frame.center @ frame.center)
+    square = float(point @ point)
+    return mean, max(square - mean**2 / constant, 0.0) if constant > 0.0 else square
+
+
+def noise_of_bound(problem: Problem, mu: float) -> float:
+    """Return what each standard deviation of a bound adds to a standard error, relative to that of sampling.
+
+    Noise in a mean gradient does, with signal ``mu``, by a bound on slopes and rows up to `norm_limit`.
+    """
+    return 2.0 * math.sqrt(SMALLEST_SPREAD * problem.n_coef / problem.n_rows) / mu
 
 
 def norm_limit(problem: Problem) -> float:

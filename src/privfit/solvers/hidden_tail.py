@@ -9,6 +9,7 @@ from scipy.optimize import root_scalar
 from scipy.special import logsumexp
 
 from privfit._checks import FloatArray
+from privfit.solvers.histogram import shares_beyond
 
 _STEEP = np.linspace(1.0, 12.0, 34)
 """Slopes, downwards, of the logarithm of a density in that of the size, where the tail begins."""
@@ -112,17 +113,14 @@ def hidden_tail(
     likeliest for each slope and curvature, and these are as likely as they make the released shares, whose
     noise is known (Bayes).
     """
-    rest = np.arange(shares.size, 0, -1)
-    part = 0.0 if total is None else rest / shares.size
-    beyond = np.cumsum(shares[::-1])[::-1]
-    beyond = beyond + (0.0 if total is None else total - beyond[0]) * part
-    clear = np.flatnonzero(beyond > _CLEAR * noise * np.sqrt(rest * (1.0 - part)))
+    beyond, error = shares_beyond(shares, noise, total)
+    clear = np.flatnonzero(beyond > _CLEAR * error)
     if noise == 0.0 or not clear.size:
         return None
     first = int(clear[-1])
     if explained is not None:
-        left = np.cumsum(explained[::-1])[::-1]
-        first = max(first, int(np.count_nonzero(left > _EXPLAINED * noise * np.sqrt(rest))))
+        left, error = shares_beyond(explained, noise)
+        first = max(first, int(np.count_nonzero(left > _EXPLAINED * error)))
         shares = shares - explained
     if first == shares.size:
         return None
@@ -130,25 +128,18 @@ def hidden_tail(
     begin = float(edges[first])
     density = _densities(places.ravel() / (begin or float(places[0, 0]))) * widths.ravel()
     of_classes = density.reshape(len(density), *places.shape).sum(axis=-1)
-    height, misfit = _fitted(of_classes, shares[first:], noise)
+    height, misfit = fitted(of_classes, shares[first:], noise)
     logs = -0.5 * misfit - math.log(misfit.size)
     evidence = float(np.asarray(logsumexp(logs)))
     expected = (np.exp(logs - evidence) * height) @ density
     return HiddenTail(begin, first, evidence, places.ravel(), expected)
 
 
-def likeliest(shape: FloatArray, shares: FloatArray, sd: float) -> tuple[FloatArray, FloatArray]:
-    """Return the likeliest height of each shape (..., m), and how likely the shapes are.
+def fitted(shape: FloatArray, shares: FloatArray, sd: float) -> tuple[FloatArray, FloatArray]:
+    """Return the likeliest height of each shape (..., m), and its squared errors over those of noise.
 
     ``shares`` (m,) are that many times it, with noise of standard deviation ``sd``.
     """
-    height, misfit = _fitted(shape, shares, sd)
-    weight = np.exp(-0.5 * (misfit - misfit.min()))
-    return height, weight / weight.sum()
-
-
-def _fitted(shape: FloatArray, shares: FloatArray, sd: float) -> tuple[FloatArray, FloatArray]:
-    """Return the likeliest height of each shape, and the sum of its squared errors in those of the noise."""
     height = np.maximum(shape @ shares, 0.0) / np.maximum(np.sum(shape**2, axis=-1), 1e-300)
     return height, np.sum((shares - height[..., None] * shape) ** 2, axis=-1) / sd**2
 

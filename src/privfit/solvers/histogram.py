@@ -152,6 +152,30 @@ def mean_seen(look: Release, end: float, most: float, power: float = 1.0) -> flo
     return found / counting_part(look.value, look.sd) if found > _SHOWN * error else None
 
 
+def shares_beyond(
+    shares: FloatArray, noise: float, total: float | None = None
+) -> tuple[FloatArray, FloatArray]:
+    """Return the shares of rows in each class and above (k,), and the standard deviations of their noise.
+
+    Parameters
+    ----------
+    shares : array of shape (k,)
+        Of rows in classes that go up.
+    noise : float
+        Standard deviation of the noise in each.
+    total : float, optional
+        What they add up to without noise, where that is known. What the noisy shares lack of it is spread
+        over them: of m classes out of k that leaves the noise a variance of ``m (1 - m / k)`` in place of m,
+        the least that an unbiased sum of them can have.
+    """
+    rest = np.arange(shares.size, 0, -1)
+    beyond, error = np.cumsum(shares[::-1])[::-1], noise * np.sqrt(rest)
+    if total is None:
+        return beyond, error
+    part = rest / shares.size
+    return beyond + (total - beyond[0]) * part, error * np.sqrt(1.0 - part)
+
+
 def last_seen(shares: FloatArray, noise: float, total: float | None = None) -> tuple[int, float] | None:
     """Return the number of classes up to the highest that noise does not hide, and `Edge.hidden`, or None.
 
@@ -171,22 +195,19 @@ def last_seen(shares: FloatArray, noise: float, total: float | None = None) -> t
     with it, so classes are gone through upwards from where it is clearest: one among many empty ones that
     exceeds three standard deviations is not asked.
 
-    Where the total is known, what the noisy shares lack of it is spread over them: of m classes out of k that
-    leaves the noise a variance of ``m (1 - m / k)`` in place of m, the least that an unbiased sum of them can
-    have. As rows may lack that no one knows of, and would be taken to be far out, two standard deviations
-    must be exceeded without that, too.
+    Where the total is known, what the noisy shares lack of it is spread over them (`shares_beyond`). As rows
+    may lack that no one knows of, and would be taken to be far out, two standard deviations must be exceeded
+    without that, too.
     """
-    rest = np.arange(shares.size, 0, -1)
-    beyond = np.cumsum(shares[::-1])[::-1]
-    root = np.sqrt(rest)
-    clearest, spread = int(np.argmax(beyond / root)), noise * root
-    may_be_noise = _BEYOND_SEEN * spread
+    beyond, error = shares_beyond(shares, noise)
+    clearest = int(np.argmax(beyond / np.sqrt(np.arange(shares.size, 0, -1))))
+    may_be_noise = _BEYOND_SEEN * error
     seen = beyond > may_be_noise
     if total is not None:
-        part = rest / shares.size
-        most = _BEYOND_SEEN * spread * np.sqrt(1.0 - part)
-        shown = beyond + (total - beyond[0]) * part > most
-        seen, may_be_noise = shown & (beyond > _SEEN * spread), np.where(shown, may_be_noise, most)
+        known, less = shares_beyond(shares, noise, total)
+        most = _BEYOND_SEEN * less
+        shown = known > most
+        seen, may_be_noise = shown & (beyond > _SEEN * error), np.where(shown, may_be_noise, most)
     if not seen[clearest]:
         return None
     lost = np.flatnonzero(~seen[clearest:])

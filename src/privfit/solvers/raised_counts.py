@@ -14,7 +14,7 @@ from privfit.solvers.base import with_loss
 from privfit.solvers.counts import look_at_counts
 from privfit.solvers.curvature import normal_nodes
 from privfit.solvers.geometry import Frame
-from privfit.solvers.hessian_model import SMALLEST_SPREAD
+from privfit.solvers.hessian_model import noise_of_bound, predictor_moments
 from privfit.solvers.hidden_tail import HiddenTail, hidden_tail
 from privfit.solvers.histogram import class_edges, counting_part, farthest_seen, mean_seen
 
@@ -50,8 +50,7 @@ def raised_at(problem: Problem, oracle: Oracle, frame: Frame, point: FloatArray,
     """
     if not isinstance(problem.loss, Poisson) or not problem.has_intercept:
         return problem
-    middle, constant = float(frame.center @ point), float(frame.center @ frame.center)
-    variance = max(float(point @ point) - middle**2 / constant, 0.0)
+    middle, variance = predictor_moments(frame, point)
     if problem.exposure is not None:
         shift, uneven = problem.exposure.bare
         middle, variance = middle + shift, variance + uneven
@@ -99,7 +98,7 @@ def _raised(
     if tail is None:
         return problem
     doubt = _doubt(tail, (shares - expected) / noise)
-    each = 2.0 * math.sqrt(SMALLEST_SPREAD * problem.n_coef / n) / (mu * part)
+    each = noise_of_bound(problem, mu * part)
     spread = max(math.sqrt(mean), 0.5 * math.sqrt(max(square - mean**2, 0.0)))
     most = min(most_noise * spread / each, declared)
     if most <= loss.count_bound:

@@ -12,7 +12,7 @@ from privfit.problem.objective import Problem
 from privfit.problem.oracle import Oracle
 from privfit.solvers.base import with_loss
 from privfit.solvers.geometry import Frame, Marginals
-from privfit.solvers.hessian_model import SMALLEST_SPREAD
+from privfit.solvers.hessian_model import noise_of_bound
 from privfit.solvers.residuals import Residuals, about_quantile, adapting, look_at, unit_of
 from privfit.solvers.response import MeanResponse
 from privfit.solvers.row_bound import longest_usual
@@ -261,7 +261,7 @@ def _bound(seen: Residuals, problem: Problem, mu: float, for_meat: float, *, blu
     spread, skewness = seen.spread, 1.0 if blurred or seen.skewness is None else abs(seen.skewness)
     if spread is None or hidden > _MOST_HIDDEN:
         return math.inf
-    each = 2.0 * math.sqrt(SMALLEST_SPREAD * problem.n_coef / problem.n_rows) / mu
+    each = noise_of_bound(problem, mu)
     one_sided = min(max(skewness / _ONE_SIDED, _LEAST_SKEWED), 1.0)
     heavier = _BLURRED if blurred else _HEAVIER
 
