@@ -95,7 +95,7 @@ def test_all_rows_lead_where_levels_of_numbers_may_be_far_from_others(loss):
 @pytest.mark.statistical
 @pytest.mark.parametrize(("model", "shift"), [(pf.quantile, 4.0), (pf.huber, 8.0), (pf.ols, 8.0)])
 def test_levels_far_from_others_are_found_with_many_rows(model, shift):
-    """Twenty intervals of 95 %: 9 are wrong with a chance of 1e-6. They were up to 100 times as long."""
+    """Twenty intervals of 95 %: 9 are wrong with a chance of 1e-6. They were many times as long."""
     n, share = 40_000, 0.05 if shift == 4.0 else 0.02
     rng, wrong, widths = np.random.default_rng(1), 0, []
     schema = {
