@@ -240,5 +240,8 @@ def test_a_title_says_to_what_a_look_lowered_the_bound(bound, solver, said):
     if said:
         assert 6.0 < float(result.model.split()[-1].rstrip(")")) < 30.0
         assert "counts up to" in result.summary().as_text()
+        assert "solver='newton' cuts none" in " ".join(result.summary().as_text().split())
+        assert (result.form.held.what, result.form.held.possible) == ("counts", bound)
     else:
         assert result.model == "Poisson regression"
+        assert result.form.held is None

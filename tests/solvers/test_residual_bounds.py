@@ -218,6 +218,15 @@ def test_a_generous_range_costs_little_and_the_title_says_what_is_cut():
     assert found.bse["x"] < 0.1 * given.bse["x"]
     assert "residuals up to ±" in found.model
     assert found.model.startswith(given.model.removesuffix(")"))
+    low, high = SCHEMA["y"]["lower"], SCHEMA["y"]["upper"]
+    used = float(found.model.split("±")[1].rstrip(")"))
+    told = " ".join(found.summary().as_text().split())
+    assert f"Residuals beyond ±{used:g} count as ±{used:g}, for less noise." in told
+    assert f"residual_bound={high - low:g} cuts none" in told
+    assert "count as" not in given.summary().as_text()
+    assert found.form.held.possible == high - low
+    assert 0.95 * used < found.form.held.at < 1.05 * used
+    assert given.form.held is None
     plain = pf.ols("y ~ x", rows, schema=SCHEMA, solver="non-private")
     assert "±" not in plain.model
     np.testing.assert_allclose(plain.params, np.polyfit(rows["x"], rows["y"], 1)[::-1], rtol=1e-9)

@@ -135,6 +135,7 @@ def _result(
             learned=learned,
             ordered=options.ordered,
             hiding=tuple(dict.fromkeys(design.terms[place] for place in inference.hiding)),
+            held=model.held(oracle.problem.loss, design),
         ),
         encoder=encoder,
     )

@@ -24,6 +24,7 @@ from privfit.losses import (
 from privfit.losses.huber import GAUSSIAN_95
 from privfit.losses.poisson import LARGEST_PREDICTOR, predictor_up_to
 from privfit.losses.typical import USUAL_RESIDUAL
+from privfit.results.form import Held
 from privfit.results.numbers import significant
 
 UNIT_SCALE_RESIDUAL = 3.0
@@ -31,6 +32,9 @@ UNIT_SCALE_RESIDUAL = 3.0
 
 QUANTILE_WIDTH = 0.4
 """Smoothing width of quantile regression, in units of the assumed residual scale."""
+
+_WHOLE_RANGE = 2.0
+"""Bound on residuals that cuts none, in half ranges."""
 
 _LEAST_WIDTH = 2.0**-10
 """How much smaller the default methods may choose it."""
@@ -55,6 +59,8 @@ class Model:
         How the mean, or the quantile, follows from the linear predictor.
     fitted : callable, optional
         Makes the title of a fit from the loss that it ended with, where releases may change that.
+    held : callable, optional
+        Tells from that loss what residuals or counts are held to.
     quantile : float or None
         Which quantile it is of; None for models of a mean, or of none.
     """
@@ -65,6 +71,7 @@ class Model:
     title_of_classes: str | None = None
     link: Link = "identity"
     fitted: Callable[[AbstractLoss, Design], str] | None = None
+    held: Callable[[AbstractLoss, Design], Held | None] = lambda _, __: None
     quantile: float | None = None
 
     def title_for(self, design: Design) -> str:
@@ -106,13 +113,17 @@ def linear_regression(residual_bound: float | None = None) -> Model:
 
     title = "Linear regression (least squares{})"
 
-    def fitted(loss: AbstractLoss, design: Design) -> str:
+    def held(loss: AbstractLoss, design: Design) -> Held | None:
         assert isinstance(loss, Squared)  # noqa: S101 -- made above
-        cut = loss.adapts and loss.bound < 2.0
-        used = significant(loss.bound * design.target.half_width, 2)
-        return title.format(f", residuals up to ±{used}" if cut else "")
+        half = design.target.half_width
+        cut = loss.adapts and loss.bound < _WHOLE_RANGE
+        return Held("residuals", loss.bound * half, _WHOLE_RANGE * half) if cut else None
 
-    return Model(title.format(""), "numeric", loss, fitted=fitted)
+    def fitted(loss: AbstractLoss, design: Design) -> str:
+        cut = held(loss, design)
+        return title.format("" if cut is None else f", residuals up to ±{significant(cut.at, 2)}")
+
+    return Model(title.format(""), "numeric", loss, fitted=fitted, held=held)
 
 
 def huber_regression(threshold: float = GAUSSIAN_95, scale: float | None = None) -> Model:
@@ -185,12 +196,18 @@ def poisson_regression(predictor_bound: float | None = None) -> Model:
 
     title = "Poisson regression"
 
-    def fitted(loss: AbstractLoss, design: Design) -> str:
+    def held(loss: AbstractLoss, design: Design) -> Held | None:
         assert isinstance(loss, Poisson)  # noqa: S101 -- made above
-        lowered = design.target.count_bound is not None and loss.count_bound < design.target.count_bound
-        return f"{title} (counts up to {significant(loss.count_bound, 2)})" if lowered else title
+        declared = design.target.count_bound
+        if declared is None or loss.count_bound >= declared:
+            return None
+        return Held("counts", loss.count_bound, declared)
 
-    return Model(title, "count", loss, link="log", fitted=fitted)
+    def fitted(loss: AbstractLoss, design: Design) -> str:
+        cut = held(loss, design)
+        return title if cut is None else f"{title} (counts up to {significant(cut.at, 2)})"
+
+    return Model(title, "count", loss, link="log", fitted=fitted, held=held)
 
 
 def m_estimation(loss: AbstractLoss) -> Model:

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import Literal
 
 from privfit.errors import InvalidArgument
 from privfit.inference.effects import Link
@@ -15,6 +16,23 @@ class LearnedRange:
     name: str
     lower: float
     upper: float
+
+
+@dataclass(frozen=True, slots=True)
+class Held:
+    """A bound to which residuals, of either sign, or counts beyond it are moved, in units of the response.
+
+    Parameters
+    ----------
+    what : {"residuals", "counts"}
+    at : float
+    possible : float
+        The largest ones that the declared range allows.
+    """
+
+    what: Literal["residuals", "counts"]
+    at: float
+    possible: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,6 +59,8 @@ class ModelForm:
         names. An array of covariates is in that order; where rows were in another it is refused.
     hiding : tuple of str
         Terms that noise hides as a whole, as released matrices show, so that other coefficients are given up.
+    held : Held or None
+        Bound of residuals or counts that is not of the caller's choice; None where all are taken as they are.
 
     Raises
     ------
@@ -58,6 +78,7 @@ class ModelForm:
     learned: tuple[LearnedRange, ...] = ()
     ordered: bool = True
     hiding: tuple[str, ...] = ()
+    held: Held | None = None
 
     def __post_init__(self) -> None:
         p = len(self.columns)

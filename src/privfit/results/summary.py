@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike
 from privfit._checks import FloatArray, coverage
 from privfit.problem.plan import Plan
 from privfit.results import printer
-from privfit.results.form import LearnedRange, ModelForm
+from privfit.results.form import Held, LearnedRange, ModelForm
 from privfit.results.numbers import confidence, ends
 from privfit.results.printer import Column
 from privfit.results.statement import PrivacyStatement
@@ -215,7 +215,27 @@ def _of_form(form: ModelForm | None, uncertainty: Uncertainty | None) -> list[st
     if form is None:
         return []
     se = None if uncertainty is None else uncertainty.se
-    return [*of_grids(se, form.quantile), *hidden_by(form.hiding, len(form.classes)), *_bounds(form.learned)]
+    return [
+        *of_grids(se, form.quantile),
+        *hidden_by(form.hiding, len(form.classes)),
+        *_held(form.held),
+        *_bounds(form.learned),
+    ]
+
+
+_CUTS_NONE = {"residuals": "residual_bound={possible}", "counts": "solver='newton'"}
+
+
+def _held(held: Held | None) -> list[str]:
+    if held is None:
+        return []
+    at = ("±" if held.what == "residuals" else "") + printer.significant(held.at, 2)
+    none = _CUTS_NONE[held.what].format(possible=f"{held.possible:g}")
+    return [
+        f"{held.what.capitalize()} beyond {at} count as {at}, for less noise. Where noise hides larger ones "
+        "of few rows, or of one level alone, coefficients lack what these would add, and intervals do not "
+        f"tell: {none} cuts none, for longer intervals."
+    ]
 
 
 def _bounds(learned: Sequence[LearnedRange]) -> list[str]:
