@@ -2,6 +2,8 @@
 
 import warnings
 
+import dask.array as da
+import dask.dataframe as dd
 import numpy as np
 import pandas as pd
 import pytest
@@ -285,19 +287,82 @@ def test_what_is_no_exposure_is_refused(table, options, message):
         pf.poisson("visits ~ ward", table, schema=SCHEMA, **options)
 
 
-def test_only_tables_in_memory_have_exposures(table, tmp_path):
+def awkward(table):
+    """Return the table with exposures that are missing, none, beyond their bounds, and far from usual."""
+    table = table.copy()
+    table.loc[:4, "years"] = [np.nan, 0.0, -1.0, 1e6, 1e-9]
+    return table
+
+
+def cached(table, place, **options):
+    table.to_parquet(place / "rows.parquet", row_group_size=1_111)
+    return pf.RowCache(place / "rows.parquet", **options)
+
+
+KEPT = {
+    "cache": lambda table, folder: cached(table, folder, storage="float64"),
+    "cluster": lambda table, _: dd.from_pandas(table, npartitions=5),
+    "short partitions": lambda table, _: dd.from_pandas(table, npartitions=400),
+}
+
+
+@pytest.mark.parametrize("where", KEPT)
+@pytest.mark.parametrize(
+    ("formula", "options"),
+    [
+        ("visits ~ age + C(ward)", {}),
+        ("visits ~ age - 1", {}),
+        ("visits ~ age", {"delta": 0.0}),
+        ("visits ~ age", {"solver": "newton", "inference": False}),
+        ("visits ~ age", {"solver": "non-private"}),
+    ],
+    ids=["default", "no intercept", "pure", "newton", "exact"],
+)
+def test_a_cache_and_a_cluster_keep_exposures(table, formula, options, where, tmp_path):
+    rows = awkward(table)
+    common = {"schema": SCHEMA, "exposure": "years", **options}
+    if options.get("solver") != "non-private":
+        common |= {"epsilon": 5.0, "random_state": 1}
+    whole = pf.poisson(formula, rows, **common)
+    kept = pf.poisson(formula, KEPT[where](rows, tmp_path), **common)
+    assert kept.plan == whole.plan
+    np.testing.assert_allclose(kept.estimate, whole.estimate, rtol=1e-8, atol=1e-8)
+    if options.get("inference", True):
+        np.testing.assert_allclose(kept.bse, whole.bse, rtol=1e-6)
+
+
+def test_estimators_keep_exposures_on_a_cluster(table):
+    model = pf.PoissonRegressor(schema=SCHEMA, exposure="years", **EXACT)
+    whole = model.fit(table, "visits").coef_
+    spread = dd.from_pandas(table, npartitions=3)
+    np.testing.assert_allclose(model.fit(spread, "visits").coef_, whole, rtol=1e-9)
+    apart = spread[["years", "age", "ward"]]
+    np.testing.assert_allclose(model.fit(apart, spread["visits"]).coef_, whole, rtol=1e-9)
+    numbers = SCHEMA.part(("visits", "years", "age"))
+    array = da.from_array(table[["age"]].to_numpy(), chunks=(1000, -1))
+    counts = da.from_array(table["visits"].to_numpy(), chunks=1000)
+    with pytest.raises(pf.SchemaError, match="'years'"):
+        model.set_params(schema=numbers).fit(array, counts)
+
+
+def test_cached_rows_without_exposures_are_others(table, tmp_path):
+    """The schema has the same fingerprint whatever its columns are for."""
+    rows = cached(table, tmp_path, folder=tmp_path / "kept")
+    rated = pf.poisson("visits ~ age", rows, schema=SCHEMA, exposure="years", **EXACT)
+    plain = pf.poisson("visits ~ age", rows, schema=SCHEMA, **EXACT)
+    assert rated.params["Intercept"] < plain.params["Intercept"] - 0.5
+    np.testing.assert_allclose(
+        rated.params,
+        pf.poisson("visits ~ age", table, schema=SCHEMA, exposure="years", **EXACT).params,
+        rtol=1e-3,
+    )
+    assert len(list((tmp_path / "kept").glob("*.rows"))) == 2
+
+
+def test_arrays_and_streams_have_no_exposures(table):
     with pytest.raises(pf.InvalidArgument, match="exposure names a column of a table with a schema"):
         pf.PoissonRegressor(exposure="years", count_bound=20).fit(table[["age"]].to_numpy(), table["visits"])
     marked = SCHEMA.with_roles(exposure="years")
     online = pf.PoissonRegressor(schema=marked, solver=pf.solvers.OnlineToBatch(), inference=False)
     with pytest.raises(pf.Incompatible, match="exposure"):
         online.fit(pf.RowStream([table], n_rows=N))
-    cache = pf.RowCache(table_file(table, tmp_path))
-    with pytest.raises(pf.Incompatible, match="a cache or cluster does not keep exposures"):
-        pf.poisson("visits ~ age", cache, schema=marked)
-
-
-def table_file(table, folder):
-    """Write a table to a file and return its path."""
-    table.to_csv(folder / "rows.csv", index=False)
-    return folder / "rows.csv"

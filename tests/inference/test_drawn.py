@@ -298,3 +298,11 @@ def test_a_seeded_fit_repeats_to_rounding_where_nothing_is_to_be_found(model, se
     for other in others:
         np.testing.assert_allclose(other.estimate, first.estimate, rtol=1e-7, atol=1e-7)
         np.testing.assert_allclose(other.bse, first.bse, rtol=1e-7)
+
+
+def test_a_single_entry_is_left_alone():
+    """Any is a multiple of the expected one; what rounding leaves of a difference must not count as drawn."""
+    single = problem_for(Logistic(), rows(Logistic(), 100, np.random.default_rng(0))[0][:, :1])
+    for expected in np.linspace(0.05, 0.4, 40):
+        bread = bread_from(single, released(np.array([[0.35]]), 0.01), np.array([[expected]]))
+        assert (bread.drawn, bread.matrix[0, 0]) == (0.0, pytest.approx(0.35, rel=1e-15))

@@ -8,10 +8,11 @@ import tempfile
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any, final
+from typing import final
 
 import numpy as np
 
+from privfit._checks import FloatArray
 from privfit.data.batches import BatchSizes, read_batches
 from privfit.data.blocks import CodedBlock
 from privfit.data.cache_files import Draft, Parts, drafted, missing_room, read_facts, verified
@@ -25,7 +26,7 @@ from privfit.data.stores import AbstractRowStore, AbstractStoredRows
 from privfit.data.tables import Table
 from privfit.errors import InvalidArgument, SchemaError
 
-_ENCODING = 5
+_ENCODING = 6
 """Version of the files and of what encoders make of cells. Raise it whenever either changes."""
 
 _SIZES = BatchSizes(rows=1 << 15, text_bytes=1 << 22)
@@ -137,7 +138,7 @@ class RowCache(AbstractRowStore):
         files = sorted(self._path.rglob("*")) if self._path.is_dir() else [self._path]
         stats = [(str(file.resolve()), file.stat()) for file in files if file.is_file()]
         described = (
-            [_ENCODING, self._storage, norm_bound.hex(), weighting.__name__, encoder.identity],
+            [_ENCODING, self._storage, norm_bound.hex(), weighting.__name__, encoder.identity, encoder.read],
             asdict(self._text),
             [(name, stat.st_ino, stat.st_size, stat.st_mtime_ns) for name, stat in stats],
         )
@@ -145,18 +146,24 @@ class RowCache(AbstractRowStore):
 
     def _write(self, draft: Draft, encoder: AbstractEncoder, norm_bound: float, weighting: Weighting) -> None:
         n_rows, layout = 0, encoder.layout
-        for x, y in self._encoded(encoder):
+        for x, y, offset in self._encoded(encoder):
             weight, bounded, response = weighting(x, y, norm_bound=norm_bound)
             layout, n_rows = bounded.layout, n_rows + response.size
-            draft.add(numbers=bounded.numbers, codes=bounded.codes, y=response, weight=weight)
-        draft.finish({"n_rows": n_rows, "layout": asdict(layout), "storage": self._storage})
+            draft.add(numbers=bounded.numbers, codes=bounded.codes, y=response, weight=weight, offset=offset)
+        exposed = encoder.design.target.exposure is not None
+        draft.finish(
+            {"n_rows": n_rows, "layout": asdict(layout), "storage": self._storage, "exposed": exposed}
+        )
 
-    def _encoded(self, encoder: AbstractEncoder) -> Iterator[tuple[CodedMatrix, Any]]:
-        for batch in read_batches(self._path, encoder.needed, self._text, _SIZES):
+    def _encoded(self, encoder: AbstractEncoder) -> Iterator[tuple[CodedMatrix, FloatArray, FloatArray]]:
+        """Return rows, responses, and offsets, of which there are none unless counts have exposures."""
+        for batch in read_batches(self._path, encoder.read, self._text, _SIZES):
             if batch.num_rows:
                 with np.errstate(all="ignore"):  # a warning would depend on cells
                     table = Table.from_arrow(batch)
-                    yield encoder.encode_coded(table, self._storage), encoder.encode_target(table)
+                    y, offset = encoder.encode_response(table)
+                    x = encoder.encode_coded(table, self._storage)
+                yield x, y, np.empty(0) if offset is None else offset
 
 
 @final
@@ -176,19 +183,25 @@ class CachedRows(AbstractStoredRows):
         layout = Layout(**{**described, "columns": tuple(described["columns"])})
         n_rows = facts["n_rows"]
         try:
-            numbers, codes, y, weight = (
+            numbers, codes, y, weight, offset = (
                 room.mapped(place / name, dtype, width, n_rows)
                 for name, dtype, width in (
                     (Parts.NUMBERS, np.dtype(facts["storage"]), layout.n_numbers),
                     (Parts.CODES, layout.code_type, layout.n_codes),
                     (Parts.Y, np.dtype(np.float64), 1),
                     (Parts.WEIGHT, np.dtype(np.float64), 1),
+                    (Parts.OFFSET, np.dtype(np.float64), int(facts["exposed"])),
                 )
             )
         except (OSError, ValueError) as error:
             failure = missing_room(error)
         else:
-            block = CodedBlock(CodedMatrix(layout, numbers, codes), y[:, 0], weight[:, 0])
+            block = CodedBlock(
+                CodedMatrix(layout, numbers, codes),
+                y[:, 0],
+                weight[:, 0],
+                offset=offset[:, 0] if facts["exposed"] else None,
+            )
             return cls(block, norm_bound, room)
         raise failure
 

@@ -33,7 +33,8 @@ class Parts:
     CODES: Final = "codes"
     Y: Final = "y"
     WEIGHT: Final = "weight"
-    ALL: Final = (NUMBERS, CODES, Y, WEIGHT)
+    OFFSET: Final = "offset"
+    ALL: Final = (NUMBERS, CODES, Y, WEIGHT, OFFSET)
 
 
 class Draft:

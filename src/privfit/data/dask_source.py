@@ -129,9 +129,13 @@ class DaskSource:
         return stacked(taken).part(np.argsort(order))
 
     def exposed(self, shift: float, most: float) -> "DaskSource":
-        """Refuse: rows on a cluster have no exposures."""
-        del shift, most
-        raise PlanViolation("rows on a cluster have no exposures to hold")
+        """Return the same rows with offsets of at most ``most``, to which ``shift`` is added after that."""
+        wanted = [(group,) for group in self._kept.tasks]
+        tasks = tasks_of(partitions.exposed, "exposures", wanted, Beside(2, {"shift": shift, "most": most}))
+        lengths = list(np.diff(self._starts))
+        source = DaskSource(Kept(tasks, self._kept), self._groups, lengths, self._norm_bound, self._width)
+        source._last = self._last
+        return source
 
     def reweighted(
         self, basis: FloatArray, *, norm_bound: float, amplification: float, slopes: SlopeBounds | None = None

@@ -124,13 +124,13 @@ class DaskTable(AbstractRowStore):
         UnexpectedError
             If Dask cannot compute a partition.
         """
-        names = encoder.needed if self._response is None else encoder.needed[:-1]
+        names = encoder.read if self._response is None else encoder.read[:-1]
         data = self._data
         if self._named:
             names = tuple(present(tuple(data.columns), names))
             data = data[list(names)]
         else:
-            names = self._labels_of_columns(names)
+            names = self._labels_of_columns(encoder.needed[:-1], names)
         del norm_bound
         encoding = Encoding(encoder, names, not self._named, self._response is not None, storage)
         given = [_pieces(data)] if self._response is None else _pieces_of_both(data, self._response)
@@ -142,12 +142,12 @@ class DaskTable(AbstractRowStore):
         lengths = [counts[k] for k in range(len(counts))]
         return DaskRows(kept, groups, lengths, weighting, len(encoder.design.columns))
 
-    def _labels_of_columns(self, needed: tuple[str, ...]) -> tuple[str, ...]:
-        """Return what nameless columns are called: as they are needed, where the response is apart."""
+    def _labels_of_columns(self, predictors: tuple[str, ...], needed: tuple[str, ...]) -> tuple[str, ...]:
+        """Return what nameless columns are called: as the predictors, where the response is apart."""
         width = self._data.shape[1]
         is_array = isinstance(self._data, da.Array)
         own = default_names(width) if is_array else tuple(map(str, self._data.columns))
-        names = self._columns or (needed if self._response is not None else own)
+        names = self._columns or (predictors if self._response is not None else own)
         if len(names) != width:
             raise SchemaError(f"columns must name all {width} columns of the array, got {len(names)}")
         present(names, needed)

@@ -55,6 +55,11 @@ class AbstractEncoder(ABC):
         """Names of the raw columns that `encode` reads, the response last."""
 
     @property
+    def read(self) -> tuple[str, ...]:
+        """Names of the raw columns that a fit reads, the response last."""
+        return (*self._design.target.beside, *self.needed)
+
+    @property
     @abstractmethod
     def variables(self) -> tuple[tuple[str, Column | None], ...]:
         """Names and declarations of the raw predictors; None where nothing is declared."""
@@ -95,6 +100,17 @@ class AbstractEncoder(ABC):
     @abstractmethod
     def encode_target(self, table: Table) -> FloatArray:
         """Return ``y`` (n,) alone, or raise `LabelError`."""
+
+    def encode_response(self, table: Table) -> tuple[FloatArray, FloatArray | None]:
+        """Return ``y`` (n,) and, of counts over exposures, the logarithms of these (n,).
+
+        A row without an exposure holds NaN in ``y``. Raises as `encode`.
+        """
+        y, exposure = self.encode_target(table), self._design.target.exposure
+        if exposure is None:
+            return y, None
+        offset = exposure.read(table)
+        return np.where(np.isnan(offset), np.nan, y), np.nan_to_num(offset)
 
     @property
     def compared(self) -> tuple[str, ...]:

@@ -48,10 +48,11 @@ class EncodedRows:
 
     x: Matrix
     y: FloatArray
+    offset: FloatArray | None
 
     def __sizeof__(self) -> int:
         """Return the bytes of the rows, by which workers judge how full they are."""
-        return sum(array.nbytes for array in (*_arrays(self.x), self.y))
+        return _bytes(*_arrays(self.x), self.y, self.offset)
 
 
 @final
@@ -82,9 +83,8 @@ class Partition:
     def __sizeof__(self) -> int:
         """Return the bytes of the rows, by which workers judge how full they are."""
         block = self.block
-        caps = () if block.caps is None else (block.caps,)
-        arrays = (*_arrays(block.x), block.y, block.weight, *(block.parts or ()), *caps)
-        return sum(array.nbytes for array in arrays)
+        beside = (*(block.parts or ()), block.caps, block.offset)
+        return _bytes(*_arrays(block.x), block.y, block.weight, *beside)
 
 
 def quiet(work: Callable[_Arguments, _Answer]) -> Callable[_Arguments, _Answer | Failure]:
@@ -137,7 +137,8 @@ def encode(encoding: Encoding, *pieces: Any) -> tuple[EncodedRows, ...]:
         table = open_table(data, needed=names, columns=names if encoding.labelled else None)
         if response is not None:
             table = _with_response(table, encoder.needed[-1], single_column("y", response))
-        return EncodedRows(predictors_as(encoder, table, encoding.storage), encoder.encode_target(table))
+        x = predictors_as(encoder, table, encoding.storage)
+        return EncodedRows(x, *encoder.encode_response(table))
 
     count = len(pieces) // 2 if encoding.apart else len(pieces)
     responses = pieces[count:] or (None,) * count
@@ -157,7 +158,8 @@ def bounded(
     """Return the rows of partitions, kept in a type and bounded as they are kept."""
 
     def one(rows: EncodedRows) -> Partition:
-        source = ArraySource(kept_as(rows.x, storage), rows.y, norm_bound=norm_bound, weighting=weighting)
+        x = kept_as(rows.x, storage)
+        source = ArraySource(x, rows.y, norm_bound=norm_bound, weighting=weighting, offset=rows.offset)
         return Partition(source.bounded, norm_bound)
 
     return tuple(one(rows) for rows in itertools.chain(*groups))
@@ -199,6 +201,12 @@ def weighted(
     )
 
 
+@quiet
+def exposed(group: tuple[Partition, ...], shift: float, most: float) -> tuple[Partition, ...]:
+    """Return the rows of partitions with offsets of at most ``most``, to which ``shift`` is added."""
+    return tuple(Partition(rows.source.exposed(shift, most).bounded, rows.norm_bound) for rows in group)
+
+
 class _RowWise(Protocol):
     """What there is one of for each row."""
 
@@ -233,6 +241,10 @@ def taken(group: tuple[Partition, ...], place: int, indices: IntArray) -> Block:
 
 def _arrays(x: Matrix) -> tuple[NDArray[Any], ...]:
     return (x,) if isinstance(x, np.ndarray) else (x.numbers, x.codes)
+
+
+def _bytes(*arrays: NDArray[Any] | None) -> int:
+    return sum(array.nbytes for array in arrays if array is not None)
 
 
 def _with_response(table: Table, name: str, response: ColumnValues) -> Table:

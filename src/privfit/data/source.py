@@ -218,12 +218,19 @@ class ArraySource:
         The response is smaller by the factor by which ``exp`` of the offset is: as if a count had been
         gathered over that much less.
         """
-        block = self._block
-        if block.offset is None:
+        block, given = self._block, self._block.offset
+        if given is None:
             raise PlanViolation("rows without exposures have none to hold")
-        offset = np.minimum(block.offset, most)
-        y = block.y * np.exp(offset - block.offset)
-        held = replace(block, y=y, offset=offset + shift)
+        y, offset = self._room.new(self.n_rows), self._room.new(self.n_rows)
+
+        def work(rows: slice) -> None:
+            held = np.minimum(given[rows], most)
+            y[rows] = block.y[rows] * np.exp(held - given[rows])
+            offset[rows] = held + shift
+            self._room.leave(rows)
+
+        each_stretch(work, self.n_rows)
+        held = replace(block, y=y, offset=offset)
         source = ArraySource.of_bounded(held, self._norm_bound, self._room, self._shares)
         source._last = self._last
         return source

@@ -31,7 +31,10 @@ class AbstractStoredRows(ABC):
 
 
 class AbstractRowStore(ABC):
-    """A table that can be encoded where it lies. It keeps no identifiers of persons and no survey weights."""
+    """A table that can be encoded where it lies. It keeps no identifiers of persons and no survey weights.
+
+    Of counts over exposures it keeps these.
+    """
 
     __slots__ = ()
 

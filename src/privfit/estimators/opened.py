@@ -1,5 +1,6 @@
 """The rows of a fit: counted, checked for their form before anything is spent, and then encoded."""
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Self, TypeAlias, final
@@ -54,9 +55,9 @@ class OpenedRows:
         """Count the rows, or raise where there are none, too few, or more than the options allow to read."""
         if isinstance(raw, RowStream):
             refuse_many_passes(options)
-        if encoder.design.target.exposure is not None and not isinstance(raw, Table):
+        if encoder.design.target.exposure is not None and isinstance(raw, RowStream):
             raise Incompatible(
-                "exposure: a stream, a cache or cluster does not keep exposures; pass a table in memory"
+                "exposure: a stream of rows does not keep exposures; pass a table or a RowCache"
             )
         table = _stored(model, encoder, raw, options) if isinstance(raw, AbstractRowStore) else raw
         shares = _shares(table, options)
@@ -77,35 +78,31 @@ class OpenedRows:
         storage = _storage(problem, self.options)
         if isinstance(table, AbstractStoredRows):
             kept = table.source(norm_bound=problem.norm_bound, storage=storage)
-            return lambda: kept
+            return lambda: _centered(kept, problem)
         weighting = weighting_of(problem)
         if isinstance(table, RowStream):
             stream = table.source(encoder, norm_bound=problem.norm_bound, weighting=weighting)
             return lambda: stream
-        exposure = encoder.design.target.exposure
-        encoder.encode(table.part(slice(0, 0)))
-        if exposure is not None:
-            exposure.read(table.part(slice(0, 0)))
+        none = table.part(slice(0, 0))
+        encoder.encode_predictors(none)
+        encoder.encode_response(none)
         labels = None if encoder.design.target.labels is None else encoder.encode_target(table)
 
         def encoded() -> RowSource:
             with np.errstate(all="ignore"):  # a warning would depend on cells
                 x = predictors_as(encoder, table, storage)
-                y = encoder.encode_target(table) if labels is None else labels
-                offset = None
-                if exposure is not None:
-                    offset = exposure.read(table) - exposure.center(constant=bool(problem.constant))
-                    y, offset = np.where(np.isnan(offset), np.nan, y), np.nan_to_num(offset)
-                return ArraySource(
+                y, offset = encoder.encode_response(table) if labels is None else (labels, None)
+                rows = ArraySource(
                     x, y, norm_bound=problem.norm_bound, weighting=weighting, shares=shares, offset=offset
                 )
+            return _centered(rows, problem)
 
         return encoded
 
 
 def columns_read(encoder: AbstractEncoder, options: FitOptions) -> tuple[str, ...]:
     """Return the names of the raw columns that a fit reads, the response last."""
-    return (*options.shares.columns, *encoder.design.target.beside, *encoder.needed)
+    return (*options.shares.columns, *encoder.read)
 
 
 def rows_of(data: object, encoder: AbstractEncoder, options: FitOptions, text: TextForm) -> RawRows:
@@ -160,6 +157,14 @@ def _stored(
         weighting=weighting_of(problem),
         storage=_storage(problem, options) if known else "float64",
     )
+
+
+def _centered(rows: RowSource, problem: Problem) -> RowSource:
+    """Return the rows with the logarithms of their exposures about that which a constant makes up for."""
+    exposure = problem.exposure
+    if exposure is None:
+        return rows
+    return rows.exposed(-exposure.center(constant=bool(problem.constant)), math.inf)
 
 
 def _shares(table: Table | RowStream | AbstractStoredRows, options: FitOptions) -> RowShares | None:

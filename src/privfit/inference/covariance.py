@@ -188,8 +188,13 @@ def bread_from(problem: Problem, releases: Sequence[Release], expected: FloatArr
 
 
 def _is_like(expected: FloatArray, average: FloatArray) -> bool:
-    """Return whether no direction has far less than its part of the curvature that is expected."""
+    """Return whether no direction has far less than its part of the curvature that is expected.
+
+    A single one says nothing about others: it is a multiple of any.
+    """
     n = len(expected)
+    if n == 1:
+        return False
     values = eigh(average[:n, :n], expected, eigvals_only=True)
     return bool(values[0] >= _LEAST_EXPECTED * values.mean())
 
