@@ -60,7 +60,13 @@ def test_they_are_units_of_one_row_each():
     ("rule", "guesses", "words"),
     [
         (ShareRule(), {}, ""),
-        (ShareRule("pid"), {"mean_rows": 2.0}, ""),
+        (ShareRule("pid"), {"mean_rows": 2.0}, f"; 2 rows for each value of pid{ALIKE}"),
+        (
+            ShareRule("pid"),
+            {},
+            "; any number of rows for each value of pid: mean_rows says how many there are on average"
+            + ALIKE,
+        ),
         (
             ShareRule("pid", 2),
             {},
@@ -98,7 +104,7 @@ def test_what_is_assumed_is_said(rule, guesses, words):
         (ShareRule("pid", 4), {"intraclass": 0.0}, 0.25),
         (ShareRule("pid", 4), {"intraclass": 0.2}, 0.4),
         (ShareRule("pid", 4), {"intraclass": 0.2, "mean_rows": 2.0}, 0.6),
-        (ShareRule("pid", 4), {"intraclass": 0.2, "mean_rows": 9.0}, 0.4),
+        (ShareRule("pid", 4), {"intraclass": 0.1, "mean_rows": 9.0}, 0.2),
         (BOTH, {"intraclass": 0.0, "mean_rows": 2.0}, 0.5),
     ],
 )

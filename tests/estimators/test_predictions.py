@@ -263,3 +263,21 @@ def test_a_formula_does_not_change_the_order_of_arrays():
             else:
                 with pytest.raises(pf.SchemaError, match=ANOTHER_ORDER):
                     one.predict(x.to_numpy())
+
+
+def test_no_mean_of_counts_is_predicted_above_their_bound():
+    """A slope may lead beyond it where no rows are, or rows that count little; no count has such a mean."""
+    schema = {
+        "x": {"type": "numeric", "lower": 0, "upper": 40},
+        "y": {"type": "numeric", "lower": 0, "upper": 20, "target": True},
+    }
+    rng = np.random.default_rng(3)
+    x = rng.uniform(0.0, 2.0, 2_000)
+    rows = pd.DataFrame({"x": x, "y": rng.poisson(np.exp(x)).clip(0, 20)})
+    model = pf.PoissonRegressor(5.0, delta=1e-6, schema=schema, random_state=0).fit(rows)
+    far = pd.DataFrame({"x": [1.0, 40.0]})
+    assert model.coef_[0] > 0.5
+    for found in (model.predict(far), model.result_.predict(far)):
+        assert np.asarray(found)[1] == 20.0
+        assert 0.0 < np.asarray(found)[0] < 20.0
+    assert model.result_.get_prediction(far).predicted[1] > 20.0

@@ -129,6 +129,39 @@ def test_noisy_gradient_descent_gives_up_where_noise_hides_how_far_it_has_not_co
         assert np.isinf(fit.bse).all()
 
 
+@pytest.mark.parametrize(
+    ("solver", "slope", "finite"),
+    [("newton", 3.0, False), ("newton", 1.0, True), ("gradient-descent", 2.0, False)],
+)
+def test_several_classes_with_steep_slopes_say_that_steps_have_not_arrived(solver, slope, finite):
+    """Estimates are a part of the coefficients, with standard errors far smaller than what they lack."""
+    slopes = slope * np.array([[0.0, 0.3, -0.2], [0.0, 1.0, -0.5], [0.0, -0.7, 0.8]])
+    schema = {name: {"type": "numeric", "lower": -4, "upper": 4} for name in "ab"}
+    schema["y"] = {"type": "categorical", "levels": ["0", "1", "2"]}
+    for seed in range(3):
+        rng = np.random.default_rng(seed)
+        x = rng.normal(size=(4_000, 2)).clip(-4, 4)
+        odds = np.exp(np.column_stack([np.ones(4_000), x]) @ slopes)
+        above = np.cumsum(odds, axis=1) < rng.random((4_000, 1)) * odds.sum(axis=1, keepdims=True)
+        rows = pd.DataFrame(x, columns=["a", "b"]).assign(y=above.sum(axis=1).astype(str))
+        fit = pf.logit("y ~ a + b", rows, schema=schema, epsilon=8.0, solver=solver, random_state=seed)
+        assert np.isfinite(fit.bse).all() == finite
+
+
+def test_counts_with_a_generous_bound_say_that_gradient_descent_has_not_arrived():
+    """Its steps are in proportion to the bound, and so many would be too many."""
+    rng = np.random.default_rng(2)
+    x = rng.normal(size=20_000).clip(-4, 4)
+    rows = {"x": x, "y": rng.poisson(np.exp(0.3 + 0.5 * x)).clip(0, 60)}
+    schema = {
+        "x": {"type": "numeric", "lower": -4, "upper": 4},
+        "y": {"type": "numeric", "lower": 0, "upper": 60},
+    }
+    for solver, finite in (("gradient-descent", False), ("newton", True)):
+        fit = pf.poisson("y ~ x", rows, schema=schema, epsilon=8.0, solver=solver, random_state=0)
+        assert np.isfinite(fit.bse).all() == finite
+
+
 def test_along_a_level_a_step_is_off_by_how_far_from_its_middle_the_bread_was_asked():
     """A step of 0.2 along the second coordinate, whose bread was asked 0.1 before its middle."""
     planned = PlannedRelease("gradient", 2, 1.0, math.inf, 0.0)

@@ -69,6 +69,23 @@ def test_far_rows_that_a_look_would_show_or_that_are_far_from_the_bound_are_not_
     assert cut(RARE, np.array([0.5, 0.2, 0.5])) == NONE
 
 
+@pytest.mark.parametrize("seed", range(2))
+def test_what_is_not_known_of_a_slope_within_a_level_takes_no_other_rows_intercept(seed):
+    """That of the reference level, of which half of the rows are, beside a product with one of a tenth."""
+    rng = np.random.default_rng(seed)
+    x, g = rng.normal(size=4000).clip(-4, 4), rng.choice(list("abc"), 4000, p=[0.6, 0.3, 0.1])
+    means = np.exp(0.2 + 0.4 * x + 0.5 * (g == "b") - 0.4 * (g == "c") + 0.3 * x * (g == "b"))
+    schema = {
+        "x": {"type": "numeric", "lower": -4, "upper": 4},
+        "g": {"type": "categorical", "levels": ["a", "b", "c"]},
+        "y": {"type": "numeric", "lower": 0, "upper": 30},
+    }
+    rows = {"x": x, "g": g, "y": rng.poisson(means).clip(0, 30)}
+    fit = pf.poisson("y ~ x * g", rows, schema=schema, epsilon=4.0, random_state=seed)
+    assert np.isfinite(fit.bse[["Intercept", "x"]]).all()
+    assert not np.isfinite(fit.bse["x:g[T.c]"])
+
+
 def test_what_is_beyond_declared_bounds_is_not_there():
     narrow = RARE[0] + 0.1, RARE[1]
     slope = np.array([-0.2, 0.2, 1.3])

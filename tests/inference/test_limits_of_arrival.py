@@ -22,6 +22,22 @@ def test_a_step_is_far_off_where_it_is_half_an_error_beyond_three_times_its_expe
     assert turning.far_off(around, bread) == (times > 1.0)
 
 
+def test_a_step_along_which_the_curvature_bends_is_off_by_its_third_power(times):
+    """Its squared length is 4, all of it noise: of second order that is no excuse."""
+    bread, around = bread_of(0.25, 1.0), Anchor(np.zeros(2), np.array([0.6, 1.6]), np.eye(2), 0.4)
+    turning = Turning(sampling=0.6**2 - 0.8 / 2.0 + 0.1, second=times * 0.5 * math.sqrt(0.46) / (0.5 * 8.0))
+    assert turning.far_off(around, bread) == (times > 1.0)
+
+
+def test_of_second_order_what_short_steps_leave_is_off_by_the_third_power(times):
+    """From 1 to 3 as below; the noise that may hide more of the way is 0.09."""
+    step = step_of([5.0, 1.0], [0.0, 0.0], 0.1, preconditioner=0.4 * np.eye(2))
+    estimate = Estimate(np.array([5.0, 3.0]), np.diag([0.0, 0.04]))
+    error = math.sqrt(0.25 * 0.04 / 2.0 + 0.0031)
+    turning = Turning(sampling=0.0031, second=times * error / (0.9 + 2.0 * 0.09) ** 3)
+    assert left_to_go([step], estimate, bread_of(1.0, 0.25), turning) == (times > 1.0)
+
+
 def test_what_is_left_is_of_the_way_and_two_of_its_errors(times):
     """From 1 to 3 along a curvature of 0.25, of which a step of 0.4 leaves 0.9: 0.9, and 0.09 of noise."""
     step = step_of([5.0, 1.0], [0.0, 0.0], 0.1, preconditioner=0.4 * np.eye(2))

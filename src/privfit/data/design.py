@@ -1,5 +1,6 @@
 """What is public about an encoded table: its columns, their scaling, and the bound on a row."""
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
@@ -87,6 +88,11 @@ class Target:
     bounded: bool = False
     count_bound: float | None = None
     exposure: Exposure | None = None
+
+    @property
+    def largest_mean(self) -> float:
+        """What no mean of counts over alike exposures exceeds; infinite for other responses."""
+        return math.inf if self.count_bound is None or self.exposure is not None else self.count_bound
 
     @property
     def beside(self) -> tuple[str, ...]:

@@ -51,13 +51,14 @@ def sampling_part(rule: ShareRule, assumptions: Assumptions) -> float:
     InvalidArgument
         If a correlation is assumed where there are no units of several rows.
     """
-    given, several = assumptions.intraclass, rule.unit is not None and rule.rows_per_unit > 1
-    if not several:
-        if given is not None:
-            raise InvalidArgument("intraclass goes with units of several rows: name unit and rows_per_unit")
+    given, rows = assumptions.intraclass, _mean_rows(rule, assumptions)
+    if given is None:
         return 1.0
-    rows = min(_mean_rows(rule, assumptions), float(rule.rows_per_unit))
-    return 1.0 if given is None else (1.0 + (rows - 1.0) * given) / rows
+    if rows == 1.0:
+        raise InvalidArgument(
+            "intraclass goes with units of several rows: name unit and rows_per_unit, or mean_rows"
+        )
+    return (1.0 + (rows - 1.0) * given) / rows
 
 
 def counted(rule: ShareRule, n_rows: int) -> RowShares | None:
@@ -74,10 +75,13 @@ def counting_in_words(rule: ShareRule, assumptions: Assumptions) -> str:
         if assumptions.mean_weight is None:
             bound = "their bound, at which noise is least: mean_weight says what they are on average"
         words += f"; survey weights of {weight}, {bound}"
-    if rule.unit is not None and rule.rows_per_unit > 1:
-        words += f"; {_mean_rows(rule, assumptions):g} rows for each value of {rule.unit}"
+    if rule.unit is not None:
+        several = rule.rows_per_unit > 1 or assumptions.mean_rows is not None
+        number = f"{_mean_rows(rule, assumptions):g}" if several else "any number of"
+        words += f"; {number} rows for each value of {rule.unit}"
         if assumptions.mean_rows is None:
-            words += ", at which noise is least: mean_rows says how many there are on average"
+            at_least = ", at which noise is least" if several else ""
+            words += f"{at_least}: mean_rows says how many there are on average"
         if assumptions.intraclass is None:
             words += "; these rows alike, for which intervals are longest: intraclass says how alike they are"
         else:

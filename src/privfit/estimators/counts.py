@@ -118,8 +118,11 @@ scale_share, n_rows, unit, rows_per_unit, weights, weight_bound, ledger, dataset
 
     @sealed
     def predict(self, X: Any) -> FloatArray:
-        """Return expected counts, shape (n,); where counts have exposures, over an exposure of 1."""
-        return expected_count(self._linear_predictor(X))
+        """Return expected counts, shape (n,), up to the bound on counts.
+
+        Where counts have exposures they are those over an exposure of 1, which nothing bounds.
+        """
+        return expected_count(self._linear_predictor(X), self._encoder.design.target)
 
     @sealed
     def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
@@ -142,6 +145,7 @@ def exposures(target: Target, X: Any) -> FloatArray | float:
     return np.asarray(found, dtype=np.float64)
 
 
-def expected_count(predictor: FloatArray) -> FloatArray:
+def expected_count(predictor: FloatArray, target: Target) -> FloatArray:
     """Return the mean of a count with a log link; log means beyond 50 in size are moved there."""
-    return np.exp(np.clip(predictor, -LARGEST_PREDICTOR, LARGEST_PREDICTOR))
+    mean = np.exp(np.clip(predictor, -LARGEST_PREDICTOR, LARGEST_PREDICTOR))
+    return np.minimum(mean, target.largest_mean)

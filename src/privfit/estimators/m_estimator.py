@@ -189,7 +189,7 @@ scale_share, n_rows, unit, rows_per_unit, weights, weight_bound, ledger, dataset
         if self._fitted_classes:
             return self.classes_[(predictor > 0).astype(int)]
         if target.count_bound is not None:
-            return expected_count(predictor)
+            return expected_count(predictor, target)
         return target.center + target.half_width * predictor
 
     @sealed

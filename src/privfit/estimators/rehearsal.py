@@ -1,6 +1,6 @@
 """A plan, rehearsed on public rows."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Self, final
 
@@ -23,7 +23,8 @@ from privfit.estimators.stand_in import complete_rows, stand_in_rows, stand_in_t
 from privfit.planning import preceded
 from privfit.problem.objective import Problem
 from privfit.problem.oracle import Oracle
-from privfit.problem.plan import Plan
+from privfit.problem.plan import Plan, PlannedRelease
+from privfit.problem.schedule import with_part
 from privfit.results import FitResult
 
 
@@ -130,8 +131,9 @@ class Rehearsal:
         The solver and the inference run as they would, with the planned noise, on the stand-in rows, and
         before them the look at columns, if there is one. These rows count alike: each stands for a privacy
         unit with one row, and counts as rows are assumed to do on average. What sampling adds is less where
-        units have several rows that are not alike (`privfit.estimators.counting.sampling_part`). Without
-        ``rehearsals`` there are `privfit.estimators.forecast.enough_rehearsals`.
+        units have several rows that are not alike (`privfit.estimators.counting.sampling_part`): a meat that
+        is a part of another has as much more noise, relative to it. Without ``rehearsals`` there are
+        `privfit.estimators.forecast.enough_rehearsals`.
         """
         part = sampling_part(options.shares, self.assumptions)
         options = replace(options, shares=stand_in_rule(options.shares, self.assumptions))
@@ -141,20 +143,23 @@ class Rehearsal:
         count = rehearsals if options.inference else 1
         seeded = [replace(options, random_state=seed) for seed in range(count)]
         if self.look is None:
-            results = [self._fit(self.encoder, self.rows, one, problem, plan) for one in seeded]
+            planned = _of_smaller_meat(plan, part)
+            results = [self._fit(self.encoder, self.rows, one, problem, planned) for one in seeded]
         else:
-            results = [self._looked(self.look, one, n_rows=n_rows) for one in seeded]
+            results = [self._looked(self.look, one, part, n_rows=n_rows) for one in seeded]
         names = self.encoder.design.reported_names
         return Forecast.of(names, results, part) if options.inference else Forecast.unknown(names)
 
-    def _looked(self, look: RehearsedLook, options: FitOptions, *, n_rows: int) -> FitResult | None:
+    def _looked(
+        self, look: RehearsedLook, options: FitOptions, part: float, *, n_rows: int
+    ) -> FitResult | None:
         """Return a fit within the bounds that a look shows; None if it is refused for them."""
         try:
             encoder, options = look.within(options, n_rows=n_rows)
         except (TooLittleData, FormulaError):
             return None
         problem = make_problem(self.model, encoder.design, options, n_rows=n_rows)
-        plan = plan_fit(problem, options)
+        plan = _of_smaller_meat(plan_fit(problem, options), part)
         return self._fit(encoder, complete_rows(encoder, look.table), options, problem, plan)
 
     def _fit(
@@ -167,3 +172,18 @@ class Rehearsal:
     ) -> FitResult:
         oracle = Oracle(problem, plan, standing_in(rows, problem, problem.n_rows), options.noise())
         return carry_out(self.model, encoder, options, oracle)[0]
+
+
+def _of_smaller_meat(plan: Plan, part: float) -> Plan:
+    """Return the plan with as much more noise in the meat as makes one of this part as clear as it is."""
+    if part == 1.0:
+        return plan
+
+    def noisier(releases: Sequence[PlannedRelease]) -> tuple[PlannedRelease, ...]:
+        return tuple(with_part(one, part) if one.kind == "meat" else one for one in releases)
+
+    return replace(
+        plan,
+        solver_releases=noisier(plan.solver_releases),
+        inference_releases=noisier(plan.inference_releases),
+    )

@@ -39,10 +39,13 @@ class Turning:
         By what part the curvature changes over a step ``v`` with ``v'M v = 1``; 0 where nothing is known.
     sampling : float
         Mean over the coordinates of the sampling variance in units of ``M^-1``.
+    second : float
+        By what part more over a step of that length, whatever its direction: of second order in the length.
     """
 
     rate: float = 0.0
     sampling: float = 0.0
+    second: float = 0.0
 
     def far_off(self, around: Anchor, bread: Bread) -> bool:
         """Return whether a Newton step may be off by more than half a standard error.
@@ -52,12 +55,16 @@ class Turning:
         ``v'M v`` has the expectation ``sd**2 trace(M^-1)`` where noise alone makes the step. What is beyond
         that says how far the solver was from the optimum, and that the step is off by ``rate v'M v / 2`` in
         the norm of M: with few positives the curvature is a fraction of what it is at even odds, so that
-        steps of a length that suits those do not arrive.
+        steps of a length that suits those do not arrive. At even odds it is less the steeper slopes are.
         """
         squared = float(around.gradient @ bread.inverse @ around.gradient)
         noise = around.sd**2 * float(np.trace(bread.inverse))
-        error = 0.5 * self.rate * max(squared - _EXPLAINED * noise, 0.0)
+        error = 0.5 * (self.rate * max(squared - _EXPLAINED * noise, 0.0) + self.second * squared**1.5)
         return error > _TOLERATED * math.sqrt(noise / around.theta.size + self.sampling)
+
+    def missed(self, length: float) -> float:
+        """Return by how much a Newton step of a length is off, both in the norm of M."""
+        return 0.5 * length * (self.rate * length + self.second * length**2)
 
 
 UNKNOWN = Turning()
@@ -81,7 +88,7 @@ def left_to_go(steps: Sequence[Step], estimate: Estimate, bread: Bread, turning:
     The way is that to the estimate and, as noise may hide how long it is, two standard errors of it more.
     What is left of it is as much of a Newton step, which is off as in `Turning.far_off`.
     """
-    if turning.rate == 0.0:
+    if turning.rate == turning.second == 0.0:
         return False
     root = np.linalg.cholesky(bread.matrix).T
     kept = np.linalg.matrix_power(np.eye(len(root)) - steps[-1].preconditioner @ bread.matrix, len(steps))
@@ -89,7 +96,7 @@ def left_to_go(steps: Sequence[Step], estimate: Estimate, bread: Bread, turning:
     noise = math.sqrt(float(np.trace(left @ estimate.cov_noise @ left.T)))
     length = float(np.linalg.norm(left @ (estimate.theta - steps[0].release.at))) + _FAR_END * noise
     own = float(np.trace(root @ estimate.cov_noise @ root.T)) / len(root)
-    return 0.5 * turning.rate * length**2 > _TOLERATED * math.sqrt(own + turning.sampling)
+    return turning.missed(length) > _TOLERATED * math.sqrt(own + turning.sampling)
 
 
 def far_along(

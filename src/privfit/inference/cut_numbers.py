@@ -65,7 +65,8 @@ def numbers_may_be_cut(
     and few enough for a look to miss them, and all others. For ``d = 1`` the two moments that are compared
     are about those of a normal column.
     The mean and the mean square of a column where rows are weighted by their curvature, as a bread tells,
-    set them apart. Rows are weighted down as they are in the fit.
+    set them apart. Rows are weighted down as they are in the fit. What a slope that is too small moves is the
+    constant of its rows: the level's, where it is a slope within one.
     """
     problem, loss, moments = solution.problem, solution.problem.loss, solution.moments
     lost = np.zeros(len(directions), dtype=np.bool_)
@@ -80,10 +81,16 @@ def numbers_may_be_cut(
         along = in_parameter(problem, unit[None])[0]
         far = _far_rows(rows.column(along, found.estimate.theta), place, covariance, hidden=hidden)
         if far is not None:
-            back = unit - far * np.eye(problem.n_coef)[0]
+            back = unit - far * np.eye(problem.n_coef)[_beside(problem, place)]
             moved = np.abs(directions @ back) * math.sqrt(max(float(along @ covariance @ along), 0.0))
             lost |= moved > _FELT * reported
     return lost
+
+
+def _beside(problem: Problem, place: int) -> int:
+    """Return the place of the constant of rows in which a column differs: the level's, if within one."""
+    margins = problem.margins[place] if problem.margins else ()
+    return max((other for other in margins if problem.indicators and problem.indicators[other]), default=0)
 
 
 def _numbers(solution: Solution) -> list[int]:

@@ -43,7 +43,7 @@ from privfit.problem.oracle import Oracle
 from privfit.problem.plan import PlannedRelease, Release
 from privfit.problem.schedule import planned_release
 from privfit.solvers.base import AbstractSolver, Solution, floored_inverse, keep_scale_positive
-from privfit.solvers.self_concordance import turning_at
+from privfit.solvers.self_concordance import SECOND_ORDER, mean_curvature, turning_at
 
 _SMALLEST = math.sqrt(np.finfo(float).tiny / np.finfo(float).eps)
 """Unit in which a variance may underflow, to a standard error of 0."""
@@ -223,16 +223,17 @@ def _times(unit: FloatArray, covariance: FloatArray) -> FloatArray:
 
 
 def _turning(problem: Problem, bread: Bread, sampling: FloatArray) -> Turning:
-    """Return how fast the curvature changes, for one predictor with a constant in encoded coordinates.
+    """Return how fast the curvature changes, for models with a constant in encoded coordinates.
 
-    There the first entry of the bread is the mean curvature ``h``, and ``v'M v / h`` the mean square by which
-    predictors change over a step ``v``.
+    There the bread tells the mean curvature ``h``, and ``v'M v / h`` is the mean square by which predictors
+    change over a step ``v``.
     """
-    rate = turning_at(problem, bread.matrix)
-    if rate == 0.0:
+    mean, bending = mean_curvature(problem, bread.matrix), problem.loss.bending
+    if mean == 0.0 or bending == 0.0:
         return UNKNOWN
-    rate /= math.sqrt(float(bread.matrix[0, 0]))
-    return Turning(rate, float(np.sum(bread.matrix * sampling)) / len(sampling))
+    rate = turning_at(problem, bread.matrix) / math.sqrt(mean)
+    sampled = float(np.sum(bread.matrix * sampling)) / len(sampling)
+    return Turning(rate, sampled, SECOND_ORDER * bending**2 / mean)
 
 
 def _left_behind(

@@ -222,6 +222,14 @@ class AbstractLoss(ABC):
         """Mean responses by predictors, where slopes are these less responses; None for other losses."""
         return None
 
+    @property
+    def bending(self) -> float:
+        """By what part the curvature changes for a unit of the predictor, at most, if all rows' do alike.
+
+        0 where nothing is known, or residuals spread so that the mean curvature changes little.
+        """
+        return 0.0
+
     def turning(self, curvature: float) -> float:  # noqa: ARG002 -- losses that know use it
         """Return about how fast the curvature changes along the predictor, relative to itself.
 

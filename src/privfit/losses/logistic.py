@@ -86,6 +86,11 @@ class Logistic(AbstractLoss):
         """``1 - p`` and ``p``."""
         return _MEANS
 
+    @property
+    def bending(self) -> float:
+        """1: that of ``p (1 - p)`` is ``abs(1 - 2 p)``."""
+        return 1.0
+
     def turning(self, curvature: float) -> float:
         """Return ``abs(1 - 2 p)`` where ``p (1 - p)`` is the curvature."""
         return math.sqrt(max(1.0 - 4.0 * curvature, 0.0))

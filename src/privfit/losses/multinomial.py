@@ -76,6 +76,11 @@ class Multinomial(AbstractLoss):
         )
 
     @property
+    def bending(self) -> float:
+        """That of self-concordance."""
+        return math.sqrt(2.0)
+
+    @property
     def trace(self) -> float:
         """``1 - 1 / K``: that of the Hessian is ``sum pi - sum pi**2``, largest for equal probabilities."""
         return (1.0 - 1.0 / self.n_classes) * ROUNDING

@@ -75,6 +75,11 @@ class Poisson(AbstractLoss):
         object.__setattr__(self, "count_bound", sized(count_bound=self.count_bound))
 
     @property
+    def bending(self) -> float:
+        """1: the curvature is the mean."""
+        return 1.0
+
+    @property
     def constants(self) -> LossConstants:
         """Public bounds."""
         highest = math.exp(self.bound)

@@ -60,6 +60,15 @@ def allowance_of(planned: PlannedRelease) -> Allowance:
     return Allowance(planned.mu)
 
 
+def with_part(planned: PlannedRelease, part: float) -> PlannedRelease:
+    """Return a planned release with added noise at this part of its mu or epsilon, and more noise to suit."""
+    allowance = allowance_of(planned)
+    lesser = Allowance(
+        part * (planned.mu if planned.epsilon is None else planned.epsilon), pure=allowance.pure
+    )
+    return planned_noise(planned.kind, planned.size, planned.sensitivity, lesser)
+
+
 def signal_of(releases: Sequence[PlannedRelease], size: int) -> float:
     """Return `Allowance.signal` of what the releases cost together; ``inf`` without noise."""
     if any(planned.epsilon is not None for planned in releases):

@@ -26,6 +26,7 @@ def predicted(regression: Regression, data: object) -> pd.Series | pd.DataFrame:
     values, _ = regression.means(data)
     outputs, rows = regression.form.outputs, _rows(data, len(values))
     if len(outputs) == 1:
+        values = np.minimum(values, regression.encoder.design.target.largest_mean)
         return pd.Series(values[:, 0], index=rows, name=regression.form.of_response)
     return pd.DataFrame(values, index=rows, columns=pd.Index(outputs))
 

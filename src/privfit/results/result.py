@@ -242,8 +242,8 @@ class FitResult(ExplainsAbsence):
         """Return what `get_prediction` predicts without standard errors, for fits without inference, too.
 
         A series of means, of quantiles (called ``quantile(0.9)``), or of probabilities of the second of two
-        classes; with more a frame of all. Of a support vector machine, which has no probabilities, the class
-        of each row. The index is that of ``exog`` if it is a pandas frame.
+        classes; with more a frame of all. Of a support vector machine, which has none, the class of each row.
+        No mean of counts without exposures is above their bound. The index is that of a pandas frame.
         """
         return predicted(self._regression("predict"), exog)
 

@@ -25,15 +25,17 @@ from privfit.solvers.counts import count_looks, held_to_counts, share_to_see
 from privfit.solvers.curvature import SMALLEST_PART
 from privfit.solvers.geometry import ROOM, Marginals, planned_geometry, released_geometry, whitened
 from privfit.solvers.hessian_model import HessianModel, limited
+from privfit.solvers.looks import median_shares
 from privfit.solvers.norms import best_limit
 from privfit.solvers.requirements import need_convex, need_smooth, need_unpenalised
-from privfit.solvers.residual_bounds import WHOLE, has_bound, widest
+from privfit.solvers.residual_bounds import WHOLE, has_bound, led_to_median, widest
 from privfit.solvers.secant import steepness
 from privfit.solvers.sizes import LEAST_UNCUT, Sizes
 from privfit.solvers.widths import has_widths, led_by_quantile, narrowed_to, narrowest
 
-_SATURATION = 160.0
-"""``n mu**2 / d`` from which on rows are weighted down less, as noise is small beside the sampling error."""
+_SATURATION, _CLEAR = 160.0, 4.0
+"""``n mu**2 / d`` from which on rows are weighted down less, as noise is small beside the sampling error, and
+how many times as much it is where a look at the norms of whitened rows pays."""
 
 _LEAST_SIGNAL, _SHORTER = 1e-3, 0.1
 """Signal down to which the bound on rows falls, and by which power of it: few directions stand out there."""
@@ -41,14 +43,9 @@ _LEAST_SIGNAL, _SHORTER = 1e-3, 0.1
 _LOOK_SHARE = 0.015
 """Part of the squared budget that buys a look at norms of rows, sizes of gradients, or how those lean."""
 
-_CLEAR = 4.0
-"""That signal in units of `_SATURATION` from which on a look at the norms of whitened rows pays."""
-
-_EASY = 0.01
-"""``p**1.5 / (n mu)`` below which geometry takes less of the budget, in proportion, as its noise is small."""
-
-_LEAST_EASED = 0.2
-"""Smallest part of the usual shares of marginals and second moment."""
+_EASY, _LEAST_EASED = 0.01, 0.2
+"""``p**1.5 / (n mu)`` below which geometry takes less of the budget in proportion, as its noise is small, and
+the least part of its usual shares."""
 
 _MOMENTUM = 0.7
 """Part of the last move that a step starts further on (Nesterov 2004, section 2.2)."""
@@ -62,11 +59,9 @@ _FALLBACK = 0.35
 _LEADING = 0.25
 """Part of the usual squared lean that counts where cut gradients only lead the way."""
 
-_STEPS_WITH_CUTS = 28
-"""Steps where residuals are cut, as these converge slowly, unless there is hardly any budget."""
-
-_MOST_STEPS = 100
-"""For losses whose curvature bound is far from what is typical."""
+_STEPS_WITH_CUTS, _MOST_STEPS = 28, 100
+"""Steps where residuals are cut, as these converge slowly, unless there is hardly any budget, and the most of
+them, for losses whose curvature bound is far from what is typical."""
 
 
 @final
@@ -100,9 +95,9 @@ class EmpiricalBayesDescent(AbstractSolver):
     Notes
     -----
     *Guarantee.* That of the allowance, by composition of a vector, a histogram of norms, a matrix and K
-    vectors, and of two histograms of sizes and a vector more, or two of residuals, where these are cut or
-    smoothed, or one of counts. Every later query depends on the rows through its bounded terms alone;
-    coordinates, points, clips, widths and bounds are functions of earlier releases.
+    vectors, and of two histograms of sizes, two of residuals and a vector more, or two of residuals, where
+    these are cut or smoothed, or one of counts. Every later query depends on rows through its bounded terms
+    alone; coordinates, points, clips, widths and bounds are functions of earlier releases.
 
     References
     ----------
@@ -140,14 +135,16 @@ class EmpiricalBayesDescent(AbstractSolver):
         look, count = _planned_looks(problem, allowance, n_steps)
         looks, signal = [_LOOK_SHARE] * count, min(allowance.signal(problem.size), 1e12)
         counts = count_looks(problem, share_to_see(problem, signal))
+        medians = median_shares(problem, signal)
         leans = [_LOOK_SHARE] if _looks_at_lean(problem, n_steps) else []
         eased = _eased(problem, allowance)
-        fixed = [*counts.values(), eased * self.marginal_share, _LOOK_SHARE, eased * self.geometry_share]
+        geometry = [eased * self.marginal_share, _LOOK_SHARE, eased * self.geometry_share]
+        fixed = [*counts.values(), *medians, *geometry]
         rest = 1.0 - math.fsum([*fixed, *looks, *leans])
         steps = [part * rest for part in growing_shares(n_steps, self.growth ** (1.0 / max(n_steps - 1, 1)))]
         steps[n_steps // 2 : n_steps // 2] = leans
         left = iter(allowance.split([*fixed, *looks, *steps]))
-        for_counts = [next(left) for _ in counts]
+        for_counts, for_medians = [next(left) for _ in counts], [next(left) for _ in medians]
         for_marginals, for_norms, for_moment, *parts = left
         final = whitened(problem, None)
         return (
@@ -155,6 +152,7 @@ class EmpiricalBayesDescent(AbstractSolver):
             *planned_geometry(
                 problem, for_marginals=for_marginals, for_norms=for_norms, for_moment=for_moment
             ),
+            *(planned_release(final, "residuals", part) for part in for_medians),
             *(planned_release(final, look, part) for part in parts[: len(looks)]),
             *(planned_release(final, "bounded_gradient", part) for part in parts[len(looks) :]),
         )
@@ -170,6 +168,7 @@ class EmpiricalBayesDescent(AbstractSolver):
         problem = held_to_counts(problem, oracle)
         problem, marginals, frame = released_geometry(problem, oracle, basis_of=Marginals.level_coding)
         problem, marginals = led_by_quantile(problem, oracle, marginals, frame)
+        marginals = led_to_median(problem, oracle, marginals, frame)
         signal = marginals.counting * signal_of(oracle.plan.solver_releases, problem.size)
         bound = self._relative_bound(problem, frame.dimension, min(signal, 1e12))
         wide = with_loss(problem, oracle, widest(problem).loss)

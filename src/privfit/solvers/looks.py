@@ -22,6 +22,30 @@ _LEAST_SIGNAL = 150.0
 """That ``n mu`` below which noise hides them from such a look, too."""
 
 
+_FOR_MEDIAN, _LEAST_FOR_MEDIAN, _MOST_FOR_MEDIAN = 25.0, 0.003, 0.8
+"""Square root of the part of a squared budget that shows where most responses are, times ``n mu``, the least
+of that part, and the most that it is worth: without, noise in the mean of a generous range makes predictions
+worse than those of a constant."""
+
+_ABOUT_MEDIAN = (0.4, 0.6)
+"""Parts of it for a look about the mean and one about the median."""
+
+
+def median_shares(problem: Problem, signal: float) -> tuple[float, ...]:
+    """Return the parts of a squared budget that looks for the median are worth, for each a release.
+
+    Parameters
+    ----------
+    problem : Problem
+    signal : float
+        Of the whole budget.
+    """
+    worth = (_FOR_MEDIAN / (problem.n_rows * signal)) ** 2
+    if not residual_bounds.has_bound(problem) or worth > _MOST_FOR_MEDIAN:
+        return ()
+    return tuple(part * max(worth, _LEAST_FOR_MEDIAN) for part in _ABOUT_MEDIAN)
+
+
 def look_shares(problem: Problem, signal: float, share: float | None = None) -> tuple[float, ...]:
     """Return the parts of a solver's squared budget that looks at residuals are worth, for each a release.
 

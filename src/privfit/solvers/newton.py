@@ -20,12 +20,13 @@ from privfit.solvers.base import (
     Step,
     keep_scale_positive,
     noise_norm,
+    quadratic_forms,
     take_step,
 )
 from privfit.solvers.damping import AbstractDamping, FixedDamping, Move, Proposal, default_damping
 from privfit.solvers.requirements import need_convex, need_smooth
 from privfit.solvers.row_bound import grown_bound
-from privfit.solvers.self_concordance import turning_at
+from privfit.solvers.self_concordance import SECOND_ORDER, mean_curvature, turning_at
 
 _HESSIAN_SHARE, _GROWTH = 0.4, 1.3
 
@@ -155,16 +156,20 @@ def _arrived(problem: Problem, steps: Sequence[Step], hessians: Sequence[Release
     """Return how many of the last steps are from where the curvature is that of the end, at least one.
 
     Where most responses are alike a logit's curvature changes by the part that the odds change by, so that an
-    average over the way would be too large.
+    average over the way would be too large. At even odds it falls as slopes become steeper.
     """
     last = hessians[-1].value
-    rate = turning_at(problem, last)
-    if rate == 0.0:
+    rate, mean, bending = turning_at(problem, last), mean_curvature(problem, last), problem.loss.bending
+    if mean == 0.0 or bending == 0.0:
         return len(steps)
-    mean = float(last[0, 0])
-    shifts = np.abs((np.array([hessian.at for hessian in hessians]) - end) @ last[0]) / mean
-    sds = np.array([step.release.sd for step in steps]) / mean
-    far = rate * (shifts - _EXPLAINED * np.hypot(sds, sds[-1])) > _NEAR
+    moves = np.array([hessian.at for hessian in hessians]) - end
+    sds = np.array([step.release.sd for step in steps])
+    noise = np.hypot(sds, sds[-1]) / mean
+    constants = np.arange(0, problem.n_linear, problem.n_coef)
+    shifts = np.max(np.abs(moves @ last[:, constants]), axis=1) / mean
+    squared = quadratic_forms(moves, last) / mean - _EXPLAINED * len(last) * noise**2
+    turned = rate * np.maximum(shifts - _EXPLAINED * noise, 0.0)
+    far = turned + SECOND_ORDER * bending**2 * np.maximum(squared, 0.0) > _NEAR
     return max(int(np.argmax(far[::-1])), 1) if far.any() else len(steps)
 
 

@@ -55,6 +55,9 @@ _BOTH_ENDS = 2.0
 _CERTAIN = 3.0
 """Standard deviations of noise that are taken from a variance."""
 
+_ROUGHLY = 1.5
+"""Times that a spread is thought to be what is only roughly seen of it."""
+
 _ASTRAY = 0.5
 """Median of the residuals, in their standard deviations by the quartiles, from which on a point is moved."""
 
@@ -111,18 +114,58 @@ def led_by_spread(
     loss, response = adapting(problem, Squared), marginals.response
     if loss is None or not isinstance(response, MeanResponse):
         return problem, marginals
-    start = response.mean if problem.has_intercept else 0.0
-    seen, center = about_quantile(problem, oracle, frame, 0.5, center=start)
+    seen, center = _about_median(problem, oracle, frame, response)
     if seen is None or seen.spread is None:
         return problem, marginals
-    shown, unit = seen.spread, unit_of(problem)
-    far_out = response.certain_variance(_CERTAIN) > _FAR_OUT * (shown * unit) ** 2
-    if _at_an_end(seen) or far_out:
+    if _at_an_end(seen) or _far_out(seen, problem, response):
         return with_loss(problem, oracle, replace(_whole(loss), adapts=False)), marginals
-    response = replace(response, spread=min(shown * unit, response.spread), found=center)
-    bound = unit * _bound(seen, problem, mu / _longer(problem, frame), math.inf)
+    bound = unit_of(problem) * _bound(seen, problem, mu / _longer(problem, frame), math.inf)
     loss = _whole(loss) if seen.beyond else loss.lowered(bound)
+    response = _of_median(seen, center, problem, response)
     return with_loss(problem, oracle, loss), replace(marginals, response=response)
+
+
+def led_to_median(problem: Problem, oracle: Oracle, marginals: Marginals, frame: Frame) -> Marginals:
+    """Look at residuals about the mean response and its median; return where to start, and the spread.
+
+    For methods that cut gradients otherwise. Where the declared range is generous noise hides both the mean
+    and how small the spread is. Cases that `led_by_spread` leaves alone are left alone here, too.
+
+    Parameters
+    ----------
+    problem : Problem
+        In encoded coordinates.
+    oracle : Oracle
+    marginals : Marginals
+    frame : Frame
+    """
+    response, looks = marginals.response, oracle.remaining("residuals") - 1
+    if adapting(problem, Squared) is None or not isinstance(response, MeanResponse) or looks < 1:
+        return marginals
+    seen, center = _about_median(problem, oracle, frame, response, looks=looks)
+    if seen is None or seen.rough_spread is None or _at_an_end(seen) or _far_out(seen, problem, response):
+        return marginals
+    return replace(marginals, response=_of_median(seen, center, problem, response))
+
+
+def _about_median(
+    problem: Problem, oracle: Oracle, frame: Frame, response: MeanResponse, *, looks: int = 1
+) -> tuple[Residuals | None, float]:
+    start = response.mean if problem.has_intercept else 0.0
+    return about_quantile(problem, oracle, frame, 0.5, center=start, looks=looks)
+
+
+def _of_median(seen: Residuals, center: float, problem: Problem, response: MeanResponse) -> MeanResponse:
+    """Return the response with the median to start from, and the spread about it."""
+    rough = math.inf if seen.rough_spread is None else _ROUGHLY * seen.rough_spread
+    shown = unit_of(problem) * (rough if seen.spread is None else seen.spread)
+    return replace(response, spread=min(shown, response.spread), found=center)
+
+
+def _far_out(seen: Residuals, problem: Problem, response: MeanResponse) -> bool:
+    """Return whether few rows, far out, certainly make up most of the variance."""
+    shown = (seen.rough_spread or math.inf) * unit_of(problem)
+    return response.certain_variance(_CERTAIN) > _FAR_OUT * shown**2
 
 
 def _at_an_end(seen: Residuals) -> bool:

@@ -35,6 +35,9 @@ _PARTS = np.diff(EDGES, prepend=0.0)
 _BEYOND = 4.0
 """Standard deviations of the noise in a class that the share beyond a quantile must exceed."""
 
+_FURTHEST_IN = 0.4
+"""Quantile by which a spread is roughly told at most."""
+
 _SKEWEST = 0.95
 """Largest skewness that is believed: that of a lognormal variable whose logarithm has a sd of 2.9."""
 
@@ -112,6 +115,13 @@ class Residuals:
         """Standard deviation of normal residuals with these quartiles; None where noise hides them."""
         low, high = self.quantile(0.25), self.quantile(0.75)
         return None if low is None or high is None else (high - low) / (2.0 * NORMAL_QUARTILE)
+
+    @property
+    def rough_spread(self) -> float | None:
+        """The same, by quantiles further in where noise hides these; None where it hides them, too."""
+        tau = min(max(0.25, _BEYOND * self.noise * (1.0 + 1e-9)), _FURTHEST_IN)
+        low, high = self.quantile(tau), self.quantile(1.0 - tau)
+        return None if low is None or high is None else (high - low) / (-2.0 * _NORMAL.inv_cdf(tau))
 
     @property
     def skewness(self) -> float | None:

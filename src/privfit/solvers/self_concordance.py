@@ -8,8 +8,13 @@ number this is ``|rho'''| <= gamma rho''`` with nu = 2 and ``|rho'''| <= gamma (
 
 import math
 
+import numpy as np
+
 from privfit._checks import FloatArray, in_range, positive
 from privfit.problem.objective import Problem
+
+SECOND_ORDER = 0.25
+"""By what part a logit's curvature at even odds falls short, for the squared change of the predictor."""
 
 
 def along_rows(gamma: float, norm_bound: float) -> float:
@@ -46,13 +51,23 @@ def self_concordance(problem: Problem) -> float | None:
     return None if gamma is None else along_rows(gamma, problem.norm_bound)
 
 
+def mean_curvature(problem: Problem, hessian: FloatArray) -> float:
+    """Return the mean curvature that a Hessian (q, q) tells, in encoded coordinates beside a constant.
+
+    It is the entry of the constant, or the mean of those of several predictors; 0 where it tells none.
+    """
+    if problem.basis is not None or not problem.has_intercept:
+        return 0.0
+    constants = np.arange(0, problem.n_linear, problem.n_coef)
+    return max(float(np.mean(hessian[constants, constants])), 0.0)
+
+
 def turning_at(problem: Problem, hessian: FloatArray) -> float:
     """Return about how fast the mean curvature changes along the linear predictor, relative to itself.
 
-    Known of one predictor with a constant in encoded coordinates, where the first entry of the Hessian (q, q)
-    is the mean curvature; 0 for others.
+    Where the loss says no more it is as much as any row's may. 0 where no mean curvature is known.
     """
-    mean = float(hessian[0, 0])
-    if problem.basis is not None or not problem.has_intercept or problem.loss.n_outputs > 1 or mean <= 0.0:
+    mean, loss = mean_curvature(problem, hessian), problem.loss
+    if mean == 0.0:
         return 0.0
-    return problem.loss.turning(mean)
+    return loss.turning(mean) if loss.n_outputs == 1 and loss.turning(0.0) > 0.0 else loss.bending
