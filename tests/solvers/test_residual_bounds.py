@@ -409,9 +409,12 @@ def test_long_rows_of_a_rare_level_do_not_make_all_standard_errors_large():
 
 @pytest.mark.parametrize(("signal", "worth"), [(24.0 / 500, 0.0), (50.0 / 500, 0.25), (1.0, 0.003)])
 def test_the_less_budget_the_more_of_it_shows_where_responses_are_if_it_can(signal, worth):
-    shares = median_shares(problem_for(Squared(1.0, adapts=True), np.ones((500, 2))), signal)
-    assert math.fsum(shares) == pytest.approx(worth)
-    assert median_shares(problem_for(Squared(1.0), np.ones((500, 2))), signal) == ()
+    """Where steps do not find the constant by themselves: with fewer columns they do."""
+    problem = problem_for(Squared(1.0, adapts=True), np.ones((500, 201)))
+    assert math.fsum(median_shares(problem, signal)) == pytest.approx(worth)
+    assert median_shares(replace(problem, loss=Squared(1.0)), signal) == ()
+    few = problem_for(Squared(1.0, adapts=True), np.ones((500, max(int(200.0 * signal) - 1, 1))))
+    assert median_shares(few, signal) == ()
 
 
 def test_a_spread_is_roughly_told_by_quantiles_further_in():

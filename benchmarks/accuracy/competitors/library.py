@@ -58,13 +58,13 @@ class Encoded:
         """Return the rows without the response, as numbers."""
         return CodedMatrix.of_array(self.layout, self.x, storage)
 
-    def encode(self, table: Table) -> tuple[Array, Array]:  # noqa: ARG002 -- encoded before
-        """Return the rows."""
-        return self.x, self.y
-
     def encode_target(self, table: Table) -> Array:  # noqa: ARG002 -- encoded before
         """Return the response."""
         return self.y
+
+    def encode_response(self, table: Table) -> tuple[Array, None]:  # noqa: ARG002 -- encoded before
+        """Return the response, without exposures."""
+        return self.y, None
 
     def encode_predictors(self, table: Table) -> Array:  # noqa: ARG002 -- encoded before
         """Return the rows without the response."""

@@ -27,6 +27,9 @@ _FOR_MEDIAN, _LEAST_FOR_MEDIAN, _MOST_FOR_MEDIAN = 25.0, 0.003, 0.8
 of that part, and the most that it is worth: without, noise in the mean of a generous range makes predictions
 worse than those of a constant."""
 
+_HARDLY = 2.5
+"""``n mu`` for each coefficient up to which that is so; beyond, steps find the constant."""
+
 _ABOUT_MEDIAN = (0.4, 0.6)
 """Parts of it for a look about the mean and one about the median."""
 
@@ -40,8 +43,10 @@ def median_shares(problem: Problem, signal: float) -> tuple[float, ...]:
     signal : float
         Of the whole budget.
     """
-    worth = (_FOR_MEDIAN / (problem.n_rows * signal)) ** 2
-    if not residual_bounds.has_bound(problem) or worth > _MOST_FOR_MEDIAN:
+    strength = problem.n_rows * signal
+    worth = (_FOR_MEDIAN / strength) ** 2
+    needed = residual_bounds.has_bound(problem) and strength < _HARDLY * problem.n_linear
+    if not needed or worth > _MOST_FOR_MEDIAN:
         return ()
     return tuple(part * max(worth, _LEAST_FOR_MEDIAN) for part in _ABOUT_MEDIAN)
 
