@@ -10,8 +10,11 @@ from privfit.problem.share_kernels import NORM_CLASSES
 from privfit.solvers.histogram import (
     Edge,
     believed,
+    class_edges,
+    class_middles,
     largest_seen,
     last_seen,
+    mean_seen,
     smoothed_out,
     spread_out,
     upper_edge,
@@ -179,3 +182,42 @@ def test_the_edge_of_the_highest_class_seen_is_where_the_classes_end_less_those_
         below = Edge(number, 0.1).below(200.0)
         assert below == pytest.approx(200.0 * 2.0 ** ((number - 40) / 4))
     assert math.isinf(Edge(40, 0.0).below(200.0))
+
+
+def test_classes_of_counts_are_four_to_a_doubling_and_the_first_begins_at_nothing():
+    edges = class_edges(100.0)
+    assert (edges.size, edges[-1], edges[-5], edges[0]) == (NORM_CLASSES + 1, 100.0, 50.0, 100.0 / 1024.0)
+    middles = class_middles(100.0)
+    np.testing.assert_allclose(middles[1:], 0.5 * (edges[1:-1] + edges[2:]))
+    assert middles[0] == 0.5 * edges[1]
+
+
+@pytest.mark.parametrize(("counting", "noise"), [(1.0, 1e-4), (0.6, 1e-3)])
+@pytest.mark.parametrize(("most", "power"), [(100.0, 1.0), (100.0, 2.0), (3.0, 1.0), (3.0, 2.0)])
+def test_a_mean_is_that_of_the_middles_of_classes_that_are_seen(counting, noise, most, power):
+    shares = np.zeros(NORM_CLASSES)
+    shares[[0, 20, 24, 33]] = counting * np.array([0.5, 0.3, 0.15, 0.05])
+    shares[37] = 2.0 * noise  # hidden
+    look = Release(PlannedRelease("counts", NORM_CLASSES, 1.0, 1.0, noise), np.zeros(1), shares)
+    held = np.minimum(class_middles(100.0), most) ** power
+    whole = shares.sum() if counting < 1.0 else 1.0
+    wanted = shares[:37] @ held[:37] / whole
+    assert mean_seen(look, 100.0, most, power) == pytest.approx(wanted, rel=1e-12)
+    if power == 1.0:
+        assert mean_seen(look, 100.0, most) == mean_seen(look, 100.0, most, power)
+
+
+@pytest.mark.parametrize(("times", "seen"), [(2.99, False), (3.01, True)])
+def test_a_mean_that_may_be_noise_is_none(times, seen):
+    """Most rows are in the first class, whose middle is nearly 0; a share of others makes up the mean."""
+    middles, noise = class_middles(100.0), 0.01
+    shares = np.zeros(NORM_CLASSES)
+    shares[30] = 0.2
+    number = 31
+    error = noise * np.linalg.norm(middles[:number])
+    shares[10] = (times * error - 0.2 * middles[30]) / middles[10]
+    look = Release(PlannedRelease("counts", NORM_CLASSES, 1.0, 1.0, noise), np.zeros(1), shares)
+    assert largest_seen(look).number == number
+    assert (mean_seen(look, 100.0, 100.0) is not None) == seen
+    nothing = Release(look.planned, look.at, np.zeros(NORM_CLASSES))
+    assert mean_seen(nothing, 100.0, 100.0) is None

@@ -1,6 +1,7 @@
 """Bounds on counts that suit the tail which their means do not explain."""
 
 import math
+from dataclasses import replace
 from types import SimpleNamespace
 
 import numpy as np
@@ -8,6 +9,8 @@ import pytest
 from scipy.stats import poisson
 
 import privfit as pf
+from privfit.data.declarations import NumericColumn
+from privfit.data.exposure import Exposure, SeenExposures
 from privfit.losses import Poisson, Squared
 from privfit.losses.poisson import predictor_up_to
 from privfit.privacy.relation import Relation
@@ -17,8 +20,8 @@ from privfit.problem.share_kernels import NORM_CLASSES
 from privfit.solvers.counts import held_to_counts
 from privfit.solvers.curvature import normal_nodes
 from privfit.solvers.geometry import Frame
-from privfit.solvers.histogram import class_edges, farthest_seen, largest_seen
-from privfit.solvers.raised_counts import raised_alone, raised_at
+from privfit.solvers.histogram import class_edges, counting_part, farthest_seen, largest_seen
+from privfit.solvers.raised_counts import expected_shares, raised_alone, raised_at
 from tests.solvers.tails_by_hand import TailsByHand
 
 DECLARED = 100.0
@@ -62,12 +65,13 @@ GAMMA = {0.15: np.random.default_rng(0).gamma(0.15, 1.0 / 0.15, 20_000)}
 def by_hand(problem, oracle, middle, variance, mu, *, most_noise=1.0):
     """Return the bound, step by step."""
     look, n, loss = oracle.released[0], problem.n_rows, problem.loss
+    part = counting_part(look.value, look.sd)
     nodes, chances = normal_nodes(1)
     expected = sum(
         chance * classes(poisson(math.exp(middle + math.sqrt(variance) * node)))
         for node, chance in zip(nodes[0], chances, strict=True)
     )
-    shares, noise = look.value, look.sd
+    shares, noise = look.value / part, look.sd / part
     tail = TailsByHand(shares, noise, EDGES, whole=True, explained=expected)
     errors = (shares - expected)[tail.first :] / noise
     odds = 0.05 / 0.95 * math.exp(min(tail.evidence + 0.5 * float(errors @ errors), 500.0))
@@ -75,7 +79,7 @@ def by_hand(problem, oracle, middle, variance, mu, *, most_noise=1.0):
     seen = largest_seen(look).number
     middles = 0.5 * (np.append(0.0, EDGES[1:-1]) + EDGES[1:])[:seen]
     mean, square = float(shares[:seen] @ middles), float(shares[:seen] @ middles**2)
-    each = 2.0 * math.sqrt(1.2 * problem.n_coef / n) / mu
+    each = 2.0 * math.sqrt(1.2 * problem.n_coef / n) / (mu * part)
     spread = max(math.sqrt(mean), 0.5 * math.sqrt(square - mean**2))
     most = min(most_noise * spread / each, DECLARED)
     if most <= loss.count_bound:
@@ -103,6 +107,34 @@ def test_bounds_are_those_worked_out_step_by_step(share, noise, mu):
     assert alone.loss.count_bound == pytest.approx(
         by_hand(problem, oracle, math.log(mean), 0.0, mu, most_noise=0.5), rel=1e-9
     )
+
+
+@pytest.mark.parametrize(("mean", "mu"), [(1.0, 0.6), (4.0, 0.6), (1.0, 6.0)])
+@pytest.mark.parametrize("rare", [0.0, 0.04])
+def test_of_rows_that_count_for_less_there_is_more_noise(mean, mu, rare):
+    """Those of six tenths, with exposures of which more is known, and counts whose square is much."""
+    rng, noise = np.random.default_rng(9), 8e-4
+    law = (1.0 - rare) * classes(poisson(mean)) + rare * classes(poisson(40.0))
+    oracle = Looked(0.6 * law + noise * rng.normal(size=NORM_CLASSES), noise)
+    assert counting_part(oracle.released[0].value, noise) < 0.7
+    seen = SeenExposures(2.0, 9.0, 0.2, (2.0 * math.exp(0.5), 0.3))
+    exposure = replace(Exposure("years", NumericColumn(0.0, 9.0)), seen=seen)
+    problem = replace(problem_of(10_000, 12.0), exposure=exposure)
+    found = raised_at(problem, oracle, FRAME, np.array([0.5 * math.log(mean) - 0.2, 0.2]), mu)
+    wanted = by_hand(problem, oracle, math.log(mean) - 0.4 + 0.5 - 0.15, 0.04 + 0.3, mu)
+    assert found.loss.count_bound == pytest.approx(wanted, rel=1e-9)
+
+
+@pytest.mark.parametrize("declared", [8.0, 100.0, 1000.0])
+def test_what_a_law_expects_is_what_its_counts_add_up_to(declared):
+    """In classes with edges that may be whole numbers, of which the upper class has the count."""
+    edges, (nodes, chances) = class_edges(declared), normal_nodes(1)
+    counts = np.arange(3000)
+    wanted = np.zeros(NORM_CLASSES)
+    for node, chance in zip(nodes[0], chances, strict=True):
+        found = np.searchsorted(edges[1:-1] * (1.0 - 1e-9), counts, side="right")
+        np.add.at(wanted, found, chance * poisson(math.exp(0.4 + 0.7 * node)).pmf(counts))
+    np.testing.assert_allclose(expected_shares(edges, 0.4, 0.49), wanted, rtol=1e-9, atol=1e-15)
 
 
 def _middles(oracle):

@@ -93,7 +93,7 @@ def _raised(
         return problem
     n, part, edges = problem.n_rows, counting_part(look.value, look.sd), class_edges(declared)
     shares, noise = look.value / part, look.sd / part
-    expected = _expected(edges, *means)
+    expected = expected_shares(edges, *means)
     tail = hidden_tail(shares, noise, edges, whole=True, explained=expected)
     if tail is None:
         return problem
@@ -129,7 +129,7 @@ def _doubt(tail: HiddenTail, errors: FloatArray) -> float:
     return 1.0 / (1.0 + math.exp(-against)) if against > -700.0 else 0.0
 
 
-def _expected(edges: FloatArray, middle: float, variance: float) -> FloatArray:
+def expected_shares(edges: FloatArray, middle: float, variance: float) -> FloatArray:
     """Return the shares (n,) of a Poisson law's counts in classes with edges (n + 1,), the last open."""
     nodes, chances = normal_nodes(1)
     means = np.exp(np.minimum(middle + math.sqrt(variance) * nodes[0], 300.0))
