@@ -22,6 +22,7 @@ from privfit.data import source as source_module
 from privfit.data.batches import BatchSizes
 from privfit.data.cache_files import Draft, Parts, drafted, verified
 from privfit.data.clamp import schweppe_weights
+from privfit.data.encode import SchemaEncoder
 from privfit.data.reduction import CHUNK_ROWS
 from privfit.data.source import ArraySource
 from privfit.data.tables import open_table
@@ -242,12 +243,18 @@ def test_a_cache_within_the_data_is_refused(tmp_path, inside):
     pf.RowCache(data, folder=tmp_path / "visits-kept")
 
 
+EXPOSED = SchemaEncoder(
+    SCHEMA.with_roles(exposure="age"), target="gain", target_kind="count", columns=["age", "ward"]
+)
+"""Rows of which every file of a cache holds something."""
+
+
 @pytest.mark.parametrize("harm", ["flip", "cut", "facts", "fewer rows", "no facts", "gone"])
 @pytest.mark.parametrize("name", Parts.ALL)
 def test_a_damaged_cache_is_made_anew(harm, name, tmp_path):
     path, folder = write(frame(400), tmp_path / "rows.csv"), tmp_path / "kept"
-    cache = pf.RowCache(path, folder=folder)
-    good = rows_of(cache.rows(ENCODER, norm_bound=BOUND).source(norm_bound=BOUND))
+    cache, bound = pf.RowCache(path, folder=folder), EXPOSED.design.norm_bound
+    good = rows_of(cache.rows(EXPOSED, norm_bound=bound).source(norm_bound=bound))
     (place,) = folder.iterdir()
     file = place / name
     if harm == "flip":
@@ -266,7 +273,7 @@ def test_a_damaged_cache_is_made_anew(harm, name, tmp_path):
     else:
         file.unlink()
     assert not verified(place)
-    again = rows_of(cache.rows(ENCODER, norm_bound=BOUND).source(norm_bound=BOUND))
+    again = rows_of(cache.rows(EXPOSED, norm_bound=bound).source(norm_bound=bound))
     for one, other in zip(good, again, strict=True):
         np.testing.assert_array_equal(one, other)
 

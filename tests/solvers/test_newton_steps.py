@@ -82,9 +82,13 @@ def test_steps_count_from_where_the_curvature_is_that_of_the_end(points, late):
 
 
 def test_a_way_counts_in_the_predictor_and_only_where_noise_does_not_explain_it():
-    """Three standard deviations of noise at both ends, in units of the Hessian."""
+    """Three standard deviations of noise at both ends, in units of the Hessian.
+
+    A half of what 0.6 is more than that, and a quarter of what its square is more than six times theirs, for
+    two coordinates, is to be 0.05.
+    """
     way, four = [9.0, 9.0, 9.0, 9.0, 9.0, 9.6, 9.0, 9.0], [0.0] * 8
-    explained = (0.6 - 0.1) / 3.0 * MEAN  # 0.1 is allowed without noise
+    explained = (math.sqrt(1.5**2 + 6.0 * (0.5 * 0.6 + 0.25 * 0.36 - 0.05)) - 1.5) / 3.0 * MEAN
     for factor, late in ((0.99, 1), (1.01, 4)):
         for at in (6, 7):  # of the step that is far, and of the last one
             sds = list(four)
@@ -92,7 +96,12 @@ def test_a_way_counts_in_the_predictor_and_only_where_noise_does_not_explain_it(
             assert led(way, sds=sds)[0] == late
         both = [factor * explained / math.sqrt(2.0)] * 8
         assert led(way, sds=both)[0] == late
-    for slope, last, late in ((0.03, [0.0, 2.0], 1), (0.0, [0.0, 2.0], 4)):
+    steep = 2.0 * math.sqrt(0.05 * MEAN)  # what does not move the mean counts by a quarter of its square
+    for slope, last, late in (
+        (0.03, [0.0, 2.0], 1),
+        (0.0, [0.0, 0.99 * steep], 4),
+        (0.0, [0.0, 1.01 * steep], 1),
+    ):
         solver = NoisyNewton(n_steps=8, damping=ConstantStep())
         guide = Guide([0.0] * 9, slope=slope)
         guide.points[6] = np.array(last)
