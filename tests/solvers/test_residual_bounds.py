@@ -21,6 +21,7 @@ from privfit.problem.plan import Plan
 from privfit.problem.query_kernels import query_kernel
 from privfit.problem.schedule import planned_release
 from privfit.problem.share_kernels import SIDE_CLASSES
+from privfit.solvers import EmpiricalBayesDescent
 from privfit.solvers.geometry import Frame
 from privfit.solvers.looks import LOOKS, look_shares, median_shares
 from privfit.solvers.residual_bounds import bounded_at, has_bound
@@ -411,10 +412,25 @@ def test_long_rows_of_a_rare_level_do_not_make_all_standard_errors_large():
 def test_the_less_budget_the_more_of_it_shows_where_responses_are_if_it_can(signal, worth):
     """Where steps do not find the constant by themselves: with fewer columns they do."""
     problem = problem_for(Squared(1.0, adapts=True), np.ones((500, 201)))
-    assert math.fsum(median_shares(problem, signal)) == pytest.approx(worth)
-    assert median_shares(replace(problem, loss=Squared(1.0)), signal) == ()
+    assert math.fsum(median_shares(problem, signal, 1.0)) == pytest.approx(worth)
+    assert median_shares(replace(problem, loss=Squared(1.0)), signal, 1.0) == ()
+    assert median_shares(problem, signal, 1.17 * worth) == ()
+    assert math.fsum(median_shares(problem, signal, 1.18 * worth)) == pytest.approx(worth)
     few = problem_for(Squared(1.0, adapts=True), np.ones((500, max(int(200.0 * signal) - 1, 1))))
-    assert median_shares(few, signal) == ()
+    assert median_shares(few, signal, 1.0) == ()
+
+
+@pytest.mark.parametrize("share", [0.05, 0.4])
+def test_looks_for_a_median_leave_room_for_steps_whatever_the_budget(share):
+    solver = EmpiricalBayesDescent(marginal_share=share, geometry_share=share)
+    problem = problem_for(Squared(1.0, adapts=True), np.ones((500, 40)))
+    looks = set()
+    for signal in np.geomspace(20.0, 80.0, 60) / 500.0:
+        planned = solver.plan(problem, Allowance.gaussian(signal))
+        assert all(one.mu > 0.0 for one in planned)
+        assert math.hypot(*(one.mu for one in planned)) <= signal
+        looks.add(sum(one.kind == "residuals" for one in planned))
+    assert looks == {0, 2}
 
 
 def test_a_spread_is_roughly_told_by_quantiles_further_in():

@@ -26,15 +26,13 @@ from privfit.losses.poisson import LARGEST_PREDICTOR, predictor_up_to
 from privfit.losses.typical import USUAL_RESIDUAL
 from privfit.results.form import Held
 from privfit.results.numbers import significant
+from privfit.solvers.residual_bounds import WHOLE
 
 UNIT_SCALE_RESIDUAL = 3.0
 """Residual bound of least squares for a response on a unit scale without declared bounds."""
 
 QUANTILE_WIDTH = 0.4
 """Smoothing width of quantile regression, in units of the assumed residual scale."""
-
-_WHOLE_RANGE = 2.0
-"""Bound on residuals that cuts none, in half ranges."""
 
 _LEAST_WIDTH = 2.0**-10
 """How much smaller the default methods may choose it."""
@@ -116,8 +114,8 @@ def linear_regression(residual_bound: float | None = None) -> Model:
     def held(loss: AbstractLoss, design: Design) -> Held | None:
         assert isinstance(loss, Squared)  # noqa: S101 -- made above
         half = design.target.half_width
-        cut = loss.adapts and loss.bound < _WHOLE_RANGE
-        return Held("residuals", loss.bound * half, _WHOLE_RANGE * half) if cut else None
+        cut = loss.adapts and loss.bound < WHOLE
+        return Held("residuals", loss.bound * half, WHOLE * half) if cut else None
 
     def fitted(loss: AbstractLoss, design: Design) -> str:
         cut = held(loss, design)

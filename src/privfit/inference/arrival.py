@@ -59,12 +59,15 @@ class Turning:
         """
         squared = float(around.gradient @ bread.inverse @ around.gradient)
         noise = around.sd**2 * float(np.trace(bread.inverse))
-        error = 0.5 * (self.rate * max(squared - _EXPLAINED * noise, 0.0) + self.second * squared**1.5)
+        error = self.missed(squared, explained=_EXPLAINED * noise)
         return error > _TOLERATED * math.sqrt(noise / around.theta.size + self.sampling)
 
-    def missed(self, length: float) -> float:
-        """Return by how much a Newton step of a length is off, both in the norm of M."""
-        return 0.5 * length * (self.rate * length + self.second * length**2)
+    def missed(self, squared: float, *, explained: float = 0.0) -> float:
+        """Return by how much a Newton step of a squared length ``v'M v`` is off, in the norm of M.
+
+        What noise explains of it counts in the second order alone.
+        """
+        return 0.5 * (self.rate * max(squared - explained, 0.0) + self.second * squared**1.5)
 
 
 UNKNOWN = Turning()
@@ -96,7 +99,7 @@ def left_to_go(steps: Sequence[Step], estimate: Estimate, bread: Bread, turning:
     noise = math.sqrt(float(np.trace(left @ estimate.cov_noise @ left.T)))
     length = float(np.linalg.norm(left @ (estimate.theta - steps[0].release.at))) + _FAR_END * noise
     own = float(np.trace(root @ estimate.cov_noise @ root.T)) / len(root)
-    return turning.missed(length) > _TOLERATED * math.sqrt(own + turning.sampling)
+    return turning.missed(length**2) > _TOLERATED * math.sqrt(own + turning.sampling)
 
 
 def far_along(

@@ -62,11 +62,10 @@ def allowance_of(planned: PlannedRelease) -> Allowance:
 
 def with_part(planned: PlannedRelease, part: float) -> PlannedRelease:
     """Return a planned release with added noise at this part of its mu or epsilon, and more noise to suit."""
-    allowance = allowance_of(planned)
-    lesser = Allowance(
-        part * (planned.mu if planned.epsilon is None else planned.epsilon), pure=allowance.pure
+    whole = allowance_of(planned)
+    return planned_noise(
+        planned.kind, planned.size, planned.sensitivity, replace(whole, amount=part * whole.amount)
     )
-    return planned_noise(planned.kind, planned.size, planned.sensitivity, lesser)
 
 
 def signal_of(releases: Sequence[PlannedRelease], size: int) -> float:

@@ -135,12 +135,12 @@ class EmpiricalBayesDescent(AbstractSolver):
         look, count = _planned_looks(problem, allowance, n_steps)
         looks, signal = [_LOOK_SHARE] * count, min(allowance.signal(problem.size), 1e12)
         counts = count_looks(problem, share_to_see(problem, signal))
-        medians = median_shares(problem, signal)
         leans = [_LOOK_SHARE] if _looks_at_lean(problem, n_steps) else []
         eased = _eased(problem, allowance)
         geometry = [eased * self.marginal_share, _LOOK_SHARE, eased * self.geometry_share]
-        fixed = [*counts.values(), *medians, *geometry]
-        rest = 1.0 - math.fsum([*fixed, *looks, *leans])
+        room = 1.0 - math.fsum([*counts.values(), *geometry, *looks, *leans])
+        medians = median_shares(problem, signal, room)
+        fixed, rest = [*counts.values(), *medians, *geometry], room - math.fsum(medians)
         steps = [part * rest for part in growing_shares(n_steps, self.growth ** (1.0 / max(n_steps - 1, 1)))]
         steps[n_steps // 2 : n_steps // 2] = leans
         left = iter(allowance.split([*fixed, *looks, *steps]))

@@ -22,10 +22,10 @@ _LEAST_SIGNAL = 150.0
 """That ``n mu`` below which noise hides them from such a look, too."""
 
 
-_FOR_MEDIAN, _LEAST_FOR_MEDIAN, _MOST_FOR_MEDIAN = 25.0, 0.003, 0.8
+_FOR_MEDIAN, _LEAST_FOR_MEDIAN, _MOST_FOR_MEDIAN = 25.0, 0.003, 0.85
 """Square root of the part of a squared budget that shows where most responses are, times ``n mu``, the least
-of that part, and the most that it is worth: without, noise in the mean of a generous range makes predictions
-worse than those of a constant."""
+of that part, and the most of the room for it that it is worth: without, noise in the mean of a generous range
+makes predictions worse than those of a constant."""
 
 _HARDLY = 2.5
 """``n mu`` for each coefficient up to which that is so; beyond, steps find the constant."""
@@ -34,7 +34,7 @@ _ABOUT_MEDIAN = (0.4, 0.6)
 """Parts of it for a look about the mean and one about the median."""
 
 
-def median_shares(problem: Problem, signal: float) -> tuple[float, ...]:
+def median_shares(problem: Problem, signal: float, room: float) -> tuple[float, ...]:
     """Return the parts of a squared budget that looks for the median are worth, for each a release.
 
     Parameters
@@ -42,13 +42,15 @@ def median_shares(problem: Problem, signal: float) -> tuple[float, ...]:
     problem : Problem
     signal : float
         Of the whole budget.
+    room : float
+        What other looks leave of the squared budget, for these and for steps.
     """
     strength = problem.n_rows * signal
-    worth = (_FOR_MEDIAN / strength) ** 2
+    worth = max((_FOR_MEDIAN / strength) ** 2, _LEAST_FOR_MEDIAN)
     needed = residual_bounds.has_bound(problem) and strength < _HARDLY * problem.n_linear
-    if not needed or worth > _MOST_FOR_MEDIAN:
+    if not needed or worth > _MOST_FOR_MEDIAN * room:
         return ()
-    return tuple(part * max(worth, _LEAST_FOR_MEDIAN) for part in _ABOUT_MEDIAN)
+    return tuple(part * worth for part in _ABOUT_MEDIAN)
 
 
 def look_shares(problem: Problem, signal: float, share: float | None = None) -> tuple[float, ...]:

@@ -26,7 +26,12 @@ from privfit.solvers.base import (
 from privfit.solvers.damping import AbstractDamping, FixedDamping, Move, Proposal, default_damping
 from privfit.solvers.requirements import need_convex, need_smooth
 from privfit.solvers.row_bound import grown_bound
-from privfit.solvers.self_concordance import SECOND_ORDER, mean_curvature, turning_at
+from privfit.solvers.self_concordance import (
+    SECOND_ORDER,
+    mean_curvature,
+    places_of_constants,
+    turning_at,
+)
 
 _HESSIAN_SHARE, _GROWTH = 0.4, 1.3
 
@@ -165,8 +170,7 @@ def _arrived(problem: Problem, steps: Sequence[Step], hessians: Sequence[Release
     moves = np.array([hessian.at for hessian in hessians]) - end
     sds = np.array([step.release.sd for step in steps])
     noise = np.hypot(sds, sds[-1]) / mean
-    constants = np.arange(0, problem.n_linear, problem.n_coef)
-    shifts = np.max(np.abs(moves @ last[:, constants]), axis=1) / mean
+    shifts = np.max(np.abs(moves @ last[:, places_of_constants(problem)]), axis=1) / mean
     squared = quadratic_forms(moves, last) / mean - _EXPLAINED * len(last) * noise**2
     turned = rate * np.maximum(shifts - _EXPLAINED * noise, 0.0)
     far = turned + SECOND_ORDER * bending**2 * np.maximum(squared, 0.0) > _NEAR

@@ -117,11 +117,12 @@ def led_by_spread(
     seen, center = _about_median(problem, oracle, frame, response)
     if seen is None or seen.spread is None:
         return problem, marginals
-    if _at_an_end(seen) or _far_out(seen, problem, response):
+    spread = seen.spread * unit_of(problem)
+    if _at_an_end(seen) or _far_out(response, spread):
         return with_loss(problem, oracle, replace(_whole(loss), adapts=False)), marginals
     bound = unit_of(problem) * _bound(seen, problem, mu / _longer(problem, frame), math.inf)
     loss = _whole(loss) if seen.beyond else loss.lowered(bound)
-    response = _of_median(seen, center, problem, response)
+    response = replace(response, spread=min(spread, response.spread), found=center)
     return with_loss(problem, oracle, loss), replace(marginals, response=response)
 
 
@@ -143,9 +144,15 @@ def led_to_median(problem: Problem, oracle: Oracle, marginals: Marginals, frame:
     if adapting(problem, Squared) is None or not isinstance(response, MeanResponse) or looks < 1:
         return marginals
     seen, center = _about_median(problem, oracle, frame, response, looks=looks)
-    if seen is None or seen.rough_spread is None or _at_an_end(seen) or _far_out(seen, problem, response):
+    shown = None if seen is None else seen.spread or seen.rough_spread
+    if seen is None or shown is None:
         return marginals
-    return replace(marginals, response=_of_median(seen, center, problem, response))
+    spread = shown * unit_of(problem)
+    if _at_an_end(seen) or _far_out(response, spread):
+        return marginals
+    if seen.spread is None:
+        spread *= _ROUGHLY
+    return replace(marginals, response=replace(response, spread=min(spread, response.spread), found=center))
 
 
 def _about_median(
@@ -155,17 +162,9 @@ def _about_median(
     return about_quantile(problem, oracle, frame, 0.5, center=start, looks=looks)
 
 
-def _of_median(seen: Residuals, center: float, problem: Problem, response: MeanResponse) -> MeanResponse:
-    """Return the response with the median to start from, and the spread about it."""
-    rough = math.inf if seen.rough_spread is None else _ROUGHLY * seen.rough_spread
-    shown = unit_of(problem) * (rough if seen.spread is None else seen.spread)
-    return replace(response, spread=min(shown, response.spread), found=center)
-
-
-def _far_out(seen: Residuals, problem: Problem, response: MeanResponse) -> bool:
-    """Return whether few rows, far out, certainly make up most of the variance."""
-    shown = (seen.rough_spread or math.inf) * unit_of(problem)
-    return response.certain_variance(_CERTAIN) > _FAR_OUT * shown**2
+def _far_out(response: MeanResponse, spread: float) -> bool:
+    """Return whether few rows, far beyond this spread, certainly make up most of the variance."""
+    return response.certain_variance(_CERTAIN) > _FAR_OUT * spread**2
 
 
 def _at_an_end(seen: Residuals) -> bool:

@@ -10,7 +10,7 @@ import math
 
 import numpy as np
 
-from privfit._checks import FloatArray, in_range, positive
+from privfit._checks import FloatArray, IntArray, in_range, positive
 from privfit.problem.objective import Problem
 
 SECOND_ORDER = 0.25
@@ -51,6 +51,11 @@ def self_concordance(problem: Problem) -> float | None:
     return None if gamma is None else along_rows(gamma, problem.norm_bound)
 
 
+def places_of_constants(problem: Problem) -> IntArray:
+    """Return the places of the constants of all predictors in the parameter, (m,), where there are some."""
+    return np.arange(0, problem.n_linear, problem.n_coef)
+
+
 def mean_curvature(problem: Problem, hessian: FloatArray) -> float:
     """Return the mean curvature that a Hessian (q, q) tells, in encoded coordinates beside a constant.
 
@@ -58,7 +63,7 @@ def mean_curvature(problem: Problem, hessian: FloatArray) -> float:
     """
     if problem.basis is not None or not problem.has_intercept:
         return 0.0
-    constants = np.arange(0, problem.n_linear, problem.n_coef)
+    constants = places_of_constants(problem)
     return max(float(np.mean(hessian[constants, constants])), 0.0)
 
 
