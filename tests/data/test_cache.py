@@ -22,8 +22,10 @@ from privfit.data import source as source_module
 from privfit.data.batches import BatchSizes
 from privfit.data.cache_files import Draft, Parts, drafted, verified
 from privfit.data.clamp import schweppe_weights
+from privfit.data.declarations import NumericColumn
 from privfit.data.encode import SchemaEncoder
 from privfit.data.reduction import CHUNK_ROWS
+from privfit.data.shares import ShareRule
 from privfit.data.source import ArraySource
 from privfit.data.tables import open_table
 from privfit.errors import InvalidArgument, LabelError, SchemaError
@@ -246,7 +248,8 @@ def test_a_cache_within_the_data_is_refused(tmp_path, inside):
 EXPOSED = SchemaEncoder(
     SCHEMA.with_roles(exposure="age"), target="gain", target_kind="count", columns=["age", "ward"]
 )
-"""Rows of which every file of a cache holds something."""
+WEIGHED = ShareRule(weights=("age", NumericColumn(0.0, 100.0, weight=True)))
+"""By which every file of a cache holds something."""
 
 
 @pytest.mark.parametrize("harm", ["flip", "cut", "facts", "fewer rows", "no facts", "gone"])
@@ -254,7 +257,7 @@ EXPOSED = SchemaEncoder(
 def test_a_damaged_cache_is_made_anew(harm, name, tmp_path):
     path, folder = write(frame(400), tmp_path / "rows.csv"), tmp_path / "kept"
     cache, bound = pf.RowCache(path, folder=folder), EXPOSED.design.norm_bound
-    good = rows_of(cache.rows(EXPOSED, norm_bound=bound).source(norm_bound=bound))
+    good = rows_of(cache.rows(EXPOSED, norm_bound=bound, shares=WEIGHED).source(norm_bound=bound))
     (place,) = folder.iterdir()
     file = place / name
     if harm == "flip":
@@ -273,7 +276,7 @@ def test_a_damaged_cache_is_made_anew(harm, name, tmp_path):
     else:
         file.unlink()
     assert not verified(place)
-    again = rows_of(cache.rows(EXPOSED, norm_bound=bound).source(norm_bound=bound))
+    again = rows_of(cache.rows(EXPOSED, norm_bound=bound, shares=WEIGHED).source(norm_bound=bound))
     for one, other in zip(good, again, strict=True):
         np.testing.assert_array_equal(one, other)
 

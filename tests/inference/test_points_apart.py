@@ -79,6 +79,32 @@ def test_rows_count_as_they_do_in_the_fit(at, norm_bound):
     np.testing.assert_allclose(known.hessian(at), (rows.T * (chance * slope)) @ rows, rtol=2e-3)
 
 
+def turned_rows(seed):
+    """Rows in turned coordinates, where the variance of the constant is one of rounding."""
+    basis = np.linalg.qr(np.random.default_rng(seed).normal(size=(3, 3)))[0]
+    second = basis.T @ (COVARIANCE + np.outer(MEAN, MEAN)) @ basis
+    constant = basis.T[:, 0]
+    moments = Moments(second, np.zeros((3, 3)))
+    return moments.of_rows(constant), constant
+
+
+@pytest.mark.parametrize("seed", range(20))
+@pytest.mark.parametrize("at", [-0.4, 1e-3])
+def test_a_predictor_that_is_constant_moves_no_row(seed, at):
+    """Whatever rounding has left of its variance."""
+    (mean, covariance), constant = turned_rows(seed)
+    none = np.zeros((0, 3)), np.zeros((3, 0)), np.zeros(3)
+    known = _Rows(COUNTS, mean, covariance, 1.2, *none)
+    weight = 1.2**2 / (np.trace(COVARIANCE) + MEAN @ MEAN)
+    found = known.gradient(at * constant)
+    np.testing.assert_allclose(found, math.exp(at) * weight * mean, rtol=1e-12)
+    nudged = at * constant + 1e-17 * np.random.default_rng(seed).normal(size=3)
+    np.testing.assert_allclose(known.gradient(nudged), found, rtol=1e-12)
+    np.testing.assert_allclose(
+        known.hessian(nudged), math.exp(at) * weight * (covariance + np.outer(mean, mean)), atol=1e-12
+    )
+
+
 def test_a_single_point_with_a_bread_half_way_is_left_about_where_it_is():
     point = TRUTH["counts"] + np.array([0.2, -0.1, 0.1])
     solution, estimate = solution_of(COUNTS, [point], [1.0])

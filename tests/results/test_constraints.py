@@ -4,7 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from privfit.errors import InvalidArgument
-from privfit.results.constraints import describe_constraints, parse_constraints
+from privfit.results.constraints import describe_constraints, hypotheses, parse_constraints
 from privfit.results.spelling import is_in_other_words, is_spelled
 
 NAMES = (
@@ -174,6 +174,31 @@ def test_several_hypotheses():
     R, r = parse_constraints("age = 0, edu[Some-college, no degree] = 2,x=40", NAMES)
     np.testing.assert_array_equal(R, [weights(_1=1), weights(_5=1), weights(_7=1)])
     np.testing.assert_array_equal(r, [0, 2, 40])
+
+
+@pytest.mark.parametrize("kind", [list, tuple])
+def test_a_list_of_texts_is_all_of_them(kind):
+    texts = kind(["age = 0, edu[Some-college, no degree] = 2", "x=40"])
+    for found, joined in zip(
+        hypotheses(texts, None, NAMES), parse_constraints(", ".join(texts), NAMES), strict=True
+    ):
+        np.testing.assert_array_equal(found, joined)
+
+
+@pytest.mark.parametrize(
+    ("given", "r", "message"),
+    [
+        (["age", 1.0], None, "nothing but texts"),
+        (["age", ["x"]], None, "nothing but texts"),
+        (["age", "nobody"], None, "'nobody'"),
+        (["age", "x"], [0.0, 1.0], "r must be None"),
+        (["age", ""], None, "^R "),
+        ([], None, "^R "),
+    ],
+)
+def test_a_list_that_is_no_list_of_texts_is_refused(given, r, message):
+    with pytest.raises(InvalidArgument, match=message):
+        hypotheses(given, r, NAMES)
 
 
 def test_a_name_that_reads_like_a_number():

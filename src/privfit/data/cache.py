@@ -12,7 +12,6 @@ from typing import final
 
 import numpy as np
 
-from privfit._checks import FloatArray
 from privfit.data.batches import BatchSizes, read_batches
 from privfit.data.blocks import CodedBlock
 from privfit.data.cache_files import Draft, Parts, drafted, missing_room, read_facts, verified
@@ -21,12 +20,13 @@ from privfit.data.coded import CodedMatrix, Layout, Storage
 from privfit.data.csv_text import TextForm
 from privfit.data.encode import AbstractEncoder
 from privfit.data.room import OnDisk
+from privfit.data.shares import ALIKE, RowShares, ShareRule
 from privfit.data.source import ArraySource
 from privfit.data.stores import AbstractRowStore, AbstractStoredRows
 from privfit.data.tables import Table
 from privfit.errors import InvalidArgument, SchemaError
 
-_ENCODING = 6
+_ENCODING = 7
 """Version of the files and of what encoders make of cells. Raise it whenever either changes."""
 
 _SIZES = BatchSizes(rows=1 << 15, text_bytes=1 << 22)
@@ -110,6 +110,7 @@ class RowCache(AbstractRowStore):
         norm_bound: float,
         weighting: Weighting = influence_weights,
         storage: Storage = "float64",
+        shares: ShareRule = ALIKE,
     ) -> "CachedRows":
         """Return the encoded and bounded rows, from the cache if it holds them, in the type of its files.
 
@@ -121,49 +122,76 @@ class RowCache(AbstractRowStore):
         del storage
         if not self._path.exists():
             raise SchemaError(f"data file {str(self._path)!r} does not exist; check the path")
-        key = self._key(encoder, norm_bound, weighting)
+        key = self._key(encoder, norm_bound, weighting, shares)
         folder = Path(tempfile.mkdtemp(prefix="privfit-")) if self._folder is None else self._folder
         try:
             place = folder / f"{key}.rows"
             if not verified(place):
                 with drafted(place) as draft:
-                    self._write(draft, encoder, norm_bound, weighting)
-            return CachedRows.mapped(place, norm_bound, OnDisk(self._folder))
+                    self._write(draft, encoder, norm_bound, weighting, shares)
+            return CachedRows.mapped(place, norm_bound, OnDisk(self._folder), shares)
         finally:
             if self._folder is None:
                 shutil.rmtree(folder, ignore_errors=True)
 
-    def _key(self, encoder: AbstractEncoder, norm_bound: float, weighting: Weighting) -> str:
+    def _key(
+        self, encoder: AbstractEncoder, norm_bound: float, weighting: Weighting, shares: ShareRule
+    ) -> str:
         """Return what names the encoded rows: everything that they are a function of."""
         files = sorted(self._path.rglob("*")) if self._path.is_dir() else [self._path]
         stats = [(str(file.resolve()), file.stat()) for file in files if file.is_file()]
         described = (
             [_ENCODING, self._storage, norm_bound.hex(), weighting.__name__, encoder.identity, encoder.read],
             asdict(self._text),
+            shares.identity,
             [(name, stat.st_ino, stat.st_size, stat.st_mtime_ns) for name, stat in stats],
         )
         return hashlib.sha256(json.dumps(described).encode()).hexdigest()[:32]
 
-    def _write(self, draft: Draft, encoder: AbstractEncoder, norm_bound: float, weighting: Weighting) -> None:
+    def _write(
+        self,
+        draft: Draft,
+        encoder: AbstractEncoder,
+        norm_bound: float,
+        weighting: Weighting,
+        shares: ShareRule,
+    ) -> None:
         n_rows, layout = 0, encoder.layout
-        for x, y, offset in self._encoded(encoder):
-            weight, bounded, response = weighting(x, y, norm_bound=norm_bound)
-            layout, n_rows = bounded.layout, n_rows + response.size
-            draft.add(numbers=bounded.numbers, codes=bounded.codes, y=response, weight=weight, offset=offset)
-        exposed = encoder.design.target.exposure is not None
+        for table in self._tables((*shares.columns, *encoder.read)):
+            with np.errstate(all="ignore"):  # a warning would depend on cells
+                known, (y, offset) = shares.shares_of(table), encoder.encode_response(table)
+                x = encoder.encode_coded(table, self._storage)
+            source = ArraySource(
+                x, y, norm_bound=norm_bound, weighting=weighting, shares=known, offset=offset
+            )
+            block = source.bounded
+            assert isinstance(block, CodedBlock)  # noqa: S101 -- as its rows are
+            layout, n_rows = block.x.layout, n_rows + block.y.size
+            beside = {} if block.parts is None else {"influence": block.influence, "share": block.share}
+            exposed = {} if block.offset is None else {"offset": block.offset}
+            draft.add(
+                numbers=block.x.numbers,
+                codes=block.x.codes,
+                y=block.y,
+                weight=block.weight,
+                **beside,
+                **exposed,
+            )
         draft.finish(
-            {"n_rows": n_rows, "layout": asdict(layout), "storage": self._storage, "exposed": exposed}
+            {
+                "n_rows": n_rows,
+                "layout": asdict(layout),
+                "storage": self._storage,
+                "shared": not shares.plain,
+                "exposed": encoder.design.target.exposure is not None,
+            }
         )
 
-    def _encoded(self, encoder: AbstractEncoder) -> Iterator[tuple[CodedMatrix, FloatArray, FloatArray]]:
-        """Return rows, responses, and offsets, of which there are none unless counts have exposures."""
-        for batch in read_batches(self._path, encoder.read, self._text, _SIZES):
+    def _tables(self, names: tuple[str, ...]) -> Iterator[Table]:
+        """Return these columns of the file, some rows at a time."""
+        for batch in read_batches(self._path, names, self._text, _SIZES):
             if batch.num_rows:
-                with np.errstate(all="ignore"):  # a warning would depend on cells
-                    table = Table.from_arrow(batch)
-                    y, offset = encoder.encode_response(table)
-                    x = encoder.encode_coded(table, self._storage)
-                yield x, y, np.empty(0) if offset is None else offset
+                yield Table.from_arrow(batch)
 
 
 @final
@@ -174,23 +202,26 @@ class CachedRows(AbstractStoredRows):
     block: CodedBlock
     norm_bound: float
     room: OnDisk
+    shares: RowShares | None
 
     @classmethod
-    def mapped(cls, place: Path, norm_bound: float, room: OnDisk) -> "CachedRows":
+    def mapped(cls, place: Path, norm_bound: float, room: OnDisk, shares: ShareRule) -> "CachedRows":
         """Map the files of a published cache."""
         facts = read_facts(place)
         described = facts["layout"]
         layout = Layout(**{**described, "columns": tuple(described["columns"])})
-        n_rows = facts["n_rows"]
+        n_rows, shared, exposed = facts["n_rows"], int(facts["shared"]), int(facts["exposed"])
         try:
-            numbers, codes, y, weight, offset = (
+            numbers, codes, y, weight, influence, share, offset = (
                 room.mapped(place / name, dtype, width, n_rows)
                 for name, dtype, width in (
                     (Parts.NUMBERS, np.dtype(facts["storage"]), layout.n_numbers),
                     (Parts.CODES, layout.code_type, layout.n_codes),
                     (Parts.Y, np.dtype(np.float64), 1),
                     (Parts.WEIGHT, np.dtype(np.float64), 1),
-                    (Parts.OFFSET, np.dtype(np.float64), int(facts["exposed"])),
+                    (Parts.INFLUENCE, np.dtype(np.float64), shared),
+                    (Parts.SHARE, np.dtype(np.float64), shared),
+                    (Parts.OFFSET, np.dtype(np.float64), exposed),
                 )
             )
         except (OSError, ValueError) as error:
@@ -200,9 +231,11 @@ class CachedRows(AbstractStoredRows):
                 CodedMatrix(layout, numbers, codes),
                 y[:, 0],
                 weight[:, 0],
-                offset=offset[:, 0] if facts["exposed"] else None,
+                (influence[:, 0], share[:, 0]) if shared else None,
+                offset=offset[:, 0] if exposed else None,
             )
-            return cls(block, norm_bound, room)
+            known = RowShares(shares, share[:, 0], None, n_rows) if shared else None
+            return cls(block, norm_bound, room, known)
         raise failure
 
     def __repr__(self) -> str:
@@ -227,4 +260,4 @@ class CachedRows(AbstractStoredRows):
         del storage
         if norm_bound != self.norm_bound:
             raise InvalidArgument("the cache was made for another bound on rows")
-        return ArraySource.of_bounded(self.block, self.norm_bound, self.room)
+        return ArraySource.of_bounded(self.block, self.norm_bound, self.room, self.shares)

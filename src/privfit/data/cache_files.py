@@ -33,8 +33,10 @@ class Parts:
     CODES: Final = "codes"
     Y: Final = "y"
     WEIGHT: Final = "weight"
+    INFLUENCE: Final = "influence"
+    SHARE: Final = "share"
     OFFSET: Final = "offset"
-    ALL: Final = (NUMBERS, CODES, Y, WEIGHT, OFFSET)
+    ALL: Final = (NUMBERS, CODES, Y, WEIGHT, INFLUENCE, SHARE, OFFSET)
 
 
 class Draft:

@@ -31,6 +31,7 @@ from privfit.data.declarations import Level
 from privfit.data.encode import AbstractEncoder
 from privfit.data.names import present
 from privfit.data.partitions import Encoding
+from privfit.data.shares import ALIKE, ShareRule
 from privfit.data.stores import AbstractRowStore, AbstractStoredRows
 from privfit.data.tables import NOT_TEXT, are_numbers, default_names
 from privfit.errors import InvalidArgument, SchemaError
@@ -114,6 +115,7 @@ class DaskTable(AbstractRowStore):
         norm_bound: float,
         weighting: Weighting = influence_weights,
         storage: Storage = "float64",
+        shares: ShareRule = ALIKE,
     ) -> "DaskRows":
         """Encode the partitions where they lie, and have them kept there; `DaskRows.source` bounds them.
 
@@ -124,7 +126,8 @@ class DaskTable(AbstractRowStore):
         UnexpectedError
             If Dask cannot compute a partition.
         """
-        names = encoder.read if self._response is None else encoder.read[:-1]
+        read = (*shares.columns, *encoder.read)
+        names = read if self._response is None else read[:-1]
         data = self._data
         if self._named:
             names = tuple(present(tuple(data.columns), names))
@@ -132,7 +135,7 @@ class DaskTable(AbstractRowStore):
         else:
             names = self._labels_of_columns(encoder.needed[:-1], names)
         del norm_bound
-        encoding = Encoding(encoder, names, not self._named, self._response is not None, storage)
+        encoding = Encoding(encoder, names, not self._named, self._response is not None, storage, shares)
         given = [_pieces(data)] if self._response is None else _pieces_of_both(data, self._response)
         groups = together(holders_of_pieces(self._data, len(given[0])), FAN_IN)
         pieces = [tuple(some[k] for some in given for k in group) for group in groups]

@@ -21,6 +21,7 @@ from privfit.data.encode import AbstractEncoder, predictors_as
 from privfit.data.reduction import tree_sum
 from privfit.data.response import standard_labels
 from privfit.data.room import Reused
+from privfit.data.shares import RowShares, ShareRule
 from privfit.data.source import ArraySource
 from privfit.data.tables import Table, open_table, single_column
 from privfit.errors import SchemaError
@@ -49,10 +50,12 @@ class EncodedRows:
     x: Matrix
     y: FloatArray
     offset: FloatArray | None
+    shares: RowShares | None
 
     def __sizeof__(self) -> int:
         """Return the bytes of the rows, by which workers judge how full they are."""
-        return _bytes(*_arrays(self.x), self.y, self.offset)
+        factor = None if self.shares is None else self.shares.factor
+        return _bytes(*_arrays(self.x), self.y, self.offset, factor)
 
 
 @final
@@ -119,6 +122,8 @@ class Encoding:
         Whether the response comes by itself.
     storage : {"float64", "float32"}
         The type that numbers are kept in.
+    shares : ShareRule
+        How much each row counts.
     """
 
     encoder: AbstractEncoder
@@ -126,6 +131,7 @@ class Encoding:
     labelled: bool
     apart: bool
     storage: Storage
+    shares: ShareRule
 
 
 @quiet
@@ -138,7 +144,7 @@ def encode(encoding: Encoding, *pieces: Any) -> tuple[EncodedRows, ...]:
         if response is not None:
             table = _with_response(table, encoder.needed[-1], single_column("y", response))
         x = predictors_as(encoder, table, encoding.storage)
-        return EncodedRows(x, *encoder.encode_response(table))
+        return EncodedRows(x, *encoder.encode_response(table), encoding.shares.shares_of(table))
 
     count = len(pieces) // 2 if encoding.apart else len(pieces)
     responses = pieces[count:] or (None,) * count
@@ -159,7 +165,14 @@ def bounded(
 
     def one(rows: EncodedRows) -> Partition:
         x = kept_as(rows.x, storage)
-        source = ArraySource(x, rows.y, norm_bound=norm_bound, weighting=weighting, offset=rows.offset)
+        source = ArraySource(
+            x,
+            rows.y,
+            norm_bound=norm_bound,
+            weighting=weighting,
+            shares=rows.shares,
+            offset=rows.offset,
+        )
         return Partition(source.bounded, norm_bound)
 
     return tuple(one(rows) for rows in itertools.chain(*groups))

@@ -93,6 +93,11 @@ class ShareRule:
         return self.unit is None and self.weights is None
 
     @property
+    def identity(self) -> str:
+        """Everything that shares depend on, cells aside, in one text."""
+        return repr(self)
+
+    @property
     def columns(self) -> tuple[str, ...]:
         """Names of the raw columns that the shares are made of."""
         return tuple(
@@ -100,6 +105,13 @@ class ShareRule:
             for name in (self.unit, None if self.weights is None else self.weights[0])
             if name is not None
         )
+
+    def shares_of(self, table: Table) -> "RowShares | None":
+        """Return what a table says about shares; None if all rows count alike.
+
+        Raises as `read`.
+        """
+        return None if self.plain else self.read(table)
 
     def read(self, table: Table) -> "RowShares":
         """Return what a table says about shares.
@@ -120,6 +132,10 @@ class ShareRule:
         with naming(self.unit):
             codes, n_units = unit_codes(table.values(self.unit))
         return RowShares(self, factor, codes, n_units)
+
+
+ALIKE = ShareRule()
+"""The rule by which all rows count alike, each for itself."""
 
 
 @dataclass(frozen=True, slots=True, repr=False, eq=False)

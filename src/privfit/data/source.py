@@ -129,7 +129,7 @@ class ArraySource:
     ) -> None:
         weight, x, y = weighting(x, y, norm_bound=norm_bound)
         share = None if shares is None else shares.among(weight > 0.0)
-        self._block = _block(x, y, weight, share, offset=offset)
+        self._block = _block(x, y, weight, share, offset)
         self._norm_bound, self._room, self._shares = norm_bound, InMemory(), shares
         self._last: LastNorms[RowNorms] = LastNorms()
 
@@ -196,20 +196,23 @@ class ArraySource:
 
     def weighted(self, norms: RowNorms, factor: float, bounds: BasisBounds) -> "ArraySource":
         """Return the same rows with weights that keep ``factor`` times the norms within the bounds."""
-        block, weight = self._block, self._room.new(self.n_rows)
+        block, influence = self._block, self._room.new(self.n_rows)
+        weight = influence if block.parts is None else self._room.new(self.n_rows)
         caps = None if bounds.slopes is None else self._room.new(self.n_rows)
 
         def work(rows: slice) -> None:
-            bounds.fill(norms.picked(itemgetter(rows)), factor, block.influence[rows], weight[rows])
+            bounds.fill(norms.picked(itemgetter(rows)), factor, block.influence[rows], influence[rows])
             if bounds.slopes is not None and caps is not None:
                 offset = None if block.offset is None else block.offset[rows]
                 steep = bounds.slopes.steepness(block.x[rows], offset)
-                bounds.slopes.fill(steep, factor * norms.size[rows], weight[rows], caps[rows])
+                bounds.slopes.fill(steep, factor * norms.size[rows], influence[rows], caps[rows])
+            if block.parts is not None:
+                _share_out(influence[rows], block.share[rows], weight[rows])
             self._room.leave(rows)
 
         each_stretch(work, self.n_rows)
-        share = None if self._shares is None else block.share
-        turned = _block(block.x, block.y, weight, share, caps=caps, offset=block.offset)
+        parts = None if block.parts is None else (influence, block.share)
+        turned = replace(block, weight=weight, parts=parts, caps=caps)
         return ArraySource.of_bounded(turned, bounds.norm_bound, self._room, self._shares)
 
     def exposed(self, shift: float, most: float) -> "ArraySource":
@@ -345,18 +348,22 @@ def _block(
     y: FloatArray,
     influence: FloatArray,
     share: FloatArray | None,
-    *,
-    caps: FloatArray | None = None,
-    offset: FloatArray | None = None,
+    offset: FloatArray | None,
 ) -> Block | CodedBlock:
-    """Return rows that count by their share, if they have one; a product with too few bits counts nothing."""
+    """Return rows that count by their share, if they have one."""
     weight, parts = influence, None
     if share is not None:
-        weight, parts = influence * share, (influence, share)
-        weight[weight < SMALLEST_NORMAL] = 0.0
+        weight, parts = np.empty(influence.size), (influence, share)
+        _share_out(influence, share, weight)
     if isinstance(x, CodedMatrix):
-        return CodedBlock(x, y, weight, parts, caps, offset)
-    return Block(x, y, weight, parts, caps, offset)
+        return CodedBlock(x, y, weight, parts, offset=offset)
+    return Block(x, y, weight, parts, offset=offset)
+
+
+def _share_out(influence: FloatArray, share: FloatArray, weight: FloatArray) -> None:
+    """Write how much rows count; a product with too few bits counts nothing."""
+    np.multiply(influence, share, out=weight)
+    weight[weight < SMALLEST_NORMAL] = 0.0
 
 
 def _add(kernel: BlockKernel, part: Block | CodedBlock, out: FloatArray) -> None:

@@ -6,6 +6,7 @@ from privfit.data.clamp import Weighting
 from privfit.data.coded import Storage
 from privfit.data.declarations import Level
 from privfit.data.encode import AbstractEncoder
+from privfit.data.shares import ShareRule
 from privfit.data.source import RowSource
 
 
@@ -31,9 +32,9 @@ class AbstractStoredRows(ABC):
 
 
 class AbstractRowStore(ABC):
-    """A table that can be encoded where it lies. It keeps no identifiers of persons and no survey weights.
+    """A table that can be encoded where it lies. It keeps no identifiers of persons.
 
-    Of counts over exposures it keeps these.
+    It keeps survey weights and the exposures of counts.
     """
 
     __slots__ = ()
@@ -59,9 +60,15 @@ class AbstractRowStore(ABC):
 
     @abstractmethod
     def rows(
-        self, encoder: AbstractEncoder, *, norm_bound: float, weighting: Weighting, storage: Storage
+        self,
+        encoder: AbstractEncoder,
+        *,
+        norm_bound: float,
+        weighting: Weighting,
+        storage: Storage,
+        shares: ShareRule,
     ) -> AbstractStoredRows:
-        """Return the encoded rows.
+        """Return the encoded rows, which count by their shares; each is a unit of its own.
 
         A file keeps them bounded by this number, in a type of its own.
         """

@@ -169,6 +169,7 @@ class AbstractPrivateRegressor(BaseEstimator, ABC):
         if isinstance(X, RowStream):
             encoder, table = self._open_stream(X, y, model, options.schema, classes), X
         elif store is not None:
+            beside.refuse_store()
             encoder, table = self._open_store(store, y, model, options.schema, classes), store
         elif options.schema is not None:
             encoder = self._schema_encoder(options.schema, y, model, classes)

@@ -20,7 +20,7 @@ from privfit.errors import Incompatible, InvalidArgument, SchemaError
 from privfit.estimators.models import Model
 from privfit.estimators.objective import make_problem, weighting_of
 from privfit.estimators.options import FitOptions, public_rows
-from privfit.estimators.shares import arguments_of
+from privfit.estimators.shares import UNGATHERED, arguments_of
 from privfit.privacy.relation import Relation
 from privfit.problem.objective import Problem
 from privfit.solvers import NonPrivate
@@ -145,17 +145,15 @@ def _stored(
     model: Model, encoder: AbstractEncoder, store: AbstractRowStore, options: FitOptions
 ) -> AbstractStoredRows:
     """Return the rows of a store, encoded where they lie, once public facts allow the fit."""
-    if not options.shares.plain:
-        raise Incompatible(
-            f"{arguments_of(options.shares)}: a cache or cluster does not keep identifiers and survey "
-            "weights; pass a table in memory"
-        )
+    if options.shares.unit is not None:
+        raise Incompatible(f"unit: {UNGATHERED}")
     known, problem = store.n_rows or options.n_rows, stored_problem(model, encoder, store, options)
     return store.rows(
         encoder,
         norm_bound=problem.norm_bound,
         weighting=weighting_of(problem),
         storage=_storage(problem, options) if known else "float64",
+        shares=options.shares,
     )
 
 

@@ -9,9 +9,12 @@ from privfit.data.declarations import NumericColumn
 from privfit.data.schema import Schema
 from privfit.data.shares import ShareRule
 from privfit.data.tables import Table, single_column
-from privfit.errors import InvalidArgument, SchemaError
+from privfit.errors import Incompatible, InvalidArgument, SchemaError
 
 GROUPS, SAMPLE_WEIGHT = "groups", "sample_weight"
+
+UNGATHERED = "a cache or cluster does not gather the rows of a unit; pass a table in memory"
+"""Why rows that are encoded where they lie have no unit of several rows."""
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -29,6 +32,16 @@ class Beside:
         if any(name == SAMPLE_WEIGHT and holds_text(values) for name, values in columns):
             raise SchemaError("sample_weight is of a type that holds text; convert it to numbers")
         return columns
+
+    def refuse_store(self) -> None:
+        """Raise if anything was given beside rows that are encoded where they lie."""
+        if self.groups is not None:
+            raise Incompatible(f"{GROUPS}: {UNGATHERED}")
+        if self.sample_weight is not None:
+            raise Incompatible(
+                f"{SAMPLE_WEIGHT}: weights of the rows of a cache or cluster are in a column of theirs; name "
+                "it with weights="
+            )
 
     def join(self, table: Table) -> Table:
         """Return a table with these columns, too."""

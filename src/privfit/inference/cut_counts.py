@@ -10,7 +10,7 @@ from privfit._checks import FloatArray
 from privfit.inference.combine import Estimate
 from privfit.inference.covariance import Bread
 from privfit.inference.cut_levels import lowered
-from privfit.inference.cut_numbers import row_weights
+from privfit.inference.cut_numbers import row_weights, step_along
 from privfit.inference.ends import constant_alone
 from privfit.inference.found import Found
 from privfit.losses import Poisson
@@ -62,7 +62,7 @@ def with_cuts(solution: Solution, found: Found, meat: Drawn, releases: Sequence[
     mean, covariance = solution.moments().of_rows(constant)
     along = covariance @ theta
     middle, variance = float(mean @ theta), float(theta @ along)
-    step = along / math.sqrt(max(variance, 1e-300))
+    step = step_along(theta, mean, covariance)
     if problem.exposure is not None:
         shift, uneven = problem.exposure.bare
         middle, variance = middle + shift, variance + uneven

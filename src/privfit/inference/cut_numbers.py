@@ -31,6 +31,9 @@ _EVIDENCE = 1.0
 """By how much a column whose far rows are cut has to be nearer to what is released than others, in squares of
 standard deviations."""
 
+_ROUNDING = 1e-12
+"""Part of the mean square of a linear predictor up to which its variance is one of rounding."""
+
 _FELT = 1.0 / 3.0
 """Standard errors that a slope may move another coefficient by, for each of its own, and leave it alone."""
 
@@ -229,6 +232,17 @@ def _far_rows(column: _Column, place: int, covariance: FloatArray, *, hidden: fl
         return None
     found = _DISTANCES[cut][np.argmin(apart[cut])]
     return float(_encoded(problem, column.at(np.array([-1.0 / found])), place)[0])
+
+
+def step_along(at: FloatArray, mean: FloatArray, covariance: FloatArray) -> FloatArray:
+    """Return by what rows of these moments move while their predictor does by a standard deviation, (p,).
+
+    They do not where the predictor, at a parameter (p,), is that of a constant: its variance, and so the
+    direction, would be of rounding.
+    """
+    along: FloatArray = covariance @ at
+    square, second = float(at @ along), np.diag(covariance) + mean**2
+    return along / math.sqrt(square) if square > _ROUNDING * float(at**2 @ second) else 0.0 * along
 
 
 def row_weights(rows: FloatArray, covariance: FloatArray, step: FloatArray, norm_bound: float) -> FloatArray:

@@ -9,7 +9,7 @@ import numpy as np
 from privfit._checks import FloatArray
 from privfit.inference.combine import Estimate
 from privfit.inference.covariance import Bread
-from privfit.inference.cut_numbers import row_weights
+from privfit.inference.cut_numbers import row_weights, step_along
 from privfit.inference.ends import constant_alone
 from privfit.losses import Logistic, Poisson
 from privfit.losses.base import AbstractLoss, evaluate
@@ -115,7 +115,7 @@ class _Rows:
     def hessian(self, at: FloatArray) -> FloatArray:
         """Return the mean of ``w f'(x't) x x'`` at a parameter (q,), shape (q, q)."""
         rows, curved = self._along(at, self.loss.functions.curvature)
-        step = self._step(self.numbers(at))
+        step = step_along(self.numbers(at), self.mean, self.covariance)
         return (rows.T * curved) @ rows + float(curved.sum()) * (self.covariance - np.outer(step, step))
 
     def numbers(self, at: FloatArray) -> FloatArray:
@@ -138,13 +138,8 @@ class _Rows:
         """Return mean rows by their predictors, (n, q), and a function of these times their weights, (n,)."""
         (nodes,), chance = normal_nodes(1)
         numbers = self.numbers(at)
-        step = self._step(numbers)
+        step = step_along(numbers, self.mean, self.covariance)
         rows = self.mean + nodes[:, None] * step
         predictors = rows @ numbers + float(self.mean @ self.alone @ (self.levels @ self.start))
         counting = chance * row_weights(rows, self.covariance, step, self.norm_bound)
         return rows, counting * evaluate(function, 0.0, predictors, s=1.0, loss=self.loss)
-
-    def _step(self, numbers: FloatArray) -> FloatArray:
-        """Return by what rows move while their linear predictor does by a standard deviation, (q,)."""
-        along: FloatArray = self.covariance @ numbers
-        return along / math.sqrt(max(float(numbers @ along), 1e-300))

@@ -31,15 +31,26 @@ Token: TypeAlias = tuple[Literal["name", "number", "operator"], str]
 
 
 def hypotheses(
-    R: ArrayLike | str, r: ArrayLike | None, names: Sequence[str]
+    R: ArrayLike | str | Sequence[str], r: ArrayLike | None, names: Sequence[str]
 ) -> tuple[FloatArray, FloatArray]:
-    """Return hypotheses that were given as text, or as a matrix and values, as a matrix and a vector."""
-    if isinstance(R, str):
+    """Return hypotheses that were given as text or texts, or as a matrix and values, as matrix and vector."""
+    texts = _texts(R)
+    if texts:
         if r is not None:
             raise InvalidArgument('r must be None where R is a text; write the values in it: "age = 40"')
-        R, r = parse_constraints(R, names)
+        parsed = [parse_constraints(text, names) for text in texts]
+        R, r = np.vstack([rows for rows, _ in parsed]), np.concatenate([values for _, values in parsed])
     matrix = hypothesis_matrix(_in_order(R, names), len(names))
     return matrix, hypothesis_values(r, len(matrix))
+
+
+def _texts(R: ArrayLike | str | Sequence[str]) -> list[str]:
+    """Return the texts that hypotheses were given as; none if they were given as numbers."""
+    given = list(R) if isinstance(R, list | tuple) else [R]
+    texts = [one for one in given if isinstance(one, str)]
+    if texts and len(texts) < len(given):
+        raise InvalidArgument("R must be numbers, a text, or a list of nothing but texts")
+    return texts
 
 
 def _in_order(R: ArrayLike, names: Sequence[str]) -> ArrayLike:

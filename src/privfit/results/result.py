@@ -164,12 +164,12 @@ class FitResult(ExplainsAbsence):
         """Return the covariance of the coefficients, sampling and privacy noise together."""
         return pd.DataFrame(self._covariance("cov_params"), index=list(self.names), columns=list(self.names))
 
-    def wald_test(self, R: ArrayLike | str, r: ArrayLike | None = None) -> WaldTest:
+    def wald_test(self, R: ArrayLike | str | Sequence[str], r: ArrayLike | None = None) -> WaldTest:
         """Test linear hypotheses on the coefficients jointly.
 
         Parameters
         ----------
-        R : array, frame or series of shape (k, q) or (q,), or str
+        R : array, frame or series of shape (k, q) or (q,), or str, or list of str
             A hypothesis per row, by name if named, or ``"age = hours = 0, 2*hours - C(sex)[T.Male] = 40"``.
         r : array of shape (k,), number or None
             Values of ``R @ params`` under the null; None: zeros. Must be None with text.
@@ -184,7 +184,7 @@ class FitResult(ExplainsAbsence):
 
     def t_test(
         self,
-        R: ArrayLike | str | None = None,
+        R: ArrayLike | str | Sequence[str] | None = None,
         r: ArrayLike | None = None,
         *,
         adjust: Adjustment | None = None,
