@@ -76,8 +76,8 @@ print(result.get_margeff(profiles, ["age", "sex"]))
 
 
 def fitted(formula: str, _path: str, **options: object) -> pf.FitResult:
-    """Fit to the simulated census."""
-    return pf.logit(formula, census(20_000, 1), **{**options, "schema": census_schema()})
+    """Fit to the simulated census of `privfit demo`."""
+    return pf.logit(formula, census(20_000, 2024), **{**options, "schema": census_schema()})
 
 
 class Shown:

@@ -89,6 +89,19 @@ def test_a_last_point_beyond_the_reach_of_its_hessian_settles_nothing(loss, gamm
         assert of_last_gradients(solution, BREAD, EYE, np.full(2, 1e6))[1].tolist() == [lost, lost]
 
 
+@pytest.mark.parametrize("sd", [0.0, 1e-6])
+def test_where_nothing_is_settled_the_estimate_is_the_last_point(sd):
+    """And not where a whole step leads from there, by a bread that says little."""
+    far, near = [(0.0, 8.0), (0.0, 7.0)], [(0.0, 1e-3), (0.0, 1e-4)]
+    flat = Bread(np.eye(2) / 50.0, 50.0 * np.eye(2), 0.0, np.zeros((2, 0)))
+    found, unsettled = of_last_gradients(quadratic(far, sd=sd), flat, EYE, np.ones(2))
+    assert unsettled.all()
+    np.testing.assert_array_equal(found.theta, [0.0, 7.0])
+    found, unsettled = of_last_gradients(quadratic(near, sd=sd), BREAD, EYE, np.ones(2))
+    assert not unsettled.any()
+    np.testing.assert_allclose(found.theta, 0.0, atol=1e-12)
+
+
 def test_the_scale_of_a_loss_stretches_its_reach():
     problem = problem_for(ConcomitantHuber(1.5), np.ones((100, 2)), norm_bound=3.0)
     one, two = (bending(problem, np.array([0.0, 0.0, scale])) for scale in (1.0, 2.0))

@@ -147,7 +147,7 @@ def test_arguments_are_checked(changes):
 
 def test_it_is_known_by_name():
     assert resolve("online-to-batch", inference=True) == OnlineToBatch()
-    assert OnlineToBatch().name == "one pass, AdaGrad-norm"
+    assert OnlineToBatch().name == "one pass, online subgradient descent"
 
 
 def batches(n, size, seed=0, *, binary=True):

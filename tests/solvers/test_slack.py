@@ -1,11 +1,13 @@
 """How generous bounds on slopes and curvature are beside what releases say of the response."""
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
+from scipy.stats import norm
 
-from privfit.losses import Logistic, Multinomial, Poisson
+from privfit.losses import Logistic, Multinomial, Poisson, SmoothedQuantile
 from privfit.losses.hinge import SmoothedHinge
 from privfit.solvers.response import ClassShares, MeanResponse
 from privfit.solvers.slack import slack_at
@@ -65,6 +67,20 @@ def test_a_rare_class_makes_them_as_much_smaller_as_it_is_rarer_than_others_coul
         uneven = max(0.2 / (max(rarest, 1e-4) + 2.0 * error), 1.0)
         slope, curvature = loss.slack
         assert slack_at(loss, shares) == pytest.approx((slope * math.sqrt(uneven), curvature * uneven))
+
+
+def test_a_given_width_has_the_rows_within_it_that_the_spread_of_the_response_tells_of():
+    """Of errors that make up 0.7 of it; a width that a look has told of, or will, is left to that."""
+    narrow = SmoothedQuantile(0.25, width=0.03)
+    seen = MeanResponse(problem_of(narrow), mean=0.2, spread=0.5, error=0.01)
+    slope, usual = narrow.slack
+    within = 2.0 * 0.03 / 0.35 * norm.pdf(norm.ppf(0.25))
+    assert slack_at(narrow, seen) == (slope, pytest.approx(replace(narrow, within=within).slack[1]))
+    assert slack_at(narrow, seen)[1] > 3.0 * usual
+    for wide in (SmoothedQuantile(0.25, width=0.4), replace(narrow, within=0.2), replace(narrow, least=0.01)):
+        assert slack_at(wide, seen) == wide.slack
+    nothing = MeanResponse(problem_of(narrow), mean=0.2, spread=0.0, error=0.0)
+    assert slack_at(narrow, nothing) == narrow.slack
 
 
 def test_shares_that_noise_made_negative_are_as_large_as_it_or_one_in_ten_thousand():

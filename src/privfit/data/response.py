@@ -114,7 +114,9 @@ def number_labels(column: NumericColumn) -> tuple[int, int]:
     """Return the two labels of a binary response that is declared by bounds, or raise `SchemaError`."""
     pair = (column.lower, column.upper)
     if pair not in ((0.0, 1.0), (-1.0, 1.0)) or column.transform is not None:
-        raise SchemaError("is a binary response; declare two levels, or the bounds 0, 1 or -1, 1")
+        raise SchemaError(
+            "is the response of a model of two labels; declare two levels, or the bounds 0, 1 or -1, 1"
+        )
     if column.missing not in (None, *pair):
         raise SchemaError("is a binary response; missing must be one of its two labels")
     return int(pair[0]), int(pair[1])

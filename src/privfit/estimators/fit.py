@@ -1,5 +1,7 @@
 """One fit, from raw columns to a result: encode, plan, reserve, release, infer, report."""
 
+import math
+
 import numpy as np
 
 from privfit._checks import FloatArray
@@ -90,6 +92,7 @@ def carry_out(
         oracle=oracle,
         inference=inference,
         estimate=estimate,
+        full=solution.full if options.inference else math.inf,
     ), theta
 
 
@@ -106,6 +109,7 @@ def _result(
     oracle: Oracle,
     inference: Inference,
     estimate: FloatArray,
+    full: float,
 ) -> FitResult:
     design = encoder.design
     looks, learned = ((), ()) if options.bought is None else (options.bought.releases, options.bought.ranges)
@@ -136,6 +140,7 @@ def _result(
             ordered=options.ordered,
             hiding=tuple(dict.fromkeys(design.terms[place] for place in inference.hiding)),
             held=model.held(oracle.problem.loss, design),
+            full=full if math.isfinite(full) else None,
         ),
         encoder=encoder,
     )

@@ -225,6 +225,11 @@ def response_in_words(rehearsal: Rehearsal) -> str:
             "" if target.exposure is None else f" over {target.exposure.name} of {target.exposure.middle:g}"
         )
         return f"a mean count of {significant(float(y.mean()), 2)}{over}"
-    spread = significant(float(y.std()) * target.half_width, 2)
-    middle = significant(float(y.mean()) * target.half_width + target.center, 3)
-    return f"a response about {middle} with standard deviation {spread}"
+    spread = float(y.std()) * target.half_width
+    middle = _rounded(float(y.mean()) * target.half_width + target.center, spread)
+    return f"a response about {significant(middle, 3)} with standard deviation {significant(spread, 2)}"
+
+
+def _rounded(value: float, spread: float) -> float:
+    """Return a number rounded to a hundredth of what is around it, about: 0 where it is no more."""
+    return round(value, 2 - math.floor(math.log10(spread))) + 0.0 if spread > 0.0 else value

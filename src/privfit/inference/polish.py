@@ -67,6 +67,8 @@ def of_last_gradients(
 ) -> tuple[Estimate, np.ndarray]:
     """Return the estimate from the last two gradients, or from the last one where the other is too far.
 
+    Where nothing is settled it is the last point: the step from there would be a whole one, however far.
+
     Parameters
     ----------
     solution : Solution
@@ -90,6 +92,8 @@ def of_last_gradients(
         estimate = one_step(anchor(solution.steps[-count:]), bread)
         noise = quadratic_forms(directions, estimate.cov_noise)
         far = _unsettled(solution, estimate, bread, directions=directions, variance=sampling + noise)
+        if count == 1 and far.all():
+            estimate = replace(estimate, theta=solution.theta)
         if count == 1 or not far.any():
             return estimate, far
         count -= 1

@@ -17,7 +17,7 @@ from privfit._checks import FloatArray, in_range
 from privfit.errors import InvalidArgument
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class WaldTest:
     """A Wald test of linear hypotheses ``R b = r``.
 
@@ -72,6 +72,8 @@ class WaldTest:
             outcome = f"statistic {self.statistic:.4g}, {self.distribution}, p-value {self.pvalue:.4g}"
         first = f"{self.warning}\n" if self.warning else ""
         return f"{first}Wald test of H0: {self.null}\n{outcome}"
+
+    __repr__ = __str__
 
 
 def wald_test(

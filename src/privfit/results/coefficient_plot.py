@@ -20,6 +20,9 @@ if TYPE_CHECKING:
 SAMPLING, NOISE, NONE = "#33638d", "#e8a13a", "#777777"
 """Colours of an interval without noise, of what noise adds, and of text in place of one."""
 
+_TICKS = 5
+"""Parts of the axis at most, so that long numbers stay apart."""
+
 _NAME_WIDTH, _TITLE_WIDTH = 34, 56
 
 
@@ -69,6 +72,7 @@ def draw(
     axes.axvline(0.0, color="black", linewidth=0.8)
     label_rows(axes, place, names)
     axes.invert_yaxis()
+    axes.locator_params(axis="x", nbins=_TICKS)
     covered = "" if known is None else f", with {confidence(level)}% intervals"
     axes.set_xlabel(f"coefficient{covered}")
     entitle(axes, title, mark)
@@ -104,12 +108,15 @@ def _draw_intervals(axes: "Axes", place: IntArray, estimate: FloatArray, known: 
     ):
         ends = middle + part * (lower - middle), middle + part * (upper - middle)
         axes.hlines(place[finite], *ends, color=color, linewidth=width, label=label)
+    ends = [*known.lower[finite], *known.upper[finite], *estimate]
     for k in np.flatnonzero(~finite):
+        left = estimate[k] > 0.5 * (min(ends) + max(ends))  # or it would make the axes narrow
         axes.annotate(
             "no finite interval",
             (estimate[k], k),
-            (6, 0),
+            (-6 if left else 6, 0),
             textcoords="offset points",
+            ha="right" if left else "left",
             va="center",
             fontsize=9,
             color=NONE,

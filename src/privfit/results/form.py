@@ -61,6 +61,9 @@ class ModelForm:
         Terms that noise hides as a whole, as released matrices show, so that other coefficients are given up.
     held : Held or None
         Bound of residuals or counts that is not of the caller's choice; None where all are taken as they are.
+    full : float or None
+        How far out in the predictors rows may be and count in full, over how far usual rows are; None where
+        no row seems to be farther, or that is not known.
 
     Raises
     ------
@@ -79,6 +82,7 @@ class ModelForm:
     ordered: bool = True
     hiding: tuple[str, ...] = ()
     held: Held | None = None
+    full: float | None = None
 
     def __post_init__(self) -> None:
         p = len(self.columns)

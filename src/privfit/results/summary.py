@@ -200,9 +200,10 @@ def _reading(uncertainty: Uncertainty | None, level: float, *, noisy: bool, pure
         "sampling variation. noise %: share of the squared standard error that is privacy noise; the rest is "
         "sampling variation."
     ]
-    finite = uncertainty.dof[np.isfinite(uncertainty.dof)]
+    known = uncertainty.dof[np.isfinite(uncertainty.se)]
+    finite = known[np.isfinite(known)]
     if len(finite):
-        rest = "" if len(finite) == len(uncertainty.dof) else " (the normal for the other coefficients)"
+        rest = "" if len(finite) == len(known) else " (the normal for the other coefficients)"
         tails = " and the noise of a pure budget has heavier tails than normal noise" if pure else ""
         footers.append(
             f"P>|z| and intervals use Student's t with {_span(finite)} degrees of freedom{rest}, because the "
@@ -219,6 +220,7 @@ def _of_form(form: ModelForm | None, uncertainty: Uncertainty | None) -> list[st
         *of_grids(se, form.quantile),
         *hidden_by(form.hiding, len(form.classes)),
         *_held(form.held),
+        *_weighted_down(form.full),
         *_bounds(form.learned),
     ]
 
@@ -235,6 +237,17 @@ def _held(held: Held | None) -> list[str]:
         f"{held.what.capitalize()} beyond {at} count as {at}, for less noise. Where noise hides larger ones "
         "of few rows, or of one level alone, coefficients lack what these would add, and intervals do not "
         f"tell: {none} cuts none, for longer intervals."
+    ]
+
+
+def _weighted_down(full: float | None) -> list[str]:
+    if full is None:
+        return []
+    return [
+        f"Rows more than {printer.significant(full, 2)} times as far out in the predictors as usual ones "
+        "count for less, for less noise. Where the model is right that moves no coefficient; where it lacks "
+        "a curve coefficients are those of the weighted rows, and so are intervals. With a larger budget, or "
+        "solver=WhitenedGradientDescent(spread=...), more rows count in full."
     ]
 
 

@@ -137,6 +137,9 @@ class Solution:
         so far from where bread is asked that it changes on the way.
     moments : callable or None
         Returns those of the rows, where they are known.
+    full : float
+        How far out in the predictors rows may be and count in full, over how far usual rows are; ``inf``
+        where no row seems to be farther, or nothing is known.
     """
 
     problem: Problem
@@ -152,6 +155,7 @@ class Solution:
     bound: FloatArray | None = None
     model: Callable[[FloatArray], FloatArray] | None = None
     moments: Callable[[], Moments] | None = None
+    full: float = math.inf
 
     @classmethod
     def of_point(cls, problem: Problem, theta: FloatArray) -> "Solution":

@@ -6,7 +6,7 @@ from typing import ClassVar, final
 
 import numpy as np
 
-from privfit._checks import MOST_RELEASES, optional, positive, whole
+from privfit._checks import MOST_RELEASES, SIZES, in_range, optional, positive, whole
 from privfit.data.clamp import UNWEIGHTED, default_norm_bound
 from privfit.privacy.allowance import Allowance
 from privfit.problem.objective import Problem
@@ -66,7 +66,7 @@ class ClippedGradientDescent(AbstractSolver):
     sums_rows: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
-        positive(clip=self.clip)
+        in_range(*SIZES, clip=self.clip)
         optional(whole, 1, MOST_RELEASES, n_steps=self.n_steps)
         optional(positive, step_size=self.step_size)
 

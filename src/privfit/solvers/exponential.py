@@ -252,4 +252,6 @@ def _as_points(candidates: object) -> tuple[tuple[float, ...], ...]:
             "candidates must be a finite array of shape (m, p), with m and p at least 1 and no number beyond "
             f"{SIZES[1]:g}"
         )
+    if not points.any():
+        raise InvalidArgument("candidates must not all be 0: there is nothing to choose")
     return tuple(tuple(point) for point in points.tolist())

@@ -15,7 +15,7 @@ from privfit.problem.steep import SteepRows
 from privfit.solvers.base import Moments, noise_norm, raised_eigenvalues
 from privfit.solvers.curvature import model_hessian
 from privfit.solvers.drawn import drawn_towards
-from privfit.solvers.geometry import DAMPING, STRETCH, Frame, Marginals
+from privfit.solvers.geometry import DAMPING, STRETCH, Frame, Marginals, farthest
 from privfit.solvers.shrinkage import likelier_mean
 
 SMALLEST_SPREAD = 1.2
@@ -215,11 +215,14 @@ class View:
         ``T``, invertible.
     steep : SteepRows, optional
         By what rows are weighted down further.
+    full : float
+        Norm up to which rows count in full, over that of usual rows; ``inf`` if no row seems to be beyond.
     """
 
     model: HessianModel
     turn: FloatArray
     steep: SteepRows | None = None
+    full: float = math.inf
 
     @classmethod
     def within(cls, model: HessianModel, turn: FloatArray, bound: float) -> "View":
@@ -236,6 +239,14 @@ class View:
     def dimension(self) -> float:
         """The expected squared norm of a row."""
         return self.model.frame.dimension * float(np.mean(np.sum(self.turn**2, axis=0)))
+
+    @property
+    def possible(self) -> float:
+        """About how long rows that noise hides can be, by declared bounds; 0 without."""
+        if not self.model.problem.bounded:
+            return 0.0
+        extreme = farthest(self.model.problem, self.model.marginals, self.model.frame.basis @ self.turn)
+        return math.hypot(extreme, math.sqrt(max(self.dimension - 1.0, 0.0)))
 
     @cached_property
     def each(self) -> FloatArray:

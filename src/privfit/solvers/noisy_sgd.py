@@ -6,7 +6,7 @@ from typing import ClassVar, Literal, final
 
 import numpy as np
 
-from privfit._checks import in_range, one_of, optional, positive, whole
+from privfit._checks import SIZES, in_range, one_of, optional, positive, whole
 from privfit.errors import Incompatible, InvalidArgument
 from privfit.privacy.allowance import Allowance
 from privfit.privacy.budget import Budget
@@ -83,7 +83,7 @@ class NoisySGD(AbstractSolver):
         optional(positive, step_size=self.step_size)
         if not isinstance(self.average, bool):
             raise InvalidArgument("average must be True or False")
-        positive(radius=self.radius)
+        in_range(*SIZES, radius=self.radius)
         one_of(("derived", "source"), constants=self.constants)
 
     @property

@@ -7,7 +7,7 @@ from typing import ClassVar, Literal, final
 
 import numpy as np
 
-from privfit._checks import in_range, one_of, optional, positive
+from privfit._checks import SIZES, in_range, one_of, optional
 from privfit.errors import Incompatible, PlanViolation
 from privfit.privacy.allowance import Allowance
 from privfit.privacy.budget import Budget
@@ -75,7 +75,7 @@ class ObjectivePerturbation(AbstractSolver):
     def __post_init__(self) -> None:
         in_range(0.0, 0.9, closed="neither", curvature_share=self.curvature_share)
         in_range(1e-6, 0.5, output_share=self.output_share)
-        optional(positive, radius=self.radius)
+        optional(in_range, *SIZES, radius=self.radius)
         one_of(("derived", "source"), constants=self.constants)
 
     @property

@@ -7,10 +7,10 @@ from typing import ClassVar, final
 
 import numpy as np
 
-from privfit._checks import finite_numbers, in_range, one_of, optional, positive, whole
+from privfit._checks import SIZES, finite_numbers, in_range, one_of, optional, positive, whole
 from privfit.errors import Incompatible, InvalidArgument
 from privfit.learners.base import AbstractLearner
-from privfit.learners.subgradient import AdaGradNorm
+from privfit.learners.subgradient import OnlineSubgradientDescent
 from privfit.privacy.allowance import Allowance
 from privfit.problem.objective import Problem
 from privfit.problem.oracle import Oracle
@@ -20,7 +20,7 @@ from privfit.procedures.online_to_batch import PURE_NOISE, NoiseMode, OnePass
 from privfit.solvers.base import AbstractSolver, Solution
 from privfit.solvers.requirements import need_no_scale, need_one_predictor, need_replace, need_smooth
 
-_DEFAULT = AdaGradNorm()
+_DEFAULT = OnlineSubgradientDescent()
 
 
 @final
@@ -34,7 +34,7 @@ class OnlineToBatch(AbstractSolver):
     Parameters
     ----------
     learner : AbstractLearner
-        From `privfit.learners`. Default `AdaGradNorm()`, which needs no step size.
+        From `privfit.learners`. Default `OnlineSubgradientDescent()`, whose step suits the expected noise.
     power : float, optional
         Rows of round t have weight ``t**power``; at least 1. Default: what suits the learner.
     radius : float
@@ -87,7 +87,7 @@ class OnlineToBatch(AbstractSolver):
                 f"learner must be one of privfit.learners, got {type(self.learner).__name__}"
             )
         optional(in_range, 1.0, 20.0, power=self.power)
-        positive(radius=self.radius)
+        in_range(*SIZES, radius=self.radius)
         if self.start is not None:
             points = finite_numbers(self.start)
             if points is None or points.ndim != 1:

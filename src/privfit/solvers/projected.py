@@ -7,7 +7,7 @@ from typing import ClassVar, final
 
 import numpy as np
 
-from privfit._checks import MOST_RELEASES, FloatArray, optional, positive, whole
+from privfit._checks import MOST_RELEASES, SIZES, FloatArray, in_range, optional, positive, whole
 from privfit.privacy.allowance import Allowance
 from privfit.problem.objective import Problem
 from privfit.problem.oracle import Oracle
@@ -72,7 +72,7 @@ class ProjectedNoisyGradientDescent(AbstractSolver):
     sums_rows: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
-        optional(positive, radius=self.radius)
+        optional(in_range, *SIZES, radius=self.radius)
         optional(whole, 2, MOST_RELEASES, n_steps=self.n_steps)
         optional(positive, step_size=self.step_size)
 

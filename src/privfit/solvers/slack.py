@@ -1,8 +1,9 @@
 """How generous a loss's bounds are beside what is usual of the response, as far as releases tell."""
 
 import math
+from dataclasses import replace
 
-from privfit.losses import AbstractLoss, Poisson
+from privfit.losses import AbstractLoss, Poisson, SmoothedQuantile
 from privfit.solvers.response import AbstractResponse, ClassShares, MeanResponse
 
 _ERRORS, _ERRORS_OF_VARIANCE = 2.0, 4.0
@@ -12,6 +13,9 @@ added to the share of the rarer label."""
 _USUAL = 0.8
 """Curvature of usual rows beside that at even odds, where labels and classes are as many: their predictors
 are spread. Limits on how long rows may be are for those."""
+
+_UNEXPLAINED = 0.7
+"""Spread of errors over that of the response, where predictors tell half of its variance."""
 
 _LEAST_MEAN, _RAREST = 1e-3, 1e-4
 """Mean count, and share of a label, that are taken for smaller ones."""
@@ -31,6 +35,8 @@ def slack_at(loss: AbstractLoss, response: AbstractResponse) -> tuple[float, flo
         return loss.slack
     if loss.target_kind == "binary":
         return _of_labels(loss, min(response.mean, 1.0 - response.mean), response.error)
+    if isinstance(loss, SmoothedQuantile):
+        return _of_width(loss, response)
     if not isinstance(loss, Poisson):
         return loss.slack
     hidden = max(min(response.error, 1.0), _LEAST_MEAN)
@@ -39,6 +45,20 @@ def slack_at(loss: AbstractLoss, response: AbstractResponse) -> tuple[float, flo
     usual = max(math.sqrt(mean), 0.5 * math.sqrt(certain))
     bounds = loss.constants
     return max(0.5 * bounds.slope / usual, 1.0), max(bounds.curvature / mean, 1.0)
+
+
+def _of_width(loss: SmoothedQuantile, response: MeanResponse) -> tuple[float, float]:
+    """Return the same of a quantile, whose curvature is that of the share of rows within the width.
+
+    Where no look has told it, it is at most that of a width that suits the rows, and at most that of errors
+    which make up a part of the response's spread.
+    """
+    if loss.adapts or loss.within is not None:
+        return loss.slack
+    units = loss.width / max(_UNEXPLAINED * response.spread, loss.width)
+    within = 2.0 * units * loss.density
+    of_slope, of_curvature = loss.slack
+    return of_slope, max(of_curvature, replace(loss, within=within).slack[1])
 
 
 def _of_labels(loss: AbstractLoss, share: float, error: float) -> tuple[float, float]:

@@ -11,7 +11,7 @@ from privfit._checks import MOST_RELEASES, FloatArray, in_range, optional, posit
 from privfit.privacy.allowance import Allowance
 from privfit.problem.objective import Problem
 from privfit.problem.oracle import Oracle
-from privfit.problem.plan import PlannedRelease
+from privfit.problem.plan import PlannedRelease, Release
 from privfit.problem.schedule import held_to, planned_release, planned_releases, signal_of
 from privfit.solvers.base import (
     AbstractSolver,
@@ -26,7 +26,7 @@ from privfit.solvers.base import (
 from privfit.solvers.counts import count_looks, held_to_counts, look_share, moment_share
 from privfit.solvers.course import Course, Matrices, usual_growth
 from privfit.solvers.far_levels import Levels, at_bounds, led_to_levels
-from privfit.solvers.geometry import farthest, planned_geometry, released_geometry
+from privfit.solvers.geometry import planned_geometry, released_geometry
 from privfit.solvers.hessian_model import SMALLEST_SPREAD, HessianModel, View, limited, norm_limit
 from privfit.solvers.looks import led_by_residuals, look_shares, put_right
 from privfit.solvers.matrix_shares import matrix_shares
@@ -249,7 +249,8 @@ class _Descent:
         last = (*steps, *later)[-2 * self.course.n_late :]
         about = self.model.dispersion(self._shrunk(view, led)), view.bend, view.expected(led.to)
         ends = at_bounds(self.model)
-        return Solution(view.problem, led.to, last, (), "one-step", part, *about, ends, moments=view.moments)
+        known = {"moments": view.moments, "full": view.full}
+        return Solution(view.problem, led.to, last, (), "one-step", part, *about, ends, **known)
 
     def _narrowed(self, turn: FloatArray, point: FloatArray) -> "_Descent":
         """Go on with a width of smoothing that suits the residuals at a point in whitened coordinates."""
@@ -339,22 +340,31 @@ class _Descent:
 
         It keeps long rows, along which little is known, from being led far away.
         """
-        return View.within(self.model, turn, math.sqrt(self._dimension(turn)))
+        return View.within(self.model, turn, math.sqrt(View(self.model, turn).dimension))
 
     def _sized(self, turn: FloatArray, about: FloatArray) -> View:
         """Look at the norms of the rows ``turn' z`` and return coordinates along them, in a unit to suit."""
-        usual = 0.5 * math.sqrt(dimension := self._dimension(turn))
+        usual = 0.5 * math.sqrt(View(self.model, turn).dimension)
         self.oracle.change_basis(View.within(self.model, turn, usual).problem)
         norms = self.oracle.release("norms", np.array(self.problem.start))
-        if self.solver.spread is not None:
-            return View.within(self.model, turn, math.sqrt(self.solver.spread * self.problem.n_coef))
+        limit, whole = self._limits(turn, about, norms, usual)
+        full = 0.5 * limit / usual if limit < whole else math.inf
+        return replace(View.within(self.model, turn, limit), full=full)
+
+    def _limits(
+        self, turn: FloatArray, about: FloatArray, norms: Release, usual: float
+    ) -> tuple[float, float]:
+        """Return the norm beyond which rows ``turn' z`` are weighted down, and one that none is beyond."""
+        dimension = View(self.model, turn).dimension
         longest, (far, share) = usual * longest_norm(norms), outliers(norms)
         hidden = usual * longest_hidden(norms, self.problem.n_rows)
-        unseen = min(_ROOM_FOR_UNSEEN * longest, hidden, self._possible(turn, dimension))
+        unseen = min(_ROOM_FOR_UNSEEN * longest, hidden, View(self.model, turn).possible)
         room, least = room_for(usual * far, share, dimension), math.sqrt(SMALLEST_SPREAD * dimension)
         whole = whole_norm(self.problem, least, longest=longest, unseen=unseen, room=room)
+        if self.solver.spread is not None:
+            return math.sqrt(self.solver.spread * self.problem.n_coef), whole
         least = least_norm(self.problem, whole, least, self._signal)
-        return View.within(self.model, turn, max(min(self._allowed(dimension, room, about), whole), least))
+        return max(min(self._allowed(dimension, room, about), whole), least), whole
 
     def _allowed(self, dimension: float, room: float, about: FloatArray) -> float:
         """Return the largest norm that noise allows, with room for levels and residuals about a point."""
@@ -364,17 +374,6 @@ class _Descent:
         return math.sqrt(
             squared_bound(self.problem, dimension, room, signal=self._signal, bread=bread, slack=slack)
         )
-
-    def _dimension(self, turn: FloatArray) -> float:
-        """Return the expected squared norm of a row ``turn' z``."""
-        return View(self.model, turn).dimension
-
-    def _possible(self, turn: FloatArray, dimension: float) -> float:
-        """Return about how long rows that noise hides can be, by declared bounds; 0 without."""
-        if not self.problem.bounded:
-            return 0.0
-        extreme = farthest(self.problem, self.model.marginals, self.model.frame.basis @ turn)
-        return math.hypot(extreme, math.sqrt(max(dimension - 1.0, 0.0)))
 
 
 def _led(
