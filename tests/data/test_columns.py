@@ -14,15 +14,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from privfit.data.columns import (
-    MISSING,
-    UNKNOWN,
     as_number,
     as_text,
-    encode_categorical,
     encode_numeric,
-    level_codes,
     spelled_number,
 )
+from privfit.data.levels import MISSING, UNKNOWN, encode_categorical, level_codes
 from privfit.data.objects import text_of_bytes
 from privfit.data.schema import CategoricalColumn, NumericColumn
 from privfit.data.shares import unit_codes

@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 
 import privfit as pf
-from privfit.data.columns import as_number, level_codes, unmasked
+from privfit.data.columns import as_number, unmasked
+from privfit.data.levels import level_codes
 from privfit.data.tables import open_table, single_column
 from privfit.data.unit_scale import UnitScaleEncoder
 

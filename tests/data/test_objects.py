@@ -16,7 +16,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from privfit.data.columns import as_number, as_text, level_codes
+from privfit.data.columns import as_number, as_text
+from privfit.data.levels import level_codes
 from privfit.data.shares import NOBODY, unit_codes
 
 

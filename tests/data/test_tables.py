@@ -18,9 +18,10 @@ from raw_cells import raw_cells
 
 import privfit as pf
 from privfit.data.batches import BatchSizes, read_batches
-from privfit.data.columns import as_number, as_text, level_codes
+from privfit.data.columns import as_number, as_text
 from privfit.data.csv_text import TextForm
 from privfit.data.encode import SchemaEncoder
+from privfit.data.levels import level_codes
 from privfit.data.schema import Schema
 from privfit.data.synthetic import census, census_schema
 from privfit.data.tables import Table, in_order, open_table, single_column

@@ -10,7 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import privfit as pf
-from privfit.data.columns import as_text, level_codes
+from privfit.data.columns import as_text
+from privfit.data.levels import level_codes
 from privfit.data.shares import unit_codes
 from privfit.errors import SchemaError
 

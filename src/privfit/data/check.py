@@ -8,15 +8,13 @@ import pyarrow as pa
 
 from privfit._checks import FloatArray
 from privfit.data.columns import (
-    MISSING,
-    UNKNOWN,
     ColumnValues,
     as_number,
     as_text,
     holds_numbers,
-    level_codes,
 )
 from privfit.data.declarations import CategoricalColumn, Column, NumericColumn
+from privfit.data.levels import MISSING, UNKNOWN, level_codes
 from privfit.data.response import number_labels
 from privfit.data.schema import Schema
 from privfit.data.shares import NOBODY, unit_codes

@@ -1,4 +1,4 @@
-"""One column of raw cells to numbers or level codes. What a cell becomes depends on that cell alone.
+"""One column of raw cells to numbers or text. What a cell becomes depends on that cell alone.
 
 How cells are read:
 
@@ -6,12 +6,9 @@ How cells are read:
 * Text is compared without the whitespace at its ends.
 * Where a number is expected, text counts if it spells a decimal number or an infinity; ``true`` and
   ``false``, in any case, are 1 and 0. Any other text is no number.
-* Text levels match text by spelling. A cell that is a number, in a column of numbers or of Python objects,
-  matches the text level that spells that number.
-* Number and true/false levels match by value: 1, 1.0, true, ``"1"`` and ``"1.0"`` are the same.
 
 The type of a column is a public fact; the type of a single cell in a column of Python objects is not, so
-such a column is read cell by cell: as text, or as a number where a text level is looked for.
+such a column is read cell by cell.
 """
 
 # pyright: reportAttributeAccessIssue=false
@@ -20,8 +17,7 @@ such a column is read cell by cell: as text, or as a number where a text level i
 import contextlib
 import math
 import re
-from collections.abc import Callable, Iterator, Sequence
-from functools import partial
+from collections.abc import Callable, Iterator
 from typing import Any, TypeAlias, TypeVar
 
 import numpy as np
@@ -31,25 +27,18 @@ from numpy.typing import NDArray
 
 from privfit._checks import FloatArray
 from privfit._silent import silence
-from privfit.data.declarations import WHITESPACE, CategoricalColumn, Level, NumericColumn
-from privfit.data.level_loops import few_codes
+from privfit.data.declarations import WHITESPACE, NumericColumn
 from privfit.data.objects import numbers_of_objects, text_of_bytes, text_of_objects
-from privfit.data.reduction import each_stretch
 from privfit.data.times import holds_times, text_of_times, times_of_numpy
 from privfit.errors import SchemaError
 
-ColumnValues: TypeAlias = NDArray[Any] | pa.Array | pa.ChunkedArray
-"""Cells of one column: a 1-D NumPy array, or an Arrow array as it lies in a file or frame."""
+Cells: TypeAlias = NDArray[Any] | pa.Array | pa.ChunkedArray
+"""Cells of one type: a 1-D NumPy array, or an Arrow array as it lies in a file or frame."""
 
-CodeArray: TypeAlias = NDArray[np.int32]
+ColumnValues: TypeAlias = Cells
+"""Cells of one column."""
 
 _T = TypeVar("_T")
-
-_FEW = 8
-"""Levels up to which cells are compared with each rather than looked up."""
-
-MISSING, UNKNOWN = -1, -2
-"""Codes of `level_codes` for a missing cell and for a value that is no level."""
 
 _GONE = {"f": np.nan, "c": np.nan, "M": "NaT", "m": "NaT"}
 """What a missing cell is in arrays of a kind that has them."""
@@ -129,28 +118,7 @@ def encode_numeric(values: ColumnValues, column: NumericColumn) -> FloatArray:
     return out
 
 
-def encode_categorical(values: ColumnValues, column: CategoricalColumn) -> CodeArray:
-    """Return the position of each cell's level in ``column.levels``, shape (n,).
-
-    Unknown values get the code of ``column.other``, missing cells that of ``column.missing``, or -1 where
-    none is declared. Nothing is counted, warned about or logged.
-
-    Raises
-    ------
-    SchemaError
-        If the type of the column cannot hold levels, as lists.
-    """
-    return each_value(values, partial(_encoded, column=column))
-
-
-def _encoded(values: ColumnValues, column: CategoricalColumn) -> CodeArray:
-    codes = level_codes(values, column.levels)
-    codes[codes == UNKNOWN] = column.other_code
-    codes[codes == MISSING] = column.missing_code
-    return codes
-
-
-def each_value(values: ColumnValues, read: Callable[[ColumnValues], NDArray[Any]]) -> NDArray[Any]:
+def each_value(values: ColumnValues, read: Callable[[Cells], NDArray[Any]]) -> NDArray[Any]:
     """Return ``read(values)``, where cells point to values of a dictionary by reading each of these once.
 
     ``read`` says what a cell becomes from that cell alone.
@@ -164,9 +132,7 @@ def each_value(values: ColumnValues, read: Callable[[ColumnValues], NDArray[Any]
     )
 
 
-def _read_dictionary(
-    values: pa.DictionaryArray, read: Callable[[ColumnValues], NDArray[Any]]
-) -> NDArray[Any]:
+def _read_dictionary(values: pa.DictionaryArray, read: Callable[[Cells], NDArray[Any]]) -> NDArray[Any]:
     known = values.dictionary
     found = read(
         pa.concat_arrays([known, pa.nulls(1, known.type)])
@@ -176,68 +142,6 @@ def _read_dictionary(
         indices = pc.fill_null(indices.cast(pa.int64()), len(known))
     places = indices.to_numpy(zero_copy_only=False).astype(np.int64, copy=False)
     return np.take(found, places, mode="clip")
-
-
-def level_codes(values: ColumnValues, levels: Sequence[Level]) -> CodeArray:
-    """Return the position of each cell in ``levels``, `MISSING` or `UNKNOWN`; shape (n,)."""
-    return each_value(values, partial(_level_codes, levels=levels))
-
-
-def _level_codes(values: ColumnValues, levels: Sequence[Level]) -> CodeArray:
-    if holds_numbers(values):
-        stored = _as_stored(_spelled_levels(levels), values)
-        return _codes_of_numbers(values if isinstance(values, np.ndarray) else as_number(values), stored)
-    text = as_text(values)
-    missing = text.is_null().to_numpy(zero_copy_only=False)
-    if not isinstance(levels[0], str):
-        return _codes_by_value(_numbers_of_cells(values, text), missing, _spelled_levels(levels))
-    found = pc.index_in(text, value_set=pa.array(levels, pa.large_string()))
-    codes = pc.fill_null(found, UNKNOWN).to_numpy(zero_copy_only=False).astype(np.int32)
-    codes[missing] = MISSING
-    if isinstance(values, np.ndarray) and values.dtype == object:
-        numbers = numbers_of_objects(values)
-        others = np.isnan(numbers)
-        codes = np.where(others, codes, _codes_by_value(numbers, others, _spelled_levels(levels)))
-    return codes
-
-
-def _codes_of_numbers(values: NDArray[Any], levels: FloatArray) -> CodeArray:
-    codes = np.empty(values.size, dtype=np.int32)
-
-    def work(rows: slice) -> None:
-        numbers = as_number(values[rows])
-        codes[rows] = _codes_by_value(numbers, np.isnan(numbers), levels)
-
-    each_stretch(work, values.size)
-    return codes
-
-
-def _codes_by_value(numbers: FloatArray, missing: NDArray[np.bool_], levels: FloatArray) -> CodeArray:
-    if len(levels) <= _FEW:
-        codes = np.empty(numbers.size, dtype=np.int32)
-        few_codes(np.ascontiguousarray(numbers), levels, UNKNOWN, codes)
-        np.copyto(codes, MISSING, where=missing)
-        return codes
-    order = np.argsort(levels, kind="stable")
-    ordered = levels[order]
-    place = np.minimum(np.searchsorted(ordered, numbers), len(levels) - 1)
-    codes = np.where(ordered[place] == numbers, order[place], UNKNOWN).astype(np.int32)
-    codes[missing] = MISSING
-    return codes
-
-
-def _spelled_levels(levels: Sequence[Level]) -> FloatArray:
-    return np.array([spelled_number(x) if isinstance(x, str) else float(x) for x in levels])
-
-
-def _as_stored(levels: FloatArray, values: ColumnValues) -> FloatArray:
-    """Return levels as a column of less precision has them, if it can tell them apart."""
-    kind = values.dtype if isinstance(values, np.ndarray) else _value_type(values.type).to_pandas_dtype()
-    if not np.issubdtype(kind, np.floating):
-        return levels
-    with np.errstate(over="ignore"):
-        stored = levels.astype(kind).astype(np.float64)
-    return stored if len(np.unique(stored)) == len(np.unique(levels)) else levels
 
 
 def holds_numbers(values: ColumnValues) -> bool:
@@ -258,6 +162,12 @@ def holds_text(values: ColumnValues) -> bool:
     return is_text(_value_type(values.type))
 
 
+def float_type(values: Cells) -> np.dtype[np.floating[Any]] | None:
+    """Return the type of a column of numbers in floating point, None for any other."""
+    kind = values.dtype if isinstance(values, np.ndarray) else _value_type(values.type).to_pandas_dtype()
+    return np.dtype(kind) if np.issubdtype(kind, np.floating) else None
+
+
 def as_number(values: ColumnValues) -> FloatArray:
     """Return the cells as float64, NaN where a cell is missing or no number; maybe a view of the input.
 
@@ -268,7 +178,7 @@ def as_number(values: ColumnValues) -> FloatArray:
     """
     if not holds_numbers(values):
         _refuse_all_but_numbers(values)
-        return _numbers_of_cells(values, as_text(values))
+        return numbers_of_cells(values, as_text(values))
     with np.errstate(over="ignore"):
         if isinstance(values, np.ndarray):
             return values.astype(np.float64, copy=False)
@@ -295,10 +205,15 @@ def spelled_number(text: str) -> float:
     lowered = text.lower()
     if lowered in ("true", "false"):
         return float(lowered == "true")
-    return float(text) if re.match(_NUMBER, text) else math.nan
+    return float(text) if is_decimal(text) else math.nan
 
 
-def _numbers_of_cells(values: ColumnValues, text: pa.Array) -> FloatArray:
+def is_decimal(text: str) -> bool:
+    """Return whether stripped text spells a number in decimal or scientific notation, or an infinity."""
+    return re.match(_NUMBER, text) is not None
+
+
+def numbers_of_cells(values: Cells, text: pa.Array) -> FloatArray:
     """Return the numbers that cells spell, or are though their text spells none, as that of a fraction."""
     numbers = _spelled_numbers(text)
     others = np.isnan(numbers)
@@ -327,7 +242,7 @@ def _value_type(kind: pa.DataType) -> pa.DataType:
     return kind.value_type if pa.types.is_dictionary(kind) else kind
 
 
-def _refuse_all_but_numbers(values: ColumnValues) -> None:
+def _refuse_all_but_numbers(values: Cells) -> None:
     kind = values.dtype if isinstance(values, np.ndarray) else _value_type(values.type)
     readable = kind.kind in "OUST" if isinstance(kind, np.dtype) else pa.types.is_null(kind) or is_text(kind)
     if not readable:
@@ -341,7 +256,7 @@ def is_text(kind: pa.DataType) -> bool:
     return binary or string or str(kind) in ("string_view", "binary_view")
 
 
-def _arrow_text(values: ColumnValues) -> pa.Array:
+def _arrow_text(values: Cells) -> pa.Array:
     """Return the cells as a large_string array, not yet stripped."""
     if isinstance(values, np.ndarray):
         return _numpy_text(values)

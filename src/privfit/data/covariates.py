@@ -2,9 +2,10 @@
 
 import numpy as np
 
-from privfit.data.columns import MISSING, UNKNOWN, ColumnValues, as_number, level_codes, naming
+from privfit.data.columns import ColumnValues, as_number, naming
 from privfit.data.declarations import CategoricalColumn, Column
 from privfit.data.encode import AbstractEncoder
+from privfit.data.levels import MISSING, UNKNOWN, level_codes
 from privfit.data.tables import Table, names_of_array, open_table, with_rows
 from privfit.errors import SchemaError
 

@@ -6,9 +6,10 @@ from typing import Literal, TypeAlias
 import numpy as np
 
 from privfit._checks import FloatArray
-from privfit.data.columns import MISSING, UNKNOWN, CodeArray, ColumnValues, as_number, level_codes
+from privfit.data.columns import ColumnValues, as_number
 from privfit.data.declarations import CategoricalColumn, Column, Level, NumericColumn
 from privfit.data.design import Target
+from privfit.data.levels import MISSING, UNKNOWN, CodeArray, level_codes
 from privfit.data.reduction import each_stretch
 from privfit.errors import LabelError, SchemaError
 

@@ -16,7 +16,6 @@ from privfit.data.columns import (
     as_number,
     encode_numeric,
     holds_numbers,
-    level_codes,
     naming,
     quietly,
     unmasked,
@@ -24,6 +23,7 @@ from privfit.data.columns import (
 from privfit.data.declarations import CategoricalColumn, Column, Level, NumericColumn
 from privfit.data.design import INTERCEPT, Design, DesignColumn, Target
 from privfit.data.encode import ROUNDING, AbstractEncoder
+from privfit.data.levels import level_codes
 from privfit.data.reduction import each_stretch
 from privfit.data.response import (
     TargetKind,

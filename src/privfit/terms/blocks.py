@@ -12,9 +12,9 @@ from numpy.typing import NDArray
 
 from privfit._checks import FloatArray
 from privfit.data.coded import Layout
-from privfit.data.columns import MISSING
 from privfit.data.declarations import CategoricalColumn
 from privfit.data.design import INTERCEPT, DesignColumn
+from privfit.data.levels import MISSING
 from privfit.data.schema import Schema
 from privfit.terms.centring import Centring
 from privfit.terms.codings import Coding

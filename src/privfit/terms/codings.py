@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from privfit.data.columns import MISSING
+from privfit.data.levels import MISSING
 from privfit.terms.factors import CategoricalFactor
 
 

@@ -10,9 +10,10 @@ from numpy.typing import NDArray
 
 from privfit._checks import FloatArray
 from privfit.data.coded import CodedMatrix, Layout, Storage
-from privfit.data.columns import MISSING, encode_categorical, encode_numeric, naming
+from privfit.data.columns import encode_numeric, naming
 from privfit.data.declarations import Column, NumericColumn
 from privfit.data.encode import ROUNDING, AbstractEncoder, SchemaEncoder, design_within
+from privfit.data.levels import MISSING, encode_categorical
 from privfit.data.response import TargetKind
 from privfit.data.rows import coded_rows, written_out
 from privfit.data.schema import Schema

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from itertools import chain, combinations, product
 from typing import TypeAlias
 
-from privfit.data.columns import MISSING
+from privfit.data.levels import MISSING
 from privfit.terms.codings import Coding
 from privfit.terms.expressions import Expression
 from privfit.terms.monomials import Monomial, Powers
