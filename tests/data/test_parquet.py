@@ -5,6 +5,7 @@ from urllib.parse import unquote_to_bytes
 
 import numpy as np
 import pandas as pd
+import polars as pl
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
@@ -15,9 +16,11 @@ from raw_cells import raw_cells
 
 import privfit as pf
 from privfit.data.batches import BatchSizes, read_batches
+from privfit.data.check import check_table
 from privfit.data.columns import as_number, as_text
 from privfit.data.csv_text import TextForm
 from privfit.data.encode import SchemaEncoder
+from privfit.data.levels import MISSING, UNKNOWN, level_codes
 from privfit.data.objects import text_of_bytes
 from privfit.data.schema import Schema
 from privfit.data.shares import unit_codes
@@ -43,6 +46,8 @@ PARTS = {
     "category": pa.array(["1", "2", "x"]).dictionary_encode(),
     "bytes": pa.array([b"1", b"\xff", b"3"]),
     "large": pa.array([2**53 + 1, 2, 3]),
+    "single": pa.array([0.1, 2.0, None], pa.float32()),
+    "half precision": pa.array(np.array([0.1, 2.0, 3.0], np.float16)),
     "decimal": pa.array([Decimal("1.5"), Decimal("2.0"), None]),
     "malformed": pa.array([b"\xff", b"1\xff", b"3"]).view(pa.string()),
     "malformed category": pa.array([b"1\xff2", b"1", b"3"]).view(pa.string()).dictionary_encode(),
@@ -226,3 +231,96 @@ def test_neighbours_that_differ_in_the_name_of_a_folder_whose_column_the_files_h
             path.mkdir(parents=True)
             pq.write_table(pa.table({"x": ["u"], "z": [0.1]}), path / "a.parquet")
         assert sorted(as_text(open_table(tmp_path / name).values("x")).to_pylist()) == ["7", name]
+
+
+@pytest.mark.parametrize("levels", [[0.1, 0.2, 0.3], ["0.1", "0.2", "0.3"]])
+@pytest.mark.parametrize("own", [np.float32, np.float16, np.float64])
+@pytest.mark.parametrize("other", [["0.1", "?"], [0.1, 0.2], [1, 2], [True, None], [Decimal("0.1"), None]])
+def test_no_cell_of_a_part_decides_how_precise_another_is(tmp_path, own, other, levels):
+    """As numbers of Python, cells of less precision matched no level, and their rows all became another."""
+    cells = np.array([0.1, 0.3, 0.2, 0.7, np.nan], dtype=own)
+    for k, part in enumerate([pa.array(cells, from_pandas=False), pa.array(other)]):
+        pq.write_table(pa.table({"c": part}), tmp_path / f"{k}.parquet")
+    values = open_table(tmp_path).values("c")
+    batches = read_batches(tmp_path, ["c"], TextForm(), BatchSizes(rows=2, text_bytes=99))
+    expected = [0, 2, 1, UNKNOWN, MISSING]
+    for found in (
+        level_codes(values, levels),
+        np.concatenate([level_codes(batch.column("c"), levels) for batch in batches]),
+        np.concatenate([level_codes(values[k : k + 3], levels) for k in range(0, 7, 3)]),
+    ):
+        assert found[:5].tolist() == expected
+        np.testing.assert_array_equal(found[5:], level_codes(pa.array(other), levels))
+    np.testing.assert_array_equal(as_number(values)[:5], cells.astype(float))
+    assert len(values[2:2]) == len(as_number(values[2:2])) == 0
+
+
+def test_check_counts_what_parts_of_several_types_lack(tmp_path):
+    for k, part in enumerate([pa.array([0.5, np.nan, None], pa.float32()), pa.array(["?", "", "2"])]):
+        pq.write_table(pa.table({"x": part}), tmp_path / f"{k}.parquet")
+    schema = Schema({"x": {"type": "numeric", "lower": 0, "upper": 1}})
+    found = {finding.kind: finding.count for finding in check_table(open_table(tmp_path), schema)}
+    assert found == {"missing": 3, "unparseable": 1, "above": 1}
+
+
+def write_by_key(path, *, root=None, **own):
+    """Write a part for each key, of rows that have these cells, too, and one outside their folders."""
+    for key in ("b", "c"):
+        (path / f"g={key}").mkdir()
+        cells = {name: [cell] * 2 for name, cell in own.items()}
+        pq.write_table(pa.table({"x": [1.0, 2.0], **cells}), path / f"g={key}" / "0.parquet")
+    if root is not None:
+        pq.write_table(pa.table({"x": [3.0, 4.0], **root}), path / "new.parquet")
+    return path
+
+
+def both_ways(path, needed):
+    """Return the text of cells as they are read in memory and in batches."""
+    table = open_table(path, needed=needed)
+    batches = list(read_batches(path, needed, TextForm(), BatchSizes(rows=9, text_bytes=99)))
+    for name in needed:
+        read = [cell for batch in batches for cell in as_text(batch.column(name)).to_pylist()]
+        assert as_text(table.values(name)).to_pylist() == read
+    return {name: as_text(table.values(name)).to_pylist() for name in needed}
+
+
+@pytest.mark.parametrize("cells", [["a", "b"], [1, 2], [0.5, 2.5]])
+def test_a_part_outside_the_folders_of_a_key_has_its_own_column(tmp_path, cells):
+    """Its cells were missing, so that its rows counted for nothing."""
+    path = write_by_key(tmp_path, root={"g": cells})
+    assert both_ways(path, ["x", "g"])["g"] == ["b", "b", "c", "c", *map(str, cells)]
+    assert open_table(path).names == ("x", "g")
+
+
+def test_a_part_that_has_no_key_at_all_is_refused(tmp_path):
+    path = write_by_key(tmp_path, root={"z": [1, 2]})
+    for needed in (["g"], ["x", "g"], None):
+        with pytest.raises(SchemaError, match="'g' is not in every part of the folder; add it to all"):
+            open_table(path, needed=needed)
+    assert both_ways(path, ["x"])["x"] == ["1", "2", "1", "2", "3", "4"]
+    assert open_table(path, needed=[]).n_rows == 6
+
+
+@pytest.mark.parametrize("own", [1, 1.5, "b", "z", b"z", True, Decimal("1.5")])
+def test_files_may_hold_the_key_of_their_folder_in_any_type(tmp_path, own):
+    """Those that polars and pandas write were refused as no folder of Parquet files."""
+    assert both_ways(write_by_key(tmp_path, g=own), ["x", "g"])["g"] == ["b", "b", "c", "c"]
+
+
+@pytest.mark.parametrize("write", [pl.DataFrame.write_parquet, pd.DataFrame.to_parquet])
+@pytest.mark.parametrize("key", [[1, 2, 1], ["u v", "é", "u v"]])
+def test_folders_that_polars_and_pandas_write_by_key_are_read(tmp_path, write, key):
+    rows = {"g": key, "x": [0.1, 0.2, 0.3]}
+    partition = {"partition_by": "g"} if write is pl.DataFrame.write_parquet else {"partition_cols": ["g"]}
+    write((pl if "partition_by" in partition else pd).DataFrame(rows), tmp_path / "rows", **partition)
+    found = both_ways(tmp_path / "rows", ["x", "g"])
+    assert sorted(zip(found["x"], found["g"], strict=True)) == [
+        (str(x), str(g)) for x, g in zip(rows["x"], key, strict=True)
+    ]
+
+
+def test_a_missing_key_and_one_that_is_named_twice(tmp_path):
+    for name in ("g=__HIVE_DEFAULT_PARTITION__", "g=b/g=c"):
+        (tmp_path / name).mkdir(parents=True)
+        pq.write_table(pa.table({"x": [1.0]}), tmp_path / name / "0.parquet")
+    assert both_ways(tmp_path, ["g"])["g"] == [None, "b"]

@@ -17,7 +17,8 @@ such a column is read cell by cell.
 import contextlib
 import math
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
+from itertools import chain
 from typing import Any, TypeAlias, TypeVar
 
 import numpy as np
@@ -35,7 +36,40 @@ from privfit.errors import SchemaError
 Cells: TypeAlias = NDArray[Any] | pa.Array | pa.ChunkedArray
 """Cells of one type: a 1-D NumPy array, or an Arrow array as it lies in a file or frame."""
 
-ColumnValues: TypeAlias = Cells
+
+class Parts:
+    """Cells of a column whose parts have several types, as those of a folder may: each is read by its own.
+
+    Parameters
+    ----------
+    parts : sequence of Arrow arrays
+        At least one, in the order of rows.
+    """
+
+    __slots__ = ("parts",)
+
+    def __init__(self, parts: Sequence[pa.Array | pa.ChunkedArray]) -> None:
+        self.parts = tuple(parts)
+
+    def __len__(self) -> int:
+        return sum(len(part) for part in self.parts)
+
+    def __getitem__(self, rows: slice) -> "Parts":
+        """Return successive rows, without copying."""
+        first, last, _ = rows.indices(len(self))
+        found = []
+        for part in self.parts:
+            found.append(part[max(first, 0) : max(last, 0)])
+            first, last = first - len(part), last - len(part)
+        return Parts([part for part in found if len(part)] or found[:1])
+
+    def as_objects(self) -> NDArray[Any]:
+        """Return Python numbers and text, by which cells of different parts are compared."""
+        cells = [(part if holds_numbers(part) else as_text(part)).to_pylist() for part in self.parts]
+        return np.fromiter(chain.from_iterable(cells), dtype=object)
+
+
+ColumnValues: TypeAlias = Cells | Parts
 """Cells of one column."""
 
 _T = TypeVar("_T")
@@ -121,8 +155,10 @@ def encode_numeric(values: ColumnValues, column: NumericColumn) -> FloatArray:
 def each_value(values: ColumnValues, read: Callable[[Cells], NDArray[Any]]) -> NDArray[Any]:
     """Return ``read(values)``, where cells point to values of a dictionary by reading each of these once.
 
-    ``read`` says what a cell becomes from that cell alone.
+    ``read`` says what a cell becomes from that cell, and the type of its part, alone.
     """
+    if isinstance(values, Parts):
+        return np.concatenate([each_value(part, read) for part in values.parts])
     if isinstance(values, np.ndarray) or not pa.types.is_dictionary(values.type):
         return read(values)
     chunks = values.chunks if isinstance(values, pa.ChunkedArray) else [values]
@@ -145,7 +181,9 @@ def _read_dictionary(values: pa.DictionaryArray, read: Callable[[Cells], NDArray
 
 
 def holds_numbers(values: ColumnValues) -> bool:
-    """Return True if the type of the column is a number or true/false."""
+    """Return True if the type of the column is a number or true/false; parts may be anything."""
+    if isinstance(values, Parts):
+        return False
     if isinstance(values, np.ndarray):
         return values.dtype.kind in "biuf"
     kind = _value_type(values.type)
@@ -156,10 +194,19 @@ def holds_numbers(values: ColumnValues) -> bool:
 
 
 def holds_text(values: ColumnValues) -> bool:
-    """Return True if the type of the column is text; Python objects may be anything."""
+    """Return True if the type of the column is text; Python objects and parts may be anything."""
+    if isinstance(values, Parts):
+        return False
     if isinstance(values, np.ndarray):
         return values.dtype.kind in "UST"
     return is_text(_value_type(values.type))
+
+
+def holds_truth(values: ColumnValues) -> bool:
+    """Return True if the type of the column is true/false."""
+    if isinstance(values, Parts):
+        return False
+    return values.dtype.kind == "b" if isinstance(values, np.ndarray) else pa.types.is_boolean(values.type)
 
 
 def float_type(values: Cells) -> np.dtype[np.floating[Any]] | None:
@@ -176,6 +223,8 @@ def as_number(values: ColumnValues) -> FloatArray:
     SchemaError
         If the type of the column cannot hold numbers, as dates.
     """
+    if isinstance(values, Parts):
+        return np.concatenate([as_number(part) for part in values.parts])
     if not holds_numbers(values):
         _refuse_all_but_numbers(values)
         return numbers_of_cells(values, as_text(values))
@@ -196,6 +245,8 @@ def as_text(values: ColumnValues) -> pa.Array:
     SchemaError
         If the type of the column has no spelling, as lists.
     """
+    if isinstance(values, Parts):
+        return pa.concat_arrays([as_text(part) for part in values.parts])
     text = pc.utf8_trim(_arrow_text(values), characters=WHITESPACE)
     return pc.if_else(pc.equal(text, ""), None, text)
 
@@ -270,6 +321,8 @@ def _arrow_text(values: Cells) -> pa.Array:
     message = f"has the type {kind}, which does not hold levels; convert it first"
     if pa.types.is_nested(kind) or isinstance(kind, pa.BaseExtensionType):  # whose cells are stored as others
         raise SchemaError(message)
+    if pa.types.is_floating(kind):
+        values = pc.if_else(pc.is_nan(values), None, values)
     return _one_piece(quietly(lambda: values.cast(pa.large_string()), message))
 
 

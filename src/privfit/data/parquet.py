@@ -1,21 +1,23 @@
 """Read Parquet files and folders part by part, so that no part decides how the cells of another are read."""
 
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 from urllib.parse import unquote_to_bytes
 
-import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.dataset as pads
-from numpy.typing import NDArray
 
-from privfit.data.columns import ColumnValues, as_text, holds_numbers, is_text
+from privfit.data.columns import ColumnValues, Parts, as_text, holds_numbers, is_text
 from privfit.data.names import distinct, present
 from privfit.data.objects import spelled_each, text_of_bytes
 from privfit.errors import SchemaError
+
+_NULL = "__HIVE_DEFAULT_PARTITION__"
+"""What the name of a folder says of rows whose cell is missing."""
 
 
 def read_parquet(file: Path, needed: Sequence[str] | None) -> list[tuple[str, ColumnValues]]:
@@ -36,8 +38,8 @@ def read_parquet(file: Path, needed: Sequence[str] | None) -> list[tuple[str, Co
     SchemaError
         If there is no Parquet file, or a part lacks a column.
     """
-    parts = [scanner.to_table() for scanner in _scanners(_dataset(file), needed)]
-    return [(name, _joined([part.column(name) for part in parts])) for name in parts[0].column_names]
+    tables = [scanner.to_table() for scanner in _scanners(_parts(file), needed)]
+    return [(name, _joined([table.column(name) for table in tables])) for name in tables[0].column_names]
 
 
 def parquet_batches(file: Path, needed: Sequence[str] | None, **options: Any) -> Iterator[pa.RecordBatch]:
@@ -50,41 +52,36 @@ def parquet_batches(file: Path, needed: Sequence[str] | None, **options: Any) ->
     **options
         Of `pyarrow.dataset.Fragment.scanner`.
     """
-    dataset = _dataset(file)
-    for scanner in _scanners(dataset, needed, **options):
+    parts = _parts(file)
+    for scanner in _scanners(parts, needed, **options):
         for batch in scanner.to_batches():
-            columns = batch.columns if len(dataset.files) == 1 else [_readable(one) for one in batch.columns]
+            columns = batch.columns if len(parts) == 1 else [_readable(one) for one in batch.columns]
             yield pa.RecordBatch.from_arrays(columns, names=batch.schema.names)
 
 
-def _scanners(dataset: pads.Dataset, needed: Sequence[str] | None, **options: Any) -> Iterator[pads.Scanner]:
+def _scanners(
+    parts: Sequence["_Part"], needed: Sequence[str] | None, **options: Any
+) -> Iterator[pads.Scanner]:
     """Yield what reads each part.
 
     Nothing is converted to the types of the first part: that may fail, and whether it does depends on cells.
+    What names of folders say of a part comes before what the part itself says.
     """
-    folders = _folder_names(dataset)
-    said = dict.fromkeys(folders.values())
-    others = [name for name in dataset.schema.names if name not in folders and name not in said]
+    said = dict.fromkeys(name for part in parts for name in part.texts)
+    others = [name for name in parts[0].fragment.physical_schema.names if name not in said]
     names = present(distinct([*others, *said]), needed)
-    for part in dataset.get_fragments():
-        own = part.physical_schema
+    for part in parts:
+        own = [name for name in part.fragment.physical_schema.names if name not in part.texts]
         for name in names if needed is None else needed:
-            if name not in said and name not in folders and name not in own.names:
+            if name not in own and name not in part.texts:
                 raise SchemaError(f"column {name!r} is not in every part of the folder; add it to all")
-        fields = [
-            field if field.name in folders or field.name not in own.names else own.field(field.name)
-            for field in dataset.schema
-        ]
-        texts = {_decoded(name): _decoded(text) for name, text in _keys(part).items()}
-        columns = {
-            name: pc.scalar(pa.scalar(texts.get(name), pa.string())) if name in said else pc.field(name)
-            for name in names
-        }
-        yield part.scanner(schema=pa.schema(fields), columns=columns, **options)
+        texts = {name: pc.scalar(pa.scalar(part.texts.get(name), pa.string())) for name in names}
+        columns = {name: pc.field(name) if name in own else texts[name] for name in names}
+        yield part.fragment.scanner(columns=columns, **options)
 
 
 def _joined(parts: list[pa.ChunkedArray]) -> ColumnValues:
-    """Return the cells of a column; as Python objects, which are read one by one, if some are numbers."""
+    """Return the cells of a column; in parts if their types differ and some are numbers."""
     if len(parts) == 1:
         return parts[0]
     readable = [_readable(part) for part in parts]
@@ -92,7 +89,7 @@ def _joined(parts: list[pa.ChunkedArray]) -> ColumnValues:
         return pa.chunked_array([chunk for part in readable for chunk in _chunks(part)], readable[0].type)
     if not any(holds_numbers(part) for part in readable):
         return pa.chunked_array([as_text(part) for part in readable], pa.large_string())
-    return np.concatenate([_objects(part) for part in readable])
+    return Parts(readable)
 
 
 def _readable(cells: pa.Array | pa.ChunkedArray) -> pa.Array | pa.ChunkedArray:
@@ -106,49 +103,38 @@ def _readable(cells: pa.Array | pa.ChunkedArray) -> pa.Array | pa.ChunkedArray:
         return spelled_each(cells)
 
 
-def _objects(cells: pa.Array | pa.ChunkedArray) -> NDArray[Any]:
-    """Return Python numbers, or text."""
-    found = np.empty(len(cells), dtype=object)
-    found[:] = (cells if holds_numbers(cells) else as_text(cells)).to_pylist()
-    return found
-
-
 def _chunks(cells: pa.Array | pa.ChunkedArray) -> list[pa.Array]:
     return cells.chunks if isinstance(cells, pa.ChunkedArray) else [cells]
 
 
-def _dataset(file: Path) -> pads.Dataset:
-    """Return a Parquet file or folder, in which what names of folders say is text.
+@dataclass(frozen=True, slots=True)
+class _Part:
+    """A file, and the cells that the names of its folders say, the same in all of its rows."""
 
-    Their names are cells: a type that is guessed from all of them would be decided by a single one, and one
-    that decodes to no text would make all of them unreadable.
+    fragment: Any
+    texts: Mapping[str, str | None]
+
+
+def _parts(file: Path) -> list[_Part]:
+    """Return the parts of a Parquet file or folder.
+
+    Names of folders are cells, so they are text: a type that is guessed from all of them would be decided by
+    a single one, and one that decodes to no text would make all of them unreadable.
     """
-    plain = pads.dataset(file, format="parquet")
-    if not plain.files:
+    dataset = pads.dataset(file, format="parquet")
+    if not dataset.files:
         raise SchemaError(
             f"data folder {str(file)!r} holds no Parquet file; pass the path of a folder that does"
         )
-    below = (Path(os.path.relpath(path, file)) for path in plain.files)
-    folders = (folder for path in below for folder in path.parts[:-1] if "=" in folder)
-    names = dict.fromkeys(folder.split("=", 1)[0] for folder in folders)
-    if not names:
-        return plain
-    texts = pa.schema([(name, pa.string()) for name in names])
-    return pads.dataset(
-        file, format="parquet", partitioning=pads.HivePartitioning(texts, segment_encoding="none")
-    )
+    return [_Part(part, _texts(os.path.relpath(part.path, file))) for part in dataset.get_fragments()]
 
 
-def _folder_names(dataset: pads.Dataset) -> dict[str, str]:
-    """Return the columns that names of folders hold, as they are spelled there, and what they are called."""
-    return {name: _decoded(name) or name for part in dataset.get_fragments() for name in _keys(part)}
+def _texts(path: str) -> dict[str, str | None]:
+    """Return what the names of the folders of a path say, that of the first where names repeat."""
+    said = [folder.split("=", 1) for folder in Path(path).parts[:-1] if "=" in folder]
+    return {_decoded(name): None if text == _NULL else _decoded(text) for name, text in reversed(said)}
 
 
-def _keys(part: Any) -> dict[str, str | None]:
-    """Return what the names of the folders of a part say, not decoded."""
-    return pads.get_partition_keys(part.partition_expression)
-
-
-def _decoded(text: str | None) -> str | None:
+def _decoded(text: str) -> str:
     """Return the text that a name stands for; bytes that are no text are spelled out one by one."""
-    return None if text is None else text_of_bytes(unquote_to_bytes(text.encode("utf-8", "surrogatepass")))
+    return text_of_bytes(unquote_to_bytes(text.encode("utf-8", "surrogatepass")))

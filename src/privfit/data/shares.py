@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from privfit._checks import FloatArray, IntArray, whole
 from privfit._silent import silence
-from privfit.data.columns import ColumnValues, as_text, encode_numeric, holds_numbers, naming
+from privfit.data.columns import ColumnValues, Parts, as_text, encode_numeric, holds_numbers, naming
 from privfit.data.declarations import NumericColumn
 from privfit.data.objects import only_text
 from privfit.data.schema import Schema
@@ -234,6 +234,8 @@ def unit_codes(values: ColumnValues) -> tuple[IntArray, int]:
     values : array of shape (n,)
         Numbers, compared by value, or text, compared without the whitespace at its ends.
     """
+    if isinstance(values, Parts):
+        values = values.as_objects()
     if isinstance(values, np.ndarray) and values.dtype.kind == "f" and values.dtype.itemsize > _DOUBLE:
         values = values.astype(object)
     if holds_numbers(values):

@@ -3,12 +3,9 @@
 from collections.abc import Sequence
 from typing import Any
 
-import numpy as np
-import pyarrow as pa
-
 from privfit._checks import listed
 from privfit.data.cache import RowCache
-from privfit.data.columns import ColumnValues, naming
+from privfit.data.columns import holds_truth, naming
 from privfit.data.declarations import Level
 from privfit.data.elsewhere import as_store
 from privfit.data.response import standard_labels
@@ -56,12 +53,7 @@ def declared_classes(X: Any, y: Any, classes: Sequence[Level] | None) -> Sequenc
 
 def _labels_of(y: Any) -> Sequence[Level]:
     values = single_column("y", y)
-    if _holds_truth(values):
+    if holds_truth(values):
         return (False, True)
     with naming("y", "argument"):
         return standard_labels(values)
-
-
-def _holds_truth(values: ColumnValues) -> bool:
-    """Return whether the type of the labels is true/false."""
-    return values.dtype.kind == "b" if isinstance(values, np.ndarray) else pa.types.is_boolean(values.type)
