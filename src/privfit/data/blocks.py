@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from privfit._checks import FloatArray, IntArray
 from privfit.data.coded import CodedMatrix
+from privfit.data.predictors import predictors
 
 Parts: TypeAlias = tuple[FloatArray, FloatArray] | None
 
@@ -48,7 +49,7 @@ class AbstractBlock(ABC):
     def predictors(self, theta: FloatArray) -> FloatArray:
         """Return the linear predictors of the rows at coefficients ``theta`` (p,), shape (m,)."""
         with np.errstate(over="ignore", invalid="ignore"):
-            eta: FloatArray = self.x @ theta
+            eta = predictors(self.x, theta)
             return eta if self.offset is None else eta + self.offset
 
     def caps_within(self, bound: float) -> FloatArray:
@@ -63,7 +64,7 @@ class AbstractBlock(ABC):
         array of shape (3, m)
         """
         with np.errstate(over="ignore", invalid="ignore"):
-            found = np.ascontiguousarray((self.x @ points).T)
+            found = np.array([predictors(self.x, point) for point in points.T])
             if self.offset is not None:
                 found[:2] += self.offset
         return found

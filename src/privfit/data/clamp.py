@@ -12,7 +12,13 @@ from privfit.data.coded import CodedMatrix, Matrix, fill_squared_norms
 from privfit.data.reduction import each_stretch
 
 SHRINK = 1.0 - 2.0**-40
-"""Relative margin that covers the rounding of a norm of up to 2**11 terms, of a quotient and of a product."""
+"""Relative margin that covers the rounding of a norm of up to 2**11 terms, of a quotient and of a product.
+
+More columns are not refused. Of p squares at most ``p * 2**-53`` of the sum is lost, so that the norm of a
+row of more than 2**13 numbers may exceed its bound by up to ``p * 2**-54`` of it. Two such rows stay within
+the rounding of sums that sensitivities of n rows include, ``1280 n * 2**-53`` of the bound or more where n is
+at least 80, if n is at least p / 1280 as well.
+"""
 
 SMALLEST_NORMAL = float(np.finfo(np.float64).tiny)
 

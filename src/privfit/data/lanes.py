@@ -275,3 +275,22 @@ scale_eight: Any = intrinsic(_scale)
 
 add_squares_eight: Any = intrinsic(_add_squares)
 """``add_squares_eight(first, p, steps, out, squares, zero)``: what `add_eight` does, and so for squares."""
+
+
+@njit(inline="always")
+def new_rows(x: Any, rows: int) -> Any:
+    """Return zeros for a few rows like those of ``x``."""
+    return np.zeros((rows, x.shape[1]), x.dtype)
+
+
+@njit(inline="always")
+def copied(x: Any, first: int, rows: int, spare: Any) -> Any:
+    """Copy the last rows, too few to be worked on together, to ``spare``, and return where that starts.
+
+    What is found of a row must not depend on its place, to the last bit: see `privfit.data.predictors`. So
+    the same instructions work on all rows, written once.
+    """
+    for i in range(rows):
+        for j in range(x.shape[1]):
+            spare[i, j] = x[first + i, j]
+    return np.int64(spare.ctypes.data)

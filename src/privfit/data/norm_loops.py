@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from privfit._checks import FloatArray, IntArray
 from privfit.data.instructions import INTEGER, add_to, multiply_add, new_sums, pointer, spread
-from privfit.data.lanes import LANES, move_four, padded
+from privfit.data.lanes import LANES, copied, move_four, new_rows, padded
 from privfit.data.prefetch import LINE, prefetch
 from privfit.data.row_types import MATRIX, PLACES, VECTOR, for_numbers
 
@@ -62,15 +62,22 @@ def moved_squares(  # noqa: PLR0917 -- compiled
     """
     n, p = x.shape
     head = (scale[0] + shift[0]) * (scale[0] + shift[0]) if constant else 0.0
-    size, whole = x.itemsize * p, n - n % LANES if constant and p >= LANES else 0
+    size, lanes = x.itemsize * p, n if constant and p >= LANES else 0
     ones, factors, shifts = padded(np.ones(p)), padded(scale[constant:]), padded(shift[constant:])
     lines = ones.ctypes.data, factors.ctypes.data, shifts.ctypes.data
     address, starts, zero = x.ctypes.data, (np.float64(constant), head), x.dtype.type(0)
-    targets = plain.ctypes.data, moved.ctypes.data
-    for i in range(0, whole, LANES):
-        _ask_ahead(address + size * i, size * LANES)
-        move_four(address + size * i, p, lines, starts, (targets[0] + 8 * i, targets[1] + 8 * i), zero)
-    for i in range(whole, n):
+    targets = np.int64(plain.ctypes.data), np.int64(moved.ctypes.data)
+    spare, ends = new_rows(x, LANES), np.empty((2, LANES))
+    for i in range(0, lanes, LANES):
+        four, outs = address + size * i, (targets[0] + 8 * i, targets[1] + 8 * i)
+        _ask_ahead(four, size * LANES)
+        if i + LANES > n:
+            four = copied(x, i, n - i, spare)
+            outs = np.int64(ends[0].ctypes.data), np.int64(ends[1].ctypes.data)
+        move_four(four, p, lines, starts, outs, zero)
+    for i in range(n - n % LANES, lanes):
+        plain[i], moved[i] = ends[0, i % LANES], ends[1, i % LANES]
+    for i in range(lanes, n):
         row, first = x[i], 1.0 if constant else np.float64(x[i, 0])
         square, other = np.float64(constant), head
         for j in range(p):

@@ -3,11 +3,14 @@
 from typing import Any
 
 from llvmlite import ir
-from numba import types
+from numba import njit, types
 from numba.extending import intrinsic
 
 LINE = 64
 """Bytes of a cache line."""
+
+_MOST_LINES = 48
+"""Cache lines that are asked for at once; with more, processors have to wait."""
 
 
 def _prefetch(typing_context: Any, address: Any) -> Any:
@@ -34,3 +37,14 @@ def _prefetch(typing_context: Any, address: Any) -> Any:
 
 prefetch: Any = intrinsic(_prefetch)
 """``prefetch(address)``; see `_prefetch`."""
+
+
+@njit(inline="always")
+def ask(address: int, length: int) -> None:
+    """Ask for memory from an address on.
+
+    Half of it before the products with eight rows, half before their sum: spread over the work on them it
+    does not wait in line.
+    """
+    for offset in range(0, min(length, LINE * _MOST_LINES), LINE):
+        prefetch(address + offset)

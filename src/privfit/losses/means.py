@@ -42,6 +42,18 @@ class AbstractMeans(ABC):
         return np.asarray(np.tensordot(self.lift.T, logs, 1), dtype=np.float64)
 
 
+def of_classes(contrasts: FloatArray, eta: FloatArray) -> FloatArray:
+    """Return ``contrasts @ eta`` (K, n) for ``eta`` (m, n).
+
+    Each column depends on that of ``eta`` alone, to the last bit. Those of products by BLAS do not: see
+    `privfit.data.predictors`.
+    """
+    found = contrasts[:, :1] * eta[0]
+    for column, one in zip(contrasts.T[1:], eta[1:], strict=True):
+        found += column[:, None] * one
+    return found
+
+
 @final
 @dataclass(frozen=True, slots=True, eq=False)
 class ClassMeans(AbstractMeans):
@@ -62,7 +74,7 @@ class ClassMeans(AbstractMeans):
 
     def at(self, eta: FloatArray) -> FloatArray:
         """Return the probabilities."""
-        chances = self.contrasts @ eta.reshape(len(eta), -1)
+        chances = of_classes(self.contrasts, eta.reshape(len(eta), -1))
         chances -= chances.max(axis=0)
         np.exp(chances, out=chances)
         chances /= chances.sum(axis=0)

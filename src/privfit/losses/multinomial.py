@@ -12,7 +12,7 @@ from scipy.special import logsumexp
 from privfit._checks import FloatArray, whole
 from privfit.errors import InvalidArgument
 from privfit.losses.base import AbstractLoss, LossConstants, TargetKind
-from privfit.losses.means import ClassMeans
+from privfit.losses.means import ClassMeans, of_classes
 
 LARGEST = 1000
 """Most classes; the parameter has ``(K - 1) p`` entries and its Hessian the square of that."""
@@ -134,7 +134,7 @@ class Multinomial(AbstractLoss):
 
     def values(self, codes: NDArray[np.int64], eta: FloatArray) -> FloatArray:
         """Return the loss of rows of these classes, shape (n,), for predictors of shape (K - 1, n)."""
-        predictors = self.contrasts @ eta
+        predictors = of_classes(self.contrasts, eta)
         return logsumexp(predictors, axis=0) - predictors[codes, np.arange(codes.size)]
 
 

@@ -9,22 +9,15 @@ from numba import float64, int64, njit, void
 from privfit._checks import FloatArray, IntArray
 from privfit.data.blocks import Block, BlockKernel, CodedBlock, CodedKernel
 from privfit.data.coded import by_code, numbers_of
-from privfit.data.lanes import padded
+from privfit.data.lanes import ROWS, new_rows, padded
+from privfit.data.predictors import places, predict_rows, rows_together
 from privfit.data.reduction import CHUNK_ROWS, chunk_rows
 from privfit.data.row_types import MATRIX, STRIDED, VECTOR, for_numbers
 from privfit.losses.base import AbstractLoss
 from privfit.losses.outside import guarded
 from privfit.losses.pointers import address, called
 from privfit.problem import coded_kernels
-from privfit.problem.groups import (
-    add_rows,
-    close_part,
-    ends_group,
-    new_part,
-    places,
-    predict_rows,
-    rows_together,
-)
+from privfit.problem.groups import add_rows, close_part, ends_group, new_part
 from privfit.problem.slopes import SLOPE_CODES, fill_reaches, fill_slopes
 
 Steps = Callable[[FloatArray, FloatArray, FloatArray, FloatArray, FloatArray], None]
@@ -101,13 +94,13 @@ def _add_bounded(
     together = rows_together(p)
     part, buffer, reaches = new_part(p), np.empty(together), np.empty(together)
     rooms, sides, scaled = np.empty(together), np.empty(together), bounds[4] > 0.0
-    at, along = places(x, buffer, part), 0.0
+    at, along, spare = places(x, buffer, part), 0.0, new_rows(x, ROWS)
     start, factors = theta[0] if constant else 0.0, padded(theta[constant:])
     line = factors.ctypes.data
     for first in range(0, n, together):
         rows, chunk = min(together, n - first), first // CHUNK_ROWS
         steps, room = buffer[:rows], rooms[:rows]
-        predict_rows(x, first, rows, start, factors, steps, at, line)
+        predict_rows(x, first, rows, start, factors, steps, at, line, spare)
         for i in range(rows):
             room[i] = np.sqrt(influence[first + i]) / norm_bound
         y_rows = y[first : first + rows]

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from privfit._checks import FloatArray
 from privfit.data.blocks import Block, BlockKernel, RowTerms
 from privfit.data.clamp import SMALLEST_NORMAL
+from privfit.data.predictors import predictors
 from privfit.data.reduction import GROUP_ROWS, chunk_rows
 from privfit.losses.multinomial import ROUNDING, Multinomial, class_reach
 from privfit.problem.value_kernels import Segment
@@ -174,8 +175,7 @@ def _grouped_product(scores: FloatArray, x: FloatArray) -> FloatArray:
 
 def _predictors(x: FloatArray, points: FloatArray) -> FloatArray:
     """Return the linear predictors at ``points`` (m, p), shape (m, n)."""
-    with np.errstate(over="ignore", invalid="ignore"):
-        return points @ x.T
+    return np.array([predictors(x, point) for point in points])
 
 
 def _turned(x: FloatArray, basis: FloatArray | None) -> FloatArray:

@@ -17,22 +17,15 @@ from numpy.typing import NDArray
 from privfit._checks import FloatArray
 from privfit.data.blocks import Block, BlockKernel, CodedBlock, CodedKernel, RowTerms
 from privfit.data.coded import CodedMatrix, Matrix, by_code, numbers_of
-from privfit.data.lanes import padded
+from privfit.data.lanes import ROWS, new_rows, padded
+from privfit.data.predictors import places, predict_rows, rows_together
 from privfit.data.reduction import CHUNK_ROWS, FEW_CHUNKS, GROUP_ROWS, chunk_rows, slab_rows
 from privfit.data.row_types import MATRIX, VECTOR, for_numbers
 from privfit.losses.base import AbstractLoss
 from privfit.losses.pointers import address, called
 from privfit.problem import coded_kernels
 from privfit.problem.coded_moments import Factors, coded_products, moments
-from privfit.problem.groups import (
-    add_rows,
-    close_part,
-    ends_group,
-    new_part,
-    places,
-    predict_rows,
-    rows_together,
-)
+from privfit.problem.groups import add_rows, close_part, ends_group, new_part
 from privfit.problem.products import add_products, scaled_rows
 from privfit.problem.slopes import CURVATURE_CODES, SLOPE_CODES, fill_curvatures, fill_slopes
 
@@ -70,12 +63,12 @@ def _add_gradients(
     s, c, k = loss[0], loss[1], loss[2]
     each = 1 if caps.size > 1 else 0
     together = rows_together(p)
-    part, steps = new_part(p), np.empty(together)
+    part, steps, spare = new_part(p), np.empty(together), new_rows(x, ROWS)
     at, start, factors = places(x, steps, part), theta[0] if constant else 0.0, padded(theta[constant:])
     line = factors.ctypes.data
     for first in range(0, n, together):
         rows = min(together, n - first)
-        predict_rows(x, first, rows, start, factors, steps, at, line)
+        predict_rows(x, first, rows, start, factors, steps, at, line, spare)
         fill_slopes(code, slope, y[first : first + rows], steps, s, c, k)
         some = weight[first : first + rows]
         for i in range(rows):

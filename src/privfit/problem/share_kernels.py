@@ -9,6 +9,7 @@ from numba import njit, void
 
 from privfit._checks import FloatArray, IntArray
 from privfit.data.blocks import Block, BlockKernel, CodedBlock, CodedKernel
+from privfit.data.predictors import predictors
 from privfit.data.reduction import CHUNK_ROWS, chunk_rows
 from privfit.data.row_types import MATRIX, PLACES, STRIDED
 from privfit.losses.base import AbstractLoss
@@ -156,7 +157,7 @@ def residuals_kernel(theta: FloatArray, response_range: tuple[float, float]) -> 
         for chunk, rows in enumerate(chunk_rows(0, out.shape[0])):
             usable = block.influence[rows] > 0.0
             with np.errstate(over="ignore", invalid="ignore"):
-                residual = (block.y[rows] - block.x[rows] @ theta)[usable]
+                residual = (block.y[rows] - predictors(block.x[rows], theta))[usable]
                 size = np.minimum(np.abs(residual), reach)
             size = np.where(size >= first, size, first)
             order = np.ceil(SIDES_A_DOUBLING * np.log2(size / first)).astype(np.int64)
