@@ -10,7 +10,7 @@ import pytest
 from raw_cells import raw_cells
 
 import privfit as pf
-from privfit.data import csv_text
+from privfit.data import cache, csv_text, files, stream
 from privfit.data.batches import BatchSizes, read_batches
 from privfit.data.csv_text import CheckedText, TextForm
 from privfit.data.tables import Table, open_table
@@ -104,6 +104,24 @@ def test_spaces_may_separate_cells(tmp_path):
 
 
 @pytest.mark.parametrize("how", ["whole", "batches"])
+@pytest.mark.parametrize("start", ["", "\n", " \r\n\n"])
+def test_blank_lines_may_follow_the_mark_of_utf_8(tmp_path, how, start):
+    path = tmp_path / "a.csv"
+    path.write_bytes(f"\ufeff{start}a,b\n1,2\n".encode())
+    assert read(path, how) == [("1", "2")]
+
+
+@pytest.mark.parametrize("how", ["whole", "batches"])
+@pytest.mark.parametrize("header", ["z," * 70_000, '"' + "\n" * 140_000, "\n" * 140_000])
+def test_a_header_that_is_too_long_is_told_to_be_so(tmp_path, monkeypatch, how, header):
+    monkeypatch.setattr(files, "_HEADER_BYTES", 1 << 17)
+    path = tmp_path / "a.csv"
+    path.write_text(f"{header}a,b\n1,2\n")
+    with pytest.raises(SchemaError, match=r"the header of data file .* does not end within 131072 bytes"):
+        read(path, how)
+
+
+@pytest.mark.parametrize("how", ["whole", "batches"])
 def test_a_name_that_is_too_long_is_refused(tmp_path, how):
     path = tmp_path / "a.csv"
     path.write_text(f"a,b,{'z' * 140_000}\n1,2,3\n")
@@ -138,6 +156,28 @@ def test_pieces_of_any_size_are_checked_alike(size, text, sound):
         return
     with pytest.raises(SchemaError, match=r"data file 'a\.csv' has quotes that do not enclose whole cells"):
         b"".join(read_all)
+
+
+@pytest.mark.parametrize("how", ["whole", "batches"])
+def test_a_line_end_within_a_cell_is_read_wherever_a_block_ends(tmp_path, monkeypatch, how):
+    """Arrow drops a line feed at the start of a block if the last one ended with a carriage return."""
+    monkeypatch.setattr(files, "_BLOCK_BYTES", 64)
+    path, cells = tmp_path / "a.csv", [(f"{k}", "x\r\ny") for k in range(50)]
+    rows = "".join(f'{a},"{b}"\r\n' for a, b in cells)
+    for length in range(1, 30):
+        path.write_bytes(f"a,b\r\n{'9' * length},1\r\n{rows}".encode())
+        assert read(path, how) == [("9" * length, "1"), *cells]
+
+
+@pytest.mark.parametrize("size", [files._BLOCK_BYTES, cache._SIZES.text_bytes, stream._SIZES.text_bytes])
+def test_no_block_ends_between_a_carriage_return_and_its_line_feed(size):
+    row = b'"a\r\nb",1\n'
+    for shift in range(len(row)):
+        text = b"1" * shift + b"\n" + row * (size // len(row) + 1) + b'"a\r\n\r'
+        checked = CheckedText(pa.BufferReader(text + b'"\r'), "rows", start=0, sep=",")
+        blocks = list(iter(lambda: checked.read(size), b""))  # noqa: B023 -- read at once
+        assert b"".join(blocks) == b"\n" + text + b'"\r'
+        assert not any(block.endswith(b"\r") for block in blocks[:-1] if len(block) > 1)
 
 
 def test_a_fit_of_a_file_loses_no_row_to_a_cell(tmp_path):

@@ -2,9 +2,12 @@
 
 import bz2
 import copy
+import errno
 import gzip
+import io
 import lzma
 import pickle
+import warnings
 
 import numpy as np
 import pandas as pd
@@ -17,12 +20,14 @@ from pyarrow import feather
 from raw_cells import raw_cells
 
 import privfit as pf
+from privfit.data import files
 from privfit.data.batches import BatchSizes, read_batches
 from privfit.data.columns import as_number, as_text
 from privfit.data.csv_text import TextForm
 from privfit.data.encode import SchemaEncoder
 from privfit.data.levels import level_codes
 from privfit.data.schema import Schema
+from privfit.data.stream import RowStream
 from privfit.data.synthetic import census, census_schema
 from privfit.data.tables import Table, in_order, open_table, single_column
 from privfit.errors import SchemaError
@@ -188,6 +193,12 @@ def write(path, name, content):
     return path / name
 
 
+def in_parquet(rows):
+    written = io.BytesIO()
+    pq.write_table(rows, written)
+    return written.getvalue()
+
+
 BAD_FILES = [
     ("ragged.csv", f"a,b\n1,2\n{CANARY}\n", {}, "2 columns separated by ','"),
     ("long.csv", f"a,b\n1,2\n1,2,{CANARY}\n", {}, "2 columns"),
@@ -225,6 +236,12 @@ BAD_FILES = [
     ),
     ("rows.csv.zip", CANARY, {}, "CSV as .gz, .bz2 or .zst is read"),
     ("bad.arrow", CANARY, {}, "must be Arrow"),
+    (
+        "twice.parquet",
+        in_parquet(pa.table([[CANARY], ["1"]], names=["a", "a"])),
+        {"needed": ["b"]},
+        "must be Parquet with distinct names of columns",
+    ),
 ]
 
 
@@ -240,7 +257,7 @@ def test_bad_files_are_refused_without_their_contents(tmp_path, case, said):
 
 @pytest.mark.parametrize(
     ("names", "rule"),
-    [([], "holds no Parquet file"), (["a.csv", "b.txt"], "must be a folder of Parquet files")],
+    [([], "holds no Parquet file"), (["a.csv", "b.txt"], "must be a folder of Parquet files and no others")],
 )
 def test_folders_hold_parquet(tmp_path, names, rule, said):
     for name in names:
@@ -249,6 +266,59 @@ def test_folders_hold_parquet(tmp_path, names, rule, said):
         with pytest.raises(SchemaError, match=rule) as caught:
             read(tmp_path)
         assert CANARY not in said(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("name", "pack"), [("A.CSV.GZ", gzip.compress), ("A.Bz2", bz2.compress), ("A.CSV", bytes)]
+)
+def test_suffixes_may_be_in_capitals(tmp_path, name, pack):
+    path = write(tmp_path, name, pack(b"a,b\n1,2\n"))
+    assert raw_cells(open_table(path), "b").tolist() == ["2"]
+    (batch,) = read_batches(path, ["b"], TextForm(), BatchSizes(9, 99))
+    assert batch.num_rows == 1
+
+
+def test_feather_files_of_version_1_are_read_in_batches_too(tmp_path):
+    data = pd.DataFrame({"a": np.arange(100.0), "b": [f"{k}" for k in range(100)]})
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # that this version is an old one
+        feather.write_feather(data, tmp_path / "a.feather", version=1)
+    whole = open_table(tmp_path / "a.feather")
+    batches = list(read_batches(tmp_path / "a.feather", ["b", "a"], TextForm(), BatchSizes(30, 99)))
+    assert [batch.num_rows for batch in batches] == [30, 30, 30, 10]
+    for name in ("a", "b"):
+        cells = [cell for batch in batches for cell in raw_cells(Table.from_arrow(batch), name)]
+        assert cells == raw_cells(whole, name).tolist()
+
+
+@pytest.mark.parametrize("name", ["loop.csv", "n" * 300])
+def test_what_the_system_refuses_is_told_with_its_reason(tmp_path, name, said):
+    (tmp_path / "loop.csv").symlink_to(tmp_path / "loop.csv")
+    refused = "Too many levels of symbolic links|File name too long"
+    for read in (open_table, lambda path: RowStream(path, n_rows=1).source(None, norm_bound=1.0)):
+        with pytest.raises(SchemaError, match=rf"cannot be read \({refused}\)") as caught:
+            read(tmp_path / name)
+        assert "must be" not in said(caught.value)
+
+
+def test_a_file_that_may_not_be_read_is_told_to_be_so(tmp_path, monkeypatch, said):
+    def refused(*_args, **_kwargs):
+        raise PermissionError(errno.EACCES, CANARY)
+
+    monkeypatch.setattr(files, "_unpacking", refused)
+    path = write(tmp_path, "a.csv", "a,b\n1,2\n")
+    for read in (open_table, lambda path: list(read_batches(path, ["a"], TextForm(), BatchSizes(9, 99)))):
+        with pytest.raises(SchemaError, match=r"cannot be read \(Permission denied\)$") as caught:
+            read(path)
+        assert CANARY not in said(caught.value)
+
+
+def test_a_matrix_is_an_array():
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", PendingDeprecationWarning)
+        matrix = np.matrix([[1.0, 2.0], [3.0, 4.0]])
+    assert raw_cells(open_table(matrix, columns=["a", "b"]), "b").tolist() == [2.0, 4.0]
+    assert single_column("y", matrix[:, 1]).tolist() == [2.0, 4.0]
 
 
 def test_no_cell_of_a_column_of_lists_decides_whether_it_is_read():

@@ -10,17 +10,17 @@ import pyarrow.csv as pacsv
 import pyarrow.dataset as pads
 import pyarrow.ipc as paipc
 
-from privfit.data.columns import quietly
 from privfit.data.csv_text import TextForm
 from privfit.data.files import (
+    arrow_kind,
     csv_conversion,
     csv_form,
     csv_names,
     csv_text,
     form_of,
-    is_arrow_stream,
+    guarded,
+    read_arrow,
     sound,
-    unreadable,
 )
 from privfit.data.names import distinct, present
 from privfit.data.parquet import parquet_batches
@@ -57,10 +57,10 @@ def read_batches(
     """
     file, shown = Path(path), repr(str(path))
     form = form_of(file)
-    message = unreadable(shown, f"{form} with all columns in every row" if form == "CSV" else form)
-    batches = quietly(lambda: iter(_open(file, shown, needed, text, sizes)), message)
+    said = f"{form} with all columns in every row" if form == "CSV" else form
+    batches = guarded(shown, said, lambda: iter(_open(file, shown, needed, text, sizes)))
     try:
-        while (batch := quietly(lambda: next(batches, None), message)) is not None:
+        while (batch := guarded(shown, said, lambda: next(batches, None))) is not None:
             yield batch
     finally:
         pa.default_memory_pool().release_unused()  # Arrow keeps what it once held
@@ -77,8 +77,11 @@ def _open(
         "use_threads": False,
     }
     if form == "Arrow":
-        if is_arrow_stream(file):
+        kind = arrow_kind(file)
+        if kind == "stream":
             return _stream_batches(file, needed, sizes.rows)
+        if kind == "old file":  # mapped into memory as a whole
+            return read_arrow(file, needed).to_batches(max_chunksize=sizes.rows)
         dataset = pads.dataset(file, format="feather")
         names = present(dataset.schema.names, needed)
         return map(sound, dataset.to_batches(columns=names, **scanned))

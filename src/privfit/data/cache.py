@@ -14,19 +14,21 @@ import numpy as np
 
 from privfit.data.batches import BatchSizes, read_batches
 from privfit.data.blocks import CodedBlock
-from privfit.data.cache_files import Draft, Parts, drafted, missing_room, read_facts, verified
+from privfit.data.cache_files import Draft, Parts, drafted, in_folder, read_facts, verified
 from privfit.data.clamp import Weighting, influence_weights
 from privfit.data.coded import CodedMatrix, Layout, Storage
 from privfit.data.csv_text import TextForm
 from privfit.data.encode import AbstractEncoder
+from privfit.data.files import existing, form_of, guarded
+from privfit.data.parquet import parquet_files
 from privfit.data.room import OnDisk
 from privfit.data.shares import ALIKE, RowShares, ShareRule
 from privfit.data.source import ArraySource
 from privfit.data.stores import AbstractRowStore, AbstractStoredRows
 from privfit.data.tables import Table
-from privfit.errors import InvalidArgument, SchemaError
+from privfit.errors import InvalidArgument
 
-_ENCODING = 7
+_ENCODING = 8
 """Version of the files and of what encoders make of cells. Raise it whenever either changes."""
 
 _SIZES = BatchSizes(rows=1 << 15, text_bytes=1 << 22)
@@ -64,9 +66,9 @@ class RowCache(AbstractRowStore):
     (``scale="private"``) have rows of their own; `privfit.learn_bounds` once serves several fits.
 
     *Guarantee.* A cache comes into use only when all of it is on the disk: it is written aside and renamed.
-    What an interrupted run leaves aside is deleted by the next one. A cache that is found is used if file
-    (path, inode, size and time of change), schema, formula, options and version of the encoding are the same
-    and its checksums hold, and is made anew otherwise.
+    What an interrupted run leaves aside is deleted by the next one. A cache that is found is used if the
+    files that are read (path, inode, size and time of change, behind links, too), schema, formula, options
+    and version of the encoding are the same and its checksums hold, and is made anew otherwise.
 
     Examples
     --------
@@ -120,16 +122,15 @@ class RowCache(AbstractRowStore):
             If the file cannot be read or encoded, or the folder cannot be written.
         """
         del storage
-        if not self._path.exists():
-            raise SchemaError(f"data file {str(self._path)!r} does not exist; check the path")
         key = self._key(encoder, norm_bound, weighting, shares)
-        folder = Path(tempfile.mkdtemp(prefix="privfit-")) if self._folder is None else self._folder
+        folder = self._folder or Path(in_folder(lambda: tempfile.mkdtemp(prefix="privfit-")))
         try:
             place = folder / f"{key}.rows"
             if not verified(place):
                 with drafted(place) as draft:
                     self._write(draft, encoder, norm_bound, weighting, shares)
-            return CachedRows.mapped(place, norm_bound, OnDisk(self._folder), shares)
+            room = OnDisk(self._folder)
+            return in_folder(lambda: CachedRows.mapped(place, norm_bound, room, shares))
         finally:
             if self._folder is None:
                 shutil.rmtree(folder, ignore_errors=True)
@@ -138,13 +139,12 @@ class RowCache(AbstractRowStore):
         self, encoder: AbstractEncoder, norm_bound: float, weighting: Weighting, shares: ShareRule
     ) -> str:
         """Return what names the encoded rows: everything that they are a function of."""
-        files = sorted(self._path.rglob("*")) if self._path.is_dir() else [self._path]
-        stats = [(str(file.resolve()), file.stat()) for file in files if file.is_file()]
+        file, shown = existing(self._path), repr(str(self._path))
         described = (
             [_ENCODING, self._storage, norm_bound.hex(), weighting.__name__, encoder.identity, encoder.read],
             asdict(self._text),
             shares.identity,
-            [(name, stat.st_ino, stat.st_size, stat.st_mtime_ns) for name, stat in stats],
+            guarded(shown, form_of(file), lambda: _versions(file)),
         )
         return hashlib.sha256(json.dumps(described).encode()).hexdigest()[:32]
 
@@ -194,6 +194,13 @@ class RowCache(AbstractRowStore):
                 yield Table.from_arrow(batch)
 
 
+def _versions(path: Path) -> list[tuple[str, str, int, int, int]]:
+    """Return what changes with the files that are read: names as read and behind links, and their states."""
+    names = sorted(parquet_files(path)) if path.is_dir() else [path]
+    stats = [(os.path.relpath(name, path.parent), str(name.resolve()), name.stat()) for name in names]
+    return [(name, place, stat.st_ino, stat.st_size, stat.st_mtime_ns) for name, place, stat in stats]
+
+
 @final
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class CachedRows(AbstractStoredRows):
@@ -211,32 +218,27 @@ class CachedRows(AbstractStoredRows):
         described = facts["layout"]
         layout = Layout(**{**described, "columns": tuple(described["columns"])})
         n_rows, shared, exposed = facts["n_rows"], int(facts["shared"]), int(facts["exposed"])
-        try:
-            numbers, codes, y, weight, influence, share, offset = (
-                room.mapped(place / name, dtype, width, n_rows)
-                for name, dtype, width in (
-                    (Parts.NUMBERS, np.dtype(facts["storage"]), layout.n_numbers),
-                    (Parts.CODES, layout.code_type, layout.n_codes),
-                    (Parts.Y, np.dtype(np.float64), 1),
-                    (Parts.WEIGHT, np.dtype(np.float64), 1),
-                    (Parts.INFLUENCE, np.dtype(np.float64), shared),
-                    (Parts.SHARE, np.dtype(np.float64), shared),
-                    (Parts.OFFSET, np.dtype(np.float64), exposed),
-                )
+        numbers, codes, y, weight, influence, share, offset = (
+            room.mapped(place / name, dtype, width, n_rows)
+            for name, dtype, width in (
+                (Parts.NUMBERS, np.dtype(facts["storage"]), layout.n_numbers),
+                (Parts.CODES, layout.code_type, layout.n_codes),
+                (Parts.Y, np.dtype(np.float64), 1),
+                (Parts.WEIGHT, np.dtype(np.float64), 1),
+                (Parts.INFLUENCE, np.dtype(np.float64), shared),
+                (Parts.SHARE, np.dtype(np.float64), shared),
+                (Parts.OFFSET, np.dtype(np.float64), exposed),
             )
-        except (OSError, ValueError) as error:
-            failure = missing_room(error)
-        else:
-            block = CodedBlock(
-                CodedMatrix(layout, numbers, codes),
-                y[:, 0],
-                weight[:, 0],
-                (influence[:, 0], share[:, 0]) if shared else None,
-                offset=offset[:, 0] if exposed else None,
-            )
-            known = RowShares(shares, share[:, 0], None, n_rows) if shared else None
-            return cls(block, norm_bound, room, known)
-        raise failure
+        )
+        block = CodedBlock(
+            CodedMatrix(layout, numbers, codes),
+            y[:, 0],
+            weight[:, 0],
+            (influence[:, 0], share[:, 0]) if shared else None,
+            offset=offset[:, 0] if exposed else None,
+        )
+        known = RowShares(shares, share[:, 0], None, n_rows) if shared else None
+        return cls(block, norm_bound, room, known)
 
     def __repr__(self) -> str:
         return "CachedRows(<private rows>)"

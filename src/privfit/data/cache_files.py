@@ -6,9 +6,9 @@ import os
 import shutil
 import uuid
 import zlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any, BinaryIO, Final
+from typing import Any, BinaryIO, Final, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,6 +19,8 @@ try:
     import fcntl
 except ImportError:  # a system without such locks, where drafts of interrupted runs are left alone
     fcntl = None
+
+_T = TypeVar("_T")
 
 _FACTS: Final = "facts.json"
 _LOCK: Final = "lock"
@@ -115,9 +117,26 @@ def missing_room(error: Exception) -> SchemaError:
     return SchemaError(f"cache: its folder cannot be used ({reason}); name another folder")
 
 
+def in_folder(work: Callable[[], _T]) -> _T:
+    """Return what is done with the folder of a cache, or raise `missing_room` where that fails."""
+    try:
+        return work()
+    except SchemaError:
+        raise
+    except (OSError, ValueError) as error:
+        failure = missing_room(error)
+    raise failure
+
+
 def verified(place: Path) -> bool:
-    """Return True if a whole cache stands there. One that is damaged is deleted."""
-    if not place.exists():
+    """Return True if a whole cache stands there. One that is damaged is deleted.
+
+    Raises
+    ------
+    SchemaError
+        If nobody may look there.
+    """
+    if not in_folder(place.exists):
         return False
     try:
         checksums = read_facts(place)["checksums"]

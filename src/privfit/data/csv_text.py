@@ -16,8 +16,8 @@ from numpy.typing import NDArray
 
 from privfit.errors import SchemaError
 
-_QUOTE = ord('"')
-_MARK = b"\xef\xbb\xbf"
+_QUOTE, _RETURN = ord('"'), ord("\r")
+MARK = b"\xef\xbb\xbf"
 """The mark of UTF-8, which may stand at the start of a file."""
 
 
@@ -109,8 +109,8 @@ class CheckedText(io.RawIOBase):
         self._beside[[*sep.encode(), *b'\r\n"']] = True
         self._inside, self._last = 0, ord("\n")
         unpacked(stream, start, shown)
-        head = b"" if start else unpacked(stream, len(_MARK), shown)
-        self._head = b"\n" + (b"" if head == _MARK else head)
+        head = b"" if start else unpacked(stream, len(MARK), shown)
+        self._head = b"\n" + (b"" if head == MARK else head)
 
     def readable(self) -> bool:
         """Return True."""
@@ -119,7 +119,10 @@ class CheckedText(io.RawIOBase):
     def readinto(self, buffer: memoryview, /) -> int:  # pyright: ignore[reportIncompatibleMethodOverride]
         """Fill the buffer with what comes next, and return its length, 0 at the end."""
         ahead = self._head + unpacked(self._stream, max(0, len(buffer) - len(self._head)), self._shown)
-        found, self._head = ahead[: len(buffer)], ahead[len(buffer) :]
+        end = min(len(ahead), len(buffer))
+        if end > 1 and ahead[end - 1] == _RETURN:
+            end -= 1  # Arrow takes a line feed first in a block for the end of a line that the last one ended
+        found, self._head = ahead[:end], ahead[end:]
         buffer[: len(found)] = found
         self._check(np.frombuffer(found or b"\n", dtype=np.uint8))
         if self._inside and not found:

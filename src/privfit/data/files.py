@@ -11,7 +11,7 @@ import pyarrow.feather as pafeather
 import pyarrow.ipc as paipc
 
 from privfit.data.columns import ColumnValues, quietly
-from privfit.data.csv_text import CheckedText, TextForm, header_names, unpacked
+from privfit.data.csv_text import MARK, CheckedText, TextForm, header_names, unpacked
 from privfit.data.declarations import WHITESPACE
 from privfit.data.names import distinct, present
 from privfit.data.parquet import read_parquet
@@ -27,7 +27,15 @@ FOREIGN_SUFFIXES = tuple(f".{kind}" for kind in _FOREIGN.split())
 """Kinds of files that are no text in columns, which all other suffixes are taken for: those of other
 packages, archives, and ways of compression that are not unpacked."""
 
-Form: TypeAlias = Literal["a folder of Parquet files", "Parquet", "Arrow", "CSV"]
+_PACKED = {".gz": "gzip", ".bz2": "bz2", ".zst": "zstd", ".lz4": "lz4"}
+"""How text is unpacked, by the suffix."""
+
+Form: TypeAlias = Literal[
+    "a folder of Parquet files and no others, with distinct names of columns",
+    "Parquet with distinct names of columns",
+    "Arrow",
+    "CSV",
+]
 """What a file is read as, in words."""
 
 _T = TypeVar("_T")
@@ -36,9 +44,15 @@ _Rows = TypeVar("_Rows", pa.Table, pa.RecordBatch)
 _BLOCK_BYTES = 1 << 24
 """Bytes that are parsed at once; a single row must fit."""
 
+_HEADER_BYTES = 1 << 20
+"""Bytes within which a header must end."""
 
-_MARKS = (b"ARROW1", b"FEA1")
-"""What Arrow files with a footer, and old Feather files, begin with."""
+
+ArrowKind: TypeAlias = Literal["file", "old file", "stream"]
+"""With a footer, Feather of version 1, or the streaming form."""
+
+_MARKS: dict[bytes, ArrowKind] = {b"ARROW1": "file", b"FEA1": "old file"}
+"""What those begin with that are no streams."""
 
 
 def read_file(
@@ -67,29 +81,57 @@ def read_file(
     SchemaError
         If the file is absent, damaged or ragged, or lacks a needed column.
     """
-    shown, file = repr(str(path)), Path(path)
-    if not file.exists():
-        raise SchemaError(f"data file {shown} does not exist; check the path")
+    shown, file = repr(str(path)), existing(path)
     form = form_of(file)
     if form == "Arrow":
-        return columns_of(_guarded(shown, form, lambda: _read_arrow(file, needed)))
+        return columns_of(guarded(shown, form, lambda: read_arrow(file, needed)))
     if form != "CSV":
-        return _guarded(shown, form, lambda: read_parquet(file, needed))
+        return guarded(shown, form, lambda: read_parquet(file, needed))
     return columns_of(_read_csv(file, shown, needed, text))
+
+
+def existing(path: str | os.PathLike[str]) -> Path:
+    """Return the path of data, or raise `SchemaError` if nothing is there or nobody may look."""
+    file, shown = Path(path), repr(str(path))
+
+    def look() -> bool:
+        try:
+            file.stat()
+        except (FileNotFoundError, NotADirectoryError):
+            return False
+        return True
+
+    if not guarded(shown, "a file or a folder", look):
+        raise SchemaError(f"data file {shown} does not exist; check the path")
+    return file
 
 
 def form_of(file: Path) -> Form:
     """Return what a file is read as, by its suffix."""
     if file.is_dir():
-        return "a folder of Parquet files"
+        return "a folder of Parquet files and no others, with distinct names of columns"
     if file.suffix.lower() in PARQUET_SUFFIXES:
-        return "Parquet"
+        return "Parquet with distinct names of columns"
     return "Arrow" if file.suffix.lower() in ARROW_SUFFIXES else "CSV"
 
 
-def unreadable(shown: str, form: str) -> str:
-    """Return the message for a file that cannot be read as what it is taken for."""
-    return f"data file {shown} cannot be read; it must be {form}"
+def guarded(shown: str, form: str, read: Callable[[], _T]) -> _T:
+    """Return ``read()``, or raise `SchemaError` for a file that cannot be read as what it is taken for.
+
+    Where the system refuses it the message says why: by the number of the error, as its text may be of
+    another package.
+    """
+
+    def told() -> _T:
+        try:
+            return read()
+        except OSError as error:
+            if error.errno is None:
+                raise
+            reason = os.strerror(error.errno)
+        raise SchemaError(f"data file {shown} cannot be read ({reason})")
+
+    return quietly(told, f"data file {shown} cannot be read; it must be {form}")
 
 
 def columns_of(rows: pa.Table | pa.RecordBatch) -> list[tuple[str, ColumnValues]]:
@@ -100,7 +142,7 @@ def columns_of(rows: pa.Table | pa.RecordBatch) -> list[tuple[str, ColumnValues]
 def _read_csv(file: Path, shown: str, needed: Sequence[str] | None, text: TextForm) -> pa.Table:
     """Read a CSV file as bytes; see `read_file`. ``shown`` is the path as messages show it."""
     names, start = csv_names(file, shown, text)
-    return _guarded(
+    return guarded(
         shown,
         f"CSV with {len(names)} columns separated by {text.sep!r} in every row",
         lambda: pacsv.read_csv(
@@ -116,9 +158,11 @@ def _read_csv(file: Path, shown: str, needed: Sequence[str] | None, text: TextFo
 
 def csv_text(file: Path, shown: str, *, start: int, sep: str) -> CheckedText:
     """Return the rows of a CSV file, unpacked; ``start`` bytes are before them."""
-    return CheckedText(
-        pa.input_stream(file, compression="detect"), f"data file {shown}", start=start, sep=sep
-    )
+    return CheckedText(_unpacking(file), f"data file {shown}", start=start, sep=sep)
+
+
+def _unpacking(file: Path) -> pa.NativeFile:
+    return pa.input_stream(file, compression=_PACKED.get(file.suffix.lower()))
 
 
 def csv_form(names: Sequence[str], sep: str) -> pacsv.ParseOptions:
@@ -149,7 +193,7 @@ def csv_names(file: Path, shown: str, text: TextForm) -> tuple[list[str], int]:
         return distinct(text.columns), 0
     if text.columns is not None:
         raise SchemaError("columns names the columns of a file without header; set header=False too")
-    names, start = _guarded(shown, "CSV with a header in UTF-8", lambda: _header(file, shown, text.sep))
+    names, start = guarded(shown, "CSV with a header in UTF-8", lambda: _header(file, shown, text.sep))
     if not names:
         raise SchemaError(f"data file {shown} is empty; pass a file with a header and rows")
     return distinct([name.strip(WHITESPACE) for name in names]), start
@@ -157,26 +201,39 @@ def csv_names(file: Path, shown: str, text: TextForm) -> tuple[list[str], int]:
 
 def _header(file: Path, shown: str, sep: str) -> tuple[list[str], int]:
     """Return the cells of the first line that is not blank, and where it ends: not within quotes."""
-    with pa.input_stream(file, compression="detect") as stream:
-        head = unpacked(stream, _BLOCK_BYTES // 16, f"data file {shown}")
-    end, header = 0, b""
-    for line in head.splitlines(keepends=True):
-        end, header = end + len(line), header + line if header.strip() else line
-        if header.strip() and header.count(b'"') % 2 == 0:
+    with _unpacking(file) as stream:
+        head = unpacked(stream, _HEADER_BYTES, f"data file {shown}")
+    start = end = len(head) - len(head.removeprefix(MARK))
+    quotes = 0
+    for line in head[start:].splitlines(keepends=True):
+        end, quotes = end + len(line), quotes + line.count(b'"')
+        if not quotes and not line.strip():
+            start = end
+        elif quotes % 2 == 0:
             break
-    if not header.strip():
+    if end == _HEADER_BYTES:
+        raise SchemaError(
+            f"the header of data file {shown} does not end within {_HEADER_BYTES} bytes; check its line end "
+            "and its quotes"
+        )
+    if start == end:
         return [], 0
-    return header_names(header.decode("utf-8-sig").rstrip("\r\n"), f"data file {shown}", sep), end
+    return header_names(head[start:end].decode().rstrip("\r\n"), f"data file {shown}", sep), end
 
 
-def is_arrow_stream(file: Path) -> bool:
-    """Return whether an Arrow file has the streaming form, which has no footer."""
+def arrow_kind(file: Path) -> ArrowKind:
+    """Return what an Arrow file is, by how it begins."""
     with file.open("rb") as opened:
-        return not opened.read(max(map(len, _MARKS))).startswith(_MARKS)
+        start = opened.read(max(map(len, _MARKS)))
+    for mark, kind in _MARKS.items():
+        if start.startswith(mark):
+            return kind
+    return "stream"
 
 
-def _read_arrow(file: Path, needed: Sequence[str] | None) -> pa.Table:
-    if is_arrow_stream(file):
+def read_arrow(file: Path, needed: Sequence[str] | None) -> pa.Table:
+    """Return the rows of an Arrow file, sound."""
+    if arrow_kind(file) == "stream":
         with paipc.open_stream(file.read_bytes()) as reader:
             table = reader.read_all()
     else:
@@ -236,7 +293,3 @@ def _type_of_any_bits(kind: pa.DataType) -> pa.DataType:
     if pa.types.is_date(kind) or pa.types.is_time(kind):
         return pa.int32() if kind.bit_width == 32 else pa.int64()
     return kind
-
-
-def _guarded(shown: str, form: str, read: Callable[[], _T]) -> _T:
-    return quietly(read, unreadable(shown, form))

@@ -59,6 +59,11 @@ def parquet_batches(file: Path, needed: Sequence[str] | None, **options: Any) ->
             yield pa.RecordBatch.from_arrays(columns, names=batch.schema.names)
 
 
+def parquet_files(file: Path) -> list[Path]:
+    """Return the files that are read of a Parquet file or folder, behind links, too."""
+    return [Path(part.fragment.path) for part in _parts(file)]
+
+
 def _scanners(
     parts: Sequence["_Part"], needed: Sequence[str] | None, **options: Any
 ) -> Iterator[pads.Scanner]:

@@ -2,7 +2,6 @@
 
 import os
 from collections.abc import Iterable, Iterator, Sequence
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -14,11 +13,12 @@ from privfit.data.caps import SlopeBounds
 from privfit.data.clamp import Weighting, influence_weights
 from privfit.data.csv_text import TextForm
 from privfit.data.encode import AbstractEncoder
+from privfit.data.files import existing
 from privfit.data.reduction import CHUNK_ROWS
 from privfit.data.source import Coins
 from privfit.data.tables import Table, default_names, open_table
 from privfit.data.unit_scale import UnitScaleEncoder
-from privfit.errors import PlanViolation, SchemaError
+from privfit.errors import PlanViolation, PrivfitError, SchemaError, UnexpectedError
 
 _SIZES = BatchSizes(rows=1 << 14, text_bytes=1 << 20)
 
@@ -104,8 +104,8 @@ class RowStream:
         """
         if self._started:
             raise PlanViolation("a stream of rows can be read once only; make another one")
-        if isinstance(self._batches, str | os.PathLike) and not Path(self._batches).exists():
-            raise SchemaError(f"data file {str(self._batches)!r} does not exist; check the path")
+        if isinstance(self._batches, str | os.PathLike):
+            existing(self._batches)
         self._started = True
         size = len(encoder.design.columns)
         batches = self._encoded(encoder)
@@ -116,7 +116,7 @@ class RowStream:
             for batch in read_batches(self._batches, encoder.needed, self._text, _SIZES):
                 yield encoder.encode(Table.from_arrow(batch))
             return
-        for batch in self._batches:
+        for batch in _given(self._batches):
             if isinstance(encoder, UnitScaleEncoder):
                 yield encoder.encode_arrays(*_pair(batch))
             else:
@@ -232,6 +232,22 @@ class StreamSource:
         """Refuse: a stream is read once."""
         del coins, part
         raise PlanViolation("a stream of rows cannot be sampled")
+
+
+def _given(batches: Iterable[Any]) -> Iterator[Any]:
+    """Yield the batches of the caller, whose own errors may quote rows and are told by their type."""
+    try:
+        yield from batches
+    except PrivfitError:
+        raise
+    except Exception as error:
+        failure = UnexpectedError(
+            f"the iterable of batches failed with {type(error).__name__}; its message is withheld because it "
+            "may quote data"
+        )
+    else:
+        return
+    raise failure
 
 
 def _pair(batch: object) -> tuple[Any, Any]:
