@@ -383,7 +383,7 @@ class TestUnitScale:
             (np.zeros((3, 2)), [0] * 2, "as long as X"),
             (np.zeros((3, 2)), np.zeros((3, 2)), "y must be one-dimensional"),
             ([[1, 2], [765.25]], [0, 0], "cannot be read as an array"),
-            (np.zeros((1, 2), dtype="datetime64[D]"), [0], "column 'x0' has the type"),
+            (np.zeros((1, 2), dtype="datetime64[D]"), [0], "X must hold numbers"),
         ],
     )
     def test_shapes(self, x, y, rule, said):

@@ -3,6 +3,7 @@
 import tracemalloc
 
 import numpy as np
+import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -11,7 +12,7 @@ from privfit.data.encode import SchemaEncoder
 from privfit.data.schema import Schema
 from privfit.data.stream import RowStream
 from privfit.data.unit_scale import UnitScaleEncoder
-from privfit.errors import InvalidArgument, PlanViolation, SchemaError
+from privfit.errors import InvalidArgument, PlanViolation, SchemaError, UnexpectedError
 
 SCHEMA = Schema(
     {
@@ -157,6 +158,48 @@ def test_a_damaged_file_is_refused_without_a_cell(tmp_path):
     while seen[-1].__context__ is not None:
         seen.append(seen[-1].__context__)
     assert not any("canary" in str(one) for one in seen)
+
+
+@pytest.mark.parametrize("kind", ["U4", "S4", np.dtypes.StringDType()])
+@pytest.mark.parametrize("rows", [0, 3])
+def test_arrays_of_text_are_refused_by_their_type(kind, rows):
+    """Their cells were taken for missing ones."""
+    cells, numbers = np.full((rows, 2), "2020").astype(kind), np.zeros((rows, 2))
+    with pytest.raises(SchemaError, match="X must hold numbers; declare text columns in a schema"):
+        read(RowStream([(cells, numbers[:, 0])], n_rows=5, columns=2))
+    with pytest.raises(SchemaError, match="y is of a type that holds text"):
+        read(RowStream([(numbers, cells[:, 0])], n_rows=5, columns=2))
+
+
+def test_frames_with_a_column_of_text_are_refused_by_their_type():
+    for kind in ("string", "category"):
+        batch = pd.DataFrame({"a": [1.0, 2.0], "b": pd.Series(["1", "2"], dtype=kind)})
+        with pytest.raises(SchemaError, match="X must hold numbers"):
+            read(RowStream([(batch, np.zeros(2))], n_rows=5, columns=2))
+
+
+@pytest.mark.parametrize("given", ["generator", "no iterable"])
+def test_what_the_callers_batches_raise_is_told_by_its_type(given, said):
+    def batches():
+        yield next(pairs(3, 3))
+        raise KeyError("canary 7351")
+
+    stream = RowStream(batches() if given == "generator" else 3, n_rows=5, columns=2)
+    with pytest.raises(
+        UnexpectedError, match=r"the iterable of batches failed with (Key|Type)Error"
+    ) as caught:
+        read(stream)
+    assert "canary" not in said(caught.value)
+    assert "report" not in said(caught.value)
+
+
+def test_our_own_errors_leave_the_callers_batches_as_they_are():
+    def batches():
+        raise SchemaError("column 'a' has dates")
+        yield
+
+    with pytest.raises(SchemaError, match="has dates"):
+        read(RowStream(batches(), n_rows=5, columns=2))
 
 
 def test_memory_does_not_grow_with_the_stream():

@@ -1,5 +1,6 @@
 """X without a schema: columns of text are refused by their types, and all missing cells are alike."""
 
+import warnings
 from decimal import Decimal
 
 import numpy as np
@@ -215,3 +216,19 @@ def test_a_score_without_a_schema_needs_the_response_itself():
     model = pf.LinearRegression(inference=False).fit(frame, X[:, 0])
     with pytest.raises(pf.InvalidArgument, match=r"y may be the name of a column only with a schema"):
         model.score(frame, "a")
+
+
+def test_matrices_and_sparse_columns_are_read_as_arrays_are():
+    rng = np.random.default_rng(0)
+    x, y = rng.uniform(-1, 1, (200, 2)), rng.uniform(-1, 1, 200)
+    x[rng.random(x.shape) < 0.5] = 0.0
+    frame = pd.DataFrame(x, columns=["a", "b"])
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", PendingDeprecationWarning)
+        forms = [np.matrix(x), frame.astype(pd.SparseDtype(float, 0.0)), frame.astype("Sparse[float]")]
+    forms.append(forms[-1].assign(b=frame["b"]))
+    expected = pf.LinearRegression(inference=False, random_state=0).fit(x, y)
+    for form in forms:
+        found = pf.LinearRegression(inference=False, random_state=0).fit(form, y)
+        np.testing.assert_array_equal(found.coef_, expected.coef_)
+        np.testing.assert_allclose(found.predict(form), expected.predict(x), rtol=1e-12)

@@ -1,7 +1,7 @@
 """The response: how a schema or a pair of labels turns it into numbers."""
 
 from collections.abc import Sequence
-from typing import Literal, TypeAlias
+from typing import Final, Literal, TypeAlias
 
 import numpy as np
 
@@ -16,6 +16,9 @@ from privfit.errors import LabelError, SchemaError
 TargetKind: TypeAlias = Literal["numeric", "binary", "count", "class"]
 """numeric: clamped and scaled to [-1, 1]; binary: 0/1; count: clamped to non-negative bounds, not scaled;
 class: binary where two labels are declared, codes 0 to K - 1 where more are."""
+
+OF_NUMBERS: Final = ("numeric", "count")
+"""Kinds of response that hold no labels."""
 
 
 def describe_target(name: str, column: Column, kind: TargetKind, *, centered: bool) -> Target:

@@ -158,8 +158,10 @@ def open_table(
 
 
 def whole_table(data: Any) -> Any:
-    """Return a record batch of Arrow as the table that it is, and anything else as it is."""
-    return pa.Table.from_batches([data]) if isinstance(data, pa.RecordBatch) else data
+    """Return a record batch of Arrow as a table, a matrix of NumPy as an array, all else as it is."""
+    if isinstance(data, pa.RecordBatch):
+        return pa.Table.from_batches([data])
+    return np.asarray(data) if isinstance(data, np.matrix) else data
 
 
 def with_rows(table: Table) -> Table:

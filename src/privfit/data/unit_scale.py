@@ -24,8 +24,10 @@ from privfit.data.declarations import CategoricalColumn, Column, Level, NumericC
 from privfit.data.design import INTERCEPT, Design, DesignColumn, Target
 from privfit.data.encode import ROUNDING, AbstractEncoder
 from privfit.data.levels import level_codes
+from privfit.data.number_types import refuse_text, refuse_text_columns
 from privfit.data.reduction import each_stretch
 from privfit.data.response import (
+    OF_NUMBERS,
     TargetKind,
     declared_labels,
     describe_target,
@@ -247,6 +249,7 @@ class UnitScaleEncoder(AbstractEncoder):
         LabelError
             If a binary response or a class holds anything but its labels and missing cells.
         """
+        refuse_text_columns(x)
         raw = quietly(lambda: np.asarray(unmasked(x)), "X cannot be read as an array; pass equally long rows")
         if not raw.size:
             raw = raw.reshape(0, len(self._names))
@@ -255,6 +258,8 @@ class UnitScaleEncoder(AbstractEncoder):
         response = single_column("y", y)
         if len(response) != len(raw):
             raise SchemaError("y must be one-dimensional and as long as X")
+        if self._facts.target_kind in OF_NUMBERS:
+            refuse_text(response)
         predictors = ((name, raw[:, k]) for k, name in enumerate(self._names))
         return self.encode(Table([*predictors, (self._design.target.name, response)], len(raw)))
 

@@ -19,6 +19,8 @@ from privfit.data.covariates import NO_VALUE, open_covariates
 from privfit.data.declarations import Level
 from privfit.data.elsewhere import as_store, is_dask
 from privfit.data.encode import AbstractEncoder, SchemaEncoder
+from privfit.data.number_types import refuse_text
+from privfit.data.response import OF_NUMBERS
 from privfit.data.schema import Schema, SchemaLike
 from privfit.data.stores import AbstractRowStore
 from privfit.data.stream import RowStream
@@ -42,7 +44,6 @@ from privfit.estimators.response import (
     none_of,
     one_dimensional,
     refuse_absent,
-    refuse_text,
     undeclared,
     with_declared,
     with_response,
@@ -60,8 +61,6 @@ from privfit.estimators.without_schema import numbers_of, refuse_complex, refuse
 from privfit.privacy.budget import Budget
 from privfit.privacy.ledger import Ledger
 from privfit.results import FitResult
-
-_OF_NUMBERS = ("numeric", "count")  # kinds of response that hold no labels
 
 
 class AbstractPrivateRegressor(BaseEstimator, ABC):
@@ -240,7 +239,7 @@ class AbstractPrivateRegressor(BaseEstimator, ABC):
         response = one_dimensional(y)
         if len(response) != len(X):
             raise SchemaError(UNEQUAL)
-        if model.target_kind in _OF_NUMBERS:
+        if model.target_kind in OF_NUMBERS:
             refuse_text(single_column("y", y))
         names = list(getattr(self, "feature_names_in_", [f"x{k}" for k in range(self.n_features_in_)]))
         encoder = self._unit_encoder(names, model, classes)
@@ -285,7 +284,7 @@ class AbstractPrivateRegressor(BaseEstimator, ABC):
         elif store.names is None:
             raise InvalidArgument("schema is needed to fit a file: it says what the columns are")
         else:
-            if model.target_kind in _OF_NUMBERS:
+            if model.target_kind in OF_NUMBERS:
                 refuse_text(none_of(y))
             encoder = self._unit_encoder(store.names, model, classes)
         self._set_features(encoder, named=schema is not None or store.named)

@@ -12,7 +12,7 @@ from sklearn.exceptions import DataConversionWarning
 from sklearn.utils.validation import column_or_1d
 
 from privfit._silent import silence
-from privfit.data.columns import ColumnValues, holds_text, quietly
+from privfit.data.columns import ColumnValues, quietly
 from privfit.data.declarations import Level
 from privfit.data.encode import SchemaEncoder
 from privfit.data.schema import Schema
@@ -41,15 +41,6 @@ def one_dimensional(y: Any) -> NDArray[Any]:
         message = "A column-vector y was passed when a 1d array was expected; y.ravel() is one"
         warnings.warn(message, DataConversionWarning, stacklevel=2)
     return response
-
-
-def refuse_text(response: ColumnValues) -> None:
-    """Raise for a response whose type is text, by that alone: cells of Python objects are not looked at.
-
-    The message does not say the type, as that of NumPy has the length of the longest cell in it.
-    """
-    if holds_text(response):
-        raise SchemaError("y is of a type that holds text; convert it to numbers, or declare it in a schema")
 
 
 def none_of(collection: Any) -> ColumnValues:

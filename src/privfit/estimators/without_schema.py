@@ -3,7 +3,6 @@
 import os
 from typing import Any
 
-import narwhals.stable.v2 as nw
 import numpy as np
 import pandas as pd
 import pyarrow as pa
@@ -14,12 +13,11 @@ from sklearn.utils.validation import check_array, validate_data
 from privfit._checks import FloatArray
 from privfit._silent import silence
 from privfit.data.cache import RowCache
-from privfit.data.columns import is_text, quietly, unmasked
+from privfit.data.columns import quietly, unmasked
+from privfit.data.number_types import UNREADABLE, refuse_text_columns
 from privfit.data.stream import RowStream
 from privfit.data.tables import refuse_repeated_names, whole_table
 from privfit.errors import InvalidArgument, SchemaError
-
-UNREADABLE = "X must hold numbers; declare text columns in a schema"
 
 _DECLARED = {
     "norm_bound": "as row_norm in the schema bounds its rows",
@@ -27,11 +25,6 @@ _DECLARED = {
     "classes": "as the declared levels of the response are the classes",
 }
 """Arguments of fits without a schema, and why they are not those of others."""
-
-_OTHER_TYPES = (
-    *(nw.String, nw.Binary, nw.Categorical, nw.Enum),
-    *(nw.Datetime, nw.Date, nw.Duration, nw.Time),
-)
 
 _QUOTE_NOTHING = (
     "Found array with",
@@ -73,7 +66,8 @@ def numbers_of(estimator: BaseEstimator, X: Any, *, fewest: int = 1, reset: bool
     Nor one that says how many rows there are, where none are asked for. Names of columns are public, and
     it may warn of them.
     """
-    given, X = X, missing_as_nan(unmasked(X))
+    given = whole_table(X)
+    X = missing_as_nan(unmasked(given))
     shape = getattr(X, "shape", None) or np.shape(quietly(lambda: np.asarray(X), UNREADABLE))
     if len(shape) != 2:
         raise SchemaError(
@@ -101,40 +95,24 @@ def refuse_complex(argument: str, values: Any) -> None:
         raise ValueError(f"Complex data not supported: {argument} must hold real numbers")
 
 
-def refuse_text_columns(X: Any) -> None:
-    """Raise for an array or a frame with a column of text, bytes, categories or times, by the types alone.
-
-    Whether all cells of it spell numbers would depend on each of them. Columns of Python objects are not
-    looked at: what they hold is no public fact.
-
-    Raises
-    ------
-    SchemaError
-        If there is one.
-    """
-    if getattr(getattr(X, "dtype", None), "kind", "") in ("U", "S", "T", "M", "m"):
-        raise SchemaError(UNREADABLE)
-    frame = X.set_axis(range(X.shape[1]), axis=1) if isinstance(X, pd.DataFrame) else whole_table(X)
-    frame = quietly(lambda: nw.from_native(frame, eager_only=True, pass_through=True), UNREADABLE)
-    if isinstance(frame, nw.DataFrame) and any(_is_text(column) for column in frame.head(0).iter_columns()):
-        raise SchemaError(UNREADABLE)
-
-
 def missing_as_nan(X: Any) -> Any:
     """Return X with NaN in place of whatever is missing among Python objects and decimals.
 
-    Anything else as it is: scikit-learn takes None for missing, and fails on what else pandas does.
+    Columns that are sparse are written out. Anything else as it is: scikit-learn takes None for missing, and
+    fails on what else pandas does, and on sparse columns by what they are filled with.
     """
     if isinstance(X, pd.DataFrame):
-        places = [k for k, kind in enumerate(X.dtypes) if kind == np.dtype(object) or _is_decimal(kind)]
-        filled = X.copy(deep=False) if places else X
-        for k in places:
-            filled.isetitem(k, _filled(X.iloc[:, k].to_numpy(dtype=object)))
+        filled = X.copy(deep=False)
+        for k, kind in enumerate(X.dtypes):
+            if kind == np.dtype(object) or _is_decimal(kind):
+                filled.isetitem(k, _filled(X.iloc[:, k].to_numpy(dtype=object)))
+            elif isinstance(kind, pd.SparseDtype):
+                filled.isetitem(k, X.iloc[:, k].to_numpy())
         return filled
     if isinstance(X, list | tuple):
         cells = quietly(lambda: np.asarray(X), UNREADABLE)
         return X if cells.dtype != object else _filled(cells)
-    return _filled(X) if isinstance(X, np.ndarray) and X.dtype == object else whole_table(X)
+    return _filled(X) if isinstance(X, np.ndarray) and X.dtype == object else X
 
 
 def _is_decimal(kind: Any) -> bool:
@@ -145,16 +123,3 @@ def _filled(cells: NDArray[Any]) -> NDArray[Any]:
     filled = cells.copy()
     filled[quietly(lambda: pd.isna(cells), UNREADABLE)] = np.nan
     return filled
-
-
-def _is_text(column: Any) -> bool:
-    """Return whether a column is of text, bytes, categories or times.
-
-    narwhals takes Python objects for text if none is, and does not know some types of Arrow.
-    """
-    native = column.to_native()
-    dtype = getattr(native, "dtype", None)
-    kind = native.type if isinstance(native, pa.ChunkedArray) else getattr(dtype, "pyarrow_dtype", None)
-    if kind is not None and (is_text(kind) or isinstance(kind, pa.BaseExtensionType)):
-        return True
-    return dtype != np.dtype(object) and isinstance(column.dtype, _OTHER_TYPES)
