@@ -2,9 +2,9 @@
 
 import numpy as np
 import pytest
+from stored import assert_alike, cached, on_cluster, rows_of
 from wards import SCHEMA, frame
 
-import privfit as pf
 from privfit.data.encode import SchemaEncoder
 from privfit.data.source import ArraySource
 from privfit.data.tables import open_table
@@ -29,33 +29,6 @@ def in_memory(data):
     return ArraySource(ENCODER.encode_coded(rows), y, norm_bound=BOUND, offset=offset)
 
 
-def cached(data, folder):
-    data.to_parquet(folder / "rows.parquet", row_group_size=1_111)
-    return pf.RowCache(folder / "rows.parquet", storage="float64")
-
-
-def on_cluster(data, folder):
-    del folder
-    dd = pytest.importorskip("dask.dataframe")
-    from privfit.data.dask_tables import DaskTable
-
-    return DaskTable(dd.from_pandas(data, npartitions=6))
-
-
-def rows_of(source):
-    blocks = [block for block in source.blocks() if block.y.size]
-    return {name: np.concatenate([getattr(block, name) for block in blocks]) for name in NAMES}
-
-
-def assert_alike(found, expected):
-    """Compare rows; those of weight 0 may hold anything."""
-    left, right = rows_of(found), rows_of(expected)
-    counts = right["weight"] > 0.0
-    np.testing.assert_array_equal(left["weight"] > 0.0, counts)
-    for name in NAMES:
-        np.testing.assert_allclose(left[name][counts], right[name][counts], rtol=1e-13)
-
-
 def test_of_an_encoder_columns_that_are_read_are_those_it_needs_and_exposures():
     assert ENCODER.needed == ("ward", "sex", "gain")
     assert ENCODER.read == ("age", "ward", "sex", "gain")
@@ -71,16 +44,18 @@ def test_exposures_are_held_and_sampled_as_in_memory(kept, part, tmp_path, in_or
     data = table()
     store = kept(data, tmp_path)
     whole = store.rows(ENCODER, norm_bound=BOUND).source(norm_bound=BOUND), in_memory(data)
-    assert_alike(*whole)
+    assert_alike(*whole, names=NAMES)
     coins = np.random.default_rng(4).random(len(data)) < part
     basis = np.diag(np.arange(1.0, 1.0 + len(ENCODER.design.columns)))
     for rows in whole:
         rows.reweighted(basis, norm_bound=1.1, amplification=30.0)
     held = [rows.exposed(-0.7, np.log(40.0)) for rows in whole]
-    assert_alike(*held)
-    assert np.max(rows_of(held[1])["offset"]) == pytest.approx(np.log(40.0) - 0.7)
+    assert_alike(*held, names=NAMES)
+    assert np.max(rows_of(held[1], NAMES)["offset"]) == pytest.approx(np.log(40.0) - 0.7)
     some = [rows.sampled(in_order(coins), part) for rows in held]
     assert some[0].n_rows == coins.sum()
-    assert_alike(*some)
-    assert_alike(*(rows.reweighted(2.0 * basis, norm_bound=1.1, amplification=30.0) for rows in some))
-    assert_alike(*whole)
+    assert_alike(*some, names=NAMES)
+    assert_alike(
+        *(rows.reweighted(2.0 * basis, norm_bound=1.1, amplification=30.0) for rows in some), names=NAMES
+    )
+    assert_alike(*whole, names=NAMES)

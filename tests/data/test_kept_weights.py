@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from stored import assert_alike, cached, on_cluster, rows_of
 from wards import BOUND, ENCODER, frame
 
 import privfit as pf
@@ -28,33 +29,6 @@ def in_memory(data):
     return ArraySource(x, y, norm_bound=BOUND, shares=RULE.read(rows))
 
 
-def cached(data, folder):
-    data.to_parquet(folder / "rows.parquet", row_group_size=1_111)
-    return pf.RowCache(folder / "rows.parquet", storage="float64")
-
-
-def on_cluster(data, folder):
-    del folder
-    dd = pytest.importorskip("dask.dataframe")
-    from privfit.data.dask_tables import DaskTable
-
-    return DaskTable(dd.from_pandas(data, npartitions=6))
-
-
-def rows_of(source):
-    blocks = [block for block in source.blocks() if block.y.size]
-    return {name: np.concatenate([getattr(block, name) for block in blocks]) for name in NAMES}
-
-
-def assert_alike(found, expected):
-    """Compare rows; those of weight 0 may hold anything."""
-    left, right = rows_of(found), rows_of(expected)
-    counts = right["weight"] > 0.0
-    np.testing.assert_array_equal(left["weight"] > 0.0, counts)
-    for name in NAMES:
-        np.testing.assert_allclose(left[name][counts], right[name][counts], rtol=1e-13)
-
-
 @pytest.mark.parametrize("kept", [cached, on_cluster])
 def test_weights_are_kept_as_in_memory(kept, tmp_path):
     data = table()
@@ -62,15 +36,15 @@ def test_weights_are_kept_as_in_memory(kept, tmp_path):
     stored = store.rows(ENCODER, norm_bound=BOUND, shares=RULE).source(norm_bound=BOUND)
     whole = in_memory(data)
     assert (stored.unit, stored.n_units) == (None, len(data))
-    assert_alike(stored, whole)
-    known = rows_of(whole)
+    assert_alike(stored, whole, names=NAMES)
+    known = rows_of(whole, NAMES)
     assert (known["weight"] == 0.0).sum() > 4
     assert known["share"].max() <= 1.0
     assert np.ptp(known["share"]) > 0.9
     basis = np.diag(np.arange(1.0, 1.0 + len(ENCODER.design.columns)))
     turned = [rows.reweighted(basis, norm_bound=1.1, amplification=30.0) for rows in (stored, whole)]
-    assert_alike(*turned)
-    rows = rows_of(turned[1])
+    assert_alike(*turned, names=NAMES)
+    rows = rows_of(turned[1], NAMES)
     weight, part = rows["weight"], rows["influence"] * rows["share"]
     np.testing.assert_array_equal(weight, np.where(part < np.finfo(float).tiny, 0.0, part))
     indices = np.array([7, len(data) - 1, 4, 9_000])

@@ -13,6 +13,8 @@ import privfit as pf
 from privfit.solvers import OutputPerturbation
 from tests.small_sample import hc1
 
+from .kept import KEPT, cached
+
 N = 4_000
 SCHEMA = pf.Schema(
     {
@@ -294,19 +296,10 @@ def awkward(table):
     return table
 
 
-def cached(table, place, **options):
-    table.to_parquet(place / "rows.parquet", row_group_size=1_111)
-    return pf.RowCache(place / "rows.parquet", **options)
+STORES = KEPT | {"short partitions": lambda table, _: dd.from_pandas(table, npartitions=400)}
 
 
-KEPT = {
-    "cache": lambda table, folder: cached(table, folder, storage="float64"),
-    "cluster": lambda table, _: dd.from_pandas(table, npartitions=5),
-    "short partitions": lambda table, _: dd.from_pandas(table, npartitions=400),
-}
-
-
-@pytest.mark.parametrize("where", KEPT)
+@pytest.mark.parametrize("where", STORES)
 @pytest.mark.parametrize(
     ("formula", "options"),
     [
@@ -324,7 +317,7 @@ def test_a_cache_and_a_cluster_keep_exposures(table, formula, options, where, tm
     if options.get("solver") != "non-private":
         common |= {"epsilon": 5.0, "random_state": 1}
     whole = pf.poisson(formula, rows, **common)
-    kept = pf.poisson(formula, KEPT[where](rows, tmp_path), **common)
+    kept = pf.poisson(formula, STORES[where](rows, tmp_path), **common)
     assert kept.plan == whole.plan
     np.testing.assert_allclose(kept.estimate, whole.estimate, rtol=1e-8, atol=1e-8)
     if options.get("inference", True):

@@ -7,6 +7,8 @@ import pytest
 
 import privfit as pf
 
+from .kept import KEPT, cached
+
 SCHEMA = pf.Schema(
     {
         "y": {"type": "numeric", "lower": -6, "upper": 6},
@@ -39,17 +41,6 @@ def table():
     )
     data.loc[:4, "w"] = [np.nan, 0.0, -1.0, 1e6, 1e-9]
     return data
-
-
-def cached(table, place, **options):
-    table.to_parquet(place / "rows.parquet", row_group_size=1_111)
-    return pf.RowCache(place / "rows.parquet", **options)
-
-
-KEPT = {
-    "cache": lambda table, folder: cached(table, folder, storage="float64"),
-    "cluster": lambda table, _: dd.from_pandas(table, npartitions=5),
-}
 
 
 @pytest.mark.parametrize("where", KEPT)
