@@ -38,6 +38,26 @@ def test_files_behind_a_link_in_the_data_are_looked_at(tmp_path):
     assert len(kept(folder)) == 3
 
 
+@pytest.mark.parametrize("named", [True, False])
+def test_a_file_that_changes_while_it_is_read_is_refused(named, tmp_path, monkeypatch):
+    path, folder = tmp_path / "rows.csv", tmp_path / "kept" if named else None
+    frame(3_000).to_csv(path, index=False)
+    read = cache_module.read_batches
+
+    def disturbed(*arguments):
+        for batch in read(*arguments):
+            os.utime(path, ns=(1, 1))
+            yield batch
+
+    monkeypatch.setattr(cache_module, "read_batches", disturbed)
+    with pytest.raises(SchemaError, match="changed while it was read"):
+        rows(path, folder)
+    monkeypatch.undo()
+    if named:
+        assert list(folder.iterdir()) == []
+    assert rows(path, folder).n_rows == 3_000
+
+
 def test_the_name_of_a_link_counts_as_it_may_be_a_cell(tmp_path):
     data, folder = tmp_path / "data", tmp_path / "kept"
     data.mkdir()

@@ -26,7 +26,7 @@ from privfit.data.shares import ALIKE, RowShares, ShareRule
 from privfit.data.source import ArraySource
 from privfit.data.stores import AbstractRowStore, AbstractStoredRows
 from privfit.data.tables import Table
-from privfit.errors import InvalidArgument
+from privfit.errors import InvalidArgument, SchemaError
 
 _ENCODING = 8
 """Version of the files and of what encoders make of cells. Raise it whenever either changes."""
@@ -119,7 +119,7 @@ class RowCache(AbstractRowStore):
         Raises
         ------
         SchemaError
-            If the file cannot be read or encoded, or the folder cannot be written.
+            If the file cannot be read or encoded, or changes meanwhile, or the folder cannot be written.
         """
         del storage
         key = self._key(encoder, norm_bound, weighting, shares)
@@ -129,6 +129,10 @@ class RowCache(AbstractRowStore):
             if not verified(place):
                 with drafted(place) as draft:
                     self._write(draft, encoder, norm_bound, weighting, shares)
+                    if self._key(encoder, norm_bound, weighting, shares) != key:
+                        raise SchemaError(
+                            f"data file {str(self._path)!r} changed while it was read; run again"
+                        )
             room = OnDisk(self._folder)
             return in_folder(lambda: CachedRows.mapped(place, norm_bound, room, shares))
         finally:
