@@ -1341,8 +1341,8 @@ def planner_census() -> str:
 
 
 ONE_PASS = {
-    ("AdaGrad-norm", "tight"): "AdaGrad-norm (default)",
-    ("subgradient", "tight"): "subgradient, default step",
+    ("AdaGrad-norm", "tight"): "AdaGrad-norm",
+    ("subgradient", "tight"): "subgradient (default)",
     ("FTRL", "tight"): "follow the regularised leader",
     ("optimistic", "tight"): "optimistic",
     ("mirror descent", "tight"): "mirror descent",
