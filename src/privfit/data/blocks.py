@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from privfit._checks import FloatArray, IntArray
 from privfit.data.coded import CodedMatrix
-from privfit.data.predictors import predictors
+from privfit.data.predictors import predictors, predictors_at
 
 Parts: TypeAlias = tuple[FloatArray, FloatArray] | None
 
@@ -64,7 +64,7 @@ class AbstractBlock(ABC):
         array of shape (3, m)
         """
         with np.errstate(over="ignore", invalid="ignore"):
-            found = np.array([predictors(self.x, point) for point in points.T])
+            found = predictors_at(self.x, points.T)
             if self.offset is not None:
                 found[:2] += self.offset
         return found

@@ -8,7 +8,7 @@ import tempfile
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import final
+from typing import TypeAlias, final
 
 import numpy as np
 
@@ -30,6 +30,9 @@ from privfit.errors import InvalidArgument, SchemaError
 
 _ENCODING = 8
 """Version of the files and of what encoders make of cells. Raise it whenever either changes."""
+
+_Version: TypeAlias = tuple[str, str, int, int, int]
+"""Names of a file, as it is read and behind links, its inode, size and time of change."""
 
 _SIZES = BatchSizes(rows=1 << 15, text_bytes=1 << 22)
 
@@ -122,14 +125,15 @@ class RowCache(AbstractRowStore):
             If the file cannot be read or encoded, or changes meanwhile, or the folder cannot be written.
         """
         del storage
-        key = self._key(encoder, norm_bound, weighting, shares)
+        versions = self._versions()
+        key = self._key(versions, encoder, norm_bound, weighting, shares)
         folder = self._folder or Path(in_folder(lambda: tempfile.mkdtemp(prefix="privfit-")))
         try:
             place = folder / f"{key}.rows"
             if not verified(place):
                 with drafted(place) as draft:
                     self._write(draft, encoder, norm_bound, weighting, shares)
-                    if self._key(encoder, norm_bound, weighting, shares) != key:
+                    if self._versions() != versions:
                         raise SchemaError(
                             f"data file {str(self._path)!r} changed while it was read; run again"
                         )
@@ -139,16 +143,25 @@ class RowCache(AbstractRowStore):
             if self._folder is None:
                 shutil.rmtree(folder, ignore_errors=True)
 
+    def _versions(self) -> list[_Version]:
+        """Return the states of the files that are read."""
+        file = existing(self._path)
+        return guarded(repr(str(file)), form_of(file), lambda: _versions(file))
+
     def _key(
-        self, encoder: AbstractEncoder, norm_bound: float, weighting: Weighting, shares: ShareRule
+        self,
+        versions: list[_Version],
+        encoder: AbstractEncoder,
+        norm_bound: float,
+        weighting: Weighting,
+        shares: ShareRule,
     ) -> str:
         """Return what names the encoded rows: everything that they are a function of."""
-        file, shown = existing(self._path), repr(str(self._path))
         described = (
             [_ENCODING, self._storage, norm_bound.hex(), weighting.__name__, encoder.identity, encoder.read],
             asdict(self._text),
             shares.identity,
-            guarded(shown, form_of(file), lambda: _versions(file)),
+            versions,
         )
         return hashlib.sha256(json.dumps(described).encode()).hexdigest()[:32]
 
@@ -161,7 +174,7 @@ class RowCache(AbstractRowStore):
         shares: ShareRule,
     ) -> None:
         n_rows, layout = 0, encoder.layout
-        for table in self._tables((*shares.columns, *encoder.read)):
+        for table in self._tables(shares.beside(encoder.read)):
             with np.errstate(all="ignore"):  # a warning would depend on cells
                 known, (y, offset) = shares.shares_of(table), encoder.encode_response(table)
                 x = encoder.encode_coded(table, self._storage)
@@ -198,7 +211,7 @@ class RowCache(AbstractRowStore):
                 yield Table.from_arrow(batch)
 
 
-def _versions(path: Path) -> list[tuple[str, str, int, int, int]]:
+def _versions(path: Path) -> list[_Version]:
     """Return what changes with the files that are read: names as read and behind links, and their states."""
     names = sorted(parquet_files(path)) if path.is_dir() else [path]
     stats = [(os.path.relpath(name, path.parent), str(name.resolve()), name.stat()) for name in names]

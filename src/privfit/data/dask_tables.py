@@ -126,7 +126,7 @@ class DaskTable(AbstractRowStore):
         UnexpectedError
             If Dask cannot compute a partition.
         """
-        read = (*shares.columns, *encoder.read)
+        read = shares.beside(encoder.read)
         names = read if self._response is None else read[:-1]
         data = self._data
         if self._named:

@@ -137,10 +137,10 @@ def _with_long(
     codes: CodeArray, long: NDArray[np.bool_], values: Cells, levels: Sequence[Level]
 ) -> CodeArray:
     """Return the codes, those of long cells by what they spell to the last digit."""
-    if not long.any():
+    places = {_exact(levels[k]): k for k in reversed(_places_of_long(_spelled_levels(levels)))}
+    if not places or not long.any():  # a long cell is equal to no level that is not
         return codes
     cells = values[long] if isinstance(values, np.ndarray) else values.filter(pa.array(long))
-    places = {_exact(levels[k]): k for k in reversed(_places_of_long(_spelled_levels(levels)))}
 
     def read(some: Cells) -> CodeArray:
         return np.array([places.get(_exact(cell), UNKNOWN) for cell in some.tolist()], dtype=np.int32)

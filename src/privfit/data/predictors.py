@@ -10,6 +10,7 @@ table and for several threads. Only sums, and changes of coordinates before sums
 rounding sensitivities include.
 """
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -85,6 +86,11 @@ def _fill(x: Any, constant: int, theta: Any, out: Any) -> None:
         predict_rows(x, first, rows, start, factors, steps, at, line, spare)
         for i in range(rows):
             out[first + i] = steps[i]
+
+
+def predictors_at(x: Matrix, points: Sequence[FloatArray] | FloatArray) -> FloatArray:
+    """Return `predictors` at each of these points, shape (m, n)."""
+    return np.array([predictors(x, point) for point in points])
 
 
 def predictors(x: Matrix, theta: FloatArray) -> FloatArray:

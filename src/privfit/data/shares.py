@@ -106,6 +106,10 @@ class ShareRule:
             if name is not None
         )
 
+    def beside(self, columns: tuple[str, ...]) -> tuple[str, ...]:
+        """Return the names of the raw columns that a fit reads which reads these for its rows."""
+        return (*self.columns, *columns)
+
     def shares_of(self, table: Table) -> "RowShares | None":
         """Return what a table says about shares; None if all rows count alike.
 

@@ -102,7 +102,7 @@ class OpenedRows:
 
 def columns_read(encoder: AbstractEncoder, options: FitOptions) -> tuple[str, ...]:
     """Return the names of the raw columns that a fit reads, the response last."""
-    return (*options.shares.columns, *encoder.read)
+    return options.shares.beside(encoder.read)
 
 
 def rows_of(data: object, encoder: AbstractEncoder, options: FitOptions, text: TextForm) -> RawRows:
@@ -172,7 +172,7 @@ def _shares(table: Table | RowStream | AbstractStoredRows, options: FitOptions) 
     if table.n_rows > MOST_ROWS:
         raise InvalidArgument(f"data must have at most {MOST_ROWS} rows")
     with np.errstate(all="ignore"):  # a warning would depend on cells
-        return options.shares.read(table)
+        return options.shares.shares_of(table)
 
 
 def _storage(problem: Problem, options: FitOptions) -> Storage:

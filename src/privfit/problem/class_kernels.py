@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from privfit._checks import FloatArray
 from privfit.data.blocks import Block, BlockKernel, RowTerms
 from privfit.data.clamp import SMALLEST_NORMAL
-from privfit.data.predictors import predictors
+from privfit.data.predictors import predictors_at
 from privfit.data.reduction import GROUP_ROWS, chunk_rows
 from privfit.losses.multinomial import ROUNDING, Multinomial, class_reach
 from privfit.problem.value_kernels import Segment
@@ -121,9 +121,9 @@ def secant_kernel(loss: Multinomial, segment: Segment) -> BlockKernel:
     def kernel(block: Block, out: FloatArray) -> None:
         for chunk, rows in enumerate(chunk_rows(0, out.shape[0])):
             x, codes = block.x[rows], _codes(loss, block.y[rows])
-            limit = loss.constants.slope * np.linalg.norm(_predictors(x, along), axis=0)
+            limit = loss.constants.slope * np.linalg.norm(predictors_at(x, along), axis=0)
             with np.errstate(all="ignore"):
-                before, after = (loss.values(codes, _predictors(x, point)) for point in (first, second))
+                before, after = (loss.values(codes, predictors_at(x, point)) for point in (first, second))
                 secants = np.clip((after - before) / segment.length, -limit, limit)
             out[chunk, 0] += float(block.weight[rows] @ np.where(np.isnan(secants), 0.0, secants))
 
@@ -151,7 +151,7 @@ def _scores(loss: Multinomial, chances: FloatArray, y: FloatArray, weight: Float
 def _chances(loss: Multinomial, points: FloatArray, x: FloatArray) -> FloatArray:
     """Return the classes' probabilities, shape (K, n), held to at least 0 and a sum of at most 1."""
     with np.errstate(all="ignore"):
-        chances = loss.chances(_predictors(x, points))
+        chances = loss.chances(predictors_at(x, points))
         np.copyto(chances, 0.0, where=np.isnan(chances))
     np.clip(chances, 0.0, 1.0, out=chances)
     chances /= np.maximum(chances.sum(axis=0), 1.0)
@@ -171,11 +171,6 @@ def _grouped_product(scores: FloatArray, x: FloatArray) -> FloatArray:
         groups = scores[:, :whole].reshape(m, -1, GROUP_ROWS).transpose(1, 0, 2)
         total += (np.ascontiguousarray(groups) @ x[:whole].reshape(-1, GROUP_ROWS, x.shape[1])).sum(axis=0)
     return total
-
-
-def _predictors(x: FloatArray, points: FloatArray) -> FloatArray:
-    """Return the linear predictors at ``points`` (m, p), shape (m, n)."""
-    return np.array([predictors(x, point) for point in points])
 
 
 def _turned(x: FloatArray, basis: FloatArray | None) -> FloatArray:

@@ -9,7 +9,7 @@ from numba import int64, njit, void
 from privfit._checks import FloatArray
 from privfit.data.caps import SlopeBounds
 from privfit.data.coded import Matrix
-from privfit.data.predictors import predictors
+from privfit.data.predictors import predictors_at
 from privfit.data.row_types import VECTOR
 from privfit.errors import PlanViolation
 from privfit.losses.base import AbstractLoss
@@ -84,7 +84,7 @@ class Reach:
         """Return it for each row, shape (n,), whose predictor has a known part (n,), or none."""
         points = self.steep.at.reshape(self.loss.n_outputs, -1)
         with np.errstate(over="ignore", invalid="ignore"):
-            eta = np.array([predictors(x, point) for point in points])
+            eta = predictors_at(x, points)
             if offset is not None:
                 eta += offset
         return steepest(self.loss, eta, self.steep.slack)

@@ -108,9 +108,9 @@ def _draw_intervals(axes: "Axes", place: IntArray, estimate: FloatArray, known: 
     ):
         ends = middle + part * (lower - middle), middle + part * (upper - middle)
         axes.hlines(place[finite], *ends, color=color, linewidth=width, label=label)
-    ends = [*known.lower[finite], *known.upper[finite], *estimate]
+    drawn = [*known.lower[finite], *known.upper[finite], *estimate]
     for k in np.flatnonzero(~finite):
-        left = estimate[k] > 0.5 * (min(ends) + max(ends))  # or it would make the axes narrow
+        left = estimate[k] > 0.5 * (min(drawn) + max(drawn))  # or it would make the axes narrow
         axes.annotate(
             "no finite interval",
             (estimate[k], k),

@@ -344,21 +344,20 @@ class _Descent:
 
     def _sized(self, turn: FloatArray, about: FloatArray) -> View:
         """Look at the norms of the rows ``turn' z`` and return coordinates along them, in a unit to suit."""
-        usual = 0.5 * math.sqrt(View(self.model, turn).dimension)
+        even = View(self.model, turn)
+        usual = 0.5 * math.sqrt(even.dimension)
         self.oracle.change_basis(View.within(self.model, turn, usual).problem)
         norms = self.oracle.release("norms", np.array(self.problem.start))
-        limit, whole = self._limits(turn, about, norms, usual)
+        limit, whole = self._limits(even, about, norms, usual)
         full = 0.5 * limit / usual if limit < whole else math.inf
         return replace(View.within(self.model, turn, limit), full=full)
 
-    def _limits(
-        self, turn: FloatArray, about: FloatArray, norms: Release, usual: float
-    ) -> tuple[float, float]:
-        """Return the norm beyond which rows ``turn' z`` are weighted down, and one that none is beyond."""
-        dimension = View(self.model, turn).dimension
+    def _limits(self, even: View, about: FloatArray, norms: Release, usual: float) -> tuple[float, float]:
+        """Return the norm beyond which rows of a view are weighted down, and one that none is beyond."""
+        dimension = even.dimension
         longest, (far, share) = usual * longest_norm(norms), outliers(norms)
         hidden = usual * longest_hidden(norms, self.problem.n_rows)
-        unseen = min(_ROOM_FOR_UNSEEN * longest, hidden, View(self.model, turn).possible)
+        unseen = min(_ROOM_FOR_UNSEEN * longest, hidden, even.possible)
         room, least = room_for(usual * far, share, dimension), math.sqrt(SMALLEST_SPREAD * dimension)
         whole = whole_norm(self.problem, least, longest=longest, unseen=unseen, room=room)
         if self.solver.spread is not None:
