@@ -248,7 +248,7 @@ def test_a_cache_within_the_data_is_refused(tmp_path, inside):
 EXPOSED = SchemaEncoder(
     SCHEMA.with_roles(exposure="age"), target="gain", target_kind="count", columns=["age", "ward"]
 )
-WEIGHED = ShareRule(weights=("age", NumericColumn(0.0, 100.0, weight=True)))
+WEIGHED = ShareRule("sex", weights=("age", NumericColumn(0.0, 100.0, weight=True)))
 """By which every file of a cache holds something."""
 
 

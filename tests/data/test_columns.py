@@ -19,10 +19,10 @@ from privfit.data.columns import (
     encode_numeric,
     spelled_number,
 )
+from privfit.data.identifiers import unit_codes
 from privfit.data.levels import MISSING, UNKNOWN, encode_categorical, level_codes
 from privfit.data.objects import text_of_bytes
 from privfit.data.schema import CategoricalColumn, NumericColumn
-from privfit.data.shares import unit_codes
 from privfit.errors import SchemaError
 
 NAN = math.nan

@@ -28,10 +28,8 @@ from privfit.data.source import ArraySource
 from privfit.data.tables import open_table
 from privfit.data.unit_scale import UnitScaleEncoder
 from privfit.errors import (
-    Incompatible,
     InvalidArgument,
     LabelError,
-    PrivfitError,
     SchemaError,
     UnexpectedError,
 )
@@ -850,8 +848,6 @@ def test_arguments_that_do_not_go_together():
         (lambda: pf.LinearRegression().fit(x, y.astype(str)), SchemaError, "holds text"),
         (lambda: pf.ols("gain ~ age", data.age, schema=SCHEMA), InvalidArgument, "Dask Series"),
         (lambda: pf.ols("gain ~ age", x, schema=SCHEMA), SchemaError, "is not in the data"),
-        (lambda: pf.ols("gain ~ age", data, schema=SCHEMA, unit="ward"), Incompatible, "cluster"),
-        (lambda: source_of(data).unit_sums(None, 1), PrivfitError, "unit"),
     ]:
         with pytest.raises(kind, match=said):
             fails()

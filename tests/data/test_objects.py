@@ -17,8 +17,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from privfit.data.columns import as_number, as_text
+from privfit.data.identifiers import NOBODY, unit_codes
 from privfit.data.levels import level_codes
-from privfit.data.shares import NOBODY, unit_codes
 
 
 class Sex(enum.StrEnum):

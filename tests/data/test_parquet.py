@@ -20,10 +20,10 @@ from privfit.data.check import check_table
 from privfit.data.columns import as_number, as_text
 from privfit.data.csv_text import TextForm
 from privfit.data.encode import SchemaEncoder
+from privfit.data.identifiers import unit_codes
 from privfit.data.levels import MISSING, UNKNOWN, level_codes
 from privfit.data.objects import text_of_bytes
 from privfit.data.schema import Schema
-from privfit.data.shares import unit_codes
 from privfit.data.tables import Table, open_table
 from privfit.errors import SchemaError
 

@@ -11,8 +11,9 @@ import pyarrow as pa
 import pytest
 
 from privfit.data.declarations import NumericColumn
+from privfit.data.identifiers import NOBODY, unit_codes, unit_keys
 from privfit.data.schema import Schema
-from privfit.data.shares import NOBODY, RowShares, ShareRule, unit_codes
+from privfit.data.shares import RowShares, ShareRule
 from privfit.data.source import ArraySource
 from privfit.data.tables import Table, open_table
 from privfit.errors import InvalidArgument, SchemaError
@@ -54,6 +55,19 @@ def test_missing_identifiers_belong_to_nobody(values):
     codes, count = unit_codes(values)
     np.testing.assert_array_equal(codes, [0, NOBODY, NOBODY, NOBODY, 0])
     assert count == 1
+
+
+@pytest.mark.parametrize("name", [*SAME, "missing"])
+def test_digests_tell_identifiers_apart_as_codes_do(name):
+    """Whatever else is in the column; those of nobody are 0."""
+    values = SAME.get(name, np.array(["a", "", "  ", None, "a", 7], dtype=object))
+    codes, _ = unit_codes(values)
+    keys = unit_keys(values)
+    assert keys.shape == (len(codes), 2)
+    np.testing.assert_array_equal((keys[:, None] == keys).all(axis=2), codes[:, None] == codes)
+    np.testing.assert_array_equal(~keys.any(axis=1), codes == NOBODY)
+    for k in range(len(codes)):
+        np.testing.assert_array_equal(unit_keys(values[k : k + 1]), keys[k : k + 1])
 
 
 def test_types_without_a_spelling_are_refused_without_a_cell():

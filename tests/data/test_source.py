@@ -10,11 +10,12 @@ import pytest
 
 from privfit.data import source as source_module
 from privfit.data.basis_norms import BasisNorms
-from privfit.data.blocks import Block
+from privfit.data.blocks import Block, UnitKernel
 from privfit.data.coded import CodedMatrix, Layout
 from privfit.data.declarations import NumericColumn
+from privfit.data.identifiers import NOBODY
 from privfit.data.reduction import CHUNK_ROWS, summation_error
-from privfit.data.shares import NOBODY, RowShares, ShareRule
+from privfit.data.shares import RowShares, ShareRule
 from privfit.data.source import ArraySource
 from privfit.errors import PlanViolation
 
@@ -89,8 +90,15 @@ def test_rows_beyond_the_bound_are_weighted_in_the_sum():
 def test_rows_of_nobody_are_in_the_sum_of_no_unit():
     shares = RowShares(ShareRule("id"), np.ones(7), np.array([0, NOBODY, 1, NOBODY, 1, 0, NOBODY]), 3)
     source = ArraySource(np.ones((7, 1)), np.zeros(7), norm_bound=1.0, shares=shares)
-    counts = source.unit_sums(lambda block: np.ones((len(block.y), 1)), 1)
-    np.testing.assert_array_equal(counts, [[2.0], [2.0], [0.0]])
+    counts = []
+    counted = UnitKernel(
+        lambda: lambda block: np.ones((len(block.y), 1)),
+        1,
+        10.0,
+        lambda: lambda block, out: counts.extend(block.x[:, 0]),
+    )
+    source.sum_units(counted, 1)
+    np.testing.assert_array_equal(counts, [2.0, 2.0, 0.0])
 
 
 def test_rounding_never_lets_a_row_count_more_than_its_share():

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 import privfit as pf
 from privfit.data.columns import as_text
+from privfit.data.identifiers import unit_codes
 from privfit.data.levels import level_codes
-from privfit.data.shares import unit_codes
 from privfit.errors import SchemaError
 
 PARIS = dt.timezone(dt.timedelta(hours=1))

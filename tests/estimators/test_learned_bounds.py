@@ -443,12 +443,6 @@ def test_a_stream_is_refused(table):
         pf.learn_bounds(stream, DRAFT)
 
 
-def test_persons_of_a_store_are_refused(table, tmp_path):
-    table.to_parquet(tmp_path / "rows.parquet")
-    with pytest.raises(pf.Incompatible, match="does not gather the rows of a unit"):
-        pf.learn_bounds(pf.RowCache(tmp_path / "rows.parquet"), DRAFT, unit="person")
-
-
 ALL_BOUNDED = {"height": DRAFT["height"], "sex": DRAFT["sex"]}
 WEIGHED = DRAFT | {"weight": NUM | {"lower": 0, "upper": 2}}
 

@@ -100,7 +100,7 @@ def test_scores_of_units_are_summed_on_their_own(rng):
     source = ArraySource(rng.normal(size=(9, 3)), np.zeros(9), norm_bound=1.5, shares=shares)
     problem = make_problem(Logistic(), n_rows=5, shares=ShareRule("id"))
     assert not share_rows(problem)
-    assert together(problem, np.zeros(3), source) == 1  # of Hessians; of units by `ArraySource.unit_sums`
+    assert together(problem, np.zeros(3), source) == 1  # of Hessians; of units by `ArraySource.sum_units`
 
 
 @pytest.mark.parametrize("at", [np.zeros(4), np.zeros(2), np.array([0.0, np.nan, 0.0])])

@@ -1,13 +1,17 @@
 """Brute force: no person, however many rows they have, moves any query by more than its sensitivity."""
 
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 import pytest
 
+from privfit.data import source as source_module
+from privfit.data.blocks import UnitKernel
 from privfit.data.declarations import NumericColumn
+from privfit.data.identifiers import NOBODY
 from privfit.data.reduction import CHUNK_ROWS
-from privfit.data.shares import NOBODY, RowShares, ShareRule
+from privfit.data.shares import RowShares, ShareRule
 from privfit.data.source import ArraySource
 from privfit.errors import PlanViolation
 from privfit.losses import Logistic, Multinomial, Squared
@@ -15,6 +19,7 @@ from privfit.privacy.allowance import Allowance
 from privfit.privacy.mechanisms import NoNoise, svec
 from privfit.privacy.relation import Relation
 from privfit.problem import totals
+from privfit.problem.kernels import second_moment_kernel
 from privfit.problem.oracle import Oracle
 from privfit.problem.plan import Plan
 from privfit.problem.rows import Rows
@@ -222,16 +227,20 @@ def test_scores_of_persons_are_held_to_the_bound_of_the_query(loss, score, rng, 
     assert np.linalg.norm(meat) == pytest.approx(problem.query("meat").bound, rel=1e-9)
 
 
-def test_sums_over_units_do_not_depend_on_order_or_chunks(rng):
+def test_sums_over_units_do_not_depend_on_order_or_chunks(rng, monkeypatch):
     n, units = 3 * CHUNK_ROWS + 17, 40
     codes = rng.integers(NOBODY, units, n)
     x = rng.normal(size=(n, 2))
     source = ArraySource(
         x, np.zeros(n), norm_bound=1e3, shares=RowShares(ShareRule("id"), np.ones(n), codes, units)
     )
-    sums = source.unit_sums(lambda block: block.x * block.weight[:, None], 2)
+    weighted = partial(second_moment_kernel, None)
+    kernel = UnitKernel(lambda: lambda block: block.x * block.weight[:, None], 2, 1e3, weighted)
     expected = np.array([x[codes == unit].mean(axis=0) for unit in range(units)])
-    np.testing.assert_allclose(sums, expected, atol=1e-12)
+    for together in (source_module._UNIT_NUMBERS, 2 * units - 2, 26, 2, 1):
+        monkeypatch.setattr(source_module, "_UNIT_NUMBERS", together)
+        moments = source.sum_units(kernel, 4).reshape(2, 2)
+        np.testing.assert_allclose(moments, expected.T @ expected, rtol=1e-12)
 
 
 class TestTheDoor:

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privfit._checks import FloatArray, IntArray
-from privfit.data.coded import CodedMatrix
+from privfit.data.coded import CodedMatrix, stacked_rows
 from privfit.data.predictors import predictors, predictors_at
 
 Parts: TypeAlias = tuple[FloatArray, FloatArray] | None
@@ -129,11 +129,7 @@ def stacked(blocks: Sequence[_Block]) -> _Block:
     def rows_of(values: Callable[[_Block], NDArray[Any]]) -> NDArray[Any]:
         return np.concatenate([values(block) for block in blocks])
 
-    if isinstance(first.x, CodedMatrix):
-        x = CodedMatrix(first.x.layout, rows_of(lambda b: b.x.numbers), rows_of(lambda b: b.x.codes))
-    else:
-        x = rows_of(lambda b: b.x)
-    parts = None
+    x, parts = stacked_rows([block.x for block in blocks]), None
     if first.parts is not None:
         parts = rows_of(lambda b: b.influence), rows_of(lambda b: b.share)
     caps = None if first.caps is None else rows_of(lambda b: b.caps_within(0.0))
@@ -151,6 +147,31 @@ BlockKernel = Callable[[Block, FloatArray], None]
 
 RowTerms = Callable[[Block], FloatArray]
 """``terms(block)`` returns the terms of the rows one by one, shape (m, size)."""
+
+
+@final
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class UnitKernel:
+    """A kernel over privacy units, each of which is the sum of the terms of its rows.
+
+    It can be pickled: what computes something is made anew in another process.
+
+    Parameters
+    ----------
+    terms : callable
+        ``terms()`` returns `RowTerms`.
+    size : int
+        Numbers of a term.
+    norm_bound : float
+        What the summed terms of a unit are held to, as rows are.
+    kernel : callable
+        ``kernel()`` returns a `BlockKernel`.
+    """
+
+    terms: Callable[[], RowTerms]
+    size: int
+    norm_bound: float
+    kernel: Callable[[], BlockKernel]
 
 
 @final

@@ -1,5 +1,6 @@
 """Files larger than memory: encoded once, block by block, into compact files that a fit maps."""
 
+import contextlib
 import hashlib
 import json
 import os
@@ -20,15 +21,16 @@ from privfit.data.coded import CodedMatrix, Layout, Storage
 from privfit.data.csv_text import TextForm
 from privfit.data.encode import AbstractEncoder
 from privfit.data.files import existing, form_of, guarded
+from privfit.data.gathering import GatheredUnits, UnitGathering
 from privfit.data.parquet import parquet_files
 from privfit.data.room import OnDisk
 from privfit.data.shares import ALIKE, RowShares, ShareRule
-from privfit.data.source import ArraySource
+from privfit.data.source import ArraySource, share_out
 from privfit.data.stores import AbstractRowStore, AbstractStoredRows
 from privfit.data.tables import Table
 from privfit.errors import InvalidArgument, SchemaError
 
-_ENCODING = 8
+_ENCODING = 9
 """Version of the files and of what encoders make of cells. Raise it whenever either changes."""
 
 _Version: TypeAlias = tuple[str, str, int, int, int]
@@ -173,30 +175,30 @@ class RowCache(AbstractRowStore):
         weighting: Weighting,
         shares: ShareRule,
     ) -> None:
-        n_rows, layout = 0, encoder.layout
-        for table in self._tables(shares.beside(encoder.read)):
-            with np.errstate(all="ignore"):  # a warning would depend on cells
-                known, (y, offset) = shares.shares_of(table), encoder.encode_response(table)
-                x = encoder.encode_coded(table, self._storage)
-            source = ArraySource(
-                x, y, norm_bound=norm_bound, weighting=weighting, shares=known, offset=offset
-            )
-            block = source.bounded
-            assert isinstance(block, CodedBlock)  # noqa: S101 -- as its rows are
-            layout, n_rows = block.x.layout, n_rows + block.y.size
-            beside = {} if block.parts is None else {"influence": block.influence, "share": block.share}
-            exposed = {} if block.offset is None else {"offset": block.offset}
-            draft.add(
-                numbers=block.x.numbers,
-                codes=block.x.codes,
-                y=block.y,
-                weight=block.weight,
-                **beside,
-                **exposed,
-            )
+        n_rows, layout, n_units = 0, encoder.layout, 0
+        with contextlib.ExitStack() as until:
+            units = None if shares.unit is None else until.enter_context(UnitGathering(shares, draft.folder))
+            for table in self._tables(shares.beside(encoder.read)):
+                with np.errstate(all="ignore"):  # a warning would depend on cells
+                    known = shares.shares_of(table) if units is None else None
+                    y, offset = encoder.encode_response(table)
+                    x = encoder.encode_coded(table, self._storage)
+                source = ArraySource(
+                    x, y, norm_bound=norm_bound, weighting=weighting, shares=known, offset=offset
+                )
+                block = source.bounded
+                assert isinstance(block, CodedBlock)  # noqa: S101 -- as its rows are
+                layout, n_rows = block.x.layout, n_rows + block.y.size
+                _add_rows(draft, block, counted=units is None)
+                if units is not None:
+                    units.add(table, block.weight > 0.0)
+            if units is not None:
+                n_units = _add_shares(draft, units.numbered())
         draft.finish(
             {
                 "n_rows": n_rows,
+                "n_units": n_rows if shares.unit is None else n_units,
+                "grouped": shares.unit is not None,
                 "layout": asdict(layout),
                 "storage": self._storage,
                 "shared": not shares.plain,
@@ -209,6 +211,31 @@ class RowCache(AbstractRowStore):
         for batch in read_batches(self._path, names, self._text, _SIZES):
             if batch.num_rows:
                 yield Table.from_arrow(batch)
+
+
+def _add_rows(draft: Draft, block: CodedBlock, *, counted: bool) -> None:
+    """Add rows to the files, and how much they count where that is known."""
+    parts = {"numbers": block.x.numbers, "codes": block.x.codes, "y": block.y}
+    if block.offset is not None:
+        parts["offset"] = block.offset
+    if not counted:
+        parts["influence"] = block.weight
+    elif block.parts is None:
+        parts["weight"] = block.weight
+    else:
+        parts |= {"weight": block.weight, "influence": block.influence, "share": block.share}
+    draft.add(**parts)
+
+
+def _add_shares(draft: Draft, units: GatheredUnits) -> int:
+    """Add how much the rows count that are in the files, and return the number of units."""
+    float_type, n_rows = np.dtype(np.float64), units.factor.size
+    influence = units.room.mapped(draft.written(Parts.INFLUENCE), float_type, 1, n_rows)[:, 0]
+    for rows, unit, share in units.shares():
+        weight = np.empty(share.size)
+        share_out(influence[rows], share, weight)
+        draft.add(unit=unit, share=share, weight=weight)
+    return units.sizes.size
 
 
 def _versions(path: Path) -> list[_Version]:
@@ -234,8 +261,9 @@ class CachedRows(AbstractStoredRows):
         facts = read_facts(place)
         described = facts["layout"]
         layout = Layout(**{**described, "columns": tuple(described["columns"])})
-        n_rows, shared, exposed = facts["n_rows"], int(facts["shared"]), int(facts["exposed"])
-        numbers, codes, y, weight, influence, share, offset = (
+        n_rows, n_units = facts["n_rows"], facts["n_units"]
+        shared, exposed, grouped = (int(facts[name]) for name in ("shared", "exposed", "grouped"))
+        numbers, codes, y, weight, influence, share, unit, offset = (
             room.mapped(place / name, dtype, width, n_rows)
             for name, dtype, width in (
                 (Parts.NUMBERS, np.dtype(facts["storage"]), layout.n_numbers),
@@ -244,6 +272,7 @@ class CachedRows(AbstractStoredRows):
                 (Parts.WEIGHT, np.dtype(np.float64), 1),
                 (Parts.INFLUENCE, np.dtype(np.float64), shared),
                 (Parts.SHARE, np.dtype(np.float64), shared),
+                (Parts.UNIT, np.dtype(np.int64), grouped),
                 (Parts.OFFSET, np.dtype(np.float64), exposed),
             )
         )
@@ -254,7 +283,8 @@ class CachedRows(AbstractStoredRows):
             (influence[:, 0], share[:, 0]) if shared else None,
             offset=offset[:, 0] if exposed else None,
         )
-        known = RowShares(shares, share[:, 0], None, n_rows) if shared else None
+        whose = unit[:, 0] if grouped else None
+        known = RowShares(shares, share[:, 0], whose, n_units) if shared else None
         return cls(block, norm_bound, room, known)
 
     def __repr__(self) -> str:
@@ -267,6 +297,11 @@ class CachedRows(AbstractStoredRows):
     def n_rows(self) -> int:
         """Number of rows."""
         return self.block.y.size
+
+    @property
+    def n_units(self) -> int:
+        """Number of privacy units."""
+        return self.n_rows if self.shares is None else self.shares.n_units
 
     def source(self, *, norm_bound: float, storage: Storage = "float64") -> ArraySource:
         """Return the rows as a source, in the type of the files.

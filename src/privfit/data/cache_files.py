@@ -37,17 +37,18 @@ class Parts:
     WEIGHT: Final = "weight"
     INFLUENCE: Final = "influence"
     SHARE: Final = "share"
+    UNIT: Final = "unit"
     OFFSET: Final = "offset"
-    ALL: Final = (NUMBERS, CODES, Y, WEIGHT, INFLUENCE, SHARE, OFFSET)
+    ALL: Final = (NUMBERS, CODES, Y, WEIGHT, INFLUENCE, SHARE, UNIT, OFFSET)
 
 
 class Draft:
     """A cache that is being written, in a folder of its own."""
 
-    __slots__ = ("_checksums", "_files", "_folder", "_lock")
+    __slots__ = ("_checksums", "_files", "_lock", "folder")
 
     def __init__(self, folder: Path) -> None:
-        self._folder = folder
+        self.folder = folder
         folder.mkdir(mode=0o700)
         self._lock = _opened(folder / _LOCK)
         if fcntl is not None:
@@ -62,10 +63,15 @@ class Draft:
             self._files[name].write(written)
             self._checksums[name] = zlib.crc32(written, self._checksums[name])
 
+    def written(self, name: str) -> Path:
+        """Return one of the files, with what was added to it so far."""
+        self._files[name].flush()
+        return self.folder / name
+
     def finish(self, facts: dict[str, Any]) -> None:
         """Write the facts about the files, and wait until all of it is on the disk."""
         text = _sealed({**facts, "checksums": self._checksums}).encode()
-        with _opened(self._folder / _FACTS) as stream:
+        with _opened(self.folder / _FACTS) as stream:
             stream.write(text)
             _settle(stream)
         for stream in self._files.values():

@@ -14,10 +14,10 @@ from privfit.data.columns import (
     holds_numbers,
 )
 from privfit.data.declarations import CategoricalColumn, Column, NumericColumn
+from privfit.data.identifiers import NOBODY, unit_codes
 from privfit.data.levels import MISSING, UNKNOWN, level_codes
 from privfit.data.response import number_labels
 from privfit.data.schema import Schema
-from privfit.data.shares import NOBODY, unit_codes
 from privfit.data.tables import Table
 from privfit.errors import SchemaError
 

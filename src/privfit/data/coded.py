@@ -1,6 +1,6 @@
 """Encoded rows that keep categorical columns as codes: a matrix that is never written out as a whole."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from operator import itemgetter
@@ -271,3 +271,13 @@ def fill_squared_norms(x: Matrix, out: FloatArray) -> None:
         return
     numbers, constant = numbers_of(x)
     norm_loops.squares(np.ascontiguousarray(numbers), constant, out)
+
+
+def stacked_rows(parts: Sequence[Matrix]) -> Matrix:
+    """Return the rows of matrices of one kind one after the other."""
+    first = parts[0]
+    if not isinstance(first, CodedMatrix):
+        return np.concatenate([np.asarray(part) for part in parts])
+    coded = [part for part in parts if isinstance(part, CodedMatrix)]
+    numbers, codes = ([part.numbers for part in coded], [part.codes for part in coded])
+    return CodedMatrix(first.layout, np.concatenate(numbers), np.concatenate(codes))

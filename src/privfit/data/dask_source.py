@@ -1,8 +1,9 @@
 """Sums over rows on a cluster, where their partitions lie."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from itertools import chain
-from typing import TypeVar, final
+from typing import Any, TypeVar, final
 
 import numpy as np
 from dask.delayed import Delayed
@@ -10,7 +11,7 @@ from dask.delayed import Delayed
 from privfit._checks import FloatArray, IntArray
 from privfit.data import partitions
 from privfit.data.basis_norms import BasisBounds, BasisNorms, LastNorms
-from privfit.data.blocks import Block, BlockKernel, RowTerms, stacked
+from privfit.data.blocks import Block, BlockKernel, UnitKernel, stacked
 from privfit.data.caps import SlopeBounds
 from privfit.data.dask_tasks import Beside, Kept, node, tasks_of
 from privfit.data.partitions import Partition
@@ -29,6 +30,15 @@ _BROUGHT = 2**22
 
 
 @final
+@dataclass(frozen=True, slots=True, repr=False)
+class Units:
+    """Private: name of the column that identifies privacy units, and how many there are."""
+
+    name: str
+    count: int
+
+
+@final
 class DaskSource:
     """Sums over rows on a cluster: a task for each group of partitions, whose sums a tree of tasks adds up.
 
@@ -44,6 +54,8 @@ class DaskSource:
         What bounds them.
     width : int
         Numbers of a row.
+    units : Units, optional
+        Privacy units of several rows.
 
     Notes
     -----
@@ -52,17 +64,20 @@ class DaskSource:
     additions depends on where partitions lie, and `summation_error` bounds the rounding of every order.
     """
 
-    __slots__ = ("_groups", "_kept", "_last", "_norm_bound", "_starts", "_width")
+    __slots__ = ("_groups", "_kept", "_last", "_norm_bound", "_starts", "_units", "_width")
 
     def __init__(
         self,
         kept: Kept,
         groups: list[tuple[int, ...]],
         lengths: list[int],
+        *,
         norm_bound: float,
         width: int,
+        units: Units | None = None,
     ) -> None:
         self._kept, self._groups, self._norm_bound, self._width = kept, groups, norm_bound, width
+        self._units = units
         self._last: LastNorms[Kept] = LastNorms()
         self._starts = np.cumsum([0, *lengths])
 
@@ -78,13 +93,14 @@ class DaskSource:
         return int(self._starts[-1])
 
     @property
-    def unit(self) -> None:
-        """Every row is a privacy unit: the rows of one are not gathered from the partitions."""
+    def unit(self) -> str | None:
+        """Name of the column by which rows were brought together; None if every row is a unit."""
+        return None if self._units is None else self._units.name
 
     @property
     def n_units(self) -> int:
-        """Number of rows."""
-        return self.n_rows
+        """Number of privacy units."""
+        return self.n_rows if self._units is None else self._units.count
 
     @property
     def norm_bound(self) -> float:
@@ -93,17 +109,19 @@ class DaskSource:
 
     def sum(self, kernel: BlockKernel, size: int) -> FloatArray:
         """Return the sum of the kernel over all rows, shape (size,)."""
+        return self._sum(partitions.summed, kernel, size)
+
+    def sum_units(self, kernel: UnitKernel, size: int) -> FloatArray:
+        """Return the sum of the kernel over all units, shape (size,)."""
+        return self._sum(partitions.summed_units, kernel, size)
+
+    def _sum(self, work: Callable[..., Any], kernel: BlockKernel | UnitKernel, size: int) -> FloatArray:
         beside = Beside(size, {"kernel": kernel, "size": size})
-        sums = tasks_of(partitions.summed, "sum", [(group,) for group in self._kept.tasks], beside)
+        sums = tasks_of(work, "sum", [(group,) for group in self._kept.tasks], beside)
         while len(sums) > FAN_IN:
             groups = [tuple(sums[k : k + FAN_IN]) for k in range(0, len(sums), FAN_IN)]
             sums = tasks_of(partitions.combined, "add", groups)
         return np.array(tree_sum(self._kept.answers(sums)))
-
-    def unit_sums(self, terms: RowTerms, size: int) -> FloatArray:
-        """Refuse: no row is known to belong to another one's unit."""
-        del terms, size
-        raise PlanViolation("rows on a cluster are not gathered by privacy unit")
 
     def blocks(self) -> Iterator[Block]:
         """Return the rows in their order, a partition that has some at a time brought here."""
@@ -132,8 +150,7 @@ class DaskSource:
         """Return the same rows with offsets of at most ``most``, to which ``shift`` is added after that."""
         wanted = [(group,) for group in self._kept.tasks]
         tasks = tasks_of(partitions.exposed, "exposures", wanted, Beside(2, {"shift": shift, "most": most}))
-        lengths = list(np.diff(self._starts))
-        source = DaskSource(Kept(tasks, self._kept), self._groups, lengths, self._norm_bound, self._width)
+        source = self._with(Kept(tasks, self._kept), self._norm_bound)
         source._last = self._last
         return source
 
@@ -149,8 +166,14 @@ class DaskSource:
         beside = Beside(basis.size, {"factor": factor, "bounds": bounds})
         wanted = list(zip(self._kept.tasks, found.tasks, strict=True))
         kept = Kept(tasks_of(partitions.weighted, "weights", wanted, beside), self._kept, found)
-        lengths = np.diff(self._starts)
-        return DaskSource(kept, self._groups, list(lengths), norm_bound, self._width)
+        return self._with(kept, norm_bound)
+
+    def _with(self, kept: Kept, norm_bound: float) -> "DaskSource":
+        """Return the same rows as they are kept otherwise."""
+        lengths = list(np.diff(self._starts))
+        return DaskSource(
+            kept, self._groups, lengths, norm_bound=norm_bound, width=self._width, units=self._units
+        )
 
     def sampled(self, coins: Coins, part: float) -> "DaskSource | ArraySource":
         """Return the rows for which a coin is true, and what is known of them; coins are thrown here.
@@ -158,6 +181,8 @@ class DaskSource:
         Workers keep them, in fewer groups where they are expected to be short; a sample that is expected to
         be short as a whole is brought here.
         """
+        if self._units is not None:
+            raise PlanViolation("rows that do not count alone are not sampled one by one")
         chosen, lengths = chosen_rows(coins, self.n_rows), np.diff(self._starts)
         ends = np.searchsorted(chosen, self._starts)
         rows = [
@@ -181,7 +206,7 @@ class DaskSource:
 
         groups = [tuple(chain(*some)) for some in _neighbours(self._groups, expected)]
         kept, found = put_together(self._kept), list(np.diff(ends))
-        source = DaskSource(kept, groups, found, self._norm_bound, self._width)
+        source = DaskSource(kept, groups, found, norm_bound=self._norm_bound, width=self._width)
         source._last = self._last.of(put_together)
         return source
 

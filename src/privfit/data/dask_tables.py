@@ -14,10 +14,10 @@ import dask.dataframe as dd
 import numpy as np
 from dask.delayed import Delayed
 
-from privfit.data import partitions
+from privfit.data import partitions, shuffle
 from privfit.data.clamp import Weighting, influence_weights
 from privfit.data.coded import Storage
-from privfit.data.dask_source import FAN_IN, DaskSource
+from privfit.data.dask_source import FAN_IN, DaskSource, Units
 from privfit.data.dask_tasks import (
     Kept,
     computed,
@@ -35,6 +35,9 @@ from privfit.data.shares import ALIKE, ShareRule
 from privfit.data.stores import AbstractRowStore, AbstractStoredRows
 from privfit.data.tables import NOT_TEXT, are_numbers, default_names
 from privfit.errors import InvalidArgument, SchemaError
+
+_UNIT_PARTS = 64
+"""Partitions at most whose units have all of their rows there; each takes a part of every other one."""
 
 Collection: TypeAlias = Any
 """A Dask DataFrame, series or array: Dask has no types for them."""
@@ -139,11 +142,17 @@ class DaskTable(AbstractRowStore):
         given = [_pieces(data)] if self._response is None else _pieces_of_both(data, self._response)
         groups = together(holders_of_pieces(self._data, len(given[0])), FAN_IN)
         pieces = [tuple(some[k] for some in given for k in group) for group in groups]
-        kept = Kept(tasks_of(partial(partitions.encode, encoding), "encode", pieces))
+        encoded = tasks_of(partial(partitions.encode, encoding), "encode", pieces)
+        if shares.unit is not None:
+            encoded = _gathered(encoded)
+            groups = [(k,) for k in range(len(encoded))]
+        kept = Kept(encoded)
         found = kept.answers(tasks_of(partitions.counted, "count", [(rows,) for rows in kept.tasks]))
         counts = dict(zip(chain(*groups), chain(*found), strict=True))
         lengths = [counts[k] for k in range(len(counts))]
-        return DaskRows(kept, groups, lengths, weighting, len(encoder.design.columns))
+        units = None if shares.unit is None else Units(shares.unit, _count_units(kept))
+        width = len(encoder.design.columns)
+        return DaskRows(kept, groups, lengths, weighting=weighting, width=width, units=units)
 
     def _labels_of_columns(self, predictors: tuple[str, ...], needed: tuple[str, ...]) -> tuple[str, ...]:
         """Return what nameless columns are called: as the predictors, where the response is apart."""
@@ -155,6 +164,21 @@ class DaskTable(AbstractRowStore):
             raise SchemaError(f"columns must name all {width} columns of the array, got {len(names)}")
         present(names, needed)
         return names
+
+
+def _gathered(encoded: list[Delayed]) -> list[Delayed]:
+    """Return tasks for partitions each of which has all rows of its privacy units."""
+    count = min(len(encoded), _UNIT_PARTS)
+    parted = tasks_of(partial(shuffle.parted, count=count), "part", [(rows,) for rows in encoded])
+    wanted = [(parts, k) for k in range(count) for parts in parted]
+    parts = tasks_of(shuffle.part_of, "take-part", wanted)
+    together = [tuple(parts[k * len(parted) : (k + 1) * len(parted)]) for k in range(count)]
+    return tasks_of(shuffle.gathered, "gather", together)
+
+
+def _count_units(kept: Kept) -> int:
+    """Return the number of privacy units, whose rows are together."""
+    return sum(kept.answers(tasks_of(shuffle.count_units, "units", [(rows,) for rows in kept.tasks])))
 
 
 def _aligned(data: Collection, response: Collection) -> Collection:
@@ -209,20 +233,24 @@ class DaskRows(AbstractStoredRows):
         What bounds them.
     width : int
         Numbers of a row.
+    units : Units or None
+        Privacy units of several rows.
     """
 
-    __slots__ = ("_groups", "_kept", "_lengths", "_weighting", "_width")
+    __slots__ = ("_groups", "_kept", "_lengths", "_units", "_weighting", "_width")
 
     def __init__(
         self,
         kept: Kept,
         groups: list[tuple[int, ...]],
         lengths: list[int],
+        *,
         weighting: Weighting,
         width: int,
+        units: Units | None,
     ) -> None:
         self._kept, self._groups, self._lengths = kept, groups, lengths
-        self._weighting, self._width = weighting, width
+        self._weighting, self._width, self._units = weighting, width, units
 
     def __repr__(self) -> str:
         return "DaskRows(<private rows>)"
@@ -235,6 +263,11 @@ class DaskRows(AbstractStoredRows):
         """Number of rows."""
         return sum(self._lengths)
 
+    @property
+    def n_units(self) -> int:
+        """Number of privacy units."""
+        return self.n_rows if self._units is None else self._units.count
+
     def source(self, *, norm_bound: float, storage: Storage = "float64") -> "DaskSource":
         """Return the rows as a source, bounded as they are kept in this type."""
         bounded = partial(
@@ -245,4 +278,6 @@ class DaskRows(AbstractStoredRows):
         joined = together(holders_of_tasks(tasks), most)
         groups = [tuple(chain(*(self._groups[k] for k in one))) for one in joined]
         kept = Kept(tasks_of(bounded, "bound", [tuple(tasks[k] for k in one) for one in joined]), self._kept)
-        return DaskSource(kept, groups, self._lengths, norm_bound, self._width)
+        return DaskSource(
+            kept, groups, self._lengths, norm_bound=norm_bound, width=self._width, units=self._units
+        )

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from privfit._checks import FloatArray, IntArray
 from privfit._sealed import withheld, without_frames
 from privfit.data.basis_norms import BasisBounds, BasisNorms, RowNorms
-from privfit.data.blocks import Block, BlockKernel, CodedBlock, Pick, stacked
+from privfit.data.blocks import Block, BlockKernel, CodedBlock, Pick, UnitKernel, stacked
 from privfit.data.clamp import Weighting
 from privfit.data.coded import Matrix, Storage, kept_as
 from privfit.data.columns import ColumnValues, naming
@@ -21,7 +21,7 @@ from privfit.data.encode import AbstractEncoder, predictors_as
 from privfit.data.reduction import tree_sum
 from privfit.data.response import standard_labels
 from privfit.data.room import Reused
-from privfit.data.shares import RowShares, ShareRule
+from privfit.data.shares import RowShares, ShareRule, UngatheredShares
 from privfit.data.source import ArraySource
 from privfit.data.tables import Table, open_table, single_column
 from privfit.errors import SchemaError
@@ -50,12 +50,12 @@ class EncodedRows:
     x: Matrix
     y: FloatArray
     offset: FloatArray | None
-    shares: RowShares | None
+    shares: RowShares | UngatheredShares | None
 
     def __sizeof__(self) -> int:
         """Return the bytes of the rows, by which workers judge how full they are."""
-        factor = None if self.shares is None else self.shares.factor
-        return _bytes(*_arrays(self.x), self.y, self.offset, factor)
+        known = () if self.shares is None else self.shares.arrays
+        return _bytes(*_arrays(self.x), self.y, self.offset, *known)
 
 
 @final
@@ -68,6 +68,8 @@ class Partition:
 
     block: Block | CodedBlock
     norm_bound: float
+    units: RowShares | None = None
+    """Whom the rows belong to, where units have several and all of these are here."""
 
     @classmethod
     def stacked(cls, parts: "Sequence[Partition]") -> "Partition":
@@ -81,13 +83,18 @@ class Partition:
     @property
     def source(self) -> ArraySource:
         """The rows as a source."""
-        return ArraySource.of_bounded(self.block, self.norm_bound, _ROOM)
+        return ArraySource.of_bounded(self.block, self.norm_bound, _ROOM, self.units)
 
     def __sizeof__(self) -> int:
         """Return the bytes of the rows, by which workers judge how full they are."""
         block = self.block
         beside = (*(block.parts or ()), block.caps, block.offset)
-        return _bytes(*_arrays(block.x), block.y, block.weight, *beside)
+        known = () if self.units is None else self.units.arrays
+        return _bytes(*_arrays(block.x), block.y, block.weight, *beside, *known)
+
+    def of_source(self, source: ArraySource) -> "Partition":
+        """Return the same rows as another source of them has them."""
+        return Partition(source.bounded, source.norm_bound, self.units)
 
 
 def quiet(work: Callable[_Arguments, _Answer]) -> Callable[_Arguments, _Answer | Failure]:
@@ -144,7 +151,9 @@ def encode(encoding: Encoding, *pieces: Any) -> tuple[EncodedRows, ...]:
         if response is not None:
             table = _with_response(table, encoder.needed[-1], single_column("y", response))
         x = predictors_as(encoder, table, encoding.storage)
-        return EncodedRows(x, *encoder.encode_response(table), encoding.shares.shares_of(table))
+        rule = encoding.shares
+        known = rule.shares_of(table) if rule.unit is None else rule.ungathered(table)
+        return EncodedRows(x, *encoder.encode_response(table), known)
 
     count = len(pieces) // 2 if encoding.apart else len(pieces)
     responses = pieces[count:] or (None,) * count
@@ -164,16 +173,18 @@ def bounded(
     """Return the rows of partitions, kept in a type and bounded as they are kept."""
 
     def one(rows: EncodedRows) -> Partition:
-        x = kept_as(rows.x, storage)
+        x, shares = kept_as(rows.x, storage), rows.shares
+        assert not isinstance(shares, UngatheredShares)  # noqa: S101 -- for type checkers
         source = ArraySource(
             x,
             rows.y,
             norm_bound=norm_bound,
             weighting=weighting,
-            shares=rows.shares,
+            shares=shares,
             offset=rows.offset,
         )
-        return Partition(source.bounded, norm_bound)
+        units = None if shares is None or shares.unit is None else shares
+        return Partition(source.bounded, norm_bound, units)
 
     return tuple(one(rows) for rows in itertools.chain(*groups))
 
@@ -189,6 +200,12 @@ def pair_of_labels(response: Any) -> tuple[int, int]:
 def summed(group: tuple[Partition, ...], kernel: BlockKernel, size: int) -> FloatArray:
     """Return the sum of a kernel over partitions."""
     return tree_sum(rows.source.sum(kernel, size) for rows in group)
+
+
+@quiet
+def summed_units(group: tuple[Partition, ...], kernel: UnitKernel, size: int) -> FloatArray:
+    """Return the sum of a kernel over the units of partitions."""
+    return tree_sum(rows.source.sum_units(kernel, size) for rows in group)
 
 
 @quiet
@@ -209,7 +226,7 @@ def weighted(
 ) -> tuple[Partition, ...]:
     """Return the rows of partitions with weights that keep multiples of their norms within bounds."""
     return tuple(
-        Partition(rows.source.weighted(found, factor, bounds).bounded, bounds.norm_bound)
+        rows.of_source(rows.source.weighted(found, factor, bounds))
         for rows, found in zip(group, norms, strict=True)
     )
 
@@ -217,7 +234,7 @@ def weighted(
 @quiet
 def exposed(group: tuple[Partition, ...], shift: float, most: float) -> tuple[Partition, ...]:
     """Return the rows of partitions with offsets of at most ``most``, to which ``shift`` is added."""
-    return tuple(Partition(rows.source.exposed(shift, most).bounded, rows.norm_bound) for rows in group)
+    return tuple(rows.of_source(rows.source.exposed(shift, most)) for rows in group)
 
 
 class _RowWise(Protocol):

@@ -1,26 +1,16 @@
 """How much each row counts: the rows of a person together at most as much as one row, by survey weights."""
 
-# pyright: reportAttributeAccessIssue=false
-# pyarrow.compute makes its functions when it is imported.
-
-import math
-from contextlib import suppress
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from decimal import Context, Decimal, Inexact, localcontext
-from fractions import Fraction
-from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
-import pyarrow as pa
-import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from privfit._checks import FloatArray, IntArray, whole
-from privfit._silent import silence
-from privfit.data.columns import ColumnValues, Parts, as_text, encode_numeric, holds_numbers, naming
+from privfit.data.columns import encode_numeric, naming
 from privfit.data.declarations import NumericColumn
-from privfit.data.objects import only_text
+from privfit.data.identifiers import NOBODY, Keys, told_apart, unit_codes, unit_keys
 from privfit.data.schema import Schema
 from privfit.data.tables import Table
 from privfit.errors import InvalidArgument
@@ -28,20 +18,8 @@ from privfit.errors import InvalidArgument
 _SHRINK = 1.0 - 2.0**-40
 """Covers the rounding of the quotients, so that the shares of a unit sum to at most 1 in exact arithmetic."""
 
-_DOUBLE = 8
-"""Octets of the longest floats that Arrow has."""
-
-_DECIMAL = 128
-"""Bits of the shortest decimals that Arrow makes a dictionary of."""
-
 _MOST = 2**53
 """Most rows of a unit that can be told apart in double precision."""
-
-_LONG_DECIMAL = 4300
-"""Digits before or after the point beyond which a decimal stays as it is; Python prints no longer ints."""
-
-NOBODY = -1
-"""Code of a row without an identifier."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,17 +103,36 @@ class ShareRule:
         SchemaError
             If a column is absent or of a type that holds no identifiers or numbers.
         """
+        factor = self.factor(table)
+        if self.unit is None:
+            return RowShares(self, factor, None, table.n_rows)
+        with naming(self.unit):
+            codes, n_units = unit_codes(table.values(self.unit))
+        return RowShares(self, factor, codes, n_units)
+
+    def ungathered(self, table: Table) -> "UngatheredShares":
+        """Return what some of the rows say about shares, where units may have others elsewhere.
+
+        Raises as `read`.
+        """
+        assert self.unit is not None  # noqa: S101 -- for type checkers
+        with naming(self.unit):
+            keys = unit_keys(table.values(self.unit))
+        return UngatheredShares(self, self.factor(table), keys)
+
+    def divided(self, factor: FloatArray, sizes: IntArray) -> FloatArray:
+        """Return the shares of rows that count, by how many rows of their units do."""
+        return factor / np.maximum(sizes, self.rows_per_unit)
+
+    def factor(self, table: Table) -> FloatArray:
+        """Return what each row would count as a unit by itself, shape (n,)."""
         factor = np.full(table.n_rows, _SHRINK)
         if self.weights is not None:
             name, column = self.weights
             with naming(name):
                 weight = encode_numeric(table.values(name), column)
             factor *= np.where(weight > 0.0, weight / column.upper, 0.0)
-        if self.unit is None:
-            return RowShares(self, factor, None, table.n_rows)
-        with naming(self.unit):
-            codes, n_units = unit_codes(table.values(self.unit))
-        return RowShares(self, factor, codes, n_units)
+        return factor
 
 
 ALIKE = ShareRule()
@@ -162,98 +159,59 @@ class RowShares:
     unit: IntArray | None
     n_units: int
 
+    @property
+    def arrays(self) -> tuple[NDArray[Any], ...]:
+        """What there is one of for each row."""
+        return (self.factor,) if self.unit is None else (self.factor, self.unit)
+
     def among(self, usable: NDArray[np.bool_]) -> FloatArray:
         """Return the shares, shape (n,), where ``usable`` says which rows can count at all."""
         if self.unit is None:
             return np.where(usable, self.factor, 0.0)
         counting = usable & (self.factor > 0.0) & (self.unit != NOBODY)
-        sizes = np.bincount(self.unit[counting], minlength=self.n_units)
-        share = np.zeros(self.factor.size)
         whose = self.unit[counting]
-        share[counting] = self.factor[counting] / np.maximum(sizes[whose], self.rule.rows_per_unit)
+        share = np.zeros(self.factor.size)
+        share[counting] = self.rule.divided(self.factor[counting], np.bincount(whose)[whose])
         return share
 
 
-def _one_spelling(cells: NDArray[Any]) -> NDArray[Any]:
-    """Return Python objects with equal numbers of one type, so that they have one spelling."""
-    if cells.dtype != object or only_text(cells):
-        return cells
-    found = cells.copy()
-    with silence:  # a cell may warn when it is read
-        for place, cell in enumerate(cells):
-            same = _plainest(cell)
-            if same is not None:
-                found[place] = same
-    return found
-
-
-def _plainest(cell: object) -> int | str | None:
-    """Return a number as others of the same value are spelled; None for what stays as it is.
-
-    A whole number is an int, true and false included. A number that is a float, or what a float prints as, is
-    spelled as the float is, and any other that ends after the point is a decimal without zeros at its end.
-    """
-    try:
-        if type(cell) in (str, int) or isinstance(cell, np.timedelta64):  # a whole number to NumPy
-            return None
-        if isinstance(cell, bool | np.bool_ | Integral):
-            return int(cell)
-        if isinstance(cell, Fraction):
-            cell = _ending(cell)
-        if isinstance(cell, Decimal):
-            return _plain_decimal(cell)
-        if isinstance(cell, Real) and math.isfinite(number := float(cell)) and number == cell:
-            return int(number) if number == int(number) else repr(number)
-    except Exception:  # an object that cannot be asked what it is, or that raises when it is converted
-        return None
-    return None
-
-
-def _ending(fraction: Fraction) -> Decimal | None:
-    """Return a fraction as a decimal, None if it has no end or a late one."""
-    with localcontext(Context(prec=2 * _LONG_DECIMAL, traps=[Inexact])), suppress(Inexact):
-        return Decimal(fraction.numerator) / Decimal(fraction.denominator)
-    return None
-
-
-def _plain_decimal(cell: Decimal) -> int | str | None:
-    """Return a decimal as int or text, unless that would be long: a short one can stand for a gigabyte."""
-    if not cell.is_finite():
-        return repr(float(cell)) if cell.is_infinite() else None
-    if not cell:
-        return 0
-    if cell.adjusted() >= _LONG_DECIMAL or int(cell.as_tuple().exponent) <= -_LONG_DECIMAL:
-        return None
-    if cell == cell.to_integral_value():
-        return int(cell)
-    number = float(cell)
-    return repr(number) if cell in (number, Decimal(repr(number))) else format(cell, "f").rstrip("0")
-
-
-def unit_codes(values: ColumnValues) -> tuple[IntArray, int]:
-    """Return a number for each distinct identifier, `NOBODY` for missing ones, and how many there are.
+@dataclass(frozen=True, slots=True, repr=False, eq=False)
+class UngatheredShares:
+    """Private: whom rows belong to, some of the rows of a unit perhaps among others.
 
     Parameters
     ----------
-    values : array of shape (n,)
-        Numbers, compared by value, or text, compared without the whitespace at its ends.
+    rule : ShareRule
+    factor : array of shape (n,)
+        As of `RowShares`.
+    keys : array of shape (n, 2)
+        Digests of identifiers; see `privfit.data.identifiers.unit_keys`.
     """
-    if isinstance(values, Parts):
-        values = values.as_objects()
-    if isinstance(values, np.ndarray) and values.dtype.kind == "f" and values.dtype.itemsize > _DOUBLE:
-        values = values.astype(object)
-    if holds_numbers(values):
-        cells = pa.array(values, from_pandas=True) if isinstance(values, np.ndarray) else values
-        if pa.types.is_dictionary(cells.type):
-            cells = cells.cast(cells.type.value_type)
-        if pa.types.is_decimal(cells.type) and cells.type.bit_width < _DECIMAL:  # no kernel encodes these
-            cells = cells.cast(pa.decimal128(cells.type.precision, cells.type.scale))
-        if pa.types.is_floating(cells.type):
-            number = pc.add(cells.cast(pa.float64()), 0.0)  # -0 and 0 are one
-            cells = pc.if_else(pc.is_nan(number), None, number)
-    else:
-        cells = as_text(_one_spelling(values) if isinstance(values, np.ndarray) else values)
-    joined = cells.combine_chunks() if isinstance(cells, pa.ChunkedArray) else cells
-    encoded = joined.dictionary_encode()
-    codes = encoded.indices.fill_null(NOBODY).to_numpy(zero_copy_only=False).astype(np.int64)
-    return codes, len(encoded.dictionary)
+
+    rule: ShareRule
+    factor: FloatArray
+    keys: Keys
+
+    @property
+    def arrays(self) -> tuple[NDArray[Any], ...]:
+        """What there is one of for each row."""
+        return self.factor, self.keys
+
+    @classmethod
+    def joined(cls, parts: "Sequence[UngatheredShares]") -> "UngatheredShares":
+        """Return what parts say, one after the other."""
+        factor, keys = (
+            np.concatenate(each) for each in zip(*((p.factor, p.keys) for p in parts), strict=True)
+        )
+        return cls(parts[0].rule, factor, keys)
+
+    def picked(self, pick: Callable[[NDArray[Any]], NDArray[Any]]) -> "UngatheredShares":
+        """Return what is said of the rows that ``pick`` takes of an array."""
+        return UngatheredShares(self.rule, pick(self.factor), pick(self.keys))
+
+    def gathered(self) -> RowShares:
+        """Return the shares, if all rows of these units are here."""
+        unit = np.full(self.factor.size, NOBODY)
+        known = np.flatnonzero(self.keys.any(axis=1))
+        unit[known], first = told_apart(self.keys[known])
+        return RowShares(self.rule, self.factor, unit, first.size)

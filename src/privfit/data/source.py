@@ -11,13 +11,23 @@ from numpy.typing import NDArray
 from privfit._checks import FloatArray, IntArray
 from privfit._threads import each_part
 from privfit.data.basis_norms import BasisBounds, BasisNorms, LastNorms, RowNorms
-from privfit.data.blocks import Block, BlockKernel, CodedBlock, CodedKernel, Pick, RowTerms, TravellingKernel
+from privfit.data.blocks import (
+    Block,
+    BlockKernel,
+    CodedBlock,
+    CodedKernel,
+    Pick,
+    RowTerms,
+    TravellingKernel,
+    UnitKernel,
+)
 from privfit.data.caps import SlopeBounds
 from privfit.data.clamp import SMALLEST_NORMAL, Weighting, influence_weights
 from privfit.data.coded import CodedMatrix, Matrix
+from privfit.data.identifiers import NOBODY
 from privfit.data.reduction import CHUNK_ROWS, FEW_CHUNKS, chunk_rows, each_stretch, sum_chunks
 from privfit.data.room import AbstractRoom, InMemory
-from privfit.data.shares import NOBODY, RowShares
+from privfit.data.shares import RowShares
 from privfit.errors import PlanViolation
 
 _TOSSED, _SEEN = 1024 * CHUNK_ROWS, FEW_CHUNKS * CHUNK_ROWS
@@ -25,6 +35,9 @@ _TOSSED, _SEEN = 1024 * CHUNK_ROWS, FEW_CHUNKS * CHUNK_ROWS
 
 _STRETCH = 64 * CHUNK_ROWS
 """Rows that a thread picks at a time."""
+
+_UNIT_NUMBERS = 2**22
+"""Numbers of the terms of units that are in memory together."""
 
 _AT_ONCE = 2**24
 """Bytes of an array up to which its memory is not given back before all of its rows are picked."""
@@ -60,12 +73,12 @@ class RowSource(Protocol):
         """Bound that every row's ``sqrt(weight) * norm(x)`` satisfies."""
         ...
 
-    def unit_sums(self, terms: RowTerms, size: int) -> FloatArray:
-        """Return the sums of the terms over the rows of each unit, shape (n_units, size)."""
-        ...
-
     def sum(self, kernel: BlockKernel, size: int) -> FloatArray:
         """Return the sum of the kernel over all rows, shape (size,)."""
+        ...
+
+    def sum_units(self, kernel: UnitKernel, size: int) -> FloatArray:
+        """Return the sum of the kernel over all units, shape (size,)."""
         ...
 
     def blocks(self) -> Iterator[Block]:
@@ -207,7 +220,7 @@ class ArraySource:
                 steep = bounds.slopes.steepness(block.x[rows], offset)
                 bounds.slopes.fill(steep, factor * norms.size[rows], influence[rows], caps[rows])
             if block.parts is not None:
-                _share_out(influence[rows], block.share[rows], weight[rows])
+                share_out(influence[rows], block.share[rows], weight[rows])
             self._room.leave(rows)
 
         each_stretch(work, self.n_rows)
@@ -285,23 +298,6 @@ class ArraySource:
         """Return the rows with these numbers."""
         return self._block.part(indices).written_out()
 
-    def unit_sums(self, terms: RowTerms, size: int) -> FloatArray:
-        """Return the sums of the terms over the rows of each unit, shape (n_units, size)."""
-        units = None if self._shares is None else self._shares.unit
-        sums = np.zeros((self.n_units, size))
-        for rows in chunk_rows(0, self._chunks):
-            parts = terms(self._block.part(rows).written_out())
-            self._room.leave(rows)
-            if units is None:
-                sums[rows] = parts
-                continue
-            order = np.argsort(units[rows], kind="stable")
-            whose = units[rows][order]
-            starts = np.flatnonzero(np.diff(whose, prepend=NOBODY - 1))
-            known = whose[starts] != NOBODY
-            sums[whose[starts][known]] += np.add.reduceat(parts[order], starts, axis=0)[known]
-        return sums
-
     def sum(self, kernel: BlockKernel, size: int) -> FloatArray:
         """Return the sum of the kernel over all rows, shape (size,); independent of the thread count."""
         added = kernel.kernel if isinstance(kernel, TravellingKernel) else kernel
@@ -312,6 +308,31 @@ class ArraySource:
             self._room.leave(rows)
 
         return sum_chunks(work, self._chunks, size)
+
+    def sum_units(self, kernel: UnitKernel, size: int) -> FloatArray:
+        """Return the sum of the kernel over all units, some at a time, shape (size,)."""
+        terms, each, total = kernel.terms(), kernel.kernel(), np.zeros(size)
+        together = max(_UNIT_NUMBERS // kernel.size, 1)
+        for first in range(0, self.n_units, together):
+            scores = np.zeros((min(together, self.n_units - first), kernel.size))
+            self._add_terms(terms, first, scores)
+            units = ArraySource(scores, np.zeros(len(scores)), norm_bound=kernel.norm_bound)
+            total += units.sum(each, size)
+        return total
+
+    def _add_terms(self, terms: RowTerms, first: int, scores: FloatArray) -> None:
+        """Add the terms of rows to those of their units, of which ``first`` is the first."""
+        known = None if self._shares is None else self._shares.unit
+        units = np.arange(self.n_rows) if known is None else known
+        for rows in chunk_rows(0, self._chunks):
+            whose = units[rows] - first
+            mine = np.flatnonzero((whose >= 0) & (whose < len(scores)))  # the code of nobody is negative
+            if mine.size:
+                order = mine[np.argsort(whose[mine], kind="stable")]
+                parts = terms(self._block.part(rows.start + order).written_out())
+                starts = np.flatnonzero(np.diff(whose[order], prepend=NOBODY))
+                scores[whose[order][starts]] += np.add.reduceat(parts, starts, axis=0)
+            self._room.leave(rows)
 
     @property
     def bounded(self) -> Block | CodedBlock:
@@ -354,13 +375,13 @@ def _block(
     weight, parts = influence, None
     if share is not None:
         weight, parts = np.empty(influence.size), (influence, share)
-        _share_out(influence, share, weight)
+        share_out(influence, share, weight)
     if isinstance(x, CodedMatrix):
         return CodedBlock(x, y, weight, parts, offset=offset)
     return Block(x, y, weight, parts, offset=offset)
 
 
-def _share_out(influence: FloatArray, share: FloatArray, weight: FloatArray) -> None:
+def share_out(influence: FloatArray, share: FloatArray, weight: FloatArray) -> None:
     """Write how much rows count; a product with too few bits counts nothing."""
     np.multiply(influence, share, out=weight)
     weight[weight < SMALLEST_NORMAL] = 0.0

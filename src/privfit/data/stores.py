@@ -20,6 +20,11 @@ class AbstractStoredRows(ABC):
     def n_rows(self) -> int:
         """Number of rows."""
 
+    @property
+    @abstractmethod
+    def n_units(self) -> int:
+        """Number of privacy units."""
+
     @abstractmethod
     def source(self, *, norm_bound: float, storage: Storage = "float64") -> RowSource:
         """Return the rows as a source that is bounded by this number, kept in this type unless in a file.
@@ -32,10 +37,7 @@ class AbstractStoredRows(ABC):
 
 
 class AbstractRowStore(ABC):
-    """A table that can be encoded where it lies. It keeps no identifiers of persons.
-
-    It keeps survey weights and the exposures of counts.
-    """
+    """A table that can be encoded where it lies."""
 
     __slots__ = ()
 
@@ -68,7 +70,7 @@ class AbstractRowStore(ABC):
         storage: Storage,
         shares: ShareRule,
     ) -> AbstractStoredRows:
-        """Return the encoded rows, which count by their shares; each is a unit of its own.
+        """Return the encoded rows, which count by their shares.
 
         A file keeps them bounded by this number, in a type of its own.
         """

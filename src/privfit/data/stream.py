@@ -8,7 +8,7 @@ import numpy as np
 
 from privfit._checks import FloatArray, IntArray, whole
 from privfit.data.batches import BatchSizes, read_batches
-from privfit.data.blocks import Block, BlockKernel, RowTerms
+from privfit.data.blocks import Block, BlockKernel, UnitKernel
 from privfit.data.caps import SlopeBounds
 from privfit.data.clamp import Weighting, influence_weights
 from privfit.data.csv_text import TextForm
@@ -206,9 +206,9 @@ class StreamSource:
         del kernel, size
         raise PlanViolation("a stream of rows cannot be summed over")
 
-    def unit_sums(self, terms: RowTerms, size: int) -> FloatArray:
+    def sum_units(self, kernel: UnitKernel, size: int) -> FloatArray:
         """Refuse: a stream is read once, by the pass itself."""
-        del terms, size
+        del kernel, size
         raise PlanViolation("a stream of rows cannot be summed over")
 
     def take(self, indices: IntArray) -> Block:

@@ -20,7 +20,7 @@ from privfit.errors import Incompatible, InvalidArgument, SchemaError
 from privfit.estimators.models import Model
 from privfit.estimators.objective import make_problem, weighting_of
 from privfit.estimators.options import FitOptions, public_rows
-from privfit.estimators.shares import UNGATHERED, arguments_of
+from privfit.estimators.shares import arguments_of
 from privfit.privacy.relation import Relation
 from privfit.problem.objective import Problem
 from privfit.solvers import NonPrivate
@@ -61,7 +61,7 @@ class OpenedRows:
             )
         table = _stored(model, encoder, raw, options) if isinstance(raw, AbstractRowStore) else raw
         shares = _shares(table, options)
-        n_units = table.n_rows if shares is None else shares.n_units
+        n_units = _count_units(table, shares)
         if n_units == 0 and Relation(options.relation) is Relation.REPLACE:
             nobody = f"unit: no row has an identifier in {options.shares.unit!r}, so there is nobody to count"
             raise SchemaError(NO_ROW if table.n_rows == 0 else nobody)
@@ -145,8 +145,6 @@ def _stored(
     model: Model, encoder: AbstractEncoder, store: AbstractRowStore, options: FitOptions
 ) -> AbstractStoredRows:
     """Return the rows of a store, encoded where they lie, once public facts allow the fit."""
-    if options.shares.unit is not None:
-        raise Incompatible(f"unit: {UNGATHERED}")
     known, problem = store.n_rows or options.n_rows, stored_problem(model, encoder, store, options)
     return store.rows(
         encoder,
@@ -173,6 +171,13 @@ def _shares(table: Table | RowStream | AbstractStoredRows, options: FitOptions) 
         raise InvalidArgument(f"data must have at most {MOST_ROWS} rows")
     with np.errstate(all="ignore"):  # a warning would depend on cells
         return options.shares.shares_of(table)
+
+
+def _count_units(table: Table | RowStream | AbstractStoredRows, shares: RowShares | None) -> int:
+    """Return the number of privacy units."""
+    if isinstance(table, AbstractStoredRows):
+        return table.n_units
+    return table.n_rows if shares is None else shares.n_units
 
 
 def _storage(problem: Problem, options: FitOptions) -> Storage:

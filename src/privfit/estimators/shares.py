@@ -13,9 +13,6 @@ from privfit.errors import Incompatible, InvalidArgument, SchemaError
 
 GROUPS, SAMPLE_WEIGHT = "groups", "sample_weight"
 
-UNGATHERED = "a cache or cluster does not gather the rows of a unit; pass a table in memory"
-"""Why rows that are encoded where they lie have no unit of several rows."""
-
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Beside:
@@ -35,13 +32,15 @@ class Beside:
 
     def refuse_store(self) -> None:
         """Raise if anything was given beside rows that are encoded where they lie."""
-        if self.groups is not None:
-            raise Incompatible(f"{GROUPS}: {UNGATHERED}")
-        if self.sample_weight is not None:
-            raise Incompatible(
-                f"{SAMPLE_WEIGHT}: weights of the rows of a cache or cluster are in a column of theirs; name "
-                "it with weights="
-            )
+        for name, given, argument in (
+            (GROUPS, self.groups, "unit"),
+            (SAMPLE_WEIGHT, self.sample_weight, "weights"),
+        ):
+            if given is not None:
+                raise Incompatible(
+                    f"{name}: what goes with the rows of a cache or cluster is in a column of theirs; "
+                    f"name it with {argument}="
+                )
 
     def join(self, table: Table) -> Table:
         """Return a table with these columns, too."""

@@ -9,7 +9,7 @@ from scipy.special import expit, ndtr, ndtri, softmax
 from scipy.stats import poisson, qmc
 
 from privfit._checks import FloatArray, IntArray, in_range
-from privfit.data.blocks import Block, BlockKernel, RowTerms
+from privfit.data.blocks import Block, BlockKernel, UnitKernel
 from privfit.data.caps import SlopeBounds
 from privfit.data.declarations import CategoricalColumn, Column, NumericColumn
 from privfit.data.design import INTERCEPT, Design, Target
@@ -70,11 +70,6 @@ class StandIn:
         """Number of privacy units that they stand for."""
         return self.n_rows
 
-    def unit_sums(self, terms: RowTerms, size: int) -> FloatArray:
-        """Return the terms of each unit, as often as it stands for others."""
-        few = self._rows.unit_sums(terms, size)
-        return few[np.arange(self.n_rows) % len(few)]
-
     @property
     def norm_bound(self) -> float:
         """Bound on ``sqrt(weight) * norm(x)``."""
@@ -83,6 +78,10 @@ class StandIn:
     def sum(self, kernel: BlockKernel, size: int) -> FloatArray:
         """Return the sum over the few rows, scaled up."""
         return self._rows.sum(kernel, size) * (self.n_rows / self._rows.n_rows)
+
+    def sum_units(self, kernel: UnitKernel, size: int) -> FloatArray:
+        """Return the sum over the few units, scaled up."""
+        return self._rows.sum_units(kernel, size) * (self.n_rows / self._rows.n_units)
 
     def blocks(self) -> Iterator[Block]:
         """Return the few rows again and again, until they are many."""

@@ -2,12 +2,13 @@
 
 import math
 from collections.abc import Callable
+from functools import partial
 
 import numpy as np
 
 from privfit._checks import FloatArray
-from privfit.data.blocks import TravellingKernel
-from privfit.data.source import ArraySource, RowSource
+from privfit.data.blocks import TravellingKernel, UnitKernel
+from privfit.data.source import RowSource
 from privfit.problem.kernels import second_moment_kernel
 from privfit.problem.objective import Problem
 from privfit.problem.plan import ReleaseKind
@@ -41,17 +42,17 @@ def query_total(problem: Problem, kind: ReleaseKind, at: FloatArray) -> Total:
     data analysis using generalized linear models*). It is the second moment of these scores, which are held
     to the bound of the query as rows are to theirs: so the rounding of the scores cannot matter.
     """
-    kernel, length = TravellingKernel(query_kernel, problem, kind, at), problem.sum_length(kind)
+    length = problem.sum_length(kind)
     if kind != "meat" or problem.unit is None:
+        kernel = TravellingKernel(query_kernel, problem, kind, at)
         return lambda source: source.sum(kernel, length)
-    terms, bound = score_terms(problem, at), math.sqrt(problem.query(kind).bound)
-
-    def total(source: RowSource) -> FloatArray:
-        scores = source.unit_sums(terms, problem.size)
-        units = ArraySource(scores, np.zeros(len(scores)), norm_bound=bound)
-        return units.sum(second_moment_kernel(None), length)
-
-    return total
+    units = UnitKernel(
+        partial(score_terms, problem, at),
+        problem.size,
+        math.sqrt(problem.query(kind).bound),
+        partial(second_moment_kernel, None),
+    )
+    return lambda source: source.sum_units(units, length)
 
 
 def matrices_total(problem: Problem, at: FloatArray) -> Callable[[RowSource], list[FloatArray]]:
