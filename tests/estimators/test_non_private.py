@@ -52,6 +52,15 @@ UNDETERMINED = {  # model, formula, columns that are changed, coefficients that 
         {"b": lambda data: np.where(data["c"] == "u", "yes", data["b"])},
         ["Intercept", "c[T.v]", "c[T.w]"],
     ),
+    "a rare level of one class": (
+        "logit",
+        "b ~ x + c",
+        {
+            "c": lambda data: np.where(np.arange(N) < 3, "w", data["c"]),
+            "b": lambda data: np.where(np.arange(N) < 3, "no", data["b"]),
+        },
+        ["c[T.w]"],
+    ),
     "no events": ("poisson", "y ~ x + z", {"y": lambda _: np.zeros(N)}, ["Intercept", "x", "z"]),
 }
 

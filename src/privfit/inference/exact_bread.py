@@ -3,8 +3,13 @@
 import numpy as np
 
 from privfit._checks import FloatArray
-from privfit.inference.covariance import ROUNDING, VANISHED, Bread
+from privfit.inference.covariance import ROUNDING, Bread
 from privfit.solvers.base import column_sizes, raised_eigenvalues
+
+VANISHED = 1e-8
+"""Curvature in a direction, in units of its bound, below which a minimum at infinity was followed. There it
+is as small as the slope, which ends at the solver's tolerance over the root of the share of rows that have
+it: at 1e-11 for a level of one row in a hundred, and at 1e-9 for one in a million."""
 
 LARGEST_ROUNDED_PART = 1e-8
 """Part of a coefficient's squared direction that may be undetermined: only rounding turns directions, so that
