@@ -2,6 +2,7 @@
 
 import json
 import math
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -97,6 +98,15 @@ def test_the_whole_budget_is_used(budget):
         events = plan_of(problem, solver, budget).events
         smaller = Budget(0.99 * budget.epsilon, 0.0 if budget is PURE else 0.99 * budget.delta)
         assert not compose(events).within(smaller)
+
+
+def test_the_page_says_what_inference_leaves_of_the_budget():
+    problem = problem_for(Logistic(), np.ones((600, 2)))
+    plan = plan_of(problem, ObjectivePerturbation(), APPROXIMATE, inference=True)
+    (release,) = plan.solver_releases
+    page = Path(__file__).parents[2] / "docs" / "solvers" / "perturbation.md"
+    assert release.delta == APPROXIMATE.delta / 2
+    assert f"({release.epsilon:.2f} of 1.0 at δ = 10⁻⁵)" in page.read_text(encoding="utf-8")
 
 
 @pytest.mark.parametrize("pure", [True, False])
