@@ -803,6 +803,22 @@ def test_warnings_are_withheld_until_the_last_thread_is_done(recwarn):
     assert [str(one.message) for one in recwarn.list] == ["again"]
 
 
+@pytest.mark.filterwarnings("default")
+def test_fits_in_tasks_of_workers_do_not_wait_for_each_other():
+    """A worker has one thread, and no other is there for the tasks that a fit in a task waits for."""
+    data = frame(500)
+
+    def fitted():
+        rows = dd.from_pandas(data, npartitions=2)
+        return pf.logit("ill ~ age", rows, schema=SCHEMA, random_state=1).estimate
+
+    here = fitted()
+    with on_workers(1) as client:
+        tasks = [client.submit(fitted, pure=False) for _ in range(2)]
+        for there in client.gather(tasks):
+            np.testing.assert_allclose(there, here, rtol=1e-10, atol=1e-10)
+
+
 def test_what_a_kernel_raises_on_a_worker_quotes_nothing():
     def failing(block, out):
         raise ValueError(CANARY)

@@ -5,6 +5,7 @@ Names of tasks are drawn anew for each computation, and are no digests.
 
 import uuid
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import partial
 from itertools import chain
@@ -12,7 +13,7 @@ from typing import Any, TypeAlias, final
 
 from dask.base import compute, persist
 from dask.delayed import Delayed, delayed
-from distributed import futures_of
+from distributed import futures_of, rejoin, secede
 
 from privfit._silent import silence
 from privfit.data.partitions import Failure
@@ -124,7 +125,27 @@ def _usable(answers: tuple[Any, ...]) -> tuple[Any, ...]:
 def _brought(tasks: list[Delayed]) -> tuple[Any, ...]:
     """Return the outcomes of persisted tasks."""
     futures = _futures(tasks)
-    return tuple(futures[0].client.gather(futures)) if futures else compute(*tasks, traverse=False)
+    if not futures:
+        return compute(*tasks, traverse=False)
+    with _aside():
+        return tuple(futures[0].client.gather(futures))
+
+
+@contextmanager
+def _aside() -> Iterator[None]:
+    """Leave the place of a task to others while its thread waits for them: it may be the last that is free.
+
+    `dask.compute` does so, too.
+    """
+    left = False
+    with suppress(Exception):  # no task of a worker, or one that has left its place before
+        secede()
+        left = True
+    try:
+        yield
+    finally:
+        if left:
+            rejoin()
 
 
 def _futures(tasks: list[Delayed]) -> list[Any]:
