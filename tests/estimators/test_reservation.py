@@ -2,6 +2,7 @@
 
 import math
 import sqlite3
+import warnings
 from dataclasses import dataclass, replace
 from typing import final
 
@@ -229,7 +230,8 @@ def test_an_account_holds_fits_of_one_relation_and_one_unit(ledger):
     assert ledger.export()["reservations"][-1]["relation"] == "replace"
 
 
-def test_what_is_bought_is_not_lost_where_the_ledger_is_busy_afterwards(tmp_path, monkeypatch):
+@pytest.mark.parametrize("action", ["always", "error"])
+def test_what_is_bought_is_not_lost_where_the_ledger_is_busy_afterwards(action, tmp_path, monkeypatch):
     ledger = pf.Ledger(tmp_path / "account.db", timeout=0.05)
     ledger.grant("people", pf.Budget(5.0, 1e-5))
     reserve, held = pf.Ledger.reserve, []
@@ -241,9 +243,11 @@ def test_what_is_bought_is_not_lost_where_the_ledger_is_busy_afterwards(tmp_path
         return number
 
     monkeypatch.setattr(pf.Ledger, "reserve", hold)
-    with pytest.warns(UserWarning, match="do not fit again"):
+    with warnings.catch_warnings(record=True) as warned:
+        warnings.simplefilter(action)
         fitted = with_formula(ledger=ledger, dataset="people")
     held[0].close()
+    assert ["do not fit again" in str(one.message) for one in warned] == [True] * (action == "always")
     assert np.isfinite(fitted.estimate).all()
     assert spent(ledger) > 0
     (entry,) = ledger.export()["reservations"]
