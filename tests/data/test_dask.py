@@ -199,6 +199,42 @@ def test_a_sample_is_that_of_the_table(chance, brought, monkeypatch, in_order):
             np.testing.assert_array_equal(np.concatenate([expected[:0], *found]), expected)
 
 
+def made_again(data):
+    """Return rows as sources of before and after they were lost, where they come in another order again."""
+    rows = dd.from_pandas(data, npartitions=3).map_partitions(lambda part: part.sample(frac=1.0))
+    before, after = source_of(rows), source_of(rows)
+    assert any((one.y != other.y).any() for one, other in zip(before.blocks(), after.blocks(), strict=True))
+    return before, after
+
+
+@pytest.mark.parametrize("sampled", [False, True])
+def test_norms_that_outlive_their_rows_bound_no_others(sampled, monkeypatch, in_order):
+    """As where a worker is lost and another one holds the norms: rows may come back in another order."""
+    from privfit.data import dask_source
+
+    monkeypatch.setattr(dask_source, "_BROUGHT", 0)
+    basis = np.diag(np.linspace(1.0, 9.0, len(ENCODER.design.columns)))
+    before, after = made_again(frame(1000))
+    before.reweighted(basis, norm_bound=1.5, amplification=30.0)
+    after._last = before._last
+    if sampled:
+        after = after.sampled(in_order(np.arange(1000) % 3 > 0), 0.7)
+    turned = after.reweighted(2.0 * basis, norm_bound=3.0, amplification=30.0)
+    for block in turned.blocks():
+        assert (np.sqrt(block.weight) * np.linalg.norm(block.x @ (2.0 * basis), axis=1) <= 3.0).all()
+
+
+def test_a_partition_that_comes_back_with_other_rows_is_refused():
+    from privfit.data.dask_tables import DaskTable
+
+    counted, again = (
+        DaskTable(dd.from_pandas(frame(n), npartitions=3)).rows(ENCODER, norm_bound=BOUND) for n in (900, 901)
+    )
+    again._lengths, width = counted._lengths, len(ENCODER.design.columns)
+    with pytest.raises(SchemaError, match="other rows when a part of it was computed again"):
+        again.source(norm_bound=BOUND).sum(gradient(width), width)
+
+
 def test_short_partitions_of_a_sample_are_put_together_and_known_norms_not_measured_again(
     monkeypatch, in_order
 ):

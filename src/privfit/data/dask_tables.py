@@ -277,7 +277,9 @@ class DaskRows(AbstractStoredRows):
         most = FAN_IN // max(len(group) for group in self._groups)
         joined = together(holders_of_tasks(tasks), most)
         groups = [tuple(chain(*(self._groups[k] for k in one))) for one in joined]
-        kept = Kept(tasks_of(bounded, "bound", [tuple(tasks[k] for k in one) for one in joined]), self._kept)
+        lengths = [tuple(self._lengths[k] for k in group) for group in groups]
+        wanted = [(counts, *(tasks[k] for k in one)) for counts, one in zip(lengths, joined, strict=True)]
+        kept = Kept(tasks_of(bounded, "bound", wanted), self._kept)
         return DaskSource(
             kept, groups, self._lengths, norm_bound=norm_bound, width=self._width, units=self._units
         )

@@ -2,6 +2,7 @@
 
 import functools
 import itertools
+import secrets
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from operator import itemgetter
@@ -68,6 +69,8 @@ class Partition:
 
     block: Block | CodedBlock
     norm_bound: float
+    made: str = ""
+    """Drawn anew whenever the rows are made: each time they may be in another order."""
     units: RowShares | None = None
     """Whom the rows belong to, where units have several and all of these are here."""
 
@@ -78,7 +81,7 @@ class Partition:
 
     def picked(self, pick: Pick) -> "Partition":
         """Return the rows that ``pick`` takes of an array."""
-        return Partition(self.block.picked(pick), self.norm_bound)
+        return Partition(self.block.picked(pick), self.norm_bound, self.made)
 
     @property
     def source(self) -> ArraySource:
@@ -94,7 +97,29 @@ class Partition:
 
     def of_source(self, source: ArraySource) -> "Partition":
         """Return the same rows as another source of them has them."""
-        return Partition(source.bounded, source.norm_bound, self.units)
+        return Partition(source.bounded, source.norm_bound, self.made, self.units)
+
+
+@final
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class Measured:
+    """Norms of the rows of a partition, and of which making of them."""
+
+    found: RowNorms
+    norms: BasisNorms
+    made: str
+
+    def picked(self, pick: Pick) -> "Measured":
+        """Return those of the rows that ``pick`` takes of an array."""
+        return Measured(self.found.picked(pick), self.norms, self.made)
+
+    def of(self, rows: Partition) -> RowNorms:
+        """Return the norms of a partition, measured anew where its rows were lost and made again since."""
+        return self.found if self.made == rows.made else rows.source.measured(self.norms)
+
+    def __sizeof__(self) -> int:
+        """Return the bytes of the norms, by which workers judge how full they are."""
+        return self.found.__sizeof__()
 
 
 def quiet(work: Callable[_Arguments, _Answer]) -> Callable[_Arguments, _Answer | Failure]:
@@ -168,9 +193,19 @@ def counted(group: tuple[EncodedRows, ...]) -> tuple[int, ...]:
 
 @quiet
 def bounded(
-    *groups: tuple[EncodedRows, ...], norm_bound: float, weighting: Weighting, storage: Storage
+    lengths: tuple[int, ...],
+    *groups: tuple[EncodedRows, ...],
+    norm_bound: float,
+    weighting: Weighting,
+    storage: Storage,
 ) -> tuple[Partition, ...]:
-    """Return the rows of partitions, kept in a type and bounded as they are kept."""
+    """Return the rows of partitions, kept in a type and bounded as they are kept.
+
+    Raises
+    ------
+    SchemaError
+        If a partition has another number of rows than it had when they were counted.
+    """
 
     def one(rows: EncodedRows) -> Partition:
         x, shares = kept_as(rows.x, storage), rows.shares
@@ -184,9 +219,15 @@ def bounded(
             offset=rows.offset,
         )
         units = None if shares is None or shares.unit is None else shares
-        return Partition(source.bounded, norm_bound, units)
+        return Partition(source.bounded, norm_bound, secrets.token_hex(16), units)
 
-    return tuple(one(rows) for rows in itertools.chain(*groups))
+    given = tuple(itertools.chain(*groups))
+    if tuple(rows.y.size for rows in given) != lengths:
+        raise SchemaError(
+            "the Dask collection had other rows when a part of it was computed again; let nothing change "
+            "what it is made of during a fit, and nothing random be without a seed"
+        )
+    return tuple(map(one, given))
 
 
 @quiet
@@ -215,19 +256,19 @@ def combined(*sums: FloatArray) -> FloatArray:
 
 
 @quiet
-def measured(group: tuple[Partition, ...], norms: BasisNorms) -> tuple[RowNorms, ...]:
+def measured(group: tuple[Partition, ...], norms: BasisNorms) -> tuple[Measured, ...]:
     """Return the norms of the rows of partitions in other coordinates."""
-    return tuple(rows.source.measured(norms) for rows in group)
+    return tuple(Measured(rows.source.measured(norms), norms, rows.made) for rows in group)
 
 
 @quiet
 def weighted(
-    group: tuple[Partition, ...], norms: tuple[RowNorms, ...], factor: float, bounds: BasisBounds
+    group: tuple[Partition, ...], norms: tuple[Measured, ...], factor: float, bounds: BasisBounds
 ) -> tuple[Partition, ...]:
     """Return the rows of partitions with weights that keep multiples of their norms within bounds."""
     return tuple(
-        rows.of_source(rows.source.weighted(found, factor, bounds))
-        for rows, found in zip(group, norms, strict=True)
+        rows.of_source(rows.source.weighted(known.of(rows), factor, bounds))
+        for rows, known in zip(group, norms, strict=True)
     )
 
 
