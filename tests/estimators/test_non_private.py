@@ -146,6 +146,19 @@ def test_a_column_that_hardly_varies_within_its_bounds_counts_like_any_other(mod
     np.testing.assert_allclose(result.bse, hc1(fit).bse, rtol=1e-6)
 
 
+@pytest.mark.parametrize("upper", [1e2, 1e6, 1e8])
+def test_counts_far_below_their_bound_have_the_intervals_of_any_other_bound(upper):
+    """Their curvature is a small part of that bound's in every direction."""
+    rng = np.random.default_rng(4)
+    x = rng.uniform(-2, 2, 20_000)
+    table = pd.DataFrame({"x": x, "y": rng.poisson(0.01 * np.exp(0.5 * x))})
+    bounds = {"x": (-2, 2), "y": (0, upper)}
+    schema = {name: {"type": "numeric", "lower": low, "upper": high} for name, (low, high) in bounds.items()}
+    result = pf.poisson("y ~ x", table, schema=schema, solver="non-private")
+    fit = smf.poisson("y ~ x", table).fit(cov_type="HC0", disp=0)
+    np.testing.assert_allclose(result.bse, hc1(fit).bse, rtol=1e-6)
+
+
 def test_the_units_of_a_column_do_not_change_a_fit_with_a_scale():
     fits = []
     for reach in (10.0, 1e8):
