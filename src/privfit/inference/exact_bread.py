@@ -7,9 +7,11 @@ from privfit.inference.covariance import ROUNDING, VANISHED, Bread
 from privfit.solvers.base import column_sizes, raised_eigenvalues
 
 _BESIDE_OTHERS = 1e-8
-"""Curvature in a direction, in units of its bound and of the largest in these units, below which a minimum at
-infinity was followed. There it is as small as the slope, which ends at the solver's tolerance over the root of
-the share of rows that have it: at 1e-11 for a level of one row in a hundred, at 1e-9 for one in a million."""
+"""Curvature in a direction, in units of its bound and of the largest in these units, below which a minimum
+at infinity was followed. There it is as small as the slope, which ends at the solver's tolerance over the
+root of the share of rows that have it: at 1e-11 for a level of one row in a hundred, at 1e-9 for one in a
+million.
+"""
 
 LARGEST_ROUNDED_PART = 1e-8
 """Part of a coefficient's squared direction that may be undetermined: only rounding turns directions, so that
@@ -33,9 +35,9 @@ def exact_bread(hessian: FloatArray, bound: FloatArray, curvature: float) -> Bre
     -----
     In coordinates in which the bound has a diagonal of 1, directions in which its eigenvalue is below
     `ROUNDING` are those of collinear columns. In the others curvature has vanished where it is below
-    `VANISHED` in units of the bound, or far below that of others in these units: of counts, whose bound may be
-    far above their means, it is small in all directions. So a column that hardly varies within its declared bounds counts like
-    any other.
+    `VANISHED` in units of the bound, or far below that of others in these units: of counts, whose bound may
+    be far above their means, it is small in all directions. So a column that hardly varies within its
+    declared bounds counts like any other.
     """
     whole = np.diag(np.diag(hessian))
     whole[: len(bound), : len(bound)] = bound
