@@ -8,7 +8,7 @@ import pytest
 
 from privfit.inference.combine import Estimate
 from privfit.inference.covariance import Bread
-from privfit.inference.cut_numbers import numbers_may_be_cut
+from privfit.inference.cut_numbers import numbers_may_be_cut, step_along
 from privfit.inference.found import Found
 from privfit.losses import Poisson
 from privfit.solvers.base import Moments, Solution
@@ -153,3 +153,11 @@ def test_nothing_is_given_up_without_moments_or_a_constant(without):
     )
     assert not plain.has_intercept
     assert not case.found(problem=plain.bounded_by(case.norm, 1e4, case.basis)).any()
+
+
+@pytest.mark.parametrize(("slope", "moves"), [(1e-8, False), (3e-6, False), (3e-5, True), (0.5, True)])
+def test_a_predictor_that_hardly_varies_has_no_direction(slope, moves):
+    """That of a first point is a constant but for rounding, which would be made a standard deviation."""
+    at, mean = np.array([-0.3, 0.3 * slope, 0.0]), np.array([1.0, 0.0, 0.0])
+    step = step_along(at, mean, np.diag([0.0, 1.0, 4.0]))
+    np.testing.assert_allclose(step, [0.0, float(moves), 0.0], atol=1e-12)

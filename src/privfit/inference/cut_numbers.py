@@ -31,7 +31,7 @@ _EVIDENCE = 1.0
 """By how much a column whose far rows are cut has to be nearer to what is released than others, in squares of
 standard deviations."""
 
-_ROUNDING = 1e-12
+_ROUNDING = 1e-10
 """Part of the mean square of a linear predictor up to which its variance is one of rounding."""
 
 _FELT = 1.0 / 3.0
