@@ -382,7 +382,16 @@ SUITES = {
         _tests("data/test_basis_norms"),
         (*_tests("data/test_caps", "data/test_coded"), "-k", "bound or norms or coordinates"),
     ),
-    "data.shares": Suite(_tests("data/test_shares"), (*_tests("data/test_columns"), "-k", "identifiers")),
+    "data.shares": Suite(
+        _tests("data/test_shares", "data/test_kept_units"),
+        (*_tests("data/test_columns"), "-k", "identifiers"),
+    ),
+    "data.identifiers": Suite(
+        _tests("data/test_shares", "data/test_kept_units"),
+        (*_tests("data/test_columns"), "-k", "identifiers"),
+    ),
+    "data.gathering": Suite(_tests("data/test_kept_units")),
+    "data.shuffle": Suite(_tests("data/test_kept_units")),
     "data.reduction": Suite(
         _tests("data/test_reduction"), (*_tests("data/test_source"), "-k", "summation_error or sum")
     ),

@@ -338,3 +338,23 @@ def test_a_short_decimal_near_zero_does_not_become_a_long_text():
         tracemalloc.stop()
     assert count == 2
     assert codes[0] == codes[1] != codes[2]
+
+
+def test_what_is_known_of_each_row_is_counted_as_its_bytes():
+    table = open_table(pd.DataFrame({"id": ["a", "b", "a"], "w": [1.0, 2.0, 0.5]}))
+    weights = ("w", NumericColumn(0.0, 2.0, weight=True))
+    assert ShareRule().shares_of(table) is None
+    alone = ShareRule(weights=weights).shares_of(table)
+    assert [array.tolist() for array in alone.arrays] == [alone.factor.tolist()]
+    together = ShareRule("id", weights=weights).shares_of(table)
+    assert [array.tolist() for array in together.arrays] == [together.factor.tolist(), [0, 1, 0]]
+    ungathered = ShareRule("id", weights=weights).ungathered(table)
+    assert [array.size for array in ungathered.arrays] == [3, 6]
+
+
+@pytest.mark.parametrize("rest", [[], [0.5]])
+def test_digests_of_floats_are_those_of_the_numbers_whatever_their_size(rest):
+    numbers = [7.0, -7.0, 2.0**62, -(2.0**62), 2.0**63, -(2.0**63), -(2.0**70), 2.0**70, 1e300, *rest]
+    for some in (numbers, numbers[:4], numbers[2:7], *([one] for one in numbers)):
+        whole = [int(one) if one == int(one) else one for one in some]
+        np.testing.assert_array_equal(unit_keys(np.array(some)), unit_keys(np.array(whole, dtype=object)))
