@@ -1,5 +1,7 @@
 """Persons with several rows, as caches and clusters bring their rows together."""
 
+import tracemalloc
+
 import numpy as np
 import pandas as pd
 import pyarrow as pa
@@ -144,6 +146,23 @@ def test_units_are_numbered_as_in_memory(monkeypatch, tmp_path, n_rows):
         np.testing.assert_array_equal(np.concatenate([unit for _, unit, _ in found]), codes)
         shares = np.concatenate([share for _, _, share in found])
         np.testing.assert_array_equal(shares, expected.among(usable))
+
+
+def test_units_with_most_of_the_rows_take_no_more_memory(monkeypatch, tmp_path):
+    """Nothing is as long as the table where one unit has all rows of it, as a hospital may."""
+    monkeypatch.setattr(gathering_module, "_ROWS", 1_000)
+    n_rows, part = 200_000, Table.from_arrow(pa.table({"id": ["a"] * 1_000}))
+    with UnitGathering(ShareRule("id"), tmp_path) as gathering:
+        for _ in range(n_rows // 1_000):
+            gathering.add(part, np.ones(1_000, dtype=bool))
+        tracemalloc.start()
+        try:
+            units = gathering.numbered()
+            most = tracemalloc.get_traced_memory()[1]
+        finally:
+            tracemalloc.stop()
+    np.testing.assert_array_equal(units.sizes, [n_rows])
+    assert most < 8 * n_rows / 4
 
 
 def test_what_gathers_units_shows_nothing(tmp_path):

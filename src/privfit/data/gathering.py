@@ -26,6 +26,9 @@ _BITS = 7
 _ROWS = 1 << 18
 """Rows that are looked at together once all are there."""
 
+_ENTRY = 24
+"""Bytes of a row in these files: its number, and the digest of its identifier."""
+
 _SPREAD = _ROWS >> _BITS
 """Rows of a file that are as far apart."""
 
@@ -92,13 +95,14 @@ class UnitGathering:
         firsts = [np.empty(0, dtype=np.int64)]
         count = 0
         for file in self._files:
-            row, whose, first = _units_in(file)
-            for some in range(0, row.size, _SPREAD):  # a few of its rows are in any page of memory
-                part = slice(some, some + _SPREAD)
-                unit[row[part]] = count + whose[part]
-                room.leave(slice(int(row[part][0]), int(row[part][-1]) + 1))
-            firsts.append(row[first])
-            count += first.size
+            before = count
+            for row, whose, first in _units_in(file):
+                for some in range(0, row.size, _SPREAD):  # a few of its rows are in any page of memory
+                    part = slice(some, some + _SPREAD)
+                    unit[row[part]] = before + whose[part]
+                    room.leave(slice(int(row[part][0]), int(row[part][-1]) + 1))
+                firsts.append(first)
+                count += first.size
         rank = np.empty(count, dtype=np.int64)
         rank[np.argsort(np.concatenate(firsts))] = np.arange(count)
         return rank
@@ -154,8 +158,18 @@ def _stretches(n_rows: int) -> Iterator[slice]:
         yield slice(first, min(first + _ROWS, n_rows))
 
 
-def _units_in(file: BinaryIO) -> tuple[IntArray, IntArray, IntArray]:
-    """Return the numbers of the rows in a file, of the unit of each, and where each unit comes first."""
+def _units_in(file: BinaryIO) -> Iterator[tuple[IntArray, IntArray, IntArray]]:
+    """Yield the numbers of the rows in a file, of the unit of each, and of the first rows of new units.
+
+    Some rows at a time: few units may have all rows of a table, and then one file has.
+    """
+    known = np.empty((0, 2), dtype=np.uint64)
     file.seek(0)
-    found = np.frombuffer(file.read(), dtype=np.uint64).reshape(-1, 3)
-    return np.ascontiguousarray(found[:, 0]).view(np.int64), *told_apart(found[:, 1:])
+    while piece := file.read(_ENTRY * _ROWS):
+        found = np.frombuffer(piece, dtype=np.uint64).reshape(-1, 3)
+        row, keys = np.ascontiguousarray(found[:, 0]).view(np.int64), np.concatenate([known, found[:, 1:]])
+        codes, first = told_apart(keys)  # those that are known come first
+        new = first >= len(known)
+        number = np.where(new, len(known) - 1 + np.cumsum(new), first)
+        yield row, number[codes[len(known) :]], row[first[new] - len(known)]
+        known = np.concatenate([known, keys[first[new]]])
