@@ -84,6 +84,17 @@ def test_all_rows_of_a_person_come_to_one_partition(monkeypatch, parts):
     np.testing.assert_array_equal(np.sort(sizes), np.sort(data["id"].value_counts()))
 
 
+def test_the_graph_that_brings_rows_together_has_few_layers():
+    """Dask takes a time that grows with the square of their number."""
+    pytest.importorskip("dask.dataframe")
+    from privfit.data import dask_tables
+
+    encoded = dask_tables.tasks_of(tuple, "encode", [((),)] * 30)
+    gathered = dask_tables._gathered(encoded)
+    assert len(gathered) == 30
+    assert len({layer for one in gathered for layer in one.dask.layers}) < 4 * 30
+
+
 SPELLINGS = [
     pa.array([7, 12]),
     pa.array([7.0, 12.0]),

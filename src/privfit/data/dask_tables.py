@@ -24,6 +24,7 @@ from privfit.data.dask_tasks import (
     guarded,
     holders_of_pieces,
     holders_of_tasks,
+    in_one_layer,
     tasks_of,
     together,
 )
@@ -171,7 +172,7 @@ def _gathered(encoded: list[Delayed]) -> list[Delayed]:
     count = min(len(encoded), _UNIT_PARTS)
     parted = tasks_of(partial(shuffle.parted, count=count), "part", [(rows,) for rows in encoded])
     wanted = [(parts, k) for k in range(count) for parts in parted]
-    parts = tasks_of(shuffle.part_of, "take-part", wanted)
+    parts = in_one_layer(tasks_of(shuffle.part_of, "take-part", wanted))
     together = [tuple(parts[k * len(parted) : (k + 1) * len(parted)]) for k in range(count)]
     return tasks_of(shuffle.gathered, "gather", together)
 

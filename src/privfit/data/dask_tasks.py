@@ -13,6 +13,7 @@ from typing import Any, TypeAlias, final
 
 from dask.base import compute, persist
 from dask.delayed import Delayed, delayed
+from dask.highlevelgraph import HighLevelGraph
 from distributed import futures_of, rejoin, secede
 
 from privfit._silent import silence
@@ -55,6 +56,21 @@ def tasks_of(
     return [
         made(*one, dask_key_name=(f"privfit-{name}-{drawn}", k), **shared) for k, one in enumerate(arguments)
     ]
+
+
+def in_one_layer(tasks: list[Delayed]) -> list[Delayed]:
+    """Return the same tasks in one layer of their graph: to cull one takes Dask as long as it has others."""
+    layers: dict[Any, Any] = {}
+    needs: dict[Any, set[Any]] = {}
+    for one in tasks:
+        layers |= one.dask.layers
+        needs |= one.dask.dependencies
+    own = [one.key for one in tasks]
+    name = f"privfit-layer-{uuid.uuid4().hex}"
+    layers[name] = {key: layers.pop(key)[key] for key in own}
+    needs[name] = set(chain.from_iterable(needs.pop(key) for key in own))
+    graph = HighLevelGraph(layers, needs)
+    return [Delayed(key, graph, layer=name) for key in own]
 
 
 def node(value: Any) -> Delayed:
