@@ -7,20 +7,8 @@ import pytest
 
 import privfit as pf
 
-from .kept import KEPT, cached
+from .kept import KEPT, SCHEMA, cached
 
-SCHEMA = pf.Schema(
-    {
-        "y": {"type": "numeric", "lower": -6, "upper": 6},
-        "x": {"type": "numeric", "lower": -3, "upper": 3},
-        "g": {"type": "categorical", "levels": ["a", "b", "c"]},
-        "w": {"type": "numeric", "lower": 0, "upper": 4},
-        "ill": {"type": "categorical", "levels": ["no", "yes"]},
-        "kind": {"type": "categorical", "levels": ["p", "q", "r"]},
-        "visits": {"type": "numeric", "lower": 0, "upper": 12},
-        "years": {"type": "numeric", "lower": 0.1, "upper": 5},
-    }
-)
 N, PERSONS = 6_000, 1_500
 
 
