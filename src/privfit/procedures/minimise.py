@@ -4,6 +4,7 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from typing import final
 
 import numpy as np
@@ -111,17 +112,9 @@ class GradientDescent(AbstractMinimiser):
             )
         if self.n_steps is not None and self.step_size is not None:
             return self
-        candidates = self._candidates(landscape, distance, spread)
+        return _best(self, landscape, distance, spread)
 
-        def error(candidate: GradientDescent) -> float:
-            noise = spread * candidate.sensitivity(landscape)
-            return candidate.gap(landscape, distance=distance) + 0.5 * landscape.smoothness * noise**2
-
-        return min(candidates, key=error)
-
-    def _candidates(
-        self, landscape: Landscape, distance: float, spread: float
-    ) -> "Sequence[GradientDescent]":
+    def candidates(self, landscape: Landscape, distance: float, spread: float) -> "Sequence[GradientDescent]":
         """Return settings worth comparing, the optimal ones of theory among them."""
         if self.step_size is not None:
             sizes = [self.step_size]
@@ -365,6 +358,17 @@ def project(at: FloatArray, center: FloatArray, radius: float | None) -> FloatAr
 def _decayed(steps: int, rate: float) -> float:
     """Return ``sum((1 - rate)**k for k in range(steps))`` for a rate in [0, 1]."""
     return float(steps) if rate == 0.0 else -math.expm1(steps * math.log1p(-min(rate, _RATE))) / rate
+
+
+@lru_cache(maxsize=64)
+def _best(chosen: GradientDescent, landscape: Landscape, distance: float, spread: float) -> GradientDescent:
+    """Return the candidate with the least error. A fit asks twice, plan and run, and fits are repeated."""
+
+    def error(candidate: GradientDescent) -> float:
+        noise = spread * candidate.sensitivity(landscape)
+        return candidate.gap(landscape, distance=distance) + 0.5 * landscape.smoothness * noise**2
+
+    return min(chosen.candidates(landscape, distance, spread), key=error)
 
 
 def _grid(most: int) -> list[int]:
