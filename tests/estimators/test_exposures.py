@@ -296,7 +296,13 @@ def awkward(table):
     return table
 
 
-STORES = KEPT | {"short partitions": lambda table, _: dd.from_pandas(table, npartitions=400)}
+def short_partitions(table, _):
+    """Return hundred partitions of ten rows, of which some lack a level, before one with the others."""
+    apart = [dd.from_pandas(table[:1000], npartitions=100), dd.from_pandas(table[1000:], npartitions=1)]
+    return dd.concat(apart)
+
+
+STORES = KEPT | {"short partitions": short_partitions}
 
 
 @pytest.mark.parametrize("where", STORES)
