@@ -189,8 +189,10 @@ def planned_rows(**kwargs: Any) -> int:
     return n_rows
 
 
-def described(rehearsal: Rehearsal, options: FitOptions, *, n_rows: int, level: float) -> PlannedFit:
-    """Return the plan of a fit of ``n_rows`` rows and what it is expected to buy."""
+def described(
+    rehearsal: Rehearsal, options: FitOptions, *, n_rows: int, level: float, forecast: Forecast | None = None
+) -> PlannedFit:
+    """Return the plan of a fit of ``n_rows`` rows and what it is expected to buy, unless that is known."""
     coverage(level)
     design = rehearsal.encoder.design
     looked = () if rehearsal.look is None else rehearsal.look.names
@@ -206,7 +208,7 @@ def described(rehearsal: Rehearsal, options: FitOptions, *, n_rows: int, level: 
         target=design.target.name,
         plan=plan,
         statement=PrivacyStatement.of(spent, plan, private=plan.private, noise=""),
-        forecast=rehearsal.forecast(options, n_rows=n_rows),
+        forecast=forecast or rehearsal.forecast(options, n_rows=n_rows),
         assumptions=f"{covariates}; {response_in_words(rehearsal)}{counting}{learned}",
         level=level,
     )

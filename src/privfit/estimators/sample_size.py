@@ -3,6 +3,7 @@
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
+from functools import cache
 
 from privfit._checks import in_range, optional, positive
 from privfit.data.design import INTERCEPT
@@ -135,15 +136,19 @@ def rows_needed(rehearsal: Rehearsal, options: FitOptions, wanted: Wanted, *, le
     def rows(log_rows: float) -> int:
         return min(max(math.ceil(_round_up(math.exp(log_rows))), smallest), MOST_SOUGHT)
 
+    @cache
+    def forecast(n_rows: int, rehearsals: int | None) -> Forecast:
+        return _forecast(rehearsal, options, n_rows, rehearsals)
+
     def meets(log_rows: float, rehearsals: int | None) -> bool:
-        return wanted.met_by(_forecast(rehearsal, options, rows(log_rows), rehearsals), level)
+        return wanted.met_by(forecast(rows(log_rows), rehearsals), level)
 
     wanted.targets(rehearsal.encoder.design.reported_names)
     log_rows = _sought(meets, math.log(smallest), math.log(MOST_SOUGHT), start=math.log(10_000.0))
     if log_rows is None:
         raise Incompatible("width or power: a billion rows do not suffice; ask for less, or give more budget")
     n_rows = rows(log_rows)
-    planned = described(rehearsal, options, n_rows=n_rows, level=level)
+    planned = described(rehearsal, options, n_rows=n_rows, level=level, forecast=forecast(n_rows, None))
     return SampleSize(n_rows, options.budget, "rows", planned)
 
 
@@ -168,8 +173,12 @@ def epsilon_needed(
         epsilon = min(_round_up(math.exp(log_epsilon)), MOST_EPSILON)
         return replace(options, budget=Budget(epsilon, delta))
 
+    @cache
+    def forecast(log_epsilon: float, rehearsals: int | None) -> Forecast:
+        return _forecast(rehearsal, with_epsilon(log_epsilon), n_rows, rehearsals)
+
     def meets(log_epsilon: float, rehearsals: int | None) -> bool:
-        return wanted.met_by(_forecast(rehearsal, with_epsilon(log_epsilon), n_rows, rehearsals), level)
+        return wanted.met_by(forecast(log_epsilon, rehearsals), level)
 
     wanted.targets(rehearsal.encoder.design.reported_names)
     found = _sought(meets, math.log(1e-3), math.log(MOST_EPSILON), start=0.0)
@@ -179,7 +188,7 @@ def epsilon_needed(
             "sampling varies too much; plan more rows"
         )
     chosen = with_epsilon(found)
-    planned = described(rehearsal, chosen, n_rows=n_rows, level=level)
+    planned = described(rehearsal, chosen, n_rows=n_rows, level=level, forecast=forecast(found, None))
     return SampleSize(n_rows, chosen.budget, "epsilon", planned)
 
 
