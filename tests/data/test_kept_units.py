@@ -135,10 +135,12 @@ def test_persons_are_told_whatever_the_types_of_parts(where, tmp_path):
 
 
 @pytest.mark.parametrize("n_rows", [0, 1, 5, 1_000])
-def test_units_are_numbered_as_in_memory(monkeypatch, tmp_path, n_rows):
+@pytest.mark.parametrize("bits", [1, 7])
+def test_units_are_numbered_as_in_memory(monkeypatch, tmp_path, n_rows, bits):
     """However few rows are looked at together, and wherever batches end."""
     monkeypatch.setattr(gathering_module, "_ROWS", 7)
     monkeypatch.setattr(gathering_module, "_SPREAD", 2)
+    monkeypatch.setattr(gathering_module, "_BITS", bits)
     rng = np.random.default_rng(n_rows)
     identifiers = pa.array(rng.choice([*"abcdefgh", "ü", " a", "", None], n_rows), pa.string())
     usable = rng.random(n_rows) < 0.8
