@@ -13,7 +13,7 @@ import privfit as pf
 from privfit.data import gathering as gathering_module
 from privfit.data.declarations import NumericColumn
 from privfit.data.gathering import UnitGathering
-from privfit.data.identifiers import NOBODY, unit_codes
+from privfit.data.identifiers import NOBODY, new_salt, unit_codes
 from privfit.data.shares import RowShares, ShareRule
 from privfit.data.source import ArraySource
 from privfit.data.tables import Table, open_table
@@ -182,4 +182,4 @@ def test_what_gathers_units_shows_nothing(tmp_path):
     with UnitGathering(ShareRule("id"), tmp_path) as gathering:
         assert repr(gathering) == "UnitGathering(<private rows>)"
         assert "array" not in repr(gathering.numbered())
-    assert "array" not in repr(ShareRule("id").ungathered(open_table(table(20))))
+    assert "array" not in repr(ShareRule("id").ungathered(open_table(table(20)), new_salt()))

@@ -11,7 +11,7 @@ import pyarrow as pa
 import pytest
 
 from privfit.data.declarations import NumericColumn
-from privfit.data.identifiers import NOBODY, unit_codes, unit_keys
+from privfit.data.identifiers import NOBODY, new_salt, unit_codes, unit_keys
 from privfit.data.schema import Schema
 from privfit.data.shares import RowShares, ShareRule
 from privfit.data.source import ArraySource
@@ -57,17 +57,28 @@ def test_missing_identifiers_belong_to_nobody(values):
     assert count == 1
 
 
+SALT = new_salt()
+
+
+def test_digests_are_by_a_secret_that_is_drawn_anew():
+    """Who reads them cannot try out identifiers, and both numbers are of all of its bits."""
+    identifiers, salts = np.array(["a", "b"]), [new_salt() for _ in range(20)]
+    assert all(len(part) == 16 for salt in salts for part in salt)
+    found = np.array([unit_keys(identifiers, salt) for salt in salts])
+    assert len(np.unique(found)) == found.size
+
+
 @pytest.mark.parametrize("name", [*SAME, "missing"])
 def test_digests_tell_identifiers_apart_as_codes_do(name):
     """Whatever else is in the column; those of nobody are 0."""
     values = SAME.get(name, np.array(["a", "", "  ", None, "a", 7], dtype=object))
     codes, _ = unit_codes(values)
-    keys = unit_keys(values)
+    keys = unit_keys(values, SALT)
     assert keys.shape == (len(codes), 2)
     np.testing.assert_array_equal((keys[:, None] == keys).all(axis=2), codes[:, None] == codes)
     np.testing.assert_array_equal(~keys.any(axis=1), codes == NOBODY)
     for k in range(len(codes)):
-        np.testing.assert_array_equal(unit_keys(values[k : k + 1]), keys[k : k + 1])
+        np.testing.assert_array_equal(unit_keys(values[k : k + 1], SALT), keys[k : k + 1])
 
 
 def test_types_without_a_spelling_are_refused_without_a_cell():
@@ -348,7 +359,7 @@ def test_what_is_known_of_each_row_is_counted_as_its_bytes():
     assert [array.tolist() for array in alone.arrays] == [alone.factor.tolist()]
     together = ShareRule("id", weights=weights).shares_of(table)
     assert [array.tolist() for array in together.arrays] == [together.factor.tolist(), [0, 1, 0]]
-    ungathered = ShareRule("id", weights=weights).ungathered(table)
+    ungathered = ShareRule("id", weights=weights).ungathered(table, SALT)
     assert [array.size for array in ungathered.arrays] == [3, 6]
 
 
@@ -357,4 +368,7 @@ def test_digests_of_floats_are_those_of_the_numbers_whatever_their_size(rest):
     numbers = [7.0, -7.0, 2.0**62, -(2.0**62), 2.0**63, -(2.0**63), -(2.0**70), 2.0**70, 1e300, *rest]
     for some in (numbers, numbers[:4], numbers[2:7], *([one] for one in numbers)):
         whole = [int(one) if one == int(one) else one for one in some]
-        np.testing.assert_array_equal(unit_keys(np.array(some)), unit_keys(np.array(whole, dtype=object)))
+        digests = (
+            unit_keys(np.array(one, dtype=kind), SALT) for one, kind in ((some, float), (whole, object))
+        )
+        np.testing.assert_array_equal(*digests)

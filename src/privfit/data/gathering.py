@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privfit._checks import FloatArray, IntArray
-from privfit.data.identifiers import NOBODY, Keys, told_apart
+from privfit.data.identifiers import NOBODY, Keys, new_salt, told_apart
 from privfit.data.room import OnDisk
 from privfit.data.shares import ShareRule
 from privfit.data.tables import Table
@@ -45,10 +45,10 @@ class UnitGathering:
         Where files are made while it lasts; they have no name there. It holds identifiers as digests.
     """
 
-    __slots__ = ("_factors", "_files", "_folder", "_n_rows", "_open", "_rule")
+    __slots__ = ("_factors", "_files", "_folder", "_n_rows", "_open", "_rule", "_salt")
 
     def __init__(self, rule: ShareRule, folder: Path) -> None:
-        self._rule, self._folder, self._n_rows = rule, folder, 0
+        self._rule, self._folder, self._salt, self._n_rows = rule, folder, new_salt(), 0
         self._open = contextlib.ExitStack()
         self._files = [self._file() for _ in range(1 << _BITS)]
         self._factors = self._file()
@@ -64,7 +64,7 @@ class UnitGathering:
 
     def add(self, table: Table, usable: NDArray[np.bool_]) -> None:
         """Take note of rows, of which ``usable`` says which can count at all."""
-        shares = self._rule.ungathered(table)
+        shares = self._rule.ungathered(table, self._salt)
         self._factors.write(np.where(usable, shares.factor, 0.0).tobytes())
         known = np.flatnonzero(shares.keys.any(axis=1))
         self._put_apart(self._n_rows + known, shares.keys[known])

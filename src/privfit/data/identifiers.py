@@ -4,6 +4,7 @@
 # pyarrow.compute makes its functions when it is imported.
 
 import math
+import secrets
 from contextlib import suppress
 from decimal import Context, Decimal, Inexact, localcontext
 from fractions import Fraction
@@ -24,6 +25,9 @@ from privfit.data.objects import only_text
 Keys: TypeAlias = NDArray[np.uint64]
 """Digests of the identifiers of rows, two numbers each."""
 
+Salt: TypeAlias = tuple[str, str]
+"""Sixteen letters for each number of a digest."""
+
 _DOUBLE = 8
 """Octets of the longest floats that Arrow has."""
 
@@ -32,9 +36,6 @@ _DECIMAL = 128
 
 _LONG_DECIMAL = 4300
 """Digits before or after the point beyond which a decimal stays as it is; Python prints no longer ints."""
-
-_HASH_KEYS = "privfit: units 1", "privfit: units 2"
-"""For the two numbers of a digest; no secrets."""
 
 NOBODY = -1
 """Code of a row without an identifier."""
@@ -108,8 +109,13 @@ def unit_codes(values: ColumnValues) -> tuple[IntArray, int]:
     return _indices(encoded), len(encoded.dictionary)
 
 
-def unit_keys(values: ColumnValues) -> Keys:
-    """Return digests of the identifiers, shape (n, 2), 0 for missing ones.
+def new_salt() -> Salt:
+    """Return a secret that makes digests, so that nobody who reads them can try out identifiers."""
+    return secrets.token_hex(8), secrets.token_hex(8)
+
+
+def unit_keys(values: ColumnValues, salt: Salt) -> Keys:
+    """Return digests of the identifiers by a secret, shape (n, 2), 0 for missing ones.
 
     The digest of an identifier depends neither on what else is in the column nor on its type, so that rows
     that are read apart can be told to be of one unit. Those of two identifiers are the same with a chance of
@@ -122,8 +128,8 @@ def unit_keys(values: ColumnValues) -> Keys:
     """
     encoded = _encoded(values)
     text = _spelled(encoded.dictionary).to_numpy(zero_copy_only=False)
-    keys = np.zeros((len(text) + 1, len(_HASH_KEYS)), dtype=np.uint64)  # the code of nobody is the last
-    for k, key in enumerate(_HASH_KEYS):
+    keys = np.zeros((len(text) + 1, len(salt)), dtype=np.uint64)  # the code of nobody is the last
+    for k, key in enumerate(salt):
         keys[:-1, k] = hash_array(text, hash_key=key, categorize=False)
     return keys[_indices(encoded)]
 

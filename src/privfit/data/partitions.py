@@ -4,7 +4,7 @@ import functools
 import itertools
 import secrets
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from operator import itemgetter
 from typing import Any, ParamSpec, Protocol, Self, TypeVar, final
 
@@ -19,6 +19,7 @@ from privfit.data.clamp import Weighting
 from privfit.data.coded import Matrix, Storage, kept_as
 from privfit.data.columns import ColumnValues, naming
 from privfit.data.encode import AbstractEncoder, predictors_as
+from privfit.data.identifiers import Salt, new_salt
 from privfit.data.reduction import tree_sum
 from privfit.data.response import standard_labels
 from privfit.data.room import Reused
@@ -141,7 +142,7 @@ def quiet(work: Callable[_Arguments, _Answer]) -> Callable[_Arguments, _Answer |
 
 @dataclass(frozen=True, slots=True)
 class Encoding:
-    """Public facts: how a partition becomes rows.
+    """How a partition becomes rows.
 
     Parameters
     ----------
@@ -156,6 +157,8 @@ class Encoding:
         The type that numbers are kept in.
     shares : ShareRule
         How much each row counts.
+    salt : Salt
+        By which digests of identifiers are made; a secret of the cluster.
     """
 
     encoder: AbstractEncoder
@@ -164,6 +167,7 @@ class Encoding:
     apart: bool
     storage: Storage
     shares: ShareRule
+    salt: Salt = field(default_factory=new_salt, repr=False)
 
 
 @quiet
@@ -177,7 +181,7 @@ def encode(encoding: Encoding, *pieces: Any) -> tuple[EncodedRows, ...]:
             table = _with_response(table, encoder.needed[-1], single_column("y", response))
         x = predictors_as(encoder, table, encoding.storage)
         rule = encoding.shares
-        known = rule.shares_of(table) if rule.unit is None else rule.ungathered(table)
+        known = rule.shares_of(table) if rule.unit is None else rule.ungathered(table, encoding.salt)
         return EncodedRows(x, *encoder.encode_response(table), known)
 
     count = len(pieces) // 2 if encoding.apart else len(pieces)

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from privfit._checks import FloatArray, IntArray, whole
 from privfit.data.columns import encode_numeric, naming
 from privfit.data.declarations import NumericColumn
-from privfit.data.identifiers import NOBODY, Keys, told_apart, unit_codes, unit_keys
+from privfit.data.identifiers import NOBODY, Keys, Salt, told_apart, unit_codes, unit_keys
 from privfit.data.schema import Schema
 from privfit.data.tables import Table
 from privfit.errors import InvalidArgument
@@ -110,14 +110,16 @@ class ShareRule:
             codes, n_units = unit_codes(table.values(self.unit))
         return RowShares(self, factor, codes, n_units)
 
-    def ungathered(self, table: Table) -> "UngatheredShares":
+    def ungathered(self, table: Table, salt: Salt) -> "UngatheredShares":
         """Return what some of the rows say about shares, where units may have others elsewhere.
+
+        All that is put together must have digests by one secret.
 
         Raises as `read`.
         """
         assert self.unit is not None  # noqa: S101 -- for type checkers
         with naming(self.unit):
-            keys = unit_keys(table.values(self.unit))
+            keys = unit_keys(table.values(self.unit), salt)
         return UngatheredShares(self, self.factor(table), keys)
 
     def divided(self, factor: FloatArray, sizes: IntArray) -> FloatArray:
