@@ -1,6 +1,7 @@
 """Stores that keep a table, for fits that are to be those in memory."""
 
 import dask.dataframe as dd
+import numpy as np
 
 import privfit as pf
 
@@ -27,3 +28,16 @@ KEPT = {
     "cache": lambda table, folder: cached(table, folder, storage="float64"),
     "cluster": lambda table, _: dd.from_pandas(table, npartitions=5),
 }
+
+
+def fits_of(fit, table, store, roles, options):
+    """Return a fit of a store, which has to be that of the table in memory, and one without the roles."""
+    (model, formula), common = fit, {"schema": SCHEMA, **roles, **options}
+    if options.get("solver") != "non-private":
+        common |= {"epsilon": 5.0, "random_state": 1}
+    whole, kept = (model(formula, data, **common) for data in (table, store))
+    assert kept.plan == whole.plan
+    np.testing.assert_allclose(kept.estimate, whole.estimate, rtol=1e-8, atol=1e-8)
+    if options.get("inference", True):
+        np.testing.assert_allclose(kept.bse, whole.bse, rtol=1e-6)
+    return kept, model(formula, store, **(common | dict.fromkeys(roles) | {"rows_per_unit": 1}))

@@ -7,7 +7,7 @@ import pytest
 
 import privfit as pf
 
-from .kept import KEPT, SCHEMA, cached
+from .kept import KEPT, SCHEMA, cached, fits_of
 
 N = 4_000
 
@@ -49,17 +49,7 @@ def table():
     ids=["ols", "exact", "logit", "pure", "prediction", "newton", "exposures", "sgd", "online"],
 )
 def test_fits_are_those_in_memory(table, fit, options, where, tmp_path):
-    model, formula = fit
-    common = {"schema": SCHEMA, "weights": "w", **options}
-    if options.get("solver") != "non-private":
-        common |= {"epsilon": 5.0, "random_state": 1}
-    whole = model(formula, table, **common)
-    kept = model(formula, KEPT[where](table, tmp_path), **common)
-    assert kept.plan == whole.plan
-    np.testing.assert_allclose(kept.estimate, whole.estimate, rtol=1e-8, atol=1e-8)
-    if options.get("inference", True):
-        np.testing.assert_allclose(kept.bse, whole.bse, rtol=1e-6)
-    unweighted = model(formula, table, **(common | {"weights": None}))
+    kept, unweighted = fits_of(fit, table, KEPT[where](table, tmp_path), {"weights": "w"}, options)
     assert np.abs(unweighted.estimate - kept.estimate).max() > 1e-3
 
 

@@ -30,7 +30,7 @@ from privfit.data.stores import AbstractRowStore, AbstractStoredRows
 from privfit.data.tables import Table
 from privfit.errors import InvalidArgument, SchemaError
 
-_ENCODING = 9
+_ENCODING = 10
 """Version of the files and of what encoders make of cells. Raise it whenever either changes."""
 
 _Version: TypeAlias = tuple[str, str, int, int, int]
@@ -198,10 +198,8 @@ class RowCache(AbstractRowStore):
             {
                 "n_rows": n_rows,
                 "n_units": n_rows if shares.unit is None else n_units,
-                "grouped": shares.unit is not None,
                 "layout": asdict(layout),
                 "storage": self._storage,
-                "shared": not shares.plain,
                 "exposed": encoder.design.target.exposure is not None,
             }
         )
@@ -262,7 +260,7 @@ class CachedRows(AbstractStoredRows):
         described = facts["layout"]
         layout = Layout(**{**described, "columns": tuple(described["columns"])})
         n_rows, n_units = facts["n_rows"], facts["n_units"]
-        shared, exposed, grouped = (int(facts[name]) for name in ("shared", "exposed", "grouped"))
+        shared, grouped, exposed = not shares.plain, shares.unit is not None, int(facts["exposed"])
         numbers, codes, y, weight, influence, share, unit, offset = (
             room.mapped(place / name, dtype, width, n_rows)
             for name, dtype, width in (
@@ -270,9 +268,9 @@ class CachedRows(AbstractStoredRows):
                 (Parts.CODES, layout.code_type, layout.n_codes),
                 (Parts.Y, np.dtype(np.float64), 1),
                 (Parts.WEIGHT, np.dtype(np.float64), 1),
-                (Parts.INFLUENCE, np.dtype(np.float64), shared),
-                (Parts.SHARE, np.dtype(np.float64), shared),
-                (Parts.UNIT, np.dtype(np.int64), grouped),
+                (Parts.INFLUENCE, np.dtype(np.float64), int(shared)),
+                (Parts.SHARE, np.dtype(np.float64), int(shared)),
+                (Parts.UNIT, np.dtype(np.int64), int(grouped)),
                 (Parts.OFFSET, np.dtype(np.float64), exposed),
             )
         )

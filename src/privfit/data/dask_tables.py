@@ -24,7 +24,6 @@ from privfit.data.dask_tasks import (
     guarded,
     holders_of_pieces,
     holders_of_tasks,
-    in_one_layer,
     tasks_of,
     together,
 )
@@ -150,10 +149,10 @@ class DaskTable(AbstractRowStore):
         kept = Kept(encoded)
         found = kept.answers(tasks_of(partitions.counted, "count", [(rows,) for rows in kept.tasks]))
         counts = dict(zip(chain(*groups), chain(*found), strict=True))
-        lengths = [counts[k] for k in range(len(counts))]
-        units = None if shares.unit is None else Units(shares.unit, _count_units(kept))
+        lengths, n_units = zip(*(counts[k] for k in range(len(counts))), strict=True)
+        units = None if shares.unit is None else Units(shares.unit, sum(n_units))
         width = len(encoder.design.columns)
-        return DaskRows(kept, groups, lengths, weighting=weighting, width=width, units=units)
+        return DaskRows(kept, groups, list(lengths), weighting=weighting, width=width, units=units)
 
     def _labels_of_columns(self, predictors: tuple[str, ...], needed: tuple[str, ...]) -> tuple[str, ...]:
         """Return what nameless columns are called: as the predictors, where the response is apart."""
@@ -172,14 +171,9 @@ def _gathered(encoded: list[Delayed]) -> list[Delayed]:
     count = min(len(encoded), _UNIT_PARTS)
     parted = tasks_of(partial(shuffle.parted, count=count), "part", [(rows,) for rows in encoded])
     wanted = [(parts, k) for k in range(count) for parts in parted]
-    parts = in_one_layer(tasks_of(shuffle.part_of, "take-part", wanted))
+    parts = tasks_of(shuffle.part_of, "take-part", wanted)
     together = [tuple(parts[k * len(parted) : (k + 1) * len(parted)]) for k in range(count)]
     return tasks_of(shuffle.gathered, "gather", together)
-
-
-def _count_units(kept: Kept) -> int:
-    """Return the number of privacy units, whose rows are together."""
-    return sum(kept.answers(tasks_of(shuffle.count_units, "units", [(rows,) for rows in kept.tasks])))
 
 
 def _aligned(data: Collection, response: Collection) -> Collection:

@@ -52,21 +52,22 @@ def tasks_of(
         shared = {key: node(value) for key, value in beside.shared.items()}
     elif beside is not None:
         work = partial(work, **beside.shared)
-    drawn, made = uuid.uuid4().hex, delayed(work, pure=False, traverse=False)
-    return [
-        made(*one, dask_key_name=(f"privfit-{name}-{drawn}", k), **shared) for k, one in enumerate(arguments)
-    ]
+    layer, made = f"privfit-{name}-{uuid.uuid4().hex}", delayed(work, pure=False, traverse=False)
+    tasks = [made(*one, dask_key_name=(layer, k), **shared) for k, one in enumerate(arguments)]
+    return _in_one_layer(layer, tasks)
 
 
-def in_one_layer(tasks: list[Delayed]) -> list[Delayed]:
-    """Return the same tasks in one layer of their graph: to cull one takes Dask as long as it has others."""
+def _in_one_layer(name: str, tasks: list[Delayed]) -> list[Delayed]:
+    """Return the same tasks in one layer of their graph: to cull one takes Dask as long as it has others.
+
+    Dask makes a layer of each.
+    """
     layers: dict[Any, Any] = {}
     needs: dict[Any, set[Any]] = {}
     for one in tasks:
         layers |= one.dask.layers
         needs |= one.dask.dependencies
     own = [one.key for one in tasks]
-    name = f"privfit-layer-{uuid.uuid4().hex}"
     layers[name] = {key: layers.pop(key)[key] for key in own}
     needs[name] = set(chain.from_iterable(needs.pop(key) for key in own))
     graph = HighLevelGraph(layers, needs)

@@ -54,6 +54,11 @@ class EncodedRows:
     offset: FloatArray | None
     shares: RowShares | UngatheredShares | None
 
+    @property
+    def n_units(self) -> int:
+        """Number of privacy units, all of whose rows are here."""
+        return self.shares.n_units if isinstance(self.shares, RowShares) else self.y.size
+
     def __sizeof__(self) -> int:
         """Return the bytes of the rows, by which workers judge how full they are."""
         known = () if self.shares is None else self.shares.arrays
@@ -190,9 +195,9 @@ def encode(encoding: Encoding, *pieces: Any) -> tuple[EncodedRows, ...]:
 
 
 @quiet
-def counted(group: tuple[EncodedRows, ...]) -> tuple[int, ...]:
-    """Return the numbers of rows of partitions."""
-    return tuple(rows.y.size for rows in group)
+def counted(group: tuple[EncodedRows, ...]) -> tuple[tuple[int, int], ...]:
+    """Return the numbers of rows and of privacy units of partitions."""
+    return tuple((rows.y.size, rows.n_units) for rows in group)
 
 
 @quiet

@@ -9,7 +9,7 @@ import numpy as np
 from privfit._checks import IntArray
 from privfit.data.coded import stacked_rows
 from privfit.data.partitions import EncodedRows, quiet
-from privfit.data.shares import RowShares, UngatheredShares
+from privfit.data.shares import UngatheredShares
 
 
 @quiet
@@ -33,12 +33,6 @@ def gathered(*parts: EncodedRows) -> tuple[EncodedRows, ...]:
     """Return one partition of the rows of these parts, which hold all rows of the units in them."""
     rows = _joined(parts)
     return (EncodedRows(rows.x, rows.y, rows.offset, _ungathered(rows).gathered()),)
-
-
-@quiet
-def count_units(group: tuple[EncodedRows, ...]) -> int:
-    """Return the number of units of gathered rows."""
-    return sum(rows.shares.n_units for rows in group if isinstance(rows.shares, RowShares))
 
 
 def _ungathered(rows: EncodedRows) -> UngatheredShares:
