@@ -13,15 +13,15 @@ PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 demo: $(VENV)/installed
 	$(BIN)/privfit demo
 
-# One process a core, each with one thread.
+# One process a core, each with one thread; a file in one process, as its tests share what is made once.
 test: lint
-	$(ONE_THREAD) $(BIN)/pytest -n auto
+	$(ONE_THREAD) $(BIN)/pytest -n auto --dist loadfile
 
 # Tests with the oldest releases of other packages that pyproject.toml allows.
 oldest: $(VENV)/installed-dev
 	$(BIN)/uv venv --quiet --clear --python $(BIN)/python build/oldest
 	$(BIN)/uv pip install --quiet --python build/oldest --resolution lowest-direct -e ".[dev]"
-	$(ONE_THREAD) build/oldest/bin/pytest -n auto
+	$(ONE_THREAD) build/oldest/bin/pytest -n auto --dist loadfile
 
 lint: $(VENV)/installed-dev
 	$(BIN)/ruff check .
