@@ -2,8 +2,9 @@
 
 import numpy as np
 import pytest
-from scipy import stats
+from scipy import special, stats
 
+import privfit as pf
 from privfit.inference.covariance import Bread
 from privfit.inference.meat import meat_from, shortfall
 from privfit.inference.sandwich import with_variance
@@ -73,6 +74,29 @@ def test_an_oblique_direction_that_varies_three_times_as_much_is_not_drawn_away(
     assert drawn + short > 3.0 - 0.5 * SD - 0.1
     least = SD * (stats.norm.pdf(0.5) - 0.5 * stats.norm.sf(0.5))  # the mean of what exceeds that
     assert np.mean(even, axis=0)[1] < least + 0.05
+
+
+@pytest.mark.parametrize("l2", [0.0, 0.5])
+def test_errors_of_a_penalised_fit_are_about_the_mean_score_that_the_penalty_leaves(l2):
+    """By the sandwich written out; that of scores about 0 is more than 6 % too long for a slope."""
+    rng, n = np.random.default_rng(8), 4000
+    x = rng.uniform(-1.0, 1.0, size=(n, 2))
+    y = rng.random(n) < special.expit(0.3 + x @ [3.0, -2.0])
+    fit = pf.LogisticRegression(
+        epsilon=1.0, solver="non-private", l2=l2, classes=(False, True), norm_bound=5.0
+    ).fit(x, y)
+    rows, theta = np.column_stack([np.ones(n), x]), fit.result_.params.to_numpy()
+    chances = special.expit(rows @ theta)
+    hessian = rows.T @ (rows * (chances * (1.0 - chances))[:, None]) / n + l2 * np.diag([0.0, 1.0, 1.0])
+    scores, inverse = rows * (chances - y)[:, None], np.linalg.inv(hessian)
+    np.testing.assert_allclose(scores.mean(axis=0), -l2 * theta * [0.0, 1.0, 1.0], atol=1e-8)
+
+    def errors(meat):
+        return np.sqrt(np.diag(inverse @ meat @ inverse) / (n - 3))
+
+    centred = errors(np.cov(scores.T, bias=True))
+    np.testing.assert_allclose(fit.result_.bse, centred, rtol=1e-6)
+    assert l2 == 0.0 or np.max(errors(scores.T @ scores / n) / centred) > 1.06
 
 
 def test_the_budget_of_the_meat_expects_what_is_added_where_errors_are_even():

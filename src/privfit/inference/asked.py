@@ -12,7 +12,7 @@ from privfit.inference.combine import Anchor, Estimate, anchor, one_step
 from privfit.inference.covariance import Bread, average_hessian, bread_from, debiased, spread
 from privfit.inference.curved_rows import largest_curvature
 from privfit.inference.exact_bread import exact_bread
-from privfit.inference.meat import least_multiple, meat_from, shortfall
+from privfit.inference.meat import centred, least_multiple, meat_from, shortfall
 from privfit.inference.sandwich import residual_rows, sandwich, satterthwaite, with_tails, with_variance
 from privfit.problem.oracle import Oracle
 from privfit.problem.plan import Release
@@ -38,7 +38,7 @@ class Asked:
         all are the same.
     meat : Drawn
     released : Release
-        The meat as it was released.
+        The meat as it was released, about the mean score that a ridge leaves.
     rows : float
         Rows less coefficients, see `residual_rows`.
     sampling : array of shape (q, q)
@@ -118,7 +118,8 @@ def ask(solution: Solution, oracle: Oracle, *, half_way: bool) -> Asked:
     most = largest_curvature(solution, center, oracle)
     if most is not None:
         oracle.cut_curvatures(most)
-    hessian, released = oracle.release_matrices(center)
+    hessian, uncentred = oracle.release_matrices(center)
+    released = centred(uncentred, problem)
     bread = _bread(solution, [*solution.curvature, hessian])
     meat = _meat(solution, bread, released)
     on_the_way, at_end = bread, bread
