@@ -92,6 +92,23 @@ def test_links_lead_somewhere(page):
             assert anchor in anchors(target.read_text(encoding="utf-8")), link
 
 
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.relative_to(ROOT).as_posix())
+def test_formulas_that_are_set_apart_are_paragraphs(page):
+    """Within a paragraph the site takes the text after such a formula for mathematics."""
+    text = FENCED.sub("", page.read_text(encoding="utf-8"))
+    for paragraph in re.split(r"\n\s*\n", text):
+        if "$$" in paragraph:
+            assert re.fullmatch(r"\$\$[^$]+\$\$", paragraph.strip()), paragraph
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.relative_to(ROOT).as_posix())
+def test_rows_of_a_table_have_as_many_cells_as_its_header(page):
+    """A bar in a formula ends a cell, so that the rest of the row is cut."""
+    text = FENCED.sub("", page.read_text(encoding="utf-8"))
+    for table in re.findall(r"(?:^\|.*\n?)+", text, flags=re.MULTILINE):
+        assert len({len(re.findall(r"(?<!\\)\|", row)) for row in table.splitlines()}) == 1, table
+
+
 def test_every_page_is_in_the_site():
     trees = re.findall(r"```{toctree}\n.*?```", (DOCS / "index.md").read_text(encoding="utf-8"), re.DOTALL)
     lines = [line for tree in trees for line in tree.splitlines()[1:-1] if line and not line.startswith(":")]
