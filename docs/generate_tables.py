@@ -254,6 +254,33 @@ def generous_bounds() -> str:
     return table(["errors", "τ", "n", *headings, "± width"], body)
 
 
+def generous_bounds_counts() -> str:
+    """Return in which cells finite intervals of the intercept hold in less than 90 %, and what all do."""
+    found = rows("experiments/results/generous_bounds.csv")
+    told = [row for row in found if float(row["infinite"]) < 0.95]
+    low = [row for row in told if float(row["intercept"]) < 0.9]
+    listed = "; ".join(
+        f"{row['errors']}, τ = {row['tau']}, {int(row['n']):,} rows, range {float(row['range']):,.0f}: "
+        f"{_percent(row['intercept'])}"
+        for row in low
+    )
+    sizes = sorted({int(row["n"]) for row in found})
+    held = ", ".join(f"{_held([row for row in found if int(row['n']) == n]):.0%} with {n:,}" for n in sizes)
+    return (
+        "Of the cells in which more than one in twenty are finite, finite ones of the intercept hold in "
+        f"{min(float(row['intercept']) for row in told if row not in low):.0%} or more in "
+        f"{len(told) - len(low)}, and in less in {len(low)} ({listed}). Of all, {held} rows hold."
+    )
+
+
+def _held(found: list[dict[str, str]]) -> float:
+    """Return the coverage of the intercept in some cells together, by the share that is finite in each."""
+    some = [row for row in found if row["intercept"]]
+    shares = [1 - float(row["infinite"]) for row in some]
+    pairs = zip(shares, some, strict=True)
+    return sum(share * float(row["intercept"]) for share, row in pairs) / sum(shares)
+
+
 def pure_quantiles() -> str:
     """Return the same under pure budgets, with widths."""
     headings, cells = _by_range("pure_quantiles", "errors", "slope", "tau", "n", "epsilon")
@@ -507,6 +534,21 @@ def learned_scales() -> str:
     ]
     header = ["model", "rows", "ε", "bounds", "refused", "finite", "finite and wrong", "length"]
     return table(header, body)
+
+
+def uneven_errors_counts() -> str:
+    """Return the range of coverage over the cells, and how often joint tests reject at most."""
+    found = rows("experiments/results/uneven_errors.csv")
+    return (
+        f"{_range(found, 'repetitions', '.0f')} tables a cell. Intervals of the uneven coefficient hold in "
+        f"{_range(found, 'uneven', '.0%')} and those of the others in {_range(found, 'others', '.0%')}; "
+        f"joint tests reject in {max(float(row['joint']) for row in found):.1%} at most."
+    )
+
+
+def _range(found: list[dict[str, str]], name: str, form: str) -> str:
+    numbers = [float(row[name]) for row in found]
+    return f"{min(numbers):{form}} to {max(numbers):{form}}"
 
 
 def uneven_errors() -> str:
@@ -1437,6 +1479,7 @@ PAGES: dict[str, dict[str, Callable[[], str]]] = {
         "learned_bounds": learned_bounds,
         "learned_scales": learned_scales,
         "uneven_errors": uneven_errors,
+        "uneven_errors_counts": uneven_errors_counts,
         "few_positives": few_positives,
         "rare_classes": rare_classes,
         "exposures": exposures,
@@ -1446,6 +1489,7 @@ PAGES: dict[str, dict[str, Callable[[], str]]] = {
         "private_number": private_number,
         "few_in_a_level": few_in_a_level,
         "generous_bounds": generous_bounds,
+        "generous_bounds_counts": generous_bounds_counts,
         "pure_quantiles": pure_quantiles,
         "generous_response": generous_response,
         "generous_pure": partial(generous_response, "generous_pure"),
