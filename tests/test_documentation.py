@@ -109,6 +109,11 @@ def test_rows_of_a_table_have_as_many_cells_as_its_header(page):
         assert len({len(re.findall(r"(?<!\\)\|", row)) for row in table.splitlines()}) == 1, table
 
 
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.relative_to(ROOT).as_posix())
+def test_figures_say_in_words_what_they_show(page):
+    assert "![](" not in page.read_text(encoding="utf-8")
+
+
 def test_every_page_is_in_the_site():
     trees = re.findall(r"```{toctree}\n.*?```", (DOCS / "index.md").read_text(encoding="utf-8"), re.DOTALL)
     lines = [line for tree in trees for line in tree.splitlines()[1:-1] if line and not line.startswith(":")]

@@ -108,10 +108,11 @@ def verdict_lines(cells: Sequence[CellResult]) -> str:
 def write_page(cells: Sequence[CellResult], page: Path) -> None:
     """Replace what stands between the markers of the page."""
     blocks = {"summary": summary(cells)}
-    for task in TITLES:
+    for task, title in TITLES.items():
         found = [cell for cell in cells if cell.task == task]
         if found:
-            image = f"![](../benchmarks/accuracy/results/accuracy_{task}.png)"
+            words = f"Excess loss against ε, {title}, by table and method"
+            image = f"![{words}](../benchmarks/accuracy/results/accuracy_{task}.png)"
             blocks |= {task: f"{image}\n\n{details(found)}", f"{task}_methods": methods(found)}
     text = page.read_text(encoding="utf-8")
     for name, content in blocks.items():
