@@ -104,5 +104,8 @@ def draw(name: str, results: Table) -> None:
             )
         axis.axhline(0.95, color="gray", ls=":")
         axis.set(xlabel="n", ylabel="coverage of 95 % regions", xscale="log", title=title, ylim=(0.3, 1.02))
+        sizes, _ = results.series("n", prefix + KINDS[0], design=design)
+        axis.set_xticks(sizes, [f"{n:,.0f}" for n in sizes])
+        axis.minorticks_off()
     axes[0].legend(loc="lower right")
     save(fig, name)
