@@ -280,7 +280,9 @@ def test_far_quantiles_are_found(quantile, epsilon):
     np.testing.assert_allclose(point, plain, atol=0.05)
 
 
-CUSTOM_KINK = pf.losses.Custom(lambda y, eta: abs(eta - y), lambda y, eta: np.sign(eta - y), slope_bound=1.0)
+CUSTOM_KINK = pf.losses.Custom(
+    lambda y, eta: abs(eta - y), lambda y, eta: np.sign(eta - y), slope_bound=1.0, vectorized=True
+)
 
 
 @pytest.mark.parametrize(

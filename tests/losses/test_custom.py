@@ -35,11 +35,16 @@ def array_slope(y, eta):
 
 
 BOUNDS = {"slope_bound": 1.0, "curvature_bound": 1.0}
-SCALAR = Custom(value, slope, curvature, **BOUNDS)
-ARRAYS = Custom(array_value, array_slope, curvature, vectorized=True, **BOUNDS)
 
 
-@pytest.mark.parametrize("loss", [SCALAR, ARRAYS], ids=["compiled", "arrays"])
+@pytest.fixture(scope="module", params=["compiled", "arrays"])
+def loss(request):
+    """Compiled, which takes a second, where a test asks for it."""
+    if request.param == "compiled":
+        return Custom(value, slope, curvature, **BOUNDS)
+    return Custom(array_value, array_slope, curvature, vectorized=True, **BOUNDS)
+
+
 def test_functions_are_what_was_given(loss):
     eta = np.linspace(-5, 5, 101)
     for name in ("value", "slope", "curvature"):
@@ -49,7 +54,7 @@ def test_functions_are_what_was_given(loss):
     assert loss.constants.slope == loss.constants.curvature == 1.0
     assert loss.convex
     assert not loss.proven
-    assert loss.compiled == (loss is SCALAR)
+    assert loss.compiled == (loss.value is value)
 
 
 def test_what_is_declared():
@@ -60,7 +65,6 @@ def test_what_is_declared():
     assert loss.functions.curvature(0.0, 1.0, 1.0, 0.0, 0.0) == 0.0
 
 
-@pytest.mark.parametrize("loss", [SCALAR, ARRAYS], ids=["compiled", "arrays"])
 def test_identity_copies_and_pickles(loss):
     assert copy.deepcopy(loss) is loss
     assert copy.copy(loss) is loss
@@ -80,6 +84,7 @@ def test_a_compiled_function_that_fails_gives_nan_and_no_error():
     assert loss.functions.slope(0.0, 0.5, 1.0, 0.0, 0.0) == 0.5
     assert math.isnan(loss.functions.slope(0.0, 2.0, 1.0, 0.0, 0.0))
     divides = Custom(value, lambda y, eta: 1.0 / eta, slope_bound=1.0)
+    assert divides.functions.curvature is loss.functions.curvature  # none was given; compiled once
     assert divides.functions.slope(0.0, 0.0, 1.0, 0.0, 0.0) == math.inf
 
 

@@ -310,7 +310,10 @@ def test_sums_do_not_depend_on_the_number_of_threads(threads, monkeypatch, rng):
     [
         (Hinge(), "SmoothedHinge"),
         (Quantile(), "SmoothedQuantile"),
-        (Custom(lambda y, eta: abs(eta), lambda y, eta: np.sign(eta), slope_bound=1.0), "finite curvature"),
+        (
+            Custom(lambda y, eta: abs(eta), lambda y, eta: np.sign(eta), slope_bound=1.0, vectorized=True),
+            "finite curvature",
+        ),
         (Sigmoid(), "RandomRoundSGD"),
     ],
 )

@@ -197,7 +197,9 @@ def test_responses_are_moved_into_their_declared_range():
     assert make_problem(Logistic()).response_range == (0.0, 1.0)
     assert make_problem(Poisson(1.2, 4.0)).response_range == (0.0, 4.0)
     assert make_problem(Poisson(9.0, 4.0)).response_range == (0.0, 4.0)  # not up to the bound on log means
-    counted = Custom(lambda y, eta: eta, lambda y, eta: 1.0, slope_bound=1.0, target_kind="count")
+    counted = Custom(
+        lambda y, eta: eta, lambda y, eta: eta**0, slope_bound=1.0, target_kind="count", vectorized=True
+    )
     assert make_problem(counted, response_bound=7.0).response_range == (0.0, 7.0)
     assert make_problem(Squared(0.8)).response_range == (-3.0, 3.0)
     assert make_problem(Squared(0.8), response_bound=1.0).response_range == (-1.0, 1.0)

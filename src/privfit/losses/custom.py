@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, field
+from functools import cache
 from typing import Any, ClassVar, TypeAlias, final
 
 import numpy as np
@@ -123,7 +124,7 @@ class Custom(AbstractLoss):
 
     def _made(self, name: str, function: LossFunction) -> ScalarFunction:
         if not self.vectorized:
-            return _compiled(name, function)
+            return _flat() if function is _nothing else _compiled(name, function)
         guarded = ArrayGuard(lambda y, eta, *_: function(y, eta))
         _try_out(name, guarded, _PROBE_Y[self.target_kind], _PROBE_ETA)
         return guarded
@@ -202,6 +203,12 @@ def _try_out(name: str, function: ArrayGuard, y: FloatArray, eta: FloatArray) ->
 
 def _nothing(y: Any, eta: Any) -> Any:
     return 0.0 * eta
+
+
+@cache
+def _flat() -> ScalarFunction:
+    """Return the second derivative of every loss that is given none, compiled once."""
+    return _compiled("curvature", _nothing)
 
 
 def _rebuilt(functions: tuple[Any, ...], options: dict[str, Any]) -> Custom:
