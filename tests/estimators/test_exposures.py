@@ -258,16 +258,17 @@ def test_the_result_says_what_counts_are_over_and_is_kept(table, tmp_path):
     pd.testing.assert_series_equal(again.predict(table.head()), found.predict(table.head()))
 
 
+@pytest.mark.usefixtures("few_rehearsals")
 def test_a_plan_takes_exposures_to_be_alike(table):
     options = {"schema": SCHEMA, "model": "poisson", "assumptions": pf.Assumptions(mean=2.0)}
     planned = pf.plan("visits ~ age", n=N, exposure="years", **options)
     assert planned.plan.exposure == "years"
     assert planned.assumptions.endswith("a mean count of 2.0 over years of 2.5")
     alike = pf.plan("visits ~ age", n=N, **options).width["age"]
-    np.testing.assert_allclose(planned.width["age"], alike, rtol=0.02)  # there is one look more
+    np.testing.assert_allclose(planned.width["age"], alike, rtol=0.1)  # there is one look more
     wanted = {"width": {"age": 0.2}, **options}
     needed = pf.sample_size("visits ~ age", exposure="years", **wanted).n_rows
-    assert needed == pytest.approx(pf.sample_size("visits ~ age", **wanted).n_rows, rel=0.02)
+    assert needed == pytest.approx(pf.sample_size("visits ~ age", **wanted).n_rows, rel=0.2)
     with pytest.raises(pf.InvalidArgument, match="exposure goes with model='poisson'"):
         pf.plan("visits ~ age", n=N, schema=SCHEMA, model="ols", exposure="years")
 
@@ -297,8 +298,8 @@ def awkward(table):
 
 
 def short_partitions(table, _):
-    """Return hundred partitions of ten rows, of which some lack a level, before one with the others."""
-    apart = [dd.from_pandas(table[:1000], npartitions=100), dd.from_pandas(table[1000:], npartitions=1)]
+    """Return twenty partitions of five rows, of which some lack a level, before one with the others."""
+    apart = [dd.from_pandas(table[:100], npartitions=20), dd.from_pandas(table[100:], npartitions=1)]
     return dd.concat(apart)
 
 
