@@ -13,7 +13,7 @@ from privfit.data.encode import SchemaEncoder
 from privfit.data.source import ArraySource
 from privfit.errors import Incompatible, InvalidArgument
 from privfit.estimators.assumptions import Assumptions
-from privfit.estimators.forecast import Forecast, t_test_power
+from privfit.estimators.forecast import FEWEST_REHEARSALS, MOST_REHEARSALS, Forecast, t_test_power
 from privfit.estimators.options import FitOptions
 from privfit.estimators.split import shortest
 from privfit.estimators.stand_in import StandIn, stand_in_rows
@@ -246,8 +246,9 @@ def test_guesses_that_contradict_the_schema(guesses, message):
 
 
 @pytest.mark.parametrize("model", ["logit", "huber"])
-def test_a_forecast_is_what_fits_report(model):
-    """Mean widths of 12 fits within 15 % of the forecast; it has no chance but the noise's fixed seeds."""
+def test_a_forecast_is_what_fits_report(model, monkeypatch):
+    """Median widths of 12 fits within 15 % of the forecast; it has no chance but the noise's fixed seeds."""
+    monkeypatch.setattr("privfit.estimators.forecast.MOST_REHEARSALS", FEWEST_REHEARSALS)
     target = "high" if model == "logit" else "wage"
     fit = {"logit": pf.logit, "huber": pf.huber}[model]
     schema = pf.Schema({name: SCHEMA[name] for name in ("age", "job", target)})
@@ -415,15 +416,18 @@ def test_power_of_a_finite_interval():
 @pytest.mark.parametrize(
     ("n", "terms", "options", "rehearsals"),
     [
-        (500, "age", {}, 96),
-        (4_000, "age", {}, 40),
-        (500, "age", {"solver": "gradient-descent", "epsilon": 4.0}, 45),
-        (500, "age + job + visits + gain", {}, 80),
-        (10_000, "age", {}, 16),
+        (500, "age", {}, 24),
+        (4_000, "age", {}, 10),
+        (500, "age", {"solver": "gradient-descent", "epsilon": 4.0}, 11),
+        (500, "age + job + visits + gain", {}, 20),
+        (10_000, "age", {}, 4),
     ],
 )
-def test_few_rows_are_rehearsed_more_often(n, terms, options, rehearsals):
-    """Many steps take long, and of many coefficients most rehearsals tell alike."""
+def test_few_rows_are_rehearsed_more_often(n, terms, options, rehearsals, monkeypatch):
+    """Many steps take long, and of many coefficients most rehearsals tell alike; a quarter of each here."""
+    assert (FEWEST_REHEARSALS, MOST_REHEARSALS) == (16, 96)
+    monkeypatch.setattr("privfit.estimators.forecast.FEWEST_REHEARSALS", 4)
+    monkeypatch.setattr("privfit.estimators.forecast.MOST_REHEARSALS", 24)
     planned = pf.plan(f"high ~ {terms}", n=n, **options, **COMMON)
     assert len(planned.forecast.se) == rehearsals
     assert f"medians of {rehearsals} fits of simulated rows" in " ".join(str(planned).split())
