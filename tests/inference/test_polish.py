@@ -19,6 +19,7 @@ from privfit.privacy.mechanisms import make_source
 from privfit.problem.oracle import Oracle
 from privfit.problem.plan import PlannedRelease, Release
 from privfit.problem.schedule import planned_release
+from privfit.procedures.minimise import GradientDescent
 from privfit.solvers import (
     ExponentialMechanism,
     NonPrivate,
@@ -48,7 +49,7 @@ def interval(fit, level=0.95):
     "solver",
     [
         ProjectedNoisyGradientDescent(n_steps=100),
-        OutputPerturbation(),
+        OutputPerturbation(minimiser=GradientDescent(n_steps=300)),  # by default it takes seconds
         FixedPoint((0.0, 0.0, 0.0)),
         FixedPoint((0.3, -0.8, 0.9)),
         FixedPoint((1.0, -0.4, 0.4)),
