@@ -556,6 +556,8 @@ def test_plans_check_inference_as_fits_do(given):
         ({"power": 0.8}, InvalidArgument, "power and effect go together"),
         ({"width": 0.1, "coefficient": "wage"}, InvalidArgument, "'wage' is not in the model"),
         ({"width": {"age": -1.0}}, InvalidArgument, "must be positive"),
+        ({"width": {}}, InvalidArgument, "at least one coefficient"),
+        ({"power": 0.8, "effect": {}}, InvalidArgument, "at least one coefficient"),
         ({"width": 0.1, "n": 500, "epsilon": 2.0}, InvalidArgument, "leave epsilon and budget out"),
         ({"width": 0.1, "inference": False}, InvalidArgument, "inference must not be False"),
         ({"width": 0.1, "radius": 2.0}, InvalidArgument, "radius goes with accuracy"),

@@ -70,6 +70,8 @@ class Wanted:
         if isinstance(given, Mapping):
             if self.coefficient is not None:
                 raise InvalidArgument("coefficient names one; leave it out where targets are given by name")
+            if not given:
+                raise InvalidArgument("width or effect by name must name at least one coefficient")
             return {position(name, names): self._size(value) for name, value in given.items()}
         slopes = [name for name in names if not name.endswith(INTERCEPT)]
         if self.coefficient is None and len(slopes) != 1:
