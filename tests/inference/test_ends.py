@@ -110,6 +110,16 @@ def test_what_noise_says_of_the_rows_of_a_rare_level_is_not_believed(row):
     assert lost(Logistic(), 0.2 * step, constant=-1.2, **even) == NONE
 
 
+def test_a_table_without_events_loses_its_constant():
+    """A step of -1 down the constant uses up the mean of all rows; levels that are asked go with it."""
+    down = np.array([-1.02, 0.0, 0.0])
+    for loss in (Logistic(), COUNTS):
+        assert lost(loss, 0.95 * down, factors=()) == NONE
+        assert lost(loss, down, factors=()) == [True, False, False]
+        assert lost(loss, down) == REST
+    assert lost(Logistic(), -down, factors=(), constant=8.0) == [True, False, False]
+
+
 def test_losses_of_residuals_lose_nothing():
     assert lost(Huber(1.0), np.array([0.0, 0.0, -5.0])) == NONE
 
@@ -119,6 +129,14 @@ SCHEMA = {
     "a": {"type": "categorical", "levels": ["a", "b"]},
     "y": {"type": "numeric", "lower": 0, "upper": 20},
 }
+
+
+def test_the_intercept_of_a_table_without_events_has_no_interval():
+    """It had one in each of these fits."""
+    for seed in (0, 1, 3):
+        table = pd.DataFrame({"x": np.random.default_rng(seed).uniform(-1.0, 1.0, 5_000), "y": 0})
+        fit = pf.poisson("y ~ x", table, schema=SCHEMA, epsilon=1.0, random_state=seed)
+        assert np.isinf(fit.bse["Intercept"])
 
 
 @pytest.mark.statistical

@@ -1,4 +1,4 @@
-"""Levels in which some response may not occur at all, as far as noise lets it be seen."""
+"""Levels, and tables, in which some response may not occur at all, as far as noise lets it be seen."""
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,7 +19,7 @@ _INVOLVED = 1e-9
 
 
 def may_be_without_end(solution: Solution, directions: FloatArray, found: Found) -> NDArray[np.bool_]:
-    """Return which reported coefficients are of levels whose predictors may have no end, (k,).
+    """Return which reported coefficients are of rows whose predictors may have no end, (k,).
 
     Parameters
     ----------
@@ -32,19 +32,19 @@ def may_be_without_end(solution: Solution, directions: FloatArray, found: Found)
 
     Notes
     -----
-    The rows of a level share a predictor but for other columns. The mean of a response there, times their
-    share of the rows, is what it is at a point less the gradient along the change that raises it alone. The
-    first is the curvature along that for a count, and for a class that over ``1 - p``, p being its
-    probability at a mean row of the level. Where 0 is within what noise and sampling explain, the interval
-    that a score test gives (Rao 1948, *Large sample tests of statistical hypotheses*) has no end, and a
-    symmetric one about the estimate says nothing: with no event at all a Newton step goes no further than
-    by 1.
+    Asked are all rows together, and those of each level, which share a predictor but for other columns. The
+    mean of a response there, times their share of the rows, is what it is at a point less the gradient along
+    the change that raises it alone. The first is the curvature along that for a count, and for a class that
+    over ``1 - p``, p being its probability at a mean row of the level. Where 0 is within what noise and
+    sampling explain, the interval that a score test gives (Rao 1948, *Large sample tests of statistical
+    hypotheses*) has no end, and a symmetric one about the estimate says nothing: with no event at all a
+    Newton step goes no further than by 1.
     """
     problem, means = solution.problem, solution.problem.loss.means
     estimate, bread = found.estimate, found.bread
-    moves = moves_of(problem, solution.at_bounds)
-    if means is None or not moves.size or not estimate.parts.size:
+    if means is None or not problem.has_intercept or not estimate.parts.size:
         return np.zeros(len(directions), dtype=np.bool_)
+    moves = np.concatenate([np.eye(problem.n_coef)[:1], moves_of(problem, solution.at_bounds)])
     turned = with_constant(problem, moves)
     along = np.kron(means.lift, turned[1:])
     start = estimate.start
