@@ -123,7 +123,8 @@ def test_rows_for_a_target_and_guesses(invoke, schema, tmp_path):
     args = ["plan", "--schema", schema, "--model", "ols", "--formula", "hours ~ age + C(sex)", "--epsilon", 4]
     found = invoke(*args, "--width", 0.2, "--coefficient", "age")
     assert found.exit_code == 0, found.output
-    needed = int(found.stdout.split()[1])
+    needed = int(found.stdout.split()[1].replace(",", ""))
+    assert found.stdout.startswith(f"Needed: {needed:,} rows\n")
     assert f"Rows:     {needed}" in found.stdout
     assert float(table(found.stdout, "age")[0][3]) <= 0.22
     assert invoke(*args, "--power", 0.8, "--effect", 0.1, "--coefficient", "age").exit_code == 0
@@ -162,7 +163,7 @@ def test_a_reference_of_any_layout(invoke, refused, schema, tmp_path):
     "target",
     [
         [],
-        ["--rows", 500, "--width", 0.1],
+        ["--rows", 500, "--width", 0.1, "--power", 0.8, "--effect", 0.1],
         ["--power", 0.8],
         ["--rows", 500, "--effect", 0.1],
         ["--rows", 500, "--coefficient", "age"],
@@ -172,6 +173,25 @@ def test_rows_or_a_target(invoke, schema, target):
     result = invoke("plan", "--schema", schema, "--model", "logit", *target)
     assert result.exit_code == 2
     assert any(option in result.stderr for option in ("--rows", "--effect", "--coefficient says"))
+
+
+def test_epsilon_for_a_target(invoke, schema, refused, few_rehearsals):
+    """The answer is that of Python, and the plan with it meets the target."""
+    args = ["plan", "--schema", schema, "--model", "ols", "--formula", "hours ~ age + C(sex)", "--rows", 5000]
+    found = invoke(*args, "--width", 0.2, "--coefficient", "age", "--delta", 1e-7)
+    assert found.exit_code == 0, found.output
+    epsilon = float(found.stdout.split()[3])
+    assert found.stdout.startswith(f"Needed: epsilon = {epsilon:.3g}\n")
+    assert f"(ε = {epsilon:.3g}, δ = 1e-07)-DP" in found.stdout
+    assert float(table(found.stdout, "age")[0][3]) <= 0.2
+    common = {"schema": pf.Schema.from_toml(schema), "model": "ols", "n": 5000, "width": 0.2, "delta": 1e-7}
+    expected = pf.sample_size("hours ~ age + C(sex)", coefficient="age", **common)
+    assert expected.budget.epsilon == pytest.approx(epsilon, rel=0.005)
+    for stated in (["--epsilon", 1], ["--mu", 1], ["--rho", 1]):
+        message = refused(invoke(*args, "--width", 0.2, "--coefficient", "age", *stated), 2, "usage: ")
+        assert "leave --epsilon, --mu and --rho out" in message
+    hopeless = invoke(*args, "--width", 1e-6, "--coefficient", "age")
+    assert "no budget up to epsilon 64" in refused(hopeless, 1, "Incompatible: ")
 
 
 def test_room_in_a_ledger_is_in_the_words_of_its_accounts(invoke, people, schema, tmp_path):

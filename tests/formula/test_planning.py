@@ -133,6 +133,7 @@ def test_a_standard_deviation_can_be_given_in_units_of_the_column():
         ({"sd": 3.0}, "sd must be a mapping by name, got float"),
         ({"center": [3.0]}, "center must be a mapping by name, got list"),
         ({"coefficients": pd.Series([1.0])}, "coefficients must be a mapping by name, got Series"),
+        ({"coefficients": {"age": math.inf}}, "coefficient 'age' must lie in"),
         ({"shares": 0.5}, "shares must be a mapping by name, got float"),
         ({"center": {"age": 19.0}}, "center of 'age' must be within its bounds, 20 and 80, got 19"),
         ({"center": {"gain": 1000.5}}, "center of 'gain' must be within its bounds, 0 and 1000"),
@@ -502,6 +503,12 @@ def test_epsilon_for_a_width():
     assert less.width["age"] > 0.1
 
 
+@pytest.mark.usefixtures("short_searches")
+def test_a_width_that_any_budget_buys_is_bought_by_the_least():
+    """Its three digits are not one more by the rounding of a logarithm."""
+    assert pf.sample_size("wage ~ age", width=1e9, n=10**6, schema=SCHEMA, model="ols").budget.epsilon == 1e-3
+
+
 @pytest.mark.parametrize(("relation", "factor"), [("replace", 4.0), ("add_remove", 2.0)])
 def test_steps_and_rows_for_an_accuracy(relation, factor):
     """T = 4 R^2 C^2 / a^2 and n = 4 R C sqrt(q) / (a mu), half of that for add or remove."""
@@ -558,6 +565,7 @@ def test_plans_check_inference_as_fits_do(given):
         ({"width": {"age": -1.0}}, InvalidArgument, "must be positive"),
         ({"width": {}}, InvalidArgument, "at least one coefficient"),
         ({"power": 0.8, "effect": {}}, InvalidArgument, "at least one coefficient"),
+        ({"power": 0.8, "effect": math.inf}, InvalidArgument, "effect must lie in"),
         ({"width": 0.1, "n": 500, "epsilon": 2.0}, InvalidArgument, "leave epsilon and budget out"),
         ({"width": 0.1, "inference": False}, InvalidArgument, "inference must not be False"),
         ({"width": 0.1, "radius": 2.0}, InvalidArgument, "radius goes with accuracy"),

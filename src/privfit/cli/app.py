@@ -190,7 +190,7 @@ def plan(
     columns: o.Columns = None,
     out: o.PlanFile = None,
 ) -> None:
-    """Show what a fit would ask, spend and buy, or how many rows a target needs. Needs no data."""
+    """Show what a fit would ask, spend and buy, or which rows or epsilon a target needs. Needs no data."""
     residual_scale, share = split_scale(scale, scale_share)
     request = Request(
         schema=schema,
@@ -222,6 +222,7 @@ def plan(
         seed=None,
     )
     goal = TargetText(rows, width, power, effect, coefficient)
+    goal.check(request.budget)
     guesses = GuessesText(
         mean=mean,
         residual_sd=residual_sd,

@@ -226,18 +226,18 @@ PlannedRows = Annotated[
     int | None,
     typer.Option(
         "--rows",
-        help="Number of rows (or of values of --unit) that the table has, or will have; else give a target.",
+        help="Number of rows (or of values of --unit) that the table has, or will have.",
     ),
 ]
 Width = Annotated[
     float | None,
-    typer.Option(help="Without --rows: find those for an interval this wide.", rich_help_panel=_TARGET),
+    typer.Option(
+        help="Find the rows, or with --rows the epsilon, for an interval this wide.", rich_help_panel=_TARGET
+    ),
 ]
 Power = Annotated[
     float | None,
-    typer.Option(
-        help="Without --rows: find those for this chance to find --effect.", rich_help_panel=_TARGET
-    ),
+    typer.Option(help="Find them for this chance to find --effect.", rich_help_panel=_TARGET),
 ]
 Effect = Annotated[
     float | None, typer.Option(help="Coefficient to be found, in raw units.", rich_help_panel=_TARGET)

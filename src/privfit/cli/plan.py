@@ -20,7 +20,7 @@ from privfit.estimators.assumptions import Assumptions
 from privfit.estimators.options import FitOptions
 from privfit.estimators.planned import PlannedFit, described, planned_rows
 from privfit.estimators.rehearsal import Rehearsal
-from privfit.estimators.sample_size import Wanted, rows_needed
+from privfit.estimators.sample_size import SampleSize, Wanted, epsilon_needed, rows_needed
 from privfit.planning import cost
 from privfit.privacy.ledger import Ledger
 from privfit.privacy.words import remainder_in_words
@@ -75,10 +75,10 @@ def run_plan(request: Request, target: TargetText, guesses: GuessesText, *, out:
             intraclass=guesses.intraclass,
             reference=None if reference is None else read_table(reference),
         )
-        planned = _planned(prepared.rehearsal(assumptions), prepared.options, target, level=request.level)
-    if rows is None:
-        typer.echo(f"Needed: {planned.n_rows} {'rows' if planned.plan.unit is None else 'units'}\n")
-    typer.echo(render_plan(planned))
+        answer, planned = _answered(
+            prepared.rehearsal(assumptions), prepared.options, target, level=request.level
+        )
+    typer.echo(answer + render_plan(planned))
     if request.ledger is not None and request.dataset is not None:
         typer.echo(
             "\n".join(["", *_ledger_lines(request.ledger, request.dataset, planned.plan, prepared.schema)])
@@ -87,9 +87,18 @@ def run_plan(request: Request, target: TargetText, guesses: GuessesText, *, out:
         write_atomically(out, json.dumps(planned.plan.to_dict(), indent=2, allow_nan=False) + "\n")
 
 
-def _planned(rehearsal: Rehearsal, options: FitOptions, target: TargetText, *, level: float) -> PlannedFit:
-    if target.rows is not None:
-        return described(rehearsal, options, n_rows=target.rows, level=level)
+def _answered(
+    rehearsal: Rehearsal, options: FitOptions, target: TargetText, *, level: float
+) -> tuple[str, PlannedFit]:
+    """Return what a target needs in words, if there is one, and the plan with it."""
+    if not target.wanted:
+        return "", described(rehearsal, options, n_rows=planned_rows(rows=target.rows), level=level)
+    found = _found(rehearsal, options, target, level=level)
+    return f"{found.answer}\n\n", found.planned
+
+
+def _found(rehearsal: Rehearsal, options: FitOptions, target: TargetText, *, level: float) -> SampleSize:
+    """Return the rows that a target needs or, where their number is given, the epsilon."""
     if not options.inference:
         raise InvalidArgument(
             "width and power are of intervals and tests, so --no-inference cannot meet them"
@@ -97,7 +106,9 @@ def _planned(rehearsal: Rehearsal, options: FitOptions, target: TargetText, *, l
     wanted = Wanted(
         width=target.width, power=target.power, effect=target.effect, coefficient=target.coefficient
     )
-    return rows_needed(rehearsal, options, wanted, level=level).planned
+    if target.rows is None:
+        return rows_needed(rehearsal, options, wanted, level=level)
+    return epsilon_needed(rehearsal, options, wanted, n_rows=target.rows, level=level)
 
 
 def render_plan(planned: PlannedFit) -> str:

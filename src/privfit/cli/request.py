@@ -160,12 +160,12 @@ def _need_both(ledger: Path | None, dataset: str | None) -> None:
 
 @dataclass(frozen=True, slots=True)
 class TargetText:
-    """The number of rows of a plan, or what the number is to be found for.
+    """The number of rows of a plan, or what the number is to be found for; with both, epsilon is.
 
     Raises
     ------
     typer.BadParameter
-        If both are given, or neither.
+        If neither is given, or two targets are.
     """
 
     rows: int | None
@@ -175,13 +175,28 @@ class TargetText:
     coefficient: str | None
 
     def __post_init__(self) -> None:
-        targets = sum(value is not None for value in (self.rows, self.width, self.power))
-        if targets != 1:
-            raise typer.BadParameter("give one of --rows, --width, or --power with --effect")
         if (self.power is None) != (self.effect is None):
             raise typer.BadParameter("--power and --effect go together")
-        if self.rows is not None and self.coefficient is not None:
+        if self.width is not None and self.power is not None:
+            raise typer.BadParameter("give one target: --width, or --power with --effect")
+        if self.rows is None and not self.wanted:
+            raise typer.BadParameter("give --rows, or a target: --width, or --power with --effect")
+        if self.coefficient is not None and not self.wanted:
             raise typer.BadParameter("--coefficient says what --width or --power is about; leave it out")
+
+    @property
+    def wanted(self) -> bool:
+        """Whether there is a target."""
+        return self.width is not None or self.power is not None
+
+    def check(self, budget: BudgetText) -> None:
+        """Raise `typer.BadParameter` if epsilon is to be found and is stated."""
+        stated = (budget.epsilon, budget.mu, budget.rho)
+        if self.rows is not None and self.wanted and any(value is not None for value in stated):
+            raise typer.BadParameter(
+                "--rows and a target ask for the epsilon that is needed; leave --epsilon, --mu and --rho "
+                "out, or --rows"
+            )
 
 
 @dataclass(frozen=True, slots=True)

@@ -111,6 +111,8 @@ class Assumptions:
         optional(in_range, 0.0, 1.0, closed="both", intraclass=self.intraclass)
         for name, value in (self.sd or {}).items():
             positive(**{f"sd of {name!r}": value})
+        for name, value in (self.coefficients or {}).items():
+            in_range(-math.inf, math.inf, closed="neither", **{f"coefficient {name!r}": value})
         for name, value in (self.center or {}).items():
             in_range(-math.inf, math.inf, closed="neither", **{f"center of {name!r}": value})
         in_range(0.0, 1.0, closed="left", correlation=self.correlation)

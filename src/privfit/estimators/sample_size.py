@@ -81,7 +81,7 @@ class Wanted:
 
     def _size(self, value: object) -> float:
         if self.width is None:
-            return abs(in_range(-math.inf, math.inf, effect=value))
+            return abs(in_range(-math.inf, math.inf, closed="neither", effect=value))
         return positive(width=value)
 
     def met_by(self, forecast: Forecast, level: float) -> bool:
@@ -114,10 +114,14 @@ class SampleSize:
     found: str
     planned: PlannedFit
 
-    def __str__(self) -> str:
+    @property
+    def answer(self) -> str:
+        """What was looked for, in words."""
         rows = rows_in_words(self.n_rows, self.planned.plan.unit)
-        answer = rows if self.found == "rows" else f"epsilon = {self.budget.epsilon:.3g}"
-        return f"Needed: {answer}\n{self.planned}"
+        return f"Needed: {rows if self.found == 'rows' else f'epsilon = {self.budget.epsilon:.3g}'}"
+
+    def __str__(self) -> str:
+        return f"{self.answer}\n{self.planned}"
 
     __repr__ = __str__
 
@@ -310,4 +314,4 @@ def _narrowed(meets: Callable[[float], bool], bad: float, good: float, tolerance
 def _round_up(value: float) -> float:
     """Return the least number with three significant digits that is not below ``value``."""
     step = 10.0 ** (math.floor(math.log10(value)) - 2)
-    return float(f"{math.ceil(value / step) * step:.12g}")
+    return float(f"{math.ceil(value / step - 1e-9) * step:.12g}")  # what rounding adds is not rounded up
