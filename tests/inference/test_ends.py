@@ -54,6 +54,7 @@ def lost(
 
 
 NONE, LEVEL, REST = [False, False, False], [False, False, True], [True, False, True]
+ALL = [True, True, True]
 COUNTS = Poisson(3.0, 20.0)
 
 
@@ -110,14 +111,14 @@ def test_what_noise_says_of_the_rows_of_a_rare_level_is_not_believed(row):
     assert lost(Logistic(), 0.2 * step, constant=-1.2, **even) == NONE
 
 
-def test_a_table_without_events_loses_its_constant():
-    """A step of -1 down the constant uses up the mean of all rows; levels that are asked go with it."""
+def test_a_table_without_events_loses_all():
+    """A step of -1 down the constant uses up the mean of all rows."""
     down = np.array([-1.02, 0.0, 0.0])
     for loss in (Logistic(), COUNTS):
         assert lost(loss, 0.95 * down, factors=()) == NONE
-        assert lost(loss, down, factors=()) == [True, False, False]
-        assert lost(loss, down) == REST
-    assert lost(Logistic(), -down, factors=(), constant=8.0) == [True, False, False]
+        assert lost(loss, down, factors=()) == ALL
+        assert lost(loss, down) == ALL
+    assert lost(Logistic(), -down, factors=(), constant=8.0) == ALL
 
 
 def test_losses_of_residuals_lose_nothing():
@@ -131,12 +132,22 @@ SCHEMA = {
 }
 
 
-def test_the_intercept_of_a_table_without_events_has_no_interval():
-    """It had one in each of these fits."""
+def test_nothing_is_told_from_a_table_without_events():
+    """Intercept and slope had an interval in each of these fits."""
     for seed in (0, 1, 3):
         table = pd.DataFrame({"x": np.random.default_rng(seed).uniform(-1.0, 1.0, 5_000), "y": 0})
         fit = pf.poisson("y ~ x", table, schema=SCHEMA, epsilon=1.0, random_state=seed)
-        assert np.isinf(fit.bse["Intercept"])
+        assert np.isinf(fit.bse).all()
+
+
+def test_of_a_class_that_does_not_occur_nothing_is_told_and_of_others_all():
+    """Its slope had an interval in each of these fits."""
+    classes = SCHEMA | {"y": {"type": "categorical", "levels": ["a", "b", "c"]}}
+    for seed in (0, 1, 4):
+        rng = np.random.default_rng(seed)
+        table = pd.DataFrame({"x": rng.uniform(-1.0, 1.0, 20_000), "y": rng.choice(["a", "b"], 20_000)})
+        fit = pf.logit("y ~ x", table, schema=classes, epsilon=16.0, random_state=seed)
+        assert np.isinf(fit.bse).tolist() == [False, False, True, True]
 
 
 @pytest.mark.statistical

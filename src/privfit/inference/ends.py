@@ -38,7 +38,8 @@ def may_be_without_end(solution: Solution, directions: FloatArray, found: Found)
     over ``1 - p``, p being its probability at a mean row of the level. Where 0 is within what noise and
     sampling explain, the interval that a score test gives (Rao 1948, *Large sample tests of statistical
     hypotheses*) has no end, and a symmetric one about the estimate says nothing: with no event at all a
-    Newton step goes no further than by 1.
+    Newton step goes no further than by 1. Where that may be so of all rows its slopes are lost with it: a
+    response that never occurs has none.
     """
     problem, means = solution.problem, solution.problem.loss.means
     estimate, bread = found.estimate, found.bread
@@ -58,8 +59,11 @@ def may_be_without_end(solution: Solution, directions: FloatArray, found: Found)
         variance = (noise @ noise) * lengths + (each * bread.sd * lengths) ** 2
         variance += np.sum((half @ found.sampling) * half, axis=1)
     endless = mean < _DEVIATIONS * np.sqrt(variance)
-    changes = np.kron(means.lift, moves)
-    return np.asarray((np.abs(directions @ changes[endless].T) > _INVOLVED).any(axis=1))
+    endless = endless.reshape(len(means.lift), -1)
+    in_all_rows = np.kron(means.lift[endless[:, 0]], np.eye(problem.n_coef))
+    in_levels = np.kron(means.lift, moves[1:])[endless[:, 1:].ravel()]
+    changes = np.concatenate([in_all_rows, in_levels])
+    return np.asarray((np.abs(directions @ changes.T) > _INVOLVED).any(axis=1))
 
 
 def _mean_of_curvature(means: AbstractMeans, start: FloatArray, rows: FloatArray) -> FloatArray:
