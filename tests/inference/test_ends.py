@@ -150,6 +150,18 @@ def test_of_a_class_that_does_not_occur_nothing_is_told_and_of_others_all():
         assert np.isinf(fit.bse).tolist() == [False, False, True, True]
 
 
+def test_within_a_level_without_events_there_is_no_slope():
+    """It had an interval in each of these fits."""
+    classes = SCHEMA | {"y": {"type": "categorical", "levels": ["n", "p"]}}
+    for seed in (2, 14, 15):
+        rng = np.random.default_rng(seed)
+        x, level = rng.uniform(-1.0, 1.0, 20_000), rng.random(20_000) < 0.3
+        y = np.where((rng.random(20_000) < 0.4) & ~level, "p", "n")
+        table = pd.DataFrame({"x": x, "a": np.where(level, "b", "a"), "y": y})
+        fit = pf.logit("y ~ x*a", table, schema=classes, epsilon=16.0, random_state=seed)
+        assert np.isinf(fit.bse).tolist() == [False, False, True, True]
+
+
 @pytest.mark.statistical
 @pytest.mark.parametrize("mean", [0.0, 1.0])
 def test_a_level_without_events_has_no_interval(mean):

@@ -6,10 +6,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privfit._checks import FloatArray
-from privfit.inference.ends import mean_rows, with_constant
+from privfit.inference.ends import mean_rows, with_constant, within
 from privfit.inference.found import Found
 from privfit.losses import Poisson
-from privfit.problem.objective import Problem
 from privfit.solvers.base import Solution, quadratic_forms
 from privfit.solvers.levels import moves_of
 
@@ -49,17 +48,10 @@ def may_be_cut(solution: Solution, directions: FloatArray, found: Found) -> NDAr
     sd = np.sqrt(np.maximum(quadratic_forms(rows, found.covariance), 0.0))
     longest = 0.0 if problem.exposure is None else problem.exposure.reach
     near = rows @ found.estimate.theta + longest + DEVIATIONS * sd > math.log(NEAR * loss.count_bound)
-    changes = np.concatenate([moves[near], _within(problem, moves[near])])
+    changes = np.concatenate([moves[near], within(problem, moves[near])])
     return np.asarray((np.abs(directions @ changes.T) > _INVOLVED).any(axis=1))
 
 
 def lowered(loss: Poisson, declared: float | None) -> bool:
     """Return whether counts are held to less than what was declared."""
     return declared is not None and loss.count_bound < declared
-
-
-def _within(problem: Problem, moves: FloatArray) -> FloatArray:
-    """Return unit vectors (m, p) of the columns that are products with the indicators that moves raise."""
-    levels = set(np.flatnonzero((moves[:, 1:] > 0.0).any(axis=0)) + 1)
-    products = [place for place, margins in enumerate(problem.margins) if levels & set(margins)]
-    return np.eye(problem.n_coef)[products]

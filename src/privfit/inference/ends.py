@@ -38,8 +38,8 @@ def may_be_without_end(solution: Solution, directions: FloatArray, found: Found)
     over ``1 - p``, p being its probability at a mean row of the level. Where 0 is within what noise and
     sampling explain, the interval that a score test gives (Rao 1948, *Large sample tests of statistical
     hypotheses*) has no end, and a symmetric one about the estimate says nothing: with no event at all a
-    Newton step goes no further than by 1. Where that may be so of all rows its slopes are lost with it: a
-    response that never occurs has none.
+    Newton step goes no further than by 1. Slopes of the predictor, or within a level, are lost with it: a
+    response that does not occur has none.
     """
     problem, means = solution.problem, solution.problem.loss.means
     estimate, bread = found.estimate, found.bread
@@ -59,11 +59,20 @@ def may_be_without_end(solution: Solution, directions: FloatArray, found: Found)
         variance = (noise @ noise) * lengths + (each * bread.sd * lengths) ** 2
         variance += np.sum((half @ found.sampling) * half, axis=1)
     endless = mean < _DEVIATIONS * np.sqrt(variance)
-    endless = endless.reshape(len(means.lift), -1)
-    in_all_rows = np.kron(means.lift[endless[:, 0]], np.eye(problem.n_coef))
-    in_levels = np.kron(means.lift, moves[1:])[endless[:, 1:].ravel()]
-    changes = np.concatenate([in_all_rows, in_levels])
-    return np.asarray((np.abs(directions @ changes.T) > _INVOLVED).any(axis=1))
+    lost = np.zeros(len(directions), dtype=np.bool_)
+    for raised, of_levels in zip(means.lift, endless.reshape(len(means.lift), -1), strict=True):
+        all_rows, levels = of_levels[0], moves[1:][of_levels[1:]]
+        slopes = np.eye(problem.n_coef) if all_rows else within(problem, levels)
+        changes = np.kron(raised, np.concatenate([levels, slopes]))
+        lost |= (np.abs(directions @ changes.T) > _INVOLVED).any(axis=1)
+    return lost
+
+
+def within(problem: Problem, moves: FloatArray) -> FloatArray:
+    """Return unit vectors (m, p) of the columns that are products with the indicators that moves raise."""
+    levels = set(np.flatnonzero((moves[:, 1:] > 0.0).any(axis=0)) + 1)
+    products = [place for place, margins in enumerate(problem.margins) if levels & set(margins)]
+    return np.eye(problem.n_coef)[products]
 
 
 def _mean_of_curvature(means: AbstractMeans, start: FloatArray, rows: FloatArray) -> FloatArray:
