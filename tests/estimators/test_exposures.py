@@ -45,7 +45,7 @@ def reference(table, *, constant=True):
         table["visits"],
         sm.add_constant(x) if constant else x,
         family=sm.families.Poisson(),
-        exposure=table["years"],
+        exposure=table["years"].to_numpy(),
     )
     return model.fit(cov_type="HC0", tol=1e-13)
 
@@ -228,7 +228,10 @@ def test_persons_with_several_rows_have_exposures_too(table):
     ours = pf.poisson("visits ~ age", rows, schema=SCHEMA, exposure="years", unit="person", **EXACT)
     groups = {"groups": rows["person"], "use_correction": False}
     model = sm.GLM(
-        rows["visits"], sm.add_constant(rows[["age"]]), family=sm.families.Poisson(), exposure=rows["years"]
+        rows["visits"],
+        sm.add_constant(rows[["age"]]),
+        family=sm.families.Poisson(),
+        exposure=rows["years"].to_numpy(),
     )
     theirs = hc1(model.fit(cov_type="cluster", cov_kwds=groups, tol=1e-13), N // 4)
     np.testing.assert_allclose(ours.params, theirs.params, rtol=1e-6, atol=1e-8)
@@ -243,7 +246,7 @@ def test_rows_with_survey_weights_have_exposures_too(table):
         rows["visits"],
         sm.add_constant(rows[["age"]]),
         family=sm.families.Poisson(),
-        exposure=rows["years"],
+        exposure=rows["years"].to_numpy(),
         freq_weights=rows["w"],
     ).fit(tol=1e-13)
     np.testing.assert_allclose(ours.params, theirs.params, rtol=1e-6, atol=1e-8)

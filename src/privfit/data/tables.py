@@ -287,8 +287,8 @@ def _from_frame(data: object, needed: Sequence[str] | None, columns: Sequence[st
     names, series = quietly(
         lambda: _named_series(data),
         f"data of type {type(data).__name__} cannot be read; pass a pandas, polars or Arrow table in "
-        "memory with distinct column names, a mapping of arrays, a 2-D array or a path; a lazy frame by "
-        "its collect(), a data set or reader of Arrow by to_table() or read_all(), a DuckDB relation by df()",
+        "memory with distinct column names (by collect(), to_table(), read_all(), or df() of DuckDB), "
+        "a mapping of arrays, a 2-D array or a path",
     )
     names = names if columns is None else _for_each(len(names), columns)
     keep = set(present(names, needed))
