@@ -20,7 +20,7 @@ from privfit.estimators.assumptions import Assumptions
 from privfit.estimators.options import FitOptions
 from privfit.estimators.planned import PlannedFit, described, planned_rows
 from privfit.estimators.rehearsal import Rehearsal
-from privfit.estimators.sample_size import SampleSize, Wanted, epsilon_needed, rows_needed
+from privfit.estimators.sample_size import Wanted, epsilon_needed, rows_needed
 from privfit.planning import cost
 from privfit.privacy.ledger import Ledger
 from privfit.privacy.words import remainder_in_words
@@ -90,15 +90,9 @@ def run_plan(request: Request, target: TargetText, guesses: GuessesText, *, out:
 def _answered(
     rehearsal: Rehearsal, options: FitOptions, target: TargetText, *, level: float
 ) -> tuple[str, PlannedFit]:
-    """Return what a target needs in words, if there is one, and the plan with it."""
-    if not target.wanted:
-        return "", described(rehearsal, options, n_rows=planned_rows(rows=target.rows), level=level)
-    found = _found(rehearsal, options, target, level=level)
-    return f"{found.answer}\n\n", found.planned
-
-
-def _found(rehearsal: Rehearsal, options: FitOptions, target: TargetText, *, level: float) -> SampleSize:
-    """Return the rows that a target needs or, where their number is given, the epsilon."""
+    """Return the rows, or beside these the epsilon, that a target needs, in words, and the plan with them."""
+    if target.rows is not None and not target.wanted:
+        return "", described(rehearsal, options, n_rows=target.rows, level=level)
     if not options.inference:
         raise InvalidArgument(
             "width and power are of intervals and tests, so --no-inference cannot meet them"
@@ -107,8 +101,10 @@ def _found(rehearsal: Rehearsal, options: FitOptions, target: TargetText, *, lev
         width=target.width, power=target.power, effect=target.effect, coefficient=target.coefficient
     )
     if target.rows is None:
-        return rows_needed(rehearsal, options, wanted, level=level)
-    return epsilon_needed(rehearsal, options, wanted, n_rows=target.rows, level=level)
+        found = rows_needed(rehearsal, options, wanted, level=level)
+    else:
+        found = epsilon_needed(rehearsal, options, wanted, n_rows=target.rows, level=level)
+    return f"{found.answer}\n\n", found.planned
 
 
 def render_plan(planned: PlannedFit) -> str:

@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privfit._checks import FloatArray
-from privfit.inference.ends import mean_rows, with_constant, within
+from privfit.inference.ends import involved, mean_rows, with_constant, with_slopes
 from privfit.inference.found import Found
 from privfit.losses import Poisson
 from privfit.solvers.base import Solution, quadratic_forms
@@ -17,9 +17,6 @@ DEVIATIONS = 1.645
 
 NEAR = 0.8
 """Part of the bound from which on it cuts enough of the counts about a mean to be felt."""
-
-_INVOLVED = 1e-9
-"""Part of a change of a level that a coefficient has to see."""
 
 
 def may_be_cut(solution: Solution, directions: FloatArray, found: Found) -> NDArray[np.bool_]:
@@ -48,8 +45,7 @@ def may_be_cut(solution: Solution, directions: FloatArray, found: Found) -> NDAr
     sd = np.sqrt(np.maximum(quadratic_forms(rows, found.covariance), 0.0))
     longest = 0.0 if problem.exposure is None else problem.exposure.reach
     near = rows @ found.estimate.theta + longest + DEVIATIONS * sd > math.log(NEAR * loss.count_bound)
-    changes = np.concatenate([moves[near], within(problem, moves[near])])
-    return np.asarray((np.abs(directions @ changes.T) > _INVOLVED).any(axis=1))
+    return involved(directions, with_slopes(problem, moves[near]))
 
 
 def lowered(loss: Poisson, declared: float | None) -> bool:

@@ -15,7 +15,7 @@ _DEVIATIONS = 1.645
 """Standard deviations by which a mean response has to exceed 0: of none it does in 5 %."""
 
 _INVOLVED = 1e-9
-"""Part of a change without end that a coefficient has to see."""
+"""Part of a change that a coefficient has to see."""
 
 
 def may_be_without_end(solution: Solution, directions: FloatArray, found: Found) -> NDArray[np.bool_]:
@@ -61,18 +61,21 @@ def may_be_without_end(solution: Solution, directions: FloatArray, found: Found)
     endless = mean < _DEVIATIONS * np.sqrt(variance)
     lost = np.zeros(len(directions), dtype=np.bool_)
     for raised, of_levels in zip(means.lift, endless.reshape(len(means.lift), -1), strict=True):
-        all_rows, levels = of_levels[0], moves[1:][of_levels[1:]]
-        slopes = np.eye(problem.n_coef) if all_rows else within(problem, levels)
-        changes = np.kron(raised, np.concatenate([levels, slopes]))
-        lost |= (np.abs(directions @ changes.T) > _INVOLVED).any(axis=1)
+        changes = np.eye(problem.n_coef) if of_levels[0] else with_slopes(problem, moves[of_levels])
+        lost |= involved(directions, np.kron(raised, changes))
     return lost
 
 
-def within(problem: Problem, moves: FloatArray) -> FloatArray:
-    """Return unit vectors (m, p) of the columns that are products with the indicators that moves raise."""
+def with_slopes(problem: Problem, moves: FloatArray) -> FloatArray:
+    """Return moves of levels, (L, p), and unit vectors of the products with indicators that they raise."""
     levels = set(np.flatnonzero((moves[:, 1:] > 0.0).any(axis=0)) + 1)
     products = [place for place, margins in enumerate(problem.margins) if levels & set(margins)]
-    return np.eye(problem.n_coef)[products]
+    return np.concatenate([moves, np.eye(problem.n_coef)[products]])
+
+
+def involved(directions: FloatArray, changes: FloatArray) -> NDArray[np.bool_]:
+    """Return which of the coefficients ``directions @ theta``, (k,), see any of these changes, (m, q)."""
+    return np.asarray((np.abs(directions @ changes.T) > _INVOLVED).any(axis=1))
 
 
 def _mean_of_curvature(means: AbstractMeans, start: FloatArray, rows: FloatArray) -> FloatArray:
