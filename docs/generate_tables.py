@@ -700,6 +700,25 @@ def unlike_tails() -> str:
     return table(header, body)
 
 
+def dummies() -> str:
+    """Return how many intervals are finite, and wrong, by what is known of dummy columns."""
+    body = [
+        [
+            row["model"],
+            f"{int(row['n']):,}",
+            row["coding"],
+            *(
+                " / ".join(
+                    [*(_percent(row[f"{of}_{share}"]) for share in ("finite", "wrong")), row[f"{of}_width"]]
+                )
+                for of in ("numbers", "dummies")
+            ),
+        ]
+        for row in rows("experiments/results/dummies.csv")
+    ]
+    return table(["model", "n", "given as", "the numbers", "the dummies"], body)
+
+
 def rare_classes() -> str:
     """Return coverage and width of intervals of several classes, of which one may be rare."""
     body = [
@@ -1486,6 +1505,7 @@ PAGES: dict[str, dict[str, Callable[[], str]]] = {
         "many_columns": many_columns,
         "few_columns": few_columns,
         "unlike_tails": unlike_tails,
+        "dummies": dummies,
         "private_number": private_number,
         "few_in_a_level": few_in_a_level,
         "generous_bounds": generous_bounds,

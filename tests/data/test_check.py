@@ -125,3 +125,12 @@ def test_the_column_of_the_privacy_unit():
     assert [(one.column, one.kind, one.count) for one in check_table(table, schema)] == [("id", "missing", 1)]
     without = open_table({"a": [1.0, 2.0, 3.0]})
     assert [(one.column, one.kind) for one in check_table(without, schema)] == [("id", "not in data")]
+
+
+def test_numbers_of_two_values_may_be_levels():
+    bounds = {"type": "numeric", "lower": 0, "upper": 5}
+    schema = Schema({"a": bounds, "b": bounds, "c": bounds, "d": {**bounds, "target": True}})
+    cells = {"a": [0, 1, None, 1], "b": [2, 5, 5, 2], "c": [0, 0.5, 1, 1], "d": [0, 1, 1, 0]}
+    found = [each for each in check_table(open_table(cells), schema) if each.kind == "two values"]
+    assert [(each.column, each.count) for each in found] == [("a", 3), ("b", 4)]
+    assert "levels [2, 5]" in found[1].detail

@@ -35,7 +35,8 @@ class Finding:
         Name of the column.
     kind : str
         ``below``, ``above``, ``missing``, ``unparseable``, ``unknown level``, ``unknown label``,
-        ``no label of a logit or svm``, ``constant``, ``wrong type``, ``not in schema`` or ``not in data``.
+        ``no label of a logit or svm``, ``constant``, ``two values``, ``wrong type``, ``not in schema`` or
+        ``not in data``.
     count : int
         Number of rows concerned.
     detail : str
@@ -131,6 +132,8 @@ def _check_numeric(name: str, values: ColumnValues, column: NumericColumn) -> It
         yield from _check_number_labels(name, values, numbers, column)
     if not column.exposure:
         yield from _constant(name, np.clip(numbers, column.lower, column.upper))
+    if not (column.target or column.weight or column.exposure):
+        yield from _two_values(name, numbers)
 
 
 def _check_number_labels(
@@ -171,6 +174,15 @@ def _constant(name: str, numbers: FloatArray) -> Iterator[Finding]:
         yield Finding(name, "empty", numbers.size, "no row has a value; the column cannot be told from 1")
     elif known.min() == known.max():
         yield Finding(name, "constant", known.size, "all rows are equal; the column cannot be told from 1")
+
+
+def _two_values(name: str, numbers: FloatArray) -> Iterator[Finding]:
+    """Find a column that stands for two levels: as a number it hides others where one of them is rare."""
+    known = numbers[~np.isnan(numbers)]
+    low, high = (known.min(), known.max()) if known.size > 2 else (0.0, 0.0)
+    if low < high and bool(np.all((known == low) | (known == high))):
+        detail = f"if these are all that it can be, better type categorical with levels [{low:g}, {high:g}]"
+        yield Finding(name, "two values", known.size, detail)
 
 
 def _spellings(values: ColumnValues, codes: np.ndarray) -> str:

@@ -12,6 +12,7 @@ from typing import Any, TypeAlias, cast, final
 import dask.array as da
 import dask.dataframe as dd
 import numpy as np
+import pandas as pd
 from dask.delayed import Delayed
 
 from privfit.data import partitions, shuffle
@@ -91,6 +92,13 @@ class DaskTable(AbstractRowStore):
     def named(self) -> bool:
         """Whether the columns have names of their own."""
         return self._named
+
+    @property
+    def truths(self) -> tuple[str, ...]:
+        """Names of the columns of a frame that by their type are true or false, where they have names."""
+        if not self.named:
+            return ()
+        return tuple(name for name, kind in self._data.dtypes.items() if pd.api.types.is_bool_dtype(kind))
 
     def labels(self) -> tuple[Level, Level]:
         """Return the standard pair that holds every label of the response.

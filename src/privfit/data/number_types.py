@@ -1,4 +1,4 @@
-"""Refuse text where no schema says what it is, by its type alone: no cell decides that."""
+"""What the types of columns say where no schema does, by the types alone: no cell decides that."""
 
 from typing import Any
 
@@ -31,11 +31,18 @@ def refuse_text_columns(X: Any) -> None:
     """
     if getattr(getattr(X, "dtype", None), "kind", "") in ("U", "S", "T", "M", "m"):
         raise SchemaError(UNREADABLE)
-    numbered = nw.dependencies.is_pandas_dataframe(X)  # names may repeat
-    frame = X.set_axis(range(X.shape[1]), axis=1) if numbered else whole_table(X)
-    frame = quietly(lambda: nw.from_native(frame, eager_only=True, pass_through=True), UNREADABLE)
-    if isinstance(frame, nw.DataFrame) and any(_is_text(column) for column in frame.head(0).iter_columns()):
+    if any(_is_text(column) for column in _without_cells(X)):
         raise SchemaError(UNREADABLE)
+
+
+def places_of_truths(X: Any) -> tuple[int, ...]:
+    """Return the places of the columns of an array or a frame whose type is true/false.
+
+    Columns of Python objects are not looked at.
+    """
+    if isinstance(X, np.ndarray):
+        return tuple(range(X.shape[1])) if X.dtype.kind == "b" else ()
+    return tuple(place for place, column in enumerate(_without_cells(X)) if _is_truth(column))
 
 
 def refuse_text(response: ColumnValues) -> None:
@@ -45,6 +52,20 @@ def refuse_text(response: ColumnValues) -> None:
     """
     if holds_text(response):
         raise SchemaError("y is of a type that holds text; convert it to numbers, or declare it in a schema")
+
+
+def _without_cells(X: Any) -> list[Any]:
+    """Return the columns of a frame, without rows; none for anything else."""
+    numbered = nw.dependencies.is_pandas_dataframe(X)  # names may repeat
+    frame = X.set_axis(range(X.shape[1]), axis=1) if numbered else whole_table(X)
+    frame = quietly(lambda: nw.from_native(frame, eager_only=True, pass_through=True), UNREADABLE)
+    return list(frame.head(0).iter_columns()) if isinstance(frame, nw.DataFrame) else []
+
+
+def _is_truth(column: Any) -> bool:
+    """Return whether a column is of true/false, with or without missing cells, sparse or not."""
+    kind = getattr(column.to_native(), "dtype", None)
+    return isinstance(column.dtype, nw.Boolean) or getattr(kind, "subtype", None) == np.dtype(np.bool_)
 
 
 def _is_text(column: Any) -> bool:

@@ -51,6 +51,11 @@ class AbstractRowStore(ABC):
         """Whether the columns have names of their own."""
         return True
 
+    @property
+    def truths(self) -> tuple[str, ...]:
+        """Names of the columns that by their type are true or false."""
+        return ()
+
     def labels(self) -> tuple[Level, Level]:
         """Return the labels of a response without a schema."""
         return (0, 1)

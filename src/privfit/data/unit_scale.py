@@ -53,6 +53,7 @@ class UnitScaleFacts:
     count_bound: float | None
     within: tuple[NumericColumn, ...] | None = None
     response: NumericColumn | None = None
+    truths: tuple[str, ...] = ()
 
     def encoder(self) -> "UnitScaleEncoder":
         """Return the encoder, or raise `SchemaError`."""
@@ -66,6 +67,7 @@ class UnitScaleFacts:
             count_bound=self.count_bound,
             within=self.within,
             response=self.response,
+            truths=self.truths,
         )
 
 
@@ -117,6 +119,8 @@ class UnitScaleEncoder(AbstractEncoder):
         columns, and ``norm_bound`` is that, whatever is given.
     response : NumericColumn, optional
         Bounds of a numeric response, from the same.
+    truths : sequence of str
+        Names of the predictors that by their type are true or false: indicators, which are 0 or 1.
     """
 
     __slots__ = ("_classes", "_facts", "_names", "_scales")
@@ -133,6 +137,7 @@ class UnitScaleEncoder(AbstractEncoder):
         count_bound: float | None = None,
         within: Sequence[NumericColumn] | None = None,
         response: NumericColumn | None = None,
+        truths: Sequence[str] = (),
     ) -> None:
         if (count_bound is None) == (target_kind == "count"):
             raise SchemaError("count_bound is needed for a count response without a schema, and only there")
@@ -160,18 +165,23 @@ class UnitScaleEncoder(AbstractEncoder):
             count_bound,
             columns,
             response,
+            tuple(truths),
         )
         scales = [(0.0, 1.0)] * len(self._names)
         self._scales: _Scales | None = None
         if columns is not None:
-            scales = [column.scaling(centered=intercept) for column in columns]
+            scales = [
+                (0.0, 1.0) if name in truths else column.scaling(centered=intercept)
+                for name, column in zip(self._names, columns, strict=True)
+            ]
             self._scales = _Scales.of(columns, scales)
         head = (DesignColumn(INTERCEPT, indicator=True, constant=True),) if intercept else ()
-        numbers = (
-            DesignColumn(name, *scale, number=True) for name, scale in zip(self._names, scales, strict=True)
-        )
         described = _described(self._facts, self._classes)
-        self._design = Design((*head, *numbers), described, norm_bound, bounded=columns is not None)
+        predictors = (
+            DesignColumn(name, *scale, number=name not in truths, indicator=name in truths)
+            for name, scale in zip(self._names, scales, strict=True)
+        )
+        self._design = Design((*head, *predictors), described, norm_bound, bounded=columns is not None)
         first = len(head)
         places = tuple(range(first, first + len(self._names)))
         self._layout = Layout(first + len(places), bool(first), places)

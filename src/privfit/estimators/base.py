@@ -19,7 +19,7 @@ from privfit.data.covariates import NO_VALUE, open_covariates
 from privfit.data.declarations import Level
 from privfit.data.elsewhere import as_store, is_dask
 from privfit.data.encode import AbstractEncoder, SchemaEncoder
-from privfit.data.number_types import refuse_text
+from privfit.data.number_types import places_of_truths, refuse_text
 from privfit.data.response import OF_NUMBERS
 from privfit.data.schema import Schema, SchemaLike
 from privfit.data.stores import AbstractRowStore
@@ -130,7 +130,8 @@ class AbstractPrivateRegressor(BaseEstimator, ABC):
         X : array-like of shape (n, k), frame, path, RowStream, RowCache, or Dask array or DataFrame
             Rows. With a schema: a frame, a mapping of columns, a CSV or Parquet file, or an array of the
             predictors in the order of the schema. Where a frame has them in another, ``predict`` takes no
-            array. A stream holds the response, too.
+            array. A stream holds the response, too. Without a schema columns of true and false are
+            indicators.
         y : array-like of shape (n,) or str, optional
             Response: numbers, counts or labels. With a schema it may be the name of a column of ``X``, or be
             left out where the schema marks the target; where it marks none, a series is the column whose name
@@ -235,15 +236,15 @@ class AbstractPrivateRegressor(BaseEstimator, ABC):
         self, X: Any, y: Any, model: Model, classes: Sequence[Level] | None, fewest: int
     ) -> tuple[AbstractEncoder, Table]:
         """Return the encoder and the rows, of which there must be the ``fewest``."""
-        X = numbers_of(self, X, fewest=fewest)
+        numbers, truths = numbers_of(self, X, fewest=fewest), places_of_truths(X)
         response = one_dimensional(y)
-        if len(response) != len(X):
+        if len(response) != len(numbers):
             raise SchemaError(UNEQUAL)
         if model.target_kind in OF_NUMBERS:
             refuse_text(single_column("y", y))
         names = list(getattr(self, "feature_names_in_", [f"x{k}" for k in range(self.n_features_in_)]))
-        encoder = self._unit_encoder(names, model, classes)
-        columns = [*((name, X[:, k]) for k, name in enumerate(names)), (encoder.needed[-1], response)]
+        encoder = self._unit_encoder(names, model, classes, [names[place] for place in truths])
+        columns = [*((name, numbers[:, k]) for k, name in enumerate(names)), (encoder.needed[-1], response)]
         return encoder, Table(columns)
 
     def _fewest_rows(self, options: FitOptions) -> int:
@@ -286,7 +287,7 @@ class AbstractPrivateRegressor(BaseEstimator, ABC):
         else:
             if model.target_kind in OF_NUMBERS:
                 refuse_text(none_of(y))
-            encoder = self._unit_encoder(store.names, model, classes)
+            encoder = self._unit_encoder(store.names, model, classes, store.truths)
         self._set_features(encoder, named=schema is not None or store.named)
         return encoder
 
@@ -300,7 +301,11 @@ class AbstractPrivateRegressor(BaseEstimator, ABC):
             del self.feature_names_in_
 
     def _unit_encoder(
-        self, names: Sequence[str], model: Model, classes: Sequence[Level] | None
+        self,
+        names: Sequence[str],
+        model: Model,
+        classes: Sequence[Level] | None,
+        truths: Sequence[str] = (),
     ) -> UnitScaleEncoder:
         return UnitScaleEncoder(
             names,
@@ -310,6 +315,7 @@ class AbstractPrivateRegressor(BaseEstimator, ABC):
             classes=classes,
             target="y" if "y" not in names else "response",
             count_bound=self._count_bound() if model.target_kind == "count" else None,
+            truths=truths,
         )
 
     def _schema_encoder(

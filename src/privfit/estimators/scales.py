@@ -179,15 +179,20 @@ def bought_scales(
 ) -> tuple[UnitScaleEncoder, FitOptions]:
     """Return an encoder within learned bounds in place of one without, and the options of the fit.
 
-    A numeric response is looked at as well. Parameters and errors as in `bought_schema`.
+    A numeric response is looked at as well, and what is true or false is not. Parameters and errors as in
+    `bought_schema`, and if there is nothing to look at.
     """
     facts = encoder.facts
-    looked = encoder.needed if facts.target_kind == "numeric" else facts.names
+    looked = [name for name in facts.names if name not in facts.truths]
+    if facts.target_kind == "numeric":
+        looked.append(facts.target)
+    if not looked:
+        raise InvalidArgument(f"scale={PRIVATE!r}: X has no column of numbers; leave scale out")
     draft = Draft.of({name: {"type": "numeric"} for name in looked})
     bounds = OpenBounds(draft, share)
     outline = _within(encoder, draft.outline, intercept=facts.intercept)
     _check(model, outline, raw, options, names=draft.unbounded, allowance=bounds.allowance(options))
-    rough = _within(encoder, draft.stand_in, intercept=True)
+    rough = _within(_of_numbers(encoder), draft.stand_in, intercept=True)
     completed, fitted = _bought(bounds, draft.unbounded, rough, raw, options)
     return _within(encoder, Schema(completed.declarations), intercept=facts.intercept), fitted
 
@@ -223,8 +228,16 @@ def _within(encoder: UnitScaleEncoder, schema: Schema, *, intercept: bool) -> Un
     """Return the encoder within the bounds of a schema."""
     facts = encoder.facts
     numbers = {name: column for name, column in schema.items() if isinstance(column, NumericColumn)}
+    numbers |= {name: NumericColumn(0.0, 1.0) for name in facts.truths}
     within = tuple(numbers[name] for name in facts.names)
     return replace(facts, within=within, response=numbers.get(facts.target), intercept=intercept).encoder()
+
+
+def _of_numbers(encoder: UnitScaleEncoder) -> UnitScaleEncoder:
+    """Return the encoder of the columns that are not true or false."""
+    facts = encoder.facts
+    names = tuple(name for name in facts.names if name not in facts.truths)
+    return replace(facts, names=names, truths=()).encoder()
 
 
 def _bought(

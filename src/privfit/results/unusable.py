@@ -10,6 +10,10 @@ from privfit.inference.wald import WaldTest
 _SHOWN = 8
 """Terms that a note lists."""
 
+_OF_TWO_VALUES = (
+    "A column of 0 and 1 hides nothing else if its type is bool, or a schema declares its levels."
+)
+
 
 def reason(about: str, *, noisy: bool, lost: str = "standard error") -> str:
     """Return why nothing can be concluded about something, and what would help.
@@ -57,11 +61,11 @@ def hidden_by(terms: Sequence[str], n_classes: int) -> tuple[str, ...]:
         return (
             f"The noise hides {shown} as a whole for one class or more, and so what goes with it: other "
             "coefficients of the class are given up, too. More rows of it would help, or closer bounds, "
-            "where they are known.",
+            f"where they are known. {_OF_TWO_VALUES}",
         )
     return (
         f"The noise hides {shown} as a whole, and so what goes with it: other coefficients are given up, too."
-        " Closer bounds, where they are known, would help.",
+        f" Closer bounds, where they are known, would help. {_OF_TWO_VALUES}",
     )
 
 
