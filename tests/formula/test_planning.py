@@ -15,6 +15,7 @@ from privfit.errors import Incompatible, InvalidArgument
 from privfit.estimators.assumptions import Assumptions
 from privfit.estimators.forecast import FEWEST_REHEARSALS, MOST_REHEARSALS, Forecast, t_test_power
 from privfit.estimators.options import FitOptions
+from privfit.estimators.sample_size import Wanted
 from privfit.estimators.split import shortest
 from privfit.estimators.stand_in import StandIn, stand_in_rows
 from privfit.planning import cost
@@ -577,6 +578,17 @@ def test_plans_check_inference_as_fits_do(given):
 def test_targets_that_make_no_sense(arguments, error, message):
     with pytest.raises(error, match=message):
         pf.sample_size("high ~ age", **{**COMMON, **arguments})
+
+
+@pytest.mark.parametrize(("level", "least"), [(0.95, 0.05), (0.99, 0.01), (0.8, 0.2)])
+@pytest.mark.parametrize("sought", [{}, {"n": 500}])
+def test_a_power_exceeds_the_size_of_the_test(level, least, sought):
+    """A test of that size finds an effect with a chance of its size where there is none."""
+    for power in (0.5 * least, least):
+        with pytest.raises(InvalidArgument, match=rf"power must lie in \({least}, 1\)"):
+            pf.sample_size("high ~ age", power=power, effect=1.0, level=level, **sought, **COMMON)
+    wanted = Wanted(width=None, power=1.5 * least, effect=1.0, coefficient=None, level=level)
+    assert wanted.power == 1.5 * least
 
 
 def test_which_coefficient_must_be_said():

@@ -98,12 +98,16 @@ def _answered(
             "width and power are of intervals and tests, so --no-inference cannot meet them"
         )
     wanted = Wanted(
-        width=target.width, power=target.power, effect=target.effect, coefficient=target.coefficient
+        width=target.width,
+        power=target.power,
+        effect=target.effect,
+        coefficient=target.coefficient,
+        level=level,
     )
     if target.rows is None:
-        found = rows_needed(rehearsal, options, wanted, level=level)
+        found = rows_needed(rehearsal, options, wanted)
     else:
-        found = epsilon_needed(rehearsal, options, wanted, n_rows=target.rows, level=level)
+        found = epsilon_needed(rehearsal, options, wanted, n_rows=target.rows)
     return f"{found.answer}\n\n", found.planned
 
 

@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import cache
 
-from privfit._checks import in_range, optional, positive
+from privfit._checks import coverage, in_range, optional, positive
 from privfit.data.design import INTERCEPT
 from privfit.data.encode import AbstractEncoder
 from privfit.errors import Incompatible, InvalidArgument, TooLittleData
@@ -48,12 +48,15 @@ class Wanted:
         Coefficient that should be found, in reported units: of ``coefficient``, or by name.
     coefficient : str, optional
         Which coefficient a single number is about; may be left out where there is only one slope.
+    level : float
+        Coverage of the intervals; tests have size ``1 - level``, which ``power`` exceeds with any effect.
     """
 
     width: float | Mapping[str, float] | None
     power: float | None
     effect: float | Mapping[str, float] | None
     coefficient: str | None
+    level: float
 
     def __post_init__(self) -> None:
         if (self.power is None) != (self.effect is None):
@@ -62,7 +65,8 @@ class Wanted:
             )
         if (self.width is None) == (self.power is None):
             raise InvalidArgument("give one target: width, or power and effect, or accuracy")
-        optional(in_range, 0.05, 1.0, closed="neither", power=self.power)
+        size = round(1.0 - coverage(self.level), 12)  # a number that can be printed
+        optional(in_range, size, 1.0, closed="neither", power=self.power)
 
     def targets(self, names: tuple[str, ...]) -> dict[int, float]:
         """Return the wanted width or effect of each coefficient that matters, by position."""
@@ -84,15 +88,15 @@ class Wanted:
             return abs(in_range(-math.inf, math.inf, closed="neither", effect=value))
         return positive(width=value)
 
-    def met_by(self, forecast: Forecast, level: float) -> bool:
+    def met_by(self, forecast: Forecast) -> bool:
         """Return whether a forecast achieves it, with intervals that are finite often enough."""
         targets = self.targets(forecast.names)
         if any(forecast.finite[k] < _OFTEN for k in targets):
             return False
         if self.power is None:
-            widths = forecast.width(level)
+            widths = forecast.width(self.level)
             return all(widths[k] <= wanted for k, wanted in targets.items())
-        return all(forecast.power(wanted, level)[k] >= self.power for k, wanted in targets.items())
+        return all(forecast.power(wanted, self.level)[k] >= self.power for k, wanted in targets.items())
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
@@ -129,7 +133,7 @@ class SampleSize:
         return self.planned.summary().as_html()
 
 
-def rows_needed(rehearsal: Rehearsal, options: FitOptions, wanted: Wanted, *, level: float) -> SampleSize:
+def rows_needed(rehearsal: Rehearsal, options: FitOptions, wanted: Wanted) -> SampleSize:
     """Return the fewest rows, to about 1 %, with which the forecast of their plan meets the target.
 
     Raises
@@ -147,14 +151,16 @@ def rows_needed(rehearsal: Rehearsal, options: FitOptions, wanted: Wanted, *, le
         return _forecast(rehearsal, options, n_rows, rehearsals)
 
     def meets(log_rows: float, rehearsals: int | None) -> bool:
-        return wanted.met_by(forecast(rows(log_rows), rehearsals), level)
+        return wanted.met_by(forecast(rows(log_rows), rehearsals))
 
     wanted.targets(rehearsal.encoder.design.reported_names)
     log_rows = _sought(meets, math.log(smallest), math.log(MOST_SOUGHT), start=math.log(10_000.0))
     if log_rows is None:
         raise Incompatible("width or power: a billion rows do not suffice; ask for less, or give more budget")
     n_rows = rows(log_rows)
-    planned = described(rehearsal, options, n_rows=n_rows, level=level, forecast=forecast(n_rows, None))
+    planned = described(
+        rehearsal, options, n_rows=n_rows, level=wanted.level, forecast=forecast(n_rows, None)
+    )
     return SampleSize(n_rows, options.budget, "rows", planned)
 
 
@@ -164,7 +170,6 @@ def epsilon_needed(
     wanted: Wanted,
     *,
     n_rows: int,
-    level: float,
 ) -> SampleSize:
     """Return the smallest epsilon, to about 1 %, with which the plan of ``n_rows`` rows meets the target.
 
@@ -184,7 +189,7 @@ def epsilon_needed(
         return _forecast(rehearsal, with_epsilon(log_epsilon), n_rows, rehearsals)
 
     def meets(log_epsilon: float, rehearsals: int | None) -> bool:
-        return wanted.met_by(forecast(log_epsilon, rehearsals), level)
+        return wanted.met_by(forecast(log_epsilon, rehearsals))
 
     wanted.targets(rehearsal.encoder.design.reported_names)
     found = _sought(meets, math.log(1e-3), math.log(MOST_EPSILON), start=0.0)
@@ -194,7 +199,7 @@ def epsilon_needed(
             "sampling varies too much; plan more rows"
         )
     chosen = with_epsilon(found)
-    planned = described(rehearsal, chosen, n_rows=n_rows, level=level, forecast=forecast(found, None))
+    planned = described(rehearsal, chosen, n_rows=n_rows, level=wanted.level, forecast=forecast(found, None))
     return SampleSize(n_rows, chosen.budget, "epsilon", planned)
 
 

@@ -201,8 +201,8 @@ level
     width : float or mapping, optional
         Largest median width of an interval, in reported units: of ``coefficient``, or by name.
     power, effect : float, optional
-        Probability with which a test of size ``1 - level`` should find a coefficient of size ``effect``.
-        ``effect`` may be a mapping by name.
+        Probability with which a test of size ``1 - level`` should find a coefficient of size ``effect``; it
+        must exceed ``1 - level``. ``effect`` may be a mapping by name.
     accuracy : float, optional
         In place of both: a bound on the expected excess risk of projected noisy gradient descent over a ball.
     coefficient : str, optional
@@ -274,13 +274,13 @@ level
         raise InvalidArgument("radius goes with accuracy")
     if not inference:
         raise InvalidArgument("inference must not be False: without it there is no interval and no test")
-    wanted = Wanted(width=width, power=power, effect=effect, coefficient=coefficient)
+    wanted = Wanted(width=width, power=power, effect=effect, coefficient=coefficient, level=level)
     rehearsal = regression.rehearsal(declared, guesses, bounds)
     if n is None:
-        return rows_needed(rehearsal, options, wanted, level=level)
+        return rows_needed(rehearsal, options, wanted)
     if budget is not None or epsilon != 1.0:
         raise InvalidArgument("n asks for the epsilon that is needed; leave epsilon and budget out, or n")
-    return epsilon_needed(rehearsal, options, wanted, n_rows=planned_rows(n=n), level=level)
+    return epsilon_needed(rehearsal, options, wanted, n_rows=planned_rows(n=n))
 
 
 def shortest_split(
