@@ -1,5 +1,7 @@
 """Whatever is wrong, one line says so, and no cell is in it."""
 
+import os
+
 import pandas as pd
 import pytest
 from conftest_cli import CANARY
@@ -118,6 +120,25 @@ def test_missing_arguments_and_unknown_commands(invoke, refused):
 def test_no_such_files(fit, refused, tmp_path):
     refused(fit(data=tmp_path / "none.csv"), 1, "SchemaError: data file")
     refused(fit(toml=tmp_path / "none.toml"), 1, "SchemaError: schema file")
+
+
+def test_the_parser_asks_no_rights(fit, refused, invoke, schema, monkeypatch):
+    """What opens a file finds out, and refuses it as it refuses one that is absent: exit code 1, not 2."""
+    may = os.access
+    monkeypatch.setattr(os, "access", lambda path, mode, **more: mode != os.R_OK and may(path, mode, **more))
+    refused(fit("--target", "salary"), 1, "SchemaError: ")
+    refused(invoke("report", schema), 1, "SchemaError: ")
+    refused(invoke("ledger", "show", schema), 1, "LedgerError: ")
+    plan = ("plan", "--schema", schema, "--model", "logit", "--rows", 500, "--formula", "high ~ none")
+    refused(invoke(*plan, "--reference", schema), 1, "FormulaError: ")
+
+
+@pytest.mark.skipif(not hasattr(os, "geteuid") or os.geteuid() == 0, reason="the superuser may read all")
+def test_files_that_may_not_be_read(fit, refused, people, schema):
+    for path, start in ((schema, "SchemaError: schema file"), (people, "SchemaError: data file")):
+        path.chmod(0)
+        assert "Permission denied" in refused(fit(), 1, start)
+        path.chmod(0o600)
 
 
 @pytest.mark.parametrize(

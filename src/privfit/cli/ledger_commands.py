@@ -28,7 +28,8 @@ def ledger_grant(
     ledger: o.LedgerPath,
     dataset: Annotated[str, typer.Option(help="Name of the data set.")],
     schema: Annotated[
-        Path | None, typer.Option(help="Refuse fits under any other schema than this TOML file.")
+        Path | None,
+        typer.Option(help="Refuse fits under any other schema than this TOML file.", readable=False),
     ] = None,
     epsilon: o.GrantEpsilon = None,
     delta: o.GrantDelta = None,

@@ -28,6 +28,8 @@ SOLVERS = (
 )
 """The names in `privfit.solvers.BY_NAME`, spelled out so that ``--help`` need not import them."""
 
+# Paths are readable=False: the parser leaves it to what opens a file to refuse it, as one that is absent.
+
 _MODEL, _PRIVACY, _FILE, _OUTPUT, _TARGET = "Model", "Privacy", "Data file", "Output", "Target"
 
 
@@ -50,13 +52,20 @@ class RelationName(StrEnum):
 
 
 DataFile = Annotated[
-    Path, typer.Argument(help="CSV (also .gz, .bz2, .zst), Parquet file or folder, or Arrow file.")
+    Path,
+    typer.Argument(help="CSV (also .gz, .bz2, .zst), Parquet file or folder, or Arrow file.", readable=False),
 ]
 SchemaFile = Annotated[
-    Path, typer.Option("--schema", help="TOML file with the public bounds and levels of the columns.")
+    Path,
+    typer.Option(
+        "--schema", help="TOML file with the public bounds and levels of the columns.", readable=False
+    ),
 ]
 DraftFile = Annotated[
-    Path, typer.Option("--schema", help="TOML file with what is known of the columns; bounds may be missing.")
+    Path,
+    typer.Option(
+        "--schema", help="TOML file with what is known of the columns; bounds may be missing.", readable=False
+    ),
 ]
 
 Formula = Annotated[
@@ -164,7 +173,12 @@ Exposure = Annotated[
 ]
 LedgerFile = Annotated[
     Path | None,
-    typer.Option("--ledger", help="Ledger in which the spend is reserved first.", rich_help_panel=_PRIVACY),
+    typer.Option(
+        "--ledger",
+        help="Ledger in which the spend is reserved first.",
+        rich_help_panel=_PRIVACY,
+        readable=False,
+    ),
 ]
 Dataset = Annotated[
     str | None, typer.Option(help="Name of the data set in the ledger.", rich_help_panel=_PRIVACY)
@@ -190,23 +204,29 @@ Cache = Annotated[
         help="For a file larger than memory: encode it into files in this folder, or use those that are "
         "there. They hold private rows and stay there. With --scale private each fit adds files of its own.",
         rich_help_panel=_FILE,
+        readable=False,
     ),
 ]
 
 OutFile = Annotated[
-    Path | None, typer.Option("--out", help="Write the result as JSON.", rich_help_panel=_OUTPUT)
+    Path | None,
+    typer.Option("--out", help="Write the result as JSON.", rich_help_panel=_OUTPUT, readable=False),
 ]
 HtmlFile = Annotated[
-    Path | None, typer.Option("--html", help="Write the summary as HTML.", rich_help_panel=_OUTPUT)
+    Path | None,
+    typer.Option("--html", help="Write the summary as HTML.", rich_help_panel=_OUTPUT, readable=False),
 ]
 ReportFile = Annotated[
     Path | None,
-    typer.Option("--report", help="Write summary, plot and releases as HTML.", rich_help_panel=_OUTPUT),
+    typer.Option(
+        "--report", help="Write summary, plot and releases as HTML.", rich_help_panel=_OUTPUT, readable=False
+    ),
 ]
 SchemaOut = Annotated[
-    Path | None, typer.Option("--out", help="Write the schema as TOML.", rich_help_panel=_OUTPUT)
+    Path | None,
+    typer.Option("--out", help="Write the schema as TOML.", rich_help_panel=_OUTPUT, readable=False),
 ]
-ResultFile = Annotated[Path, typer.Argument(help="Result that fit --out wrote, as JSON.")]
+ResultFile = Annotated[Path, typer.Argument(help="Result that fit --out wrote, as JSON.", readable=False)]
 Intervals = Annotated[
     bool, typer.Option("--intervals", help="Add standard errors and intervals of what is predicted.")
 ]
@@ -220,6 +240,7 @@ PredictionFile = Annotated[
         "--output",
         help="Write predictions as CSV or Parquet, by its suffix. Default: CSV to standard output.",
         rich_help_panel=_OUTPUT,
+        readable=False,
     ),
 ]
 PlannedRows = Annotated[
@@ -248,7 +269,9 @@ Coefficient = Annotated[
 Reference = Annotated[
     Path | None,
     typer.Option(
-        help="Public or synthetic table whose rows stand in for yours.", rich_help_panel="Assumptions"
+        help="Public or synthetic table whose rows stand in for yours.",
+        rich_help_panel="Assumptions",
+        readable=False,
     ),
 ]
 MeanResponse = Annotated[
@@ -298,13 +321,14 @@ Intraclass = Annotated[
     ),
 ]
 PlanFile = Annotated[
-    Path | None, typer.Option("--out", help="Write the plan as JSON.", rich_help_panel=_OUTPUT)
+    Path | None,
+    typer.Option("--out", help="Write the plan as JSON.", rich_help_panel=_OUTPUT, readable=False),
 ]
 
-LedgerPath = Annotated[Path, typer.Argument(help="Ledger file.")]
+LedgerPath = Annotated[Path, typer.Argument(help="Ledger file.", readable=False)]
 GrantEpsilon = Annotated[float | None, typer.Option("--epsilon", help="Budget, with --delta.")]
 GrantDelta = Annotated[
     float | None, typer.Option("--delta", help="Probability of failure of epsilon; 0 for a pure budget.")
 ]
-LedgerExport = Annotated[Path | None, typer.Option("--out", help="File to write.")]
-AuditFile = Annotated[Path | None, typer.Option("--out", help="Write the finding as JSON.")]
+LedgerExport = Annotated[Path | None, typer.Option("--out", help="File to write.", readable=False)]
+AuditFile = Annotated[Path | None, typer.Option("--out", help="Write the finding as JSON.", readable=False)]
