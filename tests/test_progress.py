@@ -99,6 +99,14 @@ def test_an_audit_counts_runs(terminal, monkeypatch):
     assert re.search(r"\d+ of 200 runs", terminal.getvalue())
 
 
+def test_the_cursor_stays(terminal):
+    """A process that is ended by a signal while a fit is shown could not bring it back."""
+    with redirect_stderr(terminal), _progress.running("fitting"):
+        _progress._shown._timer.join(timeout=10.0)
+    assert "fitting" in terminal.getvalue()
+    assert "\x1b[?25" not in terminal.getvalue()
+
+
 def test_nothing_is_shown_before_the_delay(terminal, monkeypatch):
     monkeypatch.setattr(_progress, "_DELAY", 60.0)
     fit(terminal)

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from privfit.errors import InvalidArgument
 
 if TYPE_CHECKING:
+    from rich.console import Console
     from rich.progress import Progress, TaskID
 
 _DELAY = 2.0
@@ -116,7 +117,7 @@ class _Display:
             self._what = ""
 
     def _open(self) -> None:
-        from rich.console import Console  # noqa: PLC0415 -- for long runs on a terminal only
+        # For long runs on a terminal only.
         from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn  # noqa: PLC0415
 
         columns = (
@@ -128,7 +129,7 @@ class _Display:
         with self._lock:
             if not self._what:  # closed meanwhile
                 return
-            bar = Progress(*columns, console=Console(stderr=True), transient=True)
+            bar = Progress(*columns, console=_terminal(), transient=True)
             self._bar = bar, bar.add_task(self._what, **self._state())
             bar.start()
 
@@ -146,3 +147,14 @@ class _Display:
         if self._rows is not None and self._done and seconds > 0.0:
             steps += f", {self._rows * self._read / seconds:,.0f} rows/s"
         return {"total": self._count, "completed": self._done, "steps": steps}
+
+
+def _terminal() -> "Console":
+    """Return standard error with a cursor that stays: a signal that ends the run would leave it hidden."""
+    from rich.console import Console  # noqa: PLC0415 -- for long runs on a terminal only
+
+    class WithCursor(Console):
+        def show_cursor(self, show: bool = True) -> bool:  # noqa: ARG002
+            return False
+
+    return WithCursor(stderr=True)
