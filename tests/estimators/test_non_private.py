@@ -83,6 +83,17 @@ def test_coefficients_that_rows_do_not_determine_have_infinite_intervals(case):
     assert "budget" not in text
 
 
+def test_a_reference_level_that_no_row_has():
+    """What helps is said, and does."""
+    schema = {**SCHEMA, "c": {"type": "categorical", "levels": ["none", *SCHEMA["c"]["levels"]]}}
+    contrast = pf.ols("y ~ x + c", people(), schema=schema, solver="non-private").t_test("c[T.u] - c[T.v]")
+    assert np.isinf(contrast.bse).all()
+    said = "no row may have the reference level: then name another one"
+    assert said in " ".join(str(contrast).split())
+    named = pf.ols("y ~ x + C(c, Treatment('u'))", people(), schema=schema, solver="non-private")
+    assert np.isfinite(named.bse["C(c, Treatment('u'))[T.v]"])
+
+
 def test_a_perfect_fit_has_no_standard_error():
     result = pf.ols("y ~ x + z", people(y=lambda data: 0.5 * data["x"] - data["z"]), **PLAIN)
     np.testing.assert_allclose(result.params, [0.0, 0.5, -1.0], atol=1e-12)
