@@ -360,6 +360,7 @@ def test_tables_as_text_and_html(people):
     for shown in (
         fit.t_test(adjust="bonferroni"),
         fit.wald_test_terms(adjust="holm"),
+        fit.wald_test("age = 0"),
         fit.get_prediction(PROFILES),
         fit.get_margeff(PROFILES),
     ):

@@ -95,7 +95,6 @@ def test_joint_tests_have_their_size_whatever_the_number_of_hypotheses(k, dof):
 def test_more_hypotheses_than_degrees_of_freedom_cannot_be_tested():
     test = wald.wald_test(ESTIMATE, COVARIANCE, np.eye(3), dof=2.0)
     assert (test.testable, test.pvalue) == (False, 1.0)
-    assert "degrees of freedom for so many hypotheses" in str(test)
     assert wald.wald_test(ESTIMATE, COVARIANCE, np.eye(3), dof=2.5).testable
 
 
@@ -124,13 +123,10 @@ def test_units_of_the_columns_do_not_matter(scales):
     ],
 )
 def test_unusable_covariance_gives_pvalue_one(covariance):
-    test = wald.wald_test(ESTIMATE, covariance, [[1, 0, 0], [0, 1, 0]], null="both are 0")
+    test = wald.wald_test(ESTIMATE, covariance, [[1, 0, 0], [0, 1, 0]])
     assert math.isnan(test.statistic)
     assert test.pvalue == 1
-    assert "cannot be tested" in str(test)
     assert not test.testable
-    assert "nan" not in str(test)
-    assert "both are 0" in str(test)
 
 
 @pytest.mark.parametrize("dof", [0.0, -3.0, -INF, NAN, 5e-324])
@@ -182,8 +178,6 @@ def test_rows_of_different_magnitude_are_not_taken_for_dependent():
     )
 
 
-def test_text():
-    assert str(wald.WaldTest(3.0, 2, INF, "a = b = 0")) == (
-        "Wald test of H0: a = b = 0\nstatistic 3, chi2(2), p-value 0.2231"
-    )
-    assert wald.WaldTest(3.0, 2, 31.5, "").distribution == "F(2, 31.5)"
+def test_references_in_words():
+    assert wald.JointTest(3.0, 2, INF).distribution == "chi2(2)"
+    assert wald.JointTest(3.0, 2, 31.5).distribution == "F(2, 31.5)"

@@ -7,7 +7,9 @@ import pytest
 import statsmodels.api as sm
 
 from privfit.errors import Incompatible, InvalidArgument
+from privfit.inference.wald import JointTest
 from privfit.results import FitResult
+from privfit.results.contrasts import WaldTest
 from privfit.results.form import ModelForm
 
 COLUMNS = ["Intercept", "age", "C(sex)[T.Male]", "hours", "C(sex)[T.Male]:age"]
@@ -127,6 +129,19 @@ def test_infinite_noise_concludes_nothing(result):
 
 def words(shown):
     return " ".join(str(shown).split())
+
+
+def test_a_wald_test_in_words_and_in_a_notebook():
+    test = WaldTest(JointTest(3.0, 2, np.inf), "a = b = 0", "", "NOT PRIVATE")
+    assert str(test) == "NOT PRIVATE\nWald test of H0: a = b = 0\nstatistic 3, chi2(2), p-value 0.2231"
+    html = test._repr_html_()
+    assert html.count("NOT PRIVATE") == 2
+    for shown in ("<caption>Wald test</caption>", ">a = b = 0<", ">chi2<", ">3.000<", ">inf<", ">0.223<"):
+        assert shown in html
+    html = WaldTest(JointTest(np.nan, 2, 0.0), "a < b = 0", "too few rows")._repr_html_()
+    for shown in (">a &lt; b = 0<", ">none<", ">1.000<", "cannot be tested, and its p-value is 1: too few"):
+        assert shown in html
+    assert "nan" not in html
 
 
 HIDDEN = {

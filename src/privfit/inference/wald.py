@@ -7,7 +7,7 @@ is the whole line. Everything here is post-processing of released numbers.
 
 import math
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, final
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -17,9 +17,10 @@ from privfit._checks import FloatArray, in_range
 from privfit.errors import InvalidArgument
 
 
-@dataclass(frozen=True, slots=True, repr=False)
-class WaldTest:
-    """A Wald test of linear hypotheses ``R b = r``.
+@final
+@dataclass(frozen=True, slots=True)
+class JointTest:
+    """The outcome of a Wald test of linear hypotheses ``R b = r``.
 
     Parameters
     ----------
@@ -31,20 +32,11 @@ class WaldTest:
         Number of hypotheses tested jointly.
     df_denom : float
         Denominator degrees of freedom of the F reference; inf: chi-squared reference.
-    null : str
-        The null hypothesis in words.
-    warning : str or None
-        Shown first; marks a test of a result without privacy.
-    reason : str
-        Shown where nothing can be tested.
     """
 
     statistic: float
     df: int
     df_denom: float
-    null: str
-    warning: str | None = None
-    reason: str = "no finite, positive definite covariance with degrees of freedom for so many hypotheses"
 
     @property
     def testable(self) -> bool:
@@ -66,15 +58,6 @@ class WaldTest:
         value = float(stats.f.sf(self.statistic, self.df, self.df_denom))
         return 1.0 if math.isnan(value) else value  # vanishing degrees of freedom
 
-    def __str__(self) -> str:
-        outcome = f"cannot be tested, p-value 1: {self.reason}"
-        if self.testable:
-            outcome = f"statistic {self.statistic:.4g}, {self.distribution}, p-value {self.pvalue:.4g}"
-        first = f"{self.warning}\n" if self.warning else ""
-        return f"{first}Wald test of H0: {self.null}\n{outcome}"
-
-    __repr__ = __str__
-
 
 def wald_test(
     estimate: FloatArray,
@@ -82,9 +65,7 @@ def wald_test(
     R: ArrayLike,
     r: ArrayLike | None = None,
     dof: ArrayLike = np.inf,
-    *,
-    null: str = "R b = r",
-) -> WaldTest:
+) -> JointTest:
     """Test the linear hypotheses ``R b = r`` jointly.
 
     .. math:: W = (R b - r)^T (R V R^T)^{-1} (R b - r)
@@ -102,12 +83,10 @@ def wald_test(
     r : array of shape (k,), number or None
         None: zeros.
     dof : array of shape (q,) or number
-    null : str
-        The hypotheses in words.
 
     Returns
     -------
-    WaldTest
+    JointTest
 
     Notes
     -----
@@ -126,10 +105,10 @@ def wald_test(
         gap = R @ estimate[touched] - r
         chi2 = _quadratic_form(gap, R @ covariance[np.ix_(touched, touched)] @ R.T)
     if math.isinf(df_denom):
-        return WaldTest(chi2, df=k, df_denom=df_denom, null=null)
+        return JointTest(chi2, df=k, df_denom=df_denom)
     left = df_denom - (k - 1)
     statistic = chi2 / k * (left / df_denom) if left > 0 else math.nan
-    return WaldTest(statistic, df=k, df_denom=max(left, 0.0), null=null)
+    return JointTest(statistic, df=k, df_denom=max(left, 0.0))
 
 
 def hypothesis_matrix(R: ArrayLike, q: int) -> FloatArray:

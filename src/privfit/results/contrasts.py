@@ -14,7 +14,7 @@ from privfit.inference.contrasts import (
     check_adjustment,
     combination_errors,
 )
-from privfit.inference.wald import WaldTest
+from privfit.inference.wald import JointTest
 from privfit.results.absent import ExplainsAbsence, takes_level
 from privfit.results.constraints import describe_combination
 from privfit.results.numbers import ends
@@ -135,6 +135,94 @@ class Estimates(AbstractTable, ExplainsAbsence):
 
 
 @final
+@dataclass(frozen=True, slots=True, repr=False)
+class WaldTest:
+    """A Wald test of linear hypotheses ``R b = r``: what `FitResult.wald_test` returns.
+
+    Parameters
+    ----------
+    outcome : JointTest
+        Its statistic and reference.
+    null : str
+        The null hypothesis in words.
+    reason : str
+        Shown where nothing can be tested.
+    warning : str or None
+        Shown first; marks a test of a result without privacy.
+    """
+
+    outcome: JointTest
+    null: str
+    reason: str
+    warning: str | None = None
+
+    @property
+    def statistic(self) -> float:
+        """F statistic; the chi-squared one if ``df_denom`` is inf; NaN where there is none."""
+        return self.outcome.statistic
+
+    @property
+    def df(self) -> int:
+        """Number of hypotheses tested jointly."""
+        return self.outcome.df
+
+    @property
+    def df_denom(self) -> float:
+        """Denominator degrees of freedom of the F reference; inf: chi-squared reference."""
+        return self.outcome.df_denom
+
+    @property
+    def testable(self) -> bool:
+        """False if there is no statistic, or no reference for it."""
+        return self.outcome.testable
+
+    @property
+    def distribution(self) -> str:
+        """Reference distribution, e.g. ``"chi2(2)"`` or ``"F(2, 31.5)"``."""
+        return self.outcome.distribution
+
+    @property
+    def pvalue(self) -> float:
+        """Probability of a statistic at least as large under the null; 1 where nothing can be tested."""
+        return self.outcome.pvalue
+
+    def summary(self) -> Summary:
+        """Return the test as a table, for a notebook or a paper."""
+        normal = np.isinf(self.df_denom)
+        shown = (self.statistic, self.df_denom) if self.testable else (np.nan, np.nan)
+        why = f"{_untested('The hypothesis')}: {self.reason}"
+        return Summary(
+            title="Wald test",
+            mark=self.warning,
+            header=(),
+            columns=(
+                Column("chi2" if normal else "F", "statistic"),
+                Column("df", "count"),
+                Column("df_denom", "reference"),
+                Column("P>chi2" if normal else "P>F", "pvalue"),
+            ),
+            rows=rows_of((self.null,), [(shown[0], self.df, shown[1], self.pvalue)]),
+            footers=() if self.testable else (why,),
+        )
+
+    def __str__(self) -> str:
+        outcome = f"cannot be tested, p-value 1: {self.reason}"
+        if self.testable:
+            outcome = f"statistic {self.statistic:.4g}, {self.distribution}, p-value {self.pvalue:.4g}"
+        first = f"{self.warning}\n" if self.warning else ""
+        return f"{first}Wald test of H0: {self.null}\n{outcome}"
+
+    __repr__ = __str__
+
+    def _repr_html_(self) -> str:
+        return self.summary().as_html()
+
+
+def _untested(what: str) -> str:
+    return f"{what} cannot be tested, and its p-value is 1"
+
+
+@final
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class TermTests(AbstractTable):
     """Wald tests of the terms of a model, each of all its coefficients together.
@@ -186,7 +274,7 @@ class TermTests(AbstractTable):
             notes = (*notes, _ADJUSTED[self.adjust])
         hidden = [test.reason for test in self.tests if not test.testable]
         if hidden:
-            notes = (*notes, f"F none: the term cannot be tested, and its p-value is 1: {hidden[0]}")
+            notes = (*notes, f"F none: {_untested('the term')}: {hidden[0]}")
         return Summary(
             title="Wald tests of terms",
             mark=self.warning,

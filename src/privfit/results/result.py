@@ -15,14 +15,13 @@ from privfit.data.encode import AbstractEncoder
 from privfit.errors import Incompatible, InvalidArgument
 from privfit.inference import wald
 from privfit.inference.contrasts import Adjustment
-from privfit.inference.wald import WaldTest
 from privfit.problem.plan import Plan, Release
 from privfit.results import archive, encoders, record
 from privfit.results.absent import ExplainsAbsence, takes_level
 from privfit.results.coefficient_plot import draw, has_matplotlib
 from privfit.results.consistency import PARTS, check_design, check_names, frozen_parts
 from privfit.results.constraints import describe_constraints, hypotheses
-from privfit.results.contrasts import Estimates, TermTests, combinations
+from privfit.results.contrasts import Estimates, TermTests, WaldTest, combinations
 from privfit.results.effects import marginal_effects
 from privfit.results.form import ModelForm
 from privfit.results.predictions import Predictions, decided, predicted
@@ -178,9 +177,9 @@ class FitResult(ExplainsAbsence):
         matrix, values = hypotheses(R, r, self.names)
         dof = self._dof() if len(matrix) == 1 or self.joint_dof is None else self.joint_dof
         null = describe_constraints(matrix, values, self.names)
-        test = wald.wald_test(self.estimate, covariance, matrix, values, dof, null=null)
-        why = reason_of_test(test, matrix, covariance, noisy=self.plan.private)
-        return replace(test, warning=self.statement.mark, reason=why)
+        outcome = wald.wald_test(self.estimate, covariance, matrix, values, dof)
+        why = reason_of_test(matrix, covariance, noisy=self.plan.private)
+        return WaldTest(outcome, null, why, self.statement.mark)
 
     def t_test(
         self,

@@ -5,7 +5,8 @@ from collections.abc import Sequence
 import numpy as np
 
 from privfit._checks import FloatArray
-from privfit.inference.wald import WaldTest
+
+_NO_REFERENCE = "no finite, positive definite covariance with degrees of freedom for so many hypotheses"
 
 _SHOWN = 8
 """Terms that a note lists."""
@@ -41,11 +42,11 @@ def reason(about: str, *, noisy: bool, lost: str = "standard error") -> str:
     )
 
 
-def reason_of_test(test: WaldTest, matrix: FloatArray, covariance: FloatArray, *, noisy: bool) -> str:
+def reason_of_test(matrix: FloatArray, covariance: FloatArray, *, noisy: bool) -> str:
     """Return why a joint test of ``matrix @ estimate``, (k, q), cannot be made, if it cannot."""
     touched = np.any(matrix != 0.0, axis=0)
     if np.isfinite(np.diag(covariance)[touched]).all():
-        return test.reason
+        return _NO_REFERENCE
     return reason("these coefficients", noisy=noisy, lost="covariance")
 
 
