@@ -68,6 +68,7 @@ def test_named_errors(fit, refused, args, start):
         ["--dataset", "people"],
         ["--no-header"],
         ["--columns", "a,b"],
+        ["--no-inference", "--level", 0.9],
         ["--frobnicate"],
     ],
 )
@@ -113,6 +114,8 @@ def test_two_outputs_are_two_files(fit, refused, people, tmp_path, there):
 def test_missing_arguments_and_unknown_commands(invoke, refused):
     refused(invoke("fit"), 2, "usage: ")
     refused(invoke("plan", "--rows", 10), 2, "usage: ")
+    without = ("plan", "--rows", 10, "--schema", "s", "--model", "ols", "--no-inference", "--level", 0.9)
+    assert "--no-inference buys none" in refused(invoke(*without), 2, "usage: ")
     refused(invoke("regress"), 2, "usage: ")
     assert invoke().exit_code == 2
 

@@ -131,6 +131,10 @@ NoInference = Annotated[
     bool, typer.Option("--no-inference", help="Buy no standard errors.", rich_help_panel=_MODEL)
 ]
 Level = Annotated[float, typer.Option(help="Coverage of the intervals.", rich_help_panel=_MODEL)]
+FittedLevel = Annotated[
+    float | None,
+    typer.Option("--level", help="Coverage of the intervals. Default 0.95.", rich_help_panel=_MODEL),
+]
 
 Epsilon = Annotated[
     float | None,

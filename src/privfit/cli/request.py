@@ -271,8 +271,18 @@ def by_column(given: list[str] | None, *, option: str) -> dict[str, float] | Non
     return found or None
 
 
+_USUAL_LEVEL = 0.95
+
+
+def fitted_level(level: float | None, *, inference: bool) -> float:
+    """Return the coverage of the intervals of a fit, or raise `typer.BadParameter` if it will have none."""
+    if not inference and level is not None:
+        raise typer.BadParameter("--level is of intervals, and --no-inference buys none; leave one out")
+    return _USUAL_LEVEL if level is None else level
+
+
 def interval_level(level: float | None, *, intervals: bool) -> float | None:
     """Return the coverage of intervals, None without them, or raise `typer.BadParameter`."""
     if not intervals and level is not None:
         raise typer.BadParameter("--level goes with --intervals")
-    return 0.95 if intervals and level is None else level
+    return _USUAL_LEVEL if intervals and level is None else level
