@@ -140,6 +140,8 @@ def test_a_grant_for_a_schema_is_for_that_schema_only(path):
             ledger.grant("people", Budget(1.0), schema=other)
     with pytest.raises(InvalidArgument, match=r"must be a privfit\.Schema"):
         ledger.reserve("people", [PureEvent(0.1)], schema={"age": AGE})
+    with pytest.raises(InvalidArgument, match=r"got dict; make one of declarations by privfit\.Schema\(map"):
+        ledger.grant("people", Budget(1.0), schema={"age": AGE})
     exported = json.loads(json.dumps(ledger.export()))
     assert exported["grants"][-1]["schema"] == schema.fingerprint
     assert exported["reservations"][-1] | {"reserved_at": ""} == {

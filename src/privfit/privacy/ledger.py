@@ -389,5 +389,8 @@ def _fingerprint(schema: Fingerprinted | None) -> str | None:
         return None
     fingerprint = getattr(schema, "fingerprint", None)
     if not isinstance(fingerprint, str):
-        raise InvalidArgument(f"schema must be a privfit.Schema, got {type(schema).__name__}")
+        raise InvalidArgument(
+            f"schema must be a privfit.Schema, got {type(schema).__name__}; make one of declarations by "
+            "privfit.Schema(mapping), or of a file by privfit.Schema.from_toml(path)"
+        )
     return fingerprint
