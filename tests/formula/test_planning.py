@@ -1,6 +1,7 @@
 """Plans without data: stand-in rows, forecasts against fits, budget splits and sample sizes."""
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
@@ -441,6 +442,19 @@ def short_searches(monkeypatch):
     monkeypatch.setattr("privfit.estimators.forecast.FEWEST_REHEARSALS", 8)
     monkeypatch.setattr("privfit.estimators.forecast.MOST_REHEARSALS", 8)
     monkeypatch.setattr("privfit.estimators.sample_size._SEARCH_REHEARSALS", 4)
+
+
+@pytest.mark.usefixtures("few_rehearsals")
+def test_a_plan_without_a_common_measure_of_its_costs_says_no_parts():
+    """As that of objective perturbation with a delta and intervals."""
+    planned = pf.plan("high ~ age", n=500, **COMMON)
+    assert "Budget:" in str(planned)
+    pair, *others = planned.plan.solver_releases
+    pair = replace(pair, mu=math.inf, epsilon=0.1, delta=1e-7)
+    mixed = replace(planned, plan=replace(planned.plan, solver_releases=(pair, *others)))
+    assert all(map(math.isnan, mixed.budget_split.values()))
+    assert "nan" not in str(mixed)
+    assert "Budget:" not in str(mixed)
 
 
 @pytest.mark.usefixtures("short_searches")

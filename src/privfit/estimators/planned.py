@@ -76,7 +76,10 @@ class PlannedFit(AbstractTable):
 
     @property
     def budget_split(self) -> dict[Purpose, float]:
-        """Part of the squared budget (of epsilon, for a pure one) that each purpose has."""
+        """Part of the squared budget (of epsilon, for a pure one) that each purpose has.
+
+        NaN, and no line of a summary, where a release costs neither a mu nor a pure epsilon.
+        """
         return budget_split(self.plan)
 
     def power(self, effect: float | Mapping[str, float]) -> pd.Series:
@@ -136,14 +139,16 @@ class PlannedFit(AbstractTable):
         return draw(self.table(), title=f"{self.model} of {self.target}, {counted}", level=self.level)
 
     def _header(self) -> tuple[tuple[str, str], ...]:
-        split = ", ".join(f"{name} {percent(part)} %" for name, part in self.budget_split.items() if part)
+        parts = self.budget_split
+        split = ", ".join(f"{name} {percent(part)} %" for name, part in parts.items() if part)
+        known = not any(map(math.isnan, parts.values()))
         return (
             ("Model", self.model),
             ("Dep. variable", self.target),
             ("No. rows" if self.plan.unit is None else "No. units", str(self.n_rows)),
             ("Method", self.plan.solver),
             ("Privacy", self.statement.guarantee),
-            ("Budget", split),
+            *([("Budget", split)] if known else ()),
         )
 
     def _footers(self, table: pd.DataFrame) -> tuple[str, ...]:
