@@ -163,7 +163,7 @@ def _together(results: list[FitResult]) -> str:
     epsilon = round_up(compose(events).epsilon_at(DELTA))
     return (
         f"Both fits used the same people, so their costs add up: together they are (ε = {epsilon}, "
-        f"δ = {DELTA:g})-differentially private. A ledger keeps such accounts; see --ledger."
+        f"δ = {DELTA:g})-differentially private. A ledger keeps such accounts; see privfit ledger."
     )
 
 
