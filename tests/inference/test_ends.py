@@ -11,11 +11,12 @@ import pytest
 import privfit as pf
 from privfit.inference.combine import Estimate
 from privfit.inference.covariance import Bread
-from privfit.inference.ends import may_be_without_end, mean_rows
+from privfit.inference.ends import may_be_without_end, mean_rows, with_slopes
 from privfit.inference.found import Found
 from privfit.losses import Huber, Logistic, Poisson
 from privfit.problem.plan import PlannedRelease, Release
 from privfit.solvers.base import Solution, Step
+from privfit.solvers.levels import moves_of
 from tests.solvers.simulated import problem_for
 
 HESSIAN = np.array([[0.2, 0.0, 0.03], [0.0, 0.1, 0.0], [0.03, 0.0, 0.03]])
@@ -160,6 +161,47 @@ def test_within_a_level_without_events_there_is_no_slope():
         table = pd.DataFrame({"x": x, "a": np.where(level, "b", "a"), "y": y})
         fit = pf.logit("y ~ x*a", table, schema=classes, epsilon=16.0, random_state=seed)
         assert np.isinf(fit.bse).tolist() == [False, False, True, True]
+
+
+@pytest.mark.parametrize("seed", [1, 4, 8])
+def test_nor_within_the_reference_level_of_which_it_is_the_slope_of_the_number_itself(seed):
+    """Both slopes had intervals in each of these fits."""
+    rng = np.random.default_rng(seed)
+    x, level = rng.uniform(-1.0, 1.0, 20_000), rng.random(20_000) < 0.3
+    y = np.where((rng.random(20_000) < 0.4) & ~level, "p", "n")
+    table = pd.DataFrame({"x": x, "a": np.where(level, "b", "a"), "y": y})
+    classes = SCHEMA | {
+        "a": {"type": "categorical", "levels": ["b", "a"]},
+        "y": {"type": "categorical", "levels": ["n", "p"]},
+    }
+    assert np.isinf(pf.logit("y ~ x*a", table, schema=classes, epsilon=16.0, random_state=seed).bse).all()
+
+
+X_BY_G_BY_H = ((), (), (), (), (), (1, 2), (1, 3), (1, 4), (), (), (1, 2, 4, 5, 7, 8), (1, 3, 4, 6, 7, 9))
+"""Margins of `x*g*h`: x is 1, levels of g 2 and 3, that of h 4, of both together 8 and 9."""
+
+
+@pytest.mark.parametrize(
+    ("factors", "margins", "level", "expected"),
+    [
+        pytest.param(((2, 3),), ((), (), (), (), (1, 2), (1, 3)), 0, {1, 4, 5}, id="x*g, reference"),
+        pytest.param(((2, 3),), ((), (), (), (), (1, 2), (1, 3)), 2, {5}, id="x*g, another"),
+        pytest.param(((1, 2),), ((), (), (), (1, 2), (1,), (2,)), 0, {3}, id="g + x:g, reference"),
+        pytest.param(((2, 3), (4,)), ((), (), (), (), (), (1, 2), (1, 3)), 3, set(), id="x*g + h, of h"),
+        pytest.param(((2, 3), (4,), (8, 9)), X_BY_G_BY_H, 0, {1, 5, 6, 7, 10, 11}, id="x*g*h, of g"),
+        pytest.param(((2, 3), (4,), (8, 9)), X_BY_G_BY_H, 3, {1, 5, 6, 7, 10, 11}, id="x*g*h, of h"),
+        pytest.param(((2, 3), (4,), (8, 9)), X_BY_G_BY_H, 6, {10}, id="x*g*h, of both"),
+    ],
+)
+def test_slopes_within_a_level_are_those_of_its_products_or_what_others_are_told_from(
+    factors, margins, level, expected
+):
+    problem = replace(problem_for(COUNTS, np.ones((1000, len(margins)))), factors=factors, margins=margins)
+    move = moves_of(problem, ())[[level]]
+    changes = with_slopes(problem, move)
+    assert changes[:1].tolist() == move.tolist()
+    assert set(np.nonzero(changes[1:])[1].tolist()) == expected
+    assert (changes[1:].sum(axis=1) == 1.0).all()
 
 
 @pytest.mark.statistical

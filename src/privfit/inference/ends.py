@@ -1,5 +1,7 @@
 """Levels, and tables, in which some response may not occur at all, as far as noise lets it be seen."""
 
+from collections.abc import Iterator
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -67,10 +69,31 @@ def may_be_without_end(solution: Solution, directions: FloatArray, found: Found)
 
 
 def with_slopes(problem: Problem, moves: FloatArray) -> FloatArray:
-    """Return moves of levels, (L, p), and unit vectors of the products with indicators that they raise."""
-    levels = set(np.flatnonzero((moves[:, 1:] > 0.0).any(axis=0)) + 1)
-    products = [place for place, margins in enumerate(problem.margins) if levels & set(margins)]
-    return np.concatenate([moves, np.eye(problem.n_coef)[products]])
+    """Return moves of levels, (L, p), and unit vectors of what the slopes within these are made of."""
+    slopes = {place for move in moves for place in _slopes_within(problem, move)}
+    return np.concatenate([moves, np.eye(problem.n_coef)[sorted(slopes)]])
+
+
+def _slopes_within(problem: Problem, move: FloatArray) -> Iterator[int]:
+    """Return the places of columns that slopes within a level are made of.
+
+    They are the products with its indicator. A level whose move moves the constant has none, like that of
+    reference: slopes within it are those of the columns that the products with others are told from.
+    """
+    places = set((np.flatnonzero(move[1:]) + 1).tolist())
+    indicators = {place for factor in problem.factors for place in factor}
+    for product, margins in enumerate(problem.margins):
+        shared = places.intersection(margins)
+        if not shared:
+            continue
+        if not move[0]:
+            yield product
+            continue
+        whole = {
+            place for place in set(margins) - places - indicators if places.isdisjoint(problem.margins[place])
+        }
+        if whole or shared == places:  # else a slope within another level that is a column of its own
+            yield from (product, *whole)
 
 
 def involved(directions: FloatArray, changes: FloatArray) -> NDArray[np.bool_]:
