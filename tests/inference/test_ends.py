@@ -2,6 +2,7 @@
 
 import math
 from dataclasses import replace
+from itertools import product
 from types import SimpleNamespace
 
 import numpy as np
@@ -9,6 +10,8 @@ import pandas as pd
 import pytest
 
 import privfit as pf
+from privfit import Schema
+from privfit.data.tables import open_table
 from privfit.inference.combine import Estimate
 from privfit.inference.covariance import Bread
 from privfit.inference.ends import may_be_without_end, mean_rows, with_slopes
@@ -16,7 +19,8 @@ from privfit.inference.found import Found
 from privfit.losses import Huber, Logistic, Poisson
 from privfit.problem.plan import PlannedRelease, Release
 from privfit.solvers.base import Solution, Step
-from privfit.solvers.levels import moves_of
+from privfit.solvers.levels import moves_of, moves_of_cells
+from privfit.terms.encoder import FormulaEncoder
 from tests.solvers.simulated import problem_for
 
 HESSIAN = np.array([[0.2, 0.0, 0.03], [0.0, 0.1, 0.0], [0.03, 0.0, 0.03]])
@@ -202,6 +206,69 @@ def test_slopes_within_a_level_are_those_of_its_products_or_what_others_are_told
     assert changes[:1].tolist() == move.tolist()
     assert set(np.nonzero(changes[1:])[1].tolist()) == expected
     assert (changes[1:].sum(axis=1) == 1.0).all()
+
+
+FACTORS = Schema.from_dict(
+    {
+        "g": {"type": "categorical", "levels": ["r", "a", "b"]},
+        "h": {"type": "categorical", "levels": ["u", "v"]},
+        "x": {"type": "numeric", "lower": -1, "upper": 1},
+        "z": {"type": "numeric", "lower": -1, "upper": 1},
+        "y": {"type": "categorical", "levels": ["n", "p"]},
+    }
+)
+
+
+@pytest.mark.parametrize(
+    ("formula", "cells"),
+    [
+        ("y ~ g*h", ["r:u", "a:u", "b:u", "r:v"]),
+        ("y ~ h + g:h", ["r:u", "r:v"]),
+        ("y ~ x*g + h", []),
+        ("y ~ g:x", []),
+    ],
+)
+def test_cells_of_a_product_that_have_no_column_are_asked_as_well(formula, cells):
+    """A change of each raises the predictors of its rows by 1, and no others."""
+    encoder = FormulaEncoder(formula, FACTORS, target_kind="binary")
+    levels = list(product(["r", "a", "b"], ["u", "v"]))
+    table = pd.DataFrame(levels, columns=["g", "h"]).assign(x=0.5, z=0.0, y="n")
+    design = encoder.design
+    asked = replace(problem_for(COUNTS, np.ones((1000, len(design.columns)))), cells=design.cells)
+    raised = moves_of_cells(asked) @ encoder.encode_predictors(open_table(table)).T
+    expected = [[float(":".join(level) == cell) for level in levels] for cell in cells]
+    assert sorted(raised.round(12).tolist()) == sorted(expected)
+
+
+@pytest.mark.parametrize(
+    ("formula", "cell", "expected"),
+    [
+        ("y ~ x*g*h", ("a", "u"), {"x:g[T.a]", "x:g[T.a]:h[T.v]"}),
+        ("y ~ x*g*h", ("r", "v"), {"x:h[T.v]", "x:g[T.a]:h[T.v]", "x:g[T.b]:h[T.v]"}),
+        ("y ~ x*g + g*h", ("a", "u"), set()),
+        ("y ~ x*g*h + z*g", ("a", "u"), {"x:g[T.a]", "x:g[T.a]:h[T.v]"}),
+    ],
+)
+def test_within_a_cell_slopes_are_those_of_products_with_all_of_its_factors(formula, cell, expected):
+    design = FormulaEncoder(formula, FACTORS, target_kind="binary").design
+    facts = {"factors": design.factors, "margins": design.margins, "cells": design.cells}
+    problem = replace(problem_for(COUNTS, np.ones((1000, len(design.columns)))), **facts)
+    first = f"g[T.{cell[0]}]" if cell[1] == "u" else "h[T.v]"
+    start = design.names.index(first)
+    (move,) = (one for one in moves_of_cells(problem) if not one[0] and one[start] == 1.0)
+    changes = with_slopes(problem, move[None])[1:]
+    assert {design.names[place] for place in np.nonzero(changes)[1]} == expected
+
+
+@pytest.mark.parametrize("seed", [0, 2])
+def test_a_cell_without_events_has_no_interval_even_if_one_of_its_levels_is_the_reference(seed):
+    """The level's coefficient is that of this cell; it had an interval in each of these fits."""
+    rng = np.random.default_rng(seed)
+    level, other = rng.choice(["r", "a", "b"], 20_000), rng.choice(["u", "v"], 20_000)
+    y = np.where((rng.random(20_000) < 0.4) & ~((level == "a") & (other == "u")), "p", "n")
+    table = pd.DataFrame({"g": level, "h": other, "y": y})
+    errors = pf.logit("y ~ g*h", table, schema=FACTORS, epsilon=8.0, random_state=seed).bse
+    assert set(errors.index[np.isinf(errors)]) == {"g[T.a]", "g[T.a]:h[T.v]"}
 
 
 @pytest.mark.statistical

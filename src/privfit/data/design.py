@@ -72,6 +72,22 @@ class DesignColumn:
 
 
 @dataclass(frozen=True, slots=True)
+class Cell:
+    """A combination of levels of several factors that has no column of its own in their product.
+
+    Parameters
+    ----------
+    made_of : tuple of (int, float)
+        Places in the design of columns, and coefficients with which they add up to its indicator.
+    own : tuple of int
+        Those of them that belong to the product.
+    """
+
+    made_of: tuple[tuple[int, float], ...]
+    own: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class Target:
     """The encoded response: ``encoded = (raw - center) / half_width``, or a code from 0 for labels.
 
@@ -116,12 +132,15 @@ class Design:
         that it is the solver's to choose.
     bounded : bool
         True if the schema itself keeps every row within ``norm_bound``.
+    cells : tuple of Cell
+        Of all products of factors.
     """
 
     columns: tuple[DesignColumn, ...]
     target: Target
     norm_bound: float | None
     bounded: bool
+    cells: tuple[Cell, ...] = ()
 
     def __post_init__(self) -> None:
         names = [column.name for column in self.columns]

@@ -50,6 +50,7 @@ def make_problem(model: Model, design: Design, options: FitOptions, *, n_rows: i
         factors=design.factors,
         numbers=design.numbers,
         margins=design.margins,
+        cells=design.cells,
         response_bound=1.0 if design.target.bounded else design.target.count_bound,
         penalised=tuple(k > 0 or not design.has_intercept for k in range(len(design.columns))),
         shares=options.shares,

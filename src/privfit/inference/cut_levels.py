@@ -6,11 +6,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privfit._checks import FloatArray
-from privfit.inference.ends import involved, mean_rows, with_constant, with_slopes
+from privfit.inference.ends import involved, levels_of, mean_rows, with_constant, with_slopes
 from privfit.inference.found import Found
 from privfit.losses import Poisson
 from privfit.solvers.base import Solution, quadratic_forms
-from privfit.solvers.levels import moves_of
 
 DEVIATIONS = 1.645
 """Standard deviations by which a log mean may be larger than it is estimated."""
@@ -38,7 +37,7 @@ def may_be_cut(solution: Solution, directions: FloatArray, found: Found) -> NDAr
     a level may be that of the longest.
     """
     problem, loss = solution.problem, solution.problem.loss
-    moves = moves_of(problem, solution.at_bounds)
+    moves = levels_of(problem, solution.at_bounds)
     if not isinstance(loss, Poisson) or not moves.size or not lowered(loss, problem.response_bound):
         return np.zeros(len(directions), dtype=np.bool_)
     rows = mean_rows(loss.means, found.bread, with_constant(problem, moves))

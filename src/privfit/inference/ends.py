@@ -1,6 +1,6 @@
 """Levels, and tables, in which some response may not occur at all, as far as noise lets it be seen."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,7 +11,7 @@ from privfit.inference.found import Found
 from privfit.losses.means import AbstractMeans
 from privfit.problem.objective import Problem
 from privfit.solvers.base import Solution
-from privfit.solvers.levels import moves_of
+from privfit.solvers.levels import moves_of, moves_of_cells
 
 _DEVIATIONS = 1.645
 """Standard deviations by which a mean response has to exceed 0: of none it does in 5 %."""
@@ -47,7 +47,7 @@ def may_be_without_end(solution: Solution, directions: FloatArray, found: Found)
     estimate, bread = found.estimate, found.bread
     if means is None or not problem.has_intercept or not estimate.parts.size:
         return np.zeros(len(directions), dtype=np.bool_)
-    moves = np.concatenate([np.eye(problem.n_coef)[:1], moves_of(problem, solution.at_bounds)])
+    moves = np.concatenate([np.eye(problem.n_coef)[:1], levels_of(problem, solution.at_bounds)])
     turned = with_constant(problem, moves)
     along = np.kron(means.lift, turned[1:])
     start = estimate.start
@@ -68,6 +68,12 @@ def may_be_without_end(solution: Solution, directions: FloatArray, found: Found)
     return lost
 
 
+def levels_of(problem: Problem, at_bounds: Sequence[int]) -> FloatArray:
+    """Return what moves the rows of a level by 1, for all levels and combinations of levels, (L, p)."""
+    moves = moves_of(problem, at_bounds)
+    return np.concatenate([moves, moves_of_cells(problem)]) if problem.has_intercept else moves
+
+
 def with_slopes(problem: Problem, moves: FloatArray) -> FloatArray:
     """Return moves of levels, (L, p), and unit vectors of what the slopes within these are made of."""
     slopes = {place for move in moves for place in _slopes_within(problem, move)}
@@ -78,22 +84,22 @@ def _slopes_within(problem: Problem, move: FloatArray) -> Iterator[int]:
     """Return the places of columns that slopes within a level are made of.
 
     They are the products with its indicator. A level whose move moves the constant has none, like that of
-    reference: slopes within it are those of the columns that the products with others are told from.
+    reference: slopes within it are those of the columns that the products with others are told from. Of a
+    combination of levels slopes are asked for that are products with all of its factors.
     """
     places = set((np.flatnonzero(move[1:]) + 1).tolist())
+    cells = (set(cell.own) for cell in problem.cells if places == {one for one, _ in cell.made_of if one})
+    own = next(cells, places)
     indicators = {place for factor in problem.factors for place in factor}
     for product, margins in enumerate(problem.margins):
-        shared = places.intersection(margins)
-        if not shared:
+        if own.isdisjoint(margins):
             continue
+        parts = set(margins) - places - indicators
+        apart = {place for place in parts if places.isdisjoint(problem.margins[place])}
         if not move[0]:
-            yield product
-            continue
-        whole = {
-            place for place in set(margins) - places - indicators if places.isdisjoint(problem.margins[place])
-        }
-        if whole or shared == places:  # else a slope within another level that is a column of its own
-            yield from (product, *whole)
+            yield from (product, *(parts - apart))
+        elif apart or own <= set(margins):  # else a slope within another level that is a column of its own
+            yield from (product, *parts)
 
 
 def involved(directions: FloatArray, changes: FloatArray) -> NDArray[np.bool_]:

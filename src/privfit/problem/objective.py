@@ -8,6 +8,7 @@ import numpy as np
 
 from privfit._checks import FloatArray
 from privfit.data.caps import SlopeBounds
+from privfit.data.design import Cell
 from privfit.data.exposure import Exposure
 from privfit.data.shares import ShareRule
 from privfit.data.source import MOST_ROWS
@@ -59,6 +60,8 @@ class Problem:
         Places of the indicators of a declared factor each, of the columns that are one number of every row.
     margins : tuple of tuple of int
         Places of the columns that each encoded column is a product of with something; empty if none is one.
+    cells : tuple of Cell
+        Combinations of levels that have no column of their own.
     response_bound : float or None
         Bound on the size of the encoded response, or on counts, where one is declared.
     basis : array of shape (p, p) or None
@@ -92,6 +95,7 @@ class Problem:
     factors: tuple[tuple[int, ...], ...] = ()
     numbers: tuple[tuple[int, ...], ...] = ()
     margins: tuple[tuple[int, ...], ...] = ()
+    cells: tuple[Cell, ...] = ()
     response_bound: float | None = None
     basis: FloatArray | None = None
     amplification: float = 0.0

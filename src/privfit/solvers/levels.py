@@ -110,6 +110,15 @@ def moves_of(problem: Problem, at_bounds: Sequence[int]) -> FloatArray:
     return np.concatenate([np.zeros((0, p)), *factors, *(_moves_of_bounds(place, p) for place in at_bounds)])
 
 
+def moves_of_cells(problem: Problem) -> FloatArray:
+    """Return what moves the predictors of the rows of each cell of a product of factors by 1, (C, p)."""
+    moves = np.zeros((len(problem.cells), problem.n_coef))
+    for move, cell in zip(moves, problem.cells, strict=True):
+        places, coefficients = zip(*cell.made_of, strict=True)
+        move[list(places)] = coefficients
+    return moves
+
+
 def _moves_of_levels(places: list[int], size: int) -> FloatArray:
     moves, own = np.zeros((1 + len(places), size)), np.eye(1 + len(places))[:, 1:]
     moves[0, 0], moves[:, places] = 1.0, own

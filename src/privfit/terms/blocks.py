@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from privfit._checks import FloatArray
 from privfit.data.coded import Layout
 from privfit.data.declarations import CategoricalColumn
-from privfit.data.design import INTERCEPT, DesignColumn
+from privfit.data.design import INTERCEPT, Cell, DesignColumn
 from privfit.data.levels import MISSING
 from privfit.data.schema import Schema
 from privfit.terms.centring import Centring
@@ -43,6 +43,8 @@ class TermBlock:
         Of the numeric factors, if there are any.
     raw : Expression or None
         The same product in raw units.
+    cells : tuple of Cell
+        Combinations of levels that have no column, if it is a product of factors alone.
 
     Notes
     -----
@@ -54,6 +56,7 @@ class TermBlock:
     codings: tuple[Coding, ...]
     product: ScaledProduct | None
     raw: Expression | None = None
+    cells: tuple[Cell, ...] = ()
 
     def codes(self, cells: Cells, n_rows: int, start: int, layout: Layout) -> NDArray[np.intp]:
         """Return the encoded column of each row's entry, or ``layout.none``; the first one is ``start``."""
@@ -109,7 +112,8 @@ def _block(term: Term, raw_term: RawTerm, centring: Centring, schema: Schema) ->
     of_all = not any(one.reduced for one in term if isinstance(one.factor, CategoricalFactor))
     if not raw_term.expressions:
         columns = tuple(DesignColumn(name, term=label, indicator=True, constant=of_all) for name in names)
-        return TermBlock(columns, raw_term.codings, None)
+        cells = tuple(centring.raw.cells(raw_term)) if len(raw_term.codings) > 1 else ()
+        return TermBlock(columns, raw_term.codings, None, cells=cells)
     numeric = ":".join(one.factor.label for one in term if isinstance(one.factor, NumericFactor))
     found = centring.encoding(raw_term, label=numeric)
     columns = tuple(

@@ -123,7 +123,8 @@ class FormulaEncoder(AbstractEncoder):
         self._layout = _layout(self._blocks)
         self._identity = repr((schema.fingerprint, tuple(schema), formula, target_kind))
         bound = math.sqrt(len(self._blocks)) * ROUNDING
-        self._design = design_within(bound, columns, self._response.design.target, schema)
+        design = design_within(bound, columns, self._response.design.target, schema)
+        self._design = replace(design, cells=tuple(cell for block in self._blocks for cell in block.cells))
 
     def __reduce__(self) -> tuple[object, ...]:
         return FormulaFacts.encoder, (self._made_from,)  # what is compiled from the formula cannot be pickled

@@ -1,10 +1,12 @@
 """The raw columns of a formula, and how a column that is wanted is made of them."""
 
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain, combinations, product
 from typing import TypeAlias
 
+from privfit.data.design import Cell
 from privfit.data.levels import MISSING
 from privfit.terms.codings import Coding
 from privfit.terms.expressions import Expression
@@ -58,6 +60,11 @@ class RawTerm:
         for codes in product(*(coding.coded for coding in reversed(self.codings))):
             yield dict(zip(names, reversed(codes), strict=True))
 
+    @property
+    def places(self) -> frozenset[int]:
+        """Places of its columns."""
+        return frozenset(range(self.start, self.start + math.prod(one.width for one in self.codings)))
+
     def place(self, levels: Levels) -> int | None:
         """Return the place of the column for these levels, None where there is none."""
         place, stride = self.start, 1
@@ -99,6 +106,20 @@ class RawColumns:
                 part = self.combination({name: levels[name] for name in sorted(names)}, powers)
                 found.update(part or ())
             yield tuple(sorted(found - constant))
+
+    def cells(self, term: RawTerm) -> Iterator[Cell]:
+        """Return the combinations of levels of a product of factors that have no column in it.
+
+        Left out are those that the formula has no means to tell from others.
+        """
+        names = [coding.name for coding in term.codings]
+        for codes in product(*(coding.codes for coding in term.codings)):
+            levels = dict(zip(names, codes, strict=True))
+            if term.place(levels) is None:
+                made_of = self.combination(levels, term.monomial.powers) or {}
+                own = term.places.intersection(made_of)
+                if own:
+                    yield Cell(tuple(sorted(made_of.items())), tuple(sorted(own)))
 
     def _parts(self, whole: Kind) -> Iterator[Kind]:
         """Return the kinds of the terms that are part of a product, but for itself and the constant."""
