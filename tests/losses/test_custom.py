@@ -58,7 +58,8 @@ def test_functions_are_what_was_given(loss):
 
 
 def test_what_is_declared():
-    loss = Custom(value, slope, slope_bound=2, target_kind="binary", convex=False, name="mine")
+    declared = {"slope_bound": 2, "target_kind": "binary", "convex": False, "name": "mine"}
+    loss = Custom(array_value, array_slope, vectorized=True, **declared)
     assert (loss.name, loss.target_kind, loss.convex) == ("mine", "binary", False)
     assert not loss.constants.smooth
     assert repr(loss) == "Custom(name='mine', slope_bound=2, curvature_bound=inf)"
@@ -85,6 +86,7 @@ def test_a_compiled_function_that_fails_gives_nan_and_no_error():
     assert math.isnan(loss.functions.slope(0.0, 2.0, 1.0, 0.0, 0.0))
     divides = Custom(value, lambda y, eta: 1.0 / eta, slope_bound=1.0)
     assert divides.functions.curvature is loss.functions.curvature  # none was given; compiled once
+    assert divides.functions.curvature(0.0, 1.0, 1.0, 0.0, 0.0) == 0.0
     assert divides.functions.slope(0.0, 0.0, 1.0, 0.0, 0.0) == math.inf
 
 
@@ -164,7 +166,7 @@ def test_declarations_are_checked(arguments, says):
 def test_what_numba_cannot_compile_names_the_remedy():
     for function in (lambda y, eta: np.frombuffer(y), lambda y: y, lambda y, eta: "a"):
         with pytest.raises(InvalidArgument, match="vectorized=True") as caught:
-            Custom(value, function, slope_bound=1.0)
+            Custom(function, slope, slope_bound=1.0)
         assert caught.value.__context__ is None
     with pytest.raises(InvalidArgument, match="slope must be a function"):
         Custom(value, 3, slope_bound=1.0)
