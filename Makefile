@@ -6,6 +6,8 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 ONE_THREAD := OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1
+# What pytest makes of the tests' modules is kept, also where an environment asks Python to keep nothing.
+TESTED := PYTHONDONTWRITEBYTECODE= $(ONE_THREAD)
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 
 .PHONY: demo test oldest lint format docs examples lock wheel clean
@@ -15,13 +17,13 @@ demo: $(VENV)/installed
 
 # One process a core, each with one thread; a file in one process, as its tests share what is made once.
 test: lint
-	$(ONE_THREAD) $(BIN)/pytest -n auto --dist loadfile
+	$(TESTED) $(BIN)/pytest -n auto --dist loadfile
 
 # Tests with the oldest releases of other packages that pyproject.toml allows.
 oldest: $(VENV)/installed-dev
 	$(BIN)/uv venv --quiet --clear --python $(BIN)/python build/oldest
 	$(BIN)/uv pip install --quiet --python build/oldest --resolution lowest-direct -e ".[dev]"
-	$(ONE_THREAD) build/oldest/bin/pytest -n auto --dist loadfile
+	$(TESTED) build/oldest/bin/pytest -n auto --dist loadfile
 
 lint: $(VENV)/installed-dev
 	$(BIN)/ruff check .
