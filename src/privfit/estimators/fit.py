@@ -124,6 +124,7 @@ def _result(
         cov_noise=inference.cov_noise,
         dof=inference.dof,
         joint_dof=inference.joint_dof,
+        recoded=inference.recoded,
         scale=scale,
         statement=PrivacyStatement.of(options.budget, plan, private=oracle.private, noise=oracle.noise_label),
         plan=plan,

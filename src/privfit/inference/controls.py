@@ -55,15 +55,26 @@ def uncontrolled(
 
 def _at_shares(problem: Problem, bread: Bread) -> FloatArray:
     """Return the linear predictors at levels by their shares, without numbers, (n_outputs, n_linear)."""
+    p = problem.n_coef
+    found = np.zeros((problem.loss.n_outputs, problem.n_linear))
+    for output, shares in enumerate(shares_of_levels(problem, bread)):
+        found[output, output * p : (output + 1) * p] = shares
+        found[output, output * p] = 1.0
+    return found
+
+
+def shares_of_levels(problem: Problem, bread: Bread) -> FloatArray:
+    """Return the share of the rows of each indicator as a bread shows it, by curvature, (n_outputs, p).
+
+    It is 0 for other columns.
+    """
     axes, p = _axes(problem), problem.n_coef
     levels = np.array(problem.indicators or (False,) * p)
-    found = np.zeros((problem.loss.n_outputs, problem.n_linear))
+    found = np.zeros((problem.loss.n_outputs, p))
     for output, row in enumerate(found):
         own = slice(output * p, (output + 1) * p)
         with_constant = axes.T @ bread.matrix[own, own] @ axes[:, 0]
-        shares = np.clip(with_constant / with_constant[0], 0.0, 1.0)
-        row[own] = np.where(levels, shares, 0.0)
-        row[own][0] = 1.0
+        row[:] = np.where(levels, np.clip(with_constant / with_constant[0], 0.0, 1.0), 0.0)
     return found
 
 

@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -37,6 +37,7 @@ from privfit.inference.ends import may_be_without_end
 from privfit.inference.found import Found
 from privfit.inference.points_apart import straightened
 from privfit.inference.polish import GRADIENT_SHARES, HESSIAN_SHARES, of_last_gradients, polished
+from privfit.inference.recoded import Recoded, other_references
 from privfit.privacy.allowance import Allowance
 from privfit.problem.objective import Problem
 from privfit.problem.oracle import Oracle
@@ -87,6 +88,8 @@ class Inference:
     hiding : tuple of int
         Places of numbers that noise hides as a whole, of every row or within a level, so that others are
         given up beside them.
+    recoded : Recoded or None
+        The same told from other levels of reference, where that tells more.
     """
 
     theta: FloatArray
@@ -96,6 +99,18 @@ class Inference:
     dof: FloatArray | None
     joint_dof: FloatArray | None
     hiding: tuple[int, ...] = ()
+    recoded: Recoded | None = None
+
+    @property
+    def unknown(self) -> NDArray[np.bool_]:
+        """Which reported coefficients nothing is known of, (k,); without inference none."""
+        return np.isinf(np.diagonal(np.zeros((0, 0)) if self.cov_noise is None else self.cov_noise))
+
+    def recoded_by(self, matrix: FloatArray) -> Recoded | None:
+        """Return it as what is known of ``matrix @ reported``."""
+        if self.cov_sampling is None or self.cov_noise is None or self.dof is None or self.joint_dof is None:
+            return None
+        return Recoded(matrix, self.cov_sampling, self.cov_noise, self.dof, self.joint_dof)
 
 
 def inference_shares(
@@ -132,12 +147,30 @@ def infer(solution: Solution, oracle: Oracle, *, directions: FloatArray) -> Infe
     directions : array of shape (k, n_linear)
         Reported coefficients as linear functions of the encoded ones.
     """
-    problem, unit = solution.problem, _unit_of(directions)
-    reported = in_parameter(problem, directions) / unit[:, None]
     from_point = solution.report == "point"
     if from_point:
         solution = polished(solution, oracle)
     asked = ask(solution, oracle, half_way=not from_point)
+    found = _inferred(solution, asked, oracle.released, directions, from_point=from_point)
+    matrix = other_references(solution.problem, asked.bread, found.unknown)
+    if matrix is None or from_point:  # the estimate from a point depends on what is reported
+        return found
+    other = _inferred(solution, asked, oracle.released, matrix @ directions, from_point=from_point)
+    fewer = np.sum(other.unknown) < np.sum(found.unknown)
+    return replace(found, recoded=other.recoded_by(matrix)) if fewer else found
+
+
+def _inferred(
+    solution: Solution,
+    asked: Asked,
+    releases: Sequence[Release],
+    directions: FloatArray,
+    *,
+    from_point: bool,
+) -> Inference:
+    """Return what released bread and meat say."""
+    problem, unit = solution.problem, _unit_of(directions)
+    reported = in_parameter(problem, directions) / unit[:, None]
     cov_sampling, of_meat = asked.sampling_of(reported)
     if from_point:
         estimate, astray = of_last_gradients(solution, asked.bread, reported, np.diag(cov_sampling))
@@ -147,8 +180,8 @@ def infer(solution: Solution, oracle: Oracle, *, directions: FloatArray) -> Infe
     unknown = hidden(reported, asked.bread) | uncontrolled(
         problem, directions, asked.bread, solution.at_bounds
     )
-    unknown = unknown | astray | _may_be_far_off(solution, directions, found, oracle.released)
-    estimate = with_cuts(solution, found, asked.meat, oracle.released)
+    unknown = unknown | astray | _may_be_far_off(solution, directions, found, releases)
+    estimate = with_cuts(solution, found, asked.meat, releases)
     estimate = corrected(estimate, problem, hessian=asked.bread.matrix, center=asked.center)
     cov_noise = reported @ spread(estimate.cov_noise, asked.bread) @ reported.T
     total = np.diag(cov_sampling + cov_noise)

@@ -12,8 +12,8 @@ from privfit.inference.contrasts import (
     Adjustment,
     adjusted_pvalues,
     check_adjustment,
-    combination_errors,
 )
+from privfit.inference.recoded import Known
 from privfit.inference.wald import JointTest
 from privfit.results.absent import ExplainsAbsence, takes_level
 from privfit.results.constraints import describe_combination
@@ -300,10 +300,8 @@ def combinations(
     matrix: FloatArray,
     values: FloatArray,
     names: tuple[str, ...],
-    estimate: FloatArray,
-    covariance: FloatArray,
+    known: Known,
     *,
-    dof: FloatArray,
     noisy: bool,
 ) -> Estimates:
     """Return linear combinations of coefficients, tested one by one and not adjusted.
@@ -315,15 +313,14 @@ def combinations(
         What the combinations are tested to be.
     names : tuple of q str
         Of the coefficients.
-    estimate, dof : array of shape (q,)
-    covariance : array of shape (q, q)
+    known : Known
     noisy : bool
         Whether the fit added noise.
     """
-    se, of_se = combination_errors(matrix, covariance, dof)
+    se, of_se = known.errors(matrix)
     labels = tuple(describe_combination(row, names) for row in matrix)
     nulls = "0" if not values.any() else ", ".join(f"{value:g}" for value in values)
     included = " Standard errors include the privacy noise." if noisy else ""
     notes = (f"Tested to be {nulls}.{included}", *footnotes(se, "this combination", noisy=noisy))
-    effect = matrix @ estimate
+    effect = matrix @ known.estimate
     return Estimates("Linear combinations", labels, effect, values, se, of_se, notes=notes)

@@ -10,8 +10,8 @@ from privfit.data.encode import AbstractEncoder
 from privfit.data.tables import Table
 from privfit.errors import Incompatible
 from privfit.inference import effects
-from privfit.inference.contrasts import combination_errors
 from privfit.inference.effects import Differentiated
+from privfit.inference.recoded import Known
 from privfit.results.form import ModelForm
 
 PUBLIC = (
@@ -86,8 +86,7 @@ class Coefficients:
     Parameters
     ----------
     regression : Regression
-    covariance : array of shape (q, q)
-    dof : array of shape (q,)
+    known : Known
     noisy : bool
         Whether the fit added noise.
     warning : str or None
@@ -95,8 +94,7 @@ class Coefficients:
     """
 
     regression: Regression
-    covariance: FloatArray
-    dof: FloatArray
+    known: Known
     noisy: bool
     warning: str | None
 
@@ -106,7 +104,7 @@ class Coefficients:
         NaN where a derivative is not a number.
         """
         flat = derivatives.reshape(-1, derivatives.shape[-1])
-        se, dof = combination_errors(np.where(np.isfinite(flat), flat, 0.0), self.covariance, self.dof)
+        se, dof = self.known.errors(np.where(np.isfinite(flat), flat, 0.0))
         se = np.where(np.isfinite(flat).all(axis=1), se, np.nan)
         return se.reshape(derivatives.shape[:-1]), dof.reshape(derivatives.shape[:-1])
 

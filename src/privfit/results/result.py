@@ -15,6 +15,7 @@ from privfit.data.encode import AbstractEncoder
 from privfit.errors import Incompatible, InvalidArgument
 from privfit.inference import wald
 from privfit.inference.contrasts import Adjustment
+from privfit.inference.recoded import Known, Recoded
 from privfit.problem.plan import Plan, Release
 from privfit.results import archive, encoders, record
 from privfit.results.absent import ExplainsAbsence, takes_level
@@ -69,6 +70,8 @@ class FitResult(ExplainsAbsence):
         Turns raw covariates into the design by public facts, for predictions; the JSON keeps these.
     joint_dof : array of shape (q,) or None
         Degrees of freedom of the whole covariance, for tests of several coefficients; None: ``dof``.
+    recoded : Recoded or None
+        What is known of differences of levels whose reference noise hides, and of predictions at them.
     """
 
     model: str
@@ -85,6 +88,7 @@ class FitResult(ExplainsAbsence):
     form: ModelForm | None = None
     encoder: AbstractEncoder | None = field(default=None, metadata=encoders.KEPT)
     joint_dof: FloatArray | None = None
+    recoded: Recoded | None = None
 
     def __post_init__(self) -> None:
         q = len(self.names)
@@ -96,6 +100,8 @@ class FitResult(ExplainsAbsence):
             check_names(self.names, self.form)
             if self.encoder is not None:
                 check_design(self.encoder.design, self.target, self.form)
+        if self.recoded is not None and self.recoded.matrix.shape != (q, q):
+            raise InvalidArgument("recoded must be of as many coefficients as there are names")
         for name, value in frozen_parts(q, {part: getattr(self, part) for part in PARTS}).items():
             object.__setattr__(self, name, value)
 
@@ -122,23 +128,24 @@ class FitResult(ExplainsAbsence):
     @property
     def bse(self) -> pd.Series:
         """Standard errors: square roots of the variances of sampling and privacy noise together."""
-        return self._labelled(self._se("bse"), "std err")
+        return self._labelled(self._known("bse").se, "std err")
 
     @property
     def zvalues(self) -> pd.Series:
         """Coefficients divided by their standard errors."""
-        return self._labelled(wald.z_values(self.estimate, self._se("zvalues")), "z")
+        return self._labelled(wald.z_values(self.estimate, self._known("zvalues").se), "z")
 
     @property
     def pvalues(self) -> pd.Series:
         """Two-sided p-values of the coefficients being 0, by Student's t where ``dof`` is finite."""
-        z = wald.z_values(self.estimate, self._se("pvalues"))
-        return self._labelled(wald.two_sided_pvalue(z, self._dof()), "P>|z|")
+        known = self._known("pvalues")
+        z = wald.z_values(self.estimate, known.se)
+        return self._labelled(wald.two_sided_pvalue(z, known.dof), "P>|z|")
 
     @property
     def noise_share(self) -> pd.Series:
         """Share of each squared standard error that is privacy noise in the coefficient, in [0, 1]."""
-        total = np.diagonal(self._covariance("noise_share"))
+        total = np.diagonal(self._known("noise_share").covariance)
         noise = np.diagonal(np.zeros_like(total) if self.cov_noise is None else self.cov_noise)
         return self._labelled(wald.noise_share(noise, total), "noise share")
 
@@ -156,12 +163,14 @@ class FitResult(ExplainsAbsence):
         DataFrame
             Columns ``lower`` and ``upper``, one row per coefficient.
         """
-        lower, upper = wald.interval(self.estimate, self._se("conf_int"), coverage(level), self._dof())
+        known = self._known("conf_int")
+        lower, upper = wald.interval(self.estimate, known.se, coverage(level), known.dof)
         return pd.DataFrame({"lower": lower, "upper": upper}, index=list(self.names))
 
     def cov_params(self) -> pd.DataFrame:
         """Return the covariance of the coefficients, sampling and privacy noise together."""
-        return pd.DataFrame(self._covariance("cov_params"), index=list(self.names), columns=list(self.names))
+        names = list(self.names)
+        return pd.DataFrame(self._known("cov_params").covariance, index=names, columns=names)
 
     def wald_test(self, R: ArrayLike | str | Sequence[str], r: ArrayLike | None = None) -> WaldTest:
         """Test linear hypotheses on the coefficients jointly.
@@ -173,12 +182,12 @@ class FitResult(ExplainsAbsence):
         r : array of shape (k,), number or None
             Values of ``R @ params`` under the null; None: zeros. Must be None with text.
         """
-        covariance = self._covariance("wald_test")
         matrix, values = hypotheses(R, r, self.names)
-        dof = self._dof() if len(matrix) == 1 or self.joint_dof is None else self.joint_dof
+        known, turned = self._known("wald_test").told_by(matrix)
+        of = known.estimate, known.covariance
+        outcome = wald.wald_test(*of, turned, values, known.dof_of(len(matrix)))
+        why = reason_of_test(turned, known.covariance, noisy=self.plan.private)
         null = describe_constraints(matrix, values, self.names)
-        outcome = wald.wald_test(self.estimate, covariance, matrix, values, dof)
-        why = reason_of_test(matrix, covariance, noisy=self.plan.private)
         return WaldTest(outcome, null, why, self.statement.mark)
 
     def t_test(
@@ -203,10 +212,9 @@ class FitResult(ExplainsAbsence):
             ``params``, ``bse``, ``pvalues``, ``conf_int()``, ``summary()``. The t reference has the smallest
             of the degrees of freedom of the coefficients that a combination touches.
         """
-        covariance = self._covariance("t_test")
+        known = self._known("t_test")
         matrix, values = hypotheses(np.eye(len(self.names)) if R is None else R, r, self.names)
-        dof, noisy = self._dof(), self.plan.private
-        found = combinations(matrix, values, self.names, self.estimate, covariance, dof=dof, noisy=noisy)
+        found = combinations(matrix, values, self.names, known, noisy=self.plan.private)
         return replace(found, adjust=adjust, warning=self.statement.mark)
 
     def wald_test_terms(self, *, adjust: Adjustment | None = None) -> TermTests:
@@ -363,19 +371,15 @@ class FitResult(ExplainsAbsence):
     def _labelled(self, values: FloatArray, name: str) -> pd.Series:
         return pd.Series(values.copy(), index=list(self.names), name=name)
 
-    def _covariance(self, asked: str) -> FloatArray:
-        if self.cov_sampling is None or self.cov_noise is None:
-            raise _no_inference(asked)
+    def _known(self, asked: str) -> Known:
+        if self.cov_sampling is None or self.cov_noise is None or self.dof is None:
+            raise Incompatible(
+                f"{asked} needs standard errors, which this fit did not buy: fit with inference=True"
+            )
         with np.errstate(invalid="ignore", over="ignore"):  # inf - inf is NaN, which tests and intervals know
-            return self.cov_sampling + self.cov_noise
-
-    def _se(self, asked: str) -> FloatArray:
-        return wald.standard_errors(self._covariance(asked))
-
-    def _dof(self) -> FloatArray:
-        if self.dof is None:
-            raise _no_inference("dof")
-        return self.dof
+            covariance = self.cov_sampling + self.cov_noise
+        joint = self.dof if self.joint_dof is None else self.joint_dof
+        return Known(self.estimate, covariance, self.dof, joint, self.recoded)
 
     def _form(self, asked: str) -> ModelForm:
         if self.form is None:
@@ -386,14 +390,11 @@ class FitResult(ExplainsAbsence):
         return Regression.of(self.estimate, self._form(asked), self.encoder, asked)
 
     def _coefficients(self, asked: str) -> Coefficients:
-        covariance, mark = self._covariance(asked), self.statement.mark
-        return Coefficients(self._regression(asked), covariance, self._dof(), self.plan.private, mark)
+        noisy, mark = self.plan.private, self.statement.mark
+        return Coefficients(self._regression(asked), self._known(asked), noisy, mark)
 
     def _uncertainty(self, level: float) -> Uncertainty:
         shown = {"se": self.bse, "z": self.zvalues, "pvalue": self.pvalues, "noise_share": self.noise_share}
         shown |= {str(name): end for name, end in self.conf_int(level).items()}
-        return Uncertainty(**{name: one.to_numpy() for name, one in shown.items()}, dof=self._dof())
-
-
-def _no_inference(asked: str) -> Incompatible:
-    return Incompatible(f"{asked} needs standard errors, which this fit did not buy: fit with inference=True")
+        dof = self._known("summary").dof
+        return Uncertainty(**{name: one.to_numpy() for name, one in shown.items()}, dof=dof)

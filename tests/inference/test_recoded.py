@@ -1,0 +1,180 @@
+"""Levels whose reference noise hides: their differences, and predictions at them, are known all the same."""
+
+import json
+from dataclasses import replace
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import privfit as pf
+from privfit.errors import PrivfitError
+from privfit.inference.covariance import Bread
+from privfit.inference.recoded import Known, Recoded, other_references
+from privfit.losses import Logistic
+from tests.solvers.simulated import problem_for
+
+LEVELS = ["rare", "b", "c", "d"]
+EFFECTS = np.array([0.0, 0.5, -0.5, 0.2])
+NAMES = ("Intercept", "x", "g[T.b]", "g[T.c]", "g[T.d]")
+SCHEMA = {
+    "x": {"type": "numeric", "lower": -4, "upper": 4},
+    "g": {"type": "categorical", "levels": LEVELS},
+    "y": {"type": "numeric", "lower": -8, "upper": 8},
+    "d": {"type": "categorical", "levels": [0, 1]},
+    "k": {"type": "categorical", "levels": ["u", "v", "w"]},
+}
+
+
+def rows(seed, n=10_000):
+    rng = np.random.default_rng(seed)
+    g, x = rng.choice(4, n, p=[0.002, 0.5, 0.298, 0.2]), rng.normal(size=n)
+    score = 0.5 * x + EFFECTS[g]
+    chance = 1.0 / (1.0 + np.exp(-score))
+    positive, second = rng.random(n) < chance, rng.random(n) < 0.5
+    return pd.DataFrame(
+        {
+            "x": x,
+            "g": np.array(LEVELS)[g],
+            "y": score + rng.normal(size=n),
+            "d": positive.astype(int),
+            "k": np.where(positive, np.where(second, "v", "w"), "u"),
+        }
+    )
+
+
+def fitted(model, seed, formula="{} ~ x + g", **options):
+    response = {"ols": "y", "logit": "d"}[model]
+    options = {"epsilon": 1.0, "delta": 1e-6, "random_state": seed, "schema": SCHEMA} | options
+    return getattr(pf, model)(formula.format(response), rows(seed), **options)
+
+
+@pytest.mark.parametrize("model", ["ols", "logit"])
+def test_differences_cover_and_are_as_long_as_from_another_reference(model):
+    """A right interval covers fewer than 30 of 40 truths with a probability below 1e-7."""
+    results = [fitted(model, seed) for seed in range(40)]
+    lost = np.array([np.isinf(result.bse.to_numpy())[[0, 2, 3, 4]].all() for result in results])
+    assert lost.sum() >= 20
+    tests = [result.t_test("g[T.b] - g[T.c]") for result in results]
+    ends = np.array([test.conf_int().to_numpy()[0] for test in tests])
+    assert np.isfinite(ends).all(axis=1).sum() >= 36
+    assert ((ends[:, 0] <= 1.0) & (ends[:, 1] >= 1.0)).sum() >= 30
+    from_c = "{} ~ x + C(g, Treatment('c'))"
+    others = [fitted(model, seed, from_c).bse.to_numpy()[3] for seed in range(10)]
+    assert 0.8 < np.median([test.bse.iloc[0] for test in tests]) / np.median(others) < 1.25
+
+
+@pytest.fixture(scope="module")
+def result():
+    found = fitted("logit", 0)
+    assert found.recoded is not None
+    return found
+
+
+def test_predictions_at_other_levels_have_intervals(result):
+    at = pd.DataFrame({"x": 0.0, "g": LEVELS})
+    predicted = result.get_prediction(at).summary_frame()
+    assert np.isfinite(predicted["mean_se"]).tolist() == [False, True, True, True]
+    assert predicted["mean"].between(predicted["mean_ci_lower"], predicted["mean_ci_upper"])[1:].all()
+
+
+def test_joint_tests_are_those_of_the_same_differences(result):
+    joint = result.wald_test("g[T.b] = g[T.c]")
+    one = result.t_test("g[T.b] - g[T.c]")
+    assert joint.testable
+    np.testing.assert_allclose(joint.pvalue, one.pvalues.iloc[0], rtol=1e-9)
+    assert result.wald_test("g[T.b] = g[T.c], g[T.d] = g[T.c]").testable
+    assert not result.wald_test("g[T.b] = 0").testable
+    assert not result.wald_test("g[T.b] = g[T.c], g[T.b] = 0").testable
+
+
+def test_what_touches_the_hidden_level_stays_unknown(result):
+    for combination in ("g[T.b]", "Intercept", "2*g[T.b] - g[T.c]", "Intercept + g[T.b] - g[T.c]"):
+        assert np.isinf(result.t_test(combination).bse).all()
+
+
+def test_it_is_kept(result):
+    again = pf.FitResult.from_json(result.to_json())
+    combination = "g[T.b] - 0.5*g[T.c] - 0.5*g[T.d]"
+    assert again.t_test(combination).bse.iloc[0] == result.t_test(combination).bse.iloc[0] < np.inf
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda kept: kept["dof"].pop(),
+        lambda kept: kept["matrix"].pop(),
+        lambda kept: kept["matrix"][0].__setitem__(0, 2.0),
+        lambda kept: kept["matrix"][0].__setitem__(0, 0.0),
+        lambda kept: kept["matrix"][0].__setitem__(0, "nan"),
+        lambda kept: kept.update(
+            matrix=[[1.0]], cov_noise=[[1.0]], cov_sampling=[[1.0]], dof=[1.0], joint_dof=[1.0]
+        ),
+    ],
+)
+def test_what_does_not_fit_is_refused(result, change):
+    record = json.loads(result.to_json())
+    change(record["result"]["recoded"])
+    with pytest.raises(PrivfitError):
+        pf.FitResult.from_json(json.dumps(record))
+
+
+def test_every_class_has_it():
+    schema = {name: SCHEMA[name] for name in ("x", "g", "k")}
+    model = pf.LogisticRegression(epsilon=1.0, delta=1e-6, random_state=0, schema=schema)
+    found = model.fit(rows(0, 40_000)[list(schema)], "k").result_
+    lost = np.isinf(found.bse.to_numpy()).reshape(2, -1)
+    assert lost[:, 0].any()
+    for label, none in zip(("v", "w"), lost[:, 0], strict=True):
+        if none:
+            assert np.isfinite(found.t_test(f"{label}: g[T.b] - {label}: g[T.c]").bse).all()
+
+
+def test_a_reference_that_is_seen_is_left_alone():
+    assert fitted("ols", 0, "{} ~ x + C(g, Treatment('b'))").recoded is None
+    assert fitted("ols", 0, "{} ~ x").recoded is None
+
+
+def test_errors_are_those_of_the_whole_covariance():
+    """Of any covariance, whichever of its coefficients are given up."""
+    rng = np.random.default_rng(1)
+    root = rng.normal(size=(5, 5))
+    whole, matrix = root @ root.T, np.eye(5)
+    matrix[0, 3], matrix[[2, 3, 4], 3] = 1.0, -1.0
+    lost, other = whole.copy(), matrix @ whole @ matrix.T
+    for covariance, places in ((lost, [0, 2, 3, 4]), (other, [3])):
+        covariance[places], covariance[:, places] = 0.0, 0.0
+        covariance[places, places] = np.inf
+    ones = np.ones(5)
+    recoded = Recoded(matrix, np.zeros((5, 5)), other, 7.0 * ones, 5.0 * ones)
+    known = Known(ones, lost, 9.0 * ones, 8.0 * ones, recoded)
+    weights = np.array([[0, 0, 1, -1, 0], [1, 2, 0.25, 0, 0.75], [0, 1, 0, 0, 0], [0, 0, 1, 0, 0]])
+    se, dof = known.errors(weights)
+    np.testing.assert_allclose(se[:3] ** 2, np.diag(weights @ whole @ weights.T)[:3], rtol=1e-12)
+    assert np.isinf(se[3])
+    assert dof.tolist()[:3] == [7.0, 7.0, 9.0]
+    told, turned = known.told_by(weights[:2])
+    np.testing.assert_allclose(turned @ told.estimate, weights[:2] @ known.estimate, rtol=1e-12)
+    assert (told.dof_of(1)[0], told.dof_of(2)[0]) == (7.0, 5.0)
+    assert known.told_by(weights[2:3])[0] is known
+    assert known.told_by(weights)[0] is known
+
+
+def test_others_are_told_from_the_most_frequent_level():
+    """Two factors, of which one has a reference that shows, and a bread of the shares of their levels."""
+    problem = replace(
+        problem_for(Logistic(), np.ones((10, 6))),
+        indicators=(True, False, True, True, True, True),
+        factors=((2, 3), (4, 5)),
+    )
+    shares = np.array([1.0, 0.0, 0.3, 0.6, 0.3, 0.1])
+    matrix = np.diag(np.where(shares > 0.0, shares, 1.0))
+    matrix[0], matrix[:, 0] = np.where(shares > 0.0, shares, 0.0), np.where(shares > 0.0, shares, 0.0)
+    bread = Bread(matrix, np.linalg.inv(matrix), 0.0, np.zeros((6, 0)))
+    unknown = np.array([True, False, True, True, False, True])
+    found = other_references(problem, bread, unknown)
+    expected = np.eye(6)
+    expected[0, 3], expected[[2, 3], 3] = 1.0, -1.0
+    np.testing.assert_array_equal(found, expected)
+    assert other_references(problem, bread, unknown & (np.arange(6) > 0)) is None
+    assert other_references(problem, bread, np.arange(6) == 0) is None
