@@ -196,6 +196,7 @@ SUITES = {
     "inference.sandwich": Suite(_tests("inference/test_sandwich")),
     "inference.found": Suite(_tests("inference/test_sandwich")),
     "inference.ends": _suite(_tests("inference/test_ends"), "without_events or has_not"),
+    "inference.recoded": _suite(_tests("inference/test_recoded"), "cover_and or every_class"),
     "procedures.clipped_gradient": Suite(_tests("procedures/test_clipped_gradient")),
     "problem.place_kernels": _suite(
         _tests("procedures/test_column_places"), "neither_too_small", free=("_middle", "_near")

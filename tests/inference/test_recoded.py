@@ -171,10 +171,13 @@ def test_others_are_told_from_the_most_frequent_level():
     matrix = np.diag(np.where(shares > 0.0, shares, 1.0))
     matrix[0], matrix[:, 0] = np.where(shares > 0.0, shares, 0.0), np.where(shares > 0.0, shares, 0.0)
     bread = Bread(matrix, np.linalg.inv(matrix), 0.0, np.zeros((6, 0)))
-    unknown = np.array([True, False, True, True, False, True])
+    unknown = np.array([True, False, True, True, False, False])
     found = other_references(problem, bread, unknown)
     expected = np.eye(6)
     expected[0, 3], expected[[2, 3], 3] = 1.0, -1.0
     np.testing.assert_array_equal(found, expected)
     assert other_references(problem, bread, unknown & (np.arange(6) > 0)) is None
     assert other_references(problem, bread, np.arange(6) == 0) is None
+    assert other_references(replace(problem, penalised=(True,) * 6), bread, unknown) is None
+    some = np.array([True, False, False, True, False, False])
+    np.testing.assert_array_equal(other_references(problem, bread, some), expected)

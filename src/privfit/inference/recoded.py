@@ -124,7 +124,7 @@ class Known:
 
 
 def other_references(problem: Problem, bread: Bread, unknown: NDArray[np.bool_]) -> FloatArray | None:
-    """Return the matrix of `Recoded` for the factors whose reference is hidden; None where none is.
+    """Return the matrix of `Recoded` for the factors whose reference may be what hides the constant, if any.
 
     Parameters
     ----------
@@ -139,7 +139,7 @@ def other_references(problem: Problem, bread: Bread, unknown: NDArray[np.bool_])
     if not problem.has_intercept or not lost[:, 0].any():
         return None
     hidden = [
-        list(places) for places in problem.factors if (lost[:, 0] & lost[:, list(places)].all(axis=1)).any()
+        list(places) for places in problem.factors if (lost[:, 0] & lost[:, list(places)].any(axis=1)).any()
     ]
     if not hidden:
         return None
