@@ -88,6 +88,24 @@ def test_joint_tests_are_those_of_the_same_differences(result):
     assert not result.wald_test("g[T.b] = g[T.c], g[T.b] = 0").testable
 
 
+def test_a_term_is_tested_by_what_is_known_of_it(result):
+    test = result.compare_without("g")
+    assert (test.df, test.left_out) == (2, 1)
+    same = result.wald_test("g[T.b] = g[T.c], g[T.d] = g[T.b]")
+    np.testing.assert_allclose(test.statistic, same.statistic, rtol=1e-9)
+    assert "1 further coefficient." in str(test)
+    assert "1 further coefficient." in str(test.summary())
+    assert "hides: g; df" in " ".join(str(result.wald_test_terms()).split())
+    assert result.compare_without("x").left_out == 0
+
+
+def test_a_term_of_which_nothing_is_known_cannot_be_tested(result):
+    hidden = np.where(np.arange(5) == 1, np.inf, np.diag(result.cov_noise))
+    test = replace(result, cov_noise=np.diag(hidden), recoded=None).compare_without("x")
+    assert not test.testable
+    assert (test.df, test.left_out) == (1, 0)
+
+
 def test_what_touches_the_hidden_level_stays_unknown(result):
     for combination in ("g[T.b]", "Intercept", "2*g[T.b] - g[T.c]", "Intercept + g[T.b] - g[T.c]"):
         assert np.isinf(result.t_test(combination).bse).all()

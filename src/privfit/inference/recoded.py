@@ -119,6 +119,18 @@ class Known:
                 return self.otherwise, turned
         return self, weights
 
+    def part_of(self, matrix: FloatArray) -> FloatArray:
+        """Return what of the rows of a matrix of coefficients, (k, q), something is known of; all if none is.
+
+        Either of these rows, or of those of the recoded coefficients of the same places.
+        """
+        parts = [matrix[~np.isinf(self.errors(matrix)[0])]]
+        if self.recoded is not None:
+            turned = matrix @ self.recoded.matrix
+            parts.append(turned[~np.isinf(self.errors(turned)[0])])
+        most = max(parts, key=len)
+        return most if len(most) else matrix
+
     def _lost(self, weights: FloatArray) -> bool:
         return not np.isfinite(np.diagonal(self.covariance)[(weights != 0.0).any(axis=0)]).all()
 

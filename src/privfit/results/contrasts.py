@@ -149,12 +149,15 @@ class WaldTest:
         Shown where nothing can be tested.
     warning : str or None
         Shown first; marks a test of a result without privacy.
+    left_out : int
+        Number of coefficients that were to be tested, too, and that noise hides.
     """
 
     outcome: JointTest
     null: str
     reason: str
     warning: str | None = None
+    left_out: int = 0
 
     @property
     def statistic(self) -> float:
@@ -202,20 +205,27 @@ class WaldTest:
                 Column("P>chi2" if normal else "P>F", "pvalue"),
             ),
             rows=rows_of((self.null,), [(shown[0], self.df, shown[1], self.pvalue)]),
-            footers=() if self.testable else (why,),
+            footers=(*self._left_out(), *(() if self.testable else (why,))),
         )
+
+    def _left_out(self) -> tuple[str, ...]:
+        return (_left_out(self.left_out),) if self.left_out else ()
 
     def __str__(self) -> str:
         outcome = f"cannot be tested, p-value 1: {self.reason}"
         if self.testable:
             outcome = f"statistic {self.statistic:.4g}, {self.distribution}, p-value {self.pvalue:.4g}"
         first = f"{self.warning}\n" if self.warning else ""
-        return f"{first}Wald test of H0: {self.null}\n{outcome}"
+        return "\n".join((f"{first}Wald test of H0: {self.null}", outcome, *self._left_out()))
 
     __repr__ = __str__
 
     def _repr_html_(self) -> str:
         return self.summary().as_html()
+
+
+def _left_out(count: int) -> str:
+    return f"Not tested, as the noise hides it: {count} further coefficient{'s' if count > 1 else ''}."
 
 
 def _untested(what: str) -> str:
@@ -272,6 +282,12 @@ class TermTests(AbstractTable):
         )
         if self.adjust is not None:
             notes = (*notes, _ADJUSTED[self.adjust])
+        lacking = [term for term, test in zip(self.terms, self.tests, strict=True) if test.left_out]
+        if lacking:
+            notes = (
+                *notes,
+                f"Without coefficients that noise hides: {', '.join(lacking)}; df counts the rest.",
+            )
         hidden = [test.reason for test in self.tests if not test.testable]
         if hidden:
             notes = (*notes, f"F none: {_untested('the term')}: {hidden[0]}")

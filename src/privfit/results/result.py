@@ -229,21 +229,21 @@ class FitResult(ExplainsAbsence):
         terms = tuple(term for term in dict.fromkeys(form.terms) if term != INTERCEPT)
         if not terms:
             raise InvalidArgument("wald_test_terms needs a term beside the intercept")
-        tests = tuple(self.compare_without(term) for term in terms)
-        return TermTests(terms, tests, adjust, self.statement.mark)
+        return TermTests(terms, tuple(map(self.compare_without, terms)), adjust, self.statement.mark)
 
     def compare_without(self, *terms: str) -> WaldTest:
         """Compare the model with the nested one that lacks these terms, by a Wald test that they are 0.
 
-        It needs no likelihood, and no second fit, which would cost budget.
+        It needs no likelihood, and no second fit, which would cost budget. What noise hides is left out.
 
         Parameters
         ----------
         *terms : str
             Names of terms, as `wald_test_terms` shows them or the formula spells them.
         """
-        rows = self._form("compare_without").positions_of(terms)
-        return self.wald_test(np.eye(len(self.names))[rows])
+        whole = np.eye(len(self.names))[self._form("compare_without").positions_of(terms)]
+        part = self._known("compare_without").part_of(whole)
+        return replace(self.wald_test(part), left_out=len(whole) - len(part))
 
     def predict(self, exog: object) -> pd.Series | pd.DataFrame:
         """Return what `get_prediction` predicts without standard errors, for fits without inference, too.
@@ -323,8 +323,8 @@ class FitResult(ExplainsAbsence):
         Characters of names that Matplotlib's ``font.family`` lacks are written as escapes.
         """
         known = None if self.cov_sampling is None else self._uncertainty(level)
-        title = f"{self.model} of {self.target}"
-        return draw(self.names, self.estimate, known, level=level, title=title, mark=self.statement.mark)
+        about = {"title": f"{self.model} of {self.target}", "mark": self.statement.mark}
+        return draw(self.names, self.estimate, known, level=level, **about)
 
     def report(self, path: str | os.PathLike[str], level: float = 0.95) -> None:
         """Write one HTML page: summary, plot (with Matplotlib) and what was released."""
