@@ -6,7 +6,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from privfit import Budget, LogisticRegression, PoissonRegressor
+from privfit import Budget, HuberRegressor, LinearRegression, LogisticRegression, PoissonRegressor
 from privfit.data.source import ArraySource
 from privfit.errors import Incompatible, InvalidArgument
 from privfit.inference.infer import infer
@@ -480,3 +480,30 @@ def test_columns_far_off_the_unit_scale_never_make_it_diverge(mu):
     x[:, 1:] *= 30.0
     found, _ = descended(problem_for(Logistic(), x), x, y, mu=mu)
     assert mean_loss(Logistic(), x, y, found) < constant_loss(Logistic(), y)
+
+
+@pytest.mark.parametrize("unit", [1e3, 1e20])
+@pytest.mark.parametrize("model", ["ols", "huber"])
+def test_a_public_size_of_residuals_tells_the_unit_of_the_response(model, unit):
+    """Without a schema: the same fit in any unit."""
+    x, y = table(Squared(3.0))
+    y += 1.0
+
+    def fitted(unit):
+        common = {"inference": False, "delta": 1e-6, "random_state": 0}
+        ols = LinearRegression(residual_bound=8.0 * unit, **common)
+        huber = HuberRegressor(scale=3.0 * unit, **common)
+        return (ols if model == "ols" else huber).fit(x[:, 1:], unit * y).result_.params / unit
+
+    np.testing.assert_allclose(fitted(unit), fitted(1.0), rtol=1e-6)
+
+
+@pytest.mark.parametrize("mean", [1e3, 1e5])
+def test_large_counts_are_no_worse_predicted_than_small_ones(mean):
+    """Slopes reach as far as counts do, and rows have room for them."""
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=(5000, 2))
+    y = rng.poisson(mean * np.exp(x @ [0.3, -0.2]) * rng.gamma(5.0, 0.2, size=5000))
+    model = PoissonRegressor(count_bound=8.0 * mean, inference=False, delta=1e-6, random_state=0).fit(x, y)
+    np.testing.assert_allclose(model.coef_, [0.3, -0.2], atol=0.06)
+    assert model.intercept_ == pytest.approx(math.log(mean), abs=0.1)

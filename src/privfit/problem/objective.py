@@ -153,10 +153,18 @@ class Problem:
         """What encoded responses are moved into where only their size matters, for `marginals`."""
         if self.loss.target_kind == "binary":
             return (0.0, 1.0)
-        declared = UNIT_SCALE_RESPONSE if self.response_bound is None else self.response_bound
+        declared = self._expected_response if self.response_bound is None else self.response_bound
         if self.loss.target_kind == "count":
             return (0.0, self.loss.count_bound if isinstance(self.loss, Poisson) else declared)
         return (-declared, declared)
+
+    @property
+    def _expected_response(self) -> float:
+        """Size of a response without declared bounds: the unit scale, or where a loss of residuals bends."""
+        loss = self.loss
+        if not (loss.of_residual and loss.symmetric) or loss.has_scale:
+            return UNIT_SCALE_RESPONSE
+        return max(UNIT_SCALE_RESPONSE, loss.constants.slope / loss.constants.curvature)
 
     @property
     def smoothness(self) -> float:

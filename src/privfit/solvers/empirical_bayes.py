@@ -284,7 +284,7 @@ class _Descent:
             bound = self._size_bound(phi, bound)
         elif self.oracle.remaining("norms"):
             bound = slope * self._norm_limit(phi, bound / slope)
-        self.oracle.change_basis(whitened(self.problem, frame.basis / bound))
+        self.oracle.change_basis(whitened(self.problem, frame.basis / bound, slope=slope))
         return 1.0 / bound
 
     def _size_bound(self, phi: FloatArray, fallback: float) -> float:
@@ -306,7 +306,8 @@ class _Descent:
 
     def _cut_at(self, phi: FloatArray, size: float) -> Seen:
         """Ask for a gradient that is cut at a size."""
-        self.oracle.change_basis(whitened(self.problem, self.model.frame.basis / size))
+        slope = self.problem.loss.constants.slope
+        self.oracle.change_basis(whitened(self.problem, self.model.frame.basis / size, slope=slope))
         return self._released(phi, 1.0 / size, 1.0)
 
     def _lean(self, sizes: Sizes, found: Seen) -> float:

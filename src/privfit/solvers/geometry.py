@@ -394,6 +394,7 @@ def standardised(problem: Problem, basis: FloatArray | None) -> Problem:
     return problem.bounded_by(1.0, STRETCH, basis)
 
 
-def whitened(problem: Problem, basis: FloatArray | None) -> Problem:
+def whitened(problem: Problem, basis: FloatArray | None, *, slope: float = 1.0) -> Problem:
     """Return the problem in coordinates in which terms of bounded gradients have norm at most 1."""
-    return problem.bounded_by(ROOM, ROOM * STRETCH, basis)
+    room = min(ROOM, 1.0 / slope)  # the shortest rows have room for slopes up to one over it
+    return problem.bounded_by(room, room * STRETCH, basis)

@@ -99,8 +99,10 @@ class MeanResponse(AbstractResponse):
         """Return the constant linear predictor, shape (1,)."""
         if self.found is not None:
             return np.array([self.found])
-        mean, spread = self._believable(), self.spread
-        return np.array([constant_predictor(self.problem.loss, mean, spread=spread, limit=_LONGEST_START)])
+        problem, mean = self.problem, self._believable()
+        most = {"numeric": problem.response_range[1], "count": math.log(max(problem.response_range[1], 1.0))}
+        limit = max(most.get(problem.loss.target_kind, 0.0), _LONGEST_START)
+        return np.array([constant_predictor(problem.loss, mean, spread=self.spread, limit=limit)])
 
     def _believable(self) -> float:
         """Return the mean response; of ones a share as far from 0 and 1 as its noise is large."""
