@@ -98,6 +98,20 @@ def test_bounds_of_nothing_cannot_be_bought():
         pf.LogisticRegression(scale="private").fit(X[["flag", "rare"]], Y)
 
 
+def test_where_bounds_of_a_rare_one_are_hidden_the_type_is_what_helps():
+    model = pf.LogisticRegression(scale="private", delta=1e-6, random_state=0)
+    with pytest.raises(pf.TooLittleData, match=r"'rare' lie.*needs no bounds if its type is bool"):
+        model.fit(X[["a", "rare"]].astype(float), Y)
+
+
+def test_all_dummies_of_a_factor_have_no_interval_and_the_summary_says_why():
+    """They add up to the constant; numbers beside them are told apart."""
+    every = X[["a", "flag"]].assign(other=~X.flag)
+    result = pf.LogisticRegression(epsilon=4.0, delta=1e-6, random_state=0).fit(every, Y).result_
+    assert np.isfinite(result.bse).tolist() == [False, True, False, False]
+    assert "a column that others add up to" in " ".join(str(result.summary()).split())
+
+
 def test_results_that_are_kept_know_them():
     result = pf.LogisticRegression(epsilon=1.0, delta=1e-6, random_state=0).fit(X, Y).result_
     again = pf.FitResult.from_json(result.to_json())

@@ -10,7 +10,10 @@ from privfit.data.columns import ColumnValues, holds_text, is_text, quietly
 from privfit.data.tables import whole_table
 from privfit.errors import SchemaError
 
-UNREADABLE = "X must hold numbers; declare text columns in a schema"
+UNREADABLE = (
+    "X must hold numbers; declare text columns in a schema, or make columns of true and false of their "
+    "levels, as pandas.get_dummies does"
+)
 
 _OTHER_TYPES = (
     *(nw.String, nw.Binary, nw.Categorical, nw.Enum),

@@ -291,7 +291,8 @@ def _reasons(lacking: Sequence[str], look: Look) -> str:
     if hidden:
         reasons.append(
             f"noise hides where the values of {hidden} lie, or shows none but 0; declare bounds in a schema, "
-            "or give more budget or a larger scale_share"
+            "or give more budget or a larger scale_share; a column of 0 and 1 needs no bounds if its type is "
+            "bool, or a schema declares its levels"
         )
     if empty:
         reasons.append(

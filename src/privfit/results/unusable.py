@@ -37,9 +37,10 @@ def reason(about: str, *, noisy: bool, lost: str = "standard error") -> str:
         f"the privacy noise left no usable {lost}, or the method has not come near the optimum, so nothing "
         f"can be concluded about {about}. More rows or a larger budget would help, or joining levels that "
         "few rows have, or another reference level if few rows have that one (t_test may tell the others "
-        "from each other all the same); for columns that are not on a unit scale, or whose bounds are far "
-        "wider than their values (they hide other coefficients, too), closer bounds, from a schema or by "
-        "scale='private'; and solver='auto' where another was named."
+        "from each other all the same), or leaving out a column that others add up to, as one of the dummies "
+        "of all levels; for columns, or a response, that are not on a unit scale, or whose bounds are far "
+        "wider than their values (such columns hide other coefficients too), closer bounds, from a schema or "
+        "by scale='private'; and solver='auto' where another was named."
     )
 
 
