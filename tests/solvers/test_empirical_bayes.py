@@ -6,7 +6,14 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from privfit import Budget, HuberRegressor, LinearRegression, LogisticRegression, PoissonRegressor
+from privfit import (
+    Budget,
+    HuberRegressor,
+    LinearRegression,
+    LogisticRegression,
+    PoissonRegressor,
+    QuantileRegressor,
+)
 from privfit.data.source import ArraySource
 from privfit.errors import Incompatible, InvalidArgument
 from privfit.inference.infer import infer
@@ -483,7 +490,7 @@ def test_columns_far_off_the_unit_scale_never_make_it_diverge(mu):
 
 
 @pytest.mark.parametrize("unit", [1e3, 1e20])
-@pytest.mark.parametrize("model", ["ols", "huber"])
+@pytest.mark.parametrize("model", ["ols", "huber", "quantile"])
 def test_a_public_size_of_residuals_tells_the_unit_of_the_response(model, unit):
     """Without a schema: the same fit in any unit."""
     x, y = table(Squared(3.0))
@@ -491,9 +498,12 @@ def test_a_public_size_of_residuals_tells_the_unit_of_the_response(model, unit):
 
     def fitted(unit):
         common = {"inference": False, "delta": 1e-6, "random_state": 0}
-        ols = LinearRegression(residual_bound=8.0 * unit, **common)
-        huber = HuberRegressor(scale=3.0 * unit, **common)
-        return (ols if model == "ols" else huber).fit(x[:, 1:], unit * y).result_.params / unit
+        models = {
+            "ols": LinearRegression(residual_bound=8.0 * unit, **common),
+            "huber": HuberRegressor(scale=3.0 * unit, **common),
+            "quantile": QuantileRegressor(width=0.4 * unit, **common),
+        }
+        return models[model].fit(x[:, 1:], unit * y).result_.params / unit
 
     np.testing.assert_allclose(fitted(unit), fitted(1.0), rtol=1e-6)
 

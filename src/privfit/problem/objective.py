@@ -13,7 +13,7 @@ from privfit.data.exposure import Exposure
 from privfit.data.shares import ShareRule
 from privfit.data.source import MOST_ROWS
 from privfit.errors import PlanViolation
-from privfit.losses import AbstractLoss, Multinomial, Poisson
+from privfit.losses import AbstractLoss, Multinomial, Poisson, SmoothedQuantile
 from privfit.privacy.relation import Relation
 from privfit.problem.kept import kept
 from privfit.problem.plan import SHARES, ReleaseKind
@@ -27,6 +27,9 @@ LARGEST_RIDGE = 1e50
 
 UNIT_SCALE_RESPONSE = 3.0
 """Size to which a response on a unit scale without declared bounds is cut for its mean and spread."""
+
+_USUAL_WIDTH = 0.4
+"""Half-width by which the loss of a quantile is smoothed on that scale."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -161,10 +164,12 @@ class Problem:
     @property
     def _expected_response(self) -> float:
         """Size of a response without declared bounds: the unit scale, or where a loss of residuals bends."""
-        loss = self.loss
-        if not (loss.of_residual and loss.symmetric) or loss.has_scale:
-            return UNIT_SCALE_RESPONSE
-        return max(UNIT_SCALE_RESPONSE, loss.constants.slope / loss.constants.curvature)
+        loss, bend = self.loss, 0.0
+        if isinstance(loss, SmoothedQuantile):
+            bend = loss.width * UNIT_SCALE_RESPONSE / _USUAL_WIDTH
+        elif loss.of_residual and loss.symmetric and not loss.has_scale:
+            bend = loss.constants.slope / loss.constants.curvature
+        return max(UNIT_SCALE_RESPONSE, bend)
 
     @property
     def smoothness(self) -> float:
