@@ -178,6 +178,35 @@ def test_errors_are_those_of_the_whole_covariance():
     assert known.told_by(weights)[0] is known
 
 
+def made_up(covariance, other):
+    """Five coefficients, of a factor of which noise hides the reference, and what is known of them."""
+    matrix, ones = np.eye(5), np.ones(5)
+    matrix[0, 3], matrix[[2, 3, 4], 3] = 1.0, -1.0
+    recoded = Recoded(matrix, np.zeros((5, 5)), other, ones, ones)
+    return Known(ones, covariance, ones, ones, recoded)
+
+
+@pytest.mark.parametrize("unit", [-1e9, -1.0, 1e-12])
+def test_weights_that_rounding_leaves_touch_nothing(unit):
+    """0.1 + 0.2 is not 0.3, and whole terms of a small unit are no rounding."""
+    known = made_up(np.diag([np.inf, 1.0, np.inf, np.inf, np.inf]), np.diag([1.0, 1.0, 1.0, np.inf, 1.0]))
+    weights = unit * np.array([[0.3, 0.0, 0.1, 0.2, 0.0], [1.0, 1.0, 1.0, 0.0, 0.0]])
+    expected = abs(unit) * np.sqrt([0.3**2 + 0.1**2, 3.0])
+    np.testing.assert_allclose(known.errors(weights)[0], expected, rtol=1e-9)
+
+
+def test_joint_tests_look_at_all_that_any_of_the_combinations_touches():
+    known = made_up(np.diag([np.inf, 1.0, np.inf, np.inf, np.inf]), np.diag([1.0, 1.0, 1.0, np.inf, 1.0]))
+    both = np.array([[0, 0, 1, -1, 0], [0, 1, 0, 0, 0]])
+    assert known.told_by(both)[0] is known.otherwise
+    assert known.told_by(np.array([[0, 0, 1, -1, 0], [0, 0, 1, 0, 0]]))[0] is known
+
+
+def test_what_is_kept_cannot_be_changed(result):
+    with pytest.raises(ValueError, match="read-only"):
+        result.recoded.dof[0] = 1.0
+
+
 def test_others_are_told_from_the_most_frequent_level():
     """Two factors, of which one has a reference that shows, and a bread of the shares of their levels."""
     problem = replace(
@@ -197,5 +226,7 @@ def test_others_are_told_from_the_most_frequent_level():
     assert other_references(problem, bread, unknown & (np.arange(6) > 0)) is None
     assert other_references(problem, bread, np.arange(6) == 0) is None
     assert other_references(replace(problem, penalised=(True,) * 6), bread, unknown) is None
+    one_class = np.concatenate([unknown, np.zeros(6, dtype=bool)])
+    np.testing.assert_array_equal(other_references(problem, bread, one_class), np.kron(np.eye(2), expected))
     some = np.array([True, False, False, True, False, False])
     np.testing.assert_array_equal(other_references(problem, bread, some), expected)
