@@ -355,17 +355,3 @@ def test_mean_rows_of_levels_are_drawn_to_that_of_all_as_far_as_noise_sets_them_
         np.testing.assert_allclose(drawn, nearest, rtol=1e-8, atol=1e-10)
     if sd == 0.0:
         np.testing.assert_allclose(found, means[1:], rtol=1e-8, atol=1e-10)
-
-
-def test_a_number_is_no_level():
-    """Half of its values are negative: nothing that occurs in them has to add up to more than 0."""
-    rng = np.random.default_rng(0)
-    x, g = rng.uniform(-1.0, 1.0, 4_000), rng.integers(0, 2, 4_000)
-    table = pd.DataFrame({"x": x, "g": g, "y": (rng.random(4_000) < 0.4).astype(int)})
-    schema = {
-        "x": {"type": "numeric", "lower": -1, "upper": 1},
-        "g": {"type": "categorical", "levels": [0, 1]},
-        "y": {"type": "categorical", "levels": [0, 1]},
-    }
-    found = pf.logit("y ~ x + g", table, schema=schema, epsilon=4.0, delta=1e-6, random_state=0)
-    assert np.isfinite(found.bse).all()

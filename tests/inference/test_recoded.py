@@ -202,6 +202,17 @@ def test_joint_tests_look_at_all_that_any_of_the_combinations_touches():
     assert known.told_by(np.array([[0, 0, 1, -1, 0], [0, 0, 1, 0, 0]]))[0] is known
 
 
+def test_what_is_known_is_found_whatever_the_degrees_of_freedom():
+    lost = np.diag([np.inf, 1.0, np.inf, np.inf, np.inf])
+    known = made_up(lost, np.diag([1.0, 1.0, 1.0, np.inf, 1.0]))
+    normal = np.full(5, np.inf)
+    other = replace(known.recoded, dof=normal, joint_dof=normal)
+    known = replace(known, dof=normal, joint_dof=normal, recoded=other)
+    factor = np.eye(5)[2:]
+    np.testing.assert_array_equal(known.part_of(factor), [[1, -1, 0], [0, -1, 1]] @ factor)
+    np.testing.assert_array_equal(replace(known, recoded=None).part_of(np.eye(5)), np.eye(5)[1:2])
+
+
 def test_what_is_kept_cannot_be_changed(result):
     with pytest.raises(ValueError, match="read-only"):
         result.recoded.dof[0] = 1.0
