@@ -239,5 +239,6 @@ def test_others_are_told_from_the_most_frequent_level():
     assert other_references(replace(problem, penalised=(True,) * 6), bread, unknown) is None
     one_class = np.concatenate([unknown, np.zeros(6, dtype=bool)])
     np.testing.assert_array_equal(other_references(problem, bread, one_class), np.kron(np.eye(2), expected))
+    assert other_references(problem, bread, unknown[:5]) is None
     some = np.array([True, False, False, True, False, False])
     np.testing.assert_array_equal(other_references(problem, bread, some), expected)

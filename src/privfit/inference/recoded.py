@@ -144,11 +144,14 @@ def other_references(problem: Problem, bread: Bread, unknown: NDArray[np.bool_])
     bread : Bread
         It says how frequent levels are: others are told from the most frequent one.
     unknown : array of shape (q,)
-        Which reported coefficients noise hides: p for each linear predictor that is reported.
+        Which reported coefficients noise hides: p for each linear predictor that is reported. None is found
+        for other numbers of them.
     """
     p = problem.n_coef
+    if not problem.has_intercept or unknown.size % p:
+        return None
     lost = unknown.reshape(-1, p)
-    if not problem.has_intercept or not lost[:, 0].any():
+    if not lost[:, 0].any():
         return None
     hidden = [
         list(places) for places in problem.factors if (lost[:, 0] & lost[:, list(places)].any(axis=1)).any()
