@@ -297,9 +297,7 @@ def bounds(
 def report(
     result: o.ResultFile,
     level: o.Level = 0.95,
-    out: Annotated[
-        Path | None, typer.Option(help="Write summary, plot and releases as HTML.", readable=False)
-    ] = None,
+    out: Annotated[Path | None, o.PathOption(help="Write summary, plot and releases as HTML.")] = None,
 ) -> None:
     """Show a result again, and write it as a page. Needs no data and spends nothing."""
     from privfit.cli.report import run_report  # noqa: PLC0415 -- heavy
@@ -348,9 +346,7 @@ def audit(
 
 @app.command()
 def demo(
-    folder: Annotated[Path, typer.Option("--dir", help="Where the files go.", readable=False)] = Path(
-        "demo-output"
-    ),
+    folder: Annotated[Path, o.PathOption("--dir", help="Where the files go.")] = Path("demo-output"),
     rows: Annotated[int, typer.Option(help="Number of simulated people.")] = 20_000,
 ) -> None:
     """Simulate a census-like table, plan, and fit two models to it."""

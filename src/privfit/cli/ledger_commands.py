@@ -29,7 +29,7 @@ def ledger_grant(
     dataset: Annotated[str, typer.Option(help="Name of the data set.")],
     schema: Annotated[
         Path | None,
-        typer.Option(help="Refuse fits under any other schema than this TOML file.", readable=False),
+        o.PathOption(help="Refuse fits under any other schema than this TOML file."),
     ] = None,
     epsilon: o.GrantEpsilon = None,
     delta: o.GrantDelta = None,

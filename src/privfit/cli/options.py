@@ -1,6 +1,7 @@
 """Options that commands share: names and help."""
 
 from enum import StrEnum
+from functools import partial
 from pathlib import Path
 from typing import Annotated
 
@@ -28,7 +29,10 @@ SOLVERS = (
 )
 """The names in `privfit.solvers.BY_NAME`, spelled out so that ``--help`` need not import them."""
 
-# Paths are readable=False: the parser leaves it to what opens a file to refuse it, as one that is absent.
+PathOption = partial(typer.Option, readable=False)
+"""Options of paths: what opens a file refuses one that may not be read, as one that is absent."""
+
+PathArgument = partial(typer.Argument, readable=False)
 
 _MODEL, _PRIVACY, _FILE, _OUTPUT, _TARGET = "Model", "Privacy", "Data file", "Output", "Target"
 
@@ -53,19 +57,15 @@ class RelationName(StrEnum):
 
 DataFile = Annotated[
     Path,
-    typer.Argument(help="CSV (also .gz, .bz2, .zst), Parquet file or folder, or Arrow file.", readable=False),
+    PathArgument(help="CSV (also .gz, .bz2, .zst), Parquet file or folder, or Arrow file."),
 ]
 SchemaFile = Annotated[
     Path,
-    typer.Option(
-        "--schema", help="TOML file with the public bounds and levels of the columns.", readable=False
-    ),
+    PathOption("--schema", help="TOML file with the public bounds and levels of the columns."),
 ]
 DraftFile = Annotated[
     Path,
-    typer.Option(
-        "--schema", help="TOML file with what is known of the columns; bounds may be missing.", readable=False
-    ),
+    PathOption("--schema", help="TOML file with what is known of the columns; bounds may be missing."),
 ]
 
 Formula = Annotated[
@@ -177,12 +177,7 @@ Exposure = Annotated[
 ]
 LedgerFile = Annotated[
     Path | None,
-    typer.Option(
-        "--ledger",
-        help="Ledger in which the spend is reserved first.",
-        rich_help_panel=_PRIVACY,
-        readable=False,
-    ),
+    PathOption("--ledger", help="Ledger in which the spend is reserved first.", rich_help_panel=_PRIVACY),
 ]
 Dataset = Annotated[
     str | None, typer.Option(help="Name of the data set in the ledger.", rich_help_panel=_PRIVACY)
@@ -204,33 +199,30 @@ Columns = Annotated[
 
 Cache = Annotated[
     Path | None,
-    typer.Option(
+    PathOption(
         help="For a file larger than memory: encode it into files in this folder, or use those that are "
         "there. They hold private rows and stay there. With --scale private each fit adds files of its own.",
         rich_help_panel=_FILE,
-        readable=False,
     ),
 ]
 
 OutFile = Annotated[
     Path | None,
-    typer.Option("--out", help="Write the result as JSON.", rich_help_panel=_OUTPUT, readable=False),
+    PathOption("--out", help="Write the result as JSON.", rich_help_panel=_OUTPUT),
 ]
 HtmlFile = Annotated[
     Path | None,
-    typer.Option("--html", help="Write the summary as HTML.", rich_help_panel=_OUTPUT, readable=False),
+    PathOption("--html", help="Write the summary as HTML.", rich_help_panel=_OUTPUT),
 ]
 ReportFile = Annotated[
     Path | None,
-    typer.Option(
-        "--report", help="Write summary, plot and releases as HTML.", rich_help_panel=_OUTPUT, readable=False
-    ),
+    PathOption("--report", help="Write summary, plot and releases as HTML.", rich_help_panel=_OUTPUT),
 ]
 SchemaOut = Annotated[
     Path | None,
-    typer.Option("--out", help="Write the schema as TOML.", rich_help_panel=_OUTPUT, readable=False),
+    PathOption("--out", help="Write the schema as TOML.", rich_help_panel=_OUTPUT),
 ]
-ResultFile = Annotated[Path, typer.Argument(help="Result that fit --out wrote, as JSON.", readable=False)]
+ResultFile = Annotated[Path, PathArgument(help="Result that fit --out wrote, as JSON.")]
 Intervals = Annotated[
     bool, typer.Option("--intervals", help="Add standard errors and intervals of what is predicted.")
 ]
@@ -239,12 +231,11 @@ IntervalLevel = Annotated[
 ]
 PredictionFile = Annotated[
     Path | None,
-    typer.Option(
+    PathOption(
         "--out",
         "--output",
         help="Write predictions as CSV or Parquet, by its suffix. Default: CSV to standard output.",
         rich_help_panel=_OUTPUT,
-        readable=False,
     ),
 ]
 PlannedRows = Annotated[
@@ -272,10 +263,8 @@ Coefficient = Annotated[
 ]
 Reference = Annotated[
     Path | None,
-    typer.Option(
-        help="Public or synthetic table whose rows stand in for yours.",
-        rich_help_panel="Assumptions",
-        readable=False,
+    PathOption(
+        help="Public or synthetic table whose rows stand in for yours.", rich_help_panel="Assumptions"
     ),
 ]
 MeanResponse = Annotated[
@@ -326,13 +315,13 @@ Intraclass = Annotated[
 ]
 PlanFile = Annotated[
     Path | None,
-    typer.Option("--out", help="Write the plan as JSON.", rich_help_panel=_OUTPUT, readable=False),
+    PathOption("--out", help="Write the plan as JSON.", rich_help_panel=_OUTPUT),
 ]
 
-LedgerPath = Annotated[Path, typer.Argument(help="Ledger file.", readable=False)]
+LedgerPath = Annotated[Path, PathArgument(help="Ledger file.")]
 GrantEpsilon = Annotated[float | None, typer.Option("--epsilon", help="Budget, with --delta.")]
 GrantDelta = Annotated[
     float | None, typer.Option("--delta", help="Probability of failure of epsilon; 0 for a pure budget.")
 ]
-LedgerExport = Annotated[Path | None, typer.Option("--out", help="File to write.", readable=False)]
-AuditFile = Annotated[Path | None, typer.Option("--out", help="Write the finding as JSON.", readable=False)]
+LedgerExport = Annotated[Path | None, PathOption("--out", help="File to write.")]
+AuditFile = Annotated[Path | None, PathOption("--out", help="Write the finding as JSON.")]

@@ -31,6 +31,7 @@ from privfit.data.dask_tasks import (
 from privfit.data.declarations import Level
 from privfit.data.encode import AbstractEncoder
 from privfit.data.names import present
+from privfit.data.number_types import places_of_truths
 from privfit.data.partitions import Encoding
 from privfit.data.shares import ALIKE, ShareRule
 from privfit.data.stores import AbstractRowStore, AbstractStoredRows
@@ -98,7 +99,9 @@ class DaskTable(AbstractRowStore):
         """Names of the columns of a frame that by their type are true or false, where they have names."""
         if not self.named:
             return ()
-        return tuple(name for name, kind in self._data.dtypes.items() if pd.api.types.is_bool_dtype(kind))
+        names, types = self.names, self._data.dtypes
+        empty = pd.DataFrame({name: pd.Series(dtype=types[name]) for name in names})
+        return tuple(names[place] for place in places_of_truths(empty))
 
     def labels(self) -> tuple[Level, Level]:
         """Return the standard pair that holds every label of the response.

@@ -55,6 +55,12 @@ class UnitScaleFacts:
     response: NumericColumn | None = None
     truths: tuple[str, ...] = ()
 
+    @property
+    def numbers(self) -> tuple[str, ...]:
+        """Names of the predictors that are not true or false."""
+        known = frozenset(self.truths)
+        return tuple(name for name in self.names if name not in known)
+
     def encoder(self) -> "UnitScaleEncoder":
         """Return the encoder, or raise `SchemaError`."""
         return UnitScaleEncoder(
@@ -167,18 +173,18 @@ class UnitScaleEncoder(AbstractEncoder):
             response,
             tuple(truths),
         )
-        scales = [(0.0, 1.0)] * len(self._names)
+        numbers, scales = frozenset(self._facts.numbers), [(0.0, 1.0)] * len(self._names)
         self._scales: _Scales | None = None
         if columns is not None:
             scales = [
-                (0.0, 1.0) if name in truths else column.scaling(centered=intercept)
+                column.scaling(centered=intercept) if name in numbers else (0.0, 1.0)
                 for name, column in zip(self._names, columns, strict=True)
             ]
             self._scales = _Scales.of(columns, scales)
         head = (DesignColumn(INTERCEPT, indicator=True, constant=True),) if intercept else ()
         described = _described(self._facts, self._classes)
         predictors = (
-            DesignColumn(name, *scale, number=name not in truths, indicator=name in truths)
+            DesignColumn(name, *scale, number=name in numbers, indicator=name not in numbers)
             for name, scale in zip(self._names, scales, strict=True)
         )
         self._design = Design((*head, *predictors), described, norm_bound, bounded=columns is not None)

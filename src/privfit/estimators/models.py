@@ -23,16 +23,13 @@ from privfit.losses import (
 )
 from privfit.losses.huber import GAUSSIAN_95
 from privfit.losses.poisson import LARGEST_PREDICTOR, predictor_up_to
-from privfit.losses.typical import USUAL_RESIDUAL
+from privfit.losses.typical import USUAL_RESIDUAL, USUAL_WIDTH
 from privfit.results.form import Held
 from privfit.results.numbers import significant
 from privfit.solvers.residual_bounds import WHOLE
 
 UNIT_SCALE_RESIDUAL = 3.0
 """Residual bound of least squares for a response on a unit scale without declared bounds."""
-
-QUANTILE_WIDTH = 0.4
-"""Smoothing width of quantile regression, in units of the assumed residual scale."""
 
 _LEAST_WIDTH = 2.0**-10
 """How much smaller the default methods may choose it."""
@@ -164,7 +161,7 @@ def quantile_regression(quantile: float = 0.5, smoothing_width: float | None = N
     def loss(design: Design) -> AbstractLoss:
         if smoothing_width is not None:
             return SmoothedQuantile(quantile, smoothing_width / design.target.half_width)
-        widest = QUANTILE_WIDTH * (USUAL_RESIDUAL if design.target.bounded else 1.0)
+        widest = USUAL_WIDTH * (USUAL_RESIDUAL if design.target.bounded else 1.0)
         return SmoothedQuantile(quantile, widest, least=widest * _LEAST_WIDTH)
 
     def fitted(loss: AbstractLoss, design: Design) -> str:

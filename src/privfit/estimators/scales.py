@@ -183,16 +183,15 @@ def bought_scales(
     `bought_schema`, and if there is nothing to look at.
     """
     facts = encoder.facts
-    looked = [name for name in facts.names if name not in facts.truths]
-    if facts.target_kind == "numeric":
-        looked.append(facts.target)
+    looked = (*facts.numbers, facts.target) if facts.target_kind == "numeric" else facts.numbers
     if not looked:
         raise InvalidArgument(f"scale={PRIVATE!r}: X has no column of numbers; leave scale out")
     draft = Draft.of({name: {"type": "numeric"} for name in looked})
     bounds = OpenBounds(draft, share)
     outline = _within(encoder, draft.outline, intercept=facts.intercept)
     _check(model, outline, raw, options, names=draft.unbounded, allowance=bounds.allowance(options))
-    rough = _within(_of_numbers(encoder), draft.stand_in, intercept=True)
+    of_numbers = replace(facts, names=facts.numbers, truths=()).encoder()
+    rough = _within(of_numbers, draft.stand_in, intercept=True)
     completed, fitted = _bought(bounds, draft.unbounded, rough, raw, options)
     return _within(encoder, Schema(completed.declarations), intercept=facts.intercept), fitted
 
@@ -231,13 +230,6 @@ def _within(encoder: UnitScaleEncoder, schema: Schema, *, intercept: bool) -> Un
     numbers |= {name: NumericColumn(0.0, 1.0) for name in facts.truths}
     within = tuple(numbers[name] for name in facts.names)
     return replace(facts, within=within, response=numbers.get(facts.target), intercept=intercept).encoder()
-
-
-def _of_numbers(encoder: UnitScaleEncoder) -> UnitScaleEncoder:
-    """Return the encoder of the columns that are not true or false."""
-    facts = encoder.facts
-    names = tuple(name for name in facts.names if name not in facts.truths)
-    return replace(facts, names=names, truths=()).encoder()
 
 
 def _bought(

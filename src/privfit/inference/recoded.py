@@ -12,7 +12,7 @@ from privfit.errors import Incompatible
 from privfit.inference.contrasts import combination_errors
 from privfit.inference.controls import shares_of_levels
 from privfit.inference.covariance import Bread
-from privfit.inference.wald import standard_errors
+from privfit.inference.wald import JointTest, standard_errors, wald_test
 from privfit.problem.objective import Problem
 
 _ZERO = 1e-9
@@ -52,9 +52,7 @@ class Recoded:
             object.__setattr__(self, field.name, value)
         whole = np.isin(self.matrix, (-1.0, 0.0, 1.0)).all()
         if not whole or abs(abs(np.linalg.det(self.matrix)) - 1.0) > _ZERO:
-            raise Incompatible(
-                "recoded.matrix must be of -1, 0 and 1, with a determinant of one of them but 0"
-            )
+            raise Incompatible("recoded.matrix must be of -1, 0 and 1, and so must its inverse be")
 
     def weights(self, weights: FloatArray) -> FloatArray:
         """Return the combinations, (k, q), of the recoded coefficients that are these of the others."""
@@ -101,9 +99,10 @@ class Known:
     def errors(self, weights: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Return standard errors and degrees of freedom of combinations, as `combination_errors` does."""
         se, dof = combination_errors(weights, self.covariance, self.dof)
-        if self.recoded is None or self.otherwise is None or not np.isinf(se).any():
+        turned = self._turned(weights) if np.isinf(se).any() else None
+        if turned is None:
             return se, dof
-        other_se, other_dof = self.otherwise.errors(self.recoded.weights(weights))
+        other_se, other_dof = combination_errors(turned[1], turned[0].covariance, turned[0].dof)
         better = np.isinf(se) & np.isfinite(other_se)
         return np.where(better, other_se, se), np.where(better, other_dof, dof)
 
@@ -113,11 +112,8 @@ class Known:
 
     def told_by(self, weights: FloatArray) -> tuple["Known", FloatArray]:
         """Return what tells of these combinations together, and their weights there."""
-        if self.recoded is not None and self.otherwise is not None and self._lost(weights):
-            turned = self.recoded.weights(weights)
-            if not self.otherwise._lost(turned):
-                return self.otherwise, turned
-        return self, weights
+        turned = self._turned(weights) if self._lost(weights) else None
+        return (self, weights) if turned is None or turned[0]._lost(turned[1]) else turned
 
     def part_of(self, matrix: FloatArray) -> FloatArray:
         """Return what of the rows of a matrix of coefficients, (k, q), something is known of; all if none is.
@@ -130,6 +126,17 @@ class Known:
             parts.append(turned[~np.isinf(self.errors(turned)[0])])
         most = max(parts, key=len)
         return most if len(most) else matrix
+
+    def tested(self, matrix: FloatArray, values: FloatArray) -> tuple[JointTest, bool]:
+        """Test ``matrix @ coefficients = values`` jointly; return whether it touches what is unknown, too."""
+        told, weights = self.told_by(matrix)
+        outcome = wald_test(told.estimate, told.covariance, weights, values, told.dof_of(len(matrix)))
+        return outcome, told._lost(weights)
+
+    def _turned(self, weights: FloatArray) -> tuple["Known", FloatArray] | None:
+        if self.recoded is None or self.otherwise is None:
+            return None
+        return self.otherwise, self.recoded.weights(weights)
 
     def _lost(self, weights: FloatArray) -> bool:
         return not np.isfinite(np.diagonal(self.covariance)[(weights != 0.0).any(axis=0)]).all()

@@ -14,6 +14,9 @@ from privfit.losses.multinomial import Multinomial
 USUAL_RESIDUAL = 0.25
 """Assumed residual scale in units of half the declared range of a response; 1 where none is declared."""
 
+USUAL_WIDTH = 0.4
+"""Half-width by which the loss of a quantile is smoothed, in units of the assumed residual scale."""
+
 _POINTS = 2001
 _LARGEST_COUNT = 30
 

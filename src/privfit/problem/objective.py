@@ -14,6 +14,7 @@ from privfit.data.shares import ShareRule
 from privfit.data.source import MOST_ROWS
 from privfit.errors import PlanViolation
 from privfit.losses import AbstractLoss, Multinomial, Poisson, SmoothedQuantile
+from privfit.losses.typical import USUAL_WIDTH
 from privfit.privacy.relation import Relation
 from privfit.problem.kept import kept
 from privfit.problem.plan import SHARES, ReleaseKind
@@ -27,9 +28,6 @@ LARGEST_RIDGE = 1e50
 
 UNIT_SCALE_RESPONSE = 3.0
 """Size to which a response on a unit scale without declared bounds is cut for its mean and spread."""
-
-_USUAL_WIDTH = 0.4
-"""Half-width by which the loss of a quantile is smoothed on that scale."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -166,7 +164,7 @@ class Problem:
         """Size of a response without declared bounds: the unit scale, or where a loss of residuals bends."""
         loss, bend = self.loss, 0.0
         if isinstance(loss, SmoothedQuantile):
-            bend = loss.width * UNIT_SCALE_RESPONSE / _USUAL_WIDTH
+            bend = loss.width * UNIT_SCALE_RESPONSE / USUAL_WIDTH
         elif loss.of_residual and loss.symmetric and not loss.has_scale:
             bend = loss.constants.slope / loss.constants.curvature
         return max(UNIT_SCALE_RESPONSE, bend)

@@ -209,7 +209,10 @@ class WaldTest:
         )
 
     def _left_out(self) -> tuple[str, ...]:
-        return (_left_out(self.left_out),) if self.left_out else ()
+        if not self.left_out:
+            return ()
+        several = "s" if self.left_out > 1 else ""
+        return (f"Not tested, as the noise hides it: {self.left_out} further coefficient{several}.",)
 
     def __str__(self) -> str:
         outcome = f"cannot be tested, p-value 1: {self.reason}"
@@ -222,10 +225,6 @@ class WaldTest:
 
     def _repr_html_(self) -> str:
         return self.summary().as_html()
-
-
-def _left_out(count: int) -> str:
-    return f"Not tested, as the noise hides it: {count} further coefficient{'s' if count > 1 else ''}."
 
 
 def _untested(what: str) -> str:

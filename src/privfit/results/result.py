@@ -183,10 +183,8 @@ class FitResult(ExplainsAbsence):
             Values of ``R @ params`` under the null; None: zeros. Must be None with text.
         """
         matrix, values = hypotheses(R, r, self.names)
-        known, turned = self._known("wald_test").told_by(matrix)
-        of = known.estimate, known.covariance
-        outcome = wald.wald_test(*of, turned, values, known.dof_of(len(matrix)))
-        why = reason_of_test(turned, known.covariance, noisy=self.plan.private)
+        outcome, unknown = self._known("wald_test").tested(matrix, values)
+        why = reason_of_test(unknown=unknown, noisy=self.plan.private)
         null = describe_constraints(matrix, values, self.names)
         return WaldTest(outcome, null, why, self.statement.mark)
 
@@ -323,8 +321,8 @@ class FitResult(ExplainsAbsence):
         Characters of names that Matplotlib's ``font.family`` lacks are written as escapes.
         """
         known = None if self.cov_sampling is None else self._uncertainty(level)
-        about = {"title": f"{self.model} of {self.target}", "mark": self.statement.mark}
-        return draw(self.names, self.estimate, known, level=level, **about)
+        title = f"{self.model} of {self.target}"
+        return draw(self.names, self.estimate, known, level=level, title=title, mark=self.statement.mark)
 
     def report(self, path: str | os.PathLike[str], level: float = 0.95) -> None:
         """Write one HTML page: summary, plot (with Matplotlib) and what was released."""

@@ -44,12 +44,9 @@ def reason(about: str, *, noisy: bool, lost: str = "standard error") -> str:
     )
 
 
-def reason_of_test(matrix: FloatArray, covariance: FloatArray, *, noisy: bool) -> str:
-    """Return why a joint test of ``matrix @ estimate``, (k, q), cannot be made, if it cannot."""
-    touched = np.any(matrix != 0.0, axis=0)
-    if np.isfinite(np.diag(covariance)[touched]).all():
-        return _NO_REFERENCE
-    return reason("these coefficients", noisy=noisy, lost="covariance")
+def reason_of_test(*, unknown: bool, noisy: bool) -> str:
+    """Return why a joint test cannot be made, if it cannot; ``unknown``: of something that is not known."""
+    return reason("these coefficients", noisy=noisy, lost="covariance") if unknown else _NO_REFERENCE
 
 
 def hidden_by(terms: Sequence[str], n_classes: int) -> tuple[str, ...]:
