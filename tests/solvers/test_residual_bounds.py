@@ -21,7 +21,7 @@ from privfit.problem.plan import Plan
 from privfit.problem.query_kernels import query_kernel
 from privfit.problem.schedule import planned_release
 from privfit.problem.share_kernels import SIDE_CLASSES
-from privfit.solvers import EmpiricalBayesDescent
+from privfit.solvers import AdaSSP, EmpiricalBayesDescent, SufficientStatistics
 from privfit.solvers.geometry import Frame
 from privfit.solvers.looks import LOOKS, look_shares, median_shares
 from privfit.solvers.residual_bounds import bounded_at, has_bound
@@ -234,6 +234,38 @@ def test_a_generous_range_costs_little_and_the_title_says_what_is_cut():
     plain = pf.ols("y ~ x", rows, schema=SCHEMA, solver="non-private")
     assert "±" not in plain.model
     np.testing.assert_allclose(plain.params, np.polyfit(rows["x"], rows["y"], 1)[::-1], rtol=1e-9)
+
+
+def cut_without_schema(**arguments) -> tuple[str, str]:
+    rows = table(500, 3)
+    x, y = np.array(rows["x"])[:, None], np.array(rows["y"]) / 100.0
+    found = pf.LinearRegression(**{"epsilon": 1.0, "random_state": 0, **arguments}).fit(x, y).result_
+    return found.model, " ".join(found.summary().as_text().split())
+
+
+def test_without_a_schema_a_summary_says_where_residuals_are_cut():
+    model, told = cut_without_schema()
+    assert model.endswith("residuals up to ±3.0)")
+    assert "Residuals beyond ±3.0 count as ±3.0, for less noise." in told
+    assert "a larger residual_bound= cuts fewer, for longer intervals." in told
+    model, told = cut_without_schema(residual_bound=3.0)
+    assert "±" not in model
+    assert "count as" not in told
+    model, told = cut_without_schema(solver="non-private")
+    assert "Residuals beyond ±3.0 count as ±3.0, as in a private fit of the same arguments" in told
+
+
+@pytest.mark.parametrize("solver", [SufficientStatistics, AdaSSP])
+@pytest.mark.parametrize("schema", [None, SCHEMA])
+def test_sums_of_products_cut_no_residuals_and_steps_from_their_point_do(solver, schema):
+    bound = {"response_bound": 5.0} if schema is None else {}
+    for inference in (False, True):
+        common = {"epsilon": 4.0, "random_state": 0, "inference": inference, "solver": solver(**bound)}
+        if schema is None:
+            model = cut_without_schema(**common)[0]
+        else:
+            model = pf.ols("y ~ x", table(500, 3), schema=schema, **common).model
+        assert ("residuals up to ±" in model) == inference
 
 
 @pytest.mark.statistical

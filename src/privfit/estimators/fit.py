@@ -115,8 +115,9 @@ def _result(
     looks, learned = ((), ()) if options.bought is None else (options.bought.releases, options.bought.ranges)
     plan = preceded(oracle.plan, options.before)
     scale = None if inference.scale is None else inference.scale * design.target.half_width
+    loss = oracle.problem.loss if plan.of_loss else None
     return FitResult(
-        model=model.fitted_title(oracle.problem.loss, design) + _penalty(options.l2),
+        model=model.fitted_title(loss, design) + _penalty(options.l2),
         target=design.target.name,
         names=design.reported_names,
         estimate=np.asarray(estimate),
@@ -140,7 +141,7 @@ def _result(
             learned=learned,
             ordered=options.ordered,
             hiding=tuple(dict.fromkeys(design.terms[place] for place in inference.hiding)),
-            held=model.held(oracle.problem.loss, design),
+            held=model.held_to(loss, design),
             full=full if math.isfinite(full) else None,
         ),
         encoder=encoder,

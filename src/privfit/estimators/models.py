@@ -1,5 +1,6 @@
 """The regression models: a title, a response, and how the loss follows from public facts."""
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -74,9 +75,13 @@ class Model:
         many = design.target.kind == "class" and self.title_of_classes is not None
         return str(self.title_of_classes) if many else self.title
 
-    def fitted_title(self, loss: AbstractLoss, design: Design) -> str:
-        """Return the title of a fit that ended with this loss."""
-        return self.title_for(design) if self.fitted is None else self.fitted(loss, design)
+    def fitted_title(self, loss: AbstractLoss | None, design: Design) -> str:
+        """Return the title of a fit that ended with this loss, or whose releases used none."""
+        return self.title_for(design) if self.fitted is None or loss is None else self.fitted(loss, design)
+
+    def held_to(self, loss: AbstractLoss | None, design: Design) -> Held | None:
+        """Return what such a fit held residuals or counts to."""
+        return None if loss is None else self.held(loss, design)
 
 
 def logistic_regression() -> Model:
@@ -110,9 +115,9 @@ def linear_regression(residual_bound: float | None = None) -> Model:
 
     def held(loss: AbstractLoss, design: Design) -> Held | None:
         assert isinstance(loss, Squared)  # noqa: S101 -- made above
-        half = design.target.half_width
-        cut = loss.adapts and loss.bound < WHOLE
-        return Held("residuals", loss.bound * half, WHOLE * half) if cut else None
+        half, most = design.target.half_width, WHOLE if design.target.bounded else math.inf
+        cut = residual_bound is None and loss.bound < most
+        return Held("residuals", loss.bound * half, most * half) if cut else None
 
     def fitted(loss: AbstractLoss, design: Design) -> str:
         cut = held(loss, design)

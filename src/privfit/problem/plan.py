@@ -43,6 +43,9 @@ procedures (see `AbstractProcedure`)."""
 SHARES = ("sizes", "norms", "counts", "residuals", "labels", "exposures")
 """Means of indicators of classes; those of different classes are orthogonal."""
 
+_WITHOUT_LOSS = (*SHARES, "second_moment", "marginals", "moments", "eigenvalue", "places")
+"""Kinds that are the same whatever is minimised."""
+
 _IN_L1 = (*SHARES, "places")
 """Kinds whose pure releases have independent Laplace noise: few of the numbers are a row's."""
 
@@ -155,6 +158,11 @@ class Plan:
     def private(self) -> bool:
         """False for a plan with an answer without noise."""
         return all(release.private for release in self.releases)
+
+    @property
+    def of_loss(self) -> bool:
+        """True where a release rests on the loss, and so on what it cuts; sums of products do not."""
+        return any(release.kind not in _WITHOUT_LOSS for release in self.releases)
 
     @property
     def noise(self) -> str:

@@ -27,7 +27,7 @@ class Held:
     what : {"residuals", "counts"}
     at : float
     possible : float
-        The largest ones that the declared range allows.
+        The largest ones that the declared range allows; ``inf`` where none is declared.
     """
 
     what: Literal["residuals", "counts"]

@@ -1,5 +1,6 @@
 """The summary of a fit: data first, then rendered as text, HTML or LaTeX by one printer."""
 
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -131,7 +132,7 @@ def summarize(
         footers=(
             *statement.in_words(plan.n_rows),
             *_reading(uncertainty, level, noisy=plan.private, pure=statement.notion == "pure"),
-            *_of_form(form, uncertainty),
+            *_of_form(form, uncertainty, noisy=plan.private),
         ),
     )
 
@@ -212,31 +213,35 @@ def _reading(uncertainty: Uncertainty | None, level: float, *, noisy: bool, pure
     return [*footers, *footnotes(uncertainty.se, "this coefficient", noisy=True)]
 
 
-def _of_form(form: ModelForm | None, uncertainty: Uncertainty | None) -> list[str]:
+def _of_form(form: ModelForm | None, uncertainty: Uncertainty | None, *, noisy: bool) -> list[str]:
     if form is None:
         return []
     se = None if uncertainty is None else uncertainty.se
     return [
         *of_grids(se, form.quantile),
         *hidden_by(form.hiding, len(form.classes)),
-        *_held(form.held),
+        *_held(form.held, noisy=noisy),
         *_weighted_down(form.full),
         *_bounds(form.learned),
     ]
 
 
-_CUTS_NONE = {"residuals": "residual_bound={possible}", "counts": "solver='newton'"}
+_CUTS_NONE = {"residuals": "residual_bound={possible} cuts none", "counts": "solver='newton' cuts none"}
+_CUTS_FEWER = "a larger residual_bound= cuts fewer"
 
 
-def _held(held: Held | None) -> list[str]:
+def _held(held: Held | None, *, noisy: bool) -> list[str]:
     if held is None:
         return []
     at = ("±" if held.what == "residuals" else "") + printer.significant(held.at, 2)
-    none = _CUTS_NONE[held.what].format(possible=f"{held.possible:g}")
+    remedy = _CUTS_FEWER if math.isinf(held.possible) else _CUTS_NONE[held.what]
+    remedy = remedy.format(possible=f"{held.possible:g}")
+    cut = f"{held.what.capitalize()} beyond {at} count as {at}"
+    if not noisy:
+        return [f"{cut}, as in a private fit of the same arguments: {remedy}."]
     return [
-        f"{held.what.capitalize()} beyond {at} count as {at}, for less noise. Where noise hides larger ones "
-        "of few rows, or of one level alone, coefficients lack what these would add, and intervals do not "
-        f"tell: {none} cuts none, for longer intervals."
+        f"{cut}, for less noise. Where noise hides larger ones of few rows, or of one level alone, "
+        f"coefficients lack what these would add, and intervals do not tell: {remedy}, for longer intervals."
     ]
 
 
