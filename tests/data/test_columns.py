@@ -16,11 +16,11 @@ from hypothesis import strategies as st
 from privfit.data.columns import (
     as_number,
     as_text,
-    encode_numeric,
     spelled_number,
 )
+from privfit.data.declared import encode_categorical, encode_numeric
 from privfit.data.identifiers import unit_codes
-from privfit.data.levels import MISSING, UNKNOWN, encode_categorical, level_codes
+from privfit.data.levels import MISSING, UNKNOWN, level_codes
 from privfit.data.objects import text_of_bytes
 from privfit.data.schema import CategoricalColumn, NumericColumn
 from privfit.errors import SchemaError

@@ -11,8 +11,8 @@ import pytest
 from hypothesis import assume, example, given
 from hypothesis import strategies as st
 
-from privfit.data.columns import encode_numeric
 from privfit.data.declarations import CategoricalColumn, NumericColumn
+from privfit.data.declared import encode_numeric
 from privfit.data.draft import Draft, rounded_outwards
 from privfit.data.schema import Schema
 from privfit.errors import SchemaError

@@ -1,19 +1,20 @@
 """The curator's report: what in a table does not fit its schema. It shows data and must not be released."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pyarrow as pa
+from numpy.typing import NDArray
 
 from privfit._checks import FloatArray
 from privfit.data.columns import (
     ColumnValues,
-    as_number,
     as_text,
     holds_numbers,
 )
 from privfit.data.declarations import CategoricalColumn, Column, NumericColumn
+from privfit.data.declared import declared_codes, declared_numbers
 from privfit.data.identifiers import NOBODY, unit_codes
 from privfit.data.levels import MISSING, UNKNOWN, level_codes
 from privfit.data.response import number_labels
@@ -111,16 +112,16 @@ def _check_column(name: str, values: ColumnValues, column: Column) -> Iterator[F
 
 
 def _check_numeric(name: str, values: ColumnValues, column: NumericColumn) -> Iterator[Finding]:
-    numbers = as_number(values)
+    numbers = declared_numbers(values, column)
     fate = "weight 0" if column.missing is None else f"taken as {column.missing:g}"
-    if holds_numbers(values):
-        missing, unparseable = int(np.isnan(numbers).sum()), 0
-    else:
-        text = as_text(values)
-        missing = text.null_count
-        unparseable = int(np.isnan(numbers).sum()) - missing
+    unparseable = _unparseable(values, column)
+    missing = int(np.isnan(numbers).sum()) - int(unparseable.sum())
     yield from _counted(name, "missing", missing, fate)
-    yield from _counted(name, "unparseable", unparseable, f"text that is no number; {fate}")
+    yield from _counted(name, "unparseable", int(unparseable.sum()), f"text that is no number; {fate}")
+    if column.decimal == "." and unparseable.any():
+        with_commas = declared_numbers(values, replace(column, decimal=","))[unparseable]
+        count = int((~np.isnan(with_commas)).sum())
+        yield from _counted(name, "decimal commas", count, 'numbers if the schema says decimal = ","')
     if column.exposure:
         none = numbers <= 0.0
         yield from _counted(name, "none", int(none.sum()), "0 or less, which is no exposure; weight 0")
@@ -134,6 +135,14 @@ def _check_numeric(name: str, values: ColumnValues, column: NumericColumn) -> It
         yield from _constant(name, np.clip(numbers, column.lower, column.upper))
     if not (column.target or column.weight or column.exposure):
         yield from _two_values(name, numbers)
+
+
+def _unparseable(values: ColumnValues, column: NumericColumn) -> NDArray[np.bool_]:
+    """Return which cells are text that spells no number."""
+    if holds_numbers(values):
+        return np.zeros(len(values), dtype=bool)
+    blank = as_text(values).is_null().to_numpy(zero_copy_only=False)
+    return np.isnan(declared_numbers(values, replace(column, missing_codes=()))) & ~blank
 
 
 def _check_number_labels(
@@ -151,13 +160,14 @@ def _check_number_labels(
 
 
 def _check_levels(name: str, values: ColumnValues, column: CategoricalColumn) -> Iterator[Finding]:
-    codes = level_codes(values, column.levels)
+    codes = declared_codes(values, column)
     missing, unknown = int((codes == MISSING).sum()), int((codes == UNKNOWN).sum())
     fate = "weight 0" if column.missing is None else f"taken as {column.missing!r}"
     yield from _counted(name, "missing", missing, fate)
     if unknown:
         refused = column.target and column.other is None
         fate = "refused" if refused else f"taken as {column.levels[column.other_code]!r}"
+        fate = f"{fate} unless levels or missing_codes declare it"
         kind = "unknown label" if refused else "unknown level"
         yield Finding(name, kind, unknown, f"{_spellings(values, codes)}; {fate}")
     yield from _constant(name, np.where(codes == MISSING, np.nan, codes.astype(np.float64)))

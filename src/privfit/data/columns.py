@@ -28,7 +28,7 @@ from numpy.typing import NDArray
 
 from privfit._checks import FloatArray
 from privfit._silent import silence
-from privfit.data.declarations import WHITESPACE, NumericColumn
+from privfit.data.declarations import WHITESPACE
 from privfit.data.objects import numbers_of_objects, text_of_bytes, text_of_objects
 from privfit.data.times import holds_times, text_of_times, times_of_numpy
 from privfit.errors import SchemaError
@@ -122,36 +122,6 @@ def unmasked(values: Any) -> Any:
     return cells
 
 
-def encode_numeric(values: ColumnValues, column: NumericColumn) -> FloatArray:
-    """Clamp to the bounds, transform, and fill missing cells.
-
-    Parameters
-    ----------
-    values : array of shape (n,)
-        Raw cells of any type that can hold numbers, text included.
-    column : NumericColumn
-        Its declaration.
-
-    Returns
-    -------
-    array of shape (n,)
-        In transformed units and within ``column.limits``; infinities are clamped. NaN where a cell is
-        missing or no number and no fill value is declared.
-
-    Raises
-    ------
-    SchemaError
-        If the type of the column cannot hold numbers, as dates.
-    """
-    low, high = column.limits
-    out = column.transformed(np.clip(as_number(values), column.lower, column.upper))
-    np.clip(out, low, high, out=out)
-    if column.missing is not None:
-        fill = float(np.clip(column.transformed(np.array([column.missing]))[0], low, high))
-        np.copyto(out, fill, where=np.isnan(out))
-    return out
-
-
 def each_value(values: ColumnValues, read: Callable[[Cells], NDArray[Any]]) -> NDArray[Any]:
     """Return ``read(values)``, where cells point to values of a dictionary by reading each of these once.
 
@@ -226,14 +196,14 @@ def as_number(values: ColumnValues) -> FloatArray:
     if isinstance(values, Parts):
         return np.concatenate([as_number(part) for part in values.parts])
     if not holds_numbers(values):
-        _refuse_all_but_numbers(values)
+        refuse_all_but_numbers(values)
         return numbers_of_cells(values, as_text(values))
     with np.errstate(over="ignore"):
         if isinstance(values, np.ndarray):
             return values.astype(np.float64, copy=False)
         plain = values.cast(_value_type(values.type))
         if pa.types.is_decimal(plain.type):  # rounded as those among Python objects, which Arrow's are not
-            return _spelled_numbers(as_text(plain))
+            return numbers_of_text(as_text(plain))
         return plain.cast(pa.float64(), safe=False).to_numpy(zero_copy_only=False)
 
 
@@ -266,7 +236,7 @@ def is_decimal(text: str) -> bool:
 
 def numbers_of_cells(values: Cells, text: pa.Array) -> FloatArray:
     """Return the numbers that cells spell, or are though their text spells none, as that of a fraction."""
-    numbers = _spelled_numbers(text)
+    numbers = numbers_of_text(text)
     others = np.isnan(numbers)
     if isinstance(values, np.ndarray) and values.dtype == object and others.any():
         numbers = numbers.copy()
@@ -274,7 +244,8 @@ def numbers_of_cells(values: Cells, text: pa.Array) -> FloatArray:
     return numbers
 
 
-def _spelled_numbers(text: pa.Array) -> FloatArray:
+def numbers_of_text(text: pa.Array) -> FloatArray:
+    """Return the numbers that stripped text spells, NaN for other text and null."""
     spelled = pc.match_substring_regex(text, pattern=_NUMBER)
     digits = pc.if_else(spelled, text, None)
     try:
@@ -293,7 +264,8 @@ def _value_type(kind: pa.DataType) -> pa.DataType:
     return kind.value_type if pa.types.is_dictionary(kind) else kind
 
 
-def _refuse_all_but_numbers(values: Cells) -> None:
+def refuse_all_but_numbers(values: Cells) -> None:
+    """Raise `SchemaError` for a column whose type holds neither numbers nor what may spell them."""
     kind = values.dtype if isinstance(values, np.ndarray) else _value_type(values.type)
     readable = kind.kind in "OUST" if isinstance(kind, np.dtype) else pa.types.is_null(kind) or is_text(kind)
     if not readable:

@@ -4,8 +4,9 @@ import numpy as np
 
 from privfit.data.columns import ColumnValues, as_number, naming
 from privfit.data.declarations import CategoricalColumn, Column
+from privfit.data.declared import declared_codes, declared_numbers
 from privfit.data.encode import AbstractEncoder
-from privfit.data.levels import MISSING, UNKNOWN, level_codes
+from privfit.data.levels import MISSING, UNKNOWN
 from privfit.data.tables import Table, names_of_array, open_table, with_rows
 from privfit.errors import SchemaError
 
@@ -49,7 +50,7 @@ def open_covariates(
 
 def _check(values: ColumnValues, column: Column | None) -> None:
     if isinstance(column, CategoricalColumn):
-        codes = level_codes(values, column.levels)
+        codes = declared_codes(values, column)
         if column.other is None and UNKNOWN in codes:
             raise SchemaError(
                 "holds a value that is no level of the schema; correct it, or declare the level that "
@@ -58,7 +59,7 @@ def _check(values: ColumnValues, column: Column | None) -> None:
         if column.missing is None and MISSING in codes:
             raise SchemaError(f"holds a missing cell, {NO_VALUE}, or declare missing= in the schema")
         return
-    numbers = as_number(values)
+    numbers = as_number(values) if column is None else declared_numbers(values, column)
     if column is None:
         if not np.isfinite(numbers).all():
             raise SchemaError(f"holds a cell that is no finite number, {NO_VALUE}")

@@ -12,6 +12,7 @@ from privfit._checks import FloatArray
 from privfit.errors import SchemaError
 
 Transform: TypeAlias = Literal["log1p", "log", "sqrt"]
+Decimal: TypeAlias = Literal[".", ","]
 Level: TypeAlias = str | int | float | bool
 
 WHITESPACE = " \t\r\n\f\v\u00a0"
@@ -43,6 +44,10 @@ class NumericColumn:
     missing : float, optional
         Fill value within the bounds, in the raw unit, for missing cells and for text that is no number.
         Without it, a row with such a cell gets weight 0.
+    missing_codes : sequence of float
+        Numbers that stand for missing cells, such as -9 and 99, within the bounds or not.
+    decimal : {".", ","}
+        What separates decimals in cells that are text, as all cells of CSV files are.
     target, unit, weight, exposure : bool
         True on the response, on the column that identifies the privacy unit, on that of the survey
         weights, whose upper bound is the largest weight that counts in full, and on that of the exposures
@@ -63,6 +68,8 @@ class NumericColumn:
     unit: bool = False
     weight: bool = False
     exposure: bool = False
+    missing_codes: tuple[float, ...] = ()
+    decimal: Decimal = "."
 
     def __post_init__(self) -> None:
         lower, upper = _finite(lower=self.lower), _finite(upper=self.upper)
@@ -76,6 +83,12 @@ class NumericColumn:
             if not lower <= missing <= upper:
                 raise SchemaError(f"missing must lie within the bounds [{lower:g}, {upper:g}]")
             object.__setattr__(self, "missing", missing)
+        codes = tuple(_finite(missing_codes=code) for code in _listed(self.missing_codes, unit=self.unit))
+        if self.missing in codes:
+            raise SchemaError("missing must be none of missing_codes, for which it stands in")
+        object.__setattr__(self, "missing_codes", codes)
+        if self.decimal not in get_args(Decimal):
+            raise SchemaError(f"decimal must be '.' or ',', got {self.decimal!r}")
         _check_flags(target=self.target, unit=self.unit, weight=self.weight, exposure=self.exposure)
         for counts, what in ((self.weight, "survey weights"), (self.exposure, "exposures")):
             if counts and (lower < 0.0 or self.transform is not None):
@@ -128,6 +141,8 @@ class CategoricalColumn:
         Level for missing cells. Without it, a row with such a cell gets weight 0.
     other : level, optional
         Level for unknown values; the reference level by default.
+    missing_codes : sequence of str, int and float
+        Values that stand for missing cells, such as ``"NA"``; none is a level.
     target, unit : bool
         True on the response, and on the column that identifies the privacy unit.
 
@@ -142,6 +157,7 @@ class CategoricalColumn:
     other: Level | None = None
     target: bool = False
     unit: bool = False
+    missing_codes: tuple[str | int | float, ...] = ()
 
     def __post_init__(self) -> None:
         if isinstance(self.levels, str) or not isinstance(self.levels, Sequence | np.ndarray):
@@ -159,6 +175,11 @@ class CategoricalColumn:
             value = getattr(self, option)
             if value is not None:
                 object.__setattr__(self, option, levels[self._position(option, value)])
+        codes = tuple(_level(code) for code in _listed(self.missing_codes, unit=self.unit))
+        for code in codes:
+            if isinstance(code, bool) or str(code) in map(str, levels) or code in levels:
+                raise SchemaError(f"missing_codes must be text or numbers and no levels, got {code!r}")
+        object.__setattr__(self, "missing_codes", codes)
         _check_flags(target=self.target, unit=self.unit)
 
     def _position(self, option: str, value: object) -> int:
@@ -189,6 +210,15 @@ def wide_enough(low: float, high: float) -> bool:
     """Return whether numbers within these bounds can be told apart in double precision."""
     tiny = float(np.finfo(float).tiny)
     return high / 2 - low / 2 >= max(_NARROWEST * max(abs(low), abs(high)), tiny)
+
+
+def _listed(codes: object, *, unit: bool) -> tuple[Any, ...]:
+    """Return codes for missing cells as a tuple."""
+    if isinstance(codes, str) or not isinstance(codes, Sequence | np.ndarray):
+        raise SchemaError("missing_codes must be a list, such as [-9, 99]")
+    if len(codes) and unit:
+        raise SchemaError("missing_codes is no option of a column with unit=true; leave such cells blank")
+    return tuple(codes)
 
 
 def _finite(**kwargs: object) -> float:

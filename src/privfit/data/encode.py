@@ -12,11 +12,11 @@ from numpy.typing import NDArray
 
 from privfit._checks import FloatArray, column_name
 from privfit.data.coded import CodedMatrix, Layout, Matrix, Storage
-from privfit.data.columns import ColumnValues, each_value, encode_numeric, naming
+from privfit.data.columns import ColumnValues, each_value, naming
 from privfit.data.declarations import CategoricalColumn, Column, NumericColumn
+from privfit.data.declared import encode_categorical, encode_numeric
 from privfit.data.design import INTERCEPT, Design, DesignColumn, Target
 from privfit.data.exposure import Exposure
-from privfit.data.levels import encode_categorical
 from privfit.data.response import (
     TargetKind,
     describe_target,

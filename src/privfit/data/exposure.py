@@ -6,8 +6,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from privfit._checks import FloatArray
-from privfit.data.columns import as_number, encode_numeric, naming
+from privfit.data.columns import naming
 from privfit.data.declarations import NumericColumn
+from privfit.data.declared import declared_numbers, encode_numeric
 from privfit.data.tables import Table
 
 
@@ -102,5 +103,5 @@ class Exposure:
         with naming(self.name):
             cells = table.values(self.name)
             found = encode_numeric(cells, self.column)
-            none = as_number(cells) <= 0.0
+            none = declared_numbers(cells, self.column) <= 0.0
         return np.log(np.where((found > 0.0) & ~none, found, np.nan))

@@ -34,7 +34,7 @@ from privfit.data.columns import (
     numbers_of_cells,
     spelled_number,
 )
-from privfit.data.declarations import CategoricalColumn, Level
+from privfit.data.declarations import Level
 from privfit.data.level_loops import few_codes
 from privfit.data.objects import numbers_of_objects
 from privfit.data.reduction import each_stretch
@@ -49,27 +49,6 @@ _FEW = 8
 
 _LONG = 2.0**53
 """From here on a number in floating point may stand for several whole numbers."""
-
-
-def encode_categorical(values: ColumnValues, column: CategoricalColumn) -> CodeArray:
-    """Return the position of each cell's level in ``column.levels``, shape (n,).
-
-    Unknown values get the code of ``column.other``, missing cells that of ``column.missing``, or -1 where
-    none is declared. Nothing is counted, warned about or logged.
-
-    Raises
-    ------
-    SchemaError
-        If the type of the column cannot hold levels, as lists.
-    """
-    return each_value(values, partial(_encoded, column=column))
-
-
-def _encoded(values: Cells, column: CategoricalColumn) -> CodeArray:
-    codes = level_codes(values, column.levels)
-    codes[codes == UNKNOWN] = column.other_code
-    codes[codes == MISSING] = column.missing_code
-    return codes
 
 
 def level_codes(values: ColumnValues, levels: Sequence[Level]) -> CodeArray:

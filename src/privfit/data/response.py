@@ -6,8 +6,9 @@ from typing import Final, Literal, TypeAlias
 import numpy as np
 
 from privfit._checks import FloatArray
-from privfit.data.columns import ColumnValues, as_number
+from privfit.data.columns import ColumnValues
 from privfit.data.declarations import CategoricalColumn, Column, Level, NumericColumn
+from privfit.data.declared import declared_codes, declared_numbers
 from privfit.data.design import Target
 from privfit.data.levels import MISSING, UNKNOWN, CodeArray, level_codes
 from privfit.data.reduction import each_stretch
@@ -81,11 +82,11 @@ def _standard(values: ColumnValues) -> tuple[tuple[int, int], CodeArray]:
 def encode_labels(values: ColumnValues, column: Column) -> FloatArray:
     """Return 0/1, or codes 0 to K - 1; NaN for a missing cell without a declared label."""
     if isinstance(column, NumericColumn):
-        numbers = as_number(values)
+        numbers = declared_numbers(values, column)
         if column.missing is not None:
             numbers = np.where(np.isnan(numbers), column.missing, numbers)
         return labels_to_numbers(level_codes(numbers, number_labels(column)))
-    codes = level_codes(values, column.levels)
+    codes = declared_codes(values, column)
     if column.other is not None:
         codes[codes == UNKNOWN] = column.other_code
     codes[codes == MISSING] = column.missing_code

@@ -370,11 +370,15 @@ def _as_table(column: Column) -> dict[str, Any]:
     table: dict[str, Any] = {"type": kind}
     for field in fields(column):
         value = getattr(column, field.name)
-        if isinstance(value, tuple):
-            table[field.name] = list(value)
-        elif field.default is MISSING or value is not field.default:
-            table[field.name] = short(value) if isinstance(column, NumericColumn) else value
+        if field.default is not MISSING and value == field.default:
+            continue
+        shown = short if isinstance(column, NumericColumn) else _same
+        table[field.name] = [shown(one) for one in value] if isinstance(value, tuple) else shown(value)
     return table
+
+
+def _same(value: Any) -> Any:
+    return value
 
 
 def short(value: Any) -> Any:

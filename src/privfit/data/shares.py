@@ -8,8 +8,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privfit._checks import FloatArray, IntArray, whole
-from privfit.data.columns import encode_numeric, naming
+from privfit.data.columns import naming
 from privfit.data.declarations import NumericColumn
+from privfit.data.declared import encode_numeric
 from privfit.data.identifiers import NOBODY, Keys, Salt, told_apart, unit_codes, unit_keys
 from privfit.data.schema import Schema
 from privfit.data.tables import Table

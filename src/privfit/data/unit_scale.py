@@ -14,13 +14,13 @@ from privfit.data.coded import CodedMatrix, Layout, Storage
 from privfit.data.columns import (
     ColumnValues,
     as_number,
-    encode_numeric,
     holds_numbers,
     naming,
     quietly,
     unmasked,
 )
 from privfit.data.declarations import CategoricalColumn, Column, Level, NumericColumn
+from privfit.data.declared import encode_numeric
 from privfit.data.design import INTERCEPT, Design, DesignColumn, Target
 from privfit.data.encode import ROUNDING, AbstractEncoder
 from privfit.data.levels import level_codes

@@ -6,8 +6,9 @@ from dataclasses import replace
 import numpy as np
 
 from privfit._checks import in_range, positive
-from privfit.data.columns import as_number, naming
+from privfit.data.columns import naming
 from privfit.data.declarations import NumericColumn
+from privfit.data.declared import declared_numbers
 from privfit.data.draft import Draft
 from privfit.data.response import TargetKind
 from privfit.data.tables import Table, open_table, with_rows
@@ -104,7 +105,7 @@ def _mean_count(name: str, assumptions: Assumptions) -> float:
 def _extremes(table: Table, name: str, column: NumericColumn) -> tuple[float, float]:
     """Return the least and the largest number of a column of a public table."""
     with naming(name):
-        cells = as_number(table.values(name))
+        cells = declared_numbers(table.values(name), column)
     numbers = np.clip(cells[~np.isnan(cells)], column.lower, column.upper)
     if numbers.size == 0:
         raise SchemaError(f"column {name!r} of the reference table holds no number")

@@ -10,10 +10,11 @@ from numpy.typing import NDArray
 
 from privfit._checks import FloatArray
 from privfit.data.coded import CodedMatrix, Layout, Storage
-from privfit.data.columns import encode_numeric, naming
+from privfit.data.columns import naming
 from privfit.data.declarations import Column, NumericColumn
+from privfit.data.declared import encode_categorical, encode_numeric
 from privfit.data.encode import ROUNDING, AbstractEncoder, SchemaEncoder, design_within
-from privfit.data.levels import MISSING, encode_categorical
+from privfit.data.levels import MISSING
 from privfit.data.response import TargetKind
 from privfit.data.rows import coded_rows, written_out
 from privfit.data.schema import Schema
