@@ -11,9 +11,12 @@ _NO_REFERENCE = "no finite, positive definite covariance with degrees of freedom
 _SHOWN = 8
 """Terms that a note lists."""
 
-_OF_TWO_VALUES = (
-    "A column of 0 and 1 hides nothing else if its type is bool, or a schema declares its levels."
+_SMALLER = (
+    "Closer bounds, where they are known, would help; for amounts of which few are large, their logarithm "
+    "(transform in a schema). A column of 0 and 1 hides nothing else if its type is bool, or a schema declares "
+    "its levels."
 )
+"""What lets noise hide less of a term."""
 
 
 def reason(about: str, *, noisy: bool, lost: str = "standard error") -> str:
@@ -60,12 +63,11 @@ def hidden_by(terms: Sequence[str], n_classes: int) -> tuple[str, ...]:
     if n_classes > 2:
         return (
             f"The noise hides {shown} as a whole for one class or more, and so what goes with it: other "
-            "coefficients of the class are given up, too. More rows of it would help, or closer bounds, "
-            f"where they are known. {_OF_TWO_VALUES}",
+            f"coefficients of the class are given up, too. More rows of it would help. {_SMALLER}",
         )
     return (
         f"The noise hides {shown} as a whole, and so what goes with it: other coefficients are given up, too."
-        f" Closer bounds, where they are known, would help. {_OF_TWO_VALUES}",
+        f" {_SMALLER}",
     )
 
 
