@@ -53,8 +53,11 @@ def test_findings_count_by_kind():
         ("y", "unknown label"): 1,
         ("extra", "not in schema"): 5,
     }
-    assert found["sex", "unknown level"].detail == "'male', 'x\\ny'; taken as 'Female' unless levels or missing_codes declare it"
-    assert found["y", "unknown label"].detail == "'maybe'; refused"
+    assert (
+        found["sex", "unknown level"].detail
+        == "'male', 'x\\ny'; taken as 'Female' unless levels or missing_codes declare it"
+    )
+    assert found["y", "unknown label"].detail == "'maybe'; refused unless levels or missing_codes declare it"
     assert found["hours", "missing"].detail == "taken as 40"
 
 

@@ -223,6 +223,16 @@ def test_the_curator_is_told_how_many_and_of_decimal_commas():
     assert found["x", "unparseable"] == found["x", "decimal commas"] == coded["x"].str.contains(",").sum()
 
 
+def test_the_curator_is_told_of_one_number_beyond_the_bounds():
+    schema = pf.Schema({"x": NumericColumn(0, 10)})
+    (finding,) = check_table(open_table({"x": [1.0, 5.0, 999.0, 999.0]}), schema)
+    assert (finding.kind, finding.count) == ("above", 2)
+    assert finding.detail.endswith("all are 999: if that stands for missing cells, missing_codes = [999]")
+    for others in ([998.0, 999.0], [np.inf, np.inf], [999.0]):
+        (finding,) = check_table(open_table({"x": [1.0, 5.0, *others]}), schema)
+        assert finding.detail == "above 10, clamped"
+
+
 def test_a_cache_is_made_anew_for_other_codes(tmp_path):
     coded, _ = tables()
     plain = {name: {**one, "missing_codes": []} for name, one in SCHEMA.to_dict().items()}

@@ -126,15 +126,23 @@ def _check_numeric(name: str, values: ColumnValues, column: NumericColumn) -> It
         none = numbers <= 0.0
         yield from _counted(name, "none", int(none.sum()), "0 or less, which is no exposure; weight 0")
         numbers = np.where(none, np.nan, numbers)
-    below, above = int((numbers < column.lower).sum()), int((numbers > column.upper).sum())
-    yield from _counted(name, "below", below, f"below {column.lower:g}, clamped")
-    yield from _counted(name, "above", above, f"above {column.upper:g}, clamped")
+    yield from _beyond(name, "below", column.lower, numbers[numbers < column.lower])
+    yield from _beyond(name, "above", column.upper, numbers[numbers > column.upper])
     if column.target:
         yield from _check_number_labels(name, values, numbers, column)
     if not column.exposure:
         yield from _constant(name, np.clip(numbers, column.lower, column.upper))
     if not (column.target or column.weight or column.exposure):
         yield from _two_values(name, numbers)
+
+
+def _beyond(name: str, side: str, bound: float, numbers: FloatArray) -> Iterator[Finding]:
+    """Find numbers beyond a bound; if they are all one, that may stand for missing cells."""
+    detail = f"{side} {bound:g}, clamped"
+    if numbers.size > 1 and numbers.min() == numbers.max() and np.isfinite(numbers[0]):
+        code = f"{numbers[0]:.15g}"
+        detail = f"{detail}; all are {code}: if that stands for missing cells, missing_codes = [{code}]"
+    yield from _counted(name, side, numbers.size, detail)
 
 
 def _unparseable(values: ColumnValues, column: NumericColumn) -> NDArray[np.bool_]:
