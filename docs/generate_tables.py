@@ -962,6 +962,19 @@ def looks() -> str:
     return "\n\n".join([sizes, table(["", "processor time", "clock"], body), _ratios(report)])
 
 
+def exponential_draws() -> str:
+    """Return how often an exact draw asks for its objective, by columns and rows."""
+    report = json.loads((ROOT / "benchmarks/speed/results/exponential.json").read_text())
+    by_place = {(one["columns"], one["rows"]): one for one in report["cells"]}
+    columns, sizes = ([*dict.fromkeys(one[name] for one in report["cells"])] for name in ("columns", "rows"))
+    body = []
+    for p in columns:
+        here = [by_place[p, n] for n in sizes]
+        of_draws = (f"{one['evaluations']:,} in {one['passes']:,} passes" for one in here)
+        body.append([str(p), " / ".join(dict.fromkeys(str(one["of_mode"]) for one in here)), *of_draws])
+    return table(["columns", "to find the mode", *(f"in all, n = {n:,}" for n in sizes)], body)
+
+
 def other_libraries() -> str:
     """Return the times of fits of dense rows by this and other libraries."""
     report = json.loads((ROOT / "benchmarks/speed/results/elsewhere.json").read_text())
@@ -1553,6 +1566,7 @@ PAGES: dict[str, dict[str, Callable[[], str]]] = {
         "oracle_ratio": oracle_ratio,
     },
     "privacy-unit.md": {"private_unit": private_unit},
+    "solvers/exponential.md": {"draws": exponential_draws},
     "solvers/online-to-batch.md": {"worse": one_pass_worse},
     "solvers/inference-from-a-point.md": {"point_solvers": point_solvers},
 }
