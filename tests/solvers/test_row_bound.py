@@ -235,6 +235,35 @@ def best_slope():
     return root(moments, [0.5, 1.0], tol=1e-12).x[1]
 
 
+def logit_of_weighted_rows(p, squared):
+    """Return the best logit (2,) for these chances if normal rows have Mallows weights, and its sandwich.
+
+    The sandwich, (2, 2), is that of one row, along the predictor.
+    """
+    z = np.linspace(-9.0, 9.0, 1001)
+    others = chi2.ppf((np.arange(500) + 0.5) / 500, p - 2) if p > 2 else np.zeros(1)
+    weight = np.minimum(1.0, squared / (1.0 + z[:, None] ** 2 + others)).mean(axis=1)
+    chance = np.exp(-0.5 * z**2) / np.exp(-0.5 * z**2).sum()
+    share, rows = 0.1 + 0.8 * expit(0.5 + 1.2 * z), np.stack([np.ones_like(z), z])
+    theta = root(lambda theta: rows @ (weight * chance * (expit(theta @ rows) - share)), [0.5, 1.0]).x
+    p_hat = expit(theta @ rows)
+    bread = (rows * (weight * chance * p_hat * (1.0 - p_hat))) @ rows.T
+    slopes = share * (1.0 - p_hat) ** 2 + (1.0 - share) * p_hat**2
+    meat = (rows * (weight**2 * chance * slopes)) @ rows.T
+    return theta, np.linalg.inv(bread) @ meat @ np.linalg.inv(bread)
+
+
+@pytest.mark.parametrize(("p", "away"), [(2, 0.07), (5, 0.13), (20, 0.0)])
+def test_the_distance_of_a_weighted_logit_that_is_wrong(p, away):
+    """In standard errors of the unweighted one of 10^6 rows, at the longest bound; of 10^5 at the usual."""
+    whole, sandwich = logit_of_weighted_rows(p, math.inf)
+    usual, longest = (logit_of_weighted_rows(p, factor * max(p / 2, 2.0))[0] for factor in (1.0, 6.0))
+    error = math.sqrt(sandwich[1, 1])
+    assert abs(longest - whole)[1] / error * 1e3 == pytest.approx(away, abs=0.01)
+    if p == 2:
+        assert abs(usual - whole)[1] / error * math.sqrt(1e5) == pytest.approx(2.9, abs=0.05)
+
+
 @pytest.mark.statistical
 @pytest.mark.parametrize("solver", ["newton", "gradient-descent"])
 def test_intervals_of_a_wrong_logit_hold_the_unweighted_slope(solver):
