@@ -1,6 +1,7 @@
 """Looks at residuals that are made by hand, and problems that they are of."""
 
 import math
+from types import SimpleNamespace
 
 import numpy as np
 
@@ -33,6 +34,8 @@ def single(shares):
 
 class Made:
     """An oracle whose looks at residuals are made by hand; it keeps where they were."""
+
+    plan = SimpleNamespace(inference_releases=())
 
     def __init__(self, *looks):
         self.looks, self.asked, self.loss = list(looks), [], None

@@ -3,6 +3,7 @@
 import math
 from dataclasses import replace
 from functools import cache
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -10,6 +11,7 @@ from scipy.optimize import brentq
 from scipy.stats import expon, norm
 
 from privfit.losses import Huber, Logistic, SmoothedQuantile, Squared
+from privfit.problem.plan import PlannedRelease
 from privfit.problem.share_kernels import SIDE_CLASSES
 from privfit.solvers.geometry import Marginals
 from privfit.solvers.residual_bounds import bounded_at, has_bound, held_to_spread, led_by_spread, widest
@@ -50,7 +52,7 @@ def wanted_bound(seen, n, mu, for_meat, p=1, *, blurred=False):
     each = 2.0 * math.sqrt(1.2 * p / n) / mu
     unlike = tails(tuple(seen.sizes.tolist()), math.sqrt(2.0) * seen.noise, seen.total)
     one_sided = 1.0 if blurred else min(max(abs(seen.skewness) / 0.4, 0.15), 1.0)
-    even = (1.0 - one_sided) / 0.85
+    even = 1.0 if blurred else (1.0 - one_sided) / 0.85
 
     def error(bound):
         return math.hypot(seen.spread, each * bound) / (one_sided * math.sqrt(n))
@@ -257,10 +259,12 @@ def test_where_few_rows_make_up_most_of_the_variance_or_many_are_one_number_none
     assert response.found is not None
 
 
-def held(*looks, loss=LEAST_SQUARES, n=20_000, mu=0.3, **changes):
-    """Return loss, oracle and where the median is after looks about it."""
+def held(*looks, loss=LEAST_SQUARES, n=20_000, mu=0.3, meats=(), **changes):
+    """Return loss, oracle and where the median is after looks about it, with meats of such noise planned."""
     problem, oracle = problem_of(loss, n, **changes), Made(*looks)
-    found, center = held_to_spread(problem, oracle, FRAME, mu)
+    planned = tuple(PlannedRelease("meat", 1, 1.0, 1.0, sd) for sd in meats)
+    oracle.plan = SimpleNamespace(inference_releases=planned)
+    found, center = held_to_spread(problem, oracle, FRAME, mu, unit=0.5)
     assert oracle.loss is None or oracle.loss is found.loss
     return found.loss, oracle, center
 
@@ -281,6 +285,21 @@ def test_a_response_is_held_to_its_spread_about_a_median_that_is_looked_for_twic
         assert held(first, second, even, mu=mu)[0].bound == pytest.approx(wanted_of_even, rel=1e-6)
     assert held(first, second, last, loss=Squared(0.9 * wanted, adapts=True))[0].bound == 0.9 * wanted
     assert held(first, second, last, constant=False)[1].asked == [[0.0]] * 3
+
+
+@pytest.mark.parametrize("name", ["normal", "skew"])
+def test_a_large_pure_budget_raises_no_bound_that_the_meat_has_too_much_noise_for(name):
+    """With the bound 2 the planned meat has noise of 0.2 times what residuals of deviation r make of it."""
+    fine, last = look(LOOKS["normal"], 1e-3), look(LOOKS[name], 1e-4)
+    seen, n, mu = Residuals.of(last), 20_000, 0.7
+    without = held(fine, fine, last, mu=mu)[0].bound
+    assert without == pytest.approx(UNIT * wanted_bound(seen, n, mu, math.inf, blurred=True), rel=1e-6)
+    for deviations in (3.0, 1e-3):
+        sd = 0.2 * (0.5 * 2.0 / deviations) ** 2
+        wanted = UNIT * wanted_bound(seen, n, mu, deviations, blurred=True)
+        assert held(fine, fine, last, mu=mu, meats=(sd,))[0].bound == pytest.approx(wanted, rel=1e-6)
+        assert wanted < without
+    assert held(fine, fine, last, mu=mu, meats=(0.0,))[0].bound == without
 
 
 def test_a_bound_stays_where_looks_hide_the_response_and_cuts_none_where_most_is_one_number_or_far_out():

@@ -234,7 +234,7 @@ def planning(*looks):
     """Return an oracle with such looks, of a plan that costs 0.1."""
     oracle = Made(*looks)
     releases = [PlannedRelease("residuals", 42, 1.0, math.inf, 1.0, epsilon=part) for part in EPSILONS]
-    oracle.plan = SimpleNamespace(solver_releases=tuple(releases))
+    oracle.plan = SimpleNamespace(solver_releases=tuple(releases), inference_releases=())
     return oracle
 
 

@@ -90,5 +90,5 @@ def suited_to_looks(problem: Problem, oracle: Oracle, frame: Frame, *, unit: flo
     if has_widths(problem):
         return suited_to_response(problem, oracle, frame, signal, unit=unit)
     if oracle.remaining("residuals") > 1:
-        return held_to_spread(problem, oracle, frame, signal)
+        return held_to_spread(problem, oracle, frame, signal, unit=unit)
     return held_to_range(problem, oracle, frame), 0.0

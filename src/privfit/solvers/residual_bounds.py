@@ -71,6 +71,10 @@ _FOR_MEAT = 0.0015
 """Squared bound of that kind over the variance of the residuals, times ``p / (n mu)``, where these are about
 even on both sides: the noise in the meat is then a small part of its eigenvalues."""
 
+_MEAT_NOISE = 0.2
+"""Noise in a diagonal entry of a planned meat, relative to its eigenvalues, up to which a bound that is not
+needed is raised under pure budgets: with more, intervals become longer as the budget grows."""
+
 WHOLE = 2.0
 """Largest residual that a declared range allows, in half ranges."""
 
@@ -175,7 +179,9 @@ def _at_an_end(seen: Residuals) -> bool:
     return seen.heap > _HEAP and seen.beside < _AMID and seen.about_zero < _AMID
 
 
-def held_to_spread(problem: Problem, oracle: Oracle, frame: Frame, mu: float) -> tuple[Problem, float]:
+def held_to_spread(
+    problem: Problem, oracle: Oracle, frame: Frame, mu: float, *, unit: float
+) -> tuple[Problem, float]:
     """Look at the response about its median; return the problem with a bound on residuals to suit, and that.
 
     For methods without steps, which release a minimiser once. The oracle goes on with it. Residuals about a
@@ -190,6 +196,8 @@ def held_to_spread(problem: Problem, oracle: Oracle, frame: Frame, mu: float) ->
     frame : Frame
     mu : float
         Signal of the solver's budget.
+    unit : float
+        Standard deviation of the coordinates in which a meat is asked for.
     """
     loss = problem.loss
     looks = oracle.remaining("residuals") - 1
@@ -198,7 +206,7 @@ def held_to_spread(problem: Problem, oracle: Oracle, frame: Frame, mu: float) ->
         return problem, center
     if _at_an_end(seen) or seen.beyond or seen.certain_square > _FAR_OUT * seen.spread**2:
         return with_loss(problem, oracle, _whole(loss)), center
-    bound = _bound(seen, problem, mu, math.inf, blurred=True)
+    bound = _bound(seen, problem, mu, _for_planned_meat(loss, oracle, unit), blurred=True)
     return with_loss(problem, oracle, loss.lowered(unit_of(problem) * bound)), center
 
 
@@ -275,6 +283,15 @@ def _for_meat(problem: Problem, mu: float) -> float:
     return math.sqrt(_FOR_MEAT * problem.n_rows * mu / problem.n_coef)
 
 
+def _for_planned_meat(loss: Squared, oracle: Oracle, unit: float) -> float:
+    """Return the same from the noise of the planned meat, which goes by the square of the bound.
+
+    See `_MEAT_NOISE`; ``inf`` where no meat is planned, or without noise.
+    """
+    sd = max((one.sd for one in oracle.plan.inference_releases if one.kind == "meat"), default=0.0)
+    return _whole(loss).bound * unit * math.sqrt(_MEAT_NOISE / sd) if sd > 0.0 else math.inf
+
+
 def _longer(problem: Problem, frame: Frame) -> float:
     """Return how many times those of normal columns the longest rows are, as noise is; 1 at least."""
     return math.sqrt(max(frame.size / longest_usual(problem.n_coef, problem.n_rows), 1.0))
@@ -295,7 +312,7 @@ def _bound(seen: Residuals, problem: Problem, mu: float, for_meat: float, *, blu
 
     ``for_meat``, in standard deviations by the quartiles, is the most that a bound may be so that a large
     budget cuts nothing, where residuals are even on both sides. Where predictors have blurred them they are
-    taken to be on one side.
+    taken to be on one side in all but that.
     """
     size, hidden = seen.largest or (0.0, 1.0)
     if hidden == 0.0:
@@ -323,6 +340,6 @@ def _bound(seen: Residuals, problem: Problem, mu: float, for_meat: float, *, blu
     if seen.tail is not None:
         allowed = _UNLIKE_BIAS / max(one_sided, seen.one_sided(seen.tail.begin))
         tail = min(seen.tail.bound(lambda bound: allowed * error(bound)), most)
-    even = (1.0 - one_sided) / (1.0 - _LEAST_SKEWED)
+    even = 1.0 if blurred else (1.0 - one_sided) / (1.0 - _LEAST_SKEWED)
     free = (_NOISE / each) ** (1.0 - even) * min(_NOISE / each, for_meat) ** even
     return max(size, tail, free * spread)
