@@ -153,6 +153,24 @@ def test_labels_of_scores_match_declared_ones_as_in_a_fit(make):
         model.score(rows, ill.astype(float).replace({0.0: np.nan}))
 
 
+@pytest.mark.parametrize(
+    "model",
+    [
+        pf.LinearRegression(solver="non-private"),
+        pf.PoissonRegressor(count_bound=5, solver="non-private"),
+        pf.MEstimator(loss=pf.losses.Huber(1.0), solver="non-private"),
+    ],
+    ids=["ols", "poisson", "m-estimator"],
+)
+def test_a_missing_response_has_no_score_and_is_named(model):
+    rows = np.linspace(-1.0, 1.0, 40)[:, np.newaxis]
+    response = np.tile([0.0, 1.0], 20)
+    model.fit(rows, response)
+    response[3] = np.nan
+    with pytest.raises(pf.errors.SchemaError, match="y holds a missing response; drop such rows"):
+        model.score(rows, response)
+
+
 @pytest.mark.parametrize("make", MODELS["ill"])
 def test_labels_of_a_score_need_not_be_whole_numbers(make):
     rows = frame()

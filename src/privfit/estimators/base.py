@@ -364,15 +364,16 @@ class AbstractPrivateRegressor(BaseEstimator, ABC):
         return self._read(Table([(name, single_column("y", y))]))
 
     def _read(self, table: Table) -> FloatArray:
-        """Return the responses of a table, shape (n,)."""
+        """Return the responses of a table, shape (n,); refuse missing ones, with which nothing compares."""
         target = self._encoder.design.target
-        return target.center + target.half_width * self._encoder.encode_target(table)
+        encoded = self._encoder.encode_target(table)
+        if np.isnan(encoded).any():
+            raise SchemaError(f"y holds a missing {'label' if target.labels else 'response'}; drop such rows")
+        return target.center + target.half_width * encoded
 
     def _labels(self, X: Any, y: Any) -> NDArray[Any]:
         """Return the declared label that each cell matches in a fit, shape (n,)."""
         codes = self._responses(X, y)
-        if np.isnan(codes).any():
-            raise SchemaError("y holds a missing label; drop such rows")
         return np.array(self._encoder.design.target.labels)[codes.astype(np.int64)]
 
     def _encoded(self, X: Any) -> FloatArray:
