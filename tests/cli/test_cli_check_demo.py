@@ -23,6 +23,14 @@ def test_check_of_a_clean_table(invoke, people, schema):
     assert result.stdout.splitlines()[1:] == [f"{MARK} every cell fits the schema"]
 
 
+@pytest.mark.parametrize("sep", [";", "\t"])
+def test_check_of_a_table_with_another_separator_says_so(invoke, people, schema, sep):
+    people.write_text(people.read_text().replace(",", sep))
+    lines = invoke("check", people, "--schema", schema).stdout.splitlines()
+    assert "check --sep" in lines[1]
+    assert "--sep" not in invoke("check", people, "--schema", schema, "--sep", sep).stdout
+
+
 def test_check_reports_missing_files_in_one_line(invoke, people, schema, tmp_path, refused):
     refused(invoke("check", tmp_path / "none.csv", "--schema", schema), 1, "SchemaError: ")
     refused(invoke("check", people, "--schema", tmp_path / "none.toml"), 1, "SchemaError: ")

@@ -202,7 +202,7 @@ def in_parquet(rows):
 BAD_FILES = [
     ("ragged.csv", f"a,b\n1,2\n{CANARY}\n", {}, "2 columns separated by ','"),
     ("long.csv", f"a,b\n1,2\n1,2,{CANARY}\n", {}, "2 columns"),
-    ("sep.csv", f"a;b\n1;{CANARY},3\n", {}, "1 columns separated by ','"),
+    ("sep.csv", f"a;b\n1;{CANARY},3\n", {}, "1 columns separated by ',' in every row; check its sep"),
     ("empty.csv", "", {}, "is empty"),
     ("blank.csv", "\n\n", {}, "is empty"),
     ("same.csv", "a, a\n1,2\n", {}, "same name"),

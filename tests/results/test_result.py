@@ -336,6 +336,7 @@ def test_pickle_keeps_everything_and_does_not_grow_with_rows(result):
         ("llf", "likelihood"),
         ("df_resid", "dof"),
         ("summary2", "summary"),
+        ("fit", "fitted already"),
         ("save", "to_json"),
         ("compare_lr_test", "compare_without"),
         ("compare_f_test", "compare_without"),

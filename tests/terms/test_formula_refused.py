@@ -287,6 +287,7 @@ def check_message(message):
         ("y ~ offset(age)", ["'offset'", "is not supported", "logarithm of an exposure", "exposure="]),
         ("y ~ C(job, Sum)", ["'Sum' is not supported", "contr.treatment('base')"]),
         ("y ~ factor(job)", ["'factor'", "C(x)"]),
+        ("y ~ relevel(job, 'w')", ["'relevel'", "C(x, Treatment('b'))"]),
         ("y ~ cut(age, 3)", ["'cut'", "I(x > 1)"]),
         ("y ~ ns(age, 3)", ["'ns'", "np.maximum"]),
         ("y ~ Q('age')", ["'Q'", "backticks"]),

@@ -16,4 +16,6 @@ def run_check(schema: Path, file: TextFile) -> None:
     declared = Schema.from_toml(schema)
     table = with_rows(read_table(file))
     typer.echo(f"{MARK} {table.n_rows} row(s), {len(table.names)} column(s) in the data")
+    if not set(declared) & set(table.names):
+        typer.echo(f"{MARK} no column of the schema is in the data; for a text file check --sep")
     typer.echo(render_findings(check_table(table, declared)))

@@ -144,7 +144,7 @@ def _read_csv(file: Path, shown: str, needed: Sequence[str] | None, text: TextFo
     names, start = csv_names(file, shown, text)
     return guarded(
         shown,
-        f"CSV with {len(names)} columns separated by {text.sep!r} in every row",
+        f"CSV with {len(names)} columns separated by {text.sep!r} in every row; check its sep",
         lambda: pacsv.read_csv(
             csv_text(file, shown, start=start, sep=text.sep),
             read_options=pacsv.ReadOptions(

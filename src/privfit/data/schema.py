@@ -271,6 +271,14 @@ def weighs_or_exposes(column: Column) -> bool:
     return isinstance(column, NumericColumn) and (column.weight or column.exposure)
 
 
+_OTHER_WORDS: dict[tuple[str, object], str] = {
+    ("numeric", "min"): "lower",
+    ("numeric", "max"): "upper",
+    ("categorical", "categories"): "levels",
+}
+"""Options as others call them, where spelling leads to the wrong one or to none."""
+
+
 def suggestion(name: str, known: Iterable[str]) -> str:
     """Return ``"; did you mean 'x'?"`` if a known name is near, else the known names. Names are public."""
     names = list(known)
@@ -348,7 +356,7 @@ def _from_table(entry: object) -> Column:
     for key in options:
         if key not in {field.name for field in known}:
             owners = [of for of, other in _TYPES.items() if key in {field.name for field in fields(other)}]
-            near = suggestion(str(key), [field.name for field in known])
+            near = suggestion(_OTHER_WORDS.get((kind, key), str(key)), [field.name for field in known])
             near = f"; it is one of a {owners[0]} column" if owners else near
             raise SchemaError(f"{key!r} is no option of a {kind} column{near}")
     for field in known:

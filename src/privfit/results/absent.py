@@ -20,6 +20,7 @@ _INSTEAD = {
     "margeff_se": "it is called bse",
     "sd": "it is called bse",
     "f_test": "use wald_test, whose reference is F where degrees of freedom are finite",
+    "fit": "it is fitted already: formula functions return the result",
     "summary2": "use summary()",
     "save": "use to_json(path), and FitResult.from_json(path) to read it",
     "df_resid": "every coefficient has degrees of freedom of its own: dof",

@@ -94,6 +94,7 @@ _REFUSED_CALLS = {
         ("bs cr cs cc te ns s", _HINGES),
         ("offset", _OFFSETS),
         ("factor as_factor", f"{_ABSENT}; write C(x)"),
+        ("relevel", f"{_ABSENT}; write C(x, Treatment('b'))"),
         ("Q", f"{_ABSENT}; write the name in backticks"),
         ("cut digitize floor ceil round mod", f"{_ABSENT}; {_EDGES}"),
         ("where ifelse", f"{_ABSENT}; multiply by a comparison: I((x > 1) * x)"),
