@@ -16,6 +16,7 @@ from privfit.errors import Incompatible, InvalidArgument
 from privfit.estimators.assumptions import Assumptions
 from privfit.estimators.forecast import FEWEST_REHEARSALS, MOST_REHEARSALS, Forecast, t_test_power
 from privfit.estimators.options import FitOptions
+from privfit.estimators.rehearsal import Rehearsal
 from privfit.estimators.sample_size import Wanted
 from privfit.estimators.split import shortest
 from privfit.estimators.stand_in import StandIn, stand_in_rows
@@ -974,3 +975,18 @@ def test_plans_for_units_count_units():
     assert "No. units:      2000" in str(pf.plan("high ~ age", n=2000, **common))
     found = pf.sample_size("high ~ age", width=0.1, **common)
     assert str(found).startswith(f"Needed: {found.n_rows:,} units")
+
+
+def test_a_search_that_chance_sends_to_the_end_comes_back_in_few_forecasts(monkeypatch):
+    asked = []
+
+    def forecast(_, options, *, n_rows, rehearsals=None):
+        asked.append(rehearsals)
+        se = np.full((1, 2), math.inf if rehearsals else 1.0 / options.budget.epsilon)
+        return Forecast(("Intercept", "age"), se, np.ones_like(se), np.full_like(se, math.inf))
+
+    monkeypatch.setattr(Rehearsal, "forecast", forecast)
+    wanted = {"width": {"age": 2.0 * stats.norm.ppf(0.975) / 5.0}}
+    found = pf.sample_size("high ~ age", n=1_000, **wanted, **COMMON)
+    assert found.budget.epsilon == pytest.approx(5.0, rel=0.011)
+    assert asked.count(None) <= 12

@@ -285,7 +285,7 @@ def _sought(
         low,
         high,
         start=high if rough is None else rough,
-        stride=_NEAR,
+        stride=_FAR if rough is None else _NEAR,  # chance may hide a place that is far from the end
         tolerance=_TOLERANCE,
     )
 
