@@ -119,6 +119,7 @@ BAD = [
     ({"a": {"type": "categorical", "categories": ["b", "c"]}}, "did you mean 'levels'"),
     ({"a": CAT | {"lower": 0}}, "'lower' is no option of a categorical column; it is one of a numeric"),
     ({"a": {"type": "numeric", "lower": 0}}, "upper is missing"),
+    ({"a": {"type": "numeric", "lower": 0, "weight": True}}, "upper is missing; a numeric column needs it$"),
     ({"a": {"type": "categorical"}}, "levels is missing"),
     ({"a": NUM | {"lower": 1}}, "lower must be below upper"),
     ({"a": NUM | {"lower": 2}}, "lower must be below upper"),

@@ -363,7 +363,7 @@ def _from_table(entry: object) -> Column:
         if field.default is MISSING and field.name not in options:
             learned = (
                 ', or has it learned by a fit with scale="private", or by learn_bounds'
-                if kind == "numeric"
+                if kind == "numeric" and not any(options.get(role) for role in ("unit", "weight", "exposure"))
                 else ""
             )
             raise SchemaError(f"{field.name} is missing; a {kind} column needs it{learned}")
