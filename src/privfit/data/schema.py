@@ -275,6 +275,8 @@ _OTHER_WORDS: dict[tuple[str, object], str] = {
     ("numeric", "min"): "lower",
     ("numeric", "max"): "upper",
     ("categorical", "categories"): "levels",
+    ("numeric", "na_values"): "missing_codes",
+    ("categorical", "na_values"): "missing_codes",
 }
 """Options as others call them, where spelling leads to the wrong one or to none."""
 
