@@ -1,15 +1,18 @@
-"""How long ``import privfit`` and ``privfit --help`` take, each in fresh processes.
+"""How long ``import privfit``, ``privfit --help`` and a first fit take, each in fresh processes.
 
     python benchmarks/start_up.py [--repetitions 15]
 
 Prints the median and minimum of each, of the bare interpreter and of importing all that an estimator needs,
-after one run that warms the caches, and writes benchmarks/results/start_up.json.
+after one run that warms the caches, and what a first fit takes when nothing is compiled yet, once; writes
+benchmarks/results/start_up.json.
 """
 
 import argparse
 import json
+import os
 import subprocess
 import sys
+import tempfile
 import time
 from pathlib import Path
 
@@ -29,13 +32,25 @@ COMMANDS = {
         "import sys; from privfit.cli import main; sys.argv = ['privfit', 'fit', '--help']; main()",
     ],
     "from privfit import LogisticRegression": ["-c", "from privfit import LogisticRegression"],
+    "first fit": [
+        "-c",
+        "import numpy as np, privfit as pf; x = np.linspace(-1.0, 1.0, 1_000);"
+        "pf.LogisticRegression(epsilon=1.0).fit(x[:, None], x > 0.1)",
+    ],
 }
 
 
-def seconds(arguments: list[str]) -> float:
+def seconds(arguments: list[str], **environment: str) -> float:
     started = time.perf_counter()
-    subprocess.run([sys.executable, *arguments], check=True, stdout=subprocess.DEVNULL)  # noqa: S603 -- our own
+    command, about = [sys.executable, *arguments], {**os.environ, **environment}
+    subprocess.run(command, check=True, stdout=subprocess.DEVNULL, env=about)  # noqa: S603 -- our own
     return time.perf_counter() - started
+
+
+def uncompiled() -> float:
+    """Return how long a first fit takes that finds nothing compiled."""
+    with tempfile.TemporaryDirectory() as empty:
+        return seconds(COMMANDS["first fit"], NUMBA_CACHE_DIR=empty)
 
 
 def main() -> None:
@@ -52,6 +67,7 @@ def main() -> None:
         "repetitions": options.repetitions,
         "seconds_median": {name: round(float(np.median(values)), 3) for name, values in measured.items()},
         "seconds_minimum": {name: round(min(values), 3) for name, values in measured.items()},
+        "seconds_first_fit_uncompiled": round(uncompiled(), 1),
     }
     print(json.dumps(report, indent=2))
     RESULTS.parent.mkdir(exist_ok=True)

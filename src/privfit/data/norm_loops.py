@@ -13,6 +13,7 @@ from numba.extending import intrinsic
 from numpy.typing import NDArray
 
 from privfit._checks import FloatArray, IntArray
+from privfit._compiling import lazily_compiled
 from privfit.data.instructions import INTEGER, add_to, multiply_add, new_sums, pointer, spread
 from privfit.data.lanes import LANES, copied, move_four, new_rows, padded
 from privfit.data.prefetch import LINE, prefetch
@@ -88,7 +89,7 @@ def moved_squares(  # noqa: PLR0917 -- compiled
         plain[i], moved[i] = square, other
 
 
-@njit(void(VECTOR, VECTOR, float64, float64, boolean[::1]), cache=True, nogil=True, error_model="numpy")
+@lazily_compiled(void(VECTOR, VECTOR, float64, float64, boolean[::1]), nogil=True, error_model="numpy")
 def bound_squares(weight: Any, y: Any, limit: float, smallest: float, usable: Any) -> None:
     """Turn squared norms into weights that bound them by ``limit``, and say which rows are finite.
 
@@ -101,7 +102,7 @@ def bound_squares(weight: Any, y: Any, limit: float, smallest: float, usable: An
         weight[i] = found if usable[i] and found >= smallest else 0.0
 
 
-@njit(void(VECTOR, VECTOR, VECTOR), cache=True, nogil=True, error_model="numpy")
+@lazily_compiled(void(VECTOR, VECTOR, VECTOR), nogil=True, error_model="numpy")
 def raise_norms(size: Any, length: Any, rooms: Any) -> None:
     """Take square roots of both and raise ``size``, times a factor, by two parts of ``length``.
 
@@ -116,7 +117,7 @@ def raise_norms(size: Any, length: Any, rooms: Any) -> None:
         size[i], length[i] = raised, long
 
 
-@njit(void(VECTOR, VECTOR, VECTOR, VECTOR, VECTOR), cache=True, nogil=True, error_model="numpy")
+@lazily_compiled(void(VECTOR, VECTOR, VECTOR, VECTOR, VECTOR), nogil=True, error_model="numpy")
 def fill_weights(size: Any, reach: Any, limits: Any, before: Any, out: Any) -> None:
     """Fill ``out`` with ``least / excess**2``, at most 1, and 0 where that has too few bits or is no number.
 
@@ -133,7 +134,7 @@ def fill_weights(size: Any, reach: Any, limits: Any, before: Any, out: Any) -> N
         out[i] = weight if usable else 0.0
 
 
-@njit(void(VECTOR, VECTOR, VECTOR, VECTOR, VECTOR), cache=True, nogil=True, error_model="numpy")
+@lazily_compiled(void(VECTOR, VECTOR, VECTOR, VECTOR, VECTOR), nogil=True, error_model="numpy")
 def fill_caps(size: Any, steep: Any, limits: Any, weight: Any, cap: Any) -> None:
     """Lower ``weight`` to ``bound / (size * steep)`` and fill ``cap`` with ``bound / (weight * size)``.
 
@@ -226,9 +227,8 @@ def turned_squares(  # noqa: PLR0917 -- compiled
             plain[first + i], turned[first + i] = _squared(x[first + i], constant), other
 
 
-@njit(
+@lazily_compiled(
     void(types.Array(float32, 2, "C", readonly=True), int64, float32[:, ::1], PLACES, *[VECTOR] * 3),
-    cache=True,
     nogil=True,
     fastmath={"reassoc", "contract"},
 )

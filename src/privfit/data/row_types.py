@@ -5,7 +5,9 @@ from functools import cache
 from types import FunctionType
 from typing import Any
 
-from numba import float64, from_dtype, int64, njit, types, void
+from numba import float64, from_dtype, int64, types, void
+
+from privfit._compiling import lazily_compiled
 
 VECTOR, MATRIX, PLACES = float64[::1], float64[:, ::1], int64[::1]
 
@@ -16,7 +18,6 @@ STRIDED = types.Array(float64, 1, "A", readonly=True)
 """Numbers that are only read, one of them for all rows perhaps, as `numpy.broadcast_to` has it."""
 
 _OPTIONS: Any = {
-    "cache": True,
     "nogil": True,
     "error_model": "numpy",
     "fastmath": {"reassoc", "contract"},
@@ -52,7 +53,7 @@ def _for_stored(count: int, others: Any) -> Callable[[Any], Any]:
             name = "_".join([function.__name__, *map(str, kinds)])
             one = FunctionType(function.__code__, function.__globals__, name)
             one.__qualname__, one.__module__ = name, function.__module__
-            return njit(void(*map(_read, kinds), *others), **_OPTIONS)(one)
+            return lazily_compiled(void(*map(_read, kinds), *others), **_OPTIONS)(one)
 
         def loop(*arguments: Any) -> None:
             compiled(*(array.dtype for array in arguments[:count]))(*arguments)

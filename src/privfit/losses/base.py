@@ -18,8 +18,9 @@ from numba import float64, int64, njit, void
 from numba.extending import is_jitted
 
 from privfit._checks import FloatArray
+from privfit._compiling import lazily_compiled
 from privfit.losses.means import AbstractMeans
-from privfit.losses.outside import SIGNATURE, guarded
+from privfit.losses.outside import guarded
 from privfit.losses.pointers import address, called
 
 TargetKind: TypeAlias = Literal["numeric", "binary", "count", "class"]
@@ -30,11 +31,11 @@ ScalarFunction: TypeAlias = Callable[[float, float, float, float, float], float]
 
 
 def scalar(function: ScalarFunction) -> Any:
-    """Compile a scalar function of ``(y, eta, s, c, k)`` to the common signature, cached on disk.
+    """Let a scalar function of ``(y, eta, s, c, k)`` be compiled when its `address` is asked for; see there.
 
     Division by zero gives inf or NaN, as in NumPy: a check for it would keep loops from being vectorised.
     """
-    return njit(SIGNATURE, cache=True, error_model="numpy", fastmath={"contract"})(function)
+    return njit(cache=True, error_model="numpy", fastmath={"contract"})(function)
 
 
 @scalar
@@ -253,7 +254,7 @@ class AbstractLoss(ABC):
         return 2.0 * self.constants.slope * radius
 
 
-@njit(void(int64, float64[::1], float64[::1], float64[::1], float64[::1]), cache=True, nogil=True)
+@lazily_compiled(void(int64, float64[::1], float64[::1], float64[::1], float64[::1]), nogil=True)
 def _fill(function: int, y: Any, eta: Any, constants: Any, out: Any) -> None:
     """Apply a scalar function elementwise; ``constants`` is ``(s, c, k)``."""
     s, c, k = constants[0], constants[1], constants[2]

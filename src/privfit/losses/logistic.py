@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import ClassVar, Final, final
 
 import numpy as np
-from numba import float64, njit
+from numba import njit
 
 from privfit.losses.base import AbstractLoss, LossConstants, ScalarFunctions, TargetKind, scalar
 from privfit.losses.means import ClassMeans
@@ -21,7 +21,7 @@ _ORDER = 15
 _TAYLOR = tuple(1.0 / math.factorial(order) for order in range(_ORDER + 1))
 
 
-@njit(float64(float64), cache=True, error_model="numpy", fastmath={"contract"})
+@njit(cache=True, error_model="numpy", fastmath={"contract"})
 def _exponential(x: float) -> float:
     """Return ``exp(x)`` to a relative 2e-14 for ``abs(x) <= 40``, and its value at the bound beyond.
 

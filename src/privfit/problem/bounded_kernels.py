@@ -7,6 +7,7 @@ import numpy as np
 from numba import float64, int64, njit, void
 
 from privfit._checks import FloatArray, IntArray
+from privfit._compiling import lazily_compiled
 from privfit.data.blocks import Block, BlockKernel, CodedBlock, CodedKernel
 from privfit.data.coded import by_code, numbers_of
 from privfit.data.lanes import ROWS, new_rows, padded
@@ -52,9 +53,8 @@ def _bounded_steps(
         steps[i] = value if value == value else 0.0  # noqa: PLR0124 -- NaN
 
 
-@njit(
+@lazily_compiled(
     void(VECTOR, VECTOR, VECTOR, VECTOR, int64[::1], VECTOR, VECTOR, VECTOR),
-    cache=True,
     nogil=True,
     error_model="numpy",
 )

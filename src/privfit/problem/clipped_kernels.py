@@ -5,10 +5,11 @@ from functools import partial
 from typing import Any
 
 import numpy as np
-from numba import float64, int64, njit, void
+from numba import float64, int64, void
 from numba.extending import is_jitted
 
 from privfit._checks import FloatArray
+from privfit._compiling import lazily_compiled
 from privfit.data.blocks import Block, BlockKernel
 from privfit.data.clamp import SHRINK
 from privfit.data.reduction import CHUNK_ROWS, GROUP_ROWS, chunk_rows
@@ -20,9 +21,8 @@ _SMALLEST = 1e-280
 """Squared norms are raised to it: below, squares of entries underflow and the norm is not known."""
 
 
-@njit(
+@lazily_compiled(
     void(MATRIX, VECTOR, VECTOR, STRIDED, VECTOR, VECTOR, int64, float64, float64, MATRIX),
-    cache=True,
     nogil=True,
     fastmath={"reassoc", "contract"},
 )

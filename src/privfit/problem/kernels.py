@@ -15,6 +15,7 @@ from numba import float64, int64, njit, void
 from numpy.typing import NDArray
 
 from privfit._checks import FloatArray
+from privfit._compiling import lazily_compiled
 from privfit.data.blocks import Block, BlockKernel, CodedBlock, CodedKernel, RowTerms
 from privfit.data.coded import CodedMatrix, Matrix, by_code, numbers_of
 from privfit.data.lanes import ROWS, new_rows, padded
@@ -80,9 +81,8 @@ def _add_gradients(
             close_part(part, constant, out, first // CHUNK_ROWS)
 
 
-@njit(
+@lazily_compiled(
     void(MATRIX, VECTOR, VECTOR, VECTOR, VECTOR, int64, float64, float64, MATRIX),
-    cache=True,
     nogil=True,
     fastmath={"reassoc", "contract"},
 )
@@ -111,7 +111,7 @@ def _add_scale_slopes(
         out[group * GROUP_ROWS // CHUNK_ROWS, p] += side
 
 
-@njit(_FACTORS, cache=True, nogil=True, error_model="numpy")
+@lazily_compiled(_FACTORS, nogil=True, error_model="numpy")
 def _hessian_factors(
     y: Any,
     eta: Any,
@@ -137,7 +137,7 @@ def _hessian_factors(
         side[i] = root[i] * _clamp(called(direction, y[i], eta[i], s, c, k), bounds[0], bounds[1])
 
 
-@njit(_FACTORS, cache=True, nogil=True, error_model="numpy")
+@lazily_compiled(_FACTORS, nogil=True, error_model="numpy")
 def _score_factors(
     y: Any,
     eta: Any,

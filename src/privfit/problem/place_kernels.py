@@ -4,9 +4,10 @@ from itertools import pairwise
 from typing import Any
 
 import numpy as np
-from numba import int64, njit, void
+from numba import int64, void
 
 from privfit._checks import FloatArray, IntArray
+from privfit._compiling import lazily_compiled
 from privfit.data.blocks import Block, BlockKernel
 from privfit.data.reduction import CHUNK_ROWS
 from privfit.data.row_types import MATRIX, PLACES, STRIDED, VECTOR
@@ -17,7 +18,7 @@ _LEAST_ORDER, _ORDERS = 1023 - 256, 512
 """Exponent bits of the smallest squared distance that is told apart, and their number."""
 
 
-@njit(void(MATRIX, VECTOR, VECTOR, STRIDED, VECTOR, PLACES, VECTOR, _TABLE, MATRIX), cache=True, nogil=True)
+@lazily_compiled(void(MATRIX, VECTOR, VECTOR, STRIDED, VECTOR, PLACES, VECTOR, _TABLE, MATRIX), nogil=True)
 def _count_places(  # noqa: PLR0917 -- compiled
     x: Any, y: Any, influence: Any, share: Any, edges: Any, starts: Any, middle: Any, near: Any, out: Any
 ) -> None:

@@ -6,6 +6,7 @@ import numpy as np
 from numba import float64, int64, njit, void
 
 from privfit._checks import FloatArray
+from privfit._compiling import lazily_compiled
 from privfit.data.blocks import Block, BlockKernel, TravellingKernel
 from privfit.data.reduction import chunk_rows
 from privfit.data.row_types import MATRIX, VECTOR
@@ -25,9 +26,8 @@ def _within(value: float, limit: float) -> float:
     return min(max(value, -limit), limit)
 
 
-@njit(
+@lazily_compiled(
     void(MATRIX, VECTOR, VECTOR, MATRIX, int64, int64, VECTOR, float64, float64, float64, VECTOR),
-    cache=True,
     nogil=True,
 )
 def _scores(  # noqa: PLR0917 -- compiled

@@ -5,9 +5,10 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from numba import njit, void
+from numba import void
 
 from privfit._checks import FloatArray, IntArray
+from privfit._compiling import lazily_compiled
 from privfit.data.blocks import Block, BlockKernel, CodedBlock, CodedKernel
 from privfit.data.predictors import predictors
 from privfit.data.reduction import CHUNK_ROWS, chunk_rows
@@ -167,7 +168,7 @@ def residuals_kernel(theta: FloatArray, response_range: tuple[float, float]) -> 
     return CodedKernel(kernel)
 
 
-@njit(void(PLACES, STRIDED, MATRIX), cache=True, nogil=True)
+@lazily_compiled(void(PLACES, STRIDED, MATRIX), nogil=True)
 def _count_norms(bits: Any, share: Any, out: Any) -> None:
     """Add the shares of rows to the classes of ``-2 log2(w)``, a row a chunk; ``bits`` are of their weights.
 

@@ -4,9 +4,10 @@ from dataclasses import dataclass
 from typing import Any, final
 
 import numpy as np
-from numba import int64, njit, void
+from numba import int64, void
 
 from privfit._checks import FloatArray
+from privfit._compiling import lazily_compiled
 from privfit.data.caps import SlopeBounds
 from privfit.data.coded import Matrix
 from privfit.data.predictors import predictors_at
@@ -115,7 +116,7 @@ def steepest(loss: AbstractLoss, eta: FloatArray, slack: float) -> FloatArray:
     return found
 
 
-@njit(void(int64, int64, VECTOR, VECTOR, VECTOR, VECTOR), cache=True, nogil=True, error_model="numpy")
+@lazily_compiled(void(int64, int64, VECTOR, VECTOR, VECTOR, VECTOR), nogil=True, error_model="numpy")
 def _fill_steepest(  # noqa: PLR0917 -- compiled
     code: int, reach: int, eta: Any, loss: Any, limits: Any, out: Any
 ) -> None:

@@ -4,9 +4,10 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numba import float64, int64, njit, void
+from numba import float64, int64, void
 
 from privfit._checks import FloatArray
+from privfit._compiling import lazily_compiled
 from privfit.data.blocks import Block, BlockKernel, CodedBlock, CodedKernel
 from privfit.data.reduction import chunk_rows
 from privfit.data.row_types import VECTOR
@@ -14,10 +15,9 @@ from privfit.losses.base import AbstractLoss
 from privfit.losses.pointers import address, called
 
 
-@njit(
+@lazily_compiled(
     void(VECTOR, VECTOR, VECTOR, VECTOR, VECTOR, int64, float64, float64, VECTOR),
     nogil=True,
-    cache=True,
 )
 def _differences(  # noqa: PLR0917 -- compiled
     y: Any,

@@ -5,9 +5,10 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numba import float64, int64, njit, void
+from numba import float64, int64, void
 
 from privfit._checks import FloatArray
+from privfit._compiling import lazily_compiled
 from privfit.data.blocks import Block
 from privfit.data.clamp import SHRINK
 from privfit.data.row_types import MATRIX, VECTOR
@@ -15,7 +16,7 @@ from privfit.losses.base import AbstractLoss
 from privfit.losses.outside import guarded
 
 
-@njit(void(MATRIX, int64, int64, VECTOR, VECTOR, MATRIX), cache=True, nogil=True)
+@lazily_compiled(void(MATRIX, int64, int64, VECTOR, VECTOR, MATRIX), nogil=True)
 def _predictors(x: Any, first: int, last: int, point: Any, before: Any, out: Any) -> None:  # noqa: PLR0917
     """Fill ``out[i]`` with the linear predictors of row ``first + i`` at both points."""
     for i in range(last - first):
@@ -26,7 +27,7 @@ def _predictors(x: Any, first: int, last: int, point: Any, before: Any, out: Any
         out[i, 0], out[i, 1] = new, old
 
 
-@njit(void(MATRIX, VECTOR, int64, int64, VECTOR, VECTOR, float64, VECTOR), cache=True, nogil=True)
+@lazily_compiled(void(MATRIX, VECTOR, int64, int64, VECTOR, VECTOR, float64, VECTOR), nogil=True)
 def _mean_held(  # noqa: PLR0917 -- compiled
     x: Any, weight: Any, first: int, last: int, steps: Any, center: Any, radius: float, out: Any
 ) -> None:
@@ -45,7 +46,7 @@ def _mean_held(  # noqa: PLR0917 -- compiled
         out[j] /= last - first
 
 
-@njit(void(MATRIX, VECTOR, int64, int64, VECTOR, float64, float64, VECTOR), cache=True, nogil=True)
+@lazily_compiled(void(MATRIX, VECTOR, int64, int64, VECTOR, float64, float64, VECTOR), nogil=True)
 def _mean_shortened(  # noqa: PLR0917 -- compiled
     x: Any, weight: Any, first: int, last: int, steps: Any, norm: float, radius: float, out: Any
 ) -> None:

@@ -5,9 +5,10 @@ from dataclasses import dataclass
 from typing import Any, final
 
 import numpy as np
-from numba import float64, int64, njit, void
+from numba import float64, int64, void
 
 from privfit._checks import FloatArray
+from privfit._compiling import lazily_compiled
 from privfit.errors import PlanViolation
 from privfit.losses.pointers import address, called
 from privfit.privacy.composition import SampledGaussianEvent
@@ -117,7 +118,7 @@ def walk_event(problem: Problem, n_steps: int, ratio: float) -> SampledGaussianE
     return SampledGaussianEvent("one", problem.relation.value, ratio, rate, max(1, n_steps - 1))
 
 
-@njit(
+@lazily_compiled(
     void(
         float64[:, ::1],
         float64[::1],
@@ -130,7 +131,6 @@ def walk_event(problem: Problem, n_steps: int, ratio: float) -> SampledGaussianE
         float64[::1],
         float64[::1],
     ),
-    cache=True,
     nogil=True,
 )
 def _walk(  # noqa: PLR0917 -- compiled functions take positional arguments

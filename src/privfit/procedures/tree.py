@@ -3,9 +3,10 @@
 from typing import Any
 
 import numpy as np
-from numba import int64, njit, void
+from numba import int64, void
 
 from privfit._checks import FloatArray
+from privfit._compiling import lazily_compiled
 from privfit.data.row_types import MATRIX, VECTOR
 from privfit.errors import PlanViolation
 from privfit.privacy.repeated import AbstractRepeatedNoise
@@ -90,7 +91,7 @@ class NoisyTree:
         return total, sum(self._deviations)
 
 
-@njit(void(MATRIX, int64, VECTOR), cache=True, nogil=True)
+@lazily_compiled(void(MATRIX, int64, VECTOR), nogil=True)
 def _merge(sums: Any, level: int, vector: Any) -> None:
     """Set ``sums[level]`` to the vector plus all lower sums, and these to 0."""
     for j in range(vector.size):
@@ -101,7 +102,7 @@ def _merge(sums: Any, level: int, vector: Any) -> None:
         sums[level, j] = total
 
 
-@njit(void(MATRIX, int64, VECTOR, VECTOR), cache=True, nogil=True)
+@lazily_compiled(void(MATRIX, int64, VECTOR, VECTOR), nogil=True)
 def _replace(sums: Any, level: int, fresh: Any, total: Any) -> None:
     """Set ``sums[level]``, the lower sums to 0, and ``total`` to the sum of all."""
     for j in range(fresh.size):

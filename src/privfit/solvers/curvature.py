@@ -6,11 +6,12 @@ from functools import cache
 from typing import Any
 
 import numpy as np
-from numba import float64, njit, types
+from numba import float64, types
 from numpy.typing import NDArray
 from scipy.special import ndtri
 
 from privfit._checks import FloatArray
+from privfit._compiling import lazily_compiled
 from privfit.problem.turning import for_each
 
 _LONGEST = 6.0
@@ -75,7 +76,7 @@ def _of_one(
     return _bent(plane, _products(1) @ curvatures(eta)[:, 0, 0], smallest)
 
 
-@njit(types.Tuple((_MATRIX, _MATRIX))(_VECTOR, _VECTOR, _VECTOR), cache=True, error_model="numpy")
+@lazily_compiled(types.Tuple((_MATRIX, _MATRIX))(_VECTOR, _VECTOR, _VECTOR), error_model="numpy")
 def _line(phi: Any, center: Any, nodes: Any) -> Any:
     """Return units along the mean and along what varies of ``phi``, (2, p), 0 for none; predictors (1, n)."""
     p, mean, length = phi.size, 0.0, 0.0
@@ -98,7 +99,7 @@ def _line(phi: Any, center: Any, nodes: Any) -> Any:
     return plane, eta
 
 
-@njit(_MATRIX(_MATRIX, _VECTOR, float64), cache=True, error_model="numpy")
+@lazily_compiled(_MATRIX(_MATRIX, _VECTOR, float64), error_model="numpy")
 def _bent(plane: Any, moments: Any, smallest: float) -> Any:
     """Return the Hessian whose mean curvatures times 1, u, u and u**2 are ``moments``.
 

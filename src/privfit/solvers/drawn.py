@@ -5,9 +5,10 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numba import float64, njit, types
+from numba import float64, types
 
 from privfit._checks import FloatArray
+from privfit._compiling import lazily_compiled
 from privfit.solvers.base import quadratic_forms
 
 LEAST_SPREAD = 0.3
@@ -115,9 +116,8 @@ def drawn_towards(
     return Drawn(root @ mean @ root.T, root @ center @ root.T, root, left, kept)
 
 
-@njit(
+@lazily_compiled(
     types.UniTuple(float64, 3)(float64[:, :], float64[:, :], float64, float64),
-    cache=True,
     error_model="numpy",
 )
 def _fitted(seen: Any, noise: Any, least: float, lowest: float) -> Any:

@@ -8,6 +8,7 @@ import numpy as np
 from numba import float64, njit, types
 
 from privfit._checks import FloatArray
+from privfit._compiling import lazily_compiled
 from privfit.problem.turning import for_each
 
 NULL_COUNT = 1.0
@@ -62,9 +63,15 @@ def shrunk(noisy: FloatArray, variance: FloatArray, *, energy: float) -> Posteri
     return Posterior(*_posterior(noisy, variance, _grid(noisy, variance, believable), believable))
 
 
-@njit(_VECTOR(float64[:, ::1]), cache=True)
+@lazily_compiled(_VECTOR(float64[:, ::1]))
 def likeliest_weights(likelihood: Any) -> Any:
     """Return the weights of a mixture, shape (m,), fitted to likelihoods (k, m) and one more sight of 0."""
+    return _likeliest(likelihood)
+
+
+@njit(cache=True)
+def _likeliest(likelihood: Any) -> Any:
+    """Return what `likeliest_weights` does, to compiled functions."""
     k, m = likelihood.shape
     weights, following = np.full(m, 1.0 / m), np.empty(m)
     for _ in range(_ROUNDS):
@@ -82,7 +89,7 @@ def likeliest_weights(likelihood: Any) -> Any:
     return weights
 
 
-@njit(types.UniTuple(_VECTOR, 2)(_VECTOR, _VECTOR, _VECTOR, float64), cache=True, error_model="numpy")
+@lazily_compiled(types.UniTuple(_VECTOR, 2)(_VECTOR, _VECTOR, _VECTOR, float64), error_model="numpy")
 def _posterior(noisy: Any, variance: Any, grid: Any, believable: float) -> Any:
     """Return what `Posterior` holds, for a grid of prior variances (m,) and what their sum is held to.
 
@@ -98,7 +105,7 @@ def _posterior(noisy: Any, variance: Any, grid: Any, believable: float) -> Any:
             largest = max(largest, likelihood[i, j])
         for j in range(m):
             likelihood[i, j] = math.exp(likelihood[i, j] - largest)
-    weights = likeliest_weights(likelihood)
+    weights = _likeliest(likelihood)
     expected = 0.0
     for j in range(m):
         expected += k * weights[j] * grid[j]
@@ -214,7 +221,7 @@ def _both_sides(factor: FloatArray, matrix: FloatArray) -> FloatArray:
     return 0.5 * (product + product.T)
 
 
-@njit(_VECTOR(_VECTOR, _VECTOR, float64), cache=True, error_model="numpy")
+@lazily_compiled(_VECTOR(_VECTOR, _VECTOR, float64), error_model="numpy")
 def _grid(noisy: Any, variance: Any, believable: float) -> Any:
     """Return prior variances from 0 up to the largest square or what is believable."""
     least, excess = variance[0], noisy[0] ** 2 - variance[0]
