@@ -962,6 +962,14 @@ def looks() -> str:
     return "\n\n".join([sizes, table(["", "processor time", "clock"], body), _ratios(report)])
 
 
+def start_up() -> str:
+    """Return how long fresh processes take."""
+    report = json.loads((ROOT / "benchmarks/results/start_up.json").read_text())
+    body = [[f"`{name}`", f"{seconds:.2f}"] for name, seconds in report["seconds_median"].items()]
+    body.append(["`first fit`, nothing compiled", f"{report['seconds_first_fit_uncompiled']:.0f}"])
+    return table(["fresh process", "seconds"], body)
+
+
 def exponential_draws() -> str:
     """Return how often an exact draw asks for its objective, by columns and rows."""
     report = json.loads((ROOT / "benchmarks/speed/results/exponential.json").read_text())
@@ -1536,6 +1544,7 @@ PAGES: dict[str, dict[str, Callable[[], str]]] = {
     },
     "speed.md": {
         "pass": gradient_pass,
+        "start-up": start_up,
         "mixed": mixed,
         "looks": looks,
         "larger": larger_than_memory,
