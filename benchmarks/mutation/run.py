@@ -307,6 +307,7 @@ SUITES = {
     "solvers.slack": Suite(_tests("solvers/test_slack")),
     "solvers.widths": Suite(_tests("solvers/test_looks_by_hand", "solvers/test_pure_looks")),
     "solvers.exposures": Suite(_tests("solvers/test_exposures")),
+    "data.declared": Suite(_tests("data/test_declared"), _tests("data/test_columns", "data/test_check")),
     "data.exposure": Suite(_tests("data/test_exposure")),
     "inference.points_apart": Suite(_tests("inference/test_points_apart")),
     "inference.curved_rows": _suite(_tests("inference/test_curved_rows"), "of_a_fit"),
