@@ -14,7 +14,14 @@ from privfit.losses import Huber, Logistic, SmoothedQuantile, Squared
 from privfit.problem.plan import PlannedRelease
 from privfit.problem.share_kernels import SIDE_CLASSES
 from privfit.solvers.geometry import Marginals
-from privfit.solvers.residual_bounds import bounded_at, has_bound, held_to_spread, led_by_spread, widest
+from privfit.solvers.residual_bounds import (
+    bounded_at,
+    has_bound,
+    held_to_spread,
+    led_by_spread,
+    led_to_median,
+    widest,
+)
 from privfit.solvers.residuals import EDGES, Residuals
 from privfit.solvers.response import MeanResponse
 from privfit.solvers.spacing import spacing
@@ -259,6 +266,53 @@ def test_where_few_rows_make_up_most_of_the_variance_or_many_are_one_number_none
     assert response.found is not None
 
 
+def to_median(*looks, spread=0.05, error=0.0, loss=LEAST_SQUARES, response=MeanResponse):
+    """Return the response after looks from a mean of 0.1, where they were, and whether it is new."""
+    problem, oracle = problem_of(loss), Made(*looks)
+    before = response(problem, mean=0.1, spread=spread, error=error) if response else None
+    marginals = Marginals(np.ones(1), np.zeros(1), 0.0, 0.0, before)
+    found = led_to_median(problem, oracle, marginals, FRAME)
+    assert oracle.loss is None
+    return found.response, oracle.asked, found is not marginals
+
+
+def test_methods_that_cut_gradients_otherwise_are_led_to_the_median_and_told_the_spread():
+    first, last = look(shares_of(norm, 0.02, 0.03), 1e-3), look(LOOKS["normal"], 1e-3)
+    middle, seen = UNIT * Residuals.of(first).quantile(0.5), UNIT * Residuals.of(last).spread
+    response, asked, _ = to_median(first, last)
+    assert asked == [[0.1], [pytest.approx(0.1 + middle)]]
+    assert (response.found, response.spread) == (pytest.approx(0.1 + middle), pytest.approx(seen))
+    response, asked, _ = to_median(first, first, last)
+    assert asked[2] == [response.found] == [pytest.approx(0.1 + 2.0 * middle)]
+    assert to_median(first, last, spread=0.5 * seen)[0].spread == 0.5 * seen
+
+
+def test_a_spread_that_noise_blurs_is_thought_to_be_half_as_much_again():
+    fine = look(LOOKS["normal"], 1e-3)
+    blurred = next(
+        one for sd in np.geomspace(1e-3, 0.2, 200)
+        if Residuals.of(one := look(LOOKS["normal"], sd)).spread is None
+    )  # fmt: skip
+    rough = UNIT * Residuals.of(blurred).rough_spread
+    assert to_median(fine, blurred, spread=0.1)[0].spread == pytest.approx(1.5 * rough)
+
+
+def test_nobody_is_led_where_looks_show_nothing_or_all_is_at_an_end_or_few_rows_are_far_out():
+    fine, hidden = look(LOOKS["normal"], 1e-3), look(LOOKS["normal"], 0.2)
+    assert to_median(fine, hidden)[1:] == ([[0.1], [pytest.approx(0.1)]], False)
+    for looks, changes in (
+        ((fine,), {}), ((), {}), ((fine, fine), {"loss": Squared(1.0)}), ((fine, fine), {"response": None}),
+    ):  # fmt: skip
+        assert to_median(*looks, **changes)[1:] == ([], False)
+    heap = look(single({18: 0.3, 19: 0.05, 20: 0.6, 22: 0.05}), 1e-3)
+    assert not to_median(fine, heap, spread=1e-3)[2]
+    edge = (0.3**2 - 9.0 * (UNIT * Residuals.of(fine).spread) ** 2) / 3.0
+    assert [to_median(fine, fine, spread=0.3, error=part * edge)[2] for part in (1.001, 0.999)] == [
+        True,
+        False,
+    ]
+
+
 def held(*looks, loss=LEAST_SQUARES, n=20_000, mu=0.3, meats=(), **changes):
     """Return loss, oracle and where the median is after looks about it, with meats of such noise planned."""
     problem, oracle = problem_of(loss, n, **changes), Made(*looks)
@@ -287,14 +341,14 @@ def test_a_response_is_held_to_its_spread_about_a_median_that_is_looked_for_twic
     assert held(first, second, last, constant=False)[1].asked == [[0.0]] * 3
 
 
-@pytest.mark.parametrize("name", ["normal", "skew"])
-def test_a_large_pure_budget_raises_no_bound_that_the_meat_has_too_much_noise_for(name):
+@pytest.mark.parametrize(("name", "limits"), [("normal", (8.0, 5.0, 1e-3)), ("skew", (1e-3,))])
+def test_a_large_pure_budget_raises_no_bound_that_the_meat_has_too_much_noise_for(name, limits):
     """With the bound 2 the planned meat has noise of 0.2 times what residuals of deviation r make of it."""
     fine, last = look(LOOKS["normal"], 1e-3), look(LOOKS[name], 1e-4)
     seen, n, mu = Residuals.of(last), 20_000, 0.7
     without = held(fine, fine, last, mu=mu)[0].bound
     assert without == pytest.approx(UNIT * wanted_bound(seen, n, mu, math.inf, blurred=True), rel=1e-6)
-    for deviations in (3.0, 1e-3):
+    for deviations in limits:
         sd = 0.2 * (0.5 * 2.0 / deviations) ** 2
         wanted = UNIT * wanted_bound(seen, n, mu, deviations, blurred=True)
         assert held(fine, fine, last, mu=mu, meats=(sd,))[0].bound == pytest.approx(wanted, rel=1e-6)

@@ -6,6 +6,8 @@ import math
 import numpy as np
 import pytest
 
+from privfit.data.declarations import NumericColumn
+from privfit.data.shares import ShareRule
 from privfit.losses import ConcomitantHuber, Huber, Logistic, Multinomial, Poisson, SmoothedQuantile, Squared
 from privfit.losses.typical import typical, usual_residual
 from privfit.planning import make_plan
@@ -155,25 +157,33 @@ def test_the_bread_of_counts_and_of_long_rows_by_hand(bounded, indicators, longe
     assert found.bread == pytest.approx(0.1)
 
 
+@pytest.mark.parametrize("weight", [None, ("w", NumericColumn(0, 4))])
 @pytest.mark.parametrize("n", [300, 2000])
-@pytest.mark.parametrize(("p", "mu"), [(2, 0.5), (2, 3.0), (15, 1.0), (15, 8.0)])
+@pytest.mark.parametrize("columns_and_mu", [(2, 0.5), (2, 3.0), (15, 1.0), (15, 8.0)])
 @pytest.mark.parametrize(
     ("loss", "most"),
     [(Poisson(3.0, 20.0), 9.0), (Squared(3.0), 5.0), (Squared(30.0), 5.0), (Logistic(), 5.0)],
 )
-def test_the_meat_is_the_least_with_which_intervals_are_about_as_short_as_can_be(loss, most, p, mu, n):
-    problem = problem_for(loss, np.ones((n, p)))
+def test_the_meat_is_the_least_with_which_intervals_are_about_as_short_as_can_be(
+    loss, most, columns_and_mu, n, weight
+):
+    """Survey weights are thought to be a third of their bound, and meat and sampling go by their square."""
+    p, mu = columns_and_mu
+    problem = dataclasses.replace(problem_for(loss, np.ones((n, p))), shares=ShareRule(weights=weight))
+    part = 1.0 if weight is None else 1.0 / 9.0
     slope, score = loss.constants.slope, typical(loss, residual=1.0)[1]
     squared = min(slope**2 / score, most**2)
-    gradient = n * squared * (problem.sensitivity("gradient") / slope / mu) ** 2
-    meat = squared * problem.sensitivity("meat") / slope**2 / mu
+    gradient = n * squared * (problem.sensitivity("gradient") / slope / mu) ** 2 / part
+    meat = squared * problem.sensitivity("meat") / slope**2 / mu / part
     parts = [0.02 * 12.5 ** (k / 23.0) for k in range(24)]
     lengths = []
-    for part in parts:
-        sd = meat / math.sqrt(part)
-        variance = 1.0 + 0.198 * sd + gradient / (0.74 - part)
+    for tried in parts:
+        sd = meat / math.sqrt(tried)
+        variance = 1.0 + 0.198 * sd + gradient / (0.74 - tried)
         unsure = sd**2 * (0.309 + 0.691 / p) / variance**2
         lengths.append(0.5 * math.log(variance) + 0.605 * unsure)
-    wanted = next(part for part, length in zip(parts, lengths, strict=True) if length <= min(lengths) + 1e-3)
+    wanted = next(
+        tried for tried, length in zip(parts, lengths, strict=True) if length <= min(lengths) + 1e-3
+    )
     found = matrix_shares(problem, Allowance.gaussian(mu)).meat
     assert found == pytest.approx(wanted)

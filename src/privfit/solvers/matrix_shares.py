@@ -23,6 +23,9 @@ where some columns are indicators, of which one may be rare."""
 _EARNED = 1e-3
 """Relative length of an interval that more for the meat has to save."""
 
+_WEIGHED = 1.0 / 3.0
+"""Part for which a usual row counts where survey weights are named, whose bound is that of the largest."""
+
 _TRIED = 24
 """Parts for the meat, from the smallest to the largest."""
 
@@ -61,13 +64,17 @@ def matrix_shares(whitened: Problem, allowance: Allowance) -> MatrixShares:
     its spectral norm down to 0.3 of a usual eigenvalue, and the standard deviation of an entry to 0.05. The
     noise in a meat leaves a variance few degrees of freedom, and coefficients whose errors it may hide get
     some of it; see `_best_meat`. It matters less beside the noise of the gradients, whose variance is known.
+    Survey weights enter scores, and so the meat with their square: usual rows are thought to have a third of
+    the bound.
     """
     if allowance.pure or math.isinf(allowance.amount):
         return USUAL_SHARES
     usual = typical(whitened.loss, residual=usual_residual(whitened.response_bound))
     wanted = min(_SHOWN, noise_norm(_PRECISE, whitened.size))
     bread = _noise_in_bread(whitened, allowance.amount, usual[0]) / wanted
-    meat = _best_meat(*_noises(whitened, allowance.amount, usual[1]), whitened.size)
+    squared = 1.0 if whitened.shares.weights is None else _WEIGHED**2
+    gradient, meat = (noise / squared for noise in _noises(whitened, allowance.amount, usual[1]))
+    meat = _best_meat(gradient, meat, whitened.size)
     return MatrixShares(float(np.clip(bread * bread, *BREADS)), meat)
 
 
