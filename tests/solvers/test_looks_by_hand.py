@@ -294,7 +294,7 @@ def test_a_spread_that_noise_blurs_is_thought_to_be_half_as_much_again():
         if Residuals.of(one := look(LOOKS["normal"], sd)).spread is None
     )  # fmt: skip
     rough = UNIT * Residuals.of(blurred).rough_spread
-    assert to_median(fine, blurred, spread=0.1)[0].spread == pytest.approx(1.5 * rough)
+    assert to_median(fine, blurred, spread=0.08)[0].spread == pytest.approx(1.5 * rough)
 
 
 def test_nobody_is_led_where_looks_show_nothing_or_all_is_at_an_end_or_few_rows_are_far_out():
