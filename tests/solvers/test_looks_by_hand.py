@@ -304,6 +304,7 @@ def test_nobody_is_led_where_looks_show_nothing_or_all_is_at_an_end_or_few_rows_
         ((fine,), {}), ((), {}), ((fine, fine), {"loss": Squared(1.0)}), ((fine, fine), {"response": None}),
     ):  # fmt: skip
         assert to_median(*looks, **changes)[1:] == ([], False)
+    assert not to_median(fine, look(LOOKS["normal"], 0.105))[2]  # its median shows, and no more
     heap = look(single({18: 0.3, 19: 0.05, 20: 0.6, 22: 0.05}), 1e-3)
     assert not to_median(fine, heap, spread=1e-3)[2]
     edge = (0.3**2 - 9.0 * (UNIT * Residuals.of(fine).spread) ** 2) / 3.0
