@@ -1544,7 +1544,7 @@ PAGES: dict[str, dict[str, Callable[[], str]]] = {
     },
     "speed.md": {
         "pass": gradient_pass,
-        "start-up": start_up,
+        "start_up": start_up,
         "mixed": mixed,
         "looks": looks,
         "larger": larger_than_memory,
