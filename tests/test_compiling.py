@@ -4,14 +4,19 @@ import pickle
 import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import fields
 
 import numpy as np
 import pytest
 from numba import float64, void
 from numba.core import event
+from numba.extending import is_jitted
 
 from privfit._compiling import lazily_compiled
+from privfit.losses.base import evaluate
+from privfit.losses.outside import SIGNATURE
 from privfit.procedures import tree
+from tests.problem.conftest import LOSSES
 
 
 @lazily_compiled(void(float64[::1], float64), nogil=True)
@@ -47,6 +52,17 @@ def test_several_threads_compile_once_and_types_are_those_that_were_said():
 def test_it_is_known_by_its_own_name():
     assert (doubled.__name__, doubled.__doc__) == ("doubled", "Multiply in place.")
     assert pickle.loads(pickle.dumps(tree._merge)) is tree._merge  # noqa: S301 -- our own
+
+
+@pytest.mark.parametrize("loss", LOSSES, ids=lambda loss: loss.name)
+def test_functions_of_losses_are_compiled_for_one_type_of_arguments(loss):
+    """Numba numbers the files of a function's types; two processes may give one number to two of them."""
+    evaluate(loss.functions.slope, 0.0, 1.0, s=1.0, loss=loss)
+    functions = [getattr(loss.functions, field.name) for field in fields(loss.functions)]
+    made = [one for one in functions if is_jitted(one)]
+    found = {signature.args for one in made for signature in one.nopython_signatures}
+    assert found <= {SIGNATURE.args}
+    assert found or not loss.compiled
 
 
 def test_no_module_compiles_when_it_is_imported():

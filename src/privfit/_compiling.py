@@ -14,8 +14,8 @@ _COMPILING = RLock()
 def lazily_compiled(signature: Any, **options: Any) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
     """Compile a function for arguments of these types when it is first called, and keep it on disk.
 
-    A fit calls few of the functions there are. Compiling all of them when their modules are imported took
-    longer than a first fit, and reading all of them from the disk as long as a later one.
+    A fit calls few of the functions there are: whether all are compiled when their modules are imported, or
+    read from the disk, every process would wait for them.
 
     Parameters
     ----------

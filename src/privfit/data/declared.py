@@ -94,14 +94,17 @@ def encode_numeric(values: ColumnValues, column: NumericColumn) -> FloatArray:
 
 def declared_codes(values: ColumnValues, column: CategoricalColumn) -> CodeArray:
     """Return the position of each cell in ``column.levels``, `MISSING` or `UNKNOWN`; shape (n,)."""
+    return each_value(values, partial(_declared_codes, column=column))
+
+
+def _declared_codes(values: Cells, column: CategoricalColumn) -> CodeArray:
     codes = level_codes(values, column.levels)
     if column.missing_codes:
-        found = codes == UNKNOWN
-        codes[found & _among(values, column.missing_codes)] = MISSING
+        codes[(codes == UNKNOWN) & _among(values, column.missing_codes)] = MISSING
     return codes
 
 
-def _among(values: ColumnValues, levels: tuple[Level, ...]) -> NDArray[np.bool_]:
+def _among(values: Cells, levels: tuple[Level, ...]) -> NDArray[np.bool_]:
     """Return which cells are one of these, each kind of which is matched as levels of that kind are."""
     text = [level for level in levels if isinstance(level, str)]
     numbers = [level for level in levels if not isinstance(level, str)]
@@ -123,7 +126,11 @@ def encode_categorical(values: ColumnValues, column: CategoricalColumn) -> CodeA
     SchemaError
         If the type of the column cannot hold levels, as lists.
     """
-    codes = declared_codes(values, column)
+    return each_value(values, partial(_encoded, column=column))
+
+
+def _encoded(values: Cells, column: CategoricalColumn) -> CodeArray:
+    codes = _declared_codes(values, column)
     codes[codes == UNKNOWN] = column.other_code
     codes[codes == MISSING] = column.missing_code
     return codes

@@ -101,7 +101,6 @@ class Exposure:
             If the column is absent or of a type that holds no numbers.
         """
         with naming(self.name):
-            cells = table.values(self.name)
-            found = encode_numeric(cells, self.column)
-            none = declared_numbers(cells, self.column) <= 0.0
-        return np.log(np.where((found > 0.0) & ~none, found, np.nan))
+            numbers = declared_numbers(table.values(self.name), self.column)
+            found = encode_numeric(numbers, self.column)
+        return np.log(np.where((found > 0.0) & ~(numbers <= 0.0), found, np.nan))

@@ -30,6 +30,15 @@ __all__ = [
 _TYPES: dict[str, type[Column]] = {"numeric": NumericColumn, "categorical": CategoricalColumn}
 _IDENTIFIER = {"type": "identifier", "unit": True}
 
+_OTHER_WORDS: dict[tuple[str, object], str] = {
+    ("numeric", "min"): "lower",
+    ("numeric", "max"): "upper",
+    ("categorical", "categories"): "levels",
+    ("numeric", "na_values"): "missing_codes",
+    ("categorical", "na_values"): "missing_codes",
+}
+"""Options as others call them, where spelling leads to the wrong one or to none."""
+
 
 class Schema(Mapping[str, Column]):
     """Immutable mapping from column name to `NumericColumn` or `CategoricalColumn`.
@@ -271,16 +280,6 @@ def weighs_or_exposes(column: Column) -> bool:
     return isinstance(column, NumericColumn) and (column.weight or column.exposure)
 
 
-_OTHER_WORDS: dict[tuple[str, object], str] = {
-    ("numeric", "min"): "lower",
-    ("numeric", "max"): "upper",
-    ("categorical", "categories"): "levels",
-    ("numeric", "na_values"): "missing_codes",
-    ("categorical", "na_values"): "missing_codes",
-}
-"""Options as others call them, where spelling leads to the wrong one or to none."""
-
-
 def suggestion(name: str, known: Iterable[str]) -> str:
     """Return ``"; did you mean 'x'?"`` if a known name is near, else the known names. Names are public."""
     names = list(known)
@@ -382,15 +381,13 @@ def _as_table(column: Column) -> dict[str, Any]:
         value = getattr(column, field.name)
         if field.default is not MISSING and value == field.default:
             continue
-        shown = short if isinstance(column, NumericColumn) else _same
-        table[field.name] = [shown(one) for one in value] if isinstance(value, tuple) else shown(value)
+        plain = list(value) if isinstance(value, tuple) else value
+        table[field.name] = short(plain) if isinstance(column, NumericColumn) else plain
     return table
 
 
-def _same(value: Any) -> Any:
-    return value
-
-
 def short(value: Any) -> Any:
-    """Return a bound without a needless ``.0``."""
+    """Return a bound, or a list of numbers, without a needless ``.0``."""
+    if isinstance(value, list):
+        return [short(one) for one in value]
     return int(value) if isinstance(value, float) and value.is_integer() and abs(value) < 2**53 else value
