@@ -1384,6 +1384,24 @@ def planner_learned() -> str:
     )
 
 
+def planner_exposures() -> str:
+    """Return how near forecasts are for counts over exposures."""
+    body = [
+        [
+            row["exposures"],
+            row["rate"],
+            f"{int(row['n']):,}",
+            row["epsilon"] + (", pure" if float(row["delta"]) == 0.0 else ""),
+            *(
+                f"{row[f'{told}_intercept']}, {row[f'{told}_slope']}"
+                for told in ("alike", "guesses", "reference")
+            ),
+        ]
+        for row in rows("experiments/results/planner_exposures.csv")
+    ]
+    return table(["exposures", "rate", "n", "ε", "alike", "guesses", "reference"], body)
+
+
 def planner_finite() -> str:
     """Return the largest difference between forecast and simulated shares of finite intervals."""
     found = rows("experiments/results/planner_check.csv")
@@ -1568,6 +1586,7 @@ PAGES: dict[str, dict[str, Callable[[], str]]] = {
         "planner_finite": planner_finite,
         "planner_census": planner_census,
         "planner_learned": planner_learned,
+        "planner_exposures": planner_exposures,
     },
     "solvers/empirical-bayes.md": {
         "adult": lambda: ablation("adult"),

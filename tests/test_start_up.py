@@ -112,5 +112,13 @@ def test_any_name_can_be_the_first(tmp_path, monkeypatch):
 
 
 def test_a_name_that_does_not_exist_is_an_attribute_error():
-    with pytest.raises(AttributeError, match="'privfit' has no attribute 'logistic'"):
+    with pytest.raises(AttributeError, match=r"'privfit' has no attribute 'logistic'$"):
         _ = privfit.logistic
+
+
+@pytest.mark.parametrize(
+    ("name", "here"), [("glm", "logit and privfit.poisson"), ("RLM", "huber"), ("wls", "ols, with weights=")]
+)
+def test_names_of_other_packages_lead_to_those_of_this_one(name, here):
+    with pytest.raises(AttributeError, match=f"has no attribute '{name}'; see privfit.{here}$"):
+        getattr(privfit, name)

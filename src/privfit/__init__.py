@@ -140,6 +140,18 @@ _HOMES = {
 }
 """Where each name that is imported at first use comes from; the same as above, for type checkers."""
 
+_KNOWN_AS = {
+    "glm": "privfit.logit and privfit.poisson",
+    "lm": "privfit.ols",
+    "wls": "privfit.ols, with weights=",
+    "gee": "privfit.ols, privfit.logit and privfit.poisson, with unit=",
+    "mnlogit": "privfit.logit, whose response may have several levels",
+    "negativebinomial": "privfit.poisson, whose intervals allow for counts that vary more",
+    "quantreg": "privfit.quantile",
+    "rlm": "privfit.huber",
+}
+"""What fits are called elsewhere, in small letters, and where they are here."""
+
 if not TYPE_CHECKING:  # they would take every name for one that exists
 
     def __getattr__(name: str) -> object:
@@ -147,7 +159,9 @@ if not TYPE_CHECKING:  # they would take every name for one that exists
         if name in _PACKAGES:
             return importlib.import_module(f"privfit.{name}")
         if name not in _HOMES:
-            raise AttributeError(f"module 'privfit' has no attribute {name!r}")
+            found = _KNOWN_AS.get(name.lower())
+            hint = "" if found is None else f"; see {found}"
+            raise AttributeError(f"module 'privfit' has no attribute {name!r}{hint}")
         thing = getattr(importlib.import_module(f"privfit.{_HOMES[name]}"), name)
         globals()[name] = thing
         return thing

@@ -2,22 +2,37 @@
 
 import numpy as np
 import pytest
+from scipy import stats
 
 from privfit.data.declarations import NumericColumn
 from privfit.data.shares import ShareRule
 from privfit.errors import InvalidArgument
 from privfit.estimators.assumptions import Assumptions
-from privfit.estimators.counting import counted, counting_in_words, sampling_part, stand_in_rule
+from privfit.estimators.counting import (
+    counted,
+    counting_in_words,
+    sampling_part,
+    stand_in_rule,
+    uneven,
+    usual_weight,
+)
 
 WEIGHTS = ("wt", NumericColumn(0.0, 8.0, weight=True))
 BOTH = ShareRule("pid", 4, WEIGHTS)
 ALIKE = "; these rows alike, for which intervals are longest: intraclass says how alike they are"
 LEAST = ", at which noise is least: "
+SAME = ", all alike, for which intervals are shortest: sd says how they vary"
+
+
+def usual(rule, assumptions):
+    """The weights of five rows that are alike."""
+    return np.full(5, 1.0 if rule.weights is None else usual_weight(rule.weights[1], assumptions))
 
 
 def share(rule, **guesses):
     """What each stand-in row counts."""
-    counts = counted(stand_in_rule(rule, Assumptions(**guesses)), 5)
+    assumptions = Assumptions(**guesses)
+    counts = counted(stand_in_rule(rule, assumptions), usual(rule, assumptions))
     if counts is None:
         return 1.0
     found = counts.among(np.ones(5, dtype=np.bool_))
@@ -53,7 +68,7 @@ def test_they_are_units_of_one_row_each():
     """Where rows count alike by themselves there is no rule."""
     assert stand_in_rule(ShareRule(), Assumptions()) == ShareRule()
     assert stand_in_rule(BOTH, Assumptions()).unit is None
-    assert counted(ShareRule(), 5) is None
+    assert counted(ShareRule(), np.ones(5)) is None
 
 
 @pytest.mark.parametrize(
@@ -82,16 +97,32 @@ def test_they_are_units_of_one_row_each():
             {},
             f"; survey weights of 8, their bound{LEAST}mean_weight says what they are on average",
         ),
-        (ShareRule(weights=WEIGHTS), {"mean_weight": 8.0}, "; survey weights of 8, of at most 8"),
+        (ShareRule(weights=WEIGHTS), {"mean_weight": 8.0}, f"; survey weights of 8, of at most 8{SAME}"),
         (
             BOTH,
             {"mean_weight": 6.5, "mean_rows": 1.5},
-            f"; survey weights of 6.5, of at most 8; 1.5 rows for each value of pid{ALIKE}",
+            f"; survey weights of 6.5, of at most 8{SAME}; 1.5 rows for each value of pid{ALIKE}",
         ),
     ],
 )
 def test_what_is_assumed_is_said(rule, guesses, words):
-    assert counting_in_words(rule, Assumptions(**guesses)) == words
+    assumptions = Assumptions(**guesses)
+    assert counting_in_words(rule, assumptions, usual(rule, assumptions)) == words
+
+
+def test_weights_that_vary_are_said_to():
+    words = counting_in_words(ShareRule(weights=WEIGHTS), Assumptions(), np.array([1.0, 3.0]))
+    assert words == "; survey weights of 2 with standard deviation 1.0, of at most 8"
+
+
+def test_uneven_numbers_are_log_normal_within_their_bounds():
+    chance, column = (np.arange(100_000) + 0.5) / 100_000, NumericColumn(0.1, 40.0)
+    found = uneven(column, 2.0, 1.0, chance)
+    np.testing.assert_allclose([found.mean(), found.std()], [2.0, 1.0], rtol=1e-3)
+    np.testing.assert_allclose(stats.skew(np.log(found)), 0.0, atol=1e-3)
+    assert uneven(column, 2.0, 50.0, chance).min() == 0.1
+    assert uneven(column, 2.0, 50.0, chance).max() == 40.0
+    np.testing.assert_array_equal(uneven(column, 2.0, 0.0, chance), 2.0)
 
 
 @pytest.mark.parametrize(
@@ -134,7 +165,5 @@ def test_rows_of_no_unit_have_no_correlation(rule):
     ],
 )
 def test_guesses_that_contradict_the_rule_are_refused(rule, guesses, message):
-    for use in (stand_in_rule, counting_in_words):
-        if use is stand_in_rule or "goes with" not in message:
-            with pytest.raises(InvalidArgument, match=message):
-                use(rule, Assumptions(**guesses))
+    with pytest.raises(InvalidArgument, match=message):
+        share(rule, **guesses)

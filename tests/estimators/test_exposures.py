@@ -10,7 +10,9 @@ import pytest
 import statsmodels.api as sm
 
 import privfit as pf
+from privfit.estimators.stand_in import stand_in_rows
 from privfit.solvers import OutputPerturbation
+from privfit.terms.encoder import FormulaEncoder
 from tests.small_sample import hc1
 
 from .kept import KEPT, cached
@@ -266,7 +268,8 @@ def test_a_plan_takes_exposures_to_be_alike(table):
     options = {"schema": SCHEMA, "model": "poisson", "assumptions": pf.Assumptions(mean=2.0)}
     planned = pf.plan("visits ~ age", n=N, exposure="years", **options)
     assert planned.plan.exposure == "years"
-    assert planned.assumptions.endswith("a mean count of 2.0 over years of 2.5")
+    words = "a mean count of 2.0 over years of 2.5, all alike, for which intervals are shortest: sd says how"
+    assert words in planned.assumptions
     alike = pf.plan("visits ~ age", n=N, **options).width["age"]
     np.testing.assert_allclose(planned.width["age"], alike, rtol=0.1)  # there is one look more
     wanted = {"width": {"age": 0.2}, **options}
@@ -274,6 +277,61 @@ def test_a_plan_takes_exposures_to_be_alike(table):
     assert needed == pytest.approx(pf.sample_size("visits ~ age", **wanted).n_rows, rel=0.2)
     with pytest.raises(pf.InvalidArgument, match="exposure goes with model='poisson'"):
         pf.plan("visits ~ age", n=N, schema=SCHEMA, model="ols", exposure="years")
+
+
+def assumed(**guesses):
+    """Return stand-in rows of counts over years."""
+    marked = SCHEMA.with_roles(exposure="years")
+    encoder = FormulaEncoder("visits ~ age", marked, target_kind="count")
+    return stand_in_rows(encoder, marked, pf.Assumptions(**guesses))
+
+
+@pytest.mark.parametrize("guess", [{"sd": {"years": 0.5}}, {"spread": {"years": 0.1}}])
+def test_a_plan_takes_exposures_to_be_as_uneven_as_they_are_said_to_be(guess):
+    rows = assumed(mean=2.0, signal=0.0, center={"years": 1.0}, **guess)
+    years = np.exp(rows.offset)
+    np.testing.assert_allclose([years.mean(), years.std(), rows.y.mean()], [1.0, 0.5, 2.0], rtol=0.02)
+    by_years = np.polynomial.Polynomial.fit(years, rows.y, 1).convert().coef
+    np.testing.assert_allclose(by_years, [0.0, 2.0], atol=0.1)
+    assert np.ptp(assumed(mean=2.0, spread=0.1).offset) == 0.0
+
+
+def test_a_plan_takes_exposures_from_a_reference_that_has_them(table):
+    rows = assumed(reference=table[["age", "years"]], mean=2.0)
+    np.testing.assert_allclose(np.exp(rows.offset), table["years"])
+    awkward_rows = assumed(reference=awkward(table))
+    kept = np.isfinite(awkward(table)["years"]) & (awkward(table)["years"] > 0.0)
+    np.testing.assert_array_equal(awkward_rows.y, table["visits"][kept])
+    np.testing.assert_allclose(np.exp(assumed(reference=table[["age"]], mean=2.0).offset), 2.5)
+
+
+@pytest.mark.usefixtures("few_rehearsals")
+def test_few_long_exposures_make_plans_of_longer_intervals():
+    options = {"n": 20_000, "schema": SCHEMA, "model": "poisson", "exposure": "years", "epsilon": 4.0}
+    alike, uneven = (
+        pf.plan(
+            "visits ~ age", **options, assumptions=pf.Assumptions(mean=0.5, center={"years": 0.5}, **more)
+        )
+        for more in ({}, {"sd": {"years": 1.0}})
+    )
+    assert "over years of 0.476 with standard deviation 0.73" in uneven.assumptions
+    assert (uneven.width / alike.width).min() > 1.2
+
+
+@pytest.mark.usefixtures("few_rehearsals")
+def test_a_plan_without_a_constant_has_exposures_of_their_length():
+    options = {"n": 20_000, "schema": SCHEMA, "model": "poisson", "exposure": "years"}
+    short, long = (
+        pf.plan(
+            "visits ~ 0 + age",
+            **options,
+            assumptions=pf.Assumptions(mean=2.0, signal=0.3, center={"years": each}),
+        )
+        for each in (0.5, 4.0)
+    )
+    assert "a mean count of 0.52 over years of 0.5," in short.assumptions
+    assert "a mean count of 4.2 over years of 4," in long.assumptions
+    assert long.width["age"] < 0.7 * short.width["age"]
 
 
 @pytest.mark.parametrize(

@@ -17,9 +17,10 @@ from privfit.estimators.assumptions import Assumptions
 from privfit.estimators.forecast import FEWEST_REHEARSALS, MOST_REHEARSALS, Forecast, t_test_power
 from privfit.estimators.options import FitOptions
 from privfit.estimators.rehearsal import Rehearsal
+from privfit.estimators.repeated_rows import RepeatedRows
 from privfit.estimators.sample_size import Wanted
 from privfit.estimators.split import shortest
-from privfit.estimators.stand_in import StandIn, stand_in_rows
+from privfit.estimators.stand_in import stand_in_rows
 from privfit.planning import cost
 from privfit.privacy.composition import compose
 
@@ -54,7 +55,8 @@ def rows(columns, target, kind, **guesses):
     """Stand-in rows of some columns, encoded."""
     schema = pf.Schema({name: SCHEMA[name] for name in (*columns, target)})
     encoder = SchemaEncoder(schema, target=target, target_kind=kind)
-    return stand_in_rows(encoder, schema, Assumptions(**guesses)), encoder.design
+    found = stand_in_rows(encoder, schema, Assumptions(**guesses))
+    return (found.x, found.y), encoder.design
 
 
 @pytest.fixture
@@ -64,7 +66,7 @@ def source():
 
 
 def test_a_few_rows_stand_for_many(source):
-    many = StandIn(source, 170)
+    many = RepeatedRows(source, 170)
 
     def kernel(block, out):
         out[0] += np.array([block.x.sum(), block.y.sum()])
@@ -851,6 +853,8 @@ WEIGHED = {
     "epsilon": 4.0,
 }
 
+PLENTY = WEIGHED | {"epsilon": 1000.0}
+
 
 @pytest.mark.usefixtures("few_rehearsals")
 def test_a_plan_expects_rows_to_count_as_is_assumed():
@@ -873,9 +877,44 @@ def test_a_plan_expects_rows_to_count_as_is_assumed():
         "at which noise is least: mean_rows says how many there are on average; these rows alike, for which "
         "intervals are longest: intraclass says how alike they are"
     )
-    assert "; survey weights of 3.2, of at most 4; 2.5 rows for each value of pid; " in both.assumptions
+    assert "; survey weights of 3.2, of at most 4, all alike, for which" in both.assumptions
+    assert "; 2.5 rows for each value of pid; " in both.assumptions
     assert "weights" not in full.assumptions
     assert "; any number of rows for each value of pid: mean_rows says how many" in full.assumptions
+
+
+@pytest.mark.usefixtures("few_rehearsals")
+def test_uneven_weights_make_sampling_larger():
+    """By one plus their squared coefficient of variation, where they have nothing to do with the columns."""
+
+    def plan(**guesses):
+        assumed = Assumptions(residual_sd=1.0, mean_weight=1.0, **guesses)
+        return pf.plan("pay ~ age", n=400_000, **PLENTY, weights="wt", assumptions=assumed)
+
+    alike, uneven = plan(), plan(sd={"wt": 0.7})
+    assert "; survey weights of 0.994 with standard deviation 0.66, of at most 4; " in uneven.assumptions
+    wanted = np.sqrt(1.0 + (0.66 / 0.994) ** 2) * alike.table()["sampling"]
+    np.testing.assert_allclose(uneven.table()["sampling"], wanted, rtol=0.05)
+
+
+@pytest.mark.usefixtures("few_rehearsals")
+def test_weights_of_a_reference_are_those_of_the_plan():
+    wt = np.tile([0.5, 2.5], 500)
+    reference = {"age": np.linspace(20.0, 80.0, 1000), "pay": np.sin(np.arange(1000.0)), "wt": wt}
+
+    def plan(table, **guesses):
+        assumed = Assumptions(reference=table, **guesses)
+        return pf.plan("pay ~ age", n=400_000, **PLENTY, weights="wt", assumptions=assumed)
+
+    uneven, full = plan(reference), plan({name: reference[name] for name in ("age", "pay")})
+    assert "; survey weights of 1.5 with standard deviation 1.0, of at most 4; " in uneven.assumptions
+    assert "; survey weights of 4, of at most 4, all alike" in full.assumptions
+    ratio = uneven.table()["sampling"] / full.table()["sampling"]
+    np.testing.assert_allclose(ratio, np.sqrt(1.0 + (1.0 / 1.5) ** 2), rtol=0.05)
+    with pytest.raises(InvalidArgument, match="reference holds the weights, so that mean_weight counts"):
+        plan(reference, mean_weight=1.0)
+    with pytest.raises(InvalidArgument, match="give mean_weight="):
+        pf.plan("pay ~ age", n=4000, **WEIGHED, weights="wt", assumptions=Assumptions(center={"wt": 1.0}))
 
 
 @pytest.mark.usefixtures("few_rehearsals")

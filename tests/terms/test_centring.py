@@ -175,7 +175,8 @@ def test_guesses_of_a_plan_are_in_the_terms_of_the_formula(model, target):
     kind = "numeric" if model == "ols" else "binary"
     encoder = FormulaEncoder(formula, SCHEMA, target_kind=kind)
     assumptions = Assumptions(coefficients=guesses, **({"residual_sd": 1e-9} if model == "ols" else {}))
-    x, y = stand_in_rows(encoder, SCHEMA, assumptions)
+    rows = stand_in_rows(encoder, SCHEMA, assumptions)
+    x, y = rows.x, rows.y
     raw, design = encoder.design.raw_rows(x), encoder.design
     eta = raw @ [guesses.get(name, 0.0) for name in design.names]
     slopes = design.encoded_slopes(np.array([guesses.get(name, 0.0) for name in design.names]))

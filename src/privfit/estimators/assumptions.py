@@ -41,6 +41,8 @@ class Assumptions:
 
     A numeric column is normal about its centre and clamped to the declared range, after its transform; a
     categorical one has the given shares; a common factor correlates them. A response follows the model.
+    Exposures of counts are all in the middle of their range, or at their ``center``, and survey weights at
+    ``mean_weight``; where ``sd`` or ``spread`` names their column they are log-normal with that mean.
 
     Parameters
     ----------
@@ -148,10 +150,22 @@ class Assumptions:
         low, high = column.limits
         return 0.5 * (low + high)
 
+    def given_sd(self, name: str, column: NumericColumn) -> float:
+        """Return the standard deviation of weights or exposures, in their unit; 0 unless they are named."""
+        by_name = isinstance(self.spread, Mapping) and name in self.spread
+        return self.sd_of(name, column) if by_name or (self.sd is not None and name in self.sd) else 0.0
+
     def shares_of(self, name: str, column: CategoricalColumn) -> FloatArray:
         """Return the shares of the levels of a categorical column, one for each, with sum 1."""
         given = None if self.shares is None else self.shares.get(name)
         return as_shares(given, column.levels, what=name)
+
+    def without_weights(self) -> None:
+        """Raise `InvalidArgument` where a guess is about the weights, which the reference holds."""
+        self._refuse_beside_reference(
+            {"mean_weight": None},
+            "reference holds the weights, so that {} counts for nothing; leave one of them out",
+        )
 
     def without_response(self) -> None:
         """Raise `InvalidArgument` where a guess is about the response, which the reference holds."""
@@ -178,6 +192,8 @@ class Assumptions:
             _check_columns("spread", self.spread, schema, NumericColumn, "numeric")
         for name in _check_columns("sd", self.sd or {}, schema, NumericColumn, "numeric"):
             self._check_sd(name, schema[name])
+        if schema.weight in (self.center or {}):
+            raise InvalidArgument(f"center is about no weights, as {schema.weight!r} is; give mean_weight=")
         for name in _check_columns("center", self.center or {}, schema, NumericColumn, "numeric"):
             self._check_center(name, schema[name])
         for name in _check_columns("shares", self.shares or {}, schema, CategoricalColumn, "categorical"):

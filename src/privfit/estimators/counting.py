@@ -1,19 +1,28 @@
 """How much rows are assumed to count in a plan, where survey weights or rows of a unit decide it."""
 
-import numpy as np
+import math
 
-from privfit._checks import positive
+import numpy as np
+from scipy.special import ndtri
+
+from privfit._checks import FloatArray, positive
 from privfit.data.declarations import NumericColumn
 from privfit.data.shares import RowShares, ShareRule
 from privfit.data.tables import Table
 from privfit.errors import InvalidArgument
 from privfit.estimators.assumptions import Assumptions
+from privfit.results.numbers import significant
 
 _WEIGHT = "weight"
 
+_ALIKE = 1e-9
+"""Relative standard deviation below which numbers are all alike."""
+
 
 def stand_in_rule(rule: ShareRule, assumptions: Assumptions) -> ShareRule:
-    """Return by what rule stand-in rows count, a row for each privacy unit: all alike, by the mean share.
+    """Return by what rule stand-in rows count, a row for each privacy unit, by their survey weights.
+
+    Units all count what those with the mean number of rows do.
 
     Parameters
     ----------
@@ -24,15 +33,35 @@ def stand_in_rule(rule: ShareRule, assumptions: Assumptions) -> ShareRule:
     Raises
     ------
     InvalidArgument
-        If something is assumed of weights or units that are none, or of weights beyond their bound.
+        If something is assumed of weights or units that are none.
     """
-    weight, rows = _mean_weight(rule, assumptions), _mean_rows(rule, assumptions)
+    if rule.weights is None and assumptions.mean_weight is not None:
+        raise InvalidArgument("mean_weight goes with weights: name the column of survey weights")
+    rows = _mean_rows(rule, assumptions)
     if rule.plain:
         return rule
+    upper = 1.0 if rule.weights is None else rule.weights[1].upper
     share = min(rows / rule.rows_per_unit, 1.0)
-    if rule.weights is not None:
-        share *= weight / rule.weights[1].upper
-    return ShareRule(weights=(_WEIGHT, NumericColumn(0.0, 1.0 / share, weight=True)))
+    return ShareRule(weights=(_WEIGHT, NumericColumn(0.0, upper / share, weight=True)))
+
+
+def usual_weight(column: NumericColumn, assumptions: Assumptions) -> float:
+    """Return the mean survey weight, in its unit, or raise `InvalidArgument` where it is beyond the bound."""
+    given = assumptions.mean_weight
+    if given is None:
+        return column.upper
+    if positive(mean_weight=given) > column.upper:
+        raise InvalidArgument(
+            f"mean_weight must be at most the bound of the weights, {column.upper:g}, got {given:g}"
+        )
+    return given
+
+
+def uneven(column: NumericColumn, mean: float, sd: float, chance: FloatArray) -> FloatArray:
+    """Return weights or exposures at some quantiles (m,) of a log-normal law, within their bounds."""
+    variance = math.log1p((sd / mean) ** 2)
+    drawn = mean * np.exp(math.sqrt(variance) * ndtri(chance) - 0.5 * variance)
+    return np.clip(drawn, column.lower, column.upper)
 
 
 def sampling_part(rule: ShareRule, assumptions: Assumptions) -> float:
@@ -61,20 +90,28 @@ def sampling_part(rule: ShareRule, assumptions: Assumptions) -> float:
     return (1.0 + (rows - 1.0) * given) / rows
 
 
-def counted(rule: ShareRule, n_rows: int) -> RowShares | None:
-    """Return how stand-in rows count by the rule that is made for them; None where they do in full."""
-    return None if rule.plain else rule.read(Table([(_WEIGHT, np.ones(n_rows))]))
+def counted(rule: ShareRule, weights: FloatArray) -> RowShares | None:
+    """Return how stand-in rows of weights (m,) count by the rule for them; None where they do in full."""
+    return None if rule.plain else rule.read(Table([(_WEIGHT, weights)]))
 
 
-def counting_in_words(rule: ShareRule, assumptions: Assumptions) -> str:
+def spread_in_words(numbers: FloatArray) -> tuple[str, str]:
+    """Return what weights or exposures are in words, and what is to be said after that."""
+    mean, sd = float(numbers.mean()), float(numbers.std())
+    if sd > _ALIKE * mean:
+        return f"{mean:.3g} with standard deviation {significant(sd, 2)}", ""
+    return f"{mean:.3g}", ", all alike, for which intervals are shortest: sd says how they vary"
+
+
+def counting_in_words(rule: ShareRule, assumptions: Assumptions, weights: FloatArray) -> str:
     """Return what is assumed of weights and units, as the end of a sentence; empty where there is nothing."""
     words = ""
     if rule.weights is not None:
-        weight, upper = f"{_mean_weight(rule, assumptions):g}", f"{rule.weights[1].upper:g}"
-        bound = f"of at most {upper}"
-        if assumptions.mean_weight is None:
+        upper, (usual, alike) = f"{rule.weights[1].upper:g}", spread_in_words(weights)
+        bound = f"of at most {upper}{alike}"
+        if alike and assumptions.mean_weight is None and assumptions.reference is None:
             bound = "their bound, at which noise is least: mean_weight says what they are on average"
-        words += f"; survey weights of {weight}, {bound}"
+        words += f"; survey weights of {usual}, {bound}"
     if rule.unit is not None:
         several = rule.rows_per_unit > 1 or assumptions.mean_rows is not None
         number = f"{_mean_rows(rule, assumptions):g}" if several else "any number of"
@@ -87,22 +124,6 @@ def counting_in_words(rule: ShareRule, assumptions: Assumptions) -> str:
         else:
             words += f"; an intraclass correlation of {assumptions.intraclass:g}"
     return words
-
-
-def _mean_weight(rule: ShareRule, assumptions: Assumptions) -> float:
-    given = assumptions.mean_weight
-    if rule.weights is None:
-        if given is not None:
-            raise InvalidArgument("mean_weight goes with weights: name the column of survey weights")
-        return 1.0
-    upper = rule.weights[1].upper
-    if given is None:
-        return upper
-    if positive(mean_weight=given) > upper:
-        raise InvalidArgument(
-            f"mean_weight must be at most the bound of the weights, {upper:g}, got {given:g}"
-        )
-    return given
 
 
 def _mean_rows(rule: ShareRule, assumptions: Assumptions) -> float:

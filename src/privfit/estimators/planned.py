@@ -11,7 +11,7 @@ import pandas as pd
 from privfit._checks import coverage, in_range, whole
 from privfit.data.source import MOST_ROWS
 from privfit.errors import InvalidArgument
-from privfit.estimators.counting import counting_in_words
+from privfit.estimators.counting import counting_in_words, spread_in_words
 from privfit.estimators.forecast import Forecast
 from privfit.estimators.options import FitOptions
 from privfit.estimators.rehearsal import Rehearsal
@@ -205,7 +205,7 @@ def described(
     if design.target.count_bound is not None and rehearsal.encoder.needed[-1] in looked:
         learned += f" (of counts, the plan's noise is for {design.target.count_bound:g})"
     covariates = rehearsal.assumptions.describe(rehearsal.schema, rehearsal.encoder.needed[:-1])
-    counting = counting_in_words(options.shares, rehearsal.assumptions)
+    counting = counting_in_words(options.shares, rehearsal.assumptions, rehearsal.rows.weight)
     problem, plan = rehearsal.plan(options, n_rows=n_rows)
     spent = options.settled(problem).budget if rehearsal.look is None else options.budget
     return PlannedFit(
@@ -221,16 +221,17 @@ def described(
 
 def response_in_words(rehearsal: Rehearsal) -> str:
     """Say what the stand-in responses are like."""
-    target, y = rehearsal.encoder.design.target, rehearsal.rows[1]
+    target, y = rehearsal.encoder.design.target, rehearsal.rows.y
     if target.labels is not None and len(target.labels) > 2:
         shares = ", ".join(percent(float(np.mean(y == k))) for k in range(len(target.labels)))
         return f"classes with shares of {shares} %"
     if target.labels is not None:
         return f"{percent(float(y.mean()))} % of rows with the label {list(target.labels)[-1]!r}"
     if target.count_bound is not None:
-        over = (
-            "" if target.exposure is None else f" over {target.exposure.name} of {target.exposure.middle:g}"
-        )
+        over = ""
+        if target.exposure is not None and rehearsal.rows.offset is not None:
+            usual, alike = spread_in_words(np.exp(rehearsal.rows.offset))
+            over = f" over {target.exposure.name} of {usual}{alike}"
         return f"a mean count of {significant(float(y.mean()), 2)}{over}"
     spread = float(y.std()) * target.half_width
     middle = _rounded(float(y.mean()) * target.half_width + target.center, spread)

@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Self, final
 
-from privfit._checks import FloatArray, whole
+from privfit._checks import whole
 from privfit.data.encode import AbstractEncoder
 from privfit.data.schema import Schema
 from privfit.data.tables import open_table
@@ -19,7 +19,7 @@ from privfit.estimators.objective import make_problem, plan_fit
 from privfit.estimators.options import FitOptions
 from privfit.estimators.rehearsed_look import RehearsedLook
 from privfit.estimators.scales import OpenBounds, ranges_in_words, with_roles_of
-from privfit.estimators.stand_in import complete_rows, stand_in_rows, stand_in_table, standing_in
+from privfit.estimators.stand_in import StandInRows, complete_rows, stand_in_rows, stand_in_table, standing_in
 from privfit.planning import preceded
 from privfit.problem.objective import Problem
 from privfit.problem.oracle import Oracle
@@ -37,8 +37,7 @@ class Rehearsal:
     ----------
     model : Model
     encoder : AbstractEncoder
-    rows : tuple of array
-        Encoded stand-in rows ``x`` (m, p) and their responses ``y`` (m,).
+    rows : StandInRows
     schema : Schema
         With the bounds that are expected in place of those that a fit learns.
     assumptions : Assumptions
@@ -49,7 +48,7 @@ class Rehearsal:
 
     model: Model
     encoder: AbstractEncoder
-    rows: tuple[FloatArray, FloatArray]
+    rows: StandInRows
     schema: Schema
     assumptions: Assumptions
     look: RehearsedLook | None = None
@@ -102,7 +101,7 @@ class Rehearsal:
             ) from None
         table = stand_in_table(encoder, likely, assumptions)
         look = RehearsedLook.prepare(bounds, names, schema, encoder_of, table)
-        return cls(model, encoder, complete_rows(encoder, table), likely, assumptions, look)
+        return cls(model, encoder, complete_rows(encoder, table, likely), likely, assumptions, look)
 
     def plan(self, options: FitOptions, *, n_rows: int) -> tuple[Problem, Plan]:
         """Return the problem and the plan of a fit of ``n_rows`` rows, with the look before it.
@@ -129,8 +128,8 @@ class Rehearsal:
         """Return what a fit of ``n_rows`` rows is expected to report.
 
         The solver and the inference run as they would, with the planned noise, on the stand-in rows, and
-        before them the look at columns, if there is one. These rows count alike: each stands for a privacy
-        unit with one row, and counts as rows are assumed to do on average. What sampling adds is less where
+        before them the look at columns, if there is one. Each row stands for a privacy unit with one row, and
+        counts as those of a unit are assumed to do on average. What sampling adds is less where
         units have several rows that are not alike (`privfit.estimators.counting.sampling_part`): a meat that
         is a part of another has as much more noise, relative to it. Without ``rehearsals`` there are
         `privfit.estimators.forecast.enough_rehearsals`.
@@ -160,12 +159,13 @@ class Rehearsal:
             return None
         problem = make_problem(self.model, encoder.design, options, n_rows=n_rows)
         plan = _of_smaller_meat(plan_fit(problem, options), part)
-        return self._fit(encoder, complete_rows(encoder, look.table), options, problem, plan)
+        rows = complete_rows(encoder, look.table, self.schema)
+        return self._fit(encoder, rows, options, problem, plan)
 
     def _fit(
         self,
         encoder: AbstractEncoder,
-        rows: tuple[FloatArray, FloatArray],
+        rows: StandInRows,
         options: FitOptions,
         problem: Problem,
         plan: Plan,

@@ -4,7 +4,6 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Self, final
 
-from privfit._checks import FloatArray
 from privfit.data.encode import AbstractEncoder, SchemaEncoder
 from privfit.data.schema import Schema
 from privfit.data.tables import Table
@@ -13,7 +12,7 @@ from privfit.estimators.models import linear_regression
 from privfit.estimators.objective import make_problem
 from privfit.estimators.options import FitOptions
 from privfit.estimators.scales import OpenBounds, learned_by, look_encoder, with_roles_of
-from privfit.estimators.stand_in import complete_rows, standing_in
+from privfit.estimators.stand_in import StandInRows, complete_rows, standing_in
 from privfit.problem.objective import Problem
 from privfit.problem.oracle import Oracle
 from privfit.problem.plan import Plan
@@ -37,8 +36,8 @@ class RehearsedLook:
         The rows as they come.
     rough : SchemaEncoder
         By which they are looked at.
-    places : tuple of array
-        Rows that it encodes, ``x`` (m, k) and ``y`` (m,).
+    places : StandInRows
+        Rows that it encodes.
     """
 
     bounds: OpenBounds
@@ -47,7 +46,7 @@ class RehearsedLook:
     encoder_of: Callable[[Schema], AbstractEncoder]
     table: Table
     rough: SchemaEncoder
-    places: tuple[FloatArray, FloatArray]
+    places: StandInRows
 
     @classmethod
     def prepare(
@@ -60,7 +59,8 @@ class RehearsedLook:
     ) -> Self:
         """Encode the rows for the look."""
         rough = look_encoder(bounds.draft, names, outline)
-        return cls(bounds, names, outline, encoder_of, table, rough, complete_rows(rough, table))
+        places = complete_rows(rough, table, outline)
+        return cls(bounds, names, outline, encoder_of, table, rough, places)
 
     def before(self, options: FitOptions, *, n_rows: int) -> FitOptions:
         """Return the options of the fit of ``n_rows`` rows that follows a look, whatever that shows."""

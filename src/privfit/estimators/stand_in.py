@@ -1,21 +1,22 @@
 """Public rows that stand in for private ones, so that a plan can be rehearsed."""
 
 import math
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from functools import partial
 
 import numpy as np
 from scipy.special import expit, ndtr, ndtri, softmax
 from scipy.stats import poisson, qmc
 
-from privfit._checks import FloatArray, IntArray, in_range
-from privfit.data.blocks import Block, BlockKernel, UnitKernel
-from privfit.data.caps import SlopeBounds
+from privfit._checks import FloatArray, in_range
+from privfit.data.columns import naming
 from privfit.data.declarations import CategoricalColumn, Column, NumericColumn
+from privfit.data.declared import encode_numeric
 from privfit.data.design import INTERCEPT, Design, Target
 from privfit.data.encode import AbstractEncoder
 from privfit.data.schema import Schema
-from privfit.data.source import ArraySource, Coins, RowSource
+from privfit.data.source import ArraySource
 from privfit.data.tables import Table, open_table, with_rows
 from privfit.errors import InvalidArgument
 from privfit.estimators.assumptions import (
@@ -24,8 +25,9 @@ from privfit.estimators.assumptions import (
     Assumptions,
     as_shares,
 )
-from privfit.estimators.counting import counted
+from privfit.estimators.counting import counted, uneven, usual_weight
 from privfit.estimators.objective import weighting_of
+from privfit.estimators.repeated_rows import RepeatedRows
 from privfit.losses.typical import USUAL_RESIDUAL
 from privfit.problem.objective import Problem
 
@@ -42,92 +44,38 @@ _RAKINGS = 50
 """Rounds in which intercepts are moved towards the wanted shares of the classes."""
 
 
-class StandIn:
-    """A few public rows, over and over, as a table of many: a `RowSource`.
-
-    Sums are those over the few rows, scaled up, so that a mean is as quick for a billion rows as for a
-    thousand.
+@dataclass(frozen=True, slots=True, eq=False)
+class StandInRows:
+    """Encoded rows that lack no cell.
 
     Parameters
     ----------
-    rows : RowSource
-    n_rows : int
-        Number of rows that they stand for.
+    x : array of shape (m, p)
+    y : array of shape (m,)
+        Responses.
+    weight : array of shape (m,)
+        Survey weights in their unit; 1 where there are none.
+    offset : array of shape (m,) or None
+        Logarithms of the exposures of counts that have some.
     """
 
-    __slots__ = ("_rows", "n_rows")
-
-    def __init__(self, rows: RowSource, n_rows: int) -> None:
-        self._rows, self.n_rows = rows, n_rows
-
-    @property
-    def unit(self) -> str | None:
-        """Name of the column by which the few rows were grouped, or None."""
-        return self._rows.unit
-
-    @property
-    def n_units(self) -> int:
-        """Number of privacy units that they stand for."""
-        return self.n_rows
-
-    @property
-    def norm_bound(self) -> float:
-        """Bound on ``sqrt(weight) * norm(x)``."""
-        return self._rows.norm_bound
-
-    def sum(self, kernel: BlockKernel, size: int) -> FloatArray:
-        """Return the sum over the few rows, scaled up."""
-        return self._rows.sum(kernel, size) * (self.n_rows / self._rows.n_rows)
-
-    def sum_units(self, kernel: UnitKernel, size: int) -> FloatArray:
-        """Return the sum over the few units, scaled up."""
-        return self._rows.sum_units(kernel, size) * (self.n_rows / self._rows.n_units)
-
-    def blocks(self) -> Iterator[Block]:
-        """Return the few rows again and again, until they are many."""
-        left = self.n_rows
-        while left > 0:
-            for block in self._rows.blocks():
-                part = block.part(slice(min(left, block.y.size)))
-                yield part
-                left -= part.y.size
-
-    def take(self, indices: IntArray) -> Block:
-        """Return the rows with these numbers, counted round and round."""
-        return self._rows.take(indices % self._rows.n_rows)
-
-    def reweighted(
-        self, basis: FloatArray, *, norm_bound: float, amplification: float, slopes: SlopeBounds | None = None
-    ) -> "StandIn":
-        """Return the same rows with other weights."""
-        rows = self._rows.reweighted(basis, norm_bound=norm_bound, amplification=amplification, slopes=slopes)
-        return StandIn(rows, self.n_rows)
-
-    def exposed(self, shift: float, most: float) -> "StandIn":
-        """Return the same rows with other exposures."""
-        return StandIn(self._rows.exposed(shift, most), self.n_rows)
-
-    def sampled(self, coins: Coins, part: float) -> "StandIn":
-        """Return the same rows, standing for fewer."""
-        del coins
-        return StandIn(self._rows, max(round(part * self.n_rows), 1))
+    x: FloatArray
+    y: FloatArray
+    weight: FloatArray
+    offset: FloatArray | None
 
 
-def standing_in(rows: tuple[FloatArray, FloatArray], problem: Problem, n_rows: int) -> StandIn:
+def standing_in(rows: StandInRows, problem: Problem, n_rows: int) -> RepeatedRows:
     """Return encoded rows, bounded and counted as the problem has them, as a table of ``n_rows``."""
-    shares = counted(problem.shares, len(rows[1]))
-    weighting = weighting_of(problem)
-    offset = None if problem.exposure is None else np.zeros(len(rows[1]))
-    source = ArraySource(
-        *rows, norm_bound=problem.norm_bound, weighting=weighting, shares=shares, offset=offset
-    )
-    return StandIn(source, n_rows)
+    shares, exposure, offset = counted(problem.shares, rows.weight), problem.exposure, rows.offset
+    if exposure is not None and offset is not None:
+        offset = offset - exposure.center(constant=bool(problem.constant))
+    bounded = {"norm_bound": problem.norm_bound, "weighting": weighting_of(problem)}
+    return RepeatedRows(ArraySource(rows.x, rows.y, **bounded, shares=shares, offset=offset), n_rows)
 
 
-def stand_in_rows(
-    encoder: AbstractEncoder, schema: Schema, assumptions: Assumptions
-) -> tuple[FloatArray, FloatArray]:
-    """Return encoded rows ``x`` (m, p) and responses ``y`` (m,) as the assumptions have them.
+def stand_in_rows(encoder: AbstractEncoder, schema: Schema, assumptions: Assumptions) -> StandInRows:
+    """Return encoded rows and their responses as the assumptions have them.
 
     Raises
     ------
@@ -136,20 +84,36 @@ def stand_in_rows(
     """
     table, chance = _assumed(encoder, schema, assumptions)
     if chance is None:
-        return complete_rows(encoder, table)
-    x = encoder.encode_predictors(table)
-    y = _bounded(_responses(encoder, schema, assumptions, (x, chance)), encoder.design.target)
-    return _complete(x, y)
+        return complete_rows(encoder, table, schema)
+    x, offset = encoder.encode_predictors(table), _logarithms(encoder, table)
+    y = _bounded(_responses(encoder, schema, assumptions, (x, offset, chance)), encoder.design.target)
+    return _complete(x, y, _weights(table, schema), offset)
 
 
-def complete_rows(encoder: AbstractEncoder, table: Table) -> tuple[FloatArray, FloatArray]:
-    """Return the encoded rows ``x`` (m, p) and ``y`` (m,) of a table that lack no cell."""
-    return _complete(*encoder.encode(table))
+def complete_rows(encoder: AbstractEncoder, table: Table, schema: Schema) -> StandInRows:
+    """Return the encoded rows of a table that lack no cell, with the weights that the schema marks."""
+    y, offset = encoder.encode_response(table)
+    return _complete(encoder.encode_predictors(table), y, _weights(table, schema), offset)
 
 
-def _complete(x: FloatArray, y: FloatArray) -> tuple[FloatArray, FloatArray]:
+def _complete(x: FloatArray, y: FloatArray, weight: FloatArray, offset: FloatArray | None) -> StandInRows:
     kept = np.isfinite(x).all(axis=1) & np.isfinite(y)
-    return x[kept], y[kept]
+    return StandInRows(x[kept], y[kept], weight[kept], None if offset is None else offset[kept])
+
+
+def _weights(table: Table, schema: Schema) -> FloatArray:
+    """Return survey weights, or 1 for all rows."""
+    weights = schema.numbers(schema.weight)
+    if weights is None:
+        return np.ones(table.n_rows)
+    with naming(weights[0]):
+        return encode_numeric(table.values(weights[0]), weights[1])
+
+
+def _logarithms(encoder: AbstractEncoder, table: Table) -> FloatArray | None:
+    """Return the logarithms of exposures, NaN where there is none; None for responses without some."""
+    exposure = encoder.design.target.exposure
+    return None if exposure is None else exposure.read(table)
 
 
 def stand_in_table(encoder: AbstractEncoder, schema: Schema, assumptions: Assumptions) -> Table:
@@ -160,8 +124,8 @@ def stand_in_table(encoder: AbstractEncoder, schema: Schema, assumptions: Assump
     table, chance = _assumed(encoder, schema, assumptions)
     if chance is None:
         return table
-    response = encoder.needed[-1]
-    y = _responses(encoder, schema, assumptions, (encoder.encode_predictors(table), chance))
+    response, offset = encoder.needed[-1], _logarithms(encoder, table)
+    y = _responses(encoder, schema, assumptions, (encoder.encode_predictors(table), offset, chance))
     return table.joined([(response, _raw(np.nan_to_num(y), encoder.design.target, schema[response]))])
 
 
@@ -172,13 +136,35 @@ def _assumed(
     names, response = encoder.needed[:-1], encoder.needed[-1]
     assumptions.check(schema, response)
     if assumptions.reference is None:
-        points = _even(len(names) + 2)
-        return assumed_table(schema, names, assumptions, points[:, :-1]), points[:, -1]
+        points = _even(len(names) + 4)
+        table = assumed_table(schema, names, assumptions, points[:, :-3])
+        return table.joined(_beside(encoder, schema, assumptions, points[:, -2:])), points[:, -3]
     table = with_rows(open_table(assumptions.reference))
+    if schema.weight in table.names:
+        assumptions.without_weights()
+    beside = _beside(encoder, schema, assumptions, _even(2, table.n_rows))
+    table = table.joined([(name, numbers) for name, numbers in beside if name not in table.names])
+    needed = (*(name for name, _ in beside), *names)
     if response in table.names:
         assumptions.without_response()
-        return open_table(table, needed=encoder.needed), None
-    return open_table(table, needed=names), _even(1, table.n_rows)[:, 0]
+        return open_table(table, needed=(*needed, response)), None
+    return open_table(table, needed=needed), _even(1, table.n_rows)[:, 0]
+
+
+def _beside(
+    encoder: AbstractEncoder, schema: Schema, assumptions: Assumptions, chances: FloatArray
+) -> list[tuple[str, FloatArray]]:
+    """Return the survey weights and exposures that rows have, at quantiles (m, 2) of their laws."""
+    found, weights, exposure = [], schema.numbers(schema.weight), encoder.design.target.exposure
+    if weights is not None:
+        name, column = weights
+        mean, sd = usual_weight(column, assumptions), assumptions.given_sd(name, column)
+        found.append((name, uneven(column, mean, sd, chances[:, 0])))
+    if exposure is not None:
+        name, column = exposure.name, exposure.column
+        mean, sd = assumptions.center_of(name, column), assumptions.given_sd(name, column)
+        found.append((name, uneven(column, mean, sd, chances[:, 1])))
+    return found
 
 
 def assumed_table(
@@ -227,16 +213,24 @@ def _levels(column: CategoricalColumn, uniform: FloatArray, shares: FloatArray) 
 
 
 def _responses(
-    encoder: AbstractEncoder, schema: Schema, assumptions: Assumptions, rows: tuple[FloatArray, FloatArray]
+    encoder: AbstractEncoder,
+    schema: Schema,
+    assumptions: Assumptions,
+    rows: tuple[FloatArray, FloatArray | None, FloatArray],
 ) -> FloatArray:
     """Return encoded responses that follow the assumed model, before bounds cut them; NaN for rows with NaN.
 
-    ``rows`` are predictors (m, p) and the quantile (m,) of each row's law that its response is.
+    ``rows`` are predictors (m, p), logarithms of exposures (m,) where counts have some, and the quantile (m,)
+    of each row's law that its response is.
     """
-    (x, chance), column = rows, schema[encoder.needed[-1]]
+    (x, offset, chance), column = rows, schema[encoder.needed[-1]]
     kept = np.isfinite(x).all(axis=1)
+    law = _law(encoder.design, column)
+    if offset is not None:
+        kept &= np.isfinite(offset)
+        law = partial(law, offset=offset[kept])
     found = np.full(len(x), math.nan)
-    found[kept] = _law(encoder.design, column)(x[kept], chance[kept], encoder.design, assumptions)
+    found[kept] = law(x[kept], chance[kept], encoder.design, assumptions)
     return found
 
 
@@ -284,13 +278,19 @@ def _classes(x: FloatArray, chance: FloatArray, design: Design, assumptions: Ass
     return (chance[:, None] >= upper).sum(axis=1).astype(np.float64)
 
 
-def _counts(x: FloatArray, chance: FloatArray, design: Design, assumptions: Assumptions) -> FloatArray:
+def _counts(
+    x: FloatArray,
+    chance: FloatArray,
+    design: Design,
+    assumptions: Assumptions,
+    offset: FloatArray | float = 0.0,
+) -> FloatArray:
     bound = design.target.count_bound or 0.0
     given = (
         max(DEFAULT_COUNT * bound, min(1.0, 0.5 * bound)) if assumptions.mean is None else assumptions.mean
     )
     mean = in_range(0.0, bound, closed="neither", mean=given)
-    eta = _slopes(x, design, assumptions, unit=1.0, signal=0.5)[:, 0]
+    eta = _slopes(x, design, assumptions, unit=1.0, signal=0.5)[:, 0] + offset
     return np.asarray(poisson.ppf(chance, np.exp(eta + _offset(design, np.exp, eta, mean))))
 
 
