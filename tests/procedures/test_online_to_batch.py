@@ -20,7 +20,7 @@ from privfit.privacy.budget import Budget
 from privfit.privacy.curves import gdp_delta
 from privfit.privacy.mechanisms import make_source
 from privfit.procedures.differences import Bounds, RoundRows
-from privfit.procedures.online_to_batch import _batches, _Leaf
+from privfit.procedures.online_to_batch import _batches, _Leaf, round_size
 from privfit.procedures.tree import depth
 
 from .one_pass import Linear, Plays, Recorder, Replay, Spy, Wild, one_pass, problem_of, run, table_of
@@ -74,6 +74,7 @@ def test_replacing_any_row_by_anything_costs_no_more_than_planned(case):
     recorded = Recorder()
     outcome = run(one, problem, x, y, recorded)
     rounds = one.rounds(problem)
+    round_of = np.repeat(np.arange(rounds), [round_size(n, rounds, t + 1) for t in range(rounds)]) + 1
     assert len(recorded.values) == rounds
     largest = 0.0
     for q in range(n):
@@ -84,7 +85,7 @@ def test_replacing_any_row_by_anything_costs_no_more_than_planned(case):
             np.testing.assert_array_equal(run(one, problem, other_x, other_y, replay), outcome)
             assert replay.levels == recorded.levels
             apart = spent(recorded, replay, one)
-            mine = nodes_of(q // one.batch + 1, rounds)
+            mine = nodes_of(round_of[q], rounds)
             others = np.delete(apart, np.array(mine) - 1)
             assert np.abs(others).max(initial=0.0) == 0.0
             assert len(mine) <= depth(rounds)
@@ -422,7 +423,7 @@ def test_public_facts_of_a_game_and_of_a_plan():
     problem = problem_of(Logistic(), n=10, norm_bound=1.5, l2=0.3)
     one = one_pass(batch=3, power=2.0, amount=0.6)
     game = one.game(problem)
-    assert (game.rounds, game.batch, game.power, game.radius, game.strength) == (4, 3, 2.0, 2.0, 0.0)
+    assert (game.rounds, game.batch, game.power, game.radius, game.strength) == (4, 2, 2.0, 2.0, 0.0)
     assert one.rounds(problem_of(n=9)) == 3
     assert (game.lipschitz, game.smoothness) == (problem.gradient_bound, problem.smoothness)
     for l2, strength in ((0.3, 0.3), (0.0, 0.0)):
@@ -430,7 +431,7 @@ def test_public_facts_of_a_game_and_of_a_plan():
         assert one.game(ridged).strength == pytest.approx(strength)
     for pure in (False, True):
         planned = one_pass(batch=3, power=2.0, amount=0.6, pure=pure).planned(problem)
-        assert planned.sensitivity == pytest.approx(2.0 * game.increment / 3.0)
+        assert planned.sensitivity == pytest.approx(2.0 * game.increment / 2.0)
         assert (planned.mu, planned.epsilon) == ((math.inf, 0.6) if pure else (0.6, None))
         assert (planned.kind, planned.size, planned.sd) == ("stream", 3, 0.0)
     cube = one_pass(norm=math.inf, pure=True, amount=0.6)
@@ -461,11 +462,26 @@ def test_rounding_of_a_mean_is_in_the_sensitivity_of_a_round(count):
     assert sensitivity == 0.5 / count * (1.0 + count**2 / 2.0**50)
 
 
+@pytest.mark.parametrize("n", [21, 39, 40])
+@pytest.mark.parametrize("k", [1.0, 3.0])
+def test_a_row_more_than_rounds_hold_leaves_the_noise_as_it_is(n, k):
+    """A last round of one row in ``batch`` would have ``batch`` times the noise of others."""
+    told = []
+    one = one_pass(Spy(told, Plays(np.zeros((n + 1, 3)))), batch=20, power=k)
+    problem = problem_of(Linear(), n=n)
+    run(one, problem, np.zeros((n, 3)), np.zeros(n), Recorder())
+    game, planned = one.game(problem), one.planned(problem)
+    largest = max(feedback.noise for feedback in told) / game.deviation
+    assert largest <= 2.0 * planned.sensitivity * (1 + 1e-6)
+    even = max(0.5**k / (n // 2), (1.0 - 0.5**k) / ((n + 1) // 2))
+    assert told[-1].noise == pytest.approx(game.deviation * 2.0 * game.lipschitz * even, rel=1e-6)
+
+
 class Blocks:
     """Rows in blocks of these numbers."""
 
     def __init__(self, *sizes):
-        self.sizes = sizes
+        self.sizes, self.n_rows = sizes, sum(sizes)
 
     def blocks(self):
         first = 0
@@ -475,16 +491,19 @@ class Blocks:
             first += size
 
 
-@pytest.mark.parametrize("sizes", [(), (0,), (7,), (6,), (1, 1, 1), (2, 5, 0, 3), (4, 4, 4), (1, 9, 2)])
+@pytest.mark.parametrize("sizes", [(7,), (0, 6), (1, 1, 1), (2, 5, 0, 3), (4, 4, 4), (1, 9, 2)])
 @pytest.mark.parametrize("basis", [None, np.array([[1.0, 2.0], [0.0, 1.0]])])
-def test_rounds_are_of_as_many_rows_whatever_blocks_they_come_in(sizes, basis):
+def test_rounds_are_even_whatever_blocks_they_come_in(sizes, basis):
     n, seen, counts = sum(sizes), [], []
-    for one in _batches(Blocks(*sizes), 3, basis):
+    rounds = -(-n // 3)
+    for one in _batches(Blocks(*sizes), rounds, basis):
         rows = slice(one.first, one.last)
         counts.append(one.last - one.first)
         seen.append(np.column_stack([one.block.x[rows], one.block.y[rows], one.block.weight[rows]]))
         assert one.block.x.flags.c_contiguous
-    assert counts == [3] * (n // 3) + [n % 3] * (n % 3 > 0)
+    assert len(counts) == rounds
+    assert set(counts) <= {n // rounds, -(-n // rounds)}
+    assert max(counts) <= 3
     numbers = np.arange(float(n))
     x = np.column_stack([numbers, -numbers])
     expected = np.column_stack([x if basis is None else x @ basis, 10.0 * numbers, 0.01 * numbers])

@@ -31,7 +31,7 @@ class Game:
     strength : float
         Strong convexity that is known from public facts, mu; 0 if none is.
     batch : int
-        Rows whose gradients are averaged in a round.
+        Rows whose gradients are averaged in a round, or one less than in some.
     deviation : float
         Standard deviation per coordinate of the noise of a node, for a node of sensitivity 1; 0 without
         noise.

@@ -51,7 +51,8 @@ class OnePass(AbstractProcedure):
     radius : float
         Of the ball around it that the iterates stay in.
     batch : int
-        Rows a round.
+        Most rows of a round. Rounds are as few as that allows, and as even as can be: the mean of a short one
+        would have far more noise.
     mode : {"tight", "source"}
         Whether a node's noise follows from the balls that differences are held to, or from the looser
         bound of the source, equation (6).
@@ -100,7 +101,7 @@ class OnePass(AbstractProcedure):
         Its sensitivity is a bound on that of a round's difference.
         """
         game = self.game(problem)
-        sensitivity = 2.0 * game.increment / self.batch
+        sensitivity = 2.0 * game.increment / game.batch
         mu = math.inf if self.pure else self.amount
         epsilon = self.amount if self.pure else None
         return PlannedRelease("stream", problem.size, sensitivity, mu, 0.0, epsilon=epsilon)
@@ -115,7 +116,7 @@ class OnePass(AbstractProcedure):
             lipschitz=problem.gradient_bound,
             smoothness=problem.smoothness,
             strength=max(0.0, float(np.linalg.eigvalsh(problem.ridge)[0])),
-            batch=self.batch,
+            batch=problem.n_rows // self.rounds(problem),
             deviation=self._noise(problem, NoNoise()).deviation * self._inflation(problem),
         )
 
@@ -137,7 +138,7 @@ class OnePass(AbstractProcedure):
         inflation = self._inflation(problem)
         point = before = player.predict()
         played, total, beta = before, 0.0, 0.0
-        for t, batch in enumerate(_batches(rows, self.batch, problem.basis), start=1):
+        for t, batch in enumerate(_batches(rows, rounds, problem.basis), start=1):
             last, beta = beta, (t / rounds) ** self.power
             total += beta
             before, point = point, point + (beta / total) * (played - point)
@@ -188,7 +189,7 @@ class _Leaf:
 
     def __init__(self, problem: Problem, game: Game, bounds: Bounds, *, mode: NoiseMode, norm: float) -> None:
         self._bounds = bounds
-        self._differences = WeightedDifference(problem.loss, game.dimension, game.batch, norm)
+        self._differences = WeightedDifference(problem.loss, game.dimension, game.batch + 1, norm)
         self._game, self._mode, self._farthest = game, mode, 0.0
 
     def difference(
@@ -218,17 +219,22 @@ class _Leaf:
         return growth * (game.lipschitz + game.smoothness * self._farthest)
 
 
-def _batches(rows: Rows, size: int, basis: FloatArray | None) -> Iterator[RoundRows]:
-    """Return all rows in rounds of ``size``, the last one shorter, whatever blocks they come in."""
+def round_size(n_rows: int, rounds: int, t: int) -> int:
+    """Return the number of rows of round t: ``n_rows / rounds``, rounded down or up."""
+    return n_rows * t // rounds - n_rows * (t - 1) // rounds
+
+
+def _batches(rows: Rows, rounds: int, basis: FloatArray | None) -> Iterator[RoundRows]:
+    """Return all rows in so many rounds, whatever blocks they come in."""
     rest: Block | None = None
+    t, size = 1, round_size(rows.n_rows, rounds, 1)
     for one in rows.blocks():
-        block = _joined(rest, _turned(one, basis))
-        whole = block.y.size - block.y.size % size
-        for first in range(0, whole, size):
+        block, first = _joined(rest, _turned(one, basis)), 0
+        while t <= rounds and first + size <= block.y.size:
             yield RoundRows(block, first, first + size)
-        rest = Block(block.x[whole:], block.y[whole:], block.weight[whole:])
-    if rest is not None and rest.y.size:
-        yield RoundRows(rest, 0, rest.y.size)
+            first, t = first + size, t + 1
+            size = round_size(rows.n_rows, rounds, t)
+        rest = Block(block.x[first:], block.y[first:], block.weight[first:])
 
 
 def _turned(block: Block, basis: FloatArray | None) -> Block:

@@ -45,8 +45,9 @@ class OnlineToBatch(AbstractSolver):
         Public starting point, one number for each encoded column, the intercept first: for example the
         coefficients of an earlier fit of public data. Default 0.
     batch_size : int
-        Rows a round. Noise is drawn once a round and dominates the time (some 0.3 ms), so 10 is 10 times
-        as fast; the accuracy stays about the same while there are some thousands of rounds.
+        Most rows of a round; rounds are as even as can be. Noise is drawn once a round and dominates the
+        time (some 0.3 ms), so 10 is 10 times as fast; the accuracy stays about the same while there are
+        some thousands of rounds.
     noise : {"tight", "source"}
         ``"tight"`` has the noise that the differences need. ``"source"`` has that of the source's equation
         (6), which is larger, for comparison.
