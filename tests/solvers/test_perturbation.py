@@ -180,6 +180,10 @@ def test_published_constants_cost_more_noise_and_are_refused_where_false():
     assert plan_of(convex, source, PURE).releases[0].sensitivity == pytest.approx(
         3 * slope * settled.n_steps * settled.step_size / 600, rel=1e-9
     )
+    for one, times in ((convex, 1.5), (problem, 2.5 * (1 + 0.1 / beta))):
+        same = GradientDescent(2000, 1 / (beta + 0.1))
+        plans = [plan_of(one, OutputPerturbation(same, constants=c), PURE) for c in ("source", "derived")]
+        assert plans[0].releases[0].sd == pytest.approx(times * plans[1].releases[0].sd, rel=1e-6)
     with pytest.raises(InvalidArgument, match="step_size"):
         plan_of(problem, OutputPerturbation(GradientDescent(step_size=1.8), constants="source"), PURE)
 
