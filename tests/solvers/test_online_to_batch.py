@@ -99,6 +99,18 @@ def test_the_excess_risk_falls_with_rows_and_tight_noise_beats_that_of_the_sourc
     assert risks["tight", 4000] < risks["source", 4000]
 
 
+def test_a_sorted_table_has_to_be_shuffled(rng):
+    x, y = rows(Logistic(), 1000, rng)
+    solver, order = OnlineToBatch(AdaGradNorm(), radius=2.0, batch_size=4), np.argsort(y, kind="stable")
+    wrong, right = (
+        np.linalg.norm(
+            solve(problem_for(Logistic(), x), solver, x[by], y[by], Allowance.unlimited()) - [0.5, -1.0, 0.7]
+        )
+        for by in (order, order[rng.permutation(y.size)])
+    )
+    assert right < 0.5 * wrong
+
+
 def test_a_warm_start_is_used():
     rng = np.random.default_rng(0)
     x, y = rows(Logistic(), 600, rng)

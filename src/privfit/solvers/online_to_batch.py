@@ -29,7 +29,8 @@ class OnlineToBatch(AbstractSolver):
     """One pass over the rows: an online learner steered by noisy sums of gradient differences.
 
     Each row is read once, in the order of the table, so the rows may come from a `privfit.RowStream` that
-    does not fit in memory. The guarantee needs neither convexity nor that the loss's bounds hold.
+    does not fit in memory. The guarantee needs neither convexity nor that the loss's bounds hold. Accuracy
+    needs rows in a random order: shuffle a table that is sorted by its response, a predictor or time.
 
     Parameters
     ----------
