@@ -189,7 +189,8 @@ class _Leaf:
 
     def __init__(self, problem: Problem, game: Game, bounds: Bounds, *, mode: NoiseMode, norm: float) -> None:
         self._bounds = bounds
-        self._differences = WeightedDifference(problem.loss, game.dimension, game.batch + 1, norm)
+        largest = -(-problem.n_rows // game.rounds)
+        self._differences = WeightedDifference(problem.loss, game.dimension, largest, norm)
         self._game, self._mode, self._farthest = game, mode, 0.0
 
     def difference(
