@@ -57,8 +57,9 @@ class ConcentrationPenalty(AbstractPenalty):
     ``xi = sqrt(2 log(4 T / failure) sum(b**2)) + (sqrt(d) + sqrt(2 log(2 T / failure))) * noise``, with ``b``
     the bound on a round's difference from its mean, ``noise`` as in `Feedback`, and ``nu = 0``. With
     probability ``1 - failure`` the excess risk is at most
-    ``(regret + 2 * norm(u - center) * sum(xi)) / sum(weights)`` (Pinelis 1994, theorem 3.5, for the
-    differences; Gaussian concentration for the noise). All constants are explicit.
+    ``(regret + 2 * norm(u - center) * sum(xi)) / sum(weights)`` where noise is Gaussian (Pinelis 1994,
+    theorem 3.5, for the differences; Gaussian concentration for the noise). All constants are explicit. The
+    noise of pure budgets has heavier tails, so that a small ``failure`` says too little there.
 
     Parameters
     ----------
