@@ -481,7 +481,7 @@ class Blocks:
     """Rows in blocks of these numbers."""
 
     def __init__(self, *sizes):
-        self.sizes, self.n_rows = sizes, sum(sizes)
+        self.sizes = sizes
 
     def blocks(self):
         first = 0
@@ -496,7 +496,7 @@ class Blocks:
 def test_rounds_are_even_whatever_blocks_they_come_in(sizes, basis):
     n, seen, counts = sum(sizes), [], []
     rounds = -(-n // 3)
-    for one in _batches(Blocks(*sizes), rounds, basis):
+    for one in _batches(Blocks(*sizes), n, rounds, basis):
         rows = slice(one.first, one.last)
         counts.append(one.last - one.first)
         seen.append(np.column_stack([one.block.x[rows], one.block.y[rows], one.block.weight[rows]]))

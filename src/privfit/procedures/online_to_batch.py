@@ -138,7 +138,7 @@ class OnePass(AbstractProcedure):
         inflation = self._inflation(problem)
         point = before = player.predict()
         played, total, beta = before, 0.0, 0.0
-        for t, batch in enumerate(_batches(rows, rounds, problem.basis), start=1):
+        for t, batch in enumerate(_batches(rows, problem.n_rows, rounds, problem.basis), start=1):
             last, beta = beta, (t / rounds) ** self.power
             total += beta
             before, point = point, point + (beta / total) * (played - point)
@@ -225,16 +225,16 @@ def round_size(n_rows: int, rounds: int, t: int) -> int:
     return n_rows * t // rounds - n_rows * (t - 1) // rounds
 
 
-def _batches(rows: Rows, rounds: int, basis: FloatArray | None) -> Iterator[RoundRows]:
-    """Return all rows in so many rounds, whatever blocks they come in."""
+def _batches(rows: Rows, n_rows: int, rounds: int, basis: FloatArray | None) -> Iterator[RoundRows]:
+    """Return all ``n_rows`` rows in so many rounds, whatever blocks they come in."""
     rest: Block | None = None
-    t, size = 1, round_size(rows.n_rows, rounds, 1)
+    t, size = 1, round_size(n_rows, rounds, 1)
     for one in rows.blocks():
         block, first = _joined(rest, _turned(one, basis)), 0
         while t <= rounds and first + size <= block.y.size:
             yield RoundRows(block, first, first + size)
             first, t = first + size, t + 1
-            size = round_size(rows.n_rows, rounds, t)
+            size = round_size(n_rows, rounds, t)
         rest = Block(block.x[first:], block.y[first:], block.weight[first:])
 
 
