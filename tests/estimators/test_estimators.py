@@ -8,6 +8,7 @@ import pandas as pd
 import polars as pl
 import pyarrow as pa
 import pytest
+import scipy.sparse
 from sklearn.base import clone
 from sklearn.model_selection import cross_val_score
 from sklearn.utils.estimator_checks import check_estimator
@@ -383,11 +384,15 @@ CANARY = 987654321.5
         ({"fit_intercept": "no"}, None, pf.InvalidArgument, "fit_intercept must be True or False, got str"),
         ({"budget": 3}, None, pf.InvalidArgument, "budget"),
         ({"dataset": "d", "ledger": "/nonexistent/ledger.db"}, None, pf.LedgerError, "ledger"),
-        ({}, (np.full((9, 2), CANARY), np.full(9, CANARY)), (pf.LabelError, ValueError), "."),
-        ({}, (np.full((9, 2), CANARY), np.full(8, 1)), ValueError, "."),
-        ({}, (np.full((9, 2, 2), CANARY), np.ones(9)), ValueError, "."),
-        ({}, (np.array([[f"x{CANARY}", "b"]] * 9), np.ones(9)), ValueError, "."),
-        ({}, (np.zeros((0, 2)), np.zeros(0)), ValueError, "."),
+        ({"dataset": "d", "ledger": 3}, None, pf.InvalidArgument, "a Ledger or the path of a file, got int"),
+        ({}, (np.full((9, 2), CANARY), np.full(9, CANARY)), pf.LabelError, "."),
+        ({}, (np.full((9, 2), CANARY), np.full(8, 1)), pf.SchemaError, "."),
+        ({}, (np.full((9, 2, 2), CANARY), np.ones(9)), pf.SchemaError, "."),
+        ({}, (np.array([[f"x{CANARY}", "b"]] * 9), np.ones(9)), pf.SchemaError, "."),
+        ({}, (np.zeros((0, 2)), np.zeros(0)), pf.SchemaError, "0 sample"),
+        ({}, (np.full((9, 2), CANARY), None), pf.InvalidArgument, "y is needed"),
+        ({}, (np.full((9, 2), CANARY + 0j), np.ones(9)), pf.SchemaError, "Complex data"),
+        ({}, (scipy.sparse.csr_array(np.full((9, 2), CANARY)), np.ones(9)), pf.SchemaError, "Sparse data"),
         ({}, (np.zeros((5, 4)), np.array([0, 1, 0, 1, 0])), pf.TooLittleData, "rows"),
     ],
 )
@@ -396,8 +401,7 @@ def test_bad_input_is_refused_in_one_line_without_a_value(arguments, data, error
     with pytest.raises(error, match=says) as caught:
         pf.LogisticRegression(**arguments).fit(x, y)
     message = str(caught.value)
-    if isinstance(caught.value, pf.PrivfitError):
-        assert "\n" not in message
+    assert "\n" not in message
     assert "98765" not in message
 
 
@@ -416,7 +420,7 @@ def test_bad_input_is_refused_in_one_line_without_a_value(arguments, data, error
 def test_a_frame_of_numbers_is_not_said_to_hold_none(make, says):
     """Repeated names, names that are no text and lazy frames were all "X must hold numbers"."""
     x = np.random.default_rng(0).uniform(size=(50, 2))
-    with pytest.raises((TypeError, pf.SchemaError), match=says):
+    with pytest.raises(pf.SchemaError, match=says):
         pf.LogisticRegression().fit(make(x), (x[:, 0] > 0.5).astype(int))
 
 

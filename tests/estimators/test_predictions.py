@@ -119,7 +119,7 @@ def test_a_score_takes_what_a_fit_takes(response, make):
 def test_a_score_without_a_schema_needs_responses():
     X = np.random.default_rng(0).normal(size=(100, 2))
     model = pf.LinearRegression(solver="non-private").fit(X, X[:, 0])
-    with pytest.raises(ValueError, match="y is needed"):
+    with pytest.raises(pf.InvalidArgument, match="y is needed"):
         model.score(X)
 
 

@@ -84,7 +84,7 @@ def test_a_table_of_one_row_and_one_of_none_are_neighbours_and_both_are_fitted(f
 
 @pytest.mark.parametrize("fit", FORMS)
 def test_a_public_count_of_none_is_refused(fit, tmp_path):
-    with pytest.raises(ValueError, match=r"no row|0 sample"):
+    with pytest.raises(SchemaError, match=r"no row|0 sample"):
         fit(rows(0), tmp_path)
 
 
@@ -115,5 +115,5 @@ def test_neighbours_without_columns_are_refused_alike(make, groups):
 
 
 def test_where_the_number_of_rows_is_public_scikit_learn_says_it():
-    with pytest.raises(ValueError, match=r"0 feature\(s\) \(shape=\(83, 0\)\)"):
+    with pytest.raises(SchemaError, match=r"0 feature\(s\) \(shape=\(83, 0\)\)"):
         pf.LogisticRegression().fit(np.zeros((83, 0)), np.arange(83) % 2)

@@ -251,6 +251,7 @@ ARRAYS = (np.linspace(-1, 1, 60).reshape(30, 2), np.linspace(0, 1, 30))
     [
         ({}, {"sample_weight": np.ones(30)}, pf.InvalidArgument, "weight_bound is needed"),
         ({"weight_bound": 0.0}, {"sample_weight": np.ones(30)}, pf.InvalidArgument, "must be positive"),
+        ({"weight_bound": -1.0}, {}, pf.InvalidArgument, "must be positive"),
         ({"weight_bound": 2.0}, {"sample_weight": np.ones(29)}, pf.SchemaError, "as long as X"),
         ({"weight_bound": 2.0}, {"sample_weight": np.ones((30, 2))}, pf.SchemaError, "one-dimensional"),
         ({}, {"groups": np.ones(29)}, pf.SchemaError, "as long as X"),

@@ -11,7 +11,7 @@ from privfit.data.elsewhere import as_store
 from privfit.data.response import standard_labels
 from privfit.data.stream import RowStream
 from privfit.data.tables import single_column
-from privfit.errors import LabelError
+from privfit.errors import InvalidArgument, LabelError
 
 _OTHER_LABELS = (
     "Unknown label type: y holds labels other than 0/1, -1/1 and true/false. "
@@ -23,7 +23,7 @@ _OTHER_LABELS = (
 def need_response(X: Any, y: Any) -> None:
     """Raise, in scikit-learn's words, where neither ``y`` nor ``X`` holds a response."""
     if y is None and not isinstance(X, RowStream | RowCache):
-        raise ValueError("y is needed: this estimator requires y to be passed, but the target y is None")
+        raise InvalidArgument("y is needed: this estimator requires y to be passed, but the target y is None")
 
 
 def declared_classes(X: Any, y: Any, classes: Sequence[Level] | None) -> Sequence[Level]:

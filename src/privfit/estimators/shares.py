@@ -95,20 +95,21 @@ def share_rule(
     schema: Schema | None, rows_per_unit: int, weight_bound: float | None, beside: Beside
 ) -> ShareRule:
     """Return the public rule for how much each row counts."""
+    bound = None if weight_bound is None else positive(weight_bound=weight_bound)
     if schema is not None:
         rule = ShareRule.of(schema, rows_per_unit)
     else:
         rule = ShareRule(None if beside.groups is None else GROUPS, rows_per_unit)
     if beside.sample_weight is None:
-        if weight_bound is not None and rule.weights is not None:
+        if bound is not None and rule.weights is not None:
             raise InvalidArgument(
                 f"weight_bound goes with fit(X, y, sample_weight=...); that of {rule.weights[0]!r} is the "
                 "upper bound that the schema declares, so leave it out"
             )
         return rule
-    if weight_bound is None:
+    if bound is None:
         raise InvalidArgument(
             "weight_bound is needed with sample_weight: a public number that no weight is expected to exceed"
         )
-    column = NumericColumn(0.0, positive(weight_bound=weight_bound), weight=True)
+    column = NumericColumn(0.0, bound, weight=True)
     return ShareRule(rule.unit, rows_per_unit, (SAMPLE_WEIGHT, column))

@@ -61,10 +61,10 @@ def refuse_names(X: object, y: object) -> None:
 
 
 def numbers_of(estimator: BaseEstimator, X: Any, *, fewest: int = 1, reset: bool = True) -> FloatArray:
-    """Return what scikit-learn's validation returns, with no message that quotes a cell.
+    """Return what scikit-learn's validation returns; what it refuses is a `SchemaError` that quotes no cell.
 
-    Nor one that says how many rows there are, where none are asked for. Names of columns are public, and
-    it may warn of them.
+    Nor does one say how many rows there are, where none are asked for. Names of columns are public, and it
+    may warn of them.
     """
     given = whole_table(X)
     X = missing_as_nan(unmasked(given))
@@ -79,20 +79,21 @@ def numbers_of(estimator: BaseEstimator, X: Any, *, fewest: int = 1, reset: bool
     refuse_complex("X", X)
     refuse_repeated_names("X", X)
     refuse_text_columns(given)
+    message = UNREADABLE
     try:
         validate_data(estimator, X, skip_check_array=True, reset=reset)
         with np.errstate(all="ignore"), silence:  # a warning would depend on cells
             return np.asarray(check_array(X, **_NUMBERS, ensure_min_samples=fewest, estimator=estimator))
     except Exception as error:
         if type(error) in (ValueError, TypeError) and str(error).startswith(_QUOTE_NOTHING):
-            raise
-    raise SchemaError(UNREADABLE)
+            message = str(error)
+    raise SchemaError(message)
 
 
 def refuse_complex(argument: str, values: Any) -> None:
     """Raise for an array of complex numbers, of which scikit-learn's message would quote cells."""
     if getattr(getattr(values, "dtype", None), "kind", "") == "c":
-        raise ValueError(f"Complex data not supported: {argument} must hold real numbers")
+        raise SchemaError(f"Complex data not supported: {argument} must hold real numbers")
 
 
 def missing_as_nan(X: Any) -> Any:

@@ -30,7 +30,7 @@ from privfit.privacy.entries import (
     opening,
 )
 from privfit.privacy.filters import Account
-from privfit.privacy.ledger_file import LedgerFile
+from privfit.privacy.ledger_file import LedgerFile, refuse_no_path
 from privfit.privacy.spends import events_of
 
 _ROUNDS: Final = 64
@@ -81,8 +81,7 @@ class Ledger:
     """
 
     def __init__(self, path: str | os.PathLike[str], *, timeout: float = 30.0) -> None:
-        if not isinstance(path, str | os.PathLike) or "\0" in str(path):
-            raise InvalidArgument(f"ledger must be a Ledger or the path of a file, got {type(path).__name__}")
+        refuse_no_path(path)
         self.path = Path(path)
         self.timeout = positive(timeout=timeout)
         self._file = LedgerFile(self.path, self.timeout)

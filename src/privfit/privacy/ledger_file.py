@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, final
 
-from privfit.errors import LedgerError, PrivfitError
+from privfit.errors import InvalidArgument, LedgerError, PrivfitError
 from privfit.privacy.chain import Link, check_links, next_link
 
 _APPLICATION: Final = 0x70666974
@@ -28,8 +28,15 @@ _PAUSES: Final = (0.002, 0.02)
 """Seconds between tries to change a file of an earlier version, at random."""
 
 
+def refuse_no_path(path: object) -> None:
+    """Refuse what cannot be the path of a ledger."""
+    if not isinstance(path, str | os.PathLike) or "\0" in str(path):
+        raise InvalidArgument(f"ledger must be a Ledger or the path of a file, got {type(path).__name__}")
+
+
 def need_ledger(path: str | os.PathLike[str]) -> None:
     """Refuse the path of a ledger that is not there: a fit that made one would find no grant in it."""
+    refuse_no_path(path)
     if not Path(path).is_file():
         raise LedgerError(
             f"ledger {str(path)!r} does not exist; check the path, or make it with privfit ledger grant or "
