@@ -207,6 +207,21 @@ def test_failed_write_leaves_the_old_file(tmp_path):
     assert sorted(path.name for path in tmp_path.iterdir()) == ["taken"]
 
 
+@pytest.mark.parametrize("path", [None, 3, b"s.toml", "a\0b"])
+@pytest.mark.parametrize("use", [Schema.from_toml, Schema(FULL).to_toml])
+def test_what_is_no_path_is_refused(use, path):
+    with pytest.raises(SchemaError, match="schema file must be the path of a TOML file"):
+        use(path)
+
+
+@pytest.mark.parametrize("path", [".", "..", "", "x" * 300])
+def test_a_name_that_no_file_can_have_is_refused(path, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(SchemaError, match="cannot be written"):
+        Schema(FULL).to_toml(path)
+    assert not list(tmp_path.iterdir())
+
+
 def test_lookup_suggests_a_near_name():
     schema = Schema(FULL)
     with pytest.raises(SchemaError, match="did you mean 'income'"):

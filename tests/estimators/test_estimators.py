@@ -385,6 +385,7 @@ CANARY = 987654321.5
         ({"budget": 3}, None, pf.InvalidArgument, "budget"),
         ({"dataset": "d", "ledger": "/nonexistent/ledger.db"}, None, pf.LedgerError, "ledger"),
         ({"dataset": "d", "ledger": 3}, None, pf.InvalidArgument, "a Ledger or the path of a file, got int"),
+        ({"dataset": "d", "ledger": "x" * 300}, None, pf.LedgerError, "does not exist"),
         ({}, (np.full((9, 2), CANARY), np.full(9, CANARY)), pf.LabelError, "."),
         ({}, (np.full((9, 2), CANARY), np.full(8, 1)), pf.SchemaError, "."),
         ({}, (np.full((9, 2, 2), CANARY), np.ones(9)), pf.SchemaError, "."),

@@ -141,11 +141,11 @@ def test_a_place_that_cannot_be_written_to_is_refused_by_name(result, tmp_path):
     folder, file = tmp_path / "folder", tmp_path / "file"
     folder.mkdir()
     file.write_text("old")
-    for place in (tmp_path / "none" / "result.json", file / "result.json", folder):
+    for place in (tmp_path / "none" / "result.json", file / "result.json", folder, ".", "..", "/"):
         with pytest.raises(InvalidArgument, match="path must name a file in an existing folder") as caught:
             result.to_json(place)
         assert str(place) in str(caught.value)
-    for no_place in (3, result):
+    for no_place in (3, result, "a\0b"):
         with pytest.raises(InvalidArgument, match="path must be the path of a file"):
             result.to_json(no_place)
     assert sorted(tmp_path.rglob("*")) == [file, folder]

@@ -1,5 +1,6 @@
 """Declarations of columns in TOML files."""
 
+import contextlib
 import json
 import os
 import re
@@ -21,8 +22,9 @@ def read_declarations(path: str | os.PathLike[str]) -> dict[str, Any]:
     SchemaError
         If the file cannot be read or is not TOML.
     """
+    file = _file(path)
     try:
-        return tomllib.loads(Path(path).read_bytes().decode("utf-8-sig"))
+        return tomllib.loads(file.read_bytes().decode("utf-8-sig"))
     except OSError as error:
         raise SchemaError(f"schema file {str(path)!r} cannot be read: {error.strerror}") from None
     except UnicodeDecodeError:
@@ -42,8 +44,8 @@ def write_declarations(
     SchemaError
         If the file cannot be written.
     """
-    target = Path(path)
-    draft = target.with_name(f".{target.name}.{os.getpid()}.tmp")
+    target = _file(path)
+    draft = target.parent / f".{target.name}.{os.getpid()}.tmp"
     try:
         head = "" if remark is None else f"# {remark}\n\n"
         draft.write_text(head + _toml(entries), encoding="utf-8", newline="\n")
@@ -51,7 +53,14 @@ def write_declarations(
     except OSError as error:
         raise SchemaError(f"schema file {str(path)!r} cannot be written: {error.strerror}") from None
     finally:
-        draft.unlink(missing_ok=True)
+        with contextlib.suppress(OSError):
+            draft.unlink()
+
+
+def _file(path: object) -> Path:
+    if not isinstance(path, str | os.PathLike) or "\0" in str(path):
+        raise SchemaError(f"schema file must be the path of a TOML file, got {type(path).__name__}")
+    return Path(path)
 
 
 def _toml(entries: dict[str, Any]) -> str:

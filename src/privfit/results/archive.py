@@ -134,7 +134,7 @@ def write_atomically(path: str | os.PathLike[str], content: str | bytes) -> None
     InvalidArgument
         If it is no path, or not in a folder that can be written to. A disk that fails is an OSError.
     """
-    if not isinstance(path, str | os.PathLike):
+    if not isinstance(path, str | os.PathLike) or "\0" in str(path):
         raise InvalidArgument(f"path must be the path of a file, got {type(path).__name__}")
     try:
         _replace(Path(path), content.encode() if isinstance(content, str) else content)
@@ -145,6 +145,8 @@ def write_atomically(path: str | os.PathLike[str], content: str | bytes) -> None
 
 
 def _replace(target: Path, content: bytes) -> None:
+    if target.is_dir():
+        raise IsADirectoryError
     draft = target.with_name(f".{target.name}.{secrets.token_hex(6)}.tmp")
     try:
         with draft.open("xb") as file:
