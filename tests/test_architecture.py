@@ -77,11 +77,58 @@ def draws(path: Path) -> bool:
             return True
         if isinstance(node, ast.ImportFrom) and node.module in ("random", "numpy.random"):
             return True
+        if isinstance(node, ast.ImportFrom) and node.module == "numpy" and "random" in _named(node):
+            return True
     return False
+
+
+def _named(node: ast.Import | ast.ImportFrom) -> set[str]:
+    return {one.name for one in node.names}
+
+
+def _private(dotted_name: str) -> bool:
+    return any(part.startswith("_") and not part.endswith("__") for part in dotted_name.split("."))
+
+
+def foreign_private_names(module: ast.Module) -> list[str]:
+    """Return what a module imports, or takes as an attribute of an import, that is private elsewhere."""
+    found, foreign = [], set()
+    for node in ast.walk(module):
+        if isinstance(node, ast.Import):
+            names = {one.name: one.asname or one.name.partition(".")[0] for one in node.names}
+        elif isinstance(node, ast.ImportFrom) and not node.level:
+            names = {f"{node.module}.{one.name}": one.asname or one.name for one in node.names}
+        else:
+            continue
+        others = {name: local for name, local in names.items() if name.partition(".")[0] != "privfit"}
+        found += filter(_private, others)
+        foreign |= set(others.values())
+    taken = (node for node in ast.walk(module) if isinstance(node, ast.Attribute) and _private(node.attr))
+    chains = (chain for chain in map(ast.unparse, taken) if chain.replace(".", "").isidentifier())
+    return found + [chain for chain in chains if chain.partition(".")[0] in foreign]
 
 
 def test_randomness_has_two_homes():
     assert {relative(path) for path in MODULES if draws(path)} == RANDOM_MODULES
+
+
+def test_no_private_name_of_another_package_is_used():
+    assert {relative(path): names for path in MODULES if (names := foreign_private_names(tree(path)))} == {}
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "from sklearn.utils._tags import get_tags",
+        "from sklearn.base import _fit_context",
+        "import scipy._lib as lib",
+        "import numpy as np\nnp._core.umath",
+        "from opendp import measurements\nmeasurements.make._inner(1)",
+    ],
+)
+def test_a_private_name_of_another_package_is_found(text):
+    assert foreign_private_names(ast.parse(text))
+    assert not foreign_private_names(ast.parse(text.replace("_", "")))
 
 
 def test_public_names_exist_and_are_documented():
