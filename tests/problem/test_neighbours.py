@@ -1,5 +1,6 @@
 """Brute force: no pair of neighbouring tables moves any query by more than its sensitivity."""
 
+import math
 from dataclasses import replace
 
 import numpy as np
@@ -422,6 +423,20 @@ def test_marginals_attain_their_sensitivity_without_a_row(loss):
     found = answer(problem, "marginals", np.array(problem.start), [(1.5 * np.eye(P)[0], high)])
     assert np.linalg.norm(found) == pytest.approx(2.0 * 1.5, rel=1e-12)
     assert np.linalg.norm(found) <= problem.sensitivity("marginals")
+
+
+@pytest.mark.parametrize("loss", LOSSES, ids=lambda loss: loss.name)
+def test_marginals_of_two_rows_attain_their_sensitivity(loss):
+    """Of unit rows at 60 degrees, about the diagonal of two columns, on opposite sides of the origin."""
+    problem = make_problem(loss, n_rows=1, relation=Relation.REPLACE)
+    low, high = problem.response_range
+    cos, sin = 1.5 * math.cos(math.pi / 12), 1.5 * math.sin(math.pi / 12)
+    one, other = (
+        answer(problem, "marginals", np.array(problem.start), [(row, y)])
+        for row, y in ((np.array([0.0, cos, sin]), low), (np.array([0.0, -sin, -cos]), high))
+    )
+    assert np.linalg.norm(one - other) == pytest.approx(math.sqrt(8.5) * 1.5, rel=1e-12)
+    assert np.linalg.norm(one - other) <= problem.sensitivity("marginals")
 
 
 def test_wrong_constants_cost_accuracy_never_privacy(rng):

@@ -7,6 +7,8 @@ from itertools import product
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from privfit.data.source import MOST_ROWS
 from privfit.errors import Incompatible
@@ -174,6 +176,21 @@ def test_the_bounds_of_several_classes():
     assert problem.query("hessian").bound == pytest.approx(C**2 / 2, rel=2e-9)
     assert problem.query("hessian").size == problem.query("meat").size == 45
     assert fields(problem.query("marginals"))[:2] == (2 * 3 + 4, math.sqrt(3) * C)
+
+
+@given(st.lists(st.floats(-1.0, 1.0), min_size=10, max_size=10), st.integers(2, 5))
+def test_marginals_of_two_rows_are_no_farther_apart_than_is_proved(entries, columns):
+    one, other = (np.array(part[:columns]) for part in (entries[:5], entries[5:]))
+    one, other = (row / max(1.0, float(np.linalg.norm(row))) for row in (one, other))
+    apart = np.sum((one - other) ** 2) + np.sum((one**2 - other**2) ** 2)
+    assert apart <= 4.5 * (1.0 + 1e-12)
+
+
+def test_the_sensitivity_of_marginals_is_the_distance_of_two_rows_or_the_length_of_one():
+    for loss, apart, alone in ((Logistic(), 8.5, 4.0), (Multinomial(4), 6.5, 3.0)):
+        for relation, squared in ((Relation.REPLACE, apart), (Relation.ADD_REMOVE, alone)):
+            found = make_problem(loss).query("marginals").sensitivity(relation, 100)
+            assert math.sqrt(squared) * C / 100 <= found <= math.sqrt(squared) * C / 100 * (1.0 + 1e-9)
 
 
 @pytest.mark.parametrize("kind", ["gradient", "hessian", "norms"])

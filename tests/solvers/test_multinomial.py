@@ -101,7 +101,7 @@ def test_two_classes_get_the_noise_of_the_binary_path():
         for problem in (problem_for(Logistic(), x), multinomial_problem(Multinomial(2), x))
     ]
     factors = {"gradient": math.sqrt(2.0), "second_moment": 1.0, "norms": 1.0, "hessian": 2.0, "meat": 2.0}
-    factors["marginals"] = math.sqrt(3.0) / 2.0  # no square of the response is summed
+    factors["marginals"] = math.sqrt(6.5 / 8.5)  # no square of the response is summed
     for one, other in zip(plans[0].releases, plans[1].releases, strict=True):
         assert other.kind == one.kind
         assert other.sd == pytest.approx(factors[one.kind] * one.sd, rel=1e-6)

@@ -230,11 +230,16 @@ class Problem:
         return BoundedQuery(kind, 1, constants.slope * self.norm_bound, summed=summed)
 
     def _marginals_query(self) -> BoundedQuery:
-        """Return that of parts with norm at most C: columns, squares, response and its square, or class."""
+        """Return that of parts with norm at most C: columns, squares, response and its square, or class.
+
+        Columns and squares of two rows are at most ``sqrt(4.5) C`` apart, together (proved in
+        docs/solvers/empirical-bayes.md), response and its square at most ``2 C``, classes ``sqrt(2) C``.
+        """
+        bound = self.norm_bound
         if isinstance(self.loss, Multinomial):
-            size = 2 * self.n_coef + self.loss.n_classes
-            return BoundedQuery("marginals", size, math.sqrt(3.0) * self.norm_bound)
-        return BoundedQuery("marginals", 2 * self.n_coef + 2, 2.0 * self.norm_bound)
+            size, apart = 2 * self.n_coef + self.loss.n_classes, math.sqrt(4.5 + 2.0)
+            return BoundedQuery("marginals", size, math.sqrt(3.0) * bound, apart=apart * bound)
+        return BoundedQuery("marginals", 2 * self.n_coef + 2, 2.0 * bound, apart=math.sqrt(4.5 + 4.0) * bound)
 
     @property
     def curvature(self) -> float:

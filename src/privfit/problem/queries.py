@@ -44,6 +44,8 @@ class BoundedQuery:
     turned : int
         Order of the change of a row's basis that follows the sum, or may follow it; 0 without. Matrices keep
         `room` for its rounding.
+    apart : float
+        Bound on ``norm(v - w)`` for the vectors of two rows, where it is less than twice ``bound``.
 
     Notes
     -----
@@ -60,6 +62,7 @@ class BoundedQuery:
     side: tuple[float, float] = (0.0, 0.0)
     summed: float = 0.0
     turned: int = 0
+    apart: float = math.inf
 
     def sensitivity(
         self, relation: Relation, n_rows: int, *, pure: bool = False, most_rows: int | None = None
@@ -85,7 +88,7 @@ class BoundedQuery:
         elif self.kind in MATRICES or self.kind in SHARES:
             exact = relation.outer_sensitivity(self.bound) + self.room(relation, n_rows)
         elif relation is Relation.REPLACE:
-            exact = math.hypot(relation.vector_sensitivity(self.bound), high - low)
+            exact = math.hypot(min(relation.vector_sensitivity(self.bound), self.apart), high - low)
         else:
             exact = math.hypot(relation.vector_sensitivity(self.bound), max(-low, high))
         largest = math.hypot(max(self.bound, self.summed), max(-low, high))
