@@ -59,7 +59,7 @@ from privfit.estimators.scales import (
 from privfit.estimators.shares import Beside, share_rule, with_roles
 from privfit.estimators.without_schema import numbers_of, refuse_complex, refuse_declared, refuse_names
 from privfit.privacy.budget import Budget
-from privfit.privacy.ledger import Ledger
+from privfit.privacy.ledger import LedgerOrPath
 from privfit.results import FitResult
 
 
@@ -83,7 +83,7 @@ class AbstractPrivateRegressor(BaseEstimator, ABC):
     rows_per_unit: int
     weights: str | None
     weight_bound: float | None
-    ledger: Ledger | str | None
+    ledger: LedgerOrPath | None
     dataset: str | None
     random_state: object
 

@@ -18,7 +18,7 @@ from privfit.estimators.labels import declared_classes
 from privfit.estimators.models import Model, logistic_regression, support_vector_machine
 from privfit.losses import AbstractLoss, Hinge, Multinomial, SmoothedHinge
 from privfit.privacy.budget import Budget
-from privfit.privacy.ledger import Ledger
+from privfit.privacy.ledger import LedgerOrPath
 
 _LOSSES = {"smoothed_hinge": SmoothedHinge(), "hinge": Hinge()}
 
@@ -202,7 +202,7 @@ class LogisticRegression(AbstractLinearClassifier):
         rows_per_unit: int = 1,
         weights: str | None = None,
         weight_bound: float | None = None,
-        ledger: Ledger | str | None = None,
+        ledger: LedgerOrPath | None = None,
         dataset: str | None = None,
         random_state: object = None,
     ) -> None:
@@ -299,7 +299,7 @@ scale_share, classes, n_rows, unit, rows_per_unit, weights, weight_bound, ledger
         rows_per_unit: int = 1,
         weights: str | None = None,
         weight_bound: float | None = None,
-        ledger: Ledger | str | None = None,
+        ledger: LedgerOrPath | None = None,
         dataset: str | None = None,
         random_state: object = None,
     ) -> None:

@@ -16,7 +16,7 @@ from privfit.estimators.models import Model, poisson_regression
 from privfit.estimators.regressors import AbstractLinearRegressor
 from privfit.losses.poisson import LARGEST_PREDICTOR
 from privfit.privacy.budget import Budget
-from privfit.privacy.ledger import Ledger
+from privfit.privacy.ledger import LedgerOrPath
 
 
 @final
@@ -80,7 +80,7 @@ scale_share, n_rows, unit, rows_per_unit, weights, weight_bound, ledger, dataset
         rows_per_unit: int = 1,
         weights: str | None = None,
         weight_bound: float | None = None,
-        ledger: Ledger | str | None = None,
+        ledger: LedgerOrPath | None = None,
         dataset: str | None = None,
         random_state: object = None,
     ) -> None:

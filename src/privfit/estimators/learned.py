@@ -16,7 +16,7 @@ from privfit.estimators.opened import rows_of
 from privfit.estimators.options import FitOptions
 from privfit.privacy.allowance import Allowance
 from privfit.privacy.budget import Budget
-from privfit.privacy.ledger import Ledger
+from privfit.privacy.ledger import LedgerOrPath
 from privfit.results import PrivacyStatement
 from privfit.results.learned_bounds import LearnedBounds
 
@@ -37,7 +37,7 @@ def learn_bounds(
     unit: str | None = None,
     rows_per_unit: int = 1,
     weights: str | None = None,
-    ledger: Ledger | str | None = None,
+    ledger: LedgerOrPath | None = None,
     dataset: str | None = None,
     random_state: object = None,
     columns: Sequence[str] | None = None,

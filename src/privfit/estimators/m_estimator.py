@@ -21,7 +21,7 @@ from privfit.estimators.labels import declared_classes
 from privfit.estimators.models import Model, m_estimation
 from privfit.losses import AbstractLoss
 from privfit.privacy.budget import Budget
-from privfit.privacy.ledger import Ledger
+from privfit.privacy.ledger import LedgerOrPath
 
 
 @final
@@ -88,7 +88,7 @@ scale_share, n_rows, unit, rows_per_unit, weights, weight_bound, ledger, dataset
         rows_per_unit: int = 1,
         weights: str | None = None,
         weight_bound: float | None = None,
-        ledger: Ledger | str | None = None,
+        ledger: LedgerOrPath | None = None,
         dataset: str | None = None,
         random_state: object = None,
     ) -> None:

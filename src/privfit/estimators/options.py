@@ -12,7 +12,7 @@ from privfit.errors import InvalidArgument, PlanViolation
 from privfit.inference.infer import BudgetSplit
 from privfit.privacy.allowance import Allowance
 from privfit.privacy.budget import Budget
-from privfit.privacy.ledger import Ledger
+from privfit.privacy.ledger import LedgerOrPath
 from privfit.privacy.mechanisms import NoiseSource, NoNoise, make_source
 from privfit.privacy.relation import Relation
 from privfit.problem.objective import Problem
@@ -82,7 +82,7 @@ class FitOptions:
     l2: float = 0.0
     inference: bool | BudgetSplit = True
     n_rows: int | None = None
-    ledger: Ledger | str | None = None
+    ledger: LedgerOrPath | None = None
     dataset: str | None = None
     schema: Schema | None = None
     random_state: object = None

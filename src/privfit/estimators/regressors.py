@@ -12,7 +12,7 @@ from privfit.estimators.models import Model, huber_regression, linear_regression
 from privfit.estimators.scales import residual_scale
 from privfit.losses.huber import GAUSSIAN_95
 from privfit.privacy.budget import Budget
-from privfit.privacy.ledger import Ledger
+from privfit.privacy.ledger import LedgerOrPath
 
 
 class AbstractLinearRegressor(RegressorMixin, AbstractPrivateRegressor):
@@ -86,7 +86,7 @@ scale_share, n_rows, unit, rows_per_unit, weights, weight_bound, ledger, dataset
         rows_per_unit: int = 1,
         weights: str | None = None,
         weight_bound: float | None = None,
-        ledger: Ledger | str | None = None,
+        ledger: LedgerOrPath | None = None,
         dataset: str | None = None,
         random_state: object = None,
     ) -> None:
@@ -163,7 +163,7 @@ scale_share, n_rows, unit, rows_per_unit, weights, weight_bound, ledger, dataset
         rows_per_unit: int = 1,
         weights: str | None = None,
         weight_bound: float | None = None,
-        ledger: Ledger | str | None = None,
+        ledger: LedgerOrPath | None = None,
         dataset: str | None = None,
         random_state: object = None,
     ) -> None:

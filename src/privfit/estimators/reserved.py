@@ -11,7 +11,7 @@ from privfit.data.schema import Schema
 from privfit.data.source import RowSource
 from privfit.errors import Incompatible, LedgerError
 from privfit.estimators.options import FitOptions
-from privfit.privacy.ledger import Ledger
+from privfit.privacy.ledger import Ledger, LedgerOrPath
 from privfit.privacy.ledger_file import need_ledger
 from privfit.privacy.mechanisms import NoiseSource
 from privfit.problem.objective import Problem
@@ -42,7 +42,7 @@ class ReservedSpend:
     def of(
         cls,
         plan: Plan,
-        ledger: Ledger | str | None,
+        ledger: LedgerOrPath | None,
         dataset: str | None,
         schema: Schema | None,
         *,
@@ -103,7 +103,7 @@ def check_affordable(plan: Plan, options: FitOptions, *, before: Plan) -> None:
         )
 
 
-def _opened(ledger: Ledger | str, plan: Plan) -> Ledger:
+def _opened(ledger: LedgerOrPath, plan: Plan) -> Ledger:
     """Return the ledger that a plan is to be charged to."""
     if not plan.private:
         raise Incompatible("ledger: a fit without noise cannot be charged to a ledger; leave it out")

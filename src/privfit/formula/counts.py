@@ -13,7 +13,7 @@ from privfit.estimators.scales import bought_share
 from privfit.formula.run import Roles, fit_formula
 from privfit.losses.poisson import LARGEST_PREDICTOR
 from privfit.privacy.budget import Budget
-from privfit.privacy.ledger import Ledger
+from privfit.privacy.ledger import LedgerOrPath
 from privfit.results import FitResult
 
 
@@ -37,7 +37,7 @@ def poisson(
     rows_per_unit: int = 1,
     weights: str | None = None,
     exposure: str | None = None,
-    ledger: Ledger | str | None = None,
+    ledger: LedgerOrPath | None = None,
     dataset: str | None = None,
     random_state: object = None,
     predictor_bound: float | None = None,

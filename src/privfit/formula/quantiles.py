@@ -12,7 +12,7 @@ from privfit.estimators.options import FitOptions
 from privfit.estimators.scales import bought_share
 from privfit.formula.run import Roles, fit_formula
 from privfit.privacy.budget import Budget
-from privfit.privacy.ledger import Ledger
+from privfit.privacy.ledger import LedgerOrPath
 from privfit.results import FitResult
 
 
@@ -35,7 +35,7 @@ def quantile(
     unit: str | None = None,
     rows_per_unit: int = 1,
     weights: str | None = None,
-    ledger: Ledger | str | None = None,
+    ledger: LedgerOrPath | None = None,
     dataset: str | None = None,
     random_state: object = None,
     quantile: float = 0.5,

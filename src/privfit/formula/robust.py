@@ -13,7 +13,7 @@ from privfit.estimators.scales import scales_of
 from privfit.formula.run import Roles, fit_formula
 from privfit.losses.huber import GAUSSIAN_95
 from privfit.privacy.budget import Budget
-from privfit.privacy.ledger import Ledger
+from privfit.privacy.ledger import LedgerOrPath
 from privfit.results import FitResult
 
 
@@ -34,7 +34,7 @@ def huber(
     unit: str | None = None,
     rows_per_unit: int = 1,
     weights: str | None = None,
-    ledger: Ledger | str | None = None,
+    ledger: LedgerOrPath | None = None,
     dataset: str | None = None,
     random_state: object = None,
     threshold: float = GAUSSIAN_95,

@@ -5,7 +5,7 @@ import os
 from collections.abc import Callable, Iterable
 from fractions import Fraction
 from pathlib import Path
-from typing import Any, Final, Protocol, Self
+from typing import Any, Final, Protocol, Self, TypeAlias
 
 from privfit._checks import RelationName, column_name, one_of, positive, whole
 from privfit.errors import InvalidArgument, LedgerError
@@ -336,6 +336,10 @@ class Ledger:
 
     def _account(self, dataset: str) -> Account:
         return Book.read(self._file.read()).account(check_name(dataset))
+
+
+LedgerOrPath: TypeAlias = Ledger | str | os.PathLike[str]
+"""What a fit takes for one."""
 
 
 def _largest_left(account: Account, kind: Callable[[float], Event], top: float) -> float:

@@ -45,7 +45,8 @@ class RegularisedExponentialMechanism(AbstractSolver):
     ----------
     strength : float, optional
         Weight of the regulariser, the intercept included. Default: what balances the bounds on its bias and
-        on the noise for a solution of norm ``radius``.
+        on the noise for a solution of norm ``radius``. With more than 6 columns that is mostly too little for
+        proposals to be accepted; the refusal names what is enough.
     radius : float, optional
         Public guess of the norm of the solution in encoded coordinates, and the feasible ball in up to 6
         columns. Defaults as in `ExponentialMechanism`.
