@@ -26,7 +26,7 @@ SAME = ", all alike, for which intervals are shortest: sd says how they vary"
 
 def usual(rule, assumptions):
     """The weights of five rows that are alike."""
-    return np.full(5, 1.0 if rule.weights is None else usual_weight(rule.weights[1], assumptions))
+    return np.full(5, 1.0 if rule.weights is None else usual_weight(*rule.weights, assumptions))
 
 
 def share(rule, **guesses):

@@ -296,6 +296,19 @@ def test_a_plan_takes_exposures_to_be_as_uneven_as_they_are_said_to_be(guess):
     assert np.ptp(assumed(mean=2.0, spread=0.1).offset) == 0.0
 
 
+@pytest.mark.parametrize(
+    ("guess", "message"),
+    [
+        ({"center": {"years": 0.0}}, "center of 'years' must be positive"),
+        ({"center": {"years": 5.5}}, "within its bounds, 0 and 5, got 5.5"),
+        ({"sd": {"years": 2.6}}, "at most half its declared range, 2.5, got 2.6"),
+    ],
+)
+def test_exposures_that_cannot_be_are_refused(guess, message):
+    with pytest.raises(pf.InvalidArgument, match=message):
+        assumed(mean=2.0, **guess)
+
+
 def test_a_plan_takes_exposures_from_a_reference_that_has_them(table):
     rows = assumed(reference=table[["age", "years"]], mean=2.0)
     np.testing.assert_allclose(np.exp(rows.offset), table["years"])

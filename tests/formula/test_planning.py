@@ -918,6 +918,23 @@ def test_weights_of_a_reference_are_those_of_the_plan():
 
 
 @pytest.mark.usefixtures("few_rehearsals")
+@pytest.mark.parametrize("known", [("age", "pay", "wt"), ("age", "wt"), ()])
+def test_weights_may_be_predictors_and_missing(known):
+    """A weight that is missing or negative counts for nothing."""
+    age, pay, wt = np.linspace(20.0, 80.0, 500), np.sin(np.arange(500.0)), np.linspace(-2.0, 6.0, 500)
+    table = {"age": age, "pay": pay, "wt": np.where(np.arange(500) == 499, np.nan, wt)}
+    guesses = {"reference": {name: table[name] for name in known}} if known else {"sd": {"wt": 1.0}}
+    schema = {**WEIGHED["schema"], "wt": {**WEIGHED["schema"]["wt"], "missing": 0.0}}
+    planned = pf.plan(
+        "pay ~ age + wt", n=20_000, **WEIGHED | {"schema": schema}, weights="wt",
+        assumptions=Assumptions(**guesses),
+    )  # fmt: skip
+    mean = np.clip(np.append(wt[:-1], 0.0), 0.0, 4.0).mean() if known else 2.0
+    assert f"; survey weights of {mean:.3g} with standard deviation" in planned.assumptions
+    assert np.isfinite(planned.width).all()
+
+
+@pytest.mark.usefixtures("few_rehearsals")
 def test_a_plan_expects_less_of_sampling_where_rows_of_a_unit_are_not_alike():
     def plan(**guesses):
         assumed = Assumptions(residual_sd=1.0, **guesses)

@@ -192,8 +192,6 @@ class Assumptions:
             _check_columns("spread", self.spread, schema, NumericColumn, "numeric")
         for name in _check_columns("sd", self.sd or {}, schema, NumericColumn, "numeric"):
             self._check_sd(name, schema[name])
-        if schema.weight in (self.center or {}):
-            raise InvalidArgument(f"center is about no weights, as {schema.weight!r} is; give mean_weight=")
         for name in _check_columns("center", self.center or {}, schema, NumericColumn, "numeric"):
             self._check_center(name, schema[name])
         for name in _check_columns("shares", self.shares or {}, schema, CategoricalColumn, "categorical"):

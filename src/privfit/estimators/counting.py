@@ -45,8 +45,10 @@ def stand_in_rule(rule: ShareRule, assumptions: Assumptions) -> ShareRule:
     return ShareRule(weights=(_WEIGHT, NumericColumn(0.0, upper / share, weight=True)))
 
 
-def usual_weight(column: NumericColumn, assumptions: Assumptions) -> float:
+def usual_weight(name: str, column: NumericColumn, assumptions: Assumptions) -> float:
     """Return the mean survey weight, in its unit, or raise `InvalidArgument` where it is beyond the bound."""
+    if name in (assumptions.center or {}):
+        raise InvalidArgument(f"center is about no weights, as {name!r} is; give mean_weight=")
     given = assumptions.mean_weight
     if given is None:
         return column.upper

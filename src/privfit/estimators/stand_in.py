@@ -9,7 +9,7 @@ import numpy as np
 from scipy.special import expit, ndtr, ndtri, softmax
 from scipy.stats import poisson, qmc
 
-from privfit._checks import FloatArray, in_range
+from privfit._checks import FloatArray, in_range, positive
 from privfit.data.columns import naming
 from privfit.data.declarations import CategoricalColumn, Column, NumericColumn
 from privfit.data.declared import encode_numeric
@@ -102,12 +102,12 @@ def _complete(x: FloatArray, y: FloatArray, weight: FloatArray, offset: FloatArr
 
 
 def _weights(table: Table, schema: Schema) -> FloatArray:
-    """Return survey weights, or 1 for all rows."""
+    """Return survey weights, 0 where one is missing; or 1 for all rows."""
     weights = schema.numbers(schema.weight)
     if weights is None:
         return np.ones(table.n_rows)
     with naming(weights[0]):
-        return encode_numeric(table.values(weights[0]), weights[1])
+        return np.nan_to_num(encode_numeric(table.values(weights[0]), weights[1]))
 
 
 def _logarithms(encoder: AbstractEncoder, table: Table) -> FloatArray | None:
@@ -138,33 +138,32 @@ def _assumed(
     if assumptions.reference is None:
         points = _even(len(names) + 4)
         table = assumed_table(schema, names, assumptions, points[:, :-3])
-        return table.joined(_beside(encoder, schema, assumptions, points[:, -2:])), points[:, -3]
+        return _with_roles(table, encoder, schema, assumptions, points[:, -2:]), points[:, -3]
     table = with_rows(open_table(assumptions.reference))
     if schema.weight in table.names:
         assumptions.without_weights()
-    beside = _beside(encoder, schema, assumptions, _even(2, table.n_rows))
-    table = table.joined([(name, numbers) for name, numbers in beside if name not in table.names])
-    needed = (*(name for name, _ in beside), *names)
     if response in table.names:
         assumptions.without_response()
-        return open_table(table, needed=(*needed, response)), None
-    return open_table(table, needed=needed), _even(1, table.n_rows)[:, 0]
+        names = (*names, response)
+    table = _with_roles(table, encoder, schema, assumptions, _even(2, table.n_rows))
+    roles = [role for role in (schema.weight, *encoder.design.target.beside) if role is not None]
+    table = open_table(table, needed=tuple(dict.fromkeys((*names, *roles))))
+    return table, None if response in names else _even(1, table.n_rows)[:, 0]
 
 
-def _beside(
-    encoder: AbstractEncoder, schema: Schema, assumptions: Assumptions, chances: FloatArray
-) -> list[tuple[str, FloatArray]]:
-    """Return the survey weights and exposures that rows have, at quantiles (m, 2) of their laws."""
+def _with_roles(
+    table: Table, encoder: AbstractEncoder, schema: Schema, assumptions: Assumptions, chances: FloatArray
+) -> Table:
+    """Return the table with the weights and exposures that it lacks, at quantiles (m, 2) of their laws."""
     found, weights, exposure = [], schema.numbers(schema.weight), encoder.design.target.exposure
-    if weights is not None:
-        name, column = weights
-        mean, sd = usual_weight(column, assumptions), assumptions.given_sd(name, column)
-        found.append((name, uneven(column, mean, sd, chances[:, 0])))
-    if exposure is not None:
+    if weights is not None and weights[0] not in table.names:
+        (name, column), mean = weights, usual_weight(*weights, assumptions)
+        found.append((name, uneven(column, mean, assumptions.given_sd(*weights), chances[:, 0])))
+    if exposure is not None and exposure.name not in table.names:
         name, column = exposure.name, exposure.column
-        mean, sd = assumptions.center_of(name, column), assumptions.given_sd(name, column)
-        found.append((name, uneven(column, mean, sd, chances[:, 1])))
-    return found
+        mean = positive(**{f"center of {name!r}": assumptions.center_of(name, column)})
+        found.append((name, uneven(column, mean, assumptions.given_sd(name, column), chances[:, 1])))
+    return table.joined(found)
 
 
 def assumed_table(
