@@ -11,8 +11,19 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from privfit.data.source import MOST_ROWS
-from privfit.errors import Incompatible
-from privfit.losses import ConcomitantHuber, Custom, Hinge, Logistic, Multinomial, Poisson, Sigmoid, Squared
+from privfit.errors import Incompatible, PlanViolation
+from privfit.losses import (
+    ConcomitantHuber,
+    Custom,
+    Hinge,
+    Huber,
+    Logistic,
+    Multinomial,
+    Poisson,
+    Sigmoid,
+    SmoothedQuantile,
+    Squared,
+)
 from privfit.privacy.relation import Relation
 from privfit.problem.queries import BoundedQuery, mean_sensitivity, need_hessian
 from privfit.problem.turning import vector_rounding
@@ -226,3 +237,26 @@ def test_responses_are_moved_into_their_declared_range():
     assert make_problem(counted, response_bound=7.0).response_range == (0.0, 7.0)
     assert make_problem(Squared(0.8)).response_range == (-3.0, 3.0)
     assert make_problem(Squared(0.8), response_bound=1.0).response_range == (-1.0, 1.0)
+
+
+@pytest.mark.parametrize(
+    ("loss", "most"),
+    [
+        (Huber(1.2), 3.0),
+        (Huber(5.0), 5.0),
+        (ConcomitantHuber(5.0), 3.0),
+        (SmoothedQuantile(0.5, 0.2), 3.0),
+        (SmoothedQuantile(0.25, 0.8), 6.0),
+        (Custom(lambda y, eta: eta, lambda y, eta: eta**0, slope_bound=9.0, vectorized=True), 3.0),
+    ],
+)
+def test_responses_without_bounds_are_as_large_as_the_loss_expects(loss, most):
+    """Those of a loss of residuals up to where it bends; others, in whose unit nothing is known, up to 3."""
+    assert make_problem(loss).response_range == pytest.approx((-most, most), rel=1e-12)
+
+
+def test_curvatures_of_classes_are_not_cut():
+    cut = make_problem(Multinomial(3), most_curved=0.1)
+    with pytest.raises(PlanViolation, match="curvatures of classes are not cut row by row"):
+        cut.query("hessian")
+    assert cut.query("meat").size == 21
