@@ -115,6 +115,12 @@ def test_weights_that_vary_are_said_to():
     assert words == "; survey weights of 2 with standard deviation 1.0, of at most 8"
 
 
+def test_the_middle_of_weights_is_said_as_their_mean():
+    with pytest.raises(InvalidArgument, match="center is about no weights, as 'wt' is; give mean_weight="):
+        usual_weight(*WEIGHTS, Assumptions(center={"wt": 2.0}))
+    assert usual_weight(*WEIGHTS, Assumptions(center={"age": 2.0})) == 8.0
+
+
 def test_uneven_numbers_are_log_normal_within_their_bounds():
     chance, column = (np.arange(100_000) + 0.5) / 100_000, NumericColumn(0.1, 40.0)
     found = uneven(column, 2.0, 1.0, chance)
