@@ -141,7 +141,7 @@ def test_a_place_that_cannot_be_written_to_is_refused_by_name(result, tmp_path):
     folder, file = tmp_path / "folder", tmp_path / "file"
     folder.mkdir()
     file.write_text("old")
-    for place in (tmp_path / "none" / "result.json", file / "result.json", folder, ".", "..", "/"):
+    for place in (tmp_path / "none" / "result.json", file / "result.json", folder, ".", "..", "/", "x" * 300):
         with pytest.raises(InvalidArgument, match="path must name a file in an existing folder") as caught:
             result.to_json(place)
         assert str(place) in str(caught.value)

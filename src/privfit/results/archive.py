@@ -6,6 +6,7 @@ its names, may be quoted, by the errors of schemas.
 """
 
 import contextlib
+import errno
 import json
 import math
 import numbers
@@ -32,6 +33,9 @@ MAX_BYTES = 2**28
 
 _PLAIN = (str, bool, int)
 """Types whose values are JSON as they are."""
+
+_NO_PLACE = (FileNotFoundError, NotADirectoryError, IsADirectoryError, PermissionError)
+"""Errors of the system about a path that no file can be written to."""
 
 _SPECIAL = {"inf": math.inf, "-inf": -math.inf, "nan": math.nan}
 _PACKAGES = ("privfit", "numpy", "scipy", "opendp")
@@ -138,7 +142,9 @@ def write_atomically(path: str | os.PathLike[str], content: str | bytes) -> None
         raise InvalidArgument(f"path must be the path of a file, got {type(path).__name__}")
     try:
         _replace(Path(path), content.encode() if isinstance(content, str) else content)
-    except (FileNotFoundError, NotADirectoryError, IsADirectoryError, PermissionError) as error:
+    except OSError as error:
+        if not isinstance(error, _NO_PLACE) and error.errno != errno.ENAMETOOLONG:
+            raise
         raise InvalidArgument(
             f"path must name a file in an existing folder that can be written to, got {str(path)!r}"
         ) from error
