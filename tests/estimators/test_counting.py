@@ -110,6 +110,14 @@ def test_what_is_assumed_is_said(rule, guesses, words):
     assert counting_in_words(rule, assumptions, usual(rule, assumptions)) == words
 
 
+def test_beside_a_reference_other_guesses_say_how_weights_are():
+    """There ``sd`` is refused, so that no remedy is to name it."""
+    rule, assumptions = ShareRule(weights=WEIGHTS), Assumptions(reference={"age": [1.0]})
+    full, alike = (counting_in_words(rule, assumptions, np.full(5, each)) for each in (8.0, 2.0))
+    assert full.endswith(f"8, their bound{LEAST}mean_weight says what they are on average")
+    assert alike.endswith("intervals are shortest: a reference with uneven ones says how they vary")
+
+
 def test_weights_that_vary_are_said_to():
     words = counting_in_words(ShareRule(weights=WEIGHTS), Assumptions(), np.array([1.0, 3.0]))
     assert words == "; survey weights of 2 with standard deviation 1.0, of at most 8"

@@ -908,13 +908,27 @@ def test_weights_of_a_reference_are_those_of_the_plan():
 
     uneven, full = plan(reference), plan({name: reference[name] for name in ("age", "pay")})
     assert "; survey weights of 1.5 with standard deviation 1.0, of at most 4; " in uneven.assumptions
-    assert "; survey weights of 4, of at most 4, all alike" in full.assumptions
+    assert "; survey weights of 4, their bound, at which noise is least: mean_weight" in full.assumptions
     ratio = uneven.table()["sampling"] / full.table()["sampling"]
     np.testing.assert_allclose(ratio, np.sqrt(1.0 + (1.0 / 1.5) ** 2), rtol=0.05)
     with pytest.raises(InvalidArgument, match="reference holds the weights, so that mean_weight counts"):
         plan(reference, mean_weight=1.0)
-    with pytest.raises(InvalidArgument, match="give mean_weight="):
+    with pytest.raises(InvalidArgument, match="give mean_weight"):
         pf.plan("pay ~ age", n=4000, **WEIGHED, weights="wt", assumptions=Assumptions(center={"wt": 1.0}))
+
+
+def test_weights_that_are_a_predictor_have_one_mean():
+    assumed = Assumptions(mean_weight=1.0)
+    with pytest.raises(InvalidArgument, match="'wt' is a predictor, too; leave it out and give its center"):
+        pf.plan("pay ~ age + wt", n=4000, **WEIGHED, weights="wt", assumptions=assumed)
+
+
+@pytest.mark.parametrize("cells", [{"age": np.nan}, {"age": np.nan, "pay": 3.0}, {"wt": 0.0}, {"wt": np.nan}])
+def test_a_reference_of_which_no_row_counts_is_refused(cells):
+    """It was divided by their number."""
+    table = {name: np.full(20, value) for name, value in {"age": 30.0, "wt": 1.0, **cells}.items()}
+    with pytest.raises(InvalidArgument, match="reference has no row that counts"):
+        pf.plan("pay ~ age", n=4000, **WEIGHED, weights="wt", assumptions=Assumptions(reference=table))
 
 
 @pytest.mark.usefixtures("few_rehearsals")

@@ -42,7 +42,8 @@ class Assumptions:
     A numeric column is normal about its centre and clamped to the declared range, after its transform; a
     categorical one has the given shares; a common factor correlates them. A response follows the model.
     Exposures of counts are all in the middle of their range, or at their ``center``, and survey weights at
-    ``mean_weight``; where ``sd`` or ``spread`` names their column they are log-normal with that mean.
+    ``mean_weight``; where ``sd`` or ``spread`` names their column they are log-normal with that mean. Where
+    that column is a predictor, too, they are as that is.
 
     Parameters
     ----------
@@ -74,7 +75,8 @@ class Assumptions:
     correlation : float
         Of any two columns in the underlying normal vector, in [0, 1).
     mean_weight : float, optional
-        Mean survey weight, in its unit. Default: the bound, as if all counted in full.
+        Mean survey weight, in its unit. Default: the bound, as if all counted in full. Refused where the
+        weights are in the reference, or are a predictor, too, which has a ``center``.
     mean_rows : float, optional
         Mean number of rows of a privacy unit. Default: ``rows_per_unit``, as if all units counted in full.
     intraclass : float, optional
@@ -166,6 +168,14 @@ class Assumptions:
             {"mean_weight": None},
             "reference holds the weights, so that {} counts for nothing; leave one of them out",
         )
+
+    def without_mean_weight(self, name: str) -> None:
+        """Raise `InvalidArgument` where weights that are a predictor, too, are given two means."""
+        if self.mean_weight is not None:
+            raise InvalidArgument(
+                f"mean_weight counts for nothing where {name!r} is a predictor, too; leave it out and give "
+                "its center"
+            )
 
     def without_response(self) -> None:
         """Raise `InvalidArgument` where a guess is about the response, which the reference holds."""

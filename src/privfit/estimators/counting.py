@@ -48,7 +48,7 @@ def stand_in_rule(rule: ShareRule, assumptions: Assumptions) -> ShareRule:
 def usual_weight(name: str, column: NumericColumn, assumptions: Assumptions) -> float:
     """Return the mean survey weight, in its unit, or raise `InvalidArgument` where it is beyond the bound."""
     if name in (assumptions.center or {}):
-        raise InvalidArgument(f"center is about no weights, as {name!r} is; give mean_weight=")
+        raise InvalidArgument(f"center is about no weights, as {name!r} is; give mean_weight")
     given = assumptions.mean_weight
     if given is None:
         return column.upper
@@ -97,21 +97,22 @@ def counted(rule: ShareRule, weights: FloatArray) -> RowShares | None:
     return None if rule.plain else rule.read(Table([(_WEIGHT, weights)]))
 
 
-def spread_in_words(numbers: FloatArray) -> tuple[str, str]:
+def spread_in_words(numbers: FloatArray, assumptions: Assumptions) -> tuple[str, str]:
     """Return what weights or exposures are in words, and what is to be said after that."""
     mean, sd = float(numbers.mean()), float(numbers.std())
     if sd > _ALIKE * mean:
         return f"{mean:.3g} with standard deviation {significant(sd, 2)}", ""
-    return f"{mean:.3g}", ", all alike, for which intervals are shortest: sd says how they vary"
+    told = "sd says" if assumptions.reference is None else "a reference with uneven ones says"
+    return f"{mean:.3g}", f", all alike, for which intervals are shortest: {told} how they vary"
 
 
 def counting_in_words(rule: ShareRule, assumptions: Assumptions, weights: FloatArray) -> str:
     """Return what is assumed of weights and units, as the end of a sentence; empty where there is nothing."""
     words = ""
     if rule.weights is not None:
-        upper, (usual, alike) = f"{rule.weights[1].upper:g}", spread_in_words(weights)
+        upper, (usual, alike) = f"{rule.weights[1].upper:g}", spread_in_words(weights, assumptions)
         bound = f"of at most {upper}{alike}"
-        if alike and assumptions.mean_weight is None and assumptions.reference is None:
+        if assumptions.mean_weight is None and float(weights.min()) == rule.weights[1].upper:
             bound = "their bound, at which noise is least: mean_weight says what they are on average"
         words += f"; survey weights of {usual}, {bound}"
     if rule.unit is not None:

@@ -230,7 +230,7 @@ def response_in_words(rehearsal: Rehearsal) -> str:
     if target.count_bound is not None:
         over = ""
         if target.exposure is not None and rehearsal.rows.offset is not None:
-            usual, alike = spread_in_words(np.exp(rehearsal.rows.offset))
+            usual, alike = spread_in_words(np.exp(rehearsal.rows.offset), rehearsal.assumptions)
             over = f" over {target.exposure.name} of {usual}{alike}"
         return f"a mean count of {significant(float(y.mean()), 2)}{over}"
     spread = float(y.std()) * target.half_width

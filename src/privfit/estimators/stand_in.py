@@ -98,7 +98,16 @@ def complete_rows(encoder: AbstractEncoder, table: Table, schema: Schema) -> Sta
 
 def _complete(x: FloatArray, y: FloatArray, weight: FloatArray, offset: FloatArray | None) -> StandInRows:
     kept = np.isfinite(x).all(axis=1) & np.isfinite(y)
+    _need_some(found=bool(np.any(kept & (weight > 0.0))))
     return StandInRows(x[kept], y[kept], weight[kept], None if offset is None else offset[kept])
+
+
+def _need_some(*, found: bool) -> None:
+    """Raise `InvalidArgument` where no row was found that counts."""
+    if not found:
+        raise InvalidArgument(
+            "reference has no row that counts: each lacks a cell that the plan reads, or its weight is 0"
+        )
 
 
 def _weights(table: Table, schema: Schema) -> FloatArray:
@@ -136,6 +145,8 @@ def _assumed(
     names, response = encoder.needed[:-1], encoder.needed[-1]
     assumptions.check(schema, response)
     if assumptions.reference is None:
+        if schema.weight in names:
+            assumptions.without_mean_weight(schema.weight)
         points = _even(len(names) + 4)
         table = assumed_table(schema, names, assumptions, points[:, :-3])
         return _with_roles(table, encoder, schema, assumptions, points[:, -2:]), points[:, -3]
@@ -228,6 +239,7 @@ def _responses(
     if offset is not None:
         kept &= np.isfinite(offset)
         law = partial(law, offset=offset[kept])
+    _need_some(found=bool(kept.any()))
     found = np.full(len(x), math.nan)
     found[kept] = law(x[kept], chance[kept], encoder.design, assumptions)
     return found
