@@ -44,7 +44,9 @@ def test_a_plan_is_told_how_much_rows_count(invoke, tmp_path, refused):
     pf.Schema({"pay": pay, "age": age, "wt": weight, "pid": {"type": "identifier"}}).to_toml(path)
     args = ["plan", "--schema", path, "--model", "ols", "--formula", "pay ~ age", "--rows", 5000]
     result = invoke(*args, "--mean-weight", 0.5, "--rows-per-unit", 4, "--mean-rows", 3)
-    assert "weights of 0.5, of at most 2; 3 rows for each value of pid; " in " ".join(result.stdout.split())
+    told = " ".join(result.stdout.split())
+    assert "weights of 0.5, of at most 2, all alike, for which intervals are shortest: sd says how" in told
+    assert "; 3 rows for each value of pid; " in told
     apart = invoke(*args, "--rows-per-unit", 4, "--intraclass", 0.5)
     assert "; an intraclass correlation of 0.5." in " ".join(apart.stdout.split())
     refused(invoke(*args, "--intraclass", 0.5), 1, "InvalidArgument: --intraclass goes with units of several")
