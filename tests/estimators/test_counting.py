@@ -124,7 +124,7 @@ def test_weights_that_vary_are_said_to():
 
 
 def test_the_middle_of_weights_is_said_as_their_mean():
-    with pytest.raises(InvalidArgument, match="center is about no weights, as 'wt' is; give mean_weight="):
+    with pytest.raises(InvalidArgument, match="center is about no weights, as 'wt' is; give mean_weight$"):
         usual_weight(*WEIGHTS, Assumptions(center={"wt": 2.0}))
     assert usual_weight(*WEIGHTS, Assumptions(center={"age": 2.0})) == 8.0
 
