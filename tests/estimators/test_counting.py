@@ -119,12 +119,12 @@ def test_beside_a_reference_other_guesses_say_how_weights_are():
 
 
 def test_weights_that_vary_are_said_to():
-    words = counting_in_words(ShareRule(weights=WEIGHTS), Assumptions(), np.array([1.0, 3.0]))
-    assert words == "; survey weights of 2 with standard deviation 1.0, of at most 8"
+    words = counting_in_words(ShareRule(weights=WEIGHTS), Assumptions(), np.array([2.0, 8.0]))
+    assert words == "; survey weights of 5 with standard deviation 3.0, of at most 8"
 
 
 def test_the_middle_of_weights_is_said_as_their_mean():
-    with pytest.raises(InvalidArgument, match="center is about no weights, as 'wt' is; give mean_weight$"):
+    with pytest.raises(InvalidArgument, match=r"center is about no weights, as 'wt' is; give mean_weight$"):
         usual_weight(*WEIGHTS, Assumptions(center={"wt": 2.0}))
     assert usual_weight(*WEIGHTS, Assumptions(center={"age": 2.0})) == 8.0
 
