@@ -2,8 +2,9 @@
 
 import math
 import numbers
+import os
 from collections.abc import Callable, Collection, Mapping, Set
-from typing import Any, Literal, TypeAlias, TypeVar
+from typing import Any, Literal, TypeAlias, TypeGuard, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -38,6 +39,11 @@ def _number(name: str, value: object) -> float:
     if math.isnan(number):
         raise InvalidArgument(f"{name} must not be NaN")
     return number
+
+
+def is_path(value: object) -> TypeGuard[str | os.PathLike[str]]:
+    """Return whether a value can be the path of a file, whether there is one or not."""
+    return isinstance(value, str | os.PathLike) and "\0" not in str(value)
 
 
 def positive(**kwargs: object) -> float:

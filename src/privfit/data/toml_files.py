@@ -8,6 +8,7 @@ import tomllib
 from pathlib import Path
 from typing import Any
 
+from privfit._checks import is_path
 from privfit.errors import SchemaError
 
 ROW_NORM = "row_norm"
@@ -58,7 +59,7 @@ def write_declarations(
 
 
 def _file(path: object) -> Path:
-    if not isinstance(path, str | os.PathLike) or "\0" in str(path):
+    if not is_path(path):
         raise SchemaError(f"schema file must be the path of a TOML file, got {type(path).__name__}")
     return Path(path)
 

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, final
 
+from privfit._checks import is_path
 from privfit.errors import InvalidArgument, LedgerError, PrivfitError
 from privfit.privacy.chain import Link, check_links, next_link
 
@@ -30,7 +31,7 @@ _PAUSES: Final = (0.002, 0.02)
 
 def refuse_no_path(path: object) -> None:
     """Refuse what cannot be the path of a ledger."""
-    if not isinstance(path, str | os.PathLike) or "\0" in str(path):
+    if not is_path(path):
         raise InvalidArgument(f"ledger must be a Ledger or the path of a file, got {type(path).__name__}")
 
 

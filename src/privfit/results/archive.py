@@ -22,7 +22,7 @@ from typing import Any, Literal, NoReturn, TypeVar, Union, get_args, get_origin,
 
 import numpy as np
 
-from privfit._checks import FloatArray
+from privfit._checks import FloatArray, is_path
 from privfit.data.schema import Schema
 from privfit.errors import Incompatible, InvalidArgument, PrivfitError, SchemaError
 
@@ -138,7 +138,7 @@ def write_atomically(path: str | os.PathLike[str], content: str | bytes) -> None
     InvalidArgument
         If it is no path, or not in a folder that can be written to. A disk that fails is an OSError.
     """
-    if not isinstance(path, str | os.PathLike) or "\0" in str(path):
+    if not is_path(path):
         raise InvalidArgument(f"path must be the path of a file, got {type(path).__name__}")
     try:
         _replace(Path(path), content.encode() if isinstance(content, str) else content)
