@@ -252,6 +252,26 @@ def test_bounds_that_complete_a_schema_keep_nothing_of_a_row(monkeypatch):
     assert_no_difference(monkeypatch, make, (0, 1), SeenAtFirst)
 
 
+@pytest.mark.parametrize("store", ["cache", "dask"])
+def test_stored_rows_do_not_tell_whether_there_are_any(monkeypatch, tmp_path, store):
+    schema = {name: SCHEMA[name] for name in ("a", "b", "yes")}
+
+    def make(variant):
+        rows = pd.DataFrame({name: frame(0)[name][:1] for name in schema}).iloc[variant:]
+        rows.to_parquet(tmp_path / "rows.parquet")
+        if store == "cache":
+            data = pf.RowCache(tmp_path / "rows.parquet")
+        else:
+            data = pytest.importorskip("dask.dataframe").from_pandas(rows, npartitions=1)
+        options = {"schema": schema, "relation": "add_remove", "n_rows": N, "inference": False}
+        return pf.LogisticRegression(solver="clipped-gradient-descent", **options).fit(data, "yes")
+
+    mask(monkeypatch)
+    first, second = (observe(monkeypatch, lambda v=v: make(v)) for v in (0, 1))
+    assert {"objects", "pickle"} <= set(first)
+    assert set(differences(first, second)) <= {"written"}  # a temporary folder of a random name
+
+
 def test_an_estimator_keeps_nothing_of_what_is_given_beside_the_rows(monkeypatch):
     def make(variant):
         rows = people(variant)

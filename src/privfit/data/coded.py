@@ -51,6 +51,8 @@ class Layout:
     def __post_init__(self) -> None:
         if self.has_codes and self.size > MOST_COLUMNS:
             raise SchemaError(f"the design has more than {MOST_COLUMNS} columns; declare fewer levels")
+        for found in ("numeric", "places"):  # at once: what is pickled must not say whether rows asked
+            getattr(self, found)
 
     @property
     def none(self) -> int:
