@@ -160,7 +160,7 @@ def mean_rows(means: AbstractMeans, bread: Bread, changes: FloatArray) -> FloatA
     square = abs(float(np.trace(sums)) / (p * curvature[0]))
     part = noise / np.maximum(square * curvature**2 + noise, 1e-300)
     drawn = rows + part[:, None] * (rows[0] - rows)
-    return np.stack([_moved_by_1(row, changes[[0, k]]) for k, row in enumerate(drawn)])[1:]
+    return np.array([_moved_by_1(drawn[k], changes[[0, k]]) for k in range(1, len(changes))]).reshape(-1, p)
 
 
 def _moved_by_1(row: FloatArray, changes: FloatArray) -> FloatArray:

@@ -1,6 +1,7 @@
 """Losses that are quadratic in small residuals and linear in large ones, with a public threshold."""
 
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from typing import ClassVar, final
 
 from privfit._checks import sized
@@ -30,6 +31,11 @@ def _curvature(y: float, eta: float, s: float, c: float, k: float) -> float:
 _FUNCTIONS = ScalarFunctions(_value, huber_slope, _curvature)
 
 
+@lru_cache(maxsize=64)
+def _constants(slope: float) -> LossConstants:
+    return LossConstants(slope=slope, curvature=1.0)
+
+
 @final
 @dataclass(frozen=True, slots=True)
 class Huber(AbstractLoss):
@@ -53,7 +59,7 @@ class Huber(AbstractLoss):
     @property
     def constants(self) -> LossConstants:
         """Public bounds."""
-        return LossConstants(slope=self.threshold, curvature=1.0)
+        return _constants(self.threshold)
 
 
 @final
@@ -94,7 +100,7 @@ class Squared(AbstractLoss):
     @property
     def constants(self) -> LossConstants:
         """Public bounds."""
-        return LossConstants(slope=self.bound, curvature=1.0)
+        return _constants(self.bound)
 
     @property
     def parameters(self) -> tuple[float, float]:

@@ -2,6 +2,7 @@
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
+from functools import cached_property
 from typing import final
 
 import numpy as np
@@ -55,7 +56,7 @@ def of_classes(contrasts: FloatArray, eta: FloatArray) -> FloatArray:
 
 
 @final
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, eq=False)
 class ClassMeans(AbstractMeans):
     """Probabilities of K classes with logarithms ``contrasts @ eta`` up to a constant.
 
@@ -67,7 +68,7 @@ class ClassMeans(AbstractMeans):
 
     contrasts: FloatArray
 
-    @property
+    @cached_property
     def lift(self) -> FloatArray:
         """``U (U'U)^-1``."""
         return np.asarray(np.linalg.pinv(self.contrasts).T, dtype=np.float64)

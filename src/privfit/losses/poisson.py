@@ -2,6 +2,7 @@
 
 import math
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import ClassVar, final
 
 from privfit._checks import in_range, sized
@@ -47,6 +48,12 @@ def _curvature(y: float, eta: float, s: float, c: float, k: float) -> float:
     return math.exp(eta) if eta <= c else 0.0
 
 
+@lru_cache(maxsize=64)
+def _constants(bound: float, count_bound: float) -> LossConstants:
+    highest = math.exp(bound)
+    return LossConstants(slope=max(highest, count_bound), curvature=highest)
+
+
 @final
 @dataclass(frozen=True, slots=True)
 class Poisson(AbstractLoss):
@@ -82,8 +89,7 @@ class Poisson(AbstractLoss):
     @property
     def constants(self) -> LossConstants:
         """Public bounds."""
-        highest = math.exp(self.bound)
-        return LossConstants(slope=max(highest, self.count_bound), curvature=highest)
+        return _constants(self.bound, self.count_bound)
 
     @property
     def slack(self) -> tuple[float, float]:
