@@ -16,6 +16,9 @@ from privfit.solvers import NoisyGradientDescent
 
 SURE = 1 - 1e-7
 ONE_STEP = NoisyGradientDescent(n_steps=1)
+THREE_STEPS = {"solver": NoisyGradientDescent(n_steps=3, growth=4.0), "trials": 400}
+BEYOND = {"reach": 3.0, "trials": 600}
+PURE = {"budget": pf.Budget(1.0), "trials": 200}
 
 
 def attacked(solver=ONE_STEP, **options):
@@ -33,28 +36,26 @@ def test_a_sound_step_stands():
 @pytest.mark.parametrize(
     ("solver", "options"),
     [
-        ("gradient-descent", {}),
+        ("gradient-descent", {"trials": 200}),
         ("whitened", {"inference": True, "trials": 150}),
         ("sufficient-statistics", {"relation": "add_remove"}),
         ("adassp", {}),
         ("output-perturbation", {"budget": pf.Budget(1.0)}),
-        ("objective-perturbation", {"budget": pf.Budget(1.0), "loss": pf.losses.Logistic()}),
-        ("whitened-objective-perturbation", {"budget": pf.Budget(1.0), "reach": 20.0}),
-        (
-            "whitened-objective-perturbation",
-            {"budget": pf.Budget(1.0), "reach": 20.0, "relation": "add_remove"},
-        ),
+        ("objective-perturbation", PURE | {"loss": pf.losses.Logistic()}),
+        ("whitened-objective-perturbation", PURE | {"reach": 20.0}),
+        ("whitened-objective-perturbation", PURE | {"reach": 20.0, "relation": "add_remove"}),
         ("online-to-batch", {"reach": 5.0}),
-        ("clipped-gradient-descent", {"reach": 50.0}),
+        ("clipped-gradient-descent", {"reach": 50.0, "trials": 200}),
         ("random-round", {"budget": pf.Budget(1.0, 1e-5)}),
         ("noisy-sgd", {"budget": pf.Budget(1.0, 1e-5), "trials": 200}),
         ("exponential-mechanism", {"budget": pf.Budget(1.0), "trials": 200}),
         ("newton", {"loss": pf.losses.ConcomitantHuber(), "trials": 100}),
-        (ONE_STEP, {"loss": pf.losses.Multinomial(3), "inference": True}),
+        (ONE_STEP, {"loss": pf.losses.Multinomial(3), "inference": True, "trials": 200}),
         (ONE_STEP, {"loss": pf.losses.Poisson(1.0, 4.0), "relation": "add_remove", "reach": 3.0}),
     ],
 )
 def test_no_bound_exceeds_its_claim(solver, options):
+    """Of 200 runs a perfect attack shows a μ of 1.9 or an ε of 1.6: releases without noise are found."""
     found = attacked(solver, **{"trials": 600, **options})
     assert not found.violated, found.summary()
 
@@ -78,7 +79,7 @@ def wrong_relation(monkeypatch):
 
 def unclamped_row(monkeypatch):
     monkeypatch.setattr("privfit.auditing.game.influence_weights", weight_of_one)
-    return {"reach": 3.0}
+    return BEYOND
 
 
 def weight_of_one(x, y, *, norm_bound):
@@ -105,7 +106,7 @@ def reused_noise(monkeypatch):
         return value + sd * kept[0]
 
     monkeypatch.setattr(SeededNoise, "gaussian", gaussian)
-    return {"solver": NoisyGradientDescent(n_steps=3, growth=4.0)}
+    return THREE_STEPS
 
 
 def unclamped_slope(monkeypatch):
@@ -122,18 +123,18 @@ def unclamped_slope(monkeypatch):
 )
 def test_planted_defects_are_found(monkeypatch, plant):
     options = plant(monkeypatch)
-    found = attacked(**{"trials": 2000, **options})  # half as many find each of them with any of six seeds
+    found = attacked(**{"trials": 1000, **options})  # so many find each of them with any of twelve seeds
     assert found.violated, found.summary()
     assert "VIOLATED" in found.summary()
 
 
 def test_the_control_for_reused_noise():
     """Steps with fresh noise are not accused."""
-    assert not attacked(NoisyGradientDescent(n_steps=3, growth=4.0), trials=2000).violated
+    assert not attacked(**THREE_STEPS).violated
 
 
 def test_rows_beyond_the_bound_are_held_to_it():
-    assert not attacked(reach=3.0).violated
+    assert not attacked(**BEYOND).violated
 
 
 def test_the_noise_of_private_fits_is_attacked_by_default():

@@ -12,7 +12,7 @@ from privfit.auditing.result import AuditResult
 from privfit.data.clamp import influence_weights, schweppe_weights
 from privfit.data.source import ArraySource
 from privfit.errors import Incompatible, InvalidArgument
-from privfit.inference.infer import infer
+from privfit.inference.infer import ask_planned
 from privfit.losses import AbstractLoss, Squared
 from privfit.planning import make_plan
 from privfit.privacy.allowance import Allowance
@@ -45,22 +45,24 @@ class _Game:
 
     def play(self, second: bool, trials: int) -> FloatArray:
         """Return what each of so many runs releases, shape (trials, k), padded with 0."""
-        outcomes = [self._run(self.tables[second]) for _ in range(trials)]
+        source = self._source(*self.tables[second])
+        outcomes = [self._run(source) for _ in range(trials)]
         width = max(len(outcome) for outcome in outcomes)
         padded = np.zeros((trials, width))
         for row, outcome in zip(padded, outcomes, strict=True):
             row[: len(outcome)] = outcome
         return padded
 
-    def _run(self, table: tuple[FloatArray, FloatArray]) -> FloatArray:
-        problem = self.problem
-        weighting = schweppe_weights if problem.loss.scales_rows else influence_weights
-        source = ArraySource(*table, norm_bound=problem.norm_bound, weighting=weighting)
-        oracle = Oracle(problem, self.plan, source, self.noise)
-        solution = self.solver.run(problem, oracle)
+    def _source(self, x: FloatArray, y: FloatArray) -> ArraySource:
+        weighting = schweppe_weights if self.problem.loss.scales_rows else influence_weights
+        return ArraySource(x, y, norm_bound=self.problem.norm_bound, weighting=weighting)
+
+    def _run(self, source: ArraySource) -> FloatArray:
+        oracle = Oracle(self.problem, self.plan, source, self.noise)
+        solution = self.solver.run(self.problem, oracle)
         _progress.step("runs")
         if self.plan.inference_releases:
-            infer(solution, oracle, directions=np.eye(problem.n_linear))
+            ask_planned(solution, oracle)
         return np.concatenate([np.ravel(release.value) for release in oracle.released])
 
 

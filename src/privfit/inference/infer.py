@@ -148,9 +148,7 @@ def infer(solution: Solution, oracle: Oracle, *, directions: FloatArray) -> Infe
         Reported coefficients as linear functions of the encoded ones.
     """
     from_point = solution.report == "point"
-    if from_point:
-        solution = polished(solution, oracle)
-    asked = ask(solution, oracle, half_way=not from_point)
+    solution, asked = ask_planned(solution, oracle)
     found = _inferred(solution, asked, oracle.released, directions, from_point=from_point)
     matrix = other_references(solution.problem, asked.bread, found.unknown)
     if matrix is None or from_point:  # the estimate from a point depends on what is reported
@@ -158,6 +156,14 @@ def infer(solution: Solution, oracle: Oracle, *, directions: FloatArray) -> Infe
     other = _inferred(solution, asked, oracle.released, matrix @ directions, from_point=from_point)
     fewer = np.sum(other.unknown) < np.sum(found.unknown)
     return replace(found, recoded=other.recoded_by(matrix)) if fewer else found
+
+
+def ask_planned(solution: Solution, oracle: Oracle) -> tuple[Solution, Asked]:
+    """Ask for all that is planned for inference: bread and meat, after Newton steps from a released point."""
+    from_point = solution.report == "point"
+    if from_point:
+        solution = polished(solution, oracle)
+    return solution, ask(solution, oracle, half_way=not from_point)
 
 
 def _inferred(
