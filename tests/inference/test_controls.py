@@ -1,6 +1,7 @@
 """Coefficients beside what noise hides: given up where it may be of any size, and only there."""
 
 from dataclasses import replace
+from functools import lru_cache
 
 import numpy as np
 import pandas as pd
@@ -59,7 +60,7 @@ def rows(seed, n=5000):
     )
 
 
-def outcomes(fit, seeds=20):
+def outcomes(fit, seeds=10):
     """Return of how many fits the interval of a is finite, and of how many it is and leaves 0 out."""
     ends = np.array(
         [fit(rows(seed), seed).conf_int().loc["a"].to_numpy(dtype=float) for seed in range(seeds)]
@@ -90,20 +91,31 @@ FITS = {
 }
 
 
+@lru_cache
+def beside_wide_bounds(name, seed):
+    return FITS[name](rows(seed), seed, schema(WIDE))
+
+
 @pytest.mark.parametrize("name", FITS)
 def test_beside_a_number_that_noise_hides_other_coefficients_are_given_up(name):
-    """Its bounds are a thousand times its deviation; in nearly all of these fits a was clearly wrong."""
-    finite, _ = outcomes(lambda data, seed: FITS[name](data, seed, schema(WIDE)))
+    """Its bounds are a thousand times its deviation; in nearly all of these fits a was clearly wrong.
+
+    Nine in ten that are finite stay unseen with a chance of 1e-5.
+    """
+    finite, _ = outcomes(lambda data, seed: beside_wide_bounds(name, seed))
     assert finite <= 3
 
 
 def test_beside_a_number_near_one_end_of_far_wider_bounds_they_are_given_up():
-    """Noise puts its mean beyond that end in half of the fits, where it once passed for two levels."""
+    """Noise puts its mean beyond that end in half of the fits, where it once passed for two levels.
+
+    Of 24 such fits at most 3 are finite with a chance of 2e-4.
+    """
     b = {"type": "numeric", "lower": -5.0, "upper": 50_000.0}
     near_one_end = pf.Schema(schema(5.0).to_dict() | {"b": b})
     finite, _ = outcomes(
         lambda data, seed: pf.ols("y ~ a + b", data, schema=near_one_end, epsilon=1.0, random_state=seed),
-        seeds=40,
+        seeds=24,
     )
     assert finite <= 3
 
@@ -111,16 +123,16 @@ def test_beside_a_number_near_one_end_of_far_wider_bounds_they_are_given_up():
 @pytest.mark.parametrize("name", FITS)
 def test_beside_a_number_that_shows_they_are_not(name):
     finite, wrong = outcomes(lambda data, seed: FITS[name](data, seed, schema(5.0)))
-    assert finite >= 12
-    assert wrong <= 4
+    assert finite >= 5
+    assert wrong <= 3
 
 
 def test_a_rare_level_or_its_slope_hides_nothing_else():
     finite, wrong = outcomes(
         lambda data, seed: pf.ols("y ~ a + b*C(g)", data, schema=schema(5.0), epsilon=2.0, random_state=seed)
     )
-    assert finite >= 17
-    assert wrong <= 4
+    assert finite >= 8
+    assert wrong <= 3
 
 
 def test_numbers_of_every_row_are_known_by_term():
@@ -155,12 +167,12 @@ def amounts(seed):
     return pd.DataFrame({"a": a, "b": b, "c": mean + rng.normal(size=n), "d": yes.astype(int)})
 
 
-def finite_and_wrong(fit, formula, bound):
-    """Return in how many of 20 fits the interval of ``b`` is finite, and in how many it is wrong, too."""
+def finite_and_wrong(fit, formula, bound, seeds=20):
+    """Return in how many fits the interval of ``b`` is finite, and in how many it is wrong, too."""
     limits = {"a": (0, bound), "b": (0, bound), "c": (-10, 60), "d": (0, 1)}
     schema = {name: {"type": "numeric", "lower": low, "upper": high} for name, (low, high) in limits.items()}
     finite = wrong = 0
-    for seed in range(20):
+    for seed in range(seeds):
         result = fit(formula, amounts(seed), schema=schema, epsilon=4.0, random_state=seed)
         low, high = result.conf_int().loc["b"]
         finite += bool(np.isfinite(high - low))
@@ -183,9 +195,10 @@ def test_beside_a_product_that_adds_less_than_noise_its_factors_are_given_up(fit
 
 @pytest.mark.statistical
 def test_beside_a_product_that_shows_its_factors_are_not():
-    finite, wrong = finite_and_wrong(pf.ols, "c ~ a*b", 20.0)
-    assert finite >= 15
-    assert wrong <= 8
+    """Of 10 intervals of 95 % more than 6 are wrong with a chance of 8e-8."""
+    finite, wrong = finite_and_wrong(pf.ols, "c ~ a*b", 20.0, seeds=10)
+    assert finite >= 8
+    assert wrong <= 6
 
 
 def temperatures(seed):
@@ -205,14 +218,14 @@ def slopes(seed):
     return pd.DataFrame({"a": a, "b": b, "g": np.array(["u", "v", "w"])[g], "y": y})
 
 
-def reference_slopes(bound, mu):
-    """Return of how many of 20 fits slopes of ``a`` and ``b`` are finite, and finite and wrong."""
+def reference_slopes(bound, mu, seeds):
+    """Return of how many fits slopes of ``a`` and ``b`` are finite, and finite and wrong."""
     schema = {"g": {"type": "categorical", "levels": ["u", "v", "w"]}, "b": numeric(5.0)} | {
         name: {"type": "numeric", "lower": low, "upper": high}
         for name, low, high in (("a", 0.0, bound), ("y", -8.0, 16.0))
     }
     finite, wrong = np.zeros(2, dtype=int), np.zeros(2, dtype=int)
-    for seed in range(20):
+    for seed in range(seeds):
         fit = pf.ols(
             "y ~ a*C(g) + b", slopes(seed), schema=schema, budget=pf.Budget.gdp(mu), random_state=seed
         )
@@ -227,18 +240,19 @@ def reference_slopes(bound, mu):
 
 @pytest.mark.statistical
 def test_beside_the_hidden_slope_of_a_common_level_that_of_the_reference_is_given_up():
-    """Of 20 intervals of 95 % more than 8 are wrong with a chance of 2e-7. Before, 13 of the first were."""
-    finite, wrong = reference_slopes(1200.0, 2.0)
-    assert max(wrong) <= 8
+    """Of 12 intervals of 95 % more than 6 are wrong with a chance of 5e-7. Of the first, 13 of 20 were."""
+    finite, wrong = reference_slopes(1200.0, 2.0, seeds=12)
+    assert max(wrong) <= 6
     assert finite[0] <= 3
-    assert finite[1] >= 14
+    assert finite[1] >= 9
 
 
 @pytest.mark.statistical
 def test_beside_slopes_that_show_nothing_is_given_up():
-    finite, wrong = reference_slopes(40.0, 1.0)
-    assert min(finite) >= 19
-    assert max(wrong) <= 8
+    """Of 10 intervals of 95 % more than 6 are wrong with a chance of 8e-8."""
+    finite, wrong = reference_slopes(40.0, 1.0, seeds=10)
+    assert min(finite) >= 9
+    assert max(wrong) <= 6
 
 
 @pytest.mark.statistical
@@ -246,11 +260,11 @@ def test_a_product_within_even_bounds_counts_by_what_it_adds_as_well():
     """Half-way to one bound it is nearly a multiple of its factors, too."""
     bounds = {name: numeric(20.0) for name in ("a", "b")} | {"c": numeric(4.0)}
     given_up = 0
-    for seed in range(20):
+    for seed in range(10):
         fit = pf.ols("c ~ a*b", temperatures(seed), schema=bounds, epsilon=4.0, random_state=seed)
         assert fit.form is not None
         given_up += fit.form.hiding == ("a:b",)
-    assert given_up >= 15
+    assert given_up >= 7
 
 
 def hidden_along(direction, sd=0.1):
@@ -492,7 +506,7 @@ HIDING = {"slopes by level": "C(g):b"}
 def test_a_result_names_what_hides_other_coefficients(name):
     """Of released numbers alone, and as well once it was saved."""
     for seed in range(3):
-        result = FITS[name](rows(seed), seed, schema(WIDE))
+        result = beside_wide_bounds(name, seed)
         assert result.form is not None
         assert result.form.hiding == (HIDING.get(name, "b"),)
         assert np.isinf(result.bse).all()
