@@ -80,15 +80,18 @@ def test_joint_statistic_against_the_formula():
 
 
 @pytest.mark.statistical
-@pytest.mark.parametrize(("k", "dof"), [(2, 20), (20, 60), (30, 45)])
+@pytest.mark.parametrize(("k", "dof"), [(2, 3), (20, 60), (30, 45)])
 def test_joint_tests_have_their_size_whatever_the_number_of_hypotheses(k, dof):
-    """4,000 covariances with Wishart noise; correct code fails in fewer than one of 10**9 runs a case."""
+    """1,000 covariances with Wishart noise; correct code fails in fewer than one of 10**9 runs a case.
+
+    F(k, d) for ``W / k``, without the correction, rejects 13, 30 and 88 %; 9.7 % is the most.
+    """
     rng = np.random.default_rng(k)
     rejected = 0
-    for noise in rng.normal(size=(4000, dof, k)):
+    for noise in rng.normal(size=(1000, dof, k)):
         estimate = rng.normal(size=k)
         rejected += wald.wald_test(estimate, noise.T @ noise / dof, np.eye(k), dof=float(dof)).pvalue < 0.05
-    low, high = stats.binom.ppf([5e-10, 1.0 - 5e-10], 4000, 0.05)
+    low, high = stats.binom.ppf([5e-10, 1.0 - 5e-10], 1000, 0.05)
     assert low <= rejected <= high
 
 
