@@ -60,6 +60,19 @@ def rows(columns, target, kind, **guesses):
 
 
 @pytest.fixture
+def fewest_rehearsals(monkeypatch):
+    """Forecast small tables as large ones, where noise is a small part of what is forecast."""
+    monkeypatch.setattr("privfit.estimators.forecast.MOST_REHEARSALS", FEWEST_REHEARSALS)
+
+
+@pytest.fixture
+def few_splits(monkeypatch):
+    """Try one other part each, where a test is not of which split is found."""
+    monkeypatch.setattr("privfit.estimators.split.BREADS", (0.12,))
+    monkeypatch.setattr("privfit.estimators.split.MEATS", (0.08,))
+
+
+@pytest.fixture
 def source():
     rng = np.random.default_rng(1)
     return ArraySource(rng.normal(size=(50, 3)), rng.normal(size=50), norm_bound=2.0)
@@ -251,10 +264,10 @@ def test_guesses_that_contradict_the_schema(guesses, message):
         rows(["age", "job"], "high", "class", **guesses)
 
 
+@pytest.mark.usefixtures("fewest_rehearsals")
 @pytest.mark.parametrize("model", ["logit", "huber"])
-def test_a_forecast_is_what_fits_report(model, monkeypatch):
+def test_a_forecast_is_what_fits_report(model):
     """Median widths of 12 fits within 15 % of the forecast; it has no chance but the noise's fixed seeds."""
-    monkeypatch.setattr("privfit.estimators.forecast.MOST_REHEARSALS", FEWEST_REHEARSALS)
     target = "high" if model == "logit" else "wage"
     fit = {"logit": pf.logit, "huber": pf.huber}[model]
     schema = pf.Schema({name: SCHEMA[name] for name in ("age", "job", target)})
@@ -652,7 +665,7 @@ def test_many_rows_have_a_smaller_bread_and_shorter_intervals():
         }
     )
     fits = [
-        [pf.ols("wage ~ age", table, inference=i, random_state=k, **common) for k in range(24)]
+        [pf.ols("wage ~ age", table, inference=i, random_state=k, **common) for k in range(8)]
         for i in (pf.BudgetSplit(bread=0.18, meat=0.04), True)
     ]
     usual, shorter = (np.mean([fit.bse for fit in one]) for one in fits)
@@ -693,7 +706,7 @@ def test_a_split_needs_a_plan_that_can_be_made(arguments, error, message):
         pf.shortest_split("high ~ age", **{**COMMON, "n": 500, **arguments})
 
 
-@pytest.mark.usefixtures("few_rehearsals")
+@pytest.mark.usefixtures("few_rehearsals", "few_splits")
 def test_any_quantile_can_be_planned():
     """A far quantile has wider intervals than the median, and its plan is the one that its fit follows.
 
@@ -713,7 +726,7 @@ def test_any_quantile_can_be_planned():
     assert isinstance(pf.shortest_split("wage ~ age", n=5000, quantile=0.9, **common), pf.BudgetSplit)
 
 
-@pytest.mark.usefixtures("few_rehearsals")
+@pytest.mark.usefixtures("few_rehearsals", "few_splits")
 @pytest.mark.parametrize(
     ("model", "formula", "constant", "argument"),
     [
@@ -814,7 +827,7 @@ def test_a_number_of_rows_is_called_what_the_argument_is(n, rule):
         pf.shortest_split("high ~ age", n=n, **COMMON)
 
 
-@pytest.mark.usefixtures("few_rehearsals")
+@pytest.mark.usefixtures("few_rehearsals", "few_splits")
 def test_plans_take_the_roles_of_columns_as_fits_do():
     weight = {"type": "numeric", "lower": 0, "upper": 5}
     plain = {"schema": SCHEMA | {"wt": weight}, "model": "logit"}
@@ -977,6 +990,7 @@ def test_people_who_count_alike_may_have_several_rows():
 
 
 @pytest.mark.statistical
+@pytest.mark.usefixtures("fewest_rehearsals")
 def test_plans_of_people_with_several_rows_are_what_fits_of_them_report():
     """Rows of a person that have nothing in common, and rows that are the same, within 15 %."""
     kinds = {name: WEIGHED["schema"][name] for name in ("age", "pay", "pid")}
@@ -1019,6 +1033,7 @@ def test_guesses_of_how_rows_count_that_contradict_the_fit_are_refused():
             pf.plan("pay ~ age", n=4000, **WEIGHED, weights="wt", assumptions=Assumptions(**guesses))
 
 
+@pytest.mark.usefixtures("fewest_rehearsals")
 def test_widths_of_weighted_fits_are_those_of_their_plan():
     """A plan that takes weights to be at their bound expects intervals that are too short."""
     rng = np.random.default_rng(0)
