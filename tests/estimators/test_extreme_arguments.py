@@ -67,9 +67,11 @@ def test_steps_that_no_plan_can_list_are_refused(solver):
         solver(n_steps=10**6 + 1)
 
 
-@pytest.mark.parametrize("epsilon", [1e12, 1.7e308])
-def test_steps_on_sampled_rows_have_little_noise_under_any_budget(epsilon):
+def test_steps_on_sampled_rows_have_little_noise_under_any_budget():
     x, y = table()
     given = {"solver": "noisy-sgd", "inference": False, "random_state": 0}
-    usual, large = (pf.LogisticRegression(epsilon=one, **given).fit(x, y > 0) for one in (1e6, epsilon))
-    np.testing.assert_array_equal(large.coef_, usual.coef_)
+    usual, *large = (
+        pf.LogisticRegression(epsilon=one, **given).fit(x, y > 0).coef_ for one in (1e6, 1e12, 1.7e308)
+    )
+    for found in large:
+        np.testing.assert_array_equal(found, usual)
