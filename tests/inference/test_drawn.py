@@ -63,10 +63,11 @@ def test_intervals_that_rest_on_a_noisy_meat_hold_and_are_not_long(sd):
     bread = Bread(np.eye(2), np.eye(2), 0.0, np.zeros((2, 0)))
     errors = np.abs(rng.normal(size=(4000, 2))) * np.sqrt(truth / n)
     noise = rng.normal(size=(4000, 2, 2)) * sd
-    planned, half = PlannedRelease("meat", 3, 1.0, 1.0, sd), np.empty((4000, 2))
-    for i, drawn in enumerate(noise):
-        symmetric = np.diag(np.diag(drawn)) + (drawn[0, 1] / np.sqrt(2)) * (1.0 - np.eye(2))
-        released = Release(planned, np.zeros(2), truth * np.eye(2) + symmetric)
+    noise[:, 0, 1] /= np.sqrt(2)
+    noise[:, 1, 0] = noise[:, 0, 1]
+    planned, found = PlannedRelease("meat", 3, 1.0, 1.0, sd), np.empty((2, 4000, 2))
+    for i, value in enumerate(truth * np.eye(2) + noise):
+        released = Release(planned, np.zeros(2), value)
         meat = meat_from(released, bread, 2, least=1.0)
         sampling = sandwich(bread, meat, n)
         short, of_meat = shortfall(released, meat, np.eye(2))
@@ -74,7 +75,8 @@ def test_intervals_that_rest_on_a_noisy_meat_hold_and_are_not_long(sd):
         dof = satterthwaite(
             np.eye(2), bread=bread, meat=meat, of_meat=of_meat, sampling=sampling, total=total, rows=n
         )
-        half[i] = stats.t.isf(0.025, dof) * np.sqrt(total)
+        found[:, i] = dof, total
+    half = stats.t.isf(0.025, found[0]) * np.sqrt(found[1])
     covered = errors <= half
     assert covered.mean() >= 0.929
     assert half.mean() <= 1.96 * np.sqrt(truth / n) * 1.2
