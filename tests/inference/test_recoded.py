@@ -49,19 +49,24 @@ def fitted(model, seed, formula="{} ~ x + g", **options):
     return getattr(pf, model)(formula.format(response), rows(seed), **options)
 
 
-@pytest.mark.parametrize("model", ["ols", "logit"])
-def test_differences_cover_and_are_as_long_as_from_another_reference(model):
-    """A right interval covers fewer than 30 of 40 truths with a probability below 1e-7."""
-    results = [fitted(model, seed) for seed in range(40)]
-    lost = np.array([np.isinf(result.bse.to_numpy())[[0, 2, 3, 4]].all() for result in results])
-    assert lost.sum() >= 20
-    tests = [result.t_test("g[T.b] - g[T.c]") for result in results]
-    ends = np.array([test.conf_int().to_numpy()[0] for test in tests])
-    assert np.isfinite(ends).all(axis=1).sum() >= 36
-    assert ((ends[:, 0] <= 1.0) & (ends[:, 1] >= 1.0)).sum() >= 30
-    from_c = "{} ~ x + C(g, Treatment('c'))"
-    others = [fitted(model, seed, from_c).bse.to_numpy()[3] for seed in range(10)]
-    assert 0.8 < np.median([test.bse.iloc[0] for test in tests]) / np.median(others) < 1.25
+def test_differences_cover_and_are_as_long_as_from_another_reference():
+    """Right intervals cover fewer than 35 of 48 truths with a probability below 1e-7, half of them with .999.
+
+    Those are differences within 24 tables of each model.
+    """
+    covered = 0
+    for model in ("ols", "logit"):
+        results = [fitted(model, seed) for seed in range(24)]
+        lost = np.array([np.isinf(result.bse.to_numpy())[[0, 2, 3, 4]].all() for result in results])
+        assert lost.sum() >= 12
+        tests = [result.t_test("g[T.b] - g[T.c]") for result in results]
+        ends = np.array([test.conf_int().to_numpy()[0] for test in tests])
+        assert np.isfinite(ends).all(axis=1).sum() >= 21
+        covered += ((ends[:, 0] <= 1.0) & (ends[:, 1] >= 1.0)).sum()
+        from_c = "{} ~ x + C(g, Treatment('c'))"
+        others = [fitted(model, seed, from_c).bse.to_numpy()[3] for seed in range(6)]
+        assert 0.8 < np.median([test.bse.iloc[0] for test in tests]) / np.median(others) < 1.25
+    assert covered >= 35
 
 
 @pytest.fixture(scope="module")
