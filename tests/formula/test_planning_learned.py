@@ -178,6 +178,7 @@ def test_of_counts_whose_bound_is_learned_the_plan_costs_what_the_fit_does():
     assert "(of counts, the plan's noise is for 30)" in planned.assumptions
 
 
+@pytest.mark.usefixtures("few_rehearsals")
 def test_a_root_of_less_than_nothing_is_nothing():
     """Half of the assumed responses are below 0 before the square; they are 0 in plans of both kinds."""
     schema = {"year": {"type": "numeric"}, "area": {"type": "numeric", "lower": 0, "upper": 16}}
