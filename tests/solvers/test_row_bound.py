@@ -2,6 +2,7 @@
 
 import dataclasses
 import math
+from functools import lru_cache
 
 import numpy as np
 import pytest
@@ -306,6 +307,22 @@ CURVED = {
 }
 
 
+def fit_of_curved(kind, n, seed, **options):
+    """Return the fit of a table whose model lacks a square."""
+    model, draw = CURVED[kind]
+    bounds = {"lower": 0.0, "upper": 30.0} if kind == "counts" else {}
+    kinds = {"type": "numeric"} if kind == "counts" else {"type": "categorical", "levels": [0, 1]}
+    schema = {"x": {"type": "numeric", "lower": -1.0, "upper": 1.0}, "y": {**kinds, **bounds}}
+    rng = np.random.default_rng(seed)
+    x = rng.uniform(-1.0, 1.0, n)
+    return model("y ~ x", {"x": x, "y": draw(-1.0 + 3.0 * x**2 + 0.5 * x, rng)}, schema=schema, **options)
+
+
+@lru_cache
+def truth_of_curved(kind):
+    return fit_of_curved(kind, 400_000, 99, solver="non-private").params.to_numpy()
+
+
 @pytest.mark.statistical
 @pytest.mark.parametrize("kind", CURVED)
 @pytest.mark.parametrize(("n", "budget"), [(10_000, {"delta": 1e-6}), (3_000, {"delta": 0.0})])
@@ -315,20 +332,9 @@ def test_intervals_of_a_model_that_lacks_a_curve_hold_the_unweighted_fit(kind, n
     Numbers even within their bounds, and a square that the model has not: weights on long rows led up to 30
     of the 30 astray, with epsilon 1 and either kind of budget.
     """
-    model, draw = CURVED[kind]
-    bounds = {"lower": 0.0, "upper": 30.0} if kind == "counts" else {}
-    kinds = {"type": "numeric"} if kind == "counts" else {"type": "categorical", "levels": [0, 1]}
-    schema = {"x": {"type": "numeric", "lower": -1.0, "upper": 1.0}, "y": {**kinds, **bounds}}
-
-    def table(n, seed):
-        rng = np.random.default_rng(seed)
-        x = rng.uniform(-1.0, 1.0, n)
-        return {"x": x, "y": draw(-1.0 + 3.0 * x**2 + 0.5 * x, rng)}
-
-    truth = model("y ~ x", table(400_000, 99), schema=schema, solver="non-private").params.to_numpy()
-    wrong = np.zeros(2)
+    truth, wrong = truth_of_curved(kind), np.zeros(2)
     for seed in range(30):
-        found = model("y ~ x", table(n, seed), schema=schema, epsilon=1.0, random_state=seed, **budget)
+        found = fit_of_curved(kind, n, seed, epsilon=1.0, random_state=seed, **budget)
         low, high = found.conf_int().to_numpy().T
         wrong += np.isfinite(high - low) & ((truth < low) | (truth > high))
     assert (wrong < 11).all()
