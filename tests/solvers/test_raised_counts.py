@@ -2,6 +2,7 @@
 
 import math
 from dataclasses import replace
+from functools import lru_cache
 from types import SimpleNamespace
 
 import numpy as np
@@ -53,13 +54,16 @@ def classes(law):
     return -np.diff(np.concatenate([[1.0], law.sf(last), [0.0]]))
 
 
-def mixed(share, *, shape=0.15, mean=1.0):
+def mixed(share):
     """Return the shares of counts of mean 1, a share of which is gamma mixed."""
-    heavy = SimpleNamespace(sf=lambda k: np.mean(poisson(mean * GAMMA[shape][:, None]).sf(k), axis=0))
-    return (1.0 - share) * classes(poisson(1.0)) + share * classes(heavy)
+    return (1.0 - share) * classes(poisson(1.0)) + share * heavy()
 
 
-GAMMA = {0.15: np.random.default_rng(0).gamma(0.15, 1.0 / 0.15, 20_000)}
+@lru_cache
+def heavy():
+    """Return the shares of counts whose means are gamma distributed with mean 1."""
+    means = np.random.default_rng(0).gamma(0.15, 1.0 / 0.15, 20_000)
+    return classes(SimpleNamespace(sf=lambda k: np.mean(poisson(means[:, None]).sf(k), axis=0)))
 
 
 def by_hand(problem, oracle, middle, variance, mu, *, most_noise=1.0):
