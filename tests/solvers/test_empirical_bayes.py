@@ -5,6 +5,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from scipy.optimize import minimize_scalar
 
 from privfit import (
     Budget,
@@ -83,7 +84,9 @@ def mean_loss(loss, x, y, theta, s=1.0):
 
 def constant_loss(loss, y, s=1.0):
     one = np.ones((y.size, 1))
-    return min(mean_loss(loss, one, y, np.array([eta]), s) for eta in np.linspace(-3.0, 3.0, 121))
+    return minimize_scalar(
+        lambda eta: mean_loss(loss, one, y, np.array([eta]), s), bounds=(-3.0, 3.0), method="bounded"
+    ).fun
 
 
 @pytest.mark.parametrize("loss", SMOOTH, ids=lambda loss: loss.name)
