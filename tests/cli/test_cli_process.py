@@ -15,20 +15,22 @@ def privfit_process(*args, encoding="utf-8"):
 
 
 def test_fits_are_private_with_fresh_noise_on_terminals_with_and_without_greek(
-    people, schema, tmp_path, monkeypatch
+    people, schema, tmp_path, invoke, monkeypatch
 ):
-    out, estimates = tmp_path / "result.json", []
-    for encoding, statement in (("utf-8", "(ε = 1, δ = 1e-06)-DP"), ("latin-1", "(? = 1, ? = 1e-06)-DP")):
-        monkeypatch.setenv("PYTHONIOENCODING", encoding)
-        args = ["fit", people, "--schema", schema, "--model", "logit", "--out", out]
-        done = privfit_process(*args, encoding=encoding)
-        assert (done.returncode, done.stderr) == (0, "")
-        assert "Logistic regression results" in done.stdout
-        assert statement in done.stdout
-        result = privfit.FitResult.from_json(out)
-        assert result.private
-        estimates.append(result.params.to_numpy())
-    assert (estimates[0] != estimates[1]).all()
+    monkeypatch.setenv("PYTHONIOENCODING", "latin-1")
+    out = tmp_path / "here.json", tmp_path / "apart.json"
+    args = ["fit", people, "--schema", schema, "--model", "logit", "--out"]
+    here, apart = invoke(*args, out[0]), privfit_process(*args, out[1], encoding="latin-1")
+    assert (here.exit_code, here.stderr) == (apart.returncode, apart.stderr) == (0, "")
+    for text, statement in (
+        (here.stdout, "(ε = 1, δ = 1e-06)-DP"),
+        (apart.stdout, "(? = 1, ? = 1e-06)-DP"),
+    ):
+        assert "Logistic regression results" in text
+        assert statement in text
+    results = [privfit.FitResult.from_json(path) for path in out]
+    assert all(result.private for result in results)
+    assert (results[0].params.to_numpy() != results[1].params.to_numpy()).all()
 
 
 def test_refusal(people, schema):
