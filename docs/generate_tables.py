@@ -1489,6 +1489,16 @@ def one_pass_ratios() -> str:
     return table(["learner", "T = 4,096", "T = 8,192"], body)
 
 
+def one_pass_rounds() -> str:
+    """Return excess losses of one pass by the number of rounds."""
+    found: dict[tuple[str, str], dict[int, str]] = {}
+    for row in rows("experiments/results/one_pass_rounds.csv"):
+        found.setdefault((row["learner"], row["epsilon"]), {})[int(row["rounds"])] = row["excess"]
+    counts = sorted({count for by in found.values() for count in by})
+    body = [[ONE_PASS[name, "tight"], epsilon, *map(by.get, counts)] for (name, epsilon), by in found.items()]
+    return table(["learner", "ε", *(f"{count:,} rounds" for count in counts)], body)
+
+
 def one_pass_worse() -> str:
     """Return the same in words, for the page that says when to use another method."""
     found = _over_descent()
@@ -1578,7 +1588,11 @@ PAGES: dict[str, dict[str, Callable[[], str]]] = {
         "kills": kills,
         "mutants": mutants,
     },
-    "experiments/online-to-batch.md": {"slopes": one_pass_slopes, "ratios": one_pass_ratios},
+    "experiments/online-to-batch.md": {
+        "slopes": one_pass_slopes,
+        "rounds": one_pass_rounds,
+        "ratios": one_pass_ratios,
+    },
     "experiments/output-perturbation.md": {"cells": cells, "counts": counts},
     "planning.md": {
         "planner": lambda: planner_table(planner_cells(finite=True)),

@@ -69,7 +69,7 @@ def solver_of(method: str, noise: str, columns: int):
     if method == "gradient descent":
         return solvers.NoisyGradientDescent()
     learner = LEARNERS[method] or learners.StronglyConvexOSD(strength=1.0 / columns)
-    return solvers.OnlineToBatch(learner, radius=1.0, noise=noise)
+    return solvers.OnlineToBatch(learner, radius=1.0, batch_size=1, noise=noise)
 
 
 def excess(solver, rows: int, columns: int, rho: float, seed: int) -> float:

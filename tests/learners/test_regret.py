@@ -1,6 +1,7 @@
 """Regret of every learner against its stated constant, on easy, alternating and adversarial sequences."""
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -92,7 +93,7 @@ def bound_of(learner, game, v, radius):
     d = game.diameter
     if isinstance(learner, OnlineSubgradientDescent):
         eta = learner.step(game)
-        return d**2 / (2 * eta) + eta / 2 * squares
+        return game.radius**2 / (2 * eta) + eta / 2 * squares
     if isinstance(learner, AdaGradNorm):
         return math.sqrt(2.0) * d * math.sqrt(squares)
     if isinstance(learner, FollowTheRegularizedLeader):
@@ -313,9 +314,18 @@ def test_a_penalty_keeps_the_bettor_near_its_start():
 
 
 def test_the_theory_step_size():
+    """That of a distance of a radius, vectors that are off by what a mean of gradients is, and noise."""
     game = game_of(2, 0, lipschitz=3.0)
-    step = OnlineSubgradientDescent().step(game)
-    assert step == pytest.approx(game.diameter * math.sqrt(5) / (math.sqrt(3 * ROUNDS) * 3.0))
+    best = game.radius * math.sqrt(5) / math.sqrt(3 * ROUNDS)
+    assert OnlineSubgradientDescent().step(game) == pytest.approx(best / 3.0)
+    noisy = replace(game, batch=4, deviation=50.0)
+    assert noisy.noise > 0.5
+    assert OnlineSubgradientDescent().step(noisy) == pytest.approx(best / math.hypot(1.5, noisy.noise))
+
+
+def test_no_step_is_so_long_that_gradient_descent_would_go_too_far():
+    game = replace(game_of(2, 0, lipschitz=3.0), batch=10**6, smoothness=0.7)
+    assert OnlineSubgradientDescent().step(game) == pytest.approx(2.0 / 0.7)
 
 
 def test_norms_do_not_overflow():

@@ -157,6 +157,14 @@ def test_arguments_are_checked(changes):
         OnlineToBatch(**changes)
 
 
+@pytest.mark.parametrize(("n", "batch"), [(1, 1), (1000, 1), (1001, 2), (250_000, 250)])
+def test_by_default_there_are_a_thousand_rounds_or_one_for_each_row(n, batch):
+    problem = problem_for(Logistic(), np.ones((n, 1)))
+    one = OnlineToBatch().procedure(problem, Allowance.gaussian(1.0))
+    assert one.batch == batch
+    assert one.rounds(problem) <= 1000
+
+
 def test_it_is_known_by_name():
     assert resolve("online-to-batch", inference=True) == OnlineToBatch()
     assert OnlineToBatch().name == "one pass, online subgradient descent"

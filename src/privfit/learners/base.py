@@ -68,11 +68,16 @@ class Game:
         return (self.power + 1.0) * (self.lipschitz + self.diameter * self.smoothness) / self.rounds
 
     @property
-    def largest(self) -> float:
-        """Norm that the vectors exceed seldom: G, and the norm of the noise where the tree is deepest."""
+    def noise(self) -> float:
+        """Norm that the noise exceeds seldom, where the tree is deepest."""
         typical = math.sqrt(self.dimension) + math.sqrt(2.0 * math.log(2.0 * self.rounds))
         node = self.deviation * 2.0 * self.increment / self.batch
-        return self.lipschitz + typical * node * math.sqrt(self.nodes)
+        return typical * node * math.sqrt(self.nodes)
+
+    @property
+    def largest(self) -> float:
+        """Norm that the vectors exceed seldom: G, and that of the noise."""
+        return self.lipschitz + self.noise
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -17,11 +17,14 @@ class OnlineSubgradientDescent(AbstractLearner):
     ----------
     step_size : float, optional
         In units of the coefficients over those of the gradient, for weights that end at 1. Default:
-        ``D sqrt((2k + 1) / (3 T)) / V`` with V the size that the vectors are expected to have at the end.
+        ``R sqrt((2k + 1) / (3 T)) / V``, R the radius of the ball and V the size of the last vectors near the
+        answer, where gradients add up to 0: what a mean of ``batch`` of them is off by, ``G / sqrt(batch)``,
+        and the noise. At most ``2 / H``, beyond which gradient descent goes too far.
 
     Notes
     -----
-    Regret at most ``D**2 / (2 step_size) + step_size / 2 * sum(norm(v)**2)`` (Zinkevich 2003).
+    Regret at most ``R**2 / (2 step_size) + step_size / 2 * sum(norm(v)**2)``, as the start is the centre
+    (Zinkevich 2003).
     """
 
     step_size: float | None = None
@@ -38,7 +41,9 @@ class OnlineSubgradientDescent(AbstractLearner):
         """Return the step size in a game."""
         if self.step_size is not None:
             return self.step_size
-        return game.diameter * math.sqrt((2 * game.power + 1) / (3 * game.rounds)) / game.largest
+        size = math.hypot(game.lipschitz / math.sqrt(game.batch), game.noise)
+        step = game.radius * math.sqrt((2 * game.power + 1) / (3 * game.rounds)) / size
+        return min(step, 2.0 / game.smoothness) if game.smoothness > 0.0 else step
 
     def start(self, game: Game) -> AbstractPlayer:
         """Start at the centre."""

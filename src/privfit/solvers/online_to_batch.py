@@ -22,6 +22,9 @@ from privfit.solvers.requirements import need_no_scale, need_one_predictor, need
 
 _DEFAULT = OnlineSubgradientDescent()
 
+_ROUNDS = 1_000
+"""Rounds at most, unless the rows of one are given."""
+
 
 @final
 @dataclass(frozen=True, slots=True)
@@ -45,10 +48,10 @@ class OnlineToBatch(AbstractSolver):
     start : sequence of float, optional
         Public starting point, one number for each encoded column, the intercept first: for example the
         coefficients of an earlier fit of public data. Default 0.
-    batch_size : int
+    batch_size : int, optional
         Most rows of a round; rounds are as even as can be. Noise is drawn once a round and dominates the
-        time (some 0.3 ms), so 10 is 10 times as fast; the accuracy stays about the same while there are
-        some thousands of rounds.
+        time. Default: what makes 1,000 rounds, or one row each: more rounds take longer and have more noise
+        (``experiments/online_to_batch/rounds.py``).
     noise : {"tight", "source"}
         ``"tight"`` has the noise that the differences need. ``"source"`` has that of the source's equation
         (6), which is larger, for comparison.
@@ -76,7 +79,7 @@ class OnlineToBatch(AbstractSolver):
     power: float | None = None
     radius: float = 4.0
     start: Sequence[float] | None = None
-    batch_size: int = 1
+    batch_size: int | None = None
     noise: NoiseMode = "tight"
     noise_norm: float = 2.0
     row_bound: float | None = None
@@ -95,7 +98,7 @@ class OnlineToBatch(AbstractSolver):
             if points is None or points.ndim != 1:
                 raise InvalidArgument("start must be a list of finite numbers, one for each column")
             object.__setattr__(self, "start", tuple(points.tolist()))
-        whole(batch_size=self.batch_size)
+        optional(whole, batch_size=self.batch_size)
         one_of(("tight", "source"), noise=self.noise)
         in_range(1.0, math.inf, noise_norm=self.noise_norm)
         optional(positive, row_bound=self.row_bound)
@@ -121,7 +124,7 @@ class OnlineToBatch(AbstractSolver):
             power=self.power if self.power is not None else self.learner.power,
             center=center,
             radius=self.radius,
-            batch=min(self.batch_size, problem.n_rows),
+            batch=min(self.batch_size or -(-problem.n_rows // _ROUNDS), problem.n_rows),
             mode=self.noise,
             amount=allowance.amount,
             pure=allowance.pure,
