@@ -121,7 +121,7 @@ SOLVERS = (
     Library("noisy SGD", NoisySGD(), most_repetitions=5),
     Library("noisy SGD, 10,000 steps", NoisySGD(n_steps=10_000), most_repetitions=3),
     Library("clipped gradient descent", ClippedGradientDescent()),
-    Library("online-to-batch", OnlineToBatch(), most_repetitions=3),
+    Library("online-to-batch", OnlineToBatch()),
     Library("AdaSSP", AdaSSP(), _SQUARED),
     Library("sufficient statistics", SufficientStatistics(), _SQUARED),
 )

@@ -68,9 +68,13 @@ class ClassMeans(AbstractMeans):
 
     contrasts: FloatArray
 
-    @cached_property
+    @property
     def lift(self) -> FloatArray:
         """``U (U'U)^-1``."""
+        return self._lift
+
+    @cached_property
+    def _lift(self) -> FloatArray:
         return np.asarray(np.linalg.pinv(self.contrasts).T, dtype=np.float64)
 
     def at(self, eta: FloatArray) -> FloatArray:
