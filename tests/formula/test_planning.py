@@ -930,6 +930,15 @@ def test_weights_of_a_reference_are_those_of_the_plan():
         pf.plan("pay ~ age", n=4000, **WEIGHED, weights="wt", assumptions=Assumptions(center={"wt": 1.0}))
 
 
+@pytest.mark.parametrize("mean", [0.3, [0.7, 0.3], np.array([0.7, 0.3]), pd.Series({"no": 0.7, "yes": 0.3})])
+def test_a_mean_beside_a_reference_that_holds_the_response_is_refused(mean):
+    """Shares of classes as a series or an array were an error of pandas or NumPy."""
+    reference = {"age": [30.0, 40.0], "high": ["no", "yes"]}
+    assumed = Assumptions(mean=mean, reference=reference)
+    with pytest.raises(InvalidArgument, match="reference holds the response, so that mean counts"):
+        pf.plan("high ~ age", n=4000, **COMMON, assumptions=assumed)
+
+
 def test_weights_that_are_a_predictor_have_one_mean():
     assumed = Assumptions(mean_weight=1.0)
     with pytest.raises(InvalidArgument, match="'wt' is a predictor, too; leave it out and give its center"):

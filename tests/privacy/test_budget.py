@@ -2,6 +2,7 @@ import copy
 import json
 import math
 import pickle
+import sys
 from fractions import Fraction
 
 import numpy as np
@@ -52,9 +53,10 @@ def test_mu_of_each_notion_is_on_the_safe_side():
             mu = Budget(epsilon, delta).mu
             assert mu == gdp_mu(epsilon, delta) > 0
             assert gdp_delta(mu, epsilon) <= delta
-    for rho in [0.1, 0.5, 1 / 3, 2.0, *np.random.default_rng(3).lognormal(size=50)]:
+    extremes = 5e-324, 1e-300, 1e308, sys.float_info.max  # twice the last two overflow
+    for rho in [0.1, 0.5, 1 / 3, 2.0, *extremes, *np.random.default_rng(3).lognormal(size=50)]:
         mu = Budget.zcdp(rho).mu
-        assert Fraction(mu) ** 2 <= 2 * Fraction(rho) < Fraction(math.nextafter(mu, 9)) ** 2
+        assert Fraction(mu) ** 2 <= 2 * Fraction(rho) < Fraction(math.nextafter(mu, math.inf)) ** 2
 
 
 @pytest.mark.parametrize("budget", BUDGETS, ids=repr)

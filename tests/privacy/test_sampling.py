@@ -213,6 +213,14 @@ def test_the_reference_value_of_single_draws():
     assert epsilon == pytest.approx(gdp_epsilon(clt_mu(steps), 1e-5), rel=0.005)
 
 
+@pytest.mark.parametrize(("scheme", "relation"), SCHEMES)
+def test_the_limit_of_many_steps_is_near_their_cost(scheme, relation):
+    """For Poisson samples of replaced rows it was too small by the root of 2, and a search began far off."""
+    epsilon = compose([SampledGaussianEvent(scheme, relation, 0.5, 0.01, 10_000)]).epsilon_at(1e-5)
+    mu = clt_mu(Steps(scheme, relation == "add_remove", 0.5, 0.01, 10_000))
+    assert epsilon == pytest.approx(gdp_epsilon(mu, 1e-5), rel=0.03)
+
+
 def test_accounting_for_add_or_remove_would_understate_single_draws():
     poisson = SampledGaussianEvent("poisson", "add_remove", 0.2, 0.01, 10_000)
     assert compose([poisson]).epsilon_at(1e-5) == pytest.approx(0.734, abs=0.01)

@@ -3,6 +3,7 @@
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from numbers import Real
 from typing import Any, TypeAlias, TypeVar
 
 import numpy as np
@@ -186,7 +187,8 @@ class Assumptions:
 
     def _refuse_beside_reference(self, defaults: Mapping[str, object], message: str) -> None:
         for argument, default in defaults.items():
-            if getattr(self, argument) != default:
+            given = getattr(self, argument)  # shares may be a series, which compares entry by entry
+            if not (given is default or (isinstance(given, Real) and given == default)):
                 raise InvalidArgument(message.format(argument))
 
     def check(self, schema: Schema, response: str) -> None:

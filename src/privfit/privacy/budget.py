@@ -138,7 +138,7 @@ class Budget:
             case "gdp":
                 return self._first
             case "zcdp":
-                return _root_below(2 * Fraction(self._first))
+                return _root_of_twice(self._first)
 
     def delta_at(self, epsilon: float) -> float:
         """Return a δ such that every mechanism within the budget is (``epsilon``, δ)-differentially private.
@@ -245,8 +245,9 @@ class Budget:
                 return f"Budget.zcdp(rho={self._first!r})"
 
 
-def _root_below(square: Fraction) -> float:
-    root = math.sqrt(float(square))
+def _root_of_twice(rho: float) -> float:
+    """Return the largest float whose square is at most ``2 * rho``, which itself may overflow."""
+    square, root = 2 * Fraction(rho), math.sqrt(2.0) * math.sqrt(rho)
     while Fraction(root) ** 2 > square:
         root = math.nextafter(root, 0.0)
     while Fraction(above := math.nextafter(root, math.inf)) ** 2 <= square:

@@ -224,10 +224,9 @@ def clt_mu(steps: Steps) -> float:
     if steps.scheme == "one":
         square = math.exp(min(600.0, r * r)) * ndtr(1.5 * r) + 3 * ndtr(-0.5 * r) - 2
         return math.sqrt(2.0 * max(0.0, float(square))) * root
-    r = r if steps.one_sided else r / 2
     if steps.one_sided:
         return math.sqrt(math.expm1(min(600.0, r * r))) * root
-    return math.sqrt(2.0 * (math.sinh(min(600.0, r * r)))) * root
+    return 2.0 * math.sqrt(math.sinh(min(600.0, r * r / 4))) * root
 
 
 @np.errstate(over="ignore", divide="ignore", invalid="ignore")
