@@ -58,6 +58,7 @@ from privfit.estimators.scales import (
 )
 from privfit.estimators.shares import Beside, share_rule, with_roles
 from privfit.estimators.without_schema import numbers_of, refuse_complex, refuse_declared, refuse_names
+from privfit.inference.infer import BudgetSplit
 from privfit.privacy.budget import Budget
 from privfit.privacy.ledger import LedgerOrPath
 from privfit.results import FitResult
@@ -74,7 +75,7 @@ class AbstractPrivateRegressor(BaseEstimator, ABC):
     fit_intercept: bool
     l2: float
     relation: str
-    inference: bool
+    inference: bool | BudgetSplit
     norm_bound: float | None
     scale: object
     scale_share: float

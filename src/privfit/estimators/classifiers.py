@@ -16,6 +16,7 @@ from privfit.estimators.base import AbstractPrivateRegressor
 from privfit.estimators.class_order import accuracy, of_sorted_classes, sorted_classes
 from privfit.estimators.labels import declared_classes
 from privfit.estimators.models import Model, logistic_regression, support_vector_machine
+from privfit.inference.infer import BudgetSplit
 from privfit.losses import AbstractLoss, Hinge, Multinomial, SmoothedHinge
 from privfit.privacy.budget import Budget
 from privfit.privacy.ledger import LedgerOrPath
@@ -114,8 +115,8 @@ class LogisticRegression(AbstractLinearClassifier):
         Ridge weight on encoded coefficients, the intercept excepted.
     relation : {"replace", "add_remove"}
         Which tables are neighbours; ``add_remove`` keeps the number of rows private and needs ``n_rows``.
-    inference : bool
-        Whether to spend 10 to 43 % of the squared budget on standard errors.
+    inference : bool or BudgetSplit
+        Whether to spend 10 to 43 % of the squared budget on standard errors; a split says with what parts.
     norm_bound : float, optional
         Without a schema: norm of a row (constant included) beyond which it is weighted down. Default: what
         the solver chooses from the number of columns, ``"newton"`` and ``"gradient-descent"`` also from the
@@ -192,7 +193,7 @@ class LogisticRegression(AbstractLinearClassifier):
         fit_intercept: bool = True,
         l2: float = 0.0,
         relation: str = "replace",
-        inference: bool = True,
+        inference: bool | BudgetSplit = True,
         norm_bound: float | None = None,
         scale: str | None = None,
         scale_share: float = 0.1,
@@ -289,7 +290,7 @@ scale_share, classes, n_rows, unit, rows_per_unit, weights, weight_bound, ledger
         fit_intercept: bool = True,
         l2: float = 0.0,
         relation: str = "replace",
-        inference: bool = True,
+        inference: bool | BudgetSplit = True,
         norm_bound: float | None = None,
         scale: str | None = None,
         scale_share: float = 0.1,

@@ -14,6 +14,7 @@ from privfit.data.tables import open_table
 from privfit.errors import SchemaError
 from privfit.estimators.models import Model, poisson_regression
 from privfit.estimators.regressors import AbstractLinearRegressor
+from privfit.inference.infer import BudgetSplit
 from privfit.losses.poisson import LARGEST_PREDICTOR
 from privfit.privacy.budget import Budget
 from privfit.privacy.ledger import LedgerOrPath
@@ -71,7 +72,7 @@ scale_share, n_rows, unit, rows_per_unit, weights, weight_bound, ledger, dataset
         fit_intercept: bool = True,
         l2: float = 0.0,
         relation: str = "replace",
-        inference: bool = True,
+        inference: bool | BudgetSplit = True,
         norm_bound: float | None = None,
         scale: str | None = None,
         scale_share: float = 0.1,

@@ -19,6 +19,7 @@ from privfit.estimators.class_order import accuracy, of_sorted_classes, sorted_c
 from privfit.estimators.counts import expected_count, exposures
 from privfit.estimators.labels import declared_classes
 from privfit.estimators.models import Model, m_estimation
+from privfit.inference.infer import BudgetSplit
 from privfit.losses import AbstractLoss
 from privfit.privacy.budget import Budget
 from privfit.privacy.ledger import LedgerOrPath
@@ -78,7 +79,7 @@ scale_share, n_rows, unit, rows_per_unit, weights, weight_bound, ledger, dataset
         fit_intercept: bool = True,
         l2: float = 0.0,
         relation: str = "replace",
-        inference: bool = True,
+        inference: bool | BudgetSplit = True,
         norm_bound: float | None = None,
         scale: str | None = None,
         scale_share: float = 0.1,

@@ -6,6 +6,7 @@ from privfit._checks import in_range, optional, positive
 from privfit.data.schema import SchemaLike
 from privfit.estimators.models import Model, quantile_regression
 from privfit.estimators.regressors import AbstractLinearRegressor
+from privfit.inference.infer import BudgetSplit
 from privfit.privacy.budget import Budget
 from privfit.privacy.ledger import LedgerOrPath
 
@@ -27,11 +28,11 @@ class QuantileRegressor(AbstractLinearRegressor):
     width : float, optional
         Half-width of the smoothing, in units of the response. Smaller is closer to the quantile and
         noisier. By default the default methods choose it from released looks at residuals, and say so in
-        the title of the summary. With a pure budget, with other methods, and at most, it is 5 % of the range
-        that the schema declares, or 0.4 without a schema, where the response is assumed to be on a unit
-        scale. If the range is generous, give about a tenth of the residual spread there: a wide one turns a
-        far quantile into another. Where the response lies on a coarse grid (counts of a few, a scale of
-        five) and predictors explain a part of it, give half its spacing.
+        the title of the summary. With other methods, with a pure budget of few rows, and at most, it is 5 %
+        of the range that the schema declares, or 0.4 without a schema, where the response is assumed to be
+        on a unit scale. If the range is generous, give about a tenth of the residual spread there: a wide
+        one turns a far quantile into another. Where the response lies on a coarse grid (counts of a few, a
+        scale of five) and predictors explain a part of it, give half its spacing.
     epsilon, delta, budget, schema, solver, fit_intercept, l2, relation, inference, norm_bound, scale, \
 scale_share, n_rows, unit, rows_per_unit, weights, weight_bound, ledger, dataset, random_state
         As in `LogisticRegression`.
@@ -56,7 +57,7 @@ scale_share, n_rows, unit, rows_per_unit, weights, weight_bound, ledger, dataset
         fit_intercept: bool = True,
         l2: float = 0.0,
         relation: str = "replace",
-        inference: bool = True,
+        inference: bool | BudgetSplit = True,
         norm_bound: float | None = None,
         scale: str | None = None,
         scale_share: float = 0.1,

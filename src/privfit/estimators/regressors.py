@@ -10,6 +10,7 @@ from privfit.data.schema import SchemaLike
 from privfit.estimators.base import AbstractPrivateRegressor
 from privfit.estimators.models import Model, huber_regression, linear_regression
 from privfit.estimators.scales import residual_scale
+from privfit.inference.infer import BudgetSplit
 from privfit.losses.huber import GAUSSIAN_95
 from privfit.privacy.budget import Budget
 from privfit.privacy.ledger import LedgerOrPath
@@ -77,7 +78,7 @@ scale_share, n_rows, unit, rows_per_unit, weights, weight_bound, ledger, dataset
         fit_intercept: bool = True,
         l2: float = 0.0,
         relation: str = "replace",
-        inference: bool = True,
+        inference: bool | BudgetSplit = True,
         norm_bound: float | None = None,
         scale: str | None = None,
         scale_share: float = 0.1,
@@ -155,7 +156,7 @@ scale_share, n_rows, unit, rows_per_unit, weights, weight_bound, ledger, dataset
         fit_intercept: bool = True,
         l2: float = 0.0,
         relation: str = "replace",
-        inference: bool = True,
+        inference: bool | BudgetSplit = True,
         norm_bound: float | None = None,
         scale_share: float = 0.1,
         n_rows: int | None = None,

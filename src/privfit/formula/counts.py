@@ -11,6 +11,7 @@ from privfit.estimators.models import poisson_regression
 from privfit.estimators.options import FitOptions
 from privfit.estimators.scales import bought_share
 from privfit.formula.run import Roles, fit_formula
+from privfit.inference.infer import BudgetSplit
 from privfit.losses.poisson import LARGEST_PREDICTOR
 from privfit.privacy.budget import Budget
 from privfit.privacy.ledger import LedgerOrPath
@@ -29,7 +30,7 @@ def poisson(
     solver: object = "auto",
     relation: RelationName = "replace",
     l2: float = 0.0,
-    inference: bool = True,
+    inference: bool | BudgetSplit = True,
     scale: str | None = None,
     scale_share: float = 0.1,
     n_rows: int | None = None,

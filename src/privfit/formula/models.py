@@ -11,6 +11,7 @@ from privfit.estimators.models import linear_regression, logistic_regression
 from privfit.estimators.options import FitOptions
 from privfit.estimators.scales import bought_share
 from privfit.formula.run import Roles, fit_formula
+from privfit.inference.infer import BudgetSplit
 from privfit.privacy.budget import Budget
 from privfit.privacy.ledger import LedgerOrPath
 from privfit.results import FitResult
@@ -28,7 +29,7 @@ def logit(
     solver: object = "auto",
     relation: RelationName = "replace",
     l2: float = 0.0,
-    inference: bool = True,
+    inference: bool | BudgetSplit = True,
     scale: str | None = None,
     scale_share: float = 0.1,
     n_rows: int | None = None,
@@ -79,7 +80,7 @@ def logit(
     l2 : float, default 0.0
         Ridge weight on the coefficients of the scaled columns, the intercept excepted.
     inference : bool or BudgetSplit, default True
-        Whether to spend about a quarter of the budget on standard errors; a split says with what parts.
+        Whether to spend 10 to 43 % of the squared budget on standard errors; a split says with what parts.
     scale : {"private"}, optional
         Learn the bounds of numeric columns that the schema leaves open, with differential privacy and as a
         part of the same budget. The formula must make sense within any bounds that can come out: declare
@@ -181,7 +182,7 @@ def ols(
     solver: object = "auto",
     relation: RelationName = "replace",
     l2: float = 0.0,
-    inference: bool = True,
+    inference: bool | BudgetSplit = True,
     scale: str | None = None,
     scale_share: float = 0.1,
     n_rows: int | None = None,

@@ -11,6 +11,7 @@ from privfit.estimators.models import quantile_regression
 from privfit.estimators.options import FitOptions
 from privfit.estimators.scales import bought_share
 from privfit.formula.run import Roles, fit_formula
+from privfit.inference.infer import BudgetSplit
 from privfit.privacy.budget import Budget
 from privfit.privacy.ledger import LedgerOrPath
 from privfit.results import FitResult
@@ -28,7 +29,7 @@ def quantile(
     solver: object = "auto",
     relation: RelationName = "replace",
     l2: float = 0.0,
-    inference: bool = True,
+    inference: bool | BudgetSplit = True,
     scale: str | None = None,
     scale_share: float = 0.1,
     n_rows: int | None = None,
@@ -57,9 +58,9 @@ def quantile(
     width : float, optional
         Half-width over which the kink of the check loss is smoothed, in units of the response. Smaller is
         closer to the quantile, and noisier. By default the default methods choose it from released looks at
-        residuals; other methods, and a pure budget, take 5 % of the declared range of the response. Where
-        the response lies on a coarse grid (counts of a few, a scale of five) and predictors explain a
-        part of it, give half its spacing.
+        residuals, and the title says how wide it is; other methods, and a pure budget of few rows, take 5 %
+        of the declared range of the response. Where the response lies on a coarse grid (counts of a few, a
+        scale of five) and predictors explain a part of it, give half its spacing.
     data, schema, epsilon, delta, budget, solver, relation, l2, inference, scale, scale_share, n_rows, unit, \
 rows_per_unit, weights, ledger, dataset, random_state, sep, header, columns
         As in `logit`.
@@ -79,8 +80,10 @@ rows_per_unit, weights, ledger, dataset, random_state, sep, header, columns
     *Guarantee.* The result as a whole is ``(epsilon, delta)``-differentially private for one row, whatever
     the data. Bounds that do not fit the data cost accuracy, never privacy.
 
-    Standard errors and intervals are those of the smoothed quantile, which differs from the quantile by a
-    multiple of ``width**2``: nothing for the median of symmetric errors, and more for far quantiles.
+    The smoothed quantile differs from the quantile by a multiple of ``width**2``: nothing for the median of
+    symmetric errors, and more for far quantiles. With a width that is given, standard errors and intervals
+    are those of the smoothed one. With one that is chosen from released looks they are for the quantile: the
+    difference is estimated and taken away, and intervals are wider by what is not known of it.
 
     Examples
     --------

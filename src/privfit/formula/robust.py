@@ -11,6 +11,7 @@ from privfit.estimators.models import huber_regression
 from privfit.estimators.options import FitOptions
 from privfit.estimators.scales import scales_of
 from privfit.formula.run import Roles, fit_formula
+from privfit.inference.infer import BudgetSplit
 from privfit.losses.huber import GAUSSIAN_95
 from privfit.privacy.budget import Budget
 from privfit.privacy.ledger import LedgerOrPath
@@ -29,7 +30,7 @@ def huber(
     solver: object = "auto",
     relation: RelationName = "replace",
     l2: float = 0.0,
-    inference: bool = True,
+    inference: bool | BudgetSplit = True,
     n_rows: int | None = None,
     unit: str | None = None,
     rows_per_unit: int = 1,
