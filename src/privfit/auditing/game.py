@@ -122,6 +122,8 @@ def audit(
     ------
     Incompatible
         If the solver cannot serve this loss or budget, or claims nothing.
+    InvalidArgument
+        If an argument is out of range or of the wrong type.
 
     Notes
     -----

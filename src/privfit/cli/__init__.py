@@ -1,4 +1,4 @@
-"""The command line: ``privfit fit | plan | check | demo``."""
+"""The command line: ``privfit fit``, ``plan`` and others, see `privfit.cli.app`."""
 
 from privfit.cli.app import app, main
 

@@ -35,9 +35,9 @@ class Finding:
     column : str
         Name of the column.
     kind : str
-        ``below``, ``above``, ``missing``, ``unparseable``, ``unknown level``, ``unknown label``,
-        ``no label of a logit or svm``, ``constant``, ``two values``, ``wrong type``, ``not in schema`` or
-        ``not in data``.
+        ``below``, ``above``, ``missing``, ``unparseable``, ``decimal commas``, ``none``, ``unknown level``,
+        ``unknown label``, ``no label of a logit or svm``, ``empty``, ``constant``, ``two values``,
+        ``wrong type``, ``not in schema`` or ``not in data``.
     count : int
         Number of rows concerned.
     detail : str

@@ -32,9 +32,9 @@ UNWEIGHTED = 2.0**60
 def default_norm_bound(p: int) -> float:
     """Return the bound on the norm of a row of ``p`` columns on a unit scale, the intercept included.
 
-    ``sqrt(p / 2)``, but at least ``sqrt(2)``: rows of independent columns with unit variance have squared
-    norm about ``p``. Rows beyond the bound are weighted down, not cut, so the estimate stays consistent
-    (Avella-Medina, Bradshaw and Loh 2023 use 2 for p = 4).
+    ``sqrt(p / 2)``, but at least ``sqrt(2)``, or 1 for a single column: rows of independent columns with unit
+    variance have squared norm about ``p``. Rows beyond the bound are weighted down, not cut, so the estimate
+    stays consistent (Avella-Medina, Bradshaw and Loh 2023 use 2 for p = 4).
     """
     return float(np.sqrt(max(0.5 * p, min(p, 2))))
 

@@ -56,8 +56,8 @@ class Draft:
         Raises
         ------
         SchemaError
-            If a declaration contradicts itself, bounds aside, or the bounds of weights or of a privacy unit
-            are missing.
+            If a declaration contradicts itself, bounds aside, or the bounds of weights, of exposures or of a
+            privacy unit are missing.
         """
         given = _declarations(schema)
         unbounded = tuple(name for name, one in given.items() if _lacks_bounds(one))

@@ -63,9 +63,9 @@ def read_file(
     Parameters
     ----------
     path : path
-        Suffixes ``.parquet``, ``.pq`` and folders are Parquet, ``.arrow``, ``.feather`` and ``.ipc`` are
-        Arrow, all others are CSV, where ``.gz``, ``.bz2`` and ``.zst`` are unpacked; those of workbooks,
-        JSON and the like are refused.
+        Suffixes ``.parquet``, ``.pq`` and folders are Parquet, ``.arrow``, ``.arrows``, ``.feather`` and
+        ``.ipc`` are Arrow, all others are CSV, where ``.gz``, ``.bz2``, ``.zst`` and ``.lz4`` are unpacked;
+        those of workbooks, JSON and the like are refused.
     needed : sequence of str or None
         Columns to read; None for all.
     text : TextForm

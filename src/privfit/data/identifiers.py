@@ -125,6 +125,8 @@ def unit_keys(values: ColumnValues, salt: Salt) -> Keys:
     ----------
     values : array of shape (n,)
         As `unit_codes` takes them.
+    salt : Salt
+        The secret, from `new_salt`.
     """
     encoded = _encoded(values)
     text = _spelled(encoded.dictionary).to_numpy(zero_copy_only=False)

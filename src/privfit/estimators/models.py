@@ -33,7 +33,7 @@ UNIT_SCALE_RESIDUAL = 3.0
 """Residual bound of least squares for a response on a unit scale without declared bounds."""
 
 _LEAST_WIDTH = 2.0**-10
-"""How much smaller the default methods may choose it."""
+"""How much smaller than the usual one the default methods may choose the width of smoothing."""
 
 
 @dataclass(frozen=True, slots=True)

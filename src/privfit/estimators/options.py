@@ -48,7 +48,7 @@ class FitOptions:
     budget : Budget
         What the fit may spend. Ignored by ``solver="non-private"``.
     solver : str or AbstractSolver
-        A name (``"auto"``, ``"gradient-descent"``, ``"newton"``, ``"non-private"``) or an instance from
+        A name in `privfit.solvers.BY_NAME`, such as ``"auto"`` or ``"newton"``, or an instance from
         `privfit.solvers`.
     relation : {"replace", "add_remove"}
         Which tables are neighbours.

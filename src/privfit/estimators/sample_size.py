@@ -214,7 +214,8 @@ class AccuracyPlan:
     n_steps : int
         Iterations ``T = 4 R**2 C**2 / accuracy**2``.
     n_rows : int
-        Rows ``n = 4 R C sqrt(q) / (accuracy mu)``; for a pure budget see `rows_for`.
+        Rows ``n = 4 R C sqrt(q) / (accuracy mu)``; for a pure budget, or ``add_remove``, see
+        `ProjectedNoisyGradientDescent.rows_for`.
     radius : float
         ``R``, of the ball in encoded coordinates.
     gradient_bound : float

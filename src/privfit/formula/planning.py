@@ -89,7 +89,8 @@ def plan(
         As in `privfit.logit`: the column that identifies the privacy unit, the rows of one up to which all
         count alike, and the column of survey weights.
     exposure : str, optional
-        As in `privfit.poisson`. All rows are taken to have the middle of its bounds.
+        As in `privfit.poisson`. All rows are taken to have the middle of its bounds, unless the assumptions
+        have a ``center`` or ``sd`` of the column.
     assumptions : Assumptions, optional
         Public guesses about the table: base rate, coefficients, spreads, shares of levels, or a public
         reference table. The better they are, the better the forecast.

@@ -102,6 +102,6 @@ class Allowance:
         """Return ``mu``, or for a pure allowance the ``mu`` that has the noise of one release.
 
         A pure release of ``size`` numbers has ``sqrt(size + 1)`` times the noise per number of a Gaussian
-        one with ``mu = epsilon``; see `privfit.privacy.mechanisms.radial_vector`.
+        one with ``mu = epsilon``; see `privfit.privacy.pure_mechanisms.radial_vector`.
         """
         return self.amount / math.sqrt(size + 1.0) if self.pure else self.amount

@@ -125,6 +125,8 @@ def compose(events: Iterable[Event]) -> "Guarantee":
     ------
     Incompatible
         If an event is of another type, or steps on sampled rows are accounted for under different relations.
+    InvalidArgument
+        If μ of Gaussian events is so large that the total overflows.
 
     Notes
     -----

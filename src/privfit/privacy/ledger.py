@@ -64,7 +64,7 @@ class Ledger:
     Raises
     ------
     InvalidArgument
-        If the path is none.
+        If the path is none; from every method, if an argument is of the wrong type.
     LedgerError
         From here and every method, if the file is locked, read-only, full, corrupt or not a ledger, or its
         entries were tampered with.
@@ -238,7 +238,7 @@ class Ledger:
 
         The grant itself as long as nothing is spent. After that in the notion of the grant where that is
         pure, GDP or zCDP; for an (ε, δ) grant, whose remainder is no such pair, in GDP (see
-        `Budget.epsilon_at`). Less than a millionth of the grant counts as nothing.
+        `Budget.epsilon_at`), or pure where nothing else fits. Less than a millionth of it counts as none.
 
         Raises
         ------

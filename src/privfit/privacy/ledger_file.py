@@ -58,8 +58,9 @@ class LedgerFile:
 
     Notes
     -----
-    *Guarantee.* What `append` wrote survives a crash of the process and, as far as the disk keeps its
-    promises, of the machine. Every failure of SQLite or of the file system is a `LedgerError` of one line.
+    *Guarantee.* What was added while `appending` survives a crash of the process and, as far as the disk
+    keeps its promises, of the machine. Every failure of SQLite or of the file system is a `LedgerError` of
+    one line.
     """
 
     path: Path

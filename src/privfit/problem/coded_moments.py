@@ -91,7 +91,7 @@ def _close(sums: Any, total: Any) -> None:
 
 @njit(inline="always")
 def _fold(codes: Any, code: Any, number: Any, heads: Any, out: Any) -> None:
-    """Write the sum of halves and their transposes to ``out`` (2, p, p); see `_add_moments`."""
+    """Write the sum of halves and their transposes to ``out`` (2, p, p); see `_fill_moments`."""
     p, columns = out.shape[1], 2 * ((heads.size + 1) // 2)
     for d in range(heads.size):
         for row in range(p):

@@ -202,8 +202,9 @@ class Problem:
         Marginals are means of the encoded columns, of their squares, and of the response and its square or
         the indicators of its classes, see the two `marginals_kernel`. Sizes are the shares of rows by the
         size of their gradient, see `sizes_kernel`; norms are the shares by their norm, see `norms_kernel`;
-        counts are the shares by a response that is a count, see `counts_kernel`; residuals are the shares by
-        the residual, see `residuals_kernel`; labels are the shares by which of two labels a row has.
+        counts are the shares by a response that is a count, see `counts_kernel`; exposures are the shares by
+        the exposure, see `exposures_kernel`; residuals are the shares by the residual, see
+        `residuals_kernel`; labels are the shares by the label, of two or more, see `labels_kernel`.
 
         A secant is the mean of ``(loss(b) - loss(a)) / norm(b - a)``, the slope of the loss between two
         points: its bound, and so its noise, does not depend on their distance.

@@ -215,7 +215,8 @@ class Oracle:
 
         Parameters
         ----------
-        kind : {"gradient", "hessian", "second_moment", "meat", "secant"}
+        kind : str
+            Of a mean over the rows, see `Problem.query`.
         at : array of shape (size,), or (2 * size,) for a secant
             Parameter, a function of earlier releases.
 
@@ -228,7 +229,8 @@ class Oracle:
         Raises
         ------
         PlanViolation
-            If nothing of this kind is left in the plan, or the planned sensitivity is too small.
+            If nothing of this kind is left in the plan, the planned sensitivity is too small, or the query
+            cannot be asked at this point.
         """
         planned, total = self._held(kind), query_total(self.problem, kind, at)
         return self._answer([planned], at, lambda rows: [total(rows)])[0]
@@ -259,7 +261,7 @@ class Oracle:
         ------
         PlanViolation
             If the plan does not hold this procedure, at the cost that follows from the present problem, or
-            with a smaller sensitivity.
+            with a smaller sensitivity; or if a sample is asked, or slopes are held row by row.
         """
         planned = procedure.planned(self.problem)
         held = self._next(planned.kind)

@@ -30,8 +30,8 @@ class BoundedQuery:
     Parameters
     ----------
     kind : str
-        Gradients sum vectors ``(v, t)``, a secant numbers, marginals vectors ``v``, sizes, norms, counts,
-        residuals and labels indicators, the others positive semi-definite matrices ``A``, mostly ``a a'``.
+        Gradients sum vectors ``(v, t)``, a secant numbers, marginals vectors ``v``, the kinds in `SHARES`
+        indicators, those in `MATRICES` positive semi-definite matrices ``A``, mostly ``a a'``.
     size : int
         Length of the released vector; for a (q, q) matrix its ``q * (q + 1) / 2`` free entries.
     bound : float

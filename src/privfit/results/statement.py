@@ -33,11 +33,12 @@ class PrivacyStatement:
         Notion in which what is spent was declared: "pure", "approximate", "gdp" or "zcdp".
     epsilon, delta : float
         The (epsilon, delta) pair that the whole set of releases satisfies, at the declared delta, or at 0
-        where they need none.
+        where they need none; at 1e-6 for what was declared in mu or rho.
     mu : float
         mu-GDP cost of the whole set of releases; ``inf`` where it is not stated in mu.
     noise : str
-        Label of the noise source, e.g. ``"OpenDP discrete Gaussian"`` or ``"seeded: not private"``.
+        Laws and source of the noise, as ``"discrete Gaussian noise (OpenDP, operating system's entropy)"``
+        or ``"seeded: not private"``.
     """
 
     private: bool

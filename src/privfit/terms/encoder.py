@@ -59,7 +59,7 @@ class FormulaEncoder(AbstractEncoder):
         ``I(...)``, braces or one of the functions of `privfit.terms.functions`.
     schema : Schema
         Public bounds and levels.
-    target_kind : {"numeric", "binary", "count"}
+    target_kind : {"numeric", "binary", "count", "class"}
         How the response is encoded, as in `SchemaEncoder`.
     as_stored : bool
         Whether comparisons are numbers wherever they stand, as in results of earlier versions.
