@@ -150,6 +150,19 @@ def test_a_failure_ends_the_display(terminal):
     assert len(terminal.getvalue()) == before
 
 
+def test_a_run_that_finds_no_thread_leaves_the_display_to_the_next(terminal, monkeypatch):
+    with monkeypatch.context() as patch:
+        patch.setattr(_progress.threading, "Timer", no_thread)
+        with redirect_stderr(terminal), pytest.raises(RuntimeError), _progress.running("a"):
+            pass
+    with redirect_stderr(terminal), _progress.running("b"):
+        assert _progress._shown is not None
+
+
+def no_thread(*_):
+    raise RuntimeError("can't start new thread")
+
+
 def test_the_setting_is_checked():
     with pytest.raises(InvalidArgument, match="True or False"):
         pf.show_progress("no")

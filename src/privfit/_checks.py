@@ -124,7 +124,8 @@ def finite_numbers(values: object) -> FloatArray | None:
     """Return the values as an array, or None if some of them are no finite real numbers."""
     try:
         found = np.asarray(values)
-        if found.dtype.kind not in "biufO":  # text that spells numbers is text
+        spelled = found.dtype == object and any(isinstance(one, str | bytes) for one in found.flat)
+        if spelled or found.dtype.kind not in "biufO":  # text that spells numbers is text
             return None
         numbers = found.astype(np.float64)
     except (TypeError, ValueError, OverflowError):

@@ -57,12 +57,14 @@ def running(what: str) -> Iterator[None]:
     if not (_wanted and sys.stderr.isatty() and _one.acquire(blocking=False)):
         yield
         return
-    display = _shown = _Display(what, threading.get_ident())
     try:
-        yield
+        display = _shown = _Display(what, threading.get_ident())
+        try:
+            yield
+        finally:
+            _shown = None
+            display.close()
     finally:
-        _shown = None
-        display.close()
         _one.release()
 
 

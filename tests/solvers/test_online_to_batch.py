@@ -148,7 +148,7 @@ def test_refusals_name_what_is_missing(rng):
     [
         {"learner": "adagrad"}, {"power": 0.5}, {"radius": 0.0}, {"batch_size": 0}, {"noise": "loud"},
         {"noise_norm": 0.5}, {"row_bound": -1.0}, {"start": "abc"}, {"start": 3.0}, {"start": [None]},
-        {"start": [math.nan]}, {"start": [[1.0, 2.0]]},
+        {"start": [math.nan]}, {"start": [[1.0, 2.0]]}, {"start": np.array(["1", "2"], dtype=object)},
     ],
     ids=repr,
 )  # fmt: skip
