@@ -136,6 +136,14 @@ def test_a_tail_bound_exceeds_the_mean_and_shrinks_with_the_level():
         assert solver.expected_excess(problem, Allowance.of(Budget(1.0))) < bounds[0] < bounds[1]
 
 
+@pytest.mark.parametrize("level", [0.0, 1.0, 95.0, math.nan])
+@pytest.mark.parametrize("solver", [ExponentialMechanism(), ExponentialMechanism(candidates=np.eye(3))])
+def test_a_tail_bound_asks_for_a_probability(solver, level):
+    problem = problem_for(Logistic(), np.ones((1000, 3)))
+    with pytest.raises(InvalidArgument, match="level"):
+        solver.expected_excess(problem, Allowance.of(Budget(1.0)), level=level)
+
+
 @pytest.mark.parametrize(
     ("solver", "loss", "p", "match"),
     [

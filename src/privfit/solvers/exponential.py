@@ -45,8 +45,8 @@ class ExponentialMechanism(AbstractSolver):
     ----------
     radius : float, optional
         Of the feasible ball in encoded coordinates. A public guess of how large the coefficients can be: the
-        noise grows with it. Default: 1 for the intercept alone with a bounded response, else 2 for numeric
-        and 4 for binary responses.
+        noise grows with it. Default: 4 for binary responses, and for others 1 for the intercept alone, within
+        declared bounds, else 2.
     candidates : array of shape (m, p), optional
         Public points in encoded coordinates, one of which is selected, instead of the ball.
     score : AbstractScore, optional
@@ -127,7 +127,7 @@ class ExponentialMechanism(AbstractSolver):
         problem : Problem
         allowance : Allowance
         level : float, optional
-            A bound that holds with this probability, instead of one on the expectation.
+            A bound that holds with this probability, in (0, 1), instead of one on the expectation.
 
         Returns
         -------
@@ -143,6 +143,7 @@ class ExponentialMechanism(AbstractSolver):
         the first is ``4 p G R / (epsilon n)``: Bassily, Smith and Thakurta (2014), Theorem 3.2, without the
         logarithm.
         """
+        optional(in_range, 0.0, 1.0, closed="neither", level=level)
         planned = self.plan(problem, allowance)[0]
         if planned.epsilon is None:
             raise Incompatible("allowance: a bound on the excess needs a finite budget")
