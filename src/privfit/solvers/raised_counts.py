@@ -109,7 +109,7 @@ def _raised(
 
     least = min(max(loss.count_bound, farthest.below(declared)), most)
     bounds = np.geomspace(least, most, _BOUNDS).tolist()
-    bound = next((each for each in bounds if suits(each)), most)
+    bound = next((one for one in bounds if suits(one)), most)
     return problem if bound == loss.count_bound else with_loss(problem, oracle, _up_to(loss, bound))
 
 
