@@ -94,7 +94,8 @@ class LossConstants:
     scale_direction : float
         ``sup |scale_direction|`` where the curvature is not 0.
     scale_curvature : float
-        ``s`` times the expected second derivative in ``s`` under normal errors, at the optimum.
+        No less than ``s`` times the expected second derivative in ``s`` under normal errors, at the optimum;
+        steps of the scale go by it.
     self_concordance : float or None
         ``gamma`` such that the loss, as a function of ``eta``, is (gamma, 2)-self-concordant.
     self_concordance_3 : float or None

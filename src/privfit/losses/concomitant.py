@@ -65,8 +65,9 @@ class ConcomitantHuber(AbstractLoss):
 
     ``rho_c`` is Huber's function and ``kappa_c = E min(Z**2, c**2)`` makes ``s`` the standard deviation
     under normal errors (Huber 1981, *Robust Statistics*, section 7.7; Avella-Medina, Bradshaw and Loh
-    2023, section 2.3). Jointly convex in coefficients and scale. The slope in ``eta`` is bounded by ``c``,
+    2023, equation (6)). Jointly convex in coefficients and scale. The slope in ``eta`` is bounded by ``c``,
     that in ``s`` lies in ``[(kappa_c - c**2) / 2, kappa_c / 2]``, an interval of length ``c**2 / 2``.
+    Its expected derivative, times ``s``, is ``E Z**2 1{abs(Z) <= c}``; steps go by the larger ``kappa_c``.
 
     Parameters
     ----------

@@ -15,7 +15,7 @@ class Schweppe(AbstractLoss):
     Rows longer than the norm bound ``C`` are scaled to it, response included, so that a point far out in the
     predictors keeps its influence as long as its residual is small (Merrill and Schweppe 1971; Hampel,
     Ronchetti, Rousseeuw and Stahel 1986, *Robust Statistics*, section 6.3; Avella-Medina, Bradshaw and Loh
-    2023, section 2.2). Where a schema bounds every row it changes nothing.
+    2023, section 4.3). Where a schema bounds every row it changes nothing.
 
     The default solver weights rows by Mallows in its own coordinates, after this.
 

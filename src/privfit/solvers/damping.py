@@ -124,7 +124,7 @@ class AbstractDamping(ABC):
 @final
 @dataclass(frozen=True, slots=True)
 class ConstantStep(AbstractDamping):
-    """``eta`` at every step, to the end: the source's algorithm 2 as it is printed. 1 for pure Newton.
+    """``eta`` at every step, to the end: the source's equation (9) as it is printed. 1 for pure Newton.
 
     Far from the optimum pure steps may diverge; it is here for comparison.
 
@@ -177,7 +177,7 @@ class SelfConcordantDamping(AbstractDamping):
     """``eta = log(1 + beta) / beta``, ``beta = gamma norm(H^-1 g)``, until `in_basin`, and 1 from then on.
 
     For a (gamma, 2)-self-concordant objective that step decreases it from any point, without noise (Sun and
-    Tran-Dinh 2019, theorem 2; Avella-Medina, Bradshaw and Loh 2023, algorithm 3).
+    Tran-Dinh 2019, theorem 2; Avella-Medina, Bradshaw and Loh 2023, section 4.4.2).
     """
 
     def require(self, problem: Problem) -> None:

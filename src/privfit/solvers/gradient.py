@@ -65,7 +65,7 @@ class NoisyGradientDescent(AbstractSolver):
     References
     ----------
     Avella-Medina, Bradshaw and Loh 2023, *Differentially private inference via noisy optimization*,
-    algorithm 1 and theorem 1.
+    equation (4) and theorem 2.
     """
 
     n_steps: int | None = None

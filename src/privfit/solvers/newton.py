@@ -75,7 +75,7 @@ class NoisyNewton(AbstractSolver):
     References
     ----------
     Avella-Medina, Bradshaw and Loh 2023, *Differentially private inference via noisy optimization*,
-    algorithms 2 and 3.
+    equation (9) and section 4.4.
     """
 
     n_steps: int = 14

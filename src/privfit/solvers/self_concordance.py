@@ -22,7 +22,7 @@ def along_rows(gamma: float, norm_bound: float) -> float:
 
     The weights of Mallows multiply both sides of the inequality, so only ``norm(x)`` of rows with
     ``w(x) > 0`` counts. For the weights of Schweppe, ``rho((y - x'theta) v(x))``, give the bound on
-    ``v(x) norm(x)`` (Avella-Medina, Bradshaw and Loh 2023, appendix C.3).
+    ``v(x) norm(x)`` (Avella-Medina, Bradshaw and Loh 2023, lemmas 2 and 3).
     """
     gamma = in_range(0.0, math.inf, closed="left", gamma=gamma)
     return gamma * positive(norm_bound=norm_bound)
