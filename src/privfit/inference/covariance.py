@@ -1,4 +1,4 @@
-"""Bread, meat and the sandwich, each with the noise it carries."""
+"""The bread with the noise it carries: what that hides, and what it does to covariances."""
 
 import math
 from collections.abc import Callable, Sequence

@@ -4,7 +4,8 @@ A method that releases its answer as a whole says nothing about how far that is 
 therefore buys Newton steps from there, with a Hessian each, since with a Hessian of the first point the
 distance would shrink by a fixed factor only. The last two gradients are then combined as those of an
 iterative method are, see `privfit.inference.combine`, or the last one stands alone where the point before is
-too far. Whether it is, and whether the last one is, the distances of released points say, see `settle`.
+too far. Whether it is, and whether the last one is, the distances of released points say, see
+`of_last_gradients`.
 """
 
 import math
@@ -163,7 +164,7 @@ def _shortened(proposal: Proposal) -> Move:
     """Return a Newton step of at most twice the length that is sure to descend without noise.
 
     That length, ``log(1 + beta) / beta`` of a step with ``beta = gamma norm(step)``, is one for the worst
-    rows, and there are few steps to arrive in; `settle` tells if it was too bold.
+    rows, and there are few steps to arrive in; `of_last_gradients` tells if it was too bold.
     """
     gamma = self_concordance(proposal.problem)
     if gamma is None:

@@ -1,8 +1,8 @@
 """Wald tests and intervals from an estimate, its covariance and its degrees of freedom.
 
 Conventions: ``dof`` is the number of degrees of freedom of a standard error's t reference; ``inf`` means
-normal. A standard error that is infinite, NaN or negative supports no conclusion: p = 1 and the interval
-is the whole line. Everything here is post-processing of released numbers.
+normal. A standard error that is infinite, or NaN as that of a negative variance is, supports no conclusion:
+p = 1 and the interval is the whole line. Everything here is post-processing of released numbers.
 """
 
 import math

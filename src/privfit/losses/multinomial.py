@@ -117,7 +117,7 @@ class Multinomial(AbstractLoss):
     def steepest(self, eta: FloatArray, slack: float) -> FloatArray:
         """Return about the largest norm that the gradient can have within ``slack`` of the predictors.
 
-        Their unit is that of two classes, whose predictor is ``sqrt(2)`` times that of `Logistic`. There the
+        ``slack`` is in the unit of `Logistic`, whose predictor is ``sqrt(2)`` times that of two classes. The
         gradient changes by at most the largest probability, or half, times the distance.
         """
         with np.errstate(all="ignore"):

@@ -67,7 +67,7 @@ class Poisson(AbstractLoss):
     Parameters
     ----------
     bound : float
-        Largest predictor (log mean) that is taken as it is, from 0 to 50. Small ones need no bound.
+        Largest predictor (log mean) that is taken as it is, in (0, 50]. Small ones need no bound.
     count_bound : float
         Largest count that is taken as it is.
     """

@@ -107,11 +107,11 @@ class DensitySlope:
 class SmoothedQuantile(AbstractLoss):
     """The check loss convolved with the uniform density on ``[-width, width]``.
 
-    With ``r = y - eta``: ``(tau - 1/2) r + max(|r|, (r**2 / width + width) / 2) / 2``, the check loss
-    itself for ``|r| >= width`` and a parabola within. Slope as the check loss's, curvature
-    ``1 / (2 width)`` within. What it estimates differs from the quantile by ``O(width**2)`` (Fernandes,
-    Guerre and Horta 2021, *Smoothing quantile regressions*, theorem 1; He, Pan, Tan and Zhou 2023,
-    *Smoothed quantile regression with large-scale inference*).
+    With ``r = y - eta``: ``(tau - 1/2) r + |r| / 2``, the check loss itself, for ``|r| >= width``, and the
+    parabola ``(tau - 1/2) r + (r**2 / width + width) / 4`` within. Slope between those of the check loss,
+    curvature ``1 / (2 width)`` within. What it estimates differs from the quantile by ``O(width**2)``
+    (Fernandes, Guerre and Horta 2021, *Smoothing quantile regressions*, theorem 1; He, Pan, Tan and Zhou
+    2023, *Smoothed quantile regression with large-scale inference*).
 
     Parameters
     ----------

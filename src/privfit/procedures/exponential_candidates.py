@@ -33,7 +33,7 @@ class ExponentialSelection(AbstractProcedure):
     Notes
     -----
     *Guarantee.* epsilon-differentially private, exactly: the computed scores are a plain function of the
-    rows, and the selection among them rounds nothing (`privfit.privacy.mechanisms.select_index`).
+    rows, and the selection among them rounds nothing (`privfit.privacy.pure_mechanisms.select_index`).
     """
 
     epsilon: float

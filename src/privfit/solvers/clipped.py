@@ -36,7 +36,7 @@ class ClippedGradientDescent(AbstractSolver):
     n_steps : int, optional
         Default ``round(6 log n)``.
     step_size : float, optional
-        Default ``1 / (curvature * L)`` with ``L`` the smaller of the squared norm bound of rows and
+        Default ``1 / (curvature * L + l2)`` with ``L`` the smaller of the squared norm bound of rows and
         ``max(p / 2, min(p, 2))``, the typical squared norm on a unit scale.
 
     Notes

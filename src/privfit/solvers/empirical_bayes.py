@@ -80,9 +80,9 @@ class EmpiricalBayesDescent(AbstractSolver):
     Parameters
     ----------
     n_steps : int, optional
-        Default ``min(4.5 L, 6 + 2 L)`` with ``L = log(n mu / p)``, rounded, between 1 and 40: with little
-        budget a few gradients say all that can be known. Where residuals are cut ``min(9 L, max(6 + 2 L,
-        28))``. With a pure budget ``1 + L / 2``, at most 6.
+        Default ``min(4.5 L, 6 + 2 L)`` with ``L = log(n mu / p)``, rounded, between 1 and 40, or ``min(9 L,
+        max(6 + 2 L, 28))`` where residuals are cut, times the loss's ``slack`` of curvatures, up to 100: with
+        little budget a few gradients say all that can be known. With a pure budget ``1 + L / 2``, at most 6.
     marginal_share, geometry_share : float
         Parts of the squared budget that buy the marginals and the second moment; less where the budget is
         large for the number of columns.

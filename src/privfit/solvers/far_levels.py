@@ -60,7 +60,7 @@ class Levels:
 
     @classmethod
     def of(cls, model: HessianModel) -> "Levels | None":
-        """Return those of a model; None without an intercept, and for losses without means."""
+        """Return those of a model; None without any, without an intercept, and for losses without means."""
         problem, marginals = model.problem, model.marginals
         bounds = at_bounds(model)
         moves = moves_of(problem, bounds)

@@ -41,7 +41,8 @@ class NoisySGD(AbstractSolver):
         most half as much variance as the noise, and at least ``4 mu / sqrt(T)``.
     n_steps : int, optional
         T. Default ``2 beta D / sqrt(2 v)``, at which the best step size is the largest stable one, within 50
-        and 1000; ``v = 4 p L**2 / (n mu)**2`` is the noise of one step with the whole budget.
+        and 1000; ``v = 4 p L**2 / (n mu)**2`` is the noise of one step with the whole budget. 1000 for a loss
+        with a kink.
     step_size : float, optional
         Default ``min(1 / (2 beta), D / sqrt(2 T V))`` with V the variance of a step's gradient from sampling
         and noise (Lan 2012, corollary 1); for a loss with a kink ``D / sqrt(T (L**2 + V))``.

@@ -260,7 +260,7 @@ def bounded_at(
     ``B`` move the intercept by the mean excess over it if all are on one side, by less where residuals are
     not skewed. The bound is that at which this is a fifth of its standard error, or the larger one up to
     which noise adds little to that, and ``q`` at least. Slopes move by less, unless large residuals come with
-    far rows. Where noise hides more than a quarter of the rows the bound stays.
+    far rows. Where noise hides more than 0.28 of the rows the bound stays.
 
     All of that rests on the tail being like what is seen. Rows that are far out, and so few that noise hides
     them, are cut.

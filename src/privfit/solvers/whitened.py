@@ -80,7 +80,7 @@ class WhitenedGradientDescent(AbstractSolver):
         Parts of the squared budget that buy the marginals, the second moment (by default 0.10, for counts
         0.07), the looks at the norms, the look at how large counts are, where the response is one (by default
         0.01 to 0.05, by rows and budget), the looks at residuals by which a quantile's smoothing or the bound
-        of least squares is chosen (by default 0.03, for a bound up to 0.25), and the Hessian of the last
+        of least squares is chosen (by default 0.03, for a bound up to 0.2), and the Hessian of the last
         steps, where one is asked for.
     spread : float, optional
         ``c**2 / p``. By default ``c`` is as long as the longest rows that can be seen, but no longer than
