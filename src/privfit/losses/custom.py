@@ -63,9 +63,9 @@ class Custom(AbstractLoss):
     Raises
     ------
     InvalidArgument
-        If a bound is out of range, Numba cannot compile a function, or a function of arrays fails on
-        public points, changes its arguments, or returns anything but one number a row that depends on
-        that row alone.
+        If a bound is out of range, ``target_kind`` is none of these, Numba cannot compile a function, or a
+        function of arrays fails on public points, changes its arguments, or returns anything but one number
+        a row that depends on that row alone.
 
     Notes
     -----

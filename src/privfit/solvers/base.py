@@ -222,6 +222,8 @@ class AbstractSolver(ABC):
         ------
         Incompatible
             If the method cannot serve this loss, relation or kind of budget; the message says what would.
+        InvalidArgument
+            If a setting of the method does not suit the problem, as a step that is too long.
         """
 
     def final_problem(self, problem: Problem, releases: tuple[PlannedRelease, ...]) -> Problem:
@@ -333,7 +335,7 @@ def floored_inverse(matrix: FloatArray, floor: float) -> FloatArray:
 def _plain_inverse(matrix: FloatArray) -> FloatArray | None:
     """Return the inverse of a symmetric matrix that is clearly positive definite, None of others.
 
-    In an eighth of the time that eigenvalues take.
+    With many rows in a small part of the time that eigenvalues take.
     """
     factor, failed = _factored(matrix, lower=1) if matrix.size else (matrix, True)
     if failed:

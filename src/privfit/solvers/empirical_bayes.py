@@ -94,10 +94,10 @@ class EmpiricalBayesDescent(AbstractSolver):
 
     Notes
     -----
-    *Guarantee.* That of the allowance, by composition of a vector, a histogram of norms, a matrix and K
-    vectors, and of two histograms of sizes, two of residuals and a vector more, or two of residuals, where
-    these are cut or smoothed, or one of counts. Every later query depends on rows through its bounded terms
-    alone; coordinates, points, clips, widths and bounds are functions of earlier releases.
+    *Guarantee.* That of the allowance, by composition of a vector, one or two histograms of norms, a matrix
+    and K vectors, and of two histograms of sizes, two of residuals and a vector more, or two of residuals,
+    where these are cut or smoothed, or one of counts and one of exposures. Later queries depend on rows by
+    their bounded terms alone; coordinates, points, clips, widths and bounds are functions of releases before.
 
     References
     ----------

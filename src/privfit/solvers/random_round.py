@@ -29,7 +29,7 @@ from privfit.solvers.requirements import (
 
 _METHOD = "random-round SGD"
 _MOST_NUMBERS = 10**6
-"""Random numbers that the default number of steps may need: about ten seconds of private noise."""
+"""Random numbers that the default number of steps may need: private noise is drawn one by one."""
 
 
 @final
