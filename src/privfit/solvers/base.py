@@ -335,7 +335,7 @@ def floored_inverse(matrix: FloatArray, floor: float) -> FloatArray:
 def _plain_inverse(matrix: FloatArray) -> FloatArray | None:
     """Return the inverse of a symmetric matrix that is clearly positive definite, None of others.
 
-    With many rows in a small part of the time that eigenvalues take.
+    In less time than eigenvalues take where there are many columns.
     """
     factor, failed = _factored(matrix, lower=1) if matrix.size else (matrix, True)
     if failed:
