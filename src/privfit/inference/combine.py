@@ -8,13 +8,13 @@ budget of those steps. The transient of the solver drops out.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 import numpy as np
 
 from privfit._checks import FloatArray
 from privfit.inference.covariance import Bread
-from privfit.solvers.base import Solution, Step, precision_weights, weighted_average
+from privfit.solvers.base import Seen, Solution, Step, precision_weights, weighted_average
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -76,10 +76,9 @@ class Estimate:
 
 def anchor(steps: Sequence[Step], sds: Sequence[float] | None = None) -> Anchor:
     """Average points and gradients of the steps by precision: of their noise, or of what ``sds`` says."""
-    seen = [step.seen for step in steps]
-    if sds is not None:
-        seen = [replace(one, sd=sd) for one, sd in zip(seen, sds, strict=True)]
-    parts = precision_weights([one.sd for one in seen])
+    noise = [step.release.sd for step in steps] if sds is None else sds
+    seen = [Seen(step.release.at, step.gradient, sd) for step, sd in zip(steps, noise, strict=True)]
+    parts = precision_weights(noise)
     mean = weighted_average(seen, parts)
     return Anchor(mean.at, mean.gradient, steps[-1].preconditioner, mean.sd, tuple(steps), parts)
 
