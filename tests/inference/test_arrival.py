@@ -98,7 +98,7 @@ def test_noisy_gradient_descent_with_few_positives_says_that_it_has_not_arrived(
         "x": {"type": "numeric", "lower": -5.0, "upper": 5.0},
         "y": {"type": "categorical", "levels": [0, 1]},
     }
-    for seed in range(3):
+    for seed in range(1 if finite else 3):
         fit = pf.logit(
             "y ~ x",
             pd.DataFrame({"x": x, "y": y}),
@@ -151,7 +151,7 @@ def test_several_classes_with_steep_slopes_say_that_steps_have_not_arrived(solve
 def test_counts_with_a_generous_bound_say_that_gradient_descent_has_not_arrived():
     """Its steps are in proportion to the bound, and so many would be too many."""
     rng = np.random.default_rng(2)
-    x = rng.normal(size=20_000).clip(-4, 4)
+    x = rng.normal(size=10_000).clip(-4, 4)
     rows = {"x": x, "y": rng.poisson(np.exp(0.3 + 0.5 * x)).clip(0, 60)}
     schema = {
         "x": {"type": "numeric", "lower": -4, "upper": 4},
@@ -190,7 +190,7 @@ def test_along_a_level_a_step_is_off_by_how_far_from_its_middle_the_bread_was_as
 def test_a_method_says_where_it_has_not_come_near_a_level_of_few_positives(solver, share, finite):
     """The default arrives; steps of gradient descent are as long as suits other rows."""
     rng = np.random.default_rng(2)
-    n = 100_000
+    n = 50_000
     level, x = rng.random(n) < 0.1, rng.uniform(-1.0, 1.0, n)
     score = np.where(level, math.log(share / (1.0 - share)), -0.5) + 0.5 * x
     table = pd.DataFrame({"x": x, "a": np.where(level, "b", "a"), "y": rng.logistic(size=n) < score})
@@ -199,7 +199,7 @@ def test_a_method_says_where_it_has_not_come_near_a_level_of_few_positives(solve
         "a": {"type": "categorical", "levels": ["a", "b"]},
         "y": {"type": "categorical", "levels": [False, True]},
     }
-    fit = pf.logit("y ~ x + a", table, schema=schema, epsilon=2.0, solver=solver, random_state=0)
+    fit = pf.logit("y ~ x + a", table, schema=schema, epsilon=4.0, solver=solver, random_state=0)
     assert np.isfinite(fit.bse).tolist() == [True, True, finite]
 
 
@@ -211,28 +211,31 @@ _GRIDS = {
 }
 
 
-def _grid_fit(y, x, seed, most, **options):
-    schema = {
+def _grid_fit(y, numbers, seed, most, **options):
+    """Return a fit on these numbers and a factor of three levels that explains nothing."""
+    schema = {name: {"type": "numeric", "lower": -3.0, "upper": 3.0} for name in numbers}
+    schema |= {
         "y": {"type": "numeric", "lower": -most, "upper": most},
-        "x": {"type": "numeric", "lower": -3.0, "upper": 3.0},
-        "g": {"type": "categorical", "levels": ["a", "b"]},
+        "g": {"type": "categorical", "levels": ["a", "b", "c"]},
     }
-    table = {"y": y, "x": x, "g": np.random.default_rng(seed).choice(["a", "b"], len(y))}
-    return pf.quantile("y ~ x + g", table, schema=schema, epsilon=4.0, random_state=seed, **options)
+    table = numbers | {"y": y, "g": np.random.default_rng(seed).choice(["a", "b", "c"], len(y))}
+    right = " + ".join([*numbers, "g"])
+    return pf.quantile(f"y ~ {right}", table, schema=schema, epsilon=4.0, random_state=seed, **options)
 
 
 @pytest.mark.statistical
 @pytest.mark.parametrize(("grid", "finite"), [("counts", 0.9), ("few", 0.0), ("scale", 0.9), ("fine", 0.9)])
 def test_slopes_of_a_quantile_on_a_coarse_grid_are_right(grid, finite):
-    """Two predictors that explain nothing, 15 tables: half of the intervals of counts were wrong.
+    """Four slopes that explain nothing, 8 tables: half of the intervals of counts were wrong.
 
-    At 95 % more than 9 of 30 are with a chance of 1.2e-6; the seeds are fixed.
+    At 95 % more than 9 of 32 are with a chance of 3e-6; the seeds are fixed.
     """
     draw, most, tau, n = _GRIDS[grid]
-    assert binom.sf(9, 30, 0.05) < 2e-6
+    assert binom.sf(9, 32, 0.05) < 3.5e-6
     rng, missed, known = np.random.default_rng(31), 0, []
-    for seed in range(15):
-        fit = _grid_fit(draw(rng, n), rng.normal(size=n), seed, most, quantile=tau)
+    for seed in range(8):
+        numbers = {name: rng.normal(size=n) for name in ("x", "z")}
+        fit = _grid_fit(draw(rng, n), numbers, seed, most, quantile=tau)
         missed += int(np.sum(np.abs(fit.params[1:]) > norm.ppf(0.975) * fit.bse[1:]))
         known.extend(np.isfinite(fit.bse[1:]))
     assert missed <= 9
@@ -242,12 +245,12 @@ def test_slopes_of_a_quantile_on_a_coarse_grid_are_right(grid, finite):
 def test_slopes_of_a_quantile_on_a_blurred_grid_are_given_up():
     """The predictor spreads each number of the grid a little, so that no gap is empty."""
     rng, known = np.random.default_rng(32), []
-    for seed in range(10):
+    for seed in range(6):
         x = rng.normal(size=50_000)
-        fit = _grid_fit(np.round(0.2 * x + rng.normal(size=x.size)), x, seed, 10.0)
+        fit = _grid_fit(np.round(0.2 * x + rng.normal(size=x.size)), {"x": x}, seed, 10.0)
         known.extend(np.isfinite(fit.bse[1:]))
         assert ("coarse grid" in str(fit.summary())) is not np.isfinite(fit.bse).all()
-    assert np.mean(known) < 0.5
+    assert np.mean(known) < 0.35  # half of them where gradients that disagree are believed
 
 
 def test_a_slope_within_a_rare_level_of_many_rows_is_found():
