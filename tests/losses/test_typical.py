@@ -10,6 +10,7 @@ from scipy.stats import norm
 from privfit.errors import Incompatible
 from privfit.losses import (
     ConcomitantHuber,
+    Custom,
     Hinge,
     Huber,
     Logistic,
@@ -76,6 +77,21 @@ def test_a_far_quantile_has_the_density_there(residual):
     curvature = norm.pdf(norm.ppf(0.99)) / residual
     found = typical(SmoothedQuantile(0.99, 0.2 * residual), residual=residual)
     assert found[0] == pytest.approx(curvature, rel=0.05)
+
+
+@pytest.mark.parametrize(("side", "end"), [(1.0, -2.0), (-1.0, 2.0)])
+def test_slopes_of_one_sign_are_nearest_to_0_at_an_end_of_four_residual_scales(side, end):
+    loss = Custom(
+        lambda y, eta: side * eta + np.log(np.cosh(eta)) / 2.0,
+        lambda y, eta: side + np.tanh(eta) / 2.0,
+        lambda y, eta: 0.5 / np.cosh(eta) ** 2,
+        slope_bound=1.5,
+        curvature_bound=0.5,
+        vectorized=True,
+    )
+    curvature, score = typical(loss, residual=0.5)
+    assert curvature == pytest.approx(0.5 / math.cosh(end) ** 2)
+    assert score == pytest.approx((1.0 - math.tanh(2.0) / 2.0) ** 2)
 
 
 def test_a_response_without_a_range_has_residuals_of_1():

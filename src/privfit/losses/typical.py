@@ -5,6 +5,7 @@ from collections.abc import Callable
 from functools import cache, lru_cache, partial
 
 import numpy as np
+from scipy.optimize import root_scalar
 
 from privfit._checks import FloatArray
 from privfit.errors import Incompatible
@@ -96,11 +97,20 @@ def _rows(loss: AbstractLoss, residual: float) -> tuple[FloatArray, FloatArray |
 
 
 def _center(loss: AbstractLoss, y: FloatArray, chance: FloatArray, residual: float) -> float:
-    """Return where the expected slope is 0, by bisection within four residual scales."""
+    """Return where the expected slope is 0 within four residual scales, or the end that is nearest to it."""
     if loss.symmetric:
         return 0.0
-    s = residual if loss.has_scale else 1.0
-    return _zero(partial(_expected_slopes, loss, y, chance, s=s), 4.0 * residual, parts=2, rounds=40)
+    s, limit = residual if loss.has_scale else 1.0, 4.0 * residual
+
+    def slope(eta: float) -> float:
+        return float(_expected_slopes(loss, y, chance, np.array([eta]), s=s)[0])
+
+    if slope(-limit) >= 0.0:
+        return -limit
+    if slope(limit) < 0.0:
+        return limit
+    found = root_scalar(slope, bracket=(-limit, limit), method="brentq", xtol=2.0**-40 * limit)
+    return float(found.root)
 
 
 def constant_predictor(loss: AbstractLoss, mean: float, *, spread: float, limit: float) -> float:
