@@ -48,7 +48,7 @@ def scikit_learn(x, y, l2=0.0):
 
 
 def test_check_estimator_with_three_declared_classes():
-    model = pf.LogisticRegression(classes=[0, 1, 2], random_state=0, weight_bound=10.0)
+    model = pf.LogisticRegression(classes=[0, 1, 2], solver="newton", random_state=0, weight_bound=10.0)
     assert model.__sklearn_tags__().classifier_tags.multi_class
     results = check_estimator(model, expected_failed_checks=EXPECTED, on_skip=None)
     assert_fails_as_expected(results, EXPECTED)
