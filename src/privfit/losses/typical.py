@@ -100,17 +100,8 @@ def _center(loss: AbstractLoss, y: FloatArray, chance: FloatArray, residual: flo
     """Return where the expected slope is 0 within four residual scales, or the end that is nearest to it."""
     if loss.symmetric:
         return 0.0
-    s, limit = residual if loss.has_scale else 1.0, 4.0 * residual
-
-    def slope(eta: float) -> float:
-        return float(_expected_slopes(loss, y, chance, np.array([eta]), s=s)[0])
-
-    if slope(-limit) >= 0.0:
-        return -limit
-    if slope(limit) < 0.0:
-        return limit
-    found = root_scalar(slope, bracket=(-limit, limit), method="brentq", xtol=2.0**-40 * limit)
-    return float(found.root)
+    s = residual if loss.has_scale else 1.0
+    return _zero(partial(_expected_slope, loss, y, chance, s=s), 4.0 * residual)
 
 
 def constant_predictor(loss: AbstractLoss, mean: float, *, spread: float, limit: float) -> float:
@@ -135,7 +126,7 @@ def constant_predictor(loss: AbstractLoss, mean: float, *, spread: float, limit:
     elif loss.target_kind == "numeric":
         z, chance = _normal()
         ys = mean + spread * z
-    return _zero(partial(_expected_slopes, loss, ys, chance, s=1.0), limit, parts=64, rounds=10)
+    return _zero(partial(_expected_slope, loss, ys, chance, s=1.0), limit)
 
 
 @cache
@@ -146,22 +137,18 @@ def _normal() -> tuple[FloatArray, FloatArray]:
     return z, chance / chance.sum()
 
 
-def _expected_slopes(
-    loss: AbstractLoss, ys: FloatArray, chance: FloatArray, eta: FloatArray, *, s: float
-) -> FloatArray:
-    """Return the expected slopes at predictors (m,) for responses with these probabilities, shape (m,)."""
-    found = evaluate(loss.functions.slope, ys[:, None], eta, s=s, loss=loss)
-    return np.asarray(chance @ np.nan_to_num(found))
+def _expected_slope(loss: AbstractLoss, ys: FloatArray, chance: FloatArray, eta: float, *, s: float) -> float:
+    """Return the expected slope at a predictor for responses with these probabilities."""
+    return float(chance @ np.nan_to_num(evaluate(loss.functions.slope, ys, eta, s=s, loss=loss)))
 
 
-def _zero(slopes: Callable[[FloatArray], FloatArray], limit: float, *, parts: int, rounds: int) -> float:
-    """Return where increasing slopes are 0, within ``limit`` of 0, by division into parts, round by round."""
-    low, high, fractions = -limit, limit, np.arange(parts + 1) / parts
-    for _ in range(rounds):
-        ends = low + (high - low) * fractions
-        below = int(np.count_nonzero(slopes(ends[1:-1]) < 0.0))
-        low, high = float(ends[below]), float(ends[below + 1])
-    return 0.5 * (low + high)
+def _zero(slope: Callable[[float], float], limit: float) -> float:
+    """Return where an increasing slope is 0 within ``limit`` of 0, or the end that is nearest to it."""
+    if slope(-limit) >= 0.0:
+        return -limit
+    if slope(limit) <= 0.0:
+        return limit
+    return float(root_scalar(slope, bracket=(-limit, limit), method="brentq", xtol=2.0**-50 * limit).root)
 
 
 def curvatures_along(loss: AbstractLoss, eta: FloatArray, *, least: float) -> FloatArray:
