@@ -321,16 +321,18 @@ def test_equal_steps_are_merged():
 
 
 def test_epsilon_is_monotone():
-    def epsilon(ratio=0.5, rate=0.01, steps=1000, scheme="one"):
+    @lru_cache
+    def epsilon(*, ratio=0.5, rate=0.01, steps=1000, scheme):
         return compose([SampledGaussianEvent(scheme, "replace", ratio, rate, steps)]).epsilon_at(1e-6)
 
     for scheme in ("one", "poisson"):
         for name, values in (
-            ("ratio", (0.2, 0.6, 1.6)),
-            ("rate", (0.004, 0.02, 0.1)),
-            ("steps", (30, 1000, 5000)),
+            ("ratio", (0.2, 1.6)),
+            ("rate", (0.004, 0.1)),
+            ("steps", (100, 5000)),
         ):
-            costs = [epsilon(**{name: value}, scheme=scheme) for value in values]
+            fewer, more = (epsilon(**{name: value}, scheme=scheme) for value in values)
+            costs = [fewer, epsilon(scheme=scheme), more]
             assert np.all(np.diff(costs) > 0), (scheme, name)
 
 
@@ -406,8 +408,10 @@ def halfline_delta(event, epsilon):
     return q * ndtr(r / 2 - x) - (1.0 - q) * (a - 1.0) * ndtr(-x) - a * q * ndtr(-r / 2 - x)
 
 
-@pytest.mark.parametrize("delta", [1e-6, 1e-18, 1e-25, 1e-95])
-@pytest.mark.parametrize(("scheme", "relation"), SCHEMES)
+@pytest.mark.parametrize(
+    ("scheme", "relation", "delta"),
+    [("one", "replace", 1e-18), *((*case, delta) for case in SCHEMES for delta in (1e-6, 1e-95))],
+)
 def test_the_least_noise_is_found_however_small_delta_is(scheme, relation, delta):
     """What is cut off was 1e-17 whatever δ is, for which noise had to be a hundred times as much."""
     step = SampledGaussianEvent(scheme, relation, 1.0, 0.05, 1)
@@ -435,6 +439,6 @@ def test_calibration_says_when_a_budget_is_too_large_for_it(epsilon):
 @pytest.mark.parametrize("huge", [1e-6, 29.0])
 def test_extreme_ratios_give_numbers(huge):
     for scheme, relation in SCHEMES:
-        delta = compose([SampledGaussianEvent(scheme, relation, huge, 1e-3, 100)]).delta_at(0.5)
+        delta = compose([SampledGaussianEvent(scheme, relation, huge, 1e-3, 1000)]).delta_at(0.5)
         assert 0.0 <= delta <= 1.0
         assert delta < 1e-15 or huge > 1
