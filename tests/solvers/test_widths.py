@@ -171,18 +171,21 @@ def schema_within(half):
 @pytest.mark.parametrize("errors", [norm(), lognorm(1.0)], ids=["normal", "skew"])
 @pytest.mark.parametrize(("tau", "inference"), [(0.25, True), (0.1, True), (0.25, False)])
 def test_generous_bounds_lead_to_no_other_quantile(errors, tau, inference):
-    """A range of a hundred standard deviations: 5 % of it to each side is another quantile altogether."""
+    """A range of a hundred standard deviations: 5 % of it to each side is another quantile altogether.
+
+    The mean square of eight normal numbers is beyond 6 with a chance of 1e-7.
+    """
     options = {"quantile": tau, "epsilon": 4.0, "inference": inference}
     fits = [
         pf.quantile(
             "y ~ x", table(errors, 10_000, k, 50.0), schema=schema_within(50.0), random_state=k, **options
         )
-        for k in range(8)
+        for k in range(4)
     ]
     off = np.array([fit.params.to_numpy() for fit in fits]) - [1.0 + errors.ppf(tau), 0.5]
     if inference:
         z = off / np.array([fit.bse.to_numpy() for fit in fits])
-        assert np.sqrt(np.mean(z**2)) < 2.0
+        assert np.mean(z**2) < 6.0
     assert np.abs(off.mean(axis=0)).max() < 0.15
 
 
