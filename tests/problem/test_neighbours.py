@@ -69,13 +69,18 @@ def one_by_one(source):
     return [block.part(slice(i, i + 1)) for i in range(source.n_rows)]
 
 
-def answers_of_single_rows(problem, kind, at, alone, kernel=None):
+def answers_of_units(problem, kind):
+    """Return the answers for totals of a single 1, which say all of a mean, as it is linear."""
+    return np.array([flat_mean(problem, kind, unit) for unit in np.eye(problem.sum_length(kind))])
+
+
+def answers_of_single_rows(problem, kind, at, alone, kernel=None, *, to_answer=None):
     """Return the answers for tables of one row each, shape (m, k), by the kernel that sums over tables."""
     kernel, length = kernel or query_kernel(problem, kind, at), problem.sum_length(kind)
     sums = np.zeros((len(alone), 1, length))
     for block, out in zip(alone, sums, strict=True):
         kernel(block, out)
-    sums, to_answer = sums[:, 0], np.array([flat_mean(problem, kind, unit) for unit in np.eye(length)])
+    sums, to_answer = sums[:, 0], answers_of_units(problem, kind) if to_answer is None else to_answer
     for total in sums[:: len(sums) // 3]:  # a mean is linear, and asked of each entry instead of each row
         found, slack = flat_mean(problem, kind, total), 1e-12 * np.abs(to_answer).max()
         np.testing.assert_allclose(found, total @ to_answer, rtol=1e-12, atol=slack)
@@ -138,8 +143,9 @@ def sensitivities(problem, kind):
 def largest_parts(problem, kind, points, alone, kernel=None):
     """Return the largest gap of neighbours at any of the points for each relation, as part of the bound."""
     bounds, largest = sensitivities(problem, kind), dict.fromkeys(Relation, 0.0)
+    to_answer = answers_of_units(problem, kind)
     for at in points:
-        answers = answers_of_single_rows(problem, kind, at, alone, kernel)
+        answers = answers_of_single_rows(problem, kind, at, alone, kernel, to_answer=to_answer)
         assert np.isfinite(answers).all()
         for relation in Relation:
             gap = largest_gap(answers, relation)
