@@ -478,9 +478,9 @@ def test_a_spread_is_roughly_told_by_quantiles_further_in():
 
 @pytest.mark.statistical
 def test_predictions_from_hardly_any_budget_are_about_as_good_as_a_constant():
-    """Within a generous range; 34 of 72 are half as bad again, each with 0.2, in one of 5 million runs."""
+    """Within a generous range; 26 of 48 are half as bad again, each with 0.2, in one of 5 million runs."""
     bad = 0
-    for seed, (p, n, epsilon) in product(range(24), [(50, 500, 0.5), (20, 500, 0.25), (100, 1000, 0.5)]):
+    for seed, (p, n, epsilon) in product(range(16), [(50, 500, 0.5), (20, 500, 0.25), (100, 1000, 0.5)]):
         schema = {f"x{k}": {"type": "numeric", "lower": -4, "upper": 4} for k in range(p)}
         schema["y"] = {"type": "numeric", "lower": -20, "upper": 20, "target": True}
         rng = np.random.default_rng([seed, p])
@@ -489,4 +489,4 @@ def test_predictions_from_hardly_any_budget_are_about_as_good_as_a_constant():
         rows = pd.DataFrame(x, columns=list(schema)[:-1]).assign(y=y)
         fit = pf.ols("y ~ .", rows[:n], schema=schema, epsilon=epsilon, inference=False, random_state=seed)
         bad += np.mean((fit.predict(rows[n:]) - y[n:]) ** 2) > 1.5 * np.var(y[n:])
-    assert bad < 34
+    assert bad < 26
