@@ -155,10 +155,10 @@ def test_a_loss_that_is_not_convex_has_no_standard_errors(rng):
     x, y = rows(Logistic(), 400, rng)
     problem = problem_for(Sigmoid(), x)
     with pytest.raises(Incompatible, match="convex loss"):
-        make_plan(problem, RandomRoundSGD(n_steps=50), Allowance.of(BUDGET), inference=True)
+        make_plan(problem, RandomRoundSGD(n_steps=500), Allowance.of(BUDGET), inference=True)
     with pytest.raises(Incompatible, match="needs a convex loss"):
         make_plan(problem, NoisySGD(), Allowance.of(BUDGET), inference=False)
-    found, _ = solve(problem, RandomRoundSGD(n_steps=50), x, y)
+    found, _ = solve(problem, RandomRoundSGD(n_steps=500), x, y)
     assert np.isfinite(found.theta).all()
 
 
