@@ -17,6 +17,7 @@ from itertools import product
 from pathlib import Path
 
 import numpy as np
+from sklearn.metrics import log_loss
 
 import privfit as pf
 from privfit import learners
@@ -48,11 +49,6 @@ def drawn(seed: int) -> tuple[np.ndarray, np.ndarray]:
     return x, (rng.random(ROWS) < 1.0 / (1.0 + np.exp(-predictor))).astype(int)
 
 
-def loss(fit: pf.LogisticRegression, x: np.ndarray, y: np.ndarray) -> float:
-    predictor = x @ fit.coef_.ravel() + fit.intercept_
-    return float(np.mean(np.logaddexp(0.0, predictor) - y * predictor))
-
-
 def cell(arguments: tuple[str, int, float, int]) -> dict[str, object]:
     """Return a row of the table."""
     name, rounds, epsilon, repetitions = arguments
@@ -64,7 +60,8 @@ def cell(arguments: tuple[str, int, float, int]) -> dict[str, object]:
         fit = pf.LogisticRegression(
             epsilon=epsilon, delta=1e-6, inference=False, solver=one_pass, random_state=seed
         ).fit(x, y)
-        found.append(loss(fit, x, y) - loss(exact, x, y))
+        private, plain = (log_loss(y, one.predict_proba(x)) for one in (fit, exact))
+        found.append(private - plain)
     return {
         "learner": name, "rounds": rounds, "epsilon": epsilon, "repetitions": repetitions,
         "excess": f"{np.exp(np.mean(np.log(found))):.3g}",

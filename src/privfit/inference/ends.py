@@ -49,11 +49,11 @@ def may_be_without_end(solution: Solution, directions: FloatArray, found: Found)
         return np.zeros(len(directions), dtype=np.bool_)
     moves = np.concatenate([np.eye(problem.n_coef)[:1], levels_of(problem, solution.at_bounds)])
     turned = with_constant(problem, moves)
-    along = np.kron(means.lift, turned[1:])
-    start = estimate.start
+    lift, start = means.lift, estimate.start
+    along = np.kron(lift, turned[1:])
     half = along @ bread.matrix
     curvature = np.sum(half * along, axis=1)
-    each = _mean_of_curvature(means, start.reshape(means.lift.shape[1], -1), mean_rows(means, bread, turned))
+    each = _mean_of_curvature(means, start.reshape(lift.shape[1], -1), mean_rows(means, bread, turned))
     mean = each * curvature - half @ (start - estimate.theta)
     noise = estimate.parts * np.array([step.release.sd for step in estimate.steps])
     lengths = np.sum(along**2, axis=1)
@@ -62,7 +62,7 @@ def may_be_without_end(solution: Solution, directions: FloatArray, found: Found)
         variance += np.sum((half @ found.sampling) * half, axis=1)
     endless = mean < _DEVIATIONS * np.sqrt(variance)
     lost = np.zeros(len(directions), dtype=np.bool_)
-    for raised, of_levels in zip(means.lift, endless.reshape(len(means.lift), -1), strict=True):
+    for raised, of_levels in zip(lift, endless.reshape(len(lift), -1), strict=True):
         changes = np.eye(problem.n_coef) if of_levels[0] else with_slopes(problem, moves[of_levels])
         lost |= involved(directions, np.kron(raised, changes))
     return lost
@@ -150,7 +150,8 @@ def mean_rows(means: AbstractMeans, bread: Bread, changes: FloatArray) -> FloatA
     drawn to that of all rows as far as noise may set the two apart, by the rule of Bayes, for levels that are
     as far from it as rows are. What a change says of its own rows stays as it is.
     """
-    of_lifts = means.lift.T @ means.lift
+    lift = means.lift
+    of_lifts = lift.T @ lift
     m, p = len(of_lifts), changes.shape[1]
     sums = np.einsum("ab,apbr->pr", of_lifts, bread.matrix.reshape(m, p, m, p))
     half = changes @ sums

@@ -2,7 +2,6 @@
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from functools import cached_property
 from typing import final
 
 import numpy as np
@@ -56,7 +55,7 @@ def of_classes(contrasts: FloatArray, eta: FloatArray) -> FloatArray:
 
 
 @final
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, slots=True, eq=False)
 class ClassMeans(AbstractMeans):
     """Probabilities of K classes with logarithms ``contrasts @ eta`` up to a constant.
 
@@ -71,10 +70,6 @@ class ClassMeans(AbstractMeans):
     @property
     def lift(self) -> FloatArray:
         """``U (U'U)^-1``."""
-        return self._lift
-
-    @cached_property
-    def _lift(self) -> FloatArray:
         return np.asarray(np.linalg.pinv(self.contrasts).T, dtype=np.float64)
 
     def at(self, eta: FloatArray) -> FloatArray:
